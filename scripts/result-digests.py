@@ -68,6 +68,7 @@ SMALL = {
     "studies/optimize": ["workload.analytic=dp", "workload.seq=128"],
     "studies/parallelism": ["workload.seq=128"],
     "studies/schedulers": [],
+    "studies/shared-cluster-month": ["cluster.gpus=2048", "jobs.count=60", "jobs.max_gpus=1024", "topology.servers_per_pod=16"],
     "studies/spares": [],
     "studies/two-jobs": ["job.train.bytes=1000000", "job.other.bytes=1000000", "job.noise.duration_ns=200000"],
     "suites/simai-v1": ["workload.analytic=all"],

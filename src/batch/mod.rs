@@ -54,5 +54,6 @@ pub use outcome::{AloneTimes, Ending, ExperimentOutcome, FlowOutcome, Iteration,
 pub use prepare::{Prepared, prepare, prepare_within};
 pub use route::fits;
 pub use runner::{MOST_FOLDED_A_THREAD, RunEvent, RunOptions, run};
+pub use traffic::QP_DPORT;
 pub use training::TrainingSetup;
 pub use world::{Batch, Ended, Limits};

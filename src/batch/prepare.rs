@@ -10,7 +10,7 @@ use crate::cost::Bill;
 use crate::flow;
 use crate::isolation::isolated;
 use crate::routing::FlowPaths;
-use crate::spec::{Config, TopologyKind};
+use crate::spec::{Config, Steady, TopologyKind};
 use crate::topology::Network;
 
 use super::build::{Built, build_sharing};
@@ -134,6 +134,20 @@ pub(super) fn guarded<T>(
     }
 }
 
+/// Has what comes again looked up (`memo`: also remembered), and what is steady skipped.
+pub fn fold(built: &mut Built, memo: bool, steady: Option<Steady>) {
+    let e = &mut built.tables.exps[0];
+    e.modes |= mode::FOLD | if memo { mode::MEMO } else { 0 };
+    if let Some(steady) = steady {
+        // Elsewhere shares have no mean that a window shows: TIMELY has no fixed point, and nothing bounds queues.
+        let carries = steady.rates && matches!(e.cc, cc::HPCC | cc::DCQCN | cc::DCTCP);
+        let rates = if carries { mode::RATES } else { 0 };
+        e.modes |= mode::STEADY | (steady.metric << mode::METRIC_SHIFT) | rates;
+        (e.theta_ppm, e.samples, e.interval_ns, e.audit_ppm) =
+            (steady.theta_ppm, steady.samples, steady.interval_ns, steady.audit_ppm);
+    }
+}
+
 /// Builds the tables of one experiment.
 pub(super) fn tabled(routed: Routed, exp_id: u32) -> Result<Prepared, PrepareError> {
     let Routed {
@@ -177,16 +191,7 @@ pub(super) fn tabled(routed: Routed, exp_id: u32) -> Result<Prepared, PrepareErr
     };
     let mut built = build_sharing(&case, job.as_ref().and_then(|j| j.rows.as_ref()))?;
     if let Some(memo) = config.folding() {
-        let e = &mut built.tables.exps[0];
-        e.modes |= mode::FOLD | if memo { mode::MEMO } else { 0 };
-        if let Some(steady) = config.steady().filter(|_| job.is_some()) {
-            // Elsewhere shares have no mean that a window shows: TIMELY has no fixed point, and nothing bounds queues.
-            let carries = steady.rates && matches!(e.cc, cc::HPCC | cc::DCQCN | cc::DCTCP);
-            let rates = if carries { mode::RATES } else { 0 };
-            e.modes |= mode::STEADY | (steady.metric << mode::METRIC_SHIFT) | rates;
-            (e.theta_ppm, e.samples, e.interval_ns, e.audit_ppm) =
-                (steady.theta_ppm, steady.samples, steady.interval_ns, steady.audit_ppm);
-        }
+        fold(&mut built, memo, config.steady().filter(|_| job.is_some()));
     }
     let from_file = matches!(config.topology.kind, TopologyKind::File { .. }) && job.is_none();
     let name = |rank: u32| if from_file { network.nodes[network.ranks[rank as usize] as usize].id } else { rank };

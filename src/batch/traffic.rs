@@ -15,7 +15,7 @@ use super::error::PrepareError;
 use super::job::Job;
 
 /// RoCE's port, as flow files of the reference have it; only ECMP's hash sees it.
-const QP_DPORT: u16 = 100;
+pub const QP_DPORT: u16 = 100;
 
 pub(super) fn flows(config: &Config, net: &Network, notes: &mut Vec<String>) -> Result<Vec<Flow>, PrepareError> {
     let (pattern, ranks) = match &config.workload {

@@ -27,6 +27,8 @@ pub struct Account {
     pub useful: u128,
     /// What it took longer for placement, company and slow servers; after a job shrank, also what its fewer GPUs took longer.
     pub slowdown: u128,
+    /// Part of `slowdown`: for company alone, where iterations are simulated.
+    pub company: u128,
     pub checkpoint: u128,
     pub restart: u128,
     /// Work that was lost.

@@ -4,7 +4,8 @@
 
 use std::path::PathBuf;
 
-use crate::batch::PrepareError;
+use crate::batch::{BuildError, PrepareError};
+use crate::routing::RouteError;
 
 /// Why there is no outcome.
 #[derive(Debug, thiserror::Error)]
@@ -78,6 +79,21 @@ pub enum ClusterError {
         /// What it asks for.
         gpus: u32,
     },
+    /// Two servers of a job do not reach each other.
+    #[error(transparent)]
+    Route(#[from] RouteError),
+    /// Iterations that are no tables.
+    #[error("iterations of jobs (scheduler.iterations_at): {0}")]
+    Build(#[from] BuildError),
+    /// Iterations came to no end.
+    #[error("iterations of jobs stopped with status {status}: a defect, please report the sweep file")]
+    Iterations {
+        /// Of `columns::status`.
+        status: u32,
+    },
+    /// The packet engine could not go on with iterations.
+    #[error("iterations of jobs as packets: {0}")]
+    Packets(String),
     /// The user has asked to stop.
     #[error("interrupted")]
     Interrupted,

@@ -85,6 +85,7 @@ pub(super) fn jobs(keys: &JobGenerator, run: &ClusterRun, gpus: u64) -> Vec<Clus
             let at = ((u128::from(stream(keys, n, 1).next()) * u128::from(all_weights)) >> 64) as u64;
             let user = weights.partition_point(|&w| w <= at).min(users.len() - 1);
             let high = share(&mut stream(keys, n, 2)) < keys.high_share_ppm;
+            let (compute_ps, comm_bytes) = run.iterations.as_ref().map_or((0, 0), |keys| keys.of_gpus(gpus));
             ClusterJob {
                 name: n.to_string().into(),
                 user: Arc::clone(&users[user]),
@@ -95,6 +96,8 @@ pub(super) fn jobs(keys: &JobGenerator, run: &ClusterRun, gpus: u64) -> Vec<Clus
                 priority: u32::from(high),
                 min_gpus: (u64::from(gpus) * run.min_share_ppm).div_ceil(1_000_000).max(1) as u32,
                 comm_share_ppm: run.comm_share_ppm,
+                compute_ps,
+                comm_bytes,
             }
         })
         .collect();

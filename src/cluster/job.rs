@@ -19,6 +19,10 @@ pub struct ClusterJob {
     pub priority: u32,
     /// With fewer GPUs it waits.
     pub min_gpus: u32,
-    /// GpuShare of its time in communication, millionths.
+    /// Share of its time in communication, millionths.
     pub comm_share_ppm: u64,
+    /// Of an iteration, where iterations are simulated: time in which it does not wait for its network.
+    pub compute_ps: u64,
+    /// Likewise: what its servers all-reduce.
+    pub comm_bytes: u64,
 }

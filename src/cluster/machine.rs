@@ -5,7 +5,7 @@
 use crate::batch::cluster_network;
 use crate::cost::Bill;
 use crate::spec::Config;
-use crate::topology::NodeKind;
+use crate::topology::{Network, NodeKind};
 
 use super::error::ClusterError;
 
@@ -24,11 +24,11 @@ pub(super) struct ClusterMachine {
 }
 
 impl ClusterMachine {
-    /// Builds the network of a configuration and reads it.
+    /// Builds the network of a configuration, which is returned too, and reads it.
     ///
     /// # Errors
     /// There is no such network, or a part of it has no price.
-    pub(super) fn new(config: &Config) -> Result<ClusterMachine, ClusterError> {
+    pub(super) fn new(config: &Config) -> Result<(ClusterMachine, Network), ClusterError> {
         let (net, bill) = cluster_network(config)?;
         let n_servers =
             net.nodes.iter().filter(|n| n.kind == NodeKind::Host).map(|n| n.server + 1).max().unwrap_or(0) as usize;
@@ -56,14 +56,15 @@ impl ClusterMachine {
             let (down, up) = rates[l as usize];
             if up == 0 { 1_000_000 } else { ((u128::from(down) * 1_000_000) / u128::from(up)).max(1_000_000) as u64 }
         });
-        Ok(ClusterMachine {
+        let machine = ClusterMachine {
             per_server: (net.ranks.len() / n_servers.max(1)).max(1) as u32,
             links_per_server: links.iter().copied().max().unwrap_or(0),
             rack: leaf.into_iter().map(rack_of).collect(),
             racks: leaves.len().max(1) as u32,
             oversubscription_ppm,
             bill,
-        })
+        };
+        Ok((machine, net))
     }
 
     /// Servers.

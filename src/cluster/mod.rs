@@ -1,13 +1,14 @@
 //! A cluster over days to months: jobs arrive, wait, run, are interrupted and end.
 //!
-//! Layer: cluster, above `batch`, whose network it asks for. A job is one thing here: it has GPUs, a duration, and a factor by which its placement slows it
-//! down. No packet is sent. Time is whole milliseconds; draws are of counted streams and use no function that platforms round differently.
+//! Layer: cluster, above `batch`, whose network it asks for. A job is one thing here: it has GPUs, a duration, and a factor by which its placement and company
+//! slow it down. Packets are sent only in a few iterations from which such factors come. Time is whole milliseconds; draws are of counted streams and use no function that platforms round differently.
 //!
 //! | file | holds |
 //! |---|---|
 //! | `machine`, `servers`, `part` | racks and prices, which GPUs are free, what fails |
 //! | `job`, `trace`, `generate`, `quota` | jobs, read or drawn |
 //! | `scheduler`, `placement`, `failure` | one file for each way, and a registry |
+//! | `iterations` | speeds of jobs beside each other, by simulating their iterations |
 //! | `progress`, `interval`, `slowdown`, `account` | work and checkpoints, speed, where GPU time went |
 //! | `state`, `event`, `pass`, `scratch`, `defragment`, `breakage`, `timeline`, `simulate` | the simulation |
 //! | `outcome`, `error` | what came of it |
@@ -21,6 +22,7 @@ mod failure;
 mod fixed;
 mod generate;
 mod interval;
+mod iterations;
 mod job;
 mod machine;
 mod outcome;
@@ -41,8 +43,9 @@ mod trace;
 pub use account::{Account, UnheldGpus};
 pub use error::ClusterError;
 pub use failure::{FAILURE_MODELS, FailureModel};
+pub use iterations::{IterationSummary, SlowestMoment};
 pub use job::ClusterJob;
-pub use outcome::{ClusterJobOutcome, ClusterOutcome, ClusterSample, Distribution};
+pub use outcome::{ClusterJobOutcome, ClusterJobSpeed, ClusterOutcome, ClusterSample, Distribution};
 pub use placement::{PLACEMENTS, Placement, Request};
 pub use scheduler::{Behind, QueueKey, SCHEDULERS, Scheduler};
 pub use servers::{GpuShare, ServerUse, Servers};

@@ -5,8 +5,9 @@
 use std::sync::Arc;
 
 use super::account::Account;
+use super::iterations::{IterationSummary, SlowestMoment};
 use super::job::ClusterJob;
-use super::state::{ClusterState, JobPhase};
+use super::state::{ClusterState, JobPhase, JobState};
 use crate::cost::Bill;
 
 /// Short jobs do not decide a mean of slowdowns alone: the usual bound (Feitelson et al. 1997) of ten minutes, in milliseconds.
@@ -29,6 +30,19 @@ pub struct ClusterJobOutcome {
     pub restarts: u64,
     pub preemptions: u64,
     pub lost_ns: u64,
+    /// Where iterations are simulated.
+    pub speed: Option<ClusterJobSpeed>,
+}
+
+/// How fast a job was, by its iterations.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct ClusterJobSpeed {
+    /// Time of its work over its duration, millionths; `None`: it has done nothing.
+    pub slowdown_ppm: Option<u64>,
+    /// The same over the time that it had taken in the same places alone.
+    pub by_company_ppm: Option<u64>,
+    /// The second when it was largest, the others of its set then by their names, and the most crowded link that it shared.
+    pub worst: Option<(u64, Vec<Arc<str>>, String)>,
 }
 
 /// The cluster at a time.
@@ -44,6 +58,8 @@ pub struct ClusterSample {
     pub down_gpus: u64,
     pub drained_gpus: u64,
     pub spare_gpus: u64,
+    /// GPUs of jobs that others slow down, where iterations are simulated.
+    pub slowed_gpus: u64,
 }
 
 /// All that is known at the end.
@@ -59,6 +75,8 @@ pub struct ClusterOutcome {
     /// Jain's index over users: 1 where all users are slowed down alike. `None`: nobody has ended a job.
     pub fairness: Option<f64>,
     pub bill: Bill,
+    /// Where iterations are simulated.
+    pub iterations: Option<IterationSummary>,
 }
 
 /// Some numbers in short.
@@ -119,8 +137,26 @@ fn fairness(state: &ClusterState) -> Option<f64> {
 }
 
 /// The outcome of a state at its end.
-pub(super) fn outcome(state: &ClusterState, samples: Vec<ClusterSample>, failures: u64, drains: u64) -> ClusterOutcome {
-    let row = |(job, of): (&ClusterJob, &super::state::JobState)| ClusterJobOutcome {
+pub(super) fn outcome(
+    state: &ClusterState,
+    samples: Vec<ClusterSample>,
+    failures: u64,
+    drains: u64,
+    link: &dyn Fn(u32) -> String,
+) -> ClusterOutcome {
+    let speed = |of: &JobState| {
+        let working_ns = u128::from(of.working_ms) * 1_000_000;
+        let over = |ns: u64| (ns > 0).then(|| (working_ns * 1_000_000 / u128::from(ns)) as u64);
+        let name = |job: &u32| Arc::clone(&state.jobs[*job as usize].name);
+        let worst =
+            |m: &SlowestMoment| (m.ppm, m.jobs.iter().map(name).collect(), m.arc.map_or_else(String::new, link));
+        ClusterJobSpeed {
+            slowdown_ppm: over(of.work_ns),
+            by_company_ppm: over(of.alone_ns),
+            worst: of.slowest.as_ref().map(worst),
+        }
+    };
+    let row = |(job, of): (&ClusterJob, &JobState)| ClusterJobOutcome {
         name: Arc::clone(&job.name),
         user: Arc::clone(&job.user),
         priority: job.priority,
@@ -134,6 +170,7 @@ pub(super) fn outcome(state: &ClusterState, samples: Vec<ClusterSample>, failure
         restarts: of.restarts,
         preemptions: of.preemptions,
         lost_ns: of.lost_ns,
+        speed: state.measured.is_some().then(|| speed(of)),
     };
     ClusterOutcome {
         span_ms: state.now_ms,
@@ -145,5 +182,6 @@ pub(super) fn outcome(state: &ClusterState, samples: Vec<ClusterSample>, failure
         migrations: state.migrations,
         fairness: fairness(state),
         bill: state.machine.bill,
+        iterations: state.measured.as_ref().map(|measured| measured.summary()),
     }
 }

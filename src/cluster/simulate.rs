@@ -6,6 +6,7 @@ use super::breakage::Breakage;
 use super::error::ClusterError;
 use super::event::Event;
 use super::generate;
+use super::iterations::IterationFabric;
 use super::job::ClusterJob;
 use super::machine::ClusterMachine;
 use super::outcome::{ClusterOutcome, outcome};
@@ -30,6 +31,8 @@ pub struct PreparedCluster {
     machine: ClusterMachine,
     jobs: Vec<ClusterJob>,
     listed: Vec<ListedFailure>,
+    /// Where iterations are simulated.
+    fabric: Option<IterationFabric>,
 }
 
 impl PreparedCluster {
@@ -39,7 +42,7 @@ impl PreparedCluster {
     /// A file is wrong, the network cannot be, or a job could never run.
     pub fn new(config: &Config) -> Result<PreparedCluster, ClusterError> {
         let run = config.cluster_run().expect("only configurations of job mode come here").clone();
-        let machine = ClusterMachine::new(config)?;
+        let (machine, net) = ClusterMachine::new(config)?;
         let spares = u64::from(run.failures.hot_spares) + u64::from(run.failures.cold_spares);
         if spares >= u64::from(machine.servers()) {
             return Err(ClusterError::Spares { spares, servers: machine.servers() });
@@ -53,7 +56,8 @@ impl PreparedCluster {
             Some(path) => trace::failures(path, |kind| Part::count(&machine, kind))?,
             None => Vec::new(),
         };
-        Self::of(run, machine, jobs, listed)
+        let fabric = run.iterations.as_ref().map(|keys| IterationFabric::new(config, keys, net)).transpose()?;
+        Self::of(run, machine, jobs, listed, fabric)
     }
 
     /// The same of jobs that are there already.
@@ -62,6 +66,7 @@ impl PreparedCluster {
         machine: ClusterMachine,
         jobs: Vec<ClusterJob>,
         listed: Vec<ListedFailure>,
+        fabric: Option<IterationFabric>,
     ) -> Result<PreparedCluster, ClusterError> {
         let spares = run.failures.hot_spares + run.failures.cold_spares;
         let in_service = machine.gpus() - u64::from(spares) * u64::from(machine.per_server);
@@ -81,7 +86,7 @@ impl PreparedCluster {
             };
             return Err(ClusterError::TooLarge { job: job.name.to_string(), gpus: job.gpus, limit });
         }
-        Ok(PreparedCluster { run, machine, jobs, listed })
+        Ok(PreparedCluster { run, machine, jobs, listed, fabric })
     }
 
     /// How many jobs there are.
@@ -96,7 +101,7 @@ impl PreparedCluster {
     ///
     /// # Panics
     /// A policy's name is in the key table and in no registry.
-    pub fn simulate(&self, stop: &dyn Fn() -> bool) -> Result<ClusterOutcome, ClusterError> {
+    pub fn simulate(&self, stop: &(dyn Fn() -> bool + Sync)) -> Result<ClusterOutcome, ClusterError> {
         let keys = &self.run.scheduler;
         let order = scheduler(&keys.policy).expect("a test compares choices with the registry");
         let place = placement(&keys.placement).expect("a test compares choices with the registry");
@@ -111,9 +116,9 @@ impl PreparedCluster {
         &self,
         order: &dyn Scheduler,
         place: &dyn Placement,
-        stop: &dyn Fn() -> bool,
+        stop: &(dyn Fn() -> bool + Sync),
     ) -> Result<ClusterOutcome, ClusterError> {
-        let mut state = ClusterState::new(&self.run, &self.machine, &self.jobs, order);
+        let mut state = ClusterState::new(&self.run, &self.machine, &self.jobs, self.fabric.as_ref(), order);
         let mut breakage = Breakage::new(&mut state, self.listed.clone());
         let mut timeline = ClusterTimeline::new(self.run.timeline_ms);
         let (mut left, mut events, mut lasting) = (self.jobs.len(), 0u64, None);
@@ -162,12 +167,21 @@ impl PreparedCluster {
                     lasting = now;
                 }
             }
+            // What runs on is as fast as without those that have gone; then who starts joins it.
+            state.measure(stop)?;
             schedule(&mut state, place);
+            state.measure(stop)?;
             debug_assert!(state.is_sound(), "GPUs are free, held, down, drained or spare");
         }
         let running: Vec<u32> = state.running.iter().map(|(_, job)| *job).collect();
         running.into_iter().for_each(|job| state.settle(job));
-        Ok(outcome(&state, timeline.rows(), breakage.failures, breakage.drains))
+        let names = self.fabric.as_ref().map_or_else(Vec::new, |fabric| fabric.net.names());
+        let link = |arc: u32| {
+            let net = self.fabric.as_ref().map(|fabric| &fabric.net);
+            let name = |node: Option<u32>| node.and_then(|n| names.get(n as usize)).map_or("", String::as_str);
+            format!("{}->{}", name(net.map(|n| n.arc_from(arc))), name(net.map(|n| n.arc_to(arc))))
+        };
+        Ok(outcome(&state, timeline.rows(), breakage.failures, breakage.drains, &link))
     }
 
     /// Enters the arrival after one, and when a delayed job may start.

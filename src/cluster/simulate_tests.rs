@@ -42,6 +42,7 @@ fn run_of(policy: &str, placement: &str) -> ClusterRun {
             defragment: false,
             move_ms: 1_000,
         },
+        iterations: None,
         checkpoint: CheckpointKeys {
             policy: CheckpointPolicy::Every { work_ms: 10 * MINUTE },
             cost_ms: 5_000,
@@ -84,6 +85,8 @@ fn job(n: usize, submit: u64, gpus: u32, minutes: u64) -> ClusterJob {
         priority: n.is_multiple_of(4).into(),
         min_gpus: gpus,
         comm_share_ppm: 200_000,
+        compute_ps: 0,
+        comm_bytes: 0,
     }
 }
 
@@ -98,7 +101,7 @@ fn jobs(of: &[(u64, u32, u64)]) -> Vec<ClusterJob> {
 }
 
 fn outcome_of(run: ClusterRun, servers: u32, jobs: Vec<ClusterJob>) -> ClusterOutcome {
-    let cluster = PreparedCluster::of(run, machine(servers), jobs, Vec::new()).unwrap();
+    let cluster = PreparedCluster::of(run, machine(servers), jobs, Vec::new(), None).unwrap();
     cluster.simulate(&|| false).unwrap()
 }
 
@@ -241,7 +244,7 @@ fn a_failed_switch_stops_its_rack_and_a_shrunk_job_takes_longer() {
     run.checkpoint.restart_ms = 0;
     let mut of = jobs(&[(0, 16, 100)]);
     (of[0].min_gpus, of[0].comm_share_ppm) = (8, 0);
-    let cluster = PreparedCluster::of(run, machine(4), of, vec![failure]).unwrap();
+    let cluster = PreparedCluster::of(run, machine(4), of, vec![failure], None).unwrap();
     let o = cluster.simulate(&|| false).unwrap();
     // An hour on 16 GPUs, and 40 minutes of work on 8.
     assert_eq!(o.jobs[0].end_ms.unwrap(), 140 * MINUTE);
@@ -260,7 +263,7 @@ fn a_spare_keeps_a_job_going_where_it_would_wait_for_repair() {
         if elastic {
             of[0].min_gpus = 8;
         }
-        let cluster = PreparedCluster::of(run, machine(3 + hot), of, vec![failure]).unwrap();
+        let cluster = PreparedCluster::of(run, machine(3 + hot), of, vec![failure], None).unwrap();
         let o = cluster.simulate(&|| false).unwrap();
         let j: &ClusterJobOutcome = &o.jobs[0];
         assert!(j.restarts == 1 && j.lost_ns <= 10 * MINUTE * 1_000_000, "{j:?}");
@@ -321,7 +324,7 @@ fn the_best_interval_is_youngs() {
 fn what_can_never_run_is_refused() {
     let refused = |mut run: ClusterRun, quotas: Vec<(String, u32)>| {
         run.scheduler.quotas = quotas;
-        PreparedCluster::of(run, machine(2), jobs(&[(0, 8, 1)]), Vec::new()).err().map(|e| e.to_string())
+        PreparedCluster::of(run, machine(2), jobs(&[(0, 8, 1)]), Vec::new(), None).err().map(|e| e.to_string())
     };
     let mut spared = run_of("fcfs", "packed");
     spared.failures.hot_spares = 1;
@@ -355,7 +358,7 @@ fn a_server_is_down_until_the_last_of_its_parts_is_repaired() {
         let mut run = run_of("fcfs", "packed");
         (run.checkpoint.cost_ms, run.checkpoint.restart_ms) = (0, 0);
         run.scheduler.slowdown = vec![(1, 1_000_000)];
-        let cluster = PreparedCluster::of(run, machine(1), jobs(&[(0, 4, 60)]), failures).unwrap();
+        let cluster = PreparedCluster::of(run, machine(1), jobs(&[(0, 4, 60)]), failures, None).unwrap();
         cluster.simulate(&|| false).unwrap().jobs[0].end_ms.unwrap() / MINUTE
     };
     let (host, gpu) = (failed(PartKind::Host, 30, 10), failed(PartKind::Gpu, 35, 100));
@@ -371,7 +374,7 @@ fn jobs_that_come_no_further_end_the_run_with_a_message() {
     run.failures.drain =
         Some(DrainKeys { every_ms: 60 * MINUTE, servers: 1, takes_ms: 120 * MINUTE, wait_ms: 0, risk_ppm: 0 });
     let simulated = |run: ClusterRun| {
-        PreparedCluster::of(run, machine(4), jobs(&[(120, 16, 2_000)]), Vec::new()).unwrap().simulate(&|| false)
+        PreparedCluster::of(run, machine(4), jobs(&[(120, 16, 2_000)]), Vec::new(), None).unwrap().simulate(&|| false)
     };
     let why = simulated(run.clone()).unwrap_err().to_string();
     assert!(why.contains("the first to wait is job 0 with 16 GPUs") && why.contains("jobs.simulated_hours"), "{why}");

@@ -96,8 +96,12 @@ impl PlacementSlowdown {
     pub(super) fn factor_ppm(&self, racks: &Racks, shares: &[GpuShare], comm_share_ppm: u64) -> u64 {
         let placed = u128::from(self.of_racks(racks.len() as u32));
         let beside = PPM + u128::from(comm_share_ppm) * (self.crowding_ppm(racks) - PPM) / PPM;
-        let slowest = shares.iter().map(|s| self.straggling_ppm[s.server as usize]).max().unwrap_or(1_000_000);
-        (placed * beside / PPM * u128::from(slowest) / PPM) as u64
+        (placed * beside / PPM * u128::from(self.slowest_ppm(shares)) / PPM) as u64
+    }
+
+    /// Time on the slowest of a job's servers over that on others, millionths.
+    pub(super) fn slowest_ppm(&self, shares: &[GpuShare]) -> u64 {
+        shares.iter().map(|s| self.straggling_ppm[s.server as usize]).max().unwrap_or(1_000_000)
     }
 
     /// The curve: a line between two points, the last value beyond.

@@ -5,8 +5,10 @@
 use std::collections::BTreeSet;
 
 use super::account::{Account, UnheldGpus};
+use super::error::ClusterError;
 use super::event::{Event, Events};
 use super::interval::{cost_ms, interval_ms};
+use super::iterations::{IterationFabric, MeasuredIterations, SlowestMoment};
 use super::job::ClusterJob;
 use super::machine::ClusterMachine;
 use super::progress::JobProgress;
@@ -39,6 +41,8 @@ pub(super) struct JobState {
     /// GPUs that it has.
     pub held: u32,
     factor_ppm: u64,
+    /// What that were in the same place alone, where iterations are simulated.
+    alone_ppm: u64,
     as_of_ms: u64,
     /// When it ends, if nothing happens.
     pub ends_ms: u64,
@@ -50,6 +54,12 @@ pub(super) struct JobState {
     pub restarts: u64,
     pub preemptions: u64,
     pub lost_ns: u64,
+    /// Work that it did, lost or not; the time that this took; and the time without others.
+    pub work_ns: u64,
+    pub working_ms: u64,
+    pub alone_ns: u64,
+    /// When others slowed it down most.
+    pub slowest: Option<SlowestMoment>,
     /// Time to stand still at the next start.
     restart_ms: u64,
 }
@@ -68,6 +78,8 @@ pub(super) struct ClusterState<'a> {
     pub running: BTreeSet<(u64, u32)>,
     pub jobs_on: Vec<BTreeSet<u32>>,
     pub slowdown: PlacementSlowdown,
+    /// `None`: speeds are assumed.
+    pub measured: Option<MeasuredIterations<'a>>,
     pub quotas: Quotas,
     pub events: Events,
     pub account: Account,
@@ -87,6 +99,7 @@ impl<'a> ClusterState<'a> {
         run: &'a ClusterRun,
         machine: &'a ClusterMachine,
         jobs: &'a [ClusterJob],
+        fabric: Option<&'a IterationFabric>,
         scheduler: &'a dyn Scheduler,
     ) -> ClusterState<'a> {
         let state = |job: &ClusterJob| {
@@ -98,6 +111,7 @@ impl<'a> ClusterState<'a> {
                 racks: Vec::new(),
                 held: 0,
                 factor_ppm: 1_000_000,
+                alone_ppm: 1_000_000,
                 as_of_ms: 0,
                 ends_ms: 0,
                 version: 0,
@@ -108,6 +122,10 @@ impl<'a> ClusterState<'a> {
                 restarts: 0,
                 preemptions: 0,
                 lost_ns: 0,
+                work_ns: 0,
+                working_ms: 0,
+                alone_ns: 0,
+                slowest: None,
                 restart_ms: 0,
             }
         };
@@ -125,6 +143,7 @@ impl<'a> ClusterState<'a> {
             running: BTreeSet::new(),
             jobs_on: vec![BTreeSet::new(); m.rack.len()],
             slowdown: PlacementSlowdown::new(curve, m.oversubscription_ppm, &m.rack, m.racks, m.per_server),
+            measured: fabric.map(MeasuredIterations::new),
             quotas: Quotas::new(&run.scheduler.quotas, jobs),
             events: Events::default(),
             account: Account::default(),
@@ -170,6 +189,14 @@ impl<'a> ClusterState<'a> {
         }
     }
 
+    /// GPUs of jobs that others slow down.
+    pub(super) fn slowed_gpus(&self) -> u64 {
+        let Some(measured) = &self.measured else { return 0 };
+        let is_slowed = |job: &u32| measured.speed(*job).beside.is_some();
+        let running = self.running.iter().map(|(_, job)| *job).filter(is_slowed);
+        running.map(|job| u64::from(self.of[job as usize].held)).sum()
+    }
+
     /// Puts a job into the queue.
     pub(super) fn enqueue(&mut self, job: u32) {
         let key = self.key(job);
@@ -206,7 +233,13 @@ impl<'a> ClusterState<'a> {
         for share in &shares {
             self.jobs_on[share.server as usize].insert(job);
         }
-        let others = self.slowdown.comes(job, &racks);
+        let others = match &mut self.measured {
+            Some(measured) => {
+                measured.comes(job, &self.jobs[job as usize], &shares);
+                BTreeSet::new()
+            }
+            None => self.slowdown.comes(job, &racks),
+        };
         let of = &mut self.of[job as usize];
         of.held = shares.iter().map(|s| s.count()).sum();
         (of.shares, of.racks) = (shares, racks);
@@ -229,7 +262,13 @@ impl<'a> ClusterState<'a> {
         for share in &shares {
             self.jobs_on[share.server as usize].remove(&job);
         }
-        let others = self.slowdown.goes(job, &racks);
+        let others = match &mut self.measured {
+            Some(measured) => {
+                measured.goes(job);
+                BTreeSet::new()
+            }
+            None => self.slowdown.goes(job, &racks),
+        };
         others.into_iter().for_each(|other| self.rerate(other));
         shares
     }
@@ -240,7 +279,27 @@ impl<'a> ClusterState<'a> {
         let of = &mut self.of[job as usize];
         let spent = of.progress.advance(self.now_ms - of.as_of_ms, of.factor_ppm);
         of.as_of_ms = self.now_ms;
+        of.work_ns += spent.work_ns;
+        of.working_ms += spent.working_ms;
         self.account.spend(&spent, of.held, gpus);
+        if self.measured.is_some() {
+            let alone_ns = (u128::from(spent.work_ns) * u128::from(of.alone_ppm) / 1_000_000) as u64;
+            of.alone_ns += alone_ns;
+            let more_ns = (spent.working_ms * 1_000_000).saturating_sub(alone_ns);
+            self.account.company += u128::from(more_ns) * u128::from(of.held);
+        }
+    }
+
+    /// Simulates iterations of the jobs whose company has changed, and goes on at the speeds that these show.
+    ///
+    /// # Errors
+    /// As [`MeasuredIterations::settle`].
+    pub(super) fn measure(&mut self, stop: &(dyn Fn() -> bool + Sync)) -> Result<(), ClusterError> {
+        let Some(measured) = &mut self.measured else { return Ok(()) };
+        for job in measured.settle(stop)? {
+            self.rerate(job);
+        }
+        Ok(())
     }
 
     /// Brings a running job's speed and end up to date.
@@ -248,8 +307,27 @@ impl<'a> ClusterState<'a> {
         self.settle(job);
         let asked = &self.jobs[job as usize];
         let of = &mut self.of[job as usize];
-        let factor = self.slowdown.factor_ppm(&of.racks, &of.shares, asked.comm_share_ppm);
-        of.factor_ppm = (u128::from(factor) * u128::from(asked.gpus)).div_ceil(u128::from(of.held.max(1))) as u64;
+        let held = u128::from(of.held.max(1));
+        // Fewer GPUs take longer for the same work.
+        let with_held = |factor: u64| (u128::from(factor) * u128::from(asked.gpus)).div_ceil(held) as u64;
+        match &self.measured {
+            Some(measured) => {
+                let slowest = u128::from(self.slowdown.slowest_ppm(&of.shares));
+                let speed = measured.speed(job);
+                let on_servers = |ppm: u64| with_held((u128::from(ppm) * slowest / 1_000_000) as u64);
+                of.factor_ppm = on_servers(speed.factor_ppm);
+                of.alone_ppm = on_servers(speed.alone_ppm);
+                if let Some(now) = &speed.beside
+                    && of.slowest.as_ref().is_none_or(|most| now.ppm > most.ppm)
+                {
+                    of.slowest = Some(now.clone());
+                }
+            }
+            None => {
+                let factor = self.slowdown.factor_ppm(&of.racks, &of.shares, asked.comm_share_ppm);
+                of.factor_ppm = with_held(factor);
+            }
+        }
         self.running.remove(&(of.ends_ms, job));
         of.ends_ms = self.now_ms.saturating_add(of.progress.left_ms(of.factor_ppm));
         of.version += 1;

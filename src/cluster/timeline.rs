@@ -38,6 +38,7 @@ impl ClusterTimeline {
             down_gpus: moment.down,
             drained_gpus: moment.drained,
             spare_gpus: moment.spare,
+            slowed_gpus: state.slowed_gpus(),
         };
         while self.next_ms < ms {
             self.rows.push(ClusterSample { at_ms: self.next_ms, ..now });

@@ -11,8 +11,19 @@ use super::part::{Part, PartKind};
 use crate::input;
 use crate::spec::{ClusterRun, nearest};
 
-const JOB_COLUMNS: &[&str] =
-    &["job", "user", "submit_s", "gpus", "duration_s", "estimate_s", "priority", "min_gpus", "comm_share"];
+const JOB_COLUMNS: &[&str] = &[
+    "job",
+    "user",
+    "submit_s",
+    "gpus",
+    "duration_s",
+    "estimate_s",
+    "priority",
+    "min_gpus",
+    "comm_share",
+    "compute_s",
+    "comm_mib",
+];
 const FAILURE_COLUMNS: &[&str] = &["time_s", "part", "index", "repair_s"];
 /// A thousand years: no sum of two times overflows.
 const MOST_S: f64 = 3.2e10;
@@ -128,6 +139,9 @@ pub(super) fn jobs(path: &Path, run: &ClusterRun) -> Result<Vec<ClusterJob>, Clu
             return Err(line.wrong(format!("min_gpus is {min_gpus}; it must be at most gpus = {gpus}")));
         }
         let share = line.number("comm_share", 0.0, 1.0)?.map(|x| (x * 1e6).round() as u64);
+        let compute_ps = line.number("compute_s", 0.0, 3600.0)?.map(|s| (s * 1e12).round() as u64);
+        let comm_bytes = line.number("comm_mib", 0.0, 1e7)?.map(|mib| (mib * f64::from(1 << 20)).round() as u64);
+        let iteration = run.iterations.as_ref().map_or((0, 0), |keys| keys.of_gpus(gpus));
         jobs.push(ClusterJob {
             name: line.text("job").map_or_else(|| n.to_string().into(), Arc::from),
             user: line.text("user").map_or_else(|| "0".into(), Arc::from),
@@ -138,6 +152,8 @@ pub(super) fn jobs(path: &Path, run: &ClusterRun) -> Result<Vec<ClusterJob>, Clu
             priority: line.whole("priority", 0.0)?.unwrap_or(0),
             min_gpus,
             comm_share_ppm: share.unwrap_or(run.comm_share_ppm),
+            compute_ps: compute_ps.unwrap_or(iteration.0),
+            comm_bytes: comm_bytes.unwrap_or(iteration.1),
         });
     }
     if jobs.is_empty() {

@@ -42,6 +42,15 @@ pub struct ClusterRecord {
     pub drains: u64,
     pub useful_gpu_hours: f64,
     pub usd_per_useful_gpu_hour: Option<f64>,
+    /// Where iterations are simulated: the part of `slowdown_share` for company, and what was simulated and audited.
+    pub company_share: Option<f64>,
+    pub iteration_sets: Option<u64>,
+    pub iteration_sets_asked: Option<u64>,
+    pub iteration_set_most_jobs: Option<u64>,
+    pub iteration_audits: Option<u64>,
+    /// Relative differences of iteration times in audits.
+    pub iteration_error_mean: Option<f64>,
+    pub iteration_error_max: Option<f64>,
 }
 
 /// One row of `cluster_timeline.csv`.
@@ -57,6 +66,8 @@ pub struct ClusterSampleRecord {
     pub down_gpus: u64,
     pub drained_gpus: u64,
     pub spare_gpus: u64,
+    /// Where iterations are simulated.
+    pub slowed_gpus: u64,
 }
 
 /// One row of `cluster_jobs.csv`.
@@ -76,6 +87,13 @@ pub struct ClusterJobRecord {
     pub restarts: u64,
     pub preemptions: u64,
     pub lost_work_ms: u64,
+    /// Where iterations are simulated: its time over its duration, over that in the same places alone, and at the worst.
+    pub slowdown: Option<f64>,
+    pub company_slowdown: Option<f64>,
+    pub worst_company_slowdown: Option<f64>,
+    /// The others then, by names with spaces between them, and the most crowded link.
+    pub worst_beside: Option<String>,
+    pub worst_link: Option<String>,
 }
 
 /// Milliseconds as seconds.
@@ -119,4 +137,17 @@ pub const CLUSTER_JOBS: &[Column<ClusterJobRecord>] = &[
     ("restarts", |j| j.restarts.into()),
     ("preemptions", |j| j.preemptions.into()),
     ("lost_work_s", |j| seconds(j.lost_work_ms)),
+];
+
+/// The columns of `cluster_timeline.csv` after those, where iterations are simulated.
+pub(super) const CLUSTER_TIMELINE_ITERATIONS: &[Column<ClusterSampleRecord>] =
+    &[("slowed_gpus", |s| s.slowed_gpus.into())];
+
+/// The columns of `cluster_jobs.csv` likewise.
+pub(super) const CLUSTER_JOBS_ITERATIONS: &[Column<ClusterJobRecord>] = &[
+    ("slowdown", |j| j.slowdown.into()),
+    ("company_slowdown", |j| j.company_slowdown.into()),
+    ("worst_company_slowdown", |j| j.worst_company_slowdown.into()),
+    ("worst_beside", |j| j.worst_beside.as_deref().into()),
+    ("worst_link", |j| j.worst_link.as_deref().into()),
 ];

@@ -40,7 +40,7 @@ pub use journal_identity::RunIdentity;
 pub use journal_reader::{JournalReader, JournaledExperiment};
 pub use losses::{cut_off, losses};
 pub use manifest::{InputFile, Manifest, Outcome, Seconds};
-pub use outputs::Outputs;
+pub use outputs::{ClusterColumns, Outputs};
 pub use read::{ColumnInfo, ColumnRole, ReadError, RunResults};
 pub use record::{
     ExperimentRecord, Finished, FlowRecord, FoldingRecord, LinkPackets, LinkRecord, LookRecord, RttRecord, StatsRecord,

@@ -12,6 +12,7 @@ use parquet::file::properties::WriterProperties;
 use parquet::file::writer::{SerializedFileWriter, SerializedRowGroupWriter};
 use parquet::schema::types::Type;
 
+use super::outputs::ClusterColumns;
 use super::record::{ExperimentRecord, IDENTITY, outcome_columns};
 use super::rows::results_row;
 use super::value::{Axis, Cell, ColumnKind};
@@ -26,7 +27,7 @@ const GROUP_ROWS: usize = 16_384;
 pub fn write<W: Write + Send>(
     sink: W,
     axes: &[Axis],
-    cluster: bool,
+    cluster: ClusterColumns,
     records: &[ExperimentRecord],
 ) -> Result<(), ParquetError> {
     let columns = columns(axes, cluster);
@@ -57,7 +58,7 @@ struct ParquetColumn<'a> {
 }
 
 /// In the order of `results.csv`.
-fn columns(axes: &[Axis], cluster: bool) -> Vec<ParquetColumn<'_>> {
+fn columns(axes: &[Axis], cluster: ClusterColumns) -> Vec<ParquetColumn<'_>> {
     fn fixed<'a>(c: &super::record::RecordColumn) -> ParquetColumn<'a> {
         ParquetColumn { name: c.name, kind: c.kind, required: c.required }
     }

@@ -4,6 +4,7 @@
 
 use super::cluster_record::{ClusterJobRecord, ClusterRecord, ClusterSampleRecord};
 use super::job_record::JobRecord;
+use super::outputs::ClusterColumns;
 use super::value::{Cell, ColumnKind, Micro, Ps};
 
 /// How an experiment ended.
@@ -313,9 +314,22 @@ fn of_cluster(record: &ExperimentRecord, cell: fn(&ClusterRecord) -> Cell) -> Ce
     record.cluster.as_deref().map_or(Cell::Empty, cell)
 }
 
+/// The columns after those, in sweeps with simulated iterations.
+pub const ITERATIONS: &[RecordColumn] = &[
+    optional("company_share", ColumnKind::Real, |r| of_cluster(r, |c| c.company_share.into())),
+    optional("iteration_sets", ColumnKind::Unsigned, |r| of_cluster(r, |c| c.iteration_sets.into())),
+    optional("iteration_sets_asked", ColumnKind::Unsigned, |r| of_cluster(r, |c| c.iteration_sets_asked.into())),
+    optional("iteration_set_most_jobs", ColumnKind::Unsigned, |r| of_cluster(r, |c| c.iteration_set_most_jobs.into())),
+    optional("iteration_audits", ColumnKind::Unsigned, |r| of_cluster(r, |c| c.iteration_audits.into())),
+    optional("iteration_error_mean", ColumnKind::Real, |r| of_cluster(r, |c| c.iteration_error_mean.into())),
+    optional("iteration_error_max", ColumnKind::Real, |r| of_cluster(r, |c| c.iteration_error_max.into())),
+];
+
 /// The columns after the axes: with or without those of clusters.
-pub fn outcome_columns(cluster: bool) -> impl Iterator<Item = &'static RecordColumn> {
-    OUTCOME.iter().chain(if cluster { CLUSTER } else { &[] })
+pub fn outcome_columns(cluster: ClusterColumns) -> impl Iterator<Item = &'static RecordColumn> {
+    let plain = if cluster >= ClusterColumns::Plain { CLUSTER } else { &[] };
+    let measured = if cluster >= ClusterColumns::WithIterations { ITERATIONS } else { &[] };
+    OUTCOME.iter().chain(plain).chain(measured)
 }
 
 /// One row of `flows.csv`; the experiment's id is the writer's to add.

@@ -2,8 +2,12 @@
 //!
 //! Layer: results. Renders; [`super::writer`] decides when and where it is written.
 
-use super::cluster_record::{CLUSTER_JOBS, CLUSTER_TIMELINE, ClusterJobRecord, ClusterSampleRecord};
+use super::cluster_record::{
+    CLUSTER_JOBS, CLUSTER_JOBS_ITERATIONS, CLUSTER_TIMELINE, CLUSTER_TIMELINE_ITERATIONS, ClusterJobRecord,
+    ClusterSampleRecord,
+};
 use super::job_record::{JOBS, JobRecord};
+use super::outputs::ClusterColumns;
 use super::record::{
     ExperimentRecord, Finished, FlowRecord, IDENTITY, LinkRecord, RttRecord, StatsRecord, outcome_columns,
 };
@@ -112,7 +116,7 @@ pub fn header<'a>(names: impl IntoIterator<Item = &'a str>) -> Vec<u8> {
 }
 
 /// Column names of `results.csv`, with or without those of clusters.
-pub fn results_header(axes: &[Axis], cluster: bool) -> Vec<&str> {
+pub fn results_header(axes: &[Axis], cluster: ClusterColumns) -> Vec<&str> {
     let names = IDENTITY.iter().map(|c| c.name).chain(axes.iter().map(|a| a.key.as_str()));
     names.chain(outcome_columns(cluster).map(|c| c.name)).collect()
 }
@@ -123,7 +127,7 @@ pub fn failed_header(axes: &[Axis]) -> Vec<&str> {
 }
 
 /// The row of `results.csv`, with or without the columns of clusters.
-pub fn results_row(record: &ExperimentRecord, cluster: bool) -> Vec<Cell> {
+pub fn results_row(record: &ExperimentRecord, cluster: ClusterColumns) -> Vec<Cell> {
     let identity = IDENTITY.iter().map(|c| (c.cell)(record));
     let outcome = outcome_columns(cluster).map(|c| (c.cell)(record));
     identity.chain(record.axis_values.iter().cloned()).chain(outcome).collect()
@@ -201,7 +205,7 @@ fn stats_row(exp_id: u64, s: &StatsRecord) -> [Cell; 36] {
     ]
 }
 
-fn text<T, R: IntoIterator<Item = Cell>>(exp_id: u64, records: &[T], row: fn(u64, &T) -> R) -> Vec<u8> {
+fn text<T, R: IntoIterator<Item = Cell>>(exp_id: u64, records: &[T], row: impl Fn(u64, &T) -> R) -> Vec<u8> {
     let mut rows = CollectedRows::default();
     records.iter().for_each(|record| rows.push(row(exp_id, record)));
     rows.into_bytes()
@@ -237,27 +241,31 @@ pub fn jobs_text(finished: &Finished) -> Vec<u8> {
 }
 
 /// Column names of `cluster_timeline.csv`.
-pub fn cluster_timeline_header() -> Vec<&'static str> {
-    std::iter::once("exp_id").chain(CLUSTER_TIMELINE.iter().map(|(name, _)| *name)).collect()
+pub fn cluster_timeline_header(iterations: bool) -> Vec<&'static str> {
+    let more = if iterations { CLUSTER_TIMELINE_ITERATIONS } else { &[] };
+    std::iter::once("exp_id").chain(CLUSTER_TIMELINE.iter().chain(more).map(|(name, _)| *name)).collect()
 }
 
 /// Column names of `cluster_jobs.csv`.
-pub fn cluster_jobs_header() -> Vec<&'static str> {
-    std::iter::once("exp_id").chain(CLUSTER_JOBS.iter().map(|(name, _)| *name)).collect()
+pub fn cluster_jobs_header(iterations: bool) -> Vec<&'static str> {
+    let more = if iterations { CLUSTER_JOBS_ITERATIONS } else { &[] };
+    std::iter::once("exp_id").chain(CLUSTER_JOBS.iter().chain(more).map(|(name, _)| *name)).collect()
 }
 
 /// `cluster_timeline.csv`'s part of one experiment.
-pub fn cluster_timeline_text(finished: &Finished) -> Vec<u8> {
+pub fn cluster_timeline_text(finished: &Finished, iterations: bool) -> Vec<u8> {
+    let more = if iterations { CLUSTER_TIMELINE_ITERATIONS } else { &[] };
     let row = |exp_id: u64, s: &ClusterSampleRecord| -> Vec<Cell> {
-        std::iter::once(exp_id.into()).chain(CLUSTER_TIMELINE.iter().map(|(_, cell)| cell(s))).collect()
+        std::iter::once(exp_id.into()).chain(CLUSTER_TIMELINE.iter().chain(more).map(|(_, cell)| cell(s))).collect()
     };
     text(finished.record.exp_id, &finished.cluster_timeline, row)
 }
 
 /// `cluster_jobs.csv`'s part of one experiment.
-pub fn cluster_jobs_text(finished: &Finished) -> Vec<u8> {
+pub fn cluster_jobs_text(finished: &Finished, iterations: bool) -> Vec<u8> {
+    let more = if iterations { CLUSTER_JOBS_ITERATIONS } else { &[] };
     let row = |exp_id: u64, j: &ClusterJobRecord| -> Vec<Cell> {
-        std::iter::once(exp_id.into()).chain(CLUSTER_JOBS.iter().map(|(_, cell)| cell(j))).collect()
+        std::iter::once(exp_id.into()).chain(CLUSTER_JOBS.iter().chain(more).map(|(_, cell)| cell(j))).collect()
     };
     text(finished.record.exp_id, &finished.cluster_jobs, row)
 }

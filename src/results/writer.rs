@@ -111,14 +111,22 @@ impl ResultWriter {
         };
         let (axes, outputs) = (run.axes.clone(), run.outputs);
         let files = [
-            open("results.csv", true, rows::header(rows::results_header(&axes, outputs.cluster)))?,
+            open("results.csv", true, rows::header(rows::results_header(&axes, outputs.cluster_columns())))?,
             open("stats.csv", true, rows::header(rows::STATS.iter().copied()))?,
             open("flows.csv", outputs.flows, rows::header(rows::FLOWS.iter().copied()))?,
             open("links.csv", outputs.links, rows::header(rows::LINKS.iter().copied()))?,
             open("rtt.csv", outputs.rtt, rows::header(rows::RTT.iter().copied()))?,
             open("jobs.csv", outputs.jobs, rows::header(rows::jobs_header()))?,
-            open("cluster_timeline.csv", outputs.cluster, rows::header(rows::cluster_timeline_header()))?,
-            open("cluster_jobs.csv", outputs.cluster_jobs, rows::header(rows::cluster_jobs_header()))?,
+            open(
+                "cluster_timeline.csv",
+                outputs.cluster,
+                rows::header(rows::cluster_timeline_header(outputs.iterations)),
+            )?,
+            open(
+                "cluster_jobs.csv",
+                outputs.cluster_jobs,
+                rows::header(rows::cluster_jobs_header(outputs.iterations)),
+            )?,
             None,
         ];
         // These appear again when their time comes; until then an earlier run's would not belong to the other files.
@@ -223,7 +231,7 @@ impl ResultWriter {
         let records: Vec<ExperimentRecord> = self.records.into_values().collect();
         let path = self.dir.path().join("results.parquet");
         let mut bytes = Vec::new();
-        parquet_file::write(&mut bytes, &self.axes, self.outputs.cluster, &records)
+        parquet_file::write(&mut bytes, &self.axes, self.outputs.cluster_columns(), &records)
             .map_err(|source| ResultsError::Parquet { path, source })?;
         self.dir.replace("results.parquet", &bytes)?;
         Ok((self.dir, records))
@@ -236,16 +244,20 @@ impl ResultWriter {
             text.into_bytes()
         };
         let when = |wanted: bool, text: fn(&Finished) -> Vec<u8>| if wanted { text(finished) } else { Vec::new() };
+        let measured = self.outputs.iterations;
+        let of_cluster = |wanted: bool, text: fn(&Finished, bool) -> Vec<u8>| {
+            if wanted { text(finished, measured) } else { Vec::new() }
+        };
         let failed = finished.record.status == Status::Failed;
         [
-            one(rows::results_row(&finished.record, self.outputs.cluster)),
+            one(rows::results_row(&finished.record, self.outputs.cluster_columns())),
             rows::stats_text(finished),
             when(self.outputs.flows, rows::flows_text),
             when(self.outputs.links, rows::links_text),
             when(self.outputs.rtt, rows::rtt_text),
             when(self.outputs.jobs, rows::jobs_text),
-            when(self.outputs.cluster, rows::cluster_timeline_text),
-            when(self.outputs.cluster_jobs, rows::cluster_jobs_text),
+            of_cluster(self.outputs.cluster, rows::cluster_timeline_text),
+            of_cluster(self.outputs.cluster_jobs, rows::cluster_jobs_text),
             if failed { one(rows::failed_row(&finished.record)) } else { Vec::new() },
         ]
     }

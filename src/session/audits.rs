@@ -23,6 +23,8 @@ pub(crate) struct Audits {
     carried_doubtful: usize,
     /// The worst: its number, its mean error, its bound.
     worst: Option<(u64, f64, f64)>,
+    /// Likewise, of speeds of jobs by few iterations.
+    worst_speeds: Option<(u64, f64, f64)>,
 }
 
 impl Audits {
@@ -43,6 +45,24 @@ impl Audits {
         if self.worst.is_none_or(|w| error > w.1) {
             self.worst = Some((exp_id, error, bound));
         }
+    }
+
+    /// Looks at a cluster whose jobs' iterations were simulated: its number, the mean difference of its audits, the bound of that, relative.
+    pub(crate) fn add_iterations(&mut self, exp_id: u64, error: Option<f64>, bound: f64) {
+        if let Some(error) = error.filter(|&e| e > bound && self.worst_speeds.is_none_or(|w| e > w.1)) {
+            self.worst_speeds = Some((exp_id, error, bound));
+        }
+    }
+
+    /// A warning where more iterations showed other speeds than few.
+    pub(crate) fn iterations_warning(&self) -> Option<String> {
+        let (exp_id, error, bound) = self.worst_speeds?;
+        Some(format!(
+            "four times as many iterations took another {} on average in the audit of experiment {exp_id} (scheduler.iterations_audit_bound: {}); \
+             raise scheduler.iterations",
+            percent(error),
+            percent(bound)
+        ))
     }
 
     /// What whoever reads the results should know, of `experiments` in all.
@@ -168,6 +188,17 @@ mod tests {
         audits.add(3, &of, 0.01);
         let told = audits.doubt().expect("two carried rates on");
         assert!(told.starts_with("2 experiments carried") && told.contains("in 1 of them"), "{told}");
+    }
+
+    #[test]
+    fn speeds_off_by_more_than_the_bound_are_told() {
+        let mut audits = Audits::default();
+        audits.add_iterations(1, Some(0.01), 0.02);
+        audits.add_iterations(2, None, 0.0);
+        assert_eq!(audits.iterations_warning(), None);
+        audits.add_iterations(3, Some(0.05), 0.02);
+        let told = audits.iterations_warning().expect("one is above");
+        assert!(told.contains("another 5.00 %") && told.contains("experiment 3"), "{told}");
     }
 
     #[test]

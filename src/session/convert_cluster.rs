@@ -40,6 +40,10 @@ fn figures(o: &ClusterOutcome, config: &Config) -> ClusterRecord {
     let price = o.bill.cost_cents as f64 / 100.0 * hours / (config.cost.years * HOURS_PER_YEAR);
     let energy = o.bill.power_mw as f64 / 1e6 * hours * config.cost.usd_per_kwh;
     let count = |of: fn(&ClusterJobOutcome) -> u64| o.jobs.iter().map(of).sum::<u64>();
+    let measured = o.iterations.as_ref();
+    // Millionths as shares.
+    let share_of = |ppm: u64| ppm as f64 / 1e6;
+    let audited = measured.filter(|m| m.audited_jobs > 0);
     ClusterRecord {
         span_ms: o.span_ms,
         jobs: o.jobs.len() as u64,
@@ -69,6 +73,13 @@ fn figures(o: &ClusterOutcome, config: &Config) -> ClusterRecord {
         drains: o.drains,
         useful_gpu_hours,
         usd_per_useful_gpu_hour: (useful_gpu_hours > 0.0).then(|| (price + energy) / useful_gpu_hours),
+        company_share: measured.map(|_| share(account.company)),
+        iteration_sets: measured.map(|m| m.sets),
+        iteration_sets_asked: measured.map(|m| m.asked),
+        iteration_set_most_jobs: measured.map(|m| m.most_jobs),
+        iteration_audits: measured.map(|m| m.audited),
+        iteration_error_mean: audited.map(|m| share_of(m.error_sum_ppm) / m.audited_jobs as f64),
+        iteration_error_max: audited.map(|m| share_of(m.error_most_ppm)),
     }
 }
 
@@ -84,6 +95,7 @@ fn sample(s: &ClusterSample) -> ClusterSampleRecord {
         down_gpus: s.down_gpus,
         drained_gpus: s.drained_gpus,
         spare_gpus: s.spare_gpus,
+        slowed_gpus: s.slowed_gpus,
     }
 }
 
@@ -95,6 +107,9 @@ fn job(j: &ClusterJobOutcome) -> ClusterJobRecord {
         JobPhase::Done => "done",
         JobPhase::GivenUp => "given up",
     };
+    let speed = j.speed.as_ref();
+    let worst = speed.and_then(|s| s.worst.as_ref());
+    let times = |ppm: u64| ppm as f64 / 1e6;
     ClusterJobRecord {
         job: j.name.to_string(),
         user: j.user.to_string(),
@@ -109,5 +124,10 @@ fn job(j: &ClusterJobOutcome) -> ClusterJobRecord {
         restarts: j.restarts,
         preemptions: j.preemptions,
         lost_work_ms: j.lost_ns / NS_PER_MS,
+        slowdown: speed.and_then(|s| s.slowdown_ppm).map(times),
+        company_slowdown: speed.and_then(|s| s.by_company_ppm).map(times),
+        worst_company_slowdown: worst.map(|(ppm, ..)| times(*ppm)),
+        worst_beside: worst.map(|(_, jobs, _)| jobs.join(" ")),
+        worst_link: worst.map(|(_, _, link)| link.clone()),
     }
 }

@@ -203,9 +203,11 @@ fn rank(finished: &Finished) -> String {
 }
 
 fn conflict(run: &RunIdentity, a: (&Path, &ExperimentRecord), b: (&Path, &ExperimentRecord)) -> SessionError {
-    let (one, two) = (results_row(a.1, run.outputs.cluster), results_row(b.1, run.outputs.cluster));
-    let differs =
-        results_header(&run.axes, run.outputs.cluster).into_iter().zip(one.iter().zip(&two)).find(|(_, (x, y))| x != y);
+    let (one, two) = (results_row(a.1, run.outputs.cluster_columns()), results_row(b.1, run.outputs.cluster_columns()));
+    let differs = results_header(&run.axes, run.outputs.cluster_columns())
+        .into_iter()
+        .zip(one.iter().zip(&two))
+        .find(|(_, (x, y))| x != y);
     let how = differs.map_or("rows of flows.csv, links.csv or rtt.csv".into(), |(name, (x, y))| {
         format!("{name} is `{x}` and `{y}`")
     });

@@ -40,7 +40,9 @@ fn axes(sweep: &Sweep) -> Vec<Axis> {
 
 /// The files the sweep asks for: those that any of its experiments asks for.
 fn outputs(sweep: &Sweep) -> Outputs {
-    let varies = sweep.axes.iter().any(|key| key.starts_with("output.") || key == "fidelity.mode");
+    let decides =
+        |key: &String| key.starts_with("output.") || key == "fidelity.mode" || key == "scheduler.iterations_at";
+    let varies = sweep.axes.iter().any(decides);
     let asked = if varies { sweep.experiments.len() } else { 1 };
     let mut outputs = Outputs::default();
     let able = sweep.experiments.iter().filter(|e| sweep.cannot_run(e).is_none());
@@ -53,6 +55,7 @@ fn outputs(sweep: &Sweep) -> Outputs {
         outputs.jobs |= jobs.is_some();
         outputs.cluster |= config.cluster_run().is_some();
         outputs.cluster_jobs |= output.cluster_jobs;
+        outputs.iterations |= config.cluster_run().is_some_and(|run| run.iterations.is_some());
     }
     outputs
 }

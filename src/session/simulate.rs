@@ -189,6 +189,7 @@ impl Simulator for BuiltIn {
         warnings.extend(of_memo);
         warnings.extend(findings.audits.warning());
         warnings.extend(findings.audits.doubt());
+        warnings.extend(findings.audits.iterations_warning());
         warnings.extend(findings.drops_warning());
         Ok(warnings)
     }
@@ -264,6 +265,12 @@ impl<'a> Findings<'a> {
     fn add_record(&mut self, record: &ExperimentRecord) {
         self.effects.add(record);
         let experiment = self.by_id[&record.exp_id];
+        if let Some(cluster) = &record.cluster {
+            let config = self.sweep.config(experiment).ok();
+            let bound = config.as_ref().and_then(|c| c.cluster_run()?.iterations.as_ref());
+            let bound = bound.map_or(f64::INFINITY, |keys| keys.audit_bound_ppm as f64 / 1e6);
+            self.audits.add_iterations(record.exp_id, cluster.iteration_error_mean, bound);
+        }
         if record.drops.is_some_and(|n| n > 0) && config(self.sweep, experiment).values.bool(spec::KeyId::Pfc) {
             self.lost_with_pfc += 1;
         }

@@ -13,7 +13,15 @@ pub(super) fn never(_: &Values) -> bool {
 }
 /// Experiments whose packets are simulated. Others know no congestion control, no buffers and no pauses.
 pub(super) fn packets(v: &Values) -> bool {
-    v.is(KeyId::Mode, "packet")
+    v.is(KeyId::Mode, "packet") || (job_mode(v) && v.is(KeyId::IterationsAt, "packet"))
+}
+/// Packets of operations that depend on each other, which come again.
+pub(super) fn folded(v: &Values) -> bool {
+    packets(v) && (program(v) || job_mode(v))
+}
+/// Clusters over days in which iterations of jobs are simulated.
+pub(super) fn measured_iterations(v: &Values) -> bool {
+    job_mode(v) && !v.is(KeyId::IterationsAt, "none")
 }
 /// A key without a default that was given.
 pub(super) fn set(v: &Values, key: KeyId) -> bool {
@@ -65,21 +73,23 @@ pub(super) fn job_mode(v: &Values) -> bool {
 /// Sections that only `fidelity.mode = "job"` reads.
 const OF_CLUSTERS: [&str; 4] = ["jobs", "scheduler", "checkpoint", "failures"];
 /// Sections that it does not read at all.
-const OF_PACKETS: [&str; 4] = ["routing", "transport", "workload", "job"];
-/// Keys of the others that it does not read.
-const OF_PACKETS_TOO: [KeyId; 20] = [
+const OF_PACKETS: [&str; 2] = ["workload", "job"];
+/// Sections that it reads where it simulates iterations.
+const OF_ITERATIONS: [&str; 3] = ["routing", "transport", "fidelity"];
+/// Keys of the others likewise.
+const OF_ITERATIONS_TOO: [KeyId; 3] = [KeyId::LinkDelayNs, KeyId::SwitchLatencyNs, KeyId::BufferMib];
+/// Keys that it does not read.
+const OF_PACKETS_TOO: [KeyId; 18] = [
     KeyId::GpuMemoryGib,
     KeyId::NvlinkGbps,
     KeyId::NvlinkLatencyNs,
     KeyId::Nvlink,
     KeyId::ServerXml,
-    KeyId::LinkDelayNs,
-    KeyId::SwitchLatencyNs,
-    KeyId::BufferMib,
+    KeyId::Audit,
+    KeyId::AuditBound,
     KeyId::LeafBufferMib,
     KeyId::AggBufferMib,
     KeyId::SpineBufferMib,
-    KeyId::FastForward,
     KeyId::SimNs,
     KeyId::PacketHops,
     KeyId::MemoryGib,
@@ -96,8 +106,9 @@ pub(super) fn mode_reads(v: &Values, id: KeyId, name: &str) -> bool {
     if !job_mode(v) {
         return !OF_CLUSTERS.contains(&section);
     }
-    let steady = name.starts_with("fidelity.") && id != KeyId::Mode;
-    !OF_PACKETS.contains(&section) && !OF_PACKETS_TOO.contains(&id) && !steady
+    let of_iterations = OF_ITERATIONS.contains(&section) || OF_ITERATIONS_TOO.contains(&id);
+    let is_out = of_iterations && id != KeyId::Mode && !measured_iterations(v);
+    !OF_PACKETS.contains(&section) && !OF_PACKETS_TOO.contains(&id) && !is_out
 }
 
 /// One of several jobs.
@@ -119,7 +130,7 @@ pub(super) fn program(v: &Values) -> bool {
 }
 /// A job whose steady phases are skipped.
 pub(super) fn steady(v: &Values) -> bool {
-    packets(v) && program(v) && (v.is(KeyId::FastForward, "steady") || v.is(KeyId::FastForward, "rates"))
+    folded(v) && (v.is(KeyId::FastForward, "steady") || v.is(KeyId::FastForward, "rates"))
 }
 pub(super) fn model(v: &Values) -> bool {
     v.is(KeyId::WorkloadKind, "model")

@@ -22,9 +22,48 @@ pub struct ClusterRun {
     /// `None`: until the last job has ended.
     pub end_ms: Option<u64>,
     pub scheduler: SchedulerKeys,
+    /// `None`: speeds are assumed.
+    pub iterations: Option<IterationKeys>,
     pub checkpoint: CheckpointKeys,
     pub failures: FailureKeys,
     pub timeline_ms: u64,
+}
+
+/// How iterations of jobs are simulated, and what they are where a trace does not say.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct IterationKeys {
+    pub as_packets: bool,
+    /// Iterations of the slowest job of a set.
+    pub count: u32,
+    /// What was simulated once is looked up.
+    pub remembers: bool,
+    pub audit_ppm: u64,
+    pub audit_bound_ppm: u64,
+    pub seed: u64,
+    /// GPUs and picoseconds, ascending.
+    pub compute_ps: Vec<(u32, u64)>,
+    /// GPUs and bytes, ascending.
+    pub comm_bytes: Vec<(u32, u64)>,
+}
+
+impl IterationKeys {
+    /// Computing time, ps, and bytes that are all-reduced, of an iteration of a job with so many GPUs.
+    pub fn of_gpus(&self, gpus: u32) -> (u64, u64) {
+        (between(&self.compute_ps, gpus), between(&self.comm_bytes, gpus))
+    }
+}
+
+/// A line between two points, the nearest value beyond them. PRECONDITION: there is a point; they ascend.
+fn between(points: &[(u32, u64)], at: u32) -> u64 {
+    let after = points.partition_point(|(n, _)| *n < at);
+    match (after.checked_sub(1).map(|i| points[i]), points.get(after)) {
+        (Some((a, low)), Some(&(b, high))) => {
+            let step = (i128::from(high) - i128::from(low)) * i128::from(at - a) / i128::from(b - a);
+            (i128::from(low) + step) as u64
+        }
+        (None, Some(&(_, value))) | (Some((_, value)), None) => value,
+        (None, None) => 0,
+    }
 }
 
 /// Where jobs come from.
@@ -202,6 +241,7 @@ pub(super) fn cluster_run(v: &Values, dir: &Path, seed: u64) -> Result<ClusterRu
             defragment: v.bool(KeyId::SchedulerDefragment),
             move_ms: ms(KeyId::SchedulerMoveS),
         },
+        iterations: iterations(v, seed)?,
         checkpoint: CheckpointKeys {
             policy: match v.text(KeyId::CheckpointPolicy) {
                 "none" => CheckpointPolicy::Never,
@@ -273,6 +313,51 @@ fn slowdown(v: &Values) -> Result<Vec<(u32, u64)>, Conflict> {
         points.push((racks, scaled(factor, PPM)));
     }
     if points.is_empty() { Err(wrong()) } else { Ok(points) }
+}
+
+fn iterations(v: &Values, seed: u64) -> Result<Option<IterationKeys>, Conflict> {
+    if v.is(KeyId::IterationsAt, "none") {
+        return Ok(None);
+    }
+    if v.is(KeyId::Policy, "file") {
+        let why = "routes of a file are those of its flows; scheduler.iterations_at needs \"ecmp\" or \"spray\"";
+        return Err(conflict(KeyId::Policy, why));
+    }
+    if v.is(KeyId::IterationsAt, "packet") && v.is(KeyId::FastForward, "rates") {
+        let why = "what carried rates leave out is not told of iterations; use \"steady\", \"exact\" or \"off\"";
+        return Err(conflict(KeyId::FastForward, why));
+    }
+    let per_gpus = |key: KeyId, most: f64, scale: f64, such: &str| {
+        let wrong = || {
+            conflict(
+                key,
+                format!(
+                    "it must be points `gpus:value` with GPUs ascending and values from 0 to {most}, such as `{such}`"
+                ),
+            )
+        };
+        let mut points: Vec<(u32, u64)> = Vec::new();
+        for part in v.text(key).split([' ', ',']).filter(|part| !part.is_empty()) {
+            let (gpus, value) = part.split_once(':').ok_or_else(wrong)?;
+            let gpus: u32 = gpus.parse().map_err(|_| wrong())?;
+            let value: f64 = value.parse().map_err(|_| wrong())?;
+            if !(0.0..=most).contains(&value) || gpus == 0 || points.last().is_some_and(|last| last.0 >= gpus) {
+                return Err(wrong());
+            }
+            points.push((gpus, scaled(value, scale)));
+        }
+        if points.is_empty() { Err(wrong()) } else { Ok(points) }
+    };
+    Ok(Some(IterationKeys {
+        as_packets: v.is(KeyId::IterationsAt, "packet"),
+        count: v.int(KeyId::IterationsCount) as u32,
+        remembers: v.bool(KeyId::Memo),
+        audit_ppm: scaled(v.float(KeyId::IterationsAudit), PPM),
+        audit_bound_ppm: scaled(v.float(KeyId::IterationsAuditBound), PPM),
+        seed: mix(seed, 0, 23),
+        compute_ps: per_gpus(KeyId::JobsComputeS, 3600.0, 1e12, "8:0.4 1024:0.6")?,
+        comm_bytes: per_gpus(KeyId::JobsCommMib, 1e7, f64::from(1 << 20), "8:2000 512:28000")?,
+    }))
 }
 
 /// `user:gpus` pairs.

@@ -279,14 +279,14 @@ macro_rules! for_each_key {
             JobBackground "job.background" KeyKind::Bool, D::Bool(false), |v| in_job(v) && flows_alone(v),
                 "traffic that the other jobs meet: it may have the same GPUs as they, and the makespan does not wait for it";
 
-            Mode "fidelity.mode" one_of(&["packet", "flow", "job"], &[]), D::Choice("packet"), |v| !packets(v),
+            Mode "fidelity.mode" one_of(&["packet", "flow", "job"], &[]), D::Choice("packet"), |v| !v.is(KeyId::Mode, "packet"),
                 "level of detail: \"packet\" simulates every packet of a job, \"flow\" gives flows max-min fair rates (flow-mode.md), \"job\" a cluster over days, a job being one thing (simulate-a-cluster.md)";
             Join "fidelity.join" one_of(&["none", "collectives", "ranks"], &[]), D::Choice("none"), |v| v.is(KeyId::Mode, "flow") && program(v),
                 "flow level: what becomes one flow. \"collectives\": each collective over rings and each all-to-all sent directly, instead of a message a step; \"ranks\": that, and ranks that do the same at the same time get tasks once, their messages being one flow (flow-mode.md)";
-            FastForward "fidelity.fast_forward" one_of(&["steady", "exact", "off", "rates"], &[]), D::Choice("steady"), |v| packets(v) && program(v),
+            FastForward "fidelity.fast_forward" one_of(&["steady", "exact", "off", "rates"], &[]), D::Choice("steady"), folded,
                 "how much may be folded: \"exact\" changes no bit of any result, \"off\" simulates every packet; \"steady\" skips what is steady, too, within the audited error; \"rates\" also carries measured rates on where flows collide under HPCC, DCQCN and DCTCP, and simulates no pauses while it folds (carried-rates.md)";
-            Memo "fidelity.memo" KeyKind::Bool, D::Bool(true), |v| packets(v) && program(v) && !v.is(KeyId::FastForward, "off"),
-                "what was simulated once is looked up when it comes again, in this or another experiment of the run";
+            Memo "fidelity.memo" KeyKind::Bool, D::Bool(true), |v| (folded(v) && !v.is(KeyId::FastForward, "off")) || measured_iterations(v),
+                "what was simulated once is looked up when it comes again, in this or another experiment of the run; with scheduler.iterations_at also what the iterations of a set of jobs take";
             SteadyMetric "fidelity.steady_metric" one_of(&["rate", "window", "inflight", "queue", "rtt"], &[]), D::Choice("rate"), steady,
                 "what must be steady: acknowledged bytes an interval, congestion window, bytes in flight, bytes queued on the path, or bytes in flight over the rate";
             SteadyTheta "fidelity.steady_theta" stepped(0.0, 1.0, 0.000_001), D::Float(0.0), steady,
@@ -308,8 +308,12 @@ macro_rules! for_each_key {
             JobsMaxHours "jobs.max_hours" stepped(0.001, 1e6, 0.001), D::Float(48.0), uniform_jobs, "longest duration";
             JobsUsers "jobs.users" int(1, 100_000), D::Int(8), generated_jobs, "users; the n-th submits 1/n as many jobs as the first";
             JobsHighShare "jobs.high_share" stepped(0.0, 1.0, 0.000_001), D::Float(0.0), generated_jobs, "share of jobs with priority 1 instead of 0";
-            JobsCommShare "jobs.comm_share" stepped(0.0, 1.0, 0.000_001), D::Float(0.2), always,
+            JobsCommShare "jobs.comm_share" stepped(0.0, 1.0, 0.000_001), D::Float(0.2), |v| !measured_iterations(v),
                 "share of a job's time that communication across racks takes, for what an oversubscribed uplink slows down (our choice)";
+            JobsComputeS "jobs.compute_s" KeyKind::Text, D::Text("1:0.5"), measured_iterations,
+                "time of an iteration in which a job does not wait for its network, by GPUs: `8:0.4 1024:0.6`; between two points a line, beyond them their values (our choice)";
+            JobsCommMib "jobs.comm_mib" KeyKind::Text, D::Text("8:2000 64:14000 512:28000"), measured_iterations,
+                "MiB that the servers of a job all-reduce in an iteration, by GPUs, likewise: gradients (our choice: 16-bit ones of models with 1, 7 and 15 billion parameters)";
             JobsMinShare "jobs.min_share" stepped(0.0, 1.0, 0.000_001), D::Float(1.0), always,
                 "least share of its GPUs that a job goes on with after a failure; 1: it needs them all";
             JobsHours "jobs.simulated_hours" stepped(0.0, 1e6, 0.001), D::Float(0.0), always, "time that is simulated; 0: until the last job has ended";
@@ -319,8 +323,16 @@ macro_rules! for_each_key {
                 "who runs next: first come first served; the same with EASY backfill; shortest first; by priority";
             SchedulerPlacement "scheduler.placement" one_of(&["packed", "topology", "spread", "random", "rail"], &[]), D::Choice("topology"), always,
                 "which GPUs: as few servers as possible; these in as few racks as possible; as many servers as possible; by lot; as few rails as possible";
-            SchedulerSlowdown "scheduler.slowdown" KeyKind::Text, D::Text("1:1"), always,
+            SchedulerSlowdown "scheduler.slowdown" KeyKind::Text, D::Text("1:1"), |v| !measured_iterations(v),
                 "time of a job over its time in one rack, by racks: `1:1 2:1.05 8:1.2`; between two points a line, after the last its value";
+            IterationsAt "scheduler.iterations_at" one_of(&["none", "flow", "packet"], &[]), D::Choice("none"), measured_iterations,
+                "how a job's speed beside others is found: none: by scheduler.slowdown and jobs.comm_share; else iterations of all jobs that share links are simulated together, with fair rates or as packets";
+            IterationsCount "scheduler.iterations" int(1, 1000), D::Int(3), measured_iterations,
+                "iterations of the slowest of these jobs that are simulated; the speed holds until jobs start, end or move (Arcadia 6.3's n; our choice)";
+            IterationsAudit "scheduler.iterations_audit" stepped(0.0, 1.0, 0.000_001), D::Float(0.05), measured_iterations,
+                "share of the sets of jobs, by lot, of which four times as many iterations are simulated all the same, to see how far off the speeds are";
+            IterationsAuditBound "scheduler.iterations_audit_bound" stepped(0.0, 1000.0, 0.000_001), D::Float(0.02), |v| measured_iterations(v) && v.float(KeyId::IterationsAudit) > 0.0,
+                "mean difference of iteration times in these audits above which a run warns (and fails, with --strict)";
             SchedulerQuotas "scheduler.quotas" KeyKind::Text, D::None("none"), |v| set(v, KeyId::SchedulerQuotas), "most GPUs of a user at a time: `user:gpus ...`; `*` is every other user";
             SchedulerDepth "scheduler.depth" int(0, 1_000_000), D::Int(256), |v| !v.is(KeyId::SchedulerPolicy, "fcfs"), "waiting jobs behind a blocked one that are looked at";
             SchedulerPreempt "scheduler.preempt" KeyKind::Bool, D::Bool(true), |v| v.is(KeyId::SchedulerPolicy, "priority"),

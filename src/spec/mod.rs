@@ -32,8 +32,8 @@ mod value;
 mod workload;
 
 pub use cluster::{
-    CheckpointKeys, CheckpointPolicy, ClusterRun, DrainKeys, FailureKeys, JobGenerator, JobSource, JobsLike,
-    SchedulerKeys,
+    CheckpointKeys, CheckpointPolicy, ClusterRun, DrainKeys, FailureKeys, IterationKeys, JobGenerator, JobSource,
+    JobsLike, SchedulerKeys,
 };
 pub use config::{Config, Joining, Steady};
 pub use costs::CostKeys;

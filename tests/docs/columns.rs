@@ -24,6 +24,7 @@ base.fidelity.mode = "job"
 base.cluster = { gpus = 16, gpus_per_server = 8 }
 base.jobs = { count = 2, max_gpus = 8 }
 base.output.cluster_jobs = true
+base.scheduler.iterations_at = "flow"
 "#;
 
 #[test]

@@ -11,7 +11,8 @@ use parquet::file::reader::{FileReader, SerializedFileReader};
 use parquet::record::Field;
 use proptest::prelude::*;
 
-const ALL: Outputs = Outputs { flows: true, links: true, rtt: true, jobs: true, cluster: false, cluster_jobs: false };
+const ALL: Outputs =
+    Outputs { flows: true, links: true, rtt: true, jobs: true, cluster: false, cluster_jobs: false, iterations: false };
 
 fn axes() -> Vec<Axis> {
     vec![

@@ -7,6 +7,7 @@ mod compare;
 mod damage;
 mod failures;
 mod files;
+mod iterations;
 #[cfg(unix)]
 mod output;
 mod python;

@@ -21,9 +21,9 @@ pub(crate) fn write(dir: &Path, axes: &[Axis], experiments: &[Finished], sweep: 
             fs::write(dir.join(name), [header, parts.concat()].concat()).unwrap();
         }
     };
-    file("results.csv", rows::header(rows::results_header(axes, false)), &|f| {
+    file("results.csv", rows::header(rows::results_header(axes, crate::results::ClusterColumns::Absent)), &|f| {
         let mut text = rows::CollectedRows::default();
-        text.push(rows::results_row(&f.record, false));
+        text.push(rows::results_row(&f.record, crate::results::ClusterColumns::Absent));
         text.into_bytes()
     });
     file("stats.csv", rows::header(rows::STATS.iter().copied()), &rows::stats_text);

@@ -19,6 +19,7 @@ use thiserror::Error;
 use super::dir::{JOURNAL, in_use};
 use super::journal_reader::finished;
 use super::manifest::{Manifest, Outcome};
+use super::outputs::ClusterColumns;
 use super::record::{IDENTITY, RecordColumn, Status, outcome_columns};
 use super::value::{Cell, ColumnKind};
 use crate::input;
@@ -238,7 +239,9 @@ fn role(name: &str, manifest: &Manifest) -> ColumnRole {
     match () {
         () if IDENTITY.iter().any(named) => ColumnRole::Identity,
         () if manifest.axes.iter().any(|a| a.key == name) => ColumnRole::Axis,
-        () if manifest.axes.is_empty() && !outcome_columns(true).any(named) => ColumnRole::Axis,
+        () if manifest.axes.is_empty() && !outcome_columns(ClusterColumns::WithIterations).any(named) => {
+            ColumnRole::Axis
+        }
         () => ColumnRole::Outcome,
     }
 }

@@ -31,7 +31,7 @@ fn write(dir: &Path) -> Vec<Vec<Cell>> {
             record.makespan = Some(Ps(123_456_789_012_345_678));
             record.max_link_utilisation = Some(Micro(333_333));
         }
-        rows.push(crate::results::rows::results_row(&record, false));
+        rows.push(crate::results::rows::results_row(&record, crate::results::ClusterColumns::Absent));
         let flow = |k| FlowRecord {
             flow_id: k,
             src: 0,

@@ -39,6 +39,7 @@ fn every_number_is_that_of_the_parquet_file() {
             jobs: false,
             cluster: false,
             cluster_jobs: false,
+            iterations: false,
         };
         Folder { training, replicas, outputs, ..Folder::of(experiments) }.write(&dir);
         let page = report::write(&dir).unwrap();

@@ -24,7 +24,15 @@ fn written(folder: &Folder) -> (TempDir, PathBuf) {
     (root, page)
 }
 
-const ALL: Outputs = Outputs { flows: true, links: true, rtt: false, jobs: false, cluster: false, cluster_jobs: false };
+const ALL: Outputs = Outputs {
+    flows: true,
+    links: true,
+    rtt: false,
+    jobs: false,
+    cluster: false,
+    cluster_jobs: false,
+    iterations: false,
+};
 
 /// The texts of a table's column, as shown.
 fn column(table: &str, title: &str) -> String {

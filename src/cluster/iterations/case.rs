@@ -1,0 +1,180 @@
+//! A set of jobs on the links that decide how fast they are, with names of its own for jobs, nodes and links.
+//!
+//! Layer: cluster/iterations. All edges of a ring advance together, so only the slowest decide. What is left out: edges that cross no link
+//! which could hold a ring up; links that carry, of every job, no more than another one that is as narrow; and all but one of links that carry the same.
+
+use std::collections::{BTreeMap, BTreeSet};
+
+use crate::routing::FlowPaths;
+use crate::topology::{ArcIdx, Link, Network, Node, NodeKind};
+
+use super::fabric::capacity;
+use super::ring::{JobRing, RingWork, fair_bps, hops, parts};
+
+/// With more kinds of links than this, none is compared with all others.
+const MOST_COMPARED: usize = 4096;
+
+/// What is simulated. Equal cases take equal times.
+#[derive(Clone, Debug)]
+pub(super) struct IterationCase {
+    pub works: Vec<RingWork>,
+    /// Job and paths of each edge.
+    pub edges: Vec<(u32, FlowPaths)>,
+    /// Hosts are ranks, in their order.
+    pub net: Network,
+    /// What equal cases have in common.
+    pub key: Vec<u64>,
+}
+
+/// A set of jobs as a case, and where it is crowded.
+#[derive(Clone, Debug)]
+pub(super) struct ReducedSet {
+    pub case: IterationCase,
+    /// Jobs in the order of the case.
+    pub jobs: Vec<u32>,
+    /// Arcs of the network that several jobs share and could fill, the most crowded of each job.
+    pub crowded: Vec<Option<ArcIdx>>,
+}
+
+/// What a link carries: its capacity, and data and acknowledgements of jobs by their place.
+type Load = (u64, Vec<(u32, u32, u32)>);
+
+/// A set of jobs on `net`, reduced. `is_narrow`: several jobs together could fill the arc.
+pub(super) fn reduced(
+    net: &Network,
+    set: &[(u32, &JobRing)],
+    ack_parts: u64,
+    is_narrow: &dyn Fn(ArcIdx) -> bool,
+) -> ReducedSet {
+    let mut set = set.to_vec();
+    set.sort_by(|a, b| (&a.1.work, a.1.edges.len(), a.0).cmp(&(&b.1.work, b.1.edges.len(), b.0)));
+    let mut narrow: Vec<ArcIdx> = Vec::new();
+    let mut arcs: Vec<ArcIdx> = Vec::new();
+    for (_, ring) in &set {
+        arcs.extend(&ring.tight);
+        if set.len() > 1 {
+            narrow.extend(ring.crossed.iter().map(|(arc, ..)| *arc).filter(|&arc| is_narrow(arc)));
+        }
+    }
+    narrow.sort_unstable();
+    narrow.dedup();
+    arcs.extend(&narrow);
+    arcs.sort_unstable();
+    arcs.dedup();
+    let mut crowded: Vec<Option<(u64, ArcIdx)>> = vec![None; set.len()];
+    let mut loads: BTreeMap<Load, ArcIdx> = BTreeMap::new();
+    for arc in arcs {
+        let of = |(place, (_, ring)): (u32, &(u32, &JobRing))| {
+            let (data, acks) = ring.on(arc);
+            (data + acks > 0).then_some((place, data, acks))
+        };
+        let jobs: Vec<(u32, u32, u32)> = (0..).zip(&set).filter_map(of).collect();
+        let full = capacity(net, arc);
+        if narrow.binary_search(&arc).is_ok() {
+            let all: u64 = jobs.iter().map(|&(_, data, acks)| parts(data, acks, ack_parts)).sum();
+            let each = fair_bps(full, all);
+            for &(place, data, _) in &jobs {
+                let worst = &mut crowded[place as usize];
+                if data > 0 && worst.is_none_or(|(least, _)| each < least) {
+                    *worst = Some((each, arc));
+                }
+            }
+        }
+        loads.entry((full, jobs)).or_insert(arc);
+    }
+    let kept = undominated(loads);
+    let edges = edges(&set, &kept);
+    let works: Vec<RingWork> = set.iter().map(|(_, ring)| ring.work.clone()).collect();
+    ReducedSet {
+        case: renamed(net, works, edges),
+        jobs: set.iter().map(|(job, _)| *job).collect(),
+        crowded: crowded.into_iter().map(|worst| worst.map(|(_, arc)| arc)).collect(),
+    }
+}
+
+/// Arcs whose loads no other one's exceed.
+fn undominated(loads: BTreeMap<Load, ArcIdx>) -> Vec<ArcIdx> {
+    let all: Vec<(Load, ArcIdx)> = loads.into_iter().collect();
+    if all.len() > MOST_COMPARED {
+        return all.into_iter().map(|(_, arc)| arc).collect();
+    }
+    let covers = |(a, b): (&Load, &Load)| {
+        let in_a = |place: u32| a.1.iter().find(|of| of.0 == place).map_or((0, 0), |of| (of.1, of.2));
+        let fits = |&(place, data, acks): &(u32, u32, u32)| data <= in_a(place).0 && acks <= in_a(place).1;
+        a.0 <= b.0 && b.1.iter().all(fits)
+    };
+    // No two loads are equal, so none covers the one that covers it.
+    let is_covered = |b: &Load| all.iter().any(|(a, _)| a != b && covers((a, b)));
+    all.iter().filter(|(load, _)| !is_covered(load)).map(|(_, arc)| *arc).collect()
+}
+
+/// Edges that cross one of the arcs, in the arcs' order; and of each job one of its longest.
+fn edges<'a>(set: &[(u32, &'a JobRing)], kept: &[ArcIdx]) -> Vec<(u32, &'a FlowPaths)> {
+    let mut found: Vec<(u32, &FlowPaths)> = Vec::new();
+    let mut seen: BTreeSet<(u32, u32)> = BTreeSet::new();
+    for &arc in kept {
+        for (place, (_, ring)) in (0..).zip(set) {
+            let new = ring.edges_on(arc).filter(|&at| seen.insert((place, at)));
+            found.extend(new.map(|at| (place, &ring.edges[at as usize])));
+        }
+    }
+    for (place, (_, ring)) in (0..).zip(set) {
+        let (longest, most) = ring.longest;
+        if !found.iter().any(|(of, edge)| *of == place && hops(edge) == most) {
+            found.push((place, &ring.edges[longest as usize]));
+        }
+    }
+    found
+}
+
+/// Names nodes and links by their first appearance.
+fn renamed(net: &Network, works: Vec<RingWork>, edges: Vec<(u32, &FlowPaths)>) -> IterationCase {
+    let mut nodes: BTreeMap<u32, u32> = BTreeMap::new();
+    let mut links: BTreeMap<u32, u32> = BTreeMap::new();
+    let mut own = Network::default();
+    let mut key: Vec<u64> = vec![works.len() as u64];
+    for work in &works {
+        key.extend([work.compute_ps, work.steps, work.bytes]);
+    }
+    let mut renamed_edges = Vec::new();
+    for (job, edge) in edges {
+        let mut arc_of = |arc: ArcIdx, key: &mut Vec<u64>| {
+            let link = net.arc_link(arc);
+            let mut node_of = |node: u32| {
+                let next = own.nodes.len() as u32;
+                let name = *nodes.entry(node).or_insert(next);
+                if name == next {
+                    let kind = net.nodes[node as usize].kind;
+                    let server = if kind == NodeKind::Host { next } else { u32::MAX };
+                    own.nodes.push(Node { kind, id: next, server });
+                    if kind == NodeKind::Host {
+                        own.ranks.push(next);
+                    }
+                }
+                name
+            };
+            // Links run the way in which they are first crossed.
+            let (from, to) = (node_of(net.arc_from(arc)), node_of(net.arc_to(arc)));
+            let next = own.links.len() as u32;
+            let name = *links.entry(arc / 2).or_insert(next);
+            if name == next {
+                own.links.push(Link { a: from, b: to, rate_bps: link.rate_bps, delay_ps: link.delay_ps });
+                key.extend([link.rate_bps, link.delay_ps]);
+            }
+            let own_arc = 2 * name + u32::from(own.links[name as usize].a != from);
+            key.extend([u64::from(own_arc), u64::from(from), u64::from(to)]);
+            own_arc
+        };
+        key.extend([u64::from(job), edge.data.len() as u64, edge.ack.len() as u64]);
+        let mut way = |paths: &[Vec<ArcIdx>]| -> Vec<Vec<ArcIdx>> {
+            let path = |path: &Vec<ArcIdx>| {
+                key.push(path.len() as u64);
+                path.iter().map(|&arc| arc_of(arc, &mut key)).collect()
+            };
+            paths.iter().map(path).collect()
+        };
+        let paths = FlowPaths { data: way(&edge.data), ack: way(&edge.ack) };
+        renamed_edges.push((job, paths));
+    }
+    IterationCase { works, edges: renamed_edges, net: own, key }
+}

@@ -1,0 +1,127 @@
+//! The network that jobs share, how paths over it are chosen, and how iterations on it are simulated.
+//!
+//! Layer: cluster/iterations. Plain data.
+
+use crate::routing::{PayloadClock, Policy};
+use crate::spec::{Config, IterationKeys, PolicyChoice, Steady};
+use crate::topology::{ArcIdx, Link, Network, Node, NodeKind};
+use crate::transport::Transport;
+
+use super::super::error::ClusterError;
+use crate::batch::PrepareError;
+
+/// Parts of a flow in which links are shared: a sprayed flow puts some of them on each of its paths.
+pub(super) const WHOLE: u32 = 1 << 16;
+
+/// All that iterations need but the jobs.
+#[derive(Clone, Debug)]
+pub(in crate::cluster) struct IterationFabric {
+    pub net: Network,
+    /// Ranks of each server, ascending.
+    pub ranks: Vec<Vec<u32>>,
+    /// Rate and delay of each host's first link.
+    nics: Vec<(u64, u64)>,
+    pub policy: Policy<'static>,
+    /// Links of a NIC.
+    pub lanes: u32,
+    pub transport: Transport,
+    pub keys: IterationKeys,
+    pub folding: Option<bool>,
+    pub steady: Option<Steady>,
+    pub fresh_qp: bool,
+}
+
+impl IterationFabric {
+    /// Of a configuration that simulates iterations.
+    ///
+    /// # Errors
+    /// The transport's keys do not go with the network.
+    pub(in crate::cluster) fn new(
+        config: &Config,
+        keys: &IterationKeys,
+        net: Network,
+    ) -> Result<IterationFabric, ClusterError> {
+        let mut ranks: Vec<Vec<u32>> = Vec::new();
+        for (rank, &host) in (0..).zip(&net.ranks) {
+            let server = net.nodes[host as usize].server as usize;
+            if ranks.len() <= server {
+                ranks.resize(server + 1, Vec::new());
+            }
+            ranks[server].push(rank);
+        }
+        let seed = config.routing.seed;
+        let policy = match config.routing.policy {
+            PolicyChoice::Spray { max_paths } => Policy::Spray { seed, max_paths },
+            _ => Policy::Ecmp { seed },
+        };
+        let mut nics = vec![(0, 0); net.nodes.len()];
+        for link in net.links.iter().filter(|l| net.is_packet_link(l)).rev() {
+            (nics[link.a as usize], nics[link.b as usize]) =
+                ((link.rate_bps, link.delay_ps), (link.rate_bps, link.delay_ps));
+        }
+        let first = net.ranks.iter().copied().min().unwrap_or(0);
+        let transport = config.transport(nics[first as usize].0).map_err(PrepareError::Config)?;
+        // A case has not all tiers.
+        let transport = Transport { tier_buffers: None, ..transport };
+        Ok(IterationFabric {
+            ranks,
+            nics,
+            policy,
+            lanes: config.cluster.nic_ports.max(1),
+            transport,
+            keys: keys.clone(),
+            folding: config.folding(),
+            steady: config.steady().map(|steady| Steady { audit_ppm: 0, ..steady }),
+            fresh_qp: config.fresh_qp(),
+            net,
+        })
+    }
+
+    /// What a data packet takes on links.
+    pub(super) fn packet(&self) -> PayloadClock {
+        PayloadClock { payload: self.transport.payload, clock_ps: self.transport.clock_ps }
+    }
+
+    /// Bytes of acknowledgements over those of the packets that they answer, in parts of [`WHOLE`].
+    pub(super) fn ack_parts(&self) -> u64 {
+        let tr = &self.transport;
+        let answered = tr.ack_interval.div_ceil(u64::from(tr.payload)).max(1);
+        let wire = u64::from(tr.payload + tr.data_overhead) * answered;
+        (u64::from(tr.ack_bytes) * u64::from(WHOLE)).div_ceil(wire)
+    }
+
+    /// Two or three servers like the first of a job under one switch: where a job's duration is measured. Ranks of each, in `channels`' order.
+    pub(super) fn one_rack(&self, first: &[u32], servers: u32) -> (Network, Vec<Vec<u32>>) {
+        let mut hosts: Vec<u32> = first.iter().map(|&rank| self.net.ranks[rank as usize]).collect();
+        hosts.sort_unstable();
+        hosts.dedup();
+        let links: Vec<(u64, u64)> = hosts.iter().map(|&host| self.nics[host as usize]).collect();
+        let mut net = Network { nvlink: self.net.nvlink, ..Network::default() };
+        let switch = servers * hosts.len() as u32;
+        let mut ranks = Vec::new();
+        for server in 0..servers {
+            let begin = net.nodes.len() as u32;
+            for &(rate_bps, delay_ps) in &links {
+                let node = net.nodes.len() as u32;
+                net.nodes.push(Node { kind: NodeKind::Host, id: node, server });
+                for _ in 0..self.lanes {
+                    net.links.push(Link { a: node, b: switch, rate_bps, delay_ps });
+                }
+            }
+            let mut own = Vec::new();
+            for &rank in first {
+                let at = hosts.partition_point(|h| *h < self.net.ranks[rank as usize]) as u32;
+                own.push(net.ranks.len() as u32);
+                net.ranks.push(begin + at);
+            }
+            ranks.push(own);
+        }
+        net.nodes.push(Node { kind: NodeKind::Switch, id: switch, server: u32::MAX });
+        (net, ranks)
+    }
+}
+
+/// What an arc carries at most, bps.
+pub(super) fn capacity(net: &Network, arc: ArcIdx) -> u64 {
+    net.arc_link(arc).rate_bps
+}

@@ -1,0 +1,270 @@
+//! Speeds of the jobs that run, by their iterations.
+//!
+//! Layer: cluster/iterations. What changes marks jobs; `settle` simulates their sets, several at a time, and every set once. A set's times depend on nothing but
+//! its case, so neither threads nor what is remembered change them. Audits are drawn by the case, too.
+
+use std::collections::{BTreeMap, BTreeSet};
+
+use rayon::prelude::*;
+
+use super::super::error::ClusterError;
+use super::super::job::ClusterJob;
+use super::super::servers::GpuShare;
+use super::case::{IterationCase, ReducedSet, reduced};
+use super::fabric::IterationFabric;
+use super::ring::JobRing;
+use super::run::iteration_times;
+use super::shared::RingsByLink;
+use crate::routing::Router;
+use crate::spec::mix;
+use crate::workload::random::RandomStream;
+
+const PPM: u64 = 1_000_000;
+/// An audit simulates so many times the iterations.
+const AUDIT_TIMES: u32 = 4;
+
+/// A job's time over its time alone in one rack, millionths.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(in crate::cluster) struct JobSpeed {
+    pub factor_ppm: u64,
+    /// Where it is, but without the others.
+    pub alone_ppm: u64,
+    /// What slows it down beside others; `None`: nothing does.
+    pub beside: Option<SlowestMoment>,
+}
+
+/// When a job was slowed down by others, by whom and where.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct SlowestMoment {
+    /// Its time over its time in the same place alone, millionths.
+    pub ppm: u64,
+    /// The others of its set, by their numbers.
+    pub jobs: Vec<u32>,
+    /// The most crowded link that it shares.
+    pub arc: Option<u32>,
+}
+
+/// What was simulated, and what audits found.
+#[derive(Clone, Copy, Debug, Default, PartialEq)]
+pub struct IterationSummary {
+    /// Different sets of jobs that were simulated, one job alone among them.
+    pub sets: u64,
+    /// How often times of a set were asked for.
+    pub asked: u64,
+    /// Most jobs of a set.
+    pub most_jobs: u64,
+    /// Sets that were audited.
+    pub audited: u64,
+    /// Differences of iteration times in audits, millionths: the sum over their jobs, how many there are, and the largest.
+    pub error_sum_ppm: u64,
+    pub audited_jobs: u64,
+    pub error_most_ppm: u64,
+}
+
+/// Times of a case.
+#[derive(Clone, Debug)]
+struct Simulated {
+    ps: Vec<u64>,
+    /// Of an audit.
+    longer: Option<Vec<u64>>,
+}
+
+impl JobSpeed {
+    const FULL: JobSpeed = JobSpeed { factor_ppm: PPM, alone_ppm: PPM, beside: None };
+}
+
+/// The rings of jobs that run, and how fast they are.
+pub(in crate::cluster) struct MeasuredIterations<'a> {
+    fabric: &'a IterationFabric,
+    router: Router<'a>,
+    shared: RingsByLink,
+    speeds: BTreeMap<u32, JobSpeed>,
+    /// Jobs whose speed may be another one now.
+    changed: BTreeSet<u32>,
+    known: BTreeMap<Vec<u64>, Simulated>,
+    failed: Option<ClusterError>,
+    /// Of each job: where it is, alone; and in one rack.
+    apart: BTreeMap<u32, [ReducedSet; 2]>,
+    asked: u64,
+    most_jobs: u64,
+}
+
+impl<'a> MeasuredIterations<'a> {
+    /// No job runs.
+    pub(in crate::cluster) fn new(fabric: &'a IterationFabric) -> MeasuredIterations<'a> {
+        MeasuredIterations {
+            fabric,
+            router: Router::new(&fabric.net),
+            shared: RingsByLink::new(&fabric.net, fabric.ack_parts(), fabric.keys.as_packets),
+            speeds: BTreeMap::new(),
+            changed: BTreeSet::new(),
+            known: BTreeMap::new(),
+            failed: None,
+            apart: BTreeMap::new(),
+            asked: 0,
+            most_jobs: 0,
+        }
+    }
+
+    /// A job has these GPUs from now on.
+    pub(in crate::cluster) fn comes(&mut self, job: u32, asked: &ClusterJob, shares: &[GpuShare]) {
+        self.speeds.insert(job, JobSpeed::FULL);
+        match self.rings(asked, shares) {
+            Ok(Some((ring, in_rack))) => {
+                let alone = reduced(&self.fabric.net, &[(job, &ring)], self.fabric.ack_parts(), &|_| false);
+                self.apart.insert(job, [alone, in_rack]);
+                self.shared.add(job, ring);
+                self.changed.insert(job);
+            }
+            Ok(None) => {}
+            Err(e) => self.failed = Some(e),
+        }
+    }
+
+    /// A job has none any more.
+    pub(in crate::cluster) fn goes(&mut self, job: u32) {
+        // Whom it was connected with.
+        if self.shared.rings.contains_key(&job) {
+            let others = self.shared.set_of(&self.fabric.net, job);
+            self.changed.extend(others);
+        }
+        self.changed.remove(&job);
+        self.shared.remove(job);
+        self.apart.remove(&job);
+        self.speeds.remove(&job);
+    }
+
+    /// How fast a running job is.
+    pub(in crate::cluster) fn speed(&self, job: u32) -> &JobSpeed {
+        self.speeds.get(&job).unwrap_or(&JobSpeed::FULL)
+    }
+
+    /// A job's ring where it is, and the case of one like it in one rack.
+    fn rings(&self, asked: &ClusterJob, shares: &[GpuShare]) -> Result<Option<(JobRing, ReducedSet)>, ClusterError> {
+        let fabric = self.fabric;
+        let mut shares = shares.to_vec();
+        shares.sort_unstable_by_key(|s| s.server);
+        let ranks = |share: &GpuShare| -> Vec<u32> {
+            let of = &fabric.ranks[share.server as usize];
+            (0..of.len()).filter(|&gpu| share.gpus >> gpu & 1 == 1).map(|gpu| of[gpu]).collect()
+        };
+        let servers: Vec<Vec<u32>> = shares.iter().map(ranks).collect();
+        let (n, work) = (servers.len() as u64, (asked.compute_ps, asked.comm_bytes));
+        let Some(ring) = JobRing::new(fabric, &self.router, &fabric.net, &servers, work, n)? else { return Ok(None) };
+        // One server that has no more GPUs than channels.
+        let channels = servers.iter().map(Vec::len).min().unwrap_or(1);
+        let (net, in_rack) = fabric.one_rack(&servers[0][..channels], n.min(3) as u32);
+        let of_rack = JobRing::new(fabric, &Router::new(&net), &net, &in_rack, work, n)?;
+        let of_rack = of_rack.expect("it has two servers at least, and sends");
+        let set = reduced(&net, &[(0, &of_rack)], fabric.ack_parts(), &|_| false);
+        Ok(Some((ring, set)))
+    }
+
+    /// Brings speeds up to date; the jobs that have another one now.
+    ///
+    /// # Errors
+    /// It was stopped, a job's servers do not reach each other, or iterations come to no end.
+    pub(in crate::cluster) fn settle(&mut self, stop: &(dyn Fn() -> bool + Sync)) -> Result<Vec<u32>, ClusterError> {
+        if let Some(e) = self.failed.take() {
+            return Err(e);
+        }
+        let (fabric, ack_parts) = (self.fabric, self.fabric.ack_parts());
+        let net = &fabric.net;
+        let mut sets = Vec::new();
+        while let Some(job) = self.changed.pop_first() {
+            if !self.shared.rings.contains_key(&job) {
+                continue;
+            }
+            let set = self.shared.set_of(net, job);
+            self.changed.retain(|other| !set.contains(other));
+            sets.push(set);
+        }
+        let shared = &self.shared;
+        let reduce = |set: &BTreeSet<u32>| {
+            let rings: Vec<(u32, &JobRing)> = set.iter().map(|job| (*job, &shared.rings[job])).collect();
+            reduced(net, &rings, ack_parts, &|arc| shared.is_narrow(net, arc))
+        };
+        let reduced: Vec<ReducedSet> = sets.par_iter().map(reduce).collect();
+        let mut open: BTreeMap<&[u64], &IterationCase> = BTreeMap::new();
+        for set in &reduced {
+            let apart = set.jobs.iter().flat_map(|job| &self.apart[job]);
+            for case in std::iter::once(set).chain(apart).map(|set| &set.case) {
+                self.asked += 1;
+                if !fabric.keys.remembers || !self.known.contains_key(&case.key) {
+                    open.insert(&case.key, case);
+                }
+            }
+            self.most_jobs = self.most_jobs.max(set.jobs.len() as u64);
+        }
+        let open: Vec<&IterationCase> = open.into_values().collect();
+        let found: Vec<Result<Simulated, ClusterError>> =
+            open.par_iter().with_max_len(1).map(|case| simulated(fabric, case, stop)).collect();
+        for (case, found) in open.into_iter().zip(found) {
+            self.known.insert(case.key.clone(), found?);
+        }
+        let mut others = Vec::new();
+        for set in &reduced {
+            for (place, &job) in set.jobs.iter().enumerate() {
+                let speed = self.speed_in(set, place);
+                if self.speeds.get(&job) != Some(&speed) {
+                    self.speeds.insert(job, speed);
+                    others.push(job);
+                }
+            }
+        }
+        others.sort_unstable();
+        Ok(others)
+    }
+
+    fn speed_in(&self, set: &ReducedSet, place: usize) -> JobSpeed {
+        let job = set.jobs[place];
+        let ps = |case: &IterationCase, place: usize| self.known[&case.key].ps[place];
+        let [alone, in_rack] = &self.apart[&job];
+        let in_rack = ps(&in_rack.case, 0).max(1);
+        let by = |ps: u64| ((u128::from(ps) * u128::from(PPM) + u128::from(in_rack / 2)) / u128::from(in_rack)) as u64;
+        let factor_ppm = by(ps(&set.case, place)).max(PPM);
+        let alone_ppm = by(ps(&alone.case, 0)).max(PPM).min(factor_ppm);
+        let ratio = (u128::from(factor_ppm) * u128::from(PPM) / u128::from(alone_ppm)) as u64;
+        let beside = (ratio > PPM).then(|| SlowestMoment {
+            ppm: ratio,
+            jobs: set.jobs.iter().copied().filter(|other| *other != job).collect(),
+            arc: set.crowded[place],
+        });
+        JobSpeed { factor_ppm, alone_ppm, beside }
+    }
+
+    /// What was simulated.
+    pub(in crate::cluster) fn summary(&self) -> IterationSummary {
+        let mut summary = IterationSummary {
+            sets: self.known.len() as u64,
+            asked: self.asked,
+            most_jobs: self.most_jobs,
+            ..IterationSummary::default()
+        };
+        for of in self.known.values() {
+            let Some(longer) = &of.longer else { continue };
+            summary.audited += 1;
+            for (&ps, &longer) in of.ps.iter().zip(longer) {
+                let off = (u128::from(ps.abs_diff(longer)) * u128::from(PPM) / u128::from(longer.max(1))) as u64;
+                summary.error_sum_ppm += off;
+                summary.audited_jobs += 1;
+                summary.error_most_ppm = summary.error_most_ppm.max(off);
+            }
+        }
+        summary
+    }
+}
+
+fn simulated(
+    fabric: &IterationFabric,
+    case: &IterationCase,
+    stop: &(dyn Fn() -> bool + Sync),
+) -> Result<Simulated, ClusterError> {
+    let keys = &fabric.keys;
+    let ps = iteration_times(fabric, case, keys.count, stop)?;
+    let lot = case.key.iter().fold(keys.seed, |hash, &word| mix(hash, word, 24));
+    let is_audited = u64::from(RandomStream::new(lot, 0).below(PPM as u32)) < keys.audit_ppm;
+    let longer = || iteration_times(fabric, case, keys.count * AUDIT_TIMES, stop);
+    let longer = is_audited.then(longer).transpose()?;
+    Ok(Simulated { ps, longer })
+}

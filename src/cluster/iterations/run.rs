@@ -1,0 +1,195 @@
+//! Iterations of a case: as a task graph, through the flow level or the packet engine.
+//!
+//! Layer: cluster/iterations. All jobs begin an iteration at time 0. Each computes, then sends in steps; the next step begins when the one before has arrived
+//! everywhere. A job's time is the mean over the iterations in which all the others were running, too.
+
+use crate::batch::build::{BuildOptions, Built, GraphCase, PacketCase, build};
+use crate::batch::{QP_DPORT, RunOptions, prepare};
+use crate::columns::{NEVER, OwnedTables, TaskIdx, status};
+use crate::engine::fold::FoldEngine;
+use crate::engine::{Engine, is_final};
+use crate::flow;
+use crate::routing::flow_rtt_window;
+use crate::transport::RttWindow;
+use crate::units::PS_PER_S;
+use crate::workload::tasks::{Edge, EdgeMoment, QueuePair, Target, TaskGraph, Work};
+use crate::workload::{FIRST_SPORT, Flow};
+
+use super::super::error::ClusterError;
+use super::case::IterationCase;
+use super::fabric::IterationFabric;
+
+/// Of a job that is faster than the slowest, so many times the iterations at most.
+const MOST_TIMES: u64 = 64;
+/// Attempts to have all jobs run to the end of the slowest.
+const MOST_ATTEMPTS: u32 = 4;
+
+/// Mean times of an iteration of each job, ps, where the slowest has `count` of them.
+///
+/// # Errors
+/// It was stopped, or tables cannot be built, or packets come to no end.
+pub(super) fn iteration_times(
+    fabric: &IterationFabric,
+    case: &IterationCase,
+    count: u32,
+    stop: &(dyn Fn() -> bool + Sync),
+) -> Result<Vec<u64>, ClusterError> {
+    let least: Vec<u64> = (0..).zip(&case.works).map(|(job, _)| least_time(case, job)).collect();
+    let slowest = least.iter().copied().max().unwrap_or(1);
+    let count = u64::from(count);
+    let mut counts: Vec<u64> =
+        least.iter().map(|&own| (count * slowest.div_ceil(own)).min(MOST_TIMES * count)).collect();
+    for attempt in 1.. {
+        let ends = ends(fabric, case, &counts, stop)?;
+        // From then on somebody has no iteration left.
+        let until = ends.iter().filter_map(|of| of.last()).copied().min().unwrap_or(0);
+        let done = |of: &[u64]| of.partition_point(|&end| end <= until) as u64;
+        let needed = ends.iter().filter_map(|of| of.get(count as usize)).copied().max().unwrap_or(0);
+        if needed <= until || attempt == MOST_ATTEMPTS {
+            let mean = |of: &Vec<u64>| {
+                let last = (done(of) - 1).max(1);
+                (of[last as usize] - of[0]) / last
+            };
+            return Ok(ends.iter().map(mean).collect());
+        }
+        for (own, of) in counts.iter_mut().zip(&ends) {
+            let end = of[*own as usize];
+            if end < needed {
+                *own = (*own * needed).div_ceil(end.max(1)).min(MOST_TIMES * count) + 1;
+            }
+        }
+    }
+    unreachable!("the last attempt returns")
+}
+
+/// What an iteration of a job takes at least, ps.
+fn least_time(case: &IterationCase, job: u32) -> u64 {
+    let rates = case.edges.iter().filter(|(of, _)| *of == job).flat_map(|(_, paths)| paths.data.iter().flatten());
+    let slowest = rates.map(|&arc| case.net.arc_link(arc).rate_bps).min().unwrap_or(1);
+    let work = &case.works[job as usize];
+    let bits = u128::from(work.bytes) * u128::from(work.steps) * 8 * u128::from(PS_PER_S);
+    (work.compute_ps + (bits / u128::from(slowest)) as u64).max(1)
+}
+
+/// When each job's iterations begin to send: after its first computation, then once an iteration, ps.
+fn ends(
+    fabric: &IterationFabric,
+    case: &IterationCase,
+    counts: &[u64],
+    stop: &(dyn Fn() -> bool + Sync),
+) -> Result<Vec<Vec<u64>>, ClusterError> {
+    let least_delay = case.net.links.iter().map(|l| l.delay_ps).min().unwrap_or(1);
+    let as_packets = fabric.keys.as_packets;
+    let (graph, marks) = graph(case, counts, if as_packets { least_delay } else { 1 });
+    let mut built = tables(fabric, case, &graph, least_delay)?;
+    if as_packets {
+        packets(fabric, &mut built, stop)?;
+    } else if !flow::run_to_end(&mut built.tables.view(), &|| stop()) {
+        return Err(ClusterError::Interrupted);
+    }
+    let t = &built.tables;
+    if t.exps[0].status != status::DONE {
+        return Err(ClusterError::Iterations { status: t.exps[0].status });
+    }
+    let at = |task: &u32| t.tasks[TaskIdx(*task)].done;
+    Ok(marks.iter().map(|of| of.iter().map(at).collect()).collect())
+}
+
+/// The graph, and of each job the ends of its computations, one more than iterations.
+fn graph(case: &IterationCase, counts: &[u64], latency_ps: u64) -> (TaskGraph, Vec<Vec<u32>>) {
+    let mut graph = TaskGraph::default();
+    let rank_of = |node: u32| case.net.ranks.partition_point(|&host| host < node) as u32;
+    for (_, paths) in &case.edges {
+        let ends = |path: &[u32]| (case.net.arc_from(path[0]), case.net.arc_to(path[path.len() - 1]));
+        let (src, dst) = ends(&paths.data[0]);
+        graph.qps.push(QueuePair { src: rank_of(src), dst: rank_of(dst), lane: 0 });
+    }
+    let mut marks = Vec::new();
+    for (job, (work, &count)) in (0..).zip(case.works.iter().zip(counts)) {
+        let own: Vec<u32> = (0..).zip(&case.edges).filter(|(_, (of, _))| *of == job).map(|(qp, _)| qp).collect();
+        let home = own.first().map_or(0, |&qp| graph.qps[qp as usize].src);
+        let mut computed = graph.task(home, work.compute_ps, Work::Delay);
+        let mut of_job = vec![computed];
+        for _ in 0..count {
+            let mut before = vec![(computed, EdgeMoment::Done)];
+            for _ in 0..work.steps {
+                let gate = gate(&mut graph, &before, latency_ps);
+                before.clear();
+                for &qp in &own {
+                    let rank = graph.qps[qp as usize].src;
+                    let message = graph.task(rank, 0, Work::Message { qp, bytes: work.bytes });
+                    graph.release(gate, message);
+                    before.push((message, EdgeMoment::Got));
+                }
+            }
+            let gate = gate(&mut graph, &before, latency_ps);
+            computed = graph.task(home, work.compute_ps, Work::Delay);
+            graph.release(gate, computed);
+            of_job.push(computed);
+        }
+        marks.push(of_job);
+    }
+    (graph, marks)
+}
+
+fn gate(graph: &mut TaskGraph, before: &[(u32, EdgeMoment)], latency_ps: u64) -> u32 {
+    let gate = graph.gate(None, 0, latency_ps);
+    graph.edges.extend(before.iter().map(|&(from, when)| Edge { from, when, to: Target::Gate(gate) }));
+    gate
+}
+
+fn tables(
+    fabric: &IterationFabric,
+    case: &IterationCase,
+    graph: &TaskGraph,
+    release_ps: u64,
+) -> Result<Built, ClusterError> {
+    let flow = |(id, qp): (u32, &QueuePair)| Flow {
+        id,
+        src_rank: qp.src,
+        dst_rank: qp.dst,
+        bytes: 0,
+        start_ps: NEVER,
+        sport: FIRST_SPORT,
+        dport: QP_DPORT,
+        priority: 0,
+    };
+    let flows: Vec<Flow> = (0..).zip(&graph.qps).map(flow).collect();
+    let paths: Vec<_> = case.edges.iter().map(|(_, paths)| paths.clone()).collect();
+    let own: Vec<RttWindow> = paths.iter().map(|p| flow_rtt_window(&case.net, p, fabric.packet())).collect();
+    let mut transport = fabric.transport.clone();
+    let longest = own.iter().map(|w| w.rtt_ps).max().unwrap_or(0);
+    transport.rto_ps = transport.rto_ps.max(4 * longest);
+    let largest = RttWindow { rtt_ps: longest, window_bytes: own.iter().map(|w| w.window_bytes).max().unwrap_or(1) };
+    let rtt = if transport.global_rtt { vec![largest; own.len()] } else { own };
+    let mut built = build(&PacketCase {
+        network: &case.net,
+        flows: &flows,
+        paths: &paths,
+        rtt: &rtt,
+        transport: &transport,
+        graph: Some(GraphCase { graph, first_qp: 0, release_ps, fresh_qp: fabric.fresh_qp }),
+        options: BuildOptions { flow_level: !fabric.keys.as_packets, ..BuildOptions::default() },
+    })?;
+    if let Some(memo) = fabric.folding.filter(|_| fabric.keys.as_packets) {
+        prepare::fold(&mut built, memo, fabric.steady);
+    }
+    Ok(built)
+}
+
+fn packets(fabric: &IterationFabric, built: &mut Built, stop: &(dyn Fn() -> bool + Sync)) -> Result<(), ClusterError> {
+    let mut engine = if fabric.folding == Some(true) { FoldEngine::default() } else { FoldEngine::forgetful() };
+    let limit = RunOptions::default().packet_limit;
+    OwnedTables::with_views(std::slice::from_mut(&mut built.tables), |batch| {
+        while !is_final(&batch[0]) {
+            if stop() {
+                return Err(ClusterError::Interrupted);
+            }
+            let slice = engine.advance(batch, limit, stop).map_err(|e| ClusterError::Packets(e.to_string()))?;
+            if let Some((_, why)) = slice.failures.into_iter().next() {
+                return Err(ClusterError::Packets(why));
+            }
+        }
+        Ok(())
+    })
+}
