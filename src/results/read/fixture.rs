@@ -32,5 +32,11 @@ pub(crate) fn write(dir: &Path, axes: &[Axis], experiments: &[Finished], sweep: 
     file("rtt.csv", rows::header(rows::RTT.iter().copied()), &rows::rtt_text);
     file("jobs.csv", rows::header(rows::jobs_header()), &rows::jobs_text);
     let records: Vec<_> = experiments.iter().map(|f| f.record.clone()).collect();
-    parquet_file::write(fs::File::create(dir.join("results.parquet")).unwrap(), axes, false, &records).unwrap();
+    parquet_file::write(
+        fs::File::create(dir.join("results.parquet")).unwrap(),
+        axes,
+        crate::results::ClusterColumns::Absent,
+        &records,
+    )
+    .unwrap();
 }
