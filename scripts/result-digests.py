@@ -62,6 +62,7 @@ SMALL = {
     "studies/folding": ["workload.global_batch=8", "workload.seq=64"],
     "studies/gpt3-13b-128": ["workload.seq=64", "workload.global_batch=4", "workload.analytic=tp,dp"],
     "studies/gpt3-175b-54000": ["cluster.gpus=192", "topology.servers_per_pod=4", "workload.dp=4", "workload.global_batch=32", "workload.seq=128"],
+    "studies/inference-serving": ["workload.request_count=40", "workload.output_tokens=50"],
     "studies/large-cluster": ["jobs.count=100"],
     "studies/maintenance": [],
     "studies/mixtral-8x7b-64": ["workload.seq=64", "workload.global_batch=8", "workload.analytic=tp,dp"],

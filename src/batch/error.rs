@@ -16,6 +16,7 @@ use crate::workload::check_error::CheckError;
 use crate::workload::dag::DagError;
 use crate::workload::import::ImportError;
 use crate::workload::lower::LowerError;
+use crate::workload::serving::ServingError;
 use crate::workload::training::TrainingError;
 
 use super::outcome::Ending;
@@ -129,6 +130,8 @@ pub enum JobError {
     Setup(#[from] SetupError),
     #[error(transparent)]
     Training(#[from] TrainingError),
+    #[error(transparent)]
+    Serving(#[from] ServingError),
     #[error(transparent)]
     Import(#[from] ImportError),
     #[error(transparent)]

@@ -36,7 +36,7 @@ fn estimated(config: &Config) -> Result<ExperimentOutcome, PrepareError> {
     match &config.workload {
         WorkloadSection::Program(program) => match &program.source {
             Source::Model(training) => model(config, program, training),
-            Source::Collective { .. } | Source::File { .. } => Ok(walked(&routed(config)?)),
+            Source::Inference(_) | Source::Collective { .. } | Source::File { .. } => Ok(walked(&routed(config)?)),
         },
         _ => Ok(flows(&routed(config)?)),
     }

@@ -9,13 +9,13 @@ use std::sync::Arc;
 use crate::collective::{CollectiveOp, CollectiveSystem, Env, InsideLink, Overheads, message_overheads};
 use crate::compute::{Dtype, Gpu, Slowdown, Timing};
 use crate::model::model_flops;
-use crate::spec::{self, Config};
+use crate::spec::{self, Compute, Config};
 use crate::topology::Network;
 use crate::workload::Representatives;
 use crate::workload::dag::read_dag;
 use crate::workload::import::{self, ImportError};
 use crate::workload::lower::{Lowering, lower};
-use crate::workload::program::{Dim, Group, OpKind, Peer, Program, Rank, Stream, Workload};
+use crate::workload::program::{Dim, Group, OpKind, Peer, Phase, Program, Rank, Stream, Workload};
 use crate::workload::repeat::repeat;
 use crate::workload::tasks::TaskGraph;
 use crate::workload::training::{Cluster, evaluate, generate};
@@ -25,6 +25,7 @@ use super::error::{JobError, PrepareError, SetupError};
 use super::outcome::Iteration;
 use super::planner::{ClusterPlanner, CollectiveNetwork, Environments, LongestCollective};
 use super::servers::{self, Described};
+use super::serving::{self, Served, ServingJob};
 use super::task_row_cache::TaskRowCache;
 use super::training::{self as setup, TrainingSetup};
 
@@ -41,6 +42,8 @@ pub struct Job {
     pub longest: Option<LongestCollective>,
     /// Peak of the fullest rank, where the model tells.
     pub peak_bytes: Option<u64>,
+    /// Of inference: where its requests are in the programs.
+    pub serving: Option<ServingJob>,
     /// What the graph became in another experiment; `None`: no other has it.
     pub(super) rows: Option<TaskRowCache>,
 }
@@ -94,14 +97,15 @@ pub fn job(
     }
     let gpu = setup::gpu(&config.cluster.gpu)?;
     let system = servers::system(config, net, &gpu, described);
-    let Read { workload, collective, peak_bytes } = read(config, program, net, &gpu, system, env, notes)?;
+    let servers: Vec<u32> = net.ranks.iter().map(|&h| net.nodes[h as usize].server).collect();
+    let on = ReadOn { gpu: &gpu, system, environments: &environments, servers: &servers };
+    let Read { workload, collective, peak_bytes, serving } = read(config, program, net, &on, notes)?;
     if let Some(&rank) = program.compute.stragglers.last().filter(|&&rank| rank as usize >= workload.ranks.len()) {
         return Err(JobError::Straggler { rank, ranks: workload.ranks.len() }.into());
     }
     if workload.ranks.len() > net.ranks.len() {
         return Err(JobError::Ranks { needs: workload.ranks.len(), has: net.ranks.len() }.into());
     }
-    let servers: Vec<u32> = net.ranks.iter().map(|&h| net.nodes[h as usize].server).collect();
     let (intra, shared_nic) = servers::ways(config, net, described);
     let strict = matches!(program.source, spec::Source::Collective { .. });
     let way = intra.unwrap_or(shared_nic);
@@ -128,7 +132,15 @@ pub fn job(
     let network = (system.nic_bps, system.net_extra_ps.max(1));
     let analytic_p2p = |dim: Dim| is_analytic(&c.analytic, dim).then_some(network);
     let seed = config.jitter_seed();
-    let factor = |rank: u32, op: u32| factor_q32(&program.compute, seed, rank, op);
+    // Kernels of inference are scaled where steps are planned. What is no kernel takes its time on every GPU: requests that arrive, latencies, the host.
+    let unscaled = Compute { scale_ppm: 1_000_000, ..program.compute.clone() };
+    let factor = |rank: u32, op: u32| match &serving {
+        None => factor_q32(&program.compute, seed, rank, op),
+        Some(_) => match workload.programs[workload.ranks[rank as usize].program as usize].ops[op as usize].kind {
+            OpKind::Compute { phase: Phase::Other, .. } => 1 << 32,
+            _ => factor_q32(&unscaled, seed, rank, op),
+        },
+    };
     let lowering = Lowering {
         servers: &servers,
         hosts: &net.ranks,
@@ -170,7 +182,7 @@ pub fn job(
     let graph = lowered.map_err(JobError::Lower)?;
     let longest = planner.longest();
     notes.extend(planner.notes());
-    Ok(Job { workload, graph, warmup: program.warmup, collective, longest, peak_bytes, rows: None })
+    Ok(Job { workload, graph, warmup: program.warmup, collective, longest, peak_bytes, serving, rows: None })
 }
 
 /// Payload over wire bytes of a full packet, where software's costs depend on it; 1 over 1 elsewhere.
@@ -327,15 +339,41 @@ struct Read {
     workload: Workload,
     collective: Option<CollectiveBenchmark>,
     peak_bytes: Option<u64>,
+    serving: Option<ServingJob>,
+}
+
+/// What a program is read for, beside its network.
+struct ReadOn<'a> {
+    gpu: &'a Gpu,
+    system: CollectiveSystem,
+    environments: &'a Environments,
+    /// Of each rank.
+    servers: &'a [u32],
+}
+
+/// A model that serves requests.
+fn inference(
+    config: &Config,
+    program: &spec::ProgramSpec,
+    asked: &spec::Serving,
+    on: &ReadOn,
+) -> Result<Read, PrepareError> {
+    let (gpu, env) = (on.gpu, on.environments.held_to(program.communication.algorithm));
+    let kernels = asked.kernels.as_deref().map(setup::kernels).transpose()?;
+    let timing = match &kernels {
+        Some(kernels) => Arc::new(Timing::new(gpu, Some(kernels)).map_err(SetupError::Gpu)?),
+        None => Timing::shared(gpu),
+    };
+    let cluster = Cluster { timing, system: on.system.clone(), env: env.clone(), slowdown: Slowdown::None };
+    let Served { workload, job, peak_bytes } = serving::served(config, program, asked, on.servers, gpu, &cluster)?;
+    Ok(Read { workload, collective: None, peak_bytes: Some(peak_bytes), serving: Some(job) })
 }
 
 fn read(
     config: &Config,
     program: &spec::ProgramSpec,
     net: &Network,
-    gpu: &Gpu,
-    system: CollectiveSystem,
-    env: &Env,
+    on: &ReadOn,
     notes: &mut Vec<String>,
 ) -> Result<Read, PrepareError> {
     Ok(match &program.source {
@@ -345,22 +383,24 @@ fn read(
             let workload = benchmark(*op, *bytes, n, program.warmup + program.iterations);
             // A barrier carries nothing.
             let collective = (*op != spec::OpChoice::Barrier).then_some(CollectiveBenchmark { bytes: *bytes, bus });
-            Read { workload, collective, peak_bytes: None }
+            Read { workload, collective, peak_bytes: None, serving: None }
         }
+        spec::Source::Inference(asked) => inference(config, program, asked, on)?,
         spec::Source::Model(t) => {
             let TrainingSetup { model, layout, gpu, memory, .. } = TrainingSetup::new(config, t)?;
             let dtype = if layout.fp8 { Dtype::Fp8 } else { Dtype::Bf16 };
-            let cluster = cluster(program, t, &gpu, system, env, notes)?;
+            let env = on.environments.open();
+            let cluster = cluster(program, t, &gpu, on.system.clone(), env, notes)?;
             let workload = generate(&model, &layout, &cluster.machine(dtype), program.warmup + program.iterations)
                 .map_err(JobError::Training)?;
-            Read { workload, collective: None, peak_bytes: Some(memory.peak_bytes()) }
+            Read { workload, collective: None, peak_bytes: Some(memory.peak_bytes()), serving: None }
         }
         spec::Source::File { format, path, ranks, bytes_scale_ppm } => {
-            let mut workload = file(*format, path, *ranks, net, gpu, notes)?;
+            let mut workload = file(*format, path, *ranks, net, on.gpu, notes)?;
             scale_bytes(&mut workload, *bytes_scale_ppm);
             workload.check().map_err(JobError::Check)?;
             repeat(&mut workload, program.warmup + program.iterations);
-            Read { workload, collective: None, peak_bytes: None }
+            Read { workload, collective: None, peak_bytes: None, serving: None }
         }
     })
 }

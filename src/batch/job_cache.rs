@@ -8,7 +8,7 @@ use super::error::PrepareError;
 use super::job::{self, Job, RanksWithTasks};
 use super::servers::Described;
 use super::task_row_cache::TaskRowCache;
-use crate::spec::{Config, Joining, Named, ProgramSpec, SlowdownChoice, Source, TopologyKind};
+use crate::spec::{Config, Joining, Named, ProgramSpec, RequestSource, SlowdownChoice, Source, TopologyKind};
 use crate::topology::{Link, Network, NodeIdx, NvLink};
 
 /// Tasks of all jobs cached: some 1 GB with their edges.
@@ -78,6 +78,9 @@ fn is_self_contained(program: &ProgramSpec, config: &Config) -> bool {
     let named = |n: &Named| !matches!(n, Named::File(_));
     let source = match &program.source {
         Source::Model(t) => named(&t.model) && t.kernels.is_none(),
+        Source::Inference(t) => {
+            named(&t.model) && t.kernels.is_none() && matches!(t.requests, RequestSource::Generated(_))
+        }
         Source::Collective { .. } => true,
         Source::File { .. } => false,
     };
@@ -97,11 +100,13 @@ fn key(
     let first = net.ranks.first().map(|&h| server(h));
     let of_first = |l: &&Link| Some(server(l.a)) == first || Some(server(l.b)) == first;
     let from_file = matches!(config.topology.kind, TopologyKind::File { .. });
+    // Requests are drawn, too.
+    let serves = matches!(program.source, Source::Inference(_));
     Ok(JobKey {
         with_tasks,
         joining: config.joining(),
         config: format!("{:?}{program:?}{from_file}{}", config.cluster, config.topology.link_bps),
-        jitter_seed: if program.compute.jitter_ppm > 0 { config.jitter_seed() } else { 0 },
+        jitter_seed: if program.compute.jitter_ppm > 0 || serves { config.jitter_seed() } else { 0 },
         ranks: net.ranks.iter().map(|&h| (h, server(h))).collect(),
         nvlink: net.nvlink,
         links: net.links.iter().filter(of_first).cloned().collect(),

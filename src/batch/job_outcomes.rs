@@ -8,10 +8,14 @@ use super::breakdown;
 use super::job::Job;
 use super::job_rows::JobRows;
 use super::outcome::{FlowOutcome, Iteration, JobOutcome};
+use super::serving_outcome;
 use crate::columns::{NEVER, Task};
 
-/// What the tasks of a program that started at `start_ps` say of its iterations.
+/// What the tasks of a program that started at `start_ps` say of its iterations; inference has none.
 pub(super) fn iteration(job: &Job, tasks: &[Task], start_ps: u64) -> Option<Iteration> {
+    if job.serving.is_some() {
+        return None;
+    }
     let (rank, time) = breakdown::iteration(&job.workload, &job.graph, tasks, job.warmup, start_ps)?;
     Some(Iteration {
         rank,
@@ -44,6 +48,7 @@ pub(super) fn read(jobs: &[JobRows], flows: &[FlowOutcome], tasks: &[Task], link
             start_ps: job.start_ps,
             end_ps: ends.map(|ends| ends.into_iter().max().unwrap_or(0).max(job.start_ps)),
             iteration: program.and_then(|program| iteration(program, own, job.start_ps)),
+            serving: program.and_then(|program| serving_outcome::read(program, own, job.start_ps)).map(Arc::new),
             peak_memory_bytes: program.and_then(|program| program.peak_bytes),
             longest_collective: program.and_then(|program| program.longest),
             flows: rows.flows.clone(),

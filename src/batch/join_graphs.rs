@@ -38,7 +38,16 @@ pub(super) fn join(parts: &[JobPart], gpus: u32) -> Joined {
     for (part, tasks) in parts.iter().zip(&tasks).filter(|(part, _)| part.start_ps > 0) {
         start_late(&mut graph, tasks.clone(), part.start_ps);
     }
-    let job = Job { workload, graph, warmup: 0, collective: None, longest: None, peak_bytes: None, rows: None };
+    let job = Job {
+        workload,
+        graph,
+        warmup: 0,
+        collective: None,
+        longest: None,
+        peak_bytes: None,
+        serving: None,
+        rows: None,
+    };
     Joined { job, tasks }
 }
 

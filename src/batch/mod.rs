@@ -38,6 +38,8 @@ mod read_outcome;
 mod route;
 pub mod runner;
 pub mod servers;
+pub mod serving;
+mod serving_outcome;
 mod task_row_cache;
 pub mod timeline;
 mod traffic;
@@ -50,7 +52,10 @@ pub use estimate::estimate;
 pub use experiment::QueuedExperiment;
 pub use job_cache::cached_job_bytes;
 pub use network::cluster_network;
-pub use outcome::{AloneTimes, Ending, ExperimentOutcome, FlowOutcome, Iteration, JobOutcome, LinkOutcome};
+pub use outcome::{
+    AloneTimes, Ending, ExperimentOutcome, FlowOutcome, Iteration, JobOutcome, LinkOutcome, PoolOutcome,
+    RequestOutcome, ServingOutcome,
+};
 pub use prepare::{Prepared, prepare, prepare_within};
 pub use route::fits;
 pub use runner::{MOST_FOLDED_A_THREAD, RunEvent, RunOptions, run};

@@ -6,6 +6,7 @@ use std::ops::Range;
 use std::sync::Arc;
 
 use crate::cost::Bill;
+use crate::workload::serving::{BoundTimes, PoolRole};
 
 use super::breakdown::Breakdown;
 use super::planner::LongestCollective;
@@ -60,6 +61,8 @@ pub struct ExperimentOutcome {
     pub rtts: Vec<(u32, u64, u64)>,
     /// Of several jobs that of the first.
     pub iteration: Option<Iteration>,
+    /// Of inference; of several jobs that of the first that serves.
+    pub serving: Option<Arc<ServingOutcome>>,
     /// How the collective is carried out that takes longest.
     pub longest_collective: Option<LongestCollective>,
     /// Memory of the fullest rank, where a model tells.
@@ -86,6 +89,7 @@ pub struct JobOutcome {
     /// Its last completion; `None`: something of it did not end.
     pub end_ps: Option<u64>,
     pub iteration: Option<Iteration>,
+    pub serving: Option<Arc<ServingOutcome>>,
     pub peak_memory_bytes: Option<u64>,
     pub longest_collective: Option<LongestCollective>,
     /// Its flows among those of the experiment.
@@ -126,6 +130,54 @@ pub struct Iteration {
     pub peak_flops: u64,
     /// A benchmark of one collective: its bytes, and bus over algorithm bandwidth.
     pub collective: Option<(u64, (u64, u64))>,
+}
+
+/// What inference came to.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct ServingOutcome {
+    /// In the order of their arrival.
+    pub requests: Vec<RequestOutcome>,
+    pub pools: Vec<PoolOutcome>,
+}
+
+/// One request. Times count from the job's start; `None`: it did not come so far.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct RequestOutcome {
+    pub arrival_ps: u64,
+    pub prompt: u32,
+    pub output: u32,
+    pub instance: u32,
+    /// Of the pool that decodes, where that is another one.
+    pub decode_instance: Option<u32>,
+    /// Its first step begins.
+    pub begin_ps: Option<u64>,
+    pub first_token_ps: Option<u64>,
+    pub last_token_ps: Option<u64>,
+    /// Its keys and values are on all ranks that decode.
+    pub received_ps: Option<u64>,
+    pub transferred_bytes: u64,
+}
+
+/// One pool of GPUs. Times are sums over the stages of all instances.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct PoolOutcome {
+    pub role: PoolRole,
+    pub instances: u32,
+    pub stages: u32,
+    pub gpus: u32,
+    pub rounds: u64,
+    pub sequences: u64,
+    /// Of one instance.
+    pub kv_capacity_tokens: u64,
+    pub kv_peak_tokens: u64,
+    /// Tokens times time over all instances.
+    pub kv_token_ps: u128,
+    /// Of instances.
+    pub kv_blocked_ps: u64,
+    /// From the begin to the end of rounds.
+    pub busy_ps: u64,
+    /// As planned: kernels by what bounds them.
+    pub bound: BoundTimes,
 }
 
 /// Why an experiment has no outcome.

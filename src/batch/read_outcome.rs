@@ -11,6 +11,7 @@ use super::job::Job;
 use super::job_outcomes;
 use super::job_rows::JobRows;
 use super::outcome::{ExperimentOutcome, FlowOutcome, LinkOutcome};
+use super::serving_outcome;
 
 /// The rows of one experiment, as slices of the world's columns.
 #[derive(Clone, Copy)]
@@ -68,6 +69,7 @@ pub(super) fn read(
         out.makespan_ps = rows.tasks.iter().map(|t| if t.done == NEVER { 0 } else { t.done }).max().unwrap_or(0);
         if jobs.is_empty() {
             out.iteration = job_outcomes::iteration(job, rows.tasks, 0);
+            out.serving = serving_outcome::read(job, rows.tasks, 0).map(Arc::new);
         }
         out.peak_memory_bytes = job.peak_bytes;
         out.longest_collective = job.longest;
@@ -78,6 +80,7 @@ pub(super) fn read(
         let first = out.jobs.iter().find(|job| !job.background);
         (out.iteration, out.longest_collective) =
             first.map_or((None, None), |job| (job.iteration, job.longest_collective));
+        out.serving = out.jobs.iter().find_map(|job| job.serving.clone());
         out.peak_memory_bytes = out.jobs.iter().filter_map(|job| job.peak_memory_bytes).max();
     }
     for (nic, name) in rows.nics.iter().zip(link_names) {

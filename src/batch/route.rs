@@ -22,6 +22,7 @@ use super::job_cache;
 use super::jobs::{self, JoinedJobs, PlacedJob};
 use super::network::{bill, network, nvlink_as_packets};
 use super::servers;
+use super::serving;
 use super::traffic::{few_enough, flows, one_class, queue_pairs};
 use super::training::TrainingSetup;
 
@@ -33,6 +34,7 @@ pub fn fits(config: &Config) -> Result<Option<String>, PrepareError> {
     match &config.workload {
         WorkloadSection::Program(p) => match &p.source {
             spec::Source::Model(training) => TrainingSetup::new(config, training).map(|setup| setup.tight),
+            spec::Source::Inference(asked) => serving::setup(config, p, asked).map(|_| None),
             _ => Ok(None),
         },
         WorkloadSection::Traffic { pattern, ranks } => match ranks.or(config.cluster.gpus) {

@@ -74,7 +74,7 @@ pub fn gpu(named: &Named) -> Result<Gpu, SetupError> {
 }
 
 /// GPUs of the assets that compute in FP8.
-fn with_fp8() -> Vec<String> {
+pub(super) fn with_fp8() -> Vec<String> {
     Gpu::names().into_iter().filter(|name| Gpu::named(name).is_ok_and(|g| g.supports(Dtype::Fp8))).collect()
 }
 

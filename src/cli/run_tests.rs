@@ -82,6 +82,7 @@ impl Simulator for Fake {
                 jobs: vec![],
                 cluster_timeline: vec![],
                 cluster_jobs: vec![],
+                requests: vec![],
                 stats,
             })))?;
         }

@@ -101,6 +101,7 @@ fn each(axes: &[Axis], records: &[ExperimentRecord]) -> Vec<String> {
 #[derive(Clone, Copy, PartialEq)]
 enum Shown {
     Cluster,
+    Serving,
     Flows,
     Training,
     Iteration,
@@ -112,6 +113,7 @@ impl Shown {
         let any = |has: fn(&ExperimentRecord) -> bool| records.iter().any(has);
         match () {
             () if any(|r| r.cluster.is_some()) => Shown::Cluster,
+            () if any(|r| r.serving.is_some()) => Shown::Serving,
             () if any(|r| r.tokens_per_s.is_some()) => Shown::Training,
             () if any(|r| r.busbw_gbps.is_some()) => Shown::Collective,
             () if any(|r| r.iteration_time.is_some()) => Shown::Iteration,
@@ -142,6 +144,16 @@ impl Shown {
                 ("wait mean h", Content::Number(|r| hours(r.cluster.as_ref()?.waiting_mean_ms))),
                 ("wait p99 h", Content::Number(|r| hours(r.cluster.as_ref()?.waiting_p99_ms))),
                 ("restarts", Content::Number(|r| Some(r.cluster.as_ref()?.restarts as f64))),
+            ],
+            Shown::Serving => vec![
+                ("TTFT p50", Content::Time(|r| r.serving.as_ref()?.ttft.p50)),
+                ("TTFT p99", Content::Time(|r| r.serving.as_ref()?.ttft.p99)),
+                ("TPOT p50", Content::Time(|r| r.serving.as_ref()?.tpot.p50)),
+                ("TPOT p99", Content::Time(|r| r.serving.as_ref()?.tpot.p99)),
+                ("tokens/s", tokens),
+                ("goodput req/s", Content::Number(|r| Some(r.serving.as_ref()?.goodput_rps.0 as f64 / 1e6))),
+                ("within bounds", Content::Percent(|r| Some(r.serving.as_ref()?.within_bounds.0 as f64 / 1e6))),
+                ("limited by", Content::Text(|r| Some(r.serving.as_ref()?.limited_by.clone()))),
             ],
             Shown::Flows => {
                 vec![("makespan", Content::Time(|r| r.makespan)), ("FCT mean", Content::Time(|r| r.fct_mean)), fct_p99]
@@ -175,6 +187,7 @@ enum Content {
     Bytes(fn(&ExperimentRecord) -> Option<u64>),
     /// Of one.
     Percent(fn(&ExperimentRecord) -> Option<f64>),
+    Text(fn(&ExperimentRecord) -> Option<String>),
 }
 
 impl Content {
@@ -184,6 +197,7 @@ impl Content {
             Content::Number(of) => of(r).map(table::number),
             Content::Bytes(of) => of(r).map(table::bytes),
             Content::Percent(of) => of(r).map(|x| format!("{} %", table::number(x * 100.0))),
+            Content::Text(of) => of(r),
         }
         .unwrap_or_default()
     }

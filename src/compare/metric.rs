@@ -22,11 +22,26 @@ pub struct RankingMetric {
 }
 
 /// Columns of which more is better; of all others (times, queues, marks, cost) less is.
-const MORE: &[&str] =
-    &["tokens_per_", "mfu", "algbw_", "busbw_", "goodput", "utilisation", "fairness", "jobs_done", "useful_gpu_hours"];
+const MORE: &[&str] = &[
+    "tokens_per_",
+    "mfu",
+    "algbw_",
+    "busbw_",
+    "goodput",
+    "utilisation",
+    "fairness",
+    "jobs_done",
+    "useful_gpu_hours",
+    "requests_done",
+    "requests_per_s",
+    "output_tokens_per_s",
+    "within_bounds",
+    "sequences_per_step",
+    "kv_capacity_tokens",
+];
 
 /// What is ranked by where nothing is said: the first that any experiment has.
-pub const DEFAULTS: &[&str] = &["iteration_time_ns", "makespan_ns", "fct_p99_ns", "goodput"];
+pub const DEFAULTS: &[&str] = &["goodput_rps", "iteration_time_ns", "makespan_ns", "fct_p99_ns", "goodput"];
 
 /// Parts of an iteration, in the order in which they are shown; they add up to it.
 pub const PARTS: &[&str] = &[
@@ -42,8 +57,18 @@ pub const PARTS: &[&str] = &[
 ];
 
 /// Columns that say how much was simulated or what a result is worth, not how well it went.
-pub const NO_METRIC: &[&str] =
-    &["flows", "packet_hops", "validated_mean_error", "validated_p90_error", "validated_rows", "jobs", "cluster_hours"];
+pub const NO_METRIC: &[&str] = &[
+    "flows",
+    "packet_hops",
+    "validated_mean_error",
+    "validated_p90_error",
+    "validated_rows",
+    "jobs",
+    "cluster_hours",
+    "requests",
+    "steps",
+    "kv_transfer_bytes",
+];
 
 impl RankingMetric {
     /// A column as a metric.

@@ -2,12 +2,22 @@
 //!
 //! Layer: optimize.
 
-use crate::results::record::{OUTCOME, RecordColumn};
+use crate::results::record::{OUTCOME, RecordColumn, SERVING};
 use crate::results::{Cell, ColumnKind, ExperimentRecord};
 use crate::spec::nearest;
 
 /// Columns of which more is better; of every other less is.
-const HIGHER: [&str; 5] = ["tokens_per_s", "tokens_per_s_per_gpu", "mfu", "algbw_gbps", "busbw_gbps"];
+const HIGHER: [&str; 9] = [
+    "tokens_per_s",
+    "tokens_per_s_per_gpu",
+    "mfu",
+    "algbw_gbps",
+    "busbw_gbps",
+    "requests_per_s",
+    "output_tokens_per_s",
+    "goodput_rps",
+    "within_bounds",
+];
 
 /// A column to be made as small, or as large, as can be.
 #[derive(Clone, Copy)]
@@ -30,8 +40,8 @@ impl Objective {
     /// # Errors
     /// There is no such column, or it holds no numbers.
     pub fn named(name: &str) -> Result<Objective, ObjectiveError> {
-        let numbers =
-            || OUTCOME.iter().filter(|c| matches!(c.kind, ColumnKind::Real | ColumnKind::Unsigned | ColumnKind::Int));
+        let number = |c: &&RecordColumn| matches!(c.kind, ColumnKind::Real | ColumnKind::Unsigned | ColumnKind::Int);
+        let numbers = || OUTCOME.iter().chain(SERVING).filter(number);
         let Some(column) = numbers().find(|c| c.name == name) else {
             let hint = match nearest(name, numbers().map(|c| c.name)) {
                 Some(near) => format!("did you mean `{near}`?"),

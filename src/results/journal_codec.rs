@@ -10,6 +10,7 @@ use super::record::{
     ExperimentRecord, Finished, FlowRecord, FoldingRecord, LinkPackets, LinkRecord, LookRecord, RttRecord, StatsRecord,
     Status,
 };
+use super::serving_record::{RequestRecord, ServingRecord, TimeStats};
 use super::value::{Cell, Micro, Ps};
 
 /// A value that can be written to and read from bytes.
@@ -180,7 +181,7 @@ records! {
         comm_exposed_pp, comm_exposed_dp, comm_exposed_ep, comm_exposed_cp, bubble, optimizer, other, tokens_per_s, tokens_per_s_per_gpu, mfu,
         algbw_gbps, busbw_gbps, peak_memory_bytes, flows, fct_mean, fct_p50, fct_p99, fct_max, fct_slowdown_p50, fct_slowdown_p99, packet_hops,
         ecn_marks, pfc_pauses, drops, max_queue_bytes, max_link_utilisation, bottleneck_link, algorithm, protocol, channels, validated_error, validated_class,
-        validated_mean_error, validated_p90_error, validated_rows, cost_usd, power_kw, usd_per_mtoken, cluster,
+        validated_mean_error, validated_p90_error, validated_rows, cost_usd, power_kw, usd_per_mtoken, cluster, serving,
     }
     FlowRecord { flow_id, src, dst, bytes, start, fct }
     LinkRecord { link, bytes, utilisation, packets }
@@ -211,7 +212,16 @@ records! {
         job, user, priority, gpus, submit_ms, start_ms, end_ms, duration_ms, ended, queued_ms, restarts, preemptions, lost_work_ms,
         slowdown, company_slowdown, worst_company_slowdown, worst_beside, worst_link,
     }
-    Finished { record, flows, links, rtt, jobs, cluster_timeline, cluster_jobs, stats }
+    Finished { record, flows, links, rtt, jobs, cluster_timeline, cluster_jobs, requests, stats }
+    TimeStats { mean, p50, p99 }
+    ServingRecord {
+        requests, requests_done, ttft, tpot, e2e, queue, kv_transfer, kv_transfer_bytes, requests_per_s, output_tokens_per_s, goodput_rps,
+        within_bounds, steps, sequences_per_step, kv_capacity_tokens, kv_use_mean, kv_use_peak, kv_blocked_share, compute_bound_share,
+        memory_bound_share, launch_share, network_share, unused_share, limited_by,
+    }
+    RequestRecord {
+        job, request, arrival, prompt_tokens, output_tokens, instance, decode_instance, queue, ttft, kv_transfer, tpot, e2e, within_bounds,
+    }
     LookRecord { level, exp_id, packet_hops, values, why }
 }
 
@@ -302,6 +312,7 @@ mod tests {
             jobs: vec![JobRecord { job: "a".into(), end: Some(Ps(4)), mfu: Some(0.5), ..JobRecord::default() }],
             cluster_timeline: vec![ClusterSampleRecord { at_ms: 5, busy_gpus: 6, ..ClusterSampleRecord::default() }],
             cluster_jobs: vec![ClusterJobRecord { job: "j".into(), end_ms: Some(8), ..ClusterJobRecord::default() }],
+            requests: vec![RequestRecord { job: Some("j".into()), ttft: Some(Ps(9)), ..RequestRecord::default() }],
             stats: StatsRecord { memo_hits: 4, wall_s: 0.25, audit_fct_error: Some(1e-9), ..StatsRecord::default() },
         }
     }

@@ -10,14 +10,14 @@ use super::ResultsError;
 use super::dir::{JOURNAL, lock, regular};
 use super::journal::{JournalPiece, JournalSpan, read_at, scan};
 use super::journal_identity::RunIdentity;
-use super::outputs::ClusterColumns;
+use super::outputs::ColumnSets;
 use super::record::{ExperimentRecord, Finished};
 use super::value::Axis;
 use crate::input;
 
 /// The axes of a folder's sweep, its columns of clusters, and the experiments that have finished so far, by `exp_id`; also while a run goes on there. `None`: its journal says nothing, because
 /// there is none, or another version's.
-pub(super) fn finished(folder: &Path) -> Option<(Vec<Axis>, ClusterColumns, BTreeMap<u64, ExperimentRecord>)> {
+pub(super) fn finished(folder: &Path) -> Option<(Vec<Axis>, ColumnSets, BTreeMap<u64, ExperimentRecord>)> {
     let path = folder.join(JOURNAL);
     regular(&path).ok().flatten()?;
     let file = input::open_anywhere(&path).ok()?;
@@ -27,7 +27,7 @@ pub(super) fn finished(folder: &Path) -> Option<(Vec<Axis>, ClusterColumns, BTre
             JournalPiece::Run(of) if !is_of_this_version(&of) => {
                 return Err(ResultsError::ForeignJournal(path.clone()));
             }
-            JournalPiece::Run(of) => run = Some((of.axes, of.outputs.cluster_columns())),
+            JournalPiece::Run(of) => run = Some((of.axes, of.outputs.columns())),
             // An experiment that was run again counts as it ended last.
             JournalPiece::Experiment(_, finished) => drop(records.insert(finished.record.exp_id, finished.record)),
             JournalPiece::Look(_) => {}
@@ -35,8 +35,8 @@ pub(super) fn finished(folder: &Path) -> Option<(Vec<Axis>, ClusterColumns, BTre
         Ok(())
     });
     looked.ok()?;
-    let (axes, cluster) = run?;
-    Some((axes, cluster, records))
+    let (axes, sets) = run?;
+    Some((axes, sets, records))
 }
 
 /// What other versions wrote may mean other things: their experiments are not read.

@@ -21,6 +21,7 @@ pub mod parquet_file;
 pub mod read;
 pub mod record;
 pub mod rows;
+mod serving_record;
 pub mod stats;
 pub mod timeline_file;
 pub mod value;
@@ -40,12 +41,13 @@ pub use journal_identity::RunIdentity;
 pub use journal_reader::{JournalReader, JournaledExperiment};
 pub use losses::{cut_off, losses};
 pub use manifest::{InputFile, Manifest, Outcome, Seconds};
-pub use outputs::{ClusterColumns, Outputs};
+pub use outputs::{ClusterColumns, ColumnSets, Outputs};
 pub use read::{ColumnInfo, ColumnRole, ReadError, RunResults};
 pub use record::{
     ExperimentRecord, Finished, FlowRecord, FoldingRecord, LinkPackets, LinkRecord, LookRecord, RttRecord, StatsRecord,
     Status,
 };
+pub use serving_record::{REQUESTS, RequestRecord, ServingRecord, TimeStats};
 pub use stats::{FctStats, fct_stats, utilisation};
 pub use timeline_file::{copy_timeline, write_timeline};
 pub use value::{Axis, Cell, ColumnKind, Micro, Ps};

@@ -22,6 +22,12 @@ pub struct Outputs {
     /// Columns of clusters whose jobs' iterations are simulated, which every sweep with one has.
     #[serde(default)]
     pub iterations: bool,
+    /// Columns of inference, which every sweep with `workload.kind = "inference"` has.
+    #[serde(default)]
+    pub serving: bool,
+    /// `requests.csv`.
+    #[serde(default)]
+    pub requests: bool,
 }
 
 /// Which columns of clusters files have.
@@ -36,13 +42,26 @@ pub enum ClusterColumns {
     WithIterations,
 }
 
+/// Which columns `results.csv` has beside those of every run.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct ColumnSets {
+    pub cluster: ClusterColumns,
+    pub serving: bool,
+}
+
+impl ColumnSets {
+    /// Every column there is.
+    pub const ALL: ColumnSets = ColumnSets { cluster: ClusterColumns::WithIterations, serving: true };
+}
+
 impl Outputs {
-    /// Which columns of clusters its files have.
-    pub fn cluster_columns(&self) -> ClusterColumns {
-        match (self.cluster, self.iterations) {
+    /// The columns of `results.csv` beside those of every run.
+    pub fn columns(&self) -> ColumnSets {
+        let cluster = match (self.cluster, self.iterations) {
             (false, _) => ClusterColumns::Absent,
             (true, false) => ClusterColumns::Plain,
             (true, true) => ClusterColumns::WithIterations,
-        }
+        };
+        ColumnSets { cluster, serving: self.serving }
     }
 }

@@ -12,7 +12,7 @@ use parquet::file::properties::WriterProperties;
 use parquet::file::writer::{SerializedFileWriter, SerializedRowGroupWriter};
 use parquet::schema::types::Type;
 
-use super::outputs::ClusterColumns;
+use super::outputs::ColumnSets;
 use super::record::{ExperimentRecord, IDENTITY, outcome_columns};
 use super::rows::results_row;
 use super::value::{Axis, Cell, ColumnKind};
@@ -27,10 +27,10 @@ const GROUP_ROWS: usize = 16_384;
 pub fn write<W: Write + Send>(
     sink: W,
     axes: &[Axis],
-    cluster: ClusterColumns,
+    sets: ColumnSets,
     records: &[ExperimentRecord],
 ) -> Result<(), ParquetError> {
-    let columns = columns(axes, cluster);
+    let columns = columns(axes, sets);
     let fields = columns.iter().map(|c| c.field().map(Arc::new)).collect::<Result<Vec<_>, _>>()?;
     let schema = Arc::new(Type::group_type_builder("results").with_fields(fields).build()?);
     let properties = WriterProperties::builder()
@@ -40,7 +40,7 @@ pub fn write<W: Write + Send>(
         .build();
     let mut file = SerializedFileWriter::new(sink, schema, Arc::new(properties))?;
     for group in records.chunks(GROUP_ROWS) {
-        let rows: Vec<Vec<Cell>> = group.iter().map(|record| results_row(record, cluster)).collect();
+        let rows: Vec<Vec<Cell>> = group.iter().map(|record| results_row(record, sets)).collect();
         let mut writer = file.next_row_group()?;
         for (at, column) in columns.iter().enumerate() {
             column.write(&mut writer, rows.iter().map(|row| &row[at]))?;
@@ -58,14 +58,14 @@ struct ParquetColumn<'a> {
 }
 
 /// In the order of `results.csv`.
-fn columns(axes: &[Axis], cluster: ClusterColumns) -> Vec<ParquetColumn<'_>> {
+fn columns(axes: &[Axis], sets: ColumnSets) -> Vec<ParquetColumn<'_>> {
     fn fixed<'a>(c: &super::record::RecordColumn) -> ParquetColumn<'a> {
         ParquetColumn { name: c.name, kind: c.kind, required: c.required }
     }
     fn axis(a: &Axis) -> ParquetColumn<'_> {
         ParquetColumn { name: &a.key, kind: a.kind, required: false }
     }
-    IDENTITY.iter().map(fixed).chain(axes.iter().map(axis)).chain(outcome_columns(cluster).map(fixed)).collect()
+    IDENTITY.iter().map(fixed).chain(axes.iter().map(axis)).chain(outcome_columns(sets).map(fixed)).collect()
 }
 
 impl ParquetColumn<'_> {

@@ -4,7 +4,8 @@
 
 use super::cluster_record::{ClusterJobRecord, ClusterRecord, ClusterSampleRecord};
 use super::job_record::JobRecord;
-use super::outputs::ClusterColumns;
+use super::outputs::{ClusterColumns, ColumnSets};
+use super::serving_record::{RequestRecord, ServingRecord};
 use super::value::{Cell, ColumnKind, Micro, Ps};
 
 /// How an experiment ended.
@@ -99,6 +100,8 @@ pub struct ExperimentRecord {
     pub usd_per_mtoken: Option<f64>,
     /// Of a cluster over days.
     pub cluster: Option<Box<ClusterRecord>>,
+    /// Of inference.
+    pub serving: Option<Box<ServingRecord>>,
 }
 
 impl ExperimentRecord {
@@ -164,6 +167,7 @@ impl ExperimentRecord {
             power_kw: None,
             usd_per_mtoken: None,
             cluster: None,
+            serving: None,
         }
     }
 
@@ -325,11 +329,54 @@ pub const ITERATIONS: &[RecordColumn] = &[
     optional("iteration_error_max", ColumnKind::Real, |r| of_cluster(r, |c| c.iteration_error_max.into())),
 ];
 
-/// The columns after the axes: with or without those of clusters.
-pub fn outcome_columns(cluster: ClusterColumns) -> impl Iterator<Item = &'static RecordColumn> {
-    let plain = if cluster >= ClusterColumns::Plain { CLUSTER } else { &[] };
-    let measured = if cluster >= ClusterColumns::WithIterations { ITERATIONS } else { &[] };
-    OUTCOME.iter().chain(plain).chain(measured)
+/// The columns after those, in sweeps with inference.
+pub const SERVING: &[RecordColumn] = &[
+    optional("requests", ColumnKind::Unsigned, |r| of_serving(r, |s| s.requests.into())),
+    optional("requests_done", ColumnKind::Unsigned, |r| of_serving(r, |s| s.requests_done.into())),
+    optional("ttft_mean_ns", ColumnKind::Real, |r| of_serving(r, |s| s.ttft.mean.into())),
+    optional("ttft_p50_ns", ColumnKind::Real, |r| of_serving(r, |s| s.ttft.p50.into())),
+    optional("ttft_p99_ns", ColumnKind::Real, |r| of_serving(r, |s| s.ttft.p99.into())),
+    optional("tpot_mean_ns", ColumnKind::Real, |r| of_serving(r, |s| s.tpot.mean.into())),
+    optional("tpot_p50_ns", ColumnKind::Real, |r| of_serving(r, |s| s.tpot.p50.into())),
+    optional("tpot_p99_ns", ColumnKind::Real, |r| of_serving(r, |s| s.tpot.p99.into())),
+    optional("e2e_mean_ns", ColumnKind::Real, |r| of_serving(r, |s| s.e2e.mean.into())),
+    optional("e2e_p50_ns", ColumnKind::Real, |r| of_serving(r, |s| s.e2e.p50.into())),
+    optional("e2e_p99_ns", ColumnKind::Real, |r| of_serving(r, |s| s.e2e.p99.into())),
+    optional("queue_mean_ns", ColumnKind::Real, |r| of_serving(r, |s| s.queue.mean.into())),
+    optional("queue_p50_ns", ColumnKind::Real, |r| of_serving(r, |s| s.queue.p50.into())),
+    optional("queue_p99_ns", ColumnKind::Real, |r| of_serving(r, |s| s.queue.p99.into())),
+    optional("kv_transfer_mean_ns", ColumnKind::Real, |r| of_serving(r, |s| s.kv_transfer.mean.into())),
+    optional("kv_transfer_p50_ns", ColumnKind::Real, |r| of_serving(r, |s| s.kv_transfer.p50.into())),
+    optional("kv_transfer_p99_ns", ColumnKind::Real, |r| of_serving(r, |s| s.kv_transfer.p99.into())),
+    optional("kv_transfer_bytes", ColumnKind::Unsigned, |r| of_serving(r, |s| s.kv_transfer_bytes.into())),
+    optional("requests_per_s", ColumnKind::Real, |r| of_serving(r, |s| s.requests_per_s.into())),
+    optional("output_tokens_per_s", ColumnKind::Real, |r| of_serving(r, |s| s.output_tokens_per_s.into())),
+    optional("goodput_rps", ColumnKind::Real, |r| of_serving(r, |s| s.goodput_rps.into())),
+    optional("within_bounds", ColumnKind::Real, |r| of_serving(r, |s| s.within_bounds.into())),
+    optional("steps", ColumnKind::Unsigned, |r| of_serving(r, |s| s.steps.into())),
+    optional("sequences_per_step", ColumnKind::Real, |r| of_serving(r, |s| s.sequences_per_step.into())),
+    optional("kv_capacity_tokens", ColumnKind::Unsigned, |r| of_serving(r, |s| s.kv_capacity_tokens.into())),
+    optional("kv_use_mean", ColumnKind::Real, |r| of_serving(r, |s| s.kv_use_mean.into())),
+    optional("kv_use_peak", ColumnKind::Real, |r| of_serving(r, |s| s.kv_use_peak.into())),
+    optional("kv_blocked_share", ColumnKind::Real, |r| of_serving(r, |s| s.kv_blocked_share.into())),
+    optional("compute_bound_share", ColumnKind::Real, |r| of_serving(r, |s| s.compute_bound_share.into())),
+    optional("memory_bound_share", ColumnKind::Real, |r| of_serving(r, |s| s.memory_bound_share.into())),
+    optional("launch_share", ColumnKind::Real, |r| of_serving(r, |s| s.launch_share.into())),
+    optional("network_share", ColumnKind::Real, |r| of_serving(r, |s| s.network_share.into())),
+    optional("unused_share", ColumnKind::Real, |r| of_serving(r, |s| s.unused_share.into())),
+    optional("limited_by", ColumnKind::Text, |r| of_serving(r, |s| s.limited_by.as_str().into())),
+];
+
+fn of_serving(record: &ExperimentRecord, cell: fn(&ServingRecord) -> Cell) -> Cell {
+    record.serving.as_deref().map_or(Cell::Empty, cell)
+}
+
+/// The columns after the axes: with or without those of clusters and of inference.
+pub fn outcome_columns(sets: ColumnSets) -> impl Iterator<Item = &'static RecordColumn> {
+    let plain = if sets.cluster >= ClusterColumns::Plain { CLUSTER } else { &[] };
+    let measured = if sets.cluster >= ClusterColumns::WithIterations { ITERATIONS } else { &[] };
+    let serving = if sets.serving { SERVING } else { &[] };
+    OUTCOME.iter().chain(plain).chain(measured).chain(serving)
 }
 
 /// One row of `flows.csv`; the experiment's id is the writer's to add.
@@ -472,6 +519,8 @@ pub struct Finished {
     /// Of a cluster over days: how it was at regular times, and its jobs where they are asked for.
     pub cluster_timeline: Vec<ClusterSampleRecord>,
     pub cluster_jobs: Vec<ClusterJobRecord>,
+    /// Of inference, where they are asked for.
+    pub requests: Vec<RequestRecord>,
     pub stats: StatsRecord,
 }
 
@@ -486,6 +535,7 @@ impl Finished {
             jobs: Vec::new(),
             cluster_timeline: Vec::new(),
             cluster_jobs: Vec::new(),
+            requests: Vec::new(),
             stats,
         }
     }

@@ -7,10 +7,11 @@ use super::cluster_record::{
     ClusterSampleRecord,
 };
 use super::job_record::{JOBS, JobRecord};
-use super::outputs::ClusterColumns;
+use super::outputs::ColumnSets;
 use super::record::{
     ExperimentRecord, Finished, FlowRecord, IDENTITY, LinkRecord, RttRecord, StatsRecord, outcome_columns,
 };
+use super::serving_record::{REQUESTS, RequestRecord};
 use super::value::{Axis, Cell};
 
 /// Header of `flows.csv`.
@@ -115,10 +116,10 @@ pub fn header<'a>(names: impl IntoIterator<Item = &'a str>) -> Vec<u8> {
     rows.into_bytes()
 }
 
-/// Column names of `results.csv`, with or without those of clusters.
-pub fn results_header(axes: &[Axis], cluster: ClusterColumns) -> Vec<&str> {
+/// Column names of `results.csv`, with those that a run has beside those of every run.
+pub fn results_header(axes: &[Axis], sets: ColumnSets) -> Vec<&str> {
     let names = IDENTITY.iter().map(|c| c.name).chain(axes.iter().map(|a| a.key.as_str()));
-    names.chain(outcome_columns(cluster).map(|c| c.name)).collect()
+    names.chain(outcome_columns(sets).map(|c| c.name)).collect()
 }
 
 /// Column names of `failed.csv`.
@@ -126,10 +127,10 @@ pub fn failed_header(axes: &[Axis]) -> Vec<&str> {
     ["exp_id", "exp_key"].into_iter().chain(axes.iter().map(|a| a.key.as_str())).chain(["error"]).collect()
 }
 
-/// The row of `results.csv`, with or without the columns of clusters.
-pub fn results_row(record: &ExperimentRecord, cluster: ClusterColumns) -> Vec<Cell> {
+/// The row of `results.csv`, under the same names.
+pub fn results_row(record: &ExperimentRecord, sets: ColumnSets) -> Vec<Cell> {
     let identity = IDENTITY.iter().map(|c| (c.cell)(record));
-    let outcome = outcome_columns(cluster).map(|c| (c.cell)(record));
+    let outcome = outcome_columns(sets).map(|c| (c.cell)(record));
     identity.chain(record.axis_values.iter().cloned()).chain(outcome).collect()
 }
 
@@ -268,6 +269,19 @@ pub fn cluster_jobs_text(finished: &Finished, iterations: bool) -> Vec<u8> {
         std::iter::once(exp_id.into()).chain(CLUSTER_JOBS.iter().chain(more).map(|(_, cell)| cell(j))).collect()
     };
     text(finished.record.exp_id, &finished.cluster_jobs, row)
+}
+
+/// Column names of `requests.csv`.
+pub fn requests_header() -> Vec<&'static str> {
+    std::iter::once("exp_id").chain(REQUESTS.iter().map(|(name, _)| *name)).collect()
+}
+
+/// `requests.csv`'s part of one experiment.
+pub fn requests_text(finished: &Finished) -> Vec<u8> {
+    let row = |exp_id: u64, r: &RequestRecord| -> Vec<Cell> {
+        std::iter::once(exp_id.into()).chain(REQUESTS.iter().map(|(_, cell)| cell(r))).collect()
+    };
+    text(finished.record.exp_id, &finished.requests, row)
 }
 
 /// `stats.csv`'s part of one experiment.

@@ -17,9 +17,9 @@ use super::value::Axis;
 use super::{ResultDir, ResultsError, parquet_file, rows};
 
 /// The files an experiment has a part of, in the order of [`Parts`].
-const FILES: usize = 9;
+const FILES: usize = 10;
 
-/// One experiment's text for each file: results, stats, flows, links, rtt, jobs, cluster_timeline, cluster_jobs, failed.
+/// One experiment's text for each file: results, stats, flows, links, rtt, jobs, cluster_timeline, cluster_jobs, requests, failed.
 type Parts = [Vec<u8>; FILES];
 
 /// A file that grows.
@@ -111,7 +111,7 @@ impl ResultWriter {
         };
         let (axes, outputs) = (run.axes.clone(), run.outputs);
         let files = [
-            open("results.csv", true, rows::header(rows::results_header(&axes, outputs.cluster_columns())))?,
+            open("results.csv", true, rows::header(rows::results_header(&axes, outputs.columns())))?,
             open("stats.csv", true, rows::header(rows::STATS.iter().copied()))?,
             open("flows.csv", outputs.flows, rows::header(rows::FLOWS.iter().copied()))?,
             open("links.csv", outputs.links, rows::header(rows::LINKS.iter().copied()))?,
@@ -127,6 +127,7 @@ impl ResultWriter {
                 outputs.cluster_jobs,
                 rows::header(rows::cluster_jobs_header(outputs.iterations)),
             )?,
+            open("requests.csv", outputs.requests, rows::header(rows::requests_header()))?,
             None,
         ];
         // These appear again when their time comes; until then an earlier run's would not belong to the other files.
@@ -231,7 +232,7 @@ impl ResultWriter {
         let records: Vec<ExperimentRecord> = self.records.into_values().collect();
         let path = self.dir.path().join("results.parquet");
         let mut bytes = Vec::new();
-        parquet_file::write(&mut bytes, &self.axes, self.outputs.cluster_columns(), &records)
+        parquet_file::write(&mut bytes, &self.axes, self.outputs.columns(), &records)
             .map_err(|source| ResultsError::Parquet { path, source })?;
         self.dir.replace("results.parquet", &bytes)?;
         Ok((self.dir, records))
@@ -250,7 +251,7 @@ impl ResultWriter {
         };
         let failed = finished.record.status == Status::Failed;
         [
-            one(rows::results_row(&finished.record, self.outputs.cluster_columns())),
+            one(rows::results_row(&finished.record, self.outputs.columns())),
             rows::stats_text(finished),
             when(self.outputs.flows, rows::flows_text),
             when(self.outputs.links, rows::links_text),
@@ -258,6 +259,7 @@ impl ResultWriter {
             when(self.outputs.jobs, rows::jobs_text),
             of_cluster(self.outputs.cluster, rows::cluster_timeline_text),
             of_cluster(self.outputs.cluster_jobs, rows::cluster_jobs_text),
+            when(self.outputs.requests, rows::requests_text),
             if failed { one(rows::failed_row(&finished.record)) } else { Vec::new() },
         ]
     }

@@ -5,7 +5,7 @@
 use std::collections::HashMap;
 use std::hash::{DefaultHasher, Hash, Hasher};
 
-use crate::results::ClusterColumns;
+use crate::results::ColumnSets;
 use crate::results::record::outcome_columns;
 use crate::results::{ExperimentRecord, Status};
 
@@ -22,7 +22,7 @@ impl AxisEffects {
     pub(crate) fn add(&mut self, record: &ExperimentRecord) {
         let mut hash = DefaultHasher::new();
         // What a result is worth is no result.
-        for column in outcome_columns(ClusterColumns::WithIterations).filter(|c| !c.name.starts_with("validated_")) {
+        for column in outcome_columns(ColumnSets::ALL).filter(|c| !c.name.starts_with("validated_")) {
             format!("{:?}", (column.cell)(record)).hash(&mut hash);
         }
         let mut values: Vec<String> = record.axis_values.iter().map(|v| format!("{v:?}")).collect();

@@ -4,6 +4,7 @@
 
 use super::convert_iteration::measured_iteration;
 use super::convert_jobs::jobs;
+use super::convert_serving::{requests, serving};
 use crate::batch::{Ended, Ending, ExperimentOutcome, FlowOutcome, LinkOutcome};
 use crate::cost::usd_per_mtoken;
 use crate::engine::fold::FoldStats;
@@ -47,7 +48,8 @@ pub(crate) fn finished(record: ExperimentRecord, ended: Ended, outputs: &Outputs
     let sample = |&(flow_id, at, rtt): &(u32, u64, u64)| RttRecord { flow_id, sample: Ps(at), rtt: Ps(rtt) };
     let rtt = if outputs.rtt { outcome.rtts.iter().map(sample).collect() } else { Vec::new() };
     let none = Finished::without_rows(measured(record, &outcome, config), stats);
-    Finished { flows, links, rtt, jobs: jobs(&outcome), ..none }
+    let requests = if outputs.requests { requests(&outcome, config) } else { Vec::new() };
+    Finished { flows, links, rtt, jobs: jobs(&outcome), requests, ..none }
 }
 
 fn folding(f: &FoldStats) -> FoldingRecord {
@@ -113,6 +115,14 @@ fn measured(mut r: ExperimentRecord, o: &ExperimentOutcome, config: &Config) -> 
     r.peak_memory_bytes = o.peak_memory_bytes;
     if let Some(i) = &o.iteration {
         measured_iteration(&mut r, i);
+    }
+    if let Some(of) = &o.serving {
+        let figures = serving(of, config);
+        let rate = figures.output_tokens_per_s.0 as f64 / 1e6;
+        let gpus: u32 = of.pools.iter().map(|p| p.gpus).sum();
+        r.tokens_per_s = Some(rate);
+        r.tokens_per_s_per_gpu = Some(rate / f64::from(gpus));
+        r.serving = Some(Box::new(figures));
     }
     if let Some(l) = &o.longest_collective {
         r.algorithm = Some(l.algorithm.name().to_string());

@@ -203,8 +203,8 @@ fn rank(finished: &Finished) -> String {
 }
 
 fn conflict(run: &RunIdentity, a: (&Path, &ExperimentRecord), b: (&Path, &ExperimentRecord)) -> SessionError {
-    let (one, two) = (results_row(a.1, run.outputs.cluster_columns()), results_row(b.1, run.outputs.cluster_columns()));
-    let differs = results_header(&run.axes, run.outputs.cluster_columns())
+    let (one, two) = (results_row(a.1, run.outputs.columns()), results_row(b.1, run.outputs.columns()));
+    let differs = results_header(&run.axes, run.outputs.columns())
         .into_iter()
         .zip(one.iter().zip(&two))
         .find(|(_, (x, y))| x != y);

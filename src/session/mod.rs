@@ -12,6 +12,7 @@ mod convert;
 mod convert_cluster;
 mod convert_iteration;
 mod convert_jobs;
+mod convert_serving;
 mod devices;
 mod error;
 mod excluded;

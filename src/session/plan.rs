@@ -5,6 +5,7 @@
 use crate::batch;
 use crate::budget;
 use crate::results::{Axis, Cell, InputFile, Outputs};
+use crate::spec::{Config, Source, WorkloadSection};
 use crate::sweep::{self, Selection, Sweep};
 
 use super::error::SessionError;
@@ -40,8 +41,12 @@ fn axes(sweep: &Sweep) -> Vec<Axis> {
 
 /// The files the sweep asks for: those that any of its experiments asks for.
 fn outputs(sweep: &Sweep) -> Outputs {
-    let decides =
-        |key: &String| key.starts_with("output.") || key == "fidelity.mode" || key == "scheduler.iterations_at";
+    let decides = |key: &String| {
+        key.starts_with("output.")
+            || key == "fidelity.mode"
+            || key == "scheduler.iterations_at"
+            || key.ends_with(".kind")
+    };
     let varies = sweep.axes.iter().any(decides);
     let asked = if varies { sweep.experiments.len() } else { 1 };
     let mut outputs = Outputs::default();
@@ -56,8 +61,18 @@ fn outputs(sweep: &Sweep) -> Outputs {
         outputs.cluster |= config.cluster_run().is_some();
         outputs.cluster_jobs |= output.cluster_jobs;
         outputs.iterations |= config.cluster_run().is_some_and(|run| run.iterations.is_some());
+        outputs.serving |= serves(&config);
+        outputs.requests |= output.requests && serves(&config);
     }
     outputs
+}
+
+/// Whether a workload of an experiment, or of one of its jobs, is inference.
+fn serves(config: &Config) -> bool {
+    let inference =
+        |w: &WorkloadSection| matches!(w, WorkloadSection::Program(p) if matches!(p.source, Source::Inference(_)));
+    let of_jobs = config.jobs.iter().flat_map(|jobs| &jobs.jobs).any(|job| inference(&job.workload));
+    inference(&config.workload) || of_jobs
 }
 
 /// A sweep, selected and surveyed.

@@ -8,6 +8,7 @@ use std::sync::Arc;
 
 use crate::batch::Worker;
 use crate::optimize::{Budget, Fate, Objective, SearchLimit, WithinLimits, record_within, search, table};
+use crate::results::record::SERVING;
 use crate::results::{Axis, Cell, ExperimentRecord, LookRecord};
 use crate::spec::{Source, WorkloadSection};
 use crate::sweep::{Experiment, Selection, Sweep};
@@ -106,9 +107,15 @@ fn needed_by(column: &str) -> (&'static str, fn(&WorkloadSection) -> bool) {
     let collective =
         |w: &WorkloadSection| matches!(w, WorkloadSection::Program(p) if matches!(p.source, Source::Collective { .. }));
     match column {
-        "tokens_per_s" | "tokens_per_s_per_gpu" | "mfu" | "peak_memory_bytes" | "usd_per_mtoken" => {
-            ("workload.kind = \"model\"", model)
-        }
+        "mfu" => ("workload.kind = \"model\"", model),
+        "tokens_per_s" | "tokens_per_s_per_gpu" | "peak_memory_bytes" | "usd_per_mtoken" => (
+            "workload.kind = \"model\" or \"inference\"",
+            |w| matches!(w, WorkloadSection::Program(p) if matches!(p.source, Source::Model(_) | Source::Inference(_))),
+        ),
+        of if SERVING.iter().any(|c| c.name == of) => (
+            "workload.kind = \"inference\"",
+            |w| matches!(w, WorkloadSection::Program(p) if matches!(p.source, Source::Inference(_))),
+        ),
         "algbw_gbps" | "busbw_gbps" => ("workload.kind = \"collective\"", collective),
         "iteration_time_ns" | "compute_ns" | "bubble_ns" | "optimizer_ns" | "other_ns" => {
             ("a model, a collective or a program", |w| matches!(w, WorkloadSection::Program(_)))

@@ -63,7 +63,7 @@ pub(super) fn drained(v: &Values) -> bool {
 }
 /// Where the cluster's price is brought to what it does.
 pub(super) fn priced(v: &Values) -> bool {
-    model(v) || job_mode(v)
+    transformer(v) || job_mode(v)
 }
 /// Clusters over days, with jobs as wholes.
 pub(super) fn job_mode(v: &Values) -> bool {
@@ -126,7 +126,31 @@ pub(super) fn flows_alone(v: &Values) -> bool {
 
 /// A job of dependent operations rather than plain flows.
 pub(super) fn program(v: &Values) -> bool {
-    model(v) || collective(v) || imported(v)
+    transformer(v) || collective(v) || imported(v)
+}
+/// Programs that repeat an iteration.
+pub(super) fn iterates(v: &Values) -> bool {
+    program(v) && !inference(v)
+}
+/// A model that serves requests.
+pub(super) fn inference(v: &Values) -> bool {
+    v.is(KeyId::WorkloadKind, "inference")
+}
+/// A model that is trained or serves requests.
+pub(super) fn transformer(v: &Values) -> bool {
+    model(v) || inference(v)
+}
+/// Prefill and decode on GPUs of their own.
+pub(super) fn disaggregated(v: &Values) -> bool {
+    inference(v) && v.is(KeyId::Serving, "disaggregated")
+}
+/// Requests that come from a generator or a trace.
+pub(super) fn requests(v: &Values, from: &str) -> bool {
+    inference(v) && v.is(KeyId::Requests, from)
+}
+/// Instances of inference that share experts.
+pub(super) fn shared_experts(v: &Values) -> bool {
+    inference(v) && (v.int(KeyId::Ep) > 1 || (disaggregated(v) && v.int(KeyId::PrefillEp) > 1))
 }
 /// A job whose steady phases are skipped.
 pub(super) fn steady(v: &Values) -> bool {
@@ -144,11 +168,11 @@ pub(super) fn imported(v: &Values) -> bool {
 }
 /// Programs with collectives; connection matrices and GOAL know messages only.
 pub(super) fn collectives(v: &Values) -> bool {
-    matches!(v.text(KeyId::WorkloadKind), "model" | "collective" | "simai" | "chakra" | "dag")
+    matches!(v.text(KeyId::WorkloadKind), "model" | "collective" | "simai" | "chakra" | "dag" | "inference")
 }
 /// Programs in which ranks compute.
 pub(super) fn computes(v: &Values) -> bool {
-    matches!(v.text(KeyId::WorkloadKind), "model" | "simai" | "chakra" | "goal" | "dag")
+    matches!(v.text(KeyId::WorkloadKind), "model" | "simai" | "chakra" | "goal" | "dag" | "inference")
 }
 /// Programs whose kernels are known for what they are: what slows down beside communication depends on the kernel, and files give durations only.
 pub(super) fn overlaps(v: &Values) -> bool {

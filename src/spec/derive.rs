@@ -2,7 +2,7 @@
 //!
 //! Layer: spec. `keys` names them in the table, `resolve` calls them.
 
-use super::applies_when::{collective, collectives, model, program, traffic};
+use super::applies_when::{collective, collectives, inference, program, traffic, transformer};
 use super::key_id::KeyId;
 use super::servers::{ServerModel, find_server, gpu_of};
 use super::value::{Value, Values};
@@ -58,11 +58,11 @@ pub(super) fn gpus(v: &Values) -> Value {
     if !v.jobs().is_empty() {
         return gpus_of_jobs(v);
     }
-    if v.is(KeyId::TopologyKind, "file") || !(traffic(v) || collective(v) || model(v)) {
+    if v.is(KeyId::TopologyKind, "file") || !(traffic(v) || collective(v) || transformer(v)) {
         return Value::Unset;
     }
     let per_server = v.int(KeyId::GpusPerServer).max(1);
-    let need = if model(v) {
+    let need = if transformer(v) {
         model_gpus(v)
     } else {
         match (v.int(KeyId::Ranks), v.is(KeyId::Pattern, "incast"), v.int(KeyId::FanIn)) {
@@ -76,15 +76,28 @@ pub(super) fn gpus(v: &Values) -> Value {
 
 /// GPUs of a model's layout. Above the key's range it is refused with the configuration.
 fn model_gpus(v: &Values) -> i64 {
-    let degrees = [KeyId::Tp, KeyId::Pp, KeyId::Cp, KeyId::Dp];
-    degrees.into_iter().fold(1i64, |n, k| n.saturating_mul(v.int(k).max(1))).min(1 << 40)
+    let times = |degrees: &[KeyId]| degrees.iter().fold(1i64, |n, k| n.saturating_mul(v.int(*k).max(1)));
+    if inference(v) {
+        return times(&[KeyId::Tp, KeyId::Pp, KeyId::Dp]).saturating_add(prefill_gpus(v)).min(1 << 40);
+    }
+    times(&[KeyId::Tp, KeyId::Pp, KeyId::Cp, KeyId::Dp]).min(1 << 40)
+}
+
+/// GPUs of a pool that only prefills. Keys after those of the cluster are as written here, without their defaults.
+fn prefill_gpus(v: &Values) -> i64 {
+    if !v.is(KeyId::Serving, "disaggregated") {
+        return 0;
+    }
+    let or = |own: KeyId, other: KeyId| if v.int(own) > 0 { v.int(own) } else { v.int(other).max(1) };
+    let (tp, pp) = (or(KeyId::PrefillTp, KeyId::Tp), or(KeyId::PrefillPp, KeyId::Pp));
+    tp.saturating_mul(pp).saturating_mul(v.int(KeyId::PrefillDp).max(1))
 }
 
 /// GPUs that one of several jobs needs, where its keys tell.
 fn job_gpus(v: &Values) -> Value {
     let (ranks, fan_in) = (v.int(KeyId::Ranks), v.int(KeyId::FanIn));
     match () {
-        () if model(v) => Value::Int(model_gpus(v)),
+        () if transformer(v) => Value::Int(model_gpus(v)),
         () if (traffic(v) || collective(v)) && ranks > 0 => Value::Int(ranks),
         () if traffic(v) && v.is(KeyId::Pattern, "incast") && fan_in > 0 => {
             Value::Int(v.int(KeyId::Receivers).max(fan_in + 1))
@@ -107,6 +120,10 @@ fn gpus_of_jobs(v: &Values) -> Value {
 
 /// Replicas of the model that the cluster has room for.
 pub(super) fn dp(v: &Values) -> Value {
+    if inference(v) {
+        let one = v.int(KeyId::Tp).saturating_mul(v.int(KeyId::Pp)).max(1);
+        return Value::Int((v.int(KeyId::Gpus).saturating_sub(prefill_gpus(v)) / one).max(1));
+    }
     let one = [KeyId::Tp, KeyId::Pp, KeyId::Cp].into_iter().fold(1i64, |n, k| n.saturating_mul(v.int(k)));
     Value::Int((v.int(KeyId::Gpus) / one).max(1))
 }

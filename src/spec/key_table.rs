@@ -16,7 +16,7 @@ macro_rules! for_each_key {
                 generated, "GPUs in the network; 0 is the default";
             Gpu "cluster.gpu" KeyKind::Named, D::Derived(derive::gpu, "the server's, else \"h100\""), always,
                 "accelerator: a name of assets, a .toml file or an inline table of specifications; with plain traffic it decides cost and power alone";
-            GpuMemoryGib "cluster.gpu_memory_gib" stepped(0.0, 1e6, 0.001), D::Float(0.0), |v| model(v) && v.bool(KeyId::MemoryCheck),
+            GpuMemoryGib "cluster.gpu_memory_gib" stepped(0.0, 1e6, 0.001), D::Float(0.0), |v| inference(v) || (model(v) && v.bool(KeyId::MemoryCheck)),
                 "memory of one GPU; 0: what its specifications say";
             NicsPerServer "cluster.nics_per_server" int(1, 1024), D::Derived(derive::nics_per_server, "the server's, else one a GPU"),
                 generated, "network ports of one server, at most one a GPU; with fewer, neighbouring GPUs share one";
@@ -127,12 +127,12 @@ macro_rules! for_each_key {
             DctcpKKb "transport.dctcp.k_kb" stepped(0.0, 1e7, 0.001), D::Float(300.0),
                 |v| packets(v) && cc(v, "dctcp") && v.bool(KeyId::Ecn) && !(v.given(KeyId::EcnKminKb) && v.given(KeyId::EcnKmaxKb)), "marking threshold, units of 1000 B per 100 Gb/s of link rate";
 
-            WorkloadKind "workload.kind" one_of(&["model", "collective", "traffic", "flows", "simai", "chakra", "htsim", "goal", "dag"], &[]),
+            WorkloadKind "workload.kind" one_of(&["model", "collective", "traffic", "flows", "simai", "chakra", "htsim", "goal", "dag", "inference"], &[]),
                 D::None("required"), always, "what is sent";
-            Iterations "workload.iterations" int(1, 1_000_000), D::Int(1), program, "iterations that are measured; traffic and flow files run once";
-            Warmup "workload.warmup" int(0, 1_000_000), D::Int(0), program, "iterations before those, simulated and left out of iteration_time_ns";
-            WorkloadPath "workload.path" KeyKind::Files, D::None("required with the kinds that read a file"), |v| v.is(KeyId::WorkloadKind, "flows") || imported(v),
-                "the flow file, SimAI workload, Chakra traces (a folder, a prefix or one .et file), htsim connection matrix, GOAL schedule, or DAG (TOML or CSV)";
+            Iterations "workload.iterations" int(1, 1_000_000), D::Int(1), iterates, "iterations that are measured; traffic and flow files run once";
+            Warmup "workload.warmup" int(0, 1_000_000), D::Int(0), iterates, "iterations before those, simulated and left out of iteration_time_ns";
+            WorkloadPath "workload.path" KeyKind::Files, D::None("required with the kinds that read a file"), |v| v.is(KeyId::WorkloadKind, "flows") || imported(v) || requests(v, "trace"),
+                "the flow file, trace of requests, SimAI workload, Chakra traces (a folder, a prefix or one .et file), htsim connection matrix, GOAL schedule, or DAG (TOML or CSV)";
 
             Pattern "workload.pattern" one_of(&["incast", "permutation", "ring", "all-to-all", "poisson"], &[]), D::None("required with kind = \"traffic\""), traffic, "who sends to whom";
             Bytes "workload.bytes" int(1, BYTES_MAX), D::Derived(derive::bytes, "1000000; with kind = \"collective\" 64000000"),
@@ -151,13 +151,13 @@ macro_rules! for_each_key {
             StartUnit "workload.start_unit" one_of(&["ns", "s"], &[]), D::None("seconds if any start has a fraction"), |v| v.is(KeyId::WorkloadKind, "flows"),
                 "unit of the flow file's start times; needed where all are whole numbers";
 
-            Model "workload.model" KeyKind::Named, D::None("required with kind = \"model\""), model, "a preset such as \"gpt3-13b\", a .toml file or an inline table of hyper-parameters";
+            Model "workload.model" KeyKind::Named, D::None("required with kind = \"model\" or \"inference\""), transformer, "a preset such as \"gpt3-13b\", a .toml file or an inline table of hyper-parameters";
             Framework "workload.framework" one_of(&["megatron", "deepspeed", "fsdp", "fsdp2", "ddp"], &[]), D::Choice("megatron"), model, "whose habits the training follows; fsdp and fsdp2 are the two generations of PyTorch's, by flat and by single parameters";
-            Tp "workload.tp" int(1, COUNT), D::Int(1), model, "tensor parallel degree";
-            Pp "workload.pp" int(1, COUNT), D::Int(1), model, "pipeline stages";
+            Tp "workload.tp" int(1, COUNT), D::Int(1), transformer, "tensor parallel degree";
+            Pp "workload.pp" int(1, COUNT), D::Int(1), transformer, "pipeline stages";
             Cp "workload.cp" int(1, COUNT), D::Int(1), model, "context parallel degree";
-            Dp "workload.dp" int(0, COUNT), D::Derived(derive::dp, "what cluster.gpus leaves, else 1"), model, "data parallel degree; 0 is the default";
-            Ep "workload.ep" int(1, COUNT), D::Int(1), model, "expert parallel degree, over data parallel ranks";
+            Dp "workload.dp" int(0, COUNT), D::Derived(derive::dp, "what cluster.gpus leaves, else 1"), transformer, "data parallel degree; of inference the instances of the model; 0 is the default";
+            Ep "workload.ep" int(1, COUNT), D::Int(1), transformer, "expert parallel degree, over data parallel ranks; instances of inference that share experts go step by step together";
             Vpp "workload.vpp" int(1, COUNT), D::Int(1), |v| pipelined(v) && v.is(KeyId::Schedule, "1f1b"), "virtual stages of a pipeline rank: interleaved 1F1B where above 1";
             Schedule "workload.schedule" one_of(&["1f1b", "gpipe"], &[]), D::Choice("1f1b"), pipelined, "order of micro-batches on a pipeline";
             Microbatch "workload.microbatch" int(1, COUNT), D::Int(1), model, "samples of a micro-batch";
@@ -174,7 +174,7 @@ macro_rules! for_each_key {
             GradBytes "workload.grad_bytes" int(1, 8), D::Derived(derive::grad_bytes, "4 with megatron, else param_bytes"), model, "bytes of a gradient as it is accumulated and reduced";
             ActivationBytes "workload.activation_bytes" int(1, 8), D::Int(2), model, "bytes of an activation";
             OptimizerBytes "workload.optimizer_bytes" int(0, 64), D::Int(12), model, "bytes a parameter of master weights and optimizer state";
-            Fp8 "workload.fp8" KeyKind::Bool, D::Bool(false), model, "matrix products in FP8";
+            Fp8 "workload.fp8" KeyKind::Bool, D::Bool(false), transformer, "matrix products in FP8; of inference the weights of layers too";
             FlashAttention "workload.flash_attention" KeyKind::Bool, D::Bool(true), model, "fused attention, which keeps no matrix of sequence by sequence";
             Attention "workload.attention" one_of(&["gpu", "flash1", "triton", "flash2", "flash3", "cudnn"], &[]), D::Choice("gpu"), |v| model(v) && v.bool(KeyId::FlashAttention),
                 "kernels of fused attention: FlashAttention 1 to 3, its version in Triton, cuDNN's, or those that the GPU's table names";
@@ -195,15 +195,46 @@ macro_rules! for_each_key {
                 "matrix products add to the kept gradients, as in Megatron since 2022; else kernels of their own do";
             BucketMb "workload.bucket_mb" stepped(0.000_001, 1e6, 0.000_001), D::Derived(derive::bucket_mb, "40e6 gradients with megatron, 5e8 with deepspeed, else 26.2144"), sharded_data,
                 "gradients (or gathered parameters) of one bucket, units of 10^6 bytes";
-            ExpertSkew "workload.expert_skew" stepped(1.0, 1e6, 0.000_001), D::Float(1.0), |v| degree(v, KeyId::Ep), "load of the busiest expert over the mean; 1: even";
+            ExpertSkew "workload.expert_skew" stepped(1.0, 1e6, 0.000_001), D::Float(1.0), |v| degree(v, KeyId::Ep) || shared_experts(v), "load of the busiest expert over the mean; 1: even";
             RankOrder "workload.rank_order" KeyKind::Text, D::Text("tp-cp-ep-dp-pp"), several_degrees, "how ranks are numbered, fastest first";
-            Kernels "workload.kernels" KeyKind::Path, D::None("none"), |v| model(v) && v.has(KeyId::Kernels), "CSV of measured kernels, laid over the built-in operation database";
+            Kernels "workload.kernels" KeyKind::Path, D::None("none"), |v| transformer(v) && v.has(KeyId::Kernels), "CSV of measured kernels, laid over the built-in operation database";
             MemoryCheck "workload.memory_check" KeyKind::Bool, D::Bool(true), model, "an experiment that needs more memory than a GPU has, by more than memory_margin, is `oom`, without being simulated";
             MemoryMargin "workload.memory_margin" stepped(0.0, 10.0, 0.000_001), D::Float(0.1), |v| model(v) && v.bool(KeyId::MemoryCheck),
                 "share of a GPU's memory that the estimate may be above it: by less, an experiment runs, and a warning names both numbers (our choice)";
-            MemoryReserveGib "workload.memory_reserve_gib" stepped(0.0, 1e6, 0.001), D::Float(1.0), model, "memory of a GPU that driver, CUDA and libraries take (our choice)";
+            MemoryReserveGib "workload.memory_reserve_gib" stepped(0.0, 1e6, 0.001), D::Float(1.0), transformer, "memory of a GPU that driver, CUDA and libraries take (our choice)";
             MemoryFragmentation "workload.memory_fragmentation" stepped(0.0, 1.0, 0.000_001), D::Float(0.05), model,
                 "share of activations and working memory that is lost to fragmentation on top (our choice)";
+
+            Serving "workload.serving" one_of(&["colocated", "disaggregated"], &[]), D::Choice("colocated"), inference,
+                "every instance prefills and decodes; or one pool of GPUs prefills and sends keys and values over the network to another, which decodes";
+            PrefillTp "workload.prefill_tp" int(0, COUNT), D::Int(0), disaggregated, "tensor parallel degree of the pool that prefills; 0: tp";
+            PrefillPp "workload.prefill_pp" int(0, COUNT), D::Int(0), disaggregated, "pipeline stages of the pool that prefills; 0: pp";
+            PrefillDp "workload.prefill_dp" int(1, COUNT), D::Int(1), disaggregated, "instances in the pool that prefills; dp are in the one that decodes";
+            PrefillEp "workload.prefill_ep" int(0, COUNT), D::Int(0), disaggregated, "expert parallel degree of the pool that prefills; 0: ep";
+            Requests "workload.requests" one_of(&["generated", "trace"], &[]), D::Choice("generated"), inference, "where requests come from: a generator, or the CSV file in workload.path";
+            RequestCount "workload.request_count" int(1, 1_000_000), D::Int(64), |v| requests(v, "generated"), "requests that arrive";
+            RequestRate "workload.request_rate" stepped(0.0, 1e6, 0.000_001), D::Float(1.0), |v| requests(v, "generated"), "requests a second; 0: all arrive at once";
+            Burstiness "workload.burstiness" stepped(0.01, 100.0, 0.000_001), D::Float(1.0), |v| requests(v, "generated") && v.float(KeyId::RequestRate) > 0.0,
+                "shape of the gamma distribution of times between requests: 1: Poisson arrivals; below: bursts; above: more even";
+            Lengths "workload.lengths" one_of(&["lognormal", "fixed"], &[]), D::Choice("lognormal"), |v| requests(v, "generated"), "distribution of prompt and output lengths around their means";
+            PromptTokens "workload.prompt_tokens" int(1, 10_000_000), D::Int(1024), |v| requests(v, "generated"), "mean tokens of a prompt (our choice)";
+            OutputTokens "workload.output_tokens" int(1, 10_000_000), D::Int(128), |v| requests(v, "generated"), "mean tokens of an answer (our choice)";
+            LengthSpread "workload.length_spread" stepped(0.0, 10.0, 0.000_001), D::Float(0.5), |v| requests(v, "generated") && v.is(KeyId::Lengths, "lognormal"),
+                "standard deviation of lengths over their mean (our choice)";
+            Batching "workload.batching" one_of(&["mixed", "prefill-first"], &[]), D::Choice("mixed"), inference,
+                "what a step holds: a token of every decoding sequence, then prompts in chunks up to max_batch_tokens; or, where any prompt waits, prompts alone";
+            MaxSequences "workload.max_sequences" int(1, 1_000_000), D::Int(256), inference, "most sequences that an instance runs at once";
+            MaxBatchTokens "workload.max_batch_tokens" int(1, 10_000_000), D::Int(8192), inference, "most tokens of a step of an instance";
+            ChunkTokens "workload.chunk_tokens" int(0, 10_000_000), D::Int(0), inference, "most tokens of one prompt in a step; 0: what max_batch_tokens leaves";
+            KvBytes "workload.kv_bytes" int(1, 2), D::Int(2), inference, "bytes of an element of cached keys and values";
+            KvBlockTokens "workload.kv_block_tokens" int(1, 65536), D::Int(16), inference, "tokens of a block, in which memory for keys and values is given out";
+            MemoryShare "workload.memory_share" stepped(0.01, 1.0, 0.000_001), D::Float(0.9), inference,
+                "share of a GPU's memory for weights, working memory, memory_reserve_gib and, with what is left, keys and values";
+            StepOverheadUs "workload.step_overhead_us" stepped(0.0, 1e6, 0.001), D::Float(0.0), inference, "time of the host between two steps that nothing hides: scheduling, sampling";
+            JoinedLayers "workload.joined_layers" int(0, 100_000), D::Int(0), inference,
+                "layers of a step whose collectives are simulated as one, with their bytes and latencies added up; 0: all of a stage, which keeps the graph small";
+            TtftBoundMs "workload.ttft_bound_ms" stepped(0.0, 1e9, 0.001), D::Float(2000.0), inference, "time to the first token within which a request counts as good (MLPerf Inference, Llama 2 70B)";
+            TpotBoundMs "workload.tpot_bound_ms" stepped(0.0, 1e9, 0.001), D::Float(200.0), inference, "time per output token within which a request counts as good (MLPerf Inference, Llama 2 70B)";
 
             ComputeScale "workload.compute_scale" stepped(0.0, 1e6, 0.000_001), D::Float(1.0), computes, "factor on the time of every kernel";
             BytesScale "workload.bytes_scale" stepped(0.000_001, 1e6, 0.000_001), D::Float(1.0), imported, "factor on the bytes of every message and collective of the file";
@@ -215,8 +246,8 @@ macro_rules! for_each_key {
             Analytic "workload.analytic" KeyKind::Text, D::Text("intra"), program,
                 "whose communication is a calibrated cost instead of packets: dimensions such as \"tp,ep\", \"all\", or \"intra\": only what cluster.nvlink leaves inside servers";
             WorkloadSeed "workload.seed" int(0, i64::MAX), D::Int(1),
-                |v| by_chance(v) || pattern(v, "poisson") || pattern(v, "permutation") || pattern(v, "incast") || (computes(v) && v.float(KeyId::ComputeJitter) > 0.0),
-                "mixed into the seed of pairs, sizes, arrivals and jitter";
+                |v| by_chance(v) || pattern(v, "poisson") || pattern(v, "permutation") || pattern(v, "incast") || requests(v, "generated") || shared_experts(v) || (computes(v) && v.float(KeyId::ComputeJitter) > 0.0),
+                "mixed into the seed of pairs, sizes, arrivals, requests, busiest experts and jitter";
 
             Op "workload.op" one_of(&["all-reduce", "all-gather", "reduce-scatter", "all-to-all", "broadcast", "reduce", "send-recv", "barrier"], &[]),
                 D::None("required with kind = \"collective\""), collective, "the operation; send-recv: every rank sends to the next";
@@ -391,6 +422,8 @@ macro_rules! for_each_key {
             OutLinks "output.links" KeyKind::Bool, D::Bool(false), always, "write links.csv";
             #[outside_identity]
             OutRtt "output.rtt" KeyKind::Bool, D::Bool(false), packets, "write rtt.csv";
+            #[outside_identity]
+            OutRequests "output.requests" KeyKind::Bool, D::Bool(false), |v| inference(v) || v.jobs().iter().any(|job| inference(job.values())), "write requests.csv, a row a request of inference";
             Alone "output.alone" KeyKind::Bool, D::Bool(false), |v| v.is_of_job(), "simulate each [[job]] also without the others, for the slowdown in jobs.csv";
             OutJobs "output.cluster_jobs" KeyKind::Bool, D::Bool(false), |v| v.is(KeyId::Mode, "job"), "write cluster_jobs.csv, a row a job";
             TimelineS "output.timeline_s" stepped(1.0, 1e9, 0.001), D::Float(3600.0), |v| v.is(KeyId::Mode, "job"), "time between rows of cluster_timeline.csv";

@@ -26,6 +26,7 @@ mod resolve;
 mod scale;
 mod sections;
 mod servers;
+mod serving;
 mod training;
 mod transport;
 mod value;
@@ -57,5 +58,6 @@ pub use sections::{
     TopologyFormatChoice, TopologyKind, TopologySection, WorkloadSection,
 };
 pub use servers::{SERVERS, ServerModel, find_server};
+pub use serving::{BatchingChoice, GeneratedRequests, PoolLayout, RequestSource, Serving};
 pub use training::{FrameworkChoice, MemoryBudget, RecomputeChoice, ScheduleChoice, Training};
 pub use value::{JobValues, Value, Values};

@@ -12,6 +12,7 @@ use super::key_id::KeyId;
 use super::keys::KEYS;
 use super::lookup::key;
 use super::scale::{PPM, scaled};
+use super::serving::Serving;
 use super::training::Training;
 use super::value::{Value, Values};
 use crate::units::PS_PER_NS;
@@ -31,6 +32,7 @@ pub struct ProgramSpec {
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Source {
     Model(Box<Training>),
+    Inference(Box<Serving>),
     Collective {
         op: OpChoice,
         /// As nccl-tests counts them.
@@ -188,6 +190,7 @@ impl ProgramSpec {
                 },
             },
             None if v.is(KeyId::WorkloadKind, "model") => Source::Model(Box::new(Training::new(v, dir)?)),
+            None if v.is(KeyId::WorkloadKind, "inference") => Source::Inference(Box::new(Serving::new(v, dir)?)),
             None => Source::Collective { op: op(v)?, bytes: v.int(KeyId::Bytes) as u64, ranks },
         };
         Ok(ProgramSpec {
@@ -203,6 +206,7 @@ impl ProgramSpec {
     pub(super) fn check(&self, v: &Values, gpus: Option<u32>) -> Result<(), Conflict> {
         match &self.source {
             Source::Model(training) => training.check(v, gpus),
+            Source::Inference(serving) => serving.check(v, gpus),
             Source::Collective { ranks: Some(1), .. } => Err(Conflict {
                 job: None,
                 key: KeyId::Ranks,

@@ -184,6 +184,8 @@ pub struct OutputSection {
     pub alone: bool,
     /// Of a cluster over days, a row a job.
     pub cluster_jobs: bool,
+    /// Of inference, a row a request.
+    pub requests: bool,
 }
 
 impl TopologySection {

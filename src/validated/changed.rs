@@ -42,7 +42,7 @@ fn program_otherwise(program: &ProgramSpec, note: &mut impl FnMut(bool, &'static
             let chosen = c.protocol.is_some() || c.channels.is_some() || c.chunk_bytes.is_some();
             note(chosen || c.algorithm != crate::spec::AlgorithmChoice::Auto, "algorithm");
         }
-        Source::File { .. } => {}
+        Source::Inference(_) | Source::File { .. } => {}
     }
 }
 

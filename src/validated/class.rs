@@ -107,7 +107,7 @@ impl ExperimentClass {
                 let one_server = ranks.or(config.cluster.gpus).is_some_and(|n| n <= config.cluster.gpus_per_server);
                 Self::of_collective(config, program, gpu, *op, *bytes, one_server)
             }
-            Source::File { .. } => None,
+            Source::Inference(_) | Source::File { .. } => None,
         }
     }
 

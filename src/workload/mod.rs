@@ -22,6 +22,7 @@ pub(crate) mod random;
 pub mod repeat;
 pub mod rescale;
 pub mod rules;
+pub mod serving;
 pub mod tasks;
 mod traffic;
 pub mod training;

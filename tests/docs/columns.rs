@@ -27,11 +27,26 @@ base.output.cluster_jobs = true
 base.scheduler.iterations_at = "flow"
 "#;
 
+const INFERENCE: &str = r#"
+name = "columns"
+base.cluster = { gpus = 2, gpus_per_server = 1 }
+base.output.requests = true
+
+[base.workload]
+kind = "inference"
+tp = 2
+request_count = 2
+prompt_tokens = 20
+output_tokens = 3
+model = { name = "small", transformer = { layers = 2, hidden = 256, heads = 8, vocab = 1000, seq = 128 } }
+"#;
+
 #[test]
 fn the_reference_of_results_names_every_column() {
     let of_packets = ["results.csv", "flows.csv", "links.csv", "rtt.csv", "jobs.csv", "stats.csv"];
     names_every_column(SWEEP, &of_packets);
     names_every_column(CLUSTER, &["results.csv", "cluster_timeline.csv", "cluster_jobs.csv"]);
+    names_every_column(INFERENCE, &["results.csv", "requests.csv"]);
 }
 
 fn names_every_column(sweep_text: &str, files: &[&str]) {

@@ -11,8 +11,17 @@ use parquet::file::reader::{FileReader, SerializedFileReader};
 use parquet::record::Field;
 use proptest::prelude::*;
 
-const ALL: Outputs =
-    Outputs { flows: true, links: true, rtt: true, jobs: true, cluster: false, cluster_jobs: false, iterations: false };
+const ALL: Outputs = Outputs {
+    flows: true,
+    links: true,
+    rtt: true,
+    jobs: true,
+    cluster: false,
+    cluster_jobs: false,
+    iterations: false,
+    serving: false,
+    requests: false,
+};
 
 fn axes() -> Vec<Axis> {
     vec![
@@ -59,6 +68,7 @@ fn finished(exp_id: u64) -> Finished {
         jobs: vec![JobRecord { job: "a".into(), start: Ps(5), end: Some(Ps(1_000_005)), ..JobRecord::default() }],
         cluster_timeline: vec![],
         cluster_jobs: vec![],
+        requests: Vec::new(),
         stats: StatsRecord { packet_hops_simulated: 10, batches: 1, wall_s: 0.5, ..Default::default() },
     }
 }

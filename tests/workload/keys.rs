@@ -47,6 +47,17 @@ fn contexts() -> Vec<Vec<(KeyId, &'static str)>> {
         (KeyId::Gpus, "16"),
         (KeyId::LatencyScale, "2"),
     ]);
+    let serving = [
+        (KeyId::WorkloadKind, "inference"),
+        (KeyId::Model, "gpt3-13b"),
+        (KeyId::Gpus, "64"),
+        (KeyId::WorkloadPath, "a"),
+    ];
+    all.push(serving.to_vec());
+    let split = [KeyId::Tp, KeyId::Pp].map(|k| (k, "2"));
+    let apart = [(KeyId::Serving, "disaggregated"), (KeyId::PrefillDp, "8")];
+    all.push([&serving[..], &split[..], &apart[..]].concat());
+    all.push([&serving[..], &[(KeyId::Requests, "trace")]].concat());
     all.push([MODEL, &[(KeyId::Kernels, "k.csv")]].concat());
     all.push([MODEL, &[(KeyId::SequenceParallel, "false")]].concat());
     all.push(vec![

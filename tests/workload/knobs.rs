@@ -24,6 +24,9 @@ const WIDE: &str =
     "workload.model={ name = \"wide\", transformer = { layers = 8, hidden = 512, heads = 8, vocab = 512, seq = 128 } }";
 const EXPERTS: &str = "{ name = \"experts\", transformer = { layers = 4, hidden = 256, heads = 8, vocab = 512, seq = 128, moe = { experts = 4, top_k = 2 } } }";
 
+/// Eight requests that follow each other closely.
+const SERVING: &str = "kind = \"inference\"\nmodel = MODEL\nrequest_count = 8\nrequest_rate = 20000.0\nprompt_tokens = 60\noutput_tokens = 6\n";
+
 /// The tables that keys are tried in.
 fn base(name: &str) -> String {
     let workload = match name {
@@ -32,6 +35,9 @@ fn base(name: &str) -> String {
         "all-reduce" => "kind = \"collective\"\nop = \"all-reduce\"\nbytes = 200000\n".to_string(),
         "large" => "kind = \"collective\"\nop = \"all-reduce\"\nbytes = 4000000\n".to_string(),
         "all-to-all" => "kind = \"collective\"\nop = \"all-to-all\"\nbytes = 400000\n".to_string(),
+        "serving" => SERVING.replace("MODEL", DENSE) + "tp = 2\n",
+        "serving-apart" => SERVING.replace("MODEL", DENSE) + "tp = 2\nserving = \"disaggregated\"\n",
+        "serving-experts" => SERVING.replace("MODEL", EXPERTS) + "tp = 1\nep = 2\n",
         "simai" => "kind = \"simai\"\npath = \"a.txt\"\n".to_string(),
         "flows" => "kind = \"flows\"\npath = \"flows.txt\"\nstart_unit = \"ns\"\n".to_string(),
         pattern => format!("kind = \"traffic\"\npattern = \"{pattern}\"\n"),
@@ -62,6 +68,9 @@ const LOSSY: &[&str] = &[
 const SLOWED: &[&str] = &["workload.overlap_grad=true", "workload.bucket_mb=4", "cluster.gpu=a800"];
 const JITTER: &[&str] = &["workload.compute_jitter=0.1"];
 const OVERLAP: &[&str] = &["workload.overlap_grad=true", "workload.bucket_mb=4"];
+
+/// All eight GPUs of requests that are served.
+const ONE_INSTANCE: &[&str] = &["workload.tp=8"];
 
 const KNOBS: &[Knob] = &[
     ("workload.iterations", "all-reduce", &[], "2"),
@@ -205,6 +214,33 @@ const KNOBS: &[Knob] = &[
     ("workload.nccl.NCCL_P2P_DIRECT_DISABLE", "all-reduce", &[], "1"),
     ("workload.nccl.NCCL_NVB_DISABLE", "all-reduce", &[], "1"),
     ("workload.nccl.NCCL_P2P_NET_CHUNKSIZE", "all-to-all", &[], "8192"),
+    ("workload.serving", "serving", &[], "disaggregated"),
+    ("workload.prefill_tp", "serving-apart", &[], "4"),
+    ("workload.prefill_pp", "serving-apart", &[], "2"),
+    ("workload.prefill_dp", "serving-apart", &[], "2"),
+    (
+        "workload.prefill_ep",
+        "serving-experts",
+        &["workload.serving=disaggregated", "workload.prefill_dp=2", "workload.prefill_ep=1"],
+        "2",
+    ),
+    ("workload.requests", "serving", &["workload.path=requests.csv"], "trace"),
+    ("workload.request_count", "serving", &[], "9"),
+    ("workload.request_rate", "serving", &[], "100.0"),
+    ("workload.burstiness", "serving", &[], "0.3"),
+    ("workload.lengths", "serving", &[], "fixed"),
+    ("workload.prompt_tokens", "serving", &[], "90"),
+    ("workload.output_tokens", "serving", &[], "9"),
+    ("workload.length_spread", "serving", &[], "0.1"),
+    ("workload.batching", "serving", ONE_INSTANCE, "prefill-first"),
+    ("workload.max_sequences", "serving", ONE_INSTANCE, "1"),
+    ("workload.max_batch_tokens", "serving", &["workload.tp=8", "workload.max_sequences=8"], "32"),
+    ("workload.chunk_tokens", "serving", &[], "16"),
+    ("workload.kv_bytes", "serving", &[], "1"),
+    ("workload.kv_block_tokens", "serving", &[], "64"),
+    ("workload.memory_share", "serving", &[], "0.5"),
+    ("workload.step_overhead_us", "serving", &[], "50.0"),
+    ("workload.joined_layers", "serving", ONE_INSTANCE, "1"),
     ("cluster.server", "dense", &[], "dgx-a100"),
     ("cluster.gpus_per_server", "all-reduce", &[], "4"),
     ("cluster.gpus", "all-reduce", &[], "16"),
@@ -230,8 +266,9 @@ const KNOBS: &[Knob] = &[
     ),
 ];
 
-/// Keys whose values cannot differ within one base: `workload.kind` is what the bases differ in, `workload.format` has one value.
-const APART: [&str; 2] = ["workload.kind", "workload.format"];
+/// Keys whose values cannot differ within one base: `workload.kind` is what the bases differ in, `workload.format` has one value. Bounds decide which requests count
+/// as good, not how they are served.
+const APART: [&str; 4] = ["workload.kind", "workload.format", "workload.ttft_bound_ms", "workload.tpot_bound_ms"];
 
 /// A SimAI workload of four GPUs with overlap, its gradients of so many bytes.
 fn simai(bytes: u64) -> String {
@@ -262,6 +299,7 @@ fn folder() -> Folder {
         ("kernels.csv", KERNELS),
         ("trees.json", trees),
         ("server.xml", SERVER),
+        ("requests.csv", "arrival_s,prompt_tokens,output_tokens\n0,40,4\n0.0001,70,2\n"),
     ])
 }
 

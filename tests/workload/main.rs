@@ -15,6 +15,7 @@ mod keys;
 mod knobs;
 mod memory;
 mod servers;
+mod serving;
 mod several_jobs;
 mod training;
 mod validation;

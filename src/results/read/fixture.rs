@@ -3,7 +3,7 @@
 use std::fs;
 use std::path::Path;
 
-use crate::results::{Axis, Finished, parquet_file, rows};
+use crate::results::{Axis, ColumnSets, Finished, parquet_file, rows};
 
 /// Writes the files of a finished run; experiments ascend by id. `flows.csv` and the like are there if any experiment has such rows.
 pub(crate) fn write(dir: &Path, axes: &[Axis], experiments: &[Finished], sweep: &str) {
@@ -21,9 +21,9 @@ pub(crate) fn write(dir: &Path, axes: &[Axis], experiments: &[Finished], sweep: 
             fs::write(dir.join(name), [header, parts.concat()].concat()).unwrap();
         }
     };
-    file("results.csv", rows::header(rows::results_header(axes, crate::results::ClusterColumns::Absent)), &|f| {
+    file("results.csv", rows::header(rows::results_header(axes, ColumnSets::default())), &|f| {
         let mut text = rows::CollectedRows::default();
-        text.push(rows::results_row(&f.record, crate::results::ClusterColumns::Absent));
+        text.push(rows::results_row(&f.record, ColumnSets::default()));
         text.into_bytes()
     });
     file("stats.csv", rows::header(rows::STATS.iter().copied()), &rows::stats_text);
@@ -32,11 +32,6 @@ pub(crate) fn write(dir: &Path, axes: &[Axis], experiments: &[Finished], sweep: 
     file("rtt.csv", rows::header(rows::RTT.iter().copied()), &rows::rtt_text);
     file("jobs.csv", rows::header(rows::jobs_header()), &rows::jobs_text);
     let records: Vec<_> = experiments.iter().map(|f| f.record.clone()).collect();
-    parquet_file::write(
-        fs::File::create(dir.join("results.parquet")).unwrap(),
-        axes,
-        crate::results::ClusterColumns::Absent,
-        &records,
-    )
-    .unwrap();
+    parquet_file::write(fs::File::create(dir.join("results.parquet")).unwrap(), axes, ColumnSets::default(), &records)
+        .unwrap();
 }

@@ -19,7 +19,7 @@ use thiserror::Error;
 use super::dir::{JOURNAL, in_use};
 use super::journal_reader::finished;
 use super::manifest::{Manifest, Outcome};
-use super::outputs::ClusterColumns;
+use super::outputs::ColumnSets;
 use super::record::{IDENTITY, RecordColumn, Status, outcome_columns};
 use super::value::{Cell, ColumnKind};
 use crate::input;
@@ -98,9 +98,9 @@ impl RunResults {
         let (file, table) = if parquet.is_file() {
             let table = table::from_parquet(&parquet)?;
             (parquet, table)
-        } else if let Some((axes, cluster, records)) = finished(path) {
+        } else if let Some((axes, sets, records)) = finished(path) {
             let journal = path.join(JOURNAL);
-            let table = table::from_records(&journal, &axes, cluster, records.values())?;
+            let table = table::from_records(&journal, &axes, sets, records.values())?;
             (journal, table)
         } else if csv.is_file() {
             let table = table::from_csv(&csv, &manifest.axes)?;
@@ -239,9 +239,7 @@ fn role(name: &str, manifest: &Manifest) -> ColumnRole {
     match () {
         () if IDENTITY.iter().any(named) => ColumnRole::Identity,
         () if manifest.axes.iter().any(|a| a.key == name) => ColumnRole::Axis,
-        () if manifest.axes.is_empty() && !outcome_columns(ClusterColumns::WithIterations).any(named) => {
-            ColumnRole::Axis
-        }
+        () if manifest.axes.is_empty() && !outcome_columns(ColumnSets::ALL).any(named) => ColumnRole::Axis,
         () => ColumnRole::Outcome,
     }
 }

@@ -11,7 +11,7 @@ use parquet::errors::ParquetError;
 use parquet::file::reader::{FileReader, RowGroupReader, SerializedFileReader};
 use parquet::schema::types::ColumnDescriptor;
 
-use super::super::outputs::ClusterColumns;
+use super::super::outputs::ColumnSets;
 use super::super::record::{ExperimentRecord, IDENTITY, outcome_columns};
 use super::super::rows;
 use super::super::value::{Axis, Cell, ColumnKind};
@@ -118,12 +118,12 @@ pub(super) fn from_csv(path: &Path, axes: &[Axis]) -> Result<CellTable, ReadErro
 pub(super) fn from_records<'a>(
     path: &Path,
     axes: &[Axis],
-    cluster: ClusterColumns,
+    sets: ColumnSets,
     records: impl Iterator<Item = &'a ExperimentRecord>,
 ) -> Result<CellTable, ReadError> {
-    let mut text = rows::header(rows::results_header(axes, cluster));
+    let mut text = rows::header(rows::results_header(axes, sets));
     let mut of_records = rows::CollectedRows::default();
-    records.for_each(|record| of_records.push(rows::results_row(record, cluster)));
+    records.for_each(|record| of_records.push(rows::results_row(record, sets)));
     text.extend(of_records.into_bytes());
     from_text(path, text.as_slice(), axes)
 }
@@ -133,11 +133,7 @@ fn from_text(path: &Path, text: impl std::io::Read, axes: &[Axis]) -> Result<Cel
     let wrong = |source| ReadError::Csv { path: path.into(), source };
     let names: Vec<String> = reader.headers().map_err(wrong)?.iter().map(String::from).collect();
     let declared = |name: &str| {
-        let fixed = IDENTITY
-            .iter()
-            .chain(outcome_columns(ClusterColumns::WithIterations))
-            .find(|c| c.name == name)
-            .map(|c| c.kind);
+        let fixed = IDENTITY.iter().chain(outcome_columns(ColumnSets::ALL)).find(|c| c.name == name).map(|c| c.kind);
         fixed.or_else(|| axes.iter().find(|a| a.key == name).map(|a| a.kind))
     };
     let mut texts: Vec<(u64, csv::StringRecord)> = Vec::new();

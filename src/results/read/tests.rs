@@ -5,7 +5,8 @@ use std::path::Path;
 
 use super::*;
 use crate::results::{
-    Axis, ExperimentRecord, Finished, FlowRecord, LinkPackets, LinkRecord, Micro, Ps, RttRecord, StatsRecord,
+    Axis, ColumnSets, ExperimentRecord, Finished, FlowRecord, LinkPackets, LinkRecord, Micro, Ps, RttRecord,
+    StatsRecord,
 };
 
 fn axes() -> Vec<Axis> {
@@ -31,7 +32,7 @@ fn write(dir: &Path) -> Vec<Vec<Cell>> {
             record.makespan = Some(Ps(123_456_789_012_345_678));
             record.max_link_utilisation = Some(Micro(333_333));
         }
-        rows.push(crate::results::rows::results_row(&record, crate::results::ClusterColumns::Absent));
+        rows.push(crate::results::rows::results_row(&record, ColumnSets::default()));
         let flow = |k| FlowRecord {
             flow_id: k,
             src: 0,
@@ -62,6 +63,7 @@ fn write(dir: &Path) -> Vec<Vec<Cell>> {
             jobs: Vec::new(),
             cluster_timeline: Vec::new(),
             cluster_jobs: Vec::new(),
+            requests: Vec::new(),
             stats,
         });
     }

@@ -40,6 +40,8 @@ fn every_number_is_that_of_the_parquet_file() {
             cluster: false,
             cluster_jobs: false,
             iterations: false,
+            serving: false,
+            requests: false,
         };
         Folder { training, replicas, outputs, ..Folder::of(experiments) }.write(&dir);
         let page = report::write(&dir).unwrap();

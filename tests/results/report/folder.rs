@@ -132,6 +132,7 @@ impl Folder {
             jobs: Vec::new(),
             cluster_timeline: Vec::new(),
             cluster_jobs: Vec::new(),
+            requests: Vec::new(),
             stats: stats.clone(),
         };
         if self.failures && configuration % 97 == 5 {
@@ -192,6 +193,7 @@ impl Folder {
             jobs: Vec::new(),
             cluster_timeline: Vec::new(),
             cluster_jobs: Vec::new(),
+            requests: Vec::new(),
             stats,
         }
     }

@@ -32,6 +32,8 @@ const ALL: Outputs = Outputs {
     cluster: false,
     cluster_jobs: false,
     iterations: false,
+    serving: false,
+    requests: false,
 };
 
 /// The texts of a table's column, as shown.

@@ -1,0 +1,172 @@
+//! Inference as the layers below take it: the model on its pools, memory for keys and values, requests, and what they become.
+//!
+//! Layer: batch. Turns `spec`'s words into those of `workload::serving`.
+
+use super::error::{JobError, PrepareError, SetupError};
+use super::training::{gpu, model};
+use crate::compute::{Dtype, Gpu};
+use crate::model::Model;
+use crate::spec::{self, Config};
+use crate::workload::program::Workload;
+use crate::workload::serving::{
+    Batching, Pool, PoolRole, PoolUse, RequestDistribution, RequestOps, RoundOps, ServedWorkload, ServingError,
+    ServingRequest, ServingSetup, StepCosts, draw, kv_capacity_tokens, kv_token_bytes, read_requests, schedule, serve,
+    wrong_model,
+};
+use crate::workload::training::Cluster;
+
+const PPM: f64 = 1e6;
+
+/// Where the requests of an inference job are in its programs.
+#[derive(Debug)]
+pub struct ServingJob {
+    pub requests: Vec<ServingRequest>,
+    pub ops: Vec<RequestOps>,
+    /// Instance that a request arrives at, and that which decodes it elsewhere.
+    pub instances: Vec<(u32, Option<u32>)>,
+    pub pools: Vec<ServingPool>,
+}
+
+/// A pool of GPUs, and how the scheduler used it.
+#[derive(Debug)]
+pub struct ServingPool {
+    pub pool: Pool,
+    pub usage: PoolUse,
+    pub rounds: Vec<RoundOps>,
+}
+
+/// What becomes of an inference workload.
+pub(super) struct Served {
+    pub workload: Workload,
+    pub job: ServingJob,
+    /// Of the fullest rank.
+    pub peak_bytes: u64,
+}
+
+/// The model on its pools, with memory for keys and values, and what the fullest rank of each holds beside them.
+///
+/// # Errors
+/// A model or GPU that is not there, a layout that the model cannot have, more weights than a GPU has memory for.
+pub(super) fn setup(
+    config: &Config,
+    program: &spec::ProgramSpec,
+    asked: &spec::Serving,
+) -> Result<(ServingSetup, Vec<u64>), PrepareError> {
+    let model: std::sync::Arc<Model> = model(&asked.model)?;
+    if let Some(why) = wrong_model(&model.body) {
+        return Err(JobError::Serving(ServingError::Model { model: model.name.clone(), why }).into());
+    }
+    let gpu = gpu(&config.cluster.gpu)?;
+    if asked.fp8 && !gpu.supports(Dtype::Fp8) {
+        return Err(SetupError::Fp8 { gpu: gpu.name.clone(), with: super::training::with_fp8().join(", ") }.into());
+    }
+    let pool = |role: PoolRole, of: &spec::PoolLayout, first_rank: u32| {
+        let spec::PoolLayout { tp, pp, dp, ep } = *of;
+        Pool { role, tp, pp, dp, ep, first_rank, kv_tokens: 0 }
+    };
+    let pools = match &asked.prefill {
+        None => vec![pool(PoolRole::Both, &asked.decode, 0)],
+        Some(prefill) => {
+            let first = pool(PoolRole::Prefill, prefill, 0);
+            vec![first, pool(PoolRole::Decode, &asked.decode, first.ranks())]
+        }
+    };
+    let mut setup = ServingSetup {
+        model,
+        fp8: asked.fp8,
+        kv_bytes: u64::from(asked.kv_bytes),
+        pools,
+        batching: match asked.batching {
+            spec::BatchingChoice::Mixed => Batching::Mixed,
+            spec::BatchingChoice::PrefillFirst => Batching::PrefillFirst,
+        },
+        max_sequences: asked.max_sequences,
+        max_batch_tokens: asked.max_batch_tokens,
+        chunk_tokens: asked.chunk_tokens.unwrap_or(u32::MAX),
+        kv_block_tokens: asked.kv_block_tokens,
+        step_overhead_ps: asked.step_overhead_ps,
+        joined_layers: asked.joined_layers.unwrap_or(u32::MAX),
+        expert_skew: asked.expert_skew_ppm as f64 / PPM,
+        compute_scale: program.compute.scale_ppm as f64 / PPM,
+        seed: config.jitter_seed(),
+    };
+    let has = config.cluster.gpu_memory_bytes.unwrap_or(gpu.capacity_bytes);
+    let share = (u128::from(has) * u128::from(asked.memory_share_ppm) / 1_000_000) as u64;
+    let mut beside = Vec::new();
+    for i in 0..setup.pools.len() {
+        let pool = setup.pools[i];
+        pool.layout(&setup, 1).check(&setup.model, u64::from(pool.ranks())).map_err(SetupError::Model)?;
+        let usable = share.saturating_sub(asked.memory_reserve_bytes);
+        let (tokens, held) = kv_capacity_tokens(&setup, &pool, usable);
+        let held = held + asked.memory_reserve_bytes;
+        if tokens == 0 {
+            return Err(no_room(&pool, held, share, has));
+        }
+        setup.pools[i].kv_tokens = tokens;
+        beside.push(held);
+    }
+    Ok((setup, beside))
+}
+
+fn no_room(pool: &Pool, held: u64, share: u64, has: u64) -> PrepareError {
+    let gib = |bytes: u64| format!("{:.2}", bytes as f64 / (1u64 << 30) as f64);
+    let breakdown = format!(
+        "out of memory: {} of tp {} x pp {} leaves no room for keys and values: weights, activations and workload.memory_reserve_gib take {} GiB of the {} GiB that workload.memory_share gives of {}",
+        pool.name(),
+        pool.tp,
+        pool.pp,
+        gib(held),
+        gib(share),
+        gib(has)
+    );
+    PrepareError::Oom { peak_bytes: held, breakdown }
+}
+
+/// Requests, in the order of their arrival.
+fn requests(config: &Config, asked: &spec::Serving) -> Result<Vec<ServingRequest>, ServingError> {
+    match &asked.requests {
+        spec::RequestSource::Trace { path } => read_requests(path),
+        spec::RequestSource::Generated(g) => {
+            let from = RequestDistribution {
+                count: g.count,
+                rate: g.rate_micro as f64 / PPM,
+                burstiness: g.burstiness_ppm as f64 / PPM,
+                prompt_tokens: g.prompt_tokens,
+                output_tokens: g.output_tokens,
+                spread: g.spread_ppm as f64 / PPM,
+            };
+            Ok(draw(&from, config.jitter_seed()))
+        }
+    }
+}
+
+/// Runs the schedulers and writes programs of what they decide. `servers`: the server of each rank.
+///
+/// # Errors
+/// As [`setup`]; a trace that cannot be read; a request that no instance has memory for; too few GPUs.
+pub(super) fn served(
+    config: &Config,
+    program: &spec::ProgramSpec,
+    asked: &spec::Serving,
+    servers: &[u32],
+    gpu: &Gpu,
+    cluster: &Cluster,
+) -> Result<Served, PrepareError> {
+    let (setup, beside) = setup(config, program, asked)?;
+    if setup.ranks() as usize > servers.len() {
+        return Err(JobError::Ranks { needs: setup.ranks() as usize, has: servers.len() }.into());
+    }
+    let requests = requests(config, asked).map_err(JobError::Serving)?;
+    let dtype = if setup.fp8 { Dtype::Fp8 } else { Dtype::Bf16 };
+    let costs = StepCosts::new(&setup, cluster.machine(dtype), gpu, servers);
+    let plan = schedule(&setup, &requests, &costs).map_err(JobError::Serving)?;
+    let made = serve(&setup, &requests, &plan).map_err(JobError::Serving)?;
+    let ServedWorkload { workload, requests: ops, rounds } = made;
+    let peak =
+        |(pool, (usage, held)): (&Pool, (&PoolUse, &u64))| held + usage.kv_peak_tokens * kv_token_bytes(&setup, pool);
+    let peak_bytes = setup.pools.iter().zip(plan.pools.iter().zip(&beside)).map(peak).max().unwrap_or(0);
+    let pools = setup.pools.iter().zip(&plan.pools).zip(rounds);
+    let pools = pools.map(|((pool, usage), rounds)| ServingPool { pool: *pool, usage: *usage, rounds }).collect();
+    let instances = plan.requests.iter().map(|r| (r.instance, r.decode_instance)).collect();
+    Ok(Served { workload, job: ServingJob { requests, ops, instances, pools }, peak_bytes })
+}

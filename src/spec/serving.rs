@@ -1,0 +1,205 @@
+//! `[base.workload]` with `kind = "inference"`: which model serves which requests, and how.
+//!
+//! Layer: spec. Plain data in integers. Whether the model can be laid out so, and what fits its GPUs, is checked where the model is known.
+
+use std::path::{Path, PathBuf};
+
+use super::error::Conflict;
+use super::key_id::KeyId;
+use super::named::{Named, named};
+use super::scale::{PPM, scaled};
+use super::value::Values;
+
+/// Picoseconds of a millisecond and of a microsecond.
+const PS_PER_MS: f64 = 1e9;
+const PS_PER_US: f64 = 1e6;
+
+/// A model that serves requests.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Serving {
+    pub model: Named,
+    /// Products and weights of layers in FP8, else 16 bit.
+    pub fp8: bool,
+    /// Bytes of an element of cached keys and values.
+    pub kv_bytes: u32,
+    /// GPUs that decode, and prefill too unless others do.
+    pub decode: PoolLayout,
+    /// GPUs that only prefill.
+    pub prefill: Option<PoolLayout>,
+    pub batching: BatchingChoice,
+    pub max_sequences: u32,
+    pub max_batch_tokens: u32,
+    /// Most tokens of one prompt in a step; `None`: what the batch leaves.
+    pub chunk_tokens: Option<u32>,
+    pub kv_block_tokens: u32,
+    /// Share of a GPU's memory that is used, millionths.
+    pub memory_share_ppm: u64,
+    pub memory_reserve_bytes: u64,
+    pub step_overhead_ps: u64,
+    /// Layers whose collectives are one; `None`: all of a stage.
+    pub joined_layers: Option<u32>,
+    /// Millionths; a million is even.
+    pub expert_skew_ppm: u64,
+    pub requests: RequestSource,
+    /// Measured kernels of the user.
+    pub kernels: Option<PathBuf>,
+    pub ttft_bound_ps: u64,
+    pub tpot_bound_ps: u64,
+}
+
+/// How instances of the model are laid out over a pool of GPUs. All at least 1.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct PoolLayout {
+    pub tp: u32,
+    pub pp: u32,
+    /// Instances.
+    pub dp: u32,
+    /// Instances that share experts; divides `dp`.
+    pub ep: u32,
+}
+
+/// What a step of an instance holds.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum BatchingChoice {
+    /// Decoding sequences, and chunks of prompts beside them.
+    Mixed,
+    /// Prompts alone wherever one waits.
+    PrefillFirst,
+}
+
+/// Where requests come from.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum RequestSource {
+    Trace { path: PathBuf },
+    Generated(GeneratedRequests),
+}
+
+/// What requests are drawn from.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct GeneratedRequests {
+    pub count: u32,
+    /// Requests in a million seconds; 0: all arrive at once.
+    pub rate_micro: u64,
+    /// Shape of the gamma distribution of times between requests, millionths.
+    pub burstiness_ppm: u64,
+    pub prompt_tokens: u32,
+    pub output_tokens: u32,
+    /// Standard deviation of lengths over their mean, millionths; 0: all have the mean.
+    pub spread_ppm: u64,
+}
+
+impl PoolLayout {
+    /// GPUs in all.
+    pub fn gpus(&self) -> u64 {
+        [self.tp, self.pp, self.dp].into_iter().fold(1, |n, d| n.saturating_mul(u64::from(d)))
+    }
+}
+
+impl Serving {
+    /// Types the values. `dir` is what relative paths are relative to.
+    pub(super) fn new(v: &Values, dir: &Path) -> Result<Serving, Conflict> {
+        let required = |key: KeyId, why: &str| Err(Conflict { job: None, key, why: why.to_string() });
+        if v.text(KeyId::Model).is_empty() {
+            let why = "it is required with workload.kind = \"inference\": a preset such as \"llama3-70b\", a .toml file or a table";
+            return required(KeyId::Model, why);
+        }
+        let u32_of = |key: KeyId| v.int(key) as u32;
+        let or = |own: KeyId, other: KeyId| if v.int(own) > 0 { u32_of(own) } else { u32_of(other) };
+        let prefill = v.is(KeyId::Serving, "disaggregated").then(|| PoolLayout {
+            tp: or(KeyId::PrefillTp, KeyId::Tp),
+            pp: or(KeyId::PrefillPp, KeyId::Pp),
+            dp: u32_of(KeyId::PrefillDp),
+            ep: or(KeyId::PrefillEp, KeyId::Ep),
+        });
+        let requests = match (v.text(KeyId::Requests), v.text(KeyId::WorkloadPath)) {
+            ("trace", "") => {
+                let why = "it is required with workload.requests = \"trace\"; give the path of a CSV file of requests";
+                return required(KeyId::WorkloadPath, why);
+            }
+            ("trace", path) => RequestSource::Trace { path: dir.join(path) },
+            _ => RequestSource::Generated(GeneratedRequests {
+                count: u32_of(KeyId::RequestCount),
+                rate_micro: scaled(v.float(KeyId::RequestRate), PPM),
+                burstiness_ppm: scaled(v.float(KeyId::Burstiness), PPM),
+                prompt_tokens: u32_of(KeyId::PromptTokens),
+                output_tokens: u32_of(KeyId::OutputTokens),
+                spread_ppm: if v.is(KeyId::Lengths, "fixed") { 0 } else { scaled(v.float(KeyId::LengthSpread), PPM) },
+            }),
+        };
+        let some = |key: KeyId| (v.int(key) > 0).then(|| u32_of(key));
+        Ok(Serving {
+            model: named(v.text(KeyId::Model), dir),
+            fp8: v.bool(KeyId::Fp8),
+            kv_bytes: u32_of(KeyId::KvBytes),
+            decode: PoolLayout {
+                tp: u32_of(KeyId::Tp),
+                pp: u32_of(KeyId::Pp),
+                dp: u32_of(KeyId::Dp),
+                ep: u32_of(KeyId::Ep),
+            },
+            prefill,
+            batching: match v.text(KeyId::Batching) {
+                "prefill-first" => BatchingChoice::PrefillFirst,
+                _ => BatchingChoice::Mixed,
+            },
+            max_sequences: u32_of(KeyId::MaxSequences),
+            max_batch_tokens: u32_of(KeyId::MaxBatchTokens),
+            chunk_tokens: some(KeyId::ChunkTokens),
+            kv_block_tokens: u32_of(KeyId::KvBlockTokens),
+            memory_share_ppm: scaled(v.float(KeyId::MemoryShare), PPM),
+            memory_reserve_bytes: scaled(v.float(KeyId::MemoryReserveGib), (1u64 << 30) as f64),
+            step_overhead_ps: scaled(v.float(KeyId::StepOverheadUs), PS_PER_US),
+            joined_layers: some(KeyId::JoinedLayers),
+            expert_skew_ppm: scaled(v.float(KeyId::ExpertSkew), PPM),
+            requests,
+            kernels: v.has(KeyId::Kernels).then(|| dir.join(v.text(KeyId::Kernels))),
+            ttft_bound_ps: scaled(v.float(KeyId::TtftBoundMs), PS_PER_MS),
+            tpot_bound_ps: scaled(v.float(KeyId::TpotBoundMs), PS_PER_MS),
+        })
+    }
+
+    /// GPUs of both pools.
+    pub fn gpus(&self) -> u64 {
+        self.decode.gpus().saturating_add(self.prefill.map_or(0, |p| p.gpus()))
+    }
+
+    /// Degrees against each other and the cluster, bounds of a step against each other.
+    pub(super) fn check(&self, v: &Values, gpus: Option<u32>) -> Result<(), Conflict> {
+        let fail = |key: KeyId, why: String| Err(Conflict { job: None, key, why });
+        for (pool, key) in [(Some(self.decode), KeyId::Ep), (self.prefill, KeyId::PrefillEp)] {
+            if let Some(PoolLayout { dp, ep, .. }) = pool.filter(|p| p.dp % p.ep != 0) {
+                return fail(
+                    key,
+                    format!("{ep} instances share experts, so their number {dp} must be a multiple of it"),
+                );
+            }
+        }
+        if v.is(KeyId::Batching, "mixed") && self.max_batch_tokens < self.max_sequences {
+            let why = format!(
+                "it must be at least workload.max_sequences = {}: every decoding sequence adds a token to a step",
+                self.max_sequences
+            );
+            return fail(KeyId::MaxBatchTokens, why);
+        }
+        let Some(gpus) = gpus else { return Ok(()) };
+        let parts = |p: &PoolLayout| format!("tp {} x pp {} x dp {}", p.tp, p.pp, p.dp);
+        let product = match &self.prefill {
+            Some(prefill) => format!("{} and, to prefill, {}", parts(&self.decode), parts(prefill)),
+            None => parts(&self.decode),
+        };
+        let key = if v.given(KeyId::Dp) && v.int(KeyId::Dp) > 0 {
+            KeyId::Dp
+        } else if v.is_of_job() {
+            KeyId::JobGpus
+        } else {
+            KeyId::Gpus
+        };
+        // Alone on a cluster, what is smaller than a server leaves the rest of it idle.
+        let per_server = if v.is_of_job() { 1 } else { v.int(KeyId::GpusPerServer).max(1) as u64 };
+        if self.gpus().div_ceil(per_server).saturating_mul(per_server) != u64::from(gpus) {
+            let has = if v.is_of_job() { "the job has".to_string() } else { "cluster.gpus =".to_string() };
+            return fail(key, format!("{product} are {} GPUs, but {has} {gpus}", self.gpus()));
+        }
+        Ok(())
+    }
+}

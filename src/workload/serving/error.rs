@@ -1,0 +1,24 @@
+//! What can be wrong with inference.
+
+use std::path::PathBuf;
+
+use crate::workload::check_error::CheckError;
+
+/// Why requests cannot be served.
+#[derive(Debug, thiserror::Error)]
+pub enum ServingError {
+    #[error("{}: {source}", path.display())]
+    Unreadable { path: PathBuf, source: std::io::Error },
+    #[error("{} line {line}: {why}", path.display())]
+    Line { path: PathBuf, line: u64, why: String },
+    #[error("{}: it has no request", path.display())]
+    NoRequests { path: PathBuf },
+    #[error("workload.model = \"{model}\": {why}")]
+    Model { model: String, why: &'static str },
+    #[error(
+        "request {request} has {tokens} tokens of prompt and answer, but {pool} has memory for keys and values of {capacity}; use shorter requests, a larger tp or pp, kv_bytes = 1, or a GPU with more memory"
+    )]
+    TooLong { request: usize, tokens: u64, pool: &'static str, capacity: u64 },
+    #[error("generated graph: {0}")]
+    Graph(#[from] CheckError),
+}

@@ -1,0 +1,30 @@
+//! Inference: requests to a model, from their arrival to their last token, as programs of ranks.
+//!
+//! Layer: workload. [`draw`] and [`read_requests`] give requests. [`schedule`] runs the scheduler of every instance over them, on times of kernels and of communication alone
+//! on an idle system ([`StepCosts`]), and [`serve`] writes what came of it as programs: steps in this order, none before its requests or their keys and values are there.
+//! How long these take beside each other is for whoever runs the programs. Knows no network.
+
+mod error;
+mod graph;
+mod kv;
+mod plan;
+mod request;
+mod request_file;
+mod schedule;
+mod setup;
+mod state;
+mod step_cost;
+mod step_shape;
+#[cfg(test)]
+mod tests;
+
+pub use error::ServingError;
+pub use graph::{RequestOps, RoundOps, ServedOps, ServedWorkload, serve};
+pub use kv::{KvTransfer, kv_capacity_tokens, kv_token_bytes, kv_transfers, weight_bytes, wrong_model};
+pub use plan::{PlannedRequest, PoolUse, Round, ServingPlan};
+pub use request::{RequestDistribution, ServingRequest, draw};
+pub use request_file::read_requests;
+pub use schedule::schedule;
+pub use setup::{Batching, Pool, PoolRole, ServingSetup};
+pub use step_cost::{BoundTimes, StageCost, StepCosts};
+pub use step_shape::StepShape;

@@ -1,0 +1,143 @@
+//! A model, its instances on GPUs and how they form steps, as the scheduler takes it.
+
+use std::sync::Arc;
+
+use crate::model::{Layout, Model, Transformer};
+
+/// What serves.
+#[derive(Clone, Debug)]
+pub struct ServingSetup {
+    /// A transformer; see [`ServingSetup::transformer`].
+    pub model: Arc<Model>,
+    pub fp8: bool,
+    /// Of an element of cached keys and values.
+    pub kv_bytes: u64,
+    /// One that does both, or one that prefills and one that decodes, in this order.
+    pub pools: Vec<Pool>,
+    pub batching: Batching,
+    pub max_sequences: u32,
+    pub max_batch_tokens: u32,
+    /// Most tokens of one prompt in a step; `u32::MAX`: what the batch leaves.
+    pub chunk_tokens: u32,
+    pub kv_block_tokens: u32,
+    /// At the end of every step.
+    pub step_overhead_ps: u64,
+    /// Layers whose collectives are one; `u32::MAX`: all of a stage.
+    pub joined_layers: u32,
+    /// Load of the busiest expert over the mean.
+    pub expert_skew: f64,
+    /// Factor on times of kernels.
+    pub compute_scale: f64,
+    /// Of which rank has the busiest expert in a step.
+    pub seed: u64,
+}
+
+/// What a step holds.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Batching {
+    Mixed,
+    PrefillFirst,
+}
+
+/// Which phases instances of a pool run.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum PoolRole {
+    Both,
+    Prefill,
+    Decode,
+}
+
+/// Equal instances of the model on neighbouring ranks. `ep` of them share experts: their steps are one.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Pool {
+    pub role: PoolRole,
+    pub tp: u32,
+    pub pp: u32,
+    /// Instances; a multiple of `ep`.
+    pub dp: u32,
+    pub ep: u32,
+    pub first_rank: u32,
+    /// Keys and values that an instance has memory for.
+    pub kv_tokens: u64,
+}
+
+impl Pool {
+    /// Ranks of the pool.
+    pub fn ranks(&self) -> u32 {
+        self.tp * self.pp * self.dp
+    }
+
+    /// Rank of one GPU of an instance.
+    pub fn rank(&self, instance: u32, stage: u32, tp: u32) -> u32 {
+        self.first_rank + (instance * self.pp + stage) * self.tp + tp
+    }
+
+    /// Instance, stage and place in it of a rank of the pool.
+    pub fn place(&self, rank: u32) -> (u32, u32, u32) {
+        let at = rank - self.first_rank;
+        (at / self.tp / self.pp, at / self.tp % self.pp, at % self.tp)
+    }
+
+    /// Groups of instances whose steps are one.
+    pub fn engines(&self) -> u32 {
+        self.dp / self.ep
+    }
+
+    /// What it is called in messages.
+    pub fn name(&self) -> &'static str {
+        match self.role {
+            PoolRole::Both => "an instance",
+            PoolRole::Prefill => "an instance that prefills",
+            PoolRole::Decode => "an instance that decodes",
+        }
+    }
+
+    /// The layout as kernels are derived from it, for a step of `tokens`.
+    pub fn layout(&self, setup: &ServingSetup, tokens: u32) -> Layout {
+        Layout {
+            tp: self.tp,
+            pp: self.pp,
+            dp: self.dp,
+            ep: self.ep,
+            global_batch: self.dp,
+            seq: tokens.max(1),
+            fp8: setup.fp8,
+            flash_attention: true,
+            expert_skew: setup.expert_skew,
+            ..Layout::one_gpu()
+        }
+    }
+
+    /// Layers of each stage, as (first, end).
+    pub fn stages(&self, layers: u32) -> Vec<(u32, u32)> {
+        let layout = Layout { pp: self.pp, ..Layout::one_gpu() };
+        let mut first = 0;
+        let stage = |n: u32| {
+            first += n;
+            (first - n, first)
+        };
+        layout.chunk_layers(layers).into_iter().map(stage).collect()
+    }
+}
+
+impl ServingSetup {
+    /// The model's layers. PRECONDITION: whoever made the setup checked that it is a transformer.
+    pub fn transformer(&self) -> &Transformer {
+        self.model.transformer().expect("checked when the setup was made")
+    }
+
+    /// The pool that requests arrive at.
+    pub fn first_pool(&self) -> &Pool {
+        &self.pools[0]
+    }
+
+    /// Ranks in all.
+    pub fn ranks(&self) -> u32 {
+        self.pools.iter().map(Pool::ranks).sum()
+    }
+
+    /// The pool of a rank, by its index.
+    pub fn pool_of(&self, rank: u32) -> usize {
+        self.pools.iter().rposition(|p| p.first_rank <= rank).unwrap_or(0)
+    }
+}

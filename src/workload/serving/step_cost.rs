@@ -1,0 +1,331 @@
+//! How long a step takes on the stages of an instance, and what its ranks exchange.
+//!
+//! Kernels are those of a training forward pass over as many tokens, but for the attention core: chunks of prompts attend to themselves and what is before them, decoding
+//! sequences read their keys and values once. Weights are read once a step whatever it holds, which is what makes small steps bound by memory.
+
+use std::cell::RefCell;
+use std::collections::HashMap;
+use std::sync::Arc;
+
+use super::kv::kv_layer_bytes;
+use super::setup::{Pool, ServingSetup};
+use super::step_shape::StepShape;
+use crate::collective::CollectiveOp;
+use crate::compute::{Among, Dtype, Gpu, Kernel, LayerKind, LayerStep, Pass, Site, expert_loads, kind_of, layer_steps};
+use crate::model::Moe;
+use crate::workload::training::{Machine, ServerSpan};
+
+/// Where time goes, ps.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct BoundTimes {
+    /// Kernels by what bounds them, without their launches.
+    pub compute: u64,
+    pub memory: u64,
+    /// Launches of kernels, and what the host does between steps.
+    pub launch: u64,
+    /// Collectives and messages between stages, alone on an idle system.
+    pub network: u64,
+}
+
+impl BoundTimes {
+    pub(super) fn add(&mut self, other: &BoundTimes) {
+        self.compute += other.compute;
+        self.memory += other.memory;
+        self.launch += other.launch;
+        self.network += other.network;
+    }
+
+    /// Kernels with their launches.
+    pub fn kernels(&self) -> u64 {
+        self.compute + self.memory + self.launch
+    }
+}
+
+/// Layers of a stage whose kernels and collectives are simulated as one.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Piece {
+    pub kernel_ps: u64,
+    pub exchanges: Vec<JoinedExchange>,
+}
+
+/// Collectives of one kind that are simulated as one.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct JoinedExchange {
+    pub among: Among,
+    pub op: CollectiveOp,
+    /// Of all together.
+    pub bytes: u64,
+    /// What they take one after another beyond what one of all their bytes takes.
+    pub latency_ps: u64,
+    /// One after another.
+    pub ps: u64,
+}
+
+/// What a stage does in a step.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct StageCost {
+    pub pieces: Vec<Piece>,
+    /// After the last piece: the host's part of the last stage.
+    pub overhead_ps: u64,
+    /// To the next stage, from every rank; 0: it is the last.
+    pub send_bytes: u64,
+    pub send_ps: u64,
+    pub bound: BoundTimes,
+}
+
+impl StageCost {
+    /// From its first kernel to its end, without what it sends on.
+    pub fn ps(&self) -> u64 {
+        let exchanges = |p: &Piece| p.exchanges.iter().map(|e| e.ps).sum::<u64>();
+        self.overhead_ps + self.pieces.iter().map(|p| p.kernel_ps + exchanges(p)).sum::<u64>()
+    }
+}
+
+/// Costs of steps. Layers of as many tokens are worked out once.
+pub struct StepCosts<'a> {
+    setup: &'a ServingSetup,
+    machine: Machine<'a>,
+    gpu: &'a Gpu,
+    /// Of each rank.
+    servers: &'a [u32],
+    layers: RefCell<HashMap<(usize, LayerKind, u32), Arc<LayerCost>>>,
+}
+
+/// One layer, without its attention core.
+#[derive(Clone, Debug, Default)]
+struct LayerCost {
+    bound: BoundTimes,
+    exchanges: Vec<(Among, CollectiveOp, u64)>,
+}
+
+impl<'a> StepCosts<'a> {
+    /// `servers`: the server of each rank.
+    pub fn new(setup: &'a ServingSetup, machine: Machine<'a>, gpu: &'a Gpu, servers: &'a [u32]) -> StepCosts<'a> {
+        StepCosts { setup, machine, gpu, servers, layers: RefCell::default() }
+    }
+
+    /// A message between two ranks, alone on an idle system.
+    pub fn message_ps(&self, bytes: u64, from: u32, to: u32) -> u64 {
+        self.machine.comm.message_ps(bytes, self.servers[from as usize] == self.servers[to as usize])
+    }
+
+    /// A stage of an instance in a step. `at`: its pool; `padded`: tokens of the busiest instance that shares its experts.
+    pub fn stage(&self, at: usize, instance: u32, stage: u32, shape: &StepShape, padded: u32) -> StageCost {
+        let (setup, pool) = (self.setup, &self.setup.pools[at]);
+        let t = setup.transformer();
+        let (first, end) = pool.stages(t.layers)[stage as usize];
+        let core = self.core(pool, shape);
+        let joined = setup.joined_layers.max(1);
+        let mut cost = StageCost::default();
+        let mut from = first;
+        while from < end {
+            let to = from.saturating_add(joined).min(end);
+            let mut bound = BoundTimes::default();
+            (from..to).for_each(|_| bound.add(&core));
+            let mut exchanges: Vec<(Among, CollectiveOp, u64, u64)> = Vec::new();
+            let mut add = |layer: &LayerCost, times: u64| {
+                (0..times).for_each(|_| bound.add(&layer.bound));
+                for &(among, op, bytes) in &layer.exchanges {
+                    match exchanges.iter_mut().find(|e| (e.0, e.1, e.2) == (among, op, bytes)) {
+                        Some(e) => e.3 += times,
+                        None => exchanges.push((among, op, bytes, times)),
+                    }
+                }
+            };
+            if from == 0 {
+                add(&self.layer(at, LayerKind::Embedding, padded), 1);
+            }
+            for kind in [LayerKind::Dense, LayerKind::Moe] {
+                let n = (from..to).filter(|l| kind_of(t, *l) == kind).count() as u64;
+                if n > 0 {
+                    add(&self.layer(at, kind, padded), n);
+                }
+            }
+            if to == t.layers {
+                add(&self.head(pool, shape.outputs), 1);
+            }
+            cost.push(self, pool, instance, stage, bound, &exchanges);
+            from = to;
+        }
+        if stage + 1 == pool.pp {
+            cost.overhead_ps = setup.step_overhead_ps;
+            cost.bound.launch += setup.step_overhead_ps;
+        } else {
+            cost.send_bytes = u64::from(padded) * u64::from(t.hidden) * 2;
+            let rank = |stage: u32| pool.rank(instance, stage, 0);
+            cost.send_ps = self.message_ps(cost.send_bytes, rank(stage), rank(stage + 1));
+            cost.bound.network += cost.send_ps;
+        }
+        cost
+    }
+
+    /// Time of one kernel, by what bounds it.
+    fn bound(&self, kernel: &Kernel) -> BoundTimes {
+        let scaled = |ps: f64| (ps * self.setup.compute_scale) as u64;
+        let ps = match kernel {
+            // Measured products in layers are slower than alone; that does not hold for reading keys and values.
+            Kernel::Work { .. } => self.gpu.launch_ps as f64 + self.work_ps(kernel),
+            _ => self.machine.kernels.kernel_ps(kernel) as f64,
+        };
+        let launch = (self.gpu.launch_ps as f64).min(ps);
+        let memory = kernel.bytes() as f64 / self.gpu.stream_bps();
+        let compute = kernel.dtype().map_or(0.0, |d| kernel.flops() as f64 / self.gpu.sustained_flops(d));
+        let rest = scaled(ps) - scaled(launch).min(scaled(ps));
+        let (compute, memory) = if compute > memory { (rest, 0) } else { (0, rest) };
+        BoundTimes { compute, memory, launch: scaled(ps) - rest, network: 0 }
+    }
+
+    /// The larger of arithmetic at the sustained rate and of memory.
+    fn work_ps(&self, kernel: &Kernel) -> f64 {
+        let compute = kernel.dtype().map_or(0.0, |d| kernel.flops() as f64 / self.gpu.sustained_flops(d));
+        compute.max(kernel.bytes() as f64 / self.gpu.stream_bps()) * 1e12
+    }
+
+    /// Attention of one layer over what the step holds.
+    fn core(&self, pool: &Pool, shape: &StepShape) -> BoundTimes {
+        let t = self.setup.transformer();
+        let tp = u64::from(pool.tp);
+        let heads = u64::from(t.heads).div_ceil(tp);
+        let kv_layer = kv_layer_bytes(t, pool.tp, self.setup.kv_bytes);
+        let mut sum = BoundTimes::default();
+        let (kv_heads, head_dim) = match t.mla {
+            Some(m) => (heads, u64::from(m.nope_dim + m.rope_dim + m.v_dim) / 2),
+            None => (u64::from(t.kv_heads).div_ceil(tp), u64::from(t.head_dim)),
+        };
+        for &(len, before) in &shape.chunks {
+            let attention = |seq_kv: u32, causal: bool| Kernel::Attention {
+                batch: 1,
+                heads,
+                kv_heads,
+                seq_q: u64::from(len),
+                seq_kv: u64::from(seq_kv),
+                head_dim,
+                causal,
+                backward: false,
+                dtype: Dtype::Bf16,
+            };
+            sum.add(&self.bound(&attention(len, true)));
+            if before > 0 {
+                // One kernel computes both.
+                let more = self.bound(&attention(before, false));
+                sum.add(&BoundTimes { launch: 0, ..more });
+            }
+        }
+        if shape.decoding > 0 {
+            // A query's products with a key and a value: of latent attention with the compressed vector, that all heads share.
+            let per_pair = match t.mla {
+                Some(m) => 2 * u64::from(2 * m.kv_rank + m.rope_dim),
+                None => 4 * u64::from(t.head_dim),
+            };
+            let flops = shape.decode_context * heads * per_pair;
+            let queries = u64::from(shape.decoding) * heads * head_dim * 2 * 2;
+            let bytes = shape.decode_context * kv_layer + queries;
+            sum.add(&self.bound(&Kernel::Work { flops, bytes, dtype: Dtype::Bf16 }));
+        }
+        sum
+    }
+
+    /// A submodule over so many tokens, without the attention core.
+    fn layer(&self, at: usize, kind: LayerKind, tokens: u32) -> Arc<LayerCost> {
+        let key = (at, kind, tokens);
+        if let Some(known) = self.layers.borrow().get(&key) {
+            return Arc::clone(known);
+        }
+        let (pool, t) = (&self.setup.pools[at], self.setup.transformer());
+        let layout = pool.layout(self.setup, tokens);
+        let mut cost = LayerCost::default();
+        for step in layer_steps(t, &layout, kind, Pass::Forward) {
+            match step {
+                LayerStep::Kernel { part, .. } if part.site == Site::Core => {}
+                LayerStep::Kernel { part, kernel } => {
+                    let experts =
+                        t.moe.filter(|_| kind == LayerKind::Moe && matches!(part.site, Site::Up | Site::Down));
+                    let kernel = experts.map_or(kernel, |moe| self.visited(kernel, &moe, pool, tokens));
+                    cost.bound.add(&self.bound(&kernel));
+                }
+                LayerStep::Exchange { among, op, bytes, .. } => cost.exchanges.push((among, op, bytes)),
+            }
+        }
+        let cost = Arc::new(cost);
+        self.layers.borrow_mut().insert(key, Arc::clone(&cost));
+        cost
+    }
+
+    /// A product of a rank's experts, of those alone that any token visits: of few tokens most experts see none, and their weights are not read.
+    fn visited(&self, kernel: Kernel, moe: &Moe, pool: &Pool, tokens: u32) -> Kernel {
+        let Kernel::Gemm { n, k, batch: here, kept, dtype, .. } = kernel else { return kernel };
+        let total = u64::from(tokens) * u64::from(moe.top_k) * u64::from(pool.ep);
+        let mine = expert_loads(moe, &pool.layout(self.setup, tokens), total)[0].max(1);
+        // Expected number of experts with a token, where each token visits one by lot.
+        let missed = libm::pow(1.0 - 1.0 / here as f64, mine as f64);
+        let batch = ((here as f64 * (1.0 - missed)).ceil() as u64).clamp(1, here);
+        Kernel::Gemm { m: mine.div_ceil(batch), n, k, batch, kept, dtype }
+    }
+
+    /// Final norm, logits and the choice of so many tokens; ranks gather the logits.
+    fn head(&self, pool: &Pool, outputs: u32) -> LayerCost {
+        let mut cost = LayerCost::default();
+        if outputs == 0 {
+            return cost;
+        }
+        let t = self.setup.transformer();
+        let (n, vocab, hidden) = (u64::from(outputs), u64::from(t.vocab), u64::from(t.hidden));
+        for kernel in [
+            Kernel::Memory { name: "rmsnorm", bytes: n * hidden * 4 },
+            Kernel::gemm(n, vocab.div_ceil(u64::from(pool.tp)), hidden, Dtype::Bf16),
+            Kernel::Memory { name: "sample", bytes: n * vocab * 4 },
+        ] {
+            cost.bound.add(&self.bound(&kernel));
+        }
+        if pool.tp > 1 {
+            cost.exchanges.push((Among::Tp, CollectiveOp::AllGather, n * vocab * 2));
+        }
+        cost
+    }
+
+    /// Members of a collective on their servers.
+    fn span(&self, pool: &Pool, instance: u32, stage: u32, among: Among) -> ServerSpan {
+        let ranks: Vec<u32> = match among {
+            Among::Ep => {
+                let first = instance / pool.ep * pool.ep;
+                (first..first + pool.ep).map(|i| pool.rank(i, stage, 0)).collect()
+            }
+            _ => (0..pool.tp).map(|t| pool.rank(instance, stage, t)).collect(),
+        };
+        let mut each: HashMap<u32, u32> = HashMap::new();
+        ranks.iter().for_each(|r| *each.entry(self.servers[*r as usize]).or_default() += 1);
+        ServerSpan { members: ranks.len() as u32, per_server: each.values().copied().max().unwrap_or(1) }
+    }
+}
+
+impl StageCost {
+    /// Appends layers: their kernels, and collectives joined by kind.
+    fn push(
+        &mut self,
+        costs: &StepCosts,
+        pool: &Pool,
+        instance: u32,
+        stage: u32,
+        mut bound: BoundTimes,
+        exchanges: &[(Among, CollectiveOp, u64, u64)],
+    ) {
+        let mut joined: Vec<JoinedExchange> = Vec::new();
+        for &(among, op, bytes, times) in exchanges.iter().filter(|e| e.2 > 0) {
+            let span = costs.span(pool, instance, stage, among);
+            let alone = costs.machine.comm.collective_ps(op, bytes, span) * times;
+            match joined.iter_mut().find(|j| (j.among, j.op) == (among, op)) {
+                Some(j) => (j.bytes, j.ps) = (j.bytes + bytes * times, j.ps + alone),
+                None => joined.push(JoinedExchange { among, op, bytes: bytes * times, latency_ps: 0, ps: alone }),
+            }
+        }
+        for j in &mut joined {
+            let span = costs.span(pool, instance, stage, j.among);
+            let as_one = costs.machine.comm.collective_ps(j.op, j.bytes, span);
+            j.latency_ps = j.ps.saturating_sub(as_one);
+            j.ps = j.latency_ps + as_one;
+            bound.network += j.ps;
+        }
+        self.pieces.push(Piece { kernel_ps: bound.kernels(), exchanges: joined });
+        self.bound.add(&bound);
+    }
+}

@@ -1,0 +1,171 @@
+//! Inference from the command line: latencies, transfers between pools, the same bytes whatever runs them, and what is refused.
+
+use crate::support::program::Folder;
+
+/// Llama 3 8B without its size: two layers of four heads for keys and values.
+const SMALL: &str = r#"
+[base]
+cluster = { gpus = 8, gpus_per_server = 2, nvlink_gbps = 400 }
+topology = { kind = "clos", hosts_per_leaf = 4, oversubscription = 2, link_gbps = 100, uplink_gbps = 100 }
+output = { requests = true, flows = true }
+
+[base.workload]
+kind = "inference"
+model = { name = "small", transformer = { layers = 2, hidden = 512, heads = 8, kv_heads = 4, ffn = 1024, gated = true, vocab = 1000, seq = 128 } }
+request_count = 12
+request_rate = 20000.0
+prompt_tokens = 60
+output_tokens = 8
+max_batch_tokens = 256
+"#;
+
+fn sweep(more: &str) -> String {
+    format!("name = \"serving\"\n{SMALL}{more}")
+}
+
+fn folder(more: &str) -> Folder {
+    let folder = Folder::new(&[("s.toml", &sweep(more))]);
+    let ran = folder.run(&["run", "s.toml", "--out", "o", "--engine", "cpu", "--quiet"]);
+    assert_eq!(ran.code, 0, "{}{}", ran.stdout, ran.stderr);
+    folder
+}
+
+fn numbers(folder: &Folder, file: &str, column: &str) -> Vec<f64> {
+    folder.column(file, column).iter().map(|x| x.parse().unwrap_or(f64::NAN)).collect()
+}
+
+#[test]
+fn latencies_of_requests_add_up() {
+    let folder = folder("tp = 2\n");
+    let of = |column: &str| numbers(&folder, "o/requests.csv", column);
+    let (output, ttft, tpot, e2e, queue) =
+        (of("output_tokens"), of("ttft_ns"), of("tpot_ns"), of("e2e_ns"), of("queue_ns"));
+    assert_eq!(output.len(), 12);
+    for i in 0..12 {
+        assert!(queue[i] < ttft[i] && ttft[i] <= e2e[i], "{i}");
+        if output[i] > 1.0 {
+            assert!((ttft[i] + tpot[i] * (output[i] - 1.0) - e2e[i]).abs() < output[i], "{i}");
+        }
+    }
+    let result = |column: &str| numbers(&folder, "o/results.csv", column)[0];
+    assert_eq!((result("requests"), result("requests_done")), (12.0, 12.0));
+    let mean = ttft.iter().sum::<f64>() / 12.0;
+    assert!((result("ttft_mean_ns") / mean - 1.0).abs() < 1e-6);
+    let last = of("arrival_ns").iter().zip(&e2e).map(|(at, e2e)| at + e2e).fold(0.0, f64::max);
+    let span = last - of("arrival_ns").iter().copied().fold(f64::INFINITY, f64::min);
+    assert!((result("output_tokens_per_s") / (output.iter().sum::<f64>() / span * 1e9) - 1.0).abs() < 1e-6);
+    assert_eq!(result("output_tokens_per_s"), result("tokens_per_s"));
+    let shares = ["compute_bound_share", "memory_bound_share", "launch_share", "network_share", "unused_share"];
+    assert!((shares.into_iter().map(result).sum::<f64>() - 1.0).abs() < 1e-4);
+    assert_eq!(folder.column("o/results.csv", "validated_error"), ["not validated"]);
+    assert_eq!(folder.column("o/results.csv", "iteration_time_ns"), [""]);
+}
+
+#[test]
+fn keys_and_values_cross_the_network_once() {
+    let folder = folder("tp = 2\ndp = 2\nserving = \"disaggregated\"\nprefill_tp = 4\nlengths = \"fixed\"\n");
+    // Two layers, four heads of 64 elements, keys and values of two bytes, sixty tokens.
+    let each = 2 * 4 * 64 * 2 * 2 * 60;
+    assert_eq!(numbers(&folder, "o/results.csv", "kv_transfer_bytes"), [f64::from(12 * each)]);
+    // A receiver has two heads, from the two ranks that have one each.
+    let flows = numbers(&folder, "o/flows.csv", "bytes");
+    let (src, dst) = (numbers(&folder, "o/flows.csv", "src"), numbers(&folder, "o/flows.csv", "dst"));
+    let between: Vec<f64> = (0..flows.len()).filter(|&i| src[i] < 4.0 && dst[i] >= 4.0).map(|i| flows[i]).collect();
+    assert_eq!(between, [f64::from(each / 4); 48]);
+    let of = |column: &str| numbers(&folder, "o/requests.csv", column);
+    let (ttft, transfer, e2e) = (of("ttft_ns"), of("kv_transfer_ns"), of("e2e_ns"));
+    assert!((0..12).all(|i| transfer[i] > 0.0 && ttft[i] + transfer[i] < e2e[i]));
+}
+
+#[test]
+fn bytes_do_not_depend_on_threads_or_folding() {
+    let axes = "\n[axes]\n\"workload.serving\" = [\"colocated\", \"disaggregated\"]\n\"workload.pp\" = [1, 2]\n\"fidelity.fast_forward\" = [\"exact\", \"off\"]\n";
+    let folder = Folder::new(&[("s.toml", &sweep(&format!("tp = 2\n{axes}")))]);
+    for (out, jobs) in [("one", "1"), ("four", "4")] {
+        let ran = folder.run(&["run", "s.toml", "--out", out, "--engine", "cpu", "--quiet", "--jobs", jobs]);
+        assert_eq!(ran.code, 0, "{}{}", ran.stdout, ran.stderr);
+    }
+    for file in ["results.csv", "requests.csv", "flows.csv"] {
+        assert_eq!(folder.text(&format!("one/{file}")), folder.text(&format!("four/{file}")), "{file}");
+    }
+    // Folding changes no byte.
+    for column in ["makespan_ns", "ttft_p99_ns", "tpot_mean_ns", "e2e_p99_ns", "network_share", "flows"] {
+        let values = folder.column("one/results.csv", column);
+        assert!(values.chunks(2).all(|pair| pair[0] == pair[1]), "{column}: {values:?}");
+    }
+}
+
+#[test]
+fn closed_form_takes_what_single_collectives_take() {
+    // Joined or not, collectives that are alone take the same in sum; and no level of detail changes what is closed form.
+    let axes = "\n[axes]\n\"workload.joined_layers\" = [0, 1]\n\"fidelity.mode\" = [\"packet\", \"flow\"]\n";
+    let folder = folder(&format!("tp = 4\nanalytic = \"all\"\n{axes}"));
+    let ttft = numbers(&folder, "o/results.csv", "ttft_mean_ns");
+    assert!(ttft.iter().all(|x| (x / ttft[0] - 1.0).abs() < 1e-3), "{ttft:?}");
+}
+
+#[test]
+fn experts_and_traces_are_served() {
+    let moe = sweep("tp = 1\ndp = 8\nep = 4\nexpert_skew = 1.5\nrequests = \"trace\"\npath = \"t.csv\"\n")
+        .replace("vocab = 1000,", "vocab = 1000, moe = { experts = 8, top_k = 2, expert_ffn = 256 },");
+    let moe = ["request_count = 12\n", "request_rate = 20000.0\n", "prompt_tokens = 60\n", "output_tokens = 8\n"]
+        .iter()
+        .fold(moe, |text, key| text.replace(key, ""));
+    let trace = "arrival_s,prompt_tokens,output_tokens\n0.0001,50,4\n0,30,1\n0.0002,9,6\n";
+    let folder = Folder::new(&[("s.toml", &moe), ("t.csv", trace)]);
+    let ran = folder.run(&["run", "s.toml", "--out", "o", "--engine", "cpu", "--quiet"]);
+    assert_eq!(ran.code, 0, "{}{}", ran.stdout, ran.stderr);
+    assert_eq!(folder.column("o/requests.csv", "prompt_tokens"), ["30", "50", "9"]);
+    assert_eq!(folder.column("o/requests.csv", "arrival_ns"), ["0", "100000", "200000"]);
+    assert_eq!(folder.column("o/requests.csv", "tpot_ns")[0], "");
+    let flows = numbers(&folder, "o/results.csv", "flows")[0];
+    assert!(flows > 0.0, "experts exchange tokens");
+}
+
+#[test]
+fn a_neighbour_delays_tokens() {
+    let jobs = |other: &str| {
+        let text =
+            sweep("").replace("[base.workload]\n", "[[job]]\nname = \"serve\"\nplacement = [0, 2, 4, 6]\ntp = 4\n");
+        format!("{text}\n{other}")
+    };
+    let noise = "[[job]]\nname = \"other\"\nkind = \"traffic\"\npattern = \"permutation\"\nbytes = 4000000\nplacement = [1, 3, 5, 7]\n";
+    let folder = Folder::new(&[("alone.toml", &jobs("")), ("both.toml", &jobs(noise))]);
+    for name in ["alone", "both"] {
+        let ran = folder.run(&["run", &format!("{name}.toml"), "--out", name, "--engine", "cpu", "--quiet"]);
+        assert_eq!(ran.code, 0, "{}{}", ran.stdout, ran.stderr);
+    }
+    let e2e = |name: &str| numbers(&folder, &format!("{name}/requests.csv"), "e2e_ns");
+    assert_eq!(folder.column("both/requests.csv", "job"), ["serve"; 12]);
+    assert!(e2e("both").iter().sum::<f64>() > e2e("alone").iter().sum::<f64>());
+}
+
+#[test]
+fn what_cannot_be_served_is_told() {
+    for (keys, why) in [
+        ("tp = 2\ncluster.gpu_memory_gib = 1.0\n", "leaves no room for keys and values"),
+        ("tp = 3\n", "tp 3 x pp 1 x dp 2 are 6 GPUs"),
+        ("tp = 2\nmax_batch_tokens = 16\n", "workload.max_sequences = 256"),
+        ("tp = 2\ndp = 4\nep = 3\n", "must be a multiple of it"),
+        ("tp = 2\ndp = 8\n", "are 16 GPUs, but cluster.gpus = 8"),
+        ("tp = 2\nrequests = \"trace\"\n", "workload.path"),
+    ] {
+        let text = keys.lines().fold(sweep(""), |text, line| {
+            let key = line.split(" = ").next().unwrap();
+            let kept: Vec<&str> = text.lines().filter(|l| !l.starts_with(&format!("{key} = "))).collect();
+            match key.strip_prefix("cluster.") {
+                Some(_) => kept.join("\n").replace("nvlink_gbps = 400", &format!("nvlink_gbps = 400, {}", &line[8..])),
+                None => format!("{}\n{line}\n", kept.join("\n")),
+            }
+        });
+        let folder = Folder::new(&[("s.toml", &text)]);
+        let ran = folder.run(&["run", "s.toml", "--out", "o", "--engine", "cpu"]);
+        let table = if ran.code < 2 { folder.text("o/results.csv") } else { String::new() };
+        assert!(
+            ran.stderr.contains(why) || ran.stdout.contains(why) || table.contains(why),
+            "{keys}: {}{}{table}",
+            ran.stdout,
+            ran.stderr
+        );
+    }
+}
