@@ -364,7 +364,7 @@ fn inference(
         Some(kernels) => Arc::new(Timing::new(gpu, Some(kernels)).map_err(SetupError::Gpu)?),
         None => Timing::shared(gpu),
     };
-    let cluster = Cluster { timing, system: on.system.clone(), env: env.clone(), slowdown: Slowdown::None };
+    let cluster = Cluster { timing, system: on.system, env: env.clone(), slowdown: Slowdown::None };
     let Served { workload, job, peak_bytes } = serving::served(config, program, asked, on.servers, gpu, &cluster)?;
     Ok(Read { workload, collective: None, peak_bytes: Some(peak_bytes), serving: Some(job) })
 }
@@ -390,7 +390,7 @@ fn read(
             let TrainingSetup { model, layout, gpu, memory, .. } = TrainingSetup::new(config, t)?;
             let dtype = if layout.fp8 { Dtype::Fp8 } else { Dtype::Bf16 };
             let env = on.environments.open();
-            let cluster = cluster(program, t, &gpu, on.system.clone(), env, notes)?;
+            let cluster = cluster(program, t, &gpu, on.system, env, notes)?;
             let workload = generate(&model, &layout, &cluster.machine(dtype), program.warmup + program.iterations)
                 .map_err(JobError::Training)?;
             Read { workload, collective: None, peak_bytes: Some(memory.peak_bytes()), serving: None }
