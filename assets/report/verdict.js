@@ -49,11 +49,14 @@ const worth = (row) => {
   return "None of this covers the model's own error against hardware. Times of the nearest validated class (" + text("validated_class", row) + ") are off by: " + error + ". A lead below that is no certainty.";
 };
 
+// What is estimated of all skips together, where that is enough to warn of.
+const SKIPPED = DATA.steady > 0.005 ? " Phases skipped as steady may put times off by up to " + share(DATA.steady) + "." : "";
+
 function surety(g) {
   const r = ranking(g), v = r.verdict, best = r.order[0], n = members(best).length;
   const out = [];
   const carried = STATS.some((c) => c.name === "carried_skips") ? " Some experiments carried measured rates on where flows collide, and may be off by percents (carried_skips in stats.csv)." : "";
-  const audited = (DATA.audit === null ? "" : " An audit found approximate results to be off by up to " + share(DATA.audit) + ".") + carried;
+  const audited = (DATA.audit === null ? "" : " An audit found approximate results to be off by up to " + share(DATA.audit) + "." + SKIPPED) + carried;
   if (v.tied > 1) {
     const others = r.order.slice(1, Math.min(v.tied, 6)).map(describe).join("; ");
     out.push(plural(v.tied - 1, "other configuration", "other configurations") + " cannot be told apart from it: " + others + (v.tied > 6 ? " and more" : "") + ".");
@@ -140,7 +143,7 @@ function decidingOnAverage() {
   const lines = told.map(line);
   if (idle.length) lines.push(el("li", {}, "Does not matter here: ", el("code", {}, idle.map((e) => DATA.design.axes[e.axis].key).join(", ")), " (below 0.01 %, all else equal)."));
   const sure = DATA.means ? "Averages over all workloads and all values of the other axes; alike means that the 95 % intervals from replicas overlap." : "Averages over all workloads and all values of the other axes. Every configuration ran once" + (PACKETS ? ", so how much results vary between seeds is not known. " : ". ") + SEEDS;
-  return [el("h3", {}, "What decides it"), el("ul", { id: "decides" }, lines), el("h3", {}, "How sure that is"), el("p", { id: "sure" }, sure + (DATA.constant ? " Replicas are all alike: nothing in this run depends on the seed." : "") + (DATA.audit === null ? "" : " An audit found approximate results to be off by up to " + share(DATA.audit) + ".") + " " + MODEL)];
+  return [el("h3", {}, "What decides it"), el("ul", { id: "decides" }, lines), el("h3", {}, "How sure that is"), el("p", { id: "sure" }, sure + (DATA.constant ? " Replicas are all alike: nothing in this run depends on the seed." : "") + (DATA.audit === null ? "" : " An audit found approximate results to be off by up to " + share(DATA.audit) + "." + SKIPPED) + " " + MODEL)];
 }
 
 function winnersOfAll() {

@@ -85,7 +85,16 @@ impl Ended {
 
 /// What folding did for an experiment that takes another one's outcome: looked it up. What is approximate of the other is so of this.
 pub(super) fn folds_of_duplicate(of: &FoldStats) -> FoldStats {
-    FoldStats { hits: 1, skips: of.skips, rounded: of.rounded, audit: of.audit, ..FoldStats::default() }
+    FoldStats {
+        hits: 1,
+        skips: of.skips,
+        rounded: of.rounded,
+        audit: of.audit,
+        hops_skipped: of.hops_skipped,
+        wander_ps: of.wander_ps,
+        exactly: of.exactly,
+        ..FoldStats::default()
+    }
 }
 
 #[derive(Resource)]

@@ -19,7 +19,7 @@ use crate::session::{Interrupt, trace};
 use super::compare_render::{json, markdown, text};
 use super::exit::{CliError, Exit};
 use super::table::number;
-use super::{compare_summary, say, tell_losses};
+use super::{compare_summary, say, tell_approximate, tell_losses};
 
 /// Packet-hops of two experiments that are simulated again without being asked: seconds.
 const AGAIN_UP_TO: f64 = 20e6;
@@ -82,6 +82,7 @@ pub fn execute(args: &CompareArgs, interrupt: &Interrupt) -> Result<Exit, CliErr
     }
     let (sections, hit) = findings(args, interrupt).map_err(CliError::bad_input)?;
     args.dirs.iter().for_each(|dir| tell_losses(dir));
+    args.dirs.iter().for_each(|dir| tell_approximate(dir));
     if interrupt.requested() {
         return Ok(Exit::Interrupted);
     }

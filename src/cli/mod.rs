@@ -56,6 +56,7 @@ use std::process::ExitCode;
 use anyhow::anyhow;
 use clap::Parser;
 
+use crate::results::approximate;
 use crate::results::losses;
 use crate::session::BuiltIn;
 use crate::{input, isolation};
@@ -100,6 +101,13 @@ pub fn main() -> ExitCode {
 /// Tells what the journal of a folder has lost, whatever else is printed.
 fn tell_losses(dir: &Path) {
     for text in losses(dir) {
+        tell(&format!("{} {text}", style::Style::of_stderr().warning("warning:")));
+    }
+}
+
+/// Says what skipped phases may put off in the results in `dir`.
+fn tell_approximate(dir: &Path) {
+    if let Some(text) = approximate::of_folder(dir) {
         tell(&format!("{} {text}", style::Style::of_stderr().warning("warning:")));
     }
 }

@@ -12,7 +12,7 @@ use crate::report::{self, ReportError};
 
 use super::exit::{CliError, Exit};
 use super::serve::PageServer;
-use super::{say, tell, tell_losses};
+use super::{say, tell, tell_approximate, tell_losses};
 
 #[derive(Debug, Args)]
 pub struct ReportArgs {
@@ -34,6 +34,7 @@ pub fn execute(args: &ReportArgs) -> Result<Exit, CliError> {
     })?;
     say(&format!("report: {}", path.display()));
     tell_losses(&args.dir);
+    tell_approximate(&args.dir);
     if let Some(port) = args.serve {
         serve(&path, port)?;
     }

@@ -29,7 +29,8 @@ pub struct StudyConfiguration {
     pub rows: Vec<usize>,
     /// Its value on every axis of the study.
     pub values: Vec<Cell>,
-    /// Relative error of completion times that audits found, the largest of its replicas'; 0 where there was none.
+    /// Relative error of times that audits found or that is estimated of skips, the largest of its replicas'; 0 where there
+    /// was none.
     pub audit: f64,
 }
 
@@ -109,7 +110,8 @@ impl Study {
         for (at, run) in runs.iter().enumerate() {
             let mut audits: BTreeMap<u64, f64> = BTreeMap::new();
             run.each_stats(|exp_id, stats| {
-                audits.extend(stats.audit_fct_error.map(|e| (exp_id, e)));
+                let error = stats.audit_fct_error.into_iter().chain(stats.steady_error).reduce(f64::max);
+                audits.extend(error.map(|e| (exp_id, e)));
                 let folding = &stats.folding;
                 if folding.carried_skips > 0 {
                     let of = &mut carried[at];

@@ -20,10 +20,10 @@ impl Beside {
     }
 }
 
-/// Whether folding decides what `t` comes to: it folds task graphs, without sampled round trips. One that has started over unfolded stays with the host.
+/// Whether folding decides what `t` comes to: it folds task graphs, without sampled round trips. One that has started over stays with the host.
 fn is_hosts(t: &Tables) -> bool {
     let e = &t.exps[0];
-    e.modes & mode::STEADY != 0 && !t.tasks.is_empty() && e.rtt_cap == 0
+    e.modes & (mode::STEADY | mode::MUST_GAIN) != 0 && !t.tasks.is_empty() && e.rtt_cap == 0
 }
 
 impl Engine for Beside {

@@ -97,7 +97,7 @@ fn exact_texts(dir: &Path, run: &RunResults) -> Result<Option<Vec<Vec<String>>>,
 /// The columns of `stats.csv`, in the order of the rows; empty cells for rows that it lacks.
 fn stats(run: &RunResults) -> Result<Vec<SheetColumn>, ReportError> {
     type Shown = (&'static str, fn(&StatsRecord) -> Cell);
-    const COLUMNS: [Shown; 10] = [
+    const COLUMNS: [Shown; 11] = [
         ("packet_hops_simulated", |s| s.packet_hops_simulated.into()),
         ("packet_hops_skipped", |s| s.packet_hops_skipped.into()),
         ("memo_hits", |s| s.memo_hits.into()),
@@ -108,6 +108,7 @@ fn stats(run: &RunResults) -> Result<Vec<SheetColumn>, ReportError> {
         ("audit_fct_error", |s| s.audit_fct_error.into()),
         ("carried_skips", |s| s.folding.carried_skips.into()),
         ("carried_drift", |s| s.folding.carried_drift.into()),
+        ("steady_error", |s| s.steady_error.into()),
     ];
     let mut of: Vec<Option<StatsRecord>> = vec![None; run.rows.len()];
     let there = run.each_stats(|exp_id, record| {

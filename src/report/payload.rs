@@ -95,6 +95,7 @@ pub fn payload(loaded: &LoadedFolder, dir: &Path) -> Result<Value, ReportError> 
         "constant": replicated && measured.iter().all(|m| m.samples.iter().flatten().all(|s| s.deviation == 0.0)),
         "search": search(loaded, &measured, &metrics, &rankings),
         "audit": audits.and_then(largest),
+        "steady": loaded.stats.iter().find(|c| c.name == "steady_error").and_then(largest),
         "rankings": of_groups,
         "overall": measured.iter().enumerate().map(|(m, s)| best_overall(&design, s, &rankings, m)).collect::<Vec<_>>(),
         "effects": all_effects(&design, &measured, &rankings),
@@ -117,7 +118,7 @@ fn short(x: f64) -> f64 {
     format!("{x:.5e}").parse().expect("a number as text is a number")
 }
 
-/// The largest audited error of flow completion times, relative; `None` if nothing was audited.
+/// The largest error of a column, relative; `None` if it is empty.
 fn largest(audits: &SheetColumn) -> Option<f64> {
     (0..audits.text.len()).filter_map(|row| audits.number(row)).map(f64::abs).reduce(f64::max)
 }

@@ -4,6 +4,7 @@
 //! ([`ExperimentRecord`] and its companions), and writes them ([`ResultWriter`]) ordered by `exp_id`, whatever order they finish in, so
 //! that the bytes depend on the results alone. Simulates nothing, prints nothing.
 
+pub(crate) mod approximate;
 mod cluster_record;
 pub mod dir;
 pub mod events;

@@ -455,6 +455,8 @@ pub struct StatsRecord {
     pub wall_s: f64,
     /// Relative error of the flow completion times, where an audit was made.
     pub audit_fct_error: Option<f64>,
+    /// Estimate of how far times are off because steady phases were skipped, relative; none where none was.
+    pub steady_error: Option<f64>,
     /// What folding did; all 0 where nothing was folded.
     pub folding: FoldingRecord,
 }
@@ -488,6 +490,8 @@ pub struct FoldingRecord {
     pub carried_skips: u64,
     pub carried_drift: f64,
     pub pauses_left_out: u64,
+    /// 1: skips left out less than half, so the experiment started over without them.
+    pub exact_instead: u64,
     /// Of the skips: how many were audited (also simulated), the packet-hops of that (not counted as simulated),
     /// messages compared, the largest relative error of a completion time, the share of messages off by more than 1 %,
     /// violations of Wormhole's Theorems 2 and 3.

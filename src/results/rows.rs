@@ -41,6 +41,7 @@ pub const STATS: &[&str] = &[
     "batches",
     "wall_s",
     "audit_fct_error",
+    "steady_error",
     "episodes",
     "episodes_known",
     "snapshots",
@@ -57,6 +58,7 @@ pub const STATS: &[&str] = &[
     "carried_skips",
     "carried_drift",
     "pauses_left_out",
+    "exact_instead",
     "audited",
     "audit_hops",
     "audit_messages",
@@ -164,7 +166,7 @@ fn rtt_row(exp_id: u64, r: &RttRecord) -> [Cell; 4] {
     [exp_id.into(), r.flow_id.into(), r.sample.into(), r.rtt.into()]
 }
 
-fn stats_row(exp_id: u64, s: &StatsRecord) -> [Cell; 36] {
+fn stats_row(exp_id: u64, s: &StatsRecord) -> [Cell; 38] {
     let f = &s.folding;
     [
         exp_id.into(),
@@ -176,6 +178,7 @@ fn stats_row(exp_id: u64, s: &StatsRecord) -> [Cell; 36] {
         s.batches.into(),
         s.wall_s.into(),
         s.audit_fct_error.into(),
+        s.steady_error.into(),
         f.episodes.into(),
         f.episodes_known.into(),
         f.snapshots.into(),
@@ -192,6 +195,7 @@ fn stats_row(exp_id: u64, s: &StatsRecord) -> [Cell; 36] {
         f.carried_skips.into(),
         f.carried_drift.into(),
         f.pauses_left_out.into(),
+        f.exact_instead.into(),
         f.audited.into(),
         f.audit_hops.into(),
         f.audit_messages.into(),

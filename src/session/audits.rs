@@ -3,6 +3,7 @@
 //! Layer: session.
 
 use crate::results::StatsRecord;
+use crate::results::approximate::{SteadyErrors, percent};
 use crate::units::counted;
 
 /// A pause that is left out now and then moves nothing (our choice).
@@ -12,6 +13,10 @@ const MOST_LEFT_OUT: u64 = 100;
 #[derive(Default)]
 pub(crate) struct Audits {
     approximate: usize,
+    /// Experiments that started over without skips, as these left out too little.
+    exactly: usize,
+    /// What skips may have put off.
+    errors_in_all: SteadyErrors,
     /// Phases and messages audited, and the sum of the messages' errors.
     phases: u64,
     messages: u64,
@@ -32,6 +37,8 @@ impl Audits {
     pub(crate) fn add(&mut self, exp_id: u64, stats: &StatsRecord, bound: f64) {
         let error = stats.audit_fct_error;
         self.approximate += usize::from(stats.steady_skips > 0 || stats.folding.rounded > 0);
+        self.exactly += usize::from(stats.folding.exact_instead > 0);
+        self.errors_in_all.add(exp_id, stats.steady_error);
         self.phases += stats.folding.audited;
         self.messages += stats.folding.audit_messages;
         self.errors += error.unwrap_or(0.0) * stats.folding.audit_messages as f64;
@@ -66,7 +73,7 @@ impl Audits {
     }
 
     /// What whoever reads the results should know, of `experiments` in all.
-    pub(crate) fn note(&self, experiments: usize) -> Option<String> {
+    pub(crate) fn notes(&self, experiments: usize) -> Vec<String> {
         let found = match self.messages {
             0 => "no phase was audited (fidelity.audit), roundings never are".to_string(),
             n => {
@@ -86,14 +93,27 @@ impl Audits {
             0 => String::new(),
             n => format!("; {} carried measured rates on where flows collide", counted(n, "experiment")),
         };
-        (self.approximate > 0).then(|| {
+        let exactly = || {
+            format!(
+                "{} of {} started over as with fidelity.fast_forward = \"exact\" (exact_instead in stats.csv), as skips left out less than half",
+                self.exactly,
+                counted(experiments, "experiment")
+            )
+        };
+        let approximate = (self.approximate > 0).then(|| {
             format!(
                 "{} of {} skipped steady phases or rounded rates between messages, so their times are approximate; {found}{carried}; \
                  fidelity.fast_forward = \"exact\" does neither",
                 self.approximate,
                 counted(experiments, "experiment")
             )
-        })
+        });
+        approximate.into_iter().chain((self.exactly > 0).then(exactly)).collect()
+    }
+
+    /// Warnings about what skips put off.
+    pub(crate) fn warnings(&self) -> Vec<String> {
+        self.errors_in_all.warning().into_iter().chain(self.above_bound()).collect()
     }
 
     /// A warning that rates were carried on, and where they changed by more than they may or pauses were left out.
@@ -115,7 +135,7 @@ impl Audits {
     }
 
     /// A warning where an audit found more error than it may have.
-    pub(crate) fn warning(&self) -> Option<String> {
+    fn above_bound(&self) -> Option<String> {
         let (exp_id, error, bound) = self.worst?;
         Some(format!(
             "what was skipped as steady was off by {} on average in the audit of experiment {exp_id} (fidelity.audit_bound: {}), {}; \
@@ -129,13 +149,6 @@ impl Audits {
             }
         ))
     }
-}
-
-/// A share in percent: two decimals, or up to six to show two digits.
-fn percent(share: f64) -> String {
-    let percent = 100.0 * share;
-    let decimals = if percent > 0.0 { (1.0 - percent.log10().floor()).clamp(2.0, 6.0) as usize } else { 2 };
-    format!("{percent:.decimals$} %")
 }
 
 #[cfg(test)]
@@ -152,25 +165,17 @@ mod tests {
     fn what_is_approximate_is_told_with_what_audits_say() {
         let mut audits = Audits::default();
         audits.add(1, &stats(0, 0, None), 0.01);
-        assert_eq!(audits.note(1), None);
+        assert!(audits.notes(1).is_empty());
         audits.add(2, &stats(7, 0, None), 0.01);
-        let told = audits.note(2).expect("one is approximate");
+        let told = audits.notes(2).join("");
         assert!(told.starts_with("1 of 2 experiments") && told.contains("no phase was audited"), "{told}");
         audits.add(3, &stats(2, 3, Some(0.001)), 0.01);
         audits.add(4, &stats(2, 1, Some(0.005)), 0.01);
-        let told = audits.note(4).expect("three are approximate");
+        let told = audits.notes(4).join("");
         assert!(
             told.starts_with("3 of 4 experiments")
                 && told.contains("4 messages of 2 such phases, simulated as well: 0.20 % off"),
             "{told}"
-        );
-    }
-
-    #[test]
-    fn shares_show_two_digits_or_six_decimals() {
-        assert_eq!(
-            [0.0, 0.000_000_001, 0.000_031, 0.000_2, 0.012_345, 1.5].map(percent),
-            ["0.00 %", "0.000000 %", "0.0031 %", "0.020 %", "1.23 %", "150.00 %"]
         );
     }
 
@@ -206,11 +211,11 @@ mod tests {
         let mut audits = Audits::default();
         audits.add(1, &stats(1, 100, Some(0.009)), 0.01);
         audits.add(2, &stats(0, 0, None), 0.0);
-        assert_eq!(audits.warning(), None);
+        assert!(audits.warnings().is_empty());
         audits.add(3, &stats(1, 1, Some(0.02)), 0.01);
         audits.add(4, &stats(1, 1, Some(0.05)), 0.01);
         audits.add(5, &stats(1, 1, Some(0.03)), 0.01);
-        let told = audits.warning().expect("three were above");
+        let told = audits.warnings().join("");
         assert!(
             told.contains("5.00 %") && told.contains("experiment 4") && told.contains("of 3 experiments"),
             "{told}"

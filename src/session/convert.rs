@@ -8,6 +8,7 @@ use super::convert_serving::{requests, serving};
 use crate::batch::{Ended, Ending, ExperimentOutcome, FlowOutcome, LinkOutcome};
 use crate::cost::usd_per_mtoken;
 use crate::engine::fold::FoldStats;
+use crate::results::approximate::MESSAGES_UP_TO;
 use crate::results::{
     ExperimentRecord, Finished, FlowRecord, FoldingRecord, LinkPackets, LinkRecord, Micro, Outputs, Ps, RttRecord,
     StatsRecord, fct_stats, utilisation,
@@ -26,6 +27,10 @@ pub(crate) fn finished(record: ExperimentRecord, ended: Ended, outputs: &Outputs
         steady_skips: folds.skips,
         audit_fct_error: (folds.audit.messages > 0)
             .then(|| folds.audit.error_sum as f64 / folds.audit.messages as f64 / 1e6),
+        steady_error: match &ended.result {
+            Ok(outcome) => folds.steady_error(ended.packet_hops, outcome.makespan_ps),
+            Err(_) => None,
+        },
         batches: 1 + folds.restarts,
         wall_s: ended.seconds,
         folding: folding(&folds),
@@ -49,7 +54,17 @@ pub(crate) fn finished(record: ExperimentRecord, ended: Ended, outputs: &Outputs
     let rtt = if outputs.rtt { outcome.rtts.iter().map(sample).collect() } else { Vec::new() };
     let none = Finished::without_rows(measured(record, &outcome, config), stats);
     let requests = if outputs.requests { requests(&outcome, config) } else { Vec::new() };
-    Finished { flows, links, rtt, jobs: jobs(&outcome), requests, ..none }
+    let mut finished = Finished { flows, links, rtt, jobs: jobs(&outcome), requests, ..none };
+    if finished.stats.steady_error.is_some_and(|error| error > MESSAGES_UP_TO) {
+        without_messages(&mut finished.record);
+    }
+    finished
+}
+
+/// Leaves empty what is known of single messages, because skips put it off by too much.
+fn without_messages(r: &mut ExperimentRecord) {
+    (r.fct_mean, r.fct_p50, r.fct_p99, r.fct_max) = (None, None, None, None);
+    (r.fct_slowdown_p50, r.fct_slowdown_p99) = (None, None);
 }
 
 fn folding(f: &FoldStats) -> FoldingRecord {
@@ -77,6 +92,7 @@ fn folding(f: &FoldStats) -> FoldingRecord {
             f.drift_ps as f64 / f.drift_over_ps as f64 / 1e6
         },
         pauses_left_out: f.unpaused,
+        exact_instead: f.exactly,
         audited: f.audit.skips,
         audit_hops: f.audit_hops,
         audit_messages: f.audit.messages,

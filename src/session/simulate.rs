@@ -187,7 +187,7 @@ impl Simulator for BuiltIn {
         warnings.extend(setup.as_ref().and_then(|s| s.warning(&beyond)));
         warnings.extend(lost_devices);
         warnings.extend(of_memo);
-        warnings.extend(findings.audits.warning());
+        warnings.extend(findings.audits.warnings());
         warnings.extend(findings.audits.doubt());
         warnings.extend(findings.audits.iterations_warning());
         warnings.extend(findings.drops_warning());
@@ -302,7 +302,7 @@ impl<'a> Findings<'a> {
                 path.display()
             ));
         }
-        messages.extend(self.audits.note(self.sweep.experiments.len()));
+        messages.extend(self.audits.notes(self.sweep.experiments.len()));
         messages
     }
 

@@ -315,7 +315,7 @@ macro_rules! for_each_key {
             Join "fidelity.join" one_of(&["none", "collectives", "ranks"], &[]), D::Choice("none"), |v| v.is(KeyId::Mode, "flow") && program(v),
                 "flow level: what becomes one flow. \"collectives\": each collective over rings and each all-to-all sent directly, instead of a message a step; \"ranks\": that, and ranks that do the same at the same time get tasks once, their messages being one flow (flow-mode.md)";
             FastForward "fidelity.fast_forward" one_of(&["steady", "exact", "off", "rates"], &[]), D::Choice("steady"), folded,
-                "how much may be folded: \"exact\" changes no bit of any result, \"off\" simulates every packet; \"steady\" skips what is steady, too, within the audited error; \"rates\" also carries measured rates on where flows collide under HPCC, DCQCN and DCTCP, and simulates no pauses while it folds (carried-rates.md)";
+                "how much may be folded: \"exact\" changes no bit of any result, \"off\" simulates every packet; \"steady\" skips what is steady, too, and estimates how far that is off; \"rates\" also carries measured rates on where flows collide under HPCC, DCQCN and DCTCP, and simulates no pauses while it folds (carried-rates.md)";
             Memo "fidelity.memo" KeyKind::Bool, D::Bool(true), |v| (folded(v) && !v.is(KeyId::FastForward, "off")) || measured_iterations(v),
                 "what was simulated once is looked up when it comes again, in this or another experiment of the run; with scheduler.iterations_at also what the iterations of a set of jobs take";
             SteadyMetric "fidelity.steady_metric" one_of(&["rate", "window", "inflight", "queue", "rtt"], &[]), D::Choice("rate"), steady,
@@ -324,7 +324,7 @@ macro_rules! for_each_key {
                 "most that the metric may fluctuate by in a window, of its mean; 0: 0.05, or more where few packets fit into a round trip, and under HPCC no sleep where several senders meet at a port";
             SteadySamples "fidelity.steady_samples" int(0, 1_000_000), D::Int(0), steady, "intervals in the window; 0: chosen from capacity, round-trip time and number of queue pairs";
             SteadyIntervalNs "fidelity.steady_interval_ns" int(0, 1_000_000_000), D::Int(0), steady, "time between samples; 0: chosen likewise";
-            Audit "fidelity.audit" stepped(0.0, 1.0, 0.000_001), D::Float(0.01), steady, "share of what is skipped that is simulated all the same, to see how far off it is";
+            Audit "fidelity.audit" stepped(0.0, 1.0, 0.000_001), D::Float(0.01), steady, "share of what is skipped that is simulated all the same, to see how far off it is; above 0, at least one skip of every experiment; 0: none";
             AuditBound "fidelity.audit_bound" stepped(0.0, 1000.0, 0.000_001), D::Float(0.01), steady, "mean error of completion times in audits above which a run warns (and fails, with --strict)";
 
             JobsSource "jobs.source" one_of(&["trace", "philly", "alibaba", "uniform"], &[]), D::Choice("uniform"), always,

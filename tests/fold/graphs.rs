@@ -189,11 +189,18 @@ fn skips_depend_only_on_the_past() {
             continue;
         }
         kept.exps[0].modes |= mode::MEMO;
-        hits += run(&name, &mut engine, &mut kept).hits;
+        kept.exps[0].audit_ppm = 200_000;
+        let remembered = run(&name, &mut engine, &mut kept);
+        hits += remembered.hits;
         same(&format!("{name}, remembered"), &kept, &plain);
-        audit.exps[0].audit_ppm = 1_000_000;
-        audited += run(&name, &mut FoldEngine::forgetful().with_checkpoints_every(10), &mut audit).audit.skips;
+        audit.exps[0].audit_ppm = 200_000;
+        let alone = run(&name, &mut FoldEngine::forgetful().with_checkpoints_every(10), &mut audit);
         same(&format!("{name}, audited"), &audit, &plain);
+        // Every experiment that skipped has an audit, and whatever is said of its error does not depend on the memo.
+        assert_eq!(alone.skips > 0, alone.audit.skips > 0, "{name}: {alone:?}");
+        let told = |s: &FoldStats| (s.skips, s.hops_skipped, s.audit, s.audit_hops, s.wander_ps);
+        assert_eq!(told(&remembered), told(&alone), "{name}");
+        audited += alone.audit.skips;
         gpu_graphs::complete(&name, &plain);
         skips += stats.skips;
         skipped += stats.hops_skipped;

@@ -232,6 +232,7 @@ fn stats(f: &Fields) -> Result<StatsRecord, ReadError> {
         batches: f.whole("batches")?,
         wall_s: f.real("wall_s")?,
         audit_fct_error: f.optional("audit_fct_error", Fields::real)?,
+        steady_error: f.optional("steady_error", Fields::real)?,
         folding: FoldingRecord {
             episodes: f.whole("episodes")?,
             episodes_known: f.whole("episodes_known")?,
@@ -250,6 +251,7 @@ fn stats(f: &Fields) -> Result<StatsRecord, ReadError> {
             carried_skips: f.optional("carried_skips", Fields::whole)?.unwrap_or(0),
             carried_drift: f.optional("carried_drift", Fields::real)?.unwrap_or(0.0),
             pauses_left_out: f.optional("pauses_left_out", Fields::whole)?.unwrap_or(0),
+            exact_instead: f.optional("exact_instead", Fields::whole)?.unwrap_or(0),
             audited: f.whole("audited")?,
             audit_hops: f.whole("audit_hops")?,
             audit_messages: f.whole("audit_messages")?,

@@ -17,7 +17,7 @@ pub(crate) const DRIFT_PPM: u64 = 5_000;
 pub struct SkipPlan {
     /// Its rows, as [`crate::engine::fold::rows::snapshot`] writes them.
     pub state: Arc<[u8]>,
-    /// A number drawn from the snapshot. It decides about audits, so the memo does not influence them.
+    /// A hash of the snapshot: of skips that begin alike, one is audited.
     pub draw: u32,
     /// Rates are work in this time, ps.
     pub window: u64,

@@ -21,7 +21,7 @@ const ROOT_BYTES: usize = 2048;
 fn rules(e: &Exp) -> Exp {
     let steady = e.modes & mode::STEADY != 0;
     Exp {
-        modes: e.modes & !(mode::FOLD | mode::MEMO | mode::TRACED),
+        modes: e.modes & !(mode::FOLD | mode::MEMO | mode::TRACED | mode::MUST_GAIN),
         theta_ppm: if steady { e.theta_ppm } else { 0 },
         samples: if steady { e.samples } else { 0 },
         interval_ns: if steady { e.interval_ns } else { 0 },

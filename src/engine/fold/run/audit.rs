@@ -1,6 +1,7 @@
 //! Audits: some skips are also simulated, on a copy of the tables, and what was reported is compared with what happened.
 //!
-//! Layer: fold/run. Changes nothing but counts. The snapshot that a skip starts from decides whether it is audited.
+//! Layer: fold/run. Changes nothing but counts. What was skipped and audited before a skip ends decides whether it is
+//! audited. So the memo is of no account.
 
 use crate::engine::fold::run::counters::full;
 use std::collections::HashMap;
@@ -14,6 +15,7 @@ use crate::engine::fold::run::fold_run::FoldRun;
 use crate::engine::fold::run::partition::Partition;
 use crate::engine::fold::run::simulate::window;
 use crate::engine::fold::run::stop::Stop;
+use crate::engine::fold::steady::audit::due;
 use crate::engine::fold::steady::skip::Skip;
 
 /// A copy of `t` without its tasks and task graph. The graph is not needed, because all messages are already reported.
@@ -26,18 +28,32 @@ fn copy_but_for_tasks(t: &mut Tables) -> OwnedTables {
     copy
 }
 
-/// Simulates partition `p`, whose `skip` ends at `at`, over that time, on a copy of the tables. `by`: how many packets
-/// each queue pair went on by.
-pub(crate) fn audit(
+/// Audits the `skip` of `p` that ends at `at`, if it is its turn. `by`: how many packets each queue pair went on by. Of
+/// several skips from equal snapshots one is enough.
+pub(crate) fn audit_if_due(
     run: &mut FoldRun,
     t: &mut Tables,
     p: u32,
     skip: &Skip,
-    before_skip: &[[usize; 3]],
     by: &[u64],
     at: u64,
 ) -> Result<(), Stop> {
+    let hops = skip.hops(t, &run.partitions[p as usize].rows, by);
+    let stats = &run.stats;
+    let Some(upto) = due(&t.exps[0], &stats.audit, hops, stats.audit_hops, stats.hops_skipped) else { return Ok(()) };
+    // Where rates are carried on, only the end of a skip is known.
+    if (skip.plan.carried.is_some() && upto < hops) || !run.audited.insert(skip.plan.draw) {
+        return Ok(());
+    }
+    run.stats.audit.largest = run.stats.audit.largest.max(upto);
+    let span = (u128::from(at - skip.since) * u128::from(upto) / u128::from(hops)) as u64;
+    audit(run, t, p, skip, skip.since + span)
+}
+
+/// Simulates partition `p` from the start of `skip` to `at`, on a copy of the tables.
+fn audit(run: &mut FoldRun, t: &mut Tables, p: u32, skip: &Skip, at: u64) -> Result<(), Stop> {
     let began = Instant::now();
+    let by = skip.moved_by(at);
     let posted: Vec<(TaskIdx, Task)> =
         run.partitions[p as usize].rows.members.iter().flat_map(|m| &m.posted).map(|&(i, _)| (i, t.tasks[i])).collect();
     let mut copy = copy_but_for_tasks(t);
@@ -49,7 +65,7 @@ pub(crate) fn audit(
         let mut c = copy.view();
         // The copy works on the tasks themselves, most of all rows. It touches only the posted ones.
         c.tasks = Column::from(&mut *t.tasks);
-        simulate_skip(run, &mut c, p, skip, before_skip, at)
+        simulate_skip(run, &mut c, p, skip, at)
     };
     for &(i, row) in &posted {
         t.tasks[i] = row;
@@ -58,15 +74,16 @@ pub(crate) fn audit(
     run.stats.audit.skips += 1;
     run.stats.audit_hops += crate::engine::packet_hops(&copy.view()) - crate::engine::packet_hops(t);
     for (m, member) in partition.rows.members.iter().enumerate().filter(|(m, _)| skip.goes_on(*m)) {
-        let reported = &member.posted[before_skip[m][2]..member.delivered];
-        for &(i, _) in reported {
-            let row = &t.tasks[i];
+        let reported = &member.posted[skip.before[m][2]..member.delivered];
+        let mut compared = false;
+        for (i, row) in reported.iter().map(|&(i, _)| (i, &t.tasks[i])).filter(|(_, row)| row.got <= at) {
+            compared = true;
             // Those not delivered yet arrive later than this.
             let did = delivered.get(&i).copied().unwrap_or(at);
             run.stats.audit.message(row.got, did, row.at);
         }
         let did = skip.packets(m, before[m], copy.flow_tx[member.flow].snd_una);
-        if reported.is_empty() {
+        if !compared {
             run.stats.audit.progress(by[m], did);
         }
         run.stats.audit.rate(by[m], did, skip.plan.theta_ppm);
@@ -84,10 +101,9 @@ pub(crate) fn simulate_skip(
     c: &mut Tables,
     p: u32,
     skip: &Skip,
-    before_skip: &[[usize; 3]],
     at: u64,
 ) -> Result<(Vec<u64>, HashMap<TaskIdx, u64>), Stop> {
-    prepare(run, c, p, skip, before_skip)?;
+    prepare(run, c, p, skip)?;
     let before = run.partitions[p as usize].rows.members.iter().map(|m| c.flow_tx[m.flow].snd_una).collect();
     let mut delivered: HashMap<TaskIdx, u64> = HashMap::new();
     loop {
@@ -111,13 +127,8 @@ pub(crate) fn simulate_skip(
 
 /// Puts back the rows of `p` as they were when the skip began. Messages posted since are under way; reported events are
 /// not reported again.
-pub(crate) fn prepare(
-    run: &mut FoldRun,
-    c: &mut Tables,
-    p: u32,
-    skip: &Skip,
-    before_skip: &[[usize; 3]],
-) -> Result<(), Stop> {
+pub(crate) fn prepare(run: &mut FoldRun, c: &mut Tables, p: u32, skip: &Skip) -> Result<(), Stop> {
+    let before_skip = &skip.before;
     let nics = run.partitions[p as usize].rows.nics.clone();
     for &n in &nics {
         let row = &mut c.nics[n];

@@ -27,7 +27,7 @@ use crate::engine::fold::run::restore::stand_at_snapshot;
 use crate::engine::fold::run::resume::resume;
 use crate::engine::fold::run::retire::dissolve;
 use crate::engine::fold::run::simulate::next_event_at;
-use crate::engine::fold::run::skip::{begin_skip, plan_skip, select_for_audit};
+use crate::engine::fold::run::skip::{begin_skip, plan_skip};
 use crate::engine::fold::run::split::{fall_apart, pieces};
 use crate::engine::fold::run::stop::{Stop, reason};
 use crate::engine::fold::run::turn_order::schedule_partition;
@@ -188,7 +188,6 @@ pub(crate) fn split_at_checkpoint(
             continuations.push(Continuation::Skip(Arc::clone(&plan)));
             snapshot::clear(t, &run.partitions[q as usize].rows);
             begin_skip(run, t, q, plan, at, may_look_up);
-            select_for_audit(run, t, q);
             over = true;
         } else {
             continuations.extend(resume(run, t, q, at, may_look_up));
@@ -268,7 +267,6 @@ pub(crate) fn pass_checkpoint(run: &mut FoldRun, t: &mut Tables, p: u32, checkpo
             }
             Continuation::Skip(plan) => {
                 begin_skip(run, t, q, Arc::clone(plan), at, true);
-                select_for_audit(run, t, q);
                 let next = next_reported(run, t, q);
                 schedule_partition(run, q, next);
             }

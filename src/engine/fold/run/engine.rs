@@ -21,6 +21,7 @@ use crate::engine::fold::run::dispatch::{Dispatch, DispatchQueues};
 use crate::engine::fold::run::explain::settle;
 use crate::engine::fold::run::explanation::{Explainer, FoldExplanation};
 use crate::engine::fold::run::fold_run::FoldRun;
+use crate::engine::fold::run::restart::CoupledSwitches;
 use crate::engine::fold::run::stats::FoldStats;
 use crate::engine::fold::run::stop::Stop;
 use crate::engine::fold::run::turns::{begin, begin_coupled, turns};
@@ -198,15 +199,21 @@ fn settle_all(run: &mut FoldRun, t: &Tables) {
 }
 
 /// Starts `run` over with the switch of `failure` coupled. What was simulated so far is in the memo.
-fn couple(
+fn couple(run: FoldRun, t: &mut Tables, memo: Option<&Arc<Memo>>, checkpoint_hops: u64, failure: Failure) -> FoldRun {
+    let coupled = run.coupled.after(&run.guard, failure, t.switches.len() as u32);
+    start_over(run, t, memo, checkpoint_hops, coupled, false)
+}
+
+/// Starts `run` over, folded, with these coupled switches; `exactly`, or if it was so before: without skips.
+fn start_over(
     mut run: FoldRun,
     t: &mut Tables,
     memo: Option<&Arc<Memo>>,
     checkpoint_hops: u64,
-    failure: Failure,
+    coupled: CoupledSwitches,
+    exactly: bool,
 ) -> FoldRun {
     settle_all(&mut run, t);
-    let coupled = run.coupled.after(&run.guard, failure, t.switches.len() as u32);
     let simulated = run.partitions.iter().filter(|partition| !partition.looked_up);
     let unfinished = simulated.map(|partition| hops(t, &partition.rows)).sum::<u64>();
     let FoldRun { restart, stats, mut timer, ticket, explainer, .. } = run;
@@ -216,6 +223,10 @@ fn couple(
     if memo.is_none() {
         t.exps[0].modes &= !mode::MEMO;
     }
+    let exactly = exactly || stats.exactly > 0;
+    if exactly {
+        t.exps[0].modes &= !(mode::STEADY | (mode::METRIC_MASK << mode::METRIC_SHIFT));
+    }
     let mut next = begin_coupled(t, &memo.map_or_else(Arc::default, Arc::clone), checkpoint_hops, restart, coupled);
     next.ticket.alone = alone;
     timer.start_over();
@@ -223,7 +234,7 @@ fn couple(
     next.explainer = explainer;
     let FoldStats { coupled, couplings, .. } = next.stats;
     let hops_simulated = stats.hops_simulated + unfinished;
-    next.stats = FoldStats { coupled, couplings, hops_simulated, ..without_skips(&stats) };
+    next.stats = FoldStats { coupled, couplings, hops_simulated, exactly: u64::from(exactly), ..without_skips(&stats) };
     next
 }
 
@@ -240,6 +251,7 @@ fn without_skips(done: &FoldStats) -> FoldStats {
         carried: 0,
         drift_ps: 0,
         drift_over_ps: 0,
+        wander_ps: 0,
         ..*done
     }
 }
@@ -304,6 +316,17 @@ impl Place {
                         t.exps[0].modes &= !mode::FOLD;
                     }
                     break;
+                }
+                Err(Stop::Exactly) => {
+                    log::info!(
+                        "folding: experiment {} starts over without skips at {} ns: they leave out less than half",
+                        t.exps[0].exp_id,
+                        t.exps[0].now / PS_PER_NS
+                    );
+                    if let Some(run) = self.run.take() {
+                        let coupled = run.coupled.clone();
+                        self.run = Some(start_over(run, t, memo, checkpoint_hops, coupled, true));
+                    }
                 }
                 Err(Stop::Couple(failure)) => {
                     log::info!(

@@ -12,11 +12,13 @@ use crate::engine::fold::rows::buffer_guard::BufferGuard;
 use crate::engine::fold::rows::index::RowIndex;
 use crate::engine::fold::rows::ingress_peaks::IngressPeaks;
 use crate::engine::fold::run::explanation::Explainer;
+use crate::engine::fold::run::gain::LeastGain;
 use crate::engine::fold::run::partition::Partition;
 use crate::engine::fold::run::restart::{CoupledSwitches, Restart};
 use crate::engine::fold::run::schedule::TurnSchedule;
 use crate::engine::fold::run::stats::{FoldStats, TurnTimer};
 use crate::engine::fold::run::stop::Stop;
+use crate::engine::fold::steady::wander::RateWander;
 
 /// A queue pair (fourth argument) of a NIC (third) is about to send at an instant: what it crosses joins one partition,
 /// whose number is returned.
@@ -43,8 +45,11 @@ pub(crate) struct FoldRun {
     pub turning: u32,
     pub schedule: TurnSchedule,
     pub guard: BufferGuard,
-    /// Skips that were chosen to be audited, by `SkipPlan::draw`.
+    /// Skips that were audited, by `SkipPlan::draw`.
     pub audited: HashSet<u32>,
+    pub gain: LeastGain,
+    /// How far rates differ from one skip to the next.
+    pub wander: RateWander,
     /// Of the window that is simulated.
     pub ingress_peaks: IngressPeaks,
     /// The most packet records.

@@ -12,6 +12,7 @@ pub(super) mod engine;
 pub(super) mod explain;
 pub(super) mod explanation;
 pub(super) mod fold_run;
+pub(super) mod gain;
 pub(super) mod join;
 pub(super) mod lookup;
 pub(super) mod lookup_turn;

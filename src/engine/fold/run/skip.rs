@@ -13,7 +13,7 @@ use crate::engine::fold::memo::node::MessageEvent;
 use crate::engine::fold::memo::skip_plan::{SkipPlan, draw};
 use crate::engine::fold::rows::partition_rows::waits_its_turn;
 use crate::engine::fold::rows::snapshot;
-use crate::engine::fold::run::audit::audit;
+use crate::engine::fold::run::audit::audit_if_due;
 use crate::engine::fold::run::counters::{forget_finished_messages, report_peaks, row_names, write_snapshot};
 use crate::engine::fold::run::fold_run::FoldRun;
 use crate::engine::fold::run::progress::next_reported;
@@ -21,7 +21,6 @@ use crate::engine::fold::run::resume::resume;
 use crate::engine::fold::run::simulate::next_event_at;
 use crate::engine::fold::run::stop::Stop;
 use crate::engine::fold::run::turn_order::{collect, collect_all, schedule_partition};
-use crate::engine::fold::steady::audit::is_audited;
 use crate::engine::fold::steady::detector::SteadyRates;
 use crate::engine::fold::steady::skip::Skip;
 use crate::engine::fold::steady::skip_plan::plan;
@@ -67,15 +66,6 @@ pub(crate) fn begin_skip(run: &mut FoldRun, t: &Tables, p: u32, plan: Arc<SkipPl
     partition.start = since;
     partition.ended_skip = None;
     partition.skip = Some(Box::new(skip));
-}
-
-/// Decides whether the skip of `p` that just began is audited. Of several skips from equal snapshots one is enough.
-pub(crate) fn select_for_audit(run: &mut FoldRun, t: &Tables, p: u32) {
-    let partition = &mut run.partitions[p as usize];
-    let Some(skip) = &mut partition.skip else { return };
-    if is_audited(&t.exps[0], skip.plan.draw) && run.audited.insert(skip.plan.draw) {
-        skip.audit = Some(partition.rows.members.iter().map(|m| [m.given, m.posted.len(), m.delivered]).collect());
-    }
 }
 
 /// Reports to the tasks of skipped partition `p` all that happened by `at`; the skip may end.
@@ -233,8 +223,10 @@ pub(crate) fn end_skip(run: &mut FoldRun, t: &mut Tables, p: u32, at: u64, why: 
     }
     t.fold_trace.clear();
     let by = skip.moved_by(at);
-    if let Some(before_skip) = &skip.audit {
-        audit(run, t, p, &skip, before_skip, &by, at)?;
+    audit_if_due(run, t, p, &skip, &by, at)?;
+    if skip.plan.carried.is_none() {
+        let late = run.wander.add(t, &run.partitions[p as usize].rows, &skip.plan, at);
+        run.stats.wander_ps = run.stats.wander_ps.max(late);
     }
     run.stats.hops_skipped += skip.count(t, &run.partitions[p as usize].rows, &by, at);
     run.stats.skipped_ps += u128::from(at - skip.since);

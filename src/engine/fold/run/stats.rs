@@ -30,6 +30,10 @@ pub struct FoldStats {
     /// Skips that were also simulated, to measure the error: packet-hops of that, and what was found.
     pub audit_hops: u64,
     pub audit: Audit,
+    /// The most by which the time of a queue pair differs because its rates were not those of its first steady phase, ps.
+    pub wander_ps: u64,
+    /// 1: skips left out too little, so the experiment started over without them.
+    pub exactly: u64,
     /// Lifetimes of partitions, from idle to idle, that were looked up; those that had to be simulated at least in
     /// part.
     pub hits: u64,
@@ -63,6 +67,16 @@ pub struct FoldStats {
     pub checkpointing: Duration,
     /// Wall time spent on audits. No result needs it.
     pub auditing: Duration,
+}
+
+impl FoldStats {
+    /// How far times may be off because of skips, relative, in a run of `hops` packet-hops and `span` ps: as far as audits
+    /// found, in all that was skipped, and what rates differed by from one skip to the next. `None`: nothing was skipped.
+    pub fn steady_error(&self, hops: u64, span: u64) -> Option<f64> {
+        let skipped = self.hops_skipped as f64 / hops.max(1) as f64;
+        let wander = self.wander_ps as f64 / span.max(1) as f64;
+        (self.skips > 0).then(|| self.audit.drift() * skipped + wander)
+    }
 }
 
 /// A prime, as turns of equivalent partitions come in cycles (our choice).

@@ -11,6 +11,8 @@ pub(crate) enum Stop {
     Abandon(&'static str),
     /// The buffer of a switch may have come near a pause or a drop: start over with this switch coupled.
     Couple(Failure),
+    /// Skips gain too little: start over without them, folded.
+    Exactly,
     /// The unfolded engine would fail as well.
     Fail(String),
     /// Another experiment is recording what this one needs. The turn is to be repeated later.

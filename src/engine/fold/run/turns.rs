@@ -24,6 +24,7 @@ use crate::engine::fold::rows::ingress_peaks::IngressPeaks;
 use crate::engine::fold::run::checkpoint::sample_and_checkpoint;
 use crate::engine::fold::run::detection::next_sampling;
 use crate::engine::fold::run::fold_run::FoldRun;
+use crate::engine::fold::run::gain::LeastGain;
 use crate::engine::fold::run::join::join;
 use crate::engine::fold::run::lookup_turn::lookup_turn;
 use crate::engine::fold::run::restart::{CoupledSwitches, Restart};
@@ -33,6 +34,7 @@ use crate::engine::fold::run::stats::{FoldStats, TurnTimer};
 use crate::engine::fold::run::stop::{Stop, reason};
 use crate::engine::fold::run::turn_order::{collect, peek, schedule_nic, schedule_partition};
 use crate::engine::fold::steady::sampling::is_steadying;
+use crate::engine::fold::steady::wander::RateWander;
 
 /// Begins to fold `t`, if that is possible at all.
 ///
@@ -80,6 +82,8 @@ pub(crate) fn begin_coupled(
         schedule: TurnSchedule { idle_at: vec![NEVER; t.nics.len()], ..TurnSchedule::default() },
         guard,
         audited: HashSet::new(),
+        gain: LeastGain::of(t),
+        wander: RateWander::default(),
         ingress_peaks: IngressPeaks::default(),
         limit: 0,
         stats,
@@ -97,6 +101,9 @@ pub(crate) fn begin_coupled(
 /// Runs `turns` turns, or to the end.
 pub(crate) fn turns(run: &mut FoldRun, t: &mut Tables, turns: u32, limit: u64) -> Result<(), Stop> {
     run.limit = limit;
+    if run.gain.is_due(u64::from(turns)) && run.gain.is_too_little(t, &run.stats) {
+        return Err(Stop::Exactly);
+    }
     for _ in 0..turns {
         let top = peek(run);
         let fired = run.schedule.fired.peek().map(|&Reverse((latest, g))| (latest, g));
@@ -224,6 +231,9 @@ fn couple(run: &mut FoldRun, t: &Tables, failure: Failure) -> Result<(), Stop> {
 pub(crate) fn finish(run: &mut FoldRun, t: &mut Tables) -> Result<(), Stop> {
     if let Some(failure) = run.guard.failure_before(t, NEVER) {
         couple(run, t, failure)?;
+    }
+    if run.gain.is_too_little(t, &run.stats) {
+        return Err(Stop::Exactly);
     }
     if t.shared[SHARED_FLOWS_LEFT as usize] > 0 {
         // Stuck: the unfolded engine stops where the diagnosis expects it.

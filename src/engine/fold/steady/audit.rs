@@ -3,10 +3,15 @@
 //! Layer: fold/steady. Chooses skips and compares; simulates nothing.
 
 use crate::columns::Exp;
-use crate::engine::cpu::math::hash32;
 
 /// One, in millionths.
 const WHOLE: u64 = 1_000_000;
+
+/// An audit ends after so many packet-hops, unless all is to be audited (our choice: a hundredth of a second).
+const MOST_HOPS: u64 = 1 << 15;
+
+/// A skip this many times as large as any audited before is audited (our choice).
+const LARGER: u64 = 4;
 
 /// What audits found. Errors in millionths.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
@@ -23,6 +28,11 @@ pub struct Audit {
     /// theta (Wormhole's Theorems 2 and 3).
     pub theorem2: u64,
     pub theorem3: u64,
+    /// Packets that skips counted beyond those sent, but for one a queue pair; and those sent.
+    pub ahead: i64,
+    pub sent: u64,
+    /// Packet-hops of the largest audit.
+    pub largest: u64,
 }
 
 impl Audit {
@@ -43,10 +53,19 @@ impl Audit {
         self.message(did + off, did, 0);
     }
 
+    /// How far skips are ahead of what was sent or behind it, relative: what all of them are off by if the others are off
+    /// alike.
+    pub fn drift(&self) -> f64 {
+        self.ahead.unsigned_abs() as f64 / self.sent.max(1) as f64
+    }
+
     /// A queue pair sent `did` packets where the skip counted `said`.
     pub fn rate(&mut self, said: u64, did: u64, theta_ppm: u64) {
         // Packets in flight at the start and the end may differ by one.
-        let off = u128::from(said.abs_diff(did).saturating_sub(1));
+        let off = said.abs_diff(did).saturating_sub(1);
+        self.ahead += if said > did { off as i64 } else { -(off as i64) };
+        self.sent += did;
+        let off = u128::from(off);
         let (said, did, theta, whole) =
             (u128::from(said), u128::from(did), u128::from(theta_ppm.min(WHOLE)), u128::from(WHOLE));
         self.theorem2 += u64::from(off > 0 && off * (whole - theta) >= did * theta);
@@ -54,7 +73,13 @@ impl Audit {
     }
 }
 
-/// Whether the skip with this `draw` is audited.
-pub(crate) fn is_audited(e: &Exp, draw: u32) -> bool {
-    u64::from(hash32(draw, 0, 0, e.seed)) * WHOLE < u64::from(e.audit_ppm) << 32
+/// The packet-hops up to which a skip of `hops` is audited, where `done` were audited of `skipped` so far; `None`: it is
+/// not. The first is, and each that is several times as large as any before, as errors show in large ones; and others
+/// up to the share that is asked for.
+pub(crate) fn due(e: &Exp, audit: &Audit, hops: u64, done: u64, skipped: u64) -> Option<u64> {
+    let share = |x: u64| (u128::from(x) * u128::from(e.audit_ppm) / u128::from(WHOLE)) as u64;
+    let upto = if u64::from(e.audit_ppm) < WHOLE { hops.min(MOST_HOPS) } else { hops };
+    let in_share = done + upto <= share(skipped + hops);
+    let larger = audit.skips == 0 || upto >= LARGER * audit.largest;
+    (e.audit_ppm > 0 && hops > 0 && (in_share || larger)).then_some(upto)
 }

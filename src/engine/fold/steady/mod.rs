@@ -11,3 +11,4 @@ pub(super) mod sampling;
 pub(super) mod shares;
 pub(super) mod skip;
 pub(super) mod skip_plan;
+pub(super) mod wander;

@@ -22,6 +22,7 @@ use crate::engine::fold::rows::advanced_rows::{AdvancedRows, FRACTION};
 use crate::engine::fold::rows::index::RowIndex;
 use crate::engine::fold::rows::message_stream::MessageStream;
 use crate::engine::fold::rows::partition_rows::{Member, PartitionRows};
+use crate::engine::fold::steady::sampling::hops_there_and_back;
 use crate::engine::fold::steady::shares::TransmitterShares;
 
 /// What can happen to a message, in the order in which it is reported at one instant.
@@ -38,9 +39,8 @@ pub(crate) struct Skip {
     queue: BinaryHeap<Reverse<(u64, u32)>>,
     /// Whether the partition may be looked up again afterwards.
     pub may_look_up: bool,
-    /// Where the skip is to be audited: of each queue pair how many messages had been given to the network, posted, and
-    /// delivered.
-    pub audit: Option<Vec<[usize; 3]>>,
+    /// Of each queue pair how many messages had been given to the network, posted, and delivered, should it be audited.
+    pub before: Vec<[usize; 3]>,
     /// Bytes that queue pairs that are over sent in the window.
     over: u64,
     /// Where rates are carried on: how transmitters are shared.
@@ -120,12 +120,12 @@ impl Skip {
             })
         };
         let streams = rows.members.iter().zip(&plan.rates).map(go_on).collect();
+        let before = rows.members.iter().map(|m| [m.given, m.posted.len(), m.delivered]).collect();
         let shares = match &plan.carried {
             Some(carried) => TransmitterShares::new(t, rows, index, &plan, &carried.sent),
             _ => TransmitterShares::default(),
         };
-        let mut skip =
-            Skip { plan, since, streams, queue: BinaryHeap::new(), may_look_up, audit: None, over: 0, shares };
+        let mut skip = Skip { plan, since, streams, queue: BinaryHeap::new(), may_look_up, before, over: 0, shares };
         let goes = |row: &Option<SkippedStream>| row.as_ref().is_some_and(|row| row.drained_at == NEVER);
         for m in (0..skip.streams.len()).filter(|&m| goes(&skip.streams[m])).collect::<Vec<_>>() {
             skip.shares.switch(m, true);
@@ -216,6 +216,11 @@ impl Skip {
     /// How many packets each queue pair has gone on by at `at`.
     pub(crate) fn moved_by(&self, at: u64) -> Vec<u64> {
         (0..self.streams.len()).map(|m| self.moved(m, at)).collect()
+    }
+
+    /// The packet-hops of `by` packets of each queue pair and their acknowledgements.
+    pub(crate) fn hops(&self, t: &Tables, rows: &PartitionRows, by: &[u64]) -> u64 {
+        rows.members.iter().zip(by).map(|(m, &by)| by * hops_there_and_back(t, m.flow)).sum()
     }
 
     /// Each queue pair, as it went on by `by` packets.

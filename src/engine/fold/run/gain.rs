@@ -1,0 +1,50 @@
+//! Whether skipping is worth its error. Where it leaves out less than half of an experiment's packet-hops, less than a
+//! factor of two is gained, and the experiment starts over without it.
+//!
+//! Layer: fold/run. Decides by counts that nothing but the experiment determines: packet-hops that its messages need,
+//! and those of them that no skip left out, whoever simulated them.
+
+use crate::columns::{Tables, mode, task as bits};
+use crate::engine::fold::run::stats::FoldStats;
+use crate::engine::fold::steady::sampling::{hops_there_and_back, is_steadying};
+use crate::engine::packet_hops;
+
+/// One in so many packet-hops must be skipped.
+const LEAST_SHARE: u64 = 2;
+
+/// What an experiment may take without skips.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct LeastGain {
+    /// The most packet-hops that are not skipped; `u64::MAX`: nobody asks.
+    most: u64,
+    /// Turns between looks, as counting takes as long as there are rows; and those since the last.
+    every: u64,
+    turns: u64,
+}
+
+impl LeastGain {
+    /// PRECONDITION: nothing of `t` has happened.
+    pub(crate) fn of(t: &Tables) -> LeastGain {
+        let asked = is_steadying(t) && t.exps[0].modes & mode::MUST_GAIN != 0;
+        let payload = u64::from(t.exps[0].payload.max(1));
+        let needs = |bytes: u64, f| bytes.div_ceil(payload).max(1) * hops_there_and_back(t, f);
+        let messages =
+            || t.tasks.iter().filter(|row| row.flags & bits::MESSAGE != 0).map(|row| needs(row.bytes, row.flow));
+        let most = if asked { messages().sum::<u64>() / LEAST_SHARE } else { u64::MAX };
+        LeastGain { most, every: (t.nics.len() + t.ports.len()) as u64, turns: 0 }
+    }
+
+    /// Counts `turns` turns. Whether it is time to look.
+    pub(crate) fn is_due(&mut self, turns: u64) -> bool {
+        self.turns += turns;
+        self.most != u64::MAX && self.turns >= self.every && std::mem::take(&mut self.turns) > 0
+    }
+
+    /// Whether what was skipped or rounded gains too little. Once that is so it remains so, so it does not matter when
+    /// anybody looks.
+    pub(crate) fn is_too_little(&self, t: &Tables, stats: &FoldStats) -> bool {
+        self.most != u64::MAX
+            && (stats.skips > 0 || stats.rounded > 0)
+            && packet_hops(t).saturating_sub(stats.hops_skipped) > self.most
+    }
+}
