@@ -251,8 +251,9 @@ fn checkpoints_do_not_depend_on_stale_numbers() {
         base.fidelity = { steady_theta = 0.3, steady_samples = 20, steady_interval_ns = 1000 }\naxes.\"workload.path\" = [\"long.csv\", \"short.csv\"]\n";
     let sweep = Sweep::new(&[("long.csv", &graph(3_398_926)), ("short.csv", &graph(17_800_480))], text);
     sweep.same_with_a_memo();
-    // It starts over without skips; what is remembered of the first attempt changes nothing either.
-    assert_eq!(sweep.column("with", "stats.csv", "exact_instead"), [1.0; 2]);
+    // Where skips gain too little it starts over without them, and what is remembered of the first attempt changes nothing either.
+    let [skips, exactly] = ["steady_skips", "exact_instead"].map(|name| sweep.column("with", "stats.csv", name));
+    assert!(skips.iter().zip(&exactly).all(|(s, e)| s + e > 0.0), "{skips:?} skips, {exactly:?} exact instead");
     assert!(sweep.column("with", "stats.csv", "snapshots_known")[1] > 0.0);
 }
 
