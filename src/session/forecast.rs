@@ -8,8 +8,6 @@ use crate::batch::Prepared;
 use crate::budget::Measured;
 use crate::spec::Config;
 
-use super::planned::SearchPlan;
-
 /// Bytes of a process that has prepared nothing: program, threads, thread-local heaps (measured on the smallest sweeps of experiments/contention).
 const PROCESS_BYTES: u64 = 18 << 20;
 /// What a run keeps of every experiment beside its files: keys, record, statistics.
@@ -238,8 +236,8 @@ pub(crate) fn time(sizes: &[ExperimentSize], threads: usize) -> TimeForecast {
     sum.times(1.0 / threads as f64)
 }
 
-/// Time of a search among `sizes` on so many threads. Nobody knows which of them it takes: from the quickest to the slowest.
-pub(crate) fn search_time(sizes: &[ExperimentSize], plan: &SearchPlan, threads: usize) -> TimeForecast {
+/// Time of a search that runs so many of `sizes` in full and so many with coarse packets. Nobody knows which: from the quickest to the slowest.
+pub(crate) fn search_time(sizes: &[ExperimentSize], full: u64, coarse: u64, threads: usize) -> TimeForecast {
     let of = |n: u64, packets: f64| {
         let [mut least, mut most]: [Vec<f64>; 2] =
             [0, 1].map(|i| sizes.iter().map(|s| thread_seconds(s, packets)[i]).collect());
@@ -247,7 +245,7 @@ pub(crate) fn search_time(sizes: &[ExperimentSize], plan: &SearchPlan, threads: 
         most.sort_by(|a, b| b.total_cmp(a));
         [least, most].map(|all| all.iter().take(n as usize).sum::<f64>())
     };
-    let (full, coarse) = (of(plan.full, 1.0), of(plan.coarse, COARSE_PACKETS));
+    let (full, coarse) = (of(full, 1.0), of(coarse, COARSE_PACKETS));
     TimeForecast { least: full[0] + coarse[0], about: None, most: full[1] + coarse[1] }.times(1.0 / threads as f64)
 }
 
@@ -310,11 +308,10 @@ mod tests {
 
     #[test]
     fn a_search_may_take_its_quickest_or_its_slowest_candidates() {
-        let plan = SearchPlan { candidates: 4, coarse: 2, full: 1, ..SearchPlan::default() };
         let large = ExperimentSize { packet_hops: 80_000_000, ..sized(1, Folding::Off) };
         let sizes = [sized(1, Folding::Off), large, sized(1, Folding::Off), large];
         // Tasks take a second each; packets one second or ten, an eighth of it where they are coarse.
-        let time = search_time(&sizes, &plan, 1);
+        let time = search_time(&sizes, 1, 2, 1);
         assert!(
             (time.least - (2.0 + 2.0 * 1.125)).abs() < 1e-9 && (time.most - (11.0 + 2.0 * 2.25)).abs() < 1e-9,
             "{time:?}"

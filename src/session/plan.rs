@@ -147,7 +147,7 @@ pub(crate) fn plan(mut sweep: Sweep, selection: &Selection) -> Result<(Planned, 
         cannot_run: Excluded::of(&sweep, survey.cannot_run),
         memory: Some(memory),
         seconds: Some(match &search {
-            Some(search) => forecast::search_time(&survey.sizes, search, threads),
+            Some(search) => forecast::search_time(&survey.sizes, search.full, search.coarse, threads),
             None => forecast::time(&survey.sizes, threads),
         }),
         search,

@@ -67,7 +67,7 @@ impl Planned {
 }
 
 /// What a search will do.
-#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize)]
+#[derive(Clone, Debug, PartialEq, Eq, Serialize)]
 pub struct SearchPlan {
     /// Points to choose from; all are estimated.
     pub candidates: u64,

@@ -62,9 +62,12 @@ fn defaults_follow_congestion_control_and_nic_rate() {
 
 #[test]
 fn a_minimum_rate_above_the_nics_is_refused_when_the_nic_is_known() {
-    let sweep = with_keys("").unwrap();
+    let sweep = with_keys("min_rate_mbps = 1000").unwrap();
     let e = sweep.config(&sweep.experiments[0]).unwrap().transport(GBPS / 2).unwrap_err();
     assert!(e.why.contains("500 Mb/s"), "{}", e.why);
+    // The default is the NIC's rate, where that is less.
+    let sweep = with_keys("").unwrap();
+    assert_eq!(transport_of(&sweep, 0, GBPS / 2).min_rate, GBPS / 2);
 }
 
 /// A folder with a configuration file and a sweep of the given transport keys over it.
