@@ -120,8 +120,11 @@ pub(super) fn hops(edge: &FlowPaths) -> usize {
     edge.data.iter().map(Vec::len).max().unwrap_or(0)
 }
 
+/// Arcs with what crosses them: data and acknowledgements, in parts of flows.
+type CrossedArcs = Vec<(ArcIdx, u32, u32)>;
+
 /// Arcs with what crosses them, and arcs with the edges that do; both ascending.
-fn crossed(edges: &[FlowPaths]) -> (Vec<(ArcIdx, u32, u32)>, Vec<(ArcIdx, u32)>) {
+fn crossed(edges: &[FlowPaths]) -> (CrossedArcs, Vec<(ArcIdx, u32)>) {
     let (mut of, mut by_arc) = (Vec::new(), Vec::new());
     for (at, edge) in (0..).zip(edges) {
         let (data, acks) = (WHOLE / edge.data.len() as u32, WHOLE / edge.ack.len() as u32);
