@@ -110,14 +110,11 @@ impl Study {
         for (at, run) in runs.iter().enumerate() {
             let mut audits: BTreeMap<u64, f64> = BTreeMap::new();
             run.each_stats(|exp_id, stats| {
-                let error = stats.audit_fct_error.into_iter().chain(stats.steady_error).reduce(f64::max);
-                audits.extend(error.map(|e| (exp_id, e)));
+                audits.extend(stats.times_error().map(|e| (exp_id, e)));
                 let folding = &stats.folding;
                 if folding.carried_skips > 0 {
                     let of = &mut carried[at];
                     (of.experiments, of.drift) = (of.experiments + 1, of.drift.max(folding.carried_drift));
-                    let error = audits.entry(exp_id).or_default();
-                    *error = error.max(folding.carried_drift);
                 }
             })?;
             configurations.extend(of_run(at, run, &axes, &fixed[at], &audits));

@@ -18,6 +18,8 @@ pub struct LoadedFolder {
     pub sheet: Sheet,
     /// `stats.csv`, brought to the sheet's rows; empty if there is none.
     pub stats: Vec<SheetColumn>,
+    /// How far the times of each row may be off, by [`StatsRecord::times_error`], likewise.
+    pub times_error: Option<SheetColumn>,
     pub manifest: Manifest,
     /// Where the run stands, a sentence.
     pub state: String,
@@ -61,8 +63,10 @@ pub fn load(dir: &Path) -> Result<LoadedFolder, ReportError> {
         Some(why) => format!("Not all is here: {}.", why.replacen("the run", &format!("the {kind}"), 1)),
         None => format!("The {kind} is complete."),
     };
+    let (stats, times_error) = stats(&run)?;
     Ok(LoadedFolder {
-        stats: stats(&run)?,
+        stats,
+        times_error,
         state,
         searched,
         objectives: objectives(sweep.as_ref()),
@@ -95,7 +99,7 @@ fn exact_texts(dir: &Path, run: &RunResults) -> Result<Option<Vec<Vec<String>>>,
 }
 
 /// The columns of `stats.csv`, in the order of the rows; empty cells for rows that it lacks.
-fn stats(run: &RunResults) -> Result<Vec<SheetColumn>, ReportError> {
+fn stats(run: &RunResults) -> Result<(Vec<SheetColumn>, Option<SheetColumn>), ReportError> {
     type Shown = (&'static str, fn(&StatsRecord) -> Cell);
     const COLUMNS: [Shown; 11] = [
         ("packet_hops_simulated", |s| s.packet_hops_simulated.into()),
@@ -106,9 +110,10 @@ fn stats(run: &RunResults) -> Result<Vec<SheetColumn>, ReportError> {
         ("batches", |s| s.batches.into()),
         ("wall_s", |s| s.wall_s.into()),
         ("audit_fct_error", |s| s.audit_fct_error.into()),
+        ("steady_error", |s| s.steady_error.into()),
+        // Of runs that carried measured rates on.
         ("carried_skips", |s| s.folding.carried_skips.into()),
         ("carried_drift", |s| s.folding.carried_drift.into()),
-        ("steady_error", |s| s.steady_error.into()),
     ];
     let mut of: Vec<Option<StatsRecord>> = vec![None; run.rows.len()];
     let there = run.each_stats(|exp_id, record| {
@@ -120,8 +125,8 @@ fn stats(run: &RunResults) -> Result<Vec<SheetColumn>, ReportError> {
         of.iter().map(|s| s.as_ref().map_or(String::new(), |s| cell(s).to_string())).collect()
     };
     let column = |(name, cell): Shown| SheetColumn { name: name.into(), holds: Holds::Number, text: text(cell) };
-    // The last two are of runs that carried measured rates on.
     let carried = of.iter().flatten().any(|s| s.folding.carried_skips > 0);
     let shown = if carried { COLUMNS.len() } else { COLUMNS.len() - 2 };
-    Ok(if there { COLUMNS.into_iter().take(shown).map(column).collect() } else { Vec::new() })
+    let stats = if there { COLUMNS.into_iter().take(shown).map(column).collect() } else { Vec::new() };
+    Ok((stats, there.then(|| column(("times_error", |s| s.times_error().into())))))
 }

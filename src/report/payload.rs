@@ -42,7 +42,7 @@ pub fn payload(loaded: &LoadedFolder, dir: &Path) -> Result<Value, ReportError> 
     let sheet = &loaded.sheet;
     let design = Design::of(sheet);
     let metrics = metrics(sheet, &loaded.objectives);
-    let audits = loaded.stats.iter().find(|c| c.name == "audit_fct_error");
+    let audits = loaded.times_error.as_ref();
     let measured: Vec<MetricSamples> = metrics.iter().map(|m| MetricSamples::of(sheet, &design, m, audits)).collect();
     let rankings: Vec<Vec<Ranking>> =
         (0..design.groups.len()).map(|g| measured.iter().map(|m| Ranking::of(&design, m, g)).collect()).collect();

@@ -58,7 +58,7 @@ pub fn of_folder(dir: &Path) -> Result<Option<Recommended>, ReportError> {
     let loaded = load(dir)?;
     let design = Design::of(&loaded.sheet);
     let Some(metric) = metrics(&loaded.sheet, &loaded.objectives).into_iter().next() else { return Ok(None) };
-    let audits = loaded.stats.iter().find(|c| c.name == "audit_fct_error");
+    let audits = loaded.times_error.as_ref();
     let measured = MetricSamples::of(&loaded.sheet, &design, &metric, audits);
     let rankings: Vec<Ranking> = (0..design.groups.len()).map(|g| Ranking::of(&design, &measured, g)).collect();
     let found = recommendation(&design, &measured, &rankings, loaded.sheet.column("cost_usd"));

@@ -461,6 +461,16 @@ pub struct StatsRecord {
     pub folding: FoldingRecord,
 }
 
+impl StatsRecord {
+    /// How far times of the whole experiment may be off because something was skipped, relative: differences below it say nothing.
+    /// Audits of carried rates are of single messages, which wait for each other and may be many times their own length late; so they do not count.
+    pub fn times_error(&self) -> Option<f64> {
+        let carried = (self.folding.carried_skips > 0).then_some(self.folding.carried_drift);
+        let audited = self.audit_fct_error.filter(|_| carried.is_none());
+        [self.steady_error, carried, audited].into_iter().flatten().reduce(f64::max)
+    }
+}
+
 /// The part of `stats.csv` that says what folding did.
 #[derive(Clone, Debug, PartialEq, Default)]
 pub struct FoldingRecord {
