@@ -207,7 +207,7 @@ fn skips_depend_only_on_the_past() {
     }
     println!("{skips} skips, {skipped} packet-hops skipped, {audited} audited, {hits} hits");
     assert!(
-        skips > 80 && skipped > 70_000 && audited > 80 && hits > 200,
+        skips > 80 && skipped > 70_000 && audited > 30 && hits > 200,
         "{skips} skips, {skipped} packet-hops skipped, {audited} audited, {hits} hits"
     );
 }
