@@ -30,6 +30,16 @@ const QUESTIONS: &[&str] = &[
     "straggler_ranks",
     "straggler_slowdown",
     "compute_scale",
+    "requests",
+    "request_count",
+    "request_rate",
+    "burstiness",
+    "lengths",
+    "prompt_tokens",
+    "output_tokens",
+    "length_spread",
+    "ttft_bound_ms",
+    "tpot_bound_ms",
 ];
 
 /// Keys of a cluster in job mode that say what arrives and what breaks.
@@ -81,8 +91,8 @@ impl Questions {
     /// collectives and programs grow with them; a load is a share of the links' rate, so that faster links carry more of it.
     pub fn asks(&self, key: &str) -> bool {
         match key {
-            // Packets take other times than flows: what one of them says is the best is the best by that one.
-            "fidelity.mode" => true,
+            // How closely the simulator looks is no property of a design: what packets say is the best is the best by packets.
+            _ if key.starts_with("fidelity.") || key.starts_with("scheduler.iterations") => true,
             "cluster.gpus" => self.kinds.iter().any(|k| k != "model"),
             _ if OF_A_CLUSTER.contains(&key) => true,
             "topology.link_gbps" => self.kinds.contains("traffic") && self.patterns.contains("poisson"),
@@ -108,6 +118,20 @@ mod tests {
             assert!(spec::find(q).is_some() && Questions::default().asks(q), "{q}");
         }
         assert!(!Questions::default().asks("failures.hot_spares"));
+    }
+
+    /// Every key of `[fidelity]` and all `scheduler.iterations...`: the simulator's accuracy is nothing that a user could deploy.
+    #[test]
+    fn accuracy_of_the_simulator_is_no_design() {
+        let asked = Questions::default();
+        let keys: Vec<&str> = spec::KEYS
+            .iter()
+            .map(|k| k.name)
+            .filter(|p| p.starts_with("fidelity.") || p.contains(".iterations_"))
+            .collect();
+        assert!(keys.len() > 5, "{keys:?}");
+        assert!(keys.iter().all(|k| asked.asks(k)));
+        assert!(!asked.asks("scheduler.policy") && !asked.asks("workload.max_sequences"));
     }
 
     #[test]

@@ -49,6 +49,10 @@ pub(super) fn buffer_mib(v: &Values) -> Value {
 pub(super) fn link_gbps(v: &Values) -> Value {
     Value::Float(server(v).map_or(400.0, ServerModel::port_gbps))
 }
+/// A fabric of one rate, as long as nothing else is said.
+pub(super) fn uplink_gbps(v: &Values) -> Value {
+    v.get(KeyId::LinkGbps).clone()
+}
 
 /// GPUs that the workload needs: whole servers. Nothing where a file decides.
 pub(super) fn gpus(v: &Values) -> Value {

@@ -36,7 +36,7 @@ macro_rules! for_each_key {
             TopologyPath "topology.path" KeyKind::Path, D::None("required with kind = \"file\""), |v| topology(v, "file"), "topology file";
             TopologyFormat "topology.format" one_of(&["ns3", "simai", "htsim"], &[]), D::Choice("ns3"), |v| topology(v, "file"), "form of the topology file";
             LinkGbps "topology.link_gbps" LINK_GBPS, D::Derived(derive::link_gbps, "the server's, else 400"), generated, "rate of links between hosts and switches";
-            UplinkGbps "topology.uplink_gbps" LINK_GBPS, D::Float(400.0), |v| generated(v) && !topology(v, "rail-only"), "rate of links between switches; it does not follow link_gbps";
+            UplinkGbps "topology.uplink_gbps" LINK_GBPS, D::Derived(derive::uplink_gbps, "link_gbps"), |v| generated(v) && !topology(v, "rail-only"), "rate of links between switches";
             LinkDelayNs "topology.link_delay_ns" stepped(0.001, 1e9, 0.001), D::Float(1000.0), generated, "propagation delay of a link, one way";
             SwitchLatencyNs "topology.switch_latency_ns" stepped(0.0, 1e9, 0.001), D::Float(0.0), generated, "added to the delay of links into a switch";
             Oversubscription "topology.oversubscription" stepped(0.001, 1000.0, 0.001), D::Float(1.0),
