@@ -27,7 +27,7 @@ pub struct Account {
     pub useful: u128,
     /// What it took longer for placement, company and slow servers; after a job shrank, also what its fewer GPUs took longer.
     pub slowdown: u128,
-    /// Part of `slowdown`: for company alone, where iterations are simulated.
+    /// Part of `slowdown`: for company alone.
     pub company: u128,
     pub checkpoint: u128,
     pub restart: u128,

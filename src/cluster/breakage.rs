@@ -274,6 +274,7 @@ fn interrupt(state: &mut ClusterState, job: u32, stopped: &[u32], spares: &BTree
     }
     let remains: u32 = left.iter().map(|s| s.count()).sum();
     if remains >= asked.min_gpus && remains > 0 {
+        state.shrinks += 1;
         return state.relocate(job, left, false, restart_ms);
     }
     state.send_back(job, false, restart_ms);

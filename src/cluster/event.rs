@@ -45,6 +45,11 @@ pub(super) enum Event {
     Wakes {
         job: u32,
     },
+    /// A job begins to write a checkpoint, or has written it.
+    Turns {
+        job: u32,
+        version: u32,
+    },
 }
 
 /// What is still to come.

@@ -4,13 +4,22 @@
 
 use super::job::ClusterJob;
 use super::machine::ClusterMachine;
-use crate::spec::{CheckpointKeys, CheckpointPolicy, FailureKeys};
+use super::progress::CheckpointCost;
+use crate::spec::{CheckpointKeys, CheckpointPolicy, FailureKeys, WritesShare};
 
 const PS_PER_MS: u64 = 1_000_000_000;
+const MS_PER_S: u128 = 1_000;
 
-/// Time that a job stands still for a checkpoint.
-pub(super) fn cost_ms(job: &ClusterJob, keys: &CheckpointKeys) -> u64 {
-    keys.cost_ms + (u128::from(keys.ps_per_gpu) * u128::from(job.gpus)).div_ceil(u128::from(PS_PER_MS)) as u64
+/// What a checkpoint costs a job, if nobody else writes.
+pub(super) fn cost(job: &ClusterJob, machine: &ClusterMachine, keys: &CheckpointKeys) -> CheckpointCost {
+    let write_ms = (u128::from(keys.ps_per_gpu) * u128::from(job.gpus)).div_ceil(u128::from(PS_PER_MS)) as u64;
+    if keys.share == WritesShare::Nothing {
+        return CheckpointCost { ms: keys.cost_ms + write_ms, ..CheckpointCost::default() };
+    }
+    let on_server = u128::from(job.gpus.min(machine.per_server)) * u128::from(keys.bits_per_gpu);
+    let nic_ms = (on_server * MS_PER_S).div_ceil(u128::from(machine.server_bps.max(1))) as u64;
+    let write_ms = if keys.share == WritesShare::Fabric { write_ms.max(nic_ms) } else { write_ms };
+    CheckpointCost { ms: keys.cost_ms, bits: keys.bits_per_gpu, write_ms }
 }
 
 /// Mean time between failures that stop a job on as few servers as it fills; `None`: nothing fails.
@@ -38,7 +47,9 @@ pub(super) fn interval_ms(
         CheckpointPolicy::Never => None,
         CheckpointPolicy::Every { work_ms } => Some(work_ms),
         // The root of twice the cost times the mean time between failures (Young, CACM 1974).
-        CheckpointPolicy::Young => mtbf_ms(job, machine, failures)
-            .map(|mtbf| ((2.0 * cost_ms(job, keys) as f64 * mtbf).sqrt().round() as u64).max(1)),
+        CheckpointPolicy::Young => mtbf_ms(job, machine, failures).map(|mtbf| {
+            let cost = cost(job, machine, keys);
+            ((2.0 * (cost.ms + cost.write_ms) as f64 * mtbf).sqrt().round() as u64).max(1)
+        }),
     }
 }

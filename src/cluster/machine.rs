@@ -20,6 +20,10 @@ pub(super) struct ClusterMachine {
     pub racks: u32,
     /// Rate into the leaf of the first rack from servers over that to other switches, millionths; 1,000,000 at least.
     pub oversubscription_ppm: u64,
+    /// Of a server's links together.
+    pub server_bps: u64,
+    /// Ways out of each rack together, in proportion to its servers.
+    pub rack_out_bps: Vec<u64>,
     pub bill: Bill,
 }
 
@@ -34,6 +38,7 @@ impl ClusterMachine {
             net.nodes.iter().filter(|n| n.kind == NodeKind::Host).map(|n| n.server + 1).max().unwrap_or(0) as usize;
         let mut leaf: Vec<Option<u32>> = vec![None; n_servers];
         let mut links = vec![0u32; n_servers];
+        let mut server_bps = vec![0u64; n_servers];
         // Rate of each node's links to servers, and to switches.
         let mut rates = vec![(0u64, 0u64); net.nodes.len()];
         for link in net.links.iter().filter(|l| net.is_packet_link(l)) {
@@ -45,6 +50,7 @@ impl ClusterMachine {
                     continue;
                 }
                 links[node.server as usize] += 1;
+                server_bps[node.server as usize] += link.rate_bps;
                 leaf[node.server as usize].get_or_insert(other);
             }
         }
@@ -56,12 +62,22 @@ impl ClusterMachine {
             let (down, up) = rates[l as usize];
             if up == 0 { 1_000_000 } else { ((u128::from(down) * 1_000_000) / u128::from(up)).max(1_000_000) as u64 }
         });
+        let rack: Vec<u32> = leaf.into_iter().map(rack_of).collect();
+        let racks = leaves.len().max(1) as u32;
+        let server_bps = server_bps.into_iter().max().unwrap_or(0);
+        let mut rack_out_bps = vec![0u64; racks as usize];
+        for &of in &rack {
+            let out = u128::from(server_bps) * 1_000_000 / u128::from(oversubscription_ppm);
+            rack_out_bps[of as usize] = rack_out_bps[of as usize].saturating_add(out as u64);
+        }
         let machine = ClusterMachine {
             per_server: (net.ranks.len() / n_servers.max(1)).max(1) as u32,
             links_per_server: links.iter().copied().max().unwrap_or(0),
-            rack: leaf.into_iter().map(rack_of).collect(),
-            racks: leaves.len().max(1) as u32,
+            rack,
+            racks,
             oversubscription_ppm,
+            server_bps,
+            rack_out_bps,
             bill,
         };
         Ok((machine, net))

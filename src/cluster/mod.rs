@@ -9,8 +9,8 @@
 //! | `job`, `trace`, `generate`, `quota` | jobs, read or drawn |
 //! | `scheduler`, `placement`, `failure` | one file for each way, and a registry |
 //! | `iterations` | speeds of jobs beside each other, by simulating their iterations |
-//! | `progress`, `interval`, `slowdown`, `account` | work and checkpoints, speed, where GPU time went |
-//! | `state`, `event`, `pass`, `scratch`, `defragment`, `breakage`, `timeline`, `simulate` | the simulation |
+//! | `progress`, `interval`, `storage`, `slowdown`, `account` | work, checkpoints and who shares the storage, speed, where GPU time went |
+//! | `state`, `event`, `pass`, `scratch`, `defragment`, `grow`, `breakage`, `timeline`, `simulate` | the simulation |
 //! | `outcome`, `error` | what came of it |
 
 mod account;
@@ -21,6 +21,7 @@ mod event;
 mod failure;
 mod fixed;
 mod generate;
+mod grow;
 mod interval;
 mod iterations;
 mod job;
@@ -37,6 +38,7 @@ mod servers;
 mod simulate;
 mod slowdown;
 mod state;
+mod storage;
 mod timeline;
 mod trace;
 

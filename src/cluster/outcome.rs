@@ -8,6 +8,7 @@ use super::account::Account;
 use super::iterations::{IterationSummary, SlowestMoment};
 use super::job::ClusterJob;
 use super::state::{ClusterState, JobPhase, JobState};
+use super::storage::CheckpointStorage;
 use crate::cost::Bill;
 
 /// Short jobs do not decide a mean of slowdowns alone: the usual bound (Feitelson et al. 1997) of ten minutes, in milliseconds.
@@ -30,18 +31,17 @@ pub struct ClusterJobOutcome {
     pub restarts: u64,
     pub preemptions: u64,
     pub lost_ns: u64,
-    /// Where iterations are simulated.
-    pub speed: Option<ClusterJobSpeed>,
+    pub speed: ClusterJobSpeed,
 }
 
-/// How fast a job was, by its iterations.
+/// How fast a job was, by its iterations or as was assumed.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct ClusterJobSpeed {
     /// Time of its work over its duration, millionths; `None`: it has done nothing.
     pub slowdown_ppm: Option<u64>,
     /// The same over the time that it had taken in the same places alone.
     pub by_company_ppm: Option<u64>,
-    /// The second when it was largest, the others of its set then by their names, and the most crowded link that it shared.
+    /// The second when it was largest, the others of its set then by their names, and the most crowded link or way out of a rack that it shared.
     pub worst: Option<(u64, Vec<Arc<str>>, String)>,
 }
 
@@ -58,7 +58,7 @@ pub struct ClusterSample {
     pub down_gpus: u64,
     pub drained_gpus: u64,
     pub spare_gpus: u64,
-    /// GPUs of jobs that others slow down, where iterations are simulated.
+    /// GPUs of jobs that others slow down.
     pub slowed_gpus: u64,
 }
 
@@ -72,6 +72,11 @@ pub struct ClusterOutcome {
     pub failures: u64,
     pub drains: u64,
     pub migrations: u64,
+    /// Times that a job went on with fewer GPUs, and that it got some back.
+    pub shrinks: u64,
+    pub grows: u64,
+    /// Time of writes to storage over their time alone, millionths, where they share it.
+    pub write_slowdown_ppm: Option<u64>,
     /// Jain's index over users: 1 where all users are slowed down alike. `None`: nobody has ended a job.
     pub fairness: Option<f64>,
     pub bill: Bill,
@@ -142,14 +147,14 @@ pub(super) fn outcome(
     samples: Vec<ClusterSample>,
     failures: u64,
     drains: u64,
-    link: &dyn Fn(u32) -> String,
+    place: &dyn Fn(u32) -> String,
 ) -> ClusterOutcome {
     let speed = |of: &JobState| {
         let working_ns = u128::from(of.working_ms) * 1_000_000;
         let over = |ns: u64| (ns > 0).then(|| (working_ns * 1_000_000 / u128::from(ns)) as u64);
         let name = |job: &u32| Arc::clone(&state.jobs[*job as usize].name);
         let worst =
-            |m: &SlowestMoment| (m.ppm, m.jobs.iter().map(name).collect(), m.arc.map_or_else(String::new, link));
+            |m: &SlowestMoment| (m.ppm, m.jobs.iter().map(name).collect(), m.place.map_or_else(String::new, place));
         ClusterJobSpeed {
             slowdown_ppm: over(of.work_ns),
             by_company_ppm: over(of.alone_ns),
@@ -170,7 +175,7 @@ pub(super) fn outcome(
         restarts: of.restarts,
         preemptions: of.preemptions,
         lost_ns: of.lost_ns,
-        speed: state.measured.is_some().then(|| speed(of)),
+        speed: speed(of),
     };
     ClusterOutcome {
         span_ms: state.now_ms,
@@ -180,6 +185,9 @@ pub(super) fn outcome(
         failures,
         drains,
         migrations: state.migrations,
+        shrinks: state.shrinks,
+        grows: state.grows,
+        write_slowdown_ppm: state.storage.as_ref().and_then(CheckpointStorage::slowdown_ppm),
         fairness: fairness(state),
         bill: state.machine.bill,
         iterations: state.measured.as_ref().map(|measured| measured.summary()),

@@ -87,6 +87,11 @@ fn preempt(state: &mut ClusterState, placement: &dyn Placement, job: u32) -> boo
     true
 }
 
+/// Whether a waiting job could start now if there were GPUs for it.
+pub(super) fn may_start(state: &ClusterState, job: u32) -> bool {
+    may_start_ms(state, job) <= state.now_ms && state.quotas.allows(job, state.jobs[job as usize].gpus)
+}
+
 /// When a job that is delayed for its low priority may start.
 fn may_start_ms(state: &ClusterState, job: u32) -> u64 {
     let asked = &state.jobs[job as usize];
@@ -105,7 +110,7 @@ pub(super) fn schedule(state: &mut ClusterState, placement: &dyn Placement) {
         let job = next.1;
         let gpus = state.jobs[job as usize].gpus;
         last = Some(next);
-        if may_start_ms(state, job) > state.now_ms || !state.quotas.allows(job, gpus) {
+        if !may_start(state, job) {
             continue;
         }
         if let Some(shares) = find(state, placement, job, None) {
@@ -149,8 +154,7 @@ pub(super) fn schedule(state: &mut ClusterState, placement: &dyn Placement) {
 }
 
 fn start_if(state: &mut ClusterState, placement: &dyn Placement, job: u32, kept: Option<&[bool]>) -> bool {
-    let gpus = state.jobs[job as usize].gpus;
-    if may_start_ms(state, job) > state.now_ms || !state.quotas.allows(job, gpus) {
+    if !may_start(state, job) {
         return false;
     }
     let found = find(state, placement, job, kept);

@@ -1,17 +1,32 @@
 //! How far a job is: its work, its checkpoints, and the time in which it stands still.
 //!
 //! Layer: cluster. Work is counted in nanoseconds at full speed, time on the clock in milliseconds. After every `interval_ns` of work a job stands still for
-//! `cost_ms`; only then is that work safe. There is no checkpoint at the end. Any piece of work takes whole milliseconds.
+//! `cost_ms`, and where writes share storage until its data are written; only then is that work safe. There is no checkpoint at the end. Any piece of work takes
+//! whole milliseconds.
 
 /// Nanoseconds of a millisecond, times parts in a million.
 const NS_PPM: u128 = 1_000_000_000_000;
 const NS_PER_MS: u64 = 1_000_000;
+const MS_PER_S: u128 = 1_000;
 
 /// Why a job stands still.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Standing {
     Restart,
     Checkpoint,
+    /// Counted in bits that each GPU has left to write.
+    Write,
+}
+
+/// What a checkpoint costs.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub(super) struct CheckpointCost {
+    /// At whatever speed others write.
+    pub ms: u64,
+    /// What each GPU writes after that, at a rate that is told ([`JobProgress::writes_at`]); 0: nothing.
+    pub bits: u64,
+    /// What that takes, about.
+    pub write_ms: u64,
 }
 
 /// How far a job is.
@@ -24,7 +39,9 @@ pub(super) struct JobProgress {
     since_ns: u64,
     /// Work between checkpoints; `None`: there are none.
     interval_ns: Option<u64>,
-    cost_ms: u64,
+    cost: CheckpointCost,
+    /// Of each GPU, while it writes.
+    write_bps: u64,
     standing: Option<(Standing, u64)>,
 }
 
@@ -37,6 +54,9 @@ pub(super) struct TimeSpent {
     pub work_ns: u64,
     pub checkpoint_ms: u64,
     pub restart_ms: u64,
+    /// Part of `checkpoint_ms`: writing, and the bits that each GPU wrote.
+    pub write_ms: u64,
+    pub written_bits: u64,
 }
 
 /// Clock time of so much work of a job that takes `factor_ppm` of its time at full speed.
@@ -46,13 +66,14 @@ fn clock_ms(work_ns: u64, factor_ppm: u64) -> u64 {
 
 impl JobProgress {
     /// A job that has not begun.
-    pub(super) fn new(duration_ms: u64, interval_ms: Option<u64>, cost_ms: u64) -> JobProgress {
+    pub(super) fn new(duration_ms: u64, interval_ms: Option<u64>, cost: CheckpointCost) -> JobProgress {
         JobProgress {
             total_ns: duration_ms * NS_PER_MS,
             safe_ns: 0,
             since_ns: 0,
             interval_ns: interval_ms.map(|ms| ms.max(1) * NS_PER_MS),
-            cost_ms,
+            cost,
+            write_bps: 0,
             standing: None,
         }
     }
@@ -86,13 +107,28 @@ impl JobProgress {
     pub(super) fn advance(&mut self, mut ms: u64, factor_ppm: u64) -> TimeSpent {
         let mut spent = TimeSpent::default();
         while ms > 0 && !self.is_done() {
+            if let Some((Standing::Write, left)) = &mut self.standing {
+                let bps = u128::from(self.write_bps);
+                let needs = if bps == 0 { u64::MAX } else { (u128::from(*left) * MS_PER_S).div_ceil(bps) as u64 };
+                let some = ms.min(needs);
+                let bits = if needs <= ms { *left } else { ((bps * u128::from(some) / MS_PER_S) as u64).min(*left) };
+                *left -= bits;
+                ms -= some;
+                spent.checkpoint_ms += some;
+                spent.write_ms += some;
+                spent.written_bits += bits;
+                if needs == some {
+                    self.stands_no_more();
+                }
+                continue;
+            }
             if let Some((why, left)) = &mut self.standing {
                 let some = ms.min(*left);
                 *left -= some;
                 ms -= some;
                 match why {
                     Standing::Restart => spent.restart_ms += some,
-                    Standing::Checkpoint => spent.checkpoint_ms += some,
+                    Standing::Checkpoint | Standing::Write => spent.checkpoint_ms += some,
                 }
                 if *left == 0 {
                     self.stands_no_more();
@@ -113,8 +149,8 @@ impl JobProgress {
             spent.working_ms += needs;
             ms -= needs;
             if !self.is_done() && self.interval_ns == Some(self.since_ns) {
-                self.standing = Some((Standing::Checkpoint, self.cost_ms));
-                if self.cost_ms == 0 {
+                self.standing = Some((Standing::Checkpoint, self.cost.ms));
+                if self.cost.ms == 0 {
                     self.stands_no_more();
                 }
             }
@@ -123,18 +159,74 @@ impl JobProgress {
     }
 
     fn stands_no_more(&mut self) {
-        if let Some((Standing::Checkpoint, _)) = self.standing.take() {
-            self.safe_ns += self.since_ns;
-            self.since_ns = 0;
+        match self.standing.take() {
+            Some((Standing::Checkpoint, _)) if self.cost.bits > 0 => {
+                self.write_bps = 0;
+                self.standing = Some((Standing::Write, self.cost.bits));
+            }
+            Some((Standing::Checkpoint | Standing::Write, _)) => {
+                self.safe_ns += self.since_ns;
+                self.since_ns = 0;
+            }
+            Some((Standing::Restart, _)) | None => {}
         }
+    }
+
+    /// Whether it writes to storage.
+    pub(super) fn is_writing(&self) -> bool {
+        matches!(self.standing, Some((Standing::Write, _)))
+    }
+
+    /// Whether all of its work is safe.
+    pub(super) fn is_safe(&self) -> bool {
+        self.since_ns == 0 && self.standing.is_none()
+    }
+
+    /// How fast each of its GPUs writes from now on; true if that is another rate.
+    pub(super) fn writes_at(&mut self, bps: u64) -> bool {
+        std::mem::replace(&mut self.write_bps, bps) != bps
+    }
+
+    /// Time that a checkpoint takes alone.
+    pub(super) fn cost_ms(&self) -> u64 {
+        self.cost.ms + self.cost.write_ms
+    }
+
+    /// Clock time until it begins to write, or has written, or until a checkpoint that writes nothing ends; `None`: it ends before.
+    pub(super) fn next_turn_ms(&self, factor_ppm: u64) -> Option<u64> {
+        let before = match self.standing {
+            Some((Standing::Write, _)) if self.write_bps == 0 => return None,
+            Some((Standing::Write, left)) => {
+                return Some((u128::from(left) * MS_PER_S).div_ceil(u128::from(self.write_bps)) as u64);
+            }
+            Some((Standing::Checkpoint, left)) => return Some(left),
+            Some((Standing::Restart, left)) => left,
+            None => 0,
+        };
+        let piece = self.next_piece();
+        let ends_first = self.interval_ns.is_none() || piece == self.left_ns();
+        (!ends_first).then(|| before + clock_ms(piece, factor_ppm) + self.cost.ms)
     }
 
     /// Clock time until the end, if nothing happens.
     pub(super) fn left_ms(&self, factor_ppm: u64) -> u64 {
         let (mut after, mut ms) = (self.clone(), 0);
-        if let Some((_, left)) = after.standing {
-            ms += left;
-            after.stands_no_more();
+        match after.standing {
+            Some((Standing::Write, left)) => {
+                let bps = u128::from(after.write_bps);
+                ms += if bps == 0 { after.cost.write_ms } else { (u128::from(left) * MS_PER_S).div_ceil(bps) as u64 };
+                after.stands_no_more();
+            }
+            Some((Standing::Checkpoint, left)) => {
+                ms += left + after.cost.write_ms;
+                after.cost.bits = 0;
+                after.stands_no_more();
+            }
+            Some((Standing::Restart, left)) => {
+                ms += left;
+                after.stands_no_more();
+            }
+            None => {}
         }
         let Some(interval) = after.interval_ns else { return ms + clock_ms(after.left_ns(), factor_ppm) };
         let mut left = after.left_ns();
@@ -143,10 +235,10 @@ impl JobProgress {
             return ms + clock_ms(left, factor_ppm);
         }
         left -= first;
-        ms += clock_ms(first, factor_ppm) + after.cost_ms;
+        ms += clock_ms(first, factor_ppm) + after.cost_ms();
         // All but the last piece end in a checkpoint.
         let pieces = (left - 1) / interval;
-        ms = ms.saturating_add(pieces.saturating_mul(clock_ms(interval, factor_ppm) + after.cost_ms));
+        ms = ms.saturating_add(pieces.saturating_mul(clock_ms(interval, factor_ppm) + after.cost_ms()));
         ms.saturating_add(clock_ms(left - pieces * interval, factor_ppm))
     }
 
@@ -173,9 +265,30 @@ mod tests {
     use super::*;
     use proptest::prelude::*;
 
+    fn cost(ms: u64) -> CheckpointCost {
+        CheckpointCost { ms, ..CheckpointCost::default() }
+    }
+
+    #[test]
+    fn a_write_ends_by_its_rate_and_only_then_is_work_safe() {
+        // 3 s of work, half a second of standing, 2 Gbit.
+        let cost = CheckpointCost { ms: 500, bits: 2_000_000_000, write_ms: 1_000 };
+        let mut job = JobProgress::new(10_000, Some(3_000), cost);
+        assert_eq!((job.left_ms(1_000_000), job.next_turn_ms(1_000_000)), (14_500, Some(3_500)));
+        job.advance(3_500, 1_000_000);
+        assert!(job.is_writing() && job.safe_ns() == 0);
+        assert!(job.writes_at(2_000_000_000) && !job.writes_at(2_000_000_000));
+        assert_eq!(job.advance(500, 1_000_000).written_bits, 1_000_000_000);
+        job.writes_at(1_000_000_000);
+        assert_eq!((job.next_turn_ms(1_000_000), job.left_ms(1_000_000)), (Some(1_000), 1_000 + 7_000 + 2 * 1_500));
+        assert_eq!(job.clone().roll_back(), 3_000_000_000);
+        assert_eq!(job.advance(1_000, 1_000_000).write_ms, 1_000);
+        assert!(job.is_safe() && job.safe_ns() == 3_000_000_000);
+    }
+
     #[test]
     fn a_job_with_checkpoints_ends_when_it_says() {
-        let job = JobProgress::new(10_000, Some(3_000), 500);
+        let job = JobProgress::new(10_000, Some(3_000), cost(500));
         // 3 + 0.5, 3 + 0.5, 3 + 0.5, 1.
         assert_eq!(job.left_ms(1_000_000), 11_500);
         let mut at = job.clone();
@@ -184,16 +297,16 @@ mod tests {
         at.restart(2_000);
         assert_eq!(at.left_ms(1_000_000), 2_000 + 3_500 + 1_000);
         // Exactly an interval needs no checkpoint.
-        assert_eq!(JobProgress::new(3_000, Some(3_000), 500).left_ms(2_000_000), 6_000);
+        assert_eq!(JobProgress::new(3_000, Some(3_000), cost(500)).left_ms(2_000_000), 6_000);
     }
 
     proptest! {
         #[test]
         fn time_and_work_add_up_however_it_is_cut(
-            duration in 1u64..100_000, interval in 1u64..5_000, cost in 0u64..300, factor in 1_000_000u64..3_000_000,
+            duration in 1u64..100_000, interval in 1u64..5_000, cost_ms in 0u64..300, factor in 1_000_000u64..3_000_000,
             cuts in proptest::collection::vec(1u64..20_000, 0..40), fail in any::<bool>(),
         ) {
-            let mut job = JobProgress::new(duration, Some(interval), cost);
+            let mut job = JobProgress::new(duration, Some(interval), cost(cost_ms));
             let (mut clock, mut sum, mut lost) = (0, TimeSpent::default(), 0);
             let add = |sum: &mut TimeSpent, s: TimeSpent| {
                 sum.work_ns += s.work_ns;

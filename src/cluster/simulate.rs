@@ -6,6 +6,7 @@ use super::breakage::Breakage;
 use super::error::ClusterError;
 use super::event::Event;
 use super::generate;
+use super::grow::grow;
 use super::iterations::IterationFabric;
 use super::job::ClusterJob;
 use super::machine::ClusterMachine;
@@ -154,6 +155,7 @@ impl PreparedCluster {
                     Event::Drains { round } => breakage.drains(&mut state, round),
                     Event::DrainEnds { server, version } => breakage.drain_ends(&mut state, server, version),
                     Event::Wakes { .. } => {}
+                    Event::Turns { job, version } => state.turn(job, version),
                 }
                 left -= std::mem::take(&mut state.given_up);
                 if events % LOOK_EVERY == 0 && stop() {
@@ -169,19 +171,24 @@ impl PreparedCluster {
             }
             // What runs on is as fast as without those that have gone; then who starts joins it.
             state.measure(stop)?;
+            grow(&mut state, place);
             schedule(&mut state, place);
+            grow(&mut state, place);
+            state.at_checkpoint.clear();
+            state.share_storage();
             state.measure(stop)?;
+            debug_assert!(state.has_grown(), "free GPUs go back to jobs that lack some");
             debug_assert!(state.is_sound(), "GPUs are free, held, down, drained or spare");
         }
         let running: Vec<u32> = state.running.iter().map(|(_, job)| *job).collect();
         running.into_iter().for_each(|job| state.settle(job));
         let names = self.fabric.as_ref().map_or_else(Vec::new, |fabric| fabric.net.names());
-        let link = |arc: u32| {
-            let net = self.fabric.as_ref().map(|fabric| &fabric.net);
-            let name = |node: Option<u32>| node.and_then(|n| names.get(n as usize)).map_or("", String::as_str);
-            format!("{}->{}", name(net.map(|n| n.arc_from(arc))), name(net.map(|n| n.arc_to(arc))))
+        let place = |at: u32| {
+            let Some(net) = self.fabric.as_ref().map(|fabric| &fabric.net) else { return format!("rack {at}") };
+            let name = |node: u32| names.get(node as usize).map_or("", String::as_str);
+            format!("{}->{}", name(net.arc_from(at)), name(net.arc_to(at)))
         };
-        Ok(outcome(&state, timeline.rows(), breakage.failures, breakage.drains, &link))
+        Ok(outcome(&state, timeline.rows(), breakage.failures, breakage.drains, &place))
     }
 
     /// Enters the arrival after one, and when a delayed job may start.

@@ -9,7 +9,7 @@ use crate::cluster::placement::PLACEMENTS;
 use crate::cluster::scheduler::SCHEDULERS;
 use crate::cluster::state::JobPhase;
 use crate::cost::Bill;
-use crate::spec::{CheckpointKeys, CheckpointPolicy, DrainKeys, FailureKeys, KeyId, KeyKind, SchedulerKeys, key};
+use crate::spec::{CheckpointKeys, CheckpointPolicy, DrainKeys, FailureKeys, GrowBack, KeyId, KeyKind, SchedulerKeys, WritesShare, key};
 
 const MINUTE: u64 = 60_000;
 
@@ -21,6 +21,8 @@ fn machine(servers: u32) -> ClusterMachine {
         rack: (0..servers).map(|s| s / 2).collect(),
         racks: servers.div_ceil(2),
         oversubscription_ppm: 2_000_000,
+        server_bps: 400_000_000,
+        rack_out_bps: vec![400_000_000; servers.div_ceil(2) as usize],
         bill: Bill::default(),
     }
 }
@@ -30,6 +32,7 @@ fn run_of(policy: &str, placement: &str) -> ClusterRun {
         jobs: JobSource::Trace { path: "unused".into() },
         comm_share_ppm: 200_000,
         min_share_ppm: 1_000_000,
+        grow: GrowBack::Never,
         end_ms: None,
         scheduler: SchedulerKeys {
             policy: policy.into(),
@@ -47,6 +50,9 @@ fn run_of(policy: &str, placement: &str) -> ClusterRun {
             policy: CheckpointPolicy::Every { work_ms: 10 * MINUTE },
             cost_ms: 5_000,
             ps_per_gpu: 0,
+            share: WritesShare::Nothing,
+            bits_per_gpu: 0,
+            storage_bps: 1,
             restart_ms: 30_000,
         },
         failures: FailureKeys {
@@ -165,6 +171,7 @@ proptest! {
     fn failures_lose_no_more_than_an_interval_and_never_hang(
         of in lot(), mtbf_h in 1u64..40, policy in 0..SCHEDULERS.len(), placement in 0..PLACEMENTS.len(),
         spares in 0u32..2, elastic in any::<bool>(), drained in any::<bool>(), weibull in any::<bool>(), defragment in any::<bool>(),
+        grow in 0usize..3, share in 0usize..3,
     ) {
         let mut run = run_of(SCHEDULERS[policy].0, PLACEMENTS[placement].0);
         let hour = 60 * MINUTE;
@@ -175,6 +182,10 @@ proptest! {
         f.model = if weibull { "weibull" } else { "exponential" }.into();
         f.drain = drained.then_some(DrainKeys { every_ms: 3 * hour, servers: 2, takes_ms: hour, wait_ms: hour / 4, risk_ppm: 300_000 });
         run.scheduler.defragment = defragment;
+        run.grow = [GrowBack::Never, GrowBack::AtCheckpoint, GrowBack::AtOnce][grow];
+        (run.checkpoint.bits_per_gpu, run.checkpoint.storage_bps) = (1 << 30, 100_000_000);
+        run.checkpoint.ps_per_gpu = 10_737_418_240_000;
+        run.checkpoint.share = [WritesShare::Nothing, WritesShare::Storage, WritesShare::Fabric][share];
         let mut jobs = jobs(&of);
         if elastic {
             jobs.iter_mut().for_each(|j| j.min_gpus = j.gpus.div_ceil(2));
@@ -183,6 +194,9 @@ proptest! {
         let o = outcome_of(run, 8, jobs.clone());
         check(&o, 32, 10 * MINUTE);
         prop_assert!(o.jobs.iter().all(|j| matches!(j.phase, JobPhase::Done | JobPhase::GivenUp)));
+        prop_assert!(o.shrinks == 0 || elastic);
+        prop_assert!(o.grows == 0 || (o.shrinks > 0 && grow > 0));
+        prop_assert_eq!(share > 0, o.write_slowdown_ppm.is_some() || (share > 0 && o.account.checkpoint == 0));
         prop_assert_eq!(o, outcome_of(again, 8, jobs), "the same seed gives the same outcome");
     }
 }
@@ -252,6 +266,64 @@ fn a_failed_switch_stops_its_rack_and_a_shrunk_job_takes_longer() {
 }
 
 #[test]
+fn a_shrunk_job_grows_back_at_once_or_after_a_checkpoint() {
+    // Host 0 of four is away from 65 to 75 minutes; work is saved every ten.
+    let failure =
+        ListedFailure { at_ms: 65 * MINUTE, part: Part { kind: PartKind::Host, index: 0 }, repair_ms: 10 * MINUTE };
+    let ran = |grow: GrowBack, more: &[(u64, u32, u64)]| {
+        let mut run = run_of("fcfs", "packed");
+        run.grow = grow;
+        run.scheduler.slowdown = vec![(1, 1_000_000)];
+        (run.checkpoint.cost_ms, run.checkpoint.restart_ms) = (0, 0);
+        let mut of = jobs(&[&[(0, 16, 100)], more].concat());
+        of.iter_mut().for_each(|j| j.comm_share_ppm = 0);
+        of[0].min_gpus = 8;
+        let cluster = PreparedCluster::of(run, machine(4), of, vec![failure], None).unwrap();
+        let o = cluster.simulate(&|| false).unwrap();
+        check(&o, 16, 10 * MINUTE);
+        (o.jobs[0].end_ms.unwrap() as f64 / MINUTE as f64, o.shrinks, o.grows)
+    };
+    // An hour is safe at 65; then 40 minutes of work on 12 of 16 GPUs.
+    let (never, shrinks, grows) = ran(GrowBack::Never, &[]);
+    assert!((never - (65.0 + 40.0 * 4.0 / 3.0)).abs() < 0.01 && (shrinks, grows) == (1, 0), "{never}");
+    // Until 75, 7.5 minutes of it; the rest on all.
+    let (once, shrinks, grows) = ran(GrowBack::AtOnce, &[]);
+    assert!((once - (75.0 + 32.5)).abs() < 0.01 && (shrinks, grows) == (1, 1), "{once}");
+    // The checkpoint after ten minutes of work is at 65 + 13.3.
+    let (checkpoint, shrinks, grows) = ran(GrowBack::AtCheckpoint, &[]);
+    assert!((checkpoint - (65.0 + 40.0 / 3.0 + 30.0)).abs() < 0.01 && (shrinks, grows) == (1, 1), "{checkpoint}");
+    // It comes before a job that has arrived later.
+    let (end, _, grows) = ran(GrowBack::AtOnce, &[(70, 4, 10)]);
+    assert!(end == once && grows == 1, "{end}");
+}
+
+#[test]
+fn jobs_that_write_at_once_share_the_storage_and_one_alone_does_not_notice() {
+    // 16 GPUs with 1 Gbit each over 100 Mbit/s: 160 s alone for half of them, 5 s of standing, every ten minutes.
+    let ran = |share: WritesShare, of: &[(u64, u32, u64)]| {
+        let mut run = run_of("fcfs", "packed");
+        run.scheduler.slowdown = vec![(1, 1_000_000)];
+        run.checkpoint.share = share;
+        (run.checkpoint.bits_per_gpu, run.checkpoint.storage_bps) = (1_000_000_000, 100_000_000);
+        run.checkpoint.ps_per_gpu = 10_000_000_000_000;
+        let o = outcome_of(run, 4, jobs(of));
+        check(&o, 16, 10 * MINUTE);
+        (o.jobs.iter().map(|j| j.end_ms.unwrap()).max().unwrap(), o.write_slowdown_ppm)
+    };
+    let one = [(0, 8, 25)];
+    let alone_ms = 25 * MINUTE + 2 * (5_000 + 80_000);
+    assert_eq!(ran(WritesShare::Nothing, &one), (alone_ms, None));
+    assert_eq!(ran(WritesShare::Storage, &one), (alone_ms, Some(1_000_000)));
+    assert_eq!(ran(WritesShare::Fabric, &one), (alone_ms, Some(1_000_000)));
+    // Two that write at the same time each have half.
+    let two = [(0, 8, 25), (0, 8, 25)];
+    assert_eq!(ran(WritesShare::Nothing, &two).0, alone_ms);
+    assert_eq!(ran(WritesShare::Storage, &two), (alone_ms + 2 * 80_000, Some(2_000_000)));
+    // One that begins five minutes later meets nobody.
+    assert_eq!(ran(WritesShare::Storage, &[(0, 8, 25), (5, 8, 25)]).1, Some(1_000_000));
+}
+
+#[test]
 fn a_spare_keeps_a_job_going_where_it_would_wait_for_repair() {
     let failure =
         ListedFailure { at_ms: 25 * MINUTE, part: Part { kind: PartKind::Host, index: 0 }, repair_ms: 600 * MINUTE };
@@ -290,7 +362,7 @@ fn moving_small_jobs_together_makes_room() {
 #[test]
 fn the_best_interval_is_youngs() {
     // One job on all 16 servers for a month, whose failures come every 10 hours on average.
-    let goodput = |minutes: u64, policy: Option<CheckpointPolicy>| {
+    let goodput_of = |minutes: u64, policy: Option<CheckpointPolicy>, written: bool| {
         let mut useful = 0.0;
         for seed in 0..24 {
             let mut run = run_of("fcfs", "packed");
@@ -301,6 +373,12 @@ fn the_best_interval_is_youngs() {
             run.failures.seed = seed;
             run.end_ms = Some(30 * 24 * 60 * MINUTE);
             run.checkpoint.cost_ms = 2 * MINUTE;
+            if written {
+                // The same two minutes, by a storage that the job would share with others.
+                let c = &mut run.checkpoint;
+                (c.cost_ms, c.share, c.storage_bps) = (0, WritesShare::Storage, 64_000_000);
+                (c.bits_per_gpu, c.ps_per_gpu) = (120_000_000, 120_000_000_000_000 / 64);
+            }
             run.checkpoint.restart_ms = 0;
             run.checkpoint.policy = policy.unwrap_or(CheckpointPolicy::Every { work_ms: minutes * MINUTE });
             let mut only = job(0, 0, 64, 60 * 24 * 60);
@@ -310,11 +388,14 @@ fn the_best_interval_is_youngs() {
         }
         useful
     };
+    let goodput = |minutes, policy| goodput_of(minutes, policy, false);
     // sqrt(2 * 2 min * 600 min) = 49 min.
     let at: Vec<(u64, f64)> = [12, 24, 36, 49, 64, 98, 196].map(|m| (m, goodput(m, None))).to_vec();
     let best = at.iter().max_by(|a, b| a.1.total_cmp(&b.1)).unwrap();
     assert!((36..=64).contains(&best.0), "{at:?}");
     assert!((goodput(0, Some(CheckpointPolicy::Young)) / best.1 - 1.0).abs() < 0.005, "{at:?}");
+    let written = goodput_of(0, Some(CheckpointPolicy::Young), true);
+    assert!((written / goodput(0, Some(CheckpointPolicy::Young)) - 1.0).abs() < 1e-4, "{written}");
     // The share that is lost by Daly's first order: cost over interval plus half an interval over the mean time between failures.
     let expected = 1.0 - (2.0 / 49.0 + 49.0 / 2.0 / 600.0);
     assert!((at[3].1 - expected).abs() < 0.01, "{} {expected}", at[3].1);

@@ -92,11 +92,26 @@ impl PlacementSlowdown {
         self.straggling_ppm[server as usize] = ppm;
     }
 
-    /// Time of a job over its time at full speed, millionths. PRECONDITION: the job has come.
-    pub(super) fn factor_ppm(&self, racks: &Racks, shares: &[GpuShare], comm_share_ppm: u64) -> u64 {
+    /// Time of a job over its time at full speed, millionths; and the same in these places without other jobs. PRECONDITION: the job has come.
+    pub(super) fn factors_ppm(&self, racks: &Racks, shares: &[GpuShare], comm_share_ppm: u64) -> (u64, u64) {
         let placed = u128::from(self.of_racks(racks.len() as u32));
-        let beside = PPM + u128::from(comm_share_ppm) * (self.crowding_ppm(racks) - PPM) / PPM;
-        (placed * beside / PPM * u128::from(self.slowest_ppm(shares)) / PPM) as u64
+        let slowest = u128::from(self.slowest_ppm(shares));
+        let of = |crowding: u128| {
+            let beside = PPM + u128::from(comm_share_ppm) * (crowding - PPM) / PPM;
+            (placed * beside / PPM * slowest / PPM) as u64
+        };
+        let most = |sending: &dyn Fn(&(u32, u32)) -> u32| {
+            let crowding = racks.iter().map(|of| self.crowding_ppm(of.0, sending(of))).max();
+            crowding.filter(|_| racks.len() > 1).unwrap_or(PPM).max(PPM)
+        };
+        (of(most(&|(rack, _)| self.spanning[*rack as usize])), of(most(&|(_, own)| *own)))
+    }
+
+    /// Of a job's racks the one whose way out is most crowded, and the other jobs that span it; `None`: the job is in one.
+    pub(super) fn most_crowded(&self, job: u32, racks: &Racks) -> Option<(u32, Vec<u32>)> {
+        let crowding = |&(rack, _): &(u32, u32)| self.crowding_ppm(rack, self.spanning[rack as usize]);
+        let (rack, _) = *racks.iter().filter(|_| racks.len() > 1).rev().max_by_key(|of| crowding(of))?;
+        Some((rack, self.jobs[rack as usize].iter().copied().filter(|other| *other != job).collect()))
     }
 
     /// Time on the slowest of a job's servers over that on others, millionths.
@@ -119,16 +134,9 @@ impl PlacementSlowdown {
         }
     }
 
-    /// Time of what leaves the most crowded rack of a job over its time alone there, if all that span racks send at the same time: the worst case.
-    fn crowding_ppm(&self, racks: &Racks) -> u128 {
-        if racks.len() < 2 {
-            return PPM;
-        }
-        let of = |&(rack, _): &(u32, u32)| {
-            let (spanning, gpus) = (self.spanning[rack as usize], self.gpus[rack as usize]);
-            u128::from(self.oversubscription_ppm) * u128::from(spanning) / u128::from(gpus.max(1))
-        };
-        racks.iter().map(of).max().unwrap_or(PPM).max(PPM)
+    /// Time of what leaves a rack over its time with room enough, if so many of its GPUs send at the same time: the worst case.
+    fn crowding_ppm(&self, rack: u32, sending: u32) -> u128 {
+        u128::from(self.oversubscription_ppm) * u128::from(sending) / u128::from(self.gpus[rack as usize].max(1))
     }
 }
 
@@ -149,13 +157,14 @@ mod tests {
         let (a, b) = (of(&[0, 2]), of(&[1, 3]));
         assert!(slow.comes(0, &a).is_empty());
         // Half of each rack at 4:1 is twice as slow, in a tenth of the time.
-        assert_eq!(slow.factor_ppm(&a, &shares(&[0, 2]), 100_000), 1_210_000);
+        assert_eq!(slow.factors_ppm(&a, &shares(&[0, 2]), 100_000), (1_210_000, 1_210_000));
         assert_eq!(slow.comes(1, &b), BTreeSet::from([0]));
-        assert_eq!(slow.factor_ppm(&a, &shares(&[0, 2]), 100_000), 1_430_000);
+        assert_eq!(slow.factors_ppm(&a, &shares(&[0, 2]), 100_000), (1_430_000, 1_210_000));
+        assert_eq!(slow.most_crowded(0, &a), Some((0, vec![1])));
         assert_eq!(slow.goes(1, &b), BTreeSet::from([0]));
         slow.set_straggling(2, 2_000_000);
-        assert_eq!(slow.factor_ppm(&a, &shares(&[0, 2]), 100_000), 2_420_000);
-        assert_eq!(slow.factor_ppm(&of(&[0]), &shares(&[0]), 100_000), 1_000_000);
+        assert_eq!(slow.factors_ppm(&a, &shares(&[0, 2]), 100_000), (2_420_000, 2_420_000));
+        assert_eq!(slow.factors_ppm(&of(&[0]), &shares(&[0]), 100_000), (1_000_000, 1_000_000));
     }
 
     #[test]

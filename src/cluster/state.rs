@@ -7,7 +7,7 @@ use std::collections::BTreeSet;
 use super::account::{Account, UnheldGpus};
 use super::error::ClusterError;
 use super::event::{Event, Events};
-use super::interval::{cost_ms, interval_ms};
+use super::interval::{cost, interval_ms};
 use super::iterations::{IterationFabric, MeasuredIterations, SlowestMoment};
 use super::job::ClusterJob;
 use super::machine::ClusterMachine;
@@ -16,7 +16,8 @@ use super::quota::Quotas;
 use super::scheduler::{QueueKey, Scheduler};
 use super::servers::{GpuShare, ServerUse, Servers};
 use super::slowdown::{PlacementSlowdown, Racks};
-use crate::spec::ClusterRun;
+use super::storage::CheckpointStorage;
+use crate::spec::{ClusterRun, GrowBack};
 
 /// Where a job stands.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -41,7 +42,7 @@ pub(super) struct JobState {
     /// GPUs that it has.
     pub held: u32,
     factor_ppm: u64,
-    /// What that were in the same place alone, where iterations are simulated.
+    /// What that were in the same place alone.
     alone_ppm: u64,
     as_of_ms: u64,
     /// When it ends, if nothing happens.
@@ -76,10 +77,16 @@ pub(super) struct ClusterState<'a> {
     pub queue: BTreeSet<(QueueKey, u32)>,
     /// Jobs that run, by when they end as far as is believed.
     pub running: BTreeSet<(u64, u32)>,
+    /// Of these, jobs with fewer GPUs than they asked for, in the order of the queue.
+    pub shrunk: BTreeSet<(QueueKey, u32)>,
+    /// Jobs that have written a checkpoint at this moment.
+    pub at_checkpoint: BTreeSet<u32>,
     pub jobs_on: Vec<BTreeSet<u32>>,
     pub slowdown: PlacementSlowdown,
     /// `None`: speeds are assumed.
     pub measured: Option<MeasuredIterations<'a>>,
+    /// `None`: every job has the storage to itself.
+    pub storage: Option<CheckpointStorage>,
     pub quotas: Quotas,
     pub events: Events,
     pub account: Account,
@@ -87,6 +94,8 @@ pub(super) struct ClusterState<'a> {
     pub stranded: u64,
     pub waiting_gpus: u64,
     pub migrations: u64,
+    pub shrinks: u64,
+    pub grows: u64,
     /// Jobs that were given up and nobody has asked for yet.
     pub given_up: usize,
     /// Jobs that have.
@@ -106,7 +115,7 @@ impl<'a> ClusterState<'a> {
             let interval = interval_ms(job, machine, &run.checkpoint, &run.failures);
             JobState {
                 phase: JobPhase::Ahead,
-                progress: JobProgress::new(job.duration_ms, interval, cost_ms(job, &run.checkpoint)),
+                progress: JobProgress::new(job.duration_ms, interval, cost(job, machine, &run.checkpoint)),
                 shares: Vec::new(),
                 racks: Vec::new(),
                 held: 0,
@@ -141,15 +150,20 @@ impl<'a> ClusterState<'a> {
             of: jobs.iter().map(state).collect(),
             queue: BTreeSet::new(),
             running: BTreeSet::new(),
+            shrunk: BTreeSet::new(),
+            at_checkpoint: BTreeSet::new(),
             jobs_on: vec![BTreeSet::new(); m.rack.len()],
             slowdown: PlacementSlowdown::new(curve, m.oversubscription_ppm, &m.rack, m.racks, m.per_server),
             measured: fabric.map(MeasuredIterations::new),
+            storage: CheckpointStorage::new(&run.checkpoint),
             quotas: Quotas::new(&run.scheduler.quotas, jobs),
             events: Events::default(),
             account: Account::default(),
             stranded: 0,
             waiting_gpus: 0,
             migrations: 0,
+            shrinks: 0,
+            grows: 0,
             given_up: 0,
             arrived: 0,
         }
@@ -169,6 +183,12 @@ impl<'a> ClusterState<'a> {
         let moment = self.moment();
         let held: u64 = self.running.iter().map(|(_, job)| u64::from(self.of[*job as usize].held)).sum();
         held + moment.free + moment.down + moment.drained + moment.spare == self.machine.gpus()
+    }
+
+    /// Whether nobody lacks GPUs that are free and that nobody waits for, where jobs grow at once: used by assertions.
+    pub(super) fn has_grown(&self) -> bool {
+        let could = self.run.grow == GrowBack::AtOnce && self.queue.is_empty() && self.servers.free_gpus() > 0;
+        !could || self.shrunk.is_empty()
     }
 
     fn key(&self, job: u32) -> (QueueKey, u32) {
@@ -191,10 +211,8 @@ impl<'a> ClusterState<'a> {
 
     /// GPUs of jobs that others slow down.
     pub(super) fn slowed_gpus(&self) -> u64 {
-        let Some(measured) = &self.measured else { return 0 };
-        let is_slowed = |job: &u32| measured.speed(*job).beside.is_some();
-        let running = self.running.iter().map(|(_, job)| *job).filter(is_slowed);
-        running.map(|job| u64::from(self.of[job as usize].held)).sum()
+        let running = self.running.iter().map(|(_, job)| &self.of[*job as usize]);
+        running.filter(|of| of.factor_ppm > of.alone_ppm).map(|of| u64::from(of.held)).sum()
     }
 
     /// Puts a job into the queue.
@@ -243,6 +261,12 @@ impl<'a> ClusterState<'a> {
         let of = &mut self.of[job as usize];
         of.held = shares.iter().map(|s| s.count()).sum();
         (of.shares, of.racks) = (shares, racks);
+        debug_assert!(of.held <= self.jobs[job as usize].gpus, "a job has no more than it asked for");
+        if of.held < self.jobs[job as usize].gpus {
+            let key = self.key(job);
+            self.shrunk.insert(key);
+        }
+        let of = &mut self.of[job as usize];
         // It has no time of its end yet.
         of.ends_ms = u64::MAX;
         self.running.insert((u64::MAX, job));
@@ -253,6 +277,11 @@ impl<'a> ClusterState<'a> {
     /// A running job has no GPUs any more.
     fn vacate(&mut self, job: u32) -> Vec<GpuShare> {
         self.settle(job);
+        let key = self.key(job);
+        self.shrunk.remove(&key);
+        if let Some(storage) = &mut self.storage {
+            storage.set(job, false, (&[], &Vec::new()), self.machine);
+        }
         let of = &mut self.of[job as usize];
         self.running.remove(&(of.ends_ms, job));
         of.version += 1;
@@ -282,12 +311,13 @@ impl<'a> ClusterState<'a> {
         of.work_ns += spent.work_ns;
         of.working_ms += spent.working_ms;
         self.account.spend(&spent, of.held, gpus);
-        if self.measured.is_some() {
-            let alone_ns = (u128::from(spent.work_ns) * u128::from(of.alone_ppm) / 1_000_000) as u64;
-            of.alone_ns += alone_ns;
-            let more_ns = (spent.working_ms * 1_000_000).saturating_sub(alone_ns);
-            self.account.company += u128::from(more_ns) * u128::from(of.held);
+        if let Some(storage) = &mut self.storage {
+            storage.count(job, spent.write_ms, spent.written_bits);
         }
+        let alone_ns = (u128::from(spent.work_ns) * u128::from(of.alone_ppm) / 1_000_000) as u64;
+        of.alone_ns += alone_ns;
+        let more_ns = (spent.working_ms * 1_000_000).saturating_sub(alone_ns);
+        self.account.company += u128::from(more_ns) * u128::from(of.held);
     }
 
     /// Simulates iterations of the jobs whose company has changed, and goes on at the speeds that these show.
@@ -324,15 +354,51 @@ impl<'a> ClusterState<'a> {
                 }
             }
             None => {
-                let factor = self.slowdown.factor_ppm(&of.racks, &of.shares, asked.comm_share_ppm);
-                of.factor_ppm = with_held(factor);
+                let (factor, alone) = self.slowdown.factors_ppm(&of.racks, &of.shares, asked.comm_share_ppm);
+                (of.factor_ppm, of.alone_ppm) = (with_held(factor), with_held(alone));
+                let ppm = (u128::from(factor) * 1_000_000 / u128::from(alone)) as u64;
+                if ppm > of.slowest.as_ref().map_or(1_000_000, |most| most.ppm)
+                    && let Some((rack, jobs)) = self.slowdown.most_crowded(job, &of.racks)
+                {
+                    of.slowest = Some(SlowestMoment { ppm, jobs, place: Some(rack) });
+                }
             }
         }
         self.running.remove(&(of.ends_ms, job));
         of.ends_ms = self.now_ms.saturating_add(of.progress.left_ms(of.factor_ppm));
         of.version += 1;
         self.running.insert((of.ends_ms, job));
-        self.events.add(of.ends_ms, Event::Ends { job, version: of.version });
+        if let Some(storage) = &mut self.storage {
+            storage.set(job, of.progress.is_writing(), (&of.shares, &of.racks), self.machine);
+        }
+        let grows = self.run.grow == GrowBack::AtCheckpoint && of.held < asked.gpus;
+        let turns = self.storage.is_some() || grows;
+        match of.progress.next_turn_ms(of.factor_ppm).filter(|_| turns) {
+            Some(ms) => self.events.add(self.now_ms.saturating_add(ms), Event::Turns { job, version: of.version }),
+            None => self.events.add(of.ends_ms, Event::Ends { job, version: of.version }),
+        }
+    }
+
+    /// A job begins to write a checkpoint, or has written it, if nothing has come between.
+    pub(super) fn turn(&mut self, job: u32, version: u32) {
+        if self.of[job as usize].version == version && self.of[job as usize].phase == JobPhase::Running {
+            self.rerate(job);
+            if self.of[job as usize].progress.is_safe() {
+                self.at_checkpoint.insert(job);
+            }
+        }
+    }
+
+    /// Gives jobs that write the rates that they have beside each other.
+    pub(super) fn share_storage(&mut self) {
+        while let Some(rates) = self.storage.as_mut().and_then(|storage| storage.new_rates(self.machine)) {
+            for (job, bps) in rates {
+                self.settle(job);
+                if self.of[job as usize].progress.writes_at(bps) {
+                    self.rerate(job);
+                }
+            }
+        }
     }
 
     /// A job's end is due: false if something has come between.

@@ -42,8 +42,14 @@ pub struct ClusterRecord {
     pub drains: u64,
     pub useful_gpu_hours: f64,
     pub usd_per_useful_gpu_hour: Option<f64>,
-    /// Where iterations are simulated: the part of `slowdown_share` for company, and what was simulated and audited.
-    pub company_share: Option<f64>,
+    /// Times that a job went on with fewer GPUs, and that it got some back.
+    pub shrinks: u64,
+    pub grows: u64,
+    /// Time of writes to storage over their time alone; `None`: writes share nothing, or there were none.
+    pub write_slowdown: Option<f64>,
+    /// Part of `slowdown_share`: for company.
+    pub company_share: f64,
+    /// Where iterations are simulated: what was simulated and audited.
     pub iteration_sets: Option<u64>,
     pub iteration_sets_asked: Option<u64>,
     pub iteration_set_most_jobs: Option<u64>,
@@ -66,7 +72,6 @@ pub struct ClusterSampleRecord {
     pub down_gpus: u64,
     pub drained_gpus: u64,
     pub spare_gpus: u64,
-    /// Where iterations are simulated.
     pub slowed_gpus: u64,
 }
 
@@ -87,11 +92,11 @@ pub struct ClusterJobRecord {
     pub restarts: u64,
     pub preemptions: u64,
     pub lost_work_ms: u64,
-    /// Where iterations are simulated: its time over its duration, over that in the same places alone, and at the worst.
+    /// Its time over its duration, over that in the same places alone, and at the worst; `None`: it has done nothing, or nobody slowed it down.
     pub slowdown: Option<f64>,
     pub company_slowdown: Option<f64>,
     pub worst_company_slowdown: Option<f64>,
-    /// The others then, by names with spaces between them, and the most crowded link.
+    /// The others then, by names with spaces between them, and the most crowded link or rack.
     pub worst_beside: Option<String>,
     pub worst_link: Option<String>,
 }
@@ -120,6 +125,7 @@ pub const CLUSTER_TIMELINE: &[Column<ClusterSampleRecord>] = &[
     ("down_gpus", |s| s.down_gpus.into()),
     ("drained_gpus", |s| s.drained_gpus.into()),
     ("spare_gpus", |s| s.spare_gpus.into()),
+    ("slowed_gpus", |s| s.slowed_gpus.into()),
 ];
 
 /// The columns of `cluster_jobs.csv` after `exp_id`.
@@ -137,14 +143,6 @@ pub const CLUSTER_JOBS: &[Column<ClusterJobRecord>] = &[
     ("restarts", |j| j.restarts.into()),
     ("preemptions", |j| j.preemptions.into()),
     ("lost_work_s", |j| seconds(j.lost_work_ms)),
-];
-
-/// The columns of `cluster_timeline.csv` after those, where iterations are simulated.
-pub(super) const CLUSTER_TIMELINE_ITERATIONS: &[Column<ClusterSampleRecord>] =
-    &[("slowed_gpus", |s| s.slowed_gpus.into())];
-
-/// The columns of `cluster_jobs.csv` likewise.
-pub(super) const CLUSTER_JOBS_ITERATIONS: &[Column<ClusterJobRecord>] = &[
     ("slowdown", |j| j.slowdown.into()),
     ("company_slowdown", |j| j.company_slowdown.into()),
     ("worst_company_slowdown", |j| j.worst_company_slowdown.into()),

@@ -312,6 +312,10 @@ pub const CLUSTER: &[RecordColumn] = &[
     optional("drains", ColumnKind::Unsigned, |r| of_cluster(r, |c| c.drains.into())),
     optional("useful_gpu_hours", ColumnKind::Real, |r| of_cluster(r, |c| c.useful_gpu_hours.into())),
     optional("usd_per_useful_gpu_hour", ColumnKind::Real, |r| of_cluster(r, |c| c.usd_per_useful_gpu_hour.into())),
+    optional("shrinks", ColumnKind::Unsigned, |r| of_cluster(r, |c| c.shrinks.into())),
+    optional("grows", ColumnKind::Unsigned, |r| of_cluster(r, |c| c.grows.into())),
+    optional("write_slowdown", ColumnKind::Real, |r| of_cluster(r, |c| c.write_slowdown.into())),
+    optional("company_share", ColumnKind::Real, |r| of_cluster(r, |c| c.company_share.into())),
 ];
 
 fn of_cluster(record: &ExperimentRecord, cell: fn(&ClusterRecord) -> Cell) -> Cell {
@@ -320,7 +324,6 @@ fn of_cluster(record: &ExperimentRecord, cell: fn(&ClusterRecord) -> Cell) -> Ce
 
 /// The columns after those, in sweeps with simulated iterations.
 pub const ITERATIONS: &[RecordColumn] = &[
-    optional("company_share", ColumnKind::Real, |r| of_cluster(r, |c| c.company_share.into())),
     optional("iteration_sets", ColumnKind::Unsigned, |r| of_cluster(r, |c| c.iteration_sets.into())),
     optional("iteration_sets_asked", ColumnKind::Unsigned, |r| of_cluster(r, |c| c.iteration_sets_asked.into())),
     optional("iteration_set_most_jobs", ColumnKind::Unsigned, |r| of_cluster(r, |c| c.iteration_set_most_jobs.into())),

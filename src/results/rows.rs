@@ -3,7 +3,7 @@
 //! Layer: results. Renders; [`super::writer`] decides when and where it is written.
 
 use super::cluster_record::{
-    CLUSTER_JOBS, CLUSTER_JOBS_ITERATIONS, CLUSTER_TIMELINE, CLUSTER_TIMELINE_ITERATIONS, ClusterJobRecord,
+    CLUSTER_JOBS, CLUSTER_TIMELINE, ClusterJobRecord,
     ClusterSampleRecord,
 };
 use super::job_record::{JOBS, JobRecord};
@@ -246,31 +246,27 @@ pub fn jobs_text(finished: &Finished) -> Vec<u8> {
 }
 
 /// Column names of `cluster_timeline.csv`.
-pub fn cluster_timeline_header(iterations: bool) -> Vec<&'static str> {
-    let more = if iterations { CLUSTER_TIMELINE_ITERATIONS } else { &[] };
-    std::iter::once("exp_id").chain(CLUSTER_TIMELINE.iter().chain(more).map(|(name, _)| *name)).collect()
+pub fn cluster_timeline_header() -> Vec<&'static str> {
+    std::iter::once("exp_id").chain(CLUSTER_TIMELINE.iter().map(|(name, _)| *name)).collect()
 }
 
 /// Column names of `cluster_jobs.csv`.
-pub fn cluster_jobs_header(iterations: bool) -> Vec<&'static str> {
-    let more = if iterations { CLUSTER_JOBS_ITERATIONS } else { &[] };
-    std::iter::once("exp_id").chain(CLUSTER_JOBS.iter().chain(more).map(|(name, _)| *name)).collect()
+pub fn cluster_jobs_header() -> Vec<&'static str> {
+    std::iter::once("exp_id").chain(CLUSTER_JOBS.iter().map(|(name, _)| *name)).collect()
 }
 
 /// `cluster_timeline.csv`'s part of one experiment.
-pub fn cluster_timeline_text(finished: &Finished, iterations: bool) -> Vec<u8> {
-    let more = if iterations { CLUSTER_TIMELINE_ITERATIONS } else { &[] };
+pub fn cluster_timeline_text(finished: &Finished) -> Vec<u8> {
     let row = |exp_id: u64, s: &ClusterSampleRecord| -> Vec<Cell> {
-        std::iter::once(exp_id.into()).chain(CLUSTER_TIMELINE.iter().chain(more).map(|(_, cell)| cell(s))).collect()
+        std::iter::once(exp_id.into()).chain(CLUSTER_TIMELINE.iter().map(|(_, cell)| cell(s))).collect()
     };
     text(finished.record.exp_id, &finished.cluster_timeline, row)
 }
 
 /// `cluster_jobs.csv`'s part of one experiment.
-pub fn cluster_jobs_text(finished: &Finished, iterations: bool) -> Vec<u8> {
-    let more = if iterations { CLUSTER_JOBS_ITERATIONS } else { &[] };
+pub fn cluster_jobs_text(finished: &Finished) -> Vec<u8> {
     let row = |exp_id: u64, j: &ClusterJobRecord| -> Vec<Cell> {
-        std::iter::once(exp_id.into()).chain(CLUSTER_JOBS.iter().chain(more).map(|(_, cell)| cell(j))).collect()
+        std::iter::once(exp_id.into()).chain(CLUSTER_JOBS.iter().map(|(_, cell)| cell(j))).collect()
     };
     text(finished.record.exp_id, &finished.cluster_jobs, row)
 }

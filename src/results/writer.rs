@@ -117,16 +117,8 @@ impl ResultWriter {
             open("links.csv", outputs.links, rows::header(rows::LINKS.iter().copied()))?,
             open("rtt.csv", outputs.rtt, rows::header(rows::RTT.iter().copied()))?,
             open("jobs.csv", outputs.jobs, rows::header(rows::jobs_header()))?,
-            open(
-                "cluster_timeline.csv",
-                outputs.cluster,
-                rows::header(rows::cluster_timeline_header(outputs.iterations)),
-            )?,
-            open(
-                "cluster_jobs.csv",
-                outputs.cluster_jobs,
-                rows::header(rows::cluster_jobs_header(outputs.iterations)),
-            )?,
+            open("cluster_timeline.csv", outputs.cluster, rows::header(rows::cluster_timeline_header()))?,
+            open("cluster_jobs.csv", outputs.cluster_jobs, rows::header(rows::cluster_jobs_header()))?,
             open("requests.csv", outputs.requests, rows::header(rows::requests_header()))?,
             None,
         ];
@@ -245,10 +237,6 @@ impl ResultWriter {
             text.into_bytes()
         };
         let when = |wanted: bool, text: fn(&Finished) -> Vec<u8>| if wanted { text(finished) } else { Vec::new() };
-        let measured = self.outputs.iterations;
-        let of_cluster = |wanted: bool, text: fn(&Finished, bool) -> Vec<u8>| {
-            if wanted { text(finished, measured) } else { Vec::new() }
-        };
         let failed = finished.record.status == Status::Failed;
         [
             one(rows::results_row(&finished.record, self.outputs.columns())),
@@ -257,8 +245,8 @@ impl ResultWriter {
             when(self.outputs.links, rows::links_text),
             when(self.outputs.rtt, rows::rtt_text),
             when(self.outputs.jobs, rows::jobs_text),
-            of_cluster(self.outputs.cluster, rows::cluster_timeline_text),
-            of_cluster(self.outputs.cluster_jobs, rows::cluster_jobs_text),
+            when(self.outputs.cluster, rows::cluster_timeline_text),
+            when(self.outputs.cluster_jobs, rows::cluster_jobs_text),
             when(self.outputs.requests, rows::requests_text),
             if failed { one(rows::failed_row(&finished.record)) } else { Vec::new() },
         ]

@@ -73,7 +73,10 @@ fn figures(o: &ClusterOutcome, config: &Config) -> ClusterRecord {
         drains: o.drains,
         useful_gpu_hours,
         usd_per_useful_gpu_hour: (useful_gpu_hours > 0.0).then(|| (price + energy) / useful_gpu_hours),
-        company_share: measured.map(|_| share(account.company)),
+        shrinks: o.shrinks,
+        grows: o.grows,
+        write_slowdown: o.write_slowdown_ppm.map(share_of),
+        company_share: share(account.company),
         iteration_sets: measured.map(|m| m.sets),
         iteration_sets_asked: measured.map(|m| m.asked),
         iteration_set_most_jobs: measured.map(|m| m.most_jobs),
@@ -107,8 +110,7 @@ fn job(j: &ClusterJobOutcome) -> ClusterJobRecord {
         JobPhase::Done => "done",
         JobPhase::GivenUp => "given up",
     };
-    let speed = j.speed.as_ref();
-    let worst = speed.and_then(|s| s.worst.as_ref());
+    let worst = j.speed.worst.as_ref();
     let times = |ppm: u64| ppm as f64 / 1e6;
     ClusterJobRecord {
         job: j.name.to_string(),
@@ -124,8 +126,8 @@ fn job(j: &ClusterJobOutcome) -> ClusterJobRecord {
         restarts: j.restarts,
         preemptions: j.preemptions,
         lost_work_ms: j.lost_ns / NS_PER_MS,
-        slowdown: speed.and_then(|s| s.slowdown_ppm).map(times),
-        company_slowdown: speed.and_then(|s| s.by_company_ppm).map(times),
+        slowdown: j.speed.slowdown_ppm.map(times),
+        company_slowdown: j.speed.by_company_ppm.map(times),
         worst_company_slowdown: worst.map(|(ppm, ..)| times(*ppm)),
         worst_beside: worst.map(|(_, jobs, _)| jobs.join(" ")),
         worst_link: worst.map(|(_, _, link)| link.clone()),

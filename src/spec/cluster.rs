@@ -19,6 +19,7 @@ pub struct ClusterRun {
     pub jobs: JobSource,
     pub comm_share_ppm: u64,
     pub min_share_ppm: u64,
+    pub grow: GrowBack,
     /// `None`: until the last job has ended.
     pub end_ms: Option<u64>,
     pub scheduler: SchedulerKeys,
@@ -111,6 +112,26 @@ pub struct SchedulerKeys {
     pub move_ms: u64,
 }
 
+/// When a job that shrank gets GPUs back.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum GrowBack {
+    Never,
+    /// After its next checkpoint.
+    AtCheckpoint,
+    /// As soon as some are free.
+    AtOnce,
+}
+
+/// What writes to storage share.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum WritesShare {
+    /// Every job has the storage to itself.
+    Nothing,
+    Storage,
+    /// The storage, the NICs of servers, and the ways out of racks.
+    Fabric,
+}
+
 /// When jobs save their state.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct CheckpointKeys {
@@ -118,6 +139,10 @@ pub struct CheckpointKeys {
     pub cost_ms: u64,
     /// Time to storage beside `cost_ms`, of each GPU of a job, picoseconds.
     pub ps_per_gpu: u64,
+    pub share: WritesShare,
+    /// Data of each GPU.
+    pub bits_per_gpu: u64,
+    pub storage_bps: u64,
     pub restart_ms: u64,
 }
 
@@ -229,6 +254,7 @@ pub(super) fn cluster_run(v: &Values, dir: &Path, seed: u64) -> Result<ClusterRu
         jobs,
         comm_share_ppm: ppm(KeyId::JobsCommShare),
         min_share_ppm: ppm(KeyId::JobsMinShare),
+        grow: grow_back(v)?,
         end_ms: Some(hours(KeyId::JobsHours)).filter(|&end| end > 0),
         scheduler: SchedulerKeys {
             policy: v.text(KeyId::SchedulerPolicy).to_string(),
@@ -250,6 +276,14 @@ pub(super) fn cluster_run(v: &Values, dir: &Path, seed: u64) -> Result<ClusterRu
             },
             cost_ms: ms(KeyId::CheckpointCost),
             ps_per_gpu: scaled(gib_bits / v.float(KeyId::CheckpointStorage), 1e3),
+            share: match v.text(KeyId::CheckpointShare) {
+                _ if gib_bits == 0.0 || v.is(KeyId::CheckpointPolicy, "none") => WritesShare::Nothing,
+                "storage" => WritesShare::Storage,
+                "fabric" => WritesShare::Fabric,
+                _ => WritesShare::Nothing,
+            },
+            bits_per_gpu: scaled(gib_bits, 1.0),
+            storage_bps: scaled(v.float(KeyId::CheckpointStorage), 1e9),
             restart_ms: ms(KeyId::CheckpointRestart),
         },
         failures: FailureKeys {
@@ -275,6 +309,19 @@ pub(super) fn cluster_run(v: &Values, dir: &Path, seed: u64) -> Result<ClusterRu
         },
         timeline_ms: ms(KeyId::TimelineS),
     })
+}
+
+fn grow_back(v: &Values) -> Result<GrowBack, Conflict> {
+    let grow = match v.text(KeyId::JobsGrow) {
+        "checkpoint" => GrowBack::AtCheckpoint,
+        "at-once" => GrowBack::AtOnce,
+        _ => return Ok(GrowBack::Never),
+    };
+    if v.is(KeyId::CheckpointPolicy, "none") {
+        let why = "a job saves its state before it grows, which checkpoint.policy = \"none\" rules out; use \"never\", or another policy";
+        return Err(conflict(KeyId::JobsGrow, why));
+    }
+    Ok(grow)
 }
 
 fn uniform(v: &Values) -> Result<JobsLike, Conflict> {

@@ -347,6 +347,8 @@ macro_rules! for_each_key {
                 "MiB that the servers of a job all-reduce in an iteration, by GPUs, likewise: gradients (our choice: 16-bit ones of models with 1, 7 and 15 billion parameters)";
             JobsMinShare "jobs.min_share" stepped(0.0, 1.0, 0.000_001), D::Float(1.0), always,
                 "least share of its GPUs that a job goes on with after a failure; 1: it needs them all";
+            JobsGrow "jobs.grow" one_of(&["never", "checkpoint", "at-once"], &[]), D::Choice("never"), |v| v.is(KeyId::JobsSource, "trace") || v.float(KeyId::JobsMinShare) < 1.0,
+                "when a job that went on with fewer GPUs gets free ones back, up to all that it asked for: never; after its next checkpoint; as soon as they are free, with a checkpoint of its own";
             JobsHours "jobs.simulated_hours" stepped(0.0, 1e6, 0.001), D::Float(0.0), always, "time that is simulated; 0: until the last job has ended";
             JobsSeed "jobs.seed" int(0, i64::MAX), D::Int(1), generated_jobs, "mixed into the seed of generated jobs";
 
@@ -381,7 +383,9 @@ macro_rules! for_each_key {
             CheckpointGib "checkpoint.gib_per_gpu" stepped(0.0, 1e6, 0.001), D::Float(0.0), |v| !v.is(KeyId::CheckpointPolicy, "none"),
                 "data of a checkpoint, which adds its time to storage to cost_s";
             CheckpointStorage "checkpoint.storage_gbps" stepped(0.001, 1e9, 0.001), D::Float(1000.0), |v| v.float(KeyId::CheckpointGib) > 0.0 && !v.is(KeyId::CheckpointPolicy, "none"),
-                "rate of the storage, for one job at a time (our choice)";
+                "rate of the storage (our choice)";
+            CheckpointShare "checkpoint.writes_share" one_of(&["nothing", "storage", "fabric"], &[]), D::Choice("nothing"), |v| v.float(KeyId::CheckpointGib) > 0.0 && !v.is(KeyId::CheckpointPolicy, "none"),
+                "what jobs share that write at the same time, by max-min fair rates: nothing, each has the storage to itself; the storage; the storage, NICs of servers and ways out of racks";
             CheckpointRestart "checkpoint.restart_s" stepped(0.0, 1e9, 0.001), D::Float(300.0), always, "time from new GPUs to the first step after a failure or preemption (our choice)";
 
             FailuresModel "failures.model" one_of(&["exponential", "weibull", "trace"], &[]), D::Choice("exponential"), always, "when parts fail: by a distribution, or as a file says";

@@ -80,6 +80,57 @@ fn shares_of_gpu_time_add_up_and_every_job_has_its_row() {
 }
 
 #[test]
+fn assumed_speeds_and_what_jobs_share_are_in_the_files() {
+    // Two racks of two servers, 4 : 1; both jobs span both.
+    let sweep = "name = \"c\"\n[base]\nfidelity.mode = \"job\"\ncluster.gpus = 32\n\
+        topology = { kind = \"rail-optimized\", servers_per_pod = 2, oversubscription = 4 }\n\
+        jobs = { source = \"trace\", path = \"t.csv\", comm_share = 0.5 }\n\
+        scheduler = { placement = \"spread\" }\noutput.cluster_jobs = true\n\
+        checkpoint = { gib_per_gpu = 8.0, storage_gbps = 100.0 }\n\
+        [axes]\n\"checkpoint.writes_share\" = [\"nothing\", \"storage\"]\n";
+    let jobs = "job,submit_s,gpus,duration_s\none,0,8,7200\ntwo,0,24,7200\n";
+    let folder = Folder::new(&[("s.toml", sweep), ("t.csv", jobs)]);
+    ran(&folder, "o", &[]);
+    let of = |column: &str| folder.column("o/cluster_jobs.csv", column);
+    // Alone, job `one` has a quarter of each rack, so all of its way out, and `two` three quarters; together they have four times too much.
+    let slowdown: Vec<f64> = of("slowdown").iter().map(|s| s.parse().unwrap()).collect();
+    assert!(slowdown[0] == 2.5 && (2.4..=2.5).contains(&slowdown[1]), "{slowdown:?}");
+    let (company, worst) = (of("company_slowdown"), of("worst_company_slowdown"));
+    assert_eq!((company[0].as_str(), worst[0].as_str(), worst[1].as_str()), ("2.5", "2.5", "1.25"));
+    assert_eq!(of("worst_beside")[..2], ["two", "one"]);
+    assert_eq!(of("worst_link")[0], "rack 0");
+    let of = |column: &str| folder.column("o/results.csv", column);
+    let (writes, checkpoints) = (of("write_slowdown"), of("checkpoint_share"));
+    assert!(writes[0].is_empty() && writes[1].parse::<f64>().unwrap() > 1.2, "{writes:?}");
+    assert!(checkpoints[1].parse::<f64>().unwrap() > checkpoints[0].parse::<f64>().unwrap(), "{checkpoints:?}");
+    assert_eq!(folder.column("o/cluster_timeline.csv", "slowed_gpus")[0], "32");
+}
+
+#[test]
+fn a_job_shrinks_after_a_failure_and_grows_back() {
+    let sweep = "name = \"c\"\n[base]\nfidelity.mode = \"job\"\ncluster.gpus = 16\n\
+        jobs = { source = \"trace\", path = \"t.csv\", min_share = 0.5 }\n\
+        failures = { model = \"trace\", path = \"f.csv\" }\n\
+        checkpoint = { cost_s = 0.0, restart_s = 0.0, interval_s = 600.0 }\n\
+        [axes]\n\"jobs.grow\" = [\"never\", \"checkpoint\", \"at-once\"]\n";
+    let files = [
+        ("s.toml", sweep),
+        ("t.csv", "submit_s,gpus,duration_s\n0,16,6000\n"),
+        ("f.csv", "time_s,part,index,repair_s\n3600,host,1,600\n"),
+    ];
+    let folder = Folder::new(&files);
+    ran(&folder, "o", &[]);
+    assert_eq!(folder.column("o/results.csv", "shrinks"), ["1", "1", "1"]);
+    assert_eq!(folder.column("o/results.csv", "grows"), ["0", "1", "1"]);
+    // 2,400 s of work are left: all on half; 600 of them on half until their checkpoint; 300 until the server is back.
+    let hours = folder.column("o/results.csv", "cluster_hours");
+    let seconds: Vec<f64> = hours.iter().map(|h| (h.parse::<f64>().unwrap() * 3600.0).round()).collect();
+    assert_eq!(seconds, [8400.0, 6600.0, 6300.0]);
+    let none = folder.run(&["plan", "s.toml", "--set", "checkpoint.policy=none"]);
+    assert!(none.stderr.contains("a job saves its state before it grows"), "{}{}", none.stdout, none.stderr);
+}
+
+#[test]
 fn sweeps_of_packets_have_no_columns_of_clusters() {
     let packets = "name = \"p\"\nbase.cluster = { gpus = 16 }\nbase.workload = { kind = \"collective\", op = \"all-reduce\", bytes = 10000 }\n";
     let folder = Folder::new(&[("s.toml", packets)]);

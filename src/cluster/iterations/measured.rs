@@ -40,8 +40,8 @@ pub struct SlowestMoment {
     pub ppm: u64,
     /// The others of its set, by their numbers.
     pub jobs: Vec<u32>,
-    /// The most crowded link that it shares.
-    pub arc: Option<u32>,
+    /// The most crowded place that it shares: an arc where iterations are simulated, else a rack, by its way out.
+    pub place: Option<u32>,
 }
 
 /// What was simulated, and what audits found.
@@ -228,7 +228,7 @@ impl<'a> MeasuredIterations<'a> {
         let beside = (ratio > PPM).then(|| SlowestMoment {
             ppm: ratio,
             jobs: set.jobs.iter().copied().filter(|other| *other != job).collect(),
-            arc: set.crowded[place],
+            place: set.crowded[place],
         });
         JobSpeed { factor_ppm, alone_ppm, beside }
     }

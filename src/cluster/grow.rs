@@ -1,0 +1,65 @@
+//! Gives jobs that went on with fewer GPUs some back.
+//!
+//! Layer: cluster. A job grows in its place in the queue: after those that wait before it, before those behind it. It takes what is free, up to all that it asked
+//! for, saves its state, and stands still for as long as after a failure.
+
+use std::collections::BTreeMap;
+
+use super::pass::may_start;
+use super::placement::{Placement, Request};
+use super::servers::GpuShare;
+use super::state::ClusterState;
+use crate::spec::GrowBack;
+use crate::workload::random::RandomStream;
+
+/// Grows whoever may now.
+pub(super) fn grow(state: &mut ClusterState, placement: &dyn Placement) {
+    if state.run.grow == GrowBack::Never || state.shrunk.is_empty() || state.servers.free_gpus() == 0 {
+        return;
+    }
+    let first = state.queue.iter().find(|(_, job)| may_start(state, *job)).copied();
+    let goes_before = |of: &&_| first.is_none_or(|first| **of < first);
+    let shrunk: Vec<u32> = state.shrunk.iter().take_while(goes_before).map(|(_, job)| *job).collect();
+    for job in shrunk {
+        if state.run.grow == GrowBack::AtOnce || state.at_checkpoint.contains(&job) {
+            grow_job(state, placement, job);
+        }
+    }
+}
+
+fn grow_job(state: &mut ClusterState, placement: &dyn Placement, job: u32) {
+    let of = &state.of[job as usize];
+    let writes_ms = if state.run.grow == GrowBack::AtOnce { of.progress.cost_ms() } else { 0 };
+    let stands_ms = state.run.checkpoint.restart_ms + writes_ms;
+    let mut grew = false;
+    // Scattered GPUs come piece by piece.
+    while let Some(more) = pieces(state, placement, job) {
+        let mut gpus: BTreeMap<u32, u64> = BTreeMap::new();
+        for share in state.of[job as usize].shares.iter().chain(&more) {
+            *gpus.entry(share.server).or_default() |= share.gpus;
+        }
+        let to = gpus.into_iter().map(|(server, gpus)| GpuShare { server, gpus }).collect();
+        state.relocate(job, to, true, stands_ms);
+        grew = true;
+    }
+    state.grows += u64::from(grew);
+}
+
+/// Free GPUs, as many as it lacks; else whole servers; else what one server has.
+fn pieces(state: &ClusterState, placement: &dyn Placement, job: u32) -> Option<Vec<GpuShare>> {
+    let (servers, of) = (&state.servers, &state.of[job as usize]);
+    let lacks = u64::from(state.jobs[job as usize].gpus - of.held).min(servers.free_gpus());
+    let per_server = servers.per_server();
+    let whole = servers.with_free(per_server).len() as u64 * u64::from(per_server);
+    let most = (1..=per_server).rev().find(|&n| !servers.with_free(n).is_empty()).unwrap_or(0);
+    for gpus in [lacks, whole, u64::from(most)].map(|n| n.min(lacks) as u32) {
+        let random = RandomStream::new(state.run.failures.seed, (u64::from(job) << 20) + state.grows + (1 << 61));
+        let mut request = Request { gpus, rack: &state.machine.rack, kept: None, random };
+        if gpus > 0
+            && let Some(shares) = placement.place(servers, &mut request)
+        {
+            return Some(shares);
+        }
+    }
+    None
+}

@@ -1,0 +1,252 @@
+//! Checkpoints that several jobs write at the same time: max-min fair rates over the storage, NICs and ways out of racks.
+//!
+//! Layer: cluster. The storage lies beyond the racks. Each GPU of a job writes as much as any other and all at one rate, as a checkpoint has ended when the last of
+//! it is written. Rates are whole bits a second, so they are the same everywhere. Writes do not slow iterations down.
+
+use std::collections::{BTreeMap, BTreeSet};
+
+use super::machine::ClusterMachine;
+use super::servers::GpuShare;
+use super::slowdown::Racks;
+use crate::spec::{CheckpointKeys, WritesShare};
+
+const NS_PER_S: u128 = 1_000_000_000;
+const NS_PER_MS: u128 = 1_000_000;
+const PPM: u128 = 1_000_000;
+
+/// What writes share.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+enum SharedWay {
+    Storage,
+    /// The way out of a rack.
+    Rack(u32),
+    /// The links of a server that a job does not have to itself.
+    Server(u32),
+}
+
+/// A job that writes.
+#[derive(Clone, Debug, PartialEq, Eq)]
+struct Writer {
+    /// Its GPUs that write over each.
+    over: Vec<(SharedWay, u32)>,
+    /// Most that a GPU can send, bps.
+    most_bps: u64,
+    /// What it has without others.
+    alone_bps: u64,
+}
+
+/// Who writes, and how fast.
+#[derive(Clone, Debug)]
+pub(super) struct CheckpointStorage {
+    storage_bps: u64,
+    fabric: bool,
+    writers: BTreeMap<u32, Writer>,
+    changed: bool,
+    /// Of all writes so far: their time, and what that had been alone.
+    took_ns: u128,
+    alone_ns: u128,
+}
+
+impl CheckpointStorage {
+    /// Nobody writes yet; `None`: every job has the storage to itself.
+    pub(super) fn new(keys: &CheckpointKeys) -> Option<CheckpointStorage> {
+        (keys.share != WritesShare::Nothing).then(|| CheckpointStorage {
+            storage_bps: keys.storage_bps,
+            fabric: keys.share == WritesShare::Fabric,
+            writers: BTreeMap::new(),
+            changed: false,
+            took_ns: 0,
+            alone_ns: 0,
+        })
+    }
+
+    /// Whether a job writes now; `shares` and `racks` are where it is.
+    pub(super) fn set(&mut self, job: u32, writes: bool, at: (&[GpuShare], &Racks), machine: &ClusterMachine) {
+        if writes == self.writers.contains_key(&job) {
+            return;
+        }
+        self.changed = true;
+        if !writes {
+            self.writers.remove(&job);
+            return;
+        }
+        let (shares, racks) = at;
+        let mut over = vec![(SharedWay::Storage, shares.iter().map(|s| s.count()).sum())];
+        let mut most_bps = u64::MAX;
+        if self.fabric {
+            over.extend(racks.iter().map(|&(rack, gpus)| (SharedWay::Rack(rack), gpus)));
+            for share in shares {
+                if share.count() == machine.per_server {
+                    most_bps = machine.server_bps / u64::from(machine.per_server);
+                } else {
+                    over.push((SharedWay::Server(share.server), share.count()));
+                }
+            }
+        }
+        let alone = over.iter().map(|&(way, gpus)| self.capacity_bps(way, machine) / u64::from(gpus.max(1))).min();
+        let alone_bps = alone.unwrap_or(1).min(most_bps).max(1);
+        self.writers.insert(job, Writer { over, most_bps, alone_bps });
+    }
+
+    fn capacity_bps(&self, way: SharedWay, machine: &ClusterMachine) -> u64 {
+        match way {
+            SharedWay::Storage => self.storage_bps,
+            SharedWay::Rack(rack) => machine.rack_out_bps[rack as usize],
+            SharedWay::Server(_) => machine.server_bps,
+        }
+    }
+
+    /// Counts time that a job wrote, and the bits that each of its GPUs wrote meanwhile.
+    pub(super) fn count(&mut self, job: u32, ms: u64, bits: u64) {
+        let Some(writer) = self.writers.get(&job) else { return };
+        self.took_ns += u128::from(ms) * NS_PER_MS;
+        self.alone_ns += u128::from(bits) * NS_PER_S / u128::from(writer.alone_bps);
+    }
+
+    /// Time of writes over their time alone, millionths; `None`: there were none.
+    pub(super) fn slowdown_ppm(&self) -> Option<u64> {
+        // Whole milliseconds and bits are no slowdown.
+        (self.alone_ns > 0).then(|| (self.took_ns * PPM / self.alone_ns).max(PPM) as u64)
+    }
+
+    /// Rates of each GPU of the jobs that write, bps, where somebody has come or gone since the last call.
+    pub(super) fn new_rates(&mut self, machine: &ClusterMachine) -> Option<Vec<(u32, u64)>> {
+        std::mem::take(&mut self.changed).then(|| self.fair_rates(machine))
+    }
+
+    /// Progressive filling: all rates rise together, and those stop that meet a full way or their own limit.
+    fn fair_rates(&self, machine: &ClusterMachine) -> Vec<(u32, u64)> {
+        let mut ways: BTreeMap<SharedWay, (u64, u64)> = BTreeMap::new();
+        for &(way, gpus) in self.writers.values().flat_map(|writer| &writer.over) {
+            ways.entry(way).or_insert_with(|| (self.capacity_bps(way, machine), 0)).1 += u64::from(gpus);
+        }
+        let mut open: Vec<(u32, &Writer)> = self.writers.iter().map(|(job, writer)| (*job, writer)).collect();
+        let mut rates = Vec::with_capacity(open.len());
+        while !open.is_empty() {
+            let fair = |&(left, gpus): &(u64, u64)| left / gpus;
+            let of_ways = ways.values().filter(|(_, gpus)| *gpus > 0).map(fair).min();
+            let own = open.iter().map(|(_, writer)| writer.most_bps).min();
+            let level = of_ways.into_iter().chain(own).min().unwrap_or(u64::MAX);
+            let full: BTreeSet<SharedWay> =
+                ways.iter().filter(|(_, of)| of.1 > 0 && fair(of) <= level).map(|(way, _)| *way).collect();
+            let stops = |writer: &Writer| writer.most_bps <= level || writer.over.iter().any(|(w, _)| full.contains(w));
+            let (stopped, others): (Vec<_>, Vec<_>) = open.into_iter().partition(|(_, writer)| stops(writer));
+            for (job, writer) in stopped {
+                // A rate of nothing would never end.
+                rates.push((job, level.max(1)));
+                for (way, gpus) in &writer.over {
+                    let (left, open_gpus) = ways.get_mut(way).expect("every way of a writer was entered");
+                    *left = left.saturating_sub(level.saturating_mul(u64::from(*gpus)));
+                    *open_gpus -= u64::from(*gpus);
+                }
+            }
+            open = others;
+        }
+        rates.sort_unstable();
+        rates
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::cost::Bill;
+    use crate::spec::CheckpointPolicy;
+    use proptest::prelude::*;
+
+    /// Servers of 4 GPUs with 400 bps, two a rack, and 600 bps out of each.
+    fn machine(servers: u32) -> ClusterMachine {
+        ClusterMachine {
+            per_server: 4,
+            links_per_server: 4,
+            rack: (0..servers).map(|s| s / 2).collect(),
+            racks: servers.div_ceil(2),
+            oversubscription_ppm: 2_000_000,
+            server_bps: 400,
+            rack_out_bps: vec![600; servers.div_ceil(2) as usize],
+            bill: Bill::default(),
+        }
+    }
+
+    fn storage(share: WritesShare, storage_bps: u64) -> CheckpointStorage {
+        let keys = CheckpointKeys {
+            policy: CheckpointPolicy::Never,
+            cost_ms: 0,
+            ps_per_gpu: 0,
+            share,
+            bits_per_gpu: 1,
+            storage_bps,
+            restart_ms: 0,
+        };
+        CheckpointStorage::new(&keys).unwrap()
+    }
+
+    fn write(storage: &mut CheckpointStorage, machine: &ClusterMachine, job: u32, gpus: &[(u32, u64)]) {
+        let shares: Vec<GpuShare> = gpus.iter().map(|&(server, gpus)| GpuShare { server, gpus }).collect();
+        let racks = super::super::slowdown::PlacementSlowdown::racks(&machine.rack, &shares);
+        storage.set(job, true, (&shares, &racks), machine);
+    }
+
+    #[test]
+    fn the_storage_a_rack_and_a_nic_each_hold_up_whom_they_must() {
+        let m = machine(6);
+        let mut s = storage(WritesShare::Storage, 1_200);
+        write(&mut s, &m, 0, &[(0, 15), (1, 15)]);
+        assert_eq!(s.new_rates(&m), Some(vec![(0, 150)]));
+        write(&mut s, &m, 1, &[(2, 15)]);
+        assert_eq!((s.new_rates(&m), s.new_rates(&m)), (Some(vec![(0, 100), (1, 100)]), None));
+        // Over the fabric job 0 has 600 bps out of its rack, and job 1 what its NICs carry.
+        let mut s = storage(WritesShare::Fabric, 1_200);
+        write(&mut s, &m, 0, &[(0, 15), (1, 15)]);
+        write(&mut s, &m, 1, &[(2, 15)]);
+        assert_eq!(s.new_rates(&m), Some(vec![(0, 75), (1, 100)]));
+        // Two jobs with half of a server each share its links.
+        let mut s = storage(WritesShare::Fabric, 10_000);
+        write(&mut s, &m, 3, &[(4, 3)]);
+        assert_eq!(s.new_rates(&m), Some(vec![(3, 200)]));
+        write(&mut s, &m, 4, &[(4, 12)]);
+        assert_eq!(s.new_rates(&m), Some(vec![(3, 100), (4, 100)]));
+        s.set(3, false, (&[], &Vec::new()), &m);
+        assert_eq!(s.new_rates(&m), Some(vec![(4, 200)]));
+    }
+
+    proptest! {
+        #[test]
+        fn rates_are_max_min_fair(
+            jobs in proptest::collection::vec((0u32..12, 1u32..8, 1u64..15), 1..9), storage_bps in 50u64..4_000, fabric in any::<bool>(),
+        ) {
+            let m = machine(24);
+            let share = if fabric { WritesShare::Fabric } else { WritesShare::Storage };
+            let mut s = storage(share, storage_bps);
+            for (job, &(from, servers, bits)) in (0..).zip(&jobs) {
+                let last = from + servers;
+                let gpus: Vec<(u32, u64)> = (from..last).map(|s| (s, if s + 1 == last { bits } else { 15 })).collect();
+                write(&mut s, &m, job, &gpus);
+            }
+            let rates: BTreeMap<u32, u64> = s.new_rates(&m).unwrap().into_iter().collect();
+            let mut used: BTreeMap<SharedWay, u64> = BTreeMap::new();
+            for (job, writer) in &s.writers {
+                for &(way, gpus) in &writer.over {
+                    *used.entry(way).or_default() += rates[job] * u64::from(gpus);
+                }
+            }
+            // Whole bits leave less than a bit a second for each GPU.
+            let spare = |way: &SharedWay| s.capacity_bps(*way, &m).saturating_sub(used[way]);
+            for (way, bps) in &used {
+                let gpus: u64 = s.writers.values().flat_map(|w| &w.over).filter(|(w, _)| w == way).map(|(_, n)| u64::from(*n)).sum();
+                prop_assert!(*bps <= s.capacity_bps(*way, &m) || rates.values().all(|r| *r >= 1) && *bps <= gpus.max(s.capacity_bps(*way, &m)));
+            }
+            // Nobody can have more without taking from somebody who has no more.
+            for (job, writer) in &s.writers {
+                let mine = rates[job];
+                prop_assert!(mine <= writer.alone_bps.max(1));
+                let held_up = writer.most_bps <= mine || writer.over.iter().any(|(way, _)| {
+                    let on = s.writers.iter().filter(|(_, w)| w.over.iter().any(|(o, _)| o == way));
+                    let gpus: u64 = on.clone().flat_map(|(_, w)| &w.over).filter(|(o, _)| o == way).map(|(_, n)| u64::from(*n)).sum();
+                    spare(way) < gpus && on.clone().all(|(other, _)| rates[other] <= mine)
+                });
+                prop_assert!(held_up, "job {job} could have more");
+            }
+        }
+    }
+}
