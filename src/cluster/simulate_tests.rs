@@ -9,7 +9,9 @@ use crate::cluster::placement::PLACEMENTS;
 use crate::cluster::scheduler::SCHEDULERS;
 use crate::cluster::state::JobPhase;
 use crate::cost::Bill;
-use crate::spec::{CheckpointKeys, CheckpointPolicy, DrainKeys, FailureKeys, GrowBack, KeyId, KeyKind, SchedulerKeys, WritesShare, key};
+use crate::spec::{
+    CheckpointKeys, CheckpointPolicy, DrainKeys, FailureKeys, GrowBack, KeyId, KeyKind, SchedulerKeys, WritesShare, key,
+};
 
 const MINUTE: u64 = 60_000;
 

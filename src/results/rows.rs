@@ -2,10 +2,7 @@
 //!
 //! Layer: results. Renders; [`super::writer`] decides when and where it is written.
 
-use super::cluster_record::{
-    CLUSTER_JOBS, CLUSTER_TIMELINE, ClusterJobRecord,
-    ClusterSampleRecord,
-};
+use super::cluster_record::{CLUSTER_JOBS, CLUSTER_TIMELINE, ClusterJobRecord, ClusterSampleRecord};
 use super::job_record::{JOBS, JobRecord};
 use super::outputs::ColumnSets;
 use super::record::{

@@ -32,7 +32,10 @@ mod transport;
 mod value;
 mod workload;
 
-pub use cluster::{CheckpointKeys, CheckpointPolicy, ClusterRun, DrainKeys, FailureKeys, GrowBack, IterationKeys, JobGenerator, JobSource, JobsLike, SchedulerKeys, WritesShare};
+pub use cluster::{
+    CheckpointKeys, CheckpointPolicy, ClusterRun, DrainKeys, FailureKeys, GrowBack, IterationKeys, JobGenerator,
+    JobSource, JobsLike, SchedulerKeys, WritesShare,
+};
 pub use config::{Config, Joining, Steady};
 pub use costs::CostKeys;
 pub use docs::{reference_markdown, template};
