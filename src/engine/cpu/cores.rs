@@ -126,7 +126,7 @@ impl Team<'_> {
         let groups = self.groups.groups();
         let (nics, clocks) = (&self.next[groups.len()], &self.next[groups.len() + 1]);
         let n_nics = t.nics.len();
-        let nics_a_block = (n_nics / (self.threads * BLOCKS_A_THREAD)).max(16);
+        let nics_a_block = (n_nics / (self.threads * BLOCKS_A_THREAD)).max(16).next_multiple_of(nic::TOGETHER as usize);
         while self.goes_on.load(Ordering::Relaxed) {
             let end = self.end.load(Ordering::Relaxed);
             for (group, next) in groups.iter().zip(&self.next) {

@@ -1,18 +1,52 @@
 //! A port's transmitter and queue, shared by `forward` and `forward_joint` (twin: `shaders/egress.wgsl`).
 
-use super::key::{COMPLETION, EventKey, NO_EVENT, before, lineage};
-use super::lists::wire_push;
+use super::key::{ARRIVAL, COMPLETION, EventRef, lineage};
+use super::lists::{fetch_rest, wire_push};
 use super::math::{hash32, tx_time};
 use super::mmu;
 use crate::columns::{
-    FRAME_BYTES, INT_HOPS, INT_Q_UNIT, INT_TX_UNIT, NEVER, PacketIdx, Port, PortIdx, SHARED_HEADER, Tables, cc, flag,
-    kind, meta, mode,
+    FRAME_BYTES, INT_HOPS, INT_Q_UNIT, INT_TX_UNIT, Lineage, NEVER, PacketIdx, PortIdx, SHARED_HEADER, Tables, cc,
+    flag, kind, meta, mode,
 };
 
-/// The end of the port's transmission as an event.
-#[inline]
-fn transmission_end(row: &Port, port: PortIdx) -> EventKey {
-    EventKey { t: row.busy_until, d: row.busy_d, kind: COMPLETION, entity: port.0 }
+/// What happens at a port.
+#[derive(Clone, Copy, Debug)]
+pub enum PortEvent {
+    /// Its transmission ends.
+    Completion(PortIdx),
+    /// A packet for it arrives.
+    Arrival(PacketIdx),
+    /// A pause frame from its peer arrives.
+    Frame(PortIdx, PacketIdx),
+}
+
+impl PortEvent {
+    /// How it came about, in the row that has it until what follows is sent.
+    #[inline]
+    fn lineage<'t>(&self, t: &'t Tables) -> &'t Lineage {
+        match *self {
+            PortEvent::Completion(port) => &t.ports[port].busy_d,
+            PortEvent::Arrival(p) | PortEvent::Frame(_, p) => &t.details[p].d,
+        }
+    }
+
+    /// The event at the time `at`, in the order of events.
+    #[inline]
+    pub fn key<'t>(&self, t: &'t Tables, at: u64) -> EventRef<'t> {
+        let (kind, entity) = match *self {
+            PortEvent::Completion(port) => (COMPLETION, port.0),
+            PortEvent::Arrival(p) => (ARRIVAL, t.packets[p].in_port.0),
+            PortEvent::Frame(port, _) => (ARRIVAL, port.0),
+        };
+        EventRef { t: at, d: self.lineage(t), kind, entity }
+    }
+}
+
+/// An event and its time.
+#[derive(Clone, Copy, Debug)]
+pub struct At {
+    pub t: u64,
+    pub what: PortEvent,
 }
 
 /// When the port's transmission ends, if something would follow it; else `NEVER`: an end that nothing follows changes
@@ -24,26 +58,15 @@ pub fn completion_time(t: &Tables, port: PortIdx) -> u64 {
     if row.busy == 0 || !work { NEVER } else { row.busy_until }
 }
 
-/// The event at [`completion_time`].
+/// Whether the transmitter is free for the event `at`: idle, or its transmission ended before.
 #[inline]
-pub fn completion(t: &Tables, port: PortIdx) -> EventKey {
-    if completion_time(t, port) == NEVER { NO_EVENT } else { transmission_end(&t.ports[port], port) }
-}
-
-/// Whether the transmitter is free for an event `at`: idle, or its transmission ended before.
-#[inline]
-pub fn idle(t: &mut Tables, port: PortIdx, at: &EventKey) -> bool {
-    idle_at(t, port, at.t, |_| *at)
-}
-
-/// The same for an event at the time `at`. What else is known of it is looked at only where a transmission ends at that time.
-#[inline]
-pub fn idle_at(t: &mut Tables, port: PortIdx, at: u64, event: impl FnOnce(&Tables) -> EventKey) -> bool {
+pub fn idle(t: &mut Tables, port: PortIdx, at: &At) -> bool {
     let row = &t.ports[port];
     if row.busy == 0 {
         return true;
     }
-    let ended = row.busy_until < at || (row.busy_until == at && before(&transmission_end(row, port), &event(t)));
+    let end = row.busy_until;
+    let ended = end < at.t || (end == at.t && PortEvent::Completion(port).key(t, end).is_before(&at.what.key(t, end)));
     if ended {
         t.ports[port].busy = 0;
     }
@@ -82,7 +105,7 @@ pub fn enqueue(t: &mut Tables, port: PortIdx, p: PacketIdx, now: u64) {
 }
 
 /// Starts the next transmission of an idle port, caused by `at`: a pause frame, else the head of the queue, else nothing.
-pub fn start_next(t: &mut Tables, port: PortIdx, at: &EventKey, joint: bool) {
+pub fn start_next(t: &mut Tables, port: PortIdx, at: &At, joint: bool) {
     let row = &t.ports[port];
     if row.frame_head.is_some() {
         start_frame(t, port, at);
@@ -94,14 +117,14 @@ pub fn start_next(t: &mut Tables, port: PortIdx, at: &EventKey, joint: bool) {
 }
 
 /// Sends the pause frame that was queued at `port` by event `at`, if the transmitter is free.
-pub fn send_frame_if_idle(t: &mut Tables, port: PortIdx, at: &EventKey) {
+pub fn send_frame_if_idle(t: &mut Tables, port: PortIdx, at: &At) {
     if idle(t, port, at) && t.ports[port].frame_head.is_some() {
         start_frame(t, port, at);
     }
 }
 
 /// Sends the first waiting pause frame.
-fn start_frame(t: &mut Tables, port: PortIdx, at: &EventKey) {
+fn start_frame(t: &mut Tables, port: PortIdx, at: &At) {
     let row = &mut t.ports[port];
     let p = row.frame_head;
     row.frame_head = t.packets[p].next;
@@ -114,7 +137,7 @@ fn start_frame(t: &mut Tables, port: PortIdx, at: &EventKey) {
 }
 
 /// Sends the head of the queue: counters, mark, resume test, telemetry, wire, in the reference's order.
-fn start_head(t: &mut Tables, port: PortIdx, at: &EventKey, joint: bool) {
+fn start_head(t: &mut Tables, port: PortIdx, at: &At, joint: bool) {
     integrate(t, port, at.t);
     let p = t.ports[port].q_head;
     let (next, in_port, pk_meta) = {
@@ -122,7 +145,7 @@ fn start_head(t: &mut Tables, port: PortIdx, at: &EventKey, joint: bool) {
         (pk.next, pk.in_port, pk.meta)
     };
     t.packets.prefetch(next.0);
-    t.details.prefetch(next.0);
+    fetch_rest(t, next);
     let wire = pk_meta & meta::WIRE_MASK;
     let data = (pk_meta >> meta::KIND_SHIFT) & meta::KIND_MASK == kind::DATA;
     let row = &mut t.ports[port];
@@ -201,20 +224,23 @@ fn push_int(t: &mut Tables, port: PortIdx, p: PacketIdx, now: u64) {
 
 /// Puts `p` on the wire.
 #[inline]
-fn transmit(t: &mut Tables, port: PortIdx, p: PacketIdx, wire: u32, x: u64, at: &EventKey) {
+fn transmit(t: &mut Tables, port: PortIdx, p: PacketIdx, wire: u32, x: u64, at: &At) {
+    let delay = t.ports[port].delay;
+    let cause = at.what.lineage(t);
+    let (ends, arrives) = (lineage(x, cause), lineage(x + delay, cause));
     let row = &mut t.ports[port];
     row.busy = 1;
     row.busy_until = at.t + x;
-    row.busy_d = lineage(x, &at.d);
+    row.busy_d = ends;
     row.tx_bytes += wire as u64;
-    let (peer, delay) = (row.peer, row.delay);
+    let peer = row.peer;
     t.packets[p].t = at.t + x + delay;
-    t.details[p].d = lineage(x + delay, &at.d);
+    t.details[p].d = arrives;
     wire_push(t, peer, p);
 }
 
 /// A pause or resume frame reaches the port from its peer.
-pub fn on_frame(t: &mut Tables, port: PortIdx, p: PacketIdx, at: &EventKey, joint: bool) {
+pub fn on_frame(t: &mut Tables, port: PortIdx, p: PacketIdx, at: &At, joint: bool) {
     let resume = t.packets[p].meta & meta::RESUME != 0;
     let row = &mut t.ports[port];
     if resume {

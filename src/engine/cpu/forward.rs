@@ -1,8 +1,7 @@
 //! System `forward`, a row a port of an independent switch (twin: `shaders/forward.wgsl`). It takes what the ingresses have for the
 //! port, merges it by time and transmits.
 
-use super::egress::{completion, completion_time, enqueue, idle_at, on_frame, start_next};
-use super::key::{ARRIVAL, EventKey, NO_EVENT, before};
+use super::egress::{At, PortEvent, completion_time, enqueue, idle, on_frame, start_next};
 use super::lists::merge;
 use super::plan::request_word;
 use crate::columns::{NEVER, PacketIdx, PortIdx, SHARED_HEADER, Tables};
@@ -45,38 +44,10 @@ pub fn gather(t: &mut Tables, port: PortIdx) -> PacketIdx {
     all
 }
 
-/// What a port does next.
-#[derive(Clone, Copy)]
-enum Next {
-    Completion,
-    Arrival,
-    Frame,
-}
-
 /// When the head of a list of arrivals arrives.
 #[inline]
-fn arrival_time(t: &Tables, p: PacketIdx) -> u64 {
+pub fn arrival_time(t: &Tables, p: PacketIdx) -> u64 {
     if p.is_none() { NEVER } else { t.packets[p].t }
-}
-
-/// Key of the arrival at the head of a list.
-#[inline]
-pub fn arrival(t: &Tables, p: PacketIdx) -> EventKey {
-    if p.is_none() {
-        return NO_EVENT;
-    }
-    let pk = &t.packets[p];
-    EventKey { t: pk.t, d: t.details[p].d, kind: ARRIVAL, entity: pk.in_port.0 }
-}
-
-/// Key of the arrival of a pause frame at `port`.
-#[inline]
-pub fn frame_arrival(t: &Tables, port: PortIdx) -> EventKey {
-    let p = t.ports[port].in_frames;
-    if p.is_none() {
-        return NO_EVENT;
-    }
-    EventKey { t: t.packets[p].t, d: t.details[p].d, kind: ARRIVAL, entity: port.0 }
 }
 
 /// Processes `port` up to `end`.
@@ -94,37 +65,30 @@ pub fn forward(t: &mut Tables, port: PortIdx, end: u64) {
         if now >= end {
             break;
         }
-        let mut what = Next::Completion;
-        if arrives == now && (completes != now || before(&arrival(t, list), &completion(t, port))) {
-            what = Next::Arrival;
+        let mut what = PortEvent::Completion(port);
+        if arrives == now {
+            let arrival = PortEvent::Arrival(list);
+            if completes != now || arrival.key(t, now).is_before(&what.key(t, now)) {
+                what = arrival;
+            }
         }
         if frame == now {
-            let first = match what {
-                Next::Arrival => arrival(t, list),
-                _ if completes == now => completion(t, port),
-                _ => NO_EVENT,
-            };
-            if before(&frame_arrival(t, port), &first) {
-                what = Next::Frame;
+            let frame = PortEvent::Frame(port, t.ports[port].in_frames);
+            if completes != now && arrives != now || frame.key(t, now).is_before(&what.key(t, now)) {
+                what = frame;
             }
         }
+        let at = At { t: now, what };
         match what {
-            Next::Completion => {
-                let at = completion(t, port);
-                start_next(t, port, &at, false);
-            }
-            Next::Arrival => {
-                let p = list;
+            PortEvent::Completion(_) => start_next(t, port, &at, false),
+            PortEvent::Arrival(p) => {
                 list = t.packets[p].next;
                 enqueue(t, port, p, now);
-                if idle_at(t, port, now, |t| arrival(t, p)) {
-                    let at = arrival(t, p);
+                if idle(t, port, &at) {
                     start_next(t, port, &at, false);
                 }
             }
-            Next::Frame => {
-                let at = frame_arrival(t, port);
-                let p = t.ports[port].in_frames;
+            PortEvent::Frame(_, p) => {
                 t.ports[port].in_frames = t.packets[p].next;
                 on_frame(t, port, p, &at, false);
             }

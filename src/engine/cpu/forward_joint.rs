@@ -1,11 +1,12 @@
 //! System `forward_joint`, a row a switch that is not independent (twin: `shaders/forward_joint.wgsl`). One invocation processes all
 //! ports in time order, because a departure at one port can release, pause, resume or drop at another at the same instant.
 
-use super::egress::{completion, enqueue, idle, on_frame, return_later, send_frame_if_idle, start_next};
-use super::forward::{arrival, frame_arrival, gather};
-use super::key::{NO_EVENT, before};
+use super::egress::{
+    At, PortEvent, completion_time, enqueue, idle, on_frame, return_later, send_frame_if_idle, start_next,
+};
+use super::forward::{arrival_time, gather};
 use super::mmu;
-use crate::columns::{PacketIdx, PortIdx, SwitchIdx, Tables, kind, meta};
+use crate::columns::{NEVER, PacketIdx, PortIdx, SwitchIdx, Tables, kind, meta};
 
 /// Processes switch `s` up to `end`.
 pub fn forward_joint(t: &mut Tables, s: SwitchIdx, end: u64) {
@@ -17,54 +18,59 @@ pub fn forward_joint(t: &mut Tables, s: SwitchIdx, end: u64) {
         t.ports[port].arr_n = 0;
     }
     loop {
-        let mut next = NO_EVENT;
-        let mut what = 0;
-        let mut which = PortIdx(0);
-        for port in ports.clone() {
-            let c = completion(t, port);
-            if before(&c, &next) {
-                (next, what, which) = (c, 0, port);
+        let Some((which, at)) = next_event(t, ports.clone()).filter(|(_, at)| at.t < end) else { break };
+        match at.what {
+            PortEvent::Completion(_) => start_next(t, which, &at, true),
+            PortEvent::Arrival(p) => {
+                t.ports[which].merged = t.packets[p].next;
+                let pk = &t.packets[p];
+                let (ingress, wire) = (pk.in_port, pk.meta & meta::WIRE_MASK);
+                if !mmu::admit(t, ingress, wire) {
+                    drop_packet(t, which, p);
+                    continue;
+                }
+                if mmu::charge(t, ingress, wire) {
+                    send_frame_if_idle(t, ingress, &at);
+                }
+                enqueue(t, which, p, at.t);
+                if idle(t, which, &at) {
+                    start_next(t, which, &at, true);
+                }
             }
-            let a = arrival(t, t.ports[port].merged);
-            if before(&a, &next) {
-                (next, what, which) = (a, 1, port);
+            PortEvent::Frame(_, p) => {
+                t.ports[which].in_frames = t.packets[p].next;
+                on_frame(t, which, p, &at, true);
             }
-            let f = frame_arrival(t, port);
-            if before(&f, &next) {
-                (next, what, which) = (f, 2, port);
-            }
-        }
-        if next.t >= end {
-            break;
-        }
-        if what == 0 {
-            start_next(t, which, &next, true);
-        } else if what == 1 {
-            let p = t.ports[which].merged;
-            t.ports[which].merged = t.packets[p].next;
-            let pk = &t.packets[p];
-            let (ingress, wire) = (pk.in_port, pk.meta & meta::WIRE_MASK);
-            if !mmu::admit(t, ingress, wire) {
-                drop_packet(t, which, p);
-                continue;
-            }
-            if mmu::charge(t, ingress, wire) {
-                send_frame_if_idle(t, ingress, &next);
-            }
-            enqueue(t, which, p, next.t);
-            if idle(t, which, &next) {
-                start_next(t, which, &next, true);
-            }
-        } else {
-            let p = t.ports[which].in_frames;
-            t.ports[which].in_frames = t.packets[p].next;
-            on_frame(t, which, p, &next, true);
         }
     }
     for port in ports {
         let at = port.end(t.exps[0].nic_len).own_clock(t.exps[0].end_len);
-        t.clocks[at] = completion(t, port).t;
+        t.clocks[at] = completion_time(t, port);
     }
+}
+
+/// The first event at any of `ports`, and where. Times are compared first.
+fn next_event(t: &Tables, ports: impl Iterator<Item = PortIdx>) -> Option<(PortIdx, At)> {
+    let mut first: Option<(PortIdx, At)> = None;
+    let mut least = NEVER;
+    for port in ports {
+        let row = &t.ports[port];
+        let (merged, frame) = (row.merged, row.in_frames);
+        for (at, what) in [
+            (completion_time(t, port), PortEvent::Completion(port)),
+            (arrival_time(t, merged), PortEvent::Arrival(merged)),
+            (arrival_time(t, frame), PortEvent::Frame(port, frame)),
+        ] {
+            if at > least || at == NEVER {
+                continue;
+            }
+            let sooner = at < least || first.is_none_or(|(_, f)| what.key(t, at).is_before(&f.what.key(t, at)));
+            if sooner {
+                (least, first) = (at, Some((port, At { t: at, what })));
+            }
+        }
+    }
+    first
 }
 
 /// Drops `p` on its way to egress `port`.

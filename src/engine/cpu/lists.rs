@@ -1,7 +1,52 @@
 //! Packet lists and the wires between link ends (twin: `shaders/lists.wgsl`).
 
 use super::key::older;
-use crate::columns::{LinkEndIdx, NEVER, PacketIdx, Tables};
+use crate::columns::{LinkEndIdx, NEVER, Packet, PacketIdx, Tables};
+
+/// Wires whose packets are fetched side by side.
+const LANES: usize = 8;
+
+/// Fetches the packets that arrive at `ends` before `end`, from several wires at once: a list alone waits for each packet to learn of the next. `also` fetches
+/// what else each of them needs.
+pub fn fetch(t: &Tables, mut ends: impl Iterator<Item = LinkEndIdx>, end: u64, also: impl Fn(&Packet)) {
+    loop {
+        let mut at = [PacketIdx::NONE; LANES];
+        let mut lanes = 0;
+        for link_end in ends.by_ref() {
+            if t.clocks[link_end.usize()] < end {
+                at[lanes] = t.wires[link_end].head;
+                t.packets.prefetch(at[lanes].0);
+                lanes += 1;
+                if lanes == LANES {
+                    break;
+                }
+            }
+        }
+        if lanes == 0 {
+            return;
+        }
+        let mut left = true;
+        while left {
+            left = false;
+            for p in &mut at[..lanes] {
+                let Some(row) = t.packets.get(p.usize()) else { continue };
+                fetch_rest(t, *p);
+                also(row);
+                let next = if row.t < end { row.next } else { PacketIdx::NONE };
+                t.packets.prefetch(next.0);
+                left |= next.is_some();
+                *p = next;
+            }
+        }
+    }
+}
+
+/// Fetches what of packet `p` is not in its first row.
+#[inline]
+pub fn fetch_rest(t: &Tables, p: PacketIdx) {
+    t.details.prefetch(p.0);
+    t.ints.prefetch(t.exps[0].flow_len.wrapping_add(p.0));
+}
 
 /// Puts packet `p`, whose arrival time is set, on the wire to link end `end`.
 #[inline]

@@ -3,22 +3,28 @@
 //!
 //! Handlers of events return whether the NIC may have something to send now. [`nic`] then calls `kick`, the only place that sends.
 
+use std::ops::Range;
+
 use super::cc::dcqcn;
 use super::key::{ARRIVAL, COMPLETION, EventKey, NO_EVENT, RTO, START, TIMER, before, lineage, periodic};
-use super::lists::{wire_pop, wire_push};
+use super::lists::{fetch, wire_pop, wire_push};
 use super::math::{hash32, tx_time};
 use super::{queue_pair, receiver, sender, task};
 use crate::columns::{
     FlowIdx, FoldTrace, NEVER, NONE, NicIdx, PacketIdx, PortIdx, Tables, cc, flag, kind, meta, mode, qp,
 };
 
-/// How many NICs ahead the head of a wire is fetched.
-const AHEAD: u32 = 3;
+/// So many NICs have what arrives at them fetched together.
+pub const TOGETHER: u32 = 8;
 
 /// Processes NIC `n` up to `end`, or to the first post or start of a queue pair that folding holds back.
 pub fn nic(t: &mut Tables, n: NicIdx, end: u64) {
-    while next_time(t, n) < end {
-        let next = next_event(t, n);
+    loop {
+        let now = next_time(t, n);
+        if now >= end {
+            break;
+        }
+        let next = event_at(t, n, now);
         let may_send = match next.kind {
             COMPLETION => {
                 t.nics[n].busy_until = NEVER;
@@ -76,13 +82,34 @@ fn next_time(t: &Tables, n: NicIdx) -> u64 {
     own_time(t, n).min(t.clocks[n.usize()])
 }
 
-/// The earliest of what can happen at a NIC. How it came about is compared only among events of one time.
-#[inline]
+/// The earliest of what can happen at a NIC.
 pub fn next_event(t: &Tables, n: NicIdx) -> EventKey {
     let now = next_time(t, n);
-    if now == NEVER {
-        return NO_EVENT;
+    if now == NEVER { NO_EVENT } else { event_at(t, n, now) }
+}
+
+/// The earliest of what can happen at a NIC, at `now`. How it came about is compared only among events of one time.
+#[inline]
+fn event_at(t: &Tables, n: NicIdx, now: u64) -> EventKey {
+    let row = &t.nics[n];
+    let arrives = t.clocks[n.usize()];
+    let at_once = [row.busy_until, arrives, row.timer, row.rto, row.next_start, row.next_task];
+    if at_once.iter().filter(|&&at| at == now).count() > 1 {
+        return first_of_several(t, n, now);
     }
+    // Written once, where it stays: what is read of it soon must be as it was written.
+    if row.busy_until == now {
+        EventKey { d: row.busy_d, t: now, kind: COMPLETION, entity: n.0 }
+    } else if arrives == now {
+        EventKey { d: t.details[t.wires[n.end()].head].d, t: now, kind: ARRIVAL, entity: n.0 }
+    } else {
+        first_of_several(t, n, now)
+    }
+}
+
+/// [`event_at`] where several happen at `now`.
+#[inline(never)]
+fn first_of_several(t: &Tables, n: NicIdx, now: u64) -> EventKey {
     let row = &t.nics[n];
     let mut next = NO_EVENT;
     let mut take = |event: EventKey| {
@@ -115,7 +142,6 @@ pub fn next_event(t: &Tables, n: NicIdx) -> EventKey {
 /// A packet arrives. Returns whether the NIC may have something to send now.
 fn arrive(t: &mut Tables, n: NicIdx, at: &EventKey) -> bool {
     let p = wire_pop(t, n.end());
-    t.details.prefetch(t.wires[n.end()].head.0);
     let pk_meta = t.packets[p].meta;
     match (pk_meta >> meta::KIND_SHIFT) & meta::KIND_MASK {
         kind::DATA => receiver::on_data(t, n, p, at),
@@ -344,18 +370,27 @@ fn transmit(t: &mut Tables, n: NicIdx, p: PacketIdx, x: u64, at: &EventKey) {
 /// [`nic`] for a row: where there is something to do.
 #[inline]
 pub fn row(t: &mut Tables, n: NicIdx, end: u64) {
-    row_before(t, n, t.exps[0].end_len, end);
+    row_before(t, n, t.exps[0].nic_len, end);
 }
 
-/// The same for one of the NICs before `last`. What arrives at NICs a few places ahead, but before `last`, is fetched.
+/// The same for one of the NICs before `last`. With every [`TOGETHER`]th what arrives at it and those after it is fetched.
 #[inline]
 pub fn row_before(t: &mut Tables, n: NicIdx, last: u32, end: u64) {
-    if n.0 + AHEAD < last {
-        let head = t.wires[(n + AHEAD).end()].head;
-        t.packets.prefetch(head.0);
-        t.details.prefetch(head.0);
+    if n.0.is_multiple_of(TOGETHER) {
+        fetch_arrivals(t, n.0..last.min(n.0 + TOGETHER), end);
     }
     if t.clocks[n.usize()] < end || t.clocks[n.end().own_clock(t.exps[0].end_len)] < end {
         nic(t, n, end);
     }
+}
+
+/// Fetches what arrives at `nics` before `end`, and the queue pairs it is for.
+fn fetch_arrivals(t: &Tables, nics: Range<u32>, end: u64) {
+    fetch(t, nics.map(|n| NicIdx(n).end()), end, |row| {
+        if (row.meta >> meta::KIND_SHIFT) & meta::KIND_MASK == kind::DATA {
+            t.flow_rx.prefetch(row.flow.0);
+        } else {
+            t.flow_tx.prefetch(row.flow.0);
+        }
+    });
 }

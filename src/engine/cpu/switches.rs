@@ -3,13 +3,12 @@
 //! A switch has no part in what another does within a step, so the order of switches changes nothing. Going switch by switch, what `plan` took off the
 //! wires is still in the processor's caches when `forward` sends it on. A GPU runs system by system, all switches at once.
 
+use super::lists::{fetch, fetch_rest};
 use super::{classify, forward, forward_joint, plan};
-use crate::columns::{PacketIdx, PortIdx, SwitchIdx, Tables, flag, mode};
+use crate::columns::{PortIdx, SwitchIdx, Tables, flag, mode};
 
 /// In `Switch::independent` while a step waits for pause frames: this switch was processed before the first that lacked some.
 pub const DONE: u32 = 2;
-/// Wires whose packets are fetched side by side.
-const LANES: usize = 8;
 
 /// Processes all switches up to `end`. PRECONDITION: `t` holds one experiment.
 pub fn step(t: &mut Tables, end: u64) {
@@ -76,50 +75,17 @@ fn plan_all(t: &mut Tables, s: SwitchIdx, end: u64) -> bool {
     if !ports.clone().any(|port| due(t, port)) {
         return false;
     }
-    fetch(t, s, end);
+    let queues = |port: PortIdx| {
+        let head = t.ports[port].q_head;
+        t.packets.prefetch(head.0);
+        fetch_rest(t, head);
+    };
+    let ends = ports.clone().inspect(|&port| queues(port)).map(|port| port.end(nics));
+    fetch(t, ends, end, |row| t.paths.prefetch(row.path));
     for port in ports {
         if due(t, port) {
             plan::plan(t, port, end);
         }
     }
     true
-}
-
-/// Fetches the packets that arrive at switch `s` before `end`, from several wires at once: a list alone waits for each packet to learn of the next.
-fn fetch(t: &Tables, s: SwitchIdx, end: u64) {
-    let nics = t.exps[0].nic_len;
-    let mut ports = t.switches[s].ports();
-    loop {
-        let mut at = [PacketIdx::NONE; LANES];
-        let mut lanes = 0;
-        for port in ports.by_ref() {
-            let head = t.ports[port].q_head;
-            t.packets.prefetch(head.0);
-            t.details.prefetch(head.0);
-            let link_end = port.end(nics);
-            if t.clocks[link_end.usize()] < end {
-                at[lanes] = t.wires[link_end].head;
-                t.packets.prefetch(at[lanes].0);
-                lanes += 1;
-                if lanes == LANES {
-                    break;
-                }
-            }
-        }
-        if lanes == 0 {
-            return;
-        }
-        let mut left = true;
-        while left {
-            left = false;
-            for p in &mut at[..lanes] {
-                let Some(row) = t.packets.get(p.usize()) else { continue };
-                t.details.prefetch(p.0);
-                let next = if row.t < end { row.next } else { PacketIdx::NONE };
-                t.packets.prefetch(next.0);
-                left |= next.is_some();
-                *p = next;
-            }
-        }
-    }
 }

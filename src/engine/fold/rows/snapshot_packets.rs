@@ -139,7 +139,7 @@ pub(super) fn port<P: Pen>(walk: &mut SnapshotWalk<P>, t: &mut Tables, p: PortId
         (row.q_head, row.q_tail, row.q_bytes) = (head, tail, bytes);
         row.max_q = row.max_q.max(bytes);
         t.ports[p] = row;
-        let clock = egress::completion(t, p).t;
+        let clock = egress::completion_time(t, p);
         t.clocks[p.end(e.nic_len).own_clock(e.end_len)] = clock;
     }
     Ok(())
