@@ -159,6 +159,8 @@ function linksSection() {
 }
 
 function congestionSection() {
+  const crowded = crowdedSection();
+  if (crowded) return crowded;
   const parts = [["ecn_marks", "ECN marks"], ["pfc_pauses", "PFC pauses"], ["drops", "drops"]];
   const items = inView().filter((c) => okFirst(c) !== undefined && parts.some(([name]) => text(name, okFirst(c)) !== ""));
   if (!items.length) return [noneOf("packets, so there are no marks, pauses or drops", "analytic communication has none")];
@@ -245,7 +247,7 @@ function manifestSection() {
 
 const SECTIONS = [
   ["best", "Best configuration", headline, true], ["experiments", "Ranking of all experiments", rankingTable, true], ["effects", "Effect of each axis", effectsSection, true], ["pareto", "Two metrics at once", paretoSection, true],
-  ["time", "Where the time goes", timeSection, true], ["fct", "Flow completion times", fctSection, true], ["network", "Links and queues", linksSection, true], ["congestion", "PFC and ECN", congestionSection, true],
+  ["time", "Where the time goes", timeSection, true], ["fct", "Flow completion times", fctSection, true], ["network", "Links and queues", linksSection, true], ["congestion", DATA.crowded ? "Jobs that cannot fill their NICs" : "PFC and ECN", congestionSection, true],
   ["fold", "Folding", foldingSection, false], ["failed", "Failures and out of memory", failuresSection, false], ["run", "The run", manifestSection, false],
 ];
 

@@ -82,6 +82,8 @@ impl Simulator for Fake {
                 jobs: vec![],
                 cluster_timeline: vec![],
                 cluster_jobs: vec![],
+                cluster_congestion: vec![],
+                cluster_map: vec![],
                 requests: vec![],
                 stats,
             })))?;

@@ -10,11 +10,13 @@
 //! | `scheduler`, `placement`, `failure` | one file for each way, and a registry |
 //! | `iterations` | speeds of jobs beside each other, by simulating their iterations |
 //! | `progress`, `interval`, `storage`, `slowdown`, `account` | work, checkpoints and who shares the storage, speed, where GPU time went |
-//! | `state`, `event`, `pass`, `scratch`, `defragment`, `grow`, `breakage`, `timeline`, `simulate` | the simulation |
+//! | `congestion`, `map`, `timeline` | what is told of it over time |
+//! | `state`, `event`, `pass`, `scratch`, `defragment`, `grow`, `breakage`, `simulate` | the simulation |
 //! | `outcome`, `error` | what came of it |
 
 mod account;
 mod breakage;
+mod congestion;
 mod defragment;
 mod error;
 mod event;
@@ -26,6 +28,7 @@ mod interval;
 mod iterations;
 mod job;
 mod machine;
+mod map;
 mod outcome;
 mod part;
 mod pass;
@@ -47,7 +50,10 @@ pub use error::ClusterError;
 pub use failure::{FAILURE_MODELS, FailureModel};
 pub use iterations::{IterationSummary, SlowestMoment};
 pub use job::ClusterJob;
-pub use outcome::{ClusterJobOutcome, ClusterJobSpeed, ClusterOutcome, ClusterSample, Distribution};
+pub use map::{ClusterMapBin, ServerGroupUse};
+pub use outcome::{
+    ClusterCongestion, ClusterJobOutcome, ClusterJobSpeed, ClusterMapRow, ClusterOutcome, ClusterSample, Distribution,
+};
 pub use placement::{PLACEMENTS, Placement, Request};
 pub use scheduler::{Behind, QueueKey, SCHEDULERS, Scheduler};
 pub use servers::{GpuShare, ServerUse, Servers};

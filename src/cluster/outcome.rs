@@ -5,8 +5,10 @@
 use std::sync::Arc;
 
 use super::account::Account;
+use super::congestion::CongestedTime;
 use super::iterations::{IterationSummary, SlowestMoment};
 use super::job::ClusterJob;
+use super::map::{ClusterMapBin, ServerGroupUse, first_of_group};
 use super::state::{ClusterState, JobPhase, JobState};
 use super::storage::CheckpointStorage;
 use crate::cost::Bill;
@@ -45,6 +47,36 @@ pub struct ClusterJobSpeed {
     pub worst: Option<(u64, Vec<Arc<str>>, String)>,
 }
 
+/// A job that could not fill its NICs for a time, as others sent over the same link.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct ClusterCongestion {
+    pub job: Arc<str>,
+    pub from_ms: u64,
+    pub to_ms: u64,
+    /// The most crowded link that it shared.
+    pub link: String,
+    /// The job that came when it began; `None`: none came.
+    pub set_off_by: Option<Arc<str>>,
+    /// Its time over its time in the same places alone, millionths: the mean, and the worst.
+    pub slowdown_ppm: u64,
+    pub worst_slowdown_ppm: u64,
+    /// At the worst: rate at which it sent over that of its NICs, millionths; the other jobs that sent over the link.
+    pub nic_ppm: u64,
+    pub sharing: Vec<Arc<str>>,
+}
+
+/// What a group of servers did in a bin of time.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct ClusterMapRow {
+    pub from_ms: u64,
+    pub to_ms: u64,
+    pub first_server: u32,
+    pub servers: u32,
+    pub looks: u64,
+    /// Sums over looks.
+    pub gpus: ServerGroupUse,
+}
+
 /// The cluster at a time.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct ClusterSample {
@@ -69,6 +101,10 @@ pub struct ClusterOutcome {
     pub account: Account,
     pub jobs: Vec<ClusterJobOutcome>,
     pub samples: Vec<ClusterSample>,
+    /// Where iterations are simulated.
+    pub congestion: Vec<ClusterCongestion>,
+    /// Where it is asked for.
+    pub map: Vec<ClusterMapRow>,
     pub failures: u64,
     pub drains: u64,
     pub migrations: u64,
@@ -141,18 +177,38 @@ fn fairness(state: &ClusterState) -> Option<f64> {
     (!means.is_empty()).then(|| sum * sum / (means.len() as f64 * squares))
 }
 
+fn map_rows(bin: &ClusterMapBin, n_servers: u32) -> impl Iterator<Item = ClusterMapRow> {
+    bin.groups.iter().enumerate().map(move |(group, gpus)| {
+        let first_server = first_of_group(group, n_servers);
+        let servers = first_of_group(group + 1, n_servers) - first_server;
+        ClusterMapRow { from_ms: bin.from_ms, to_ms: bin.to_ms, first_server, servers, looks: bin.looks, gpus: *gpus }
+    })
+}
+
 /// The outcome of a state at its end.
 pub(super) fn outcome(
     state: &ClusterState,
     samples: Vec<ClusterSample>,
+    map: &[ClusterMapBin],
     failures: u64,
     drains: u64,
     place: &dyn Fn(u32) -> String,
 ) -> ClusterOutcome {
+    let name = |job: &u32| Arc::clone(&state.jobs[*job as usize].name);
+    let congested = |of: &CongestedTime| ClusterCongestion {
+        job: name(&of.job),
+        from_ms: of.from_ms,
+        to_ms: of.to_ms,
+        link: of.arc.map_or_else(String::new, place),
+        set_off_by: of.set_off_by.as_ref().map(name),
+        slowdown_ppm: of.mean_ppm(),
+        worst_slowdown_ppm: of.worst.ppm,
+        nic_ppm: of.worst.nic_ppm,
+        sharing: of.worst.sharing.iter().map(name).collect(),
+    };
     let speed = |of: &JobState| {
         let working_ns = u128::from(of.working_ms) * 1_000_000;
         let over = |ns: u64| (ns > 0).then(|| (working_ns * 1_000_000 / u128::from(ns)) as u64);
-        let name = |job: &u32| Arc::clone(&state.jobs[*job as usize].name);
         let worst =
             |m: &SlowestMoment| (m.ppm, m.jobs.iter().map(name).collect(), m.place.map_or_else(String::new, place));
         ClusterJobSpeed {
@@ -182,6 +238,8 @@ pub(super) fn outcome(
         account: state.account,
         jobs: state.jobs.iter().zip(&state.of).map(row).collect(),
         samples,
+        congestion: state.congestion.times(state.now_ms).iter().map(congested).collect(),
+        map: map.iter().flat_map(|bin| map_rows(bin, state.machine.servers())).collect(),
         failures,
         drains,
         migrations: state.migrations,

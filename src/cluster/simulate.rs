@@ -10,6 +10,7 @@ use super::grow::grow;
 use super::iterations::IterationFabric;
 use super::job::ClusterJob;
 use super::machine::ClusterMachine;
+use super::map::ClusterMap;
 use super::outcome::{ClusterOutcome, outcome};
 use super::part::Part;
 use super::pass::schedule;
@@ -122,6 +123,7 @@ impl PreparedCluster {
         let mut state = ClusterState::new(&self.run, &self.machine, &self.jobs, self.fabric.as_ref(), order);
         let mut breakage = Breakage::new(&mut state, self.listed.clone());
         let mut timeline = ClusterTimeline::new(self.run.timeline_ms);
+        let mut map = self.run.map.then(|| ClusterMap::new(self.run.timeline_ms, self.machine.servers()));
         let (mut left, mut events, mut lasting) = (self.jobs.len(), 0u64, None);
         if let Some(job) = self.jobs.first() {
             state.events.add(job.submit_ms, Event::Arrives { job: 0 });
@@ -134,6 +136,9 @@ impl PreparedCluster {
             };
             let at = at.min(self.run.end_ms.unwrap_or(u64::MAX));
             timeline.until(&state, at);
+            if let Some(map) = &mut map {
+                map.until(&state.servers, at);
+            }
             let moment = state.moment();
             state.account.pass(at - state.now_ms, &moment);
             state.now_ms = at;
@@ -188,7 +193,8 @@ impl PreparedCluster {
             let name = |node: u32| names.get(node as usize).map_or("", String::as_str);
             format!("{}->{}", name(net.arc_from(at)), name(net.arc_to(at)))
         };
-        Ok(outcome(&state, timeline.rows(), breakage.failures, breakage.drains, &place))
+        let map = map.map_or_else(Vec::new, |map| map.bins(state.now_ms));
+        Ok(outcome(&state, timeline.rows(), &map, breakage.failures, breakage.drains, &place))
     }
 
     /// Enters the arrival after one, and when a delayed job may start.

@@ -3,7 +3,7 @@
 use proptest::prelude::*;
 
 use super::*;
-use crate::cluster::outcome::ClusterJobOutcome;
+use crate::cluster::outcome::{ClusterJobOutcome, ClusterMapRow};
 use crate::cluster::part::PartKind;
 use crate::cluster::placement::PLACEMENTS;
 use crate::cluster::scheduler::SCHEDULERS;
@@ -79,6 +79,7 @@ fn run_of(policy: &str, placement: &str) -> ClusterRun {
             seed: 7,
         },
         timeline_ms: 10 * MINUTE,
+        map: true,
     }
 }
 
@@ -117,6 +118,12 @@ fn outcome_of(run: ClusterRun, servers: u32, jobs: Vec<ClusterJob>) -> ClusterOu
 fn check(o: &ClusterOutcome, gpus: u64, interval_ms: u64) {
     assert_eq!(o.account.total(), u128::from(gpus) * u128::from(o.span_ms) * 1_000_000, "no GPU time is lost or made");
     assert!(o.account.stranded <= o.account.free);
+    for of_bin in o.map.chunk_by(|a, b| a.from_ms == b.from_ms) {
+        let looks = of_bin[0].looks;
+        let sum = |r: &ClusterMapRow| r.gpus.used + r.gpus.idle + r.gpus.down + r.gpus.drained + r.gpus.spare;
+        assert_eq!(of_bin.iter().map(sum).sum::<u64>(), gpus * looks, "every GPU is in the map at every look");
+        assert!(of_bin.iter().map(|r| r.servers).sum::<u32>() > 0);
+    }
     let finished: u128 = o.done().map(|j| u128::from(j.gpus) * u128::from(j.duration_ms) * 1_000_000).sum();
     assert!(o.account.useful >= finished);
     for j in &o.jobs {

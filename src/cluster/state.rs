@@ -5,6 +5,7 @@
 use std::collections::BTreeSet;
 
 use super::account::{Account, UnheldGpus};
+use super::congestion::CongestionLog;
 use super::error::ClusterError;
 use super::event::{Event, Events};
 use super::interval::{cost, interval_ms};
@@ -85,6 +86,7 @@ pub(super) struct ClusterState<'a> {
     pub slowdown: PlacementSlowdown,
     /// `None`: speeds are assumed.
     pub measured: Option<MeasuredIterations<'a>>,
+    pub congestion: CongestionLog,
     /// `None`: every job has the storage to itself.
     pub storage: Option<CheckpointStorage>,
     pub quotas: Quotas,
@@ -155,6 +157,7 @@ impl<'a> ClusterState<'a> {
             jobs_on: vec![BTreeSet::new(); m.rack.len()],
             slowdown: PlacementSlowdown::new(curve, m.oversubscription_ppm, &m.rack, m.racks, m.per_server),
             measured: fabric.map(MeasuredIterations::new),
+            congestion: CongestionLog::default(),
             storage: CheckpointStorage::new(&run.checkpoint),
             quotas: Quotas::new(&run.scheduler.quotas, jobs),
             events: Events::default(),
@@ -294,6 +297,7 @@ impl<'a> ClusterState<'a> {
         let others = match &mut self.measured {
             Some(measured) => {
                 measured.goes(job);
+                self.congestion.now(job, None, self.now_ms);
                 BTreeSet::new()
             }
             None => self.slowdown.goes(job, &racks),
@@ -347,6 +351,7 @@ impl<'a> ClusterState<'a> {
                 let on_servers = |ppm: u64| with_held((u128::from(ppm) * slowest / 1_000_000) as u64);
                 of.factor_ppm = on_servers(speed.factor_ppm);
                 of.alone_ppm = on_servers(speed.alone_ppm);
+                self.congestion.now(job, speed.beside.as_ref(), self.now_ms);
                 if let Some(now) = &speed.beside
                     && of.slowest.as_ref().is_none_or(|most| now.ppm > most.ppm)
                 {
@@ -360,7 +365,7 @@ impl<'a> ClusterState<'a> {
                 if ppm > of.slowest.as_ref().map_or(1_000_000, |most| most.ppm)
                     && let Some((rack, jobs)) = self.slowdown.most_crowded(job, &of.racks)
                 {
-                    of.slowest = Some(SlowestMoment { ppm, jobs, place: Some(rack) });
+                    of.slowest = Some(SlowestMoment { ppm, jobs, place: Some(rack), ..SlowestMoment::default() });
                 }
             }
         }

@@ -23,6 +23,8 @@ pub(super) fn ok(exp_id: u64, config: &str, axes: &[&str], makespan_ps: u64) -> 
         jobs: Vec::new(),
         cluster_timeline: Vec::new(),
         cluster_jobs: Vec::new(),
+        cluster_congestion: Vec::new(),
+        cluster_map: Vec::new(),
         requests: Vec::new(),
         stats: StatsRecord::default(),
     }

@@ -38,6 +38,8 @@ fn folder(dir: &std::path::Path, names: [&str; 2]) -> RunResults {
             jobs: Vec::new(),
             cluster_timeline: Vec::new(),
             cluster_jobs: Vec::new(),
+            cluster_congestion: Vec::new(),
+            cluster_map: Vec::new(),
             requests: Vec::new(),
             stats: StatsRecord::default(),
         });

@@ -54,7 +54,7 @@ pub struct ExperimentLinks {
 }
 
 /// Reads one file, hands each wanted experiment's rows on as a whole.
-fn excerpt<T>(
+pub(super) fn excerpt<T>(
     dir: &Path,
     name: &str,
     wanted: &[u64],
@@ -95,11 +95,11 @@ fn excerpt<T>(
     Ok(Some(Excerpt { of, cut }))
 }
 
-fn text(record: &ByteRecord, column: usize) -> String {
+pub(super) fn text(record: &ByteRecord, column: usize) -> String {
     String::from_utf8_lossy(record.get(column).unwrap_or_default()).into_owned()
 }
 
-fn value(text: &str) -> f64 {
+pub(super) fn value(text: &str) -> f64 {
     text.parse().unwrap_or(0.0)
 }
 

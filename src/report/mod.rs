@@ -4,6 +4,7 @@
 //! fronts, distributions) and writes the page: data as JSON beside a small script that draws it. Statistics are computed here and only
 //! drawn there. Simulates nothing, prints nothing, writes no other file.
 
+pub mod clusters;
 pub mod design;
 pub mod details;
 pub mod load;

@@ -13,6 +13,7 @@ use crate::compare::pareto::of_points;
 use crate::compare::spread::half_width;
 
 use super::ReportError;
+use super::clusters;
 use super::design::Design;
 use super::details::{self, Excerpt, POINTS};
 use super::load::LoadedFolder;
@@ -31,6 +32,8 @@ const DETAILED: usize = 240;
 const OVERALL: usize = 10;
 /// Configurations of a group in the picture of its ranking.
 const PICTURED: usize = 12;
+/// Clusters whose servers are drawn over time.
+const MAPPED: usize = 8;
 /// Networks that are sketched.
 const SKETCHED: usize = 8;
 
@@ -74,6 +77,14 @@ pub fn payload(loaded: &LoadedFolder, dir: &Path) -> Result<Value, ReportError> 
     let first_ok = |&c: &usize| design.configurations[c].rows.iter().copied().find(|&row| sheet.ok(row));
     let sketched: Vec<u64> =
         bests.iter().filter_map(first_ok).filter_map(|row| sheet.text("exp_id", row).parse().ok()).collect();
+    // A map is as large as all else that is told of an experiment.
+    let mapped: Vec<u64> = {
+        let shown = rankings.iter().filter_map(|r| r.first()).flat_map(|r| r.order.iter().take(MAPPED));
+        let mut ids: Vec<u64> =
+            shown.filter_map(first_ok).filter_map(|row| sheet.text("exp_id", row).parse().ok()).take(MAPPED).collect();
+        ids.sort_unstable();
+        ids
+    };
     let replicated = design.configurations.iter().any(|c| c.rows.len() > 1);
     Ok(json!({
         "manifest": loaded.manifest,
@@ -103,6 +114,8 @@ pub fn payload(loaded: &LoadedFolder, dir: &Path) -> Result<Value, ReportError> 
         "flows": details::flows(dir, &ids)?.map(flows),
         "links": details::links(dir, &ids, &sketched)?.map(links),
         "cluster": details::clusters(dir, &ids)?.map(|found| excerpt(found, |points| json!(points))),
+        "map": clusters::maps(dir, &mapped)?.map(|found| excerpt(found, |m| json!({ "hours": m.hours.iter().map(|h| short(*h)).collect::<Vec<_>>(), "servers": m.servers, "shares": m.shares }))),
+        "crowded": clusters::congestion(dir, &ids)?.map(|found| excerpt(found, |c| json!({ "times": c.times, "jobs": c.jobs, "lost": short(c.lost_hours), "worst": c.worst, "links": c.links.iter().map(|l| json!([l.0, short(l.1), l.2])).collect::<Vec<_>>() }))),
         "detailed": {
             "shown": ids.len(),
             "of": rankings.iter().filter_map(|r| r.first()).map(|r| r.order.len()).sum::<usize>(),

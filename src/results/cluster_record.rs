@@ -1,4 +1,4 @@
-//! What a cluster over days came to: columns of `results.csv`, and the rows of `cluster_timeline.csv` and `cluster_jobs.csv`.
+//! What a cluster over days came to: columns of `results.csv`, and the rows of `cluster_*.csv`.
 //!
 //! Layer: results. Plain data, as in [`super::record`]. Only sweeps with an experiment of `fidelity.mode = "job"` have these columns and files.
 
@@ -101,6 +101,37 @@ pub struct ClusterJobRecord {
     pub worst_link: Option<String>,
 }
 
+/// One row of `cluster_congestion.csv`: a job that others slowed down on a link for a time.
+#[derive(Clone, Debug, Default, PartialEq)]
+pub struct ClusterCongestionRecord {
+    pub job: String,
+    pub from_ms: u64,
+    pub to_ms: u64,
+    pub link: String,
+    /// The job that came when it began.
+    pub set_off_by: Option<String>,
+    /// Its time over its time in the same places alone: the mean, and the worst.
+    pub slowdown: f64,
+    pub worst_slowdown: f64,
+    /// Then: rate at which it sent over that of its NICs, and the others that sent over the link, by names with spaces between them.
+    pub nic_share: f64,
+    pub sharing: String,
+}
+
+/// One row of `cluster_map.csv`: mean GPUs of a group of servers in a bin of time.
+#[derive(Clone, Debug, Default, PartialEq)]
+pub struct ClusterMapRecord {
+    pub from_ms: u64,
+    pub to_ms: u64,
+    pub first_server: u64,
+    pub servers: u64,
+    pub used_gpus: f64,
+    pub idle_gpus: f64,
+    pub down_gpus: f64,
+    pub drained_gpus: f64,
+    pub spare_gpus: f64,
+}
+
 /// Milliseconds as seconds.
 fn seconds(ms: u64) -> Cell {
     Cell::Real(ms as f64 / 1e3)
@@ -148,4 +179,30 @@ pub const CLUSTER_JOBS: &[Column<ClusterJobRecord>] = &[
     ("worst_company_slowdown", |j| j.worst_company_slowdown.into()),
     ("worst_beside", |j| j.worst_beside.as_deref().into()),
     ("worst_link", |j| j.worst_link.as_deref().into()),
+];
+
+/// The columns of `cluster_congestion.csv` after `exp_id`.
+pub const CLUSTER_CONGESTION: &[Column<ClusterCongestionRecord>] = &[
+    ("job", |c| c.job.as_str().into()),
+    ("from_s", |c| seconds(c.from_ms)),
+    ("to_s", |c| seconds(c.to_ms)),
+    ("link", |c| c.link.as_str().into()),
+    ("set_off_by", |c| c.set_off_by.as_deref().into()),
+    ("slowdown", |c| c.slowdown.into()),
+    ("worst_slowdown", |c| c.worst_slowdown.into()),
+    ("nic_share", |c| c.nic_share.into()),
+    ("sharing", |c| c.sharing.as_str().into()),
+];
+
+/// The columns of `cluster_map.csv` after `exp_id`.
+pub const CLUSTER_MAP: &[Column<ClusterMapRecord>] = &[
+    ("from_s", |m| seconds(m.from_ms)),
+    ("to_s", |m| seconds(m.to_ms)),
+    ("first_server", |m| m.first_server.into()),
+    ("servers", |m| m.servers.into()),
+    ("used_gpus", |m| m.used_gpus.into()),
+    ("idle_gpus", |m| m.idle_gpus.into()),
+    ("down_gpus", |m| m.down_gpus.into()),
+    ("drained_gpus", |m| m.drained_gpus.into()),
+    ("spare_gpus", |m| m.spare_gpus.into()),
 ];

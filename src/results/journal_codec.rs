@@ -4,7 +4,9 @@
 //! length and its items. There is no description in the bytes: [`LAYOUT`] stands for it in the journal's first record, and a journal of
 //! another layout is not read. Checks no sums, reads no files.
 
-use super::cluster_record::{ClusterJobRecord, ClusterRecord, ClusterSampleRecord};
+use super::cluster_record::{
+    ClusterCongestionRecord, ClusterJobRecord, ClusterMapRecord, ClusterRecord, ClusterSampleRecord,
+};
 use super::job_record::JobRecord;
 use super::record::{
     ExperimentRecord, Finished, FlowRecord, FoldingRecord, LinkPackets, LinkRecord, LookRecord, RttRecord, StatsRecord,
@@ -212,7 +214,9 @@ records! {
         job, user, priority, gpus, submit_ms, start_ms, end_ms, duration_ms, ended, queued_ms, restarts, preemptions, lost_work_ms,
         slowdown, company_slowdown, worst_company_slowdown, worst_beside, worst_link,
     }
-    Finished { record, flows, links, rtt, jobs, cluster_timeline, cluster_jobs, requests, stats }
+    ClusterCongestionRecord { job, from_ms, to_ms, link, set_off_by, slowdown, worst_slowdown, nic_share, sharing }
+    ClusterMapRecord { from_ms, to_ms, first_server, servers, used_gpus, idle_gpus, down_gpus, drained_gpus, spare_gpus }
+    Finished { record, flows, links, rtt, jobs, cluster_timeline, cluster_jobs, cluster_congestion, cluster_map, requests, stats }
     TimeStats { mean, p50, p99 }
     ServingRecord {
         requests, requests_done, ttft, tpot, e2e, queue, kv_transfer, kv_transfer_bytes, requests_per_s, output_tokens_per_s, goodput_rps,
@@ -312,6 +316,11 @@ mod tests {
             jobs: vec![JobRecord { job: "a".into(), end: Some(Ps(4)), mfu: Some(0.5), ..JobRecord::default() }],
             cluster_timeline: vec![ClusterSampleRecord { at_ms: 5, busy_gpus: 6, ..ClusterSampleRecord::default() }],
             cluster_jobs: vec![ClusterJobRecord { job: "j".into(), end_ms: Some(8), ..ClusterJobRecord::default() }],
+            cluster_congestion: vec![ClusterCongestionRecord {
+                link: "l".into(),
+                ..ClusterCongestionRecord::default()
+            }],
+            cluster_map: vec![ClusterMapRecord { servers: 3, used_gpus: 0.5, ..ClusterMapRecord::default() }],
             requests: vec![RequestRecord { job: Some("j".into()), ttft: Some(Ps(9)), ..RequestRecord::default() }],
             stats: StatsRecord { memo_hits: 4, wall_s: 0.25, audit_fct_error: Some(1e-9), ..StatsRecord::default() },
         }

@@ -32,7 +32,10 @@ use std::path::PathBuf;
 
 use thiserror::Error;
 
-pub use cluster_record::{CLUSTER_JOBS, CLUSTER_TIMELINE, ClusterJobRecord, ClusterRecord, ClusterSampleRecord};
+pub use cluster_record::{
+    CLUSTER_CONGESTION, CLUSTER_JOBS, CLUSTER_MAP, CLUSTER_TIMELINE, ClusterCongestionRecord, ClusterJobRecord,
+    ClusterMapRecord, ClusterRecord, ClusterSampleRecord,
+};
 pub use dir::ResultDir;
 pub use events::EventLog;
 pub use follow::{RunFollower, RunState};

@@ -19,7 +19,10 @@ pub struct Outputs {
     /// `cluster_jobs.csv`.
     #[serde(default)]
     pub cluster_jobs: bool,
-    /// Columns of clusters whose jobs' iterations are simulated, which every sweep with one has.
+    /// `cluster_map.csv`.
+    #[serde(default)]
+    pub cluster_map: bool,
+    /// Columns of clusters whose jobs' iterations are simulated, and `cluster_congestion.csv`, which every sweep with one has.
     #[serde(default)]
     pub iterations: bool,
     /// Columns of inference, which every sweep with `workload.kind = "inference"` has.

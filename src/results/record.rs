@@ -2,7 +2,9 @@
 //!
 //! Layer: results. Plain data: what fills them is above or beside; what writes them is [`super::rows`] and [`super::parquet_file`].
 
-use super::cluster_record::{ClusterJobRecord, ClusterRecord, ClusterSampleRecord};
+use super::cluster_record::{
+    ClusterCongestionRecord, ClusterJobRecord, ClusterMapRecord, ClusterRecord, ClusterSampleRecord,
+};
 use super::job_record::JobRecord;
 use super::outputs::{ClusterColumns, ColumnSets};
 use super::serving_record::{RequestRecord, ServingRecord};
@@ -536,6 +538,9 @@ pub struct Finished {
     /// Of a cluster over days: how it was at regular times, and its jobs where they are asked for.
     pub cluster_timeline: Vec<ClusterSampleRecord>,
     pub cluster_jobs: Vec<ClusterJobRecord>,
+    /// Where iterations are simulated, and where it is asked for.
+    pub cluster_congestion: Vec<ClusterCongestionRecord>,
+    pub cluster_map: Vec<ClusterMapRecord>,
     /// Of inference, where they are asked for.
     pub requests: Vec<RequestRecord>,
     pub stats: StatsRecord,
@@ -552,6 +557,8 @@ impl Finished {
             jobs: Vec::new(),
             cluster_timeline: Vec::new(),
             cluster_jobs: Vec::new(),
+            cluster_congestion: Vec::new(),
+            cluster_map: Vec::new(),
             requests: Vec::new(),
             stats,
         }

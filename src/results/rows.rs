@@ -2,7 +2,10 @@
 //!
 //! Layer: results. Renders; [`super::writer`] decides when and where it is written.
 
-use super::cluster_record::{CLUSTER_JOBS, CLUSTER_TIMELINE, ClusterJobRecord, ClusterSampleRecord};
+use super::cluster_record::{
+    CLUSTER_CONGESTION, CLUSTER_JOBS, CLUSTER_MAP, CLUSTER_TIMELINE, ClusterCongestionRecord, ClusterJobRecord,
+    ClusterMapRecord, ClusterSampleRecord,
+};
 use super::job_record::{JOBS, JobRecord};
 use super::outputs::ColumnSets;
 use super::record::{
@@ -266,6 +269,32 @@ pub fn cluster_jobs_text(finished: &Finished) -> Vec<u8> {
         std::iter::once(exp_id.into()).chain(CLUSTER_JOBS.iter().map(|(_, cell)| cell(j))).collect()
     };
     text(finished.record.exp_id, &finished.cluster_jobs, row)
+}
+
+/// Column names of `cluster_congestion.csv`.
+pub fn cluster_congestion_header() -> Vec<&'static str> {
+    std::iter::once("exp_id").chain(CLUSTER_CONGESTION.iter().map(|(name, _)| *name)).collect()
+}
+
+/// `cluster_congestion.csv`'s part of one experiment.
+pub fn cluster_congestion_text(finished: &Finished) -> Vec<u8> {
+    let row = |exp_id: u64, c: &ClusterCongestionRecord| -> Vec<Cell> {
+        std::iter::once(exp_id.into()).chain(CLUSTER_CONGESTION.iter().map(|(_, cell)| cell(c))).collect()
+    };
+    text(finished.record.exp_id, &finished.cluster_congestion, row)
+}
+
+/// Column names of `cluster_map.csv`.
+pub fn cluster_map_header() -> Vec<&'static str> {
+    std::iter::once("exp_id").chain(CLUSTER_MAP.iter().map(|(name, _)| *name)).collect()
+}
+
+/// `cluster_map.csv`'s part of one experiment.
+pub fn cluster_map_text(finished: &Finished) -> Vec<u8> {
+    let row = |exp_id: u64, m: &ClusterMapRecord| -> Vec<Cell> {
+        std::iter::once(exp_id.into()).chain(CLUSTER_MAP.iter().map(|(_, cell)| cell(m))).collect()
+    };
+    text(finished.record.exp_id, &finished.cluster_map, row)
 }
 
 /// Column names of `requests.csv`.

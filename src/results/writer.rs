@@ -17,9 +17,9 @@ use super::value::Axis;
 use super::{ResultDir, ResultsError, parquet_file, rows};
 
 /// The files an experiment has a part of, in the order of [`Parts`].
-const FILES: usize = 10;
+const FILES: usize = 12;
 
-/// One experiment's text for each file: results, stats, flows, links, rtt, jobs, cluster_timeline, cluster_jobs, requests, failed.
+/// One experiment's text for each file: results, stats, flows, links, rtt, jobs, cluster_timeline, cluster_jobs, cluster_congestion, cluster_map, requests, failed.
 type Parts = [Vec<u8>; FILES];
 
 /// A file that grows.
@@ -119,6 +119,8 @@ impl ResultWriter {
             open("jobs.csv", outputs.jobs, rows::header(rows::jobs_header()))?,
             open("cluster_timeline.csv", outputs.cluster, rows::header(rows::cluster_timeline_header()))?,
             open("cluster_jobs.csv", outputs.cluster_jobs, rows::header(rows::cluster_jobs_header()))?,
+            open("cluster_congestion.csv", outputs.iterations, rows::header(rows::cluster_congestion_header()))?,
+            open("cluster_map.csv", outputs.cluster_map, rows::header(rows::cluster_map_header()))?,
             open("requests.csv", outputs.requests, rows::header(rows::requests_header()))?,
             None,
         ];
@@ -247,6 +249,8 @@ impl ResultWriter {
             when(self.outputs.jobs, rows::jobs_text),
             when(self.outputs.cluster, rows::cluster_timeline_text),
             when(self.outputs.cluster_jobs, rows::cluster_jobs_text),
+            when(self.outputs.iterations, rows::cluster_congestion_text),
+            when(self.outputs.cluster_map, rows::cluster_map_text),
             when(self.outputs.requests, rows::requests_text),
             if failed { one(rows::failed_row(&finished.record)) } else { Vec::new() },
         ]

@@ -2,8 +2,11 @@
 //!
 //! Layer: session.
 
-use crate::cluster::{ClusterJobOutcome, ClusterOutcome, ClusterSample, JobPhase};
-use crate::results::{ClusterJobRecord, ClusterRecord, ClusterSampleRecord, ExperimentRecord, Finished, StatsRecord};
+use crate::cluster::{ClusterCongestion, ClusterJobOutcome, ClusterMapRow, ClusterOutcome, ClusterSample, JobPhase};
+use crate::results::{
+    ClusterCongestionRecord, ClusterJobRecord, ClusterMapRecord, ClusterRecord, ClusterSampleRecord, ExperimentRecord,
+    Finished, StatsRecord,
+};
 use crate::spec::Config;
 
 const MS_PER_HOUR: f64 = 3.6e6;
@@ -25,6 +28,8 @@ pub(super) fn finished_cluster(
     let stats = StatsRecord { batches: 1, wall_s: seconds, ..StatsRecord::default() };
     Finished {
         cluster_timeline: outcome.samples.iter().map(sample).collect(),
+        cluster_congestion: outcome.congestion.iter().map(congestion).collect(),
+        cluster_map: outcome.map.iter().map(map_row).collect(),
         cluster_jobs: if config.output.cluster_jobs { outcome.jobs.iter().map(job).collect() } else { Vec::new() },
         ..Finished::without_rows(record, stats)
     }
@@ -99,6 +104,36 @@ fn sample(s: &ClusterSample) -> ClusterSampleRecord {
         drained_gpus: s.drained_gpus,
         spare_gpus: s.spare_gpus,
         slowed_gpus: s.slowed_gpus,
+    }
+}
+
+fn congestion(c: &ClusterCongestion) -> ClusterCongestionRecord {
+    let times = |ppm: u64| ppm as f64 / 1e6;
+    ClusterCongestionRecord {
+        job: c.job.to_string(),
+        from_ms: c.from_ms,
+        to_ms: c.to_ms,
+        link: c.link.clone(),
+        set_off_by: c.set_off_by.as_deref().map(str::to_string),
+        slowdown: times(c.slowdown_ppm),
+        worst_slowdown: times(c.worst_slowdown_ppm),
+        nic_share: times(c.nic_ppm),
+        sharing: c.sharing.join(" "),
+    }
+}
+
+fn map_row(m: &ClusterMapRow) -> ClusterMapRecord {
+    let mean = |gpus: u64| gpus as f64 / m.looks.max(1) as f64;
+    ClusterMapRecord {
+        from_ms: m.from_ms,
+        to_ms: m.to_ms,
+        first_server: m.first_server.into(),
+        servers: m.servers.into(),
+        used_gpus: mean(m.gpus.used),
+        idle_gpus: mean(m.gpus.idle),
+        down_gpus: mean(m.gpus.down),
+        drained_gpus: mean(m.gpus.drained),
+        spare_gpus: mean(m.gpus.spare),
     }
 }
 

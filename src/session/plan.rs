@@ -60,6 +60,7 @@ fn outputs(sweep: &Sweep) -> Outputs {
         outputs.jobs |= jobs.is_some();
         outputs.cluster |= config.cluster_run().is_some();
         outputs.cluster_jobs |= output.cluster_jobs;
+        outputs.cluster_map |= output.cluster_map;
         outputs.iterations |= config.cluster_run().is_some_and(|run| run.iterations.is_some());
         outputs.serving |= serves(&config);
         outputs.requests |= output.requests && serves(&config);

@@ -28,6 +28,8 @@ pub struct ClusterRun {
     pub checkpoint: CheckpointKeys,
     pub failures: FailureKeys,
     pub timeline_ms: u64,
+    /// What groups of servers do over time is asked for.
+    pub map: bool,
 }
 
 /// How iterations of jobs are simulated, and what they are where a trace does not say.
@@ -308,6 +310,7 @@ pub(super) fn cluster_run(v: &Values, dir: &Path, seed: u64) -> Result<ClusterRu
             seed: mix(seed, v.int(KeyId::FailuresSeed) as u64, 22),
         },
         timeline_ms: ms(KeyId::TimelineS),
+        map: v.bool(KeyId::OutMap),
     })
 }
 

@@ -144,6 +144,7 @@ impl Config {
                 trace: v.bool(KeyId::OutTrace) && !job_mode(v),
                 alone: v.bool(KeyId::Alone),
                 cluster_jobs: v.bool(KeyId::OutJobs) && job_mode(v),
+                cluster_map: v.bool(KeyId::OutMap) && job_mode(v),
                 requests: v.bool(KeyId::OutRequests) && !job_mode(v),
             },
             seed,

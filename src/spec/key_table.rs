@@ -430,7 +430,8 @@ macro_rules! for_each_key {
             OutRequests "output.requests" KeyKind::Bool, D::Bool(false), |v| inference(v) || v.jobs().iter().any(|job| inference(job.values())), "write requests.csv, a row a request of inference";
             Alone "output.alone" KeyKind::Bool, D::Bool(false), |v| v.is_of_job(), "simulate each [[job]] also without the others, for the slowdown in jobs.csv";
             OutJobs "output.cluster_jobs" KeyKind::Bool, D::Bool(false), |v| v.is(KeyId::Mode, "job"), "write cluster_jobs.csv, a row a job";
-            TimelineS "output.timeline_s" stepped(1.0, 1e9, 0.001), D::Float(3600.0), |v| v.is(KeyId::Mode, "job"), "time between rows of cluster_timeline.csv";
+            OutMap "output.cluster_map" KeyKind::Bool, D::Bool(false), |v| v.is(KeyId::Mode, "job"), "write cluster_map.csv, what groups of servers do over time, which the report draws";
+            TimelineS "output.timeline_s" stepped(1.0, 1e9, 0.001), D::Float(3600.0), |v| v.is(KeyId::Mode, "job"), "time between rows of cluster_timeline.csv, and between looks for cluster_map.csv, at least";
             #[outside_identity]
             OutTrace "output.trace" KeyKind::Bool, D::Bool(false), always, "write trace/EXP_ID.pftrace for Perfetto; every experiment is simulated once more for it, unfolded, on one CPU thread, while the run waits: for small ones";
 

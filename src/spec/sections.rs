@@ -184,6 +184,8 @@ pub struct OutputSection {
     pub alone: bool,
     /// Of a cluster over days, a row a job.
     pub cluster_jobs: bool,
+    /// Likewise, what groups of servers do over time.
+    pub cluster_map: bool,
     /// Of inference, a row a request.
     pub requests: bool,
 }

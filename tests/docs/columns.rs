@@ -23,7 +23,7 @@ name = "columns"
 base.fidelity.mode = "job"
 base.cluster = { gpus = 16, gpus_per_server = 8 }
 base.jobs = { count = 2, max_gpus = 8 }
-base.output.cluster_jobs = true
+base.output = { cluster_jobs = true, cluster_map = true }
 base.scheduler.iterations_at = "flow"
 "#;
 
@@ -45,7 +45,10 @@ model = { name = "small", transformer = { layers = 2, hidden = 256, heads = 8, v
 fn the_reference_of_results_names_every_column() {
     let of_packets = ["results.csv", "flows.csv", "links.csv", "rtt.csv", "jobs.csv", "stats.csv"];
     names_every_column(SWEEP, &of_packets);
-    names_every_column(CLUSTER, &["results.csv", "cluster_timeline.csv", "cluster_jobs.csv"]);
+    names_every_column(
+        CLUSTER,
+        &["results.csv", "cluster_timeline.csv", "cluster_jobs.csv", "cluster_congestion.csv", "cluster_map.csv"],
+    );
     names_every_column(INFERENCE, &["results.csv", "requests.csv"]);
 }
 

@@ -18,6 +18,7 @@ const ALL: Outputs = Outputs {
     jobs: true,
     cluster: false,
     cluster_jobs: false,
+    cluster_map: false,
     iterations: false,
     serving: false,
     requests: false,
@@ -68,6 +69,8 @@ fn finished(exp_id: u64) -> Finished {
         jobs: vec![JobRecord { job: "a".into(), start: Ps(5), end: Some(Ps(1_000_005)), ..JobRecord::default() }],
         cluster_timeline: vec![],
         cluster_jobs: vec![],
+        cluster_congestion: vec![],
+        cluster_map: vec![],
         requests: Vec::new(),
         stats: StatsRecord { packet_hops_simulated: 10, batches: 1, wall_s: 0.5, ..Default::default() },
     }

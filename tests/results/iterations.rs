@@ -76,6 +76,18 @@ fn jobs_that_share_an_uplink_are_as_slow_as_the_flow_level_says() {
     assert_eq!(folder.column(jobs, "worst_beside"), ["", "two", "one"]);
     let link = &folder.column(jobs, "worst_link")[1];
     assert!(link.contains("leaf") && link.contains("spine"), "{link}");
+    // Both cannot fill their NICs from the second's start to the first's end, and it is the second that began it.
+    let of = |column: &str| folder.column("o/cluster_congestion.csv", column);
+    assert_eq!(
+        (of("job"), of("set_off_by")),
+        (vec!["one".to_string(), "two".into()], vec!["two".to_string(), "two".into()])
+    );
+    assert_eq!((of("sharing"), of("from_s")), (vec!["two".to_string(), "one".into()], vec!["60".to_string(); 2]));
+    assert_eq!(of("to_s")[0], folder.column(jobs, "end_s")[1]);
+    assert_eq!(of("link")[0], *link);
+    assert_eq!(of("worst_slowdown")[1].parse::<f64>().unwrap(), worst);
+    let nic: Vec<f64> = of("nic_share").iter().map(|s| s.parse().unwrap()).collect();
+    assert!(nic.iter().all(|share| (0.4..0.65).contains(share)), "{nic:?}");
     // Two jobs with one length of iterations are steady at once.
     assert_eq!(folder.column("o/results.csv", "iteration_error_max"), ["0"]);
     let share: f64 = folder.column("o/results.csv", "company_share")[0].parse().unwrap();

@@ -42,6 +42,12 @@ pub struct SlowestMoment {
     pub jobs: Vec<u32>,
     /// The most crowded place that it shares: an arc where iterations are simulated, else a rack, by its way out.
     pub place: Option<u32>,
+    /// Of the jobs, those that send over it.
+    pub sharing: Vec<u32>,
+    /// The job that came when this began, one that sends over the link if there is one; `None`: none came.
+    pub set_off_by: Option<u32>,
+    /// Rate at which it sends, over that of its NICs, millionths.
+    pub nic_ppm: u64,
 }
 
 /// What was simulated, and what audits found.
@@ -81,6 +87,8 @@ pub(in crate::cluster) struct MeasuredIterations<'a> {
     speeds: BTreeMap<u32, JobSpeed>,
     /// Jobs whose speed may be another one now.
     changed: BTreeSet<u32>,
+    /// Jobs that have come since speeds were brought up to date.
+    came: BTreeSet<u32>,
     known: BTreeMap<Vec<u64>, Simulated>,
     failed: Option<ClusterError>,
     /// Of each job: where it is, alone; and in one rack.
@@ -98,6 +106,7 @@ impl<'a> MeasuredIterations<'a> {
             shared: RingsByLink::new(&fabric.net, fabric.ack_parts(), fabric.keys.as_packets),
             speeds: BTreeMap::new(),
             changed: BTreeSet::new(),
+            came: BTreeSet::new(),
             known: BTreeMap::new(),
             failed: None,
             apart: BTreeMap::new(),
@@ -115,6 +124,7 @@ impl<'a> MeasuredIterations<'a> {
                 self.apart.insert(job, [alone, in_rack]);
                 self.shared.add(job, ring);
                 self.changed.insert(job);
+                self.came.insert(job);
             }
             Ok(None) => {}
             Err(e) => self.failed = Some(e),
@@ -129,6 +139,7 @@ impl<'a> MeasuredIterations<'a> {
             self.changed.extend(others);
         }
         self.changed.remove(&job);
+        self.came.remove(&job);
         self.shared.remove(job);
         self.apart.remove(&job);
         self.speeds.remove(&job);
@@ -212,6 +223,7 @@ impl<'a> MeasuredIterations<'a> {
                 }
             }
         }
+        self.came.clear();
         others.sort_unstable();
         Ok(others)
     }
@@ -219,18 +231,42 @@ impl<'a> MeasuredIterations<'a> {
     fn speed_in(&self, set: &ReducedSet, place: usize) -> JobSpeed {
         let job = set.jobs[place];
         let ps = |case: &IterationCase, place: usize| self.known[&case.key].ps[place];
-        let [alone, in_rack] = &self.apart[&job];
-        let in_rack = ps(&in_rack.case, 0).max(1);
+        let [alone, in_rack_case] = &self.apart[&job];
+        let in_rack = ps(&in_rack_case.case, 0).max(1);
         let by = |ps: u64| ((u128::from(ps) * u128::from(PPM) + u128::from(in_rack / 2)) / u128::from(in_rack)) as u64;
         let factor_ppm = by(ps(&set.case, place)).max(PPM);
         let alone_ppm = by(ps(&alone.case, 0)).max(PPM).min(factor_ppm);
         let ratio = (u128::from(factor_ppm) * u128::from(PPM) / u128::from(alone_ppm)) as u64;
-        let beside = (ratio > PPM).then(|| SlowestMoment {
-            ppm: ratio,
-            jobs: set.jobs.iter().copied().filter(|other| *other != job).collect(),
-            place: set.crowded[place],
+        let beside = (ratio > PPM).then(|| {
+            let jobs: Vec<u32> = set.jobs.iter().copied().filter(|other| *other != job).collect();
+            let arc = set.crowded[place];
+            let sends = |other: &u32| arc.is_some_and(|arc| self.shared.rings[other].on(arc).0 > 0);
+            // What is no computing is sending; alone in one rack, NICs are full.
+            let sending = |case: &IterationCase, place: usize| {
+                ps(case, place).saturating_sub(case.works[place].compute_ps).max(1)
+            };
+            let full = u128::from(sending(&in_rack_case.case, 0)) * u128::from(PPM);
+            SlowestMoment {
+                ppm: ratio,
+                sharing: jobs.iter().copied().filter(sends).collect(),
+                jobs,
+                place: arc,
+                set_off_by: self.set_off_by(set, job, ratio, arc),
+                nic_ppm: (full / u128::from(sending(&set.case, place))).min(u128::from(PPM)) as u64,
+            }
         });
         JobSpeed { factor_ppm, alone_ppm, beside }
+    }
+
+    /// Who came when a job began to be slowed down on a link, or began to be slowed down more.
+    fn set_off_by(&self, set: &ReducedSet, job: u32, ppm: u64, arc: Option<u32>) -> Option<u32> {
+        let came = || set.jobs.iter().copied().filter(|of| self.came.contains(of));
+        let before = self.speeds.get(&job).and_then(|speed| speed.beside.as_ref());
+        if let Some(before) = before.filter(|before| before.place == arc && ppm <= before.ppm) {
+            return before.set_off_by;
+        }
+        let sends = |of: &u32| arc.is_some_and(|arc| self.shared.rings[of].on(arc).0 > 0);
+        came().filter(sends).min().or_else(|| came().min()).or(before.and_then(|before| before.set_off_by))
     }
 
     /// What was simulated.

@@ -63,6 +63,8 @@ fn write(dir: &Path) -> Vec<Vec<Cell>> {
             jobs: Vec::new(),
             cluster_timeline: Vec::new(),
             cluster_jobs: Vec::new(),
+            cluster_congestion: Vec::new(),
+            cluster_map: Vec::new(),
             requests: Vec::new(),
             stats,
         });

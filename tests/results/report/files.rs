@@ -39,6 +39,7 @@ fn every_number_is_that_of_the_parquet_file() {
             jobs: false,
             cluster: false,
             cluster_jobs: false,
+            cluster_map: false,
             iterations: false,
             serving: false,
             requests: false,

@@ -132,6 +132,8 @@ impl Folder {
             jobs: Vec::new(),
             cluster_timeline: Vec::new(),
             cluster_jobs: Vec::new(),
+            cluster_congestion: Vec::new(),
+            cluster_map: Vec::new(),
             requests: Vec::new(),
             stats: stats.clone(),
         };
@@ -193,6 +195,8 @@ impl Folder {
             jobs: Vec::new(),
             cluster_timeline: Vec::new(),
             cluster_jobs: Vec::new(),
+            cluster_congestion: Vec::new(),
+            cluster_map: Vec::new(),
             requests: Vec::new(),
             stats,
         }

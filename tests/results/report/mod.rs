@@ -3,6 +3,7 @@
 //! Needs Chromium (`scripts/setup-chromium.sh`) and a Python with pyarrow (`scripts/setup-python.sh`); without them it fails and says so.
 
 mod browser;
+mod clusters;
 mod command;
 mod effects;
 mod files;

@@ -31,6 +31,7 @@ const ALL: Outputs = Outputs {
     jobs: false,
     cluster: false,
     cluster_jobs: false,
+    cluster_map: false,
     iterations: false,
     serving: false,
     requests: false,
