@@ -10,8 +10,9 @@ use clap::Args;
 use crate::batch::timeline::Window;
 use crate::results::{RunResults, write_timeline};
 use crate::session::Interrupt;
-use crate::session::trace::{experiment, timeline};
-use crate::trace::{DEFAULT_LIMIT, Trace, perfetto, samples};
+use crate::session::trace::{cluster_history, experiment, timeline};
+use crate::spec::Config;
+use crate::trace::{DEFAULT_LIMIT, Trace, perfetto, perfetto_cluster, samples};
 
 use super::exit::{CliError, Exit};
 use super::{say, table, tell, tell_losses};
@@ -54,20 +55,17 @@ pub fn execute(args: &TraceArgs, interrupt: &Interrupt) -> Result<Exit, CliError
     let run = RunResults::open(&args.dir).map_err(CliError::bad_input)?;
     tell_losses(&args.dir);
     let (row, config) = experiment(&run, args.exp_id)?;
-    tell(&format!("simulating experiment {} again, unfolded", args.exp_id));
     let limit = usize::try_from(args.limit).unwrap_or(usize::MAX);
+    if config.cluster_run().is_some() {
+        return of_cluster(args, &config, limit, interrupt);
+    }
+    tell(&format!("simulating experiment {} again, unfolded", args.exp_id));
     let timeline = timeline(&config, args.exp_id, window, interrupt).map_err(CliError::bad_input)?;
     if interrupt.requested() {
         return Ok(Exit::Interrupted);
     }
     let trace = perfetto(&timeline, limit);
-    let path = match &args.out {
-        Some(path) => std::fs::write(path, &trace.bytes)
-            .map(|()| path.clone())
-            .with_context(|| format!("--out {}: cannot be written", path.display())),
-        None => write_timeline(&args.dir, args.exp_id, &trace.bytes).map_err(Into::into),
-    };
-    say(&format!("trace: {}", path.map_err(CliError::broken)?.display()));
+    write(args, &trace)?;
     let Trace { slices, slices_of, samples, .. } = trace;
     let count = |n: usize| table::count(n as u64);
     say(&format!(
@@ -86,6 +84,38 @@ pub fn execute(args: &TraceArgs, interrupt: &Interrupt) -> Result<Exit, CliError
             ));
         }
     }
+    Ok(Exit::Ok)
+}
+
+/// Writes a trace and says where.
+fn write(args: &TraceArgs, trace: &Trace) -> Result<(), CliError> {
+    let path = match &args.out {
+        Some(path) => std::fs::write(path, &trace.bytes)
+            .map(|()| path.clone())
+            .with_context(|| format!("--out {}: cannot be written", path.display())),
+        None => write_timeline(&args.dir, args.exp_id, &trace.bytes).map_err(Into::into),
+    };
+    say(&format!("trace: {}", path.map_err(CliError::broken)?.display()));
+    Ok(())
+}
+
+/// A cluster over days: its jobs and servers.
+fn of_cluster(args: &TraceArgs, config: &Config, limit: usize, interrupt: &Interrupt) -> Result<Exit, CliError> {
+    /// Nanoseconds of a millisecond.
+    const NS: u64 = 1_000_000;
+    tell(&format!("simulating experiment {} again", args.exp_id));
+    let Some(history) = cluster_history(config, interrupt).map_err(CliError::bad_input)? else {
+        return Ok(Exit::Interrupted);
+    };
+    let to_ms = args.to_ns.map_or(u64::MAX, |ns| ns.div_ceil(NS));
+    let trace = perfetto_cluster(&history, args.from_ns / NS, to_ms, limit);
+    write(args, &trace)?;
+    say(&format!(
+        "{} of {} states of jobs and servers",
+        table::count(trace.slices as u64),
+        table::count(trace.slices_of as u64)
+    ));
+    trace.notes.iter().for_each(|note| say(note));
     Ok(Exit::Ok)
 }
 

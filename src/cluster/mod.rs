@@ -10,7 +10,7 @@
 //! | `scheduler`, `placement`, `failure` | one file for each way, and a registry |
 //! | `iterations` | speeds of jobs beside each other, by simulating their iterations |
 //! | `progress`, `interval`, `storage`, `slowdown`, `account` | work, checkpoints and who shares the storage, speed, where GPU time went |
-//! | `congestion`, `map`, `timeline` | what is told of it over time |
+//! | `congestion`, `history`, `map`, `timeline` | what is told of it over time |
 //! | `state`, `event`, `pass`, `scratch`, `defragment`, `grow`, `breakage`, `simulate` | the simulation |
 //! | `outcome`, `error` | what came of it |
 
@@ -24,6 +24,7 @@ mod failure;
 mod fixed;
 mod generate;
 mod grow;
+mod history;
 mod interval;
 mod iterations;
 mod job;
@@ -48,6 +49,7 @@ mod trace;
 pub use account::{Account, UnheldGpus};
 pub use error::ClusterError;
 pub use failure::{FAILURE_MODELS, FailureModel};
+pub use history::{ActivityTime, ClusterHistory, JobActivity, ServerActivity};
 pub use iterations::{IterationSummary, SlowestMoment};
 pub use job::ClusterJob;
 pub use map::{ClusterMapBin, ServerGroupUse};

@@ -46,6 +46,8 @@ pub struct Servers {
     of_use: [u32; 6],
     /// Free GPUs of servers that are drained.
     draining_free: u64,
+    /// Changes of uses, where they are recorded.
+    changes: Option<Vec<(u32, ServerUse)>>,
 }
 
 impl Servers {
@@ -62,6 +64,7 @@ impl Servers {
             free_gpus: u64::from(n) * u64::from(per_server),
             of_use: [n, 0, 0, 0, 0, 0],
             draining_free: 0,
+            changes: None,
         }
     }
 
@@ -158,6 +161,16 @@ impl Servers {
         }
     }
 
+    /// Records changes of uses from now on.
+    pub(super) fn record_uses(&mut self) {
+        self.changes = Some(Vec::new());
+    }
+
+    /// Changes since the last call, where they are recorded.
+    pub(super) fn take_changes(&mut self) -> Vec<(u32, ServerUse)> {
+        self.changes.as_mut().map(std::mem::take).unwrap_or_default()
+    }
+
     /// Changes what a server is there for.
     pub fn set_use(&mut self, server: u32, to: ServerUse) {
         let at = server as usize;
@@ -180,6 +193,9 @@ impl Servers {
             }
             ServerUse::Draining => self.draining_free += u64::from(free),
             _ => {}
+        }
+        if let Some(changes) = &mut self.changes {
+            changes.push((server, to));
         }
         self.of_use[from as usize] -= 1;
         self.of_use[to as usize] += 1;

@@ -7,6 +7,7 @@ use super::error::ClusterError;
 use super::event::Event;
 use super::generate;
 use super::grow::grow;
+use super::history::ClusterHistory;
 use super::iterations::IterationFabric;
 use super::job::ClusterJob;
 use super::machine::ClusterMachine;
@@ -110,6 +111,21 @@ impl PreparedCluster {
         self.simulate_with(order, place, stop)
     }
 
+    /// Likewise, with what every job and server did when.
+    ///
+    /// # Errors
+    /// As [`PreparedCluster::simulate`].
+    ///
+    /// # Panics
+    /// Likewise.
+    pub fn recorded(&self, stop: &(dyn Fn() -> bool + Sync)) -> Result<(ClusterOutcome, ClusterHistory), ClusterError> {
+        let keys = &self.run.scheduler;
+        let order = scheduler(&keys.policy).expect("a test compares choices with the registry");
+        let place = placement(&keys.placement).expect("a test compares choices with the registry");
+        let (outcome, history) = self.run_to_end(order, place, stop, true)?;
+        Ok((outcome, history.unwrap_or_default()))
+    }
+
     /// Likewise, by a scheduler and a placement of one's own.
     ///
     /// # Errors
@@ -120,7 +136,20 @@ impl PreparedCluster {
         place: &dyn Placement,
         stop: &(dyn Fn() -> bool + Sync),
     ) -> Result<ClusterOutcome, ClusterError> {
+        self.run_to_end(order, place, stop, false).map(|(outcome, _)| outcome)
+    }
+
+    fn run_to_end(
+        &self,
+        order: &dyn Scheduler,
+        place: &dyn Placement,
+        stop: &(dyn Fn() -> bool + Sync),
+        records: bool,
+    ) -> Result<(ClusterOutcome, Option<ClusterHistory>), ClusterError> {
         let mut state = ClusterState::new(&self.run, &self.machine, &self.jobs, self.fabric.as_ref(), order);
+        if records {
+            state.record();
+        }
         let mut breakage = Breakage::new(&mut state, self.listed.clone());
         let mut timeline = ClusterTimeline::new(self.run.timeline_ms);
         let mut map = self.run.map.then(|| ClusterMap::new(self.run.timeline_ms, self.machine.servers()));
@@ -180,6 +209,7 @@ impl PreparedCluster {
             schedule(&mut state, place);
             grow(&mut state, place);
             state.at_checkpoint.clear();
+            state.record_uses();
             state.share_storage();
             state.measure(stop)?;
             debug_assert!(state.has_grown(), "free GPUs go back to jobs that lack some");
@@ -194,7 +224,8 @@ impl PreparedCluster {
             format!("{}->{}", name(net.arc_from(at)), name(net.arc_to(at)))
         };
         let map = map.map_or_else(Vec::new, |map| map.bins(state.now_ms));
-        Ok(outcome(&state, timeline.rows(), &map, breakage.failures, breakage.drains, &place))
+        let history = state.take_history();
+        Ok((outcome(&state, timeline.rows(), &map, breakage.failures, breakage.drains, &place), history))
     }
 
     /// Enters the arrival after one, and when a delayed job may start.

@@ -3,11 +3,13 @@
 //! Layer: cluster. Starts, stops and slows jobs, and counts where GPU time goes; decides nothing.
 
 use std::collections::BTreeSet;
+use std::sync::Arc;
 
 use super::account::{Account, UnheldGpus};
 use super::congestion::CongestionLog;
 use super::error::ClusterError;
 use super::event::{Event, Events};
+use super::history::{ClusterHistory, HistoryLog, JobActivity};
 use super::interval::{cost, interval_ms};
 use super::iterations::{IterationFabric, MeasuredIterations, SlowestMoment};
 use super::job::ClusterJob;
@@ -46,6 +48,8 @@ pub(super) struct JobState {
     /// What that were in the same place alone.
     alone_ppm: u64,
     as_of_ms: u64,
+    /// Since when it has these GPUs.
+    has_since_ms: u64,
     /// When it ends, if nothing happens.
     pub ends_ms: u64,
     version: u32,
@@ -87,6 +91,8 @@ pub(super) struct ClusterState<'a> {
     /// `None`: speeds are assumed.
     pub measured: Option<MeasuredIterations<'a>>,
     pub congestion: CongestionLog,
+    /// Where it is asked for.
+    pub history: Option<HistoryLog>,
     /// `None`: every job has the storage to itself.
     pub storage: Option<CheckpointStorage>,
     pub quotas: Quotas,
@@ -124,6 +130,7 @@ impl<'a> ClusterState<'a> {
                 factor_ppm: 1_000_000,
                 alone_ppm: 1_000_000,
                 as_of_ms: 0,
+                has_since_ms: 0,
                 ends_ms: 0,
                 version: 0,
                 first_start_ms: None,
@@ -158,6 +165,7 @@ impl<'a> ClusterState<'a> {
             slowdown: PlacementSlowdown::new(curve, m.oversubscription_ppm, &m.rack, m.racks, m.per_server),
             measured: fabric.map(MeasuredIterations::new),
             congestion: CongestionLog::default(),
+            history: None,
             storage: CheckpointStorage::new(&run.checkpoint),
             quotas: Quotas::new(&run.scheduler.quotas, jobs),
             events: Events::default(),
@@ -227,6 +235,9 @@ impl<'a> ClusterState<'a> {
         self.arrived += usize::from(of.phase == JobPhase::Ahead);
         of.phase = JobPhase::Waiting;
         of.queued_since_ms = self.now_ms;
+        if let Some(history) = &mut self.history {
+            history.job(job, Some(JobActivity::Waits), self.now_ms);
+        }
     }
 
     /// Gives a waiting job these GPUs.
@@ -270,6 +281,7 @@ impl<'a> ClusterState<'a> {
             self.shrunk.insert(key);
         }
         let of = &mut self.of[job as usize];
+        of.has_since_ms = self.now_ms;
         // It has no time of its end yet.
         of.ends_ms = u64::MAX;
         self.running.insert((u64::MAX, job));
@@ -290,6 +302,10 @@ impl<'a> ClusterState<'a> {
         of.version += 1;
         of.held = 0;
         let (shares, racks) = (std::mem::take(&mut of.shares), std::mem::take(&mut of.racks));
+        if let Some(history) = &mut self.history {
+            history.had(job, &shares, of.has_since_ms, self.now_ms);
+            history.job(job, None, self.now_ms);
+        }
         self.servers.give(&shares);
         for share in &shares {
             self.jobs_on[share.server as usize].remove(&job);
@@ -369,6 +385,10 @@ impl<'a> ClusterState<'a> {
                 }
             }
         }
+        if let Some(history) = &mut self.history {
+            let runs = JobActivity::Runs { gpus: of.held, slowdown_ppm: of.factor_ppm };
+            history.job(job, Some(runs), self.now_ms);
+        }
         self.running.remove(&(of.ends_ms, job));
         of.ends_ms = self.now_ms.saturating_add(of.progress.left_ms(of.factor_ppm));
         of.version += 1;
@@ -392,6 +412,30 @@ impl<'a> ClusterState<'a> {
                 self.at_checkpoint.insert(job);
             }
         }
+    }
+
+    /// Begins to record what jobs and servers do. PRECONDITION: nothing has happened yet.
+    pub(super) fn record(&mut self) {
+        self.history = Some(HistoryLog::default());
+        self.servers.record_uses();
+    }
+
+    /// Records what servers are there for from now on, where that is asked for.
+    pub(super) fn record_uses(&mut self) {
+        if let Some(history) = &mut self.history {
+            history.uses(self.servers.take_changes(), self.now_ms);
+        }
+    }
+
+    /// What was recorded. PRECONDITION: it is over.
+    pub(super) fn take_history(&mut self) -> Option<ClusterHistory> {
+        let mut history = self.history.take()?;
+        for (_, job) in &self.running {
+            let of = &self.of[*job as usize];
+            history.had(*job, &of.shares, of.has_since_ms, self.now_ms);
+        }
+        let name = |job: &ClusterJob| (Arc::clone(&job.name), Arc::clone(&job.user), job.gpus);
+        Some(history.finished(self.jobs.iter().map(name).collect(), self.now_ms))
     }
 
     /// Gives jobs that write the rates that they have beside each other.

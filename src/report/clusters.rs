@@ -29,7 +29,7 @@ pub struct ServerMap {
 
 /// Jobs that could not fill their NICs.
 #[derive(Clone, Debug, PartialEq)]
-pub struct ClusterCongestion {
+pub struct CongestionExcerpt {
     pub times: usize,
     pub jobs: usize,
     /// Of all jobs together: what their work took longer.
@@ -67,7 +67,7 @@ pub fn maps(dir: &Path, wanted: &[u64]) -> Result<Option<Excerpt<ServerMap>>, Re
 ///
 /// # Errors
 /// The file cannot be read.
-pub fn congestion(dir: &Path, wanted: &[u64]) -> Result<Option<Excerpt<ClusterCongestion>>, ReportError> {
+pub fn congestion(dir: &Path, wanted: &[u64]) -> Result<Option<Excerpt<CongestionExcerpt>>, ReportError> {
     excerpt(dir, "cluster_congestion.csv", wanted, |rows| {
         let lost = |r: &ByteRecord| {
             let (hours, slowdown) = ((value(&text(r, 3)) - value(&text(r, 2))) / SECONDS_PER_HOUR, value(&text(r, 6)));
@@ -99,7 +99,7 @@ pub fn congestion(dir: &Path, wanted: &[u64]) -> Result<Option<Excerpt<ClusterCo
         let mut links: Vec<(String, f64, usize)> = by_link.into_iter().map(|(link, of)| (link, of.0, of.1)).collect();
         links.sort_by(|a, b| b.1.total_cmp(&a.1).then_with(|| a.0.cmp(&b.0)));
         links.truncate(NAMED);
-        (!rows.is_empty()).then(|| ClusterCongestion {
+        (!rows.is_empty()).then(|| CongestionExcerpt {
             times: rows.len(),
             jobs: jobs.len(),
             lost_hours: rows.iter().map(lost).sum(),

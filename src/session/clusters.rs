@@ -8,11 +8,12 @@ use std::time::Instant;
 
 use rayon::prelude::*;
 
-use crate::cluster::{ClusterError, ClusterOutcome, PreparedCluster};
+use crate::cluster::{ClusterError, ClusterHistory, ClusterOutcome, PreparedCluster};
 use crate::isolation;
 use crate::results::{Finished, StatsRecord};
 use crate::spec::Config;
 use crate::sweep::{Experiment, Sweep};
+use crate::trace::{DEFAULT_LIMIT, perfetto_cluster};
 
 use super::convert_cluster::finished_cluster;
 use super::error::SessionError;
@@ -20,13 +21,21 @@ use super::experiment::{config, unmeasured};
 use super::interrupt::Interrupt;
 
 /// What an experiment came to; `None`: it was interrupted.
-type Ended = Option<(Result<ClusterOutcome, String>, f64)>;
+type Ended = Option<(Result<(ClusterOutcome, Option<ClusterHistory>), String>, f64)>;
 
 fn simulated(config: &Config, interrupt: &Interrupt) -> Ended {
     let start = Instant::now();
     let too_long = || config.limits.wall_ms.filter(|ms| start.elapsed().as_millis() >= u128::from(*ms));
     let stop = || interrupt.requested() || too_long().is_some();
-    let run = || PreparedCluster::new(config).and_then(|cluster| cluster.simulate(&stop));
+    let run = || {
+        PreparedCluster::new(config).and_then(|cluster| {
+            if config.output.trace {
+                cluster.recorded(&stop).map(|(outcome, history)| (outcome, Some(history)))
+            } else {
+                cluster.simulate(&stop).map(|outcome| (outcome, None))
+            }
+        })
+    };
     let result = match isolation::isolated(run) {
         Ok(Err(ClusterError::Interrupted)) if interrupt.requested() => return None,
         Ok(Err(ClusterError::Interrupted)) => Err(format!(
@@ -66,9 +75,13 @@ pub(super) fn run(
                     if let Some((result, seconds)) = simulated(&configured, interrupt) {
                         let others = same.get(&experiment.exp_id).map_or(&[][..], Vec::as_slice);
                         for e in std::iter::once(experiment).chain(others) {
+                            if let Ok((_, Some(history))) = &result {
+                                let trace = perfetto_cluster(history, 0, u64::MAX, DEFAULT_LIMIT);
+                                let _ = send.send(ClusterUpdate::Traced { exp_id: e.exp_id, bytes: trace.bytes });
+                            }
                             let record = unmeasured(sweep, e);
                             let done = match &result {
-                                Ok(outcome) => finished_cluster(record, outcome, &configured, seconds),
+                                Ok((outcome, _)) => finished_cluster(record, outcome, &configured, seconds),
                                 Err(why) => Finished::without_rows(record.failed(why), StatsRecord::default()),
                             };
                             // Nobody listens any more where results cannot be written.
@@ -85,5 +98,10 @@ pub(super) fn run(
 /// What is reported of a cluster.
 pub(super) enum ClusterUpdate {
     Started(u64),
+    /// The timeline of one that will be finished next.
+    Traced {
+        exp_id: u64,
+        bytes: Vec<u8>,
+    },
     Finished(Box<Finished>),
 }

@@ -99,6 +99,7 @@ impl Simulator for BuiltIn {
             open.into_iter().partition(|e| config(sweep, e).cluster_run().is_some());
         clusters::run(sweep, &clusters, &same, &pool, &settings.interrupt, &mut |news| match news {
             ClusterUpdate::Started(exp_id) => sink(Update::Started { exp_id }),
+            ClusterUpdate::Traced { exp_id, bytes } => sink(Update::Traced { exp_id, bytes }),
             ClusterUpdate::Finished(done) => {
                 findings.add(&done);
                 sink(Update::Finished(done))

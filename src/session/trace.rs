@@ -7,6 +7,7 @@ use std::path::PathBuf;
 
 use crate::batch::PrepareError;
 use crate::batch::timeline::{Timeline, Window, record};
+use crate::cluster::{ClusterError, ClusterHistory, PreparedCluster};
 use crate::results::{RunResults, Status};
 use crate::spec::{Config, Place, SpecError};
 use crate::sweep::{self, SetOverrides};
@@ -35,6 +36,17 @@ pub(crate) fn timeline(
 pub(crate) fn of_run(config: &Config, exp_id: u64, interrupt: &Interrupt) -> Result<Trace, PrepareError> {
     let window = Window { samples: samples(DEFAULT_LIMIT), ..Window::default() };
     timeline(config, exp_id, window, interrupt).map(|timeline| perfetto(&timeline, DEFAULT_LIMIT))
+}
+
+/// Simulates a cluster over days again and records what its jobs and servers do; `None`: it was interrupted.
+///
+/// # Errors
+/// It cannot be prepared, or comes to no end.
+pub(crate) fn cluster_history(config: &Config, interrupt: &Interrupt) -> Result<Option<ClusterHistory>, ClusterError> {
+    match PreparedCluster::new(config)?.recorded(&|| interrupt.requested()) {
+        Err(ClusterError::Interrupted) => Ok(None),
+        ended => ended.map(|(_, history)| Some(history)),
+    }
 }
 
 /// An error of the sweep that a manifest holds: lines are those of what is written there, with every key, and not of the user's file.

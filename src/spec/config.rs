@@ -141,7 +141,7 @@ impl Config {
                 flows: v.bool(KeyId::OutFlows) && !job_mode(v),
                 links: v.bool(KeyId::OutLinks) && !job_mode(v),
                 rtt: v.bool(KeyId::OutRtt) && !job_mode(v),
-                trace: v.bool(KeyId::OutTrace) && !job_mode(v),
+                trace: v.bool(KeyId::OutTrace),
                 alone: v.bool(KeyId::Alone),
                 cluster_jobs: v.bool(KeyId::OutJobs) && job_mode(v),
                 cluster_map: v.bool(KeyId::OutMap) && job_mode(v),

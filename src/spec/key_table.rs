@@ -433,7 +433,7 @@ macro_rules! for_each_key {
             OutMap "output.cluster_map" KeyKind::Bool, D::Bool(false), |v| v.is(KeyId::Mode, "job"), "write cluster_map.csv, what groups of servers do over time, which the report draws";
             TimelineS "output.timeline_s" stepped(1.0, 1e9, 0.001), D::Float(3600.0), |v| v.is(KeyId::Mode, "job"), "time between rows of cluster_timeline.csv, and between looks for cluster_map.csv, at least";
             #[outside_identity]
-            OutTrace "output.trace" KeyKind::Bool, D::Bool(false), always, "write trace/EXP_ID.pftrace for Perfetto; every experiment is simulated once more for it, unfolded, on one CPU thread, while the run waits: for small ones";
+            OutTrace "output.trace" KeyKind::Bool, D::Bool(false), always, "write trace/EXP_ID.pftrace for Perfetto; every experiment but clusters over days is simulated once more for it, unfolded, on one CPU thread, while the run waits: for small ones";
 
             CostGpuUsd "cost.gpu_usd" PRICE, D::None("assets/costs.toml"), |v| set(v, KeyId::CostGpuUsd), "price of a GPU";
             CostGpuWatts "cost.gpu_watts" PRICE, D::None("assets/costs.toml"), |v| set(v, KeyId::CostGpuWatts), "power of a GPU at full load";

@@ -1,13 +1,16 @@
 //! Timelines of experiments for Perfetto (<https://perfetto.dev>): TrackEvent packets of its protocol-buffer trace format.
 //!
 //! Layer: trace, above the command line, below batch, whose [`Timeline`] it shows. A server is a process, a GPU a thread with a track for
-//! each of its streams; messages, pauses and queues of the network have processes of their own. Simulates nothing, opens no file.
+//! each of its streams; messages, pauses and queues of the network have processes of their own. Of a cluster over days, a job or a server has a track. Simulates nothing, opens no file.
 
+mod cluster;
 mod events;
 mod proto;
 #[cfg(test)]
 mod tests;
 mod tracks;
+
+pub use cluster::perfetto_cluster;
 
 use crate::batch::timeline::Timeline;
 

@@ -318,3 +318,42 @@ fn names_from_files_are_text_and_nothing_else() {
     let back = read_back(&perfetto(&t, usize::MAX).bytes);
     assert!(back.tracks.values().any(|t| t.name.contains("<script>")));
 }
+
+#[test]
+fn a_cluster_shows_what_every_job_and_server_did() {
+    let text = "[base]\nfidelity.mode = \"job\"\ncluster = { gpus = 32, gpus_per_server = 4 }\n\
+        jobs = { count = 12, min_gpus = 2, max_gpus = 16, min_hours = 2.0, max_hours = 20.0, load = 2.0 }\n\
+        failures = { host_mtbf_h = 100.0, hot_spares = 1 }\n";
+    let prepared = crate::cluster::PreparedCluster::new(&config(text)).unwrap();
+    let (outcome, history) = prepared.recorded(&|| false).unwrap();
+    assert_eq!(outcome, prepared.simulate(&|| false).unwrap(), "recording changes nothing");
+    let trace = perfetto_cluster(&history, 0, u64::MAX, 100_000);
+    let back = read_back(&trace.bytes);
+    assert_eq!((trace.slices, trace.slices_of), (back.slices.len(), back.slices.len()));
+    for (number, job) in outcome.jobs.iter().enumerate() {
+        let of = format!("job {}: {} GPUs, user {}", job.name, job.gpus, job.user);
+        let mut own: Vec<&ReadSlice> =
+            back.slices.iter().filter(|s| back.path(s.track) == ["jobs", of.as_str()]).collect();
+        own.sort_by_key(|s| s.begin);
+        // From its arrival to its end it waits or runs.
+        assert_eq!(own[0].begin, job.submit_ms * 1_000_000, "job {number}");
+        assert!(own.windows(2).all(|pair| pair[0].end == pair[1].begin), "job {number}");
+        assert_eq!(own[own.len() - 1].end, job.end_ms.unwrap() * 1_000_000);
+        let waits: u64 = own.iter().filter(|s| s.name == "waits").map(|s| s.end - s.begin).sum();
+        assert_eq!(waits, job.queued_ms * 1_000_000, "job {number}");
+        // Its servers have it as long as it runs.
+        let held: u64 = own.iter().filter(|s| s.name != "waits").map(|s| (s.end - s.begin) * u64::from(job.gpus)).sum();
+        let name = format!("job {}", job.name);
+        let gpus = |s: &ReadSlice| s.args["gpus"].parse::<u64>().unwrap();
+        let on = back.slices.iter().filter(|s| s.category == "server" && s.name == name);
+        assert_eq!(on.map(|s| gpus(s) * (s.end - s.begin)).sum::<u64>(), held, "job {number}");
+    }
+    let down: u64 = back.slices.iter().filter(|s| s.name == "down").map(|s| (s.end - s.begin) / 1_000_000).sum();
+    assert_eq!(u128::from(down) * 4 * 1_000_000, outcome.account.down);
+    assert!(back.slices.iter().any(|s| s.name == "hot spare"));
+    // A limit keeps the longest, a window what touches it.
+    let few = perfetto_cluster(&history, 0, u64::MAX, 10);
+    assert_eq!((few.slices, few.notes.len(), read_back(&few.bytes).slices.len()), (10, 1, 10));
+    let window = read_back(&perfetto_cluster(&history, 0, 3_600_000, 100_000).bytes);
+    assert!(window.slices.len() < back.slices.len() && window.slices.iter().all(|s| s.begin < 3_600_000_000_000));
+}

@@ -9,19 +9,19 @@ use super::proto::ProtoMessage;
 use crate::batch::timeline::Timeline;
 
 /// All packets come from one writer.
-const SEQUENCE: u64 = 1;
+pub(super) const SEQUENCE: u64 = 1;
 /// `SEQ_INCREMENTAL_STATE_CLEARED`, `SEQ_NEEDS_INCREMENTAL_STATE`.
-const CLEARED: u64 = 1;
-const NEEDS: u64 = 2;
+pub(super) const CLEARED: u64 = 1;
+pub(super) const NEEDS: u64 = 2;
 /// `TrackEvent.Type`.
-const BEGIN: u64 = 1;
-const END: u64 = 2;
+pub(super) const BEGIN: u64 = 1;
+pub(super) const END: u64 = 2;
 const INSTANT: u64 = 3;
 const COUNTER: u64 = 4;
 /// `CounterDescriptor.Unit`.
 const UNIT_BYTES: u64 = 3;
 /// `TrackDescriptor.SiblingMergeBehavior`: tracks of one name stay apart.
-const MERGE_NONE: u64 = 2;
+pub(super) const MERGE_NONE: u64 = 2;
 /// Process numbers: servers from the first on, then what belongs to none. Thread numbers are ranks from 1, so none is a process's.
 const SERVER_PID: u64 = 1_000_000_000;
 const MESSAGES_PID: u64 = 1_900_000_000;
@@ -29,10 +29,10 @@ const NETWORK_PID: u64 = 1_900_000_001;
 
 /// Numbers of names, from 1.
 #[derive(Default)]
-struct Names(BTreeMap<String, u64>);
+pub(super) struct Names(BTreeMap<String, u64>);
 
 impl Names {
-    fn of(&mut self, name: &str) -> u64 {
+    pub(super) fn of(&mut self, name: &str) -> u64 {
         let next = self.0.len() as u64 + 1;
         match self.0.get(name) {
             Some(id) => *id,
@@ -40,7 +40,7 @@ impl Names {
         }
     }
 
-    fn write(&self, interned: &mut ProtoMessage, field: u32) {
+    pub(super) fn write(&self, interned: &mut ProtoMessage, field: u32) {
         for (name, id) in &self.0 {
             interned.message(field, |m| {
                 m.uint(1, *id).text(2, name);

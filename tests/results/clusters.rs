@@ -54,6 +54,21 @@ fn threads_shards_and_resumes_change_no_byte() {
 }
 
 #[test]
+fn a_trace_of_jobs_is_the_same_from_a_run_and_from_its_results() {
+    let folder = Folder::new(&[("s.toml", SWEEP)]);
+    ran(&folder, "o", &["--set", "output.trace=true", "--jobs", "2"]);
+    ran(&folder, "plain", &[]);
+    let of_run = folder.bytes("o/trace/3.pftrace");
+    let done = folder.run(&["trace", "plain", "3"]);
+    assert!(done.code == 0 && done.stdout.contains("states of jobs and servers"), "{}{}", done.stdout, done.stderr);
+    assert!(folder.bytes("plain/trace/3.pftrace") == of_run, "the same bytes");
+    for file in FILES {
+        assert!(folder.bytes(&format!("o/{file}")) == folder.bytes(&format!("plain/{file}")), "{file}");
+    }
+    assert_eq!(std::fs::read_dir(folder.file("o/trace")).unwrap().count(), 16);
+}
+
+#[test]
 fn shares_of_gpu_time_add_up_and_every_job_has_its_row() {
     let folder = Folder::new(&[("s.toml", SWEEP)]);
     ran(&folder, "o", &[]);

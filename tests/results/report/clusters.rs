@@ -15,9 +15,9 @@ const SWEEP: &str = r#"
 name = "month"
 [base]
 fidelity.mode = "job"
-cluster.gpus = 512
+cluster.gpus = 256
 topology = { kind = "rail-optimized", servers_per_pod = 8, oversubscription = 4 }
-jobs = { count = 80, min_gpus = 8, max_gpus = 256, load = 1.0, comm_mib = "8:2000" }
+jobs = { count = 50, min_gpus = 8, max_gpus = 128, load = 1.0, comm_mib = "8:2000" }
 failures = { host_mtbf_h = 400.0, drain_every_h = 10.0, hot_spares = 2 }
 scheduler.placement = "spread"
 output.cluster_map = true

@@ -1,0 +1,164 @@
+//! A cluster over days for Perfetto: a track for each job and for each server, with what it did.
+//!
+//! Layer: trace. Field numbers are those of `perfetto_trace.proto`, as in [`super::tracks`].
+
+use std::cmp::Reverse;
+
+use super::Trace;
+use super::proto::ProtoMessage;
+use super::tracks::{BEGIN, CLEARED, END, MERGE_NONE, NEEDS, Names, SEQUENCE};
+use crate::cluster::{ActivityTime, ClusterHistory, JobActivity, ServerActivity, ServerUse};
+
+const NS_PER_MS: u64 = 1_000_000;
+/// Process numbers.
+const JOBS_PID: u64 = 1_000_000_000;
+const SERVERS_PID: u64 = 1_000_000_001;
+
+/// Something on a track.
+struct ClusterSlice {
+    is_server: bool,
+    of: u32,
+    from_ms: u64,
+    to_ms: u64,
+    name: String,
+    /// Name and number.
+    args: Vec<(&'static str, u64)>,
+}
+
+fn of_job(time: &ActivityTime<JobActivity>) -> ClusterSlice {
+    let (name, args) = match time.what {
+        JobActivity::Waits => ("waits".to_string(), Vec::new()),
+        JobActivity::Runs { gpus, slowdown_ppm } => {
+            let slowdown = if slowdown_ppm == 1_000_000 {
+                String::new()
+            } else {
+                format!(", {} times as long", slowdown_ppm as f64 / 1e6)
+            };
+            (format!("runs on {gpus} GPUs{slowdown}"), vec![("gpus", gpus.into()), ("slowdown_ppm", slowdown_ppm)])
+        }
+    };
+    ClusterSlice { is_server: false, of: time.of, from_ms: time.from_ms, to_ms: time.to_ms, name, args }
+}
+
+fn of_server(time: &ActivityTime<ServerActivity>, history: &ClusterHistory) -> ClusterSlice {
+    let (name, args) = match time.what {
+        ServerActivity::Job { job, gpus } => {
+            (format!("job {}", history.names[job as usize].0), vec![("gpus", gpus.into())])
+        }
+        ServerActivity::Apart(what) => {
+            let name = match what {
+                ServerUse::InService => "in service",
+                ServerUse::Draining => "draining",
+                ServerUse::Maintenance => "maintenance",
+                ServerUse::Down => "down",
+                ServerUse::HotSpare => "hot spare",
+                ServerUse::ColdSpare => "cold spare",
+            };
+            (name.to_string(), Vec::new())
+        }
+    };
+    ClusterSlice { is_server: true, of: time.of, from_ms: time.from_ms, to_ms: time.to_ms, name, args }
+}
+
+/// Shows a history from one time to another with at most `limit` slices: where there are more, the longest.
+pub fn perfetto_cluster(history: &ClusterHistory, from_ms: u64, to_ms: u64, limit: usize) -> Trace {
+    let jobs = history.jobs.iter().map(of_job);
+    let mut slices: Vec<ClusterSlice> = jobs.chain(history.servers.iter().map(|t| of_server(t, history))).collect();
+    slices.retain(|s| s.to_ms > from_ms && s.from_ms < to_ms);
+    let slices_of = slices.len();
+    let mut notes = Vec::new();
+    if slices_of > limit {
+        slices.sort_by_key(|s| (Reverse(s.to_ms - s.from_ms), s.is_server, s.of, s.from_ms));
+        let shortest_s = (slices[limit].to_ms - slices[limit].from_ms) as f64 / 1e3;
+        slices.truncate(limit);
+        notes.push(format!(
+            "the {limit} longest of {slices_of} states of jobs and servers are shown: none of the others takes longer than {shortest_s} s; a higher --limit shows more"
+        ));
+    }
+    slices.sort_by_key(|s| (s.is_server, s.of, s.from_ms, Reverse(s.to_ms)));
+    Trace { bytes: encode(history, &slices), slices: slices.len(), slices_of, samples: 0, notes }
+}
+
+/// Descriptions of tracks, numbered from 1.
+#[derive(Default)]
+struct ClusterTracks(Vec<ProtoMessage>);
+
+impl ClusterTracks {
+    fn add(&mut self, parent: Option<u64>, name: Option<&str>, process: Option<(u64, &str)>) -> u64 {
+        let uuid = self.0.len() as u64 + 1;
+        let mut packet = ProtoMessage::default();
+        packet.uint(10, SEQUENCE).message(60, |track| {
+            track.uint(1, uuid);
+            name.map(|n| track.text(2, n));
+            process.map(|(pid, name)| {
+                track.message(3, |process| {
+                    process.uint(1, pid).text(6, name);
+                })
+            });
+            parent.map(|p| track.uint(5, p));
+            track.uint(15, MERGE_NONE);
+        });
+        self.0.push(packet);
+        uuid
+    }
+}
+
+fn encode(history: &ClusterHistory, slices: &[ClusterSlice]) -> Vec<u8> {
+    let mut tracks = ClusterTracks::default();
+    let processes =
+        [tracks.add(None, None, Some((JOBS_PID, "jobs"))), tracks.add(None, None, Some((SERVERS_PID, "servers")))];
+    let (mut names, mut categories, mut arguments) = (Names::default(), Names::default(), Names::default());
+    // Ends come before beginnings of the same time.
+    let mut timed: Vec<(u64, bool, ProtoMessage)> = Vec::with_capacity(2 * slices.len());
+    for of_track in slices.chunk_by(|a, b| (a.is_server, a.of) == (b.is_server, b.of)) {
+        let (is_server, of) = (of_track[0].is_server, of_track[0].of);
+        let name = if is_server {
+            format!("server {of}")
+        } else {
+            let (name, user, gpus) = &history.names[of as usize];
+            format!("job {name}: {gpus} GPUs, user {user}")
+        };
+        // Jobs that share a server lie on different lanes: when the last slice of each ends, and its track.
+        let mut lanes: Vec<(u64, u64)> = Vec::new();
+        for slice in of_track {
+            let lane = lanes.iter().position(|(end, _)| *end <= slice.from_ms).unwrap_or_else(|| {
+                lanes.push((0, tracks.add(Some(processes[usize::from(is_server)]), Some(&name), None)));
+                lanes.len() - 1
+            });
+            lanes[lane].0 = slice.to_ms;
+            let uuid = lanes[lane].1;
+            let mut event = ProtoMessage::default();
+            for (name, value) in &slice.args {
+                let id = arguments.of(name);
+                event.message(4, |arg| {
+                    arg.uint(1, id).uint(3, *value);
+                });
+            }
+            event.uint(3, categories.of(if is_server { "server" } else { "job" }));
+            event.uint(9, BEGIN).uint(10, names.of(&slice.name)).uint(11, uuid);
+            let mut end = ProtoMessage::default();
+            end.uint(9, END).uint(11, uuid);
+            timed.push((slice.from_ms, true, event));
+            timed.push((slice.to_ms, false, end));
+        }
+    }
+    timed.sort_by_key(|(ms, begins, _)| (*ms, *begins));
+    let mut trace = ProtoMessage::default();
+    trace.message(1, |packet| {
+        packet.uint(10, SEQUENCE).message(12, |interned| {
+            categories.write(interned, 1);
+            names.write(interned, 2);
+            arguments.write(interned, 3);
+        });
+        packet.uint(13, CLEARED).uint(87, 1);
+    });
+    tracks.0.into_iter().for_each(|packet| {
+        trace.nested(1, packet);
+    });
+    for (ms, _, event) in timed {
+        let mut packet = ProtoMessage::default();
+        packet.uint(8, ms.saturating_mul(NS_PER_MS)).uint(10, SEQUENCE).nested(11, event).uint(13, NEEDS);
+        trace.nested(1, packet);
+    }
+    trace.into_bytes()
+}
