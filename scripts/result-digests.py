@@ -44,11 +44,19 @@ TIMEOUT_S = 600
 # Sweeps under experiments/, with what makes them small.
 SMALL = {
     "papers/arcadia-buffers": ["workload.bytes=1000000"],
+    "papers/arcadia-congestion": ["jobs.simulated_hours=48"],
+    "papers/arcadia-groups": [],
     "papers/arcadia-job-sizes": ["jobs.count=100"],
     "papers/arcadia-link-rates": ["workload.microbatch=512"],
     "papers/arcadia-queue-pairs": ["workload.bytes=1000000"],
+    "papers/arcadia-shared-hosts": ["job.one.bytes=1000000", "job.two.bytes=1000000"],
     "papers/arcadia-stranding": ["jobs.count=200"],
+    "papers/arcadia-training-speed": ["jobs.count=100", "jobs.simulated_hours=24"],
+    "papers/moye-chunks": [],
     "papers/moye-layouts": [],
+    "papers/moye-memory": [],
+    "papers/moye-simulation-time": [],
+    "papers/multiverse-balancing": ["workload.global_batch=128"],
     "papers/multiverse-groups": [],
     "papers/simai-link-rates": [],
     "papers/simai-scale-up": [],
@@ -62,6 +70,8 @@ SMALL = {
     "studies/folding": ["workload.global_batch=8", "workload.seq=64"],
     "studies/gpt3-13b-128": ["workload.seq=64", "workload.global_batch=4", "workload.analytic=tp,dp"],
     "studies/gpt3-175b-54000": ["cluster.gpus=192", "topology.servers_per_pod=4", "workload.dp=4", "workload.global_batch=32", "workload.seq=128"],
+    "studies/inference-experts": [],
+    "studies/inference-published": [],
     "studies/inference-serving": ["workload.request_count=40", "workload.output_tokens=50"],
     "studies/large-cluster": ["jobs.count=100"],
     "studies/maintenance": [],
@@ -71,6 +81,7 @@ SMALL = {
     "studies/schedulers": [],
     "studies/shared-cluster-month": ["cluster.gpus=2048", "jobs.count=60", "jobs.max_gpus=1024", "topology.servers_per_pod=16"],
     "studies/spares": [],
+    "studies/topology-search-10k": ["workload.seq=64", "workload.global_batch=8", "sweep.samples=2"],
     "studies/topologies-13b": ["workload.seq=64", "workload.global_batch=8"],
     "studies/two-jobs": ["job.train.bytes=1000000", "job.other.bytes=1000000", "job.noise.duration_ns=200000"],
     "suites/simai-v1": ["workload.analytic=all"],
@@ -82,7 +93,7 @@ SMALL = {
     "suites/wormhole-trace": ["workload.seq=64", "workload.analytic=all", "workload.global_batch=32"],
     "suites/wormhole-trace-small": ["workload.seq=64", "workload.global_batch=32", "transport.payload_bytes=9000"],
 }
-LIMIT = {"studies/topologies-13b": 2, "papers/arcadia-buffers": 10, "papers/arcadia-link-rates": 2, "papers/arcadia-queue-pairs": 7, "papers/moye-layouts": 1, "papers/multiverse-groups": 20, "papers/simai-scale-up": 12, "suites/wormhole-models": 3, "suites/wormhole-table1": 9, "suites/simai-v1": 2, "studies/parallelism": 8, "suites/wormhole-trace": 1}
+LIMIT = {"studies/topologies-13b": 2, "papers/arcadia-buffers": 10, "papers/arcadia-link-rates": 2, "papers/arcadia-shared-hosts": 6, "papers/moye-chunks": 12, "papers/moye-memory": 14, "papers/multiverse-balancing": 2, "studies/inference-experts": 6, "papers/arcadia-queue-pairs": 7, "papers/moye-layouts": 1, "papers/multiverse-groups": 20, "papers/simai-scale-up": 12, "suites/wormhole-models": 3, "suites/wormhole-table1": 9, "suites/simai-v1": 2, "studies/parallelism": 8, "suites/wormhole-trace": 1}
 SKIPPED = [
     "suites/simai-v1: experiments 2 to 6, suites/wormhole-table1: experiments 9 to 23, suites/wormhole-models: experiments 3 to 7, suites/wormhole-trace: experiments 1 to 5, studies/parallelism: experiments 8 to 30: "
     "hundreds of GPUs, minutes or gigabytes each",

@@ -7,7 +7,7 @@ use std::sync::Arc;
 
 use crate::collective::{
     Algorithm, Choice, CollectiveOp, CollectiveSystem, Communicator, Env, EnvError, EqualSteps, IdleMachine,
-    InsideLink, MemberPlacement, Overheads, Protocol, Schedule, ScheduleOptions, Shape, build, latencies,
+    InsideLink, MemberPlacement, Overheads, Protocol, Schedule, ScheduleOptions, Shape, analytic_ps, build, latencies,
 };
 use crate::spec;
 use crate::workload::lower::{Asked, CollectivePlan, Planner};
@@ -243,10 +243,12 @@ impl<'a> ClusterPlanner<'a> {
         if self.longest.is_none_or(|l| l.alone_ps < alone_ps) {
             self.longest = Some(LongestCollective { algorithm, protocol: choice.protocol, channels, alone_ps });
         }
-        if inside || in_switches || analytic {
-            return Ok(CollectivePlan::Analytic { ps: alone_ps.max(1) });
-        }
         let chunk = if algorithm == Algorithm::Nvls { choice.chunk_bytes.max(NVLS_CHUNK) } else { choice.chunk_bytes };
+        if inside || in_switches || analytic {
+            let cut = Choice { channels, chunk_bytes: c.chunk_bytes.unwrap_or(chunk), ..choice };
+            let ps = analytic_ps(communicator, asked.op, algorithm, &cut, asked.bytes);
+            return Ok(CollectivePlan::Analytic { ps: ps.max(1) });
+        }
         let options = ScheduleOptions {
             channels: c.channels.unwrap_or(choice.channels).min(u32::from(u16::MAX)) as u16,
             chunk_bytes: c.chunk_bytes.unwrap_or(chunk),

@@ -177,6 +177,7 @@ pub fn system(config: &Config, net: &Network, gpu: &Gpu, described: Option<&Desc
         in_network: reduces(config),
         latency_ppm: program(config).map_or(1_000_000, |p| p.communication.latency_ppm),
         left_out_run: program(config).and_then(|p| measured_run(&p.communication.leave_out_run)),
+        by_chunks: program(config).is_some_and(|p| p.communication.cost_by_chunks),
     }
 }
 

@@ -3,6 +3,7 @@
 //! Layer: collective. Pure: members are numbered from 0, times are ps; knows no network, no ranks, no workload.
 
 mod build;
+mod chunks;
 mod communicator;
 mod cost;
 mod curve_kind;
@@ -17,6 +18,7 @@ mod server;
 mod system;
 
 pub use build::{ScheduleError, ScheduleOptions, Shape, build, known};
+pub use chunks::{ChunkRounds, analytic_ps, chunk_rounds};
 pub use communicator::Communicator;
 pub use cost::{choose, cost_ps, cost_with_ps, intra_ps, send_ps};
 pub use equal_steps::{EdgeRing, EqualSteps};

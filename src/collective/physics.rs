@@ -162,6 +162,17 @@ impl CommunicatorLinks {
         }
     }
 
+    /// Rates of a ring's edges, GB/s: a GPU's into its server's fabric; what the group gets from one server's NICs.
+    pub(super) fn edge_gbps(&self) -> (f64, f64) {
+        (self.ring, self.net)
+    }
+
+    /// What an operation takes beyond its bytes, us, by NCCL's latencies of its steps and the network's passes.
+    pub(super) fn setup_us(&self, op: CollectiveOp, algorithm: Algorithm, protocol: Protocol, bytes: u64) -> f64 {
+        self.latency_scale * latency_us(op, algorithm, protocol, bytes, &self.context)
+            + self.net_extra_us * self.net_passes(op, algorithm)
+    }
+
     /// Time of one message between two GPUs, us.
     pub(super) fn message_us(&self, bytes: u64) -> f64 {
         let (c, s) = (&calibration().latency_us, self.latency_scale);

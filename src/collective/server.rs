@@ -124,6 +124,7 @@ impl Server {
             in_network,
             latency_ppm: 1_000_000,
             left_out_run: None,
+            by_chunks: false,
         }
     }
 

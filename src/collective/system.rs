@@ -73,6 +73,8 @@ pub struct CollectiveSystem {
     pub in_network: bool,
     /// A measured run that costs take nothing from: its place in [`super::measured_runs`].
     pub left_out_run: Option<u16>,
+    /// Collectives that are analytic take what Moye's equations say: see [`super::ChunkRounds`].
+    pub by_chunks: bool,
 }
 
 /// Where the members of a communicator are.

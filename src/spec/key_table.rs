@@ -265,6 +265,8 @@ macro_rules! for_each_key {
             WorkQueueLatencyNs "workload.work_queue_latency_ns" stepped(0.0, 1e9, 0.001), D::Float(0.0), messages, "from posting a message to the NIC's first packet (Arcadia 6.1)";
             CollectiveOverhead "workload.collective_overhead" one_of(&["measured", "none"], &[]), D::Derived(derive::collective_overhead, "measured with cluster.server, else none"), messages,
                 "what software costs the messages of collectives and pipelines; measured: a collective alone takes as long as measured runs of its kind; none: links alone";
+            AnalyticCost "workload.analytic_cost" one_of(&["links", "chunks"], &[]), D::Choice("links"), |v| collectives(v) && v.is(KeyId::AnalyticCost, "chunks"),
+                "what collectives that are analytic take: links: by the links they load, as measured runs correct it; chunks: rings and trees by Moye's Equations 2 to 5, chunk by chunk, without these corrections";
             LeaveOutRun "workload.leave_out_run" one_of(&["none", "aws_p5_2n", "aws_p5_1n", "cw_gb200_1rack", "cw_gb200_20rack", "stas_a100_1n", "gke_gib_2n", "rtx6000d_a2a_2n_netonly"], &[]), D::Choice("none"), collectives,
                 "a measured run that costs of collectives take nothing from: how good they would be without it";
             LatencyScale "workload.latency_scale" stepped(0.001, 1000.0, 0.000_001), D::Float(1.0), |v| collectives(v) && v.float(KeyId::LatencyScale) != 1.0,

@@ -138,6 +138,8 @@ pub struct Communication {
     /// Messages cost what makes a collective that is alone take as long as measured runs; else what the two keys above say, and nothing else.
     pub measured_overhead: bool,
     pub analytic: Analytic,
+    /// What is analytic takes what Moye's equations say, where they have a form for it.
+    pub cost_by_chunks: bool,
     /// A measured run that costs of collectives take nothing from, by its name; empty: none is left out.
     pub leave_out_run: String,
     /// The variables of `[base.workload.nccl]` that were written and that no key overrides, by their names.
@@ -324,6 +326,7 @@ impl Communication {
             latency_ppm: (v.float(KeyId::LatencyScale) * 1e6).round() as u64,
             measured_overhead: v.is(KeyId::CollectiveOverhead, "measured"),
             analytic: analytic(v.text(KeyId::Analytic))?,
+            cost_by_chunks: v.is(KeyId::AnalyticCost, "chunks"),
             leave_out_run: match v.text(KeyId::LeaveOutRun) {
                 "none" => String::new(),
                 run => run.to_string(),

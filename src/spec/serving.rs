@@ -196,9 +196,14 @@ impl Serving {
         };
         // Alone on a cluster, what is smaller than a server leaves the rest of it idle.
         let per_server = if v.is_of_job() { 1 } else { v.int(KeyId::GpusPerServer).max(1) as u64 };
-        if self.gpus().div_ceil(per_server).saturating_mul(per_server) != u64::from(gpus) {
+        let whole = self.gpus().div_ceil(per_server).saturating_mul(per_server);
+        if whole != u64::from(gpus) {
             let has = if v.is_of_job() { "the job has".to_string() } else { "cluster.gpus =".to_string() };
-            return fail(key, format!("{product} are {} GPUs, but {has} {gpus}", self.gpus()));
+            let mut why = format!("{product} are {} GPUs, but {has} {gpus}", self.gpus());
+            if whole != self.gpus() {
+                why += &format!("; in servers of {per_server} GPUs they take cluster.gpus = {whole}");
+            }
+            return fail(key, why);
         }
         Ok(())
     }

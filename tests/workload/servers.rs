@@ -269,3 +269,30 @@ fn results_name_how_a_collective_was_carried_out() {
     // In one server the switches reduce: neither protocol nor channels of messages.
     assert_eq!(columns("one"), [["nvls"], [""], [""]]);
 }
+
+/// Moye's equations beside packets, where every server has one GPU: then all edges of a ring are equal, and an all-gather is its rounds of chunks.
+#[test]
+fn chunk_equations_are_near_packets_where_edges_are_equal() {
+    let sweep = r#"name = "chunks"
+[base]
+cluster = { gpus = 8, gpus_per_server = 1, gpu = "h100" }
+transport = { cc = "none", payload_bytes = 4096 }
+workload = { kind = "collective", algorithm = "ring", protocol = "Simple", bytes = 256_000_000 }
+[axes]
+"workload.op" = ["all-gather", "reduce-scatter", "all-reduce"]
+"workload.analytic" = ["intra", "all"]
+"workload.analytic_cost" = ["links", "chunks"]
+[[constraints]]
+where = '''workload.analytic == "all" || workload.analytic_cost == "links"'''
+"#;
+    let folder = Folder::new(&[("chunks.toml", sweep)]);
+    let ran = hyperfold(folder.path(), &["run", "chunks.toml", "--out", "o", "--quiet"]);
+    assert_eq!(ran.code, 0, "{}", ran.stderr);
+    let took: Vec<f64> = folder.column("o/results.csv", "makespan_ns").iter().map(|ns| ns.parse().unwrap()).collect();
+    for of_op in took.chunks(3) {
+        let [packets, links, chunks] = of_op else { panic!("{took:?}") };
+        println!("{packets} ns as packets, {links} by links, {chunks} by chunks");
+        assert_ne!(links, chunks);
+        assert!((chunks / packets - 1.0).abs() < 0.1, "{packets} ns as packets, {chunks} by chunks");
+    }
+}

@@ -1,0 +1,134 @@
+//! Moye's white-box model of collectives: rounds of chunks round a ring or through a tree, added up (Section 5.3, Equations 2 to 5).
+//!
+//! Layer: collective. Moye profiles its parameters on a cluster; here chunks take the rates
+//! of their links, and what does not depend on bytes is counted once, so that the equations can be held against packets.
+
+use super::communicator::Communicator;
+use super::nccl::Choice;
+use super::{Algorithm, CollectiveOp};
+
+/// A collective as rounds of chunks; times in us.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub struct ChunkRounds {
+    pub op: CollectiveOp,
+    /// A ring or a tree.
+    pub algorithm: Algorithm,
+    /// Members, servers, and members of a server: N, M and K.
+    pub ranks: f64,
+    pub nodes: f64,
+    pub ranks_per_node: f64,
+    /// Connection set-up and NCCL's latencies, once: alpha.
+    pub setup_us: f64,
+    /// A chunk to a member of the same server: beta; nothing where the collective stays in one.
+    pub inside_us: f64,
+    /// A chunk to another server, or to the next member where there is only one: gamma.
+    pub edge_us: f64,
+    /// Chunks of a channel, of a ring for each member: eta.
+    pub rounds: f64,
+}
+
+impl ChunkRounds {
+    /// Time of the collective, us. The term delta x tensor_size is left out: receiving, reducing and sending are one pass of NCCL's kernels, and links' rates are measured with it.
+    pub fn time_us(&self) -> f64 {
+        let steps = self.ranks - 1.0;
+        let one = match (self.op, self.algorithm) {
+            // Equation 5.
+            (_, Algorithm::Tree) => {
+                return self.setup_us
+                    + self.edge_us * (self.rounds - 1.0)
+                    + 2.0 * self.inside_us * (self.ranks_per_node - 1.0)
+                    + 2.0 * self.edge_us * libm::log2(self.nodes);
+            }
+            // Equations 3 and 4. In the text the first (N - 1) has no factor; beta is the only symbol that it can have lost.
+            (CollectiveOp::AllReduce, _) => self.inside_us * steps + self.edge_us * 2.0 * steps,
+            (CollectiveOp::ReduceScatter, _) => self.inside_us * steps + self.edge_us * steps,
+            // Equation 2.
+            _ => self.edge_us * steps,
+        };
+        self.setup_us + self.rounds * one
+    }
+}
+
+/// A collective by Moye's equations, with the channels and chunks of `choice`; `None`: they have no form for it.
+pub fn chunk_rounds(
+    communicator: &Communicator,
+    op: CollectiveOp,
+    algorithm: Algorithm,
+    choice: &Choice,
+    bytes: u64,
+) -> Option<ChunkRounds> {
+    use CollectiveOp::{AllGather, AllReduce, ReduceScatter};
+    let (at, system) = (&communicator.at, communicator.system);
+    let across = at.nodes() > 1;
+    let in_ring = algorithm == Algorithm::Ring && matches!(op, AllReduce | AllGather | ReduceScatter);
+    let in_tree = algorithm == Algorithm::Tree && op == AllReduce && across;
+    if !(in_ring || in_tree) || at.ranks <= 1 || bytes == 0 {
+        return None;
+    }
+    let channels = f64::from(choice.channels.max(1));
+    let (inside_gbps, net_gbps) = communicator.links.edge_gbps();
+    // What one channel moves, of a ring for each member.
+    let part = bytes as f64 / channels / if in_ring { f64::from(at.ranks) } else { 1.0 };
+    let rounds = libm::ceil(part / choice.chunk_bytes.max(1) as f64).max(1.0);
+    let kb = choice.protocol.wire_bytes(libm::ceil(part / rounds) as u64) as f64 / 1000.0;
+    let inside_us = kb * channels / inside_gbps;
+    // A channel has one NIC at most.
+    let net_us = kb / (net_gbps / channels).min(system.nic_bps as f64 / 8e9);
+    Some(ChunkRounds {
+        op,
+        algorithm,
+        ranks: f64::from(at.ranks),
+        nodes: f64::from(at.nodes()),
+        ranks_per_node: f64::from(at.ranks_per_node.min(at.ranks)),
+        setup_us: communicator.links.setup_us(op, algorithm, choice.protocol, bytes),
+        inside_us: if across && at.ranks_per_node > 1 { inside_us } else { 0.0 },
+        edge_us: if across { net_us } else { inside_us },
+        rounds,
+    })
+}
+
+/// What a collective takes where it is analytic, ps: by Moye's equations where `workload.analytic_cost` asks for them and they have a form, else as [`super::cost_with_ps`].
+pub fn analytic_ps(
+    communicator: &Communicator,
+    op: CollectiveOp,
+    algorithm: Algorithm,
+    choice: &Choice,
+    bytes: u64,
+) -> u64 {
+    let by_chunks = communicator.system.by_chunks;
+    match by_chunks.then(|| chunk_rounds(communicator, op, algorithm, choice, bytes)).flatten() {
+        Some(rounds) => (rounds.time_us() * 1e6) as u64,
+        None => communicator.cost_with_ps(op, algorithm, choice.protocol, bytes),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// Eight members in two servers, two rounds; an equation's terms told apart by their sizes.
+    fn rounds(op: CollectiveOp, algorithm: Algorithm) -> ChunkRounds {
+        let times = (1.0, 10.0, 1000.0);
+        let (setup_us, inside_us, edge_us) = times;
+        ChunkRounds {
+            op,
+            algorithm,
+            ranks: 8.0,
+            nodes: 2.0,
+            ranks_per_node: 4.0,
+            setup_us,
+            inside_us,
+            edge_us,
+            rounds: 2.0,
+        }
+    }
+
+    #[test]
+    fn equations_are_those_of_the_paper() {
+        let us = |op, algorithm| rounds(op, algorithm).time_us();
+        assert_eq!(us(CollectiveOp::AllGather, Algorithm::Ring), 1.0 + 1000.0 * 2.0 * 7.0);
+        assert_eq!(us(CollectiveOp::ReduceScatter, Algorithm::Ring), 1.0 + 2.0 * (10.0 * 7.0 + 1000.0 * 7.0));
+        assert_eq!(us(CollectiveOp::AllReduce, Algorithm::Ring), 1.0 + 2.0 * (10.0 * 7.0 + 1000.0 * 14.0));
+        assert_eq!(us(CollectiveOp::AllReduce, Algorithm::Tree), 1.0 + 1000.0 + 2.0 * 10.0 * 3.0 + 2.0 * 1000.0);
+    }
+}
