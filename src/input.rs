@@ -142,6 +142,32 @@ pub fn read_text_anywhere(path: &Path, most: u64) -> io::Result<String> {
     text(read_anywhere(path, most)?)
 }
 
+/// What is wrong with a table's text, in words that say how to mend it. The line is the caller's to tell.
+pub fn csv_problem(error: &csv::Error) -> String {
+    let fields = |n: u64| format!("{n} field{}", if n == 1 { "" } else { "s" });
+    match error.kind() {
+        csv::ErrorKind::UnequalLengths { expected_len, len, .. } => format!(
+            "the line has {}, the header has {}; give each column a field, empty ones too",
+            fields(*len),
+            fields(*expected_len)
+        ),
+        csv::ErrorKind::Utf8 { .. } => "it is not UTF-8 text".to_string(),
+        csv::ErrorKind::Deserialize { err, .. } => match err.field() {
+            Some(at) => format!("field {}: {}", at + 1, err.kind()),
+            None => err.kind().to_string(),
+        },
+        csv::ErrorKind::Io(source) => source.to_string(),
+        _ => error.to_string(),
+    }
+}
+
+/// A column that stands more than once in a header.
+pub fn column_twice(header: &csv::StringRecord) -> Option<String> {
+    let twice = header.iter().enumerate().find(|&(at, name)| header.iter().take(at).any(|before| before == name))?.1;
+    let shown: String = twice.chars().filter(|c| !c.is_control()).take(40).collect();
+    Some(format!("column `{shown}` is there twice; leave one of the two out"))
+}
+
 fn text(bytes: Vec<u8>) -> io::Result<String> {
     String::from_utf8(bytes).map_err(|_| Error::new(io::ErrorKind::InvalidData, "it is not UTF-8 text"))
 }

@@ -357,6 +357,7 @@ fn inference(
     program: &spec::ProgramSpec,
     asked: &spec::Serving,
     on: &ReadOn,
+    notes: &mut Vec<String>,
 ) -> Result<Read, PrepareError> {
     let (gpu, env) = (on.gpu, on.environments.held_to(program.communication.algorithm));
     let kernels = asked.kernels.as_deref().map(setup::kernels).transpose()?;
@@ -365,7 +366,8 @@ fn inference(
         None => Timing::shared(gpu),
     };
     let cluster = Cluster { timing, system: on.system, env: env.clone(), slowdown: Slowdown::None };
-    let Served { workload, job, peak_bytes } = serving::served(config, program, asked, on.servers, gpu, &cluster)?;
+    let Served { workload, job, peak_bytes } =
+        serving::served(config, program, asked, on.servers, gpu, &cluster, notes)?;
     Ok(Read { workload, collective: None, peak_bytes: Some(peak_bytes), serving: Some(job) })
 }
 
@@ -385,7 +387,7 @@ fn read(
             let collective = (*op != spec::OpChoice::Barrier).then_some(CollectiveBenchmark { bytes: *bytes, bus });
             Read { workload, collective, peak_bytes: None, serving: None }
         }
-        spec::Source::Inference(asked) => inference(config, program, asked, on)?,
+        spec::Source::Inference(asked) => inference(config, program, asked, on, notes)?,
         spec::Source::Model(t) => {
             let TrainingSetup { model, layout, gpu, memory, .. } = TrainingSetup::new(config, t)?;
             let dtype = if layout.fp8 { Dtype::Fp8 } else { Dtype::Bf16 };

@@ -75,6 +75,8 @@ pub(super) struct ClusterPlanner<'a> {
     strict: bool,
     /// Collectives whose steps are alike are one flow.
     join: bool,
+    /// Whether any collective became one flow a pair.
+    joined: bool,
     /// Shape of each group that was asked for, by its number in `shapes`.
     of_group: HashMap<u32, u32>,
     shapes: Vec<(Shape, MemberPlacement)>,
@@ -168,6 +170,7 @@ impl<'a> ClusterPlanner<'a> {
             known: HashMap::new(),
             longest: None,
             notes: BTreeSet::new(),
+            joined: false,
         }
     }
 
@@ -177,7 +180,10 @@ impl<'a> ClusterPlanner<'a> {
     }
 
     /// What the user should know about the choices made.
-    pub(super) fn notes(self) -> impl Iterator<Item = String> {
+    pub(super) fn notes(mut self) -> impl Iterator<Item = String> {
+        if self.join && !self.joined {
+            self.notes.insert("fidelity.join joins nothing here: no collective over rings and no all-to-all sent directly crosses the network".to_string());
+        }
         self.notes.into_iter()
     }
 
@@ -271,6 +277,7 @@ impl<'a> ClusterPlanner<'a> {
                 false => 0,
             };
             let overheads = Overheads::each(message_ps);
+            self.joined = true;
             return Ok(CollectivePlan::OneFlow { steps: Arc::new(steps), overheads, least_ps });
         }
         let schedule = match algorithm {

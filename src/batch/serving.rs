@@ -9,9 +9,9 @@ use crate::model::Model;
 use crate::spec::{self, Config};
 use crate::workload::program::Workload;
 use crate::workload::serving::{
-    Batching, Pool, PoolRole, PoolUse, RequestDistribution, RequestOps, RoundOps, ServedWorkload, ServingError,
-    ServingRequest, ServingSetup, StepCosts, draw, kv_capacity_tokens, kv_token_bytes, read_requests, schedule, serve,
-    wrong_model,
+    Batching, Pool, PoolRole, PoolUse, RequestDistribution, RequestOps, RequestTrace, RoundOps, ServedWorkload,
+    ServingError, ServingRequest, ServingSetup, StepCosts, draw, kv_capacity_tokens, kv_token_bytes, read_requests,
+    schedule, serve, wrong_model,
 };
 use crate::workload::training::Cluster;
 
@@ -111,7 +111,7 @@ pub(super) fn setup(
 fn no_room(pool: &Pool, held: u64, share: u64, has: u64) -> PrepareError {
     let gib = |bytes: u64| format!("{:.2}", bytes as f64 / (1u64 << 30) as f64);
     let breakdown = format!(
-        "out of memory: {} of tp {} x pp {} leaves no room for keys and values: weights, activations and workload.memory_reserve_gib take {} GiB of the {} GiB that workload.memory_share gives of {}",
+        "out of memory: {} of tp {} x pp {} leaves no room for keys and values: weights, activations and workload.memory_reserve_gib take {} GiB of the {} GiB that workload.memory_share gives of {}; use a larger tp or pp, fp8 = true, or a GPU with more memory",
         pool.name(),
         pool.tp,
         pool.pp,
@@ -122,8 +122,8 @@ fn no_room(pool: &Pool, held: u64, share: u64, has: u64) -> PrepareError {
     PrepareError::Oom { peak_bytes: held, breakdown }
 }
 
-/// Requests, in the order of their arrival.
-fn requests(config: &Config, asked: &spec::Serving) -> Result<Vec<ServingRequest>, ServingError> {
+/// Requests in the order of their arrival, with their lines where they are of a file.
+fn requests(config: &Config, asked: &spec::Serving) -> Result<RequestTrace, ServingError> {
     match &asked.requests {
         spec::RequestSource::Trace { path } => read_requests(path),
         spec::RequestSource::Generated(g) => {
@@ -135,8 +135,45 @@ fn requests(config: &Config, asked: &spec::Serving) -> Result<Vec<ServingRequest
                 output_tokens: g.output_tokens,
                 spread: g.spread_ppm as f64 / PPM,
             };
-            Ok(draw(&from, config.jitter_seed()))
+            Ok(RequestTrace { requests: draw(&from, config.jitter_seed()), lines: Vec::new() })
         }
+    }
+}
+
+/// What of the setup has no effect, or none that can be trusted.
+fn surprises(setup: &ServingSetup, requests: &[ServingRequest]) -> Vec<String> {
+    let mut found = Vec::new();
+    let context = setup.transformer().seq;
+    let tokens = |r: &ServingRequest| u64::from(r.prompt) + u64::from(r.output);
+    let beyond = requests.iter().filter(|r| tokens(r) > u64::from(context)).count();
+    if beyond > 0 {
+        let longest = requests.iter().map(tokens).max().unwrap_or(0);
+        found.push(format!(
+            "{beyond} of {} requests are longer than the {context} tokens that {} was made for; the longest has {longest}. They are served all the same",
+            requests.len(),
+            setup.model.name
+        ));
+    }
+    let chunk = setup.chunk_tokens;
+    let longest_prompt = requests.iter().map(|r| r.prompt).max().unwrap_or(0);
+    if chunk != u32::MAX && chunk >= longest_prompt.min(setup.max_batch_tokens) {
+        found.push(format!(
+            "workload.chunk_tokens = {chunk} changes nothing: no prompt has more than {longest_prompt} tokens, no step more than workload.max_batch_tokens = {}",
+            setup.max_batch_tokens
+        ));
+    }
+    found
+}
+
+/// An error about a request of a file names the file and the line.
+fn with_line(error: ServingError, from: &spec::RequestSource, lines: &[u64]) -> ServingError {
+    match (error, from) {
+        (ServingError::TooLong { request, tokens, pool, capacity, .. }, spec::RequestSource::Trace { path }) => {
+            let line = lines.get(request).copied().unwrap_or(0);
+            let place = format!("{} line {line}: the request", path.display());
+            ServingError::TooLong { request, place, tokens, pool, capacity }
+        }
+        (error, _) => error,
     }
 }
 
@@ -151,15 +188,18 @@ pub(super) fn served(
     servers: &[u32],
     gpu: &Gpu,
     cluster: &Cluster,
+    notes: &mut Vec<String>,
 ) -> Result<Served, PrepareError> {
     let (setup, beside) = setup(config, program, asked)?;
     if setup.ranks() as usize > servers.len() {
         return Err(JobError::Ranks { needs: setup.ranks() as usize, has: servers.len() }.into());
     }
-    let requests = requests(config, asked).map_err(JobError::Serving)?;
+    let RequestTrace { requests, lines } = requests(config, asked).map_err(JobError::Serving)?;
+    notes.extend(surprises(&setup, &requests));
     let dtype = if setup.fp8 { Dtype::Fp8 } else { Dtype::Bf16 };
     let costs = StepCosts::new(&setup, cluster.machine(dtype), gpu, servers);
-    let plan = schedule(&setup, &requests, &costs).map_err(JobError::Serving)?;
+    let plan =
+        schedule(&setup, &requests, &costs).map_err(|e| JobError::Serving(with_line(e, &asked.requests, &lines)))?;
     let made = serve(&setup, &requests, &plan).map_err(JobError::Serving)?;
     let ServedWorkload { workload, requests: ops, rounds } = made;
     let peak =

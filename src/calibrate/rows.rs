@@ -5,6 +5,7 @@
 use std::collections::BTreeMap;
 
 use super::error::CalibrateError;
+use crate::input;
 use crate::results::record::OUTCOME;
 use crate::results::{ColumnKind, ExperimentRecord};
 use crate::spec::{Value, find, hint};
@@ -69,12 +70,12 @@ pub fn calibration_rows(
         .trim(csv::Trim::All)
         .from_reader(text.trim_start_matches('\u{feff}').as_bytes());
     let line_of = |e: &csv::Error| e.position().map_or(1, csv::Position::line);
-    let headers = reader.headers().map_err(|e| at(line_of(&e), e.to_string()))?.clone();
+    let headers = reader.headers().map_err(|e| at(line_of(&e), input::csv_problem(&e)))?.clone();
     let header_line = headers.position().map_or(1, csv::Position::line);
     let names = Names::new(&headers, sweep).map_err(|why| at(header_line, why))?;
     let mut rows: Vec<(CalibrationRow, Option<f64>)> = Vec::new();
     for record in reader.records() {
-        let record = record.map_err(|e| at(line_of(&e), e.to_string()))?;
+        let record = record.map_err(|e| at(line_of(&e), input::csv_problem(&e)))?;
         let line = record.position().map_or(1, csv::Position::line);
         if let Some(row) = names.row(&record).map_err(|why| at(line, why))? {
             rows.push(row);

@@ -76,7 +76,7 @@ fn each(axes: &[Axis], records: &[ExperimentRecord]) -> Vec<String> {
     let columns = Shown::of(records).columns(records);
     header.push("status".into());
     header.extend(columns.iter().map(|(name, _)| name.to_string()));
-    let packets = Shown::of(records) != Shown::Cluster;
+    let packets = !matches!(Shown::of(records), Shown::Cluster | Shown::Nothing);
     header.extend(["marks", "pauses", "drops", "max queue"].map(String::from).into_iter().filter(|_| packets));
     let worth = records.iter().any(|r| r.validated_class.is_some());
     header.extend(worth.then(|| "validated error".into()));
@@ -97,7 +97,7 @@ fn each(axes: &[Axis], records: &[ExperimentRecord]) -> Vec<String> {
     table.lines()
 }
 
-/// What the lines show of an experiment: flows, an iteration of training, a collective, or a cluster.
+/// What the lines show of an experiment: flows, an iteration of training, a collective, or a cluster; of sweeps of which nothing completed, why.
 #[derive(Clone, Copy, PartialEq)]
 enum Shown {
     Cluster,
@@ -106,6 +106,7 @@ enum Shown {
     Training,
     Iteration,
     Collective,
+    Nothing,
 }
 
 impl Shown {
@@ -117,6 +118,7 @@ impl Shown {
             () if any(|r| r.tokens_per_s.is_some()) => Shown::Training,
             () if any(|r| r.busbw_gbps.is_some()) => Shown::Collective,
             () if any(|r| r.iteration_time.is_some()) => Shown::Iteration,
+            () if !any(|r| r.makespan.is_some() || r.error.is_empty()) => Shown::Nothing,
             () => Shown::Flows,
         }
     }
@@ -169,7 +171,17 @@ impl Shown {
                 ("busbw Gb/s", Content::Number(|r| r.busbw_gbps)),
                 fct_p99,
             ],
+            Shown::Nothing => vec![("why", Content::Text(|r| Some(shortened(&r.error))))],
         }
+    }
+}
+
+/// The beginning of a message, as far as it fits beside a table's other columns.
+fn shortened(message: &str) -> String {
+    const MOST: usize = 120;
+    match message.char_indices().nth(MOST) {
+        Some((end, _)) => format!("{}...", &message[..end]),
+        None => message.to_string(),
     }
 }
 

@@ -56,7 +56,7 @@ impl<'a> Table<'a> {
         let mut reader = csv::ReaderBuilder::new().trim(csv::Trim::All).comment(Some(b'#')).from_reader(file);
         let wrong = |e: csv::Error| {
             let line = e.position().map_or(1, csv::Position::line);
-            ClusterError::Line { path: path.into(), line, why: e.to_string() }
+            ClusterError::Line { path: path.into(), line, why: input::csv_problem(&e) }
         };
         let header = reader.headers().map_err(wrong)?.clone();
         let bad = |why: String| ClusterError::Line { path: path.into(), line: 1, why };
@@ -68,8 +68,8 @@ impl<'a> Table<'a> {
                 return Err(bad(format!("column `{shown}` is unknown; {hint}columns are {}", names.join(", "))));
             }
         }
-        if let Some(twice) = names.iter().find(|n| header.iter().filter(|h| h == *n).count() > 1) {
-            return Err(bad(format!("column `{twice}` is there twice; leave one of the two out")));
+        if let Some(twice) = input::column_twice(&header) {
+            return Err(bad(twice));
         }
         let columns: Vec<Option<usize>> = names.iter().map(|n| header.iter().position(|h| h == *n)).collect();
         if let Some(name) = required.iter().find(|r| !header.iter().any(|h| h == **r)) {

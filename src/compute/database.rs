@@ -19,6 +19,7 @@ use std::collections::BTreeMap;
 use serde::Deserialize;
 
 use super::{Dtype, Error, Kernel};
+use crate::input;
 
 /// What a row measured.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -87,12 +88,13 @@ impl UserDatabase {
     pub fn parse(file: &str, text: &str) -> Result<UserDatabase, Error> {
         let mut reader =
             csv::ReaderBuilder::new().comment(Some(b'#')).trim(csv::Trim::All).from_reader(text.as_bytes());
-        let headers = reader.headers().map_err(|e| bad(file, 1, e.to_string()))?.clone();
+        let headers = reader.headers().map_err(|e| bad(file, 1, input::csv_problem(&e)))?.clone();
         let mut rows = Vec::new();
         for record in reader.records() {
-            let record = record.map_err(|e| bad(file, e.position().map_or(0, |p| p.line()), e.to_string()))?;
+            let record = record.map_err(|e| bad(file, e.position().map_or(0, |p| p.line()), input::csv_problem(&e)))?;
             let line = record.position().map_or(0, |p| p.line());
-            let parsed: Line = record.deserialize(Some(&headers)).map_err(|e| bad(file, line, e.to_string()))?;
+            let parsed: Line =
+                record.deserialize(Some(&headers)).map_err(|e| bad(file, line, input::csv_problem(&e)))?;
             rows.push(measured(&parsed, line).map_err(|message| bad(file, line, message))?);
         }
         if rows.is_empty() {

@@ -94,7 +94,10 @@ impl Key {
             KeyKind::Float { min, max, .. } => format!("a number from {min} to {max}"),
             KeyKind::Bool => "true or false".to_string(),
             KeyKind::Choice { now, .. } => format!("one of {}", quoted(now)),
-            KeyKind::Text => "a text".to_string(),
+            KeyKind::Text => match self.default {
+                Default::Text(example) if !example.is_empty() => format!("a text such as \"{example}\""),
+                _ => "a text".to_string(),
+            },
             KeyKind::TextOrList => "a text, or a list of numbers".to_string(),
             KeyKind::Path => "a file's path, relative to the sweep file".to_string(),
             KeyKind::Files => {

@@ -50,7 +50,7 @@ macro_rules! for_each_key {
                 |v| packets(v) && generated(v) && !topology(v, "rail-only"), "of a switch in the highest tier: spines, or the cores of three tiers";
             FatTreeK "topology.k" int(0, 256), D::Int(0), |v| topology(v, "fat-tree"), "ports of a fat-tree's switches, even; 0: the least that fits the GPUs";
             Tiers "topology.tiers" int(2, 3), D::Int(2), |v| topology(v, "clos"), "tiers of switches of a Clos network";
-            HostsPerLeaf "topology.hosts_per_leaf" int(0, COUNT), D::Int(0), |v| topology(v, "clos"), "host ports of a leaf of a Clos network; 0: chosen";
+            HostsPerLeaf "topology.hosts_per_leaf" int(0, COUNT), D::Int(0), |v| topology(v, "clos"), "host ports of a leaf of a Clos network, one for each NIC; 0: chosen";
             Pods "topology.pods" int(0, COUNT), D::Int(0), |v| topology(v, "rail-optimized") || (topology(v, "clos") && v.int(KeyId::Tiers) == 3),
                 "groups of leaves; 0: chosen";
             Spines "topology.spines" int(0, COUNT), D::Int(0), |v| topology(v, "clos") || topology(v, "rail-optimized"),

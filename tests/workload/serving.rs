@@ -169,3 +169,29 @@ fn what_cannot_be_served_is_told() {
         );
     }
 }
+
+/// What is served but has no effect, or cannot be trusted, is said; a request that has no room is named by its line.
+#[test]
+fn surprises_are_told() {
+    let ran = |more: &str, trace: &str| {
+        let text = sweep(more)
+            .replace("nvlink_gbps = 400", "nvlink_gbps = 400, gpu_memory_gib = 4")
+            .replace("request_count = 12\nrequest_rate = 20000.0\nprompt_tokens = 60\noutput_tokens = 8\n", "");
+        let folder = Folder::new(&[("s.toml", &text), ("t.csv", trace)]);
+        let ran = folder.run(&["run", "s.toml", "--out", "o", "--engine", "cpu"]);
+        let table = if ran.code < 2 { folder.text("o/results.csv") } else { String::new() };
+        format!("{}{}{table}", ran.stdout, ran.stderr)
+    };
+    let trace = "tp = 2\nchunk_tokens = 500\nrequests = \"trace\"\npath = \"t.csv\"\n";
+    let said = ran(trace, "arrival_s,prompt_tokens,output_tokens\n0,50,4\n0,120,20\n");
+    for wanted in [
+        "1 of 2 requests are longer than the 128 tokens that small was made for; the longest has 140",
+        "workload.chunk_tokens = 500 changes nothing",
+    ] {
+        assert!(said.contains(wanted), "{wanted}: {said}");
+    }
+    let fitting = ran(&trace.replace("500", "64"), "arrival_s,prompt_tokens,output_tokens\n0,100,4\n");
+    assert!(!fitting.contains("changes nothing"), "{fitting}");
+    let said = ran(trace, "arrival_s,prompt_tokens,output_tokens\n1,50,4\n0,10000000,10000000\n");
+    assert!(said.contains("t.csv line 3: the request has") && said.contains("use shorter requests"), "{said}");
+}

@@ -5,6 +5,7 @@ use serde::Deserialize;
 use super::KernelFeatures;
 use crate::collective::CollectiveOp;
 use crate::compute::{Class, Error, Gpu};
+use crate::input;
 
 /// One measured slowdown. `None`: any.
 #[derive(Clone, Debug, PartialEq)]
@@ -46,12 +47,12 @@ impl SlowdownTable {
         let bad = |line: u64, message: String| Error::Slowdown { file: file.to_string(), line, message };
         let mut reader =
             csv::ReaderBuilder::new().comment(Some(b'#')).trim(csv::Trim::All).from_reader(text.as_bytes());
-        let headers = reader.headers().map_err(|e| bad(1, e.to_string()))?.clone();
+        let headers = reader.headers().map_err(|e| bad(1, input::csv_problem(&e)))?.clone();
         let mut entries = Vec::new();
         for record in reader.records() {
-            let record = record.map_err(|e| bad(e.position().map_or(0, |p| p.line()), e.to_string()))?;
+            let record = record.map_err(|e| bad(e.position().map_or(0, |p| p.line()), input::csv_problem(&e)))?;
             let number = record.position().map_or(0, |p| p.line());
-            let line: Line = record.deserialize(Some(&headers)).map_err(|e| bad(number, e.to_string()))?;
+            let line: Line = record.deserialize(Some(&headers)).map_err(|e| bad(number, input::csv_problem(&e)))?;
             entries.push(entry(&line).map_err(|message| bad(number, message))?);
         }
         Ok(SlowdownTable(entries))

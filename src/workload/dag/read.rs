@@ -5,6 +5,7 @@ use std::path::Path;
 
 use super::build::{Dag, build};
 use super::{DagError, RawNode, Text};
+use crate::input;
 use crate::topology::text::load_text;
 use crate::workload::program::Workload;
 
@@ -56,7 +57,7 @@ fn line_of(text: &str, at: usize) -> u64 {
 pub fn parse_dag_csv(path: &str, text: &str, gpus: Option<u32>) -> Result<Workload, DagError> {
     let syntax = |e: csv::Error| {
         let line = e.position().map_or(1, |p| p.line());
-        DagError::Syntax { path: format!("{path}:{line}"), message: e.to_string() }
+        DagError::Syntax { path: format!("{path}:{line}"), message: input::csv_problem(&e) }
     };
     let mut reader = csv::ReaderBuilder::new().comment(Some(b'#')).trim(csv::Trim::All).from_reader(text.as_bytes());
     let columns: Vec<String> = reader.headers().map_err(syntax)?.iter().map(str::to_string).collect();

@@ -16,9 +16,9 @@ pub enum ServingError {
     #[error("workload.model = \"{model}\": {why}")]
     Model { model: String, why: &'static str },
     #[error(
-        "request {request} has {tokens} tokens of prompt and answer, but {pool} has memory for keys and values of {capacity}; use shorter requests, a larger tp or pp, kv_bytes = 1, or a GPU with more memory"
+        "{place} has {tokens} tokens of prompt and answer, but {pool} has memory for keys and values of {capacity}; use shorter requests, a larger tp or pp, kv_bytes = 1, or a GPU with more memory"
     )]
-    TooLong { request: usize, tokens: u64, pool: &'static str, capacity: u64 },
+    TooLong { request: usize, place: String, tokens: u64, pool: &'static str, capacity: u64 },
     #[error("generated graph: {0}")]
     Graph(#[from] CheckError),
 }

@@ -13,16 +13,28 @@ const MOST_S: f64 = 1e6;
 const MOST_TOKENS: f64 = 1e7;
 const MOST_REQUESTS: usize = 1_000_000;
 
-/// Requests in the order of their arrival; those that arrive together in that of the file.
+/// Requests of a trace.
+#[derive(Clone, Debug)]
+pub struct RequestTrace {
+    /// In the order of their arrival; those that arrive together in that of the file.
+    pub requests: Vec<ServingRequest>,
+    /// Line of the file of each.
+    pub lines: Vec<u64>,
+}
+
+/// Reads a trace.
 ///
 /// # Errors
 /// The file cannot be read, or one of its lines is wrong.
-pub fn read_requests(path: &Path) -> Result<Vec<ServingRequest>, ServingError> {
+pub fn read_requests(path: &Path) -> Result<RequestTrace, ServingError> {
     let file = input::open(path).map_err(|source| ServingError::Unreadable { path: path.into(), source })?;
     let mut reader = csv::ReaderBuilder::new().trim(csv::Trim::All).comment(Some(b'#')).from_reader(file);
     let line = |line: u64, why: String| ServingError::Line { path: path.into(), line, why };
-    let malformed = |e: csv::Error| line(e.position().map_or(1, csv::Position::line), e.to_string());
+    let malformed = |e: csv::Error| line(e.position().map_or(1, csv::Position::line), input::csv_problem(&e));
     let header = reader.headers().map_err(malformed)?.clone();
+    if let Some(twice) = input::column_twice(&header) {
+        return Err(line(1, twice));
+    }
     let mut at = [0; 3];
     for (place, name) in at.iter_mut().zip(COLUMNS) {
         let missing = || line(1, format!("column `{name}` is missing; columns are {}", COLUMNS.join(", ")));
@@ -46,24 +58,26 @@ pub fn read_requests(path: &Path) -> Result<Vec<ServingRequest>, ServingError> {
         if requests.len() >= MOST_REQUESTS {
             return Err(line(number, format!("a trace has at most {MOST_REQUESTS} requests")));
         }
-        requests.push(ServingRequest {
+        let request = ServingRequest {
             arrival_ps: (field(0, 0.0, MOST_S, false)? * PS_PER_S as f64 + 0.5) as u64,
             prompt: field(1, 1.0, MOST_TOKENS, true)? as u32,
             output: field(2, 1.0, MOST_TOKENS, true)? as u32,
-        });
+        };
+        requests.push((request, number));
     }
     if requests.is_empty() {
         return Err(ServingError::NoRequests { path: path.into() });
     }
-    requests.sort_by_key(|r| r.arrival_ps);
-    Ok(requests)
+    requests.sort_by_key(|(r, _)| r.arrival_ps);
+    let (requests, lines) = requests.into_iter().unzip();
+    Ok(RequestTrace { requests, lines })
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
 
-    fn read(text: &str) -> Result<Vec<ServingRequest>, ServingError> {
+    fn read(text: &str) -> Result<RequestTrace, ServingError> {
         let folder = tempfile::tempdir().unwrap();
         let path = folder.path().join("trace.csv");
         std::fs::write(&path, text).unwrap();
@@ -72,14 +86,17 @@ mod tests {
 
     #[test]
     fn traces_are_read_in_the_order_of_arrival() {
-        let requests = read("# seconds\nprompt_tokens, arrival_s, output_tokens\n7, 1.5, 3\n9, 0.25, 4\n").unwrap();
+        let trace = read("# seconds\nprompt_tokens, arrival_s, output_tokens\n7, 1.5, 3\n9, 0.25, 4\n").unwrap();
         let first = ServingRequest { arrival_ps: 250_000_000_000, prompt: 9, output: 4 };
-        assert_eq!(requests, [first, ServingRequest { arrival_ps: 1_500_000_000_000, prompt: 7, output: 3 }]);
+        assert_eq!(trace.requests, [first, ServingRequest { arrival_ps: 1_500_000_000_000, prompt: 7, output: 3 }]);
+        assert_eq!(trace.lines, [4, 3]);
     }
 
     #[test]
     fn what_is_wrong_is_told_with_its_line() {
         for (text, why) in [
+            ("arrival_s,prompt_tokens,output_tokens,arrival_s\n", "line 1: column `arrival_s` is there twice"),
+            ("arrival_s,prompt_tokens,output_tokens\n0,5\n", "line 2: the line has 2 fields, the header has 3 fields"),
             ("arrival_s,prompt_tokens\n1,2\n", "line 1: column `output_tokens` is missing"),
             ("arrival_s,prompt_tokens,output_tokens\n0,5,5\n1,0,5\n", "line 3: prompt_tokens is `0`"),
             ("arrival_s,prompt_tokens,output_tokens\n1,2.5,5\n", "it must be a whole number from 1"),

@@ -106,7 +106,8 @@ fn fits(setup: &ServingSetup, requests: &[ServingRequest]) -> Result<(), Serving
         let too_long = requests.iter().position(|r| instance.blocks(r) > instance.free_blocks);
         if let Some(request) = too_long {
             let tokens = instance.blocks(&requests[request]) * u64::from(setup.kv_block_tokens);
-            return Err(ServingError::TooLong { request, tokens, pool: pool.name(), capacity: pool.kv_tokens });
+            let place = format!("request {request}");
+            return Err(ServingError::TooLong { request, place, tokens, pool: pool.name(), capacity: pool.kv_tokens });
         }
     }
     Ok(())
