@@ -175,9 +175,11 @@ impl Column<'_, u32> {
     }
 }
 
-/// What the receiver of a message reads of its row: set when the tables are built.
+/// What the receiver of a message reads of its row: set when the tables are built, but for `got`.
 #[derive(Clone, Copy, Debug)]
 pub struct MessageRow {
+    /// When it arrived. Where threads share the rows, nobody sets it.
+    pub got: u64,
     /// The message after it on its queue pair.
     pub follow: TaskIdx,
     pub bytes: u64,
@@ -192,10 +194,11 @@ impl Column<'_, Task> {
     #[inline]
     pub fn message(&self, i: TaskIdx) -> MessageRow {
         assert!(i.usize() < self.len, "no such task");
-        // SAFETY: the row is inside. These words are written by nobody while the experiment runs, and no reference is made to the others.
+        // SAFETY: the row is inside. These words are written by nobody while threads share the rows, and no reference is made to the others.
         unsafe {
             let row = self.rows.as_ptr().add(i.usize());
             MessageRow {
+                got: (&raw const (*row).got).read(),
                 follow: (&raw const (*row).follow).read(),
                 bytes: (&raw const (*row).bytes).read(),
                 got_first: (&raw const (*row).got_first).read(),
@@ -396,7 +399,7 @@ mod tests {
     fn a_receiver_reads_its_words_of_a_message() {
         let rows: Column<Task> = vec![Task { bytes: 9, got_n: 2, ..bytemuck::Zeroable::zeroed() }].into();
         let message = rows.message(TaskIdx(0));
-        assert_eq!((message.bytes, message.got_first, message.got_n), (9, 0, 2));
+        assert_eq!((message.got, message.bytes, message.got_first, message.got_n), (0, 9, 0, 2));
         assert_eq!(message.follow, TaskIdx(0));
     }
 }

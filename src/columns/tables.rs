@@ -4,6 +4,7 @@
 
 use std::mem::take;
 use std::ops::{Deref, DerefMut};
+use std::sync::Arc;
 use std::sync::atomic::Ordering::Relaxed;
 
 use bytemuck::{cast_slice, cast_slice_mut};
@@ -213,7 +214,7 @@ macro_rules! define_tables {
                 vec![self.$header.claim_table(), $(self.$col.claim_table(),)* $(self.$name.claim_table()),*]
             }
 
-            /// These tables for thread `thread` of several that share them. Folding's parts stay here.
+            /// These tables for thread `thread` of several that share them. What it traces is its own.
             ///
             /// # Safety
             /// As of [`Column::lend`], for every table.
@@ -232,7 +233,7 @@ macro_rules! define_tables {
                         $($col: self.$col.lend(next()),)*
                         $($name: self.$name.lend(next()),)*
                         fold_trace: Vec::new(),
-                        fold_hints: FoldHints::default(),
+                        fold_hints: self.fold_hints.clone(),
                         got_later: Some(Vec::new()),
                     }
                 }
@@ -367,7 +368,7 @@ every_table!(define_tables!);
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct FoldHints {
     /// The origin of each port's telemetry counters, picoseconds and bytes, where the origin is free. `None`, or no row: 0.
-    pub telemetry_from: Vec<Option<(u32, u32)>>,
+    pub telemetry_from: Arc<Vec<Option<(u32, u32)>>>,
     /// Every congestion mark is a random choice.
     pub random_marks: bool,
     /// Congestion-control state may be rounded between messages.

@@ -2,6 +2,7 @@
 
 #![forbid(unsafe_code)]
 
+mod cores;
 mod explained;
 mod graphs;
 mod memo_cases;

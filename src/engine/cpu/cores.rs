@@ -6,15 +6,16 @@
 //! 2. NICs.
 //! 3. Clocks: the least of them. Before it one thread serves gates, after it the same thread advances the experiment.
 //!
-//! Threads take blocks of rows as they go. Which thread has a row changes nothing: within a phase no row sees what another does, but for flags and counts,
+//! Threads take blocks of rows as they go, each its own part first. Which thread has a row changes nothing: within a phase no row sees what another does, but for flags and counts,
 //! whose order does not matter.
 
 use std::any::Any;
 use std::panic::{AssertUnwindSafe, catch_unwind, resume_unwind};
 use std::sync::Mutex;
-use std::sync::atomic::{AtomicBool, AtomicU64, AtomicUsize, Ordering};
+use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 
 use super::barrier::{Broken, SpinBarrier};
+use super::phases::SharedPieces;
 use super::switch_groups::SwitchGroups;
 use super::{advance, analytical, nic, schedule, step_end, switches};
 use crate::columns::{ClaimTable, NEVER, SwitchIdx, Tables, TaskIdx, flag, status};
@@ -30,8 +31,8 @@ struct Team<'a> {
     groups: &'a SwitchGroups,
     threads: usize,
     barrier: SpinBarrier,
-    /// For each phase the next row that nobody has taken.
-    next: Vec<AtomicUsize>,
+    /// For each phase what nobody has taken.
+    shares: Vec<SharedPieces>,
     least: AtomicU64,
     end: AtomicU64,
     goes_on: AtomicBool,
@@ -57,11 +58,12 @@ pub fn run(t: &mut Tables, groups: &SwitchGroups, threads: usize, goes_on: &mut 
         return;
     }
     let claims = t.claim_tables();
+    let sizes = groups.groups().iter().map(Vec::len).chain([t.nics.len(), t.clocks.len()]);
     let team = Team {
         groups,
         threads,
         barrier: SpinBarrier::new(threads),
-        next: (0..groups.groups().len() + 2).map(|_| AtomicUsize::new(0)).collect(),
+        shares: sizes.map(|n| SharedPieces::of(n, threads)).collect(),
         least: AtomicU64::new(NEVER),
         end: AtomicU64::new(step_end(t)),
         goes_on: AtomicBool::new(true),
@@ -124,14 +126,14 @@ impl Team<'_> {
     /// - Between phases the first thread has everything.
     fn work(&self, k: usize, t: &mut Tables, mut owner: Option<Owner>) -> Result<(), Broken> {
         let groups = self.groups.groups();
-        let (nics, clocks) = (&self.next[groups.len()], &self.next[groups.len() + 1]);
+        let (nics, clocks) = (&self.shares[groups.len()], &self.shares[groups.len() + 1]);
         let n_nics = t.nics.len();
         let nics_a_block = (n_nics / (self.threads * BLOCKS_A_THREAD)).max(16).next_multiple_of(nic::TOGETHER as usize);
         while self.goes_on.load(Ordering::Relaxed) {
             let end = self.end.load(Ordering::Relaxed);
-            for (group, next) in groups.iter().zip(&self.next) {
+            for (group, shares) in groups.iter().zip(&self.shares) {
                 let a_block = (group.len() / (self.threads * BLOCKS_A_THREAD)).max(1);
-                while let Some(rows) = block(next, a_block, group.len()) {
+                while let Some(rows) = shares.take(k, a_block) {
                     for &s in &group[rows] {
                         if switches::one(t, s, end) {
                             self.leave(k, |left| left.lacking.push(s));
@@ -142,7 +144,7 @@ impl Team<'_> {
             }
             // Nobody raises this flag in the phases that follow.
             if t.flags() & flag::NEEDS_FRAMES == 0 {
-                while let Some(rows) = block(nics, nics_a_block, n_nics) {
+                while let Some(rows) = nics.take(k, nics_a_block) {
                     let last = rows.end as u32;
                     for n in rows {
                         nic::row_before(t, (n as u32).into(), last, end);
@@ -160,7 +162,7 @@ impl Team<'_> {
             }
             self.meet(k)?;
             let mut least = NEVER;
-            while let Some(rows) = block(clocks, CLOCKS_A_BLOCK, t.clocks.len()) {
+            while let Some(rows) = clocks.take(k, CLOCKS_A_BLOCK) {
                 least = t.clocks[rows].iter().fold(least, |least, &at| least.min(at));
             }
             self.least.fetch_min(least, Ordering::Relaxed);
@@ -218,14 +220,8 @@ impl Team<'_> {
     fn advance(&self, t: &mut Tables, end: u64, goes_on: &mut dyn FnMut(&Tables) -> bool) {
         let least = self.least.swap(NEVER, Ordering::Relaxed);
         advance::advance_to(t, end, |_| least);
-        self.next.iter().for_each(|next| next.store(0, Ordering::Relaxed));
+        self.shares.iter().for_each(SharedPieces::begin_anew);
         self.end.store(step_end(t), Ordering::Relaxed);
         self.goes_on.store(t.exps[0].status == status::RUNNING && goes_on(t), Ordering::Relaxed);
     }
-}
-
-/// The next `a_block` of `n` rows that nobody has taken.
-fn block(next: &AtomicUsize, a_block: usize, n: usize) -> Option<std::ops::Range<usize>> {
-    let from = next.fetch_add(a_block, Ordering::Relaxed);
-    (from < n).then(|| from..(from + a_block).min(n))
 }

@@ -15,6 +15,7 @@ pub mod lists;
 pub mod math;
 pub mod mmu;
 pub mod nic;
+pub mod phases;
 pub mod plan;
 pub mod queue_pair;
 pub mod rate;
@@ -26,5 +27,6 @@ pub mod switch_groups;
 pub mod switches;
 pub mod task;
 pub mod threads;
+pub mod trial;
 
 pub use super::systems::{run, step, step_end};

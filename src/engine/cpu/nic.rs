@@ -3,8 +3,6 @@
 //!
 //! Handlers of events return whether the NIC may have something to send now. [`nic`] then calls `kick`, the only place that sends.
 
-use std::ops::Range;
-
 use super::cc::dcqcn;
 use super::key::{ARRIVAL, COMPLETION, EventKey, NO_EVENT, RTO, START, TIMER, before, lineage, periodic};
 use super::lists::{fetch, wire_pop, wire_push};
@@ -377,7 +375,7 @@ pub fn row(t: &mut Tables, n: NicIdx, end: u64) {
 #[inline]
 pub fn row_before(t: &mut Tables, n: NicIdx, last: u32, end: u64) {
     if n.0.is_multiple_of(TOGETHER) {
-        fetch_arrivals(t, n.0..last.min(n.0 + TOGETHER), end);
+        fetch_arrivals(t, (n.0..last.min(n.0 + TOGETHER)).map(NicIdx), end);
     }
     if t.clocks[n.usize()] < end || t.clocks[n.end().own_clock(t.exps[0].end_len)] < end {
         nic(t, n, end);
@@ -385,8 +383,8 @@ pub fn row_before(t: &mut Tables, n: NicIdx, last: u32, end: u64) {
 }
 
 /// Fetches what arrives at `nics` before `end`, and the queue pairs it is for.
-fn fetch_arrivals(t: &Tables, nics: Range<u32>, end: u64) {
-    fetch(t, nics.map(|n| NicIdx(n).end()), end, |row| {
+pub fn fetch_arrivals(t: &Tables, nics: impl Iterator<Item = NicIdx>, end: u64) {
+    fetch(t, nics.map(|n| n.end()), end, |row| {
         if (row.meta >> meta::KIND_SHIFT) & meta::KIND_MASK == kind::DATA {
             t.flow_rx.prefetch(row.flow.0);
         } else {

@@ -75,17 +75,22 @@ fn plan_all(t: &mut Tables, s: SwitchIdx, end: u64) -> bool {
     if !ports.clone().any(|port| due(t, port)) {
         return false;
     }
-    let queues = |port: PortIdx| {
-        let head = t.ports[port].q_head;
-        t.packets.prefetch(head.0);
-        fetch_rest(t, head);
-    };
-    let ends = ports.clone().inspect(|&port| queues(port)).map(|port| port.end(nics));
-    fetch(t, ends, end, |row| t.paths.prefetch(row.path));
+    fetch_arrivals(t, ports.clone(), end);
     for port in ports {
         if due(t, port) {
             plan::plan(t, port, end);
         }
     }
     true
+}
+
+/// Fetches the packets that arrive at `ports` before `end`, and the heads of their queues.
+pub fn fetch_arrivals(t: &Tables, ports: impl Iterator<Item = PortIdx>, end: u64) {
+    let nics = t.exps[0].nic_len;
+    let queues = |port: PortIdx| {
+        let head = t.ports[port].q_head;
+        t.packets.prefetch(head.0);
+        fetch_rest(t, head);
+    };
+    fetch(t, ports.inspect(|&port| queues(port)).map(|port| port.end(nics)), end, |row| t.paths.prefetch(row.path));
 }

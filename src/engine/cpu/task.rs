@@ -68,13 +68,13 @@ pub fn due(t: &mut Tables, n: NicIdx, at: &EventKey) -> bool {
 /// Message `i` has arrived whole at NIC `n`. Where folding simulates again what it had skipped, its tasks were released then.
 pub fn delivered(t: &mut Tables, n: NicIdx, i: TaskIdx, at: &EventKey) {
     let message = t.tasks.message(i);
-    if let Some(later) = &mut t.got_later {
-        later.push((i, at.t));
-    } else if t.tasks[i].got == NEVER {
-        t.tasks[i].got = at.t;
-    } else {
+    if message.got != NEVER {
         note(t, FoldTrace::DeliveredAgain { task: i, at: at.t });
         return;
+    }
+    match &mut t.got_later {
+        Some(later) => later.push((i, at.t)),
+        None => t.tasks[i].got = at.t,
     }
     let (first, count) = (message.got_first, message.got_n);
     let mut chain = Chain::NEW;

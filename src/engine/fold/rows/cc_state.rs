@@ -4,6 +4,8 @@
 //! Layer: fold/rows. Exact, except [`round`] and [`count_from_here`], which serve experiments that skip steady phases.
 //! Knows rows of one queue pair or port, and no partitions.
 
+use std::sync::Arc;
+
 use crate::columns::{FlowIdx, FlowTx, INT_TX_UNIT, NicIdx, PortIdx, Tables, cc, mode, qp};
 use crate::engine::cpu::cc::{dcqcn, timely};
 use crate::engine::cpu::rate::set_rate;
@@ -154,10 +156,11 @@ pub(crate) fn count_from_here(t: &mut Tables, port: PortIdx, now: u64) -> (bool,
     let unit = u64::from(INT_TX_UNIT) * u64::from(t.exps[0].int_multi);
     let sent = t.ports[port].tx_bytes;
     let here = ((now % 1000) as u32, (sent % unit) as u32);
-    let Some(from) = t.fold_hints.telemetry_from.get_mut(port.usize()).and_then(Option::as_mut) else {
+    if t.fold_hints.telemetry_from.get(port.usize()).is_none_or(Option::is_none) {
         return (false, false);
-    };
-    (true, std::mem::replace(from, here) != here)
+    }
+    let from = &mut Arc::make_mut(&mut t.fold_hints.telemetry_from)[port.usize()];
+    (true, from.replace(here) != Some(here))
 }
 
 /// Whether the telemetry origin is free at all ports that queue pair `f` sends through.

@@ -10,8 +10,9 @@ use rayon::prelude::*;
 
 use crate::columns::{Tables, mode};
 use crate::engine::cpu::engine::advance_one;
-use crate::engine::cpu::side_by_side::{SideBySide, WORTH};
+use crate::engine::cpu::side_by_side::SideBySide;
 use crate::engine::cpu::threads::SpareThreads;
+use crate::engine::cpu::trial::WORTH;
 use crate::engine::fold::memo::lock::lock;
 use crate::engine::fold::memo::table::Memo;
 use crate::engine::fold::rows::buffer_guard::Failure;
@@ -83,7 +84,7 @@ impl FoldEngine {
         FoldEngine { explained: Some(explained), ..self }
     }
 
-    /// The same engine, which shares an unfolded experiment's steps among spare threads where they take at least `worth`. It changes no result.
+    /// The same engine, which shares an experiment's steps among spare threads where they take at least `worth`. It changes no result.
     pub fn side_by_side_from(self, worth: Duration) -> FoldEngine {
         FoldEngine { worth, ..self }
     }
@@ -101,7 +102,7 @@ struct Settings<'a> {
     checkpoint_hops: u64,
     explained: Option<&'a Arc<Mutex<FoldExplanation>>>,
     worth: Duration,
-    spare: &'a SpareThreads,
+    spare: &'a Arc<SpareThreads>,
 }
 
 /// An experiment's state between slices.
@@ -150,7 +151,7 @@ impl Engine for FoldEngine {
         let in_flight = self.memo.as_ref().map_or_else(Arc::default, |memo| Arc::clone(&memo.in_flight));
         let all = rayon::current_num_threads();
         let threads = all.min(batch.len());
-        let spare = SpareThreads::beside(all, threads);
+        let spare = Arc::new(SpareThreads::beside(all, threads));
         let settings = Settings {
             memo: self.memo.as_ref(),
             checkpoint_hops: self.checkpoint_hops,
@@ -292,6 +293,7 @@ impl Place {
             run.ticket.alone |= alone;
         }
         while let Some(run) = &mut self.run {
+            run.threads.lend(Arc::clone(spare), worth);
             let began = Instant::now();
             let outcome = turns(run, t, TURNS_PER_CLOCK_CHECK, limit);
             run.timer.add_time(&mut run.stats, began.elapsed());

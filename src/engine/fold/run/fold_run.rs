@@ -10,7 +10,6 @@ use crate::engine::fold::memo::in_flight::ExperimentTicket;
 use crate::engine::fold::memo::table::Memo;
 use crate::engine::fold::rows::buffer_guard::BufferGuard;
 use crate::engine::fold::rows::index::RowIndex;
-use crate::engine::fold::rows::ingress_peaks::IngressPeaks;
 use crate::engine::fold::run::explanation::Explainer;
 use crate::engine::fold::run::gain::LeastGain;
 use crate::engine::fold::run::partition::Partition;
@@ -18,6 +17,7 @@ use crate::engine::fold::run::restart::{CoupledSwitches, Restart};
 use crate::engine::fold::run::schedule::TurnSchedule;
 use crate::engine::fold::run::stats::{FoldStats, TurnTimer};
 use crate::engine::fold::run::stop::Stop;
+use crate::engine::fold::run::window_threads::WindowThreads;
 use crate::engine::fold::steady::wander::RateWander;
 
 /// A queue pair (fourth argument) of a NIC (third) is about to send at an instant: what it crosses joins one partition,
@@ -50,8 +50,8 @@ pub(crate) struct FoldRun {
     pub gain: LeastGain,
     /// How far rates differ from one skip to the next.
     pub wander: RateWander,
-    /// Of the window that is simulated.
-    pub ingress_peaks: IngressPeaks,
+    /// How windows are stepped on several threads.
+    pub threads: WindowThreads,
     /// The most packet records.
     pub limit: u64,
     pub stats: FoldStats,

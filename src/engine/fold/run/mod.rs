@@ -33,3 +33,5 @@ pub(super) mod stats;
 pub(super) mod stop;
 pub(super) mod turn_order;
 pub(super) mod turns;
+pub(super) mod window_rows;
+pub(super) mod window_threads;

@@ -9,6 +9,7 @@ use crate::engine::fold::memo::cursor::MemoCursor;
 use crate::engine::fold::memo::node::MemoNode;
 use crate::engine::fold::memo::skip_plan::SkipPlan;
 use crate::engine::fold::rows::partition_rows::{PartitionRows, RowCounts, is_idle};
+use crate::engine::fold::rows::rows_by_switch::RowsBySwitch;
 use crate::engine::fold::run::explanation::FoldCause;
 use crate::engine::fold::steady::detector::Detector;
 use crate::engine::fold::steady::skip::Skip;
@@ -49,6 +50,8 @@ pub(crate) struct Partition {
     pub hops_due: u64,
     /// What never changes about its rows, while no others join.
     pub shape: Option<Arc<[u8]>>,
+    /// Its rows at switches by switch, if it is large.
+    pub by_switch: Option<Arc<RowsBySwitch>>,
     /// Why it is simulated, and its packet-hops that are counted for that already. Only explanations read it.
     pub cause: FoldCause,
     pub explained_hops: u64,
@@ -75,6 +78,7 @@ impl Partition {
             changed: false,
             hops_due: 0,
             shape: None,
+            by_switch: None,
             cause: FoldCause::default(),
             explained_hops: 0,
         }

@@ -20,7 +20,6 @@ use crate::engine::fold::memo::table::Memo;
 use crate::engine::fold::rows::buffer_guard::{BufferGuard, Failure};
 use crate::engine::fold::rows::cc_state;
 use crate::engine::fold::rows::index::RowIndex;
-use crate::engine::fold::rows::ingress_peaks::IngressPeaks;
 use crate::engine::fold::run::checkpoint::sample_and_checkpoint;
 use crate::engine::fold::run::detection::next_sampling;
 use crate::engine::fold::run::fold_run::FoldRun;
@@ -33,6 +32,7 @@ use crate::engine::fold::run::simulate_turn::simulate_turn;
 use crate::engine::fold::run::stats::{FoldStats, TurnTimer};
 use crate::engine::fold::run::stop::{Stop, reason};
 use crate::engine::fold::run::turn_order::{collect, peek, schedule_nic, schedule_partition};
+use crate::engine::fold::run::window_threads::WindowThreads;
 use crate::engine::fold::steady::sampling::is_steadying;
 use crate::engine::fold::steady::wander::RateWander;
 
@@ -62,7 +62,8 @@ pub(crate) fn begin_coupled(
     let hpcc = t.exps[0].cc == cc::HPCC;
     t.fold_hints.rounding = is_steadying(t) && (t.fold_hints.random_marks || hpcc) && !cc_state::collide(t);
     if t.fold_hints.rounding && hpcc {
-        t.fold_hints.telemetry_from = cc_state::free_phases(t).into_iter().map(|free| free.then_some((0, 0))).collect();
+        let free = cc_state::free_phases(t).into_iter().map(|free| free.then_some((0, 0)));
+        t.fold_hints.telemetry_from = Arc::new(free.collect());
     }
     for tx in &mut t.flow_tx {
         tx.flags |= qp::HELD;
@@ -84,7 +85,7 @@ pub(crate) fn begin_coupled(
         audited: HashSet::new(),
         gain: LeastGain::of(t),
         wander: RateWander::default(),
-        ingress_peaks: IngressPeaks::default(),
+        threads: WindowThreads::default(),
         limit: 0,
         stats,
         explainer: None,

@@ -1,0 +1,229 @@
+//! Phases of work that threads share as they come: one begins each phase, the others help while it lasts.
+//!
+//! Layer: engine. Knows nothing of the work. Unlike at a [barrier](super::barrier) nobody is waited for who has not begun: where the machine has no core for a
+//! helper, the first thread does its part.
+
+use std::any::Any;
+use std::ops::Range;
+use std::panic::{AssertUnwindSafe, catch_unwind, resume_unwind};
+use std::sync::Mutex;
+use std::sync::atomic::{AtomicU64, AtomicUsize, Ordering};
+
+use crate::isolation::isolated;
+
+/// How often a thread looks before it lets others have its core (our choice).
+const LOOKS: u32 = 2_000;
+/// Between two phases, and after the last one.
+const NONE: u32 = u32::MAX - 1;
+const OVER: u32 = u32::MAX;
+
+/// The phase that is under way in the upper half, how many threads are in it in the lower one.
+struct Gate(AtomicU64);
+
+impl Gate {
+    fn new() -> Gate {
+        Gate(AtomicU64::new(u64::from(NONE) << 32))
+    }
+
+    /// Waits for phase `from` or a later one, and goes in. `None`: all are over.
+    fn enter(&self, from: u32) -> Option<u32> {
+        let mut looks = 0;
+        loop {
+            let word = self.0.load(Ordering::Acquire);
+            let phase = (word >> 32) as u32;
+            if phase == OVER {
+                return None;
+            }
+            let open = phase != NONE && phase >= from;
+            if open && self.0.compare_exchange_weak(word, word + 1, Ordering::AcqRel, Ordering::Relaxed).is_ok() {
+                return Some(phase);
+            }
+            wait(&mut looks);
+        }
+    }
+
+    fn leave(&self) {
+        self.0.fetch_sub(1, Ordering::AcqRel);
+    }
+
+    /// Waits until nobody is in the phase any more, and begins `next`. What threads wrote in the phase, all read in the next one.
+    fn begin(&self, next: u32) {
+        let mut looks = 0;
+        loop {
+            let word = self.0.load(Ordering::Acquire);
+            let empty = word & u64::from(u32::MAX) == 0;
+            let new = u64::from(next) << 32;
+            if empty && self.0.compare_exchange_weak(word, new, Ordering::AcqRel, Ordering::Relaxed).is_ok() {
+                return;
+            }
+            wait(&mut looks);
+        }
+    }
+}
+
+/// Pieces of work of one phase. Each thread begins with a part of its own, so that it finds rows of the step before in its core's caches; then it helps others.
+pub struct SharedPieces {
+    n: usize,
+    /// Of each part: the next piece that nobody has taken.
+    next: Vec<AtomicUsize>,
+}
+
+impl SharedPieces {
+    /// Of `n` pieces in as many parts as there are `threads`.
+    pub fn of(n: usize, threads: usize) -> SharedPieces {
+        let shares = SharedPieces { n, next: (0..threads).map(|_| AtomicUsize::new(0)).collect() };
+        shares.begin_anew();
+        shares
+    }
+
+    /// Nothing is taken any more.
+    pub fn begin_anew(&self) {
+        for (part, next) in self.next.iter().enumerate() {
+            next.store(self.n * part / self.next.len(), Ordering::Relaxed);
+        }
+    }
+
+    /// Up to `most` pieces that nobody has taken, of part `own` if there are any.
+    pub fn take(&self, own: usize, most: usize) -> Option<Range<usize>> {
+        let parts = self.next.len();
+        (own..own + parts).map(|part| part % parts).find_map(|part| {
+            let end = self.n * (part + 1) / parts;
+            let from = self.next[part].fetch_add(most, Ordering::Relaxed);
+            (from < end).then(|| from..(from + most).min(end))
+        })
+    }
+}
+
+/// Which part is this thread's, where it helps or is the one numbered `first` of its rayon pool: as long as all threads of the pool help, always the same.
+pub fn own_part(first: usize, threads: usize) -> usize {
+    let (here, all) = (rayon::current_thread_index().unwrap_or(0), rayon::current_num_threads());
+    (here + all - first % all) % all % threads
+}
+
+fn wait(looks: &mut u32) {
+    *looks += 1;
+    if *looks < LOOKS {
+        std::hint::spin_loop();
+    } else {
+        std::thread::yield_now();
+    }
+}
+
+/// Does `work` (thread, phase) for all `phases`, one phase after another, on this thread, number 0, and on up to `threads` - 1 others of the rayon pool. In a
+/// phase each thread takes what is left to do until nothing is; it may come late or not at all. `begins` is called on this thread before each phase.
+///
+/// A panic of any of them is this thread's, after all have ended.
+pub fn share(threads: usize, phases: u32, work: &(dyn Fn(usize, u32) + Sync), begins: &mut (dyn FnMut(u32) + Send)) {
+    let gate = Gate::new();
+    let defect: Mutex<Option<Box<dyn Any + Send>>> = Mutex::default();
+    let guarded = |what: &mut dyn FnMut()| {
+        if let Err(panic) = catch_unwind(AssertUnwindSafe(what)) {
+            defect.lock().expect("nobody panics here").get_or_insert(panic);
+        }
+    };
+    rayon::scope(|scope| {
+        for k in 1..threads {
+            let (gate, guarded) = (&gate, &guarded);
+            scope.spawn(move |_| {
+                let mut from = 0;
+                while let Some(phase) = gate.enter(from) {
+                    // The panic is this experiment's: nothing is printed.
+                    let _ = isolated(|| guarded(&mut || work(k, phase)));
+                    gate.leave();
+                    from = phase + 1;
+                }
+            });
+        }
+        for phase in 0..phases {
+            gate.begin(NONE);
+            guarded(&mut || begins(phase));
+            if defect.lock().expect("nobody panics here").is_some() {
+                break;
+            }
+            gate.begin(phase);
+            guarded(&mut || work(0, phase));
+        }
+        gate.begin(OVER);
+    });
+    if let Some(panic) = defect.into_inner().expect("nobody panics here") {
+        resume_unwind(panic);
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn pool(threads: usize) -> rayon::ThreadPool {
+        rayon::ThreadPoolBuilder::new().num_threads(threads).build().unwrap()
+    }
+
+    /// Every piece is done once, in its phase, whether or not there are threads to help.
+    #[test]
+    fn phases_follow_each_other() {
+        for (threads, pooled) in [(1, 1), (3, 3), (4, 2), (4, 1)] {
+            let next: Vec<AtomicUsize> = (0..5).map(|_| AtomicUsize::new(0)).collect();
+            let done: Vec<AtomicUsize> = (0..5).map(|_| AtomicUsize::new(0)).collect();
+            let begun = AtomicUsize::new(0);
+            pool(pooled).install(|| {
+                share(
+                    threads,
+                    5,
+                    &|_, phase| {
+                        let phase = phase as usize;
+                        assert_eq!(begun.load(Ordering::Relaxed), phase + 1);
+                        while next[phase].fetch_add(1, Ordering::Relaxed) < 100 {
+                            done[phase].fetch_add(1, Ordering::Relaxed);
+                        }
+                    },
+                    &mut |phase| {
+                        begun.fetch_add(1, Ordering::Relaxed);
+                        assert!((0..phase as usize).all(|p| done[p].load(Ordering::Relaxed) == 100));
+                    },
+                );
+            });
+            assert!(done.iter().all(|n| n.load(Ordering::Relaxed) == 100));
+        }
+    }
+
+    #[test]
+    fn each_piece_is_taken_once() {
+        for (n, threads, most) in [(0, 2, 1), (10, 3, 1), (10, 3, 4), (2, 4, 1), (100, 1, 7)] {
+            let shares = SharedPieces::of(n, threads);
+            let mut taken = vec![0; n];
+            for turn in 0.. {
+                let Some(pieces) = shares.take(turn % threads, most) else { break };
+                assert!(pieces.len() <= most);
+                pieces.for_each(|k| taken[k] += 1);
+            }
+            assert!(taken.iter().all(|&times| times == 1));
+        }
+        assert_eq!(SharedPieces::of(10, 2).take(1, 3), Some(5..8), "its own part comes first");
+    }
+
+    #[test]
+    fn a_panic_of_a_helper_comes_back() {
+        let caught = catch_unwind(AssertUnwindSafe(|| {
+            pool(2).install(|| {
+                let next = AtomicUsize::new(0);
+                share(
+                    2,
+                    3,
+                    &|k, phase| {
+                        // The helper comes in time, as the first thread waits for it.
+                        while phase == 1 && k == 0 && next.load(Ordering::Relaxed) == 0 {
+                            std::thread::yield_now();
+                        }
+                        if phase == 1 && k == 1 {
+                            next.store(1, Ordering::Relaxed);
+                            panic!("a defect");
+                        }
+                        assert!(phase < 2, "nothing goes on after a panic");
+                    },
+                    &mut |_| {},
+                );
+            });
+        }));
+        assert_eq!(caught.unwrap_err().downcast_ref::<&str>(), Some(&"a defect"));
+    }
+}

@@ -1,0 +1,154 @@
+//! Whether steps are shared among threads: tried by the clock, as no result depends on it. On a machine whose cores have other work, threads that wait for
+//! each other lose time.
+//!
+//! Layer: engine. Knows nothing of what a step is.
+
+use std::time::Duration;
+
+/// Steps that take this long are shared among threads: many times what the barriers of a step take (our choice).
+pub const WORTH: Duration = Duration::from_micros(100);
+/// A way to go on is tried for so many steps, and for so long at least.
+const TRIAL_STEPS: u32 = 4;
+const TRIAL: Duration = Duration::from_millis(2);
+/// The better way is kept for so many steps; twice as many, and so on, where one thread was better several times in a row.
+const KEPT_STEPS: u32 = 128;
+const MOST_DOUBLINGS: u32 = 5;
+/// Several threads are better if they take less than this share of the time.
+const BETTER: f64 = 0.9;
+
+/// What is about to be done.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Way {
+    TryOne,
+    TrySeveral,
+    One,
+    Several,
+}
+
+/// How steps were taken so far, and how to take the next.
+#[derive(Debug)]
+pub struct ThreadTrial {
+    worth: Duration,
+    way: Way,
+    /// Steps of this way so far, what there was to do in them, and how long that took.
+    steps: u32,
+    work: u64,
+    time: Duration,
+    /// Seconds for a unit of work on one thread, when that was tried last.
+    one: f64,
+    /// How often in a row one thread was better.
+    in_vain: u32,
+}
+
+impl ThreadTrial {
+    /// Steps are shared where they take at least `worth`; none: always.
+    pub fn from(worth: Duration) -> ThreadTrial {
+        ThreadTrial { worth, way: Way::TryOne, steps: 0, work: 0, time: Duration::ZERO, one: 0.0, in_vain: 0 }
+    }
+
+    /// Whether steps are to be shared however short they are.
+    pub fn always(&self) -> bool {
+        self.worth.is_zero()
+    }
+
+    /// Whether the next step is to be shared.
+    pub fn wants_several(&self) -> bool {
+        matches!(self.way, Way::TrySeveral | Way::Several) || self.always()
+    }
+
+    /// Steps that this way is still to be gone.
+    pub fn left(&self) -> u32 {
+        let all = if matches!(self.way, Way::TryOne | Way::TrySeveral) { TRIAL_STEPS } else { self.kept() };
+        all.saturating_sub(self.steps).max(1)
+    }
+
+    /// For how many steps the better way is kept.
+    fn kept(&self) -> u32 {
+        KEPT_STEPS << self.in_vain.saturating_sub(1).min(MOST_DOUBLINGS)
+    }
+
+    /// So many steps with `work` to do took so much time, `shared` among threads or not. Decides how to go on.
+    pub fn took(&mut self, steps: u32, work: u64, time: Duration, shared: bool) {
+        self.steps += steps;
+        self.work += work;
+        self.time += time;
+        let next = match self.way {
+            // There was no thread to share with.
+            Way::TrySeveral | Way::Several if !shared => Way::TryOne,
+            Way::TryOne | Way::TrySeveral if self.steps < TRIAL_STEPS || self.time < TRIAL => return,
+            Way::TryOne => {
+                self.one = self.a_unit();
+                let a_step = self.time.as_secs_f64() / f64::from(self.steps);
+                if a_step < self.worth.as_secs_f64() { Way::TryOne } else { Way::TrySeveral }
+            }
+            Way::TrySeveral if self.a_unit() < BETTER * self.one => {
+                self.in_vain = 0;
+                Way::Several
+            }
+            Way::TrySeveral => {
+                self.in_vain += 1;
+                Way::One
+            }
+            Way::One | Way::Several if self.steps < self.kept() => return,
+            Way::One | Way::Several => Way::TryOne,
+        };
+        (self.way, self.steps, self.work, self.time) = (next, 0, 0, Duration::ZERO);
+    }
+
+    /// Seconds for a unit of work of this way so far.
+    fn a_unit(&self) -> f64 {
+        self.time.as_secs_f64() / self.work.max(1) as f64
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const MS: Duration = Duration::from_millis(1);
+
+    fn took(trial: &mut ThreadTrial, steps: u32, time: Duration, shared: bool) {
+        trial.took(steps, steps.into(), time, shared);
+    }
+
+    #[test]
+    fn the_faster_way_is_kept() {
+        let mut trial = ThreadTrial::from(WORTH);
+        took(&mut trial, 4, 4 * MS, false);
+        assert_eq!(trial.way, Way::TrySeveral);
+        took(&mut trial, 4, 2 * MS, true);
+        assert_eq!((trial.way, trial.left()), (Way::Several, KEPT_STEPS));
+        took(&mut trial, KEPT_STEPS, 64 * MS, true);
+        assert_eq!(trial.way, Way::TryOne);
+        for times in [1, 2, 4] {
+            took(&mut trial, 4, 4 * MS, false);
+            took(&mut trial, 4, 4 * MS, true);
+            assert_eq!((trial.way, trial.left()), (Way::One, times * KEPT_STEPS));
+            took(&mut trial, times * KEPT_STEPS, 64 * MS, false);
+        }
+    }
+
+    /// What counts is time for a unit of work: the steps of a trial may have more or less to do.
+    #[test]
+    fn steps_differ_in_size() {
+        let mut trial = ThreadTrial::from(WORTH);
+        trial.took(4, 100, 4 * MS, false);
+        trial.took(4, 300, 6 * MS, true);
+        assert_eq!(trial.way, Way::Several);
+    }
+
+    #[test]
+    fn short_steps_are_not_shared() {
+        let mut trial = ThreadTrial::from(WORTH);
+        took(&mut trial, 400, 4 * MS, false);
+        assert_eq!((trial.way, trial.steps), (Way::TryOne, 0));
+    }
+
+    #[test]
+    fn without_spare_threads_one_goes_on() {
+        let mut trial = ThreadTrial::from(WORTH);
+        took(&mut trial, 4, 4 * MS, false);
+        took(&mut trial, 1, MS, false);
+        assert_eq!((trial.way, trial.steps), (Way::TryOne, 0));
+    }
+}
