@@ -4,7 +4,7 @@
 
 use crate::budget::OverBudget;
 use crate::collective::EnvError;
-use crate::compute;
+use crate::compute::{self, Dtype};
 use crate::cost::CostError;
 use crate::isolation::Defect;
 use crate::model::ModelError;
@@ -157,8 +157,10 @@ pub enum SetupError {
     Model(#[from] ModelError),
     #[error(transparent)]
     Gpu(#[from] compute::Error),
-    #[error("workload.fp8 = true, but {gpu} has no FP8 units; leave it out, or use a GPU that has them: {with}")]
-    Fp8 { gpu: String, with: String },
+    #[error(
+        "workload.precision = \"{precision}\" (workload.fp8), but {gpu} has no such units; leave it out, or use a GPU that has them: {with}"
+    )]
+    Units { precision: Dtype, gpu: String, with: String },
     #[error("{file}: {why}")]
     File { file: String, why: String },
 }

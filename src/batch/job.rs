@@ -273,7 +273,7 @@ pub fn evaluated(
     let env = environments.held_to(program.communication.algorithm);
     let system = servers::system(config, net, &gpu, described);
     let cluster = cluster(program, training, &gpu, system, env, &mut Vec::new())?;
-    let dtype = if layout.fp8 { Dtype::Fp8 } else { Dtype::Bf16 };
+    let dtype = Dtype::of(layout.precision, Dtype::Bf16);
     let machine = cluster.machine(dtype);
     let b = evaluate(&model, &layout, &machine).map_err(JobError::Training)?;
     // The slowest rank is the one that others wait for.
@@ -390,7 +390,7 @@ fn read(
         spec::Source::Inference(asked) => inference(config, program, asked, on, notes)?,
         spec::Source::Model(t) => {
             let TrainingSetup { model, layout, gpu, memory, .. } = TrainingSetup::new(config, t)?;
-            let dtype = if layout.fp8 { Dtype::Fp8 } else { Dtype::Bf16 };
+            let dtype = Dtype::of(layout.precision, Dtype::Bf16);
             let env = on.environments.open();
             let cluster = cluster(program, t, &gpu, on.system, env, notes)?;
             let workload = generate(&model, &layout, &cluster.machine(dtype), program.warmup + program.iterations)

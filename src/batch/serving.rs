@@ -58,7 +58,8 @@ pub(super) fn setup(
     }
     let gpu = gpu(&config.cluster.gpu)?;
     if asked.fp8 && !gpu.supports(Dtype::Fp8) {
-        return Err(SetupError::Fp8 { gpu: gpu.name.clone(), with: super::training::with_fp8().join(", ") }.into());
+        let with = super::training::gpus_with(Dtype::Fp8).join(", ");
+        return Err(SetupError::Units { precision: Dtype::Fp8, gpu: gpu.name.clone(), with }.into());
     }
     let pool = |role: PoolRole, of: &spec::PoolLayout, first_rank: u32| {
         let spec::PoolLayout { tp, pp, dp, ep } = *of;

@@ -7,7 +7,7 @@ use std::sync::Arc;
 use crate::compute::{Dtype, Gpu, Slowdown, SlowdownTable, Trees, UserDatabase, with_attention};
 use crate::input;
 use crate::memory::{self, Estimate, MemoryOptions};
-use crate::model::{ElementBytes, Framework, Layout, Model, PipelineSchedule, Recompute};
+use crate::model::{ElementBytes, Framework, Layout, Model, PipelineSchedule, Precision, Recompute};
 use crate::spec::{self, Config, Named, Training};
 
 use super::error::{PrepareError, SetupError};
@@ -37,8 +37,14 @@ impl TrainingSetup {
         if let Some(name) = &training.attention {
             gpu = with_attention(gpu, name).map_err(SetupError::from)?;
         }
-        if layout.fp8 && !gpu.supports(Dtype::Fp8) {
-            return Err(SetupError::Fp8 { gpu: gpu.name.clone(), with: with_fp8().join(", ") }.into());
+        let dtype = Dtype::of(layout.precision, Dtype::Bf16);
+        if layout.quantised() && !gpu.supports(dtype) {
+            return Err(SetupError::Units {
+                precision: dtype,
+                gpu: gpu.name.clone(),
+                with: gpus_with(dtype).join(", "),
+            }
+            .into());
         }
         let memory = memory::estimate(&model, &layout, &memory_options(training));
         let mut tight = None;
@@ -73,9 +79,9 @@ pub fn gpu(named: &Named) -> Result<Gpu, SetupError> {
     Ok(Gpu::parse(&table)?)
 }
 
-/// GPUs of the assets that compute in FP8.
-pub(super) fn with_fp8() -> Vec<String> {
-    Gpu::names().into_iter().filter(|name| Gpu::named(name).is_ok_and(|g| g.supports(Dtype::Fp8))).collect()
+/// GPUs of the assets that compute in a type.
+pub(super) fn gpus_with(dtype: Dtype) -> Vec<String> {
+    Gpu::names().into_iter().filter(|name| Gpu::named(name).is_ok_and(|g| g.supports(dtype))).collect()
 }
 
 /// A user's database of kernels.
@@ -144,6 +150,7 @@ pub fn layout(t: &Training, model: &Model) -> Layout {
             spec::RecomputeChoice::Full => Recompute::Full,
         },
         zero: t.zero,
+        shard_ranks: t.shard_ranks,
         framework: match t.framework {
             spec::FrameworkChoice::Megatron => Framework::Megatron,
             spec::FrameworkChoice::DeepSpeed => Framework::DeepSpeed,
@@ -157,7 +164,14 @@ pub fn layout(t: &Training, model: &Model) -> Layout {
             activations: t.activation_bytes,
             optimizer: t.optimizer_bytes,
         },
-        fp8: t.fp8,
+        precision: match t.precision {
+            spec::PrecisionChoice::Bf16 => Precision::Bf16,
+            spec::PrecisionChoice::Fp8 => Precision::Fp8,
+            spec::PrecisionChoice::Mxfp8 => Precision::Mxfp8,
+            spec::PrecisionChoice::Nvfp4 => Precision::Nvfp4,
+        },
+        compiled: t.compile,
+        launch_ps: t.launch_ps,
         flash_attention: t.flash_attention,
         fused_loss: t.fused_loss,
         offload_layers: t.offload_layers,

@@ -9,7 +9,7 @@ pub enum Error {
     UnknownGpu { name: String, known: String },
     #[error("gpu {name:?}: {message}")]
     Gpu { name: String, message: String },
-    #[error("data type {value:?} is not one of fp32, tf32, bf16, fp16, fp8")]
+    #[error("data type {value:?} is not one of fp32, tf32, bf16, fp16, fp8, mxfp8, nvfp4")]
     Dtype { value: String },
     #[error("{file}: line {line}: {message}")]
     Database { file: String, line: u64, message: String },

@@ -23,11 +23,13 @@ pub struct Gpu {
     /// Implementation of fused attention whose measurements apply, as the database calls it.
     pub attention: String,
     /// Dense peak FLOP/s for each of [`Dtype::ALL`]; 0: the hardware has no such units.
-    pub peak_flops: [f64; 5],
+    pub peak_flops: [f64; 7],
     /// Share of that peak which long products sustain under the power limit, for each of [`Dtype::ALL`].
-    pub sustained: [f64; 5],
+    pub sustained: [f64; 7],
+    /// Clock under the power limit over the clock without one; at most 1.
+    pub clock: f64,
     /// Time of a product inside a layer over its time in a benchmark of its own, for each of [`Dtype::ALL`].
-    pub in_layer: [f64; 5],
+    pub in_layer: [f64; 7],
     /// Memory bandwidth, bytes/s, as specified.
     pub memory_bps: f64,
     /// Share of that bandwidth which streams reach.
@@ -72,8 +74,12 @@ struct Specification {
     bf16_tflops: Option<f64>,
     fp16_tflops: Option<f64>,
     fp8_tflops: Option<f64>,
+    mxfp8_tflops: Option<f64>,
+    nvfp4_tflops: Option<f64>,
     sustained: Option<f64>,
     sustained_fp8: Option<f64>,
+    sustained_mxfp8: Option<f64>,
+    sustained_nvfp4: Option<f64>,
     in_layer: Option<f64>,
     in_layer_fp8: Option<f64>,
     /// Share of the board's power that it is held to.
@@ -112,7 +118,7 @@ impl Gpu {
     }
 
     /// A GPU from a user's table: the keys of `assets/gpus.toml`, and `name`, and `power_limit`, the share of the board's power that it is held to. Power grows with the cube of
-    /// the clock, whose voltage grows with it, so products slow down by the cube root. With `like`, only what differs need be given; all but names, `nvlink_gbps` and `results_overlap`
+    /// the clock, whose voltage grows with it, so products and attention slow down by the cube root. With `like`, only what differs need be given; all but names, `nvlink_gbps` and `results_overlap`
     /// must be there without it; `slowdown` and `slowdown_memory` are then 1. Measured kernels come from the GPU that `like` names, scaled; without it from the A100.
     pub fn parse(table: &toml::Table) -> Result<Gpu, Error> {
         let label = table.get("name").and_then(|v| v.as_str()).unwrap_or("custom").to_string();
@@ -157,18 +163,34 @@ impl Gpu {
                     Err(bad(format!("{key} = {value} is out of range; from {least} to {most} would be right")))
                 }
             };
-        let given = [spec.fp32_tflops, spec.tf32_tflops, spec.bf16_tflops, spec.fp16_tflops, spec.fp8_tflops];
-        let mut peak_flops = [0.0; 5];
-        let mut sustained = [0.0; 5];
-        let mut in_layer = [1.0; 5];
+        let given = [
+            spec.fp32_tflops,
+            spec.tf32_tflops,
+            spec.bf16_tflops,
+            spec.fp16_tflops,
+            spec.fp8_tflops,
+            spec.mxfp8_tflops,
+            spec.nvfp4_tflops,
+        ];
+        let mut peak_flops = [0.0; 7];
+        let mut sustained = [0.0; 7];
+        let mut in_layer = [1.0; 7];
         let clock = libm::cbrt(need("power_limit", spec.power_limit, Some(1.0), 0.05, 1.0)?);
         for (i, dtype) in Dtype::ALL.into_iter().enumerate() {
-            let fp8 = dtype == Dtype::Fp8;
+            let narrow = dtype.bytes() == 1;
             let key = format!("{dtype}_tflops");
-            peak_flops[i] = need(&key, given[i], like.as_ref().map(|g| g.peak_flops[i] / 1e12), 0.0, 1e6)? * 1e12;
-            let share = if fp8 { spec.sustained_fp8.or(spec.sustained) } else { spec.sustained };
+            // Units for scaling factors by block are not every GPU's.
+            let none = (dtype as usize > Dtype::Fp8 as usize).then_some(0.0);
+            let inherited = like.as_ref().map(|g| g.peak_flops[i] / 1e12).or(none);
+            peak_flops[i] = need(&key, given[i], inherited, 0.0, 1e6)? * 1e12;
+            let share = match dtype {
+                Dtype::Fp8 => spec.sustained_fp8.or(spec.sustained),
+                Dtype::Mxfp8 => spec.sustained_mxfp8.or(spec.sustained_fp8).or(spec.sustained),
+                Dtype::Nvfp4 => spec.sustained_nvfp4.or(spec.sustained_fp8).or(spec.sustained),
+                _ => spec.sustained,
+            };
             sustained[i] = need("sustained", share, like.as_ref().map(|g| g.sustained[i]), 0.01, 1.0)? * clock;
-            let slower = if fp8 { spec.in_layer_fp8.or(spec.in_layer) } else { spec.in_layer };
+            let slower = if narrow { spec.in_layer_fp8.or(spec.in_layer) } else { spec.in_layer };
             in_layer[i] = need("in_layer", slower, like.as_ref().map(|g| g.in_layer[i]).or(Some(1.05)), 1.0, 10.0)?;
         }
         if peak_flops[0] == 0.0 {
@@ -193,6 +215,7 @@ impl Gpu {
                 .unwrap_or_else(|| "FlashAttention-2".to_string()),
             peak_flops,
             sustained,
+            clock,
             in_layer,
             memory_bps: need("memory_gb_per_s", spec.memory_gb_per_s, inherit(|g| g.memory_bps / 1e9), 1.0, 1e6)? * 1e9,
             memory_efficiency: need(
@@ -249,12 +272,13 @@ impl Gpu {
         self.peak_flops[dtype as usize] > 0.0
     }
 
-    /// The type that stands in where the hardware lacks one: FP8 is computed in 16 bits, BF16 and TF32 in FP32.
+    /// The type that stands in where the hardware lacks one: FP4 is computed in FP8, FP8 in 16 bits, BF16 and TF32 in FP32.
     pub fn effective(&self, dtype: Dtype) -> Dtype {
         let next = match dtype {
             _ if self.supports(dtype) => return dtype,
-            Dtype::Fp8 if self.supports(Dtype::Bf16) => Dtype::Bf16,
-            Dtype::Fp8 if self.supports(Dtype::Fp16) => Dtype::Fp16,
+            Dtype::Mxfp8 | Dtype::Nvfp4 if self.supports(Dtype::Fp8) => Dtype::Fp8,
+            Dtype::Fp8 | Dtype::Mxfp8 | Dtype::Nvfp4 if self.supports(Dtype::Bf16) => Dtype::Bf16,
+            Dtype::Fp8 | Dtype::Mxfp8 | Dtype::Nvfp4 if self.supports(Dtype::Fp16) => Dtype::Fp16,
             _ => Dtype::Fp32,
         };
         debug_assert!(self.supports(next), "fp32 is there");
@@ -336,14 +360,30 @@ mod tests {
         assert_eq!(v100.effective(Dtype::Bf16), Dtype::Fp32);
         assert_eq!(v100.effective(Dtype::Fp8), Dtype::Fp16);
         assert_eq!(a100.effective(Dtype::Fp8), Dtype::Bf16);
+        assert_eq!(a100.effective(Dtype::Nvfp4), Dtype::Bf16);
+        assert_eq!(Gpu::named("h100").unwrap().effective(Dtype::Mxfp8), Dtype::Fp8);
+        assert!(Gpu::named("b200").unwrap().supports(Dtype::Nvfp4));
     }
 
     #[test]
     fn a_power_limit_lowers_what_is_sustained_by_its_cube_root() {
         let parse = |text: &str| Gpu::parse(&text.parse().unwrap());
+        let attention = crate::compute::Kernel::Attention {
+            batch: 8,
+            heads: 32,
+            kv_heads: 8,
+            seq_q: 8192,
+            seq_kv: 8192,
+            head_dim: 128,
+            causal: true,
+            backward: false,
+            dtype: Dtype::Bf16,
+        };
         let (full, limited) = (parse("like = 'h100'").unwrap(), parse("like = 'h100'\npower_limit = 0.512").unwrap());
         let ratio = limited.sustained_flops(Dtype::Bf16) / full.sustained_flops(Dtype::Bf16);
         assert!((ratio - 0.8).abs() < 1e-9, "{ratio}");
+        let ps = |gpu: &Gpu| crate::compute::Timing::shared(gpu).ps(&attention) as f64;
+        assert!((ps(&full) / ps(&limited) - 0.8).abs() < 1e-3);
         assert_eq!((limited.in_layer, limited.host_bps), (full.in_layer, 64e9));
         assert!(parse("like = 'h100'\npower_limit = 1.2").unwrap_err().to_string().contains("power_limit"));
     }

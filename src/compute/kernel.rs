@@ -6,6 +6,7 @@ use std::fmt;
 use std::str::FromStr;
 
 use super::Error;
+use crate::model::Precision;
 
 /// Data types of tensors.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
@@ -15,18 +16,44 @@ pub enum Dtype {
     Bf16,
     Fp16,
     Fp8,
+    /// FP8 with a scaling factor for 32 elements.
+    Mxfp8,
+    /// FP4 with a scaling factor for 16 elements.
+    Nvfp4,
 }
 
 impl Dtype {
     /// All of them, in order.
-    pub const ALL: [Dtype; 5] = [Dtype::Fp32, Dtype::Tf32, Dtype::Bf16, Dtype::Fp16, Dtype::Fp8];
+    pub const ALL: [Dtype; 7] =
+        [Dtype::Fp32, Dtype::Tf32, Dtype::Bf16, Dtype::Fp16, Dtype::Fp8, Dtype::Mxfp8, Dtype::Nvfp4];
 
-    /// Bytes of an element in memory.
+    /// What linear layers multiply, where `unquantised` is the activations' type.
+    pub const fn of(precision: Precision, unquantised: Dtype) -> Dtype {
+        match precision {
+            Precision::Bf16 => unquantised,
+            Precision::Fp8 => Dtype::Fp8,
+            Precision::Mxfp8 => Dtype::Mxfp8,
+            Precision::Nvfp4 => Dtype::Nvfp4,
+        }
+    }
+
+    /// Bytes of 32 elements in memory, with their scaling factors.
+    pub const fn bytes_of_32(self) -> u64 {
+        match self {
+            Dtype::Fp32 | Dtype::Tf32 => 128,
+            Dtype::Bf16 | Dtype::Fp16 => Precision::Bf16.bytes_of_32(),
+            Dtype::Fp8 => Precision::Fp8.bytes_of_32(),
+            Dtype::Mxfp8 => Precision::Mxfp8.bytes_of_32(),
+            Dtype::Nvfp4 => Precision::Nvfp4.bytes_of_32(),
+        }
+    }
+
+    /// Bytes of one element, rounded up, without scaling factors.
     pub const fn bytes(self) -> u64 {
         match self {
             Dtype::Fp32 | Dtype::Tf32 => 4,
             Dtype::Bf16 | Dtype::Fp16 => 2,
-            Dtype::Fp8 => 1,
+            Dtype::Fp8 | Dtype::Mxfp8 | Dtype::Nvfp4 => 1,
         }
     }
 
@@ -38,6 +65,8 @@ impl Dtype {
             Dtype::Bf16 => "bf16",
             Dtype::Fp16 => "fp16",
             Dtype::Fp8 => "fp8",
+            Dtype::Mxfp8 => "mxfp8",
+            Dtype::Nvfp4 => "nvfp4",
         }
     }
 }
@@ -127,7 +156,7 @@ impl Kernel {
         match *self {
             Kernel::Gemm { m, n, k, batch, dtype, .. } => {
                 let (m, n, k) = (m as u128, n as u128, k as u128);
-                batch as u128 * (m * k + k * n) * dtype.bytes() as u128 + self.result_bytes()
+                batch as u128 * (m * k + k * n) * dtype.bytes_of_32() as u128 / 32 + self.result_bytes()
             }
             Kernel::Attention { batch, heads, kv_heads, seq_q, seq_kv, head_dim, backward, dtype, .. } => {
                 let q = batch as u128 * heads as u128 * seq_q as u128 * head_dim as u128;
@@ -141,7 +170,7 @@ impl Kernel {
         }
     }
 
-    /// Bytes that a product of matrices reads and writes once its sums are complete: its result, and what that is added to. FP8 products write 16-bit results. 0 for
+    /// Bytes that a product of matrices reads and writes once its sums are complete: its result, and what that is added to. FP8 and FP4 products write 16-bit results. 0 for
     /// all else.
     pub fn result_bytes(&self) -> u128 {
         match *self {

@@ -46,7 +46,7 @@ fn gemm_seconds(gpu: &Gpu, m: u64, n: u64, k: u64, batch: u64, dtype: Dtype) -> 
     let sms = gpu.sms as f64;
     let flops = gpu.sustained_flops(dtype) / sms;
     let l2 = gpu.l2_bps / sms;
-    let element = gpu.effective(dtype).bytes() as f64;
+    let element = gpu.effective(dtype).bytes_of_32() as f64 / 32.0;
     let mut best = f64::INFINITY;
     for tm in TILE_ROWS {
         for tn in (gpu.tile_step..=256).step_by(gpu.tile_step as usize).filter(|tn| tm * tn <= TILE_ELEMENTS) {

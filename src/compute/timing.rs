@@ -90,7 +90,7 @@ impl Timing {
             shipped.overlaid(AttentionCurves::collect(rows, name, operation, ""))
         };
         // Attention is bound by arithmetic.
-        let scale = |value: f64| Some(value * baseline.peak(Dtype::Bf16) as f64 / gpu.peak_16bit());
+        let scale = |value: f64| Some(value * baseline.peak(Dtype::Bf16) as f64 / (gpu.peak_16bit() * gpu.clock));
         let both = |backward| {
             let scaled = curves(&baseline.name, backward).map(|_, _, _, value| scale(value));
             if gpu.name == baseline.name { scaled } else { scaled.overlaid(curves(&gpu.name, backward)) }
@@ -178,8 +178,7 @@ impl Timing {
         let waves = libm::ceil(blocks / self.gpu.sms as f64);
         // From eight waves on the raggedness is as small as it was where the curves were measured.
         let idle = if waves >= 8.0 { 1.0 } else { waves * self.gpu.sms as f64 / blocks };
-        let slower =
-            self.gpu.peak_16bit() / self.gpu.peak(if dtype == Dtype::Fp8 { Dtype::Bf16 } else { dtype }) as f64;
+        let slower = self.gpu.peak_16bit() / self.gpu.peak(if dtype.bytes() == 1 { Dtype::Bf16 } else { dtype }) as f64;
         let ps = kernel.flops() as f64 * per_flop * idle * slower.max(1.0);
         Some(ps.max(roofline_ps(&self.gpu, kernel)))
     }
@@ -317,7 +316,7 @@ mod tests {
     fn no_kernel_is_faster_than_its_half() {
         for gpu in Gpu::names() {
             let timing = timing(&gpu);
-            for dtype in [Dtype::Fp32, Dtype::Bf16, Dtype::Fp8] {
+            for dtype in [Dtype::Fp32, Dtype::Bf16, Dtype::Fp8, Dtype::Mxfp8, Dtype::Nvfp4] {
                 for (m, n, k) in [
                     (64, 64, 64),
                     (1, 4096, 4096),

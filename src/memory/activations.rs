@@ -1,6 +1,6 @@
 //! What a transformer keeps of a micro-batch for its backward pass, on one rank.
 //!
-//! Layer: memory. Masks of dropout take a byte, router's scores and logits four, inputs of FP8 products one, all else what the layout says of activations.
+//! Layer: memory. Masks of dropout take a byte, router's scores and logits four, inputs of products in FP8 and FP4 as many as these, all else what the layout says of activations.
 
 use crate::model::{Layout, Mla, Moe, Recompute, Transformer, layer_products};
 
@@ -10,8 +10,8 @@ pub(super) struct Tokens {
     pub n: u64,
     /// Bytes of an element.
     pub e: u64,
-    /// Bytes of an element of what a matrix product keeps of its input: one where products are in FP8 (Transformer Engine keeps the order that the weights' gradient reads).
-    pub input: u64,
+    /// Bytes of 32 elements of what a matrix product keeps of its input: as it was multiplied (Transformer Engine keeps the order that the weights' gradient reads).
+    pub input_32: u64,
     /// Ranks over which heads and inner sizes are divided.
     pub tp: u64,
     /// Ranks over which everything else is: `tp` with sequence parallelism, else 1.
@@ -23,7 +23,11 @@ impl Tokens {
         Tokens {
             n: layout.microbatch as u64 * (layout.seq / layout.cp) as u64,
             e: layout.bytes.activations as u64,
-            input: if layout.fp8 { 1 } else { layout.bytes.activations as u64 },
+            input_32: if layout.quantised() {
+                layout.precision.bytes_of_32()
+            } else {
+                32 * layout.bytes.activations as u64
+            },
             tp: layout.tp as u64,
             sp: if layout.sequence_parallel { layout.tp as u64 } else { 1 },
         }
@@ -41,12 +45,12 @@ impl Tokens {
 
     /// A hidden state as a product keeps its input.
     fn hidden_input(&self, t: &Transformer) -> u64 {
-        self.input * self.n * t.hidden as u64 / self.sp
+        self.input_32 * self.n * t.hidden as u64 / 32 / self.sp
     }
 
     /// A tensor of `width` a token, divided by tensor parallelism, as a product keeps its input.
     fn split_input(&self, width: u64) -> u64 {
-        self.input * self.n * width / self.tp
+        self.input_32 * self.n * width / 32 / self.tp
     }
 
     /// One hidden state.
@@ -139,7 +143,7 @@ fn attention(t: &Transformer, layout: &Layout, tokens: &Tokens) -> (u64, u64, u6
         ),
     };
     // Attention keeps its result itself; a product in FP8 keeps another copy.
-    let copy = if layout.fp8 { out / tokens.e * tokens.input } else { 0 };
+    let copy = if layout.quantised() { out / tokens.e * tokens.input_32 / 32 } else { 0 };
     let rest = tokens.hidden_input(t) + compressed + query_key_value + out + copy + tokens.mask(t);
     let rows = tokens.n * heads / tokens.tp;
     if layout.flash_attention {
@@ -175,9 +179,9 @@ fn experts(t: &Transformer, m: &Moe, layout: &Layout, tokens: &Tokens) -> (u64, 
     let (h, f, gate) = (t.hidden as u64, m.expert_ffn as u64, t.gated as u64);
     let arrived = routed(m, layout, tokens);
     let router = 2 * 4 * tokens.n * m.experts as u64 / tokens.sp;
-    let input = tokens.input * arrived * h;
+    let input = tokens.input_32 * arrived * h / 32;
     let up = tokens.e * arrived * (1 + gate) * f / tokens.tp;
-    let inner = tokens.input * arrived * f / tokens.tp;
+    let inner = tokens.input_32 * arrived * f / 32 / tokens.tp;
     let shared = m.shared_experts as u64 * (tokens.split((1 + gate) * f) + tokens.split_input(f));
     (tokens.hidden(t) + router + input + up + inner + shared + tokens.mask(t), up.max(tokens.e * arrived * h))
 }

@@ -9,7 +9,8 @@ use crate::model::{Framework, Layout, Model, ModelFamily};
 
 /// Communicators that a rank takes part in.
 fn communicators(layout: &Layout) -> u64 {
-    let groups = [layout.tp, layout.cp, layout.pp, layout.ep, layout.dense_replicas()];
+    let copies = layout.dense_replicas() / layout.shards();
+    let groups = [layout.tp, layout.cp, layout.pp, layout.ep, layout.shards(), copies];
     let experts_apart = layout.ep > 1 && layout.expert_replicas() > 1;
     groups.iter().filter(|&&n| n > 1).count() as u64 + experts_apart as u64
 }

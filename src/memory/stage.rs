@@ -149,14 +149,16 @@ fn states(model: &Model, layout: &Layout, share: &Share) -> StageMemory {
     let bytes = layout.bytes;
     let over = |from: u8, each: u32| {
         let divide = |n: u64, ranks: u32| if layout.zero >= from { n.div_ceil(ranks as u64) } else { n };
-        each as u64 * (divide(share.dense, layout.dense_replicas()) + divide(share.experts, layout.expert_replicas()))
+        let experts = if layout.hybrid() { layout.shards() } else { layout.expert_replicas() };
+        each as u64 * (divide(share.dense, layout.shards()) + divide(share.experts, experts))
     };
     // Each matrix quantised, and transposed for the backward pass, as Transformer Engine keeps them between micro-batches.
     let fsdp = layout.fsdp() && layout.zero == 3;
-    let quantised = if layout.fp8 && !fsdp {
+    let quantised = if layout.quantised() && !fsdp {
         // Parameters of one byte are one of the two orders themselves.
-        (if bytes.params == 1 { 1 } else { 2 }) * share.matrices
-            / if layout.zero == 3 { layout.dense_replicas() as u64 } else { 1 }
+        (if bytes.params == 1 { 1 } else { 2 }) * share.matrices * layout.precision.bytes_of_32()
+            / 32
+            / if layout.zero == 3 { layout.shards() as u64 } else { 1 }
     } else {
         0
     };

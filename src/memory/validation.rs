@@ -5,7 +5,7 @@
 
 use super::stage::StageMemory;
 use super::{MemoryOptions, estimate};
-use crate::model::{ElementBytes, Framework, Layout, Model, PipelineSchedule, Recompute};
+use crate::model::{ElementBytes, Framework, Layout, Model, PipelineSchedule, Precision, Recompute};
 
 const FIG1: &str = include_str!("../../assets/reference/seqsel_fig1_memory_gib.csv");
 const FIG7: &str = include_str!("../../assets/reference/seqsel_fig7_activation_pct.csv");
@@ -58,9 +58,12 @@ pub(super) fn seqsel(name: &str, tp: u32, pp: u32, vpp: u32) -> Layout {
         schedule: PipelineSchedule::OneFOneB,
         recompute: Recompute::None,
         zero: 0,
+        shard_ranks: 0,
         framework: Framework::Megatron,
         bytes: ElementBytes { params: 2, grads: 4, activations: 2, optimizer: 12 },
-        fp8: false,
+        precision: Precision::Bf16,
+        compiled: true,
+        launch_ps: 0,
         flash_attention: false,
         fused_loss: false,
         offload_layers: 0,

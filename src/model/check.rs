@@ -98,6 +98,18 @@ impl Layout {
             }
             Framework::DeepSpeed => {}
         }
+        let whole =
+            self.shard_ranks == 0 || (self.shard_ranks > 1 && self.dense_replicas().is_multiple_of(self.shard_ranks));
+        must(
+            whole,
+            "workload.shard_ranks",
+            self.shard_ranks,
+            format!(
+                "0, or a divisor of dp x cp = {} above 1: groups of ranks hold copies of each other",
+                self.dense_replicas()
+            ),
+        )?;
+        must(!self.hybrid() || self.ep == 1, "workload.ep", self.ep, "1 with hybrid sharding (workload.shard_ranks)")?;
         let pipeline = self.framework != Framework::Ddp && !self.fsdp();
         must(
             self.pp == 1 || pipeline,

@@ -25,6 +25,31 @@ pub enum Recompute {
     Full,
 }
 
+/// What the operands of linear layers' matrix products are.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub enum Precision {
+    /// The activations' own type.
+    Bf16,
+    /// FP8, one scaling factor a tensor.
+    Fp8,
+    /// FP8, one 8-bit scaling factor for 32 elements (OCP Microscaling Formats 1.0).
+    Mxfp8,
+    /// FP4, one FP8 scaling factor for 16 elements and one a tensor (arXiv 2509.25149, Section 2).
+    Nvfp4,
+}
+
+impl Precision {
+    /// Bytes of 32 elements with their scaling factors; 16-bit elements where nothing is quantised.
+    pub const fn bytes_of_32(self) -> u64 {
+        match self {
+            Precision::Bf16 => 64,
+            Precision::Fp8 => 32,
+            Precision::Mxfp8 => 33,
+            Precision::Nvfp4 => 18,
+        }
+    }
+}
+
 /// Order of micro-batches on a pipeline. Interleaving is `vpp > 1` with `OneFOneB`.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub enum PipelineSchedule {
@@ -62,10 +87,16 @@ pub struct Layout {
     pub recompute: Recompute,
     /// ZeRO stage, 0 to 3; 1 is Megatron's distributed optimizer.
     pub zero: u8,
+    /// Ranks that share out one copy of FSDP's shards, neighbours in the order of ranks; other such groups hold copies (hybrid sharding). 0: all data-parallel ranks.
+    pub shard_ranks: u32,
     pub framework: Framework,
     pub bytes: ElementBytes,
-    /// Matrix products in FP8 (communication and activations stay as `bytes` says).
-    pub fp8: bool,
+    /// Of matrix products in linear layers (communication and activations stay as `bytes` says).
+    pub precision: Precision,
+    /// Norms, gates and rotary embeddings are one kernel each; else the single operations of PyTorch's eager mode. Megatron has kernels of its own for them.
+    pub compiled: bool,
+    /// Time of the host for every kernel and collective that it launches, ps; 0: graphs of kernels are launched as one, or the host keeps up.
+    pub launch_ps: u64,
     /// Fused attention, which keeps no s x s matrix.
     pub flash_attention: bool,
     /// The loss reads 16-bit logits and keeps nothing else of their size.
@@ -137,9 +168,12 @@ impl Layout {
             schedule: PipelineSchedule::OneFOneB,
             recompute: Recompute::None,
             zero: 0,
+            shard_ranks: 0,
             framework: Framework::Megatron,
             bytes: ElementBytes { params: 2, grads: 4, activations: 2, optimizer: 12 },
-            fp8: false,
+            precision: Precision::Bf16,
+            compiled: true,
+            launch_ps: 0,
             flash_attention: false,
             fused_loss: false,
             overlap_grad: false,
@@ -157,6 +191,16 @@ impl Layout {
         }
     }
 
+    /// Linear layers multiply fewer bits than activations have.
+    pub fn quantised(&self) -> bool {
+        self.precision != Precision::Bf16
+    }
+
+    /// Operations between matrix products are PyTorch's single ones.
+    pub fn eager(&self) -> bool {
+        !self.compiled && self.framework != Framework::Megatron
+    }
+
     /// PyTorch's FSDP, of either generation.
     pub fn fsdp(&self) -> bool {
         matches!(self.framework, Framework::Fsdp | Framework::Fsdp2)
@@ -165,6 +209,16 @@ impl Layout {
     /// Ranks that hold the same dense parameters and share their optimizer state under ZeRO.
     pub fn dense_replicas(&self) -> u32 {
         self.dp * self.cp
+    }
+
+    /// Ranks over which FSDP shards parameters: fewer than hold the same where sharding is hybrid.
+    pub fn shards(&self) -> u32 {
+        if self.fsdp() && self.shard_ranks > 0 { self.shard_ranks } else { self.dense_replicas() }
+    }
+
+    /// Shards are copied over groups of ranks.
+    pub fn hybrid(&self) -> bool {
+        self.shards() < self.dense_replicas()
     }
 
     /// The same for routed experts.

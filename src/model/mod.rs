@@ -14,7 +14,7 @@ mod raw;
 
 pub use error::ModelError;
 pub use flops::{TokenFlops, hardware_flops, model_flops, sample_flops, token_flops};
-pub use layout::{ElementBytes, Framework, Layout, PipelineSchedule, Recompute};
+pub use layout::{ElementBytes, Framework, Layout, PipelineSchedule, Precision, Recompute};
 pub use params::{LayerParams, Params, parameters};
 pub use products::{LayerProduct, ProductPlace, layer_products};
 

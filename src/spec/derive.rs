@@ -148,6 +148,9 @@ pub(super) fn zero(v: &Values) -> Value {
         _ => 0,
     })
 }
+pub(super) fn precision(v: &Values) -> Value {
+    Value::Text(if v.bool(KeyId::Fp8) { "fp8" } else { "bf16" }.into())
+}
 /// Megatron accumulates in fp32.
 pub(super) fn grad_bytes(v: &Values) -> Value {
     Value::Int(if megatron(v) { 4 } else { v.int(KeyId::ParamBytes) })

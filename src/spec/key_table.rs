@@ -170,11 +170,19 @@ macro_rules! for_each_key {
                 "activations computed again in the backward pass: none, the attention core (as Megatron selects), all but attention and every other product (as torchtitan selects), all but each layer's input";
             Zero "workload.zero" int(0, 3), D::Derived(derive::zero, "3 with fsdp and fsdp2, 1 with deepspeed, else 0"), sharded_data,
                 "ZeRO stage: what is sharded over data parallel ranks; 1 is Megatron's distributed optimizer";
+            ShardRanks "workload.shard_ranks" int(0, COUNT), D::Int(0), |v| sharded_data(v) && (v.is(KeyId::Framework, "fsdp") || v.is(KeyId::Framework, "fsdp2")),
+                "ranks over which FSDP shards, neighbours in the order of ranks, such as those of a server; their copies reduce gradients with each other (hybrid sharding, HSDP); 0: all data parallel ranks";
             ParamBytes "workload.param_bytes" int(1, 8), D::Int(2), model, "bytes of a parameter in computation";
             GradBytes "workload.grad_bytes" int(1, 8), D::Derived(derive::grad_bytes, "4 with megatron, else param_bytes"), model, "bytes of a gradient as it is accumulated and reduced";
             ActivationBytes "workload.activation_bytes" int(1, 8), D::Int(2), model, "bytes of an activation";
             OptimizerBytes "workload.optimizer_bytes" int(0, 64), D::Int(12), model, "bytes a parameter of master weights and optimizer state";
-            Fp8 "workload.fp8" KeyKind::Bool, D::Bool(false), transformer, "matrix products in FP8; of inference the weights of layers too";
+            Fp8 "workload.fp8" KeyKind::Bool, D::Bool(false), |v| transformer(v) && !v.given(KeyId::Precision), "matrix products in FP8; of inference the weights of layers too";
+            Precision "workload.precision" one_of(&["bf16", "fp8", "mxfp8", "nvfp4"], &[]), D::Derived(derive::precision, "fp8 with workload.fp8, else bf16"), model,
+                "operands of matrix products in linear layers: 16 bit, FP8 with a scaling factor a tensor, FP8 with one for 32 elements, FP4 with one for 16; the last two on Blackwell";
+            Compile "workload.compile" KeyKind::Bool, D::Bool(false), |v| model(v) && !v.is(KeyId::Framework, "megatron"),
+                "norms, gates and rotary embeddings are one kernel each, as torch.compile makes them; else the single operations of PyTorch's eager mode. Megatron has kernels of its own";
+            LaunchUs "workload.launch_us" stepped(0.0, 1e6, 0.000_001), D::Float(0.0), model,
+                "time of the host for each kernel and collective that it launches, with the framework's code around it: a pass through a layer takes at least their sum; 0: CUDA graphs, or a host that keeps up. 5 to 25 are usual without graphs";
             FlashAttention "workload.flash_attention" KeyKind::Bool, D::Bool(true), model, "fused attention, which keeps no matrix of sequence by sequence";
             Attention "workload.attention" one_of(&["gpu", "flash1", "triton", "flash2", "flash3", "cudnn"], &[]), D::Choice("gpu"), |v| model(v) && v.bool(KeyId::FlashAttention),
                 "kernels of fused attention: FlashAttention 1 to 3, its version in Triton, cuDNN's, or those that the GPU's table names";

@@ -30,11 +30,16 @@ pub struct Training {
     pub schedule: ScheduleChoice,
     pub recompute: RecomputeChoice,
     pub zero: u8,
+    /// 0: all data-parallel ranks.
+    pub shard_ranks: u32,
     pub param_bytes: u32,
     pub grad_bytes: u32,
     pub activation_bytes: u32,
     pub optimizer_bytes: u32,
-    pub fp8: bool,
+    pub precision: PrecisionChoice,
+    pub compile: bool,
+    /// Time of the host for each launch.
+    pub launch_ps: u64,
     pub flash_attention: bool,
     /// Kernels of fused attention; `None`: the GPU's own.
     pub attention: Option<String>,
@@ -66,6 +71,15 @@ pub enum FrameworkChoice {
     Fsdp,
     Fsdp2,
     Ddp,
+}
+
+/// What the operands of linear layers' matrix products are.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum PrecisionChoice {
+    Bf16,
+    Fp8,
+    Mxfp8,
+    Nvfp4,
 }
 
 /// Order of micro-batches on a pipeline.
@@ -139,11 +153,19 @@ impl Training {
                 _ => RecomputeChoice::None,
             },
             zero: v.int(KeyId::Zero) as u8,
+            shard_ranks: u32_of(KeyId::ShardRanks),
             param_bytes: u32_of(KeyId::ParamBytes),
             grad_bytes: u32_of(KeyId::GradBytes),
             activation_bytes: u32_of(KeyId::ActivationBytes),
             optimizer_bytes: u32_of(KeyId::OptimizerBytes),
-            fp8: v.bool(KeyId::Fp8),
+            precision: match v.text(KeyId::Precision) {
+                "fp8" => PrecisionChoice::Fp8,
+                "mxfp8" => PrecisionChoice::Mxfp8,
+                "nvfp4" => PrecisionChoice::Nvfp4,
+                _ => PrecisionChoice::Bf16,
+            },
+            compile: v.bool(KeyId::Compile),
+            launch_ps: scaled(v.float(KeyId::LaunchUs), 1e6),
             flash_attention: v.bool(KeyId::FlashAttention),
             attention: (v.bool(KeyId::FlashAttention) && !v.is(KeyId::Attention, "gpu"))
                 .then(|| v.text(KeyId::Attention).to_string()),

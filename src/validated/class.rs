@@ -9,7 +9,9 @@ use serde::{Deserialize, Serialize};
 use crate::batch::servers::generation;
 use crate::batch::training;
 use crate::collective::Arch;
-use crate::spec::{Analytic, Config, FrameworkChoice, OpChoice, ProgramSpec, Source, Training, WorkloadSection};
+use crate::spec::{
+    Analytic, Config, FrameworkChoice, OpChoice, PrecisionChoice, ProgramSpec, Source, Training, WorkloadSection,
+};
 
 /// Sizes of at most this are small: what they take is launch and latency.
 const SMALL: u64 = 1 << 20;
@@ -20,7 +22,7 @@ pub struct ExperimentClass {
     pub workload: WorkloadClass,
     /// GPU generation.
     pub gpu: Arch,
-    pub precision: Precision,
+    pub precision: PrecisionClass,
     /// As `workload.framework` names it; NCCL for a collective.
     pub framework: String,
     pub parallelism: Parallelism,
@@ -41,9 +43,11 @@ pub enum WorkloadClass {
 /// Numbers that matrix products multiply.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
-pub enum Precision {
+pub enum PrecisionClass {
     Bf16,
     Fp8,
+    Mxfp8,
+    Nvfp4,
     /// Of a collective: it moves bytes.
     Any,
 }
@@ -125,7 +129,12 @@ impl ExperimentClass {
         Some(ExperimentClass {
             workload: WorkloadClass::Training,
             gpu,
-            precision: if t.fp8 { Precision::Fp8 } else { Precision::Bf16 },
+            precision: match t.precision {
+                PrecisionChoice::Bf16 => PrecisionClass::Bf16,
+                PrecisionChoice::Fp8 => PrecisionClass::Fp8,
+                PrecisionChoice::Mxfp8 => PrecisionClass::Mxfp8,
+                PrecisionChoice::Nvfp4 => PrecisionClass::Nvfp4,
+            },
             framework: match t.framework {
                 FrameworkChoice::Megatron => "megatron",
                 FrameworkChoice::DeepSpeed => "deepspeed",
@@ -156,7 +165,7 @@ impl ExperimentClass {
         Some(ExperimentClass {
             workload: WorkloadClass::Collective,
             gpu,
-            precision: Precision::Any,
+            precision: PrecisionClass::Any,
             framework: "nccl".to_string(),
             parallelism: match op {
                 OpChoice::AllReduce => Parallelism::AllReduce,

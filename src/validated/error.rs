@@ -173,9 +173,9 @@ pub const NOT_VALIDATED: &str = "not validated";
 mod tests {
     use super::*;
     use crate::collective::Arch;
-    use crate::validated::class::{NetworkClass, Parallelism, Precision, SizeClass, WorkloadClass};
+    use crate::validated::class::{NetworkClass, Parallelism, PrecisionClass, SizeClass, WorkloadClass};
 
-    fn class(gpu: Arch, precision: Precision, network: NetworkClass) -> ExperimentClass {
+    fn class(gpu: Arch, precision: PrecisionClass, network: NetworkClass) -> ExperimentClass {
         ExperimentClass {
             workload: WorkloadClass::Training,
             gpu,
@@ -195,19 +195,20 @@ mod tests {
             |gpu, precision, used, error| ClassError::new(class(gpu, precision, closed), used, &[error, -error], 1);
         let errors = ClassErrors {
             classes: vec![
-                of(Arch::Ampere, Precision::Bf16, Use::Fitted, 0.02),
-                of(Arch::Hopper, Precision::Bf16, Use::Fitted, 0.03),
-                of(Arch::Hopper, Precision::Bf16, Use::Checked, 0.04),
+                of(Arch::Ampere, PrecisionClass::Bf16, Use::Fitted, 0.02),
+                of(Arch::Hopper, PrecisionClass::Bf16, Use::Fitted, 0.03),
+                of(Arch::Hopper, PrecisionClass::Bf16, Use::Checked, 0.04),
             ],
         };
         let text = |gpu, precision, network| errors.nearest(&class(gpu, precision, network)).map(|n| n.text());
         let hopper = "training/hopper/bf16/megatron/model/closed-form/checked";
-        assert_eq!(text(Arch::Hopper, Precision::Bf16, closed).as_deref(), Some(hopper));
-        let blackwell = text(Arch::Blackwell, Precision::Fp8, packets);
+        assert_eq!(text(Arch::Hopper, PrecisionClass::Bf16, closed).as_deref(), Some(hopper));
+        let blackwell = text(Arch::Blackwell, PrecisionClass::Fp8, packets);
         assert_eq!(blackwell, Some(format!("{hopper}; other gpu and precision and network")));
-        let volta = text(Arch::Volta, Precision::Bf16, closed);
+        let volta = text(Arch::Volta, PrecisionClass::Bf16, closed);
         assert_eq!(volta.as_deref(), Some("training/ampere/bf16/megatron/model/closed-form/fitted; other gpu"));
-        let other = ExperimentClass { framework: "ddp".to_string(), ..class(Arch::Hopper, Precision::Bf16, closed) };
+        let other =
+            ExperimentClass { framework: "ddp".to_string(), ..class(Arch::Hopper, PrecisionClass::Bf16, closed) };
         assert_eq!(errors.nearest(&other), None);
         assert_eq!(errors.classes[2].text(), "mean 4.0 %; 90th percentile 4.0 %; n 2");
     }

@@ -6,5 +6,5 @@ mod changed;
 mod class;
 mod error;
 
-pub use class::{ExperimentClass, NetworkClass, Parallelism, Precision, SizeClass, WorkloadClass};
+pub use class::{ExperimentClass, NetworkClass, Parallelism, PrecisionClass, SizeClass, WorkloadClass};
 pub use error::{ClassError, ClassErrors, NOT_VALIDATED, NearestClass, Use, Worth, nearest_rank_90};

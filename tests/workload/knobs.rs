@@ -20,6 +20,7 @@ const NETWORK: &str = "name = \"knobs\"\n[base]\ncluster = { gpus_per_server = 2
 /// A transformer of 8 layers that takes a millisecond to simulate.
 const DENSE: &str =
     "{ name = \"tiny\", transformer = { layers = 8, hidden = 256, heads = 8, vocab = 512, seq = 128 } }";
+const GATED: &str = "workload.model={ name = \"gated\", transformer = { layers = 4, hidden = 256, heads = 8, vocab = 512, ffn = 1024, seq = 128, gated = true } }";
 const WIDE: &str =
     "workload.model={ name = \"wide\", transformer = { layers = 8, hidden = 512, heads = 8, vocab = 512, seq = 128 } }";
 const EXPERTS: &str = "{ name = \"experts\", transformer = { layers = 4, hidden = 256, heads = 8, vocab = 512, seq = 128, moe = { experts = 4, top_k = 2 } } }";
@@ -114,11 +115,27 @@ const KNOBS: &[Knob] = &[
     ("workload.zero", "dense", &[], "1"),
     ("workload.zero", "dense", &["workload.framework=deepspeed", "workload.pp=1"], "2"),
     ("workload.zero", "dense", &["workload.framework=deepspeed", "workload.pp=1"], "3"),
+    (
+        "workload.shard_ranks",
+        "dense",
+        &["workload.framework=fsdp", "workload.tp=1", "workload.pp=1", "workload.dp=4", "workload.global_batch=8"],
+        "2",
+    ),
     ("workload.param_bytes", "dense", &["workload.zero=1"], "4"),
     ("workload.grad_bytes", "dense", &[], "2"),
     ("workload.activation_bytes", "dense", &[], "4"),
     ("workload.optimizer_bytes", "dense", &[], "8"),
     ("workload.fp8", "dense", &[], "true"),
+    ("workload.precision", "dense", &[], "fp8"),
+    ("workload.precision", "dense", &["cluster.gpu=b200"], "mxfp8"),
+    ("workload.precision", "dense", &["cluster.gpu=b200"], "nvfp4"),
+    (
+        "workload.compile",
+        "dense",
+        &["workload.framework=fsdp2", "workload.tp=1", "workload.pp=1", "workload.dp=4", GATED],
+        "true",
+    ),
+    ("workload.launch_us", "dense", &[], "50"),
     ("workload.flash_attention", "dense", &[], "false"),
     ("workload.attention", "dense", &[], "flash2"),
     ("workload.fused_loss", "dense", &[], "true"),

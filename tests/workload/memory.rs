@@ -4,7 +4,8 @@ use proptest::prelude::*;
 
 use hyperfold::memory::{MemoryOptions, estimate, layer_activations, timeline};
 use hyperfold::model::{
-    ElementBytes, Framework, Layout, Model, PipelineSchedule, Recompute, hardware_flops, model_flops, parameters,
+    ElementBytes, Framework, Layout, Model, PipelineSchedule, Precision, Recompute, hardware_flops, model_flops,
+    parameters,
 };
 
 fn layout() -> Layout {
@@ -22,9 +23,12 @@ fn layout() -> Layout {
         schedule: PipelineSchedule::OneFOneB,
         recompute: Recompute::None,
         zero: 0,
+        shard_ranks: 0,
         framework: Framework::Megatron,
         bytes: ElementBytes { params: 2, grads: 4, activations: 2, optimizer: 12 },
-        fp8: false,
+        precision: Precision::Bf16,
+        compiled: true,
+        launch_ps: 0,
         flash_attention: false,
         fused_loss: false,
         offload_layers: 0,
@@ -214,7 +218,7 @@ fn every_choice_changes_the_estimate() {
         estimate(&model, &l, &MemoryOptions::default()).peak_bytes()
     };
     type Change = fn(&mut Layout);
-    let changes: [(&str, Change, bool); 16] = [
+    let changes: [(&str, Change, bool); 18] = [
         ("tp", |l| l.tp = 4, true),
         ("pp", |l| l.pp = 4, true),
         ("cp", |l| l.cp = 2, true),
@@ -227,7 +231,9 @@ fn every_choice_changes_the_estimate() {
         ("selective", |l| l.recompute = Recompute::Selective, true),
         ("full", |l| l.recompute = Recompute::Full, true),
         ("zero 1", |l| l.zero = 1, true),
-        ("fp8", |l| l.fp8 = true, false),
+        ("fp8", |l| l.precision = Precision::Fp8, false),
+        ("mxfp8", |l| l.precision = Precision::Mxfp8, false),
+        ("nvfp4", |l| l.precision = Precision::Nvfp4, false),
         ("flash attention", |l| l.flash_attention = true, true),
         ("expert skew", |l| l.expert_skew = 2.0, false),
         ("activations", |l| l.bytes.activations = 4, false),
@@ -240,6 +246,12 @@ fn every_choice_changes_the_estimate() {
     let overlapped =
         |l: &mut Layout| (l.tp, l.pp, l.zero, l.framework, l.overlap_param) = (1, 1, 3, Framework::Fsdp, true);
     assert!(peak("llama3-8b", &overlapped) > peak("llama3-8b", &fsdp));
+    // Copies of shards hold more than shards alone.
+    let hybrid = |l: &mut Layout| {
+        fsdp(l);
+        l.shard_ranks = 2;
+    };
+    assert!(peak("llama3-8b", &hybrid) > peak("llama3-8b", &fsdp));
     // Half of the layers in the host's memory are nearly half of the activations.
     let base = peak("llama3-8b", &|_| {});
     let offloaded = |l: &mut Layout| l.offload_layers = 16;

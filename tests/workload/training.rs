@@ -208,6 +208,46 @@ fn sharded_parameters_and_gradients_follow_the_formula() {
 }
 
 #[test]
+fn hybrid_shards_are_gathered_in_their_group_and_reduced_over_copies() {
+    let n = params("gpt3-13b", 1, 1, 2048);
+    let l = Layout { dp: 8, global_batch: 8, framework: Framework::Fsdp2, zero: 3, shard_ranks: 4, ..layout() };
+    let w = graph("gpt3-13b", &l);
+    let of = |op| total(&w, Dim::Dp, Some(op));
+    assert_eq!(of(CollectiveOp::AllGather), 2 * n * 2 * 8);
+    assert_eq!(of(CollectiveOp::ReduceScatter), n * 4 * 8);
+    // A quarter of the gradients is summed over the two that hold the same.
+    assert!(of(CollectiveOp::AllReduce).abs_diff(n * 8) < 8 * 100);
+    let sizes = |name: &str| -> Vec<usize> {
+        let ops = &w.programs[0].ops;
+        let slot = |kind: &OpKind| if let OpKind::Collective { slot, .. } = kind { Some(*slot) } else { None };
+        let used = ops.iter().filter(|o| &w.names[o.name] == name).find_map(|o| slot(&o.kind)).unwrap();
+        vec![w.groups[w.ranks[0].groups[used as usize] as usize].members.len()]
+    };
+    assert_eq!((sizes("params"), sizes("replica-grads")), (vec![4], vec![2]));
+    // All ranks in one group are no hybrid.
+    let all = graph("gpt3-13b", &Layout { shard_ranks: 8, ..l.clone() });
+    assert_eq!(total(&all, Dim::Dp, Some(CollectiveOp::AllReduce)), 0);
+    let refused = |l: Layout| l.check(&Model::named("gpt3-13b").unwrap(), l.gpus()).unwrap_err().to_string();
+    assert!(refused(Layout { shard_ranks: 3, ..l }).contains("workload.shard_ranks"));
+}
+
+#[test]
+fn a_pass_takes_what_the_host_needs_to_launch_it() {
+    let plain = Plain { free_communication: true };
+    let time = |launch_ps, framework| {
+        let l = Layout { launch_ps, framework, microbatch: 2, global_batch: 2, seq: 128, ..layout() };
+        evaluate(&Model::named("gpt2").unwrap(), &l, &machine(&plain)).unwrap().iteration
+    };
+    let (free, slow, slower) =
+        (time(0, Framework::Ddp), time(100_000_000, Framework::Ddp), time(200_000_000, Framework::Ddp));
+    assert!(slow > free && slower > slow);
+    // Where the host is what is slow, its time is the passes'.
+    let optimizer = 2 * slow - slower;
+    assert!(optimizer < slow / 4, "{free} {slow} {slower}");
+    assert_eq!(time(1, Framework::Megatron), time(0, Framework::Megatron));
+}
+
+#[test]
 fn data_parallel_models_reduce_every_parameter_once() {
     for name in ["vgg19", "resnet-152", "bert-large", "gpt2"] {
         let model = Model::named(name).unwrap();

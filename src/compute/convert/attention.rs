@@ -143,10 +143,23 @@ fn rope_bytes(b: &Builder, h: &Heads) -> u64 {
     b.tokens * (h.heads + h.kv_heads) * rotated * 2 * b.bytes
 }
 
+/// Rotary embedding of queries and keys. Eager: to FP32, multiplied as complex numbers, and back; the same backward.
+fn rope(b: &mut Builder, h: &Heads, role: KernelRole, name: &'static str) {
+    let bytes = rope_bytes(b, h);
+    if b.layout.eager() {
+        let elements = bytes / (2 * b.bytes);
+        b.memory(Site::Rope, role, "upcast", elements * (b.bytes + 4));
+        b.memory(Site::Rope, role, name, elements * 8);
+        b.memory(Site::Rope, role, "downcast", elements * (4 + b.bytes));
+    } else {
+        b.memory(Site::Rope, role, name, bytes);
+    }
+}
+
 /// Rotary embedding of queries and keys.
 pub(super) fn rope_forward(b: &mut Builder) {
-    let (bytes, role) = (rope_bytes(b, &heads(b)), b.forward);
-    b.memory(Site::Rope, role, "rope", bytes);
+    let (h, role) = (heads(b), b.forward);
+    rope(b, &h, role, "rope");
 }
 
 /// Norm to residual, forward.
@@ -176,8 +189,7 @@ pub(super) fn backward(b: &mut Builder) {
     b.linear_backward(Site::Proj, tokens, b.hidden, h.heads * h.v, 1);
     core_backward(b);
     if !b.model.learned_positions {
-        let bytes = rope_bytes(b, &h);
-        b.memory(Site::Rope, KernelRole::InputGrad, "rope-backward", bytes);
+        rope(b, &h, KernelRole::InputGrad, "rope-backward");
     }
     let mut projections = projections(b, &h);
     let outputs = projections.iter().map(|p| p.0).sum::<u64>();
@@ -193,18 +205,61 @@ pub(super) fn backward(b: &mut Builder) {
 
 /// A norm: activations read and written. In FP8 training it writes two bytes of FP8 instead of one activation, which is the same.
 pub(super) fn norm_forward(b: &mut Builder, site: Site) {
+    if b.layout.eager() && !b.model.biases {
+        let role = b.forward;
+        return single_operations(b, site, role, &RMSNORM_FORWARD);
+    }
     let (name, bytes) = (if b.model.biases { "layernorm" } else { "rmsnorm" }, b.local_tokens * b.hidden * 2 * b.bytes);
     b.memory(site, b.forward, name, bytes);
 }
 
+/// An operation of PyTorch's eager mode: its name, and how many activations and how many FP32 elements it reads and writes for each element.
+type SingleOperation = (&'static str, u64, u64);
+
+/// PyTorch's RMSNorm before 2.8 (ATen's composite `rms_norm`): to FP32, squared, averaged, scaled, multiplied by the weights, and back. LayerNorm is one kernel there, too.
+const RMSNORM_FORWARD: [SingleOperation; 6] =
+    [("upcast", 1, 1), ("square", 0, 2), ("mean", 0, 1), ("scale", 0, 2), ("multiply", 0, 2), ("downcast", 1, 1)];
+
+/// Its gradient by the input, as autograd derives it: of each operation in turn; the square's is three, and two paths are added up.
+const RMSNORM_INPUT_GRAD: [SingleOperation; 11] = [
+    ("upcast", 1, 1),
+    ("multiply", 0, 2),
+    ("scale", 0, 2),
+    ("multiply", 0, 3),
+    ("sum", 0, 1),
+    ("mean-backward", 0, 1),
+    ("power", 0, 2),
+    ("scale", 0, 2),
+    ("multiply", 0, 3),
+    ("add", 0, 3),
+    ("downcast", 1, 1),
+];
+
+/// Its gradient by the weights: a product, and its sum over tokens.
+const RMSNORM_WEIGHT_GRAD: [SingleOperation; 2] = [("multiply", 0, 3), ("sum", 0, 1)];
+
+/// Operations one after another on hidden states.
+fn single_operations(b: &mut Builder, site: Site, role: KernelRole, operations: &[SingleOperation]) {
+    let elements = b.local_tokens * b.hidden;
+    for (name, activations, fp32) in operations {
+        b.memory(site, role, name, elements * (activations * b.bytes + fp32 * 4));
+    }
+}
+
 /// Two kernels: the input's gradient reads input and output gradient and writes one; the parameters' gradient reads both again.
 pub(super) fn norm_backward(b: &mut Builder, site: Site) {
+    let elements = b.local_tokens * b.hidden;
+    if b.layout.eager() && !b.model.biases {
+        single_operations(b, site, KernelRole::InputGrad, &RMSNORM_INPUT_GRAD);
+        single_operations(b, site, KernelRole::WeightGrad, &RMSNORM_WEIGHT_GRAD);
+        b.memory(site, KernelRole::InputGrad, "add", elements * 3 * b.bytes);
+        return;
+    }
     let (input, weight) = if b.model.biases {
         ("layernorm-backward", "layernorm-weight-grad")
     } else {
         ("rmsnorm-backward", "rmsnorm-weight-grad")
     };
-    let elements = b.local_tokens * b.hidden;
     b.memory(site, KernelRole::InputGrad, input, elements * 3 * b.bytes);
     b.memory(site, KernelRole::WeightGrad, weight, elements * 2 * b.bytes);
     // The residual path's gradient joins here.

@@ -4,15 +4,30 @@ use super::attention::{norm_backward, norm_forward, residual_backward, residual_
 use super::part::{KernelRole, LayerPart, Site};
 use super::shape::Builder;
 
-/// Reads and writes of an activation function, in activations of its inner size: a gate doubles what is read.
+/// Reads and writes of an activation function, in activations of its inner size: a gate doubles what is read. Eager, the gate is an operation of its own.
 pub(super) fn activation_forward(b: &mut Builder, site: Site, tokens: u64, inner: u64) {
-    let (name, times) = if b.model.gated { ("swiglu", 3) } else { ("gelu", 2) };
-    b.memory(site, b.forward, name, tokens * inner * times * b.bytes);
+    let (role, each) = (b.forward, tokens * inner * b.bytes);
+    match (b.model.gated, b.layout.eager()) {
+        (true, true) => {
+            b.memory(site, role, "silu", 2 * each);
+            b.memory(site, role, "multiply", 3 * each);
+        }
+        (true, false) => b.memory(site, role, "swiglu", 3 * each),
+        (false, _) => b.memory(site, role, "gelu", 2 * each),
+    }
 }
 
 pub(super) fn activation_backward(b: &mut Builder, site: Site, tokens: u64, inner: u64) {
-    let (name, times) = if b.model.gated { ("swiglu-backward", 5) } else { ("gelu-backward", 3) };
-    b.memory(site, KernelRole::InputGrad, name, tokens * inner * times * b.bytes);
+    let (role, each) = (KernelRole::InputGrad, tokens * inner * b.bytes);
+    match (b.model.gated, b.layout.eager()) {
+        (true, true) => {
+            b.memory(site, role, "multiply", 3 * each);
+            b.memory(site, role, "multiply", 3 * each);
+            b.memory(site, role, "silu-backward", 3 * each);
+        }
+        (true, false) => b.memory(site, role, "swiglu-backward", 5 * each),
+        (false, _) => b.memory(site, role, "gelu-backward", 3 * each),
+    }
 }
 
 /// Columns of the first matrix: two of the inner size where gated.

@@ -65,6 +65,15 @@ fn all_to_all(b: &mut Builder, tokens: u64, needed_by: LayerPart) {
     }
 }
 
+/// Tokens arrive from each rank sorted by expert. A rank with several experts sorts what it got by expert over all ranks, and undoes that before results go back
+/// (Megatron-Core's `sort_chunks_by_idxs`): each is read and written.
+fn sort_by_expert(b: &mut Builder, e: &Experts, site: Site, role: KernelRole) {
+    if b.layout.ep > 1 && e.here > 1 {
+        let routed = if b.layout.sequence_parallel { (e.here * e.each).div_ceil(b.tp) } else { e.here * e.each };
+        b.memory(site, role, "sort-by-expert", routed * b.hidden * 2 * b.bytes);
+    }
+}
+
 /// Norm to residual, forward.
 pub(super) fn forward(b: &mut Builder, moe: &Moe) {
     let (e, role, hidden, tokens) = (experts(b, moe), b.forward, b.hidden, b.tokens);
@@ -74,12 +83,14 @@ pub(super) fn forward(b: &mut Builder, moe: &Moe) {
     b.memory(Site::Permute, role, "permute", e.sent * hidden * 2 * b.bytes);
     all_to_all(b, e.sent, part(Site::Up));
     let routed = e.here * e.each;
+    sort_by_expert(b, &e, Site::Permute, role);
     b.enter_forward(Site::Up, routed);
     b.cast(Site::Up, role, routed * hidden);
     b.linear_forward(Site::Up, e.each, up_columns(b, e.inner), hidden, e.here);
     activation_forward(b, Site::Activation, routed, e.inner);
     b.linear_forward(Site::Down, e.each, hidden, e.inner, e.here);
     b.leave_forward(routed, Some(part(Site::Unpermute)));
+    sort_by_expert(b, &e, Site::Unpermute, role);
     all_to_all(b, e.sent, part(Site::Unpermute));
     if e.shared > 0 {
         b.enter_forward(Site::SharedUp, tokens);
@@ -119,12 +130,14 @@ pub(super) fn backward(b: &mut Builder, moe: &Moe) {
         b.column_backward(Site::SharedUp, tokens, up_columns(b, e.shared), hidden, Site::Permute);
     }
     all_to_all(b, e.sent, part(Site::Down));
+    sort_by_expert(b, &e, Site::Unpermute, KernelRole::InputGrad);
     b.leave_backward(LayerPart { site: Site::Down, role: KernelRole::InputGrad }, routed);
     b.cast(Site::Down, KernelRole::InputGrad, routed * hidden);
     b.linear_backward(Site::Down, e.each, hidden, e.inner, e.here);
     activation_backward(b, Site::Activation, routed, e.inner);
     b.input_grad(Site::Up, e.each, up_columns(b, e.inner), hidden, e.here);
     b.leave_forward(routed, Some(part(Site::Permute)));
+    sort_by_expert(b, &e, Site::Permute, KernelRole::InputGrad);
     all_to_all(b, e.sent, part(Site::Permute));
     b.weight_grad(Site::Up, e.each, up_columns(b, e.inner), hidden, e.here);
     b.memory(Site::Permute, KernelRole::InputGrad, "permute-backward", (e.sent + b.local_tokens) * hidden * b.bytes);

@@ -1,6 +1,6 @@
 //! The optimizer's step over one rank's parameters.
 
-use crate::model::{Framework, Layout};
+use crate::model::{Framework, Layout, Precision};
 
 use super::super::Kernel;
 use super::part::{KernelRole, LayerPart, Site};
@@ -30,9 +30,12 @@ pub fn optimizer_kernels(params: u64, shard: u64, layout: &Layout) -> Vec<(Layer
         // Frameworks write the weights for computing in a pass of their own.
         memory("weights-copy", shard * (4 + copy));
     }
-    if layout.fp8 {
-        // Weights are converted once an iteration and kept in both orders (Transformer Engine, told which micro-batch is the first).
-        memory("fp8-weight-cast", params * (copy + 2));
+    // Weights are converted once an iteration and kept in both orders (Transformer Engine, told which micro-batch is the first). FP4 reads them for the largest before.
+    let written = 2 * params * layout.precision.bytes_of_32() / 32;
+    match layout.precision {
+        Precision::Bf16 => {}
+        Precision::Fp8 | Precision::Mxfp8 => memory("fp8-weight-cast", params * copy + written),
+        Precision::Nvfp4 => memory("fp4-weight-cast", 2 * params * copy + written),
     }
     // PyTorch's optimizers let gradients go instead.
     if layout.framework != Framework::Ddp && !layout.fsdp() {

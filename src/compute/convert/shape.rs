@@ -1,7 +1,7 @@
 //! Sizes of one rank's share of a layer, and the steps that every linear layer consists of.
 
 use crate::collective::CollectiveOp;
-use crate::model::{Framework, Layout, Transformer};
+use crate::model::{Framework, Layout, Precision, Transformer};
 
 use super::super::{Dtype, Kernel};
 use super::part::{Among, KernelRole, LayerPart, LayerStep, Site};
@@ -40,7 +40,7 @@ impl<'a> Builder<'a> {
             hidden: model.hidden as u64,
             tp,
             dtype,
-            linear: if layout.fp8 { Dtype::Fp8 } else { dtype },
+            linear: Dtype::of(layout.precision, dtype),
             bytes: dtype.bytes(),
             forward,
             steps: Vec::new(),
@@ -128,24 +128,43 @@ impl<'a> Builder<'a> {
         self.kernel(site, KernelRole::InputGrad, Kernel::Gemm { m, n: k, k: n, batch, kept: 0, dtype: self.linear });
     }
 
-    /// Conversion of `elements` to FP8 by PyTorch's library, which is fused with nothing: read for the largest, then read and written (torchao's float8, scaled by tensor). Inputs
-    /// are kept in 16 bit and converted again for the weights' gradient; shards of weights are converted before they are gathered, which is little.
+    /// Whether linear layers multiply fewer bits than activations have. Logits never do.
+    fn quantised(&self) -> bool {
+        self.linear != self.dtype
+    }
+
+    /// Conversion of an operand of `elements` that nothing else converts on its way.
+    ///
+    /// - PyTorch's library (torchao) fuses it with nothing. Scaled by tensor, it is read for the largest, then read and written; scaled by block, read once. Inputs are
+    ///   kept in 16 bit and converted again for the weights' gradient; shards of weights are converted before they are gathered, which is little.
+    /// - Transformer Engine's FP4 is a pass of its own, too: read for the largest; read, and written in both orders, with the Hadamard transform and random rounding
+    ///   inside (arXiv 2509.25149, Section 4). What the weights' gradient needs is there by then.
     fn scale(&mut self, site: Site, role: KernelRole, elements: u64) {
-        if self.linear == Dtype::Fp8 && self.layout.framework == Framework::Fsdp2 {
-            self.memory(site, role, "fp8-scale", elements * (2 * self.bytes + 1));
-        }
+        let written = elements * self.layout.precision.bytes_of_32();
+        let bytes = match (self.layout.framework, self.layout.precision) {
+            _ if !self.quantised() => 0,
+            (Framework::Fsdp2, Precision::Mxfp8) => elements * self.bytes + written / 32,
+            (Framework::Fsdp2, _) => elements * 2 * self.bytes + written / 32,
+            (_, Precision::Nvfp4) if role != KernelRole::WeightGrad => elements * 2 * self.bytes + 2 * written / 32,
+            _ => 0,
+        };
+        self.memory(site, role, "quantise", bytes);
     }
 
     /// The weights' gradient, and what the framework does to add it to the gradient of earlier micro-batches. Megatron's product adds in place.
     pub(super) fn weight_grad(&mut self, site: Site, m: u64, n: u64, k: u64, batch: u64) {
         self.scale(site, KernelRole::WeightGrad, m * k * batch);
+        if self.layout.precision == Precision::Mxfp8 {
+            // Blocks of the output's gradient lie along the other dimension here.
+            self.scale(site, KernelRole::WeightGrad, m * n * batch);
+        }
         let in_place = if self.layout.framework == Framework::Megatron { self.layout.bytes.grads as u64 } else { 0 };
         self.kernel(
             site,
             KernelRole::WeightGrad,
             Kernel::Gemm { m: n, n: k, k: m, batch, kept: in_place, dtype: self.linear },
         );
-        if self.model.biases && self.linear != Dtype::Fp8 {
+        if self.model.biases && !self.quantised() {
             self.memory(site, KernelRole::WeightGrad, "bias-grad", m * n * batch * self.bytes);
         }
         let (gradient, kept) = (self.bytes, self.layout.bytes.grads as u64);
@@ -162,16 +181,24 @@ impl<'a> Builder<'a> {
         }
     }
 
-    /// Conversion of `elements` to FP8, in both orders that the forward and the backward product read (Hopper's FP8 products need one operand order): one read of
-    /// the activation, two writes of a byte. What norms and activation functions produce is converted by their own kernels instead (Transformer Engine).
+    /// Conversion of `elements` to FP8, in both orders that the forward and the backward product read (Hopper's FP8 products need one operand order, and factors by block lie
+    /// along one): one read of the activation, two writes. What norms and activation functions produce is converted by their own kernels instead (Transformer Engine).
     pub(super) fn cast(&mut self, site: Site, role: KernelRole, elements: u64) {
-        if self.layout.fp8 && self.layout.framework != Framework::Fsdp2 {
-            self.memory(site, role, "fp8-cast", elements * (self.bytes + 2));
+        if self.layout.framework != Framework::Fsdp2 {
+            match self.layout.precision {
+                Precision::Fp8 => self.memory(site, role, "fp8-cast", elements * (self.bytes + 2)),
+                Precision::Mxfp8 => {
+                    let written = 2 * elements * Precision::Mxfp8.bytes_of_32() / 32;
+                    self.memory(site, role, "mxfp8-cast", elements * self.bytes + written)
+                }
+                // FP4 converts every operand: `scale`.
+                Precision::Bf16 | Precision::Nvfp4 => {}
+            }
         }
     }
 
     /// The other order of `elements` that are in FP8 already, for the product that makes the weights' gradient: what norms and activation functions convert they write
-    /// in one order only.
+    /// in one order only. With factors by block both orders are written at once, because a block of one is not a block of the other.
     pub(super) fn transpose(&mut self, site: Site, elements: u64) {
         if self.linear == Dtype::Fp8 && self.layout.framework != Framework::Fsdp2 {
             self.memory(site, KernelRole::WeightGrad, "fp8-transpose", elements * 2);

@@ -15,7 +15,7 @@ use super::super::Kernel;
 ///   `foreach_all_gather_copy_out`, `foreach_reduce_scatter_copy_in`).
 /// - From the second micro-batch on, shards of gradients are added in fp32.
 pub fn shard_kernels(params: u64, layout: &Layout) -> (Vec<Kernel>, Vec<Kernel>) {
-    let ranks = layout.dense_replicas() as u64;
+    let ranks = layout.shards() as u64;
     if !layout.fsdp() || ranks == 1 || params == 0 {
         return (Vec::new(), Vec::new());
     }

@@ -2,7 +2,7 @@
 
 use super::*;
 use crate::collective::CollectiveOp;
-use crate::model::{Framework, Mla, Moe};
+use crate::model::{Framework, Mla, Moe, Precision};
 
 fn gpt() -> Transformer {
     Transformer {
@@ -165,7 +165,7 @@ fn latent_attention_has_its_projections() {
 fn fp8_changes_linear_layers_only_and_converts() {
     let (model, mut layout) = (gpt(), layout(8, true));
     let before = layer_kernels(&model, &layout, LayerKind::Dense, Pass::Forward);
-    layout.fp8 = true;
+    layout.precision = Precision::Fp8;
     let after = layer_kernels(&model, &layout, LayerKind::Dense, Pass::Forward);
     let fp8 = |kernels: &[(LayerPart, Kernel)]| {
         kernels
@@ -181,6 +181,70 @@ fn fp8_changes_linear_layers_only_and_converts() {
 }
 
 #[test]
+fn factors_by_block_are_written_in_both_orders_at_once() {
+    let (model, mut layout) = (gpt(), layout(1, false));
+    let mut bytes_of = |precision, name: &str| {
+        layout.precision = precision;
+        let passes = [Pass::Forward, Pass::Backward];
+        let kernels = passes.map(|p| layer_kernels(&model, &layout, LayerKind::Dense, p)).concat();
+        let named = kernels.iter().filter(|(_, k)| matches!(k, Kernel::Memory { name: n, .. } if *n == name));
+        named.map(|(_, k)| k.bytes()).sum::<u128>()
+    };
+    // FP8: 2 bytes read, 2 written. Factors for 32 elements are a byte more in 32.
+    let (fp8, mxfp8) = (bytes_of(Precision::Fp8, "fp8-cast"), bytes_of(Precision::Mxfp8, "mxfp8-cast"));
+    assert_eq!(mxfp8 * 64, fp8 * 65);
+    assert!(bytes_of(Precision::Fp8, "fp8-transpose") > 0);
+    assert_eq!(bytes_of(Precision::Mxfp8, "fp8-transpose"), 0);
+    // FP4 converts every operand of forward products and of gradients by inputs: read twice, 9 of 16 bytes written in each order.
+    let (m, h) = (bytes_of(Precision::Nvfp4, "quantise"), model.hidden as u128);
+    let tokens = (layout.microbatch * layout.seq) as u128;
+    // Inputs h, h, h, 4 h; output gradients 3 h, h, 4 h, h.
+    assert_eq!(m, tokens * h * 16 * (4 * 16 + 18) / 16);
+}
+
+#[test]
+fn eager_mode_runs_single_operations() {
+    let llama = Transformer { gated: true, biases: false, learned_positions: false, dropout: false, ..gpt() };
+    let layout = |framework, compiled| Layout { framework, compiled, ..layout(1, false) };
+    let bytes = |model: &Transformer, layout: &Layout, site: Site, pass| -> u128 {
+        layer_kernels(model, layout, LayerKind::Dense, pass)
+            .iter()
+            .filter(|(p, k)| p.site == site && k.dtype().is_none())
+            .map(|(_, k)| k.bytes())
+            .sum()
+    };
+    let (eager, compiled) = (layout(Framework::Fsdp2, false), layout(Framework::Fsdp2, true));
+    let hidden = (eager.microbatch * eager.seq) as u128 * llama.hidden as u128;
+    let norm = |l: &Layout, pass| bytes(&llama, l, Site::AttnNorm, pass) / hidden;
+    // Activations of 2 bytes; FP32 in between.
+    assert_eq!((norm(&compiled, Pass::Forward), norm(&eager, Pass::Forward)), (4, 40));
+    assert_eq!((norm(&compiled, Pass::Backward), norm(&eager, Pass::Backward)), (16, 88 + 16 + 6));
+    for (site, fused, single) in [(Site::Rope, 4, 20), (Site::Activation, 6, 10)] {
+        let of = |l: &Layout| bytes(&llama, l, site, Pass::Forward);
+        assert_eq!(of(&eager) * fused, of(&compiled) * single, "{site:?}");
+    }
+    // Megatron has its own kernels, and LayerNorm is one kernel in PyTorch.
+    let megatron =
+        |compiled| layer_kernels(&llama, &layout(Framework::Megatron, compiled), LayerKind::Dense, Pass::Forward);
+    assert_eq!(megatron(true), megatron(false));
+    let of_gpt = |l: &Layout| bytes(&gpt(), l, Site::AttnNorm, Pass::Forward);
+    assert_eq!(of_gpt(&eager), of_gpt(&compiled));
+}
+
+#[test]
+fn ranks_with_several_experts_sort_what_they_got() {
+    let moe = Moe { experts: 16, top_k: 2, expert_ffn: 512, shared_experts: 0, dense_layers: 0, every: 1 };
+    let model = Transformer { moe: Some(moe), ..gpt() };
+    let sorts = |ep, pass| {
+        let layout = Layout { ep, dp: 16, global_batch: 16, ..layout(1, false) };
+        let of = |k: &(LayerPart, Kernel)| matches!(k.1, Kernel::Memory { name: "sort-by-expert", .. });
+        layer_kernels(&model, &layout, LayerKind::Moe, pass).into_iter().filter(of).count()
+    };
+    assert_eq!([1, 8, 16].map(|ep| sorts(ep, Pass::Forward)), [0, 2, 0]);
+    assert_eq!(sorts(8, Pass::Backward), 2);
+}
+
+#[test]
 fn every_knob_that_reaches_here_changes_kernels() {
     let model = gpt();
     let base = layout(8, true);
@@ -188,7 +252,7 @@ fn every_knob_that_reaches_here_changes_kernels() {
         let passes = [Pass::Forward, Pass::Backward, Pass::Recompute];
         passes.map(|p| layer_steps(&model, l, LayerKind::Dense, p)).concat()
     };
-    let change: [fn(&mut Layout); 10] = [
+    let change: [fn(&mut Layout); 12] = [
         |l| l.tp = 4,
         |l| l.cp = 2,
         |l| l.microbatch = 2,
@@ -197,7 +261,9 @@ fn every_knob_that_reaches_here_changes_kernels() {
         |l| l.recompute = Recompute::Full,
         |l| l.framework = Framework::DeepSpeed,
         |l| l.bytes.activations = 4,
-        |l| l.fp8 = true,
+        |l| l.precision = Precision::Fp8,
+        |l| l.precision = Precision::Mxfp8,
+        |l| l.precision = Precision::Nvfp4,
         |l| l.flash_attention = true,
     ];
     for (i, change) in change.into_iter().enumerate() {

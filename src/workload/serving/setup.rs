@@ -2,7 +2,7 @@
 
 use std::sync::Arc;
 
-use crate::model::{Layout, Model, Transformer};
+use crate::model::{Layout, Model, Precision, Transformer};
 
 /// What serves.
 #[derive(Clone, Debug)]
@@ -101,7 +101,7 @@ impl Pool {
             ep: self.ep,
             global_batch: self.dp,
             seq: tokens.max(1),
-            fp8: setup.fp8,
+            precision: if setup.fp8 { Precision::Fp8 } else { Precision::Bf16 },
             flash_attention: true,
             expert_skew: setup.expert_skew,
             ..Layout::one_gpu()

@@ -39,7 +39,7 @@ impl CommCost for Even {
 /// What is no kernel's own time takes none: a launch is the whole microsecond.
 fn gpu() -> Gpu {
     let h100 = Gpu::named("h100").unwrap();
-    Gpu { launch_ps: US, memory_bps: 1e30, peak_flops: [1e30; 5], ..h100 }
+    Gpu { launch_ps: US, memory_bps: 1e30, peak_flops: [1e30; 7], ..h100 }
 }
 
 fn model(more: &str) -> Arc<Model> {

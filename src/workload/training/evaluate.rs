@@ -263,6 +263,16 @@ pub(super) fn sequence_grads(layout: &Layout, held: &Held) -> Option<Comm> {
 pub(super) fn reduce_comms(layout: &Layout, held: &Held) -> [Comm; 2] {
     let op = if layout.zero == 0 { CollectiveOp::AllReduce } else { CollectiveOp::ReduceScatter };
     let each = layout.bytes.grads as u64;
+    if layout.hybrid() {
+        // Each rank's shard is then summed over those that hold the same.
+        let bytes = (held.dense + held.expert) * each;
+        let shard = bytes.div_ceil(layout.shards() as u64);
+        let all = CollectiveOp::AllReduce;
+        return [
+            Comm { name: "grads", op, purpose: Purpose::Shard, bytes },
+            Comm { name: "replica-grads", op: all, purpose: Purpose::Replica, bytes: shard },
+        ];
+    }
     [
         Comm { name: "grads", op, purpose: Purpose::Data, bytes: held.dense * each },
         Comm { name: "expert-grads", op, purpose: Purpose::ExpertData, bytes: held.expert * each },
@@ -272,6 +282,11 @@ pub(super) fn reduce_comms(layout: &Layout, held: &Held) -> [Comm; 2] {
 /// Parameter gathering of a bucket, see [`reduce_comms`].
 pub(super) fn gather_comms(layout: &Layout, held: &Held) -> [Comm; 2] {
     let each = layout.bytes.params as u64;
+    if layout.hybrid() {
+        let params =
+            |n: u64| Comm { name: "params", op: CollectiveOp::AllGather, purpose: Purpose::Shard, bytes: n * each };
+        return [params(held.dense), params(held.expert)];
+    }
     [
         Comm { name: "params", op: CollectiveOp::AllGather, purpose: Purpose::Data, bytes: held.dense * each },
         Comm {

@@ -14,10 +14,11 @@ use super::shard;
 use super::step::{Comm, PassStep, Price};
 use crate::collective::CollectiveOp;
 use crate::compute::{
-    Dtype, Kernel, LayerKind, Pass, expert_loads, kind_of, layer_steps, optimizer_kernels, shard_kernels,
+    Dtype, Kernel, LayerKind, LayerStep, Pass, Site, expert_loads, kind_of, layer_steps, optimizer_kernels,
+    shard_kernels,
 };
 use crate::memory;
-use crate::model::{Layout, Model, ModelFamily, Transformer, model_flops};
+use crate::model::{Framework, Layout, Model, ModelFamily, Transformer, model_flops};
 use crate::workload::program::Workload;
 use crate::workload::rules::assemble;
 
@@ -143,6 +144,7 @@ fn layer(model: &Transformer, layout: &Layout, price: &Price, kind: LayerKind) -
         LayerKind::Logits => shard::head(model, layout),
     };
     let pass = |pass| compose(&layer_steps(model, layout, kind, pass), layout, price);
+    let launches = |pass| launches(&layer_steps(model, layout, kind, pass), layout);
     let mut backward = pass(Pass::Recompute);
     backward.extend(pass(Pass::Backward));
     if !layout.fused_grad_accumulation {
@@ -162,7 +164,31 @@ fn layer(model: &Transformer, layout: &Layout, price: &Price, kind: LayerKind) -
         backward.splice(0..0, steps(&before));
     }
     backward.extend(steps(&after));
+    wait_for_host(&mut forward, launches(Pass::Forward) + before.len() as u64, layout, price);
+    let backward_launches = launches(Pass::Recompute) + launches(Pass::Backward) + (before.len() + after.len()) as u64;
+    wait_for_host(&mut backward, backward_launches, layout, price);
     LayerPlan::new(forward, backward, held, price)
+}
+
+/// Launches of a pass: one a kernel and collective. Products of a rank's experts are launched one by one but in PyTorch's own grouped product.
+fn launches(steps: &[LayerStep], layout: &Layout) -> u64 {
+    let of = |step: &LayerStep| match step {
+        LayerStep::Kernel { part, kernel: Kernel::Gemm { batch, .. } }
+            if matches!(part.site, Site::Up | Site::Down) && layout.framework != Framework::Fsdp2 =>
+        {
+            *batch
+        }
+        _ => 1,
+    };
+    steps.iter().map(of).sum()
+}
+
+/// A pass takes at least what the host needs to launch it. The host runs ahead, so that only what a whole pass is short of counts.
+fn wait_for_host(steps: &mut Vec<PassStep>, launches: u64, layout: &Layout, price: &Price) {
+    let short = (launches * layout.launch_ps).saturating_sub(price.steps(steps).total());
+    if short > 0 {
+        steps.push(PassStep::Kernel { name: "launch", ps: short });
+    }
 }
 
 /// Time of a rank's optimizer step over the parameters it updates.
@@ -173,7 +199,8 @@ fn optimizer_ps(plan: &JobPlan, layout: &Layout, price: &Price, rank: u32) -> u6
     let shard = if layout.zero == 0 {
         params
     } else {
-        held.dense.div_ceil(layout.dense_replicas() as u64) + held.expert.div_ceil(layout.expert_replicas() as u64)
+        let experts = if layout.hybrid() { layout.shards() } else { layout.expert_replicas() };
+        held.dense.div_ceil(layout.shards() as u64) + held.expert.div_ceil(experts as u64)
     };
     optimizer_kernels(params, shard, layout).iter().map(|(_, k)| price.machine.kernels.kernel_ps(k)).sum()
 }

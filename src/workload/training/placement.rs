@@ -25,6 +25,8 @@ pub struct RankPlacement {
     order: Vec<(Dim, u32)>,
     degrees: [u32; 4],
     pub ep: u32,
+    /// Ranks of one copy under hybrid sharding; 1: sharding is not hybrid.
+    shards: u32,
 }
 
 /// What a communicator is for.
@@ -34,6 +36,9 @@ pub enum Purpose {
     Context,
     /// Gradients of what all `dp * cp` ranks copy.
     Data,
+    /// Hybrid sharding: ranks that share out one copy, and ranks that hold the same shard.
+    Shard,
+    Replica,
     Expert,
     /// Gradients of experts.
     ExpertData,
@@ -47,7 +52,7 @@ pub enum Purpose {
 }
 
 impl Purpose {
-    pub const ALL: [Purpose; 9] = [
+    pub const ALL: [Purpose; 11] = [
         Purpose::Tensor,
         Purpose::Context,
         Purpose::Data,
@@ -57,6 +62,8 @@ impl Purpose {
         Purpose::Model,
         Purpose::World,
         Purpose::Embedding,
+        Purpose::Shard,
+        Purpose::Replica,
     ];
 
     /// The dimension its time is booked under.
@@ -64,7 +71,7 @@ impl Purpose {
         match self {
             Purpose::Tensor => Dim::Tp,
             Purpose::Context => Dim::Cp,
-            Purpose::Data | Purpose::ExpertData | Purpose::Embedding => Dim::Dp,
+            Purpose::Data | Purpose::Shard | Purpose::Replica | Purpose::ExpertData | Purpose::Embedding => Dim::Dp,
             Purpose::Expert => Dim::Ep,
             Purpose::Pipeline => Dim::Pp,
             Purpose::Model | Purpose::World => Dim::Other,
@@ -104,7 +111,12 @@ impl RankPlacement {
                 order.push((dim, 1));
             }
         }
-        Ok(RankPlacement { order, degrees: [layout.tp, layout.cp, layout.dp, layout.pp], ep: layout.ep.max(1) })
+        Ok(RankPlacement {
+            order,
+            degrees: [layout.tp, layout.cp, layout.dp, layout.pp],
+            ep: layout.ep.max(1),
+            shards: if layout.hybrid() { layout.shards() } else { 1 },
+        })
     }
 
     /// Ranks in all.
@@ -146,6 +158,8 @@ impl RankPlacement {
                 Purpose::Tensor => ((c.cp, c.dp, c.pp), c.tp),
                 Purpose::Context => ((c.tp, c.dp, c.pp), c.cp),
                 Purpose::Data => ((c.tp, c.pp, 0), c.data),
+                Purpose::Shard => ((c.tp, c.pp, c.data / self.shards), c.data % self.shards),
+                Purpose::Replica => ((c.tp, c.pp, c.data % self.copied()), c.data / self.copied()),
                 Purpose::Expert => ((c.tp, c.pp, c.data / self.ep), c.data % self.ep),
                 Purpose::ExpertData => ((c.tp, c.pp, c.data % self.ep), c.data / self.ep),
                 Purpose::Pipeline => ((c.tp, c.cp, c.dp), c.pp),
@@ -165,6 +179,11 @@ impl RankPlacement {
         groups
     }
 
+    /// Ranks from one that holds a shard to the next that holds the same; all of them where sharding is not hybrid, so that nobody has a copy.
+    fn copied(&self) -> u32 {
+        if self.shards > 1 { self.shards } else { self.degrees[1] * self.degrees[2] }
+    }
+
     /// Size of a purpose's groups.
     pub fn size(&self, purpose: Purpose) -> u32 {
         let [tp, cp, dp, pp] = self.degrees;
@@ -172,6 +191,8 @@ impl RankPlacement {
             Purpose::Tensor => tp,
             Purpose::Context => cp,
             Purpose::Data => cp * dp,
+            Purpose::Shard => self.shards,
+            Purpose::Replica => cp * dp / self.copied(),
             Purpose::Expert => self.ep,
             Purpose::ExpertData => cp * dp / self.ep,
             Purpose::Pipeline => pp,
@@ -215,6 +236,8 @@ impl RankPlacement {
             Purpose::Pipeline => run(Dim::Pp, pp),
             Purpose::Embedding => vec![0, (pp - 1) * stride(Dim::Pp)],
             Purpose::Data => (0..cp * dp).map(data_rank).collect(),
+            Purpose::Shard => (0..self.shards).map(data_rank).collect(),
+            Purpose::Replica => (0..cp * dp / self.copied()).map(|i| data_rank(i * self.copied())).collect(),
             Purpose::Expert => (0..self.ep).map(data_rank).collect(),
             Purpose::ExpertData => (0..cp * dp / self.ep).map(|i| data_rank(i * self.ep)).collect(),
             Purpose::World => (0..self.ranks()).collect(),
@@ -280,6 +303,19 @@ mod tests {
         assert_eq!(p.groups(Purpose::Expert)[0], [0, 2, 4, 6]);
         assert_eq!(p.groups(Purpose::ExpertData)[0], [0, 8]);
         assert_eq!(p.span(Purpose::Data, 8), ServerSpan { members: 8, per_server: 4 });
+    }
+
+    #[test]
+    fn hybrid_shards_are_neighbours_and_copies_are_apart() {
+        let framework = crate::model::Framework::Fsdp;
+        let l = Layout { tp: 2, dp: 8, shard_ranks: 4, framework, order: "tp-cp-ep-dp-pp".to_string(), ..layout() };
+        let p = RankPlacement::new(&l).unwrap();
+        assert_eq!(p.groups(Purpose::Shard)[0], [0, 2, 4, 6]);
+        assert_eq!(p.groups(Purpose::Replica)[0], [0, 8]);
+        for purpose in [Purpose::Shard, Purpose::Replica] {
+            assert_eq!(p.groups(purpose)[0], p.members_of_rank_0(purpose));
+            assert_eq!(p.groups(purpose)[0].len() as u32, p.size(purpose));
+        }
     }
 
     #[test]
