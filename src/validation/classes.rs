@@ -41,14 +41,14 @@ pub fn classes_toml(errors: &ClassErrors) -> String {
 mod tests {
     use super::*;
     use crate::collective::Arch;
-    use crate::validated::{NetworkClass, Parallelism, Precision, SizeClass, WorkloadClass};
+    use crate::validated::{NetworkClass, Parallelism, PrecisionClass, SizeClass, WorkloadClass};
 
     #[test]
     fn errors_are_of_times_and_by_class_and_use() {
         let class = ExperimentClass {
             workload: WorkloadClass::Training,
             gpu: Arch::Hopper,
-            precision: Precision::Fp8,
+            precision: PrecisionClass::Fp8,
             framework: "megatron".to_string(),
             parallelism: Parallelism::Moe,
             size: SizeClass::Any,
