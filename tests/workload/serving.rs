@@ -148,6 +148,7 @@ fn what_cannot_be_served_is_told() {
         ("tp = 2\nmax_batch_tokens = 16\n", "workload.max_sequences = 256"),
         ("tp = 2\ndp = 4\nep = 3\n", "must be a multiple of it"),
         ("tp = 2\ndp = 8\n", "are 16 GPUs, but cluster.gpus = 8"),
+        ("tp = 1\ndp = 1\n", "are 1 GPUs, but cluster.gpus = 8; in servers of 2 GPUs they take cluster.gpus = 2"),
         ("tp = 2\nrequests = \"trace\"\n", "workload.path"),
     ] {
         let text = keys.lines().fold(sweep(""), |text, line| {
