@@ -28,7 +28,7 @@ impl CongestedTime {
     /// The mean of its time over its time alone, millionths.
     pub(super) fn mean_ppm(&self) -> u64 {
         let ms = u128::from(self.to_ms - self.from_ms);
-        if ms == 0 { self.worst.ppm } else { (self.ppm_ms / ms) as u64 }
+        self.ppm_ms.checked_div(ms).map_or(self.worst.ppm, |mean| mean as u64)
     }
 
     fn pass(&mut self, now_ms: u64) {

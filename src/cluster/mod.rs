@@ -59,5 +59,5 @@ pub use outcome::{
 pub use placement::{PLACEMENTS, Placement, Request};
 pub use scheduler::{Behind, QueueKey, SCHEDULERS, Scheduler};
 pub use servers::{GpuShare, ServerUse, Servers};
-pub use simulate::PreparedCluster;
+pub use simulate::{IterationForecast, PreparedCluster};
 pub use state::JobPhase;

@@ -2,6 +2,8 @@
 //!
 //! Layer: cluster. One experiment on one thread. Everything of one time happens before the queue is looked at.
 
+use std::time::Instant;
+
 use super::breakage::Breakage;
 use super::error::ClusterError;
 use super::event::Event;
@@ -17,7 +19,7 @@ use super::part::Part;
 use super::pass::schedule;
 use super::placement::{Placement, placement};
 use super::scheduler::{Scheduler, scheduler};
-use super::state::{ClusterState, JobPhase};
+use super::state::{ClusterState, JobPhase, JobState};
 use super::timeline::ClusterTimeline;
 use super::trace::{self, ListedFailure};
 use crate::spec::{ClusterRun, Config, JobSource};
@@ -27,6 +29,15 @@ const LOOK_EVERY: u64 = 1024;
 const MS_PER_HOUR: f64 = 3.6e6;
 /// After so many events without lasting progress nobody expects any (our choice): a year of a failure every two minutes.
 const WITHOUT_PROGRESS: u64 = 1 << 18;
+
+/// What a cluster with simulated iterations takes, about.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub struct IterationForecast {
+    /// Of one thread.
+    pub seconds: f64,
+    /// Different sets of jobs, one job alone among them.
+    pub sets: f64,
+}
 
 /// A cluster with its jobs, checked, before anything runs.
 pub struct PreparedCluster {
@@ -139,6 +150,50 @@ impl PreparedCluster {
         self.run_to_end(order, place, stop, false).map(|(outcome, _)| outcome)
     }
 
+    /// Whether iterations of its jobs are simulated.
+    pub fn measures(&self) -> bool {
+        self.fabric.is_some()
+    }
+
+    /// What it takes with simulated iterations, about. It runs until `stop` without them, then simulates some of them until `stop_sampling`.
+    ///
+    /// # Errors
+    /// As [`PreparedCluster::simulate`], but for being stopped.
+    ///
+    /// # Panics
+    /// Likewise.
+    pub fn foreseen(
+        &self,
+        stop: &(dyn Fn() -> bool + Sync),
+        stop_sampling: &(dyn Fn() -> bool + Sync),
+    ) -> Result<IterationForecast, ClusterError> {
+        let keys = &self.run.scheduler;
+        let order = scheduler(&keys.policy).expect("a test compares choices with the registry");
+        let place = placement(&keys.placement).expect("a test compares choices with the registry");
+        let start = Instant::now();
+        let mut state = ClusterState::new(&self.run, &self.machine, &self.jobs, self.fabric.as_ref(), order);
+        if let Some(measured) = &mut state.measured {
+            measured.foresee();
+        }
+        let mut told = ToldOverTime::new(self, &mut state);
+        let ended = match self.play(&mut state, &mut told, place, stop) {
+            Err(ClusterError::Interrupted) => false,
+            other => other.map(|()| true)?,
+        };
+        // Starts and ends of jobs, of all.
+        let steps = |job: &JobState| u64::from(job.first_start_ms.is_some()) + u64::from(job.ended_ms.is_some());
+        let done: u64 = state.of.iter().map(steps).sum();
+        let share = if ended { 1.0 } else { done.max(1) as f64 / (2 * state.of.len().max(1)) as f64 };
+        let took = start.elapsed().as_secs_f64();
+        let sets = state.measured.as_mut().and_then(|measured| measured.take_foreseen());
+        let n_sets = sets.as_ref().map_or(0, |sets| sets.len());
+        let simulating = match (sets, &self.fabric) {
+            (Some(sets), Some(fabric)) => sets.seconds(fabric, stop_sampling)?,
+            _ => 0.0,
+        };
+        Ok(IterationForecast { seconds: (took + simulating) / share, sets: n_sets as f64 / share })
+    }
+
     fn run_to_end(
         &self,
         order: &dyn Scheduler,
@@ -150,71 +205,9 @@ impl PreparedCluster {
         if records {
             state.record();
         }
-        let mut breakage = Breakage::new(&mut state, self.listed.clone());
-        let mut timeline = ClusterTimeline::new(self.run.timeline_ms);
-        let mut map = self.run.map.then(|| ClusterMap::new(self.run.timeline_ms, self.machine.servers()));
-        let (mut left, mut events, mut lasting) = (self.jobs.len(), 0u64, None);
-        if let Some(job) = self.jobs.first() {
-            state.events.add(job.submit_ms, Event::Arrives { job: 0 });
-        }
-        while left > 0 {
-            let next = state.events.next_ms().filter(|_| state.can_go_on());
-            let Some(at) = next else {
-                let hours = state.now_ms as f64 / MS_PER_HOUR;
-                return Err(ClusterError::Stuck { waiting: state.queue.len(), hours });
-            };
-            let at = at.min(self.run.end_ms.unwrap_or(u64::MAX));
-            timeline.until(&state, at);
-            if let Some(map) = &mut map {
-                map.until(&state.servers, at);
-            }
-            let moment = state.moment();
-            state.account.pass(at - state.now_ms, &moment);
-            state.now_ms = at;
-            if self.run.end_ms == Some(at) {
-                break;
-            }
-            while let Some(event) = state.events.take_at(at) {
-                events += 1;
-                match event {
-                    Event::Ends { job, version } => left -= usize::from(state.end(job, version)),
-                    Event::Returns { server, version } => breakage.returns(&mut state, server, version),
-                    Event::Mended { server, version } => breakage.mended(&mut state, server, version),
-                    Event::Arrives { job } => {
-                        state.enqueue(job);
-                        self.expects(&mut state, job);
-                    }
-                    Event::Fails { part } => breakage.fails(&mut state, part),
-                    Event::Listed { failure } => breakage.listed(&mut state, failure),
-                    Event::Drains { round } => breakage.drains(&mut state, round),
-                    Event::DrainEnds { server, version } => breakage.drain_ends(&mut state, server, version),
-                    Event::Wakes { .. } => {}
-                    Event::Turns { job, version } => state.turn(job, version),
-                }
-                left -= std::mem::take(&mut state.given_up);
-                if events % LOOK_EVERY == 0 && stop() {
-                    return Err(ClusterError::Interrupted);
-                }
-                if events % WITHOUT_PROGRESS == 0 && self.run.end_ms.is_none() {
-                    let now = Some(lasting_progress(&state, left));
-                    if now == lasting {
-                        return Err(no_progress(&state));
-                    }
-                    lasting = now;
-                }
-            }
-            // What runs on is as fast as without those that have gone; then who starts joins it.
-            state.measure(stop)?;
-            grow(&mut state, place);
-            schedule(&mut state, place);
-            grow(&mut state, place);
-            state.at_checkpoint.clear();
-            state.record_uses();
-            state.share_storage();
-            state.measure(stop)?;
-            debug_assert!(state.has_grown(), "free GPUs go back to jobs that lack some");
-            debug_assert!(state.is_sound(), "GPUs are free, held, down, drained or spare");
-        }
+        let mut told = ToldOverTime::new(self, &mut state);
+        self.play(&mut state, &mut told, place, stop)?;
+        let ToldOverTime { breakage, timeline, map } = told;
         let running: Vec<u32> = state.running.iter().map(|(_, job)| *job).collect();
         running.into_iter().for_each(|job| state.settle(job));
         let names = self.fabric.as_ref().map_or_else(Vec::new, |fabric| fabric.net.names());
@@ -228,6 +221,80 @@ impl PreparedCluster {
         Ok((outcome(&state, timeline.rows(), &map, breakage.failures, breakage.drains, &place), history))
     }
 
+    /// Event after event, to the end.
+    fn play(
+        &self,
+        state: &mut ClusterState,
+        told: &mut ToldOverTime,
+        place: &dyn Placement,
+        stop: &(dyn Fn() -> bool + Sync),
+    ) -> Result<(), ClusterError> {
+        let ToldOverTime { breakage, timeline, map } = told;
+        let (mut left, mut events, mut lasting) = (self.jobs.len(), 0u64, None);
+        if let Some(job) = self.jobs.first() {
+            state.events.add(job.submit_ms, Event::Arrives { job: 0 });
+        }
+        while left > 0 {
+            let next = state.events.next_ms().filter(|_| state.can_go_on());
+            let Some(at) = next else {
+                let hours = state.now_ms as f64 / MS_PER_HOUR;
+                return Err(ClusterError::Stuck { waiting: state.queue.len(), hours });
+            };
+            let at = at.min(self.run.end_ms.unwrap_or(u64::MAX));
+            timeline.until(state, at);
+            if let Some(map) = map {
+                map.until(&state.servers, at);
+            }
+            let moment = state.moment();
+            state.account.pass(at - state.now_ms, &moment);
+            state.now_ms = at;
+            if self.run.end_ms == Some(at) {
+                break;
+            }
+            while let Some(event) = state.events.take_at(at) {
+                events += 1;
+                match event {
+                    Event::Ends { job, version } => left -= usize::from(state.end(job, version)),
+                    Event::Returns { server, version } => breakage.returns(state, server, version),
+                    Event::Mended { server, version } => breakage.mended(state, server, version),
+                    Event::Arrives { job } => {
+                        state.enqueue(job);
+                        self.expects(state, job);
+                    }
+                    Event::Fails { part } => breakage.fails(state, part),
+                    Event::Listed { failure } => breakage.listed(state, failure),
+                    Event::Drains { round } => breakage.drains(state, round),
+                    Event::DrainEnds { server, version } => breakage.drain_ends(state, server, version),
+                    Event::Wakes { .. } => {}
+                    Event::Turns { job, version } => state.turn(job, version),
+                }
+                left -= std::mem::take(&mut state.given_up);
+                if events % LOOK_EVERY == 0 && stop() {
+                    return Err(ClusterError::Interrupted);
+                }
+                if events % WITHOUT_PROGRESS == 0 && self.run.end_ms.is_none() {
+                    let now = Some(lasting_progress(state, left));
+                    if now == lasting {
+                        return Err(no_progress(state));
+                    }
+                    lasting = now;
+                }
+            }
+            // What runs on is as fast as without those that have gone; then who starts joins it.
+            state.measure(stop)?;
+            grow(state, place);
+            schedule(state, place);
+            grow(state, place);
+            state.at_checkpoint.clear();
+            state.record_uses();
+            state.share_storage();
+            state.measure(stop)?;
+            debug_assert!(state.has_grown(), "free GPUs go back to jobs that lack some");
+            debug_assert!(state.is_sound(), "GPUs are free, held, down, drained or spare");
+        }
+        Ok(())
+    }
+
     /// Enters the arrival after one, and when a delayed job may start.
     fn expects(&self, state: &mut ClusterState, job: u32) {
         let asked = &self.jobs[job as usize];
@@ -237,6 +304,24 @@ impl PreparedCluster {
         }
         if let Some(next) = self.jobs.get(job as usize + 1) {
             state.events.add(next.submit_ms, Event::Arrives { job: job + 1 });
+        }
+    }
+}
+
+/// What is counted and told while a cluster is simulated.
+struct ToldOverTime {
+    breakage: Breakage,
+    timeline: ClusterTimeline,
+    map: Option<ClusterMap>,
+}
+
+impl ToldOverTime {
+    fn new(cluster: &PreparedCluster, state: &mut ClusterState) -> ToldOverTime {
+        let run = &cluster.run;
+        ToldOverTime {
+            breakage: Breakage::new(state, cluster.listed.clone()),
+            timeline: ClusterTimeline::new(run.timeline_ms),
+            map: run.map.then(|| ClusterMap::new(run.timeline_ms, cluster.machine.servers())),
         }
     }
 }

@@ -411,6 +411,24 @@ fn the_best_interval_is_youngs() {
 }
 
 #[test]
+fn what_iterations_will_take_is_known_from_much_the_same_sets() {
+    let text = "name = \"t\"\n[base]\nfidelity.mode = \"job\"\ncluster = { gpus = 64, gpus_per_server = 4 }\n\
+        topology = { kind = \"rail-optimized\", servers_per_pod = 4, oversubscription = 4 }\n\
+        jobs = { count = 40, min_gpus = 4, max_gpus = 32, load = 1.2, compute_s = \"4:0.1\", comm_mib = \"4:1000 64:4000\" }\n\
+        scheduler = { iterations_at = \"flow\", placement = \"spread\" }\n";
+    let sweep =
+        crate::sweep::parse(text, std::path::Path::new("t.toml"), &crate::sweep::SetOverrides(Vec::new())).unwrap();
+    let cluster = PreparedCluster::new(&sweep.config(&sweep.experiments[0]).unwrap()).unwrap();
+    let forecast = cluster.foreseen(&|| false, &|| false).unwrap();
+    let sets = cluster.simulate(&|| false).unwrap().iterations.unwrap().sets as f64;
+    assert!(sets > 5.0 && (0.67..1.5).contains(&(forecast.sets / sets)), "{} {sets}", forecast.sets);
+    assert!(forecast.seconds > 0.0);
+    // A look that ends at once still says something.
+    let short = cluster.foreseen(&|| true, &|| true).unwrap();
+    assert!(short.seconds.is_finite() && short.seconds > 0.0, "{short:?}");
+}
+
+#[test]
 fn what_can_never_run_is_refused() {
     let refused = |mut run: ClusterRun, quotas: Vec<(String, u32)>| {
         run.scheduler.quotas = quotas;

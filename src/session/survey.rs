@@ -25,6 +25,8 @@ const CHECKED_BYTES: u64 = 2 << 30;
 /// How long a cluster over days, and all of them, are simulated to see how long they take. Most end sooner.
 const CLUSTER_PATIENCE: Duration = Duration::from_millis(250);
 const CLUSTERS_PATIENCE: Duration = Duration::from_secs(1);
+/// Likewise one whose jobs' iterations are simulated.
+const ITERATIONS_PATIENCE: Duration = Duration::from_millis(1500);
 
 /// What the inputs of the selected experiments show.
 #[derive(Default)]
@@ -107,7 +109,8 @@ fn surveyed(sweep: &Sweep) -> Result<Survey, SessionError> {
     let mut work_of: HashMap<String, ExperimentSize> = HashMap::new();
     // What is simulated once counts once; what keeps the first of them from running keeps all.
     let mut seen: HashMap<Hash128, Option<Exclusion>> = HashMap::new();
-    let mut clock = ClusterClock { left: CLUSTERS_PATIENCE, jobs: 0, seconds: 0.0 };
+    let clock = |left| ClusterClock { left, jobs: 0, seconds: 0.0 };
+    let mut clocks = [clock(CLUSTERS_PATIENCE), clock(2 * ITERATIONS_PATIENCE)];
     let mut bytes = 0u64;
     // Experiments that bad input stops, and the first of them.
     let mut stopped = 0;
@@ -129,7 +132,7 @@ fn surveyed(sweep: &Sweep) -> Result<Survey, SessionError> {
             // What its jobs are does not depend on how they are run, but they are quickly had.
             let shape = format!("{:?}{:?}", (&config.cluster, &config.topology), config.workload);
             let known = shapes.get(&shape).cloned();
-            let work = known.unwrap_or_else(|| match cluster_size(&config, &mut clock) {
+            let work = known.unwrap_or_else(|| match cluster_size(&config, &mut clocks) {
                 Ok(size) => Ok(Some(size)),
                 Err(error) => {
                     stopped += 1;
@@ -246,6 +249,15 @@ impl ClusterClock {
         let start = Instant::now();
         let patience = self.left.min(CLUSTER_PATIENCE);
         // Why it fails, if it does, its row says.
+        if cluster.measures() {
+            let (half, all) = (ITERATIONS_PATIENCE / 2, ITERATIONS_PATIENCE);
+            let seconds = cluster.foreseen(&|| start.elapsed() > half, &|| start.elapsed() > all);
+            self.left = self.left.saturating_sub(start.elapsed());
+            let seconds = seconds.map_or(0.0, |forecast| forecast.seconds);
+            self.jobs += jobs;
+            self.seconds += seconds;
+            return seconds;
+        }
         let _ = cluster.simulate(&|| start.elapsed() > patience);
         let took = start.elapsed();
         self.left = self.left.saturating_sub(took);
@@ -255,8 +267,8 @@ impl ClusterClock {
     }
 }
 
-/// Prepares a cluster, lets it go again, and says what it takes: its jobs count as tasks.
-fn cluster_size(config: &Config, clock: &mut ClusterClock) -> Result<ExperimentSize, ClusterError> {
+/// Prepares a cluster, lets it go again, and says what it takes: its jobs count as tasks. There is a clock for assumed speeds, and one for simulated iterations.
+fn cluster_size(config: &Config, clocks: &mut [ClusterClock; 2]) -> Result<ExperimentSize, ClusterError> {
     let start = Instant::now();
     let (prepared, took) = budget::measured(|| PreparedCluster::new(config));
     let prepared = prepared?;
@@ -268,7 +280,7 @@ fn cluster_size(config: &Config, clock: &mut ClusterClock) -> Result<ExperimentS
         tasks: n_jobs,
         own_bytes,
         preparing_bytes: own_bytes,
-        preparing_s: preparing_s + clock.seconds(&prepared),
+        preparing_s: preparing_s + clocks[usize::from(prepared.measures())].seconds(&prepared),
         folds: Folding::Off,
         ..ExperimentSize::default()
     })

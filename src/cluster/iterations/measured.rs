@@ -12,16 +12,13 @@ use super::super::job::ClusterJob;
 use super::super::servers::GpuShare;
 use super::case::{IterationCase, ReducedSet, reduced};
 use super::fabric::IterationFabric;
+use super::foreseen::ForeseenSets;
 use super::ring::JobRing;
-use super::run::iteration_times;
+use super::run::{Simulated, simulated};
 use super::shared::RingsByLink;
 use crate::routing::Router;
-use crate::spec::mix;
-use crate::workload::random::RandomStream;
 
 const PPM: u64 = 1_000_000;
-/// An audit simulates so many times the iterations.
-const AUDIT_TIMES: u32 = 4;
 
 /// A job's time over its time alone in one rack, millionths.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -67,14 +64,6 @@ pub struct IterationSummary {
     pub error_most_ppm: u64,
 }
 
-/// Times of a case.
-#[derive(Clone, Debug)]
-struct Simulated {
-    ps: Vec<u64>,
-    /// Of an audit.
-    longer: Option<Vec<u64>>,
-}
-
 impl JobSpeed {
     const FULL: JobSpeed = JobSpeed { factor_ppm: PPM, alone_ppm: PPM, beside: None };
 }
@@ -91,6 +80,8 @@ pub(in crate::cluster) struct MeasuredIterations<'a> {
     came: BTreeSet<u32>,
     known: BTreeMap<Vec<u64>, Simulated>,
     failed: Option<ClusterError>,
+    /// Sets that were asked for, where they are not to be simulated.
+    foreseen: Option<ForeseenSets>,
     /// Of each job: where it is, alone; and in one rack.
     apart: BTreeMap<u32, [ReducedSet; 2]>,
     asked: u64,
@@ -109,10 +100,21 @@ impl<'a> MeasuredIterations<'a> {
             came: BTreeSet::new(),
             known: BTreeMap::new(),
             failed: None,
+            foreseen: None,
             apart: BTreeMap::new(),
             asked: 0,
             most_jobs: 0,
         }
+    }
+
+    /// Simulates no set from now on: jobs take their least times.
+    pub(in crate::cluster) fn foresee(&mut self) {
+        self.foreseen = Some(ForeseenSets::default());
+    }
+
+    /// The sets that were asked for since.
+    pub(in crate::cluster) fn take_foreseen(&mut self) -> Option<ForeseenSets> {
+        self.foreseen.take()
     }
 
     /// A job has these GPUs from now on.
@@ -208,8 +210,18 @@ impl<'a> MeasuredIterations<'a> {
             self.most_jobs = self.most_jobs.max(set.jobs.len() as u64);
         }
         let open: Vec<&IterationCase> = open.into_values().collect();
+        if let Some(foreseen) = &mut self.foreseen {
+            if stop() {
+                return Err(ClusterError::Interrupted);
+            }
+            let least: Vec<Vec<u64>> = open.iter().map(|case| foreseen.add(fabric, case)).collect();
+            for (case, ps) in open.iter().zip(least) {
+                self.known.insert(case.key.clone(), Simulated { ps, longer: None });
+            }
+        }
+        let open = if self.foreseen.is_some() { Vec::new() } else { open };
         let found: Vec<Result<Simulated, ClusterError>> =
-            open.par_iter().with_max_len(1).map(|case| simulated(fabric, case, stop)).collect();
+            open.par_iter().with_max_len(1).map(|case| simulated(fabric, case, fabric.keys.audit_ppm, stop)).collect();
         for (case, found) in open.into_iter().zip(found) {
             self.known.insert(case.key.clone(), found?);
         }
@@ -289,18 +301,4 @@ impl<'a> MeasuredIterations<'a> {
         }
         summary
     }
-}
-
-fn simulated(
-    fabric: &IterationFabric,
-    case: &IterationCase,
-    stop: &(dyn Fn() -> bool + Sync),
-) -> Result<Simulated, ClusterError> {
-    let keys = &fabric.keys;
-    let ps = iteration_times(fabric, case, keys.count, stop)?;
-    let lot = case.key.iter().fold(keys.seed, |hash, &word| mix(hash, word, 24));
-    let is_audited = u64::from(RandomStream::new(lot, 0).below(PPM as u32)) < keys.audit_ppm;
-    let longer = || iteration_times(fabric, case, keys.count * AUDIT_TIMES, stop);
-    let longer = is_audited.then(longer).transpose()?;
-    Ok(Simulated { ps, longer })
 }

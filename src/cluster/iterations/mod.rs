@@ -10,10 +10,12 @@
 //! | `shared` | which jobs share links that could be full |
 //! | `case` | a set of jobs, reduced to what decides its speed, in a form that equal sets have in common |
 //! | `run` | a case through the flow level or the packet engine |
+//! | `foreseen` | how long simulating them will take |
 //! | `measured` | speeds of the jobs that run, what was simulated already, audits |
 
 mod case;
 mod fabric;
+mod foreseen;
 mod measured;
 mod ring;
 mod run;

@@ -10,8 +10,10 @@ use crate::engine::fold::FoldEngine;
 use crate::engine::{Engine, is_final};
 use crate::flow;
 use crate::routing::flow_rtt_window;
+use crate::spec::mix;
 use crate::transport::RttWindow;
 use crate::units::PS_PER_S;
+use crate::workload::random::RandomStream;
 use crate::workload::tasks::{Edge, EdgeMoment, QueuePair, Target, TaskGraph, Work};
 use crate::workload::{FIRST_SPORT, Flow};
 
@@ -21,24 +23,47 @@ use super::fabric::IterationFabric;
 
 /// Of a job that is faster than the slowest, so many times the iterations at most.
 const MOST_TIMES: u64 = 64;
+/// An audit simulates so many times the iterations.
+const AUDIT_TIMES: u32 = 4;
 /// Attempts to have all jobs run to the end of the slowest.
 const MOST_ATTEMPTS: u32 = 4;
+
+/// Times of a case.
+#[derive(Clone, Debug)]
+pub(super) struct Simulated {
+    pub ps: Vec<u64>,
+    /// Of an audit.
+    pub longer: Option<Vec<u64>>,
+}
+
+/// Times of a case; `audit_ppm` is the share of cases that are audited.
+pub(super) fn simulated(
+    fabric: &IterationFabric,
+    case: &IterationCase,
+    audit_ppm: u64,
+    stop: &(dyn Fn() -> bool + Sync),
+) -> Result<Simulated, ClusterError> {
+    let keys = &fabric.keys;
+    let ps = iteration_times(fabric, case, keys.count, stop)?;
+    let lot = case.key.iter().fold(keys.seed, |hash, &word| mix(hash, word, 24));
+    let is_audited = u64::from(RandomStream::new(lot, 0).below(1_000_000)) < audit_ppm;
+    let longer = || iteration_times(fabric, case, keys.count * AUDIT_TIMES, stop);
+    let longer = is_audited.then(longer).transpose()?;
+    Ok(Simulated { ps, longer })
+}
 
 /// Mean times of an iteration of each job, ps, where the slowest has `count` of them.
 ///
 /// # Errors
 /// It was stopped, or tables cannot be built, or packets come to no end.
-pub(super) fn iteration_times(
+fn iteration_times(
     fabric: &IterationFabric,
     case: &IterationCase,
     count: u32,
     stop: &(dyn Fn() -> bool + Sync),
 ) -> Result<Vec<u64>, ClusterError> {
-    let least: Vec<u64> = (0..).zip(&case.works).map(|(job, _)| least_time(case, job)).collect();
-    let slowest = least.iter().copied().max().unwrap_or(1);
     let count = u64::from(count);
-    let mut counts: Vec<u64> =
-        least.iter().map(|&own| (count * slowest.div_ceil(own)).min(MOST_TIMES * count)).collect();
+    let mut counts = counts(case, count);
     for attempt in 1.. {
         let ends = ends(fabric, case, &counts, stop)?;
         // From then on somebody has no iteration left.
@@ -62,8 +87,15 @@ pub(super) fn iteration_times(
     unreachable!("the last attempt returns")
 }
 
+/// Iterations of each job that are simulated first, where the slowest has `count`.
+pub(super) fn counts(case: &IterationCase, count: u64) -> Vec<u64> {
+    let least: Vec<u64> = (0..).zip(&case.works).map(|(job, _)| least_time(case, job)).collect();
+    let slowest = least.iter().copied().max().unwrap_or(1);
+    least.iter().map(|&own| (count * slowest.div_ceil(own)).min(MOST_TIMES * count)).collect()
+}
+
 /// What an iteration of a job takes at least, ps.
-fn least_time(case: &IterationCase, job: u32) -> u64 {
+pub(super) fn least_time(case: &IterationCase, job: u32) -> u64 {
     let rates = case.edges.iter().filter(|(of, _)| *of == job).flat_map(|(_, paths)| paths.data.iter().flatten());
     let slowest = rates.map(|&arc| case.net.arc_link(arc).rate_bps).min().unwrap_or(1);
     let work = &case.works[job as usize];

@@ -1,0 +1,82 @@
+//! What simulating iterations will take: which sets of jobs there will be, and how long a few of them take.
+//!
+//! Layer: cluster/iterations. The cluster is run once with the least times of iterations in place of simulated ones; its sets are much the same.
+
+use std::time::Instant;
+
+use super::super::error::ClusterError;
+use super::case::IterationCase;
+use super::fabric::IterationFabric;
+use super::run::{counts, least_time, simulated};
+
+/// Sets that are simulated, by the share of all work that smaller ones have, in percent: in this order, as long as there is time.
+const SAMPLED: [u64; 7] = [50, 20, 80, 35, 65, 5, 95];
+/// Messages, or packets over links, a second and thread, where no set ends in time: what the engines do at least (our choice, from the benchmarks).
+const LEAST_PER_S: f64 = 1e6;
+
+/// Sets of jobs whose iterations were asked for and not simulated.
+#[derive(Debug, Default)]
+pub(in crate::cluster) struct ForeseenSets {
+    cases: Vec<(u64, IterationCase)>,
+}
+
+/// Messages of all iterations of a case; with packets, packets over links.
+fn work(fabric: &IterationFabric, case: &IterationCase) -> u64 {
+    let payload = u64::from(fabric.transport.payload.max(1));
+    let of_edge = |counts: &[u64], job: usize, hops: u64| {
+        let one = if fabric.keys.as_packets { case.works[job].bytes.div_ceil(payload) * hops } else { 1 };
+        counts[job].saturating_mul(case.works[job].steps).saturating_mul(one)
+    };
+    let counts = counts(case, u64::from(fabric.keys.count));
+    let hops = |paths: &crate::routing::FlowPaths| (paths.data[0].len() + paths.ack[0].len()) as u64;
+    let all = case.edges.iter().map(|(job, paths)| of_edge(&counts, *job as usize, hops(paths)));
+    all.fold(1, u64::saturating_add)
+}
+
+impl ForeseenSets {
+    /// A set; the least times of its jobs' iterations, ps.
+    pub(super) fn add(&mut self, fabric: &IterationFabric, case: &IterationCase) -> Vec<u64> {
+        self.cases.push((work(fabric, case), case.clone()));
+        (0..).zip(&case.works).map(|(job, _)| least_time(case, job)).collect()
+    }
+
+    /// How many there are.
+    pub(in crate::cluster) fn len(&self) -> usize {
+        self.cases.len()
+    }
+
+    /// Seconds of one thread that all sets take, about, as a few of them show that are simulated until `stop`.
+    ///
+    /// # Errors
+    /// Iterations cannot be simulated.
+    pub(in crate::cluster) fn seconds(
+        mut self,
+        fabric: &IterationFabric,
+        stop: &(dyn Fn() -> bool + Sync),
+    ) -> Result<f64, ClusterError> {
+        self.cases.sort_by(|a, b| (a.0, &a.1.key).cmp(&(b.0, &b.1.key)));
+        let all: u128 = self.cases.iter().map(|(work, _)| u128::from(*work)).sum();
+        let (mut took, mut samples) = (0.0, 0u32);
+        for percent in SAMPLED {
+            let mut below = 0u128;
+            let found = self.cases.iter().find(|(work, _)| {
+                below += u128::from(*work);
+                below * 100 >= all * u128::from(percent)
+            });
+            let Some((work, case)) = found.filter(|_| !stop()) else { break };
+            let start = Instant::now();
+            match simulated(fabric, case, 0, stop) {
+                Ok(_) => {
+                    took += start.elapsed().as_secs_f64() / *work as f64;
+                    samples += 1;
+                }
+                Err(ClusterError::Interrupted) => break,
+                Err(e) => return Err(e),
+            }
+        }
+        let each = if samples == 0 { 1.0 / LEAST_PER_S } else { took / f64::from(samples) };
+        // Audits simulate four times as many iterations once more.
+        let audits = 1.0 + 4.0 * fabric.keys.audit_ppm as f64 / 1e6;
+        Ok(all as f64 * each * audits)
+    }
+}
