@@ -142,8 +142,7 @@ pub fn fold(built: &mut Built, memo: bool, steady: Option<Steady>) {
         // Elsewhere shares have no mean that a window shows: TIMELY has no fixed point, and nothing bounds queues.
         let carries = steady.rates && matches!(e.cc, cc::HPCC | cc::DCQCN | cc::DCTCP);
         let rates = if carries { mode::RATES } else { 0 };
-        let must_gain = if carries { 0 } else { mode::MUST_GAIN };
-        e.modes |= mode::STEADY | (steady.metric << mode::METRIC_SHIFT) | rates | must_gain;
+        e.modes |= mode::STEADY | (steady.metric << mode::METRIC_SHIFT) | rates | mode::MUST_GAIN;
         (e.theta_ppm, e.samples, e.interval_ns, e.audit_ppm) =
             (steady.theta_ppm, steady.samples, steady.interval_ns, steady.audit_ppm);
     }

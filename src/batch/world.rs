@@ -92,6 +92,13 @@ pub(super) fn folds_of_duplicate(of: &FoldStats) -> FoldStats {
         audit: of.audit,
         hops_skipped: of.hops_skipped,
         wander_ps: of.wander_ps,
+        unpaused: of.unpaused,
+        carried: of.carried,
+        drift_ps: of.drift_ps,
+        drift_over_ps: of.drift_over_ps,
+        hops_carried: of.hops_carried,
+        carried_ppm: of.carried_ppm,
+        carried_messages_ppm: of.carried_messages_ppm,
         exactly: of.exactly,
         ..FoldStats::default()
     }

@@ -114,7 +114,7 @@ impl Study {
                 let folding = &stats.folding;
                 if folding.carried_skips > 0 {
                     let of = &mut carried[at];
-                    (of.experiments, of.drift) = (of.experiments + 1, of.drift.max(folding.carried_drift));
+                    (of.experiments, of.error) = (of.experiments + 1, of.error.max(stats.steady_error.unwrap_or(0.0)));
                 }
             })?;
             configurations.extend(of_run(at, run, &axes, &fixed[at], &audits));

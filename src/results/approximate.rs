@@ -7,7 +7,7 @@ use std::path::Path;
 use super::read::RunResults;
 
 /// The estimated error of times from which on there is a warning, relative (our choice: half a percent decides rankings).
-const WARNED: f64 = 0.005;
+pub(crate) const WARNED: f64 = 0.005;
 
 /// The estimated error from which on times of messages are left empty, relative (our choice).
 pub(crate) const MESSAGES_UP_TO: f64 = 0.01;

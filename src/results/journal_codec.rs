@@ -192,7 +192,7 @@ records! {
     StatsRecord { packet_hops_simulated, packet_hops_skipped, memo_hits, memo_misses, steady_skips, batches, wall_s, audit_fct_error, steady_error, folding }
     FoldingRecord {
         episodes, episodes_known, snapshots, snapshots_known, partitions, partitions_max, partitions_mean, memo_bytes, hops_steady,
-        skipped_mean, rounded, switches_coupled, couplings, carried_skips, carried_drift, pauses_left_out, exact_instead, audited, audit_hops, audit_messages, audit_fct_error_max, audit_above_1pct, theorem2_violations, theorem3_violations,
+        skipped_mean, rounded, switches_coupled, couplings, carried_skips, carried_drift, carried_audits, carried_messages_error, pauses_left_out, exact_instead, audited, audit_hops, audit_messages, audit_fct_error_max, audit_above_1pct, theorem2_violations, theorem3_violations,
         simulating_s, looking_up_s, checkpointing_s, auditing_s,
     }
     JobRecord {

@@ -470,9 +470,8 @@ impl StatsRecord {
     /// How far times of the whole experiment may be off because something was skipped, relative: differences below it say nothing.
     /// Audits of carried rates are of single messages, which wait for each other and may be many times their own length late; so they do not count.
     pub fn times_error(&self) -> Option<f64> {
-        let carried = (self.folding.carried_skips > 0).then_some(self.folding.carried_drift);
-        let audited = self.audit_fct_error.filter(|_| carried.is_none());
-        [self.steady_error, carried, audited].into_iter().flatten().reduce(f64::max)
+        let audited = self.audit_fct_error.filter(|_| self.folding.carried_skips == 0);
+        [self.steady_error, audited].into_iter().flatten().reduce(f64::max)
     }
 }
 
@@ -504,6 +503,9 @@ pub struct FoldingRecord {
     /// by what it changed; how often a pause was within reach and left out.
     pub carried_skips: u64,
     pub carried_drift: f64,
+    /// Copies that went on for a while without that; how far off the mean time of messages is by them.
+    pub carried_audits: u64,
+    pub carried_messages_error: f64,
     pub pauses_left_out: u64,
     /// 1: skips left out less than half, so the experiment started over without them.
     pub exact_instead: u64,

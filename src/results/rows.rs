@@ -57,6 +57,8 @@ pub const STATS: &[&str] = &[
     "couplings",
     "carried_skips",
     "carried_drift",
+    "carried_audits",
+    "carried_messages_error",
     "pauses_left_out",
     "exact_instead",
     "audited",
@@ -166,7 +168,7 @@ fn rtt_row(exp_id: u64, r: &RttRecord) -> [Cell; 4] {
     [exp_id.into(), r.flow_id.into(), r.sample.into(), r.rtt.into()]
 }
 
-fn stats_row(exp_id: u64, s: &StatsRecord) -> [Cell; 38] {
+fn stats_row(exp_id: u64, s: &StatsRecord) -> [Cell; 40] {
     let f = &s.folding;
     [
         exp_id.into(),
@@ -194,6 +196,8 @@ fn stats_row(exp_id: u64, s: &StatsRecord) -> [Cell; 38] {
         f.couplings.into(),
         f.carried_skips.into(),
         f.carried_drift.into(),
+        f.carried_audits.into(),
+        f.carried_messages_error.into(),
         f.pauses_left_out.into(),
         f.exact_instead.into(),
         f.audited.into(),

@@ -3,11 +3,8 @@
 //! Layer: session.
 
 use crate::results::StatsRecord;
-use crate::results::approximate::{SteadyErrors, percent};
+use crate::results::approximate::{MESSAGES_UP_TO, SteadyErrors, WARNED, percent};
 use crate::units::counted;
-
-/// A pause that is left out now and then moves nothing (our choice).
-const MOST_LEFT_OUT: u64 = 100;
 
 /// Experiments that skipped steady phases or rounded what repeats but for that, and those of them whose audits found more error than they may have.
 #[derive(Default)]
@@ -22,7 +19,7 @@ pub(crate) struct Audits {
     messages: u64,
     errors: f64,
     above: usize,
-    /// Experiments that carried measured rates on, those of them whose estimate is above the bound or that left out
+    /// Experiments that carried measured rates on, those of them whose audits found much or that left out
     /// pauses.
     carried: usize,
     carried_doubtful: usize,
@@ -45,7 +42,10 @@ impl Audits {
         let folding = &stats.folding;
         self.carried += usize::from(folding.carried_skips > 0);
         self.carried_doubtful += usize::from(
-            folding.carried_skips > 0 && (folding.carried_drift > bound || folding.pauses_left_out > MOST_LEFT_OUT),
+            folding.carried_skips > 0
+                && (stats.steady_error.is_some_and(|error| error > WARNED)
+                    || folding.carried_messages_error > MESSAGES_UP_TO
+                    || folding.pauses_left_out > 0),
         );
         let Some(error) = error.filter(|&e| e > bound) else { return };
         self.above += 1;
@@ -116,13 +116,15 @@ impl Audits {
         self.errors_in_all.warning().into_iter().chain(self.above_bound()).collect()
     }
 
-    /// A warning that rates were carried on, and where they changed by more than they may or pauses were left out.
+    /// A warning that rates were carried on, and where that may put times off by more than it may or pauses were left out.
     pub(crate) fn doubt(&self) -> Option<String> {
         let doubtful = match self.carried_doubtful {
             0 => String::new(),
             n => format!(
-                "; in {n} of them they changed by more than fidelity.audit_bound meanwhile, or pauses were left out \
-                 (carried_drift and pauses_left_out)"
+                "; in {n} of them audits put times off by more than {}, or messages by more than {}, or pauses were left out \
+                 (steady_error, carried_messages_error and pauses_left_out)",
+                percent(WARNED),
+                percent(MESSAGES_UP_TO)
             ),
         };
         (self.carried > 0).then(|| {
@@ -154,10 +156,10 @@ impl Audits {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::results::FoldingRecord;
 
     fn stats(steady_skips: u64, audit_messages: u64, audit_fct_error: Option<f64>) -> StatsRecord {
-        let folding =
-            crate::results::FoldingRecord { audited: audit_messages.min(1), audit_messages, ..Default::default() };
+        let folding = FoldingRecord { audited: audit_messages.min(1), audit_messages, ..Default::default() };
         StatsRecord { steady_skips, audit_fct_error, folding, ..Default::default() }
     }
 
@@ -185,14 +187,19 @@ mod tests {
         audits.add(1, &stats(1, 0, None), 0.01);
         assert_eq!(audits.doubt(), None);
         let mut of = stats(1, 0, None);
-        (of.folding.carried_skips, of.folding.carried_drift) = (3, 0.005);
+        (of.folding.carried_skips, of.steady_error) = (3, Some(0.004));
         audits.add(2, &of, 0.01);
         let told = audits.doubt().expect("one carried rates on");
-        assert!(told.starts_with("1 experiment carried") && !told.contains("audit_bound"), "{told}");
-        of.folding.carried_drift = 0.02;
-        audits.add(3, &of, 0.01);
-        let told = audits.doubt().expect("two carried rates on");
-        assert!(told.starts_with("2 experiments carried") && told.contains("in 1 of them"), "{told}");
+        assert!(told.starts_with("1 experiment carried") && !told.contains("of them"), "{told}");
+        for doubt in [
+            StatsRecord { steady_error: Some(0.006), ..of.clone() },
+            StatsRecord { folding: FoldingRecord { carried_messages_error: 0.02, ..of.folding.clone() }, ..of.clone() },
+            StatsRecord { folding: FoldingRecord { pauses_left_out: 1, ..of.folding.clone() }, ..of.clone() },
+        ] {
+            audits.add(3, &doubt, 0.01);
+        }
+        let told = audits.doubt().expect("four carried rates on");
+        assert!(told.starts_with("4 experiments carried") && told.contains("in 3 of them"), "{told}");
     }
 
     #[test]

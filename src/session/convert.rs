@@ -55,7 +55,8 @@ pub(crate) fn finished(record: ExperimentRecord, ended: Ended, outputs: &Outputs
     let none = Finished::without_rows(measured(record, &outcome, config), stats);
     let requests = if outputs.requests { requests(&outcome, config) } else { Vec::new() };
     let mut finished = Finished { flows, links, rtt, jobs: jobs(&outcome), requests, ..none };
-    if finished.stats.steady_error.is_some_and(|error| error > MESSAGES_UP_TO) {
+    let of_messages = finished.stats.folding.carried_messages_error;
+    if of_messages > MESSAGES_UP_TO || finished.stats.steady_error.is_some_and(|error| error > MESSAGES_UP_TO) {
         without_messages(&mut finished.record);
     }
     finished
@@ -91,6 +92,8 @@ fn folding(f: &FoldStats) -> FoldingRecord {
         } else {
             f.drift_ps as f64 / f.drift_over_ps as f64 / 1e6
         },
+        carried_audits: f.continued,
+        carried_messages_error: f.carried_messages_ppm as f64 / 1e6,
         pauses_left_out: f.unpaused,
         exact_instead: f.exactly,
         audited: f.audit.skips,

@@ -10,13 +10,17 @@ const RINGS: &str =
 const INCAST: &str = "id,ranks,kind,bytes,peer,tag\ns1,1,send,12000000,0,1\nr1,0,recv,12000000,1,1\ns2,2,send,12000000,0,2\nr2,0,recv,12000000,2,2\n\
     s3,3,send,12000000,0,3\nr3,0,recv,12000000,3,3\ns4,4,send,12000000,0,4\nr4,0,recv,12000000,4,4\n";
 
+/// Without audits, jobs as short as these carry rates on; with them, there would be nothing to gain.
+const UNAUDITED: [&str; 4] = ["--set", "fidelity.fast_forward=rates", "--set", "fidelity.audit=0"];
+
 /// Bytes are conserved (a run fails otherwise), something is skipped, and the last completion is near the simulated one.
 #[test]
 fn carried_rates_end_when_packets_do() {
     let sweep = Sweep::new(&[("rings.csv", RINGS), ("incast.csv", INCAST)], TEXT);
-    for fold in ["off", "rates", "steady"] {
+    for fold in ["off", "steady"] {
         sweep.run(fold, &["--set", &format!("fidelity.fast_forward={fold}")]);
     }
+    sweep.run("rates", &UNAUDITED);
     let [off, rates] = ["off", "rates"].map(|fold| sweep.column(fold, "results.csv", "makespan_ns"));
     // The first two are under HPCC. Under DCQCN jobs as short as these are further off, and say so.
     for (off, rates) in off.iter().zip(&rates).take(2) {
@@ -35,7 +39,7 @@ fn carried_rates_depend_on_the_experiment_alone() {
     let mut flows = Vec::new();
     for (k, more) in runs.into_iter().enumerate() {
         let out = format!("rates-{k}");
-        sweep.run(&out, &[&["--set", "fidelity.fast_forward=rates"], more].concat());
+        sweep.run(&out, &[&UNAUDITED[..], more].concat());
         flows.push(std::fs::read(sweep.root.path().join(&out).join("flows.csv")).expect("flows are written"));
     }
     assert!(flows.iter().all(|x| *x == flows[0]), "flows differ");
@@ -46,9 +50,8 @@ fn carried_rates_depend_on_the_experiment_alone() {
 fn carried_rates_are_for_controls_that_settle() {
     let text = TEXT.replace("[\"hpcc\", \"dcqcn\"]", "[\"timely\", \"none\"]");
     let sweep = Sweep::new(&[("rings.csv", RINGS), ("incast.csv", INCAST)], &text);
-    for fold in ["rates", "steady"] {
-        sweep.run(fold, &["--set", &format!("fidelity.fast_forward={fold}")]);
-    }
+    sweep.run("steady", &["--set", "fidelity.audit=0"]);
+    sweep.run("rates", &UNAUDITED);
     let [rates, steady] =
         ["rates", "steady"].map(|fold| std::fs::read(sweep.root.path().join(fold).join("flows.csv")).expect("written"));
     assert!(rates == steady, "flows differ");
@@ -59,9 +62,8 @@ fn carried_rates_are_for_controls_that_settle() {
 #[test]
 fn carried_rates_are_named() {
     let sweep = Sweep::new(&[("rings.csv", RINGS), ("incast.csv", INCAST)], TEXT);
-    for fold in ["rates", "steady"] {
-        sweep.run(fold, &["--set", &format!("fidelity.fast_forward={fold}")]);
-    }
+    sweep.run("steady", &["--set", "fidelity.audit=0"]);
+    sweep.run("rates", &UNAUDITED);
     let read = |name: &str| std::fs::read_to_string(sweep.root.path().join(name)).expect("written");
     let warning = "carried measured rates on where flows collide";
     assert!(read("rates/manifest.json").contains(warning) && !read("steady/manifest.json").contains(warning));
@@ -75,4 +77,58 @@ fn carried_rates_are_named() {
         String::from_utf8_lossy(&done.stdout).contains("approximate where flows collide")
     };
     assert!(compared("rates") && !compared("steady"));
+}
+
+/// An all-to-all over a Clos with buffers so small that pauses come within reach. DCQCN's rates do not settle in its time.
+const ALL_TO_ALL: &str = "name = \"m\"\nbase.cluster = { gpus = 8, gpus_per_server = 1 }\nbase.topology = { kind = \"clos\", hosts_per_leaf = 4, spines = 1, link_gbps = 100, uplink_gbps = 100, buffer_mib = 1 }\n\
+    base.transport = { cc = \"dcqcn\", payload_bytes = 4000 }\nbase.workload = { kind = \"collective\", op = \"all-to-all\", bytes = 4000000 }\nbase.output.flows = true\n";
+
+/// Where nothing is skipped, nothing else is approximate either: pauses happen, and bytes are those of every packet simulated.
+#[test]
+fn what_skips_nothing_is_exact() {
+    let sweep = Sweep::new(&[], ALL_TO_ALL);
+    sweep.run("off", &["--set", "fidelity.fast_forward=off"]);
+    sweep.run("rates", &UNAUDITED);
+    let [off, rates] =
+        ["off", "rates"].map(|fold| std::fs::read(sweep.root.path().join(fold).join("flows.csv")).expect("written"));
+    let of = |name| sweep.column("rates", "stats.csv", name)[0];
+    assert_eq!([of("exact_instead"), of("carried_skips"), of("pauses_left_out")], [1.0, 0.0, 0.0]);
+    assert!(of("couplings") > 0.0, "no pause came within reach");
+    assert!(off == rates, "flows differ");
+}
+
+/// A job that audits would simulate as a whole is simulated as by "steady".
+#[test]
+fn short_jobs_are_not_worth_an_audit() {
+    let sweep = Sweep::new(&[("rings.csv", RINGS), ("incast.csv", INCAST)], TEXT);
+    for fold in ["rates", "steady"] {
+        sweep.run(fold, &["--set", &format!("fidelity.fast_forward={fold}")]);
+    }
+    let [rates, steady] =
+        ["rates", "steady"].map(|fold| std::fs::read(sweep.root.path().join(fold).join("flows.csv")).expect("written"));
+    assert!(rates == steady, "flows differ");
+    assert_eq!(sweep.column("rates", "stats.csv", "carried_skips"), [0.0; 4]);
+}
+
+/// An incast of ten million packet-hops: a copy goes on without skips, and what it says holds. It depends on the experiment alone.
+#[test]
+fn copies_say_how_far_off_carried_rates_are() {
+    let text = TEXT
+        .replace("payload_bytes = 4000", "payload_bytes = 1000")
+        .replace("[\"hpcc\", \"dcqcn\"]", "[\"hpcc\"]")
+        .replace("[\"rings.csv\", \"incast.csv\"]", "[\"incast.csv\"]");
+    let sweep = Sweep::new(&[("incast.csv", &INCAST.replace("12000000", "500000000"))], &text);
+    let memo = sweep.memo();
+    for (out, more) in [("one", &["--jobs", "1"][..]), ("cold", &["--memo", &memo]), ("warm", &["--memo", &memo])] {
+        sweep.run(out, &[&["--set", "fidelity.fast_forward=rates"], more].concat());
+    }
+    let of = |out: &str, name: &str| sweep.column(out, "stats.csv", name)[0];
+    assert!(of("one", "carried_audits") >= 1.0, "no copy was made");
+    // The port to the first rank is busy all the time.
+    assert!(of("one", "steady_error") < 0.005, "{}", of("one", "steady_error"));
+    for out in ["cold", "warm"] {
+        for name in ["carried_audits", "steady_error", "carried_messages_error"] {
+            assert_eq!(of(out, name), of("one", name), "{name}");
+        }
+    }
 }

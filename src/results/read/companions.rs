@@ -250,6 +250,8 @@ fn stats(f: &Fields) -> Result<StatsRecord, ReadError> {
             couplings: f.optional("couplings", Fields::whole)?.unwrap_or(0),
             carried_skips: f.optional("carried_skips", Fields::whole)?.unwrap_or(0),
             carried_drift: f.optional("carried_drift", Fields::real)?.unwrap_or(0.0),
+            carried_audits: f.optional("carried_audits", Fields::whole)?.unwrap_or(0),
+            carried_messages_error: f.optional("carried_messages_error", Fields::real)?.unwrap_or(0.0),
             pauses_left_out: f.optional("pauses_left_out", Fields::whole)?.unwrap_or(0),
             exact_instead: f.optional("exact_instead", Fields::whole)?.unwrap_or(0),
             audited: f.whole("audited")?,

@@ -39,6 +39,8 @@ pub struct SkipPlan {
 pub struct CarriedRates {
     /// A queue pair that has nothing to send for longer than this, ps, is over.
     pub patience: u64,
+    /// The part of what was sent whose congestion control is at work and takes milliseconds to settle, in millionths.
+    pub unsettled_ppm: u64,
     /// Bytes on the wire of each queue pair in the window. Its rate is that over the time in which it had something to
     /// send.
     pub sent: Vec<u64>,

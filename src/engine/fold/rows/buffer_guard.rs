@@ -20,6 +20,7 @@ const COARSEST: std::ops::RangeInclusive<u64> = 1 << 15..=1 << 17;
 const SHARE: u64 = 8;
 
 /// The most that each ingress has held.
+#[derive(Clone)]
 pub struct BufferGuard {
     /// Over all time, bytes.
     peaks: Vec<u32>,

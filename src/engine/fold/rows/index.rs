@@ -5,6 +5,7 @@
 use crate::columns::{FlowIdx, NEVER, NONE, NicIdx, PortIdx, Tables};
 
 /// Of every row of an experiment: its partition, and its local number there.
+#[derive(Clone)]
 pub(crate) struct RowIndex {
     /// The partition of each NIC and port, `NONE` while it is idle.
     pub nic_partition: Vec<u32>,

@@ -18,6 +18,9 @@ use crate::engine::fold::run::stop::Stop;
 use crate::engine::fold::steady::audit::due;
 use crate::engine::fold::steady::skip::Skip;
 
+/// All of what is skipped is audited.
+const WHOLE_PPM: u32 = 1_000_000;
+
 /// A copy of `t` without its tasks and task graph. The graph is not needed, because all messages are already reported.
 fn copy_but_for_tasks(t: &mut Tables) -> OwnedTables {
     let tasks = std::mem::take(&mut t.tasks);
@@ -41,8 +44,8 @@ pub(crate) fn audit_if_due(
     let hops = skip.hops(t, &run.partitions[p as usize].rows, by);
     let stats = &run.stats;
     let Some(upto) = due(&t.exps[0], &stats.audit, hops, stats.audit_hops, stats.hops_skipped) else { return Ok(()) };
-    // Where rates are carried on, only the end of a skip is known.
-    if (skip.plan.carried.is_some() && upto < hops) || !run.audited.insert(skip.plan.draw) {
+    // Where rates are carried on, copies of the experiment show more (`continued`), unless all is to be audited.
+    if (skip.plan.carried.is_some() && t.exps[0].audit_ppm < WHOLE_PPM) || !run.audited.insert(skip.plan.draw) {
         return Ok(());
     }
     run.stats.audit.largest = run.stats.audit.largest.max(upto);
@@ -86,7 +89,7 @@ fn audit(run: &mut FoldRun, t: &mut Tables, p: u32, skip: &Skip, at: u64) -> Res
         if !compared {
             run.stats.audit.progress(by[m], did);
         }
-        run.stats.audit.rate(by[m], did, skip.plan.theta_ppm);
+        run.stats.audit.rate(by[m], did, skip.plan.theta_ppm, skip.plan.carried.is_none());
     }
     run.partitions[p as usize] = partition;
     run.ticket.may_wait = may_wait;

@@ -93,12 +93,15 @@ pub(crate) fn sample_and_checkpoint(run: &mut FoldRun, t: &mut Tables, p: u32, a
                 let routed = |m: &u32| run.partitions[p as usize].rows.members[*m as usize].routed;
                 let n = run.partitions[p as usize].rows.members.len() as u32;
                 let of = if pieces.len() == 1 { (0..n).filter(routed).collect() } else { piece.working.clone() };
-                return carried(t, view(run, p), &of);
+                return if run.carries { carried(t, view(run, p), &of) } else { None };
             }
             let working = if pieces.len() == 1 { all() } else { piece.working.clone() };
             steady(t, view(run, p), &working, pieces.len() == 1)
         })
         .collect();
+    if carries {
+        (run.copy_if_due)(run, t, p, at, &steady);
+    }
     // A checkpoint starts the window anew: where rates are carried on, it is taken for a skip or a split only.
     if steady.iter().any(Option::is_some) || (due && !(carries && pieces.len() == 1)) {
         split_at_checkpoint(run, t, p, at, pieces, &steady);

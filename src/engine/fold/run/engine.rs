@@ -226,7 +226,7 @@ fn start_over(
     }
     let exactly = exactly || stats.exactly > 0;
     if exactly {
-        t.exps[0].modes &= !(mode::STEADY | (mode::METRIC_MASK << mode::METRIC_SHIFT));
+        t.exps[0].modes &= !(mode::STEADY | mode::RATES | (mode::METRIC_MASK << mode::METRIC_SHIFT));
     }
     let mut next = begin_coupled(t, &memo.map_or_else(Arc::default, Arc::clone), checkpoint_hops, restart, coupled);
     next.ticket.alone = alone;
@@ -252,6 +252,10 @@ fn without_skips(done: &FoldStats) -> FoldStats {
         carried: 0,
         drift_ps: 0,
         drift_over_ps: 0,
+        hops_carried: 0,
+        continued: 0,
+        carried_ppm: 0,
+        carried_messages_ppm: 0,
         wander_ps: 0,
         ..*done
     }

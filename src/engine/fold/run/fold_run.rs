@@ -10,6 +10,7 @@ use crate::engine::fold::memo::in_flight::ExperimentTicket;
 use crate::engine::fold::memo::table::Memo;
 use crate::engine::fold::rows::buffer_guard::BufferGuard;
 use crate::engine::fold::rows::index::RowIndex;
+use crate::engine::fold::run::copies::ContinuedAudits;
 use crate::engine::fold::run::explanation::Explainer;
 use crate::engine::fold::run::gain::LeastGain;
 use crate::engine::fold::run::partition::Partition;
@@ -18,16 +19,23 @@ use crate::engine::fold::run::schedule::TurnSchedule;
 use crate::engine::fold::run::stats::{FoldStats, TurnTimer};
 use crate::engine::fold::run::stop::Stop;
 use crate::engine::fold::run::window_threads::WindowThreads;
+use crate::engine::fold::steady::detector::SteadyRates;
 use crate::engine::fold::steady::wander::RateWander;
 
 /// A queue pair (fourth argument) of a NIC (third) is about to send at an instant: what it crosses joins one partition,
 /// whose number is returned.
 pub(crate) type Join = fn(&mut FoldRun, &mut Tables, NicIdx, FlowIdx, u64) -> Result<u32, Stop>;
 
+/// Runs a number of turns, or to the end; with the most packet records.
+pub(crate) type Turns = fn(&mut FoldRun, &mut Tables, u32, u64) -> Result<(), Stop>;
+
+/// A partition is about to be skipped at an instant at these rates: if it is time, a copy goes on without that.
+pub(crate) type CopyIfDue = fn(&mut FoldRun, &mut Tables, u32, u64, &[Option<SteadyRates>]);
+
 /// One experiment that is being folded. Row numbers are those of its tables.
 pub(crate) struct FoldRun {
     /// What the experiment starts over with.
-    pub restart: Restart,
+    pub restart: Arc<Restart>,
     pub coupled: CoupledSwitches,
     /// The step of the experiment, ps.
     pub step: u64,
@@ -52,6 +60,9 @@ pub(crate) struct FoldRun {
     pub wander: RateWander,
     /// How windows are stepped on several threads.
     pub threads: WindowThreads,
+    /// Measured rates may be carried on. Not in the copies by which that is audited.
+    pub carries: bool,
+    pub continued: ContinuedAudits,
     /// The most packet records.
     pub limit: u64,
     pub stats: FoldStats,
@@ -61,6 +72,9 @@ pub(crate) struct FoldRun {
     pub timer: TurnTimer,
     /// How rows join a partition. A field, because simulation calls it and it calls simulation.
     pub join: Join,
+    /// How copies take turns, and how they are made. Fields, because turns lead to both.
+    pub turns: Turns,
+    pub copy_if_due: CopyIfDue,
 }
 
 /// The number of a new partition without rows, which starts at `start`.

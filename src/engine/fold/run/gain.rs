@@ -26,12 +26,13 @@ impl LeastGain {
     /// PRECONDITION: nothing of `t` has happened.
     pub(crate) fn of(t: &Tables) -> LeastGain {
         let asked = is_steadying(t) && t.exps[0].modes & mode::MUST_GAIN != 0;
-        let payload = u64::from(t.exps[0].payload.max(1));
-        let needs = |bytes: u64, f| bytes.div_ceil(payload).max(1) * hops_there_and_back(t, f);
-        let messages =
-            || t.tasks.iter().filter(|row| row.flags & bits::MESSAGE != 0).map(|row| needs(row.bytes, row.flow));
-        let most = if asked { messages().sum::<u64>() / LEAST_SHARE } else { u64::MAX };
+        let most = if asked { hops_needed(t) / LEAST_SHARE } else { u64::MAX };
         LeastGain { most, every: (t.nics.len() + t.ports.len()) as u64, turns: 0 }
+    }
+
+    /// Of a copy, of which nobody asks what it gains.
+    pub(crate) fn unasked() -> LeastGain {
+        LeastGain { most: u64::MAX, every: u64::MAX, turns: 0 }
     }
 
     /// Counts `turns` turns. Whether it is time to look.
@@ -40,11 +41,18 @@ impl LeastGain {
         self.most != u64::MAX && self.turns >= self.every && std::mem::take(&mut self.turns) > 0
     }
 
-    /// Whether what was skipped or rounded gains too little. Once that is so it remains so, so it does not matter when
+    /// Whether what was skipped, rounded or left out gains too little. Once that is so it remains so, so it does not matter when
     /// anybody looks.
     pub(crate) fn is_too_little(&self, t: &Tables, stats: &FoldStats) -> bool {
         self.most != u64::MAX
-            && (stats.skips > 0 || stats.rounded > 0)
+            && (stats.skips > 0 || stats.rounded > 0 || stats.unpaused > 0)
             && packet_hops(t).saturating_sub(stats.hops_skipped) > self.most
     }
+}
+
+/// The packet-hops that the messages of `t` and their acknowledgements need.
+pub(crate) fn hops_needed(t: &Tables) -> u64 {
+    let payload = u64::from(t.exps[0].payload.max(1));
+    let needs = |bytes: u64, f| bytes.div_ceil(payload).max(1) * hops_there_and_back(t, f);
+    t.tasks.iter().filter(|row| row.flags & bits::MESSAGE != 0).map(|row| needs(row.bytes, row.flow)).sum()
 }

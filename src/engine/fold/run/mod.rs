@@ -5,6 +5,9 @@
 pub(super) mod audit;
 pub(super) mod checkpoint;
 pub(super) mod claim;
+pub(super) mod compare_copies;
+pub(super) mod copies;
+pub(super) mod copy_on;
 pub(super) mod counters;
 pub(super) mod detection;
 pub(super) mod dispatch;

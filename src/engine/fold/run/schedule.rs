@@ -17,7 +17,7 @@ pub(crate) enum TurnRank {
 }
 
 /// Queues of what happens next.
-#[derive(Default)]
+#[derive(Clone, Default)]
 pub(crate) struct TurnSchedule {
     /// (when, rank, NIC): an idle NIC, or the first NIC of a partition. Void if it no longer agrees with the row.
     pub heap: BinaryHeap<Reverse<(u64, TurnRank, NicIdx)>>,

@@ -224,11 +224,15 @@ pub(crate) fn end_skip(run: &mut FoldRun, t: &mut Tables, p: u32, at: u64, why: 
     t.fold_trace.clear();
     let by = skip.moved_by(at);
     audit_if_due(run, t, p, &skip, &by, at)?;
-    if skip.plan.carried.is_none() {
+    if let Some(carried) = &skip.plan.carried {
+        run.continued.carried(skip.since, at, carried.unsettled_ppm);
+    } else {
         let late = run.wander.add(t, &run.partitions[p as usize].rows, &skip.plan, at);
         run.stats.wander_ps = run.stats.wander_ps.max(late);
     }
-    run.stats.hops_skipped += skip.count(t, &run.partitions[p as usize].rows, &by, at);
+    let hops = skip.count(t, &run.partitions[p as usize].rows, &by, at);
+    run.stats.hops_skipped += hops;
+    run.stats.hops_carried += if skip.plan.carried.is_some() { hops } else { 0 };
     run.stats.skipped_ps += u128::from(at - skip.since);
     report_peaks(run, t, p, at);
     let advanced = skip.advanced(&by);

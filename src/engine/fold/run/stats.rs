@@ -27,6 +27,12 @@ pub struct FoldStats {
     pub carried: u64,
     pub drift_ps: u128,
     pub drift_over_ps: u128,
+    /// Packet-hops that these skipped. Copies that went on without them for a while; how far the makespan and the mean
+    /// time of messages may be off by what was found there, in millionths.
+    pub hops_carried: u64,
+    pub continued: u64,
+    pub carried_ppm: u64,
+    pub carried_messages_ppm: u64,
     /// Skips that were also simulated, to measure the error: packet-hops of that, and what was found.
     pub audit_hops: u64,
     pub audit: Audit,
@@ -71,11 +77,13 @@ pub struct FoldStats {
 
 impl FoldStats {
     /// How far times may be off because of skips, relative, in a run of `hops` packet-hops and `span` ps: as far as audits
-    /// found, in all that was skipped, and what rates differed by from one skip to the next. `None`: nothing was skipped.
+    /// found, in all that was skipped, and what rates differed by from one skip to the next. What carried rates add up to
+    /// is known from copies. `None`: nothing was skipped.
     pub fn steady_error(&self, hops: u64, span: u64) -> Option<f64> {
-        let skipped = self.hops_skipped as f64 / hops.max(1) as f64;
+        let skipped = (self.hops_skipped - self.hops_carried) as f64 / hops.max(1) as f64;
         let wander = self.wander_ps as f64 / span.max(1) as f64;
-        (self.skips > 0).then(|| self.audit.drift() * skipped + wander)
+        let carried = self.carried_ppm as f64 / 1e6;
+        (self.skips > 0).then(|| self.audit.drift() * skipped + wander + carried)
     }
 }
 

@@ -21,6 +21,9 @@ use crate::engine::fold::rows::buffer_guard::{BufferGuard, Failure};
 use crate::engine::fold::rows::cc_state;
 use crate::engine::fold::rows::index::RowIndex;
 use crate::engine::fold::run::checkpoint::sample_and_checkpoint;
+use crate::engine::fold::run::compare_copies::{compare_all, note_progress};
+use crate::engine::fold::run::copies::ContinuedAudits;
+use crate::engine::fold::run::copy_on::{carries_too_little, copy_if_due};
 use crate::engine::fold::run::detection::next_sampling;
 use crate::engine::fold::run::fold_run::FoldRun;
 use crate::engine::fold::run::gain::LeastGain;
@@ -43,7 +46,7 @@ pub(crate) fn begin(t: &mut Tables, memo: &Arc<Memo>, checkpoint_hops: u64) -> O
     if t.tasks.is_empty() || t.exps[0].rtt_cap > 0 {
         return None;
     }
-    let restart = Restart::of(t);
+    let restart = Arc::new(Restart::of(t));
     Some(begin_coupled(t, memo, checkpoint_hops, restart, CoupledSwitches::default()))
 }
 
@@ -52,9 +55,12 @@ pub(crate) fn begin_coupled(
     t: &mut Tables,
     memo: &Arc<Memo>,
     checkpoint_hops: u64,
-    restart: Restart,
+    restart: Arc<Restart>,
     coupled: CoupledSwitches,
 ) -> FoldRun {
+    if carries_too_little(t) {
+        t.exps[0].modes &= !mode::RATES;
+    }
     let guard = BufferGuard::new(t, &coupled.switches, coupled.times > 0);
     t.exps[0].modes |= mode::TRACED;
     t.exps[0].steps = 1;
@@ -86,12 +92,16 @@ pub(crate) fn begin_coupled(
         gain: LeastGain::of(t),
         wander: RateWander::default(),
         threads: WindowThreads::default(),
+        carries: true,
+        continued: ContinuedAudits::default(),
         limit: 0,
         stats,
         explainer: None,
         ticket: memo.in_flight.enter(),
         timer: TurnTimer::default(),
         join,
+        turns,
+        copy_if_due,
     };
     for n in NicIdx::all(t.nics.len() as u32) {
         schedule_nic(&mut run, t, n);
@@ -120,6 +130,9 @@ pub(crate) fn turns(run: &mut FoldRun, t: &mut Tables, turns: u32, limit: u64) -
             return Err(Stop::Abandon(reason::TIME));
         }
         let sample_at = next_sampling(run).filter(|sample_at| sample_at.0 <= at);
+        if at > run.continued.next {
+            note_progress(run, t, at);
+        }
         if let Some(failure) = run.guard.failure_before(t, sample_at.map_or(at, |sample_at| sample_at.0)) {
             couple(run, t, failure)?;
         }
@@ -240,6 +253,7 @@ pub(crate) fn finish(run: &mut FoldRun, t: &mut Tables) -> Result<(), Stop> {
         // Stuck: the unfolded engine stops where the diagnosis expects it.
         return Err(Stop::Abandon(reason::STUCK));
     }
+    compare_all(run, t);
     for tx in &mut t.flow_tx {
         tx.flags &= !qp::HELD;
     }

@@ -59,12 +59,15 @@ impl Audit {
         self.ahead.unsigned_abs() as f64 / self.sent.max(1) as f64
     }
 
-    /// A queue pair sent `did` packets where the skip counted `said`.
-    pub fn rate(&mut self, said: u64, did: u64, theta_ppm: u64) {
+    /// A queue pair sent `did` packets where the skip counted `said`. `drifts`: what skips like this add up to is
+    /// estimated by it.
+    pub fn rate(&mut self, said: u64, did: u64, theta_ppm: u64, drifts: bool) {
         // Packets in flight at the start and the end may differ by one.
         let off = said.abs_diff(did).saturating_sub(1);
-        self.ahead += if said > did { off as i64 } else { -(off as i64) };
-        self.sent += did;
+        if drifts {
+            self.ahead += if said > did { off as i64 } else { -(off as i64) };
+            self.sent += did;
+        }
         let off = u128::from(off);
         let (said, did, theta, whole) =
             (u128::from(said), u128::from(did), u128::from(theta_ppm.min(WHOLE)), u128::from(WHOLE));

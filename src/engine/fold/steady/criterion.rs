@@ -5,11 +5,11 @@
 use crate::columns::{FlowIdx, NEVER, Tables};
 use crate::engine::fold::memo::skip_plan::SkipPlan;
 use crate::engine::fold::rows::index::RowIndex;
-use crate::engine::fold::rows::message_stream::MessageStream;
 use crate::engine::fold::rows::partition_rows::{PartitionRows, is_idle};
 use crate::engine::fold::steady::detector::{Detector, SteadyRates, is_settled};
 use crate::engine::fold::steady::sampling::hops_there_and_back;
 use crate::engine::fold::steady::skip_plan::is_overloaded;
+use crate::engine::fold::steady::window_rates::WindowRates;
 
 /// A partition, as far as its steadiness depends on it.
 #[derive(Clone, Copy)]
@@ -43,22 +43,10 @@ pub(crate) fn steady(t: &Tables, view: PartitionView, working: &[u32], whole: bo
         }
         holds = holds.min(detector.member_holds(m as usize, t, f, samples)?);
     }
-    let (first, last) = (detector.ago(samples), detector.history.back()?);
-    let ports = first.ports.iter().zip(&last.ports).map(|(a, b)| (b.0 - a.0, b.1 - a.1)).collect();
     if holds < window {
         return None;
     }
-    let n = rows.members.len();
-    let (mut packets, mut work, mut turns) = (Vec::with_capacity(n), Vec::with_capacity(n), Vec::with_capacity(n));
-    for (k, (m, &(before, _))) in rows.members.iter().zip(&first.members).enumerate() {
-        let tx = &t.flow_tx[m.flow];
-        let posted: u64 = m.posted.iter().map(|&(i, _)| t.tasks[i].bytes).sum();
-        let stream = MessageStream::new(t, m, tx.size - posted);
-        let (from, to) = (stream.packet(before), stream.packet(tx.snd_una));
-        packets.push(to - from);
-        work.push(stream.work(to) - stream.work(from));
-        turns.push(detector.turn(k, &stream, samples));
-    }
+    let WindowRates { packets, work, turns, ports } = WindowRates::of(t, rows, detector, samples);
     let full = u64::from(e.payload) + u64::from(e.data_overhead);
     let level = match view.ended_skip {
         Some(plan) if whole && plan.held(&work, window, full) => plan.level + 1,
@@ -76,6 +64,7 @@ pub(crate) fn steady(t: &Tables, view: PartitionView, working: &[u32], whole: bo
         ports,
         patience: 0,
         active: Vec::new(),
+        unsettled_ppm: 0,
         drift: None,
     };
     if is_overloaded(t, rows, view.index, &steady) {

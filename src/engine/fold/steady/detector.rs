@@ -150,6 +150,8 @@ pub(crate) struct SteadyRates {
     /// Where rates are carried on: bytes on the wire that each queue pair would send in a window if it always had
     /// something to send, with [`FRACTION`] bits of fraction.
     pub active: Vec<u64>,
+    /// Where rates are carried on: the part of what was sent whose congestion control has not settled, in millionths.
+    pub unsettled_ppm: u64,
     /// Where rates were carried on until just before: by how much the sum of rates was another then, in millionths, and
     /// for how long, ps.
     pub drift: Option<(u64, u64)>,

@@ -3,6 +3,7 @@
 //! Layer: above `memo`, below `run`.
 
 pub(super) mod audit;
+pub(super) mod carried_error;
 pub(super) mod criterion;
 pub(super) mod detector;
 pub(super) mod rates;
@@ -12,3 +13,4 @@ pub(super) mod shares;
 pub(super) mod skip;
 pub(super) mod skip_plan;
 pub(super) mod wander;
+pub(super) mod window_rates;

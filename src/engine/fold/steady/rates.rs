@@ -8,13 +8,13 @@
 //!
 //! Layer: fold/steady.
 
-use crate::columns::{NEVER, PortIdx, Tables};
+use crate::columns::{NEVER, PortIdx, Tables, cc};
 use crate::engine::fold::rows::advanced_rows::FRACTION;
-use crate::engine::fold::rows::message_stream::MessageStream;
 use crate::engine::fold::rows::partition_rows::is_idle;
 use crate::engine::fold::steady::criterion::{PartitionView, repeats};
-use crate::engine::fold::steady::detector::SteadyRates;
+use crate::engine::fold::steady::detector::{SteadyRates, is_settled};
 use crate::engine::fold::steady::rates_plan::PARTS;
+use crate::engine::fold::steady::window_rates::WindowRates;
 
 /// The sum has not changed if it is the same within this part of theta (our choice).
 const HELD: u64 = 4;
@@ -50,19 +50,8 @@ pub(crate) fn carried(t: &Tables, view: PartitionView, of: &[u32]) -> Option<Ste
     if sum == 0 || u128::from(range) * PARTS as u128 * 1_000_000 >= u128::from(rule.theta_ppm) * u128::from(sum) {
         return None;
     }
-    let (first, last) = (detector.ago(samples), detector.history.back()?);
     let n = rows.members.len();
-    let (mut packets, mut work, mut turns) = (Vec::with_capacity(n), Vec::with_capacity(n), Vec::with_capacity(n));
-    for (k, (m, &(before, _))) in rows.members.iter().zip(&first.members).enumerate() {
-        let tx = &t.flow_tx[m.flow];
-        let posted: u64 = m.posted.iter().map(|&(i, _)| t.tasks[i].bytes).sum();
-        let stream = MessageStream::new(t, m, tx.size - posted);
-        let moved = tx.snd_una - before;
-        let n_packets = moved.div_ceil(u64::from(e.payload));
-        packets.push(n_packets);
-        work.push(moved + n_packets * u64::from(e.data_overhead));
-        turns.push(detector.turn(k, &stream, samples));
-    }
+    let WindowRates { packets, work, turns, ports } = WindowRates::of(t, rows, detector, samples);
     let full = u128::from(e.payload) + u128::from(e.data_overhead);
     let active = |(m, &work): (usize, &u64)| {
         let member = &rows.members[m];
@@ -97,8 +86,11 @@ pub(crate) fn carried(t: &Tables, view: PartitionView, of: &[u32]) -> Option<Ste
         }
         _ => (0, None),
     };
-    let ports = first.ports.iter().zip(&last.ports).map(|(a, b)| (b.0 - a.0, b.1 - a.1)).collect();
+    // Only DCQCN's rates rise for milliseconds after a change, by timers.
+    let is_unsettled = |m: usize| e.cc == cc::DCQCN && !is_settled(t, rows.members[m].flow);
+    let unsettled: u64 = work.iter().enumerate().filter(|&(m, _)| is_unsettled(m)).map(|(_, &work)| work).sum();
     Some(SteadyRates {
+        unsettled_ppm: (u128::from(unsettled) * 1_000_000 / u128::from(total.max(1))) as u64,
         window,
         theta_ppm: rule.theta_ppm,
         holds: NEVER,

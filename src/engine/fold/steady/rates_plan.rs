@@ -40,6 +40,11 @@ pub(crate) fn rule(e: &Exp, rtt: u64) -> DetectorRule {
     }
 }
 
+/// For how long the rates are carried on, ps.
+pub(crate) fn length(steady: &SteadyRates) -> u64 {
+    steady.window.saturating_mul(FIRST << steady.level.min(DOUBLINGS))
+}
+
 /// The plan of a skip at these `rates`, whose work is still that of the whole window.
 pub(crate) fn plan(steady: &SteadyRates, mut rates: Vec<SkipRate>) -> SkipPlan {
     for (rate, &active) in rates.iter_mut().zip(&steady.active) {
@@ -49,11 +54,15 @@ pub(crate) fn plan(steady: &SteadyRates, mut rates: Vec<SkipRate>) -> SkipPlan {
         state: Default::default(),
         draw: 0,
         window: steady.window,
-        until: steady.window.saturating_mul(FIRST << steady.level.min(DOUBLINGS)),
+        until: length(steady),
         level: steady.level,
         theta_ppm: steady.theta_ppm,
         rates,
         ports: steady.ports.clone(),
-        carried: Some(CarriedRates { patience: steady.patience, sent: steady.work.clone() }),
+        carried: Some(CarriedRates {
+            patience: steady.patience,
+            unsettled_ppm: steady.unsettled_ppm,
+            sent: steady.work.clone(),
+        }),
     }
 }

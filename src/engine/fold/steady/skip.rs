@@ -278,6 +278,12 @@ impl Skip {
         self.streams[m].as_ref().map_or(0, |row| row.stream.packet(to) - row.stream.packet(from))
     }
 
+    /// The bytes that queue pair `m` has gone on by at `at`.
+    pub(crate) fn bytes(&self, m: usize, at: u64) -> u64 {
+        let Some(row) = self.streams.get(m).and_then(Option::as_ref) else { return 0 };
+        row.stream.byte(row.sent + self.moved(m, at)) - row.stream.byte(row.sent)
+    }
+
     /// How many packets queue pair `m` has gone on by at `at`.
     fn moved(&self, m: usize, at: u64) -> u64 {
         let Some(row) = &self.streams[m] else { return 0 };

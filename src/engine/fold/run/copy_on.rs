@@ -1,0 +1,130 @@
+//! Audits of what carried rates add up to: a copy of the whole experiment goes on beside a skip without carrying rates,
+//! for several times as long (`compare_copies` compares the two later).
+//!
+//! Layer: fold/run. Changes nothing but counts. When a copy is made depends on model time and on what was skipped, and
+//! so neither on the memo nor on turns.
+
+use std::sync::Arc;
+use std::time::Instant;
+
+use crate::columns::{FlowIdx, NEVER, Tables, TaskIdx, mode, status};
+use crate::engine::fold::memo::in_flight::InFlight;
+use crate::engine::fold::run::compare_copies::sent;
+use crate::engine::fold::run::copies::{ContinuedAudits, ExperimentCopy};
+use crate::engine::fold::run::detection::schedule_sampling;
+use crate::engine::fold::run::fold_run::FoldRun;
+use crate::engine::fold::run::gain::{LeastGain, hops_needed};
+use crate::engine::fold::run::lookup::start_simulating;
+use crate::engine::fold::run::simulate::next_event_at;
+use crate::engine::fold::run::stats::FoldStats;
+use crate::engine::fold::run::stop::Stop;
+use crate::engine::fold::run::turn_order::schedule_partition;
+use crate::engine::fold::steady::detector::SteadyRates;
+use crate::engine::fold::steady::rates_plan;
+use crate::engine::fold::steady::sampling::hops_there_and_back;
+
+/// Packet-hops that copies may take at any rate (our choice: a second), and beyond that, one in so many of those
+/// skipped. An experiment that needs no more packet-hops has nothing to gain from carried rates.
+const FREE_HOPS: u64 = 1 << 23;
+const SHARE: u64 = 10;
+
+/// A copy goes on for this many times the length of the skip, and at least for the second number (our choice: a skip,
+/// the window after it, and most of the next skip).
+const SPAN: u64 = 3;
+const LEAST_SPAN: u64 = 2;
+
+/// Whether rates are not carried on in `t`: audits would simulate all of it as well.
+pub(crate) fn carries_too_little(t: &Tables) -> bool {
+    let e = &t.exps[0];
+    e.modes & mode::RATES != 0 && e.audit_ppm > 0 && hops_needed(t) <= FREE_HOPS
+}
+
+/// Partition `p` is about to be skipped at `at`, where it is `steady`. If it is time, a copy goes on without skips.
+pub(crate) fn copy_if_due(run: &mut FoldRun, t: &mut Tables, p: u32, at: u64, steady: &[Option<SteadyRates>]) {
+    if t.exps[0].audit_ppm == 0 || at < run.continued.ended() {
+        return;
+    }
+    let rows = &run.partitions[p as usize].rows;
+    let Some(rates) = steady.iter().flatten().next() else { return };
+    let hops: u64 =
+        rows.members.iter().zip(&rates.packets).map(|(m, &n)| n * hops_there_and_back(t, m.flow)).sum::<u64>().max(1);
+    let until = rates_plan::length(rates);
+    let left = (FREE_HOPS + run.stats.hops_skipped / SHARE).saturating_sub(run.continued.hops);
+    let affordable = (u128::from(left) * u128::from(rates.window) / u128::from(hops)) as u64;
+    if affordable < LEAST_SPAN * until {
+        return;
+    }
+    let span = affordable.min(SPAN * until);
+    let began = Instant::now();
+    run.continued.hops += (u128::from(hops) * u128::from(span) / u128::from(rates.window)) as u64;
+    match go_on(run, t, p, at, at + span) {
+        Ok(copied) => {
+            run.continued.next = at + span;
+            run.continued.copies.push(copied);
+        }
+        Err(why) => log::debug!("folding: a copy could not go on: {why:?}"),
+    }
+    run.stats.auditing += began.elapsed();
+}
+
+/// A copy goes on from `at` to `to`.
+fn go_on(run: &FoldRun, t: &mut Tables, p: u32, at: u64, to: u64) -> Result<ExperimentCopy, Stop> {
+    let mut copy = copy_of(run);
+    let mut tables = t.copied();
+    let mut c = tables.view();
+    c.exps[0].audit_ppm = 0;
+    c.exps[0].modes &= !mode::MEMO;
+    let flows: Vec<FlowIdx> = run.partitions[p as usize].rows.members.iter().map(|m| m.flow).collect();
+    let from: Vec<u64> = flows.iter().map(|&f| c.flow_tx[f].sent_bytes).collect();
+    schedule_sampling(&mut copy, &c, p);
+    for q in 0..copy.partitions.len() as u32 {
+        let partition = &copy.partitions[q as usize];
+        if partition.looked_up && partition.skip.is_none() && !partition.rows.nics.is_empty() {
+            start_simulating(&mut copy, &mut c, q, at)?;
+            copy.partitions[q as usize].next = NEVER;
+            let next = next_event_at(&mut copy, &c, q);
+            schedule_partition(&mut copy, q, next);
+        }
+    }
+    while c.exps[0].status != status::DONE && copy.stats.span_ps <= to {
+        (run.turns)(&mut copy, &mut c, 1, run.limit)?;
+    }
+    let flows = flows.iter().zip(from).map(|(&f, from)| (f, from, sent(&copy, &c, f, to))).collect();
+    let done = c.tasks.iter().enumerate().filter(|(_, row)| row.done > at && row.done <= to);
+    let tasks = done.map(|(i, row)| (TaskIdx(i as u32), row.done - row.at.min(row.done), row.done)).collect();
+    Ok(ExperimentCopy { from: at, to, flows, came: None, tasks })
+}
+
+/// A copy of `run` that remembers nothing and carries no rates on.
+fn copy_of(run: &FoldRun) -> FoldRun {
+    let mut partitions = run.partitions.clone();
+    partitions.iter_mut().for_each(|partition| partition.cursor = None);
+    FoldRun {
+        restart: Arc::clone(&run.restart),
+        coupled: run.coupled.clone(),
+        step: run.step,
+        memo: None,
+        checkpoint_hops: run.checkpoint_hops,
+        index: run.index.clone(),
+        partitions,
+        spare: run.spare.clone(),
+        joined_unrecordable: run.joined_unrecordable,
+        turning: run.turning,
+        schedule: run.schedule.clone(),
+        guard: run.guard.clone(),
+        audited: Default::default(),
+        gain: LeastGain::unasked(),
+        wander: Default::default(),
+        carries: false,
+        continued: ContinuedAudits { next: NEVER, ..ContinuedAudits::default() },
+        threads: Default::default(),
+        limit: run.limit,
+        stats: FoldStats::default(),
+        explainer: None,
+        ticket: Arc::<InFlight>::default().enter(),
+        timer: Default::default(),
+        join: run.join,
+        turns: run.turns,
+        copy_if_due: run.copy_if_due,
+    }
+}

@@ -1,0 +1,39 @@
+//! What the queue pairs and ports of a partition did in a window of samples.
+//!
+//! Layer: fold/steady.
+
+use crate::columns::Tables;
+use crate::engine::fold::rows::message_stream::MessageStream;
+use crate::engine::fold::rows::partition_rows::PartitionRows;
+use crate::engine::fold::steady::detector::Detector;
+
+/// Of each queue pair and port of a partition, what it did in a window.
+pub(crate) struct WindowRates {
+    /// Packets of each queue pair that were acknowledged, and their bytes on the wire.
+    pub packets: Vec<u64>,
+    pub work: Vec<u64>,
+    /// As [`Detector::turn`] returns it.
+    pub turns: Vec<u64>,
+    /// Of each port: what the integral of its queue and its marks gained.
+    pub ports: Vec<(u64, u64)>,
+}
+
+impl WindowRates {
+    /// Of the last `samples` samples. PRECONDITION: so many were taken, and one more.
+    pub(crate) fn of(t: &Tables, rows: &PartitionRows, detector: &Detector, samples: usize) -> WindowRates {
+        let (first, last) = (detector.ago(samples), detector.ago(0));
+        let n = rows.members.len();
+        let (mut packets, mut work, mut turns) = (Vec::with_capacity(n), Vec::with_capacity(n), Vec::with_capacity(n));
+        for (k, (m, &(before, _))) in rows.members.iter().zip(&first.members).enumerate() {
+            let tx = &t.flow_tx[m.flow];
+            let posted: u64 = m.posted.iter().map(|&(i, _)| t.tasks[i].bytes).sum();
+            let stream = MessageStream::new(t, m, tx.size - posted);
+            let (from, to) = (stream.packet(before), stream.packet(tx.snd_una));
+            packets.push(to - from);
+            work.push(stream.work(to) - stream.work(from));
+            turns.push(detector.turn(k, &stream, samples));
+        }
+        let ports = first.ports.iter().zip(&last.ports).map(|(a, b)| (b.0 - a.0, b.1 - a.1)).collect();
+        WindowRates { packets, work, turns, ports }
+    }
+}
