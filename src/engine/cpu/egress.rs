@@ -1,6 +1,6 @@
 //! A port's transmitter and queue, shared by `forward` and `forward_joint` (twin: `shaders/egress.wgsl`).
 
-use super::key::{ARRIVAL, COMPLETION, EventRef, lineage};
+use super::key::{ARRIVAL, COMPLETION, EventRef, lineages};
 use super::lists::{fetch_rest, wire_push};
 use super::math::{hash32, tx_time};
 use super::mmu;
@@ -59,7 +59,7 @@ pub fn completion_time(t: &Tables, port: PortIdx) -> u64 {
 }
 
 /// Whether the transmitter is free for the event `at`: idle, or its transmission ended before.
-#[inline]
+#[inline(always)]
 pub fn idle(t: &mut Tables, port: PortIdx, at: &At) -> bool {
     let row = &t.ports[port];
     if row.busy == 0 {
@@ -85,7 +85,7 @@ fn integrate(t: &mut Tables, port: PortIdx, now: u64) {
 }
 
 /// Joins packet `p` to the queue of `port`.
-#[inline]
+#[inline(always)]
 pub fn enqueue(t: &mut Tables, port: PortIdx, p: PacketIdx, now: u64) {
     integrate(t, port, now);
     t.packets[p].next = PacketIdx::NONE;
@@ -105,6 +105,9 @@ pub fn enqueue(t: &mut Tables, port: PortIdx, p: PacketIdx, now: u64) {
 }
 
 /// Starts the next transmission of an idle port, caused by `at`: a pause frame, else the head of the queue, else nothing.
+///
+/// `forward` has this in its loop, so that places of rows are found once a port. What is rare stays outside.
+#[inline(always)]
 pub fn start_next(t: &mut Tables, port: PortIdx, at: &At, joint: bool) {
     let row = &t.ports[port];
     if row.frame_head.is_some() {
@@ -124,6 +127,7 @@ pub fn send_frame_if_idle(t: &mut Tables, port: PortIdx, at: &At) {
 }
 
 /// Sends the first waiting pause frame.
+#[inline(never)]
 fn start_frame(t: &mut Tables, port: PortIdx, at: &At) {
     let row = &mut t.ports[port];
     let p = row.frame_head;
@@ -137,6 +141,7 @@ fn start_frame(t: &mut Tables, port: PortIdx, at: &At) {
 }
 
 /// Sends the head of the queue: counters, mark, resume test, telemetry, wire, in the reference's order.
+#[inline(always)]
 fn start_head(t: &mut Tables, port: PortIdx, at: &At, joint: bool) {
     integrate(t, port, at.t);
     let p = t.ports[port].q_head;
@@ -161,9 +166,15 @@ fn start_head(t: &mut Tables, port: PortIdx, at: &At, joint: bool) {
         let word = (SHARED_HEADER + in_port.0) as usize;
         t.shared[word] = t.shared[word].wrapping_sub(wire);
     }
-    if t.exps[0].modes & mode::ECN != 0 && q > t.ports[port].kmin && draw_mark(t, port, q) && data {
-        t.packets[p].meta |= meta::MARKED;
-        t.ports[port].marks += 1;
+    if t.exps[0].modes & mode::ECN != 0 && q > t.ports[port].kmin {
+        if data && draw_mark(t, port, q) {
+            t.packets[p].meta |= meta::MARKED;
+            t.ports[port].marks += 1;
+        } else if !data {
+            // What is no data draws like data, and is never marked.
+            let row = &mut t.ports[port];
+            row.draws += u64::from(q <= row.kmax);
+        }
     }
     if joint && mmu::resume_test(t, in_port, port) {
         send_frame_if_idle(t, in_port, at);
@@ -198,10 +209,10 @@ fn draw_mark(t: &mut Tables, port: PortIdx, q: u32) -> bool {
     if q > row.kmax {
         return true;
     }
-    let threshold = row.pmax_q32 * (q - row.kmin) as u64 / (row.kmax - row.kmin) as u64;
     let draw = hash32(port.0, row.draws as u32, (row.draws >> 32) as u32, seed);
     row.draws += 1;
-    (draw as u64) < threshold
+    // draw < pmax * (q - kmin) / (kmax - kmin), rounded down; without the division.
+    (u64::from(draw) + 1) * (row.kmax - row.kmin) as u64 <= row.pmax_q32 * (q - row.kmin) as u64
 }
 
 /// Adds this hop to the packet's telemetry.
@@ -215,19 +226,24 @@ fn push_int(t: &mut Tables, port: PortIdx, p: PacketIdx, now: u64) {
     let multi = e.int_multi as u64;
     let (from_ps, from_bytes) = t.fold_hints.counts_from(port);
     let time = ((now - from_ps) / 1000) & 0xff_ffff;
-    let tx = ((row.tx_bytes - from_bytes) / (INT_TX_UNIT as u64 * multi)) & 0xf_ffff;
-    let queue = ((row.q_bytes + FRAME_BYTES * row.frames) as u64 / (INT_Q_UNIT as u64 * multi)).min(0x1_ffff);
+    let (tx, queue) = (row.tx_bytes - from_bytes, (row.q_bytes + FRAME_BYTES * row.frames) as u64);
+    // A division by a constant takes a fraction of the time.
+    let (tx, queue) = match e.int_multi {
+        1 => (tx / INT_TX_UNIT as u64, queue / INT_Q_UNIT as u64),
+        _ => (tx / (INT_TX_UNIT as u64 * multi), queue / (INT_Q_UNIT as u64 * multi)),
+    };
+    let (tx, queue) = (tx & 0xf_ffff, queue.min(0x1_ffff));
     let word = time | (tx << 24) | (queue << 44) | ((row.rate_idx as u64) << 61);
     t.ints[(e.flow_len + p.0) as usize].hop[n as usize] = word;
     t.packets[p].meta += 1 << meta::INT_SHIFT;
 }
 
 /// Puts `p` on the wire.
-#[inline]
+#[inline(always)]
 fn transmit(t: &mut Tables, port: PortIdx, p: PacketIdx, wire: u32, x: u64, at: &At) {
     let delay = t.ports[port].delay;
     let cause = at.what.lineage(t);
-    let (ends, arrives) = (lineage(x, cause), lineage(x + delay, cause));
+    let [ends, arrives] = lineages([x, x + delay], cause);
     let row = &mut t.ports[port];
     row.busy = 1;
     row.busy_until = at.t + x;
@@ -239,8 +255,10 @@ fn transmit(t: &mut Tables, port: PortIdx, p: PacketIdx, wire: u32, x: u64, at: 
     wire_push(t, peer, p);
 }
 
-/// A pause or resume frame reaches the port from its peer.
-pub fn on_frame(t: &mut Tables, port: PortIdx, p: PacketIdx, at: &At, joint: bool) {
+/// A pause or resume frame reaches the port from its peer. Returns whether the port is to start its next transmission.
+#[inline(never)]
+#[must_use]
+pub fn on_frame(t: &mut Tables, port: PortIdx, p: PacketIdx, at: &At) -> bool {
     let resume = t.packets[p].meta & meta::RESUME != 0;
     let row = &mut t.ports[port];
     if resume {
@@ -250,9 +268,7 @@ pub fn on_frame(t: &mut Tables, port: PortIdx, p: PacketIdx, at: &At, joint: boo
         row.pauses += 1;
     }
     return_later(t, port, p);
-    if resume && idle(t, port, at) {
-        start_next(t, port, at, joint);
-    }
+    resume && idle(t, port, at)
 }
 
 /// Keeps a record until `advance` returns it to its owner.

@@ -79,19 +79,20 @@ pub fn forward(t: &mut Tables, port: PortIdx, end: u64) {
             }
         }
         let at = At { t: now, what };
-        match what {
-            PortEvent::Completion(_) => start_next(t, port, &at, false),
+        let starts = match what {
+            PortEvent::Completion(_) => true,
             PortEvent::Arrival(p) => {
                 list = t.packets[p].next;
                 enqueue(t, port, p, now);
-                if idle(t, port, &at) {
-                    start_next(t, port, &at, false);
-                }
+                idle(t, port, &at)
             }
             PortEvent::Frame(_, p) => {
                 t.ports[port].in_frames = t.packets[p].next;
-                on_frame(t, port, p, &at, false);
+                on_frame(t, port, p, &at)
             }
+        };
+        if starts {
+            start_next(t, port, &at, false);
         }
     }
     let clock = completion_time(t, port);

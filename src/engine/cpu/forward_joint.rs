@@ -17,10 +17,9 @@ pub fn forward_joint(t: &mut Tables, s: SwitchIdx, end: u64) {
         t.ports[port].arr_bytes = 0;
         t.ports[port].arr_n = 0;
     }
-    loop {
-        let Some((which, at)) = next_event(t, ports.clone()).filter(|(_, at)| at.t < end) else { break };
-        match at.what {
-            PortEvent::Completion(_) => start_next(t, which, &at, true),
+    while let Some((which, at)) = next_event(t, ports.clone()).filter(|(_, at)| at.t < end) {
+        let starts = match at.what {
+            PortEvent::Completion(_) => true,
             PortEvent::Arrival(p) => {
                 t.ports[which].merged = t.packets[p].next;
                 let pk = &t.packets[p];
@@ -33,14 +32,15 @@ pub fn forward_joint(t: &mut Tables, s: SwitchIdx, end: u64) {
                     send_frame_if_idle(t, ingress, &at);
                 }
                 enqueue(t, which, p, at.t);
-                if idle(t, which, &at) {
-                    start_next(t, which, &at, true);
-                }
+                idle(t, which, &at)
             }
             PortEvent::Frame(_, p) => {
                 t.ports[which].in_frames = t.packets[p].next;
-                on_frame(t, which, p, &at, true);
+                on_frame(t, which, p, &at)
             }
+        };
+        if starts {
+            start_next(t, which, &at, true);
         }
     }
     for port in ports {

@@ -1,20 +1,27 @@
 //! Packet lists and the wires between link ends (twin: `shaders/lists.wgsl`).
 
 use super::key::older;
-use crate::columns::{LinkEndIdx, NEVER, Packet, PacketIdx, Tables};
+use crate::columns::{LinkEndIdx, NEVER, NONE, Packet, PacketIdx, Tables};
 
 /// Wires whose packets are fetched side by side.
-const LANES: usize = 8;
+const LANES: usize = 16;
 
 /// Fetches the packets that arrive at `ends` before `end`, from several wires at once: a list alone waits for each packet to learn of the next. `also` fetches
-/// what else each of them needs.
-pub fn fetch(t: &Tables, mut ends: impl Iterator<Item = LinkEndIdx>, end: u64, also: impl Fn(&Packet)) {
+/// what else each of them needs; it is given the link end, the packet and the path entry of the packet before it there, which has come by now, or `NONE`.
+pub fn fetch(
+    t: &Tables,
+    mut ends: impl Iterator<Item = LinkEndIdx>,
+    end: u64,
+    also: impl Fn(LinkEndIdx, &Packet, u32),
+) {
     loop {
         let mut at = [PacketIdx::NONE; LANES];
+        let mut wires = [(LinkEndIdx::NONE, NONE); LANES];
         let mut lanes = 0;
         for link_end in ends.by_ref() {
             if t.clocks[link_end.usize()] < end {
                 at[lanes] = t.wires[link_end].head;
+                wires[lanes].0 = link_end;
                 t.packets.prefetch(at[lanes].0);
                 lanes += 1;
                 if lanes == LANES {
@@ -28,10 +35,11 @@ pub fn fetch(t: &Tables, mut ends: impl Iterator<Item = LinkEndIdx>, end: u64, a
         let mut left = true;
         while left {
             left = false;
-            for p in &mut at[..lanes] {
+            for (p, (link_end, path)) in at[..lanes].iter_mut().zip(&mut wires) {
                 let Some(row) = t.packets.get(p.usize()) else { continue };
                 fetch_rest(t, *p);
-                also(row);
+                also(*link_end, row, *path);
+                *path = row.path;
                 let next = if row.t < end { row.next } else { PacketIdx::NONE };
                 t.packets.prefetch(next.0);
                 left |= next.is_some();
@@ -45,7 +53,12 @@ pub fn fetch(t: &Tables, mut ends: impl Iterator<Item = LinkEndIdx>, end: u64, a
 #[inline]
 pub fn fetch_rest(t: &Tables, p: PacketIdx) {
     t.details.prefetch(p.0);
-    t.ints.prefetch(t.exps[0].flow_len.wrapping_add(p.0));
+    if !t.ints.is_empty() {
+        // It may lie across two cache lines.
+        let row = t.exps[0].flow_len.wrapping_add(p.0);
+        t.ints.prefetch(row);
+        t.ints.prefetch(row.wrapping_add(1));
+    }
 }
 
 /// Puts packet `p`, whose arrival time is set, on the wire to link end `end`.

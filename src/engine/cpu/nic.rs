@@ -4,8 +4,8 @@
 //! Handlers of events return whether the NIC may have something to send now. [`nic`] then calls `kick`, the only place that sends.
 
 use super::cc::dcqcn;
-use super::key::{ARRIVAL, COMPLETION, EventKey, NO_EVENT, RTO, START, TIMER, before, lineage, periodic};
-use super::lists::{fetch, wire_pop, wire_push};
+use super::key::{ARRIVAL, COMPLETION, EventKey, NO_EVENT, RTO, START, TIMER, before, lineage, lineages, periodic};
+use super::lists::{fetch, fetch_rest, wire_pop, wire_push};
 use super::math::{hash32, tx_time};
 use super::{queue_pair, receiver, sender, task};
 use crate::columns::{
@@ -305,9 +305,12 @@ fn send_data(t: &mut Tables, n: NicIdx, f: FlowIdx, at: &EventKey) {
         t.raise(flag::POOL_EMPTY);
         return;
     }
+    let free = t.packets[p].next;
+    t.packets.prefetch(free.0);
+    fetch_rest(t, free);
     let e = &t.exps[0];
     let row = &mut t.nics[n];
-    row.free_head = t.packets[p].next;
+    row.free_head = free;
     row.free_n -= 1;
     let tx = &mut t.flow_tx[f];
     let left = tx.send_end - tx.snd_nxt;
@@ -355,13 +358,14 @@ fn send_data(t: &mut Tables, n: NicIdx, f: FlowIdx, at: &EventKey) {
 fn transmit(t: &mut Tables, n: NicIdx, p: PacketIdx, x: u64, at: &EventKey) {
     let row = &mut t.nics[n];
     row.busy_until = at.t + x;
-    row.busy_d = lineage(x, &at.d);
-    row.hops += 1;
     let (peer, delay) = (row.peer, row.delay);
+    let [ends, arrives] = lineages([x, x + delay], &at.d);
+    row.busy_d = ends;
+    row.hops += 1;
     let pk = &mut t.packets[p];
     row.tx_bytes += (pk.meta & meta::WIRE_MASK) as u64;
     pk.t = at.t + x + delay;
-    t.details[p].d = lineage(x + delay, &at.d);
+    t.details[p].d = arrives;
     wire_push(t, peer, p);
 }
 
@@ -384,7 +388,12 @@ pub fn row_before(t: &mut Tables, n: NicIdx, last: u32, end: u64) {
 
 /// Fetches what arrives at `nics` before `end`, and the queue pairs it is for.
 pub fn fetch_arrivals(t: &Tables, nics: impl Iterator<Item = NicIdx>, end: u64) {
-    fetch(t, nics.map(|n| n.end()), end, |row| {
+    let pools = |n: NicIdx| {
+        let free = t.nics[n].free_head;
+        t.packets.prefetch(free.0);
+        fetch_rest(t, free);
+    };
+    fetch(t, nics.inspect(|&n| pools(n)).map(|n| n.end()), end, |_, row, _| {
         if (row.meta >> meta::KIND_SHIFT) & meta::KIND_MASK == kind::DATA {
             t.flow_rx.prefetch(row.flow.0);
         } else {

@@ -1,7 +1,6 @@
 //! System `plan`, a row a switch port: what arrives here in this step, sorted by the egress that wants it (twin: `shaders/plan.wgsl`).
 
-use super::lists::wire_pop;
-use crate::columns::{PacketIdx, PortIdx, SHARED_HEADER, Tables, kind, meta};
+use crate::columns::{NEVER, PacketIdx, PortIdx, SHARED_HEADER, Tables, kind, meta};
 
 /// Word in which `ingress` (index in its switch) tells egress `port` that it has something for it.
 #[inline]
@@ -19,13 +18,23 @@ pub fn plan(t: &mut Tables, port: PortIdx, end: u64) {
         (s.port_first, s.port_n, s.plan_first)
     };
     let local = port - port_first;
+    let (word, bit) = (request_word(t, PortIdx(0), local), 1u32 << (local % 32));
+    let words = t.exps[0].mask_words;
+    let plans = plan_first + local * port_n;
     let mut bytes = 0;
     let mut n = 0;
+    let mut taken = 0;
     let mut frame_tail = PacketIdx::NONE;
-    while t.clocks[link_end.usize()] < end {
-        let p = wire_pop(t, link_end);
+    let mut p = t.wires[link_end].head;
+    let mut next_at = NEVER;
+    while p.is_some() {
         let pk = &mut t.packets[p];
-        pk.next = PacketIdx::NONE;
+        if pk.t >= end {
+            next_at = pk.t;
+            break;
+        }
+        let next = std::mem::replace(&mut pk.next, PacketIdx::NONE);
+        taken += 1;
         if (pk.meta >> meta::KIND_SHIFT) & meta::KIND_MASK == kind::FRAME {
             if frame_tail.is_none() {
                 t.ports[port].in_frames = p;
@@ -33,6 +42,7 @@ pub fn plan(t: &mut Tables, port: PortIdx, end: u64) {
                 t.packets[frame_tail].next = p;
             }
             frame_tail = p;
+            p = next;
             continue;
         }
         let egress = t.paths[pk.path as usize];
@@ -40,9 +50,8 @@ pub fn plan(t: &mut Tables, port: PortIdx, end: u64) {
         pk.in_port = port;
         bytes += pk.meta & meta::WIRE_MASK;
         n += 1;
-        let entry = (plan_first + local * port_n + (egress - port_first)) as usize;
-        let word = request_word(t, egress, local) as usize;
-        let bit = 1u32 << (local % 32);
+        let entry = (plans + (egress - port_first)) as usize;
+        let word = (word + egress.0 * words) as usize;
         if t.shared[word] & bit == 0 {
             t.shared[word] |= bit;
             t.plans[entry].head = p;
@@ -51,7 +60,15 @@ pub fn plan(t: &mut Tables, port: PortIdx, end: u64) {
             t.packets[tail].next = p;
         }
         t.plans[entry].tail = p;
+        p = next;
     }
+    let wire = &mut t.wires[link_end];
+    wire.head = p;
+    wire.n -= taken;
+    if p.is_none() {
+        wire.tail = PacketIdx::NONE;
+    }
+    t.clocks[link_end.usize()] = next_at;
     let row = &mut t.ports[port];
     row.arr_bytes = bytes;
     row.arr_n = n;
