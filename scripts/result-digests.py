@@ -83,7 +83,7 @@ SMALL = {
     "studies/schedulers": [],
     "studies/shared-cluster-month": ["cluster.gpus=2048", "jobs.count=60", "jobs.max_gpus=1024", "topology.servers_per_pod=16"],
     "studies/spares": [],
-    "studies/topology-search-10k": ["workload.seq=64", "workload.global_batch=8", "sweep.samples=2"],
+    "studies/topology-search-10k": ["workload.analytic=all", "sweep.samples=2"],
     "studies/topologies-13b": ["workload.seq=64", "workload.global_batch=8"],
     "studies/two-jobs": ["job.train.bytes=1000000", "job.other.bytes=1000000", "job.noise.duration_ns=200000"],
     "suites/simai-v1": ["workload.analytic=all"],

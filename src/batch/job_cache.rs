@@ -8,11 +8,14 @@ use super::error::PrepareError;
 use super::job::{self, Job, RanksWithTasks};
 use super::servers::Described;
 use super::task_row_cache::TaskRowCache;
+use crate::budget;
 use crate::spec::{Config, Joining, Named, ProgramSpec, RequestSource, SlowdownChoice, Source, TopologyKind};
 use crate::topology::{Link, Network, NodeIdx, NvLink};
 
 /// Tasks of all jobs cached: some 1 GB with their edges.
 const MOST_TASKS: usize = 1 << 24;
+/// Share of the memory that may be used which cached jobs may take: the rest is for experiments (our choice).
+const SHARE: u64 = 8;
 /// Jobs cached: an axis beside the network's is rarely longer.
 const MOST_JOBS: usize = 64;
 
@@ -125,7 +128,10 @@ fn find(key: &JobKey) -> Option<(Arc<Job>, Vec<String>)> {
 
 /// About how many bytes the cached jobs take, with their rows.
 pub fn cached_job_bytes() -> u64 {
-    let cached = CACHE.lock().unwrap_or_else(PoisonError::into_inner);
+    bytes_of(&CACHE.lock().unwrap_or_else(PoisonError::into_inner))
+}
+
+fn bytes_of(cached: &[CachedJob]) -> u64 {
     cached.iter().map(|k| k.job.bytes() + k.job.rows.as_ref().map_or(0, TaskRowCache::bytes)).sum()
 }
 
@@ -133,7 +139,12 @@ fn keep(new: CachedJob) {
     let mut cached = CACHE.lock().unwrap_or_else(PoisonError::into_inner);
     cached.push(new);
     let tasks = |cached: &[CachedJob]| cached.iter().map(|k| k.job.graph.tasks.len()).sum::<usize>();
-    while cached.len() > MOST_JOBS || (tasks(&cached) > MOST_TASKS && !cached.is_empty()) {
+    let most_bytes = budget::total() / SHARE;
+    // Rows of the newest are yet to come, as large as it is.
+    let bytes = |cached: &[CachedJob]| bytes_of(cached) + cached.last().map_or(0, |k| k.job.bytes());
+    while cached.len() > MOST_JOBS
+        || (!cached.is_empty() && (tasks(&cached) > MOST_TASKS || bytes(&cached) > most_bytes))
+    {
         cached.remove(0);
     }
 }

@@ -9,6 +9,7 @@ use std::thread::{self, JoinHandle};
 use std::time::Duration;
 
 use super::memo_store::MemoStore;
+use crate::budget;
 use crate::engine::fold::Memo;
 
 /// Between additions: what a killed run loses at most.
@@ -17,6 +18,14 @@ const EVERY: Duration = Duration::from_secs(20);
 const PATIENCE: Duration = Duration::from_secs(1);
 /// How long the last one waits.
 const LAST_PATIENCE: Duration = Duration::from_secs(20);
+
+/// Share of the memory that may be used which a memo may take (our choice).
+const SHARE: u64 = 8;
+
+/// Bytes that a memo may have in memory.
+pub fn most_in_memory() -> u64 {
+    budget::total() / SHARE
+}
 
 /// A run's memo, and its place on disk.
 pub struct MemoKeeper {
@@ -31,7 +40,8 @@ impl MemoKeeper {
     /// Opens the memo at `path`, a file or a folder. `limit`: bytes that it may have.
     pub fn start(path: &Path, limit: u64) -> MemoKeeper {
         let store = Arc::new(MemoStore::open(path, limit));
-        let memo = Arc::new(Memo::on(Arc::clone(&store) as Arc<dyn crate::engine::fold::BackingStore>));
+        let backing = Arc::clone(&store) as Arc<dyn crate::engine::fold::BackingStore>;
+        let memo = Arc::new(Memo::on(backing).at_most(most_in_memory()));
         let (running, stopped) = mpsc::channel();
         let (of_thread, on_disk) = (Arc::clone(&memo), Arc::clone(&store));
         let thread = thread::spawn(move || {

@@ -7,7 +7,8 @@ use std::sync::Arc;
 
 use crate::collective::{
     Algorithm, Choice, CollectiveOp, CollectiveSystem, Communicator, Env, EnvError, EqualSteps, IdleMachine,
-    InsideLink, MemberPlacement, Overheads, Protocol, Schedule, ScheduleOptions, Shape, analytic_ps, build, latencies,
+    InsideLink, MemberPlacement, Overheads, Protocol, Schedule, ScheduleOptions, Shape, analytic_ps, build,
+    chunk_rounds, latencies,
 };
 use crate::spec;
 use crate::workload::lower::{Asked, CollectivePlan, Planner};
@@ -77,6 +78,8 @@ pub(super) struct ClusterPlanner<'a> {
     join: bool,
     /// Whether any collective became one flow a pair.
     joined: bool,
+    /// Whether any collective takes what Moye's equations say.
+    by_chunks: bool,
     /// Shape of each group that was asked for, by its number in `shapes`.
     of_group: HashMap<u32, u32>,
     shapes: Vec<(Shape, MemberPlacement)>,
@@ -171,6 +174,7 @@ impl<'a> ClusterPlanner<'a> {
             longest: None,
             notes: BTreeSet::new(),
             joined: false,
+            by_chunks: false,
         }
     }
 
@@ -183,6 +187,9 @@ impl<'a> ClusterPlanner<'a> {
     pub(super) fn notes(mut self) -> impl Iterator<Item = String> {
         if self.join && !self.joined {
             self.notes.insert("fidelity.join joins nothing here: no collective over rings and no all-to-all sent directly crosses the network".to_string());
+        }
+        if self.system.by_chunks && !self.by_chunks {
+            self.notes.insert("workload.analytic_cost = \"chunks\" changes nothing here: its equations are of all-reduce, all-gather and reduce-scatter over rings and of all-reduce over trees, where workload.analytic has them analytic".to_string());
         }
         self.notes.into_iter()
     }
@@ -252,6 +259,8 @@ impl<'a> ClusterPlanner<'a> {
         let chunk = if algorithm == Algorithm::Nvls { choice.chunk_bytes.max(NVLS_CHUNK) } else { choice.chunk_bytes };
         if inside || in_switches || analytic {
             let cut = Choice { channels, chunk_bytes: c.chunk_bytes.unwrap_or(chunk), ..choice };
+            let by_chunks = chunk_rounds(communicator, asked.op, algorithm, &cut, asked.bytes).is_some();
+            self.by_chunks |= by_chunks && system.by_chunks;
             let ps = analytic_ps(communicator, asked.op, algorithm, &cut, asked.bytes);
             return Ok(CollectivePlan::Analytic { ps: ps.max(1) });
         }

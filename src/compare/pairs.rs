@@ -52,8 +52,7 @@ pub fn partners(study: &Study) -> Vec<Option<Partner>> {
 
 /// Places of the study's axes by whose values configurations meet.
 fn places(study: &Study) -> Vec<usize> {
-    let varied = |key: &str| study.runs.iter().any(|r| r.axes().any(|a| r.columns[a].name == key));
-    (0..study.axes.len()).filter(|&a| varied(&study.axes[a]) || study.asks(&study.axes[a])).collect()
+    (0..study.axes.len()).filter(|&a| study.varied(&study.axes[a]) || study.asks(&study.axes[a])).collect()
 }
 
 /// A value as it is compared: a number is the same in whatever kind of column it stands.

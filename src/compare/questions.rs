@@ -87,12 +87,17 @@ impl Questions {
         self.patterns.extend(values("pattern"));
     }
 
+    /// Whether a key says how closely the simulator looks.
+    pub fn is_accuracy(key: &str) -> bool {
+        key.starts_with("fidelity.") || key.starts_with("scheduler.iterations")
+    }
+
     /// Whether experiments that differ in this key do different work, any of them. A model's batch is the same on any number of GPUs, but traffic,
     /// collectives and programs grow with them; a load is a share of the links' rate, so that faster links carry more of it.
     pub fn asks(&self, key: &str) -> bool {
         match key {
             // How closely the simulator looks is no property of a design: what packets say is the best is the best by packets.
-            _ if key.starts_with("fidelity.") || key.starts_with("scheduler.iterations") => true,
+            _ if Questions::is_accuracy(key) => true,
             "cluster.gpus" => self.kinds.iter().any(|k| k != "model"),
             _ if OF_A_CLUSTER.contains(&key) => true,
             "topology.link_gbps" => self.kinds.contains("traffic") && self.patterns.contains("poisson"),

@@ -128,9 +128,16 @@ impl Study {
         Ok(Study { runs, axes, configurations, carried, asked })
     }
 
-    /// Whether an axis says what is to be done, so that experiments that differ in it are not ranked against each other.
+    /// Whether an axis says what is to be done, so that experiments that differ in it are not ranked against each other. Folders that differ in how closely
+    /// the simulator looked, packets or flows apart, are compared to see just that.
     pub fn asks(&self, key: &str) -> bool {
-        self.asked.asks(key)
+        let between_folders = Questions::is_accuracy(key) && key != "fidelity.mode" && !self.varied(key);
+        self.asked.asks(key) && !between_folders
+    }
+
+    /// Whether a key is an axis of any folder.
+    pub fn varied(&self, key: &str) -> bool {
+        self.runs.iter().any(|run| run.axes().any(|a| run.columns[a].name == key))
     }
 
     /// A folder's name as the user gave it.

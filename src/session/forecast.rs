@@ -5,6 +5,7 @@
 use serde::Serialize;
 
 use crate::batch::Prepared;
+use crate::batch::memo_keeper::most_in_memory;
 use crate::budget::Measured;
 use crate::spec::Config;
 
@@ -186,7 +187,7 @@ pub(crate) fn memory(sizes: &[ExperimentSize], job_bytes: u64, rows: usize, shap
         process: PROCESS_BYTES + rows as u64 * EXPERIMENT_BYTES,
         batch,
         jobs: job_bytes,
-        memo: folded().map(|s| s.flows * MEMO_BYTES).sum::<u64>().min(MOST_MEMO_BYTES),
+        memo: folded().map(|s| s.flows * MEMO_BYTES).sum::<u64>().min(MOST_MEMO_BYTES).min(most_in_memory()),
         outcomes: outcomes + kept.min(MOST_KEPT_BYTES),
     }
 }

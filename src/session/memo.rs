@@ -2,8 +2,10 @@
 //!
 //! Layer: session. The memo itself is the engine's, its file `batch`'s.
 
-use crate::batch::memo_keeper::MemoKeeper;
-use crate::engine::fold::FoldEngine;
+use std::sync::Arc;
+
+use crate::batch::memo_keeper::{MemoKeeper, most_in_memory};
+use crate::engine::fold::{FoldEngine, Memo};
 
 use super::settings::MemoChoice;
 
@@ -33,7 +35,7 @@ impl RunMemo {
     pub(crate) fn engine(&self) -> FoldEngine {
         match self {
             RunMemo::Off => FoldEngine::forgetful(),
-            RunMemo::Run => FoldEngine::default(),
+            RunMemo::Run => FoldEngine::remembering(Arc::new(Memo::default().at_most(most_in_memory()))),
             RunMemo::Kept(keeper) => FoldEngine::remembering(keeper.memo()),
         }
     }

@@ -17,7 +17,7 @@ use crate::sweep::SEMANTIC_VERSION;
 
 use super::error::SessionError;
 use super::identity::claim;
-use super::merge_manifest::joined;
+use super::merge_manifest::{MISSING, joined};
 use crate::units::counted;
 
 /// Ranges of missing experiments that are named.
@@ -235,7 +235,7 @@ fn missing(ids: &[u64], records: &[ExperimentRecord]) -> Option<String> {
     }
     let are = if missing.len() == 1 { "is" } else { "are" };
     (!missing.is_empty()).then(|| {
-        format!("{} of {} {are} missing: {}", missing.len(), counted(ids.len(), "experiment"), named.join(", "))
+        format!("{} of {} {are}{MISSING}{}", missing.len(), counted(ids.len(), "experiment"), named.join(", "))
     })
 }
 
@@ -250,6 +250,8 @@ mod tests {
         let ids: Vec<u64> = (0..8).collect();
         assert_eq!(missing(&ids, &have).unwrap(), "5 of 8 experiments are missing: 1-3, 5, 7");
         assert_eq!(missing(&[0, 4], &have), None);
+        use super::super::merge_manifest::is_of_missing;
+        assert!(is_of_missing(&missing(&ids, &have).unwrap()) && !is_of_missing("a file is missing: x"));
         let odd: Vec<u64> = (0..100).map(|i| 2 * i).collect();
         assert!(missing(&odd, &[]).unwrap().ends_with(", 38, ..."));
     }

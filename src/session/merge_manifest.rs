@@ -63,12 +63,22 @@ pub(crate) fn joined(
     }
 }
 
-/// What the parts warned of, except that an axis had no effect: that shows only in the whole.
+/// What tells a warning of missing experiments.
+pub(super) const MISSING: &str = " missing: ";
+
+/// Whether a warning is of missing experiments.
+pub(super) fn is_of_missing(warning: &str) -> bool {
+    warning.split_once(MISSING).is_some_and(|(before, _)| before.starts_with(|c: char| c.is_ascii_digit()))
+}
+
+/// What the parts warned of, except that an axis had no effect or that experiments were missing: that shows only in the whole.
 fn warnings(parts: &[Manifest], run: &RunIdentity, records: &[ExperimentRecord], missing: Option<&str>) -> Vec<String> {
     let axes: Vec<String> = run.axes.iter().map(|a| a.key.clone()).collect();
     let of_parts_only: BTreeSet<String> = axes.iter().map(|key| no_effect(key)).collect();
+    // A part that was merged before may have lacked what is there now.
+    let outdated = |w: &String| of_parts_only.contains(w) || is_of_missing(w);
     let told: BTreeSet<String> =
-        parts.iter().flat_map(|m| m.warnings.iter().cloned()).filter(|w| !of_parts_only.contains(w)).collect();
+        parts.iter().flat_map(|m| m.warnings.iter().cloned()).filter(|w| !outdated(w)).collect();
     let mut effects = AxisEffects::default();
     records.iter().for_each(|r| effects.add(r));
     // Without all experiments nothing can be said about an axis.

@@ -96,9 +96,12 @@ pub enum NetworkClass {
 
 impl ExperimentClass {
     /// The class of an experiment; `None` where no measured machine ran anything like it: flows and traffic, programs of other tools, barriers, and collectives as packets
-    /// whose software costs nothing.
+    /// whose software costs nothing; nor where Moye's equations say what communication takes, which are another model than the one that was compared.
     pub fn of(config: &Config) -> Option<ExperimentClass> {
         let WorkloadSection::Program(program) = &config.workload else { return None };
+        if program.communication.cost_by_chunks {
+            return None;
+        }
         let gpu = training::gpu(&config.cluster.gpu).ok()?;
         // No machine with AMD's GPUs is among the measured ones; NCCL's model takes them for Ampere.
         if gpu.name.starts_with("mi") {

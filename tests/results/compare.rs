@@ -428,3 +428,15 @@ fn an_incomplete_folder_recommends_nothing_yet() {
     assert!(part.contains("nothing is recommended yet") && !part.contains("recommended: "), "{part}");
     assert!(folder.run(&["merge", "0", "1", "--out", "whole"]).stdout.contains("recommended: "));
 }
+
+/// How closely the simulator looked is what such folders are compared for.
+#[test]
+fn folders_that_differ_in_accuracy_are_compared() {
+    let root = tempfile::tempdir().unwrap();
+    run(root.path(), "off", &["fidelity.fast_forward=off"]);
+    run(root.path(), "exact", &["fidelity.fast_forward=exact"]);
+    let gate = ["compare", "off", "exact", "--fail-if", "makespan_ns > base * 1.01"];
+    let output = hyperfold(root.path(), &gate);
+    assert_eq!(output.code, 0, "{}{}", output.stdout, output.stderr);
+    assert!(!output.stdout.contains("different work"), "{}", output.stdout);
+}

@@ -21,17 +21,24 @@ use crate::engine::fold::memo::node::{Checkpoint, Continuation, Keyed, LazyNodeI
 use crate::engine::fold::memo::node_id::{MemoNodeId, root_id};
 use crate::engine::fold::memo::owner::Recorder;
 
-/// Bytes of keys and outcomes beyond which nothing new is recorded.
+/// Bytes of keys and outcomes beyond which nothing new is recorded; fewer where less memory may be used ([`Memo::at_most`]).
 const MOST_BYTES: u64 = 1 << 30;
 
 /// Episodes known to this process, shared by all experiments and threads.
-#[derive(Default)]
 pub struct Memo {
     pub roots: Mutex<Roots>,
     pub store: Option<Arc<dyn BackingStore>>,
     /// Which experiment records what.
     pub in_flight: Arc<InFlight>,
     pub bytes: AtomicU64,
+    most_bytes: u64,
+}
+
+impl Default for Memo {
+    fn default() -> Memo {
+        let (roots, in_flight) = (Mutex::default(), Arc::default());
+        Memo { roots, store: None, in_flight, bytes: AtomicU64::new(0), most_bytes: MOST_BYTES }
+    }
 }
 
 /// Where episodes start or go on: roots and snapshots by key, snapshots also by id.
@@ -48,6 +55,12 @@ impl Memo {
         let mut memo = Memo::default();
         memo.store = Some(store);
         memo
+    }
+
+    /// The same memo, which records nothing new beyond so many bytes.
+    pub fn at_most(mut self, bytes: u64) -> Memo {
+        self.most_bytes = self.most_bytes.min(bytes);
+        self
     }
 
     /// The root of `key`, created and claimed by `by` if needed; and whether it was there. `None`: the memo is full.
@@ -88,12 +101,12 @@ impl Memo {
 
     /// Bytes of keys and outcomes that it holds.
     pub fn bytes(&self) -> u64 {
-        self.bytes.load(Ordering::Relaxed).min(MOST_BYTES)
+        self.bytes.load(Ordering::Relaxed).min(self.most_bytes)
     }
 
     /// Takes room for `bytes` if there is any.
     pub fn room(&self, bytes: usize) -> bool {
-        self.bytes.fetch_add(bytes as u64, Ordering::Relaxed) < MOST_BYTES
+        self.bytes.fetch_add(bytes as u64, Ordering::Relaxed) < self.most_bytes
     }
 
     /// Every root and snapshot with its key.
