@@ -58,6 +58,12 @@ fn contexts() -> Vec<Vec<(KeyId, &'static str)>> {
     let apart = [(KeyId::Serving, "disaggregated"), (KeyId::PrefillDp, "8")];
     all.push([&serving[..], &split[..], &apart[..]].concat());
     all.push([&serving[..], &[(KeyId::Requests, "trace")]].concat());
+    all.push(vec![
+        (KeyId::WorkloadKind, "model"),
+        (KeyId::Model, "llama3-8b"),
+        (KeyId::Framework, "fsdp2"),
+        (KeyId::Dp, "16"),
+    ]);
     all.push([MODEL, &[(KeyId::Kernels, "k.csv")]].concat());
     all.push([MODEL, &[(KeyId::SequenceParallel, "false")]].concat());
     all.push(vec![
