@@ -91,7 +91,7 @@ function effectPicture(effect, levels, unit, better) {
 // One bar an axis, from its best level to its worst, the longest on top.
 function tornado(effects, unit, more) {
   const rowHeight = 34, height = effects.length * rowHeight + 26, left = 210;
-  const all = effects.flatMap((e) => e.levels.map((l) => l.effect));
+  const all = effects.flatMap((e) => e.levels.flatMap((l) => [l.effect, ...(l.interval || [])]));
   const [low, high] = [Math.min(0, ...all), Math.max(0, ...all)];
   const x = linear(low, high === low ? low + 1 : high, left + 150, WIDTH - 190);
   const ratio = effects.every((e) => e.ratio);

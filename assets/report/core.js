@@ -90,7 +90,7 @@ function select(id, labelled, options, value, change) {
   return [el("label", { for: id }, labelled), node];
 }
 
-// Numbers for people. Tables show the exact text instead.
+// Numbers for people: four digits. Cells of tables have the exact text as their title.
 function digits(x, n) {
   if (x === 0) return "0";
   const size = Math.abs(x);
@@ -112,5 +112,10 @@ function format(x, unit) {
 const percent = (x) => (x > 0 ? "+" : x < 0 ? "−" : "") + digits(Math.abs(x) * 100, 3) + " %";
 const share = (x) => digits(x * 100, 3) + " %";
 const plural = (n, one, many) => n.toLocaleString("en") + " " + (n === 1 ? one : many);
+// A cell of a column of results: four digits where the number has a unit or a fraction; counts, identifiers and texts as they are.
+const cell = (c, row) => {
+  const text = c.text(row), x = c.number ? c.number(row) : NaN;
+  return Number.isFinite(x) && (unitOf(c.name) !== "" || text.includes(".")) ? format(x, unitOf(c.name)) : text;
+};
 // The unit of a column, from its name.
-const unitOf = (name) => (name.endsWith("_ns") ? "ns" : name.endsWith("_bytes") ? "bytes" : name.endsWith("_gbps") ? "gbps" : name === "mfu" || name === "max_link_utilisation" ? "share" : "");
+const unitOf = (name) => (name.endsWith("_ns") ? "ns" : name.endsWith("_bytes") ? "bytes" : name.endsWith("_gbps") ? "gbps" : /(^|_)(share|utilisation|goodput|mfu)$|^within_bounds$/.test(name) ? "share" : "");

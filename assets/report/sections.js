@@ -31,11 +31,11 @@ function rankingTable() {
   const columns = [
     { title: "rank", text: (row) => (place(row) ? place(row).place + (place(row).tied > 1 ? "=" : "") : ""), number: (row) => (place(row) ? place(row).place : NaN) },
     { title: "from best", text: (row) => { const d = distance(row); return Number.isFinite(d) ? (d === 0 ? "0 %" : percent(d)) : ""; }, number: distance },
-    ...COLUMNS.filter((c) => !c.empty).map((c) => ({ title: c.name, heading: heading(c.name), text: c.text, number: c.isNumber ? c.number : null, optional: !main.has(c.name), wide: c.name === "error" || c.name.startsWith("validated_") })),
+    ...COLUMNS.filter((c) => !c.empty).map((c) => ({ title: c.name, heading: heading(c.name), text: c.text, number: c.isNumber ? c.number : null, shown: AXES.includes(c) ? null : (row) => cell(c, row), optional: !main.has(c.name), wide: c.name === "error" || c.name.startsWith("validated_") })),
   ];
   const filters = DATA.design.axes.map((a, at) => ({ axis: AXES[at], title: SHORT[at], values: a.binned ? [] : a.levels })).filter((f) => f.values.length > 1 && f.values.length <= 64);
   return [
-    el("p", { class: "soft" }, "One row an experiment, with the numbers of results.csv. " + (DATA.design.groups.length > 1 ? "Ranks count within a workload. " : "") + "An equals sign marks configurations that are tied: they differ by no more than the standard deviation of their replicas, an audited error, or 0.01 %."),
+    el("p", { class: "soft" }, "One row an experiment, with columns of results.csv; point at a number for all its digits. " + (DATA.design.groups.length > 1 ? "Ranks count within a workload. " : "") + "An equals sign marks configurations that are tied: they differ by no more than the standard deviation of their replicas, an audited error, or 0.01 %."),
     ...dataTable({ id: "ranking", rows, columns, filters, search: true, sort: [0, 1], pageSize: 15, first: (row) => place(row) && place(row).place === 1 }),
   ];
 }
@@ -96,8 +96,8 @@ function paretoSection(holder) {
     el("h3", {}, "The front: what no other configuration beats in both"),
     ...dataTable({ id: "front", rows: front.slice(), pageSize: 10, columns: [
       { title: "configuration", text: brief, number: null },
-      { title: ma.name, heading: heading(ma.name), text: (c) => exact(chosenPair.a, c), number: (c) => mean(chosenPair.a, c) },
-      { title: mb.name, heading: heading(mb.name), text: (c) => exact(chosenPair.b, c), number: (c) => mean(chosenPair.b, c) },
+      { title: ma.name, heading: heading(ma.name), text: (c) => exact(chosenPair.a, c), number: (c) => mean(chosenPair.a, c), shown: (c) => format(mean(chosenPair.a, c), ma.unit) },
+      { title: mb.name, heading: heading(mb.name), text: (c) => exact(chosenPair.b, c), number: (c) => mean(chosenPair.b, c), shown: (c) => format(mean(chosenPair.b, c), mb.unit) },
     ] }),
   ];
 }

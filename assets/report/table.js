@@ -1,6 +1,6 @@
 // A table that sorts by any column and shows a page of its rows, so that its size on the page does not depend on theirs.
 
-// columns: { title, text(row), number(row) or null, wide, optional }; options: rows, pageSize, filters (of axes), id, first(row), sort [column, direction].
+// columns: { title, text(row), number(row) or null, shown(row) where a cell shows less than the text, wide, optional }; options: rows, pageSize, filters (of axes), id, first(row), sort [column, direction].
 function dataTable(options) {
   const collator = new Intl.Collator("en", { numeric: true });
   const view = { rows: options.rows, sort: options.sort || null, page: 0, all: false };
@@ -71,7 +71,10 @@ function dataTable(options) {
       return el("th", { class: c.number ? "n" : null, "aria-sort": sorted, scope: "col" }, el("button", { type: "button", onclick: turn }, c.heading || c.title));
     });
     const body = view.rows.slice(view.page * size, (view.page + 1) * size).map((row) =>
-      el("tr", { class: options.first && options.first(row) ? "first" : null }, columns().map((c) => el("td", { class: c.number ? "n" : c.wide ? "wide" : null }, c.text(row)))));
+      el("tr", { class: options.first && options.first(row) ? "first" : null }, columns().map((c) => {
+        const short = c.shown ? c.shown(row) : c.text(row);
+        return el("td", { class: c.number ? "n" : c.wide ? "wide" : null, title: short === c.text(row) ? null : c.text(row) }, short);
+      })));
     clear(scroll).append(el("table", { id: options.id }, el("thead", {}, el("tr", {}, head)), el("tbody", {}, body)));
     clear(hints).append(hint());
     const go = (page) => () => { view.page = page; draw(); };

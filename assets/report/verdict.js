@@ -1,6 +1,8 @@
 // The headline in words: what is best, what decides it, how sure that is.
 
 const value = (c) => format(mean(state.metric, c), metric().unit);
+// How much worse than the best, of a regret: what is left of a rate, or what a time takes more.
+const worseBy = (regret) => share(metric().more ? 1 - 1 / (1 + regret) : regret);
 const worseWord = () => (metric().more ? "less" : "more");
 
 function placeOf(g, m) {
@@ -23,8 +25,8 @@ function decidingLines(g) {
     const costs = d.others.length === 1 ? level(d.axis, first[0]) + " is " + share(first[1]) + " worse" : "the next best, " + level(d.axis, first[0]) + ", is " + share(first[1]) + " worse, and " + level(d.axis, last[0]) + " is " + share(last[1]) + " worse";
     const ties = d.others.filter((o) => o[2]);
     if (ties.length === 0) return el("li", {}, el("code", {}, key + " = " + mine(d.axis)), (first[1] < 0.01 ? " is slightly ahead" : " decides") + ": with all else the same, " + costs + ".");
-    const same = listed(d.axis, ties);
-    return el("li", {}, el("code", {}, key + " = " + mine(d.axis)), " is one of several good values: " + same + (ties.length === 1 ? " does" : " do") + " as well; " + level(d.axis, last[0]) + " is " + share(last[1]) + " worse.");
+    const same = listed(d.axis, ties), worst = d.others.filter((o) => !o[2]).pop();
+    return el("li", {}, el("code", {}, key + " = " + mine(d.axis)), " is one of several good values: " + same + (ties.length === 1 ? " does" : " do") + " as well; " + level(d.axis, worst[0]) + " is " + share(worst[1]) + " worse.");
   };
   if (!v.decides.length) {
     return [el("p", { class: "soft" }, ANSWERS.length ? "No experiment differs from the best in one axis alone, so what decides it cannot be read off directly; see the effect of each axis below." : "The sweep has no axis that tries different answers.")];
@@ -96,8 +98,8 @@ function firstPicture(items, tickText, unit, what, best) {
   const links = row !== undefined && DATA.links ? DATA.links.of[text("exp_id", row)] : null;
   const errors = items.some((it) => it.error > 0);
   const bars = el("figure", {}, rankingBars(items, tickText, unit, what), el("figcaption", { class: "soft" }, what[0].toUpperCase() + what.slice(1) + "." + (errors ? " Whiskers: standard deviation of replicas, or audited error." : "")));
-  if (!links || !links.sketch) return el("div", { id: "first-picture" }, bars);
-  return el("div", { id: "first-picture", class: "first" }, bars, el("figure", {}, topologySketch(links.sketch), el("figcaption", { class: "soft" }, "The network of the best; links are darker the more of their rate was used.")));
+  if (!links || !links.sketch) return el("div", { id: "first-picture", class: "alone" }, bars);
+  return el("div", { id: "first-picture", class: "first-picture" }, bars, el("figure", {}, topologySketch(links.sketch), el("figcaption", { class: "soft" }, "The network of the best; links are darker the more of their rate was used.")));
 }
 
 function pictureOfGroup(g) {
@@ -152,11 +154,11 @@ function winnersOfAll() {
   if (overall.length) {
     const o = overall[0];
     out.push(el("div", { class: "winner" }, el("span", { class: "soft" }, "Best on average over " + DATA.design.groups.length + " workloads, by " + metric().label), el("div", { class: "what", id: "best" }, describe(o.configuration)),
-      el("div", {}, o.worst === 0 ? "it is the best for each of them" : share(o.regret) + " worse than each workload's own best on average, " + share(o.worst) + " where it does worst")));
+      el("div", {}, o.worst === 0 ? "it is the best for each of them" : worseBy(o.regret) + " worse than each workload's own best on average, " + worseBy(o.worst) + " where it does worst")));
     out.push(pictureOfAll(overall));
     const ties = overall.slice(1).filter((x) => x.tied);
     if (ties.length) out.push(el("p", {}, "Not to be told apart from it for any workload: " + ties.map((x) => describe(x.configuration)).join("; ") + "."));
-    const runnersUp = overall.slice(1).filter((x) => !x.tied).slice(0, 3).map((x) => el("li", {}, describe(x.configuration) + ": " + share(x.regret) + " on average, " + share(x.worst) + " at worst"));
+    const runnersUp = overall.slice(1).filter((x) => !x.tied).slice(0, 3).map((x) => el("li", {}, describe(x.configuration) + ": " + worseBy(x.regret) + " worse on average, " + worseBy(x.worst) + " at worst"));
     if (runnersUp.length) out.push(el("p", { class: "soft" }, "Next on average:"), el("ul", {}, runnersUp));
   } else out.push(el("p", { class: "none" }, "No configuration completed for every workload, so none is best on average."));
   out.push(...decidingOnAverage());

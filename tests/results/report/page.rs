@@ -37,11 +37,11 @@ const ALL: Outputs = Outputs {
     requests: false,
 };
 
-/// The texts of a table's column, as shown.
+/// The texts of a table's column: all digits, where the cell shows fewer.
 fn column(table: &str, title: &str) -> String {
     format!(
         "(() => {{ const t = document.getElementById('{table}'); const at = [...t.tHead.rows[0].cells].findIndex((c) => c.textContent === '{title}'); \
-         return [...t.tBodies[0].rows].map((r) => r.cells[at].textContent); }})()"
+         return [...t.tBodies[0].rows].map((r) => r.cells[at].title || r.cells[at].textContent); }})()"
     )
 }
 
@@ -354,6 +354,26 @@ fn the_first_screen_is_a_picture_of_the_ranking_and_the_network() {
         assert!(sketch.contains("100 hosts, the first 96 drawn") && sketch.contains("8 leaves"), "{sketch}");
     }
     assert_eq!(b.complaints, Vec::<String>::new());
+}
+
+/// A rule of the style sheet that reaches a row by mistake moves its cells.
+#[test]
+fn cells_stand_below_the_headings_of_their_columns() {
+    let mut b = Browser::start();
+    let (_root, page) = written(&Folder { outputs: ALL, ..Folder::of(72) });
+    b.open(&page);
+    let shifted = "(() => { let cells = 0, shifted = [];
+        for (const table of document.querySelectorAll('table')) {
+            const heads = [...table.querySelectorAll('thead tr:last-child th')].map((h) => h.getBoundingClientRect().left);
+            for (const row of table.querySelectorAll('tbody tr'))
+                [...row.cells].forEach((c, i) => {
+                    if (c.colSpan > 1 || heads.length !== row.cells.length) return;
+                    cells += 1;
+                    if (Math.abs(c.getBoundingClientRect().left - heads[i]) > 1) shifted.push(c.textContent);
+                });
+        }
+        return [cells > 100, shifted.length, shifted.slice(0, 3)]; })()";
+    assert_eq!(b.eval(shifted), json!([true, 0, []]));
 }
 
 #[test]
