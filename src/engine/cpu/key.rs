@@ -127,7 +127,7 @@ pub fn before(a: &EventKey, b: &EventKey) -> bool {
 }
 
 /// Lineage of an event scheduled `ahead` ps before it happens by an event with lineage `cause`.
-#[inline]
+#[inline(always)]
 pub fn lineage(ahead: u64, cause: &Lineage) -> Lineage {
     lineages([ahead], cause)[0]
 }
@@ -135,46 +135,45 @@ pub fn lineage(ahead: u64, cause: &Lineage) -> Lineage {
 /// [`lineage`] of several events of one cause.
 ///
 /// Both cases are common, so there are no branches. Loads and stores are of 16 bytes: a load that is wider than the store before it waits for that store.
+/// There is no closure and no call: lineages that pass through memory on their way are waited for.
 #[cfg(target_arch = "x86_64")]
 #[allow(unsafe_code)]
-#[inline]
+#[inline(always)]
 pub fn lineages<const N: usize>(ahead: [u64; N], cause: &Lineage) -> [Lineage; N] {
-    // SAFETY: SSE2 belongs to every x86-64 processor.
-    unsafe { in_pieces(ahead, cause) }
-}
-
-/// [`lineages`], 16 bytes at a time.
-#[cfg(target_arch = "x86_64")]
-#[target_feature(enable = "sse2")]
-#[inline]
-fn in_pieces<const N: usize>(ahead: [u64; N], cause: &Lineage) -> [Lineage; N] {
     use std::arch::x86_64::*;
     let [c0, c1, c2]: [__m128i; 3] = bytemuck::cast(*cause);
-    let one = _mm_cvtsi32_si128(1);
-    let root = _mm_set_epi32(-1, 0, 0, 0);
-    // The pattern goes on. No change yet, or too long ago to tell: it has always been like this.
-    let first = _mm_and_si128(_mm_shuffle_epi32::<0>(c2), _mm_set1_epi32(0xffff));
-    let none = _mm_cmpeq_epi32(first, _mm_setzero_si128());
-    let forgets = _mm_or_si128(none, _mm_cmpeq_epi32(first, _mm_set1_epi32(FARTHEST as i32)));
-    let same0 = _mm_unpacklo_epi64(_mm_slli_epi64::<32>(c0), _mm_andnot_si128(forgets, _mm_srli_si128::<8>(c0)));
-    let same1 = _mm_andnot_si128(forgets, c1);
-    let same2 = _mm_andnot_si128(_mm_andnot_si128(root, forgets), _mm_add_epi32(c2, one));
-    // The pattern changes two places back: words move on by one, the oldest is forgotten; distances move on by half a word.
-    let more0 = _mm_slli_si128::<4>(c0);
-    let more1 = _mm_or_si128(_mm_slli_si128::<4>(c1), _mm_srli_si128::<12>(c0));
-    let more2 = _mm_or_si128(_mm_slli_si128::<2>(c2), one);
-    let change0 = _mm_xor_si128(same0, more0);
-    let change1 = _mm_xor_si128(same1, more1);
-    let change2 = _mm_andnot_si128(root, _mm_xor_si128(same2, more2));
-    let expected = _mm_shuffle_epi32::<1>(c0);
-    ahead.map(|ahead| {
-        let newest = _mm_cvtsi32_si128(sat(ahead) as i32);
-        let same = _mm_shuffle_epi32::<0>(_mm_cmpeq_epi32(newest, expected));
-        let l0 = _mm_xor_si128(same0, _mm_andnot_si128(same, change0));
-        let l1 = _mm_xor_si128(same1, _mm_andnot_si128(same, change1));
-        let l2 = _mm_xor_si128(same2, _mm_andnot_si128(same, change2));
-        bytemuck::cast([_mm_or_si128(l0, newest), l1, l2])
-    })
+    let mut made = [[0; LINEAGE_WORDS]; N];
+    // SAFETY: SSE2 belongs to every x86-64 processor.
+    unsafe {
+        let one = _mm_cvtsi32_si128(1);
+        let root = _mm_set_epi32(-1, 0, 0, 0);
+        // The pattern goes on. No change yet, or too long ago to tell: it has always been like this.
+        let first = _mm_and_si128(_mm_shuffle_epi32::<0>(c2), _mm_set1_epi32(0xffff));
+        let none = _mm_cmpeq_epi32(first, _mm_setzero_si128());
+        let forgets = _mm_or_si128(none, _mm_cmpeq_epi32(first, _mm_set1_epi32(FARTHEST as i32)));
+        let same0 = _mm_unpacklo_epi64(_mm_slli_epi64::<32>(c0), _mm_andnot_si128(forgets, _mm_srli_si128::<8>(c0)));
+        let same1 = _mm_andnot_si128(forgets, c1);
+        let same2 = _mm_andnot_si128(_mm_andnot_si128(root, forgets), _mm_add_epi32(c2, one));
+        // The pattern changes two places back: words move on by one, the oldest is forgotten; distances move on by half a word.
+        let more0 = _mm_slli_si128::<4>(c0);
+        let more1 = _mm_or_si128(_mm_slli_si128::<4>(c1), _mm_srli_si128::<12>(c0));
+        let more2 = _mm_or_si128(_mm_slli_si128::<2>(c2), one);
+        let change0 = _mm_xor_si128(same0, more0);
+        let change1 = _mm_xor_si128(same1, more1);
+        let change2 = _mm_andnot_si128(root, _mm_xor_si128(same2, more2));
+        let expected = _mm_shuffle_epi32::<1>(c0);
+        let mut k = 0;
+        while k < N {
+            let newest = _mm_cvtsi32_si128(sat(ahead[k]) as i32);
+            let same = _mm_shuffle_epi32::<0>(_mm_cmpeq_epi32(newest, expected));
+            let l0 = _mm_xor_si128(same0, _mm_andnot_si128(same, change0));
+            let l1 = _mm_xor_si128(same1, _mm_andnot_si128(same, change1));
+            let l2 = _mm_xor_si128(same2, _mm_andnot_si128(same, change2));
+            made[k] = bytemuck::cast([_mm_or_si128(l0, newest), l1, l2]);
+            k += 1;
+        }
+    }
+    made
 }
 
 /// [`lineage`] of several events of one cause.
