@@ -35,9 +35,10 @@ pub struct BufferGuard {
     /// Switches of which nothing is to be proven, and whether there are any.
     coupled: Vec<bool>,
     couples: bool,
-    /// Of each switch: when the proof would first have failed if all ingresses had held twice as much. `None`: nobody
-    /// asks for it.
-    near_since: Option<Vec<u64>>,
+    /// Of each switch: when the proof would first have failed if all ingresses had held `near` times as much.
+    near_since: Vec<u64>,
+    /// 1: nobody asks for it.
+    near: u32,
     /// Switches at which the proof failed for intervals that ended with that of the first failure.
     failed: Vec<SwitchIdx>,
 }
@@ -51,9 +52,9 @@ pub struct Failure {
 }
 
 impl BufferGuard {
-    /// With `coupled` switches, and all for which the proof fails even when they are empty. `watches`: it also notes which
-    /// switches come near a failure.
-    pub fn new(t: &Tables, coupled: &[SwitchIdx], watches: bool) -> BufferGuard {
+    /// With `coupled` switches, and all for which the proof fails even when they are empty. It also notes which switches
+    /// would fail if they held `near` times as much; 1: it does not.
+    pub fn new(t: &Tables, coupled: &[SwitchIdx], near: u32) -> BufferGuard {
         let mut guard = BufferGuard {
             peaks: vec![0; t.ports.len()],
             reported: vec![Vec::new(); t.ports.len()],
@@ -62,7 +63,8 @@ impl BufferGuard {
             grain: coarsest(t),
             coupled: vec![false; t.switches.len()],
             couples: false,
-            near_since: watches.then(|| vec![NEVER; t.switches.len()]),
+            near_since: vec![NEVER; t.switches.len()],
+            near,
             failed: Vec::new(),
         };
         while guard.grain > FINEST && !t.switches.iter().all(|s| is_small(t, s, guard.grain)) {
@@ -98,8 +100,7 @@ impl BufferGuard {
 
     /// Switches that were near a failure by `at`.
     pub fn near_by(&self, at: u64) -> impl Iterator<Item = SwitchIdx> {
-        let since = self.near_since.as_deref().unwrap_or_default();
-        since.iter().enumerate().filter(move |(_, since)| **since <= at).map(|(s, _)| SwitchIdx::new(s))
+        self.near_since.iter().enumerate().filter(move |(_, since)| **since <= at).map(|(s, _)| SwitchIdx::new(s))
     }
 
     /// The unit of peaks, bytes.
@@ -140,14 +141,9 @@ impl BufferGuard {
             if peak > *ever {
                 *ever = peak;
                 self.crowded[switch.usize()] |= peak > t.exps[0].reserve
-                    && !self.holds(t, switch, |p| self.peaks[p.usize()].saturating_mul(self.weight()));
+                    && !self.holds(t, switch, |p| self.peaks[p.usize()].saturating_mul(self.near));
             }
         }
-    }
-
-    /// What peaks count for when those near a failure are noted.
-    fn weight(&self) -> u32 {
-        if self.near_since.is_some() { 2 } else { 1 }
     }
 
     /// Whether the proof holds for the switch of `port` while its ingresses hold `peak` bytes and all others little. If
@@ -176,15 +172,13 @@ impl BufferGuard {
             let failure = Failure { at, switch };
             if !self.holds(t, switch, |p| held(start, p)) {
                 failures.push(failure);
-            } else if self.near_since.is_some() && !self.holds(t, switch, |p| held(start, p).saturating_mul(2)) {
+            } else if self.near > 1 && !self.holds(t, switch, |p| held(start, p).saturating_mul(self.near)) {
                 near.push(failure);
             }
         }
         for near in near {
-            if let Some(since) = &mut self.near_since {
-                let since = &mut since[near.switch.usize()];
-                *since = near.at.min(*since);
-            }
+            let since = &mut self.near_since[near.switch.usize()];
+            *since = near.at.min(*since);
         }
         self.unchecked = still;
         let first = failures.iter().min().copied()?;
@@ -253,7 +247,7 @@ mod tests {
         for (ports, buffer, grain, least) in
             [(32, 32 << 20, 32 << 10, 32 << 10), (16, 1 << 20, 8 << 10, 8 << 10), (16, 1 << 16, 1 << 10, 0)]
         {
-            let guard = BufferGuard::new(&switch(ports, buffer).view(), &[], false);
+            let guard = BufferGuard::new(&switch(ports, buffer).view(), &[], 1);
             assert!(!guard.couples(), "an empty switch is safe");
             assert_eq!((guard.grain(), guard.least()), (grain, least), "{ports} ports, {buffer} bytes");
             assert_eq!([0, 1, grain, grain + 1].map(|x| guard.coarse(x)), [least, grain, grain, 2 * grain]);
@@ -262,7 +256,7 @@ mod tests {
 
     /// Whether the proof holds if ingresses hold (start, end, ingress, bytes) and nothing else.
     fn is_safe(t: &Tables, intervals: &[(u64, u64, u32, u32)]) -> bool {
-        let mut guard = BufferGuard::new(t, &[], false);
+        let mut guard = BufferGuard::new(t, &[], 1);
         assert!(!guard.couples(), "an empty switch is safe");
         intervals.iter().all(|&(start, end, port, bytes)| {
             let kept = guard.failure_before(t, end).is_none();
@@ -288,7 +282,7 @@ mod tests {
         owned.ports.extend(vec![Port { switch_idx: SwitchIdx(1), shift: 3, ..Port::zeroed() }; 16]);
         let t = owned.view();
         let failed = |coupled: &[SwitchIdx]| {
-            let mut guard = BufferGuard::new(&t, coupled, true);
+            let mut guard = BufferGuard::new(&t, coupled, 2);
             guard.report_peaks(&t, 0, 9, &[PortIdx(3), PortIdx(20)], &[guard.coarse(70_000), guard.coarse(70_000)]);
             assert_eq!(guard.failure_before(&t, 10), None);
             guard.report_peaks(&t, 9, 12, &[PortIdx(3)], &[guard.coarse(110_000)]);
@@ -318,7 +312,7 @@ mod tests {
             (0, 15, 20_000),
         ];
         for first in 0..reported.len() {
-            let mut guard = BufferGuard::new(&t, &[], false);
+            let mut guard = BufferGuard::new(&t, &[], 1);
             for k in 0..reported.len() {
                 let (start, end, bytes) = reported[(first + k * 3) % reported.len()];
                 guard.report_peaks(&t, start, end, &[PortIdx(3)], &[bytes]);

@@ -10,7 +10,7 @@ pub(crate) struct ContinuedAudits {
     /// When the experiment is compared next, ps; 0: never before a copy is made.
     pub next: u64,
     pub copies: Vec<ExperimentCopy>,
-    /// Packet-hops that copies took, as planned.
+    /// Packet-hops that copies took: as planned, or what messages that ended in them needed, if that is more.
     pub hops: u64,
     /// When rates were carried on, ps.
     pub carried: Vec<(u64, u64)>,

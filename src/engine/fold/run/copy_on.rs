@@ -13,7 +13,7 @@ use crate::engine::fold::run::compare_copies::sent;
 use crate::engine::fold::run::copies::{ContinuedAudits, ExperimentCopy};
 use crate::engine::fold::run::detection::schedule_sampling;
 use crate::engine::fold::run::fold_run::FoldRun;
-use crate::engine::fold::run::gain::{LeastGain, hops_needed};
+use crate::engine::fold::run::gain::{LeastGain, hops_needed, message_hops};
 use crate::engine::fold::run::lookup::start_simulating;
 use crate::engine::fold::run::simulate::next_event_at;
 use crate::engine::fold::run::stats::FoldStats;
@@ -24,7 +24,7 @@ use crate::engine::fold::steady::rates_plan;
 use crate::engine::fold::steady::sampling::hops_there_and_back;
 
 /// Packet-hops that copies may take at any rate (our choice: a second), and beyond that, one in so many of those
-/// skipped. An experiment that needs no more packet-hops has nothing to gain from carried rates.
+/// skipped. A copy may take more than is left, as others than the partition that is skipped may send; then the next is made later. An experiment that needs no more packet-hops has nothing to gain from carried rates.
 const FREE_HOPS: u64 = 1 << 23;
 const SHARE: u64 = 10;
 
@@ -56,9 +56,13 @@ pub(crate) fn copy_if_due(run: &mut FoldRun, t: &mut Tables, p: u32, at: u64, st
     }
     let span = affordable.min(SPAN * until);
     let began = Instant::now();
-    run.continued.hops += (u128::from(hops) * u128::from(span) / u128::from(rates.window)) as u64;
+    let expected = (u128::from(hops) * u128::from(span) / u128::from(rates.window)) as u64;
+    run.continued.hops += expected;
     match go_on(run, t, p, at, at + span) {
         Ok(copied) => {
+            // Other partitions go on in the copy as well, and others join. Messages that ended say so, whoever asks.
+            let took: u64 = copied.tasks.iter().map(|&(i, ..)| message_hops(t, &t.tasks[i])).sum();
+            run.continued.hops += took.saturating_sub(expected);
             run.continued.next = at + span;
             run.continued.copies.push(copied);
         }
@@ -112,6 +116,7 @@ fn copy_of(run: &FoldRun) -> FoldRun {
         turning: run.turning,
         schedule: run.schedule.clone(),
         guard: run.guard.clone(),
+        left_out: Default::default(),
         audited: Default::default(),
         gain: LeastGain::unasked(),
         wander: Default::default(),

@@ -330,7 +330,7 @@ impl Place {
                         t.exps[0].now / PS_PER_NS
                     );
                     if let Some(run) = self.run.take() {
-                        let coupled = run.coupled.clone();
+                        let coupled = run.coupled.with(&run.left_out);
                         self.run = Some(start_over(run, t, memo, checkpoint_hops, coupled, true));
                     }
                 }

@@ -2,10 +2,10 @@
 //!
 //! Layer: fold/run. The state only; the files above it say what happens.
 
-use std::collections::HashSet;
+use std::collections::{BTreeSet, HashSet};
 use std::sync::Arc;
 
-use crate::columns::{FlowIdx, NicIdx, Tables};
+use crate::columns::{FlowIdx, NicIdx, SwitchIdx, Tables};
 use crate::engine::fold::memo::in_flight::ExperimentTicket;
 use crate::engine::fold::memo::table::Memo;
 use crate::engine::fold::rows::buffer_guard::BufferGuard;
@@ -53,6 +53,8 @@ pub(crate) struct FoldRun {
     pub turning: u32,
     pub schedule: TurnSchedule,
     pub guard: BufferGuard,
+    /// Switches at which a pause, a resume or a drop was within reach and left out.
+    pub left_out: BTreeSet<SwitchIdx>,
     /// Skips that were audited, by `SkipPlan::draw`.
     pub audited: HashSet<u32>,
     pub gain: LeastGain,

@@ -4,7 +4,7 @@
 //! Layer: fold/run. Decides by counts that nothing but the experiment determines: packet-hops that its messages need,
 //! and those of them that no skip left out, whoever simulated them.
 
-use crate::columns::{Tables, mode, task as bits};
+use crate::columns::{Tables, Task, mode, task as bits};
 use crate::engine::fold::run::stats::FoldStats;
 use crate::engine::fold::steady::sampling::{hops_there_and_back, is_steadying};
 use crate::engine::packet_hops;
@@ -52,7 +52,14 @@ impl LeastGain {
 
 /// The packet-hops that the messages of `t` and their acknowledgements need.
 pub(crate) fn hops_needed(t: &Tables) -> u64 {
+    t.tasks.iter().map(|row| message_hops(t, row)).sum()
+}
+
+/// The packet-hops that task `row` needs; none if it is no message.
+pub(crate) fn message_hops(t: &Tables, row: &Task) -> u64 {
+    if row.flags & bits::MESSAGE == 0 {
+        return 0;
+    }
     let payload = u64::from(t.exps[0].payload.max(1));
-    let needs = |bytes: u64, f| bytes.div_ceil(payload).max(1) * hops_there_and_back(t, f);
-    t.tasks.iter().filter(|row| row.flags & bits::MESSAGE != 0).map(|row| needs(row.bytes, row.flow)).sum()
+    row.bytes.div_ceil(payload).max(1) * hops_there_and_back(t, row.flow)
 }

@@ -6,9 +6,14 @@ use std::collections::BTreeSet;
 
 use crate::columns::{NEVER, OwnedTables, SwitchIdx, Tables, Task, TaskIdx};
 use crate::engine::fold::rows::buffer_guard::{BufferGuard, Failure};
+use crate::engine::fold::steady::sampling::is_steadying;
 
 /// After so many times, all switches are coupled (our choice).
 const MOST_TIMES: u64 = 6;
+/// Who would fail with so many times as much is near a failure; the second, where starting over finds nothing in the memo
+/// (our choice).
+const NEAR: u32 = 2;
+const NEAR_UNREMEMBERED: u32 = 4;
 
 /// The switches that are coupled because the proof about their buffers failed in an earlier attempt.
 #[derive(Clone, Debug, Default)]
@@ -19,8 +24,28 @@ pub(crate) struct CoupledSwitches {
 }
 
 impl CoupledSwitches {
-    /// After `failure`: its switch and those that failed at the same instant, from the second time on all that were near
-    /// a failure by then, in the end all. It depends on nothing but what happened in the experiment.
+    /// How much more switches would have to hold to count as near a failure, from now on; 1: nobody asks.
+    ///
+    /// The first time, only those that failed are coupled. But where marks are drawn and nothing is skipped, what was
+    /// simulated is not in the memo, and starting over simulates all of it again. So more switches are coupled at once.
+    pub(crate) fn near(&self, t: &Tables) -> u32 {
+        if t.fold_hints.random_marks && !is_steadying(t) {
+            NEAR_UNREMEMBERED
+        } else if self.times > 0 {
+            NEAR
+        } else {
+            1
+        }
+    }
+
+    /// Also with `switches`, at which pauses were left out in an attempt that is given up.
+    pub(crate) fn with(&self, switches: &BTreeSet<SwitchIdx>) -> CoupledSwitches {
+        let all: BTreeSet<SwitchIdx> = self.switches.iter().chain(switches).copied().collect();
+        CoupledSwitches { switches: all.into_iter().collect(), times: self.times }
+    }
+
+    /// After `failure`: its switch and those that failed at the same instant, all that were near a failure by then
+    /// ([`CoupledSwitches::near`]), in the end all. It depends on nothing but what happened in the experiment.
     pub(crate) fn after(&self, guard: &BufferGuard, failure: Failure, switches: u32) -> CoupledSwitches {
         let times = self.times + 1;
         let mut all: BTreeSet<SwitchIdx> = self.switches.iter().copied().collect();
@@ -81,5 +106,34 @@ impl Restart {
         let kept = (std::mem::take(&mut t.edges), std::mem::take(&mut t.paths));
         t.overwrite(self.tables.clone());
         (t.edges, t.paths) = kept;
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use bytemuck::Zeroable;
+
+    use super::*;
+    use crate::columns::{Exp, mode};
+
+    #[test]
+    fn more_is_coupled_where_the_memo_has_nothing() {
+        let near = |random_marks: bool, modes: u32, times: u64| {
+            let mut owned = OwnedTables { exps: vec![Exp { modes, ..Exp::zeroed() }], ..OwnedTables::default() };
+            let mut t = owned.view();
+            t.fold_hints.random_marks = random_marks;
+            CoupledSwitches { switches: Vec::new(), times }.near(&t)
+        };
+        assert_eq!([near(false, 0, 0), near(false, 0, 1)], [1, NEAR]);
+        assert_eq!([near(true, 0, 0), near(true, 0, 1)], [NEAR_UNREMEMBERED; 2]);
+        // Which switches are coupled decides what is skipped, so there the first time stays as it is.
+        assert_eq!([near(true, mode::STEADY, 0), near(true, mode::STEADY, 1)], [1, NEAR]);
+    }
+
+    #[test]
+    fn pauses_that_were_left_out_couple_their_switches() {
+        let [a, b, c] = [1, 4, 7].map(SwitchIdx);
+        let coupled = CoupledSwitches { switches: vec![b], times: 2 }.with(&BTreeSet::from([c, a, b]));
+        assert_eq!((coupled.switches, coupled.times), (vec![a, b, c], 2));
     }
 }

@@ -7,7 +7,7 @@
 //! Layer: fold/run.
 
 use std::cmp::Reverse;
-use std::collections::HashSet;
+use std::collections::{BTreeSet, HashSet};
 use std::sync::Arc;
 
 use crate::columns::{
@@ -61,10 +61,10 @@ pub(crate) fn begin_coupled(
     if carries_too_little(t) {
         t.exps[0].modes &= !mode::RATES;
     }
-    let guard = BufferGuard::new(t, &coupled.switches, coupled.times > 0);
+    t.fold_hints.random_marks = cc_state::marks_by_chance(t);
+    let guard = BufferGuard::new(t, &coupled.switches, coupled.near(t));
     t.exps[0].modes |= mode::TRACED;
     t.exps[0].steps = 1;
-    t.fold_hints.random_marks = cc_state::marks_by_chance(t);
     let hpcc = t.exps[0].cc == cc::HPCC;
     t.fold_hints.rounding = is_steadying(t) && (t.fold_hints.random_marks || hpcc) && !cc_state::collide(t);
     if t.fold_hints.rounding && hpcc {
@@ -88,6 +88,7 @@ pub(crate) fn begin_coupled(
         turning: NONE,
         schedule: TurnSchedule { idle_at: vec![NEVER; t.nics.len()], ..TurnSchedule::default() },
         guard,
+        left_out: BTreeSet::new(),
         audited: HashSet::new(),
         gain: LeastGain::of(t),
         wander: RateWander::default(),
@@ -232,12 +233,14 @@ pub(crate) fn idle_turn(run: &mut FoldRun, t: &mut Tables, n: NicIdx, at: u64) -
 }
 
 /// A pause, a resume or a drop was within reach: the switch is coupled. Where measured rates are carried on, it is not,
-/// because all would be simulated packet by packet then; that is counted.
+/// because all would be simulated packet by packet then; that is counted, and noted for the case that the experiment
+/// starts over without skips.
 fn couple(run: &mut FoldRun, t: &Tables, failure: Failure) -> Result<(), Stop> {
     if t.exps[0].modes & mode::RATES == 0 {
         return Err(Stop::Couple(failure));
     }
     run.stats.unpaused += 1;
+    run.left_out.extend(run.guard.failed());
     Ok(())
 }
 
