@@ -7,9 +7,10 @@ use super::training::{gpu, model};
 use crate::compute::{Dtype, Gpu};
 use crate::model::Model;
 use crate::spec::{self, Config};
+use crate::units::PS_PER_S;
 use crate::workload::program::Workload;
 use crate::workload::serving::{
-    Batching, Pool, PoolRole, PoolUse, RequestDistribution, RequestOps, RequestTrace, RoundOps, ServedWorkload,
+    Batching, MOST_S, Pool, PoolRole, PoolUse, RequestDistribution, RequestOps, RequestTrace, RoundOps, ServedWorkload,
     ServingError, ServingRequest, ServingSetup, StepCosts, draw, kv_capacity_tokens, kv_token_bytes, read_requests,
     schedule, serve, wrong_model,
 };
@@ -136,7 +137,13 @@ fn requests(config: &Config, asked: &spec::Serving) -> Result<RequestTrace, Serv
                 output_tokens: g.output_tokens,
                 spread: g.spread_ppm as f64 / PPM,
             };
-            Ok(RequestTrace { requests: draw(&from, config.jitter_seed()), lines: Vec::new() })
+            let requests = draw(&from, config.jitter_seed());
+            let count = requests.len();
+            let arrival_s = |r: &ServingRequest| r.arrival_ps as f64 / PS_PER_S as f64;
+            match requests.iter().map(arrival_s).enumerate().find(|(_, at_s)| *at_s > MOST_S) {
+                Some((request, at_s)) => Err(ServingError::TooLate { request, count, at_s, most_s: MOST_S }),
+                None => Ok(RequestTrace { requests, lines: Vec::new() }),
+            }
         }
     }
 }

@@ -33,14 +33,16 @@ const SMALL_ALIGN: usize = 16;
 fn use_large_pages(at: *mut u8, bytes: usize) {
     /// The least size of a page on every Linux, or a part of it.
     const PAGE: usize = 4096;
-    let inset = at.addr().wrapping_neg() % PAGE;
-    if at.is_null() || bytes < inset + PAGE {
+    if at.is_null() {
         return;
     }
-    // SAFETY: the range lies within an allocation that was just made, and the advice changes nothing but which pages hold it. A refusal is
-    // of no consequence. Test: `a_large_allocation_is_as_any_other`.
+    // From the page on that holds what the system's allocator notes before a large allocation, to the end of that mapping: were its first page
+    // left out, it would be two mappings for the kernel, which then refuses to move it (`mremap`), and to grow it would take a copy beside it.
+    let before = at.addr() % PAGE;
+    // SAFETY: the pages are those of an allocation that was just made and their neighbours' at both ends; the advice changes nothing but which
+    // pages hold them. A refusal is of no consequence. Tests: `a_large_allocation_is_as_any_other`, `a_large_allocation_is_one_mapping`.
     unsafe {
-        libc::madvise(at.wrapping_add(inset).cast(), bytes - inset, libc::MADV_HUGEPAGE);
+        libc::madvise(at.wrapping_sub(before).cast(), bytes + before, libc::MADV_HUGEPAGE);
     }
 }
 
@@ -176,6 +178,24 @@ mod tests {
         some.truncate(bytes);
         some.shrink_to_fit();
         assert_eq!((some.len(), some[bytes - 1]), (bytes, 7));
+    }
+
+    /// The kernel moves whole mappings only; of parts of two it would be asked in vain, and growing would take a copy beside the old rows.
+    #[cfg(all(target_os = "linux", target_env = "gnu"))]
+    #[test]
+    fn a_large_allocation_is_one_mapping() {
+        for bytes in [16 * LARGE_BYTES, 5 * LARGE_BYTES + 12_345, 8 * LARGE_BYTES - 16] {
+            let some = vec![1u8; bytes];
+            // With what the system's allocator notes before it.
+            let (first, end) = (some.as_ptr().addr() - 16, some.as_ptr().addr() + bytes);
+            let maps = std::fs::read_to_string("/proc/self/maps").unwrap();
+            let parts = maps.lines().filter(|line| {
+                let (from, to) = line.split_once(' ').unwrap().0.split_once('-').unwrap();
+                let address = |text| usize::from_str_radix(text, 16).unwrap();
+                address(from) < end && first < address(to)
+            });
+            assert_eq!(parts.count(), 1, "{bytes} bytes");
+        }
     }
 
     #[test]

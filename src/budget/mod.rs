@@ -162,6 +162,13 @@ pub fn announce_rows<T>(what: &'static str, n: u64) {
     announce(what, n.saturating_mul(size_of::<T>() as u64));
 }
 
+/// [`check`] before `rows` get one more. Where they have no room left they are about to double: what that takes must fit as well.
+#[inline]
+pub fn check_growth<T>(what: &'static str, rows: &Vec<T>) {
+    let more = if rows.len() == rows.capacity() { rows.capacity() as u64 } else { 0 };
+    announce_rows::<T>(what, more);
+}
+
 #[cold]
 fn over(what: &'static str, wanted: u64, allowance: u64) -> ! {
     resume_unwind(Box::new(OverBudget { wanted, allowance, what }))
@@ -205,6 +212,21 @@ mod tests {
         let over = over(within(1 << 20, || announce_rows::<u64>("words", 1 << 40)));
         assert_eq!(over, OverBudget { wanted: over.wanted, allowance: 1 << 20, what: "words" });
         assert!(over.wanted >= 8 << 40);
+    }
+
+    #[test]
+    fn rows_are_stopped_before_they_double_beyond_the_allowance() {
+        let mut most = 0;
+        let over = over(within(1 << 20, || {
+            let mut rows: Vec<u64> = Vec::new();
+            loop {
+                check_growth("rows", &rows);
+                rows.push(0);
+                most = rows.capacity();
+            }
+        }));
+        // Without its growth counted beforehand the next one would have been twice the allowance.
+        assert!(over.wanted > 1 << 20 && (1 << 18..=1 << 20).contains(&(most * size_of::<u64>())), "{over:?} {most}");
     }
 
     #[test]

@@ -4,6 +4,16 @@
 
 use std::sync::Arc;
 
+use crate::budget;
+
+/// What a job takes while it waits, runs and is written, about (measured).
+pub const BYTES_A_JOB: u64 = 1024;
+
+/// Stops at once where so many jobs cannot fit.
+pub(super) fn announce_jobs(n: u64) {
+    budget::announce("jobs of its cluster", n.saturating_mul(BYTES_A_JOB));
+}
+
 /// One job.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct ClusterJob {

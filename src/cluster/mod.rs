@@ -51,7 +51,7 @@ pub use error::ClusterError;
 pub use failure::{FAILURE_MODELS, FailureModel};
 pub use history::{ActivityTime, ClusterHistory, JobActivity, ServerActivity};
 pub use iterations::{IterationSummary, SlowestMoment};
-pub use job::ClusterJob;
+pub use job::{BYTES_A_JOB, ClusterJob};
 pub use map::{ClusterMapBin, ServerGroupUse};
 pub use outcome::{
     ClusterCongestion, ClusterJobOutcome, ClusterJobSpeed, ClusterMapRow, ClusterOutcome, ClusterSample, Distribution,

@@ -22,6 +22,7 @@ use super::scheduler::{Scheduler, scheduler};
 use super::state::{ClusterState, JobPhase, JobState};
 use super::timeline::ClusterTimeline;
 use super::trace::{self, ListedFailure};
+use crate::budget;
 use crate::spec::{ClusterRun, Config, JobSource};
 
 /// Events between two looks at whether the user wants to stop.
@@ -269,8 +270,11 @@ impl PreparedCluster {
                     Event::Turns { job, version } => state.turn(job, version),
                 }
                 left -= std::mem::take(&mut state.given_up);
-                if events % LOOK_EVERY == 0 && stop() {
-                    return Err(ClusterError::Interrupted);
+                if events % LOOK_EVERY == 0 {
+                    budget::check("jobs and events of its cluster");
+                    if stop() {
+                        return Err(ClusterError::Interrupted);
+                    }
                 }
                 if events % WITHOUT_PROGRESS == 0 && self.run.end_ms.is_none() {
                     let now = Some(lasting_progress(state, left));

@@ -6,8 +6,9 @@ use std::path::Path;
 use std::sync::Arc;
 
 use super::error::ClusterError;
-use super::job::ClusterJob;
+use super::job::{ClusterJob, announce_jobs};
 use super::part::{Part, PartKind};
+use crate::budget;
 use crate::input;
 use crate::spec::{ClusterRun, nearest};
 
@@ -75,7 +76,11 @@ impl<'a> Table<'a> {
         if let Some(name) = required.iter().find(|r| !header.iter().any(|h| h == **r)) {
             return Err(bad(format!("column `{name}` is missing; required are {}", required.join(", "))));
         }
-        let rows = reader.records().collect::<Result<Vec<_>, _>>().map_err(wrong)?;
+        let mut rows = Vec::new();
+        for row in reader.records() {
+            budget::check_growth("lines of its trace", &rows);
+            rows.push(row.map_err(wrong)?);
+        }
         Ok(Table { path, columns, names, rows })
     }
 
@@ -129,6 +134,7 @@ impl Line<'_> {
 /// The file cannot be read, or one of its lines is wrong.
 pub(super) fn jobs(path: &Path, run: &ClusterRun) -> Result<Vec<ClusterJob>, ClusterError> {
     let table = Table::read(path, JOB_COLUMNS, &["submit_s", "gpus", "duration_s"])?;
+    announce_jobs(table.rows.len() as u64);
     let mut jobs = Vec::with_capacity(table.rows.len());
     for (n, line) in table.lines().enumerate() {
         let gpus = line.required("gpus", line.whole("gpus", 1.0)?)?;

@@ -8,6 +8,8 @@ use std::time::Instant;
 
 use rayon::prelude::*;
 
+use crate::batch::PrepareError;
+use crate::budget::{self, Unfinished};
 use crate::cluster::{ClusterError, ClusterHistory, ClusterOutcome, PreparedCluster};
 use crate::isolation;
 use crate::results::{Finished, StatsRecord};
@@ -36,7 +38,15 @@ fn simulated(config: &Config, interrupt: &Interrupt) -> Ended {
             }
         })
     };
-    let result = match isolation::isolated(run) {
+    // As many are run at a time as there are threads.
+    let allowance = budget::total() / rayon::current_num_threads() as u64;
+    let allowance = config.limits.memory_bytes.map_or(allowance, |most| most.min(allowance));
+    let bounded = || match budget::within(allowance, run) {
+        Ok((ended, _)) => ended,
+        Err(Unfinished::OverBudget(over)) => Err(PrepareError::Memory(over).into()),
+        Err(Unfinished::Interrupted) => Err(ClusterError::Interrupted),
+    };
+    let result = match isolation::isolated(bounded) {
         Ok(Err(ClusterError::Interrupted)) if interrupt.requested() => return None,
         Ok(Err(ClusterError::Interrupted)) => Err(format!(
             "limit: wall_s = {} reached; raise limits.wall_s, or simulate fewer jobs or hours",

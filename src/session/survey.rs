@@ -8,8 +8,8 @@ use std::sync::Arc;
 use std::time::{Duration, Instant};
 
 use crate::batch::{self, PrepareError};
-use crate::budget;
-use crate::cluster::{ClusterError, PreparedCluster};
+use crate::budget::{self, Unfinished};
+use crate::cluster::{BYTES_A_JOB, ClusterError, PreparedCluster};
 use crate::spec::{self, Config};
 use crate::sweep::{Experiment, Hash128, Sweep};
 
@@ -135,9 +135,14 @@ fn surveyed(sweep: &Sweep) -> Result<Survey, SessionError> {
             let work = known.unwrap_or_else(|| match cluster_size(&config, &mut clocks) {
                 Ok(size) => Ok(Some(size)),
                 Err(error) => {
-                    stopped += 1;
-                    let exclusion = Exclusion { too_large: false, why: error.to_string().into() };
-                    first.get_or_insert_with(|| named(sweep, experiment, error));
+                    let exclusion = match &error {
+                        ClusterError::Network(error) => Exclusion::of(error),
+                        error => Exclusion { too_large: false, why: error.to_string().into() },
+                    };
+                    if !exclusion.too_large {
+                        stopped += 1;
+                        first.get_or_insert_with(|| named(sweep, experiment, error));
+                    }
                     Err(exclusion)
                 }
             });
@@ -270,12 +275,16 @@ impl ClusterClock {
 /// Prepares a cluster, lets it go again, and says what it takes: its jobs count as tasks. There is a clock for assumed speeds, and one for simulated iterations.
 fn cluster_size(config: &Config, clocks: &mut [ClusterClock; 2]) -> Result<ExperimentSize, ClusterError> {
     let start = Instant::now();
-    let (prepared, took) = budget::measured(|| PreparedCluster::new(config));
-    let prepared = prepared?;
+    let allowance = config.limits.memory_bytes.unwrap_or(u64::MAX).min(budget::total() / 4 * 3);
+    let (prepared, took) = budget::measured(|| budget::within(allowance, || PreparedCluster::new(config)));
+    let prepared = match prepared {
+        Ok((prepared, _)) => prepared?,
+        Err(Unfinished::OverBudget(over)) => return Err(PrepareError::Memory(over).into()),
+        Err(Unfinished::Interrupted) => return Err(PrepareError::Interrupted.into()),
+    };
     let preparing_s = start.elapsed().as_secs_f64();
     let n_jobs = prepared.n_jobs() as u64;
-    // A job holds about a kilobyte while it waits, runs and is written.
-    let own_bytes = took.most.max(n_jobs * 1024);
+    let own_bytes = took.most.max(n_jobs * BYTES_A_JOB);
     Ok(ExperimentSize {
         tasks: n_jobs,
         own_bytes,

@@ -210,8 +210,9 @@ impl Key {
                 }
             }
             KeyKind::Float { min, max, quantum } => {
-                let on_grid =
-                    quantum == 0.0 || ((x / quantum).round() * quantum - x).abs() <= 1e-9 * x.abs().max(quantum);
+                // Errors of decimal fractions are forgiven, but what is not 0 must not become 0, which often means something of its own.
+                let near = |steps: f64| (steps * quantum - x).abs() <= 1e-9 * x.abs();
+                let on_grid = quantum == 0.0 || near((x / quantum).round());
                 match x >= min && x <= max {
                     true if on_grid => Ok(Value::Float(x + 0.0)),
                     true => Err(format!("it must be a whole multiple of {quantum}")),

@@ -11,7 +11,8 @@ use std::sync::Arc;
 
 use super::classes::Representatives;
 use super::program::{Dim, Group, OpKind, Stream, Workload};
-use super::tasks::{OpTasks, TaskGraph, Work};
+use super::tasks::{Edge, GraphTask, OpTasks, TaskGraph, Work};
+use crate::budget;
 use crate::collective::{Algorithm, CollectiveOp, EqualSteps, Overheads, Protocol, Schedule};
 use joined::JoinedLowering;
 use transfer::Arrival;
@@ -174,7 +175,9 @@ pub fn lower(workload: &Workload, on: &Lowering, planner: &mut dyn Planner) -> R
         turns: HashMap::new(),
         links: HashMap::new(),
         joined: JoinedLowering::new(workload, on.representatives),
+        alike: 0,
     };
+    announce_ops(workload, &lowerer);
     let mut instances: Vec<Vec<Instance>> = workload.groups.iter().map(|_| Vec::new()).collect();
     let parties = parties(workload, on.representatives);
     let positions = positions(&parties);
@@ -190,12 +193,20 @@ pub fn lower(workload: &Workload, on: &Lowering, planner: &mut dyn Planner) -> R
         lowerer.graph.stands_for = representatives.rank.clone();
     }
     for (group, list) in instances.iter().enumerate() {
+        lowerer.alike = list.first().map_or(0, |first| list.iter().filter(|i| i.call == first.call).count());
         for (nth, instance) in list.iter().enumerate() {
             lowerer.collective(group as u32, nth as u32, instance, &parties, planner)?;
         }
     }
     lowerer.messages(&matches)?;
     Ok(lowerer.graph)
+}
+
+/// Stops at once what cannot fit: every op of a rank with tasks of its own becomes at least one task.
+fn announce_ops(workload: &Workload, lowerer: &Lowerer) {
+    let ops_of = |rank: u32| workload.programs[workload.ranks[rank as usize].program as usize].ops.len() as u64;
+    let own = (0..workload.ranks.len() as u32).filter(|&rank| lowerer.stands_for(rank) == rank);
+    budget::announce_rows::<(GraphTask, OpTasks)>("tasks", own.map(ops_of).sum());
 }
 
 /// For each group the ranks that call its collectives: its members, or those that stand for them. Groups that another stands for have none.
@@ -231,6 +242,8 @@ struct Lowerer<'a> {
     /// Server of gates for each link out of a rank that carries no packets.
     links: HashMap<(u32, u32), u32>,
     joined: JoinedLowering,
+    /// Collectives of the group at hand that are as its first.
+    alike: usize,
 }
 
 /// Communicator number of sends and receives between streams, one for each dimension; and of free ones, one for each tag.
@@ -394,6 +407,11 @@ impl Lowerer<'_> {
                 // Each transfer is a task or two; split over queue pairs, one more for each.
                 let each = 3 + if self.on.split { self.on.qps_per_connection as usize } else { 0 };
                 self.room(schedule.transfers.len().saturating_mul(each), rank, op)?;
+                if nth == 0 {
+                    // Each transfer of each of those like it becomes a task at least: what cannot fit is stopped at once.
+                    let transfers = schedule.transfers.len().saturating_mul(self.alike);
+                    budget::announce_rows::<(GraphTask, Edge)>("tasks", transfers as u64);
+                }
                 match self.on.rendezvous_ps {
                     Some(ps) => self.meet(instance, ps),
                     None => self.meet(instance, 0),

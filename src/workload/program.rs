@@ -159,7 +159,7 @@ pub struct Workload {
 impl Program {
     /// Appends an op.
     pub fn push(&mut self, kind: OpKind, stream: Stream, name: u32, deps: &[u32]) -> u32 {
-        budget::check("operations");
+        budget::check_growth("operations", &self.ops);
         let deps_first = self.deps.len() as u32;
         self.deps.extend_from_slice(deps);
         self.ops.push(Op { kind, stream, name, deps_first, deps_n: deps.len() as u32 });

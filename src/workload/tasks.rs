@@ -137,7 +137,7 @@ impl TaskGraph {
 
     /// Appends a task.
     pub fn task(&mut self, rank: u32, delay_ps: u64, work: Work) -> u32 {
-        budget::check("tasks");
+        budget::check_growth("tasks", &self.tasks);
         self.tasks.push(GraphTask { rank, delay_ps, work });
         self.tasks.len() as u32 - 1
     }
@@ -155,14 +155,19 @@ impl TaskGraph {
         })
     }
 
+    fn edge(&mut self, edge: Edge) {
+        budget::check_growth("edges between its tasks", &self.edges);
+        self.edges.push(edge);
+    }
+
     /// `to` waits for the end of `from`.
     pub fn after(&mut self, from: u32, to: u32) {
-        self.edges.push(Edge { from, when: EdgeMoment::Done, to: Target::Task(to) });
+        self.edge(Edge { from, when: EdgeMoment::Done, to: Target::Task(to) });
     }
 
     /// `to` waits for the arrival of message `from`.
     pub fn after_arrival(&mut self, from: u32, to: u32) {
-        self.edges.push(Edge { from, when: EdgeMoment::Got, to: Target::Task(to) });
+        self.edge(Edge { from, when: EdgeMoment::Got, to: Target::Task(to) });
     }
 
     /// Appends a gate.
@@ -173,12 +178,12 @@ impl TaskGraph {
 
     /// Gate `gate` waits for the arrival of message `from`.
     pub fn arrival_into_gate(&mut self, from: u32, gate: u32) {
-        self.edges.push(Edge { from, when: EdgeMoment::Got, to: Target::Gate(gate) });
+        self.edge(Edge { from, when: EdgeMoment::Got, to: Target::Gate(gate) });
     }
 
     /// Gate `gate` waits for the end of `from`.
     pub fn into_gate(&mut self, from: u32, gate: u32) {
-        self.edges.push(Edge { from, when: EdgeMoment::Done, to: Target::Gate(gate) });
+        self.edge(Edge { from, when: EdgeMoment::Done, to: Target::Gate(gate) });
     }
 
     /// Task `task` waits for gate `gate`.

@@ -110,3 +110,29 @@ fn a_probe_estimates_time_by_simulating_some_experiments() {
     assert!(said.contains("estimated time: about ") && said.contains("simulating some experiments"), "{said}");
     assert!(!folder.file("out").exists(), "nothing is written");
 }
+
+/// A program of a million iterations or passes doubles its rows as it grows: the doubling must fit as well, and what surely comes is counted before it is made.
+#[cfg(target_os = "linux")]
+#[test]
+fn rows_that_double_do_not_abort() {
+    let job = "name = \"c\"\n[base]\nfidelity.mode = \"job\"\ncluster.gpus = 64\njobs.count = 10000000\n";
+    let collective = "name = \"i\"\n[base]\ncluster.gpus = 8\nworkload = { kind = \"collective\", op = \"all-reduce\", bytes = 1000, iterations = 1000000 }\n";
+    let cases = [
+        (model("global_batch = 1048576\npp = 2\nmemory_check = false"), "operations"),
+        (collective.to_string(), "tasks"),
+        (job.to_string(), "its cluster"),
+    ];
+    for (text, what) in cases {
+        let folder = Folder::new(&[("s.toml", &text)]);
+        let program = env!("CARGO_BIN_EXE_hyperfold");
+        for (command, ends) in [("plan s.toml", 0), ("run s.toml --engine cpu --out o", 1)] {
+            let mut shell = std::process::Command::new("sh");
+            shell.args(["-c", &format!("ulimit -v 4000000; exec {program} {command}")]).current_dir(folder.path());
+            let output = shell.output().expect("a shell");
+            let said =
+                format!("{}{}", String::from_utf8_lossy(&output.stdout), String::from_utf8_lossy(&output.stderr));
+            assert_eq!(output.status.code(), Some(ends), "{command}: {said}");
+            assert!(said.contains("memory: more than") && said.contains(what), "{command}: {said}");
+        }
+    }
+}

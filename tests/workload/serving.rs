@@ -150,6 +150,9 @@ fn what_cannot_be_served_is_told() {
         ("tp = 2\ndp = 8\n", "are 16 GPUs, but cluster.gpus = 8"),
         ("tp = 1\ndp = 1\n", "are 1 GPUs, but cluster.gpus = 8; in servers of 2 GPUs they take cluster.gpus = 2"),
         ("tp = 2\nrequests = \"trace\"\n", "workload.path"),
+        ("tp = 2\nrequest_rate = 0.000001\n", "raise workload.request_rate"),
+        // Not 0, which lets all arrive at once.
+        ("tp = 2\nrequest_rate = 1e-300\n", "whole multiple of 0.000001"),
     ] {
         let text = keys.lines().fold(sweep(""), |text, line| {
             let key = line.split(" = ").next().unwrap();

@@ -9,7 +9,7 @@ use crate::units::PS_PER_S;
 
 const COLUMNS: [&str; 3] = ["arrival_s", "prompt_tokens", "output_tokens"];
 /// Eleven days: picoseconds of many times that fit into 64 bits.
-const MOST_S: f64 = 1e6;
+pub const MOST_S: f64 = 1e6;
 const MOST_TOKENS: f64 = 1e7;
 const MOST_REQUESTS: usize = 1_000_000;
 

@@ -7,10 +7,11 @@ use super::evaluate::{gather_comms, norm_purpose, reduce_comms, sequence_grads, 
 use super::placement::{Purpose, RankPlacement};
 use super::plan::{Held, JobPlan, Sync, buckets};
 use super::step::{Comm, Overlap, PassStep, piece, share};
+use crate::budget;
 use crate::collective::CollectiveOp;
 use crate::model::Layout;
 use crate::model::pipeline::order;
-use crate::workload::program::{Dim, Group, OpKind, Peer, Phase, Stream};
+use crate::workload::program::{Dim, Group, Op, OpKind, Peer, Phase, Stream};
 use crate::workload::rules::{Message, ProgramWriter, RankSchedule};
 
 /// Lanes of the pipeline's communication: to the next stage, from the one before, to the one before, from the next.
@@ -67,6 +68,7 @@ impl RankSchedule for JobGraph<'_> {
 
     fn write(&self, rank: u32, to: &mut ProgramWriter) {
         let at = self.placement.coords(rank);
+        budget::announce_rows::<Op>("operations", self.least_ops(at.pp));
         let mut pen = Pen {
             to,
             graph: self,
@@ -84,6 +86,19 @@ impl RankSchedule for JobGraph<'_> {
 
     fn shares(&self) -> Vec<Vec<u64>> {
         self.shares.clone()
+    }
+}
+
+impl JobGraph<'_> {
+    /// Ops that the program of a pipeline rank has at least: its kernels.
+    fn least_ops(&self, pp: u32) -> u64 {
+        let is_op = |step: &&PassStep| !matches!(step, PassStep::Comm(_) | PassStep::Kernel { ps: 0, .. });
+        let of_layer = |&l: &u16| {
+            let layer = &self.plan.layers[l as usize];
+            layer.forward.iter().chain(&layer.backward).filter(is_op).count() as u64
+        };
+        let a_microbatch: u64 = self.plan.chunks(self.layout, pp).flatten().map(of_layer).sum();
+        u64::from(self.iterations) * u64::from(self.layout.microbatches()) * a_microbatch
     }
 }
 
