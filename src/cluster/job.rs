@@ -11,7 +11,7 @@ pub const BYTES_A_JOB: u64 = 1024;
 
 /// Stops at once where so many jobs cannot fit.
 pub(super) fn announce_jobs(n: u64) {
-    budget::announce("jobs of its cluster", n.saturating_mul(BYTES_A_JOB));
+    budget::announce("jobs", n.saturating_mul(BYTES_A_JOB));
 }
 
 /// One job.

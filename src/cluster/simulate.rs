@@ -271,7 +271,7 @@ impl PreparedCluster {
                 }
                 left -= std::mem::take(&mut state.given_up);
                 if events % LOOK_EVERY == 0 {
-                    budget::check("jobs and events of its cluster");
+                    budget::check("jobs and events");
                     if stop() {
                         return Err(ClusterError::Interrupted);
                     }

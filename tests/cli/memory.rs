@@ -120,7 +120,7 @@ fn rows_that_double_do_not_abort() {
     let cases = [
         (model("global_batch = 1048576\npp = 2\nmemory_check = false"), "operations"),
         (collective.to_string(), "tasks"),
-        (job.to_string(), "its cluster"),
+        (job.to_string(), "its jobs"),
     ];
     for (text, what) in cases {
         let folder = Folder::new(&[("s.toml", &text)]);
