@@ -3,14 +3,22 @@
 #
 #   scripts/coverage.sh [ARGUMENTS OF cargo test]      such as --lib, or --test sweep; without any, all tests but the long ones
 #
-# Needs the component llvm-tools (rustup component add llvm-tools). Programs that tests start count as well. The build has a folder of its own.
+# Needs the component llvm-tools (rustup component add llvm-tools), or llvm-cov and llvm-profdata of a distribution's LLVM 19 or later
+# (Debian's package llvm-19), which read the same profiles. Programs that tests start count as well. The build has a folder of its own.
 set -euo pipefail
 cd "$(dirname "$0")/.."
 host=$(rustc -vV | sed -n 's/^host: //p')
 tools=$(rustc --print sysroot)/lib/rustlib/$host/bin
 if [ ! -x "$tools/llvm-cov" ]; then
-    echo "coverage.sh: llvm-cov is missing: rustup component add llvm-tools" >&2
-    exit 2
+    tools=
+    # Older ones do not know the version of rustc's profiles.
+    for version in $(ls -d /usr/lib/llvm-*/bin/llvm-cov 2>/dev/null | sed 's/.*llvm-\([0-9]*\).*/\1/' | sort -n); do
+        if [ "$version" -ge 19 ]; then tools=/usr/lib/llvm-$version/bin; fi
+    done
+    if [ -z "$tools" ]; then
+        echo "coverage.sh: llvm-cov is missing: rustup component add llvm-tools, or install llvm-19 or later" >&2
+        exit 2
+    fi
 fi
 export CARGO_TARGET_DIR=${CARGO_TARGET_DIR:-target}/coverage CARGO_INCREMENTAL=0 INSTA_UPDATE=no
 export RUSTFLAGS="-C instrument-coverage" LLVM_PROFILE_FILE=$PWD/$CARGO_TARGET_DIR/profiles/%p-%8m.profraw
