@@ -53,9 +53,18 @@ fn share_of(bytes: u64, before: u128, sum: u128) -> u64 {
 
 pub(super) fn all_to_all(w: &mut ScheduleWriter, shares: &Shares, channels: u16) {
     let n = w.n();
+    // Of few bytes most members get nothing, and pairs are many.
+    let receivers: Vec<u32> = (0..n).filter(|&to| shares.at[to as usize + 1] > shares.at[to as usize]).collect();
+    w.announce(receivers.len() as u64 * u64::from(n.saturating_sub(1)));
+    let mut pairs: Vec<(u32, u32)> = Vec::with_capacity(receivers.len());
     for turn in 1..n {
-        for from in 0..n {
-            let to = (from + turn) % n;
+        if w.is_full() {
+            return;
+        }
+        pairs.clear();
+        pairs.extend(receivers.iter().map(|&to| ((to + n - turn) % n, to)));
+        pairs.sort_unstable();
+        for &(from, to) in &pairs {
             for c in 0..channels {
                 w.send(from, to, c, span(shares.range(from, to), c as u64, channels as u64), How::Copy);
             }

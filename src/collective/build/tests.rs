@@ -210,3 +210,15 @@ fn what_has_no_schedule_says_so() {
     );
     assert_eq!(root.unwrap_err(), ScheduleError::Root { root: 4, n: 4 });
 }
+
+/// 2^30 pairs, of which few send anything or of which there are too many: neither takes a walk over all of them.
+#[test]
+fn all_to_all_of_many_members_is_written_or_refused_soon() {
+    let shape = Shape::flat(1 << 15);
+    let options = ScheduleOptions::default();
+    let few = build(CollectiveOp::AllToAll, Algorithm::Direct, 2, &shape, &options).unwrap();
+    assert_eq!(few.transfers.len(), 2 * ((1 << 15) - 1));
+    let inside = || build(CollectiveOp::AllToAll, Algorithm::Direct, 1 << 20, &shape, &options);
+    let refused = crate::budget::within(100 << 20, inside).map(|_| ()).unwrap_err();
+    assert!(matches!(refused, crate::budget::Unfinished::OverBudget(over) if over.what == "transfers of a collective"));
+}

@@ -6,7 +6,7 @@ use std::collections::BTreeMap;
 
 use super::MOST_TRANSFERS;
 use crate::budget;
-use crate::collective::Schedule;
+use crate::collective::{Schedule, Transfer};
 
 /// Bytes `start..end` of the collective's buffer.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -106,6 +106,11 @@ impl ScheduleWriter {
             }
             self.message(from, to, channel, &[span(range, i, pieces)], how);
         }
+    }
+
+    /// Stops at once where so many transfers, or the most that there may be, cannot fit.
+    pub(super) fn announce(&self, transfers: u64) {
+        budget::announce_rows::<Transfer>("transfers of a collective", transfers.min(MOST_TRANSFERS as u64));
     }
 
     /// Sends several ranges, those that fit together in one message.
