@@ -161,6 +161,11 @@ pub mod cli;
 #[doc = include_str!("../docs/how-to/from-rust.md")]
 struct PageFromRust;
 
+/// Likewise, and run.
+#[cfg(doctest)]
+#[doc = include_str!("../docs/how-to/own-scheduler.md")]
+struct PageOwnScheduler;
+
 /// So that unit tests count memory as the program does.
 #[cfg(test)]
 #[global_allocator]

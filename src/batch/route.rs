@@ -9,7 +9,8 @@ use std::sync::Arc;
 use crate::budget;
 use crate::cost::Bill;
 use crate::routing::{
-    self, FlowPaths, PayloadClock, RouteFile, Router, flow_rtt_window, global_rtt_window, is_intra_server,
+    FlowPaths, PayloadClock, PolicyKeys, RouteFile, Router, RoutingPolicy, flow_rtt_window, global_rtt_window,
+    is_intra_server, routing_policy,
 };
 use crate::spec::{self, Analytic, Config, KeyId, PolicyChoice, ProgramFormat, TopologyKind, WorkloadSection};
 use crate::topology::{ArcIdx, Network, NodeKind, text};
@@ -108,16 +109,12 @@ pub(super) fn routed_with(config: &Config, ranks: RanksWithTasks) -> Result<Rout
     };
     let mut transport = config.transport(first_host_rate(&network))?;
     let router = Router::new(&network);
-    let routes = match &config.routing.policy {
-        PolicyChoice::File { path } => Some(route_file(path, &network, &flows)?),
-        _ => None,
-    };
-    let policy = match (&config.routing.policy, &routes) {
-        (PolicyChoice::Spray { max_paths }, _) => {
-            routing::Policy::Spray { seed: config.routing.seed, max_paths: *max_paths }
+    let policy: Box<dyn RoutingPolicy> = match &config.routing.policy {
+        PolicyChoice::File { path } => Box::new(route_file(path, &network, &flows)?),
+        PolicyChoice::Named { name, max_paths } => {
+            let keys = PolicyKeys { seed: config.routing.seed, max_paths: *max_paths };
+            routing_policy(name, keys).expect("choices of the key are the registry's names")
         }
-        (_, Some(file)) => routing::Policy::File(file),
-        _ => routing::Policy::Ecmp { seed: config.routing.seed },
     };
     let mut packet_flows: Vec<Flow> = Vec::with_capacity(flows.len());
     let mut paths: Vec<FlowPaths> = Vec::with_capacity(flows.len());
@@ -132,7 +129,7 @@ pub(super) fn routed_with(config: &Config, ranks: RanksWithTasks) -> Result<Rout
             paths.push(match inside_path(&network, flow) {
                 Some(paths) => paths,
                 // Queue pairs of a connection take the links of their NICs in turn.
-                None => router.paths_from(flow, policy, qp.map(|qp| qp.lane))?,
+                None => router.paths_from(flow, &*policy, qp.map(|qp| qp.lane))?,
             });
             packet_of.push(Some(packet_flows.len()));
             packet_flows.push(flow.clone());

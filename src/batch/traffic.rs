@@ -9,7 +9,7 @@ use crate::columns::NEVER;
 use crate::spec::{self, CdfChoice, Config, Pattern, WorkloadSection};
 use crate::topology::Network;
 use crate::workload::tasks::QueuePair;
-use crate::workload::{self, AllToAll, Cdf, FIRST_SPORT, Flow, Incast, Permutation, Poisson, Ring};
+use crate::workload::{self, AllToAll, Cdf, FIRST_SPORT, Flow, Incast, Permutation, Poisson, Ring, StorageTraffic};
 
 use super::error::PrepareError;
 use super::job::Job;
@@ -47,6 +47,7 @@ pub(super) fn flows(config: &Config, net: &Network, notes: &mut Vec<String>) -> 
         Pattern::Incast { fan_in, receivers, bytes } => {
             Incast { fan_in: *fan_in, receivers: *receivers, bytes: *bytes, seed }.flows(ranks)?
         }
+        Pattern::Storage { .. } => storage(pattern).expect("the pattern is storage").flows(ranks)?,
         Pattern::Permutation { bytes } => Permutation { bytes: *bytes, seed }.flows(ranks)?,
         Pattern::Ring { stride, bytes } => Ring { stride: *stride, bytes: *bytes }.flows(ranks)?,
         Pattern::AllToAll { bytes } => AllToAll { bytes: *bytes }.flows(ranks)?,
@@ -67,6 +68,12 @@ pub(super) fn flows(config: &Config, net: &Network, notes: &mut Vec<String>) -> 
             .flows(ranks)?
         }
     })
+}
+
+/// Of a pattern of that kind.
+fn storage(pattern: &Pattern) -> Option<StorageTraffic> {
+    let Pattern::Storage { servers, stripes, bytes, reads, every_ps, duration_ps } = *pattern else { return None };
+    Some(StorageTraffic { servers, bytes, stripes, reads, every_ps, duration_ps })
 }
 
 /// Queue pairs as flows that have nothing to send by themselves.
@@ -97,6 +104,7 @@ pub(super) fn few_enough(pattern: &Pattern, ranks: u64) -> Result<(), PrepareErr
         Pattern::Incast { fan_in, receivers, .. } => u64::from(*fan_in) * u64::from(*receivers),
         Pattern::AllToAll { .. } => ranks * ranks.saturating_sub(1),
         Pattern::Permutation { .. } | Pattern::Ring { .. } => ranks,
+        Pattern::Storage { .. } => storage(pattern).map_or(0, |storage| storage.n_flows(ranks)),
         Pattern::Poisson { .. } => 0,
     };
     if flows > u64::from(workload::MAX_FLOWS) {

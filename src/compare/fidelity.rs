@@ -6,6 +6,7 @@ use std::collections::BTreeMap;
 
 use super::{RankingMetric, Section, Study, StudyConfiguration};
 use crate::results::{Cell, ReadError};
+use crate::routing::{PolicyKeys, routing_policy};
 
 const MODE: &str = "fidelity.mode";
 /// Sharing that matters: completion times of one flow in a hundred are longer than alone by this factor. Our choice.
@@ -115,13 +116,15 @@ fn pairs(study: &Study, metric: &RankingMetric, mode: usize) -> Vec<LevelPair> {
 /// Whether packets of one queue pair take several paths, so that they overtake each other.
 fn sprays(study: &Study, configuration: usize) -> bool {
     const POLICY: &str = "routing.policy";
+    let keys = PolicyKeys { seed: 1, max_paths: 2 };
+    let of = |policy: &str| routing_policy(policy, keys).is_some_and(|policy| policy.sprays());
     let c = &study.configurations[configuration];
     if let Some(axis) = study.axes.iter().position(|a| a == POLICY) {
-        return c.values[axis].to_string() == "spray";
+        return of(&c.values[axis].to_string());
     }
     let sweep = study.runs[c.run].sweep();
     let policy = sweep.as_ref().and_then(|s| s.get("base")?.get("routing")?.get("policy")?.as_str());
-    policy == Some("spray")
+    policy.is_some_and(of)
 }
 
 /// What packets of a configuration met, by the columns of both.

@@ -48,7 +48,7 @@ impl RouteFile {
     }
 
     /// Paths of a flow.
-    pub(super) fn paths(&self, flow: &FlowKey) -> Result<FlowPaths, RouteError> {
+    pub(super) fn listed(&self, flow: &FlowKey) -> Result<FlowPaths, RouteError> {
         match self.routes.binary_search_by_key(&flow.id, |(id, _)| *id) {
             Ok(i) => Ok(self.routes[i].1.clone()),
             Err(_) => Err(RouteError::NotInFile {

@@ -1,4 +1,4 @@
-//! From a flow to its paths: shortest-path ECMP as the reference hashes it, and packet spraying over equal-cost paths.
+//! Shortest paths of a network, as policies choose among them: the one that the reference's hash takes, and all of them by number.
 //!
 //! Layer: routing. Tables are built when a destination is first asked for and shared by all hosts behind the same switch.
 
@@ -6,22 +6,11 @@ use std::collections::HashMap;
 use std::sync::OnceLock;
 
 use super::error::RouteError;
-use super::file::RouteFile;
 use super::hash::{EcmpKey, FlowKey, node_seed};
 use super::path::FlowPaths;
+use super::policy::RoutingPolicy;
 use super::table::{NextHopTable, SwitchGraph, UNREACHED};
 use crate::topology::{ArcIdx, Network, NodeIdx, NodeKind};
-
-/// How a flow's path is chosen.
-#[derive(Clone, Copy, Debug)]
-pub enum Policy<'a> {
-    /// One shortest path by the hash of addresses and ports. Seed 1 chooses as the reference does.
-    Ecmp { seed: u32 },
-    /// All equal-cost paths between the NICs that ECMP chooses; where there are more than `max_paths`, that many, evenly sampled.
-    Spray { seed: u32, max_paths: u32 },
-    /// Written out in a file.
-    File(&'a RouteFile),
-}
 
 /// Routes over one network. Cheap to make: next hops are searched per destination switch, when first needed.
 pub struct Router<'a> {
@@ -71,38 +60,25 @@ impl<'a> Router<'a> {
     }
 
     /// The paths of a flow. Flows for which [`is_intra_server`] holds are not routed: ask that first.
-    pub fn paths(&self, flow: impl Into<FlowKey>, policy: Policy) -> Result<FlowPaths, RouteError> {
-        self.paths_from(flow, policy, None)
+    pub fn paths(&self, flow: impl Into<FlowKey>, policy: &dyn RoutingPolicy) -> Result<FlowPaths, RouteError> {
+        policy.paths(self, &flow.into(), None)
     }
 
     /// The same for a queue pair that is pinned to one of the links that its two hosts may use, counted round; `None`: by the hash.
     pub fn paths_from(
         &self,
         flow: impl Into<FlowKey>,
-        policy: Policy,
+        policy: &dyn RoutingPolicy,
         link: Option<u32>,
     ) -> Result<FlowPaths, RouteError> {
-        let flow = flow.into();
-        match policy {
-            Policy::Ecmp { seed } => {
-                let data = self.data_path(&flow, seed, link)?;
-                let ack = self.ack_path(&flow, &data, seed);
-                Ok(FlowPaths { data: vec![data], ack: vec![ack] })
-            }
-            Policy::Spray { seed, max_paths } => {
-                let data = self.data_path(&flow, seed, link)?;
-                let (first, last) = (data[0], data[data.len() - 1]);
-                // Where paths are sampled, every flow begins at another one, so that together they use all.
-                let (src, dst) = self.ends(&flow)?;
-                let id = |node: NodeIdx| self.net.nodes[node as usize].id;
-                let offset = EcmpKey::new(id(src), id(dst), flow.sport, flow.dport).hash(seed);
-                Ok(FlowPaths {
-                    data: self.all_paths(first, last, max_paths, offset),
-                    ack: self.all_paths(last ^ 1, first ^ 1, max_paths, offset),
-                })
-            }
-            Policy::File(file) => file.paths(&flow),
-        }
+        policy.paths(self, &flow.into(), link)
+    }
+
+    /// The hash of a flow's addresses and ports.
+    pub fn hash(&self, flow: &FlowKey, seed: u32) -> Result<u32, RouteError> {
+        let (src, dst) = self.ends(flow)?;
+        let id = |node: NodeIdx| self.net.nodes[node as usize].id;
+        Ok(EcmpKey::new(id(src), id(dst), flow.sport, flow.dport).hash(seed))
     }
 
     /// Bytes of all next-hop tables built so far.
@@ -203,7 +179,8 @@ impl<'a> Router<'a> {
         }
     }
 
-    fn data_path(&self, flow: &FlowKey, seed: u32, link: Option<u32>) -> Result<Vec<ArcIdx>, RouteError> {
+    /// The shortest path that the hash chooses, hop by hop. `link`: which of the links that the hosts may use; `None`: by the hash.
+    pub fn hashed_path(&self, flow: &FlowKey, seed: u32, link: Option<u32>) -> Result<Vec<ArcIdx>, RouteError> {
         let (src, dst) = self.ends(flow)?;
         let id = |node: NodeIdx| self.net.nodes[node as usize].id;
         let (src_rank, dst_rank) = (flow.src_rank, flow.dst_rank);
@@ -233,7 +210,7 @@ impl<'a> Router<'a> {
     }
 
     /// The way back between the two NICs of a data path; the key is the ACK's own.
-    fn ack_path(&self, flow: &FlowKey, data: &[ArcIdx], seed: u32) -> Vec<ArcIdx> {
+    pub fn hashed_way_back(&self, flow: &FlowKey, data: &[ArcIdx], seed: u32) -> Vec<ArcIdx> {
         let (first, last) = (data[0], data[data.len() - 1]);
         if data.len() == 1 {
             return vec![last ^ 1];
@@ -251,37 +228,53 @@ impl<'a> Router<'a> {
 
     /// All shortest paths that begin with NIC arc `first` and end with NIC arc `last`, in the order of next hops; at most `max_paths`, evenly
     /// sampled from the `offset`-th on, around.
-    fn all_paths(&self, first: ArcIdx, last: ArcIdx, max_paths: u32, offset: u32) -> Vec<Vec<ArcIdx>> {
-        if first == last {
-            return vec![vec![first]];
-        }
-        let table = self.table(self.edge_class[self.switch_at(last ^ 1) as usize]);
-        let start = self.switch_at(first);
-        let mut counts = HashMap::new();
-        let total = self.count_paths(table, start, &mut counts);
+    pub fn shortest_paths(&self, first: ArcIdx, last: ArcIdx, max_paths: u32, offset: u32) -> Vec<Vec<ArcIdx>> {
+        let (total, counts) = self.counted(first, last);
         let n = total.min(u64::from(max_paths.max(1)));
         let offset = if n < total { u64::from(offset) % total } else { 0 };
-        let nth = |i: u64| {
-            // The i-th of n samples of `total` paths; a path is spelled out by how many come before it at each hop.
-            let mut rank = ((u128::from(i) * u128::from(total) / u128::from(n)) as u64 + offset) % total;
-            let mut path = vec![first];
-            let mut switch = start;
-            while table.n_next(switch) > 0 {
-                for k in 0..table.n_next(switch) {
-                    let arc = self.next_arc(table, switch, k);
-                    let below = counts[&self.switch_at(arc)];
-                    if rank < below {
-                        path.push(arc);
-                        switch = self.switch_at(arc);
-                        break;
-                    }
-                    rank -= below;
+        // The i-th of n samples of `total` paths.
+        let number = |i: u64| ((u128::from(i) * u128::from(total) / u128::from(n)) as u64 + offset) % total;
+        (0..n).map(|i| self.spelled_out(first, last, number(i), &counts)).collect()
+    }
+
+    /// One of these paths, by its number, counted round.
+    pub fn shortest_path(&self, first: ArcIdx, last: ArcIdx, number: u64) -> Vec<ArcIdx> {
+        let (total, counts) = self.counted(first, last);
+        self.spelled_out(first, last, number % total, &counts)
+    }
+
+    /// How many shortest paths there are between two NIC arcs, at least 1; and from each switch on the way.
+    fn counted(&self, first: ArcIdx, last: ArcIdx) -> (u64, HashMap<u32, u64>) {
+        let mut counts = HashMap::new();
+        if first == last {
+            return (1, counts);
+        }
+        let table = self.table(self.edge_class[self.switch_at(last ^ 1) as usize]);
+        (self.count_paths(table, self.switch_at(first), &mut counts), counts)
+    }
+
+    /// A path by how many come before it: at each hop, these are counted off.
+    fn spelled_out(&self, first: ArcIdx, last: ArcIdx, mut before: u64, counts: &HashMap<u32, u64>) -> Vec<ArcIdx> {
+        let mut path = vec![first];
+        if first == last {
+            return path;
+        }
+        let table = self.table(self.edge_class[self.switch_at(last ^ 1) as usize]);
+        let mut switch = self.switch_at(first);
+        while table.n_next(switch) > 0 {
+            for k in 0..table.n_next(switch) {
+                let arc = self.next_arc(table, switch, k);
+                let below = counts[&self.switch_at(arc)];
+                if before < below {
+                    path.push(arc);
+                    switch = self.switch_at(arc);
+                    break;
                 }
+                before -= below;
             }
-            path.push(last);
-            path
-        };
-        (0..n).map(nth).collect()
+        }
+        path.push(last);
+        path
     }
 
     /// Number of shortest paths from a switch, at most 2^48; `counts` remembers them.

@@ -66,7 +66,7 @@ impl Audits {
         let (exp_id, error, bound) = self.worst_speeds?;
         Some(format!(
             "four times as many iterations took another {} on average in the audit of experiment {exp_id} (scheduler.iterations_audit_bound: {}); \
-             raise scheduler.iterations",
+             raise scheduler.iterations, or lower scheduler.iterations_within",
             percent(error),
             percent(bound)
         ))

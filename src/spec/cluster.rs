@@ -38,6 +38,8 @@ pub struct IterationKeys {
     pub as_packets: bool,
     /// Iterations of the slowest job of a set.
     pub count: u32,
+    /// Twice as many are simulated as long as halves differ by more.
+    pub within_ppm: u64,
     /// What was simulated once is looked up.
     pub remembers: bool,
     pub audit_ppm: u64,
@@ -370,7 +372,7 @@ fn iterations(v: &Values, seed: u64) -> Result<Option<IterationKeys>, Conflict> 
         return Ok(None);
     }
     if v.is(KeyId::Policy, "file") {
-        let why = "routes of a file are those of its flows; scheduler.iterations_at needs \"ecmp\" or \"spray\"";
+        let why = "routes of a file are those of its flows; scheduler.iterations_at needs a policy of another name, such as \"ecmp\"";
         return Err(conflict(KeyId::Policy, why));
     }
     if v.is(KeyId::IterationsAt, "packet") && v.is(KeyId::FastForward, "rates") {
@@ -401,6 +403,7 @@ fn iterations(v: &Values, seed: u64) -> Result<Option<IterationKeys>, Conflict> 
     Ok(Some(IterationKeys {
         as_packets: v.is(KeyId::IterationsAt, "packet"),
         count: v.int(KeyId::IterationsCount) as u32,
+        within_ppm: scaled(v.float(KeyId::IterationsWithin), PPM),
         remembers: v.bool(KeyId::Memo),
         audit_ppm: scaled(v.float(KeyId::IterationsAudit), PPM),
         audit_bound_ppm: scaled(v.float(KeyId::IterationsAuditBound), PPM),

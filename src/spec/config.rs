@@ -84,9 +84,8 @@ impl Config {
             },
         };
         let policy = match v.text(KeyId::Policy) {
-            "spray" => PolicyChoice::Spray { max_paths: u32_of(KeyId::MaxPaths) },
             "file" => PolicyChoice::File { path: path(KeyId::RoutingPath, "routing.policy = \"file\"")? },
-            _ => PolicyChoice::Ecmp,
+            name => PolicyChoice::Named { name: name.to_string(), max_paths: u32_of(KeyId::MaxPaths) },
         };
         let ecn_by_rate = ecn_by_rate(v)?;
         if v.int(KeyId::Gpus) > MAX_GPUS {

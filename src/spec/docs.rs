@@ -45,6 +45,7 @@ method = \"grid\"              # grid | zip | list | random | lhs | optimize
 # gpus = 8
 # placement = \"packed\"       # packed | spread | random | rail | a list of GPUs
 # start_us = 0.0
+# arrival_us = 0.0           # above 0: drawn, Poisson arrivals
 ";
 
 /// Keys the template sets, so that it runs as it is.

@@ -124,16 +124,32 @@ impl JobSection {
     }
 }
 
+/// A draw of the exponential distribution with mean 1, from 64 bits by lot.
+fn exponential(bits: u64) -> f64 {
+    // From 2^-53 to 1.
+    let unit = ((bits >> 11) + 1) as f64 / (1u64 << 53) as f64;
+    -libm::log(unit)
+}
+
 impl JobsSection {
     /// Types and checks the jobs of an experiment; `v` are its values, `seed` its replica's seed. The error names job and key.
     pub(super) fn new(v: &Values, dir: &Path, seed: u64) -> Result<JobsSection, Conflict> {
         if v.is(KeyId::Policy, "file") {
             let why =
-                "a routes file names the flows of one workload; with [[job]] tables use ecmp or spray".to_string();
+                "a routes file names the flows of one workload; with [[job]] tables use a policy of another name, such as ecmp".to_string();
             return Err(Conflict { job: None, key: KeyId::Policy, why });
         }
         let of = |job: &JobValues| JobSection::new(job, dir, seed).map_err(|conflict| conflict.of_job(&job.name));
-        Ok(JobsSection { jobs: v.jobs().iter().map(of).collect::<Result<_, _>>()?, only: None })
+        let mut jobs: Vec<JobSection> = v.jobs().iter().map(of).collect::<Result<_, _>>()?;
+        let mut arrival_ps = 0;
+        for job in &mut jobs {
+            let mean_us = job.values.float(KeyId::JobArrivalUs);
+            if mean_us > 0.0 {
+                arrival_ps += scaled(mean_us * exponential(mix(job.seed, 0, 26)), PS_PER_US);
+                job.start_ps += arrival_ps;
+            }
+        }
+        Ok(JobsSection { jobs, only: None })
     }
 
     /// The same with one job alone, which keeps the GPUs that it has beside the others.

@@ -5,7 +5,7 @@
 use super::key_table::for_each_key;
 
 macro_rules! declare_ids {
-    ($($(#[$mark:ident])? $id:ident $name:literal $kind:expr, $default:expr, $applies_when:expr, $doc:literal;)*) => {
+    ($($(#[$mark:ident])? $id:ident $name:literal $kind:expr, $default:expr, $applies_when:expr, $doc:expr;)*) => {
         /// A key of `[base]`, by its position in the table.
         #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
         #[repr(u16)]

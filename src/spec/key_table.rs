@@ -60,7 +60,8 @@ macro_rules! for_each_key {
                 "leaves a pod, or switches of a rail-only network; 0: cluster.nics_per_server";
             ServersPerPod "topology.servers_per_pod" int(0, COUNT), D::Int(0), |v| topology(v, "rail-optimized"), "servers of one pod, instead of pods; 0: chosen";
 
-            Policy "routing.policy" one_of(&["ecmp", "spray", "file"], &["flowlet", "adaptive"]), D::Choice("ecmp"), always, "how packets choose among shortest paths";
+            Policy "routing.policy" one_of(for_each_routing_policy!(names_and_file), &["flowlet", "adaptive"]), D::Choice("ecmp"), always,
+                concat!("how packets choose among shortest paths: ", for_each_routing_policy!(words), "; as a file says");
             RoutingSeed "routing.seed" int(0, u32::MAX as i64), D::Int(1), |v| !v.is(KeyId::Policy, "file"), "seed of ECMP's hash (1: the reference's own) and of spraying";
             RoutingPath "routing.path" KeyKind::Path, D::None("required with policy = \"file\""), |v| v.is(KeyId::Policy, "file"), "routes file";
             MaxPaths "routing.max_paths" int(1, 65536), D::Int(64), |v| v.is(KeyId::Policy, "spray"), "most paths a flow is sprayed over";
@@ -134,10 +135,10 @@ macro_rules! for_each_key {
             WorkloadPath "workload.path" KeyKind::Files, D::None("required with the kinds that read a file"), |v| v.is(KeyId::WorkloadKind, "flows") || imported(v) || requests(v, "trace"),
                 "the flow file, trace of requests, SimAI workload, Chakra traces (a folder, a prefix or one .et file), htsim connection matrix, GOAL schedule, or DAG (TOML or CSV)";
 
-            Pattern "workload.pattern" one_of(&["incast", "permutation", "ring", "all-to-all", "poisson"], &[]), D::None("required with kind = \"traffic\""), traffic, "who sends to whom";
+            Pattern "workload.pattern" one_of(&["incast", "permutation", "ring", "all-to-all", "poisson", "storage"], &[]), D::None("required with kind = \"traffic\""), traffic, "who sends to whom";
             Bytes "workload.bytes" int(1, BYTES_MAX), D::Derived(derive::bytes, "1000000; with kind = \"collective\" 64000000"),
                 |v| (traffic(v) && !v.is(KeyId::Pattern, "poisson")) || collective(v),
-                "size of each flow; of a collective as nccl-tests counts it: the whole buffer, of an all-gather what each rank ends with";
+                "size of each flow; of storage what each client writes or reads at a time; of a collective as nccl-tests counts it: the whole buffer, of an all-gather what each rank ends with";
             Ranks "workload.ranks" int(0, COUNT), D::Int(0), |v| traffic(v) || collective(v) || v.is(KeyId::WorkloadKind, "chakra"),
                 "GPUs that take part, from rank 0; 0: all; with chakra the ranks that a trace of one rank is repeated on";
             FanIn "workload.fan_in" int(0, COUNT), D::Int(8), |v| pattern(v, "incast"), "senders to each receiver, drawn by lot (those in its own server use NVLink); 0: everyone else";
@@ -146,7 +147,11 @@ macro_rules! for_each_key {
             Load "workload.load" num(0.001, 1.0), D::Float(0.5), |v| pattern(v, "poisson"), "share of the hosts' link rate";
             Cdf "workload.cdf" KeyKind::Text, D::Text("WebSearch"), |v| pattern(v, "poisson"),
                 "flow sizes: \"WebSearch\", \"FbHdp\", \"AliStorage2019\", \"GoogleRPC2008\" or a file";
-            DurationNs "workload.duration_ns" int(1, 1_000_000_000_000), D::Int(1_000_000), |v| pattern(v, "poisson"), "time in which flows arrive";
+            StorageRanks "workload.storage_ranks" int(1, COUNT), D::Int(1), |v| pattern(v, "storage"), "the last GPUs of those that take part, which stand for storage; the others write to them or read from them";
+            Stripes "workload.stripes" int(0, COUNT), D::Int(0), |v| pattern(v, "storage"), "of these, how many the bytes of one client are spread over; 0: all";
+            Transfer "workload.transfer" one_of(&["write", "read"], &[]), D::Choice("write"), |v| pattern(v, "storage"), "which way: checkpoints are written, training data are read";
+            EveryUs "workload.every_us" stepped(0.0, 1e9, 0.000_001), D::Float(0.0), |v| pattern(v, "storage"), "time from one burst to the next, in workload.duration_ns; 0: there is one";
+            DurationNs "workload.duration_ns" int(1, 1_000_000_000_000), D::Int(1_000_000), |v| pattern(v, "poisson") || (pattern(v, "storage") && v.float(KeyId::EveryUs) > 0.0), "time in which flows arrive, or bursts of storage begin";
             WorkloadFormat "workload.format" one_of(&["ns3"], &["htsim"]), D::Choice("ns3"), |v| v.is(KeyId::WorkloadKind, "flows"), "form of the flow file";
             StartUnit "workload.start_unit" one_of(&["ns", "s"], &[]), D::None("seconds if any start has a fraction"), |v| v.is(KeyId::WorkloadKind, "flows"),
                 "unit of the flow file's start times; needed where all are whole numbers";
@@ -317,6 +322,8 @@ macro_rules! for_each_key {
             JobPlacement "job.placement" KeyKind::TextOrList, D::Text("packed"), in_job,
                 "which GPUs: packed: as few servers as possible; spread: as many servers as possible; random: by chance; rail: as few rails as possible; or a list such as [0, 1, 8] or \"0-7,16-23\", the first being the job's rank 0";
             JobStartUs "job.start_us" stepped(0.0, 1e9, 0.000_001), D::Float(0.0), in_job, "when the job starts";
+            JobArrivalUs "job.arrival_us" stepped(0.0, 1e9, 0.000_001), D::Float(0.0), in_job,
+                "mean of a random time, exponentially distributed, from the arrival of the job before in the file that has this key to that of this one, which start_us is added to: Poisson arrivals; 0: it starts at start_us";
             JobBackground "job.background" KeyKind::Bool, D::Bool(false), |v| in_job(v) && flows_alone(v),
                 "traffic that the other jobs meet: it may have the same GPUs as they, and the makespan does not wait for it";
 
@@ -362,16 +369,16 @@ macro_rules! for_each_key {
             JobsHours "jobs.simulated_hours" stepped(0.0, 1e6, 0.001), D::Float(0.0), always, "time that is simulated; 0: until the last job has ended";
             JobsSeed "jobs.seed" int(0, i64::MAX), D::Int(1), generated_jobs, "mixed into the seed of generated jobs";
 
-            SchedulerPolicy "scheduler.policy" one_of(&["fcfs", "backfill", "sjf", "priority"], &[]), D::Choice("backfill"), always,
-                "who runs next: first come first served; the same with EASY backfill; shortest first; by priority";
-            SchedulerPlacement "scheduler.placement" one_of(&["packed", "topology", "spread", "random", "rail"], &[]), D::Choice("topology"), always,
-                "which GPUs: as few servers as possible; these in as few racks as possible; as many servers as possible; by lot; as few rails as possible";
+            SchedulerPolicy "scheduler.policy" one_of(for_each_scheduler!(names), &[]), D::Choice("backfill"), always, concat!("who runs next: ", for_each_scheduler!(words));
+            SchedulerPlacement "scheduler.placement" one_of(for_each_placement!(names), &[]), D::Choice("topology"), always, concat!("which GPUs: ", for_each_placement!(words));
             SchedulerSlowdown "scheduler.slowdown" KeyKind::Text, D::Text("1:1"), |v| !measured_iterations(v),
                 "time of a job over its time in one rack, by racks: `1:1 2:1.05 8:1.2`; between two points a line, after the last its value";
             IterationsAt "scheduler.iterations_at" one_of(&["none", "flow", "packet"], &[]), D::Choice("none"), measured_iterations,
                 "how a job's speed beside others is found: none: by scheduler.slowdown and jobs.comm_share; else iterations of all jobs that share links are simulated together, with fair rates or as packets";
             IterationsCount "scheduler.iterations" int(1, 1000), D::Int(3), measured_iterations,
-                "iterations of the slowest of these jobs that are simulated; the speed holds until jobs start, end or move (Arcadia 6.3's n; our choice)";
+                "iterations of the slowest of these jobs that are simulated at least; the speed holds until jobs start, end or move (Arcadia 6.3's n; our choice)";
+            IterationsWithin "scheduler.iterations_within" stepped(0.0, 1000.0, 0.000_001), D::Float(0.02), measured_iterations,
+                "twice as many iterations are simulated, up to 32 times as many where that takes some tenths of a second at most, as long as a job's differ by more than this between the two halves of the time, or jobs have not yet met in all their phases; the second half counts (our choice)";
             IterationsAudit "scheduler.iterations_audit" stepped(0.0, 1.0, 0.000_001), D::Float(0.05), measured_iterations,
                 "share of the sets of jobs, by lot, of which four times as many iterations are simulated all the same, to see how far off the speeds are";
             IterationsAuditBound "scheduler.iterations_audit_bound" stepped(0.0, 1000.0, 0.000_001), D::Float(0.02), |v| measured_iterations(v) && v.float(KeyId::IterationsAudit) > 0.0,
@@ -398,7 +405,8 @@ macro_rules! for_each_key {
                 "what jobs share that write at the same time, by max-min fair rates: nothing, each has the storage to itself; the storage; the storage, NICs of servers and ways out of racks";
             CheckpointRestart "checkpoint.restart_s" stepped(0.0, 1e9, 0.001), D::Float(300.0), always, "time from new GPUs to the first step after a failure or preemption (our choice)";
 
-            FailuresModel "failures.model" one_of(&["exponential", "weibull", "trace"], &[]), D::Choice("exponential"), always, "when parts fail: by a distribution, or as a file says";
+            FailuresModel "failures.model" one_of(for_each_failure_model!(names_and_trace), &[]), D::Choice("exponential"), always,
+                concat!("when parts fail: ", for_each_failure_model!(words), "; as a file says");
             FailuresPath "failures.path" KeyKind::Path, D::None("required with model = \"trace\""), |v| v.is(KeyId::FailuresModel, "trace"), "trace of failures, CSV";
             FailuresShape "failures.weibull_shape" stepped(0.1, 10.0, 0.001), D::Float(0.8), |v| v.is(KeyId::FailuresModel, "weibull"), "below 1 failures come in clusters (our choice)";
             GpuMtbf "failures.gpu_mtbf_h" stepped(0.0, 1e9, 0.001), D::Float(0.0), drawn_failures, "mean time between failures of one GPU; 0: never";

@@ -7,6 +7,10 @@ use super::derive;
 use super::key::{Default as D, Key, KeyKind};
 use super::key_id::{KeyId, N_KEYS};
 use super::key_table::for_each_key;
+use super::registries::{
+    for_each_failure_model, for_each_placement, for_each_routing_policy, for_each_scheduler, listed, names,
+    names_and_file, names_and_trace, words,
+};
 use super::servers::SERVERS;
 
 const fn int(min: i64, max: i64) -> KeyKind {
@@ -46,7 +50,7 @@ macro_rules! in_identity {
 }
 
 macro_rules! declare_keys {
-    ($($(#[$mark:ident])? $id:ident $name:literal $kind:expr, $default:expr, $applies_when:expr, $doc:literal;)*) => {
+    ($($(#[$mark:ident])? $id:ident $name:literal $kind:expr, $default:expr, $applies_when:expr, $doc:expr;)*) => {
         /// All declarations, in the order of [`KeyId`].
         pub static KEYS: [Key; N_KEYS] = [
             $(Key {
@@ -98,14 +102,15 @@ pub fn built_in_cdf(name: &str) -> Option<&'static str> {
 /// Known names (and everything below them) that later versions bring, with what to use now.
 pub const LATER: &[(&str, &str)] = {
     const T: &str = "available topologies: fat-tree, clos, rail-optimized, rail-only, file";
+    const P: &str = concat!("available policies: ", for_each_routing_policy!(listed), ", file");
     const C: &str = "available congestion controls: none, dcqcn, hpcc, timely, dctcp";
     &[
         ("topology.dims", T),
         ("topology.planes", T),
         ("topology.groups", T),
         ("transport.swift", C),
-        ("routing.flowlet", "available policies: ecmp, spray, file"),
+        ("routing.flowlet", P),
         ("workload.priority", "one traffic class is modelled, so flows have no priorities of their own"),
-        ("routing.adaptive", "available policies: ecmp, spray, file"),
+        ("routing.adaptive", P),
     ]
 };

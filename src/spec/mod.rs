@@ -22,6 +22,7 @@ mod mix;
 mod named;
 mod ns3_config;
 mod program;
+pub(crate) mod registries;
 mod resolve;
 mod scale;
 mod sections;

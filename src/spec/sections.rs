@@ -96,9 +96,14 @@ pub struct Routing {
 /// How packets choose among shortest paths.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum PolicyChoice {
-    Ecmp,
-    Spray { max_paths: u32 },
-    File { path: PathBuf },
+    /// By its name among the routing policies.
+    Named {
+        name: String,
+        max_paths: u32,
+    },
+    File {
+        path: PathBuf,
+    },
 }
 
 /// `[base.workload]`. Generated traffic is seeded by [`super::Config::traffic_seed`].
@@ -132,6 +137,15 @@ pub enum Pattern {
     },
     Permutation {
         bytes: u64,
+    },
+    /// The last `servers` ranks store.
+    Storage {
+        servers: u32,
+        stripes: u32,
+        bytes: u64,
+        reads: bool,
+        every_ps: u64,
+        duration_ps: u64,
     },
     Ring {
         stride: u32,

@@ -32,9 +32,22 @@ pub(super) fn members(pattern: &Pattern, n: u32) -> Result<(), Conflict> {
             key: KeyId::Stride,
             why: format!("{n} GPUs take part, so everyone would send to itself; use 1 to {}", n - 1),
         }),
+        Pattern::Storage { servers, .. } if *servers >= n => Err(Conflict {
+            job: None,
+            key: KeyId::StorageRanks,
+            why: format!("{n} GPUs take part, so it must be at most {}", n.saturating_sub(1)),
+        }),
+        Pattern::Storage { servers, stripes, .. } if stripes > servers => Err(Conflict {
+            job: None,
+            key: KeyId::Stripes,
+            why: format!("{servers} store, so it must be at most that"),
+        }),
         _ => Ok(()),
     }
 }
+
+/// Picoseconds of a microsecond.
+const PS_PER_US: f64 = 1e6;
 
 pub(super) fn workload(v: &Values, dir: &Path) -> Result<WorkloadSection, Conflict> {
     let bytes = v.int(KeyId::Bytes) as u64;
@@ -60,6 +73,14 @@ pub(super) fn workload(v: &Values, dir: &Path) -> Result<WorkloadSection, Confli
         ("traffic", "incast") => {
             Pattern::Incast { fan_in: v.int(KeyId::FanIn) as u32, receivers: v.int(KeyId::Receivers) as u32, bytes }
         }
+        ("traffic", "storage") => Pattern::Storage {
+            servers: v.int(KeyId::StorageRanks) as u32,
+            stripes: v.int(KeyId::Stripes) as u32,
+            bytes,
+            reads: v.is(KeyId::Transfer, "read"),
+            every_ps: scaled(v.float(KeyId::EveryUs), PS_PER_US),
+            duration_ps: v.int(KeyId::DurationNs) as u64 * PS_PER_NS,
+        },
         ("traffic", "permutation") => Pattern::Permutation { bytes },
         ("traffic", "ring") => Pattern::Ring { stride: v.int(KeyId::Stride) as u32, bytes },
         ("traffic", "all-to-all") => Pattern::AllToAll { bytes },

@@ -61,7 +61,7 @@ fn job_hint(job: &str, rest: &str) -> String {
         (Some(_), ..) => format!("write `job.{job}.{plain}`: a job's keys are those of [base.workload] without `workload.`"),
         (_, _, Some(key)) => format!("`{}` is the same for all jobs; write it in [base]", key.name),
         (_, Some(near), _) => format!("did you mean `job.{job}.{near}`?"),
-        _ => "a job has the keys of [base.workload], without `workload.`, and name, gpus, placement, start_us, background"
+        _ => "a job has the keys of [base.workload], without `workload.`, and name, gpus, placement, start_us, arrival_us, background"
             .to_string(),
     }
 }

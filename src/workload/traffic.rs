@@ -71,11 +71,11 @@ pub struct Poisson {
     pub seed: u64,
 }
 
-fn flow(id: u32, src_rank: u32, dst_rank: u32, bytes: u64) -> Flow {
+pub(super) fn flow(id: u32, src_rank: u32, dst_rank: u32, bytes: u64) -> Flow {
     Flow { id, src_rank, dst_rank, bytes, start_ps: 0, sport: FIRST_SPORT, dport: DPORT, priority: PRIORITY }
 }
 
-fn check_ranks(pattern: &'static str, n_ranks: u32) -> Result<(), WorkloadError> {
+pub(super) fn check_ranks(pattern: &'static str, n_ranks: u32) -> Result<(), WorkloadError> {
     if n_ranks < 2 {
         return Err(WorkloadError::parameter(
             "pattern",
@@ -86,7 +86,7 @@ fn check_ranks(pattern: &'static str, n_ranks: u32) -> Result<(), WorkloadError>
     Ok(())
 }
 
-fn check_bytes(bytes: u64) -> Result<(), WorkloadError> {
+pub(super) fn check_bytes(bytes: u64) -> Result<(), WorkloadError> {
     if bytes == 0 || bytes > MAX_FLOW_BYTES {
         return Err(WorkloadError::parameter("bytes", bytes, format!("a flow has from 1 to {MAX_FLOW_BYTES} bytes")));
     }
@@ -105,7 +105,7 @@ fn check_count(pattern: &'static str, n: u64) -> Result<(), WorkloadError> {
 /// Flows are followed by their paths, windows and rows of tables: what one comes to at least.
 pub const BYTES_A_FLOW: u64 = 600;
 
-fn announce_flows(n: u64) {
+pub(super) fn announce_flows(n: u64) {
     budget::announce("flows", n.saturating_mul(BYTES_A_FLOW));
 }
 

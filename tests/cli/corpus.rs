@@ -5,7 +5,7 @@ use std::fs;
 use std::path::{Path, PathBuf};
 
 use crate::support::program::{Folder, hyperfold};
-use hyperfold::routing::{Policy, RouteFile, Router};
+use hyperfold::routing::{RouteFile, Router};
 use hyperfold::spec::read_ns3_config;
 use hyperfold::sweep::{self, SetOverrides};
 use hyperfold::topology::text::load_text;
@@ -157,10 +157,7 @@ fn route_files() {
                 let text = load_text(file).map_err(|e| e.to_string())?;
                 let routes =
                     RouteFile::parse(&file.display().to_string(), &text, &net, &flows).map_err(|e| e.to_string())?;
-                flows
-                    .iter()
-                    .try_for_each(|f| router.paths(f, Policy::File(&routes)).map(drop))
-                    .map_err(|e| e.to_string())
+                flows.iter().try_for_each(|f| router.paths(f, &routes).map(drop)).map_err(|e| e.to_string())
             };
             read().err()
         },

@@ -9,6 +9,7 @@ mod experiments;
 mod layers;
 mod pages;
 mod presets;
+mod registries;
 mod type_names;
 mod unsafe_code;
 mod words;

@@ -3,7 +3,7 @@
 use std::fs;
 use std::path::{Path, PathBuf};
 
-use hyperfold::routing::{Policy, RouteFile, Router};
+use hyperfold::routing::{RouteFile, Router};
 use hyperfold::topology::text::load_text;
 use hyperfold::topology::{Network, TopologyFormat, read_topology};
 use hyperfold::workload::{Cdf, Flow, StartUnit, read_flows};
@@ -87,7 +87,7 @@ fn routes() {
         let text = load_text(path).map_err(|e| e.to_string())?;
         let file = RouteFile::parse(&path.display().to_string(), &text, &net, &flows).map_err(|e| e.to_string())?;
         let route = |f: &Flow| {
-            let p = router.paths(f, Policy::File(&file)).map_err(|e| e.to_string())?;
+            let p = router.paths(f, &file).map_err(|e| e.to_string())?;
             Ok(format!("{}: data {:?} ACK {:?}", f.id, p.data, p.ack))
         };
         Ok(flows.iter().map(route).collect::<Result<Vec<_>, String>>()?.join(", "))

@@ -5,7 +5,7 @@ use std::fs;
 use std::path::Path;
 
 use hyperfold::routing::{
-    EcmpKey, FlowKey, PayloadClock, Policy, RouteFile, Router, global_rtt_window, path_rtt_window,
+    Ecmp, EcmpKey, FlowKey, PayloadClock, RouteFile, Router, Spray, global_rtt_window, path_rtt_window,
 };
 use hyperfold::topology::text::text_of;
 use hyperfold::topology::{Link, Network, Node, NodeIdx, NodeKind, parse_ns3, parse_simai, to_ns3};
@@ -41,7 +41,7 @@ fn parse_all(bytes: Vec<u8>) {
             assert!(!file.flows.is_empty());
             for f in &file.flows {
                 assert!(f.bytes > 0);
-                router.paths(f, Policy::Ecmp { seed: 1 }).unwrap();
+                router.paths(f, &Ecmp { seed: 1 }).unwrap();
             }
         }
     }
@@ -49,7 +49,7 @@ fn parse_all(bytes: Vec<u8>) {
     let flows = parse_flows("flows", &flows, &net, Some(StartUnit::Ns)).unwrap().flows;
     if let Ok(routes) = RouteFile::parse("fuzz", &text, &net, &flows) {
         for f in &flows {
-            if let Ok(paths) = router.paths(f, Policy::File(&routes)) {
+            if let Ok(paths) = router.paths(f, &routes) {
                 assert_eq!(net.arc_from(paths.data[0][0]), net.ranks[f.src_rank as usize]);
             }
         }
@@ -219,13 +219,13 @@ proptest! {
             for src in (0..hosts.len() as u32).filter(|&s| s != dst) {
                 let id = |rank: u32| net.nodes[net.ranks[rank as usize] as usize].id;
                 let flow = FlowKey { id: 0, src_rank: src, dst_rank: dst, sport, dport: 100 };
-                let paths = router.paths(flow, Policy::Ecmp { seed: 1 }).unwrap();
+                let paths = router.paths(flow, &Ecmp { seed: 1 }).unwrap();
                 prop_assert_eq!(&paths.data[0], &follow(src, Some(EcmpKey::new(id(src), id(dst), sport, 100))));
                 // The way back from dst to src is the ACK path of the flow from src to dst: ports swapped.
                 let back = FlowKey { id: 0, src_rank: dst, dst_rank: src, sport: 100, dport: sport };
-                prop_assert_eq!(&paths.ack[0], &router.paths(back, Policy::Ecmp { seed: 1 }).unwrap().data[0]);
+                prop_assert_eq!(&paths.ack[0], &router.paths(back, &Ecmp { seed: 1 }).unwrap().data[0]);
                 rtt_ps = rtt_ps.max(path_rtt_window(&net, &follow(src, None), PayloadClock::ps(1000)).rtt_ps);
-                let all = router.paths(flow, Policy::Spray { seed: 1, max_paths: 10_000 }).unwrap();
+                let all = router.paths(flow, &Spray { seed: 1, max_paths: 10_000 }).unwrap();
                 prop_assert!(all.data.contains(&paths.data[0]) && all.ack.contains(&paths.ack[0]));
             }
         }

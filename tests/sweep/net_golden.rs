@@ -3,7 +3,7 @@
 use std::fs;
 use std::path::{Path, PathBuf};
 
-use hyperfold::routing::{PayloadClock, Policy, RouteFile, Router, global_rtt_window};
+use hyperfold::routing::{Ecmp, PayloadClock, RouteFile, Router, global_rtt_window};
 use hyperfold::topology::{Network, NodeKind, TopologyFormat, parse_ns3, read_topology, to_ns3};
 use hyperfold::units::PS_PER_NS;
 use hyperfold::workload::{Flow, StartUnit, read_flows};
@@ -55,7 +55,7 @@ fn ecmp_takes_the_reference_s_path_for_every_golden_flow() {
         let router = Router::new(&net);
         let mut lines = vec!["# flow_id src dst sport dport | data path node ids | ack path node ids".to_string()];
         for f in &flows {
-            let paths = router.paths(f, Policy::Ecmp { seed: 1 }).unwrap();
+            let paths = router.paths(f, &Ecmp { seed: 1 }).unwrap();
             let host = |rank: u32| net.nodes[net.ranks[rank as usize] as usize].id;
             lines.push(format!(
                 "{} {} {} {} {} | {} | {}",
@@ -83,8 +83,8 @@ fn golden_route_files_read_to_the_same_paths() {
         let file = RouteFile::parse("routes.txt", &text, &net, &flows).unwrap();
         let router = Router::new(&net);
         for f in &flows {
-            let read = router.paths(f, Policy::File(&file)).unwrap();
-            assert_eq!(read, router.paths(f, Policy::Ecmp { seed: 1 }).unwrap(), "{} flow {}", case.display(), f.id);
+            let read = router.paths(f, &file).unwrap();
+            assert_eq!(read, router.paths(f, &Ecmp { seed: 1 }).unwrap(), "{} flow {}", case.display(), f.id);
         }
     }
 }
@@ -135,7 +135,7 @@ fn real_topologies_and_flows_of_others_read() {
                 dport: 100,
                 priority: 3,
             };
-            let paths = router.paths(&flow, Policy::Ecmp { seed: 1 }).unwrap_or_else(|e| panic!("{name}: {e}"));
+            let paths = router.paths(&flow, &Ecmp { seed: 1 }).unwrap_or_else(|e| panic!("{name}: {e}"));
             assert_eq!(paths.data[0][0] ^ 1, *paths.ack[0].last().unwrap(), "{name}: one NIC at the source");
             assert_eq!(*paths.data[0].last().unwrap() ^ 1, paths.ack[0][0], "{name}: one NIC at the destination");
         }

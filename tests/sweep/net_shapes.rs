@@ -6,7 +6,7 @@ use std::path::Path;
 use std::time::Instant;
 
 use hyperfold::routing::{
-    FlowKey, FlowPaths, PayloadClock, Policy, RouteError, RouteFile, Router, flow_rtt_window, global_rtt_window,
+    Ecmp, FlowKey, FlowPaths, PayloadClock, RouteError, RouteFile, Router, Spray, flow_rtt_window, global_rtt_window,
     is_intra_server,
 };
 use hyperfold::topology::{
@@ -39,7 +39,7 @@ fn key(src_rank: u32, dst_rank: u32) -> FlowKey {
     FlowKey { id: 0, src_rank, dst_rank, sport: 10_000, dport: 100 }
 }
 
-const ECMP: Policy = Policy::Ecmp { seed: 1 };
+const ECMP: &Ecmp = &Ecmp { seed: 1 };
 
 /// Counts, then each kind of link once: how many, between what, at which rate and delay.
 fn shape(net: &Network) -> String {
@@ -196,7 +196,7 @@ fn spray_takes_all_equal_cost_paths_or_an_even_sample() {
     let router = Router::new(&net);
     let mut rows = Vec::new();
     for (dst, max_paths) in [(1, 64), (2, 64), (15, 64), (15, 3), (15, 1), (15, 0)] {
-        let paths = router.paths(key(0, dst), Policy::Spray { seed: 1, max_paths }).unwrap();
+        let paths = router.paths(key(0, dst), &Spray { seed: 1, max_paths }).unwrap();
         check(&net, 0, dst, &paths);
         let ids = |p: &Vec<u32>| p.iter().map(|&a| net.arc_to(a).to_string()).collect::<Vec<_>>().join(" ");
         let text: Vec<String> = paths.data.iter().map(ids).collect();
@@ -209,9 +209,8 @@ fn spray_takes_all_equal_cost_paths_or_an_even_sample() {
 fn another_routing_seed_chooses_other_paths() {
     let net = FatTree { k: 8 }.build(&flat(128)).unwrap();
     let router = Router::new(&net);
-    let all = |seed| -> Vec<FlowPaths> {
-        (0..64).map(|i| router.paths(key(i, 127 - i), Policy::Ecmp { seed }).unwrap()).collect()
-    };
+    let all =
+        |seed| -> Vec<FlowPaths> { (0..64).map(|i| router.paths(key(i, 127 - i), &Ecmp { seed }).unwrap()).collect() };
     let (one, two) = (all(1), all(2));
     let same = one.iter().zip(&two).filter(|(a, b)| a == b).count();
     assert!(same < 16, "{same} of 64 flows kept both paths");
@@ -254,7 +253,7 @@ fn hosts_with_several_nics_parallel_links_and_direct_links() {
                 let flow = FlowKey { sport, ..key(src, dst) };
                 let paths = router.paths(flow, ECMP).unwrap();
                 check(&net, src, dst, &paths);
-                let sprayed = router.paths(flow, Policy::Spray { seed: 1, max_paths: 8 }).unwrap();
+                let sprayed = router.paths(flow, &Spray { seed: 1, max_paths: 8 }).unwrap();
                 check(&net, src, dst, &sprayed);
                 assert_eq!((paths.data[0][0], paths.data[0].last()), (sprayed.data[0][0], sprayed.data[0].last()));
                 if (src, dst) == (0, 1) {
@@ -269,7 +268,7 @@ fn hosts_with_several_nics_parallel_links_and_direct_links() {
     // A queue pair is pinned to one NIC at either end, also where a file says where it goes.
     let flow = [FlowKey { sport: 10_000, ..key(0, 1) }];
     let pinned = RouteFile::parse("routes", "0 0 1 10000 100 | 0 2 1 | 1 2 0", &net, flow).unwrap();
-    check(&net, 0, 1, &router.paths(flow[0], Policy::File(&pinned)).unwrap());
+    check(&net, 0, 1, &router.paths(flow[0], &pinned).unwrap());
     insta::assert_snapshot!(RouteFile::parse("routes", "0 0 1 10000 100 | 0 2 1 | 1 3 0", &net, flow).unwrap_err());
     let direct = router.paths(key(2, 3), ECMP).unwrap();
     assert_eq!((direct.data[0].as_slice(), direct.ack[0].as_slice()), (&[16][..], &[17][..]));

@@ -173,6 +173,50 @@ fn a_start_moves_a_job_and_changes_nothing_else() {
 }
 
 #[test]
+fn jobs_arrive_at_random_by_their_seed() {
+    let job = |n: u32| {
+        let gpus = format!("[{}, {}]", 2 * n, 2 * n + 1);
+        format!(
+            "[[job]]\nname = \"j{n}\"\nkind = \"traffic\"\npattern = \"ring\"\nbytes = 2000\nplacement = {gpus}\narrival_us = 100\n"
+        )
+    };
+    let network = "[base]\ncluster = { gpus = 64, gpus_per_server = 1 }\ntopology.kind = \"clos\"\n";
+    let jobs: String = (0..32).map(job).collect();
+    let folder = Folder::new(&[("s.toml", &sweep("s", &[network, &jobs, "[sweep]\nreplicas = 4\n"]))]);
+    run(&folder, "s.toml", "o", &[]);
+    run(&folder, "s.toml", "again", &["--jobs", "1"]);
+    assert_eq!(folder.bytes("o/jobs.csv"), folder.bytes("again/jobs.csv"));
+    let starts: Vec<f64> = folder.column("o/jobs.csv", "start_ns").iter().map(|ns| ns.parse().unwrap()).collect();
+    let replicas: Vec<&[f64]> = starts.chunks(32).collect();
+    assert!(replicas.iter().all(|of| of.is_sorted() && of[0] > 0.0), "{starts:?}");
+    assert!(replicas[0] != replicas[1]);
+    // 128 gaps of 100 us: their mean is within three times a twelfth.
+    let mean = replicas.iter().map(|of| of[31]).sum::<f64>() / 128.0;
+    assert!((75_000.0..125_000.0).contains(&mean), "{mean}");
+    // What start_us says is added; another job's key changes nobody else's draw.
+    let later = ["--set", "job.j31.start_us=7", "--set", "job.j30.arrival_us=0"];
+    run(&folder, "s.toml", "later", &later);
+    let moved: Vec<f64> = folder.column("later/jobs.csv", "start_ns").iter().map(|ns| ns.parse().unwrap()).collect();
+    assert_eq!((&moved[..30], moved[30]), (&starts[..30], 0.0));
+    let gap = starts[31] - starts[30];
+    assert!((moved[31] - (starts[29] + gap + 7_000.0)).abs() < 0.01, "{} {}", moved[31], starts[29] + gap);
+}
+
+#[test]
+fn storage_slows_down_a_job_beside_it_and_all_its_bytes_arrive() {
+    let storage = "[[job]]\nname = \"s\"\nkind = \"traffic\"\npattern = \"storage\"\nbytes = 600000\nstorage_ranks = 2\nplacement = \"0-3,6,7\"\n\
+                   every_us = 200\nduration_ns = 500000\nbackground = true\n";
+    let job = "[[job]]\nname = \"a\"\nkind = \"traffic\"\npattern = \"ring\"\nbytes = 4000000\nplacement = \"0-3\"\n";
+    let text = sweep("s", &[TWO_LEAVES, "output.alone = true\n", job, storage]);
+    let folder = Folder::new(&[("s.toml", &text)]);
+    run(&folder, "s.toml", "o", &[]);
+    // Three bursts of four clients.
+    assert_eq!(folder.column("o/jobs.csv", "bytes"), ["16000000", "7200000"]);
+    let slowdown: f64 = folder.column("o/jobs.csv", "slowdown")[0].parse().unwrap();
+    assert!(slowdown > 1.05, "{slowdown}");
+}
+
+#[test]
 fn two_jobs_on_one_uplink_get_fair_shares() {
     // One pair of flows each, over an uplink that is half of what their NICs could fill.
     let job = |name: &str, gpus: &str| {

@@ -1,6 +1,6 @@
 //! When parts fail.
 //!
-//! Layer: cluster. A model is one file here that implements [`FailureModel`], and one line of [`FAILURE_MODELS`]. It draws the time to a part's next
+//! Layer: cluster. A model is one file here that implements [`FailureModel`], and one line of the registry (`src/spec/registries.rs`). It draws the time to a part's next
 //! failure; what a failure stops is `part`'s, what follows is `breakage`'s.
 //!
 //! An example, failures at equal distances:
@@ -23,6 +23,7 @@ mod exponential;
 mod weibull;
 
 use crate::spec::FailureKeys;
+use crate::spec::registries::for_each_failure_model;
 
 /// A distribution of times between failures.
 pub trait FailureModel: Send + Sync {
@@ -33,11 +34,12 @@ pub trait FailureModel: Send + Sync {
 /// Makes a model with what the keys say.
 type MakeModel = fn(&FailureKeys) -> Box<dyn FailureModel>;
 
+macro_rules! by_name {
+    ($($name:literal $made:expr, $words:literal;)*) => { &[$(($name, $made)),*] };
+}
+
 /// All models by name; `"trace"` is none, because its failures are listed.
-pub const FAILURE_MODELS: &[(&str, MakeModel)] = &[
-    ("exponential", |_| Box::new(exponential::Exponential)),
-    ("weibull", |keys| Box::new(weibull::Weibull::new(keys.shape_milli))),
-];
+pub const FAILURE_MODELS: &[(&str, MakeModel)] = for_each_failure_model!(by_name);
 
 /// The model that the keys name; `None`: failures are listed.
 pub(super) fn failure_model(keys: &FailureKeys) -> Option<Box<dyn FailureModel>> {

@@ -2,7 +2,9 @@
 //!
 //! Layer: cluster/iterations. Plain data.
 
-use crate::routing::{PayloadClock, Policy};
+use std::sync::Arc;
+
+use crate::routing::{PayloadClock, PolicyKeys, RoutingPolicy, routing_policy};
 use crate::spec::{Config, IterationKeys, PolicyChoice, Steady};
 use crate::topology::{ArcIdx, Link, Network, Node, NodeKind};
 use crate::transport::Transport;
@@ -21,7 +23,7 @@ pub(in crate::cluster) struct IterationFabric {
     pub ranks: Vec<Vec<u32>>,
     /// Rate and delay of each host's first link.
     nics: Vec<(u64, u64)>,
-    pub policy: Policy<'static>,
+    pub policy: Arc<dyn RoutingPolicy>,
     /// Links of a NIC.
     pub lanes: u32,
     pub transport: Transport,
@@ -49,10 +51,12 @@ impl IterationFabric {
             }
             ranks[server].push(rank);
         }
-        let seed = config.routing.seed;
-        let policy = match config.routing.policy {
-            PolicyChoice::Spray { max_paths } => Policy::Spray { seed, max_paths },
-            _ => Policy::Ecmp { seed },
+        let policy = match &config.routing.policy {
+            PolicyChoice::Named { name, max_paths } => {
+                let keys = PolicyKeys { seed: config.routing.seed, max_paths: *max_paths };
+                routing_policy(name, keys).expect("choices of the key are the registry's names").into()
+            }
+            PolicyChoice::File { .. } => unreachable!("job mode takes no routes of a file"),
         };
         let mut nics = vec![(0, 0); net.nodes.len()];
         for link in net.links.iter().filter(|l| net.is_packet_link(l)).rev() {

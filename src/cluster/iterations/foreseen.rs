@@ -7,7 +7,7 @@ use std::time::Instant;
 use super::super::error::ClusterError;
 use super::case::IterationCase;
 use super::fabric::IterationFabric;
-use super::run::{counts, least_time, simulated};
+use super::run::{least_time, simulated, work};
 
 /// Sets that are simulated, by the share of all work that smaller ones have, in percent: in this order, as long as there is time.
 const SAMPLED: [u64; 7] = [50, 20, 80, 35, 65, 5, 95];
@@ -20,23 +20,10 @@ pub(in crate::cluster) struct ForeseenSets {
     cases: Vec<(u64, IterationCase)>,
 }
 
-/// Messages of all iterations of a case; with packets, packets over links.
-fn work(fabric: &IterationFabric, case: &IterationCase) -> u64 {
-    let payload = u64::from(fabric.transport.payload.max(1));
-    let of_edge = |counts: &[u64], job: usize, hops: u64| {
-        let one = if fabric.keys.as_packets { case.works[job].bytes.div_ceil(payload) * hops } else { 1 };
-        counts[job].saturating_mul(case.works[job].steps).saturating_mul(one)
-    };
-    let counts = counts(case, u64::from(fabric.keys.count));
-    let hops = |paths: &crate::routing::FlowPaths| (paths.data[0].len() + paths.ack[0].len()) as u64;
-    let all = case.edges.iter().map(|(job, paths)| of_edge(&counts, *job as usize, hops(paths)));
-    all.fold(1, u64::saturating_add)
-}
-
 impl ForeseenSets {
     /// A set; the least times of its jobs' iterations, ps.
     pub(super) fn add(&mut self, fabric: &IterationFabric, case: &IterationCase) -> Vec<u64> {
-        self.cases.push((work(fabric, case), case.clone()));
+        self.cases.push((work(fabric, case, u64::from(fabric.keys.count)), case.clone()));
         (0..).zip(&case.works).map(|(job, _)| least_time(case, job)).collect()
     }
 

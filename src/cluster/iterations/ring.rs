@@ -79,7 +79,7 @@ impl JobRing {
                         sport: FIRST_SPORT.wrapping_add(lane as u16),
                         dport: QP_DPORT,
                     };
-                    edges.push(router.paths_from(key, fabric.policy, Some(lane))?);
+                    edges.push(router.paths_from(key, &*fabric.policy, Some(lane))?);
                 }
             }
         }

@@ -1,7 +1,7 @@
 //! Iterations of a case: as a task graph, through the flow level or the packet engine.
 //!
 //! Layer: cluster/iterations. All jobs begin an iteration at time 0. Each computes, then sends in steps; the next step begins when the one before has arrived
-//! everywhere. A job's time is the mean over the iterations in which all the others were running, too.
+//! everywhere. A job's time is the mean over the second half of the iterations in which all the others were running, too.
 
 use crate::batch::build::{BuildOptions, Built, GraphCase, PacketCase, build};
 use crate::batch::{QP_DPORT, RunOptions, prepare};
@@ -9,7 +9,7 @@ use crate::columns::{NEVER, OwnedTables, TaskIdx, status};
 use crate::engine::fold::FoldEngine;
 use crate::engine::{Engine, is_final};
 use crate::flow;
-use crate::routing::flow_rtt_window;
+use crate::routing::{FlowPaths, flow_rtt_window};
 use crate::spec::mix;
 use crate::transport::RttWindow;
 use crate::units::PS_PER_S;
@@ -24,7 +24,13 @@ use super::fabric::IterationFabric;
 /// Of a job that is faster than the slowest, so many times the iterations at most.
 const MOST_TIMES: u64 = 64;
 /// An audit simulates so many times the iterations.
-const AUDIT_TIMES: u32 = 4;
+const AUDIT_TIMES: u64 = 4;
+/// Iterations are doubled so often at most, until jobs are steady (our choice).
+const MOST_DOUBLINGS: u32 = 5;
+/// Of a set, so many messages, or packets over links, are simulated for that at most: some tenths of a second. Sets that have more are of many jobs, or of long
+/// iterations (our choice).
+const MOST_MESSAGES: u64 = 50_000;
+const MOST_HOPS: u64 = 2_000_000;
 /// Attempts to have all jobs run to the end of the slowest.
 const MOST_ATTEMPTS: u32 = 4;
 
@@ -44,38 +50,86 @@ pub(super) fn simulated(
     stop: &(dyn Fn() -> bool + Sync),
 ) -> Result<Simulated, ClusterError> {
     let keys = &fabric.keys;
-    let ps = iteration_times(fabric, case, keys.count, stop)?;
+    let mut count = u64::from(keys.count);
+    let most = (count << MOST_DOUBLINGS) / 2;
+    let most_work = if keys.as_packets { MOST_HOPS } else { MOST_MESSAGES };
+    let mut halves = halves(fabric, case, count, stop)?;
+    for _ in 0..MOST_DOUBLINGS {
+        let is_settled = halves.differ_ppm() <= keys.within_ppm && halves.meet_everywhere(most);
+        if is_settled || 2 * work(fabric, case, count) > most_work {
+            break;
+        }
+        count *= 2;
+        halves = self::halves(fabric, case, count, stop)?;
+    }
     let lot = case.key.iter().fold(keys.seed, |hash, &word| mix(hash, word, 24));
     let is_audited = u64::from(RandomStream::new(lot, 0).below(1_000_000)) < audit_ppm;
-    let longer = || iteration_times(fabric, case, keys.count * AUDIT_TIMES, stop);
+    let longer = || self::halves(fabric, case, count * AUDIT_TIMES, stop);
     let longer = is_audited.then(longer).transpose()?;
-    Ok(Simulated { ps, longer })
+    Ok(Simulated { ps: halves.second, longer: longer.map(|halves| halves.second) })
 }
 
-/// Mean times of an iteration of each job, ps, where the slowest has `count` of them.
+/// Mean times of an iteration of each job, ps, in both halves of the time in which all jobs run.
+struct Halves {
+    first: Vec<u64>,
+    second: Vec<u64>,
+    /// Length of the second half.
+    window_ps: u64,
+}
+
+impl Halves {
+    /// By how much the halves of a job differ, millionths; of the job where that is most.
+    fn differ_ppm(&self) -> u64 {
+        let of = |(&a, &b): (&u64, &u64)| (u128::from(a.abs_diff(b)) * 1_000_000 / u128::from(b.max(1))) as u64;
+        self.first.iter().zip(&self.second).map(of).max().unwrap_or(0)
+    }
+
+    /// Whether two jobs whose iterations take differently long have met in all their phases: in every iteration of the slower one they are shifted by what its time is
+    /// off a multiple of the other's. Those that would need more than `most` iterations are taken to keep their places.
+    fn meet_everywhere(&self, most: u64) -> bool {
+        let pairs = self.second.iter().enumerate().flat_map(|(k, &a)| self.second[..k].iter().map(move |&b| (a, b)));
+        pairs.map(|(a, b)| (a.min(b).max(1), a.max(b).max(1))).all(|(fast, slow)| {
+            let over = slow % fast;
+            let shift = over.min(fast - over);
+            // Iterations of the slower one until they are where they were.
+            let needed = fast.div_ceil(shift.max(1));
+            needed > most || u128::from(needed) * u128::from(slow) <= u128::from(self.window_ps)
+        })
+    }
+
+    /// Of a job whose iterations end at these times. The one that crosses the middle counts for the second half, as all do where there is one alone.
+    fn of(ends: &[u64]) -> (u64, u64) {
+        let last = ends.len() - 1;
+        let middle = ends[0] + (ends[last] - ends[0]) / 2;
+        let before = ends.partition_point(|&end| end <= middle).clamp(1, last) - 1;
+        let mean = |from: usize, to: usize| (ends[to] - ends[from]) / (to - from).max(1) as u64;
+        let second = mean(before, last);
+        (if before == 0 { second } else { mean(0, before) }, second)
+    }
+}
+
+/// Times of a case where the slowest job has `count` iterations. All begin at once, and it takes them some time to find their places beside each other: the second
+/// half stands for what follows.
 ///
 /// # Errors
 /// It was stopped, or tables cannot be built, or packets come to no end.
-fn iteration_times(
+fn halves(
     fabric: &IterationFabric,
     case: &IterationCase,
-    count: u32,
+    count: u64,
     stop: &(dyn Fn() -> bool + Sync),
-) -> Result<Vec<u64>, ClusterError> {
-    let count = u64::from(count);
+) -> Result<Halves, ClusterError> {
     let mut counts = counts(case, count);
     for attempt in 1.. {
         let ends = ends(fabric, case, &counts, stop)?;
         // From then on somebody has no iteration left.
         let until = ends.iter().filter_map(|of| of.last()).copied().min().unwrap_or(0);
-        let done = |of: &[u64]| of.partition_point(|&end| end <= until) as u64;
         let needed = ends.iter().filter_map(|of| of.get(count as usize)).copied().max().unwrap_or(0);
         if needed <= until || attempt == MOST_ATTEMPTS {
-            let mean = |of: &Vec<u64>| {
-                let last = (done(of) - 1).max(1);
-                (of[last as usize] - of[0]) / last
-            };
-            return Ok(ends.iter().map(mean).collect());
+            let done = |of: &Vec<u64>| of.partition_point(|&end| end <= until).max(2);
+            let (first, second) = ends.iter().map(|of| Halves::of(&of[..done(of)])).unzip();
+            let begin = ends.iter().filter_map(|of| of.first()).copied().min().unwrap_or(0);
+            return Ok(Halves { first, second, window_ps: until.saturating_sub(begin) / 2 });
         }
         for (own, of) in counts.iter_mut().zip(&ends) {
             let end = of[*own as usize];
@@ -92,6 +146,19 @@ pub(super) fn counts(case: &IterationCase, count: u64) -> Vec<u64> {
     let least: Vec<u64> = (0..).zip(&case.works).map(|(job, _)| least_time(case, job)).collect();
     let slowest = least.iter().copied().max().unwrap_or(1);
     least.iter().map(|&own| (count * slowest.div_ceil(own)).min(MOST_TIMES * count)).collect()
+}
+
+/// Messages of all jobs, where the slowest has `count` iterations; with packets, packets over links.
+pub(super) fn work(fabric: &IterationFabric, case: &IterationCase, count: u64) -> u64 {
+    let payload = u64::from(fabric.transport.payload.max(1));
+    let counts = counts(case, count);
+    let of_edge = |job: usize, hops: u64| {
+        let one = if fabric.keys.as_packets { case.works[job].bytes.div_ceil(payload) * hops } else { 1 };
+        counts[job].saturating_mul(case.works[job].steps).saturating_mul(one)
+    };
+    let hops = |paths: &FlowPaths| (paths.data[0].len() + paths.ack[0].len()) as u64;
+    let all = case.edges.iter().map(|(job, paths)| of_edge(*job as usize, hops(paths)));
+    all.fold(1, u64::saturating_add)
 }
 
 /// What an iteration of a job takes at least, ps.

@@ -1,6 +1,6 @@
 //! Which GPUs a job gets.
 //!
-//! Layer: cluster. A placement is one file here that implements [`Placement`], and one line of [`PLACEMENTS`]. It sees which GPUs are free
+//! Layer: cluster. A placement is one file here that implements [`Placement`], and one line of the registry (`src/spec/registries.rs`). It sees which GPUs are free
 //! and nothing else, so it cannot use a GPU twice: what it returns is taken by [`Servers::take`], which checks.
 //!
 //! An example, the last servers first:
@@ -40,6 +40,7 @@ mod spread;
 mod topology;
 
 use super::servers::{GpuShare, ServerUse, Servers};
+use crate::spec::registries::for_each_placement;
 use crate::workload::random::RandomStream;
 
 /// What is asked for.
@@ -77,14 +78,12 @@ pub trait Placement: Send + Sync {
     fn place(&self, servers: &Servers, request: &mut Request<'_>) -> Option<Vec<GpuShare>>;
 }
 
+macro_rules! by_name {
+    ($($name:literal $made:expr, $words:literal;)*) => { &[$(($name, $made)),*] };
+}
+
 /// All placements by name.
-pub const PLACEMENTS: &[(&str, &dyn Placement)] = &[
-    ("packed", &packed::Packed),
-    ("topology", &topology::Topology),
-    ("spread", &spread::Spread),
-    ("random", &random::Random),
-    ("rail", &rail::Rail),
-];
+pub const PLACEMENTS: &[(&str, &dyn Placement)] = for_each_placement!(by_name);
 
 /// The placement of this name.
 pub(super) fn placement(name: &str) -> Option<&'static dyn Placement> {

@@ -1,6 +1,6 @@
 //! Which job runs next.
 //!
-//! Layer: cluster. A scheduler is one file here that implements [`Scheduler`], and one line of [`SCHEDULERS`]. It orders the queue and says what
+//! Layer: cluster. A scheduler is one file here that implements [`Scheduler`], and one line of the registry (`src/spec/registries.rs`). It orders the queue and says what
 //! may happen while the first of the queue has to wait; placing, preempting and reserving are the same for all of them (`pass`).
 //! All of them give a job its GPUs together or not at all (gang scheduling).
 //!
@@ -30,6 +30,7 @@ mod priority;
 mod sjf;
 
 use super::job::ClusterJob;
+use crate::spec::registries::for_each_scheduler;
 
 /// A job's place in the queue: less is earlier; jobs of one key keep the order of their arrival.
 pub type QueueKey = [u64; 2];
@@ -54,13 +55,12 @@ pub trait Scheduler: Send + Sync {
     fn behind(&self) -> Behind;
 }
 
+macro_rules! by_name {
+    ($($name:literal $made:expr, $words:literal;)*) => { &[$(($name, $made)),*] };
+}
+
 /// All schedulers by name.
-pub const SCHEDULERS: &[(&str, &dyn Scheduler)] = &[
-    ("fcfs", &fcfs::FirstCome),
-    ("backfill", &backfill::Backfill),
-    ("sjf", &sjf::ShortestFirst),
-    ("priority", &priority::ByPriority),
-];
+pub const SCHEDULERS: &[(&str, &dyn Scheduler)] = for_each_scheduler!(by_name);
 
 /// The scheduler of this name.
 pub(super) fn scheduler(name: &str) -> Option<&'static dyn Scheduler> {

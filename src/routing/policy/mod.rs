@@ -1,0 +1,91 @@
+//! Which of its shortest paths a flow takes.
+//!
+//! Layer: routing. A policy is one file here that implements [`RoutingPolicy`], and one line of the registry (`src/spec/registries.rs`). It chooses when
+//! an experiment is built: packets of a flow take its paths in turn, so what happens on the network changes no path. Routes of a file are a
+//! policy, too, but not by name.
+//!
+//! An example, the first path of all:
+//!
+//! ```
+//! use hyperfold::routing::{FlowKey, FlowPaths, RouteError, Router, RoutingPolicy};
+//! use hyperfold::topology::generate::{Clos, Fabric};
+//!
+//! #[derive(Debug)]
+//! struct FirstPath;
+//!
+//! impl RoutingPolicy for FirstPath {
+//!     fn paths(&self, router: &Router, flow: &FlowKey, link: Option<u32>) -> Result<FlowPaths, RouteError> {
+//!         // The NICs at both ends are those that the hash chooses, or the queue pair's link.
+//!         let nics = router.hashed_path(flow, 1, link)?;
+//!         let (first, last) = (nics[0], nics[nics.len() - 1]);
+//!         let data = vec![router.shortest_path(first, last, 0)];
+//!         // Arcs 2 i and 2 i + 1 are the two directions of link i.
+//!         Ok(FlowPaths { data, ack: vec![router.shortest_path(last ^ 1, first ^ 1, 0)] })
+//!     }
+//! }
+//!
+//! let hosts = Fabric { gpus: 8, gpus_per_server: 1, nics_per_server: 1, ..Fabric::default() };
+//! let net = Clos { hosts_per_leaf: 4, ..Clos::default() }.build(&hosts).unwrap();
+//! let router = Router::new(&net);
+//! let key = |sport| FlowKey { id: 0, src_rank: 0, dst_rank: 7, sport, dport: 100 };
+//! // Whatever its ports, a flow takes the same way.
+//! assert_eq!(router.paths(key(1), &FirstPath).unwrap(), router.paths(key(2), &FirstPath).unwrap());
+//! ```
+
+mod destination;
+mod ecmp;
+mod spray;
+
+pub use ecmp::Ecmp;
+pub use spray::Spray;
+
+use super::error::RouteError;
+use super::file::RouteFile;
+use super::hash::FlowKey;
+use super::path::FlowPaths;
+use super::router::Router;
+use crate::spec::registries::for_each_routing_policy;
+
+/// How paths are chosen.
+pub trait RoutingPolicy: Send + Sync + std::fmt::Debug {
+    /// The paths of a flow between two hosts, and those of its acknowledgements. `link`: which of the links of its NICs a queue pair is pinned to,
+    /// counted round; `None`: any.
+    ///
+    /// # Errors
+    /// There is no way from one to the other.
+    fn paths(&self, router: &Router, flow: &FlowKey, link: Option<u32>) -> Result<FlowPaths, RouteError>;
+
+    /// Whether flows have several paths, so that their packets overtake each other.
+    fn sprays(&self) -> bool {
+        false
+    }
+}
+
+/// What keys say of a policy: `[base.routing]`.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct PolicyKeys {
+    /// Of hashes; 1 hashes as the reference does.
+    pub seed: u32,
+    pub max_paths: u32,
+}
+
+/// Makes a policy with what the keys say.
+type MakePolicy = fn(PolicyKeys) -> Box<dyn RoutingPolicy>;
+
+macro_rules! by_name {
+    ($($name:literal $made:expr, $words:literal;)*) => { &[$(($name, $made)),*] };
+}
+
+/// All policies by name; `"file"` is none, because its paths are listed.
+pub const ROUTING_POLICIES: &[(&str, MakePolicy)] = for_each_routing_policy!(by_name);
+
+/// The policy of this name.
+pub fn routing_policy(name: &str, keys: PolicyKeys) -> Option<Box<dyn RoutingPolicy>> {
+    ROUTING_POLICIES.iter().find(|(known, _)| *known == name).map(|(_, make)| make(keys))
+}
+
+impl RoutingPolicy for RouteFile {
+    fn paths(&self, _: &Router, flow: &FlowKey, _: Option<u32>) -> Result<FlowPaths, RouteError> {
+        self.listed(flow)
+    }
+}
