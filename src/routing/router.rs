@@ -229,49 +229,56 @@ impl<'a> Router<'a> {
     /// All shortest paths that begin with NIC arc `first` and end with NIC arc `last`, in the order of next hops; at most `max_paths`, evenly
     /// sampled from the `offset`-th on, around.
     pub fn shortest_paths(&self, first: ArcIdx, last: ArcIdx, max_paths: u32, offset: u32) -> Vec<Vec<ArcIdx>> {
-        let (total, counts) = self.counted(first, last);
-        let n = total.min(u64::from(max_paths.max(1)));
-        let offset = if n < total { u64::from(offset) % total } else { 0 };
-        // The i-th of n samples of `total` paths.
-        let number = |i: u64| ((u128::from(i) * u128::from(total) / u128::from(n)) as u64 + offset) % total;
-        (0..n).map(|i| self.spelled_out(first, last, number(i), &counts)).collect()
-    }
-
-    /// One of these paths, by its number, counted round.
-    pub fn shortest_path(&self, first: ArcIdx, last: ArcIdx, number: u64) -> Vec<ArcIdx> {
-        let (total, counts) = self.counted(first, last);
-        self.spelled_out(first, last, number % total, &counts)
-    }
-
-    /// How many shortest paths there are between two NIC arcs, at least 1; and from each switch on the way.
-    fn counted(&self, first: ArcIdx, last: ArcIdx) -> (u64, HashMap<u32, u64>) {
-        let mut counts = HashMap::new();
         if first == last {
-            return (1, counts);
+            return vec![vec![first]];
         }
         let table = self.table(self.edge_class[self.switch_at(last ^ 1) as usize]);
-        (self.count_paths(table, self.switch_at(first), &mut counts), counts)
+        let start = self.switch_at(first);
+        let mut counts = HashMap::new();
+        let total = self.count_paths(table, start, &mut counts);
+        let n = total.min(u64::from(max_paths.max(1)));
+        let offset = if n < total { u64::from(offset) % total } else { 0 };
+        let nth = |i: u64| {
+            // The i-th of n samples of `total` paths; a path is spelled out by how many come before it at each hop.
+            let mut rank = ((u128::from(i) * u128::from(total) / u128::from(n)) as u64 + offset) % total;
+            let mut path = vec![first];
+            let mut switch = start;
+            while table.n_next(switch) > 0 {
+                for k in 0..table.n_next(switch) {
+                    let arc = self.next_arc(table, switch, k);
+                    let below = counts[&self.switch_at(arc)];
+                    if rank < below {
+                        path.push(arc);
+                        switch = self.switch_at(arc);
+                        break;
+                    }
+                    rank -= below;
+                }
+            }
+            path.push(last);
+            path
+        };
+        (0..n).map(nth).collect()
     }
 
-    /// A path by how many come before it: at each hop, these are counted off.
-    fn spelled_out(&self, first: ArcIdx, last: ArcIdx, mut before: u64, counts: &HashMap<u32, u64>) -> Vec<ArcIdx> {
+    /// One of these paths, by a number that is spelled out hop by hop: its remainder chooses among the next hops of the first switch, what is left after dividing by
+    /// how many these are chooses at the second, and so on.
+    pub fn shortest_path(&self, first: ArcIdx, last: ArcIdx, mut number: u64) -> Vec<ArcIdx> {
         let mut path = vec![first];
         if first == last {
             return path;
         }
         let table = self.table(self.edge_class[self.switch_at(last ^ 1) as usize]);
         let mut switch = self.switch_at(first);
-        while table.n_next(switch) > 0 {
-            for k in 0..table.n_next(switch) {
-                let arc = self.next_arc(table, switch, k);
-                let below = counts[&self.switch_at(arc)];
-                if before < below {
-                    path.push(arc);
-                    switch = self.switch_at(arc);
-                    break;
-                }
-                before -= below;
+        loop {
+            let n = u64::from(table.n_next(switch));
+            if n == 0 {
+                break;
             }
+            let arc = self.next_arc(table, switch, (number % n) as u32);
+            number /= n;
+            path.push(arc);
+            switch = self.switch_at(arc);
         }
         path.push(last);
         path

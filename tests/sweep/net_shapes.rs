@@ -6,8 +6,8 @@ use std::path::Path;
 use std::time::Instant;
 
 use hyperfold::routing::{
-    Ecmp, FlowKey, FlowPaths, PayloadClock, RouteError, RouteFile, Router, Spray, flow_rtt_window, global_rtt_window,
-    is_intra_server,
+    Ecmp, FlowKey, FlowPaths, PayloadClock, PolicyKeys, RouteError, RouteFile, Router, Spray, flow_rtt_window,
+    global_rtt_window, is_intra_server, routing_policy,
 };
 use hyperfold::topology::{
     Clos, Fabric, FatTree, Network, NodeKind, NvLink, RailOnly, RailOptimized, TopologyError, parse_ns3, to_ns3,
@@ -203,6 +203,28 @@ fn spray_takes_all_equal_cost_paths_or_an_even_sample() {
         rows.push(format!("0 to {dst}, at most {max_paths}: {}", text.join(" | ")));
     }
     insta::assert_snapshot!(rows.join("\n"));
+}
+
+#[test]
+fn by_destination_shifts_collide_nowhere_in_a_fat_tree() {
+    let keys = PolicyKeys { seed: 1, max_paths: 64 };
+    let policy = routing_policy("destination", keys).unwrap();
+    for (k, hosts) in [(4, 16), (8, 128)] {
+        let net = FatTree { k }.build(&flat(hosts)).unwrap();
+        let router = Router::new(&net);
+        for stride in 1..hosts {
+            let mut used = HashSet::new();
+            for src in 0..hosts {
+                let dst = (src + stride) % hosts;
+                let paths = router.paths(key(src, dst), &*policy).unwrap();
+                check(&net, src, dst, &paths);
+                // Whoever sends to a host takes the same way from where they meet; so do acknowledgements.
+                let other = router.paths(FlowKey { sport: 7, ..key(src, dst) }, &*policy).unwrap();
+                assert_eq!(paths, other);
+                assert!(paths.data[0].iter().all(|arc| used.insert(*arc)), "k {k}, stride {stride}, from {src}");
+            }
+        }
+    }
 }
 
 #[test]

@@ -182,7 +182,7 @@ fn jobs_arrive_at_random_by_their_seed() {
     };
     let network = "[base]\ncluster = { gpus = 64, gpus_per_server = 1 }\ntopology.kind = \"clos\"\n";
     let jobs: String = (0..32).map(job).collect();
-    let folder = Folder::new(&[("s.toml", &sweep("s", &[network, &jobs, "[sweep]\nreplicas = 4\n"]))]);
+    let folder = Folder::new(&[("s.toml", &sweep("s", &[network, &jobs, "[sweep]\nreplicas = 24\n"]))]);
     run(&folder, "s.toml", "o", &[]);
     run(&folder, "s.toml", "again", &["--jobs", "1"]);
     assert_eq!(folder.bytes("o/jobs.csv"), folder.bytes("again/jobs.csv"));
@@ -190,9 +190,9 @@ fn jobs_arrive_at_random_by_their_seed() {
     let replicas: Vec<&[f64]> = starts.chunks(32).collect();
     assert!(replicas.iter().all(|of| of.is_sorted() && of[0] > 0.0), "{starts:?}");
     assert!(replicas[0] != replicas[1]);
-    // 128 gaps of 100 us: their mean is within three times a twelfth.
-    let mean = replicas.iter().map(|of| of[31]).sum::<f64>() / 128.0;
-    assert!((75_000.0..125_000.0).contains(&mean), "{mean}");
+    // 768 gaps of 100 us: their mean is within three times a twenty-eighth.
+    let mean = replicas.iter().map(|of| of[31]).sum::<f64>() / 768.0;
+    assert!((90_000.0..110_000.0).contains(&mean), "{mean}");
     // What start_us says is added; another job's key changes nobody else's draw.
     let later = ["--set", "job.j31.start_us=7", "--set", "job.j30.arrival_us=0"];
     run(&folder, "s.toml", "later", &later);
@@ -243,6 +243,28 @@ fn two_jobs_on_one_uplink_get_fair_shares() {
     assert_eq!(folder.column("o/jobs.csv", "shares_with"), ["b:4", "a:4", "b:4", "a:4"]);
     assert_eq!(folder.column("o/jobs.csv", "shared_links"), ["4"; 4]);
     assert_eq!(folder.column("o/jobs.csv", "busiest_shared_link")[0], "leaf0->spine0");
+}
+
+#[test]
+fn shorter_flows_get_fair_shares_whatever_is_marked() {
+    let job = |name: &str, gpus: &str| {
+        format!(
+            "[[job]]\nname = \"{name}\"\nkind = \"traffic\"\npattern = \"ring\"\nbytes = 50000000\nplacement = {gpus}\n"
+        )
+    };
+    let axes = "[axes]\n\"transport.cc\" = [\"dcqcn\", \"hpcc\"]\n\"transport.seed\" = [1, 2, 3]\n";
+    let text = sweep("fair", &[TWO_LEAVES, &job("a", "[0, 4]"), &job("b", "[1, 5]"), axes]);
+    let folder = Folder::new(&[("s.toml", &text)]);
+    for bytes in ["50000000", "100000000"] {
+        let sizes = [format!("job.a.bytes={bytes}"), format!("job.b.bytes={bytes}")];
+        run(&folder, "s.toml", bytes, &["--set", &sizes[0], "--set", &sizes[1]]);
+        let times: Vec<f64> =
+            folder.column(&format!("{bytes}/jobs.csv"), "makespan_ns").iter().map(|ns| ns.parse().unwrap()).collect();
+        for pair in times.chunks(2) {
+            let share = pair[1] / (pair[0] + pair[1]);
+            assert!((share / 0.5 - 1.0).abs() < 0.03, "{bytes} bytes: the first job has {share} of the uplink");
+        }
+    }
 }
 
 #[test]
