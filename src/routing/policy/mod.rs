@@ -8,7 +8,7 @@
 //!
 //! ```
 //! use hyperfold::routing::{FlowKey, FlowPaths, RouteError, Router, RoutingPolicy};
-//! use hyperfold::topology::generate::{Clos, Fabric};
+//! use hyperfold::topology::parse_ns3;
 //!
 //! #[derive(Debug)]
 //! struct FirstPath;
@@ -24,10 +24,11 @@
 //!     }
 //! }
 //!
-//! let hosts = Fabric { gpus: 8, gpus_per_server: 1, nics_per_server: 1, ..Fabric::default() };
-//! let net = Clos { hosts_per_leaf: 4, ..Clos::default() }.build(&hosts).unwrap();
+//! // Nodes 0 and 1 are hosts, 2 and 3 their leaves, 4 and 5 spines.
+//! let links = ["0 2", "1 3", "2 4", "2 5", "3 4", "3 5"].map(|ends| format!("{ends} 100Gbps 1us 0\n")).concat();
+//! let net = parse_ns3("example", &format!("6 4 6\n2 3 4 5\n{links}")).unwrap().network;
 //! let router = Router::new(&net);
-//! let key = |sport| FlowKey { id: 0, src_rank: 0, dst_rank: 7, sport, dport: 100 };
+//! let key = |sport| FlowKey { id: 0, src_rank: 0, dst_rank: 1, sport, dport: 100 };
 //! // Whatever its ports, a flow takes the same way.
 //! assert_eq!(router.paths(key(1), &FirstPath).unwrap(), router.paths(key(2), &FirstPath).unwrap());
 //! ```
