@@ -36,8 +36,8 @@ fn use_large_pages(at: *mut u8, bytes: usize) {
     if at.is_null() {
         return;
     }
-    // From the page on that holds what the system's allocator notes before a large allocation, to the end of that mapping: were its first page
-    // left out, it would be two mappings for the kernel, which then refuses to move it (`mremap`), and to grow it would take a copy beside it.
+    // The range begins with the page that holds what the system's allocator notes before a large allocation, and ends with its mapping.
+    // Without that page the kernel would have two mappings. It moves only whole ones (`mremap`), so rows would grow by a copy beside them.
     let before = at.addr() % PAGE;
     // SAFETY: the pages are those of an allocation that was just made and their neighbours' at both ends; the advice changes nothing but which
     // pages hold them. A refusal is of no consequence. Tests: `a_large_allocation_is_as_any_other`, `a_large_allocation_is_one_mapping`.
