@@ -63,7 +63,7 @@ fn uniform(random: &mut RandomStream, gpus: (u32, u32), duration_ms: (u64, u64))
 
 /// Jobs in the order of their arrival, none with more GPUs than `gpus`, on a cluster that has so many.
 pub(super) fn jobs(keys: &JobGenerator, run: &ClusterRun, gpus: u64) -> Vec<ClusterJob> {
-    announce_jobs(u64::from(keys.count));
+    announce_jobs(keys.count);
     let most = gpus.min(u64::from(u32::MAX)) as u32;
     // User n submits 1/n as many jobs as the first: cumulative weights, millionths of the first.
     let weights: Vec<u64> = (1..=u64::from(keys.users))
