@@ -174,6 +174,7 @@ pub fn layout(t: &Training, model: &Model) -> Layout {
         launch_ps: t.launch_ps,
         flash_attention: t.flash_attention,
         fused_loss: t.fused_loss,
+        loss_metrics: t.loss_metrics,
         offload_layers: t.offload_layers,
         fused_optimizer: t.fused_optimizer,
         overlap_grad: t.overlap_grad,

@@ -56,6 +56,8 @@ pub struct Gpu {
     pub nvlink_bps: u64,
     /// From the end of a kernel to the beginning of the next one on the same stream, and its ramps up and down, ps.
     pub launch_ps: u64,
+    /// Time of the host's processor for one operation of PyTorch, with the framework's code around it, ps.
+    pub host_op_ps: u64,
 }
 
 /// A table of specifications as it is written. What is missing comes from `like`.
@@ -98,6 +100,7 @@ struct Specification {
     slowdown_memory: Option<f64>,
     nvlink_gbps: Option<f64>,
     launch_ns: Option<f64>,
+    host_op_us: Option<f64>,
 }
 
 /// The assets, read once: every experiment asks for its GPU.
@@ -264,6 +267,13 @@ impl Gpu {
             )? * 1e9) as u64,
             launch_ps: (need("launch_ns", spec.launch_ns, inherit(|g| g.launch_ps as f64 / 1e3), 0.0, 1e6)? * 1e3)
                 as u64,
+            host_op_ps: (need(
+                "host_op_us",
+                spec.host_op_us,
+                inherit(|g| g.host_op_ps as f64 / 1e6).or(Some(0.0)),
+                0.0,
+                1e6,
+            )? * 1e6) as u64,
         })
     }
 

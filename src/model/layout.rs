@@ -95,12 +95,14 @@ pub struct Layout {
     pub precision: Precision,
     /// Norms, gates and rotary embeddings are one kernel each; else the single operations of PyTorch's eager mode. Megatron has kernels of its own for them.
     pub compiled: bool,
-    /// Time of the host for every kernel and collective that it launches, ps; 0: graphs of kernels are launched as one, or the host keeps up.
-    pub launch_ps: u64,
+    /// Time of the host for one operation of the framework, ps; 0: graphs of kernels are launched as one. `None`: as the machine says.
+    pub launch_ps: Option<u64>,
     /// Fused attention, which keeps no s x s matrix.
     pub flash_attention: bool,
     /// The loss reads 16-bit logits and keeps nothing else of their size.
     pub fused_loss: bool,
+    /// Metrics that compute the loss of every micro-batch's logits again.
+    pub loss_metrics: u32,
     /// Gradient reduction during the backward pass; parameter gathering during the next forward pass.
     pub overlap_grad: bool,
     pub overlap_param: bool,
@@ -173,9 +175,10 @@ impl Layout {
             bytes: ElementBytes { params: 2, grads: 4, activations: 2, optimizer: 12 },
             precision: Precision::Bf16,
             compiled: true,
-            launch_ps: 0,
+            launch_ps: None,
             flash_attention: false,
             fused_loss: false,
+            loss_metrics: 0,
             overlap_grad: false,
             overlap_param: false,
             tp_overlap_pieces: 1,

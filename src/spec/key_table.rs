@@ -186,12 +186,13 @@ macro_rules! for_each_key {
                 "operands of matrix products in linear layers: 16 bit, FP8 with a scaling factor a tensor, FP8 with one for 32 elements, FP4 with one for 16; the last two on Blackwell";
             Compile "workload.compile" KeyKind::Bool, D::Bool(false), |v| model(v) && !v.is(KeyId::Framework, "megatron"),
                 "norms, gates and rotary embeddings are one kernel each, as torch.compile makes them; else the single operations of PyTorch's eager mode. Megatron has kernels of its own";
-            LaunchUs "workload.launch_us" stepped(0.0, 1e6, 0.000_001), D::Float(0.0), model,
-                "time of the host for each kernel and collective that it launches, with the framework's code around it: a pass through a layer takes at least their sum; 0: CUDA graphs, or a host that keeps up. 5 to 25 are usual without graphs";
+            LaunchUs "workload.launch_us" stepped(0.0, 1e6, 0.000_001), D::None("host_op_us of the GPU's table"), model,
+                "time of the host for one operation of the framework: a pass through a layer takes at least the sum over its kernels and collectives, where a product of Transformer Engine counts several; 0: CUDA graphs";
             FlashAttention "workload.flash_attention" KeyKind::Bool, D::Bool(true), model, "fused attention, which keeps no matrix of sequence by sequence";
             Attention "workload.attention" one_of(&["gpu", "flash1", "triton", "flash2", "flash3", "cudnn"], &[]), D::Choice("gpu"), |v| model(v) && v.bool(KeyId::FlashAttention),
                 "kernels of fused attention: FlashAttention 1 to 3, its version in Triton, cuDNN's, or those that the GPU's table names";
             FusedLoss "workload.fused_loss" KeyKind::Bool, D::Bool(false), model, "the loss is one kernel that keeps 16-bit logits alone; else it keeps them in 32 bit, and PyTorch's makes two copies more";
+            LossMetrics "workload.loss_metrics" int(0, 64), D::Int(0), transformer, "metrics that compute the loss of every micro-batch's logits again, in 32 bit: Composer's LanguageCrossEntropy and LanguagePerplexity are two";
             OffloadLayers "workload.offload_layers" int(0, COUNT), D::Int(0), model, "layers of a pipeline rank whose activations wait in the host's memory for the backward pass";
             FusedOptimizer "workload.fused_optimizer" KeyKind::Bool, D::Bool(true), model, "the optimizer's step is one kernel; else a loop of PyTorch's operations, which touches its state several times";
             OverlapGrad "workload.overlap_grad" KeyKind::Bool, D::Derived(derive::overlap_data, "true but with megatron"), sharded_data, "gradients are reduced during the backward pass";

@@ -38,12 +38,13 @@ pub struct Training {
     pub optimizer_bytes: u32,
     pub precision: PrecisionChoice,
     pub compile: bool,
-    /// Time of the host for each launch.
-    pub launch_ps: u64,
+    /// Time of the host for one operation; `None`: as the GPU's table says.
+    pub launch_ps: Option<u64>,
     pub flash_attention: bool,
     /// Kernels of fused attention; `None`: the GPU's own.
     pub attention: Option<String>,
     pub fused_loss: bool,
+    pub loss_metrics: u32,
     pub offload_layers: u32,
     pub fused_optimizer: bool,
     pub overlap_grad: bool,
@@ -165,11 +166,12 @@ impl Training {
                 _ => PrecisionChoice::Bf16,
             },
             compile: v.bool(KeyId::Compile),
-            launch_ps: scaled(v.float(KeyId::LaunchUs), 1e6),
+            launch_ps: v.has(KeyId::LaunchUs).then(|| scaled(v.float(KeyId::LaunchUs), 1e6)),
             flash_attention: v.bool(KeyId::FlashAttention),
             attention: (v.bool(KeyId::FlashAttention) && !v.is(KeyId::Attention, "gpu"))
                 .then(|| v.text(KeyId::Attention).to_string()),
             fused_loss: v.bool(KeyId::FusedLoss),
+            loss_metrics: u32_of(KeyId::LossMetrics),
             offload_layers: u32_of(KeyId::OffloadLayers),
             fused_optimizer: v.bool(KeyId::FusedOptimizer),
             overlap_grad: v.bool(KeyId::OverlapGrad),

@@ -144,6 +144,7 @@ const KNOBS: &[Knob] = &[
     ("workload.flash_attention", "dense", &[], "false"),
     ("workload.attention", "dense", &[], "flash2"),
     ("workload.fused_loss", "dense", &[], "true"),
+    ("workload.loss_metrics", "dense", &[], "2"),
     ("workload.fused_optimizer", "dense", &[], "false"),
     ("workload.offload_layers", "dense", &[], "2"),
     ("workload.overlap_grad", "dense", &["workload.bucket_mb=2"], "true"),

@@ -2,7 +2,7 @@
 
 use hyperfold::collective::CollectiveOp;
 use hyperfold::compute::Kernel;
-use hyperfold::model::{Framework, Layout, Model, PipelineSchedule, Recompute, parameters};
+use hyperfold::model::{Framework, Layout, Model, PipelineSchedule, Precision, Recompute, parameters};
 use hyperfold::workload::program::{Dim, OpKind, Workload};
 use hyperfold::workload::training::{CommCost, KernelCost, Machine, ServerSpan, evaluate, generate};
 
@@ -32,7 +32,14 @@ impl CommCost for Plain {
 }
 
 fn machine(plain: &Plain) -> Machine<'_> {
-    Machine { kernels: plain, comm: plain, gpus_per_server: 8, host_bps: 0, peak_flops: 100_000_000_000_000 }
+    Machine {
+        kernels: plain,
+        comm: plain,
+        gpus_per_server: 8,
+        host_bps: 0,
+        host_op_ps: 0,
+        peak_flops: 100_000_000_000_000,
+    }
 }
 
 fn layout() -> Layout {
@@ -234,17 +241,33 @@ fn hybrid_shards_are_gathered_in_their_group_and_reduced_over_copies() {
 #[test]
 fn a_pass_takes_what_the_host_needs_to_launch_it() {
     let plain = Plain { free_communication: true };
-    let time = |launch_ps, framework| {
-        let l = Layout { launch_ps, framework, microbatch: 2, global_batch: 2, seq: 128, ..layout() };
+    let time = |host_ps, precision, framework| {
+        let l = Layout {
+            launch_ps: Some(host_ps),
+            framework,
+            precision,
+            microbatch: 2,
+            global_batch: 2,
+            seq: 128,
+            ..layout()
+        };
         evaluate(&Model::named("gpt2").unwrap(), &l, &machine(&plain)).unwrap().iteration
     };
-    let (free, slow, slower) =
-        (time(0, Framework::Ddp), time(100_000_000, Framework::Ddp), time(200_000_000, Framework::Ddp));
+    let ddp = |host_ps| time(host_ps, Precision::Bf16, Framework::Ddp);
+    let (free, slow, slower) = (ddp(0), ddp(100_000_000), ddp(200_000_000));
     assert!(slow > free && slower > slow);
     // Where the host is what is slow, its time is the passes'.
     let optimizer = 2 * slow - slower;
     assert!(optimizer < slow / 4, "{free} {slow} {slower}");
-    assert_eq!(time(1, Framework::Megatron), time(0, Framework::Megatron));
+    let megatron = |host_ps, precision| time(host_ps, precision, Framework::Megatron);
+    assert_eq!(megatron(1, Precision::Bf16), megatron(0, Precision::Bf16));
+    // Modules of Transformer Engine keep the host longer than PyTorch's, and twice as long where they quantise.
+    let (bf16, fp8) = (megatron(100_000_000, Precision::Bf16), megatron(100_000_000, Precision::Fp8));
+    assert!(bf16 > slow * 6 / 5 && fp8 > bf16 * 6 / 5, "{slow} {bf16} {fp8}");
+    // What the layout leaves open is the machine's.
+    let l = Layout { framework: Framework::Ddp, microbatch: 2, global_batch: 2, seq: 128, ..layout() };
+    let host = Machine { host_op_ps: 100_000_000, ..machine(&plain) };
+    assert_eq!(evaluate(&Model::named("gpt2").unwrap(), &l, &host).unwrap().iteration, slow);
 }
 
 #[test]

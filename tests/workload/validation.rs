@@ -80,6 +80,38 @@ fn run_and_validate_say_the_same_of_training() {
     both_ways("training");
 }
 
+/// Rows of the memory suite are parts of what `run` estimates: a GPU that is too small makes it say them.
+#[test]
+fn run_and_validate_say_the_same_of_memory() {
+    let folder = Folder::new(&[]);
+    let printed = hyperfold(folder.path(), &["validate", "memory", "--json"]).stdout;
+    let rows: Vec<(Value, Option<f64>)> =
+        printed.lines().map(|l| (serde_json::from_str(l).unwrap(), simulated(l))).collect();
+    for (name, tp, pp, vpp, microbatch, batch) in
+        [("22B", 8, 1, 1, 4, 4), ("175B", 8, 8, 3, 1, 64), ("530B", 8, 35, 3, 1, 280), ("1T", 8, 64, 1, 1, 512)]
+    {
+        for (parallel, recompute, what) in [
+            (false, "none", "activations, tensor parallel"),
+            (true, "selective", "activations, sequence parallel and selective recomputation"),
+        ] {
+            let sweep = format!(
+                "name = \"memory\"\n[base.cluster]\ngpus = {}\ngpu_memory_gib = 1\n[base.workload]\nkind = \"model\"\nanalytic = \"all\"\nmodel = \"gpt3-{}\"\nseq = 2048\ntp = {tp}\npp = {pp}\nvpp = {vpp}\nmicrobatch = {microbatch}\nglobal_batch = {batch}\nsequence_parallel = {parallel}\nflash_attention = false\nrecompute = \"{recompute}\"\n",
+                tp * pp,
+                name.to_lowercase(),
+            );
+            fs::write(folder.file("memory.toml"), sweep).unwrap();
+            let out = format!("{name}-{parallel}");
+            hyperfold(folder.path(), &["run", "memory.toml", "--out", &out, "--quiet"]);
+            let said = fs::read_to_string(folder.file(&out).join("results.csv")).unwrap();
+            let (_, after) = said.split_once("activations of layers ").expect("an experiment that is oom");
+            let ran: f64 = after.split(',').next().unwrap().parse().unwrap();
+            let row = format!("seqsel Fig. 1 {name}: {what}");
+            let validated = rows.iter().find(|r| r.0["name"] == row.as_str()).and_then(|r| r.1).expect("a row");
+            assert!((ran - validated).abs() <= 0.005 + 1e-9, "{row}: {ran} {validated}");
+        }
+    }
+}
+
 /// Collectives up to a size that tests have time for.
 const LARGEST: u64 = 4 << 20;
 

@@ -76,9 +76,13 @@ fn loss_bytes(b: &Builder) -> [u64; 3] {
         (true, _) => [0, b.bytes, b.bytes],
         // To FP32, then the maximum; subtracted; exponentials, their sum; divided, for the backward pass.
         (false, Framework::Megatron) => [b.bytes + 4 + 4, 8 + 8 + 4, 8],
-        // To FP32; the logarithm of the softmax, which reads twice.
-        (false, _) => [b.bytes + 4, 4 + 4, 4],
+        (false, _) => pytorch_loss(b.bytes),
     }
+}
+
+/// Bytes that PyTorch's loss reads and writes of a logit, forward: to FP32; the logarithm of the softmax, which reads twice.
+fn pytorch_loss(bytes: u64) -> [u64; 3] {
+    [bytes + 4, 4 + 4, 4]
 }
 
 /// Loss to final norm, backward.
@@ -92,6 +96,9 @@ pub(super) fn logits_backward(b: &mut Builder) {
         (false, _) => 4 + 12 + 4 + b.bytes,
     };
     b.memory(Site::CrossEntropy, KernelRole::InputGrad, "cross-entropy-backward", logits * bytes);
+    // After the backward pass, which is where the logits are let go.
+    let metric = pytorch_loss(b.bytes).iter().sum::<u64>();
+    b.memory(Site::CrossEntropy, KernelRole::InputGrad, "metric", b.layout.loss_metrics as u64 * logits * metric);
     // Logits stay in the activations' type even where layers compute in FP8.
     b.linear = b.dtype;
     b.column_backward(Site::Logits, tokens, columns, b.hidden, Site::FinalNorm);

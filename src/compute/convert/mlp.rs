@@ -42,6 +42,7 @@ pub(super) fn forward(b: &mut Builder) {
     b.enter_forward(Site::Up, tokens);
     b.linear_forward(Site::Up, tokens, up_columns(b, inner), hidden, 1);
     activation_forward(b, Site::Activation, tokens, inner);
+    b.cast(Site::Down, role, tokens * inner);
     b.linear_forward(Site::Down, tokens, hidden, inner, 1);
     b.leave_forward(tokens, Some(LayerPart { site: Site::MlpResidual, role }));
     residual_forward(b, Site::MlpResidual);
@@ -54,9 +55,9 @@ pub(super) fn backward(b: &mut Builder) {
     b.leave_backward(LayerPart { site: Site::Down, role: KernelRole::InputGrad }, tokens);
     b.cast(Site::Down, KernelRole::InputGrad, tokens * hidden);
     b.input_grad(Site::Down, tokens, hidden, inner, 1);
-    b.transpose(Site::Down, tokens * inner);
     b.weight_grad(Site::Down, tokens, hidden, inner, 1);
     activation_backward(b, Site::Activation, tokens, inner);
+    b.cast(Site::Up, KernelRole::InputGrad, tokens * up_columns(b, inner));
     b.column_backward(Site::Up, tokens, up_columns(b, inner), hidden, Site::MlpNorm);
     norm_backward(b, Site::MlpNorm);
 }

@@ -74,7 +74,8 @@ fn setup(pools: Vec<Pool>) -> ServingSetup {
 
 /// Runs the scheduler on servers of eight.
 fn planned<T>(setup: &ServingSetup, requests: &[ServingRequest], then: impl FnOnce(&StepCosts, ServingPlan) -> T) -> T {
-    let machine = Machine { kernels: &Even, comm: &Even, gpus_per_server: 8, host_bps: 0, peak_flops: 0 };
+    let machine =
+        Machine { kernels: &Even, comm: &Even, gpus_per_server: 8, host_bps: 0, host_op_ps: 0, peak_flops: 0 };
     let servers: Vec<u32> = (0..setup.ranks()).map(|r| r / 8).collect();
     let gpu = gpu();
     let costs = StepCosts::new(setup, machine, &gpu, &servers);
@@ -154,7 +155,8 @@ fn keys_and_values_go_from_each_rank_to_its_peer() {
 #[test]
 fn who_fits_nowhere_is_named() {
     let setup = setup(vec![pool(PoolRole::Both, 1, 1, 1, 1, 0)]);
-    let machine = Machine { kernels: &Even, comm: &Even, gpus_per_server: 8, host_bps: 0, peak_flops: 0 };
+    let machine =
+        Machine { kernels: &Even, comm: &Even, gpus_per_server: 8, host_bps: 0, host_op_ps: 0, peak_flops: 0 };
     let gpu = gpu();
     let costs = StepCosts::new(&setup, machine, &gpu, &[0]);
     let error = schedule(&setup, &[request(0, 10, 10), request(5, 4000, 200)], &costs).unwrap_err().to_string();

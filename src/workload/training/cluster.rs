@@ -27,6 +27,7 @@ impl Cluster {
             comm: self,
             gpus_per_server: self.system.gpus_per_server,
             host_bps: self.timing.gpu().host_bps as u64,
+            host_op_ps: self.timing.gpu().host_op_ps,
             peak_flops: self.timing.gpu().peak_flops[at] as u64,
         }
     }

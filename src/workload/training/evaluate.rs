@@ -455,7 +455,8 @@ mod tests {
             }
         }
 
-        let machine = Machine { kernels: &Post, comm: &Post, gpus_per_server: 8, host_bps: 0, peak_flops: 0 };
+        let machine =
+            Machine { kernels: &Post, comm: &Post, gpus_per_server: 8, host_bps: 0, host_op_ps: 0, peak_flops: 0 };
         let step = |ps| vec![crate::workload::training::step::PassStep::Kernel { name: "k", ps }];
         let spent = |compute| Spent { compute, ..Spent::default() };
         let layer = |ps| LayerPlan {

@@ -28,6 +28,13 @@ const KINDS: [LayerKind; 4] = [LayerKind::Embedding, LayerKind::Dense, LayerKind
 /// The kinds that come a second time after them, with activations in the host's memory.
 const OFFLOADED: [LayerKind; 2] = [LayerKind::Dense, LayerKind::Moe];
 
+/// The host's time in hundredths of a PyTorch operation: of one such; of a product in a module of Transformer Engine, whose forward pass through a linear layer keeps a
+/// Grace processor busy for 99.66 us where PyTorch's own takes 37.08 (NVIDIA/TransformerEngine issue 2053, GB200, 16 bit); and how many times longer with quantised operands
+/// ("more than 2x", issue 761).
+const OPERATION: u64 = 100;
+const ENGINE_PRODUCT: u64 = 269;
+const QUANTISED: u64 = 2;
+
 /// The graph of `iterations` iterations on every rank. Durations of kernels are those of `machine`; communication is left to who runs the graph (the machine's
 /// estimates decide only how far kernels overlap with it and slow down).
 pub fn generate(model: &Model, layout: &Layout, machine: &Machine, iterations: u32) -> Result<Workload, TrainingError> {
@@ -164,28 +171,36 @@ fn layer(model: &Transformer, layout: &Layout, price: &Price, kind: LayerKind) -
         backward.splice(0..0, steps(&before));
     }
     backward.extend(steps(&after));
-    wait_for_host(&mut forward, launches(Pass::Forward) + before.len() as u64, layout, price);
-    let backward_launches = launches(Pass::Recompute) + launches(Pass::Backward) + (before.len() + after.len()) as u64;
+    wait_for_host(&mut forward, launches(Pass::Forward) + before.len() as u64 * OPERATION, layout, price);
+    let backward_launches =
+        launches(Pass::Recompute) + launches(Pass::Backward) + (before.len() + after.len()) as u64 * OPERATION;
     wait_for_host(&mut backward, backward_launches, layout, price);
     LayerPlan::new(forward, backward, held, price)
 }
 
-/// Launches of a pass: one a kernel and collective. Products of a rank's experts are launched one by one but in PyTorch's own grouped product.
+/// What the host issues for a pass, in hundredths of PyTorch operations: one a kernel and collective, more for a module of Transformer Engine. Of the products of a
+/// rank's experts, which one module launches one by one, the others count one each; PyTorch's own grouped product is one.
 fn launches(steps: &[LayerStep], layout: &Layout) -> u64 {
+    let product = match (layout.framework, layout.quantised()) {
+        (Framework::Megatron, false) => ENGINE_PRODUCT,
+        (Framework::Megatron, true) => ENGINE_PRODUCT * QUANTISED,
+        _ => OPERATION,
+    };
     let of = |step: &LayerStep| match step {
-        LayerStep::Kernel { part, kernel: Kernel::Gemm { batch, .. } }
-            if matches!(part.site, Site::Up | Site::Down) && layout.framework != Framework::Fsdp2 =>
-        {
-            *batch
-        }
-        _ => 1,
+        LayerStep::Kernel { part, kernel: Kernel::Gemm { batch, .. } } => match part.site {
+            Site::Up | Site::Down if layout.framework != Framework::Fsdp2 => product + (batch - 1) * OPERATION,
+            Site::Qkv | Site::Proj | Site::Up | Site::Down | Site::SharedUp | Site::SharedDown => product,
+            _ => OPERATION,
+        },
+        _ => OPERATION,
     };
     steps.iter().map(of).sum()
 }
 
-/// A pass takes at least what the host needs to launch it. The host runs ahead, so that only what a whole pass is short of counts.
+/// A pass takes at least what the host needs to issue it. The host runs ahead, so that only what a whole pass is short of counts.
 fn wait_for_host(steps: &mut Vec<PassStep>, launches: u64, layout: &Layout, price: &Price) {
-    let short = (launches * layout.launch_ps).saturating_sub(price.steps(steps).total());
+    let each = layout.launch_ps.unwrap_or(price.machine.host_op_ps);
+    let short = (launches * each / OPERATION).saturating_sub(price.steps(steps).total());
     if short > 0 {
         steps.push(PassStep::Kernel { name: "launch", ps: short });
     }

@@ -32,6 +32,8 @@ pub struct Machine<'a> {
     pub gpus_per_server: u32,
     /// Bytes/s between a GPU and its host's memory, each direction; 0: activations are never put there.
     pub host_bps: u64,
+    /// Time of the host for one operation of the framework, ps; 0: it keeps up.
+    pub host_op_ps: u64,
     /// Peak FLOP/s of one GPU that mfu is held against; 0: unknown.
     pub peak_flops: u64,
 }
