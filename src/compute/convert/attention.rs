@@ -1,6 +1,7 @@
 //! The attention half of a layer: norm, projections, core, residual.
 
 use crate::collective::CollectiveOp;
+use crate::model::Framework;
 
 use super::super::Kernel;
 use super::part::{Among, KernelRole, LayerPart, Site};
@@ -43,6 +44,33 @@ impl Heads {
         self.batch * self.heads * self.seq_q * self.seq_kv
     }
 
+    /// Bytes of the keys and values of the whole sequence that context-parallel ranks exchange. PyTorch's ring gets those of every head of queries, because models repeat them
+    /// before it (torchtitan's `repeat_kv`).
+    fn exchanged(&self, b: &Builder) -> u64 {
+        let heads = if pytorch_ring(b) { self.heads } else { self.kv_heads };
+        self.batch * heads * self.seq_kv * (self.qk + self.v) * b.bytes
+    }
+
+    /// What PyTorch's ring reads and writes beside its attention kernels, all of it single operations in FP32 (torch/distributed/tensor/experimental/_attention.py): forward, keys and values
+    /// are laid side by side for every step, and a step's output is weighted and added to what is there; backward, gradients are added, laid side by side and sent on.
+    fn ring(&self, b: &mut Builder, role: KernelRole, backward: bool) {
+        if !pytorch_ring(b) {
+            return;
+        }
+        let (elements, steps) = (self.batch * self.heads * self.seq_q * self.v, b.layout.cp as u64);
+        let side_by_side = 4 * b.bytes;
+        let (once, again) = (b.bytes + 4, 4 + b.bytes + 4);
+        let (name, each) = if backward {
+            // Cleared; the first step's; the sums of later steps with a copy of half-changed gradients; side by side and queries' sums in every step; back to 16 bit.
+            let later = side_by_side + 2 * (again / 2 + 8);
+            ("ring-gradients", 3 * 4 + 2 * again + (steps - 1) * later + steps * (2 * 8 + again) + 3 * once)
+        } else {
+            // To FP32 in every step; difference, product and difference in every later one; back to 16 bit.
+            ("ring-merge", (steps + 1) * once + (steps - 1) * (12 + 8 + 12 + side_by_side))
+        };
+        b.memory(Site::Core, role, name, elements * each);
+    }
+
     fn fused(&self, b: &Builder, backward: bool) -> Kernel {
         Kernel::Attention {
             batch: self.batch,
@@ -56,6 +84,11 @@ impl Heads {
             dtype: b.dtype,
         }
     }
+}
+
+/// Context-parallel ranks run PyTorch's ring rather than Transformer Engine's.
+fn pytorch_ring(b: &Builder) -> bool {
+    b.layout.cp > 1 && b.layout.flash_attention && b.layout.framework != Framework::Megatron
 }
 
 /// Matrices that make queries, keys and values: (out, in) on this rank. Latent attention has narrow ones that every tensor-parallel rank holds in full.
@@ -82,12 +115,12 @@ pub(super) fn core_forward(b: &mut Builder) {
     let (h, role) = (heads(b), b.forward);
     // With context parallelism every rank needs the keys and values of the whole sequence.
     if b.layout.cp > 1 {
-        let kv = h.batch * h.kv_heads * h.seq_kv * (h.qk + h.v) * b.bytes;
-        b.exchange(Among::Cp, CollectiveOp::AllGather, kv, Some(LayerPart { site: Site::Core, role }));
+        b.exchange(Among::Cp, CollectiveOp::AllGather, h.exchanged(b), Some(LayerPart { site: Site::Core, role }));
     }
     if b.layout.flash_attention {
         let kernel = h.fused(b, false);
         b.kernel(Site::Core, role, kernel);
+        h.ring(b, role, false);
         return;
     }
     let (groups, scores) = (h.batch * h.heads, h.scores());
@@ -112,13 +145,14 @@ pub(super) fn core_forward(b: &mut Builder) {
 
 fn core_backward(b: &mut Builder) {
     let (h, role) = (heads(b), KernelRole::InputGrad);
-    let kv = h.batch * h.kv_heads * h.seq_kv * (h.qk + h.v) * b.bytes;
+    let kv = h.exchanged(b);
     if b.layout.cp > 1 {
         b.exchange(Among::Cp, CollectiveOp::AllGather, kv, Some(LayerPart { site: Site::Core, role }));
     }
     if b.layout.flash_attention {
         let kernel = h.fused(b, true);
         b.kernel(Site::Core, role, kernel);
+        h.ring(b, role, true);
     } else {
         let (groups, scores, dtype) = (h.batch * h.heads, h.scores(), b.dtype);
         let gemm = |m, n, k| Kernel::Gemm { m, n, k, batch: groups, kept: 0, dtype };
