@@ -192,7 +192,7 @@ macro_rules! for_each_key {
             Attention "workload.attention" one_of(&["gpu", "flash1", "triton", "flash2", "flash3", "cudnn"], &[]), D::Choice("gpu"), |v| model(v) && v.bool(KeyId::FlashAttention),
                 "kernels of fused attention: FlashAttention 1 to 3, its version in Triton, cuDNN's, or those that the GPU's table names";
             FusedLoss "workload.fused_loss" KeyKind::Bool, D::Bool(false), model, "the loss is one kernel that keeps 16-bit logits alone; else it keeps them in 32 bit, and PyTorch's makes two copies more";
-            LossMetrics "workload.loss_metrics" int(0, 64), D::Int(0), transformer, "metrics that compute the loss of every micro-batch's logits again, in 32 bit: Composer's LanguageCrossEntropy and LanguagePerplexity are two";
+            LossMetrics "workload.loss_metrics" int(0, 64), D::Int(0), model, "metrics that compute the loss of every micro-batch's logits again, in 32 bit: Composer's LanguageCrossEntropy and LanguagePerplexity are two";
             OffloadLayers "workload.offload_layers" int(0, COUNT), D::Int(0), model, "layers of a pipeline rank whose activations wait in the host's memory for the backward pass";
             FusedOptimizer "workload.fused_optimizer" KeyKind::Bool, D::Bool(true), model, "the optimizer's step is one kernel; else a loop of PyTorch's operations, which touches its state several times";
             OverlapGrad "workload.overlap_grad" KeyKind::Bool, D::Derived(derive::overlap_data, "true but with megatron"), sharded_data, "gradients are reduced during the backward pass";

@@ -175,7 +175,7 @@ pub fn lower(workload: &Workload, on: &Lowering, planner: &mut dyn Planner) -> R
         turns: HashMap::new(),
         links: HashMap::new(),
         joined: JoinedLowering::new(workload, on.representatives),
-        alike: 0,
+        same_calls: 0,
     };
     announce_ops(workload, &lowerer);
     let mut instances: Vec<Vec<Instance>> = workload.groups.iter().map(|_| Vec::new()).collect();
@@ -193,7 +193,7 @@ pub fn lower(workload: &Workload, on: &Lowering, planner: &mut dyn Planner) -> R
         lowerer.graph.stands_for = representatives.rank.clone();
     }
     for (group, list) in instances.iter().enumerate() {
-        lowerer.alike = list.first().map_or(0, |first| list.iter().filter(|i| i.call == first.call).count());
+        lowerer.same_calls = list.first().map_or(0, |first| list.iter().filter(|i| i.call == first.call).count());
         for (nth, instance) in list.iter().enumerate() {
             lowerer.collective(group as u32, nth as u32, instance, &parties, planner)?;
         }
@@ -242,8 +242,8 @@ struct Lowerer<'a> {
     /// Server of gates for each link out of a rank that carries no packets.
     links: HashMap<(u32, u32), u32>,
     joined: JoinedLowering,
-    /// Collectives of the group at hand that are as its first.
-    alike: usize,
+    /// How many collectives of the current group call the same as its first one.
+    same_calls: usize,
 }
 
 /// Communicator number of sends and receives between streams, one for each dimension; and of free ones, one for each tag.
@@ -409,7 +409,7 @@ impl Lowerer<'_> {
                 self.room(schedule.transfers.len().saturating_mul(each), rank, op)?;
                 if nth == 0 {
                     // Each transfer of each of those like it becomes a task at least: what cannot fit is stopped at once.
-                    let transfers = schedule.transfers.len().saturating_mul(self.alike);
+                    let transfers = schedule.transfers.len().saturating_mul(self.same_calls);
                     budget::announce_rows::<(GraphTask, Edge)>("tasks", transfers as u64);
                 }
                 match self.on.rendezvous_ps {

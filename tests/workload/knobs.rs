@@ -31,8 +31,13 @@ const SERVING: &str = "kind = \"inference\"\nmodel = MODEL\nrequest_count = 8\nr
 /// The tables that keys are tried in.
 fn base(name: &str) -> String {
     let workload = match name {
-        "dense" => format!("kind = \"model\"\nmodel = {DENSE}\ntp = 2\npp = 2\ndp = 2\nglobal_batch = 8\n"),
-        "experts" => format!("kind = \"model\"\nmodel = {EXPERTS}\ntp = 1\ndp = 4\nglobal_batch = 4\n"),
+        // So small a model would wait for its host and for nothing else.
+        "dense" => {
+            format!("kind = \"model\"\nmodel = {DENSE}\ntp = 2\npp = 2\ndp = 2\nglobal_batch = 8\nlaunch_us = 0.0\n")
+        }
+        "experts" => {
+            format!("kind = \"model\"\nmodel = {EXPERTS}\ntp = 1\ndp = 4\nglobal_batch = 4\nlaunch_us = 0.0\n")
+        }
         "all-reduce" => "kind = \"collective\"\nop = \"all-reduce\"\nbytes = 200000\n".to_string(),
         "large" => "kind = \"collective\"\nop = \"all-reduce\"\nbytes = 4000000\n".to_string(),
         "all-to-all" => "kind = \"collective\"\nop = \"all-to-all\"\nbytes = 400000\n".to_string(),
