@@ -171,6 +171,7 @@ pub fn layout(t: &Training, model: &Model) -> Layout {
             spec::PrecisionChoice::Nvfp4 => Precision::Nvfp4,
         },
         compiled: t.compile,
+        fused_activation_cast: false,
         launch_ps: t.launch_ps,
         flash_attention: t.flash_attention,
         fused_loss: t.fused_loss,

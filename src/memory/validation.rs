@@ -63,6 +63,7 @@ pub(super) fn seqsel(name: &str, tp: u32, pp: u32, vpp: u32) -> Layout {
         bytes: ElementBytes { params: 2, grads: 4, activations: 2, optimizer: 12 },
         precision: Precision::Bf16,
         compiled: true,
+        fused_activation_cast: false,
         launch_ps: None,
         flash_attention: false,
         fused_loss: false,

@@ -95,6 +95,8 @@ pub struct Layout {
     pub precision: Precision,
     /// Norms, gates and rotary embeddings are one kernel each; else the single operations of PyTorch's eager mode. Megatron has kernels of its own for them.
     pub compiled: bool,
+    /// The kernels of activation functions convert what they produce for the next product, as engines that serve do; else a pass of its own does (Transformer Engine).
+    pub fused_activation_cast: bool,
     /// Time of the host for one operation of the framework, ps; 0: graphs of kernels are launched as one. `None`: as the machine says.
     pub launch_ps: Option<u64>,
     /// Fused attention, which keeps no s x s matrix.
@@ -175,6 +177,7 @@ impl Layout {
             bytes: ElementBytes { params: 2, grads: 4, activations: 2, optimizer: 12 },
             precision: Precision::Bf16,
             compiled: true,
+            fused_activation_cast: false,
             launch_ps: None,
             flash_attention: false,
             fused_loss: false,

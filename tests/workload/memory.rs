@@ -28,6 +28,7 @@ fn layout() -> Layout {
         bytes: ElementBytes { params: 2, grads: 4, activations: 2, optimizer: 12 },
         precision: Precision::Bf16,
         compiled: true,
+        fused_activation_cast: false,
         launch_ps: None,
         flash_attention: false,
         fused_loss: false,

@@ -42,7 +42,7 @@ pub(super) fn forward(b: &mut Builder) {
     b.enter_forward(Site::Up, tokens);
     b.linear_forward(Site::Up, tokens, up_columns(b, inner), hidden, 1);
     activation_forward(b, Site::Activation, tokens, inner);
-    b.cast(Site::Down, role, tokens * inner);
+    b.cast_activation(Site::Down, role, tokens * inner);
     b.linear_forward(Site::Down, tokens, hidden, inner, 1);
     b.leave_forward(tokens, Some(LayerPart { site: Site::MlpResidual, role }));
     residual_forward(b, Site::MlpResidual);
@@ -57,7 +57,7 @@ pub(super) fn backward(b: &mut Builder) {
     b.input_grad(Site::Down, tokens, hidden, inner, 1);
     b.weight_grad(Site::Down, tokens, hidden, inner, 1);
     activation_backward(b, Site::Activation, tokens, inner);
-    b.cast(Site::Up, KernelRole::InputGrad, tokens * up_columns(b, inner));
+    b.cast_activation(Site::Up, KernelRole::InputGrad, tokens * up_columns(b, inner));
     b.column_backward(Site::Up, tokens, up_columns(b, inner), hidden, Site::MlpNorm);
     norm_backward(b, Site::MlpNorm);
 }

@@ -88,7 +88,7 @@ pub(super) fn forward(b: &mut Builder, moe: &Moe) {
     b.cast(Site::Up, role, routed * hidden);
     b.linear_forward(Site::Up, e.each, up_columns(b, e.inner), hidden, e.here);
     activation_forward(b, Site::Activation, routed, e.inner);
-    b.cast(Site::Down, role, routed * e.inner);
+    b.cast_activation(Site::Down, role, routed * e.inner);
     b.linear_forward(Site::Down, e.each, hidden, e.inner, e.here);
     b.leave_forward(routed, Some(part(Site::Unpermute)));
     sort_by_expert(b, &e, Site::Unpermute, role);
@@ -97,7 +97,7 @@ pub(super) fn forward(b: &mut Builder, moe: &Moe) {
         b.enter_forward(Site::SharedUp, tokens);
         b.linear_forward(Site::SharedUp, tokens, up_columns(b, e.shared), hidden, 1);
         activation_forward(b, Site::SharedActivation, tokens, e.shared);
-        b.cast(Site::SharedDown, role, tokens * e.shared);
+        b.cast_activation(Site::SharedDown, role, tokens * e.shared);
         b.linear_forward(Site::SharedDown, tokens, hidden, e.shared, 1);
         b.leave_forward(tokens, Some(part(Site::MlpResidual)));
     }
@@ -129,7 +129,7 @@ pub(super) fn backward(b: &mut Builder, moe: &Moe) {
         b.leave_backward(LayerPart { site: Site::SharedDown, role: KernelRole::InputGrad }, tokens);
         b.linear_backward(Site::SharedDown, tokens, hidden, e.shared, 1);
         activation_backward(b, Site::SharedActivation, tokens, e.shared);
-        b.cast(Site::SharedUp, KernelRole::InputGrad, tokens * up_columns(b, e.shared));
+        b.cast_activation(Site::SharedUp, KernelRole::InputGrad, tokens * up_columns(b, e.shared));
         b.column_backward(Site::SharedUp, tokens, up_columns(b, e.shared), hidden, Site::Permute);
     }
     all_to_all(b, e.sent, part(Site::Down));
@@ -138,7 +138,7 @@ pub(super) fn backward(b: &mut Builder, moe: &Moe) {
     b.cast(Site::Down, KernelRole::InputGrad, routed * hidden);
     b.linear_backward(Site::Down, e.each, hidden, e.inner, e.here);
     activation_backward(b, Site::Activation, routed, e.inner);
-    b.cast(Site::Up, KernelRole::InputGrad, routed * up_columns(b, e.inner));
+    b.cast_activation(Site::Up, KernelRole::InputGrad, routed * up_columns(b, e.inner));
     b.input_grad(Site::Up, e.each, up_columns(b, e.inner), hidden, e.here);
     b.leave_forward(routed, Some(part(Site::Permute)));
     sort_by_expert(b, &e, Site::Permute, KernelRole::InputGrad);

@@ -182,7 +182,7 @@ impl<'a> Builder<'a> {
     }
 
     /// Conversion of `elements` to FP8, in both orders that the forward and the backward product read (Hopper's FP8 products need one operand order, and factors by block lie
-    /// along one): one read of the activation, two writes. What norms and activation functions produce is converted by their own kernels instead (Transformer Engine).
+    /// along one): one read of the activation, two writes. What norms produce is converted by their own kernels instead (Transformer Engine).
     pub(super) fn cast(&mut self, site: Site, role: KernelRole, elements: u64) {
         if self.layout.framework != Framework::Fsdp2 {
             match self.layout.precision {
@@ -197,8 +197,15 @@ impl<'a> Builder<'a> {
         }
     }
 
-    /// The other order of `elements` that are in FP8 already, for the product that makes the weights' gradient: what norms and activation functions convert they write
-    /// in one order only. With factors by block both orders are written at once, because a block of one is not a block of the other.
+    /// Conversion of what an activation function produces, or of the gradient that it passes on, unless its kernel converts.
+    pub(super) fn cast_activation(&mut self, site: Site, role: KernelRole, elements: u64) {
+        if !self.layout.fused_activation_cast {
+            self.cast(site, role, elements);
+        }
+    }
+
+    /// The other order of `elements` that are in FP8 already, for the product that makes the weights' gradient: what norms convert they write in one order only.
+    /// With factors by block both orders are written at once, because a block of one is not a block of the other.
     pub(super) fn transpose(&mut self, site: Site, elements: u64) {
         if self.linear == Dtype::Fp8 && self.layout.framework != Framework::Fsdp2 {
             self.memory(site, KernelRole::WeightGrad, "fp8-transpose", elements * 2);

@@ -102,6 +102,7 @@ impl Pool {
             global_batch: self.dp,
             seq: tokens.max(1),
             precision: if setup.fp8 { Precision::Fp8 } else { Precision::Bf16 },
+            fused_activation_cast: true,
             flash_attention: true,
             expert_skew: setup.expert_skew,
             ..Layout::one_gpu()
