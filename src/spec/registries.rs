@@ -49,6 +49,11 @@ macro_rules! for_each_routing_policy {
     };
 }
 
+/// Each name with how it is made.
+macro_rules! by_name {
+    ($($name:literal $made:expr, $words:literal;)*) => { &[$(($name, $made)),*] };
+}
+
 /// The names, in their order.
 macro_rules! names {
     ($($name:literal $made:expr, $words:literal;)*) => { &[$($name),*] };
@@ -74,5 +79,5 @@ macro_rules! words {
     ($first:literal $made:expr, $words:literal; $($name:literal $more:expr, $others:literal;)*) => { concat!($words $(, "; ", $others)*) };
 }
 
-pub(crate) use {for_each_failure_model, for_each_placement, for_each_routing_policy, for_each_scheduler};
+pub(crate) use {by_name, for_each_failure_model, for_each_placement, for_each_routing_policy, for_each_scheduler};
 pub(super) use {listed, names, names_and_file, names_and_trace, words};

@@ -12,7 +12,7 @@ use super::program::ProgramSpec;
 use super::scale::scaled;
 use super::sections::{CdfChoice, Pattern, StartUnitChoice, WorkloadSection};
 use super::value::Values;
-use crate::units::PS_PER_NS;
+use crate::units::{PS_PER_NS, PS_PER_US};
 
 /// Whether a pattern fits `n` members.
 pub(super) fn members(pattern: &Pattern, n: u32) -> Result<(), Conflict> {
@@ -46,9 +46,6 @@ pub(super) fn members(pattern: &Pattern, n: u32) -> Result<(), Conflict> {
     }
 }
 
-/// Picoseconds of a microsecond.
-const PS_PER_US: f64 = 1e6;
-
 pub(super) fn workload(v: &Values, dir: &Path) -> Result<WorkloadSection, Conflict> {
     let bytes = v.int(KeyId::Bytes) as u64;
     let pattern = match (v.text(KeyId::WorkloadKind), v.text(KeyId::Pattern)) {
@@ -78,7 +75,7 @@ pub(super) fn workload(v: &Values, dir: &Path) -> Result<WorkloadSection, Confli
             stripes: v.int(KeyId::Stripes) as u32,
             bytes,
             reads: v.is(KeyId::Transfer, "read"),
-            every_ps: scaled(v.float(KeyId::EveryUs), PS_PER_US),
+            every_ps: scaled(v.float(KeyId::EveryUs), PS_PER_US as f64),
             duration_ps: v.int(KeyId::DurationNs) as u64 * PS_PER_NS,
         },
         ("traffic", "permutation") => Pattern::Permutation { bytes },

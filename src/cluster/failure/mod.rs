@@ -23,7 +23,7 @@ mod exponential;
 mod weibull;
 
 use crate::spec::FailureKeys;
-use crate::spec::registries::for_each_failure_model;
+use crate::spec::registries::{by_name, for_each_failure_model};
 
 /// A distribution of times between failures.
 pub trait FailureModel: Send + Sync {
@@ -33,10 +33,6 @@ pub trait FailureModel: Send + Sync {
 
 /// Makes a model with what the keys say.
 type MakeModel = fn(&FailureKeys) -> Box<dyn FailureModel>;
-
-macro_rules! by_name {
-    ($($name:literal $made:expr, $words:literal;)*) => { &[$(($name, $made)),*] };
-}
 
 /// All models by name; `"trace"` is none, because its failures are listed.
 pub const FAILURE_MODELS: &[(&str, MakeModel)] = for_each_failure_model!(by_name);

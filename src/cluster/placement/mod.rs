@@ -40,7 +40,7 @@ mod spread;
 mod topology;
 
 use super::servers::{GpuShare, ServerUse, Servers};
-use crate::spec::registries::for_each_placement;
+use crate::spec::registries::{by_name, for_each_placement};
 use crate::workload::random::RandomStream;
 
 /// What is asked for.
@@ -76,10 +76,6 @@ pub trait Placement: Send + Sync {
 
     /// GPUs for a job, free ones of servers in service that are not kept; `None`: it has to wait.
     fn place(&self, servers: &Servers, request: &mut Request<'_>) -> Option<Vec<GpuShare>>;
-}
-
-macro_rules! by_name {
-    ($($name:literal $made:expr, $words:literal;)*) => { &[$(($name, $made)),*] };
 }
 
 /// All placements by name.

@@ -30,7 +30,7 @@ mod priority;
 mod sjf;
 
 use super::job::ClusterJob;
-use crate::spec::registries::for_each_scheduler;
+use crate::spec::registries::{by_name, for_each_scheduler};
 
 /// A job's place in the queue: less is earlier; jobs of one key keep the order of their arrival.
 pub type QueueKey = [u64; 2];
@@ -53,10 +53,6 @@ pub trait Scheduler: Send + Sync {
 
     /// What may happen behind a job that has to wait.
     fn behind(&self) -> Behind;
-}
-
-macro_rules! by_name {
-    ($($name:literal $made:expr, $words:literal;)*) => { &[$(($name, $made)),*] };
 }
 
 /// All schedulers by name.

@@ -45,7 +45,7 @@ use super::file::RouteFile;
 use super::hash::FlowKey;
 use super::path::FlowPaths;
 use super::router::Router;
-use crate::spec::registries::for_each_routing_policy;
+use crate::spec::registries::{by_name, for_each_routing_policy};
 
 /// How paths are chosen.
 pub trait RoutingPolicy: Send + Sync + std::fmt::Debug {
@@ -72,10 +72,6 @@ pub struct PolicyKeys {
 
 /// Makes a policy with what the keys say.
 type MakePolicy = fn(PolicyKeys) -> Box<dyn RoutingPolicy>;
-
-macro_rules! by_name {
-    ($($name:literal $made:expr, $words:literal;)*) => { &[$(($name, $made)),*] };
-}
 
 /// All policies by name; `"file"` is none, because its paths are listed.
 pub const ROUTING_POLICIES: &[(&str, MakePolicy)] = for_each_routing_policy!(by_name);

@@ -25,6 +25,7 @@ impl RoutingPolicy for Spray {
             ack: router.shortest_paths(last ^ 1, first ^ 1, self.max_paths, offset),
         })
     }
+
     fn sprays(&self) -> bool {
         true
     }

@@ -24,7 +24,8 @@ use crate::engine::fold::steady::rates_plan;
 use crate::engine::fold::steady::sampling::hops_there_and_back;
 
 /// Packet-hops that copies may take at any rate (our choice: a second), and beyond that, one in so many of those
-/// skipped. A copy may take more than is left, as others than the partition that is skipped may send; then the next is made later. An experiment that needs no more packet-hops has nothing to gain from carried rates.
+/// skipped. A copy may take more than is left, as others than the partition that is skipped may send; then the next is
+/// made later. An experiment that needs no more packet-hops has nothing to gain from carried rates.
 const FREE_HOPS: u64 = 1 << 23;
 const SHARE: u64 = 10;
 
