@@ -12,7 +12,7 @@ tools=$(rustc --print sysroot)/lib/rustlib/$host/bin
 if [ ! -x "$tools/llvm-cov" ]; then
     tools=
     # Older ones do not know the version of rustc's profiles.
-    for version in $(ls -d /usr/lib/llvm-*/bin/llvm-cov 2>/dev/null | sed 's/.*llvm-\([0-9]*\).*/\1/' | sort -n); do
+    for version in $(ls -d /usr/lib/llvm-*/bin/llvm-cov 2>/dev/null | sed 's,^/usr/lib/llvm-\([0-9]*\)/.*,\1,' | sort -n); do
         if [ "$version" -ge 19 ]; then tools=/usr/lib/llvm-$version/bin; fi
     done
     if [ -z "$tools" ]; then

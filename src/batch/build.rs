@@ -374,7 +374,7 @@ fn switches(t: &mut OwnedTables, case: &PacketCase, ends: &Ends, rates: &[u32]) 
             return Err(BuildError::TooLarge { what: "pairs of ports of one switch", n: plan_first });
         }
     }
-    budget::announce_rows::<Plan>("plan entries of its switches", plan_first);
+    budget::announce_rows::<Plan>("plan entries of switches", plan_first);
     t.plans = vec![Plan { head: PacketIdx::NONE, tail: PacketIdx::NONE }; plan_first as usize];
     const { assert!(FRAME_BYTES < 64) };
     Ok(())
@@ -400,7 +400,7 @@ fn flows(t: &mut OwnedTables, case: &PacketCase, ends: &Ends) -> Result<Vec<Flow
     let mut rows = vec![FlowIdx(0); n];
     for (row, &i) in sorted.iter().enumerate() {
         let (f, p, w) = (&case.flows[i as usize], &case.paths[i as usize], &case.rtt[i as usize]);
-        budget::check("rows of its flows");
+        budget::check("rows of flows");
         rows[i as usize] = FlowIdx::new(row);
         let nic = nic_src[i as usize];
         let owner = &mut t.nics[nic];

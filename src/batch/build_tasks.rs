@@ -48,7 +48,7 @@ pub(super) fn tasks(
     t.servers = vec![0; graph.servers as usize];
     let n_edges = graph.edges.len() as u64;
     budget::announce(
-        "edges between its tasks",
+        "edges between tasks",
         n_edges.saturating_mul((size_of::<Wire>() + size_of::<(u32, bool, u32)>()) as u64),
     );
     let mut local: Vec<Wire> = Vec::with_capacity(graph.edges.len());

@@ -57,8 +57,8 @@ pub enum PrepareError {
     #[error("{breakdown}")]
     Oom { peak_bytes: u64, breakdown: String },
     #[error(
-        "memory: more than {} are needed (when it was stopped, {} with its {}); make the experiment smaller, or give it more: --memory, \
-         limits.memory_gib, a machine with more memory", gib(.0.allowance), gib(.0.wanted), .0.what
+        "memory: it needs at least {}, counted up to the {}, and may take {}; make the experiment smaller, or allow more: --memory, \
+         limits.memory_gib, a machine with more memory", gib(.0.wanted), .0.what, gib(.0.allowance)
     )]
     Memory(OverBudget),
     #[error(

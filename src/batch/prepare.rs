@@ -110,11 +110,7 @@ pub(super) fn can_run(config: &Config, prepared: &Prepared) -> Result<(), Prepar
     let allowance = config.limits.memory_bytes.unwrap_or(u64::MAX).min(budget::total());
     let wanted = prepared.peak_bytes();
     if wanted > allowance {
-        return Err(PrepareError::Memory(OverBudget {
-            wanted,
-            allowance,
-            what: "tables, and what is written of them",
-        }));
+        return Err(PrepareError::Memory(OverBudget { wanted, allowance, what: "tables and results" }));
     }
     Ok(())
 }

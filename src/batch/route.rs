@@ -121,7 +121,7 @@ pub(super) fn routed_with(config: &Config, ranks: RanksWithTasks) -> Result<Rout
     let mut packet_of: Vec<Option<usize>> = Vec::with_capacity(flows.len());
     let mut qps = job.iter().flat_map(|j| &j.graph.qps);
     for flow in &flows {
-        budget::check("paths of its flows");
+        budget::check("paths of flows");
         let qp = if flow.id >= first_qp_id { qps.next() } else { None };
         if is_intra_server(&network, flow) {
             packet_of.push(None);

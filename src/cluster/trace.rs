@@ -78,7 +78,7 @@ impl<'a> Table<'a> {
         }
         let mut rows = Vec::new();
         for row in reader.records() {
-            budget::check_growth("lines of its trace", &rows);
+            budget::check_growth("lines of the trace", &rows);
             rows.push(row.map_err(wrong)?);
         }
         Ok(Table { path, columns, names, rows })

@@ -102,7 +102,7 @@ impl StageSchedule {
 /// What pipeline rank `rank` does in an iteration, in order.
 pub fn order(layout: &Layout, rank: u32) -> Vec<Slot> {
     let slots = 2 * u64::from(layout.microbatches()) * u64::from(layout.vpp);
-    budget::announce_rows::<Slot>("passes of its micro-batches", slots);
+    budget::announce_rows::<Slot>("passes of micro-batches", slots);
     StageSchedule::new(layout, rank).slots().collect()
 }
 

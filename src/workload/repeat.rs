@@ -30,7 +30,7 @@ fn repeated(p: &Program, n: u32, name: u32) -> Program {
     let mut gate: Option<u32> = None;
     for round in 0..n {
         let base = out.ops.len() as u32;
-        budget::announce_rows::<Op>("operations of its iterations", p.ops.len() as u64);
+        budget::announce_rows::<Op>("operations of the iterations", p.ops.len() as u64);
         for (i, op) in p.ops.iter().enumerate() {
             let first = out.deps.len() as u32;
             out.deps.extend(p.deps_of(i as u32).iter().map(|d| d + base));

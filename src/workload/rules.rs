@@ -100,7 +100,7 @@ pub fn assemble(schedule: &dyn RankSchedule) -> Result<Workload, CheckError> {
     let mut programs: HashMap<u64, usize> = HashMap::new();
     for rank in 0..schedule.ranks() {
         let key = schedule.program_key(rank);
-        budget::check("programs of its ranks");
+        budget::check("programs of ranks");
         let program = match programs.get(&key) {
             Some(&i) => i,
             None => {

@@ -156,7 +156,7 @@ impl TaskGraph {
     }
 
     fn edge(&mut self, edge: Edge) {
-        budget::check_growth("edges between its tasks", &self.edges);
+        budget::check_growth("edges between tasks", &self.edges);
         self.edges.push(edge);
     }
 

@@ -77,7 +77,7 @@ pub(super) fn timeline(layout: &Layout, orders: &[Vec<Slot>], passes: &Passes, m
     let hold = if layout.overlap_p2p { 0 } else { message_ps };
     const NOT_YET: u64 = u64::MAX;
     // Four times: slots have two times each as well.
-    budget::announce_rows::<u64>("passes of its micro-batches", 4 * stages as u64 * m as u64);
+    budget::announce_rows::<u64>("passes of micro-batches", 4 * stages as u64 * m as u64);
     let mut forward = vec![NOT_YET; stages * m];
     let mut backward = vec![NOT_YET; stages * m];
     let mut slots: Vec<Vec<(u64, u64)>> = orders.iter().map(|o| Vec::with_capacity(o.len())).collect();
