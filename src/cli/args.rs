@@ -10,7 +10,7 @@ use clap_complete::Shell;
 
 use crate::budget;
 use crate::engine::gpu::DeviceChoice;
-use crate::session::{EngineChoice, GpuDispatch, SweepRequest};
+use crate::session::{EngineChoice, GpuDispatch, PlanProgress, SweepRequest};
 use crate::sweep::{Selection, Shard};
 
 /// What selects experiments, for `run` and `plan`.
@@ -43,7 +43,7 @@ impl SweepArgs {
     /// What they ask for.
     pub fn request(&self) -> SweepRequest {
         let selection = Selection { limit: self.limit, shard: self.shard };
-        SweepRequest { path: self.sweep.clone(), set: self.set.clone(), selection }
+        SweepRequest { path: self.sweep.clone(), set: self.set.clone(), selection, progress: PlanProgress::default() }
     }
 }
 

@@ -1,4 +1,4 @@
-//! Says that something is still going on where it takes longer than people expect.
+//! Says how far planning is where it takes longer than people expect.
 //!
 //! Layer: cli.
 
@@ -7,6 +7,7 @@ use std::thread::JoinHandle;
 use std::time::{Duration, Instant};
 
 use super::{table, tell};
+use crate::session::PlanProgress;
 
 /// The first line comes after this long.
 const FIRST: Duration = Duration::from_secs(3);
@@ -21,23 +22,30 @@ pub(super) struct Patience {
 }
 
 impl Patience {
-    /// Begins to wait for `what`, as in "still planning the experiments"; with `quiet` it tells nothing.
-    pub(super) fn with(what: &'static str, quiet: bool) -> Patience {
+    /// Begins to wait for a plan; with `quiet` it tells nothing.
+    pub(super) fn with(progress: &PlanProgress, quiet: bool) -> Patience {
         if quiet {
             return Patience { alive: None, thread: None };
         }
         let (alive, dead) = channel::<()>();
+        let progress = progress.clone();
         let thread = std::thread::Builder::new().name("patience".into()).spawn(move || {
             let start = Instant::now();
             let mut wait = FIRST;
             while dead.recv_timeout(wait) == Err(RecvTimeoutError::Timeout) {
-                tell(&format!("still {what}: {} so far", table::seconds(start.elapsed().as_secs_f64())));
+                tell(&line(progress.planned(), start.elapsed().as_secs_f64()));
                 wait = EVERY;
             }
         });
         // Without a thread nothing is told.
         Patience { alive: Some(alive), thread: thread.ok() }
     }
+}
+
+/// What is told, with experiments that are planned and all of them.
+fn line((planned, of): (u64, u64), seconds: f64) -> String {
+    let far = if of > 1 { format!("{planned} of {of} done, ") } else { String::new() };
+    format!("still planning the experiments: {far}{} so far", table::seconds(seconds))
 }
 
 impl Drop for Patience {
@@ -47,5 +55,16 @@ impl Drop for Patience {
             // It tells lines and nothing else.
             let _ = thread.join();
         }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::line;
+
+    #[test]
+    fn a_line_says_how_far_it_is() {
+        assert_eq!(line((3, 12), 18.0), "still planning the experiments: 3 of 12 done, 18.0 s so far");
+        assert_eq!(line((0, 1), 3.0), "still planning the experiments: 3.0 s so far");
     }
 }

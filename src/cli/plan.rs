@@ -21,8 +21,9 @@ use super::{say, table};
 pub fn execute<S: Simulator>(args: &PlanArgs, simulator: &S) -> Result<Exit, CliError> {
     args.sweep.limit_memory();
     let began = Instant::now();
-    let patience = Patience::with("planning the experiments", false);
-    let (mut planned, sweep) = simulator.load(&args.sweep.request())?;
+    let request = args.sweep.request();
+    let patience = Patience::with(&request.progress, false);
+    let (mut planned, sweep) = simulator.load(&request)?;
     if args.probe {
         // A run plans as well.
         let planning = began.elapsed().as_secs_f64();

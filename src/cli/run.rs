@@ -34,7 +34,7 @@ pub fn execute<S: Simulator>(args: &RunArgs, simulator: &S, interrupt: &Interrup
 
     let expanding = Instant::now();
     let request = args.sweep.request();
-    let patience = Patience::with("planning the experiments", args.quiet);
+    let patience = Patience::with(&request.progress, args.quiet);
     let (planned, sweep) = simulator.load(&request)?;
     drop(patience);
     let planning = expanding.elapsed().as_secs_f64();

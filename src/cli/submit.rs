@@ -12,7 +12,7 @@ use serde_json::{Value, json};
 
 use crate::input;
 use crate::results::ResultDir;
-use crate::session::{EngineChoice, Simulator, SweepRequest};
+use crate::session::{EngineChoice, PlanProgress, Simulator, SweepRequest};
 use crate::submit::{Kubernetes, Shards, Slurm};
 use crate::sweep::{Selection, Shard};
 
@@ -29,7 +29,8 @@ use super::{say, tell};
 /// Bad usage or input (nothing is written then), no `sbatch`, or a job that the scheduler refuses.
 pub fn execute<S: Simulator>(args: &SubmitArgs, simulator: &S) -> Result<Exit, CliError> {
     let selection = Selection { limit: args.limit, shard: None };
-    let request = SweepRequest { path: args.sweep.clone(), set: args.set.clone(), selection };
+    let request =
+        SweepRequest { path: args.sweep.clone(), set: args.set.clone(), selection, progress: PlanProgress::default() };
     let (planned, _) = simulator.load(&request)?;
     let selected = planned.selected.len() as u64;
     if args.shards > selected {

@@ -50,7 +50,7 @@ pub use forecast::{MemoryForecast, TimeForecast};
 pub use interrupt::Interrupt;
 pub use merge::{Merged, merge};
 pub use plan::LoadedSweep;
-pub use planned::{Planned, SearchPlan, SweepRequest};
+pub use planned::{PlanProgress, Planned, SearchPlan, SweepRequest};
 pub use program_builder::{ProgramBuilder, ProgramStep};
 pub use run::{Results, RunSummary, Session};
 pub use settings::{EngineChoice, GpuDispatch, MemoChoice, RunSettings};

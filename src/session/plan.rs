@@ -13,7 +13,7 @@ use super::excluded::Excluded;
 use super::experiment::config;
 use super::forecast::{self, BatchShape, ExperimentSize, TimeForecast};
 use super::identity::digest;
-use super::planned::Planned;
+use super::planned::{PlanProgress, Planned};
 use super::probe;
 use super::search::{self, SearchSetup};
 use super::survey::survey;
@@ -116,11 +116,15 @@ impl LoadedSweep {
 ///
 /// # Errors
 /// Nothing is selected, an input is wrong, or a search cannot be made as asked.
-pub(crate) fn plan(mut sweep: Sweep, selection: &Selection) -> Result<(Planned, LoadedSweep), SessionError> {
+pub(crate) fn plan(
+    mut sweep: Sweep,
+    selection: &Selection,
+    progress: &PlanProgress,
+) -> Result<(Planned, LoadedSweep), SessionError> {
     let (axes, outputs, digest) = (axes(&sweep), outputs(&sweep), digest(&sweep));
     sweep.select(selection)?;
     let setup = search::setup(&sweep, selection)?;
-    let survey = survey(&sweep)?;
+    let survey = survey(&sweep, progress)?;
     let threads = std::thread::available_parallelism().map_or(1, usize::from);
     let search = setup.as_ref().map(|s| s.plan(&sweep));
     let share = search.as_ref().map_or(1.0, |s| s.share());

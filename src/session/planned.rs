@@ -4,6 +4,8 @@
 
 use std::fmt;
 use std::path::PathBuf;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicU64, Ordering};
 
 use serde::Serialize;
 
@@ -20,6 +22,23 @@ pub struct SweepRequest {
     /// `KEY=VALUE`, in the order typed.
     pub set: Vec<String>,
     pub selection: Selection,
+    pub progress: PlanProgress,
+}
+
+/// How many experiments of a sweep are planned. Clones share their counts, so that another thread can tell them.
+#[derive(Clone, Debug, Default)]
+pub struct PlanProgress(Arc<(AtomicU64, AtomicU64)>);
+
+impl PlanProgress {
+    /// Experiments that are planned, and how many there are: 0 until that is known.
+    pub fn planned(&self) -> (u64, u64) {
+        (self.0.0.load(Ordering::Relaxed), self.0.1.load(Ordering::Relaxed))
+    }
+
+    pub(crate) fn set(&self, planned: usize, of: usize) {
+        self.0.0.store(planned as u64, Ordering::Relaxed);
+        self.0.1.store(of as u64, Ordering::Relaxed);
+    }
 }
 
 /// A validated sweep, as far as the command line needs to know it.

@@ -17,7 +17,7 @@ use super::error::SessionError;
 use super::folder::ClaimedFolder;
 use super::interrupt::Interrupt;
 use super::plan::{self, LoadedSweep};
-use super::planned::Planned;
+use super::planned::{PlanProgress, Planned};
 use super::settings::{EngineChoice, MemoChoice, RunSettings};
 use super::simulate::BuiltIn;
 use super::simulator::Simulator;
@@ -189,7 +189,7 @@ impl Session {
             [] => sweep.clone(),
             set => sweep.with_set(set)?,
         };
-        plan::plan(sweep, &self.selection)
+        plan::plan(sweep, &self.selection, &PlanProgress::default())
     }
 }
 

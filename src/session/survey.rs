@@ -16,6 +16,7 @@ use crate::sweep::{Experiment, Hash128, Sweep};
 use super::error::SessionError;
 use super::experiment::config;
 use super::forecast::{ExperimentSize, Folding};
+use super::planned::PlanProgress;
 
 /// Distinct shapes of experiments (network, routes, traffic) whose inputs are checked before anything runs. Those beyond are checked
 /// when their turn comes, and then end as failed.
@@ -93,13 +94,13 @@ impl Survey {
 ///
 /// # Errors
 /// Bad input, if it leaves nothing of the whole sweep to run.
-pub(crate) fn survey(sweep: &Sweep) -> Result<Survey, SessionError> {
-    let (surveyed, took) = budget::measured(|| surveyed(sweep));
+pub(crate) fn survey(sweep: &Sweep, progress: &PlanProgress) -> Result<Survey, SessionError> {
+    let (surveyed, took) = budget::measured(|| surveyed(sweep, progress));
     // What is left of what was prepared are jobs, which the run goes on with.
     surveyed.map(|survey| Survey { job_bytes: took.held.max(batch::cached_job_bytes()), ..survey })
 }
 
-fn surveyed(sweep: &Sweep) -> Result<Survey, SessionError> {
+fn surveyed(sweep: &Sweep, progress: &PlanProgress) -> Result<Survey, SessionError> {
     // What a shape takes, where that is known, or why it cannot be had.
     let mut shapes: HashMap<String, Result<Option<ExperimentSize>, Exclusion>> = HashMap::new();
     let mut survey = Survey::default();
@@ -115,7 +116,8 @@ fn surveyed(sweep: &Sweep) -> Result<Survey, SessionError> {
     // Experiments that bad input stops, and the first of them.
     let mut stopped = 0;
     let mut first: Option<SessionError> = None;
-    for experiment in &sweep.experiments {
+    for (place, experiment) in sweep.experiments.iter().enumerate() {
+        progress.set(place, sweep.experiments.len());
         if let Some(why) = sweep.cannot_run(experiment) {
             survey.cannot_run.push((experiment.exp_id, why.into()));
             stopped += 1;
