@@ -46,6 +46,12 @@ const describe = (c) => ANSWERS.map((a) => SHORT[a] + " " + shown(AXES[a].text(f
 // The same, shorter: words speak for themselves, numbers and flags need their axis's name.
 const speaks = (value) => !/^(|true|false|[-+.\d].*)$/.test(value);
 const brief = (c) => ANSWERS.map((a) => { const v = AXES[a].text(firstRow(c)); return speaks(v) ? v : SHORT[a] + " " + shown(v); }).join(" · ") || "experiment " + text("exp_id", firstRow(c));
+// The same of several, without the axes in which they are alike.
+function briefs(configurations) {
+  const differ = ANSWERS.filter((a) => new Set(configurations.map((c) => AXES[a].text(firstRow(c)))).size > 1);
+  const of = (c) => differ.map((a) => { const v = AXES[a].text(firstRow(c)); return speaks(v) ? v : SHORT[a] + " " + shown(v); }).join(" · ");
+  return configurations.map((c) => (configurations.length > 1 && differ.length ? of(c) : brief(c)));
+}
 const groupName = (g) => DATA.design.groups[g] || "all experiments";
 
 // What the reader has chosen; sections that depend on it are drawn anew.

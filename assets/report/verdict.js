@@ -67,7 +67,7 @@ function surety(g) {
   else {
     const next = r.order[v.tied];
     const by = v.lead === 0 ? "is as good by its mean" : "is " + share(v.lead) + " worse";
-    out.push("The next, " + describe(next) + ", " + by + (v.threshold > 0 ? "; a difference of up to " + share(v.threshold) + " would be a tie (the standard deviation of either's replicas, or an audited error)." : "."));
+    out.push("The next, " + describe(next) + ", " + by + (v.paired ? "; in pairs of one seed, replicas tell the two apart." : v.threshold > 0 ? "; a difference of up to " + share(v.threshold) + " would be a tie (the standard deviation of either's replicas, or an audited error)." : "."));
   }
   if (n > 1 && DATA.constant) out.push("Every configuration ran several times with different seeds, and its replicas are all alike: nothing in this run depends on the seed, so replicas say nothing of how sure this is." + PATHS);
   else if (n > 1) out.push("The best ran " + n + " times with different seeds" + (half(state.metric, best) !== null ? ": " + value(best) + " ± " + format(half(state.metric, best), metric().unit) + " (95 % interval of the mean)." : ", each time with the same " + metric().label + ": no seed decides it, so its replicas do not say how sure it is." + PATHS));
@@ -104,7 +104,8 @@ function firstPicture(items, tickText, unit, what, best) {
 
 function pictureOfGroup(g) {
   const r = ranking(g), m = metric(), n = Math.min(12, r.order.length);
-  const items = r.order.slice(0, n).map((c, at) => ({ label: brief(c), value: Math.abs(mean(state.metric, c)), error: r.error[at] || 0, note: value(c), best: at < r.verdict.tied }));
+  const labels = briefs(r.order.slice(0, n));
+  const items = r.order.slice(0, n).map((c, at) => ({ label: labels[at], value: Math.abs(mean(state.metric, c)), error: r.error[at] || 0, note: value(c), best: at < r.verdict.tied }));
   const shown = r.order.length > n ? "The best " + n + " of " + plural(r.order.length, "configuration", "configurations") : plural(n, "configuration", "configurations");
   return firstPicture(items, (t) => format(t, m.unit), m.unit, shown + " by " + m.label + (m.more ? ", more is better" : ", less is better"), r.order[0]);
 }
@@ -113,7 +114,8 @@ function pictureOfAll(overall) {
   const m = metric();
   // Of a rate, a design that is worse has less of it.
   const value = (o) => (m.more ? 1 / (1 + o.regret) : 1 + o.regret);
-  const items = overall.map((o) => ({ label: brief(o.configuration), value: value(o), error: o.error * value(o), note: o.regret < 5e-5 ? "best" : percent(value(o) - 1), best: o.tied }));
+  const labels = briefs(overall.map((o) => o.configuration));
+  const items = overall.map((o, at) => ({ label: labels[at], value: value(o), error: o.error * value(o), note: o.regret < 5e-5 ? "best" : percent(value(o) - 1), best: o.tied }));
   return firstPicture(items, (t) => digits(t, 3) + "×", "", m.label + " over each workload's own best, on average" + (m.more ? "; more is better" : "; less is better"), overall[0].configuration);
 }
 

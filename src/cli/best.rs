@@ -3,6 +3,7 @@
 //! Layer: cli. Says what `hyperfold compare` finds in the folder: means over replicas, ties, and of a search for several objectives their front. The
 //! recommendation is that of the report.
 
+use std::collections::BTreeMap;
 use std::path::Path;
 
 use crate::compare::metric::searched_by;
@@ -21,8 +22,8 @@ const BESTS_UP_TO: usize = 8;
 /// Experiments that are named.
 const NAMED_UP_TO: usize = 6;
 
-/// The lines for standard output; `candidates` is how many experiments a search chose from.
-pub(super) fn lines(dir: &Path, candidates: Option<u64>) -> Vec<String> {
+/// The lines for standard output; `candidates` is how many experiments a search chose from, `tight` why an experiment may need more memory than its GPUs have.
+pub(super) fn lines(dir: &Path, candidates: Option<u64>, tight: &BTreeMap<u64, String>) -> Vec<String> {
     let Some((study, metric)) =
         Study::open(&[dir]).ok().and_then(|s| RankingMetric::default_of(&s).ok().map(|m| (s, m)))
     else {
@@ -54,7 +55,11 @@ pub(super) fn lines(dir: &Path, candidates: Option<u64>) -> Vec<String> {
     match study.runs[0].incomplete() {
         Some(why) => lines.push(format!("nothing is recommended yet: {why}")),
         // A folder that cannot be read has said so above.
-        None => lines.extend(of_folder(dir).ok().flatten().iter().flat_map(recommended)),
+        None => {
+            let found = of_folder(dir).ok().flatten();
+            lines.extend(found.iter().flat_map(recommended));
+            lines.extend(found.and_then(|r| memory(&r, tight)));
+        }
     }
     lines
 }
@@ -98,6 +103,7 @@ pub(super) fn recommended(r: &Recommended) -> Vec<String> {
             n => format!("  not decided by {n} replicas: {}", listed(&keys)),
         });
     }
+    lines.extend(next(r));
     lines.extend(best.cost_usd.map(|cost| {
         let other = match &best.cheapest {
             None => "; no other is cheaper".to_string(),
@@ -111,6 +117,39 @@ pub(super) fn recommended(r: &Recommended) -> Vec<String> {
         format!("  price: {}{other}", usd(cost))
     }));
     lines
+}
+
+/// The next best design, where it differs from the recommended one in several axes: no line of an axis names it then.
+fn next(r: &Recommended) -> Option<String> {
+    let next = r.recommendation.others.iter().find(|o| !o.tied)?;
+    let in_axes = r.recommendation.axes.iter().flat_map(|(_, others)| others);
+    if in_axes.clone().any(|o| o.configuration == next.configuration) {
+        return None;
+    }
+    let (name, worse) = (in_words(r, next.configuration), is_worse(r, next.worse));
+    Some(format!("  next best: {name}, {worse}{}", price(r, next)))
+}
+
+/// That the recommended design may need more memory than its GPUs have, and the best one that does not.
+fn memory(r: &Recommended, tight: &BTreeMap<u64, String>) -> Option<String> {
+    let why = |c: usize| {
+        let ids = r.design.configurations[c].rows.iter().map(|&row| r.sheet.text("exp_id", row).parse::<u64>());
+        ids.flatten().find_map(|id| tight.get(&id))
+    };
+    let text = why(r.recommendation.configuration)?;
+    let fits = r.recommendation.others.iter().find(|o| why(o.configuration).is_none());
+    Some(match fits {
+        Some(o) if o.tied => {
+            format!("  memory: {text}; {} needs no more than there is and is as good", in_words(r, o.configuration))
+        }
+        Some(o) => format!(
+            "  memory: {text}; the best that needs no more than there is, {}, {}{}",
+            in_words(r, o.configuration),
+            is_worse(r, o.worse),
+            price(r, o)
+        ),
+        None => format!("  memory: {text}; so does every other design that completed"),
+    })
 }
 
 /// A design's values of the axes, those that are numbers with their names.

@@ -108,6 +108,9 @@ fn since_base(study: &Study, metric: &RankingMetric) -> Vec<String> {
             value(change.now)
         ));
     }
+    if worse.len() > WORSE_UP_TO {
+        lines.push(format!("| and {} more | | | | |", worse.len() - WORSE_UP_TO));
+    }
     lines.push(String::new());
     lines
 }

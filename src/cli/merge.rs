@@ -42,7 +42,7 @@ fn conclude(args: &MergeArgs, merged: &Merged) -> Exit {
     if !args.quiet {
         summary::lines(&run.axes, records).iter().for_each(|line| say(line));
         jobs_table::lines(&args.out).iter().for_each(|line| say(line));
-        best::lines(&args.out, None).iter().for_each(|line| say(line));
+        best::lines(&args.out, None, &Default::default()).iter().for_each(|line| say(line));
         say(&format!(
             "{}: {} of {}",
             manifest.name,

@@ -107,7 +107,9 @@ pub fn execute<S: Simulator>(args: &RunArgs, simulator: &S, interrupt: &Interrup
     if !args.quiet {
         summary::lines(&planned.axes, &finished.records).iter().for_each(|line| say(line));
         jobs_table::lines(&args.out).iter().for_each(|line| say(line));
-        best::lines(&args.out, planned.search.as_ref().map(|_| planned.experiments)).iter().for_each(|line| say(line));
+        best::lines(&args.out, planned.search.as_ref().map(|_| planned.experiments), &planned.tight)
+            .iter()
+            .for_each(|line| say(line));
         say(&format!("results: {}", args.out.display()));
     }
     warned |= !super::report::after_run(&args.out, args.quiet);

@@ -115,7 +115,7 @@ impl Watch<'_> {
     /// Looks up the best so far.
     fn rank(&mut self, state: &RunState) {
         let start = Instant::now();
-        self.best = if state.done() == 0 { Vec::new() } else { best::lines(self.dir, None) };
+        self.best = if state.done() == 0 { Vec::new() } else { best::lines(self.dir, None, &Default::default()) };
         self.ranked = Some((state.done(), Instant::now(), start.elapsed()));
     }
 

@@ -6,7 +6,7 @@
 //! What cannot be decided counts as met: a gate that passes because a value is missing is none. Only what does not fit into memory, in the base as well if there is one, passes.
 
 use crate::results::{Cell, RunResults, Status};
-use crate::spec::nearest;
+use crate::spec::nearest_column;
 use crate::sweep::condition::{Condition, ConditionNames, Val};
 
 use super::pairs::{differences, partners};
@@ -51,7 +51,7 @@ impl Columns<'_> {
         name == BASE || name.strip_prefix("base.").is_some_and(|n| self.0.runs[0].column(n).is_some())
     }
 
-    fn all(&self) -> impl Iterator<Item = &str> {
+    fn all(&self) -> impl Iterator<Item = &str> + Clone {
         self.0.runs.iter().flat_map(|r| &r.columns).map(|c| c.name.as_str())
     }
 }
@@ -66,7 +66,7 @@ impl ConditionNames for Columns<'_> {
 
     fn unknown(&self, name: &str) -> String {
         let (prefix, word) = name.strip_prefix("base.").map_or(("", name), |n| ("base.", n));
-        match nearest(word, self.all().chain([BASE])) {
+        match nearest_column(word, self.all().chain([BASE])) {
             Some(near) => format!("there is no column `{name}`; did you mean `{prefix}{near}`?"),
             None => format!(
                 "there is no column `{name}`; the columns are those of results.csv: {}",
@@ -172,7 +172,10 @@ impl GateCondition {
             };
             let has =
                 |run: &RunResults| run.column(column).is_some_and(|c| run.rows.iter().any(|row| row[c] != Cell::Empty));
-            if !runs.iter().any(has) {
+            // Where nothing completed, nothing can be decided of any experiment, and each counts as a hit with its own reason.
+            let completed = |run: &RunResults| (0..run.rows.len()).any(|row| run.status(row) == Status::Ok);
+            let failed_since = uses_base && !runs.iter().any(completed) && has(&study.runs[0]);
+            if !runs.iter().any(has) && !failed_since {
                 let of: Vec<String> = runs.iter().map(|r| r.path.display().to_string()).collect();
                 let others = match super::metric::available(study).join(", ") {
                     none if none.is_empty() => {
@@ -431,6 +434,7 @@ mod tests {
         let (_a, _b, study) = study();
         for (text, part) in [
             ("makespam_ns > 1", "did you mean `makespan_ns`?"),
+            ("makespan > 1", "did you mean `makespan_ns`?"),
             ("makespan_ns > base.makespam_ns", "did you mean `base.makespan_ns`?"),
             ("base > 1", "names no column"),
             (

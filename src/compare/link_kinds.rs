@@ -17,6 +17,7 @@ const HOSTS: [&str; 4] = ["host", "nic", "gpu", "server"];
 struct Kind<'a> {
     links: u64,
     utilisation: u64,
+    bytes: u64,
     max_queue_bytes: Option<u64>,
     busiest: &'a LinkRecord,
 }
@@ -77,14 +78,17 @@ fn unevenness(name: &str, experiment: &str, kind: &Kind) -> Option<String> {
     let times = kind.unevenness().filter(|t| *t >= UNEVEN_FROM && kind.highest() >= BUSY_FROM)?;
     let (from, to) = name.split_once("->").unwrap_or((name, ""));
     let host = |end: &str| HOSTS.contains(&end);
+    // Of links that differ in their rate, one may be busy without carrying more.
+    let carries = kind.busiest.bytes as f64 * kind.links as f64 / (kind.bytes as f64).max(1.0);
     let why = match (host(from), host(to)) {
+        _ if carries < UNEVEN_FROM => "its rate is lower than that of the others",
         (false, true) => "traffic of many ends at few machines (an incast, or machines with more to receive)",
         (true, false) => "few machines send most",
         _ => "flows collide there, or their paths leave no choice",
     };
     let whose = if experiment.is_empty() { String::new() } else { format!("{experiment}: ") };
     Some(format!(
-        "{whose}{} carries {times:.1} times the mean of the {} links {from} -> {to}: {why}",
+        "{whose}{} is used {times:.1} times as much as the mean of the {} links {from} -> {to}, and carries {carries:.1} times the bytes: {why}",
         kind.busiest.link, kind.links
     ))
 }
@@ -95,12 +99,14 @@ fn kinds(links: &[LinkRecord]) -> BTreeMap<String, Kind<'_>> {
         let kind = kinds.entry(name_of_kind(&link.link)).or_insert(Kind {
             links: 0,
             utilisation: 0,
+            bytes: 0,
             max_queue_bytes: None,
             busiest: link,
         });
         kind.links += 1;
         let Micro(utilisation) = link.utilisation;
         kind.utilisation += utilisation;
+        kind.bytes += link.bytes;
         kind.max_queue_bytes = kind.max_queue_bytes.max(link.packets.map(|p| p.max_queue_bytes));
         if utilisation > kind.busiest.utilisation.0 {
             kind.busiest = link;
@@ -126,6 +132,7 @@ mod tests {
 
     #[test]
     fn an_uneven_load_is_named() {
+        // All carry as many bytes, so what is busier is slower.
         let even = [link("leaf0->spine0", 400_000, 5), link("leaf1->spine0", 400_000, 9)];
         let uneven = [
             link("leaf0->spine0", 900_000, 5),
@@ -142,7 +149,9 @@ mod tests {
         assert_eq!(section.rows[3][5], Cell::Empty, "an idle kind has no ratio");
         assert_eq!(section.notes.len(), 1, "{:?}", section.notes);
         assert!(
-            section.notes[0].starts_with("b: leaf0->spine0 carries 1.8 times the mean of the 2 links leaf -> spine")
+            section.notes[0]
+                .starts_with("b: leaf0->spine0 is used 1.8 times as much as the mean of the 2 links leaf -> spine")
         );
+        assert!(section.notes[0].ends_with("its rate is lower than that of the others"), "{:?}", section.notes);
     }
 }

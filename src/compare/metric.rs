@@ -3,7 +3,7 @@
 //! Layer: compare.
 
 use crate::results::{ColumnKind, ColumnRole};
-use crate::spec::{nearest, split_job_name};
+use crate::spec::{nearest_column, split_job_name};
 
 use super::{CompareError, Study};
 
@@ -87,7 +87,7 @@ impl RankingMetric {
         if known.iter().any(|k| k == name) {
             return Ok(RankingMetric::of(name));
         }
-        let hint = match nearest(name, known.iter().map(String::as_str)) {
+        let hint = match nearest_column(name, known.iter().map(String::as_str)) {
             Some(near) => format!("did you mean `{near}`?"),
             None if known.is_empty() => "no experiment has any number".to_string(),
             None => format!("those with values are {}", known.join(", ")),

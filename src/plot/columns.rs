@@ -5,7 +5,7 @@
 use std::collections::BTreeMap;
 
 use crate::results::{Cell, ColumnKind, ColumnRole, RunResults};
-use crate::spec::nearest;
+use crate::spec::nearest_column;
 
 use super::PlotError;
 use super::figure::{AxisScale, Figure, FigureAxis, FigurePoint, Form, Series};
@@ -226,7 +226,7 @@ fn column(run: &RunResults, option: &'static str, name: &str) -> Result<usize, P
     }
     let known = names(run, |c| has_values(run, c));
     let there = format!("there are {}", known.join(", "));
-    let why = match nearest(name, known.iter().copied()) {
+    let why = match nearest_column(name, known.iter().copied()) {
         _ if known.is_empty() => "no experiment has a result".to_string(),
         _ if run.column(name).is_some() => format!("no experiment has a value; {there}"),
         _ if !ends.is_empty() => {

@@ -115,9 +115,10 @@ fn unknown_columns_are_answered_with_what_there_is() {
     let root = tempfile::tempdir().unwrap();
     let run = folder(root.path(), ["hpcc", "dcqcn"]);
     let why = |asked: ColumnFigure| figure_of_columns(&run, &asked).unwrap_err().to_string();
-    let unknown = why(asked("link_gbps", "makespan", &[]));
+    assert!(why(asked("link_gbps", "makespan", &[])).contains("did you mean `makespan_ns`?"));
+    let unknown = why(asked("link_gbps", "duration", &[]));
     assert!(
-        unknown.starts_with("--y makespan: no such column; there are exp_id, ") && unknown.contains("makespan_ns"),
+        unknown.starts_with("--y duration: no such column; there are exp_id, ") && unknown.contains("makespan_ns"),
         "{unknown}"
     );
     assert!(!unknown.contains("mfu"), "only what has values: {unknown}");

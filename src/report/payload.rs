@@ -63,6 +63,7 @@ pub fn payload(loaded: &LoadedFolder, dir: &Path) -> Result<Value, ReportError> 
                     "tied": v.tied,
                     "lead": v.lead.map(short),
                     "threshold": v.threshold.map(short),
+                    "paired": v.paired,
                     "decides": v.decides.iter().map(|d| json!({
                         "axis": d.axis,
                         "others": d.others.iter().map(|o| json!([o.0, short(o.1), o.2])).collect::<Vec<_>>(),

@@ -59,6 +59,11 @@ impl MetricSamples {
         self.uncertainty[a].max(self.uncertainty[b])
     }
 
+    /// Whether replicas of the two are compared in pairs of one seed.
+    pub fn are_paired(&self, a: usize, b: usize) -> bool {
+        tied_in_pairs(&self.by_seed[a], &self.by_seed[b]).is_some()
+    }
+
     /// Whether the two cannot be told apart: by pairs of replicas with the same seed where there are three or more, else by how uncertain each is.
     /// PRECONDITION: both have a sample.
     pub fn tied(&self, a: usize, b: usize) -> bool {

@@ -40,6 +40,8 @@ pub struct Recommendation {
     pub cost_usd: Option<f64>,
     /// The cheapest design that completed everywhere, where it is cheaper.
     pub cheapest: Option<Alternative>,
+    /// All other designs that completed everywhere, best first.
+    pub others: Vec<Alternative>,
 }
 
 /// What a folder of results recommends, with the metric it goes by and what design it is, all in the sheet's texts.
@@ -109,6 +111,7 @@ pub fn recommendation(
         axes: answers.iter().map(around).filter(|(_, others)| !others.is_empty()).collect(),
         cost_usd: dearest,
         cheapest: cheapest.and_then(|o| alternative(o)),
+        others: complete[1..].iter().filter_map(|o| alternative(o)).collect(),
     })
 }
 
@@ -145,6 +148,8 @@ mod tests {
         assert_eq!((*axis, kind[0].configuration, kind[0].tied, kind[0].cost_usd), (0, 2, false, Some(800.0)));
         assert!((kind[0].worse - 0.1).abs() < 1e-12, "the mean of 21 % and nothing: {kind:?}");
         assert!(r.axes[1].1[0].tied, "hpcc and dcqcn on rails are alike");
+        let others: Vec<usize> = r.others.iter().map(|o| o.configuration).collect();
+        assert_eq!(others, [1, 2, 3], "all but the best, best first");
         let cheapest = r.cheapest.unwrap();
         assert_eq!((cheapest.configuration, cheapest.cost_usd), (3, Some(700.0)));
         assert!((cheapest.worse - ((1.3f64 * 200.0 / 210.0).sqrt() - 1.0)).abs() < 1e-12);

@@ -17,6 +17,8 @@ pub struct Verdict {
     pub lead: Option<f64>,
     /// The difference that would still be a tie with that one, relative to the best.
     pub threshold: Option<f64>,
+    /// Whether replicas in pairs of one seed tell it from the best, whatever the threshold.
+    pub paired: bool,
     /// Axes by what another level costs, the dearest first.
     pub decides: Vec<Deciding>,
 }
@@ -57,6 +59,7 @@ pub fn verdict(design: &Design, measured: &MetricSamples, ranking: &Ranking) -> 
     let relative = |x: f64| Some(x / mean).filter(|x| x.is_finite());
     let lead = next.and_then(|n| worse(measured, best, n));
     let threshold = next.and_then(|n| relative(measured.threshold(best, n)));
+    let paired = next.is_some_and(|n| measured.are_paired(best, n));
     let mut decides: Vec<Deciding> = Vec::new();
     let here = &design.configurations[best].values;
     for axis in design.answers() {
@@ -72,7 +75,7 @@ pub fn verdict(design: &Design, measured: &MetricSamples, ranking: &Ranking) -> 
         }
     }
     decides.sort_by(|a, b| b.decides().cmp(&a.decides()).then(b.least().total_cmp(&a.least())));
-    Some(Verdict { best, tied, lead, threshold, decides })
+    Some(Verdict { best, tied, lead, threshold, paired, decides })
 }
 
 /// A design: the levels of the axes that try answers, whatever the question.

@@ -146,6 +146,7 @@ pub(crate) fn plan(
         replicas: u64::from(sweep.replicas),
         inputs: sweep.inputs.iter().map(input).collect(),
         warnings: sweep.notes.iter().cloned().chain(survey.warnings).collect(),
+        tight: survey.tight,
         duplicates: sweep.duplicates,
         duplicates_note: sweep.duplicates_note.clone(),
         cannot_fit: Excluded::of(&sweep, survey.cannot_fit),

@@ -2,6 +2,7 @@
 //!
 //! Layer: session.
 
+use std::collections::BTreeMap;
 use std::fmt;
 use std::path::PathBuf;
 use std::sync::Arc;
@@ -74,6 +75,8 @@ pub struct Planned {
     pub seconds: Option<TimeForecast>,
     /// What is worth telling but stops nothing.
     pub warnings: Vec<String>,
+    /// Experiments that may need more memory than their GPUs have, by `exp_id`, and why.
+    pub tight: BTreeMap<u64, String>,
     /// With `method = "optimize"`: not all of `selected` are run.
     pub search: Option<SearchPlan>,
 }

@@ -2,7 +2,7 @@
 //!
 //! Layer: session. Prepares one experiment of every shape and lets it go again. Simulates nothing but clusters over days, for a moment.
 
-use std::collections::{HashMap, HashSet};
+use std::collections::{BTreeMap, HashMap, HashSet};
 use std::error::Error;
 use std::sync::Arc;
 use std::time::{Duration, Instant};
@@ -39,6 +39,8 @@ pub(crate) struct Survey {
     pub(crate) warnings: Vec<String>,
     /// Experiments for which there is too little memory, of their GPUs or of this machine, and why.
     pub(crate) cannot_fit: Vec<(u64, Arc<str>)>,
+    /// Experiments that may need more memory than their GPUs have, and why.
+    pub(crate) tight: BTreeMap<u64, String>,
     /// Experiments whose keys or inputs do not go together, and why.
     pub(crate) cannot_run: Vec<(u64, Arc<str>)>,
 }
@@ -62,23 +64,24 @@ impl Exclusion {
 /// Experiments whose memory is above their GPUs' by the estimate, but by little enough to run.
 #[derive(Default)]
 struct Tight {
-    n: u64,
-    first: Option<(u64, String)>,
+    of: BTreeMap<u64, String>,
 }
 
 impl Tight {
     fn add(&mut self, exp_id: u64, above: Option<String>) {
         if let Some(text) = above {
-            self.n += 1;
-            self.first.get_or_insert((exp_id, text));
+            self.of.insert(exp_id, text);
         }
     }
 
     /// One warning for all of them: the first's own, and how many there are.
     fn warning(&self) -> Option<String> {
-        let (exp_id, text) = self.first.as_ref()?;
-        let more =
-            if self.n > 1 { format!(" (the same holds for {} more experiments)", self.n - 1) } else { String::new() };
+        let (exp_id, text) = self.of.first_key_value()?;
+        let more = match self.of.len() - 1 {
+            0 => String::new(),
+            1 => " (the same holds for 1 more experiment)".into(),
+            n => format!(" (the same holds for {n} more experiments)"),
+        };
         Some(format!("experiment {exp_id} may not fit: {text}{more}"))
     }
 }
@@ -216,6 +219,7 @@ fn surveyed(sweep: &Sweep, progress: &PlanProgress) -> Result<Survey, SessionErr
         }
     }
     survey.warnings.extend(tight.warning());
+    survey.tight = tight.of;
     // A shard or the first few of a sweep may hold nothing that can run; their rows say so.
     let whole = sweep.experiments.len() as u64 == sweep.n_experiments;
     match first {

@@ -137,6 +137,12 @@ pub fn nearest<'a>(word: &str, candidates: impl Iterator<Item = &'a str>) -> Opt
         .map(|(_, c)| c)
 }
 
+/// The column that is meant by a name: the one of several that has the name and a unit behind it, as `makespan_ns` of `makespan`, or [`nearest`].
+pub fn nearest_column<'a>(name: &str, columns: impl Iterator<Item = &'a str> + Clone) -> Option<&'a str> {
+    let with_unit = |c: &&str| c.strip_prefix(name).is_some_and(|rest| rest.starts_with('_'));
+    columns.clone().filter(with_unit).min_by_key(|c| c.len()).or_else(|| nearest(name, columns))
+}
+
 /// Levenshtein distance over characters; `limit + 1` as soon as it cannot be at most `limit`.
 fn distance(a: &str, b: &str, limit: usize) -> usize {
     let b: Vec<char> = b.chars().collect();

@@ -40,7 +40,7 @@ pub use cluster::{
 pub use config::{Config, Joining, Steady};
 pub use costs::CostKeys;
 pub use docs::{reference_markdown, template};
-pub use error::{Conflict, Place, SpecError, nearest};
+pub use error::{Conflict, Place, SpecError, nearest, nearest_column};
 pub use jobs::{JobSection, JobsSection, PlacementChoice, wrong_job_name};
 pub use key::{Default, Key, KeyKind};
 pub use key_id::{KeyId, N_KEYS};
