@@ -5,13 +5,16 @@
 use std::collections::HashMap;
 use std::sync::Arc;
 
-use crate::columns::{FlowIdx, OwnedTables, TaskIdx};
+use crate::columns::{FlowIdx, OwnedTables, TaskIdx, qp};
 use crate::flow;
 use crate::workload::tasks::{TaskGraph, Work};
 
-/// Queue pairs that are one flow, and what collectives take alone.
+/// Queue pairs that are one flow, by how much more than others they get, and what collectives take alone.
 pub(super) fn joined(t: &mut OwnedTables, graph: &TaskGraph, qp_rows: &[FlowIdx]) {
     let mut view = t.view();
+    for (&row, &weight) in qp_rows.iter().zip(&graph.weights) {
+        view.flow_tx[row].flags |= (weight - 1) << qp::WEIGHT_SHIFT;
+    }
     for pairs in &graph.joined {
         flow::join(&mut view, &qp_rows[pairs.first as usize..(pairs.first + pairs.n) as usize]);
     }

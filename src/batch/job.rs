@@ -151,6 +151,7 @@ pub fn job(
         local_ps: config.cluster.nvlink_latency_ps.max(1),
         p2p_overheads,
         qps_per_connection: c.qps_per_connection,
+        weight: &|dim| if config.is_flow_level() { c.weights[dim as usize] } else { 1 },
         split: c.split_data_on_qps,
         representatives: None,
         factor_q32: &factor,

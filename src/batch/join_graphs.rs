@@ -53,15 +53,42 @@ pub(super) fn join(parts: &[JobPart], gpus: u32) -> Joined {
 
 fn add_graph(to: &mut TaskGraph, part: &JobPart) -> Range<u32> {
     let from = &part.job.graph;
-    let (qp, task, gate, server) = (to.qps.len() as u32, to.tasks.len() as u32, to.gates.len() as u32, to.servers);
+    let first_qp = to.qps.len() as u32;
     let at = |rank: u32| part.gpus[rank as usize];
     to.qps.extend(from.qps.iter().map(|q| QueuePair { src: at(q.src), dst: at(q.dst), lane: q.lane }));
+    let tasks = add_tasks(to, from, &part.gpus, first_qp);
+    let task = tasks.start;
+    let moved = |own: u32| if own == u32::MAX { own } else { task + own };
+    for (rank, ops) in (0u32..).zip(&from.ops) {
+        let place = |o: &OpTasks| OpTasks { begin: moved(o.begin), go: moved(o.go), end: moved(o.end) };
+        to.ops[at(rank) as usize] = ops.iter().map(place).collect();
+    }
+    if !from.stands_for.is_empty() {
+        if to.stands_for.is_empty() {
+            to.stands_for = (0..to.ops.len() as u32).collect();
+        }
+        for (rank, &by) in (0u32..).zip(&from.stands_for) {
+            to.stands_for[at(rank) as usize] = at(by);
+        }
+    }
+    tasks
+}
+
+/// Adds what a graph's ranks do, with what connects it, and returns its tasks. `ranks`: what its ranks are called there; `first_qp`: its queue pairs are there, from
+/// this one on. Which tasks are whose operations is left out.
+pub fn add_tasks(to: &mut TaskGraph, from: &TaskGraph, ranks: &[u32], first_qp: u32) -> Range<u32> {
+    if !from.weights.is_empty() || !to.weights.is_empty() {
+        to.weights.resize(to.qps.len(), 1);
+        let own = first_qp as usize..first_qp as usize + from.weights.len();
+        to.weights[own].copy_from_slice(&from.weights);
+    }
+    let (qp, task, gate, server) = (first_qp, to.tasks.len() as u32, to.gates.len() as u32, to.servers);
     to.tasks.extend(from.tasks.iter().map(|t| {
         let work = match t.work {
             Work::Message { qp: own, bytes } => Work::Message { qp: qp + own, bytes },
             Work::Delay => Work::Delay,
         };
-        GraphTask { rank: at(t.rank), work, ..*t }
+        GraphTask { rank: ranks[t.rank as usize], work, ..*t }
     }));
     to.edges.extend(from.edges.iter().map(|e| {
         let target = match e.to {
@@ -83,19 +110,6 @@ fn add_graph(to: &mut TaskGraph, part: &JobPart) -> Range<u32> {
     }));
     to.releases.extend(from.releases.iter().map(|&(own, of)| (gate + own, task + of)));
     to.servers += from.servers;
-    let moved = |own: u32| if own == u32::MAX { own } else { task + own };
-    for (rank, ops) in (0u32..).zip(&from.ops) {
-        let place = |o: &OpTasks| OpTasks { begin: moved(o.begin), go: moved(o.go), end: moved(o.end) };
-        to.ops[at(rank) as usize] = ops.iter().map(place).collect();
-    }
-    if !from.stands_for.is_empty() {
-        if to.stands_for.is_empty() {
-            to.stands_for = (0..to.ops.len() as u32).collect();
-        }
-        for (rank, &by) in (0u32..).zip(&from.stands_for) {
-            to.stands_for[at(rank) as usize] = at(by);
-        }
-    }
     task..to.tasks.len() as u32
 }
 

@@ -6,6 +6,7 @@ pub mod breakdown;
 pub mod build;
 mod build_joined;
 mod build_tasks;
+mod class_program;
 pub mod closed_forms;
 pub mod conserve;
 mod dedup;
@@ -46,11 +47,13 @@ mod traffic;
 pub mod training;
 pub mod world;
 
+pub use class_program::{ClassProgram, queue_pairs};
 pub use devices::{Worker, run_on_devices};
 pub use error::{BuildError, JobError, PrepareError, SetupError};
 pub use estimate::estimate;
 pub use experiment::QueuedExperiment;
 pub use job_cache::cached_job_bytes;
+pub use join_graphs::add_tasks;
 pub use network::cluster_network;
 pub use outcome::{
     AloneTimes, Ending, ExperimentOutcome, FlowOutcome, Iteration, JobOutcome, LinkOutcome, PoolOutcome,

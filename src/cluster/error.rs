@@ -91,6 +91,16 @@ pub enum ClusterError {
         /// Of `columns::status`.
         status: u32,
     },
+    /// Later iterations of a program use other queue pairs than the first ones.
+    #[error(
+        "iterations of jobs use {needs} queue pairs, the first of them {has}: a defect, please report the sweep file"
+    )]
+    QueuePairs {
+        /// Those of the first iterations.
+        has: usize,
+        /// Those of all.
+        needs: usize,
+    },
     /// The packet engine could not go on with iterations.
     #[error("iterations of jobs as packets: {0}")]
     Packets(String),

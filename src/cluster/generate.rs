@@ -6,7 +6,7 @@ use std::sync::Arc;
 
 use super::fixed::{exp2, exponential, log_uniform};
 use super::job::{ClusterJob, announce_jobs};
-use crate::spec::{ClusterRun, JobGenerator, JobsLike};
+use crate::spec::{ClusterRun, JobClassKeys, JobGenerator, JobsLike};
 use crate::workload::random::RandomStream;
 
 const MINUTE_MS: u64 = 60_000;
@@ -61,6 +61,18 @@ fn uniform(random: &mut RandomStream, gpus: (u32, u32), duration_ms: (u64, u64))
     (gpus.0 << random.below(sizes), log_uniform(random, duration_ms.0.max(1), duration_ms.1.max(1)))
 }
 
+/// A class by lot, by weights of which one is above 0.
+fn class(random: &mut RandomStream, classes: &[JobClassKeys]) -> u32 {
+    let all: u64 = classes.iter().map(|class| class.weight_ppm).sum();
+    let at = ((u128::from(random.next()) * u128::from(all)) >> 64) as u64;
+    let mut below = 0;
+    let found = classes.iter().position(|class| {
+        below += class.weight_ppm;
+        at < below
+    });
+    found.expect("the lot is below the sum of the weights") as u32
+}
+
 /// Jobs in the order of their arrival, none with more GPUs than `gpus`, on a cluster that has so many.
 pub(super) fn jobs(keys: &JobGenerator, run: &ClusterRun, gpus: u64) -> Vec<ClusterJob> {
     announce_jobs(keys.count);
@@ -77,12 +89,25 @@ pub(super) fn jobs(keys: &JobGenerator, run: &ClusterRun, gpus: u64) -> Vec<Clus
     let mut jobs: Vec<ClusterJob> = (0..keys.count)
         .map(|n| {
             let shape = &mut stream(keys, n, 0);
+            let class = match &keys.like {
+                JobsLike::Classes { .. } => Some(class(&mut stream(keys, n, 4), &run.classes)),
+                _ => None,
+            };
             let (gpus, duration_ms) = match &keys.like {
                 JobsLike::Philly => philly(shape),
                 JobsLike::Alibaba => alibaba(shape),
                 JobsLike::Uniform { gpus, duration_ms } => uniform(shape, (gpus.0, gpus.1.min(most)), *duration_ms),
+                JobsLike::Classes { duration_ms: (least, most) } => {
+                    let gpus = class.map_or(1, |at| run.classes[at as usize].gpus);
+                    (gpus, log_uniform(shape, (*least).max(1), (*most).max(1)))
+                }
             };
-            let gpus = gpus.min(most);
+            // A class has a layout for all of its GPUs and for no other number.
+            let gpus = if class.is_some() { gpus } else { gpus.min(most) };
+            let least = match class {
+                Some(_) => gpus,
+                None => (u64::from(gpus) * run.min_share_ppm).div_ceil(1_000_000).max(1) as u32,
+            };
             let at = ((u128::from(stream(keys, n, 1).next()) * u128::from(all_weights)) >> 64) as u64;
             let user = weights.partition_point(|&w| w <= at).min(users.len() - 1);
             let high = share(&mut stream(keys, n, 2)) < keys.high_share_ppm;
@@ -95,10 +120,12 @@ pub(super) fn jobs(keys: &JobGenerator, run: &ClusterRun, gpus: u64) -> Vec<Clus
                 duration_ms,
                 estimate_ms: duration_ms,
                 priority: u32::from(high),
-                min_gpus: (u64::from(gpus) * run.min_share_ppm).div_ceil(1_000_000).max(1) as u32,
+                min_gpus: least,
                 comm_share_ppm: run.comm_share_ppm,
                 compute_ps,
                 comm_bytes,
+                class,
+                iterations: None,
             }
         })
         .collect();

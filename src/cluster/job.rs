@@ -35,4 +35,8 @@ pub struct ClusterJob {
     pub compute_ps: u64,
     /// Likewise: what its servers all-reduce.
     pub comm_bytes: u64,
+    /// Likewise: whose program it runs in place of both, by its place among the classes.
+    pub class: Option<u32>,
+    /// Of a class: its work in iterations, where its duration is what they take.
+    pub iterations: Option<u64>,
 }

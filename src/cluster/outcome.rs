@@ -34,6 +34,10 @@ pub struct ClusterJobOutcome {
     pub preemptions: u64,
     pub lost_ns: u64,
     pub speed: ClusterJobSpeed,
+    /// The class that it is of.
+    pub class: Option<Arc<str>>,
+    /// Mean time of its iterations while it worked; `None`: it is of no class, or has done nothing.
+    pub iteration_ps: Option<u64>,
 }
 
 /// How fast a job was, by its iterations or as was assumed.
@@ -185,7 +189,7 @@ fn map_rows(bin: &ClusterMapBin, n_servers: u32) -> impl Iterator<Item = Cluster
     })
 }
 
-/// The outcome of a state at its end.
+/// The outcome of a state at its end. `classes`: what an iteration of each class takes in one rack, ps, ascending.
 pub(super) fn outcome(
     state: &ClusterState,
     samples: Vec<ClusterSample>,
@@ -193,6 +197,7 @@ pub(super) fn outcome(
     failures: u64,
     drains: u64,
     place: &dyn Fn(u32) -> String,
+    classes: &[(u32, u64)],
 ) -> ClusterOutcome {
     let name = |job: &u32| Arc::clone(&state.jobs[*job as usize].name);
     let congested = |of: &CongestedTime| ClusterCongestion {
@@ -217,7 +222,13 @@ pub(super) fn outcome(
             worst: of.slowest.as_ref().map(worst),
         }
     };
+    let iteration = |job: &ClusterJob, speed: &ClusterJobSpeed| {
+        let at = classes.binary_search_by_key(&job.class?, |(class, _)| *class).ok()?;
+        Some((u128::from(classes[at].1) * u128::from(speed.slowdown_ppm?) / 1_000_000) as u64)
+    };
     let row = |(job, of): (&ClusterJob, &JobState)| ClusterJobOutcome {
+        class: job.class.map(|class| Arc::clone(&state.run.classes[class as usize].name)),
+        iteration_ps: iteration(job, &speed(of)),
         name: Arc::clone(&job.name),
         user: Arc::clone(&job.user),
         priority: job.priority,

@@ -2,7 +2,10 @@
 //!
 //! Layer: cluster. One experiment on one thread. Everything of one time happens before the queue is looked at.
 
+use std::borrow::Cow;
 use std::time::Instant;
+
+use rayon::prelude::*;
 
 use super::breakage::Breakage;
 use super::error::ClusterError;
@@ -10,7 +13,7 @@ use super::event::Event;
 use super::generate;
 use super::grow::grow;
 use super::history::ClusterHistory;
-use super::iterations::IterationFabric;
+use super::iterations::{IterationFabric, KnownIteration, class_iteration};
 use super::job::ClusterJob;
 use super::machine::ClusterMachine;
 use super::map::ClusterMap;
@@ -28,6 +31,8 @@ use crate::spec::{ClusterRun, Config, JobSource};
 /// Events between two looks at whether the user wants to stop.
 const LOOK_EVERY: u64 = 1024;
 const MS_PER_HOUR: f64 = 3.6e6;
+/// A thousand years, as a trace may say at most: no sum of two times overflows.
+const MOST_MS: u64 = 32_000_000_000_000;
 /// After so many events without lasting progress nobody expects any (our choice): a year of a failure every two minutes.
 const WITHOUT_PROGRESS: u64 = 1 << 18;
 
@@ -73,6 +78,37 @@ impl PreparedCluster {
         };
         let fabric = run.iterations.as_ref().map(|keys| IterationFabric::new(config, keys, net)).transpose()?;
         Self::of(run, machine, jobs, listed, fabric)
+    }
+
+    /// The jobs with their durations, and an iteration of each of their classes: where a trace says how many they have, these take that time. `foresees`: what they
+    /// take at least.
+    fn timed(
+        &self,
+        foresees: bool,
+        stop: &(dyn Fn() -> bool + Sync),
+    ) -> Result<(Cow<'_, [ClusterJob]>, Vec<KnownIteration>), ClusterError> {
+        let mut classes: Vec<u32> = self.jobs.iter().filter_map(|job| job.class).collect();
+        classes.sort_unstable();
+        classes.dedup();
+        let Some(fabric) = self.fabric.as_ref().filter(|_| !classes.is_empty()) else {
+            return Ok((Cow::Borrowed(&self.jobs), Vec::new()));
+        };
+        let one = |&class: &u32| class_iteration(fabric, class, foresees, stop);
+        let known: Vec<KnownIteration> = classes.par_iter().map(one).collect::<Result<_, _>>()?;
+        if self.jobs.iter().all(|job| job.iterations.is_none()) {
+            return Ok((Cow::Borrowed(&self.jobs), known));
+        }
+        let mut jobs = self.jobs.clone();
+        for job in &mut jobs {
+            let (Some(class), Some(n)) = (job.class, job.iterations) else { continue };
+            let at = classes.binary_search(&class).expect("classes of all such jobs are there");
+            let ms = u128::from(known[at].ps()) * u128::from(n) / 1_000_000_000;
+            job.duration_ms = (ms.min(u128::from(MOST_MS)) as u64).max(1);
+            if job.estimate_ms == 0 {
+                job.estimate_ms = job.duration_ms;
+            }
+        }
+        Ok((Cow::Owned(jobs), known))
     }
 
     /// The same of jobs that are there already.
@@ -172,7 +208,10 @@ impl PreparedCluster {
         let order = scheduler(&keys.policy).expect("a test compares choices with the registry");
         let place = placement(&keys.placement).expect("a test compares choices with the registry");
         let start = Instant::now();
-        let mut state = ClusterState::new(&self.run, &self.machine, &self.jobs, self.fabric.as_ref(), order);
+        let (jobs, known) = self.timed(true, stop)?;
+        let mut state = ClusterState::new(&self.run, &self.machine, &jobs, self.fabric.as_ref(), order);
+        // Nothing is remembered: what was simulated for durations is to be simulated, too.
+        drop(known);
         if let Some(measured) = &mut state.measured {
             measured.foresee();
         }
@@ -202,7 +241,11 @@ impl PreparedCluster {
         stop: &(dyn Fn() -> bool + Sync),
         records: bool,
     ) -> Result<(ClusterOutcome, Option<ClusterHistory>), ClusterError> {
-        let mut state = ClusterState::new(&self.run, &self.machine, &self.jobs, self.fabric.as_ref(), order);
+        let (jobs, known) = self.timed(false, stop)?;
+        let mut state = ClusterState::new(&self.run, &self.machine, &jobs, self.fabric.as_ref(), order);
+        if let Some(measured) = &mut state.measured {
+            measured.remember(&known);
+        }
         if records {
             state.record();
         }
@@ -219,7 +262,9 @@ impl PreparedCluster {
         };
         let map = map.map_or_else(Vec::new, |map| map.bins(state.now_ms));
         let history = state.take_history();
-        Ok((outcome(&state, timeline.rows(), &map, breakage.failures, breakage.drains, &place), history))
+        let classes: Vec<(u32, u64)> = known.iter().map(|of| (of.class, of.ps())).collect();
+        let (failures, drains) = (breakage.failures, breakage.drains);
+        Ok((outcome(&state, timeline.rows(), &map, failures, drains, &place, &classes), history))
     }
 
     /// Event after event, to the end.

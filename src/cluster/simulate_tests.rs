@@ -31,6 +31,7 @@ fn machine(servers: u32) -> ClusterMachine {
 
 fn run_of(policy: &str, placement: &str) -> ClusterRun {
     ClusterRun {
+        classes: Vec::new(),
         jobs: JobSource::Trace { path: "unused".into() },
         comm_share_ppm: 200_000,
         min_share_ppm: 1_000_000,
@@ -96,6 +97,8 @@ fn job(n: usize, submit: u64, gpus: u32, minutes: u64) -> ClusterJob {
         comm_share_ppm: 200_000,
         compute_ps: 0,
         comm_bytes: 0,
+        class: None,
+        iterations: None,
     }
 }
 

@@ -10,7 +10,7 @@ use super::job::{ClusterJob, announce_jobs};
 use super::part::{Part, PartKind};
 use crate::budget;
 use crate::input;
-use crate::spec::{ClusterRun, nearest};
+use crate::spec::{ClusterRun, JobClassKeys, nearest};
 
 const JOB_COLUMNS: &[&str] = &[
     "job",
@@ -24,6 +24,8 @@ const JOB_COLUMNS: &[&str] = &[
     "comm_share",
     "compute_s",
     "comm_mib",
+    "class",
+    "iterations",
 ];
 const FAILURE_COLUMNS: &[&str] = &["time_s", "part", "index", "repair_s"];
 /// A thousand years: no sum of two times overflows.
@@ -51,7 +53,11 @@ struct Line<'a> {
 }
 
 impl<'a> Table<'a> {
-    fn read(path: &'a Path, names: &'static [&'static str], required: &[&str]) -> Result<Table<'a>, ClusterError> {
+    fn read(
+        path: &'a Path,
+        names: &'static [&'static str],
+        required: impl Fn(&csv::StringRecord) -> &'static [&'static str],
+    ) -> Result<Table<'a>, ClusterError> {
         let unreadable = |source| ClusterError::Unreadable { path: path.into(), source };
         let file = input::open(path).map_err(unreadable)?;
         let mut reader = csv::ReaderBuilder::new().trim(csv::Trim::All).comment(Some(b'#')).from_reader(file);
@@ -73,6 +79,7 @@ impl<'a> Table<'a> {
             return Err(bad(twice));
         }
         let columns: Vec<Option<usize>> = names.iter().map(|n| header.iter().position(|h| h == *n)).collect();
+        let required = required(&header);
         if let Some(name) = required.iter().find(|r| !header.iter().any(|h| h == **r)) {
             return Err(bad(format!("column `{name}` is missing; required are {}", required.join(", "))));
         }
@@ -123,6 +130,42 @@ impl Line<'_> {
         }
     }
 
+    /// The class that it names, with its place among them.
+    fn class<'r>(&self, run: &'r ClusterRun) -> Result<Option<(u32, &'r JobClassKeys)>, ClusterError> {
+        let Some(name) = self.text("class") else { return Ok(None) };
+        let found = (0u32..).zip(&run.classes).find(|(_, class)| *class.name == *name);
+        if found.is_some() {
+            return Ok(found);
+        }
+        let shown: String = name.chars().filter(|c| !c.is_control()).take(64).collect();
+        let names: Vec<&str> = run.classes.iter().map(|class| &*class.name).collect();
+        Err(self.wrong(match names[..] {
+            [] => format!("class is `{shown}`, but the sweep has no [[job]] table; give it one with that name"),
+            _ => format!("class is `{shown}`; [[job]] tables are {}", names.join(", ")),
+        }))
+    }
+
+    /// What a job has to do: a time in ms, or of a class a number of iterations.
+    fn work(&self, of_class: bool) -> Result<(Option<u64>, Option<u64>), ClusterError> {
+        let (duration, iterations) = (self.ms("duration_s", 0.001)?, self.iterations()?);
+        match (duration, iterations) {
+            (None, None) if of_class => Err(self.wrong("duration_s and iterations are empty; one is required".into())),
+            (None, None) => Err(self.wrong("duration_s is empty; it is required".into())),
+            (Some(_), Some(_)) => Err(self.wrong("duration_s and iterations say the same; leave one empty".into())),
+            (None, Some(_)) if !of_class => {
+                Err(self.wrong("iterations are those of a class; name one as class, or give duration_s".into()))
+            }
+            work => Ok(work),
+        }
+    }
+
+    fn iterations(&self) -> Result<Option<u64>, ClusterError> {
+        match self.number("iterations", 1.0, 1e12)? {
+            Some(x) if x.fract() != 0.0 => Err(self.wrong(format!("iterations is {x}; it must be a whole number"))),
+            other => Ok(other.map(|x| x as u64)),
+        }
+    }
+
     fn required<T>(&self, name: &str, value: Option<T>) -> Result<T, ClusterError> {
         value.ok_or_else(|| self.wrong(format!("{name} is empty; it is required")))
     }
@@ -133,16 +176,43 @@ impl Line<'_> {
 /// # Errors
 /// The file cannot be read, or one of its lines is wrong.
 pub(super) fn jobs(path: &Path, run: &ClusterRun) -> Result<Vec<ClusterJob>, ClusterError> {
-    let table = Table::read(path, JOB_COLUMNS, &["submit_s", "gpus", "duration_s"])?;
+    let required = |header: &csv::StringRecord| -> &'static [&'static str] {
+        // A class knows how many GPUs it has, and what an iteration takes.
+        if header.iter().any(|h| h == "class") { &["submit_s"] } else { &["submit_s", "gpus", "duration_s"] }
+    };
+    let table = Table::read(path, JOB_COLUMNS, required)?;
     announce_jobs(table.rows.len() as u64);
     let mut jobs = Vec::with_capacity(table.rows.len());
     for (n, line) in table.lines().enumerate() {
-        let gpus = line.required("gpus", line.whole("gpus", 1.0)?)?;
-        let duration_ms = line.required("duration_s", line.ms("duration_s", 0.001)?)?;
-        let least = (u64::from(gpus) * run.min_share_ppm).div_ceil(1_000_000).max(1) as u32;
+        let of_class = line.class(run)?;
+        let given = line.whole("gpus", 1.0)?;
+        let gpus = match of_class.map(|(_, keys)| keys) {
+            None => line.required("gpus", given)?,
+            Some(keys) if given.is_some_and(|gpus| gpus != keys.gpus) => {
+                let (name, gpus) = (&keys.name, keys.gpus);
+                return Err(line.wrong(format!(
+                    "gpus is {}; jobs of class {name} have {gpus}: leave it empty, or give the class a layout for as many",
+                    given.unwrap_or(0)
+                )));
+            }
+            Some(keys) => keys.gpus,
+        };
+        let (duration, iterations) = line.work(of_class.is_some())?;
+        // What iterations take is known when they have been simulated.
+        let duration_ms = duration.unwrap_or(0);
+        // A class has a layout for all of its GPUs and for no other number.
+        let least = match of_class {
+            Some(_) => gpus,
+            None => (u64::from(gpus) * run.min_share_ppm).div_ceil(1_000_000).max(1) as u32,
+        };
         let min_gpus = line.whole("min_gpus", 1.0)?.unwrap_or(least);
         if min_gpus > gpus {
             return Err(line.wrong(format!("min_gpus is {min_gpus}; it must be at most gpus = {gpus}")));
+        }
+        if of_class.is_some() && min_gpus != gpus {
+            return Err(line.wrong(format!(
+                "min_gpus is {min_gpus}; a job of a class has a layout for {gpus} GPUs and for no other number: leave it empty"
+            )));
         }
         let share = line.number("comm_share", 0.0, 1.0)?.map(|x| (x * 1e6).round() as u64);
         let compute_ps = line.number("compute_s", 0.0, 3600.0)?.map(|s| (s * 1e12).round() as u64);
@@ -154,12 +224,15 @@ pub(super) fn jobs(path: &Path, run: &ClusterRun) -> Result<Vec<ClusterJob>, Clu
             submit_ms: line.required("submit_s", line.ms("submit_s", 0.0)?)?,
             gpus,
             duration_ms,
+            // 0: what it takes, as soon as that is known.
             estimate_ms: line.ms("estimate_s", 0.001)?.unwrap_or(duration_ms),
             priority: line.whole("priority", 0.0)?.unwrap_or(0),
             min_gpus,
             comm_share_ppm: share.unwrap_or(run.comm_share_ppm),
             compute_ps: compute_ps.unwrap_or(iteration.0),
             comm_bytes: comm_bytes.unwrap_or(iteration.1),
+            class: of_class.map(|(place, _)| place),
+            iterations,
         });
     }
     if jobs.is_empty() {
@@ -179,7 +252,7 @@ pub(super) fn jobs(path: &Path, run: &ClusterRun) -> Result<Vec<ClusterJob>, Clu
 /// # Errors
 /// The file cannot be read, or one of its lines is wrong.
 pub(super) fn failures(path: &Path, limit: impl Fn(PartKind) -> u32) -> Result<Vec<ListedFailure>, ClusterError> {
-    let table = Table::read(path, FAILURE_COLUMNS, FAILURE_COLUMNS)?;
+    let table = Table::read(path, FAILURE_COLUMNS, |_| FAILURE_COLUMNS)?;
     let mut listed = Vec::with_capacity(table.rows.len());
     for line in table.lines() {
         let name = line.required("part", line.text("part"))?;

@@ -145,6 +145,8 @@ pub mod qp {
     pub const QUEUED: u32 = 64;
     /// Folding (CPU only): its next post or start stops its NIC, because what it will cross belongs to no partition yet.
     pub const HELD: u32 = 128;
+    /// Flow level: one less than by how many times more of a full link it gets than others do, from this bit on.
+    pub const WEIGHT_SHIFT: u32 = 24;
 }
 
 /// Bits of [`Task::flags`].

@@ -10,7 +10,7 @@ use super::crossings::{ack_share, links, rate_bps};
 use super::joined;
 use super::latency::{Latency, Path};
 use super::maxmin::{LinkShare, MaxMin, SHARE_BITS, WHOLE};
-use crate::columns::{FlowIdx, NEVER, NicIdx, PortIdx, Tables, TaskIdx};
+use crate::columns::{FlowIdx, FlowTx, NEVER, NicIdx, PortIdx, Tables, TaskIdx, qp};
 
 /// Flows that cross the same links.
 #[derive(Debug)]
@@ -96,14 +96,19 @@ pub(super) struct Carriers {
     pub rates: MaxMin,
 }
 
-/// What a carrier crosses: data, then acknowledgements.
-type Crossings = (Box<[LinkShare]>, Box<[LinkShare]>);
+/// What a carrier crosses: data, then acknowledgements; and the weight of its flows.
+type Crossings = (Box<[LinkShare]>, Box<[LinkShare]>, u32);
+
+/// By how many times more of a full link a flow gets than one without a weight.
+fn weight(tx: &FlowTx) -> u32 {
+    (tx.flags >> qp::WEIGHT_SHIFT) + 1
+}
 
 impl Carriers {
     /// Those of an experiment's rows.
     pub(super) fn of(t: &Tables) -> Carriers {
         let capacities: Vec<u64> = t.nics.iter().map(|n| n.rate).chain(t.ports.iter().map(|p| p.rate)).collect();
-        let sprayed = t.flow_tx.iter().any(|f| f.n_paths > 1 || f.joined > 0);
+        let sprayed = t.flow_tx.iter().any(|f| f.n_paths > 1 || f.joined > 0 || weight(f) > 1);
         let mut rates = MaxMin::new(&capacities, sprayed);
         let mut known: HashMap<Crossings, u32> = HashMap::new();
         let mut all = Vec::new();
@@ -117,19 +122,22 @@ impl Carriers {
                 of_flow.push(NO_CARRIER);
                 continue;
             }
-            let data = links(t, tx.nic, tx.path_first, tx.path_len, tx.n_paths, WHOLE);
-            let back = links(t, rx.nic, rx.path_first, rx.path_len, rx.n_paths, acks);
+            // It takes so many shares of its links, so its own rate is as many times that of its carrier.
+            let weight = weight(tx);
+            let data = links(t, tx.nic, tx.path_first, tx.path_len, tx.n_paths, WHOLE * weight);
+            let back = links(t, rx.nic, rx.path_first, rx.path_len, rx.n_paths, acks * weight);
             let next = all.len() as u32;
-            let carrier = *known.entry((data.clone(), back.clone())).or_insert(next);
+            let carrier = *known.entry((data.clone(), back.clone(), weight)).or_insert(next);
             if carrier == next {
                 rates.add(&data, &back);
-                all.push(Carrier::new(Path::of(t, flow), u64::from(WHOLE)));
+                all.push(Carrier::new(Path::of(t, flow), u64::from(WHOLE / weight)));
             }
             of_flow.push(carrier);
         }
         for (leader, rows) in joined {
             let loads = joined::loads(t, rows.iter().copied());
             let scale = loads.values().map(|l| l[0]).max().unwrap_or(0).max(u64::from(WHOLE));
+            let scale = scale / u64::from(weight(&t.flow_tx[FlowIdx(leader)]));
             let share = |load: u64| (u128::from(load) * u128::from(WHOLE) / u128::from(scale)).max(1) as u32;
             let of = |which: usize| -> Vec<LinkShare> {
                 let loaded = loads.iter().filter(|(_, l)| l[which] > 0);

@@ -99,6 +99,9 @@ pub struct ClusterJobRecord {
     /// The others then, by names with spaces between them, and the most crowded link or rack.
     pub worst_beside: Option<String>,
     pub worst_link: Option<String>,
+    /// The class that it is of, and what its iterations took while it worked.
+    pub class: Option<String>,
+    pub iteration_s: Option<f64>,
 }
 
 /// One row of `cluster_congestion.csv`: a job that others slowed down on a link for a time.
@@ -179,6 +182,8 @@ pub const CLUSTER_JOBS: &[Column<ClusterJobRecord>] = &[
     ("worst_company_slowdown", |j| j.worst_company_slowdown.into()),
     ("worst_beside", |j| j.worst_beside.as_deref().into()),
     ("worst_link", |j| j.worst_link.as_deref().into()),
+    ("class", |j| j.class.as_deref().into()),
+    ("iteration_s", |j| j.iteration_s.into()),
 ];
 
 /// The columns of `cluster_congestion.csv` after `exp_id`.

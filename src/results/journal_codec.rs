@@ -212,7 +212,7 @@ records! {
     }
     ClusterJobRecord {
         job, user, priority, gpus, submit_ms, start_ms, end_ms, duration_ms, ended, queued_ms, restarts, preemptions, lost_work_ms,
-        slowdown, company_slowdown, worst_company_slowdown, worst_beside, worst_link,
+        slowdown, company_slowdown, worst_company_slowdown, worst_beside, worst_link, class, iteration_s,
     }
     ClusterCongestionRecord { job, from_ms, to_ms, link, set_off_by, slowdown, worst_slowdown, nic_share, sharing }
     ClusterMapRecord { from_ms, to_ms, first_server, servers, used_gpus, idle_gpus, down_gpus, drained_gpus, spare_gpus }

@@ -8,7 +8,7 @@ use std::time::Instant;
 
 use rayon::prelude::*;
 
-use crate::batch::PrepareError;
+use crate::batch::{Ending, PrepareError};
 use crate::budget::{self, Unfinished};
 use crate::cluster::{ClusterError, ClusterHistory, ClusterOutcome, PreparedCluster};
 use crate::isolation;
@@ -23,7 +23,7 @@ use super::experiment::{config, unmeasured};
 use super::interrupt::Interrupt;
 
 /// What an experiment came to; `None`: it was interrupted.
-type Ended = Option<(Result<(ClusterOutcome, Option<ClusterHistory>), String>, f64)>;
+type Ended = Option<(Result<(ClusterOutcome, Option<ClusterHistory>), Ending>, f64)>;
 
 fn simulated(config: &Config, interrupt: &Interrupt) -> Ended {
     let start = Instant::now();
@@ -48,12 +48,16 @@ fn simulated(config: &Config, interrupt: &Interrupt) -> Ended {
     };
     let result = match isolation::isolated(bounded) {
         Ok(Err(ClusterError::Interrupted)) if interrupt.requested() => return None,
-        Ok(Err(ClusterError::Interrupted)) => Err(format!(
+        Ok(Err(ClusterError::Interrupted)) => Err(Ending::Failed(format!(
             "limit: wall_s = {} reached; raise limits.wall_s, or simulate fewer jobs or hours",
             config.limits.wall_ms.unwrap_or_default() as f64 / 1e3
-        )),
-        Ok(ended) => ended.map_err(|e| e.to_string()),
-        Err(defect) => Err(defect.to_string()),
+        ))),
+        // The model of a class of jobs.
+        Ok(Err(ClusterError::Network(PrepareError::Oom { peak_bytes, breakdown }))) => {
+            Err(Ending::Oom { peak_bytes, breakdown })
+        }
+        Ok(ended) => ended.map_err(|e| Ending::Failed(e.to_string())),
+        Err(defect) => Err(Ending::Failed(defect.to_string())),
     };
     Some((result, start.elapsed().as_secs_f64()))
 }
@@ -92,7 +96,12 @@ pub(super) fn run(
                             let record = unmeasured(sweep, e);
                             let done = match &result {
                                 Ok((outcome, _)) => finished_cluster(record, outcome, &configured, seconds),
-                                Err(why) => Finished::without_rows(record.failed(why), StatsRecord::default()),
+                                Err(Ending::Oom { peak_bytes, breakdown }) => {
+                                    Finished::without_rows(record.oom(*peak_bytes, breakdown), StatsRecord::default())
+                                }
+                                Err(Ending::Failed(why) | Ending::MachineLimit(why)) => {
+                                    Finished::without_rows(record.failed(why), StatsRecord::default())
+                                }
                             };
                             // Nobody listens any more where results cannot be written.
                             let _ = send.send(ClusterUpdate::Finished(Box::new(done)));

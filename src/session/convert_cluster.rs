@@ -166,5 +166,7 @@ fn job(j: &ClusterJobOutcome) -> ClusterJobRecord {
         worst_company_slowdown: worst.map(|(ppm, ..)| times(*ppm)),
         worst_beside: worst.map(|(_, jobs, _)| jobs.join(" ")),
         worst_link: worst.map(|(_, _, link)| link.clone()),
+        class: j.class.as_ref().map(ToString::to_string),
+        iteration_s: j.iteration_ps.map(|ps| ps as f64 / 1e12),
     }
 }

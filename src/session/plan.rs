@@ -57,7 +57,7 @@ fn outputs(sweep: &Sweep) -> Outputs {
         outputs.flows |= output.flows;
         outputs.links |= output.links;
         outputs.rtt |= output.rtt;
-        outputs.jobs |= jobs.is_some();
+        outputs.jobs |= jobs.is_some() && config.cluster_run().is_none();
         outputs.cluster |= config.cluster_run().is_some();
         outputs.cluster_jobs |= output.cluster_jobs;
         outputs.cluster_map |= output.cluster_map;

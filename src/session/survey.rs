@@ -135,7 +135,7 @@ fn surveyed(sweep: &Sweep, progress: &PlanProgress) -> Result<Survey, SessionErr
         let config = config(sweep, experiment);
         if config.cluster_run().is_some() {
             // What its jobs are does not depend on how they are run, but they are quickly had.
-            let shape = format!("{:?}{:?}", (&config.cluster, &config.topology), config.workload);
+            let shape = format!("{:?}{:?}", (&config.cluster, &config.topology), (&config.workload, &config.jobs));
             let known = shapes.get(&shape).cloned();
             let work = known.unwrap_or_else(|| match cluster_size(&config, &mut clocks) {
                 Ok(size) => Ok(Some(size)),

@@ -54,6 +54,18 @@ pub(super) fn generated_jobs(v: &Values) -> bool {
 pub(super) fn uniform_jobs(v: &Values) -> bool {
     v.is(KeyId::JobsSource, "uniform")
 }
+/// Jobs of a cluster that are of the classes of `[[job]]` tables.
+pub(super) fn classes_of_jobs(v: &Values) -> bool {
+    job_mode(v) && v.is(KeyId::JobsSource, "classes")
+}
+/// Clusters over days in which iterations of jobs that are of no class are simulated.
+pub(super) fn rings(v: &Values) -> bool {
+    measured_iterations(v) && !classes_of_jobs(v)
+}
+/// Experiments, or iterations of a cluster's jobs, in which flows have fair rates.
+pub(super) fn flows(v: &Values) -> bool {
+    v.is(KeyId::Mode, "flow") || (job_mode(v) && v.is(KeyId::IterationsAt, "flow"))
+}
 /// Failures that no trace lists.
 pub(super) fn drawn_failures(v: &Values) -> bool {
     !v.is(KeyId::FailuresModel, "trace")
@@ -99,6 +111,8 @@ const OF_PACKETS_TOO: [KeyId; 18] = [
     KeyId::OutTrace,
     KeyId::Alone,
 ];
+/// Of these, keys that classes of its jobs read.
+const OF_CLASSES: [KeyId; 4] = [KeyId::GpuMemoryGib, KeyId::NvlinkGbps, KeyId::NvlinkLatencyNs, KeyId::ServerXml];
 
 /// Whether the level of detail leaves a key any effect.
 pub(super) fn mode_reads(v: &Values, id: KeyId, name: &str) -> bool {
@@ -108,16 +122,22 @@ pub(super) fn mode_reads(v: &Values, id: KeyId, name: &str) -> bool {
     }
     let of_iterations = OF_ITERATIONS.contains(&section) || OF_ITERATIONS_TOO.contains(&id);
     let is_out = of_iterations && id != KeyId::Mode && !measured_iterations(v);
-    !OF_PACKETS.contains(&section) && !OF_PACKETS_TOO.contains(&id) && !is_out
+    let is_of_packets = OF_PACKETS.contains(&section) || OF_PACKETS_TOO.contains(&id);
+    let of_class = v.is_of_job() && (OF_PACKETS.contains(&section) || OF_CLASSES.contains(&id));
+    (!is_of_packets || of_class) && !is_out
 }
 
 /// One of several jobs.
 pub(super) fn in_job(v: &Values) -> bool {
     v.is_of_job()
 }
+/// One of several jobs on one network. A class of jobs of a cluster over days is none.
+pub(super) fn beside_others(v: &Values) -> bool {
+    in_job(v) && !job_mode(v)
+}
 /// A job that gets free GPUs by chance.
 pub(super) fn by_chance(v: &Values) -> bool {
-    in_job(v) && v.is(KeyId::JobPlacement, "random")
+    beside_others(v) && v.is(KeyId::JobPlacement, "random")
 }
 /// Flows that depend on nothing.
 pub(super) fn flows_alone(v: &Values) -> bool {

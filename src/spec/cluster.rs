@@ -3,12 +3,14 @@
 //! Layer: spec. Names files without reading them. Times are milliseconds, shares and factors millionths.
 
 use std::path::{Path, PathBuf};
+use std::sync::Arc;
 
+use super::applies_when::iterates;
 use super::error::Conflict;
 use super::key_id::KeyId;
 use super::mix::mix;
 use super::scale::{PPM, scaled};
-use super::value::Values;
+use super::value::{JobValues, Values};
 
 const MS_PER_S: f64 = 1e3;
 const MS_PER_HOUR: f64 = 3.6e6;
@@ -17,6 +19,8 @@ const MS_PER_HOUR: f64 = 3.6e6;
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct ClusterRun {
     pub jobs: JobSource,
+    /// What jobs may be of: the `[[job]]` tables, in their order.
+    pub classes: Vec<JobClassKeys>,
     pub comm_share_ppm: u64,
     pub min_share_ppm: u64,
     pub grow: GrowBack,
@@ -30,6 +34,15 @@ pub struct ClusterRun {
     pub timeline_ms: u64,
     /// What groups of servers do over time is asked for.
     pub map: bool,
+}
+
+/// A class of jobs: those of a `[[job]]` table. What they run is the [`super::JobSection`] of that name.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct JobClassKeys {
+    pub name: Arc<str>,
+    pub gpus: u32,
+    /// How often jobs are of it where they are drawn, millionths.
+    pub weight_ppm: u64,
 }
 
 /// How iterations of jobs are simulated, and what they are where a trace does not say.
@@ -95,7 +108,14 @@ pub struct JobGenerator {
 pub enum JobsLike {
     Philly,
     Alibaba,
-    Uniform { gpus: (u32, u32), duration_ms: (u64, u64) },
+    Uniform {
+        gpus: (u32, u32),
+        duration_ms: (u64, u64),
+    },
+    /// By the weights of their classes.
+    Classes {
+        duration_ms: (u64, u64),
+    },
 }
 
 /// Who runs next, and where.
@@ -217,10 +237,7 @@ pub(super) fn cluster_run(v: &Values, dir: &Path, seed: u64) -> Result<ClusterRu
     if v.int(KeyId::GpusPerServer) > 64 {
         return Err(conflict(KeyId::GpusPerServer, "with fidelity.mode = \"job\" servers have at most 64 GPUs"));
     }
-    if !v.jobs().is_empty() {
-        let why = "[[job]] tables are jobs on one network, packet by packet; a cluster over days has [base.jobs]";
-        return Err(conflict(KeyId::Mode, why));
-    }
+    let classes = classes(v)?;
     let path = |key: KeyId, when: &str| match v.text(key) {
         "" => Err(conflict(key, format!("it is required with {when}; give the path of a CSV file"))),
         p => Ok(dir.join(p)),
@@ -231,6 +248,7 @@ pub(super) fn cluster_run(v: &Values, dir: &Path, seed: u64) -> Result<ClusterRu
             like: match like {
                 "philly" => JobsLike::Philly,
                 "alibaba" => JobsLike::Alibaba,
+                "classes" => JobsLike::Classes { duration_ms: durations(v)? },
                 _ => uniform(v)?,
             },
             count: v.int(KeyId::JobsCount) as u64,
@@ -256,6 +274,7 @@ pub(super) fn cluster_run(v: &Values, dir: &Path, seed: u64) -> Result<ClusterRu
     let gib_bits = v.float(KeyId::CheckpointGib) * f64::from(1 << 30) * 8.0;
     Ok(ClusterRun {
         jobs,
+        classes,
         comm_share_ppm: ppm(KeyId::JobsCommShare),
         min_share_ppm: ppm(KeyId::JobsMinShare),
         grow: grow_back(v)?,
@@ -331,14 +350,58 @@ fn grow_back(v: &Values) -> Result<GrowBack, Conflict> {
 
 fn uniform(v: &Values) -> Result<JobsLike, Conflict> {
     let gpus = (v.int(KeyId::JobsMinGpus) as u32, v.int(KeyId::JobsMaxGpus) as u32);
-    let (least, most) = (v.float(KeyId::JobsMinHours), v.float(KeyId::JobsMaxHours));
     if gpus.0 > gpus.1 {
         return Err(conflict(KeyId::JobsMinGpus, format!("it must be at most jobs.max_gpus = {}", gpus.1)));
     }
+    Ok(JobsLike::Uniform { gpus, duration_ms: durations(v)? })
+}
+
+/// The shortest and the longest, ms.
+fn durations(v: &Values) -> Result<(u64, u64), Conflict> {
+    let (least, most) = (v.float(KeyId::JobsMinHours), v.float(KeyId::JobsMaxHours));
     if least > most {
         return Err(conflict(KeyId::JobsMinHours, format!("it must be at most jobs.max_hours = {most}")));
     }
-    Ok(JobsLike::Uniform { gpus, duration_ms: (scaled(least, MS_PER_HOUR), scaled(most, MS_PER_HOUR)) })
+    Ok((scaled(least, MS_PER_HOUR), scaled(most, MS_PER_HOUR)))
+}
+
+/// Classes of jobs, and whether they can be.
+fn classes(v: &Values) -> Result<Vec<JobClassKeys>, Conflict> {
+    let drawn = v.is(KeyId::JobsSource, "classes");
+    if drawn && v.jobs().is_empty() {
+        let why = "it needs classes: [[job]] tables, each with a name and a workload, such as kind = \"model\", model = \"gpt3-13b\", tp = 8, dp = 4";
+        return Err(conflict(KeyId::JobsSource, why));
+    }
+    if !v.jobs().is_empty() && v.is(KeyId::IterationsAt, "none") {
+        let why = "with fidelity.mode = \"job\" [[job]] tables are classes of jobs, whose iterations are simulated: it must be \"flow\" or \"packet\"";
+        return Err(conflict(KeyId::IterationsAt, why));
+    }
+    let class = |job: &JobValues| {
+        let own = job.values();
+        let fail = |key: KeyId, why: String| Err(conflict(key, why).of_job(&job.name));
+        if !iterates(own) {
+            let kind = own.text(KeyId::WorkloadKind);
+            let why = format!(
+                "a class of a cluster's jobs repeats an iteration, which \"{kind}\" does not; it must be model, collective, simai, chakra, htsim, goal or dag"
+            );
+            return fail(KeyId::WorkloadKind, why);
+        }
+        let (gpus, has) = (own.int(KeyId::Gpus), v.int(KeyId::Gpus));
+        if gpus == 0 {
+            return fail(KeyId::JobGpus, "say how many GPUs jobs of this class have".to_string());
+        }
+        if has > 0 && gpus > has {
+            let why = format!("jobs of class {} have {gpus} GPUs; it must be at least that", job.name);
+            return Err(conflict(KeyId::Gpus, why));
+        }
+        let weight_ppm = scaled(own.float(KeyId::JobWeight), PPM);
+        Ok(JobClassKeys { name: Arc::clone(&job.name), gpus: gpus as u32, weight_ppm })
+    };
+    let classes: Vec<JobClassKeys> = v.jobs().iter().map(class).collect::<Result<_, _>>()?;
+    if drawn && classes.iter().all(|class| class.weight_ppm == 0) {
+        return Err(conflict(KeyId::JobWeight, "one class at least needs a weight above 0").of_job(&classes[0].name));
+    }
+    Ok(classes)
 }
 
 /// `racks:factor` points, ascending.

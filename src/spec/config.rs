@@ -20,7 +20,7 @@ use super::sections::{
     TopologySection, WorkloadSection,
 };
 use super::servers::SERVERS;
-use super::value::Values;
+use super::value::{Value, Values};
 use super::workload::{members, workload};
 use crate::transport::{EcnThresholds, TierBuffers};
 use crate::units::{BPS_PER_GBPS, PS_PER_NS};
@@ -141,7 +141,7 @@ impl Config {
                 links: v.bool(KeyId::OutLinks) && !job_mode(v),
                 rtt: v.bool(KeyId::OutRtt) && !job_mode(v),
                 trace: v.bool(KeyId::OutTrace),
-                alone: v.bool(KeyId::Alone),
+                alone: v.bool(KeyId::Alone) && !job_mode(v),
                 cluster_jobs: v.bool(KeyId::OutJobs) && job_mode(v),
                 cluster_map: v.bool(KeyId::OutMap) && job_mode(v),
                 requests: v.bool(KeyId::OutRequests) && !job_mode(v),
@@ -182,7 +182,8 @@ impl Config {
                 for job in &jobs.jobs {
                     self.of_job(job).check_workload().map_err(|conflict| conflict.of_job(&job.name))?;
                 }
-                if generated {
+                // Classes of jobs do not all run at once.
+                if generated && self.cluster_run().is_none() {
                     jobs.check(self.cluster.gpus)?;
                 }
             }
@@ -271,6 +272,16 @@ impl Config {
             ecn_by_rate: self.ecn_by_rate.clone(),
             values: job.values.clone(),
         }
+    }
+
+    /// The configuration of a class of a cluster's jobs, as an experiment in which one of them runs alone. PRECONDITION: iterations are simulated.
+    pub fn of_class(&self, job: &JobSection) -> Config {
+        let level = if self.values.is(KeyId::IterationsAt, "packet") { "packet" } else { "flow" };
+        let mut config = self.of_job(job);
+        config.values.set_derived(KeyId::Mode, Value::Choice(level));
+        // Job mode has no packets inside servers.
+        config.cluster.nvlink_packets = false;
+        config
     }
 
     /// Whether the retransmission timeout is the default one, which may be raised where round trips are long.

@@ -2,7 +2,7 @@
 //!
 //! Layer: spec. `keys` names them in the table, `resolve` calls them.
 
-use super::applies_when::{collective, collectives, inference, program, traffic, transformer};
+use super::applies_when::{collective, collectives, inference, job_mode, program, traffic, transformer};
 use super::key_id::KeyId;
 use super::servers::{ServerModel, find_server, gpu_of};
 use super::value::{Value, Values};
@@ -60,7 +60,8 @@ pub(super) fn gpus(v: &Values) -> Value {
         return job_gpus(v);
     }
     if !v.jobs().is_empty() {
-        return gpus_of_jobs(v);
+        // Classes of jobs do not say how large their cluster is.
+        return if job_mode(v) { Value::Unset } else { gpus_of_jobs(v) };
     }
     if v.is(KeyId::TopologyKind, "file") || !(traffic(v) || collective(v) || transformer(v)) {
         return Value::Unset;

@@ -259,6 +259,8 @@ macro_rules! for_each_key {
                 "how much kernels slow down beside communication: \"gpu\": as the GPU's table says; \"none\"; the path of a .csv of measured slowdowns, or of an XGBoost model in .json";
             Analytic "workload.analytic" KeyKind::Text, D::Text("intra"), program,
                 "whose communication is a calibrated cost instead of packets: dimensions such as \"tp,ep\", \"all\", or \"intra\": only what cluster.nvlink leaves inside servers";
+            FlowWeights "workload.flow_weights" KeyKind::Text, D::Text(""), |v| flows(v) && messages(v),
+                "flow level: by how many times more of a full link than others flows of a dimension get, whole numbers to 64 such as \"pp:8 dp:2\"; 1 where nothing is said";
             WorkloadSeed "workload.seed" int(0, i64::MAX), D::Int(1),
                 |v| by_chance(v) || pattern(v, "poisson") || pattern(v, "permutation") || pattern(v, "incast") || requests(v, "generated") || shared_experts(v) || (computes(v) && v.float(KeyId::ComputeJitter) > 0.0),
                 "mixed into the seed of pairs, sizes, arrivals, requests, busiest experts and jitter";
@@ -320,17 +322,19 @@ macro_rules! for_each_key {
 
             JobGpus "job.gpus" int(0, COUNT), D::None("what the job's workload or its list of GPUs needs"), in_job,
                 "GPUs of the job; of a background job all GPUs of the network where nothing is said";
-            JobPlacement "job.placement" KeyKind::TextOrList, D::Text("packed"), in_job,
+            JobPlacement "job.placement" KeyKind::TextOrList, D::Text("packed"), beside_others,
                 "which GPUs: packed: as few servers as possible; spread: as many servers as possible; random: by chance; rail: as few rails as possible; or a list such as [0, 1, 8] or \"0-7,16-23\", the first being the job's rank 0";
-            JobStartUs "job.start_us" stepped(0.0, 1e9, 0.000_001), D::Float(0.0), in_job, "when the job starts";
-            JobArrivalUs "job.arrival_us" stepped(0.0, 1e9, 0.000_001), D::Float(0.0), in_job,
+            JobStartUs "job.start_us" stepped(0.0, 1e9, 0.000_001), D::Float(0.0), beside_others, "when the job starts";
+            JobArrivalUs "job.arrival_us" stepped(0.0, 1e9, 0.000_001), D::Float(0.0), beside_others,
                 "mean of a random time, exponentially distributed, from the arrival of the job before in the file that has this key to that of this one, which start_us is added to: Poisson arrivals; 0: it starts at start_us";
-            JobBackground "job.background" KeyKind::Bool, D::Bool(false), |v| in_job(v) && flows_alone(v),
+            JobBackground "job.background" KeyKind::Bool, D::Bool(false), |v| beside_others(v) && flows_alone(v),
                 "traffic that the other jobs meet: it may have the same GPUs as they, and the makespan does not wait for it";
+            JobWeight "job.weight" stepped(0.0, 1e6, 0.000_001), D::Float(1.0), |v| in_job(v) && classes_of_jobs(v),
+                "with jobs.source = \"classes\": jobs are of this class in proportion to its weight";
 
             Mode "fidelity.mode" one_of(&["packet", "flow", "job"], &[]), D::Choice("packet"), |v| !v.is(KeyId::Mode, "packet"),
                 "level of detail: \"packet\" simulates every packet of a job, \"flow\" gives flows max-min fair rates (flow-mode.md), \"job\" a cluster over days, a job being one thing (simulate-a-cluster.md)";
-            Join "fidelity.join" one_of(&["none", "collectives", "ranks"], &[]), D::Choice("none"), |v| v.is(KeyId::Mode, "flow") && program(v),
+            Join "fidelity.join" one_of(&["none", "collectives", "ranks"], &[]), D::Choice("none"), |v| flows(v) && program(v),
                 "flow level: what becomes one flow. \"collectives\": each collective over rings and each all-to-all sent directly, instead of a message a step; \"ranks\": that, and ranks that do the same at the same time get tasks once, their messages being one flow (flow-mode.md)";
             FastForward "fidelity.fast_forward" one_of(&["steady", "exact", "off", "rates"], &[]), D::Choice("steady"), folded,
                 "how much may be folded: \"exact\" changes no bit of any result, \"off\" simulates every packet; \"steady\" skips what is steady, too, and estimates how far that is off; \"rates\" also carries measured rates on where flows collide under HPCC, DCQCN and DCTCP, and simulates no pauses while it folds (carried-rates.md)";
@@ -345,23 +349,23 @@ macro_rules! for_each_key {
             Audit "fidelity.audit" stepped(0.0, 1.0, 0.000_001), D::Float(0.01), steady, "share of what is skipped that is simulated all the same, to see how far off it is; above 0, at least one skip of every experiment; 0: none";
             AuditBound "fidelity.audit_bound" stepped(0.0, 1000.0, 0.000_001), D::Float(0.01), steady, "mean error of completion times in audits above which a run warns (and fails, with --strict)";
 
-            JobsSource "jobs.source" one_of(&["trace", "philly", "alibaba", "uniform"], &[]), D::Choice("uniform"), always,
-                "where jobs come from: a file, or a generator after published statistics, or equally spread over ranges";
+            JobsSource "jobs.source" one_of(&["trace", "philly", "alibaba", "uniform", "classes"], &[]), D::Choice("uniform"), always,
+                "where jobs come from: a file, or a generator after published statistics, or equally spread over ranges, or of the classes that [[job]] tables are";
             JobsPath "jobs.path" KeyKind::Path, D::None("required with source = \"trace\""), |v| v.is(KeyId::JobsSource, "trace"), "trace of jobs, CSV";
             JobsCount "jobs.count" int(1, 10_000_000), D::Int(500), generated_jobs, "jobs that arrive";
             JobsLoad "jobs.load" stepped(0.0, 100.0, 0.000_001), D::Float(0.8), generated_jobs,
                 "GPU time asked for over GPU time of the cluster while jobs arrive; 0: all arrive at once";
             JobsMinGpus "jobs.min_gpus" int(1, COUNT), D::Int(8), uniform_jobs, "least GPUs of a job; sizes are powers of two times this, equally likely";
             JobsMaxGpus "jobs.max_gpus" int(1, COUNT), D::Int(1024), uniform_jobs, "most GPUs of a job";
-            JobsMinHours "jobs.min_hours" stepped(0.001, 1e6, 0.001), D::Float(1.0), uniform_jobs, "shortest duration; logarithms of durations are equally likely";
-            JobsMaxHours "jobs.max_hours" stepped(0.001, 1e6, 0.001), D::Float(48.0), uniform_jobs, "longest duration";
+            JobsMinHours "jobs.min_hours" stepped(0.001, 1e6, 0.001), D::Float(1.0), |v| uniform_jobs(v) || classes_of_jobs(v), "shortest duration; logarithms of durations are equally likely";
+            JobsMaxHours "jobs.max_hours" stepped(0.001, 1e6, 0.001), D::Float(48.0), |v| uniform_jobs(v) || classes_of_jobs(v), "longest duration";
             JobsUsers "jobs.users" int(1, 100_000), D::Int(8), generated_jobs, "users; the n-th submits 1/n as many jobs as the first";
             JobsHighShare "jobs.high_share" stepped(0.0, 1.0, 0.000_001), D::Float(0.0), generated_jobs, "share of jobs with priority 1 instead of 0";
             JobsCommShare "jobs.comm_share" stepped(0.0, 1.0, 0.000_001), D::Float(0.2), |v| !measured_iterations(v),
                 "share of a job's time that communication across racks takes, for what an oversubscribed uplink slows down (our choice)";
-            JobsComputeS "jobs.compute_s" KeyKind::Text, D::Text("1:0.5"), measured_iterations,
+            JobsComputeS "jobs.compute_s" KeyKind::Text, D::Text("1:0.5"), rings,
                 "time of an iteration in which a job does not wait for its network, by GPUs: `8:0.4 1024:0.6`; between two points a line, beyond them their values (our choice)";
-            JobsCommMib "jobs.comm_mib" KeyKind::Text, D::Text("8:2000 64:14000 512:28000"), measured_iterations,
+            JobsCommMib "jobs.comm_mib" KeyKind::Text, D::Text("8:2000 64:14000 512:28000"), rings,
                 "MiB that the servers of a job all-reduce in an iteration, by GPUs, likewise: gradients (our choice: 16-bit ones of models with 1, 7 and 15 billion parameters)";
             JobsMinShare "jobs.min_share" stepped(0.0, 1.0, 0.000_001), D::Float(1.0), always,
                 "least share of its GPUs that a job goes on with after a failure; 1: it needs them all";

@@ -34,8 +34,8 @@ mod value;
 mod workload;
 
 pub use cluster::{
-    CheckpointKeys, CheckpointPolicy, ClusterRun, DrainKeys, FailureKeys, GrowBack, IterationKeys, JobGenerator,
-    JobSource, JobsLike, SchedulerKeys, WritesShare,
+    CheckpointKeys, CheckpointPolicy, ClusterRun, DrainKeys, FailureKeys, GrowBack, IterationKeys, JobClassKeys,
+    JobGenerator, JobSource, JobsLike, SchedulerKeys, WritesShare,
 };
 pub use config::{Config, Joining, Steady};
 pub use costs::CostKeys;

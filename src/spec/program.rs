@@ -138,6 +138,8 @@ pub struct Communication {
     /// Messages cost what makes a collective that is alone take as long as measured runs; else what the two keys above say, and nothing else.
     pub measured_overhead: bool,
     pub analytic: Analytic,
+    /// Of flows of each dimension, in the order tp, pp, dp, ep, cp, other: by how many times more of a full link they get. At flow level.
+    pub weights: [u32; 6],
     /// What is analytic takes what Moye's equations say, where they have a form for it.
     pub cost_by_chunks: bool,
     /// A measured run that costs of collectives take nothing from, by its name; empty: none is left out.
@@ -162,6 +164,9 @@ impl Analytic {
     /// Every dimension.
     pub const ALL: Analytic = Analytic { tp: true, pp: true, dp: true, ep: true, cp: true, other: true };
 }
+
+/// Largest weight of a flow: rates have room for so much (our choice).
+const MOST_WEIGHT: u32 = 64;
 
 impl ProgramSpec {
     /// Types the values of a program. `dir` is what relative paths are relative to. The error names the key at fault.
@@ -326,6 +331,7 @@ impl Communication {
             latency_ppm: (v.float(KeyId::LatencyScale) * 1e6).round() as u64,
             measured_overhead: v.is(KeyId::CollectiveOverhead, "measured"),
             analytic: analytic(v.text(KeyId::Analytic))?,
+            weights: weights(v.text(KeyId::FlowWeights))?,
             cost_by_chunks: v.is(KeyId::AnalyticCost, "chunks"),
             leave_out_run: match v.text(KeyId::LeaveOutRun) {
                 "none" => String::new(),
@@ -360,9 +366,37 @@ fn analytic(text: &str) -> Result<Analytic, Conflict> {
     Ok(out)
 }
 
+/// Reads `workload.flow_weights`.
+fn weights(text: &str) -> Result<[u32; 6], Conflict> {
+    let mut out = [1; 6];
+    for part in text.split([',', ' ']).filter(|part| !part.is_empty()) {
+        let weight = part.split_once(':').and_then(|(dim, weight)| {
+            let at = ["tp", "pp", "dp", "ep", "cp", "other"].iter().position(|name| *name == dim)?;
+            Some((at, weight.parse::<u32>().ok().filter(|weight| (1..=MOST_WEIGHT).contains(weight))?))
+        });
+        let Some((at, weight)) = weight else {
+            let why = format!(
+                "`{part}` is no weight of a dimension; write for example \"pp:8 dp:2\": tp, pp, dp, ep, cp or other, and a whole number from 1 to {MOST_WEIGHT}"
+            );
+            return Err(Conflict { job: None, key: KeyId::FlowWeights, why });
+        };
+        out[at] = weight;
+    }
+    Ok(out)
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn weights_read() {
+        assert_eq!(weights("pp:8, dp:2"), Ok([1, 8, 2, 1, 1, 1]));
+        assert_eq!(weights(""), Ok([1; 6]));
+        for wrong in ["pp", "pp:0", "pp:65", "xp:2", "pp:1.5"] {
+            assert!(weights(wrong).is_err(), "{wrong}");
+        }
+    }
 
     #[test]
     fn ranks_read_in_any_order() {

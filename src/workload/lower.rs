@@ -71,6 +71,8 @@ pub struct Lowering<'a> {
     pub p2p_overheads: Overheads,
     /// Queue pairs of one connection.
     pub qps_per_connection: u32,
+    /// Of queue pairs of a dimension, at flow level: see [`TaskGraph::weights`].
+    pub weight: &'a dyn Fn(Dim) -> u32,
     /// Every message is split over the queue pairs of its connection, else they take turns.
     pub split: bool,
     /// Ranks that stand for others, where they do: only they get tasks. What the others send goes with what they send as one flow.
@@ -176,6 +178,7 @@ pub fn lower(workload: &Workload, on: &Lowering, planner: &mut dyn Planner) -> R
         links: HashMap::new(),
         joined: JoinedLowering::new(workload, on.representatives),
         same_calls: 0,
+        weights: Vec::new(),
     };
     announce_ops(workload, &lowerer);
     let mut instances: Vec<Vec<Instance>> = workload.groups.iter().map(|_| Vec::new()).collect();
@@ -196,9 +199,13 @@ pub fn lower(workload: &Workload, on: &Lowering, planner: &mut dyn Planner) -> R
         lowerer.same_calls = list.first().map_or(0, |first| list.iter().filter(|i| i.call == first.call).count());
         for (nth, instance) in list.iter().enumerate() {
             lowerer.collective(group as u32, nth as u32, instance, &parties, planner)?;
+            lowerer.weigh(workload.groups[group].dim);
         }
     }
     lowerer.messages(&matches)?;
+    if lowerer.weights.iter().any(|&weight| weight > 1) {
+        lowerer.graph.weights = lowerer.weights;
+    }
     Ok(lowerer.graph)
 }
 
@@ -244,6 +251,8 @@ struct Lowerer<'a> {
     joined: JoinedLowering,
     /// How many collectives of the current group call the same as its first one.
     same_calls: usize,
+    /// Of each queue pair.
+    weights: Vec<u32>,
 }
 
 /// Communicator number of sends and receives between streams, one for each dimension; and of free ones, one for each tag.
@@ -251,6 +260,11 @@ const P2P: u32 = 1 << 30;
 const P2P_FREE: u32 = 1 << 31;
 
 impl Lowerer<'_> {
+    /// Queue pairs that were added since are of a dimension.
+    fn weigh(&mut self, dim: Dim) {
+        self.weights.resize(self.graph.qps.len(), (self.on.weight)(dim));
+    }
+
     /// The rank whose tasks are those of `rank` as well.
     fn stands_for(&self, rank: u32) -> u32 {
         self.on.representatives.map_or(rank, |representatives| representatives.rank[rank as usize])
@@ -535,6 +549,7 @@ impl Lowerer<'_> {
                 }
             };
             self.graph.after(from.begin, post);
+            self.weigh(send.dim);
             self.wait_sent(arrival, from.end);
             self.wait(arrival, to.end);
             // To the receiver its data is on the way from the post on.

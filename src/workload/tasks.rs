@@ -112,6 +112,8 @@ pub struct JoinedCollective {
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct TaskGraph {
     pub qps: Vec<QueuePair>,
+    /// Of each queue pair, at flow level: by how many times more of a full link it gets than others do; empty where all are alike.
+    pub weights: Vec<u32>,
     pub tasks: Vec<GraphTask>,
     pub edges: Vec<Edge>,
     pub gates: Vec<GraphGate>,

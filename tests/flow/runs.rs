@@ -93,3 +93,54 @@ fn compare_says_how_far_flows_are_from_packets() {
     assert_eq!(ran.code, 0, "{}", ran.stderr);
     assert!(ran.stdout.contains("flow level beside packets") && ran.stdout.contains("packets met"), "{}", ran.stdout);
 }
+
+/// Two jobs of two servers each that swap 100 MB over one uplink.
+const SWAP: &str = r#"
+name = "swap"
+[base]
+fidelity.mode = "flow"
+cluster = { gpus = 8, gpus_per_server = 1 }
+topology = { kind = "clos", hosts_per_leaf = 4, spines = 1, oversubscription = 4, link_gbps = 100, uplink_gbps = 100 }
+[[job]]
+name = "a"
+kind = "collective"
+op = "send-recv"
+bytes = 100000000
+placement = [0, 4]
+[[job]]
+name = "b"
+kind = "collective"
+op = "send-recv"
+bytes = 100000000
+placement = [1, 5]
+"#;
+
+#[test]
+fn weights_share_a_full_link_and_leave_an_empty_one_alone() {
+    let folder = Folder::new(&[("s.toml", SWAP)]);
+    let times = |out: &str, set: &[&str]| -> [f64; 2] {
+        let ran = folder.run(&[&["run", "s.toml", "--quiet", "--out", out], set].concat());
+        assert_eq!(ran.code, 0, "{set:?}: {}", ran.stderr);
+        let of = folder.column(&format!("{out}/jobs.csv"), "iteration_time_ns");
+        [0, 1].map(|job| of[job].parse().unwrap())
+    };
+    let near = |a: f64, b: f64| assert!((a / b - 1.0).abs() < 1e-3, "{a} {b}");
+    let [equal, other] = times("equal", &[]);
+    near(equal, other);
+    // Three of four parts, then the rest of the other has the link to itself.
+    let [first, second] = times("weighted", &["--set", "job.a.flow_weights=other:3"]);
+    near(first / equal, 2.0 / 3.0);
+    near(second, equal);
+    // Weights say how flows stand to each other.
+    let both = times("both", &["--set", "workload.flow_weights=other:8"]);
+    near(both[0], equal);
+    near(both[1], equal);
+    // Where nobody else sends they change nothing.
+    let apart = ["--set", "job.b.placement=[2,3]"];
+    let [plain, _] = times("plain", &apart);
+    let [alone, _] = times("alone", &[&apart[..], &["--set", "job.a.flow_weights=other:64"]].concat());
+    near(plain, equal / 2.0);
+    near(alone, plain);
+    let ran = folder.run(&["run", "s.toml", "--quiet", "--out", "x", "--set", "job.a.flow_weights=other:65"]);
+    assert!(ran.code == 2 && ran.stderr.contains("a whole number from 1 to 64"), "{}", ran.stderr);
+}

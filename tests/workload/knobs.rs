@@ -102,6 +102,12 @@ const KNOBS: &[Knob] = &[
     ("workload.seed", "permutation", &[], "7"),
     ("workload.seed", "poisson", &[], "7"),
     ("workload.seed", "dense", JITTER, "7"),
+    (
+        "workload.flow_weights",
+        "dense",
+        &["workload.overlap_grad=true", "workload.bucket_mb=4", "fidelity.mode=flow"],
+        "dp:8",
+    ),
     ("workload.model", "dense", &[], WIDE),
     ("workload.framework", "dense", &["workload.pp=1"], "deepspeed"),
     ("workload.framework", "dense", &["workload.tp=1", "workload.pp=1", "workload.dp=4"], "fsdp"),

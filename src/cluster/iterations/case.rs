@@ -2,14 +2,15 @@
 //!
 //! Layer: cluster/iterations. All edges of a ring advance together, so only the slowest decide. What is left out: edges that cross no link
 //! which could hold a ring up; links that carry, of every job, no more than another one that is as narrow; and all but one of links that carry the same.
+//! Of programs nothing is left out: each of their messages has a time of its own.
 
 use std::collections::{BTreeMap, BTreeSet};
 
 use crate::routing::FlowPaths;
-use crate::topology::{ArcIdx, Link, Network, Node, NodeKind};
+use crate::topology::{ArcIdx, Link, Network, Node, NodeIdx, NodeKind};
 
 use super::fabric::capacity;
-use super::ring::{JobRing, RingWork, fair_bps, hops, parts};
+use super::traffic::{JobTraffic, JobWork, fair_bps, hops, parts};
 
 /// With more kinds of links than this, none is compared with all others.
 const MOST_COMPARED: usize = 4096;
@@ -17,9 +18,11 @@ const MOST_COMPARED: usize = 4096;
 /// What is simulated. Equal cases take equal times.
 #[derive(Clone, Debug)]
 pub(super) struct IterationCase {
-    pub works: Vec<RingWork>,
-    /// Job and paths of each edge.
+    pub works: Vec<JobWork>,
+    /// Job and paths of each edge. Those of a program are its queue pairs, in its order.
     pub edges: Vec<(u32, FlowPaths)>,
+    /// Of each job that is a program: the rank of each GPU's NIC.
+    pub gpus: Vec<Vec<u32>>,
     /// Hosts are ranks, in their order.
     pub net: Network,
     /// What equal cases have in common.
@@ -42,7 +45,7 @@ type Load = (u64, Vec<(u32, u32, u32)>);
 /// A set of jobs on `net`, reduced. `is_narrow`: several jobs together could fill the arc.
 pub(super) fn reduced(
     net: &Network,
-    set: &[(u32, &JobRing)],
+    set: &[(u32, &JobTraffic)],
     ack_parts: u64,
     is_narrow: &dyn Fn(ArcIdx) -> bool,
 ) -> ReducedSet {
@@ -63,8 +66,9 @@ pub(super) fn reduced(
     arcs.dedup();
     let mut crowded: Vec<Option<(u64, ArcIdx)>> = vec![None; set.len()];
     let mut loads: BTreeMap<Load, ArcIdx> = BTreeMap::new();
+    let mut beside_programs: Vec<ArcIdx> = Vec::new();
     for arc in arcs {
-        let of = |(place, (_, ring)): (u32, &(u32, &JobRing))| {
+        let of = |(place, (_, ring)): (u32, &(u32, &JobTraffic))| {
             let (data, acks) = ring.on(arc);
             (data + acks > 0).then_some((place, data, acks))
         };
@@ -80,13 +84,19 @@ pub(super) fn reduced(
                 }
             }
         }
-        loads.entry((full, jobs)).or_insert(arc);
+        if jobs.iter().any(|&(place, ..)| set[place as usize].1.work.is_program()) {
+            beside_programs.push(arc);
+        } else {
+            loads.entry((full, jobs)).or_insert(arc);
+        }
     }
-    let kept = undominated(loads);
+    let mut kept = undominated(loads);
+    kept.append(&mut beside_programs);
     let edges = edges(&set, &kept);
-    let works: Vec<RingWork> = set.iter().map(|(_, ring)| ring.work.clone()).collect();
+    let works: Vec<JobWork> = set.iter().map(|(_, job)| job.work.clone()).collect();
+    let hosts: Vec<&[NodeIdx]> = set.iter().map(|(_, job)| &job.hosts[..]).collect();
     ReducedSet {
-        case: renamed(net, works, edges),
+        case: renamed(net, works, edges, &hosts),
         jobs: set.iter().map(|(job, _)| *job).collect(),
         crowded: crowded.into_iter().map(|worst| worst.map(|(_, arc)| arc)).collect(),
     }
@@ -108,51 +118,64 @@ fn undominated(loads: BTreeMap<Load, ArcIdx>) -> Vec<ArcIdx> {
     all.iter().filter(|(load, _)| !is_covered(load)).map(|(_, arc)| *arc).collect()
 }
 
-/// Edges that cross one of the arcs, in the arcs' order; and of each job one of its longest.
-fn edges<'a>(set: &[(u32, &'a JobRing)], kept: &[ArcIdx]) -> Vec<(u32, &'a FlowPaths)> {
+/// Edges of rings that cross one of the arcs, in the arcs' order; of each ring one of its longest; and all edges of programs.
+fn edges<'a>(set: &[(u32, &'a JobTraffic)], kept: &[ArcIdx]) -> Vec<(u32, &'a FlowPaths)> {
     let mut found: Vec<(u32, &FlowPaths)> = Vec::new();
     let mut seen: BTreeSet<(u32, u32)> = BTreeSet::new();
+    let placed = || (0..).zip(set).map(|(place, (_, job))| (place, *job));
+    let rings: Vec<(u32, &JobTraffic)> = placed().filter(|(_, job)| !job.work.is_program()).collect();
     for &arc in kept {
-        for (place, (_, ring)) in (0..).zip(set) {
+        for &(place, ring) in &rings {
             let new = ring.edges_on(arc).filter(|&at| seen.insert((place, at)));
             found.extend(new.map(|at| (place, &ring.edges[at as usize])));
         }
     }
-    for (place, (_, ring)) in (0..).zip(set) {
+    for (place, ring) in rings {
         let (longest, most) = ring.longest;
         if !found.iter().any(|(of, edge)| *of == place && hops(edge) == most) {
             found.push((place, &ring.edges[longest as usize]));
         }
     }
+    for (place, program) in placed().filter(|(_, job)| job.work.is_program()) {
+        found.extend(program.edges.iter().map(|edge| (place, edge)));
+    }
     found
 }
 
-/// Names nodes and links by their first appearance.
-fn renamed(net: &Network, works: Vec<RingWork>, edges: Vec<(u32, &FlowPaths)>) -> IterationCase {
+/// Names nodes and links by their first appearance. `hosts`: of each job the nodes of its GPUs' NICs, where it is a program.
+fn renamed(net: &Network, works: Vec<JobWork>, edges: Vec<(u32, &FlowPaths)>, hosts: &[&[NodeIdx]]) -> IterationCase {
     let mut nodes: BTreeMap<u32, u32> = BTreeMap::new();
     let mut links: BTreeMap<u32, u32> = BTreeMap::new();
     let mut own = Network::default();
     let mut key: Vec<u64> = vec![works.len() as u64];
     for work in &works {
-        key.extend([work.compute_ps, work.steps, work.bytes]);
+        match work {
+            JobWork::Ring(ring) => key.extend([ring.compute_ps, ring.steps, ring.bytes]),
+            // No computation takes so long.
+            JobWork::Program(program) => {
+                key.extend([u64::MAX, u64::from(program.class)]);
+                key.extend(program.layout.key());
+            }
+        }
     }
+    let name_of = |node: u32, nodes: &mut BTreeMap<u32, u32>, own: &mut Network| {
+        let next = own.nodes.len() as u32;
+        let name = *nodes.entry(node).or_insert(next);
+        if name == next {
+            let kind = net.nodes[node as usize].kind;
+            let server = if kind == NodeKind::Host { next } else { u32::MAX };
+            own.nodes.push(Node { kind, id: next, server });
+            if kind == NodeKind::Host {
+                own.ranks.push(next);
+            }
+        }
+        name
+    };
     let mut renamed_edges = Vec::new();
     for (job, edge) in edges {
         let mut arc_of = |arc: ArcIdx, key: &mut Vec<u64>| {
             let link = net.arc_link(arc);
-            let mut node_of = |node: u32| {
-                let next = own.nodes.len() as u32;
-                let name = *nodes.entry(node).or_insert(next);
-                if name == next {
-                    let kind = net.nodes[node as usize].kind;
-                    let server = if kind == NodeKind::Host { next } else { u32::MAX };
-                    own.nodes.push(Node { kind, id: next, server });
-                    if kind == NodeKind::Host {
-                        own.ranks.push(next);
-                    }
-                }
-                name
-            };
+            let mut node_of = |node: u32| name_of(node, &mut nodes, &mut own);
             // Links run the way in which they are first crossed.
             let (from, to) = (node_of(net.arc_from(arc)), node_of(net.arc_to(arc)));
             let next = own.links.len() as u32;
@@ -176,5 +199,21 @@ fn renamed(net: &Network, works: Vec<RingWork>, edges: Vec<(u32, &FlowPaths)>) -
         let paths = FlowPaths { data: way(&edge.data), ack: way(&edge.ack) };
         renamed_edges.push((job, paths));
     }
-    IterationCase { works, edges: renamed_edges, net: own, key }
+    // NICs of GPUs that send nothing and receive nothing.
+    let idle = hosts.iter().flat_map(|of| of.iter().copied()).filter(|host| !nodes.contains_key(host));
+    let mut idle: BTreeSet<u32> = idle.collect();
+    for link in net.links.iter().filter(|link| net.is_packet_link(link)) {
+        if idle.is_empty() {
+            break;
+        }
+        let (at_a, at_b) = (idle.remove(&link.a), idle.remove(&link.b));
+        if at_a || at_b {
+            let (a, b) = (name_of(link.a, &mut nodes, &mut own), name_of(link.b, &mut nodes, &mut own));
+            own.links.push(Link { a, b, rate_bps: link.rate_bps, delay_ps: link.delay_ps });
+            key.extend([link.rate_bps, link.delay_ps, u64::from(a), u64::from(b)]);
+        }
+    }
+    let rank_of = |host: &NodeIdx| own.ranks.partition_point(|node| *node < nodes[host]) as u32;
+    let gpus = hosts.iter().map(|of| of.iter().map(rank_of).collect()).collect();
+    IterationCase { works, edges: renamed_edges, gpus, net: own, key }
 }

@@ -10,7 +10,7 @@ use crate::topology::{ArcIdx, Link, Network, Node, NodeKind};
 use crate::transport::Transport;
 
 use super::super::error::ClusterError;
-use crate::batch::PrepareError;
+use crate::batch::{ClassProgram, PrepareError};
 
 /// Parts of a flow in which links are shared: a sprayed flow puts some of them on each of its paths.
 pub(super) const WHOLE: u32 = 1 << 16;
@@ -31,13 +31,17 @@ pub(in crate::cluster) struct IterationFabric {
     pub folding: Option<bool>,
     pub steady: Option<Steady>,
     pub fresh_qp: bool,
+    /// What jobs of classes run, class by class.
+    pub classes: Vec<ClassProgram>,
+    /// Least delay of the network's links.
+    pub least_delay_ps: u64,
 }
 
 impl IterationFabric {
     /// Of a configuration that simulates iterations.
     ///
     /// # Errors
-    /// The transport's keys do not go with the network.
+    /// The transport's keys do not go with the network, or a class of jobs cannot be.
     pub(in crate::cluster) fn new(
         config: &Config,
         keys: &IterationKeys,
@@ -65,6 +69,9 @@ impl IterationFabric {
         }
         let first = net.ranks.iter().copied().min().unwrap_or(0);
         let transport = config.transport(nics[first as usize].0).map_err(PrepareError::Config)?;
+        let least_delay_ps = net.links.iter().filter(|l| net.is_packet_link(l)).map(|l| l.delay_ps).min().unwrap_or(1);
+        let tables = config.jobs.iter().flat_map(|jobs| &jobs.jobs);
+        let classes = tables.map(|job| ClassProgram::new(config, job)).collect::<Result<_, _>>()?;
         // A case has not all tiers.
         let transport = Transport { tier_buffers: None, ..transport };
         Ok(IterationFabric {
@@ -77,6 +84,8 @@ impl IterationFabric {
             folding: config.folding(),
             steady: config.steady().map(|steady| Steady { audit_ppm: 0, ..steady }),
             fresh_qp: config.fresh_qp(),
+            classes,
+            least_delay_ps,
             net,
         })
     }

@@ -13,9 +13,11 @@ use super::super::servers::GpuShare;
 use super::case::{IterationCase, ReducedSet, reduced};
 use super::fabric::IterationFabric;
 use super::foreseen::ForeseenSets;
-use super::ring::JobRing;
-use super::run::{Simulated, simulated};
-use super::shared::RingsByLink;
+use super::program::of_class;
+use super::ring::ring;
+use super::run::{Simulated, least_time, simulated};
+use super::shared::TrafficByLink;
+use super::traffic::JobTraffic;
 use crate::routing::Router;
 
 const PPM: u64 = 1_000_000;
@@ -47,6 +49,21 @@ pub struct SlowestMoment {
     pub nic_ppm: u64,
 }
 
+/// What an iteration takes that was simulated before the cluster was.
+#[derive(Clone, Debug)]
+pub(in crate::cluster) struct KnownIteration {
+    pub class: u32,
+    key: Vec<u64>,
+    simulated: Simulated,
+}
+
+impl KnownIteration {
+    /// Of its one job, ps.
+    pub(in crate::cluster) fn ps(&self) -> u64 {
+        self.simulated.ps[0]
+    }
+}
+
 /// What was simulated, and what audits found.
 #[derive(Clone, Copy, Debug, Default, PartialEq)]
 pub struct IterationSummary {
@@ -72,7 +89,7 @@ impl JobSpeed {
 pub(in crate::cluster) struct MeasuredIterations<'a> {
     fabric: &'a IterationFabric,
     router: Router<'a>,
-    shared: RingsByLink,
+    shared: TrafficByLink,
     speeds: BTreeMap<u32, JobSpeed>,
     /// Jobs whose speed may be another one now.
     changed: BTreeSet<u32>,
@@ -94,7 +111,7 @@ impl<'a> MeasuredIterations<'a> {
         MeasuredIterations {
             fabric,
             router: Router::new(&fabric.net),
-            shared: RingsByLink::new(&fabric.net, fabric.ack_parts(), fabric.keys.as_packets),
+            shared: TrafficByLink::new(&fabric.net, fabric.keys.as_packets),
             speeds: BTreeMap::new(),
             changed: BTreeSet::new(),
             came: BTreeSet::new(),
@@ -105,6 +122,11 @@ impl<'a> MeasuredIterations<'a> {
             asked: 0,
             most_jobs: 0,
         }
+    }
+
+    /// Knows what was simulated already.
+    pub(in crate::cluster) fn remember(&mut self, known: &[KnownIteration]) {
+        self.known.extend(known.iter().map(|of| (of.key.clone(), of.simulated.clone())));
     }
 
     /// Simulates no set from now on: jobs take their least times.
@@ -120,11 +142,11 @@ impl<'a> MeasuredIterations<'a> {
     /// A job has these GPUs from now on.
     pub(in crate::cluster) fn comes(&mut self, job: u32, asked: &ClusterJob, shares: &[GpuShare]) {
         self.speeds.insert(job, JobSpeed::FULL);
-        match self.rings(asked, shares) {
-            Ok(Some((ring, in_rack))) => {
-                let alone = reduced(&self.fabric.net, &[(job, &ring)], self.fabric.ack_parts(), &|_| false);
+        match self.traffic(asked, shares) {
+            Ok(Some((traffic, in_rack))) => {
+                let alone = reduced(&self.fabric.net, &[(job, &traffic)], self.fabric.ack_parts(), &|_| false);
                 self.apart.insert(job, [alone, in_rack]);
-                self.shared.add(job, ring);
+                self.shared.add(job, traffic);
                 self.changed.insert(job);
                 self.came.insert(job);
             }
@@ -136,7 +158,7 @@ impl<'a> MeasuredIterations<'a> {
     /// A job has none any more.
     pub(in crate::cluster) fn goes(&mut self, job: u32) {
         // Whom it was connected with.
-        if self.shared.rings.contains_key(&job) {
+        if self.shared.jobs.contains_key(&job) {
             let others = self.shared.set_of(&self.fabric.net, job);
             self.changed.extend(others);
         }
@@ -152,8 +174,12 @@ impl<'a> MeasuredIterations<'a> {
         self.speeds.get(&job).unwrap_or(&JobSpeed::FULL)
     }
 
-    /// A job's ring where it is, and the case of one like it in one rack.
-    fn rings(&self, asked: &ClusterJob, shares: &[GpuShare]) -> Result<Option<(JobRing, ReducedSet)>, ClusterError> {
+    /// What a job sends where it is, and the case of one like it in one rack; `None`: nothing that crosses the network.
+    fn traffic(
+        &self,
+        asked: &ClusterJob,
+        shares: &[GpuShare],
+    ) -> Result<Option<(JobTraffic, ReducedSet)>, ClusterError> {
         let fabric = self.fabric;
         let mut shares = shares.to_vec();
         shares.sort_unstable_by_key(|s| s.server);
@@ -162,15 +188,20 @@ impl<'a> MeasuredIterations<'a> {
             (0..of.len()).filter(|&gpu| share.gpus >> gpu & 1 == 1).map(|gpu| of[gpu]).collect()
         };
         let servers: Vec<Vec<u32>> = shares.iter().map(ranks).collect();
+        if let Some(class) = asked.class {
+            let traffic = of_class(fabric, &self.router, &fabric.net, (class, &servers.concat()))?;
+            let sends = !traffic.edges.is_empty();
+            return Ok(if sends { Some((traffic, class_in_rack(fabric, class)?)) } else { None });
+        }
         let (n, work) = (servers.len() as u64, (asked.compute_ps, asked.comm_bytes));
-        let Some(ring) = JobRing::new(fabric, &self.router, &fabric.net, &servers, work, n)? else { return Ok(None) };
+        let Some(traffic) = ring(fabric, &self.router, &fabric.net, &servers, work, n)? else { return Ok(None) };
         // One server that has no more GPUs than channels.
         let channels = servers.iter().map(Vec::len).min().unwrap_or(1);
         let (net, in_rack) = fabric.one_rack(&servers[0][..channels], n.min(3) as u32);
-        let of_rack = JobRing::new(fabric, &Router::new(&net), &net, &in_rack, work, n)?;
+        let of_rack = ring(fabric, &Router::new(&net), &net, &in_rack, work, n)?;
         let of_rack = of_rack.expect("it has two servers at least, and sends");
         let set = reduced(&net, &[(0, &of_rack)], fabric.ack_parts(), &|_| false);
-        Ok(Some((ring, set)))
+        Ok(Some((traffic, set)))
     }
 
     /// Brings speeds up to date; the jobs that have another one now.
@@ -185,7 +216,7 @@ impl<'a> MeasuredIterations<'a> {
         let net = &fabric.net;
         let mut sets = Vec::new();
         while let Some(job) = self.changed.pop_first() {
-            if !self.shared.rings.contains_key(&job) {
+            if !self.shared.jobs.contains_key(&job) {
                 continue;
             }
             let set = self.shared.set_of(net, job);
@@ -194,8 +225,8 @@ impl<'a> MeasuredIterations<'a> {
         }
         let shared = &self.shared;
         let reduce = |set: &BTreeSet<u32>| {
-            let rings: Vec<(u32, &JobRing)> = set.iter().map(|job| (*job, &shared.rings[job])).collect();
-            reduced(net, &rings, ack_parts, &|arc| shared.is_narrow(net, arc))
+            let jobs: Vec<(u32, &JobTraffic)> = set.iter().map(|job| (*job, &shared.jobs[job])).collect();
+            reduced(net, &jobs, ack_parts, &|arc| shared.is_narrow(net, arc))
         };
         let reduced: Vec<ReducedSet> = sets.par_iter().map(reduce).collect();
         let mut open: BTreeMap<&[u64], &IterationCase> = BTreeMap::new();
@@ -252,10 +283,10 @@ impl<'a> MeasuredIterations<'a> {
         let beside = (ratio > PPM).then(|| {
             let jobs: Vec<u32> = set.jobs.iter().copied().filter(|other| *other != job).collect();
             let arc = set.crowded[place];
-            let sends = |other: &u32| arc.is_some_and(|arc| self.shared.rings[other].on(arc).0 > 0);
+            let sends = |other: &u32| arc.is_some_and(|arc| self.shared.jobs[other].on(arc).0 > 0);
             // What is no computing is sending; alone in one rack, NICs are full.
             let sending = |case: &IterationCase, place: usize| {
-                ps(case, place).saturating_sub(case.works[place].compute_ps).max(1)
+                ps(case, place).saturating_sub(case.works[place].compute_ps()).max(1)
             };
             let full = u128::from(sending(&in_rack_case.case, 0)) * u128::from(PPM);
             SlowestMoment {
@@ -277,7 +308,7 @@ impl<'a> MeasuredIterations<'a> {
         if let Some(before) = before.filter(|before| before.place == arc && ppm <= before.ppm) {
             return before.set_off_by;
         }
-        let sends = |of: &u32| arc.is_some_and(|arc| self.shared.rings[of].on(arc).0 > 0);
+        let sends = |of: &u32| arc.is_some_and(|arc| self.shared.jobs[of].on(arc).0 > 0);
         came().filter(sends).min().or_else(|| came().min()).or(before.and_then(|before| before.set_off_by))
     }
 
@@ -301,4 +332,35 @@ impl<'a> MeasuredIterations<'a> {
         }
         summary
     }
+}
+
+/// A job of a class on as few servers as possible, under one switch: where its duration is measured.
+///
+/// # Errors
+/// Its program cannot be had.
+fn class_in_rack(fabric: &IterationFabric, class: u32) -> Result<ReducedSet, ClusterError> {
+    let gpus = fabric.classes[class as usize].gpus() as usize;
+    let first = &fabric.ranks[0];
+    let (net, servers) = fabric.one_rack(first, gpus.div_ceil(first.len().max(1)) as u32);
+    let ranks = servers.concat();
+    let traffic = of_class(fabric, &Router::new(&net), &net, (class, &ranks[..gpus]))?;
+    Ok(reduced(&net, &[(0, &traffic)], fabric.ack_parts(), &|_| false))
+}
+
+/// What an iteration of a class takes there. `foresees`: about, by what it takes at least.
+///
+/// # Errors
+/// Its program cannot be had or simulated, or it was stopped.
+pub(in crate::cluster) fn class_iteration(
+    fabric: &IterationFabric,
+    class: u32,
+    foresees: bool,
+    stop: &(dyn Fn() -> bool + Sync),
+) -> Result<KnownIteration, ClusterError> {
+    let case = class_in_rack(fabric, class)?.case;
+    let simulated = match foresees {
+        true => Simulated { ps: vec![least_time(&case, 0)], longer: None },
+        false => simulated(fabric, &case, fabric.keys.audit_ppm, stop)?,
+    };
+    Ok(KnownIteration { class, key: case.key, simulated })
 }

@@ -1,12 +1,14 @@
 //! How fast jobs run beside each other: iterations of all jobs that share links are simulated together, and their speed holds until something changes.
 //!
-//! Layer: cluster. A job's servers all-reduce its gradients once an iteration, by rings. Jobs that share no link that could be full run at their speed
-//! alone. Equal sets of jobs are simulated once. `docs/how-to/simulate-a-cluster.md` says what an iteration is.
+//! Layer: cluster. A job of a class runs its program; of others the servers all-reduce gradients once an iteration, by rings. Jobs that share no link that could
+//! be full run at their speed alone. Equal sets of jobs are simulated once. `docs/how-to/simulate-a-cluster.md` says what an iteration is.
 //!
 //! | file | holds |
 //! |---|---|
 //! | `fabric` | the network, how its paths are chosen, what is simulated on it |
-//! | `ring` | what one job sends over which links |
+//! | `traffic` | what one job sends over which links |
+//! | `ring` | that of a job of no class |
+//! | `program` | that of a job of a class |
 //! | `shared` | which jobs share links that could be full |
 //! | `case` | a set of jobs, reduced to what decides its speed, in a form that equal sets have in common |
 //! | `run` | a case through the flow level or the packet engine |
@@ -17,10 +19,12 @@ mod case;
 mod fabric;
 mod foreseen;
 mod measured;
+mod program;
 mod ring;
 mod run;
 mod shared;
+mod traffic;
 
 pub(super) use fabric::IterationFabric;
-pub(super) use measured::MeasuredIterations;
 pub use measured::{IterationSummary, SlowestMoment};
+pub(super) use measured::{KnownIteration, MeasuredIterations, class_iteration};

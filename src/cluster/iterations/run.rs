@@ -3,8 +3,11 @@
 //! Layer: cluster/iterations. All jobs begin an iteration at time 0. Each computes, then sends in steps; the next step begins when the one before has arrived
 //! everywhere. A job's time is the mean over the second half of the iterations in which all the others were running, too.
 
+use std::sync::Arc;
+
 use crate::batch::build::{BuildOptions, Built, GraphCase, PacketCase, build};
-use crate::batch::{QP_DPORT, RunOptions, prepare};
+use crate::batch::job::Job;
+use crate::batch::{QP_DPORT, RunOptions, add_tasks, prepare};
 use crate::columns::{NEVER, OwnedTables, TaskIdx, status};
 use crate::engine::fold::FoldEngine;
 use crate::engine::{Engine, is_final};
@@ -20,6 +23,7 @@ use crate::workload::{FIRST_SPORT, Flow};
 use super::super::error::ClusterError;
 use super::case::IterationCase;
 use super::fabric::IterationFabric;
+use super::traffic::{JobWork, RingWork};
 
 /// Of a job that is faster than the slowest, so many times the iterations at most.
 const MOST_TIMES: u64 = 64;
@@ -31,6 +35,10 @@ const MOST_DOUBLINGS: u32 = 5;
 /// iterations (our choice).
 const MOST_MESSAGES: u64 = 50_000;
 const MOST_HOPS: u64 = 2_000_000;
+/// Tasks that count as a message (our choice): they have no rate to be solved for.
+const TASKS_A_MESSAGE: u64 = 8;
+/// Tasks of a program that are simulated for that at most, unless its `scheduler.iterations` alone are more (our choice): a GB of memory.
+const MOST_TASKS: u64 = 1_000_000;
 /// Attempts to have all jobs run to the end of the slowest.
 const MOST_ATTEMPTS: u32 = 4;
 
@@ -131,10 +139,10 @@ fn halves(
             let begin = ends.iter().filter_map(|of| of.first()).copied().min().unwrap_or(0);
             return Ok(Halves { first, second, window_ps: until.saturating_sub(begin) / 2 });
         }
-        for (own, of) in counts.iter_mut().zip(&ends) {
+        for (job, (own, of)) in counts.iter_mut().zip(&ends).enumerate() {
             let end = of[*own as usize];
             if end < needed {
-                *own = (*own * needed).div_ceil(end.max(1)).min(MOST_TIMES * count) + 1;
+                *own = (*own * needed).div_ceil(end.max(1)).min(most_count(case, job, count)) + 1;
             }
         }
     }
@@ -145,42 +153,72 @@ fn halves(
 pub(super) fn counts(case: &IterationCase, count: u64) -> Vec<u64> {
     let least: Vec<u64> = (0..).zip(&case.works).map(|(job, _)| least_time(case, job)).collect();
     let slowest = least.iter().copied().max().unwrap_or(1);
-    least.iter().map(|&own| (count * slowest.div_ceil(own)).min(MOST_TIMES * count)).collect()
+    let own = |(job, &own): (usize, &u64)| (count * slowest.div_ceil(own)).min(most_count(case, job, count));
+    least.iter().enumerate().map(own).collect()
+}
+
+/// Most iterations of a job, where the slowest has `count`.
+fn most_count(case: &IterationCase, job: usize, count: u64) -> u64 {
+    let most = MOST_TIMES * count;
+    match &case.works[job] {
+        JobWork::Ring(_) => most,
+        JobWork::Program(program) => most.min(MOST_TASKS / program.tasks.max(1)).max(count),
+    }
 }
 
 /// Messages of all jobs, where the slowest has `count` iterations; with packets, packets over links.
 pub(super) fn work(fabric: &IterationFabric, case: &IterationCase, count: u64) -> u64 {
     let payload = u64::from(fabric.transport.payload.max(1));
+    let as_packets = fabric.keys.as_packets;
     let counts = counts(case, count);
-    let of_edge = |job: usize, hops: u64| {
-        let one = if fabric.keys.as_packets { case.works[job].bytes.div_ceil(payload) * hops } else { 1 };
-        counts[job].saturating_mul(case.works[job].steps).saturating_mul(one)
-    };
     let hops = |paths: &FlowPaths| (paths.data[0].len() + paths.ack[0].len()) as u64;
-    let all = case.edges.iter().map(|(job, paths)| of_edge(*job as usize, hops(paths)));
+    let of_edge = |(job, paths): &(u32, FlowPaths)| match &case.works[*job as usize] {
+        JobWork::Ring(ring) => {
+            let one = if as_packets { ring.bytes.div_ceil(payload) * hops(paths) } else { 1 };
+            counts[*job as usize].saturating_mul(ring.steps).saturating_mul(one)
+        }
+        // All its messages are counted below.
+        JobWork::Program(_) => 0,
+    };
+    let of_job = |(work, &count): (&JobWork, &u64)| match work {
+        JobWork::Ring(_) => 0,
+        JobWork::Program(program) => {
+            let tasks = program.tasks / TASKS_A_MESSAGE;
+            count.saturating_mul(tasks + if as_packets { program.packet_hops } else { program.messages })
+        }
+    };
+    let all = case.edges.iter().map(of_edge).chain(case.works.iter().zip(&counts).map(of_job));
     all.fold(1, u64::saturating_add)
 }
 
 /// What an iteration of a job takes at least, ps.
 pub(super) fn least_time(case: &IterationCase, job: u32) -> u64 {
+    let work = match &case.works[job as usize] {
+        JobWork::Ring(work) => work,
+        // How much of its messages it hides behind computation is not known before.
+        JobWork::Program(program) => return program.compute_ps.max(1),
+    };
     let rates = case.edges.iter().filter(|(of, _)| *of == job).flat_map(|(_, paths)| paths.data.iter().flatten());
     let slowest = rates.map(|&arc| case.net.arc_link(arc).rate_bps).min().unwrap_or(1);
-    let work = &case.works[job as usize];
     let bits = u128::from(work.bytes) * u128::from(work.steps) * 8 * u128::from(PS_PER_S);
     (work.compute_ps + (bits / u128::from(slowest)) as u64).max(1)
 }
 
-/// When each job's iterations begin to send: after its first computation, then once an iteration, ps.
+/// When each job's iterations begin to send (after its first computation, then once an iteration), or when a program's end; one more than iterations, ps.
 fn ends(
     fabric: &IterationFabric,
     case: &IterationCase,
     counts: &[u64],
     stop: &(dyn Fn() -> bool + Sync),
 ) -> Result<Vec<Vec<u64>>, ClusterError> {
-    let least_delay = case.net.links.iter().map(|l| l.delay_ps).min().unwrap_or(1);
+    let programs = case.works.iter().any(JobWork::is_program);
+    let of_case = case.net.links.iter().map(|l| l.delay_ps).min().unwrap_or(1);
+    // Ranks of a program tell each other as they do where it is a job alone.
+    let least_delay = if programs { fabric.least_delay_ps } else { of_case };
     let as_packets = fabric.keys.as_packets;
-    let (graph, marks) = graph(case, counts, if as_packets { least_delay } else { 1 });
+    let (graph, marks) = graph(fabric, case, counts, if as_packets { least_delay } else { 1 })?;
     let mut built = tables(fabric, case, &graph, least_delay)?;
+    drop(graph);
     if as_packets {
         packets(fabric, &mut built, stop)?;
     } else if !flow::run_to_end(&mut built.tables.view(), &|| stop()) {
@@ -190,12 +228,51 @@ fn ends(
     if t.exps[0].status != status::DONE {
         return Err(ClusterError::Iterations { status: t.exps[0].status });
     }
-    let at = |task: &u32| t.tasks[TaskIdx(*task)].done;
-    Ok(marks.iter().map(|of| of.iter().map(at).collect()).collect())
+    let at = |task: u32| t.tasks[TaskIdx(task)].done;
+    Ok(marks.iter().map(|of| of.ends(&at)).collect())
 }
 
-/// The graph, and of each job the ends of its computations, one more than iterations.
-fn graph(case: &IterationCase, counts: &[u64], latency_ps: u64) -> (TaskGraph, Vec<Vec<u32>>) {
+/// Where a job's iterations are in a graph.
+enum Marks {
+    /// Ends of computations.
+    Tasks(Vec<u32>),
+    /// Of a program whose tasks are there from one on.
+    Program { job: Arc<Job>, first: u32 },
+}
+
+impl Marks {
+    /// `at`: when a task ended.
+    fn ends(&self, at: &dyn Fn(u32) -> u64) -> Vec<u64> {
+        let (job, first) = match self {
+            Marks::Tasks(tasks) => return tasks.iter().map(|&task| at(task)).collect(),
+            Marks::Program { job, first } => (job, *first),
+        };
+        let mut ends: Vec<u64> = Vec::new();
+        for (ops, rank) in job.graph.ops.iter().zip(&job.workload.ranks).filter(|(ops, _)| !ops.is_empty()) {
+            let mut begin = 0;
+            let iterations = &job.workload.programs[rank.program as usize].iteration_ends;
+            ends.resize(ends.len().max(iterations.len()), 0);
+            for (end, &until) in ends.iter_mut().zip(iterations) {
+                let own = &ops[(begin as usize).min(ops.len())..(until as usize).min(ops.len())];
+                *end = own.iter().map(|op| at(first + op.end)).fold(*end, u64::max);
+                begin = until;
+            }
+        }
+        // An iteration in which nothing ends later than in the one before ends with it.
+        for i in 1..ends.len() {
+            ends[i] = ends[i].max(ends[i - 1]);
+        }
+        ends
+    }
+}
+
+/// The graph, and where iterations are in it, one more of each job than it is to have.
+fn graph(
+    fabric: &IterationFabric,
+    case: &IterationCase,
+    counts: &[u64],
+    latency_ps: u64,
+) -> Result<(TaskGraph, Vec<Marks>), ClusterError> {
     let mut graph = TaskGraph::default();
     let rank_of = |node: u32| case.net.ranks.partition_point(|&host| host < node) as u32;
     for (_, paths) in &case.edges {
@@ -205,30 +282,49 @@ fn graph(case: &IterationCase, counts: &[u64], latency_ps: u64) -> (TaskGraph, V
     }
     let mut marks = Vec::new();
     for (job, (work, &count)) in (0..).zip(case.works.iter().zip(counts)) {
-        let own: Vec<u32> = (0..).zip(&case.edges).filter(|(_, (of, _))| *of == job).map(|(qp, _)| qp).collect();
-        let home = own.first().map_or(0, |&qp| graph.qps[qp as usize].src);
-        let mut computed = graph.task(home, work.compute_ps, Work::Delay);
-        let mut of_job = vec![computed];
-        for _ in 0..count {
-            let mut before = vec![(computed, EdgeMoment::Done)];
-            for _ in 0..work.steps {
-                let gate = gate(&mut graph, &before, latency_ps);
-                before.clear();
-                for &qp in &own {
-                    let rank = graph.qps[qp as usize].src;
-                    let message = graph.task(rank, 0, Work::Message { qp, bytes: work.bytes });
-                    graph.release(gate, message);
-                    before.push((message, EdgeMoment::Got));
-                }
+        let mut own = (0u32..).zip(&case.edges).filter(|(_, (of, _))| *of == job).map(|(qp, _)| qp);
+        marks.push(match work {
+            JobWork::Ring(ring) => {
+                Marks::Tasks(add_ring(&mut graph, ring, &own.collect::<Vec<u32>>(), count, latency_ps))
             }
-            let gate = gate(&mut graph, &before, latency_ps);
-            computed = graph.task(home, work.compute_ps, Work::Delay);
-            graph.release(gate, computed);
-            of_job.push(computed);
-        }
-        marks.push(of_job);
+            JobWork::Program(program) => {
+                let lowered = program.lowered(fabric, count + 1)?;
+                let first_qp = own.next().unwrap_or(0);
+                let (has, needs) = (own.count() + 1, lowered.graph.qps.len());
+                if needs > 0 && has != needs {
+                    return Err(ClusterError::QueuePairs { has, needs });
+                }
+                let tasks = add_tasks(&mut graph, &lowered.graph, &case.gpus[job as usize], first_qp);
+                Marks::Program { job: lowered, first: tasks.start }
+            }
+        });
     }
-    (graph, marks)
+    Ok((graph, marks))
+}
+
+/// Iterations of a ring over the queue pairs `own`; the ends of its computations, one more than iterations.
+fn add_ring(graph: &mut TaskGraph, work: &RingWork, own: &[u32], count: u64, latency_ps: u64) -> Vec<u32> {
+    let home = own.first().map_or(0, |&qp| graph.qps[qp as usize].src);
+    let mut computed = graph.task(home, work.compute_ps, Work::Delay);
+    let mut of_job = vec![computed];
+    for _ in 0..count {
+        let mut before = vec![(computed, EdgeMoment::Done)];
+        for _ in 0..work.steps {
+            let gate = gate(graph, &before, latency_ps);
+            before.clear();
+            for &qp in own {
+                let rank = graph.qps[qp as usize].src;
+                let message = graph.task(rank, 0, Work::Message { qp, bytes: work.bytes });
+                graph.release(gate, message);
+                before.push((message, EdgeMoment::Got));
+            }
+        }
+        let gate = gate(graph, &before, latency_ps);
+        computed = graph.task(home, work.compute_ps, Work::Delay);
+        graph.release(gate, computed);
+        of_job.push(computed);
+    }
+    of_job
 }
 
 fn gate(graph: &mut TaskGraph, before: &[(u32, EdgeMoment)], latency_ps: u64) -> u32 {

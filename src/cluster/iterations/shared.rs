@@ -1,43 +1,41 @@
 //! Which jobs share links that could be full.
 //!
-//! Layer: cluster/iterations. A link slows nobody down as long as it has room for the most that all rings over it could send together.
+//! Layer: cluster/iterations. A link slows nobody down as long as it has room for the most that all jobs could send over it together.
 
 use std::collections::{BTreeMap, BTreeSet};
 
 use crate::topology::{ArcIdx, Network};
 
-use super::fabric::{WHOLE, capacity};
-use super::ring::{JobRing, parts};
+use super::fabric::capacity;
+use super::traffic::JobTraffic;
 
-/// The rings of the jobs that run, by link.
+/// What the jobs that run send, by link.
 #[derive(Debug)]
-pub(super) struct RingsByLink {
-    pub rings: BTreeMap<u32, JobRing>,
+pub(super) struct TrafficByLink {
+    pub jobs: BTreeMap<u32, JobTraffic>,
     /// Of each arc: jobs, and the most that each could send there, bps.
     on: Vec<Vec<(u32, u64)>>,
-    ack_parts: u64,
     /// Of a link's capacity, in percent: above this it could be full. Packets queue and congestion control reacts a little before.
     percent: u64,
 }
 
-impl RingsByLink {
-    pub(super) fn new(net: &Network, ack_parts: u64, as_packets: bool) -> RingsByLink {
+impl TrafficByLink {
+    pub(super) fn new(net: &Network, as_packets: bool) -> TrafficByLink {
         let on = vec![Vec::new(); 2 * net.links.len()];
-        RingsByLink { rings: BTreeMap::new(), on, ack_parts, percent: if as_packets { 90 } else { 100 } }
+        TrafficByLink { jobs: BTreeMap::new(), on, percent: if as_packets { 90 } else { 100 } }
     }
 
-    /// A ring begins.
-    pub(super) fn add(&mut self, job: u32, ring: JobRing) {
-        for &(arc, data, acks) in &ring.crossed {
-            let most = u128::from(ring.most_bps) * u128::from(parts(data, acks, self.ack_parts)) / u128::from(WHOLE);
-            self.on[arc as usize].push((job, most as u64));
+    /// A job begins.
+    pub(super) fn add(&mut self, job: u32, traffic: JobTraffic) {
+        for (&(arc, ..), &most) in traffic.crossed.iter().zip(&traffic.most) {
+            self.on[arc as usize].push((job, most));
         }
-        self.rings.insert(job, ring);
+        self.jobs.insert(job, traffic);
     }
 
-    /// A ring ends.
+    /// A job ends.
     pub(super) fn remove(&mut self, job: u32) {
-        for (arc, ..) in self.rings.remove(&job).into_iter().flat_map(|ring| ring.crossed) {
+        for (arc, ..) in self.jobs.remove(&job).into_iter().flat_map(|traffic| traffic.crossed) {
             self.on[arc as usize].retain(|(other, _)| *other != job);
         }
     }
@@ -54,7 +52,7 @@ impl RingsByLink {
         let mut set = BTreeSet::from([job]);
         let mut open = vec![job];
         while let Some(job) = open.pop() {
-            for &(arc, ..) in self.rings.get(&job).into_iter().flat_map(|ring| &ring.crossed) {
+            for &(arc, ..) in self.jobs.get(&job).into_iter().flat_map(|traffic| &traffic.crossed) {
                 if self.on[arc as usize].len() > 1 && self.is_narrow(net, arc) {
                     for &(other, _) in &self.on[arc as usize] {
                         if set.insert(other) {

@@ -63,6 +63,7 @@ fn lowered_by(
         local_ps: 1,
         p2p_overheads: Overheads::each(11),
         qps_per_connection: 1,
+        weight: &|_| 1,
         split: false,
         factor_q32: &|rank, _| (1 << 32) + (u64::from(rank) << 31),
     };
