@@ -95,8 +95,8 @@ fn couplings_depend_only_on_the_past() {
 }
 
 /// Three rails of four hosts on a switch each, and six hosts behind a trunk of two hops, which all send to host 12:
-/// the switch there pauses the trunk, the one before it pauses the hosts.
-fn incast_beside_rails(cc: Cc, pfc: bool) -> gpu_graphs::Graph {
+/// the switch there pauses the trunk, the one before it pauses the hosts. Ports share `shared` bytes of each buffer.
+fn incast_beside_rails(cc: Cc, pfc: bool, shared: u64) -> gpu_graphs::Graph {
     const HOSTS: u32 = 12 + 1 + 6;
     let link = |a, b, gbps: u64| Link { a, b, rate_bps: gbps * GBPS, delay_ps: US };
     let mut links: Vec<Link> = (0..12).map(|h| link(h, HOSTS + h / 4, 100)).collect();
@@ -134,7 +134,7 @@ fn incast_beside_rails(cc: Cc, pfc: bool) -> gpu_graphs::Graph {
     transport.pfc = pfc;
     transport.ecn = false;
     transport.rto_ps = if pfc { 20_000 * US } else { 200 * US };
-    transport.buffer_bytes = random::fixed_part(&network, 1200) + 20_000;
+    transport.buffer_bytes = random::fixed_part(&network, 1200) + shared;
     let flows: Vec<Flow> = graph
         .qps
         .iter()
@@ -170,7 +170,7 @@ fn incast_beside_rails(cc: Cc, pfc: bool) -> gpu_graphs::Graph {
 #[test]
 fn incasts_leave_rails_folded() {
     for (cc, pfc) in [(Cc::None, true), (Cc::Dcqcn, true), (Cc::Hpcc, true), (Cc::None, false)] {
-        let g = incast_beside_rails(cc, pfc);
+        let g = incast_beside_rails(cc, pfc, 20_000);
         let start = gpu_graphs::tables(&g, OPTIONS).tables;
         let mut plain = start.clone();
         assert_eq!(engine::run_cpu(&mut plain), status::DONE, "{}", g.name);
@@ -204,6 +204,29 @@ fn incasts_leave_rails_folded() {
                 );
                 assert!(simulated < most, "{}: {simulated} simulated, at most {most}", g.name);
             }
+        }
+    }
+}
+
+/// Buffers of the usual size fill up slowly enough: nothing goes back, and nothing is simulated twice.
+#[test]
+fn switches_are_coupled_before_they_pause() {
+    for cc in [Cc::None, Cc::Dcqcn] {
+        let g = incast_beside_rails(cc, true, 4 << 20);
+        let start = gpu_graphs::tables(&g, OPTIONS).tables;
+        let mut plain = start.clone();
+        assert_eq!(engine::run_cpu(&mut plain), status::DONE, "{}", g.name);
+        let [pauses, _] = pauses_and_drops(&plain);
+        assert!(pauses > 100, "{}: {pauses} pauses", g.name);
+        for modes in [mode::FOLD | mode::MEMO, mode::FOLD] {
+            let mut got = start.clone();
+            got.exps[0].modes |= modes;
+            let stats = run(&g.name, &mut FoldEngine::default(), &mut got);
+            same(&g.name, &got, &plain);
+            assert!((1..=2).contains(&stats.coupled), "{}: {} switches coupled", g.name, stats.coupled);
+            assert_eq!((stats.restarts, stats.couplings), (0, 0), "{}: it went back", g.name);
+            let (simulated, all) = (stats.hops_simulated, engine::packet_hops(&plain));
+            assert!(simulated <= all, "{}: {simulated} simulated of {all}", g.name);
         }
     }
 }

@@ -4,7 +4,7 @@ use super::key::older;
 use crate::columns::{LinkEndIdx, NEVER, NONE, Packet, PacketIdx, Tables};
 
 /// Wires whose packets are fetched side by side.
-const LANES: usize = 16;
+pub const LANES: usize = 16;
 
 /// Fetches the packets that arrive at `ends` before `end`, from several wires at once: a list alone waits for each packet to learn of the next. `also` fetches
 /// what else each of them needs; it is given the link end, the packet and the path entry of the packet before it there, which has come by now, or `NONE`.

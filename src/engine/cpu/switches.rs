@@ -3,14 +3,16 @@
 //! A switch has no part in what another does within a step, so the order of switches changes nothing. Going switch by switch, what `plan` took off the
 //! wires is still in the processor's caches when `forward` sends it on. A GPU runs system by system, all switches at once.
 
-use super::lists::{fetch, fetch_rest};
+use super::lists::{LANES, fetch, fetch_rest};
 use super::{classify, forward, forward_joint, plan};
-use crate::columns::{LinkEndIdx, PortIdx, SwitchIdx, Tables, flag, mode};
+use crate::columns::{LinkEndIdx, PacketIdx, PortIdx, SwitchIdx, Tables, flag, mode};
 
 /// In `Switch::independent` while a step waits for pause frames: this switch was processed before the first that lacked some.
 pub const DONE: u32 = 2;
 /// Packets on their way to a switch for which fetching them ahead is worth its own instructions (measured).
 const WORTH: u32 = 24;
+/// Most packets of a queue that are fetched ahead: those of all queues of a switch must stay in the cache (our choice).
+const MOST_OF_A_QUEUE: u64 = 64;
 
 /// Processes all switches up to `end`. PRECONDITION: `t` holds one experiment.
 pub fn step(t: &mut Tables, end: u64) {
@@ -109,21 +111,59 @@ fn plan_all(t: &mut Tables, s: SwitchIdx, end: u64) -> bool {
 }
 
 /// Fetches the packets that arrive at `ports` before `end`, and the heads of their queues.
-pub fn fetch_arrivals(t: &Tables, ports: impl Iterator<Item = PortIdx>, end: u64) {
+pub fn fetch_arrivals(t: &Tables, ports: impl Iterator<Item = PortIdx> + Clone, end: u64) {
     fetch_with(t, ports, end, |_, _| {});
 }
 
 /// The same. `also` is given link ends and entries of paths that have come.
 #[inline]
-fn fetch_with(t: &Tables, ports: impl Iterator<Item = PortIdx>, end: u64, also: impl Fn(LinkEndIdx, u32)) {
+fn fetch_with(t: &Tables, ports: impl Iterator<Item = PortIdx> + Clone, end: u64, also: impl Fn(LinkEndIdx, u32)) {
     let nics = t.exps[0].nic_len;
-    let queues = |port: PortIdx| {
-        let head = t.ports[port].q_head;
-        t.packets.prefetch(head.0);
-        fetch_rest(t, head);
-    };
-    fetch(t, ports.inspect(|&port| queues(port)).map(|port| port.end(nics)), end, |at, row, path| {
+    fetch_queues(t, ports.clone(), end);
+    fetch(t, ports.map(|port| port.end(nics)), end, |at, row, path| {
         t.paths.prefetch(row.path);
         also(at, path);
     });
+}
+
+/// Fetches what leaves the queues of `ports` before `end`, from several queues at once, and the head of each.
+fn fetch_queues(t: &Tables, mut ports: impl Iterator<Item = PortIdx>, end: u64) {
+    let own = (t.exps[0].end_len + t.exps[0].nic_len) as usize;
+    loop {
+        let mut at = [PacketIdx::NONE; LANES];
+        let mut left = [0u32; LANES];
+        let mut lanes = 0;
+        for port in ports.by_ref() {
+            let row = &t.ports[port];
+            if row.q_head.is_none() {
+                continue;
+            }
+            let completes = t.clocks[own + port.usize()];
+            at[lanes] = row.q_head;
+            // More leave if there are short ones.
+            let leave = end.saturating_sub(completes) / row.tx_full.max(1) + 1;
+            left[lanes] = leave.min(MOST_OF_A_QUEUE) as u32;
+            t.packets.prefetch(row.q_head.0);
+            lanes += 1;
+            if lanes == LANES {
+                break;
+            }
+        }
+        if lanes == 0 {
+            return;
+        }
+        let mut any = true;
+        while any {
+            any = false;
+            for (p, left) in at[..lanes].iter_mut().zip(&mut left) {
+                let Some(row) = t.packets.get(p.usize()) else { continue };
+                fetch_rest(t, *p);
+                *left -= 1;
+                let next = if *left > 0 { row.next } else { PacketIdx::NONE };
+                t.packets.prefetch(next.0);
+                any |= next.is_some();
+                *p = next;
+            }
+        }
+    }
 }

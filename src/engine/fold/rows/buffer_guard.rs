@@ -9,7 +9,7 @@
 //!
 //! Layer: fold/rows.
 
-use crate::columns::{NEVER, Port, PortIdx, Switch, SwitchIdx, Tables};
+use crate::columns::{NEVER, Port, PortIdx, Switch, SwitchIdx, Tables, mode};
 use crate::units::PS_PER_S;
 
 /// The smallest unit of peaks, bytes. Peaks are rounded up, so that a growing queue reports rarely (our choice).
@@ -18,6 +18,10 @@ const FINEST: u32 = 1 << 10;
 const COARSEST: std::ops::RangeInclusive<u64> = 1 << 15..=1 << 17;
 /// Rounding may take at most this part of a buffer and of a threshold (our choice).
 const SHARE: u64 = 8;
+
+/// A switch is coupled before the proof fails: where it would fail with so many times as much at every ingress (our
+/// choice). An ingress is assumed to hold a grain at least, which two steps bring, so most switches are coupled in time.
+const FORESIGHT: u32 = 2;
 
 /// The most that each ingress has held.
 #[derive(Clone)]
@@ -32,9 +36,18 @@ pub struct BufferGuard {
     /// Reported intervals with a peak above the least that are not checked yet: start, end, switch.
     unchecked: Vec<(u64, u64, SwitchIdx)>,
     grain: u32,
-    /// Switches of which nothing is to be proven, and whether there are any.
+    /// Switches whose active queue pairs all belong to one partition, and whether there are any.
     coupled: Vec<bool>,
     couples: bool,
+    /// Of these: those whose ports are processed jointly, so that nothing is to be proven.
+    joint: Vec<bool>,
+    /// What is about to fail is foreseen; how much each ingress held in its last two intervals, as far as is known.
+    foresees: bool,
+    recent: Vec<u32>,
+    /// Of each switch: `FORESIGHT` times the peaks of all time do not suffice for the proof.
+    filling: Vec<bool>,
+    /// Switches that are to be coupled before the proof fails.
+    wanted: Vec<SwitchIdx>,
     /// Of each switch: when the proof would first have failed if all ingresses had held `near` times as much.
     near_since: Vec<u64>,
     /// 1: nobody asks for it.
@@ -63,6 +76,11 @@ impl BufferGuard {
             grain: coarsest(t),
             coupled: vec![false; t.switches.len()],
             couples: false,
+            joint: vec![false; t.switches.len()],
+            foresees: t.exps[0].modes & mode::STEADY == 0,
+            recent: vec![0; t.ports.len()],
+            filling: vec![false; t.switches.len()],
+            wanted: Vec::new(),
             near_since: vec![NEVER; t.switches.len()],
             near,
             failed: Vec::new(),
@@ -72,8 +90,10 @@ impl BufferGuard {
         }
         let least = guard.least();
         guard.peaks.fill(least);
+        guard.recent.fill(least);
         for s in SwitchIdx::all(t.switches.len() as u32) {
             guard.coupled[s.usize()] = coupled.contains(&s) || !guard.holds(t, s, |p| guard.peaks[p.usize()]);
+            guard.joint[s.usize()] = guard.coupled[s.usize()];
             guard.couples |= guard.coupled[s.usize()];
         }
         guard
@@ -86,6 +106,29 @@ impl BufferGuard {
 
     pub fn is_coupled(&self, s: SwitchIdx) -> bool {
         self.coupled[s.usize()]
+    }
+
+    /// Whether the ports of `s`, which is coupled, are processed jointly.
+    pub fn is_joint(&self, s: SwitchIdx) -> bool {
+        self.joint[s.usize()]
+    }
+
+    /// From now on all active queue pairs through `s` belong to one partition. Until its ports are processed jointly, its
+    /// ingresses are reported as before.
+    pub fn couple(&mut self, s: SwitchIdx) {
+        self.coupled[s.usize()] = true;
+        self.couples = true;
+    }
+
+    /// From now on the ports of `s` are processed jointly.
+    /// PRECONDITION: all intervals that concern `s` have been reported.
+    pub fn process_jointly(&mut self, s: SwitchIdx) {
+        self.joint[s.usize()] = true;
+    }
+
+    /// A switch that is to be coupled before the proof fails.
+    pub fn take_wanted(&mut self) -> Option<SwitchIdx> {
+        self.wanted.pop()
     }
 
     /// How many switches are coupled.
@@ -122,9 +165,17 @@ impl BufferGuard {
     /// Ingresses `ends` of one partition held at most `peaks` bytes between `start` and `end`.
     pub fn report_peaks(&mut self, t: &Tables, start: u64, end: u64, ends: &[PortIdx], peaks: &[u32]) {
         let least = self.least();
+        if self.foresees {
+            for (&port, &peak) in ends.iter().zip(peaks) {
+                let before = std::mem::replace(&mut self.recent[port.usize()], peak);
+                if peak > before {
+                    self.foresee(t, port);
+                }
+            }
+        }
         for (&port, &peak) in ends.iter().zip(peaks).filter(|x| *x.1 > least) {
             let switch = t.ports[port].switch_idx;
-            if self.coupled[switch.usize()] {
+            if self.joint[switch.usize()] {
                 continue;
             }
             if self.unchecked.last() != Some(&(start, end, switch)) {
@@ -143,6 +194,34 @@ impl BufferGuard {
                 self.crowded[switch.usize()] |= peak > t.exps[0].reserve
                     && !self.holds(t, switch, |p| self.peaks[p.usize()].saturating_mul(self.near));
             }
+        }
+    }
+
+    /// Ingress `port` held `peak` bytes in an interval that has not ended.
+    pub fn note_peak(&mut self, t: &Tables, port: PortIdx, peak: u32) {
+        if self.foresees && peak > self.recent[port.usize()] {
+            self.recent[port.usize()] = peak;
+            self.foresee(t, port);
+        }
+    }
+
+    /// Ingress `port` held more than before: is its switch to be coupled?
+    fn foresee(&mut self, t: &Tables, port: PortIdx) {
+        let s = t.ports[port].switch_idx;
+        if self.coupled[s.usize()] {
+            return;
+        }
+        let recent = self.recent[port.usize()];
+        if recent > self.peaks[port.usize()] {
+            self.peaks[port.usize()] = recent;
+            self.crowded[s.usize()] |= !self.holds(t, s, |p| self.peaks[p.usize()].saturating_mul(self.near));
+            self.filling[s.usize()] |= !self.holds(t, s, |p| self.peaks[p.usize()].saturating_mul(FORESIGHT));
+        }
+        if self.filling[s.usize()]
+            && !self.wanted.contains(&s)
+            && !self.holds(t, s, |p| self.recent[p.usize()].saturating_mul(FORESIGHT))
+        {
+            self.wanted.push(s);
         }
     }
 
@@ -296,6 +375,45 @@ mod tests {
             (None, vec![SwitchIdx(1)], 0),
             "nothing is to be proven of a coupled switch"
         );
+    }
+
+    #[test]
+    fn a_switch_that_fills_up_is_named_before_it_fails() {
+        let mut owned = switch(16, 1 << 20);
+        let t = owned.view();
+        let mut guard = BufferGuard::new(&t, &[], 1);
+        // One ingress may hold 98,304 bytes. Twice as much as it holds must not be too much.
+        guard.note_peak(&t, PortIdx(3), guard.coarse(40_000));
+        assert_eq!(guard.take_wanted(), None);
+        guard.note_peak(&t, PortIdx(3), guard.coarse(50_000));
+        assert_eq!(guard.take_wanted(), Some(SwitchIdx(0)));
+        assert_eq!(guard.take_wanted(), None, "it was named");
+        guard.couple(SwitchIdx(0));
+        assert!(guard.couples() && guard.is_coupled(SwitchIdx(0)) && !guard.is_joint(SwitchIdx(0)));
+        guard.report_peaks(&t, 0, 9, &[PortIdx(3)], &[guard.coarse(110_000)]);
+        assert_eq!(guard.take_wanted(), None, "it is coupled");
+        let failure = Some(Failure { at: 9, switch: SwitchIdx(0) });
+        assert_eq!(guard.failure_before(&t, 10), failure, "it is proven until its ports are processed jointly");
+        guard.process_jointly(SwitchIdx(0));
+        guard.report_peaks(&t, 9, 12, &[PortIdx(3)], &[guard.coarse(110_000)]);
+        assert_eq!(guard.failure_before(&t, 13), None);
+    }
+
+    #[test]
+    fn what_an_ingress_held_two_intervals_ago_is_forgotten() {
+        let mut owned = switch(16, 1 << 20);
+        let t = owned.view();
+        let mut guard = BufferGuard::new(&t, &[], 1);
+        for (start, port) in [(0, 3), (9, 4), (18, 5), (27, 6)] {
+            // Each alone is well below, all together are not.
+            guard.report_peaks(&t, start, start + 9, &[PortIdx(port)], &[guard.coarse(40_000)]);
+            guard.report_peaks(&t, start, start + 9, &[PortIdx(port)], &[guard.coarse(0)]);
+        }
+        assert_eq!(guard.take_wanted(), None);
+        for port in 3..7 {
+            guard.note_peak(&t, PortIdx(port), guard.coarse(40_000));
+        }
+        assert_eq!(guard.take_wanted(), Some(SwitchIdx(0)));
     }
 
     #[test]

@@ -22,6 +22,7 @@ use crate::engine::fold::run::dispatch::{Dispatch, DispatchQueues};
 use crate::engine::fold::run::explain::settle;
 use crate::engine::fold::run::explanation::{Explainer, FoldExplanation};
 use crate::engine::fold::run::fold_run::FoldRun;
+use crate::engine::fold::run::gain::hops_needed;
 use crate::engine::fold::run::restart::CoupledSwitches;
 use crate::engine::fold::run::stats::FoldStats;
 use crate::engine::fold::run::stop::Stop;
@@ -34,8 +35,10 @@ use crate::units::PS_PER_NS;
 /// Experiments of a batch per thread: enough that few threads idle at its end, few enough that the next batch reuses
 /// warm memory (our choice).
 pub const MOST_A_THREAD: usize = 16;
-/// Turns between checks of the clock.
+/// Most turns between checks of the clock, and about how long they may take: turns of large partitions take some tenths
+/// of a millisecond each, and at the end of a slice threads wait for each other.
 const TURNS_PER_CLOCK_CHECK: u32 = 256;
+const CLOCK_CHECK: Duration = Duration::from_millis(2);
 const SLICE: Duration = Duration::from_millis(100);
 
 /// The CPU engine with folding. It runs on the threads of the rayon pool that calls it.
@@ -116,6 +119,10 @@ struct Place {
     restarted: bool,
     /// How it is stepped on several threads.
     side: Option<SideBySide>,
+    /// Turns until the next check of the clock; 0: it has not begun.
+    turns: u32,
+    /// Packet-hops that its messages need, once somebody asked.
+    needed: Option<u64>,
     /// In this slice.
     seconds: f64,
     failure: Option<String>,
@@ -131,6 +138,7 @@ impl Engine for FoldEngine {
         let end = Instant::now() + SLICE;
         self.places.resize_with(batch.len(), Place::default);
         let mut queues = DispatchQueues::default();
+        let mut unstarted = Vec::new();
         for (at, (t, place)) in batch.iter().zip(&mut self.places).enumerate() {
             (place.seconds, place.failure) = (0.0, None);
             // Those in flight come first: they take less memory together, and what they record helps those that follow.
@@ -138,16 +146,20 @@ impl Engine for FoldEngine {
                 // The place of an experiment that runs elsewhere.
                 _ if t.exps.is_empty() => *place = Place::default(),
                 // The host may have ended it.
-                _ if is_final(t) => place.run = None,
+                _ if is_final(t) => (place.run, place.needed) = (None, None),
                 // An experiment of the last batch at this place blocks no other any more.
                 _ if is_new(t) => {
-                    *place = Place::default();
-                    queues.unstarted.push_back(at);
+                    let needed = place.needed.take().unwrap_or_else(|| hops_needed(t));
+                    *place = Place { needed: Some(needed), ..Place::default() };
+                    unstarted.push((std::cmp::Reverse(needed), at));
                 }
                 Some(id) => queues.waiting.push((at, id)),
                 None => queues.ready.push_back(at),
             }
         }
+        // The longest first, so that no thread is left with a long one at the end.
+        unstarted.sort_unstable();
+        queues.unstarted.extend(unstarted.into_iter().map(|(_, at)| at));
         let in_flight = self.memo.as_ref().map_or_else(Arc::default, |memo| Arc::clone(&memo.in_flight));
         let all = rayon::current_num_threads();
         let threads = all.min(batch.len());
@@ -299,8 +311,11 @@ impl Place {
         while let Some(run) = &mut self.run {
             run.threads.lend(Arc::clone(spare), worth);
             let began = Instant::now();
-            let outcome = turns(run, t, TURNS_PER_CLOCK_CHECK, limit);
-            run.timer.add_time(&mut run.stats, began.elapsed());
+            let n_turns = self.turns.clamp(1, TURNS_PER_CLOCK_CHECK);
+            let outcome = turns(run, t, n_turns, limit);
+            let took = began.elapsed();
+            self.turns = if took > CLOCK_CHECK { n_turns / 2 } else { n_turns.saturating_mul(2) };
+            run.timer.add_time(&mut run.stats, took);
             self.stats = FoldStats { memo_bytes: memo.map_or(0, |m| m.bytes()), ..run.stats };
             match outcome {
                 Ok(()) => {}

@@ -12,6 +12,10 @@ use crate::engine::packet_hops;
 /// One in so many packet-hops must be skipped.
 const LEAST_SHARE: u64 = 2;
 
+/// Turns that are counted together. When a look falls due must not depend on how many turns are taken in one go: what was
+/// simulated until then is counted.
+const TURNS_TOGETHER: u64 = 256;
+
 /// What an experiment may take without skips.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct LeastGain {
@@ -20,6 +24,8 @@ pub(crate) struct LeastGain {
     /// Turns between looks, as counting takes as long as there are rows; and those since the last.
     every: u64,
     turns: u64,
+    /// Of those counted together.
+    counted: u64,
 }
 
 impl LeastGain {
@@ -27,17 +33,24 @@ impl LeastGain {
     pub(crate) fn of(t: &Tables) -> LeastGain {
         let asked = is_steadying(t) && t.exps[0].modes & mode::MUST_GAIN != 0;
         let most = if asked { hops_needed(t) / LEAST_SHARE } else { u64::MAX };
-        LeastGain { most, every: (t.nics.len() + t.ports.len()) as u64, turns: 0 }
+        LeastGain { most, every: (t.nics.len() + t.ports.len()) as u64, turns: 0, counted: 0 }
     }
 
     /// Of a copy, of which nobody asks what it gains.
     pub(crate) fn unasked() -> LeastGain {
-        LeastGain { most: u64::MAX, every: u64::MAX, turns: 0 }
+        LeastGain { most: u64::MAX, every: u64::MAX, turns: 0, counted: 0 }
     }
 
-    /// Counts `turns` turns. Whether it is time to look.
-    pub(crate) fn is_due(&mut self, turns: u64) -> bool {
-        self.turns += turns;
+    /// Counts a turn that is about to be taken. Whether it is time to look.
+    #[inline]
+    pub(crate) fn is_due(&mut self) -> bool {
+        let first = self.counted == 0;
+        self.counted = (self.counted + 1) % TURNS_TOGETHER;
+        first && self.are_due()
+    }
+
+    fn are_due(&mut self) -> bool {
+        self.turns += TURNS_TOGETHER;
         self.most != u64::MAX && self.turns >= self.every && std::mem::take(&mut self.turns) > 0
     }
 

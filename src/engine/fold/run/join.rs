@@ -31,13 +31,7 @@ const FORM_BYTES: usize = 1024;
 pub(crate) fn join(run: &mut FoldRun, t: &mut Tables, n: NicIdx, f: FlowIdx, at: u64) -> Result<u32, Stop> {
     let needed = rows_of(run, t, f);
     catch_up_rows(run, t, &needed, at)?;
-    let mut touched: Vec<u32> = Vec::new();
-    for p in needed.partitions(run) {
-        if p != NONE && !touched.contains(&p) {
-            touched.push(p);
-        }
-    }
-    touched.sort_by_key(|&p| (run.partitions[p as usize].start, run.partitions[p as usize].first));
+    let touched = touched(run, &needed);
     let born = touched.is_empty();
     let p = touched.first().copied().unwrap_or_else(|| new_partition(run, at));
     // In its own turn a partition's events are put in order at the end of the turn.
@@ -60,6 +54,8 @@ pub(crate) fn join(run: &mut FoldRun, t: &mut Tables, n: NicIdx, f: FlowIdx, at:
     route(run, t, p, f, at, activates, &mut form);
     for &s in &needed.switches {
         if run.index.switch_partition[s.usize()] == NONE {
+            // Nothing crosses it yet.
+            run.guard.process_jointly(s);
             run.index.switch_partition[s.usize()] = p;
             run.partitions[p as usize].rows.switches.push(s);
         }
@@ -307,6 +303,18 @@ pub(crate) struct NeededRows {
     pub ports: Vec<PortIdx>,
     /// Coupled switches.
     pub switches: Vec<SwitchIdx>,
+}
+
+/// The partitions of `needed`, without repeats, in the order in which they merge.
+pub(crate) fn touched(run: &FoldRun, needed: &NeededRows) -> Vec<u32> {
+    let mut touched: Vec<u32> = Vec::new();
+    for p in needed.partitions(run) {
+        if p != NONE && !touched.contains(&p) {
+            touched.push(p);
+        }
+    }
+    touched.sort_by_key(|&p| (run.partitions[p as usize].start, run.partitions[p as usize].first));
+    touched
 }
 
 impl NeededRows {

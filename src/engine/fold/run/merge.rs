@@ -176,6 +176,10 @@ pub(crate) fn move_rows(run: &mut FoldRun, p: u32, other: u32) {
     }
     partition.rows.switches.extend(from.rows.switches);
     partition.detector.reset(from.detector.from);
+    partition.awaits = match (partition.awaits, from.awaits) {
+        (Some(a), Some(b)) => Some(a && b),
+        (a, b) => a.or(b),
+    };
     partition.recordable &= from.recordable;
     partition.first = partition.first.min(from.first);
     partition.covered = partition.covered.min(from.covered);

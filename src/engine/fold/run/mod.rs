@@ -9,6 +9,7 @@ pub(super) mod compare_copies;
 pub(super) mod copies;
 pub(super) mod copy_on;
 pub(super) mod counters;
+pub(super) mod couple;
 pub(super) mod detection;
 pub(super) mod dispatch;
 pub(super) mod engine;

@@ -50,6 +50,9 @@ pub(crate) struct Partition {
     pub hops_due: u64,
     /// What never changes about its rows, while no others join.
     pub shape: Option<Arc<[u8]>>,
+    /// It has a switch that was coupled while queue pairs crossed it, and whose ports are not processed jointly yet. Then:
+    /// whether it was remembered until then.
+    pub awaits: Option<bool>,
     /// Its rows at switches by switch, if it is large.
     pub by_switch: Option<Arc<RowsBySwitch>>,
     /// Why it is simulated, and its packet-hops that are counted for that already. Only explanations read it.
@@ -78,6 +81,7 @@ impl Partition {
             changed: false,
             hops_due: 0,
             shape: None,
+            awaits: None,
             by_switch: None,
             cause: FoldCause::default(),
             explained_hops: 0,

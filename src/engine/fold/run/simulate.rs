@@ -40,6 +40,7 @@ pub(crate) fn window(run: &mut FoldRun, t: &mut Tables, p: u32, at: u64, end: u6
             continue;
         }
         partition.rows.peaks[place] = peak;
+        run.guard.note_peak(t, partition.rows.ends[place], peak);
         let (ends, peaks, local) = (&partition.rows.ends, &partition.rows.peaks, &run.index.end_local);
         let held = |port: PortIdx| {
             ends.get(local[port.usize()] as usize)

@@ -5,6 +5,7 @@
 use crate::columns::{NEVER, NONE, Tables};
 use crate::engine::fold::run::checkpoint::checkpoint_if_due;
 use crate::engine::fold::run::claim::update_claim;
+use crate::engine::fold::run::couple::process_jointly_if_due;
 use crate::engine::fold::run::detection::next_sampling;
 use crate::engine::fold::run::fold_run::FoldRun;
 use crate::engine::fold::run::recording::{drain, flush_covered};
@@ -19,7 +20,7 @@ pub(crate) fn simulate_turn(run: &mut FoldRun, t: &mut Tables, p: u32, at: u64) 
         retire_idle(run, t, p);
         return Ok(());
     }
-    if checkpoint_if_due(run, t, p, at) {
+    if process_jointly_if_due(run, t, p, at) || checkpoint_if_due(run, t, p, at) {
         return Ok(());
     }
     // All before a sample must have happened and nothing after it, including effects on other partitions.

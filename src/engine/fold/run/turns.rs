@@ -24,6 +24,7 @@ use crate::engine::fold::run::checkpoint::sample_and_checkpoint;
 use crate::engine::fold::run::compare_copies::{compare_all, note_progress};
 use crate::engine::fold::run::copies::ContinuedAudits;
 use crate::engine::fold::run::copy_on::{carries_too_little, copy_if_due};
+use crate::engine::fold::run::couple::couple_from_now;
 use crate::engine::fold::run::detection::next_sampling;
 use crate::engine::fold::run::fold_run::FoldRun;
 use crate::engine::fold::run::gain::LeastGain;
@@ -113,10 +114,10 @@ pub(crate) fn begin_coupled(
 /// Runs `turns` turns, or to the end.
 pub(crate) fn turns(run: &mut FoldRun, t: &mut Tables, turns: u32, limit: u64) -> Result<(), Stop> {
     run.limit = limit;
-    if run.gain.is_due(u64::from(turns)) && run.gain.is_too_little(t, &run.stats) {
-        return Err(Stop::Exactly);
-    }
     for _ in 0..turns {
+        if run.gain.is_due() && run.gain.is_too_little(t, &run.stats) {
+            return Err(Stop::Exactly);
+        }
         let top = peek(run);
         let fired = run.schedule.fired.peek().map(|&Reverse((latest, g))| (latest, g));
         if let Some((latest, g)) = fired
@@ -136,6 +137,10 @@ pub(crate) fn turns(run: &mut FoldRun, t: &mut Tables, turns: u32, limit: u64) -
         }
         if let Some(failure) = run.guard.failure_before(t, sample_at.map_or(at, |sample_at| sample_at.0)) {
             couple(run, t, failure)?;
+        }
+        if let Some(s) = run.guard.take_wanted() {
+            couple_from_now(run, t, s, at)?;
+            continue;
         }
         // Before anything is done: who waits here does nothing else.
         if run.ticket.turn(sample_at.map_or(at, |sample_at| sample_at.0)) {

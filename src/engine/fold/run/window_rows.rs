@@ -69,15 +69,15 @@ impl PartitionWindow<'_> {
                 continue;
             }
             plan::plan(t, port, end);
-            if !couples || !self.guard.is_coupled(t.ports[port].switch_idx) {
+            if !couples || !self.guard.is_joint(t.ports[port].switch_idx) {
                 count(t, peaks, place, port, self.rows.peaks[place]);
             }
         }
-        for s in coupled {
+        for s in coupled.filter(|&s| self.guard.is_joint(s)) {
             self.coupled_switch(t, s, left);
         }
         for &port in ports {
-            if couples && self.guard.is_coupled(t.ports[port].switch_idx) {
+            if couples && self.guard.is_joint(t.ports[port].switch_idx) {
                 continue;
             }
             let first = plan::request_word(t, port, 0) as usize;

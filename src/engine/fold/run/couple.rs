@@ -1,0 +1,103 @@
+//! A switch is coupled while queue pairs cross it: before a pause, a resume or a drop comes within reach there.
+//!
+//! Layer: fold/run. Its partitions merge at once. Their rows stand up to a step apart, so the ports of the switch are
+//! processed jointly a little later, and the buffer guard proves what it has to until then.
+
+use crate::columns::{NONE, NicIdx, PortIdx, SwitchIdx, Tables};
+use crate::engine::fold::rows::canonical_key::CanonicalKey;
+use crate::engine::fold::rows::coupling::coupled_rows;
+use crate::engine::fold::run::counters::{deltas, forget_finished_messages, report_peaks};
+use crate::engine::fold::run::explain::{because, settle};
+use crate::engine::fold::run::explanation::FoldCause;
+use crate::engine::fold::run::fold_run::FoldRun;
+use crate::engine::fold::run::join::{NeededRows, add_port, catch_up_rows, touched};
+use crate::engine::fold::run::lookup::stop_remembering;
+use crate::engine::fold::run::merge::merge;
+use crate::engine::fold::run::resume::resume;
+use crate::engine::fold::run::simulate::next_event_at;
+use crate::engine::fold::run::stop::Stop;
+use crate::engine::fold::run::turn_order::schedule_partition;
+use crate::units::PS_PER_NS;
+
+/// All active queue pairs through switch `s` belong to one partition from `at` on, which is the earliest of all. Bytes do
+/// not depend on when that is. So it may depend on turns and on the memo.
+pub(crate) fn couple_from_now(run: &mut FoldRun, t: &mut Tables, s: SwitchIdx, at: u64) -> Result<(), Stop> {
+    if run.guard.is_coupled(s) {
+        return Ok(());
+    }
+    log::debug!(
+        "folding: experiment {}: switch {} fills up at {} ns, so its ports are processed together from now on",
+        t.exps[0].exp_id,
+        s.0,
+        at / PS_PER_NS
+    );
+    let may_wait = std::mem::take(&mut run.ticket.may_wait);
+    let needed = NeededRows { nics: Vec::new(), ports: t.switches[s].ports().collect(), switches: Vec::new() };
+    catch_up_rows(run, t, &needed, at)?;
+    let all = touched(run, &needed);
+    let remembered = all.iter().all(|&p| run.partitions[p as usize].cursor.is_some());
+    for &p in &all {
+        if run.partitions[p as usize].looked_up {
+            because(run, t, p, FoldCause::Merge);
+        }
+        stop_remembering(run, t, p, at)?;
+    }
+    run.ticket.may_wait = may_wait;
+    run.guard.couple(s);
+    run.stats.coupled = run.guard.n_coupled();
+    let Some((&p, others)) = all.split_first() else { return Ok(()) };
+    for &other in others {
+        merge(run, t, p, other, NicIdx(0), at)?;
+    }
+    let mut ingresses: Vec<PortIdx> = Vec::new();
+    for m in run.partitions[p as usize].rows.members.iter().filter(|m| m.routed) {
+        let (_, of) = coupled_rows(t, m.flow, &|x| x == s);
+        ingresses.extend(of.into_iter().filter(|&port| run.index.port_partition[port.usize()] == NONE));
+    }
+    ingresses.sort_unstable();
+    ingresses.dedup();
+    let mut form = CanonicalKey::default();
+    for port in ingresses {
+        add_port(run, t, p, port, at, false, &mut form);
+    }
+    run.index.switch_partition[s.usize()] = p;
+    let partition = &mut run.partitions[p as usize];
+    partition.rows.switches.push(s);
+    partition.shape = None;
+    partition.awaits = Some(remembered && partition.awaits != Some(false));
+    let next = next_event_at(run, t, p).min(run.partitions[p as usize].next);
+    schedule_partition(run, p, next);
+    Ok(())
+}
+
+/// Partition `p` is about to be simulated from `at`. If all its rows stand there, the ports of its coupled switches are
+/// processed jointly from now on. Its state is looked up, if it was remembered before. Returns whether its turn is over.
+pub(crate) fn process_jointly_if_due(run: &mut FoldRun, t: &mut Tables, p: u32, at: u64) -> bool {
+    let partition = &run.partitions[p as usize];
+    let Some(remembered) = partition.awaits.filter(|_| partition.reached <= at) else { return false };
+    // What was posted at the instant up to which a looked-up partition was simulated is not in its rows yet.
+    if remembered && partition.rows.members.iter().any(|m| m.posts_in_rows < m.posted.len()) {
+        return false;
+    }
+    report_peaks(run, t, p, at);
+    for k in 0..run.partitions[p as usize].rows.switches.len() {
+        let s = run.partitions[p as usize].rows.switches[k];
+        run.guard.process_jointly(s);
+    }
+    run.partitions[p as usize].awaits = None;
+    if !(remembered && run.memo.is_some() && run.partitions[p as usize].recordable) {
+        return false;
+    }
+    forget_finished_messages(run, t, p);
+    settle(run, t, p);
+    run.partitions[p as usize].explained_hops = 0;
+    let gained = deltas(run, t, p);
+    run.stats.hops_simulated +=
+        gained.nics.iter().map(|g| g.hops).sum::<u64>() + gained.ports.iter().map(|g| g.hops).sum::<u64>();
+    resume(run, t, p, at, true);
+    let looked_up = run.partitions[p as usize].looked_up;
+    if looked_up {
+        schedule_partition(run, p, at);
+    }
+    looked_up
+}
