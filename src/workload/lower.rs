@@ -199,7 +199,9 @@ pub fn lower(workload: &Workload, on: &Lowering, planner: &mut dyn Planner) -> R
         }
     }
     lowerer.messages(&matches)?;
-    Ok(lowerer.graph)
+    let mut graph = lowerer.graph;
+    graph.shrink();
+    Ok(graph)
 }
 
 /// Stops at once what cannot fit: every op of a rank with tasks of its own becomes at least one task.
