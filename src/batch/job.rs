@@ -49,14 +49,19 @@ pub struct Job {
 }
 
 impl Job {
-    /// About how many bytes it takes: its tasks and what connects them, which is most of it.
+    /// About how many bytes it takes: its tasks, what connects them, and its programs.
     pub fn bytes(&self) -> u64 {
         fn size<T>(v: &[T]) -> u64 {
             size_of_val(v) as u64
         }
         let g = &self.graph;
         let ops: u64 = g.ops.iter().map(|of| size(of)).sum();
-        size(&g.qps) + size(&g.tasks) + size(&g.edges) + size(&g.gates) + size(&g.releases) + ops
+        let tasks = size(&g.qps) + size(&g.tasks) + size(&g.edges) + size(&g.gates) + size(&g.releases) + ops;
+        let w = &self.workload;
+        let programs: u64 = w.programs.iter().map(|p| size(&p.ops) + size(&p.deps)).sum();
+        let ranks: u64 = w.ranks.iter().map(|r| size_of_val(r) as u64 + size(&r.groups)).sum();
+        let groups: u64 = w.groups.iter().map(|g| size_of_val(g) as u64 + size(&g.members)).sum();
+        tasks + programs + ranks + groups
     }
 }
 

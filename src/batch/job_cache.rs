@@ -2,7 +2,8 @@
 //!
 //! Layer: batch. `job` builds a job. The cache changes no result, only the time and memory that a sweep takes.
 
-use std::sync::{Arc, Mutex, PoisonError};
+use std::hash::{DefaultHasher, Hash, Hasher};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use super::error::PrepareError;
 use super::job::{self, Job, RanksWithTasks};
@@ -14,8 +15,12 @@ use crate::topology::{Link, Network, NodeIdx, NvLink};
 
 /// Tasks of all jobs cached: some 1 GB with their edges.
 const MOST_TASKS: usize = 1 << 24;
-/// Share of the memory that may be used which cached jobs may take: the rest is for experiments (our choice).
+/// Share of the memory that may be used which cached jobs may take at most: the rest is for experiments (our choice).
 const SHARE: u64 = 8;
+/// What they may take as long as none was asked for again after it had to go: most sweeps of layouts have a job an experiment (our choice).
+const BYTES_AT_FIRST: u64 = 192 << 20;
+/// Evicted jobs that are known by a number.
+const MOST_EVICTED: usize = 1 << 12;
 /// Jobs cached: an axis beside the network's is rarely longer.
 const MOST_JOBS: usize = 64;
 
@@ -39,11 +44,35 @@ struct JobKey {
 struct CachedJob {
     key: JobKey,
     job: Arc<Job>,
+    /// What it takes, without its rows.
+    bytes: u64,
     notes: Vec<String>,
 }
 
-/// The most recently used last.
-static CACHE: Mutex<Vec<CachedJob>> = Mutex::new(Vec::new());
+/// Jobs, and how many of them there may be.
+struct JobCache {
+    /// The most recently used last.
+    jobs: Vec<CachedJob>,
+    /// Numbers of those that had to go ([`JobKey::number`]).
+    evicted: Vec<u64>,
+    /// Bytes that the others may take beside the newest.
+    room: u64,
+}
+
+static CACHE: Mutex<JobCache> = Mutex::new(JobCache { jobs: Vec::new(), evicted: Vec::new(), room: BYTES_AT_FIRST });
+
+fn cache() -> MutexGuard<'static, JobCache> {
+    CACHE.lock().unwrap_or_else(PoisonError::into_inner)
+}
+
+impl JobKey {
+    /// Tells jobs apart, but for chance.
+    fn number(&self) -> u64 {
+        let mut hasher = DefaultHasher::new();
+        (&self.config, self.jitter_seed, self.payload_share, self.ranks.len()).hash(&mut hasher);
+        hasher.finish()
+    }
+}
 
 /// The job of an experiment, perhaps one that another experiment has as well.
 ///
@@ -72,7 +101,7 @@ pub(super) fn job(
         ..job::job(config, program, net, described, ranks, &mut own)?
     });
     notes.extend(own.iter().cloned());
-    keep(CachedJob { key, job: Arc::clone(&job), notes: own });
+    keep(CachedJob { key, bytes: job.bytes(), job: Arc::clone(&job), notes: own });
     Ok(job)
 }
 
@@ -118,33 +147,55 @@ fn key(
 }
 
 fn find(key: &JobKey) -> Option<(Arc<Job>, Vec<String>)> {
-    let mut cached = CACHE.lock().unwrap_or_else(PoisonError::into_inner);
-    let at = cached.iter().position(|k| k.key == *key)?;
-    let found = cached.remove(at);
+    let mut cache = cache();
+    let Some(at) = cache.jobs.iter().position(|k| k.key == *key) else {
+        // It was here, and would still be if there were more room.
+        if cache.evicted.contains(&key.number()) {
+            cache.room = (2 * cache.room).min(budget::total() / SHARE);
+        }
+        return None;
+    };
+    let found = cache.jobs.remove(at);
     let result = (Arc::clone(&found.job), found.notes.clone());
-    cached.push(found);
+    cache.jobs.push(found);
     Some(result)
+}
+
+/// From here on experiments may come again that were prepared before: that says nothing of how many share a job.
+pub fn experiments_begin_anew() {
+    cache().evicted.clear();
 }
 
 /// About how many bytes the cached jobs take, with their rows.
 pub fn cached_job_bytes() -> u64 {
-    bytes_of(&CACHE.lock().unwrap_or_else(PoisonError::into_inner))
+    bytes_of(&cache().jobs)
 }
 
 fn bytes_of(cached: &[CachedJob]) -> u64 {
-    cached.iter().map(|k| k.job.bytes() + k.job.rows.as_ref().map_or(0, TaskRowCache::bytes)).sum()
+    cached.iter().map(|k| k.bytes + k.job.rows.as_ref().map_or(0, TaskRowCache::bytes)).sum()
 }
 
 fn keep(new: CachedJob) {
-    let mut cached = CACHE.lock().unwrap_or_else(PoisonError::into_inner);
-    cached.push(new);
+    let mut cache = cache();
+    cache.jobs.push(new);
     let tasks = |cached: &[CachedJob]| cached.iter().map(|k| k.job.graph.tasks.len()).sum::<usize>();
-    let most_bytes = budget::total() / SHARE;
     // Rows of the newest are yet to come, as large as it is.
-    let bytes = |cached: &[CachedJob]| bytes_of(cached) + cached.last().map_or(0, |k| k.job.bytes());
-    while cached.len() > MOST_JOBS
-        || (!cached.is_empty() && (tasks(&cached) > MOST_TASKS || bytes(&cached) > most_bytes))
-    {
-        cached.remove(0);
+    let bytes = |cached: &[CachedJob]| bytes_of(cached) + cached.last().map_or(0, |k| k.bytes);
+    let most = budget::total() / SHARE;
+    loop {
+        let jobs = &cache.jobs;
+        let newest_alone = jobs.len() <= 1;
+        // The next experiments may share the newest, however large it is.
+        let room = if newest_alone { most } else { cache.room.min(most) };
+        let fits = jobs.len() <= MOST_JOBS && tasks(jobs) <= MOST_TASKS && bytes(jobs) <= room;
+        if jobs.is_empty() || fits {
+            return;
+        }
+        let oldest = cache.jobs.remove(0);
+        if cache.evicted.len() == MOST_EVICTED {
+            cache.evicted.remove(0);
+        }
+        let number = oldest.key.number();
+        cache.evicted.push(number);
     }
 }

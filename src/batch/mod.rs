@@ -52,7 +52,7 @@ pub use devices::{Worker, run_on_devices};
 pub use error::{BuildError, JobError, PrepareError, SetupError};
 pub use estimate::estimate;
 pub use experiment::QueuedExperiment;
-pub use job_cache::cached_job_bytes;
+pub use job_cache::{cached_job_bytes, experiments_begin_anew};
 pub use join_graphs::add_tasks;
 pub use network::cluster_network;
 pub use outcome::{

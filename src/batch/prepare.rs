@@ -53,6 +53,20 @@ impl Prepared {
         2 * self.host_bytes()
     }
 
+    /// As [`Self::host_bytes`], with a job that is kept for others too while none of them is there: it stays as long as this experiment does, and most sweeps of layouts
+    /// share none.
+    pub(super) fn batch_bytes(&self) -> u64 {
+        let with_cache =
+            |job: &Arc<Job>| if job.rows.is_some() && Arc::strong_count(job) == 2 { job.bytes() } else { 0 };
+        self.host_bytes() + self.job.as_ref().map_or(0, with_cache)
+    }
+
+    /// The job that other experiments may have as well: what tells it apart, and its bytes.
+    pub fn shared_job(&self) -> Option<(usize, u64)> {
+        let job = self.job.as_ref().filter(|job| job.rows.is_some() && Arc::strong_count(job) > 1)?;
+        Some((Arc::as_ptr(job).addr(), job.bytes()))
+    }
+
     /// Bytes of its rows in the world, with what the world keeps of each.
     pub fn row_bytes(&self) -> u64 {
         let t = &self.built.tables;

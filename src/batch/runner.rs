@@ -21,6 +21,9 @@ const MOST_IN_BATCH: usize = 512;
 /// Most bytes of the host's memory that the experiments of a batch take, about.
 const MOST_BYTES: u64 = 2 << 30;
 
+/// A batch of so many bytes leaves enough behind to be worth giving back.
+const LARGE_BATCH_BYTES: u64 = 64 << 20;
+
 /// Time between reports of how far a batch is.
 const PROGRESS_EVERY: Duration = Duration::from_secs(1);
 
@@ -50,6 +53,8 @@ pub struct RunOptions {
     pub batch: usize,
     /// Most bytes of the host's memory that the experiments of a batch take, as [`Prepared::host_bytes`] estimates it; one alone may take more.
     pub bytes: u64,
+    /// The same of a batch that has more experiments than threads: each thread has work already.
+    pub bytes_of_many: u64,
     /// Experiments that are equal in all that decides their results are simulated once, where they may be remembered.
     pub once: bool,
 }
@@ -57,7 +62,13 @@ pub struct RunOptions {
 impl Default for RunOptions {
     fn default() -> Self {
         // Some 100 bytes a record: 10 GiB for one experiment.
-        RunOptions { packet_limit: 100 << 20, batch: MOST_IN_BATCH, bytes: MOST_BYTES, once: true }
+        RunOptions {
+            packet_limit: 100 << 20,
+            batch: MOST_IN_BATCH,
+            bytes: MOST_BYTES,
+            bytes_of_many: MOST_BYTES,
+            once: true,
+        }
     }
 }
 
@@ -126,9 +137,11 @@ pub(super) fn drive<E: From<EngineError>>(
 ) -> Result<(), E> {
     // A quarter of the memory is for those that run, a quarter for what grows meanwhile, the rest for those that are prepared.
     let memory = budget::total();
-    let room = Room { tables: batch.room(), host: options.bytes.min(memory / 4) };
-    let dedup = options.once.then(Dedup::default);
     let threads = pool.map_or_else(rayon::current_num_threads, |(pool, _)| pool.current_num_threads());
+    let few = Room { tables: batch.room(), host: options.bytes.min(memory / 4) };
+    let many = Room { host: few.host.min(options.bytes_of_many), ..few };
+    let room = BatchRoom { threads, few, many };
+    let dedup = options.once.then(Dedup::default);
     // What was prepared but did not fit into the batch before.
     let mut left: Vec<Candidate> = Vec::new();
     // Duplicates of what has not ended; what is to be simulated after all.
@@ -147,7 +160,7 @@ pub(super) fn drive<E: From<EngineError>>(
         let mut duplicates = Vec::new();
         let pool_of = pool.map(|p| p.0);
         if left.is_empty() && !large.is_empty() {
-            let makers = Makers { dedup: dedup.as_ref(), pool: pool_of, allowance: memory - room.host };
+            let makers = Makers { dedup: dedup.as_ref(), pool: pool_of, allowance: memory - room.few.host };
             for (task, made, limits) in makers.make(vec![large.swap_remove(0)], false) {
                 match made {
                     Ok(Preparation::Duplicate(duplicate)) => duplicates.push(*duplicate),
@@ -188,7 +201,9 @@ pub(super) fn drive<E: From<EngineError>>(
                         seconds: 0.0,
                     })))?;
                 }
-                Ok(p) if !rest.is_empty() || (!admitted.is_empty() && !room.has(used.and(&p))) => {
+                Ok(p)
+                    if !rest.is_empty() || (!admitted.is_empty() && !room.beside(admitted.len()).has(used.and(&p))) =>
+                {
                     rest.push((exp_id, Ok(p), limits))
                 }
                 Ok(p) => {
@@ -212,7 +227,7 @@ pub(super) fn drive<E: From<EngineError>>(
             admitted.len(),
             used.tables,
             used.host,
-            room.host,
+            room.few.host,
             left.len()
         );
         tell(RunEvent::Started(admitted.iter().map(|a| a.0).collect()))?;
@@ -237,6 +252,9 @@ pub(super) fn drive<E: From<EngineError>>(
             }
         }
         batch.clear();
+        if used.host >= LARGE_BATCH_BYTES {
+            budget::give_back();
+        }
         log::debug!("batch: over after {:.3} s", clock.elapsed().as_secs_f64());
     }
     Ok(())
@@ -323,8 +341,30 @@ impl Room {
     fn and(self, p: &Prepared) -> Room {
         Room {
             tables: self.tables.saturating_add(p.built.tables.bytes()),
-            host: self.host.saturating_add(p.host_bytes()),
+            host: self.host.saturating_add(p.batch_bytes()),
         }
+    }
+}
+
+/// What a batch may take.
+#[derive(Clone, Copy, Debug)]
+struct BatchRoom {
+    threads: usize,
+    /// Of no more experiments than threads.
+    few: Room,
+    /// Of more.
+    many: Room,
+}
+
+impl BatchRoom {
+    /// For another experiment beside `n`.
+    fn beside(&self, n: usize) -> Room {
+        if n < self.threads { self.few } else { self.many }
+    }
+
+    /// How many beside `n` have the same room.
+    fn same_for(&self, n: usize) -> usize {
+        if n < self.threads && self.many.host < self.few.host { self.threads - n } else { usize::MAX }
     }
 }
 
@@ -339,7 +379,7 @@ fn fill(
     source: &mut dyn ExperimentSource,
     makers: &Makers,
     most: usize,
-    room: Room,
+    room: BatchRoom,
     stop: &impl Fn() -> bool,
 ) {
     let threads = makers.pool.map_or_else(rayon::current_num_threads, rayon::ThreadPool::current_num_threads);
@@ -356,12 +396,13 @@ fn fill(
         let fit = |room: u64, used: u64, largest: u64| {
             room.saturating_sub(used).checked_div(largest).unwrap_or(threads as u64)
         };
-        let fit = fit(room.tables, used.tables, largest.tables).min(fit(room.host, used.host, largest.host));
+        let here = room.beside(left.len());
+        let fit = fit(here.tables, used.tables, largest.tables).min(fit(here.host, used.host, largest.host));
         // One must be there, however large it is; what could not be prepared takes no room.
         if fit == 0 && used.host > 0 {
             return;
         }
-        let few = (most - left.len()).min(PREPARED_AT_ONCE).min(fit.max(1) as usize);
+        let few = (most - left.len()).min(PREPARED_AT_ONCE).min(fit.max(1) as usize).min(room.same_for(left.len()));
         let again = !to_simulate.is_empty();
         let few = if again { to_simulate.drain(..few.min(to_simulate.len())).collect() } else { source.take(few) };
         if few.is_empty() {

@@ -3,7 +3,7 @@
 //! Layer: batch. `build_tasks` makes the rows. The cache changes no result, only the time that a sweep takes.
 
 use std::sync::atomic::{AtomicUsize, Ordering};
-use std::sync::{Arc, Mutex, PoisonError};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use super::packet_case::GraphCase;
 use crate::columns::{FlowIdx, Gate, NicIdx, OwnedTables, Signal, Task, TaskIdx};
@@ -14,9 +14,16 @@ const MOST_ROWS: usize = 1 << 21;
 /// How many are kept.
 static CACHED_ROWS: AtomicUsize = AtomicUsize::new(0);
 
-/// What a job became in the last experiment that had it, if it is not too much to keep.
+/// What a job became in the last experiment that had it, if another had it before and it is not too much to keep.
 #[derive(Debug, Default)]
-pub(super) struct TaskRowCache(Mutex<Option<Arc<TaskRows>>>);
+pub(super) struct TaskRowCache(Mutex<KeptRows>);
+
+#[derive(Debug, Default)]
+struct KeptRows {
+    /// An experiment has had the job. Most jobs have no other.
+    used: bool,
+    rows: Option<Arc<TaskRows>>,
+}
 
 /// What decides the rows beside the graph.
 #[derive(Debug, PartialEq, Eq)]
@@ -71,9 +78,13 @@ impl TaskRows {
 }
 
 impl TaskRowCache {
+    fn lock(&self) -> MutexGuard<'_, KeptRows> {
+        self.0.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
     /// About how many bytes it takes.
     pub(super) fn bytes(&self) -> u64 {
-        self.0.lock().unwrap_or_else(PoisonError::into_inner).as_ref().map_or(0, |rows| rows.bytes())
+        self.lock().rows.as_ref().map_or(0, |rows| rows.bytes())
     }
 
     /// Fills the rows as [`super::build_tasks::tasks`] would, if they are here. `t` has its NICs and queue pairs.
@@ -85,7 +96,7 @@ impl TaskRowCache {
         owners: &[NicIdx],
         exp_id: u32,
     ) -> bool {
-        let Some(rows) = self.0.lock().unwrap_or_else(PoisonError::into_inner).clone() else { return false };
+        let Some(rows) = self.lock().rows.clone() else { return false };
         if rows.key != TaskRowKey::new(t, case, qp_rows, owners) {
             return false;
         }
@@ -105,16 +116,19 @@ impl TaskRowCache {
         true
     }
 
-    /// Keeps the rows of `t`, worked out just now, instead of those that are here.
+    /// Keeps the rows of `t`, worked out just now, instead of those that are here; not those of the first experiment that has the job.
     pub(super) fn keep(&self, t: &OwnedTables, case: &GraphCase, qp_rows: &[FlowIdx], owners: &[NicIdx]) {
         let n = t.tasks.len();
-        let mut kept = self.0.lock().unwrap_or_else(PoisonError::into_inner);
-        *kept = None;
+        let mut kept = self.lock();
+        kept.rows = None;
+        if !std::mem::replace(&mut kept.used, true) {
+            return;
+        }
         if CACHED_ROWS.fetch_add(n, Ordering::Relaxed) + n > MOST_ROWS {
             CACHED_ROWS.fetch_sub(n, Ordering::Relaxed);
             return;
         }
-        *kept = Some(Arc::new(TaskRows {
+        kept.rows = Some(Arc::new(TaskRows {
             key: TaskRowKey::new(t, case, qp_rows, owners),
             tasks: t.tasks.clone(),
             edges: t.edges.clone(),
@@ -158,9 +172,11 @@ mod tests {
 
     #[test]
     fn what_is_copied_is_what_would_be_worked_out() {
+        let alone = prepared(1000, 3333, 2);
+        let rows = alone.job.as_ref().unwrap().rows.as_ref().unwrap();
+        assert!(rows.0.lock().unwrap().rows.is_none(), "kept for nobody");
         let first = prepared(1000, 1111, 3);
-        let rows = first.job.as_ref().unwrap().rows.as_ref().unwrap();
-        assert!(rows.0.lock().unwrap().is_some(), "nothing was kept");
+        assert!(rows.0.lock().unwrap().rows.is_some(), "nothing was kept");
         let second = prepared(1000, 2222, 4);
         assert!(Arc::ptr_eq(first.job.as_ref().unwrap(), second.job.as_ref().unwrap()));
         assert_eq!(graph_of(&first), graph_of(&second));

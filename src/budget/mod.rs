@@ -17,9 +17,9 @@ use std::panic::{AssertUnwindSafe, catch_unwind, resume_unwind};
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::sync::{Arc, OnceLock};
 
-pub use allocator::CountingAllocator;
 #[cfg(test)]
 pub use allocator::inject;
+pub use allocator::{CountingAllocator, give_back};
 pub use available::{available, free_memory, kib_of};
 
 /// Work that would have taken more memory than it may.

@@ -2,6 +2,8 @@
 //!
 //! Layer: session. Arithmetic over what [`super::survey`] measured; prepares and simulates nothing.
 
+use std::collections::HashSet;
+
 use serde::Serialize;
 
 use crate::batch::Prepared;
@@ -19,6 +21,8 @@ const OUTCOME_BYTES: u64 = 96;
 const MEMO_BYTES: u64 = 300;
 /// What grows while an experiment is simulated is about this part of it: pools of packets, what folding holds, results that are read off.
 const GROWTH_OF: u64 = 2;
+/// Columns that double as they grow take up to so many times their rows.
+const COLUMNS_OF: u64 = 2;
 /// Outcomes kept for duplicates, at most (`batch::dedup`), and what folding remembers, at most (`engine::fold`).
 const MOST_KEPT_BYTES: u64 = 256 << 20;
 const MOST_MEMO_BYTES: u64 = 1 << 30;
@@ -48,7 +52,9 @@ pub(crate) struct ExperimentSize {
     pub(crate) table_bytes: u64,
     /// What it takes in a batch, without what it shares with others.
     pub(crate) own_bytes: u64,
-    /// Of these, rows that the world keeps.
+    /// A job that others may share: what tells it apart, and its bytes.
+    pub(crate) job: Option<(usize, u64)>,
+    /// Of its own bytes, rows that the world keeps.
     pub(crate) row_bytes: u64,
     /// The most that it takes while it is prepared.
     pub(crate) preparing_bytes: u64,
@@ -97,6 +103,7 @@ impl ExperimentSize {
             flows: prepared.flows.len() as u64,
             table_bytes: tables.bytes(),
             own_bytes,
+            job: prepared.shared_job(),
             row_bytes: prepared.row_bytes(),
             preparing_bytes: took.most.max(own_bytes),
             preparing_s,
@@ -135,18 +142,25 @@ pub(crate) struct BatchShape {
     pub(crate) most: usize,
     /// Most bytes that they take together.
     pub(crate) room: u64,
+    /// The same of more experiments than threads.
+    pub(crate) room_of_many: u64,
 }
 
 impl BatchShape {
     /// How many of these, from the first on, make a batch.
     fn len(&self, sizes: &[ExperimentSize]) -> usize {
-        let mut held = 0u64;
-        let fits = |s: &&ExperimentSize| {
-            held = held.saturating_add(s.own_bytes);
-            held <= self.room
+        let (mut held, mut jobs) = (0u64, HashSet::new());
+        let fits = |&(before, s): &(usize, &ExperimentSize)| {
+            held = held.saturating_add(s.own_bytes + new_job(&mut jobs, s));
+            held <= if before < self.threads { self.room } else { self.room_of_many }
         };
-        sizes.iter().take(self.most).take_while(fits).count().max(1)
+        sizes.iter().take(self.most).enumerate().take_while(fits).count().max(1)
     }
+}
+
+/// Bytes of an experiment's job, if it is not yet among `jobs`.
+fn new_job(jobs: &mut HashSet<usize>, of: &ExperimentSize) -> u64 {
+    of.job.filter(|(id, _)| jobs.insert(*id)).map_or(0, |(_, bytes)| bytes)
 }
 
 /// Sum of the `n` largest.
@@ -164,12 +178,15 @@ pub(crate) fn memory(sizes: &[ExperimentSize], job_bytes: u64, rows: usize, shap
     while at < sizes.len() {
         let n = shape.len(&sizes[at..]);
         let these = &sizes[at..at + n];
-        let held: u64 = these.iter().map(|s| s.own_bytes).sum();
+        let mut jobs = HashSet::new();
+        let held: u64 = these.iter().map(|s| s.own_bytes + new_job(&mut jobs, s)).sum();
         // While some are prepared the others wait; while some run the others do.
         let preparing = largest(these.iter().map(|s| s.preparing_bytes.saturating_sub(s.own_bytes)), shape.threads);
         let growing = largest(these.iter().map(|s| s.own_bytes), shape.threads) / GROWTH_OF;
         let rows_here = these.iter().map(|s| s.row_bytes).sum();
-        batch = batch.max(rows_before + held + preparing).max(rows_before.max(rows_here) - rows_here + held + growing);
+        // The world's columns double as they grow.
+        let columns = COLUMNS_OF * rows_before.max(rows_here);
+        batch = batch.max(COLUMNS_OF * rows_before + held + preparing).max(columns - rows_here + held + growing);
         rows_before = rows_before.max(rows_here);
         outcomes = outcomes.max(these.iter().map(|s| s.flows * OUTCOME_BYTES).sum());
         at += n;
@@ -255,7 +272,7 @@ mod tests {
     use super::*;
 
     const MIB: u64 = 1 << 20;
-    const TWO_THREADS: BatchShape = BatchShape { threads: 2, most: 32, room: 2048 * MIB };
+    const TWO_THREADS: BatchShape = BatchShape { threads: 2, most: 32, room: 2048 * MIB, room_of_many: 2048 * MIB };
 
     fn sized(own_mib: u64, folds: Folding) -> ExperimentSize {
         ExperimentSize {
@@ -274,18 +291,31 @@ mod tests {
     fn a_batch_is_what_runs_at_a_time_and_not_all_there_is() {
         // Of 300 experiments 32 run at a time, beside the rows of those before.
         let forecast = memory(&[sized(4, Folding::Off); 300], 0, 300, TWO_THREADS);
-        assert_eq!(forecast.batch, (32 * 4 + 32 * 2) * MIB);
+        assert_eq!(forecast.batch, (32 * 4 + 2 * 32 * 2) * MIB);
         // One large among small ones counts once.
         let mut sizes = vec![sized(1, Folding::Off); 16];
         sizes[7] = sized(1000, Folding::Off);
         let forecast = memory(&sizes, 0, 16, TWO_THREADS);
-        assert_eq!(forecast.batch, 1015 * MIB + 1001 * MIB / 2);
+        assert_eq!(forecast.batch, 1015 * MIB + 1015 * MIB / 2 + 1001 * MIB / 2);
+    }
+
+    #[test]
+    fn many_take_less_than_few_and_jobs_count_once() {
+        let shape = BatchShape { room_of_many: 500 * MIB, ..TWO_THREADS };
+        // Two of 400 MiB have a thread each; a third would be one too many. The rows of the two before them are still there.
+        let forecast = memory(&[sized(400, Folding::Off); 4], 0, 4, shape);
+        assert_eq!(forecast.batch, (800 + 2 * 400) * MIB);
+        // Of 100 MiB five fit, or four with a job of 100 MiB that they share, or two with a job each.
+        let with =
+            |job: Option<usize>| ExperimentSize { job: job.map(|id| (id, 100 * MIB)), ..sized(100, Folding::Off) };
+        let lens = [[None; 6], [Some(1); 6], [1, 2, 3, 4, 5, 6].map(Some)].map(|jobs| shape.len(&jobs.map(with)));
+        assert_eq!(lens, [5, 4, 2]);
     }
 
     #[test]
     fn large_experiments_make_small_batches() {
         let forecast = memory(&[sized(1500, Folding::Off); 5], 0, 5, TWO_THREADS);
-        assert_eq!(forecast.batch, (1500 + 750) * MIB);
+        assert_eq!(forecast.batch, (1500 + 2 * 750) * MIB);
     }
 
     #[test]

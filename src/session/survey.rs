@@ -23,6 +23,8 @@ use super::planned::PlanProgress;
 const CHECKED_SHAPES: usize = 256;
 /// Bytes of tables after which no more are: preparing is most of what a plan takes.
 const CHECKED_BYTES: u64 = 2 << 30;
+/// Bytes of tables after which what was freed is given back.
+const GIVEN_BACK_BYTES: u64 = 128 << 20;
 /// How long a cluster over days, and all of them, are simulated to see how long they take. Most end sooner.
 const CLUSTER_PATIENCE: Duration = Duration::from_millis(250);
 const CLUSTERS_PATIENCE: Duration = Duration::from_secs(1);
@@ -99,6 +101,8 @@ impl Survey {
 /// Bad input, if it leaves nothing of the whole sweep to run.
 pub(crate) fn survey(sweep: &Sweep, progress: &PlanProgress) -> Result<Survey, SessionError> {
     let (surveyed, took) = budget::measured(|| surveyed(sweep, progress));
+    batch::experiments_begin_anew();
+    budget::give_back();
     // What is left of what was prepared are jobs, which the run goes on with.
     surveyed.map(|survey| Survey { job_bytes: took.held.max(batch::cached_job_bytes()), ..survey })
 }
@@ -192,6 +196,10 @@ fn surveyed(sweep: &Sweep, progress: &PlanProgress) -> Result<Survey, SessionErr
                     }
                     None => {
                         let (prepared, size) = prepared(&config);
+                        let before = bytes / GIVEN_BACK_BYTES;
+                        if (bytes + size.table_bytes) / GIVEN_BACK_BYTES > before {
+                            budget::give_back();
+                        }
                         let work = match prepared {
                             Ok(notes) => {
                                 bytes += size.table_bytes;

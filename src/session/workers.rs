@@ -13,12 +13,19 @@ use super::settings::{EngineChoice, GpuDispatch, MemoChoice, RunSettings};
 
 /// Bytes of the host's memory that a batch may take for each thread. Our choice: several large training jobs (some 400 MB each at 128 GPUs) a thread.
 const BYTES_A_THREAD: u64 = 1 << 30;
+/// The same of a batch with more experiments than threads. Our choice: such a batch only saves a few waits for its last experiments.
+const BYTES_OF_MANY_A_THREAD: u64 = 192 << 20;
 /// The same for a device, which has thousands of threads.
 const BYTES_A_DEVICE: u64 = 12 << 30;
 
 /// About how many bytes of the host's memory the experiments of a batch may take.
 pub(crate) fn host_bytes(threads: usize, on_device: bool) -> u64 {
     if on_device { BYTES_A_DEVICE } else { BYTES_A_THREAD * threads.max(2) as u64 }
+}
+
+/// The same where there are more of them than threads.
+pub(crate) fn host_bytes_of_many(threads: usize, on_device: bool) -> u64 {
+    if on_device { BYTES_A_DEVICE } else { BYTES_OF_MANY_A_THREAD * threads.max(2) as u64 }
 }
 
 /// An engine a device.
@@ -58,7 +65,13 @@ pub(crate) fn simulate<E: From<EngineError> + Send>(
     tell: &mut (dyn FnMut(RunEvent) -> Result<(), E> + Send),
 ) -> Result<(), E> {
     let once = settings.memo != MemoChoice::Off;
-    let options = RunOptions { bytes: host_bytes(settings.jobs, !workers.is_empty()), once, ..RunOptions::default() };
+    let on_device = !workers.is_empty();
+    let options = RunOptions {
+        bytes: host_bytes(settings.jobs, on_device),
+        bytes_of_many: host_bytes_of_many(settings.jobs, on_device),
+        once,
+        ..RunOptions::default()
+    };
     let interrupt = settings.interrupt.clone();
     let stop = move || interrupt.requested();
     if workers.is_empty() {

@@ -203,10 +203,12 @@ pub fn lower(workload: &Workload, on: &Lowering, planner: &mut dyn Planner) -> R
         }
     }
     lowerer.messages(&matches)?;
+    let mut graph = lowerer.graph;
     if lowerer.weights.iter().any(|&weight| weight > 1) {
-        lowerer.graph.weights = lowerer.weights;
+        graph.weights = lowerer.weights;
     }
-    Ok(lowerer.graph)
+    graph.shrink();
+    Ok(graph)
 }
 
 /// Stops at once what cannot fit: every op of a rank with tasks of its own becomes at least one task.

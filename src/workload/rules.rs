@@ -110,6 +110,9 @@ pub fn assemble(schedule: &dyn RankSchedule) -> Result<Workload, CheckError> {
                 if program.iteration_ends.last() != Some(&(program.ops.len() as u32)) {
                     program.iteration_ends.push(program.ops.len() as u32);
                 }
+                // It is kept as long as its job.
+                program.ops.shrink_to_fit();
+                program.deps.shrink_to_fit();
                 workload.programs.push(program);
                 programs.insert(key, workload.programs.len() - 1);
                 workload.programs.len() - 1

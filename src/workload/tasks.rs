@@ -137,6 +137,15 @@ impl TaskGraph {
         &self.ops[rank as usize][op as usize]
     }
 
+    /// Gives back what it could still grow into: graphs are kept for as long as experiments share them.
+    pub fn shrink(&mut self) {
+        self.qps.shrink_to_fit();
+        self.tasks.shrink_to_fit();
+        self.edges.shrink_to_fit();
+        self.gates.shrink_to_fit();
+        self.releases.shrink_to_fit();
+    }
+
     /// Appends a task.
     pub fn task(&mut self, rank: u32, delay_ps: u64, work: Work) -> u32 {
         budget::check_growth("tasks", &self.tasks);

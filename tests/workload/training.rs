@@ -271,6 +271,32 @@ fn a_pass_takes_what_the_host_needs_to_launch_it() {
 }
 
 #[test]
+fn the_host_waits_for_the_gpu_where_tokens_go_to_experts() {
+    let plain = Plain { free_communication: true };
+    let added = |model: &str, framework, ep| {
+        let time = |host_ps| {
+            let l = Layout {
+                launch_ps: Some(host_ps),
+                framework,
+                dp: ep,
+                ep,
+                microbatch: 1,
+                global_batch: 2 * ep,
+                seq: 4096,
+                ..layout()
+            };
+            evaluate(&Model::named(model).unwrap(), &l, &machine(&plain)).unwrap().iteration
+        };
+        time(10_000_000) - time(0)
+    };
+    // 10 us an operation are less than the kernels of a pass take.
+    assert_eq!(added("gpt3-1.7b", Framework::Megatron, 1), 0);
+    assert_eq!(added("qwen3-30b-a3b", Framework::Ddp, 1), 0);
+    // After each of 48 dispatches of two micro-batches the GPU waits for the dispatch and for the first kernel, which then takes longer than the host needs for the next.
+    assert_eq!(added("qwen3-30b-a3b", Framework::Megatron, 8), 2 * 48 * 20_000_000);
+}
+
+#[test]
 fn data_parallel_models_reduce_every_parameter_once() {
     for name in ["vgg19", "resnet-152", "bert-large", "gpt2"] {
         let model = Model::named(name).unwrap();

@@ -11,10 +11,10 @@ use super::other::{dlrm_plan, list_plan};
 use super::placement::RankPlacement;
 use super::plan::{Held, JobPlan, LayerPlan, Sync};
 use super::shard;
-use super::step::{Comm, PassStep, Price};
+use super::step::{Comm, PassStep, Price, share};
 use crate::collective::CollectiveOp;
 use crate::compute::{
-    Dtype, Kernel, LayerKind, LayerStep, Pass, Site, expert_loads, kind_of, layer_steps, optimizer_kernels,
+    Among, Dtype, Kernel, LayerKind, LayerStep, Pass, Site, expert_loads, kind_of, layer_steps, optimizer_kernels,
     shard_kernels,
 };
 use crate::memory;
@@ -171,30 +171,69 @@ fn layer(model: &Transformer, layout: &Layout, price: &Price, kind: LayerKind) -
         backward.splice(0..0, steps(&before));
     }
     backward.extend(steps(&after));
-    wait_for_host(&mut forward, launches(Pass::Forward) + before.len() as u64 * OPERATION, layout, price);
+    let before_forward = before.len() as u64 * OPERATION;
+    if kind == LayerKind::Moe && layout.framework == Framework::Megatron {
+        let steps = layer_steps(model, layout, kind, Pass::Forward);
+        wait_for_counts(&mut forward, &steps, layout, price);
+    }
+    wait_for_host(&mut forward, launches(Pass::Forward) + before_forward, layout, price);
     let backward_launches =
         launches(Pass::Recompute) + launches(Pass::Backward) + (before.len() + after.len()) as u64 * OPERATION;
     wait_for_host(&mut backward, backward_launches, layout, price);
     LayerPlan::new(forward, backward, held, price)
 }
 
-/// What the host issues for a pass, in hundredths of PyTorch operations: one a kernel and collective, more for a module of Transformer Engine. Of the products of a
-/// rank's experts, which one module launches one by one, the others count one each; PyTorch's own grouped product is one.
+/// What the host issues for a pass, in hundredths of PyTorch operations ([`issue`]).
 fn launches(steps: &[LayerStep], layout: &Layout) -> u64 {
+    steps.iter().map(|step| issue(step, layout)).map(|(first, each, n)| first + (n - 1) * each).sum()
+}
+
+/// What the host issues for a step, in hundredths of PyTorch operations: until its first kernel is there, for each further one, and how many kernels it has. One operation a
+/// kernel and collective, more for a module of Transformer Engine. Of the products of a rank's experts, which one module launches one by one, the others count one each;
+/// PyTorch's own grouped product is one.
+fn issue(step: &LayerStep, layout: &Layout) -> (u64, u64, u64) {
     let product = match (layout.framework, layout.quantised()) {
         (Framework::Megatron, false) => ENGINE_PRODUCT,
         (Framework::Megatron, true) => ENGINE_PRODUCT * QUANTISED,
         _ => OPERATION,
     };
-    let of = |step: &LayerStep| match step {
+    match step {
         LayerStep::Kernel { part, kernel: Kernel::Gemm { batch, .. } } => match part.site {
-            Site::Up | Site::Down if layout.framework != Framework::Fsdp2 => product + (batch - 1) * OPERATION,
-            Site::Qkv | Site::Proj | Site::Up | Site::Down | Site::SharedUp | Site::SharedDown => product,
-            _ => OPERATION,
+            Site::Up | Site::Down if layout.framework != Framework::Fsdp2 => (product, OPERATION, (*batch).max(1)),
+            Site::Qkv | Site::Proj | Site::Up | Site::Down | Site::SharedUp | Site::SharedDown => (product, 0, 1),
+            _ => (OPERATION, 0, 1),
         },
-        _ => OPERATION,
+        _ => (OPERATION, 0, 1),
+    }
+}
+
+/// Where tokens go to experts, Megatron's host waits for the GPU, in the forward pass: it must know how many tokens each expert got before it can issue their products.
+/// Every dispatcher does (`cuda_sync_point` of its all-to-all; DeepEP's and HybridEP's dispatch wait on the host), as long as no graph holds the whole iteration. So the host
+/// is ahead of nothing there, and what it issues slowly is not made up for by long kernels before: from one dispatch to the next each kernel begins no sooner than it was
+/// issued. Layers follow each other, so what is before the dispatch is the next layer's.
+fn wait_for_counts(forward: &mut Vec<PassStep>, steps: &[LayerStep], layout: &Layout, price: &Price) {
+    let each = layout.launch_ps.unwrap_or(price.machine.host_op_ps);
+    let is_dispatch = |s: &LayerStep| match s {
+        LayerStep::Exchange { among, .. } => *among == Among::Ep,
+        LayerStep::Kernel { part, .. } => layout.ep <= 1 && part.site == Site::Up,
     };
-    steps.iter().map(of).sum()
+    let Some(dispatch) = steps.iter().position(is_dispatch) else { return };
+    let (mut issued, mut ends, mut alone) = (0, 0, 0);
+    for step in steps[dispatch..].iter().chain(&steps[..dispatch]) {
+        let ps = match compose(std::slice::from_ref(step), layout, price).as_slice() {
+            [] => 0,
+            steps => price.steps(steps).total(),
+        };
+        let (first, more, n) = issue(step, layout);
+        for i in 0..n {
+            issued += if i == 0 { first } else { more };
+            ends = (issued * each / OPERATION).max(ends) + share(ps, n as u32, i as u32);
+        }
+        alone += ps;
+    }
+    if ends > alone {
+        forward.push(PassStep::Kernel { name: "launch", ps: ends - alone });
+    }
 }
 
 /// A pass takes at least what the host needs to issue it. The host runs ahead, so that only what a whole pass is short of counts.
