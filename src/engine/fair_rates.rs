@@ -64,6 +64,9 @@ pub struct RateChange {
     pub rate: u64,
 }
 
+/// Networks on a device; of each that was to be brought there its number, if it had room.
+pub type NumberedNetworks = (Box<dyn ResidentRates>, Vec<Option<u32>>);
+
 /// Brings networks to a device.
 pub trait RateSolver: Send + Sync {
     /// From how many experiments of a batch on it is worth it.
@@ -73,7 +76,7 @@ pub trait RateSolver: Send + Sync {
     ///
     /// # Errors
     /// The device failed.
-    fn load(&mut self, networks: &[RateNetwork]) -> Result<(Box<dyn ResidentRates>, Vec<Option<u32>>), EngineError>;
+    fn load(&mut self, networks: &[RateNetwork]) -> Result<NumberedNetworks, EngineError>;
 }
 
 /// Networks on a device, with their rates as of the last solution.

@@ -9,7 +9,9 @@ use std::time::Duration;
 use hyperfold::batch::{self, QueuedExperiment, RunEvent, RunOptions};
 use hyperfold::columns::Tables;
 use hyperfold::engine::cpu::engine::CpuEngine;
-use hyperfold::engine::fair_rates::{FlowsChange, RateChange, RateNetwork, RateSolver, ResidentRates};
+use hyperfold::engine::fair_rates::{
+    FlowsChange, NumberedNetworks, RateChange, RateNetwork, RateSolver, ResidentRates,
+};
 use hyperfold::engine::{Engine, EngineError, SliceOutcome};
 use hyperfold::flow::maxmin::{LinkShare, MaxMin};
 use hyperfold::sweep::{self, SetOverrides};
@@ -53,7 +55,7 @@ impl RateSolver for WithSolver {
         self.fewest
     }
 
-    fn load(&mut self, networks: &[RateNetwork]) -> Result<(Box<dyn ResidentRates>, Vec<Option<u32>>), EngineError> {
+    fn load(&mut self, networks: &[RateNetwork]) -> Result<NumberedNetworks, EngineError> {
         self.asked.loads.fetch_add(1, Ordering::Relaxed);
         let mut solvers = Vec::new();
         let mut numbers = Vec::new();

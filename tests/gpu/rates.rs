@@ -206,3 +206,37 @@ fn the_log_says_where_rates_were_solved() {
     assert!(log.contains("kernel flow_fill: compiled") && log.contains("fair rates: "), "{log}");
     assert!(!run("auto").contains("on the device"));
 }
+
+/// Each flow is kept back by what its neighbour leaves of their link, so a change runs along the chain, a flow a round, until all that are connected are filled.
+#[test]
+fn changes_that_run_along_a_chain_are_followed_as_on_the_cpu() {
+    const LINKS: u64 = 400;
+    let gbps = |k: u64| if k == 0 { 10 } else { 2 * k + 19 };
+    let capacity: Vec<u64> = (0..LINKS).map(|k| gbps(k) * 1_000_000_000).collect();
+    let mut rates = MaxMin::new(&capacity, false);
+    for k in 0..LINKS as u32 - 1 {
+        rates.add(&[k, k + 1].map(|link| LinkShare { link, share: WHOLE }), &[]);
+    }
+    let mut engine = gpu::engine();
+    let solver = engine.rates().expect("a device solves rates");
+    let (mut on_device, _) = solver.load(&[rates.network()]).unwrap_or_else(|e| panic!("{e}"));
+    let mut told = vec![0; LINKS as usize - 1];
+    let all: Vec<FlowsChange> = (0..LINKS as u32 - 1).map(|carrier| FlowsChange { carrier, flows: 1 }).collect();
+    let one = |carrier, flows| vec![FlowsChange { carrier, flows }];
+    for (step, changes) in [all, one(0, 0), one(0, 2), one(200, 3), one(0, 0)].into_iter().enumerate() {
+        for change in &changes {
+            rates.set_flows(change.carrier, change.flows);
+            if change.flows == 0 {
+                told[change.carrier as usize] = 0;
+            }
+        }
+        let mut changed = 0;
+        rates.solve(&mut |_| changed += 1);
+        for row in on_device.solve(&[(0, &changes)]).unwrap_or_else(|e| panic!("{e}")) {
+            told[row.carrier as usize] = row.rate;
+        }
+        let want: Vec<u64> = (0..told.len() as u32).map(|carrier| rates.rate(carrier)).collect();
+        assert_eq!(told, want, "step {step}");
+        assert!(changed > 100, "step {step}: {changed} rates are others: the change has run far");
+    }
+}

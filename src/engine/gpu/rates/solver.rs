@@ -8,7 +8,7 @@ use super::resident::{DeviceHandles, NetworksOnDevice};
 use super::rows::{NetworkBytes, NetworkRows};
 use super::source;
 use crate::engine::EngineError;
-use crate::engine::fair_rates::{RateNetwork, RateSolver, ResidentRates};
+use crate::engine::fair_rates::{NumberedNetworks, RateNetwork, RateSolver};
 use crate::engine::gpu::faults::{Faults, RunError};
 use crate::engine::gpu::pack::Room;
 
@@ -137,7 +137,7 @@ impl RateSolver for DeviceRates {
         self.fewest
     }
 
-    fn load(&mut self, networks: &[RateNetwork]) -> Result<(Box<dyn ResidentRates>, Vec<Option<u32>>), EngineError> {
+    fn load(&mut self, networks: &[RateNetwork]) -> Result<NumberedNetworks, EngineError> {
         let numbers = numbers(networks, &self.room);
         let rows =
             NetworkRows::of(networks.iter().zip(&numbers).filter(|(_, n)| n.is_some()).map(|(network, _)| network));
