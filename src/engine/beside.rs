@@ -4,6 +4,7 @@
 
 use std::time::Duration;
 
+use super::fair_rates::RateSolver;
 use super::fold::{FoldEngine, FoldStats};
 use super::{Engine, EngineError, SliceOutcome, is_final, packet_hops};
 use crate::columns::{Tables, mode};
@@ -61,6 +62,10 @@ impl Engine for Beside {
 
     fn slice(&self) -> Duration {
         self.device.slice()
+    }
+
+    fn rates(&mut self) -> Option<&mut dyn RateSolver> {
+        self.device.rates()
     }
 
     fn room(&self) -> u64 {

@@ -4,6 +4,7 @@
 
 pub mod beside;
 pub mod cpu;
+pub mod fair_rates;
 pub mod fold;
 pub mod gpu;
 pub mod grow;
@@ -29,6 +30,11 @@ pub trait Engine: Send + Sync {
 
     /// How long `advance` goes on by itself: the time between two looks of the host.
     fn slice(&self) -> Duration;
+
+    /// What solves rates of experiments at flow level on a device, if the engine has one.
+    fn rates(&mut self) -> Option<&mut dyn fair_rates::RateSolver> {
+        None
+    }
 
     /// Experiments that one batch may have, as far as the engine is concerned, where it runs on `threads` threads.
     fn most(&self, _threads: usize) -> usize {

@@ -1,13 +1,15 @@
 //! The flow level beside a packet engine: each takes its own experiments of a batch.
 //!
-//! Layer: flow level. Experiments run in parallel, each on one thread, so threads and batches change no result.
+//! Layer: flow level. Experiments run in parallel, each on one thread, so threads and batches change no result. Where the packet engine has a device, it solves
+//! their rates, to the bit as the CPU does: see decision 31.
 
 use std::time::{Duration, Instant};
 
 use rayon::prelude::*;
 
-use super::run::FlowRun;
+use super::run::{FlowPause, FlowRun};
 use crate::columns::{OwnedTables, Tables, mode};
+use crate::engine::fair_rates::{RateNetwork, RateSolver, ResidentRates};
 use crate::engine::fold::FoldStats;
 use crate::engine::{Engine, EngineError, SliceOutcome, is_final};
 use crate::isolation::isolated;
@@ -51,45 +53,199 @@ pub fn run_to_end(t: &mut Tables, stop: &dyn Fn() -> bool) -> bool {
 #[derive(Debug, Default)]
 pub struct FlowEngine {
     runs: Vec<Option<Box<FlowRun>>>,
+    lockstep: Option<Lockstep>,
+}
+
+/// An experiment of the batch, its run if it has begun, and what the slice came to.
+struct Turn<'a, 't> {
+    t: &'a mut Tables<'t>,
+    run: &'a mut Option<Box<FlowRun>>,
+    seconds: f64,
+    failure: Option<String>,
+}
+
+impl Turn<'_, '_> {
+    /// Does something with the run, if there is one; a panic is its failure.
+    fn take_part<R>(&mut self, work: impl FnOnce(&mut Tables, &mut FlowRun) -> R) -> Option<R> {
+        let run = self.run.as_deref_mut()?;
+        let start = Instant::now();
+        let ended = isolated(|| work(self.t, run));
+        self.seconds += start.elapsed().as_secs_f64();
+        match ended {
+            Ok(result) => Some(result),
+            Err(defect) => {
+                self.failure = Some(defect.to_string());
+                *self.run = None;
+                None
+            }
+        }
+    }
 }
 
 impl FlowEngine {
-    /// Advances those of the batch that are at flow level for a slice of time, or until `stop` says so.
-    fn advance(&mut self, batch: &mut [Tables], stop: &(dyn Fn() -> bool + Sync)) -> SliceOutcome {
-        let end = Instant::now() + SLICE;
+    /// Advances those of the batch that are at flow level for a slice of time, or until `stop` says so. `solver`: a device for their rates.
+    fn advance(
+        &mut self,
+        batch: &mut [Tables],
+        solver: Option<&mut dyn RateSolver>,
+        stop: &(dyn Fn() -> bool + Sync),
+    ) -> Result<SliceOutcome, EngineError> {
         self.runs.resize_with(batch.len(), || None);
-        let one = |(t, run): (&mut Tables, &mut Option<Box<FlowRun>>)| {
-            if !is_flow_level(t) || is_final(t) {
-                *run = None;
-                return (0.0, None);
+        let turn = |(t, run)| Turn { t, run, seconds: 0.0, failure: None };
+        let mut turns: Vec<Turn> = batch.iter_mut().zip(&mut self.runs).map(turn).collect();
+        let begun: Vec<bool> = turns.par_iter_mut().with_max_len(1).map(begin).collect();
+        if begun.contains(&true) {
+            begin_lockstep(&mut self.lockstep, &turns, &begun, solver)?;
+        }
+        let lockstep = self.lockstep.as_mut();
+        let on_device = |k: usize| lockstep.as_ref().is_some_and(|l| l.number(k).is_some());
+        let alone: Vec<bool> = (0..turns.len()).map(|k| !on_device(k)).collect();
+        let end = Instant::now() + SLICE;
+        turns.par_iter_mut().zip(&alone).with_max_len(1).filter(|(_, alone)| **alone).for_each(|(turn, _)| {
+            turn.take_part(|t, run| run.advance(t, end, stop));
+        });
+        if let Some(lockstep) = lockstep {
+            lockstep.advance(&mut turns, Instant::now() + SLICE, stop)?;
+        }
+        log::debug!(
+            "flow level: {} bytes",
+            turns.iter().filter_map(|t| t.run.as_ref()).map(|run| run.bytes()).sum::<u64>()
+        );
+        let mut slice = SliceOutcome { folds: vec![FoldStats::default(); turns.len()], ..SliceOutcome::default() };
+        for (place, turn) in turns.into_iter().enumerate() {
+            slice.seconds.push(turn.seconds);
+            slice.failures.extend(turn.failure.map(|why| (place, why)));
+        }
+        Ok(slice)
+    }
+}
+
+/// Begins an experiment that has not begun, and lets go of one that is over; whether it has begun now.
+fn begin(turn: &mut Turn) -> bool {
+    if !is_flow_level(turn.t) || is_final(turn.t) {
+        *turn.run = None;
+        return false;
+    }
+    // One that has not begun is another than the one that was in its place.
+    if turn.run.is_some() && turn.t.exps[0].steps > 0 {
+        return false;
+    }
+    let start = Instant::now();
+    *turn.run = None;
+    match isolated(|| FlowRun::new(turn.t)) {
+        Ok(run) => *turn.run = Some(Box::new(run)),
+        Err(defect) => turn.failure = Some(defect.to_string()),
+    }
+    turn.seconds += start.elapsed().as_secs_f64();
+    true
+}
+
+/// Brings runs that have just begun to the device, if there are enough for it, and no earlier ones that it still solves for.
+fn begin_lockstep(
+    lockstep: &mut Option<Lockstep>,
+    turns: &[Turn],
+    begun: &[bool],
+    solver: Option<&mut dyn RateSolver>,
+) -> Result<(), EngineError> {
+    let places: Vec<usize> = (0..turns.len()).filter(|&k| begun[k] && turns[k].run.is_some()).collect();
+    if let Some(earlier) = lockstep {
+        places.iter().for_each(|&k| earlier.forget(k));
+        if (0..turns.len()).any(|k| turns[k].run.is_some() && earlier.number(k).is_some()) {
+            return Ok(());
+        }
+    }
+    *lockstep = match solver {
+        Some(solver) if places.len() >= solver.fewest() => {
+            let networks: Vec<RateNetwork> =
+                places.iter().filter_map(|&k| Some(turns[k].run.as_ref()?.network())).collect();
+            Some(Lockstep::new(solver, &places, &networks)?)
+        }
+        _ => None,
+    };
+    Ok(())
+}
+
+/// Runs whose rates a device solves: all of them go on to their next solution, then one dispatch solves for all.
+#[derive(Debug)]
+struct Lockstep {
+    rates: Box<dyn ResidentRates>,
+    /// By place in the batch: the number on the device.
+    numbers: Vec<Option<u32>>,
+}
+
+impl Lockstep {
+    /// Brings the networks of runs at these places of the batch to the device, as far as they have room.
+    fn new(solver: &mut dyn RateSolver, places: &[usize], networks: &[RateNetwork]) -> Result<Lockstep, EngineError> {
+        let (rates, found) = solver.load(networks)?;
+        let mut numbers = vec![None; places.last().map_or(0, |last| last + 1)];
+        for (&place, number) in places.iter().zip(&found) {
+            numbers[place] = *number;
+        }
+        let n = found.iter().flatten().count();
+        log::info!("flow level: rates of {n} of {} experiments are solved on the device", places.len());
+        Ok(Lockstep { rates, numbers })
+    }
+
+    fn number(&self, place: usize) -> Option<u32> {
+        self.numbers.get(place).copied().flatten()
+    }
+
+    /// Another experiment is at this place.
+    fn forget(&mut self, place: usize) {
+        if let Some(number) = self.numbers.get_mut(place) {
+            *number = None;
+        }
+    }
+
+    /// Advances its runs until `end`, until `stop` says so, or until none has anything left to solve.
+    fn advance(
+        &mut self,
+        turns: &mut [Turn],
+        end: Instant,
+        stop: &(dyn Fn() -> bool + Sync),
+    ) -> Result<(), EngineError> {
+        let mut mine: Vec<(u32, &mut Turn)> =
+            turns.iter_mut().enumerate().filter_map(|(k, turn)| Some((self.number(k)?, turn))).collect();
+        loop {
+            let waits: Vec<bool> = mine
+                .par_iter_mut()
+                .with_max_len(1)
+                .map(|(_, turn)| turn.take_part(|t, run| run.until_rates(t, end, stop)) == Some(FlowPause::Rates))
+                .collect();
+            let mut waiting: Vec<&mut (u32, &mut Turn)> =
+                mine.iter_mut().zip(waits).filter_map(|(turn, waits)| waits.then_some(turn)).collect();
+            if waiting.is_empty() {
+                break;
             }
             let start = Instant::now();
-            // One that has not begun is another than the one that was in its place.
-            if t.exps[0].steps == 0 {
-                *run = None;
+            let mut changes = Vec::with_capacity(waiting.len());
+            for (number, turn) in &waiting {
+                changes.extend(turn.run.as_ref().map(|run| (*number, run.changes())));
             }
-            let ended = isolated(|| {
-                let run = run.get_or_insert_with(|| Box::new(FlowRun::new(t)));
-                run.advance(t, end, stop);
+            let mut rates = self.rates.solve(&changes)?;
+            rates.sort_unstable_by_key(|r| (r.network, r.carrier));
+            let share = start.elapsed().as_secs_f64() / waiting.len() as f64;
+            waiting.par_iter_mut().with_max_len(1).for_each(|(number, turn)| {
+                let first = rates.partition_point(|r| r.network < *number);
+                let its = rates[first..].iter().take_while(|r| r.network == *number).map(|r| (r.carrier, r.rate));
+                turn.seconds += share;
+                turn.take_part(|t, run| run.answer(t, its));
             });
-            (start.elapsed().as_secs_f64(), ended.err().map(|defect| defect.to_string()))
-        };
-        let done: Vec<(f64, Option<String>)> =
-            batch.par_iter_mut().zip(&mut self.runs).with_max_len(1).map(one).collect();
-        log::debug!("flow level: {} bytes", self.runs.iter().flatten().map(|run| run.bytes()).sum::<u64>());
-        let mut slice = SliceOutcome { folds: vec![FoldStats::default(); batch.len()], ..SliceOutcome::default() };
-        for (place, (seconds, failure)) in done.into_iter().enumerate() {
-            slice.seconds.push(seconds);
-            slice.failures.extend(failure.map(|why| (place, why)));
+            if Instant::now() >= end || stop() {
+                break;
+            }
         }
-        slice
+        for (_, turn) in mine {
+            turn.take_part(|t, run| run.end_slice(t));
+        }
+        Ok(())
     }
 }
 
 /// Advances a batch: what is at flow level here, what is left on `packets`.
 ///
 /// # Errors
-/// Those of `packets`.
+/// Those of `packets`, and of its device where it solves rates.
 pub fn advance_beside(
     flows: &mut FlowEngine,
     packets: &mut dyn Engine,
@@ -103,15 +259,15 @@ pub fn advance_beside(
     }
     let theirs: Vec<usize> = (0..batch.len()).filter(|&k| !is_flow_level(&batch[k])).collect();
     if theirs.is_empty() {
-        return Ok(flows.advance(batch, stop));
+        return flows.advance(batch, packets.rates(), stop);
     }
     let mut others: Vec<Tables> = theirs.iter().map(|&k| std::mem::take(&mut batch[k])).collect();
     let ran = packets.advance(&mut others, packet_limit, stop);
-    let mut slice = flows.advance(batch, stop);
+    let advanced = flows.advance(batch, packets.rates(), stop);
     for (&k, t) in theirs.iter().zip(others) {
         batch[k] = t;
     }
-    let ran = ran?;
+    let (ran, mut slice) = (ran?, advanced?);
     for (&k, seconds) in theirs.iter().zip(ran.seconds) {
         slice.seconds[k] = seconds;
     }

@@ -8,16 +8,11 @@
 
 mod fill;
 
-/// No link, no carrier.
-pub const NONE: u32 = u32::MAX;
-/// Bits behind the point of a share where flows are sprayed.
-pub const SHARE_BITS: u32 = 20;
-/// A link's room for acknowledgements is taken this part of its capacity too large at most, as a shift: 3e-5.
-const SLACK_SHIFT: u32 = 15;
+use crate::engine::fair_rates::{CarrierCrossings, FlowsChange, MOST_ROUNDS, RateNetwork, SLACK_SHIFT};
+pub use crate::engine::fair_rates::{NONE, SHARE_BITS, WHOLE};
+
 /// Shift of the tolerance where rates are solved exactly: what is left of any rate is less than a unit.
 const EXACT: u32 = 63;
-/// Rounds of solving for acknowledgements, at most. Each makes their error some ten times smaller.
-const MOST_ROUNDS: u32 = 32;
 
 /// A link that a carrier's flows cross, with their share there.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
@@ -26,9 +21,6 @@ pub struct LinkShare {
     /// Of [`SHARE_BITS`] behind the point.
     pub share: u32,
 }
-
-/// The whole rate.
-pub const WHOLE: u32 = 1 << SHARE_BITS;
 
 #[derive(Clone, Copy, Debug)]
 struct Link {
@@ -180,6 +172,40 @@ impl MaxMin {
         let crossings = self.crossings.len() * (size_of::<LinkShare>() + 2 * size_of::<u32>());
         let acks = self.ack_crossings.len() * size_of::<LinkShare>();
         (members + links + crossings + acks + self.carriers.len() * size_of::<Carrier>()) as u64 + self.fill.bytes()
+    }
+
+    /// How many flows a carrier has.
+    pub fn flows(&self, carrier: u32) -> u32 {
+        self.carriers[carrier as usize].flows
+    }
+
+    /// All that a device needs to solve in its place. Nobody may have flows yet.
+    pub fn network(&self) -> RateNetwork {
+        let n_data = self.crossings.len() as u32;
+        let carrier =
+            |c: &Carrier| CarrierCrossings { first: c.first, n: c.n, first_ack: n_data + c.first_ack, n_ack: c.n_ack };
+        RateNetwork {
+            capacities: self.links.iter().map(|l| l.capacity).collect(),
+            carriers: self.carriers.iter().map(carrier).collect(),
+            crossings: self.crossings.iter().chain(&self.ack_crossings).map(|c| [c.link, c.share]).collect(),
+            share_bits: self.share_bits,
+            tolerance_shift: self.tolerance_shift,
+            ack_share: self.ack_share,
+        }
+    }
+
+    /// Notes how many flows a carrier has, where a device solves: sums of links are kept there alone, so [`Self::solve`] is of no use any more.
+    pub fn note_flows(&mut self, change: FlowsChange) {
+        let c = &mut self.carriers[change.carrier as usize];
+        c.flows = change.flows;
+        if change.flows == 0 {
+            (c.rate, c.bottleneck) = (0, NONE);
+        }
+    }
+
+    /// Notes the rate that a device has found.
+    pub fn note_rate(&mut self, carrier: u32, rate: u64) {
+        self.carriers[carrier as usize].rate = rate;
     }
 
     /// Sets how many flows a carrier has. Their rate follows with [`Self::solve`].

@@ -11,6 +11,7 @@ use super::carriers::Carriers;
 use super::latency::wire_bytes;
 use super::tasks::{Released, first_due, post, sent};
 use crate::columns::{FlowIdx, NEVER, SHARED_FLOWS_LEFT, Tables, TaskIdx, status, task};
+use crate::engine::fair_rates::{FlowsChange, RateNetwork};
 use crate::units::PS_PER_S;
 
 /// Instants between two questions whether to stop.
@@ -37,6 +38,18 @@ pub(super) struct FlowRun {
     released: Released,
     /// Carriers that have more or fewer flows than before this instant, or other rates.
     touched: Vec<u32>,
+    /// Of these, those whose number of flows is another one than rates were solved for: the instant waits for rates while there are any.
+    changes: Vec<FlowsChange>,
+    instants: u32,
+}
+
+/// Why a run has paused.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum FlowPause {
+    /// Rates of the instant have to be solved.
+    Rates,
+    /// It is over, or the slice is.
+    Slice,
 }
 
 impl FlowRun {
@@ -47,7 +60,8 @@ impl FlowRun {
         let starts = starts.filter(|s| s.0 != NEVER);
         let due = first_due(t).map(|i| (t.tasks[i].at, What::Due(i.0)));
         let events = starts.chain(due).map(Reverse).collect();
-        FlowRun { carriers, events, released: Released::default(), touched: Vec::new() }
+        let released = Released::default();
+        FlowRun { carriers, events, released, touched: Vec::new(), changes: Vec::new(), instants: 0 }
     }
 
     /// Bytes on the heap, about.
@@ -55,22 +69,40 @@ impl FlowRun {
         self.carriers.bytes() + (self.events.capacity() * size_of::<(u64, What)>()) as u64
     }
 
-    /// Goes on until `end`, until `stop` says so, or until the experiment is final.
+    /// Goes on until `end`, until `stop` says so, or until the experiment is final. Solves rates itself.
     pub(super) fn advance(&mut self, t: &mut Tables, end: Instant, stop: &(dyn Fn() -> bool + Sync)) {
-        for instants in 1u32.. {
+        while self.until_rates(t, end, stop) == FlowPause::Rates {
+            self.solve();
+            self.go_on(now(t));
+        }
+        self.end_slice(t);
+    }
+
+    /// Goes on likewise, but pauses where rates have to be solved: [`Self::changes`] says of what, and [`Self::answer`] gives them.
+    pub(super) fn until_rates(&mut self, t: &mut Tables, end: Instant, stop: &(dyn Fn() -> bool + Sync)) -> FlowPause {
+        while self.changes.is_empty() {
             let Some(&Reverse((now, _))) = self.events.peek() else {
                 t.exps[0].status = status::DONE;
-                break;
+                return FlowPause::Slice;
             };
             if now > t.exps[0].time_limit && t.shared[SHARED_FLOWS_LEFT as usize] > 0 {
                 t.exps[0].status = status::TIME_LIMIT;
-                break;
+                return FlowPause::Slice;
+            }
+            self.instants += 1;
+            if self.instants > INSTANTS_PER_CHECK {
+                self.instants = 0;
+                if Instant::now() >= end || stop() {
+                    return FlowPause::Slice;
+                }
             }
             self.instant(t, now);
-            if instants.is_multiple_of(INSTANTS_PER_CHECK) && (Instant::now() >= end || stop()) {
-                break;
-            }
         }
+        FlowPause::Rates
+    }
+
+    /// What experiments report after a slice.
+    pub(super) fn end_slice(&mut self, t: &mut Tables) {
         // What folds and packets count has no meaning here; that some events are over does.
         t.exps[0].steps += 1;
         if t.exps[0].status != status::RUNNING {
@@ -78,7 +110,27 @@ impl FlowRun {
         }
     }
 
-    /// All that happens at `now`, and the rates from then on.
+    /// Its links and carriers, for a device that solves its rates; before it has begun.
+    pub(super) fn network(&self) -> RateNetwork {
+        self.carriers.rates.network()
+    }
+
+    /// What rates have to be solved for, while it waits for them.
+    pub(super) fn changes(&self) -> &[FlowsChange] {
+        &self.changes
+    }
+
+    /// Takes rates that a device has solved for [`Self::changes`], those alone that are others than before, and goes on from there.
+    pub(super) fn answer(&mut self, t: &Tables, rates: impl Iterator<Item = (u32, u64)>) {
+        self.changes.iter().for_each(|&change| self.carriers.rates.note_flows(change));
+        for (carrier, rate) in rates {
+            self.carriers.rates.note_rate(carrier, rate);
+            self.touch(carrier);
+        }
+        self.go_on(now(t));
+    }
+
+    /// All that happens at `now` but for rates. Where these stay as they are, the instant is over.
     fn instant(&mut self, t: &mut Tables, now: u64) {
         t.exps[0].now = now;
         while let Some(&Reverse((at, what))) = self.events.peek()
@@ -93,18 +145,32 @@ impl FlowRun {
             }
         }
         for &carrier in &self.touched {
-            self.carriers.rates.set_flows(carrier, self.carriers.all[carrier as usize].sending.len() as u32);
+            let flows = self.carriers.all[carrier as usize].sending.len() as u32;
+            if flows != self.carriers.rates.flows(carrier) {
+                self.changes.push(FlowsChange { carrier, flows });
+            }
         }
-        if self.carriers.rates.is_dirty() {
-            let Carriers { all, rates, .. } = &mut self.carriers;
-            let touched = &mut self.touched;
-            rates.solve(&mut |carrier| {
-                let c = &mut all[carrier as usize];
-                if !std::mem::replace(&mut c.is_touched, true) {
-                    touched.push(carrier);
-                }
-            });
+        if self.changes.is_empty() {
+            self.go_on(now);
         }
+    }
+
+    /// Solves rates for [`Self::changes`].
+    fn solve(&mut self) {
+        let Carriers { all, rates, .. } = &mut self.carriers;
+        self.changes.iter().for_each(|change| rates.set_flows(change.carrier, change.flows));
+        let touched = &mut self.touched;
+        rates.solve(&mut |carrier| {
+            let c = &mut all[carrier as usize];
+            if !std::mem::replace(&mut c.is_touched, true) {
+                touched.push(carrier);
+            }
+        });
+    }
+
+    /// The instant is over: carriers have the rates from then on.
+    fn go_on(&mut self, now: u64) {
+        self.changes.clear();
         for carrier in self.touched.drain(..) {
             let c = &mut self.carriers.all[carrier as usize];
             c.serve(now);
@@ -206,4 +272,9 @@ impl FlowRun {
         }
         self.touch(carrier);
     }
+}
+
+/// The instant that an experiment is at.
+fn now(t: &Tables) -> u64 {
+    t.exps[0].now
 }

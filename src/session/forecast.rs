@@ -49,6 +49,8 @@ pub(crate) struct ExperimentSize {
     pub(crate) tasks: u64,
     /// Flows or messages.
     pub(crate) flows: u64,
+    /// It has rates in place of packets.
+    pub(crate) flow_level: bool,
     pub(crate) table_bytes: u64,
     /// What it takes in a batch, without what it shares with others.
     pub(crate) own_bytes: u64,
@@ -101,6 +103,7 @@ impl ExperimentSize {
                 tables.tasks.len() as u64
             },
             flows: prepared.flows.len() as u64,
+            flow_level: config.is_flow_level(),
             table_bytes: tables.bytes(),
             own_bytes,
             job: prepared.shared_job(),

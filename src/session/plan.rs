@@ -4,6 +4,7 @@
 
 use crate::batch;
 use crate::budget;
+use crate::engine::gpu::rates::FEWEST_THAT_PAY;
 use crate::results::{Axis, Cell, InputFile, Outputs};
 use crate::spec::{Config, Source, WorkloadSection};
 use crate::sweep::{self, Selection, Sweep};
@@ -23,6 +24,8 @@ use super::workers;
 /// A batch pays for a GPU from this many experiments and packet-hops on.
 const GPU_EXPERIMENTS: usize = 64;
 const GPU_PACKET_HOPS: u64 = 2_000_000_000;
+/// At flow level, from this many flows and tasks on, with as many experiments as a device takes: half a minute of a CPU thread. Our choice, not measured on a real GPU.
+const GPU_FLOW_TASKS: u64 = 20_000_000;
 
 /// Types of the axis columns, from all values of the sweep, selected or not, so that shards agree on them.
 fn axes(sweep: &Sweep) -> Vec<Axis> {
@@ -93,7 +96,13 @@ pub struct LoadedSweep {
 impl LoadedSweep {
     /// Whether the batch is large enough for a real GPU to be worth it.
     pub(crate) fn pays_for_gpu(&self) -> bool {
-        self.sweep.experiments.len() >= GPU_EXPERIMENTS && self.packet_hops >= GPU_PACKET_HOPS
+        let packets = self.sweep.experiments.len() >= GPU_EXPERIMENTS && self.packet_hops >= GPU_PACKET_HOPS;
+        packets || flows_pay_for_gpu(&self.sizes)
+    }
+
+    /// Whether experiments have rates in place of packets.
+    pub(crate) fn has_flow_level(&self) -> bool {
+        self.sizes.iter().any(|s| s.flow_level)
     }
 
     /// The work of an experiment; of one that was not surveyed the mean of the others.
@@ -110,6 +119,12 @@ impl LoadedSweep {
         let threads = std::thread::available_parallelism().map_or(1, usize::from);
         probe::probe(&self.sweep, &self.sizes, threads).map(|time| time.times(self.share))
     }
+}
+
+/// Whether those at flow level are many and large enough.
+fn flows_pay_for_gpu(sizes: &[ExperimentSize]) -> bool {
+    let tasks = || sizes.iter().filter(|s| s.flow_level).map(|s| s.tasks);
+    tasks().count() >= FEWEST_THAT_PAY && tasks().sum::<u64>() >= GPU_FLOW_TASKS
 }
 
 /// Selects, surveys and estimates.
@@ -162,4 +177,19 @@ pub(crate) fn plan(
     let packet_hops = survey.sizes.iter().map(|s| s.packet_hops).sum();
     let loaded = LoadedSweep { sweep, outputs, packet_hops, sizes: survey.sizes, share, axes, search: setup };
     Ok((planned, loaded))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn many_experiments_with_many_flows_pay_for_a_gpu() {
+        let one = ExperimentSize { flow_level: true, tasks: GPU_FLOW_TASKS / 100, ..ExperimentSize::default() };
+        let pays = |n: usize, size: ExperimentSize| flows_pay_for_gpu(&vec![size; n]);
+        assert!(pays(FEWEST_THAT_PAY, one));
+        assert!(!pays(FEWEST_THAT_PAY - 1, one), "few experiments");
+        assert!(!pays(FEWEST_THAT_PAY, ExperimentSize { tasks: 100, ..one }), "little to do");
+        assert!(!pays(FEWEST_THAT_PAY, ExperimentSize { flow_level: false, ..one }), "packets");
+    }
 }

@@ -7,6 +7,7 @@ use std::time::Instant;
 
 use crate::batch::{Ended, QueuedExperiment, RunEvent};
 use crate::engine::gpu::GpuDevice;
+use crate::engine::gpu::rates::FEWEST_THAT_PAY;
 use crate::isolation::take_defects;
 use crate::results::{ExperimentRecord, Finished, StatsRecord};
 use crate::spec;
@@ -23,7 +24,7 @@ use super::forecast::TimeForecast;
 use super::memo::RunMemo;
 use super::plan::{self, LoadedSweep};
 use super::planned::{Planned, SweepRequest};
-use super::settings::{MemoChoice, RunSettings};
+use super::settings::{EngineChoice, MemoChoice, RunSettings};
 use super::simulator::Simulator;
 use super::update::{EngineUsed, Known, Update, UpdateSink};
 use super::work_done::WorkDone;
@@ -52,7 +53,14 @@ impl Simulator for BuiltIn {
         loaded: &LoadedSweep,
         settings: &RunSettings,
     ) -> Result<(EngineUsed, Vec<GpuDevice>), SessionError> {
-        devices::choose(settings, || loaded.pays_for_gpu())
+        let (mut used, devices) = devices::choose(settings, || loaded.pays_for_gpu())?;
+        if !devices.is_empty() && loaded.has_flow_level() {
+            used.reason.push_str("; it solves rates at flow level, too");
+            if settings.engine == EngineChoice::Auto {
+                used.reason.push_str(&format!(", of batches of {FEWEST_THAT_PAY} experiments or more"));
+            }
+        }
+        Ok((used, devices))
     }
 
     fn run(
@@ -67,7 +75,7 @@ impl Simulator for BuiltIn {
         let pool = rayon::ThreadPoolBuilder::new().num_threads(settings.jobs).build().map_err(SessionError::Threads)?;
         let compiling = Instant::now();
         let memo = RunMemo::start(&settings.memo);
-        let mut workers = workers::workers(&devices, settings.gpu_dispatch, &memo)?;
+        let mut workers = workers::workers(&devices, settings, &memo)?;
         if !workers.is_empty() {
             sink(Update::Compiled { seconds: compiling.elapsed().as_secs_f64() })?;
         }

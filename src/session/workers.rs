@@ -5,6 +5,7 @@
 use crate::batch::{self, QueuedExperiment, RunEvent, RunOptions, Worker};
 use crate::engine::EngineError;
 use crate::engine::beside::Beside;
+use crate::engine::gpu::rates::FEWEST_THAT_PAY;
 use crate::engine::gpu::{GpuDevice, GpuEngine, Mode};
 
 use super::error::SessionError;
@@ -34,7 +35,7 @@ pub(crate) fn host_bytes_of_many(threads: usize, on_device: bool) -> u64 {
 /// A device that lacks what the kernels need, or refuses them.
 pub(crate) fn workers(
     devices: &[GpuDevice],
-    dispatch: GpuDispatch,
+    settings: &RunSettings,
     memo: &RunMemo,
 ) -> Result<Vec<Worker>, SessionError> {
     let worker = |(place, device): (usize, &GpuDevice)| {
@@ -42,11 +43,12 @@ pub(crate) fn workers(
             format!("device {} of this run, adapter {} ({})", place + 1, device.report.index, device.report.name);
         let mut engine =
             GpuEngine::on(device).map_err(|e| SessionError::Device { name: name.clone(), source: e.into() })?;
-        engine.dispatch_as(match dispatch {
+        engine.dispatch_as(match settings.gpu_dispatch {
             GpuDispatch::Auto => None,
             GpuDispatch::Fused => Some(Mode::Fused),
             GpuDispatch::PerSystem => Some(Mode::PerSystem),
         });
+        engine.solve_rates_from(if settings.engine == EngineChoice::Auto { FEWEST_THAT_PAY } else { 1 });
         Ok(Worker { name, engine: Box::new(Beside::new(Box::new(engine), memo.engine())), on_pool: false })
     };
     devices.iter().enumerate().map(worker).collect()

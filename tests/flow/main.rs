@@ -5,6 +5,7 @@
 mod closed_forms;
 mod dense;
 mod joined;
+mod lockstep;
 mod rates;
 mod runs;
 

@@ -5,6 +5,7 @@
 mod devices;
 mod fused;
 mod math;
+mod rates;
 mod systems;
 mod wgsl;
 

@@ -5,7 +5,7 @@ use std::fmt::Write;
 
 use hyperfold::columns::TABLES;
 use hyperfold::columns::wgsl::column;
-use hyperfold::engine::gpu::source;
+use hyperfold::engine::gpu::{rates, source};
 use hyperfold::engine::systems::SYSTEMS;
 
 fn module() -> naga::Module {
@@ -156,4 +156,33 @@ fn kernels_run_the_systems_of_the_list_in_its_order() {
         let wanted = if entry.name == "fused" { &names[..] } else { &names[k..=k] };
         assert_eq!(called, wanted, "systems of `{}`", entry.name);
     }
+}
+
+/// The kernel of fair rates chooses its phase at one place, where all lanes have met.
+#[test]
+fn lanes_that_solve_rates_meet_between_phases_only() {
+    let text = rates::source::compose(256).unwrap();
+    let (module, info) = rates::source::validate(&text).unwrap_or_else(|e| panic!("{e}"));
+    for (_, function) in module.functions.iter() {
+        let mut found = Vec::new();
+        meetings(&function.body, "", &mut found);
+        assert!(found.is_empty(), "{} meets: {found:?}", function.name.as_deref().unwrap_or("?"));
+    }
+    let [entry] = &module.entry_points[..] else { panic!("one entry point") };
+    assert_eq!(entry.name, rates::source::ENTRY);
+    let mut found = Vec::new();
+    meetings(&entry.function.body, "", &mut found);
+    let depths: Vec<usize> = found.iter().map(|line| line.matches(" > ").count()).collect();
+    assert_eq!(depths, [1; 4], "a uniform load and three barriers in the loop, in no branch: {found:?}");
+    assert!(found.iter().all(|line| line.starts_with("loop > ")), "{found:?}");
+    let (mut bound, mut written) = (0, Vec::new());
+    for (handle, global) in module.global_variables.iter() {
+        let Some(binding) = &global.binding else { continue };
+        bound += 1;
+        if info.get_entry_point(0)[handle].contains(naga::valid::GlobalUse::WRITE) {
+            written.push(binding.binding);
+        }
+    }
+    written.sort_unstable();
+    assert_eq!((bound, written), (rates::source::N_BINDINGS, vec![1, 2, 3, 5, 8]));
 }

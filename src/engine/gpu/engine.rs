@@ -8,6 +8,7 @@ use super::device::GpuDevice;
 use super::faults::RunError;
 use super::host::{GpuEngine, Mode};
 use crate::columns::Tables;
+use crate::engine::fair_rates::RateSolver;
 use crate::engine::{Engine, EngineError, SliceOutcome, is_final};
 
 /// Tables go to the device and back once a slice, so it is longer than the CPU engine's.
@@ -29,6 +30,11 @@ impl GpuEngine {
     /// Dispatches every batch like this from now on; `None`: as each batch suggests. Changes no result.
     pub fn dispatch_as(&mut self, mode: Option<Mode>) {
         self.mode = mode;
+    }
+
+    /// Solves rates only of batches with at least so many experiments at flow level. Changes no result.
+    pub fn solve_rates_from(&mut self, fewest: usize) {
+        self.rates.set_fewest(fewest);
     }
 
     /// How a batch is best dispatched.
@@ -66,6 +72,10 @@ impl Engine for GpuEngine {
 
     fn slice(&self) -> Duration {
         SLICE
+    }
+
+    fn rates(&mut self) -> Option<&mut dyn RateSolver> {
+        Some(&mut self.rates)
     }
 
     /// What surely fits as one batch: no table is larger than all of them together.

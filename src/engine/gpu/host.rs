@@ -8,6 +8,7 @@ use std::time::{Duration, Instant};
 use super::faults::{Faults, RunError};
 use super::kernels::{EntryPoint, Kernels};
 use super::pack::{self, Room};
+use super::rates::DeviceRates;
 use super::resident::Resident;
 use super::source;
 use crate::columns::{Exp, Tables, status};
@@ -87,6 +88,8 @@ pub struct GpuEngine {
     work: [u64; 2],
     /// How to dispatch; `None`: as the batch suggests.
     pub(super) mode: Option<Mode>,
+    /// Rates of experiments at flow level.
+    pub(super) rates: DeviceRates,
 }
 
 impl GpuEngine {
@@ -120,7 +123,10 @@ impl GpuEngine {
             total_bytes: u64::MAX,
             experiments: limits.max_compute_workgroups_per_dimension as usize,
         };
-        Ok(GpuEngine { device, queue, faults, kernels, device_room: room, room, work: [FIRST_WORK; 2], mode: None })
+        let lanes = limits.max_compute_invocations_per_workgroup;
+        let rates = DeviceRates::new(device.clone(), queue.clone(), faults.clone(), room, lanes);
+        let work = [FIRST_WORK; 2];
+        Ok(GpuEngine { device, queue, faults, kernels, device_room: room, room, work, mode: None, rates })
     }
 
     /// What one batch can hold. A run splits what does not fit.
@@ -133,6 +139,7 @@ impl GpuEngine {
     pub fn limit_room(&mut self, table_bytes: u64, total_bytes: u64) {
         self.room.table_bytes = self.device_room.table_bytes.min(table_bytes);
         self.room.total_bytes = self.device_room.total_bytes.min(total_bytes);
+        self.rates.limit_room(self.room);
     }
 
     /// Brings every experiment to its final status (done, time limit, gave up, violation), unless `go_on` says no after a dispatch.

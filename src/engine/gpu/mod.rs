@@ -11,6 +11,7 @@ pub mod host;
 pub mod kernels;
 pub mod open;
 pub mod pack;
+pub mod rates;
 pub mod resident;
 pub mod selftest;
 pub mod source;

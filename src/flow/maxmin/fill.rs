@@ -7,13 +7,7 @@ use std::cmp::Reverse;
 use std::collections::BinaryHeap;
 
 use super::{LinkShare, MaxMin, NONE, SHARE_BITS};
-
-/// Units of rate by which equals may differ, since each division is cut off.
-const TOLERANCE: u64 = 2;
-/// Rounds of growth by those alone that have lost their bottleneck; after as many more by all that share a link with one, all that are connected are filled.
-const PRECISE_ROUNDS: u32 = 4;
-/// All that are connected are filled, too, where this part of all that send is filled already.
-const MANY: usize = 16;
+use crate::engine::fair_rates::{EQUALS, MANY, PRECISE_ROUNDS};
 
 /// What a filling needs beside rates.
 #[derive(Debug, Default)]
@@ -98,7 +92,7 @@ impl MaxMin {
                 0..PRECISE_ROUNDS => self.take_displaced(),
                 _ => self.take_neighbours(round >= 2 * PRECISE_ROUNDS),
             }
-            if self.fill.filled.len() > before && MANY * self.fill.filled.len() >= self.n_active {
+            if self.fill.filled.len() > before && MANY as usize * self.fill.filled.len() >= self.n_active {
                 self.take_connected(usize::MAX);
             }
             if self.fill.filled.len() == before {
@@ -219,7 +213,7 @@ impl MaxMin {
             let link = self.fill.touched[k] as usize;
             let (stopped_at, fastest) = (self.fill.stopped_at[link], self.fill.fastest[link]);
             let l = self.links[link];
-            let unused = (2 * TOLERANCE * l.weight).max((l.capacity << self.share_bits) >> self.tolerance_shift);
+            let unused = (2 * EQUALS * l.weight).max((l.capacity << self.share_bits) >> self.tolerance_shift);
             let not_full = self.fill.room[link] > unused;
             let may_be_too_fast = stopped_at != NEVER && l.fastest > stopped_at + self.tolerance(stopped_at);
             let may_be_too_slow = l.slowest != NEVER && (not_full || fastest > l.slowest + self.tolerance(l.slowest));
@@ -251,7 +245,7 @@ impl MaxMin {
 
     /// By how much a rate may be off.
     fn tolerance(&self, rate: u64) -> u64 {
-        TOLERANCE.max(rate >> self.tolerance_shift)
+        EQUALS.max(rate >> self.tolerance_shift)
     }
 
     /// Takes all that share a link with those that are filled; `all`: and all that share one with them, and so on.

@@ -1,0 +1,10 @@
+//! Fair rates of the flow level on the device: the kernel `shaders/flow_fill.wgsl` and its host.
+//!
+//! Layer: engine. Knows networks of numbers; when they are solved is the caller's to say.
+
+mod resident;
+mod rows;
+mod solver;
+pub mod source;
+
+pub use solver::{DeviceRates, FEWEST_THAT_PAY};

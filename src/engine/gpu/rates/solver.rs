@@ -1,0 +1,186 @@
+//! A device as a solver of rates: which networks have room, and the kernel, compiled when first used.
+//!
+//! Layer: engine.
+
+use std::time::Instant;
+
+use super::resident::{DeviceHandles, NetworksOnDevice};
+use super::rows::{NetworkBytes, NetworkRows};
+use super::source;
+use crate::engine::EngineError;
+use crate::engine::fair_rates::{NumberedNetworks, RateNetwork, RateSolver};
+use crate::engine::gpu::faults::{Faults, RunError};
+use crate::engine::gpu::pack::Room;
+
+/// Invocations of a workgroup.
+const WORKGROUP: u32 = 256;
+/// A workgroup walks over all carriers several times in a solution, however few have changed; with more, the CPU's solution of changes alone is better, and
+/// dispatches stay short. Our choice, not measured on a real GPU.
+const MOST_CARRIERS: usize = 1 << 14;
+/// Where the engine is ours to choose, so many experiments of a batch pay for a dispatch an instant. Our choice, not measured on a real GPU: a dispatch and
+/// its answer cost some 0.1 ms there, a solution on a CPU thread some 10 us.
+pub const FEWEST_THAT_PAY: usize = 512;
+
+/// The kernel, compiled.
+#[derive(Debug)]
+struct FillKernel {
+    pipeline: wgpu::ComputePipeline,
+    layout: wgpu::BindGroupLayout,
+}
+
+/// Solves rates on a device.
+#[derive(Debug)]
+pub struct DeviceRates {
+    handles: DeviceHandles,
+    room: Room,
+    workgroup: u32,
+    kernel: Option<FillKernel>,
+    fewest: usize,
+}
+
+impl DeviceRates {
+    /// On an open device. `workgroup`: most invocations that it has in one.
+    pub(in crate::engine::gpu) fn new(
+        device: wgpu::Device,
+        queue: wgpu::Queue,
+        faults: Faults,
+        room: Room,
+        workgroup: u32,
+    ) -> DeviceRates {
+        let workgroup = WORKGROUP.min(workgroup) / 16 * 16;
+        DeviceRates { handles: DeviceHandles { device, queue, faults }, room, workgroup, kernel: None, fewest: 1 }
+    }
+
+    /// Leaves batches with fewer experiments at flow level to the CPU.
+    pub(in crate::engine::gpu) fn set_fewest(&mut self, fewest: usize) {
+        self.fewest = fewest;
+    }
+
+    /// Leaves networks to the CPU that have no room in so many bytes of a buffer, and of all.
+    pub(in crate::engine::gpu) fn limit_room(&mut self, room: Room) {
+        self.room = room;
+    }
+
+    /// Compiles the kernel unless that was done.
+    fn kernel(&mut self) -> Result<&FillKernel, RunError> {
+        if self.kernel.is_none() {
+            let clock = Instant::now();
+            let text = source::compose(self.workgroup)?;
+            source::validate(&text)?;
+            let device = &self.handles.device;
+            let module = device.create_shader_module(wgpu::ShaderModuleDescriptor {
+                label: Some(source::ENTRY),
+                source: wgpu::ShaderSource::Wgsl(text.into()),
+            });
+            let entries: Vec<wgpu::BindGroupLayoutEntry> = (0..source::N_BINDINGS)
+                .map(|binding| wgpu::BindGroupLayoutEntry {
+                    binding,
+                    visibility: wgpu::ShaderStages::COMPUTE,
+                    ty: wgpu::BindingType::Buffer {
+                        ty: wgpu::BufferBindingType::Storage { read_only: source::is_read_only(binding) },
+                        has_dynamic_offset: false,
+                        min_binding_size: None,
+                    },
+                    count: None,
+                })
+                .collect();
+            let layout = device.create_bind_group_layout(&wgpu::BindGroupLayoutDescriptor {
+                label: Some("networks"),
+                entries: &entries,
+            });
+            let pipeline_layout = device.create_pipeline_layout(&wgpu::PipelineLayoutDescriptor {
+                label: Some("networks"),
+                bind_group_layouts: &[Some(&layout)],
+                immediate_size: 0,
+            });
+            let pipeline = device.create_compute_pipeline(&wgpu::ComputePipelineDescriptor {
+                label: Some(source::ENTRY),
+                layout: Some(&pipeline_layout),
+                module: &module,
+                entry_point: Some(source::ENTRY),
+                compilation_options: wgpu::PipelineCompilationOptions {
+                    // Lane 0 sets workgroup variables before they are read.
+                    zero_initialize_workgroup_memory: false,
+                    ..Default::default()
+                },
+                cache: None,
+            });
+            self.handles.faults.check()?;
+            log::info!("kernel {}: compiled in {:.3} s", source::ENTRY, clock.elapsed().as_secs_f64());
+            self.kernel = Some(FillKernel { pipeline, layout });
+        }
+        Ok(self.kernel.as_ref().expect("compiled above"))
+    }
+}
+
+/// The number of each network that has room beside those before it.
+fn numbers(networks: &[RateNetwork], room: &Room) -> Vec<Option<u32>> {
+    let mut taken = NetworkBytes::default();
+    let mut n = 0;
+    let mut number = |network: &RateNetwork| {
+        let with = taken.and(NetworkBytes::of(network));
+        let has_room = network.carriers.len() <= MOST_CARRIERS
+            && n < room.experiments
+            && with.0.iter().all(|&bytes| bytes <= room.table_bytes)
+            && with.0.iter().sum::<u64>() <= room.total_bytes;
+        has_room.then(|| {
+            taken = with;
+            n += 1;
+            n as u32 - 1
+        })
+    };
+    networks.iter().map(&mut number).collect()
+}
+
+impl RateSolver for DeviceRates {
+    fn fewest(&self) -> usize {
+        self.fewest
+    }
+
+    fn load(&mut self, networks: &[RateNetwork]) -> Result<NumberedNetworks, EngineError> {
+        let numbers = numbers(networks, &self.room);
+        let rows =
+            NetworkRows::of(networks.iter().zip(&numbers).filter(|(_, n)| n.is_some()).map(|(network, _)| network));
+        let handles = self.handles.clone();
+        let kernel = self.kernel()?;
+        let on_device = NetworksOnDevice::upload(handles, kernel.pipeline.clone(), &kernel.layout, &rows)?;
+        Ok((Box::new(on_device), numbers))
+    }
+}
+
+impl From<RunError> for EngineError {
+    fn from(error: RunError) -> EngineError {
+        EngineError::Device(error.to_string())
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn what_has_no_room_is_left_out() {
+        let network = |n: usize| RateNetwork {
+            capacities: vec![1; 4],
+            carriers: vec![Default::default(); n],
+            ..RateNetwork::default()
+        };
+        let networks = [network(10), network(MOST_CARRIERS + 1), network(30), network(10)];
+        let room = Room { table_bytes: u64::MAX, total_bytes: u64::MAX, experiments: 9 };
+        assert_eq!(numbers(&networks, &room), [Some(0), None, Some(1), Some(2)]);
+        assert_eq!(numbers(&networks, &Room { experiments: 1, ..room }), [Some(0), None, None, None]);
+        let two_small = 20 * size_of::<super::super::rows::CarrierRow>() as u64;
+        assert_eq!(numbers(&networks, &Room { table_bytes: two_small, ..room }), [Some(0), None, None, Some(1)]);
+        assert_eq!(numbers(&networks, &Room { total_bytes: 100, ..room }), [None; 4]);
+    }
+
+    #[test]
+    fn the_kernel_is_valid() {
+        for workgroup in [64, 128, 256] {
+            let text = source::compose(workgroup).expect("a usable size");
+            if let Err(e) = source::validate(&text) {
+                panic!("{e}");
+            }
+        }
+    }
+}
