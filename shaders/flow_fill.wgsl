@@ -2,7 +2,7 @@
 //
 // The CPU goes from link to link. Here all lanes do one phase over all rows, meet, and lane 0 chooses the next phase. Rates are the same to the bit: sums
 // are sums of integers, sets are the same sets, and links that are full at one level stop their carriers together only where none of them shares a rising
-// carrier with an earlier one. Decision 31 has the argument. Constants come from `src/engine/gpu/rates/source.rs`; rows have the layout of those in `rates/rows.rs`.
+// carrier with an earlier one. Decision 33 has the argument. Constants come from `src/engine/gpu/rates/source.rs`; rows have the layout of those in `rates/rows.rs`.
 
 @group(0) @binding(0) var<storage, read> networks: array<NetworkRow>;
 @group(0) @binding(1) var<storage, read_write> links: array<LinkRow>;

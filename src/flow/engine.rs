@@ -1,7 +1,7 @@
 //! The flow level beside a packet engine: each takes its own experiments of a batch.
 //!
 //! Layer: flow level. Experiments run in parallel, each on one thread, so threads and batches change no result. Where the packet engine has a device, it solves
-//! their rates, to the bit as the CPU does: see decision 31.
+//! their rates, to the bit as the CPU does: see decision 33.
 
 use std::time::{Duration, Instant};
 
