@@ -120,7 +120,7 @@ fn rows_that_double_do_not_abort() {
     let cases = [
         (model("global_batch = 1048576\npp = 2\nmemory_check = false"), "operations"),
         (collective.to_string(), "tasks"),
-        (job.to_string(), "its jobs"),
+        (job.to_string(), "the jobs"),
     ];
     for (text, what) in cases {
         let folder = Folder::new(&[("s.toml", &text)]);
@@ -132,7 +132,7 @@ fn rows_that_double_do_not_abort() {
             let said =
                 format!("{}{}", String::from_utf8_lossy(&output.stdout), String::from_utf8_lossy(&output.stderr));
             assert_eq!(output.status.code(), Some(ends), "{command}: {said}");
-            assert!(said.contains("memory: more than") && said.contains(what), "{command}: {said}");
+            assert!(said.contains("memory: it needs at least") && said.contains(what), "{command}: {said}");
         }
     }
 }

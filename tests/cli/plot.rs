@@ -54,7 +54,8 @@ fn the_picture_needs_nothing_of_the_system() {
 fn what_cannot_be_drawn_is_said() {
     let folder = run();
     for (args, named) in [
-        (&["--x", "cc", "--y", "makespan"][..], "hyperfold: --y makespan: no such column; there are exp_id, "),
+        (&["--x", "cc", "--y", "duration"][..], "hyperfold: --y duration: no such column; there are exp_id, "),
+        (&["--x", "cc", "--y", "makespan"], "hyperfold: --y makespan: no such column; did you mean `makespan_ns`?"),
         (&["--x", "gpus", "--y", "makespan_ns"], "--x gpus: no such column"),
         (&["--x", "cc"], "--y <COLUMN>"),
         (&["--cdf", "rtt"], "o: there is no rtt.csv; run the sweep with `output.rtt = true` for it"),
