@@ -291,3 +291,51 @@ fn short(study: &Study, axis: usize) -> &str {
 fn words(column: &str) -> String {
     column.trim_end_matches("_ns").trim_end_matches("_bytes").replace('_', " ")
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::report::design::Design;
+    use crate::report::metric::metrics;
+    use crate::report::rank::{MetricSamples, Ranking};
+    use crate::report::recommend::recommendation;
+    use crate::report::sheet::tests::sheet;
+
+    fn found(text: &str) -> Recommended {
+        let sheet = sheet(text);
+        let design = Design::of(&sheet);
+        let metric = metrics(&sheet, &[]).into_iter().next().unwrap();
+        let measured = MetricSamples::of(&sheet, &design, &metric, None);
+        let rankings: Vec<Ranking> = (0..design.groups.len()).map(|g| Ranking::of(&design, &measured, g)).collect();
+        let recommendation = recommendation(&design, &measured, &rankings, sheet.column("cost_usd")).unwrap();
+        Recommended { metric, sheet, design, recommendation }
+    }
+
+    #[test]
+    fn the_next_best_design_is_named_where_no_axis_names_it() {
+        let grid = "exp_id,config_key,seed,t.kind,t.gbps,status,makespan_ns,cost_usd
+            0,k0,1,rail,800,ok,100,900
+            1,k1,1,clos,800,ok,110,800
+            2,k2,1,rail,400,ok,120,700";
+        assert_eq!(next(&found(grid)), None, "clos stands in the line of its axis");
+        let apart = grid.replace("clos,800,ok,110", "clos,400,ok,110");
+        let said = next(&found(&apart)).unwrap();
+        assert_eq!(said, "  next best: clos, gbps 400, takes 10 % longer and costs $100 (11.1 %) less");
+    }
+
+    #[test]
+    fn a_design_that_may_not_fit_is_said_to_with_the_best_that_does() {
+        let r = found(
+            "exp_id,config_key,seed,workload.microbatch,status,makespan_ns
+            0,k0,1,2,ok,100
+            1,k1,1,1,ok,105",
+        );
+        let tight = |ids: &[u64]| ids.iter().map(|&id| (id, format!("the estimate of {id}"))).collect();
+        assert_eq!(memory(&r, &tight(&[])), None);
+        assert_eq!(memory(&r, &tight(&[1])), None, "another may be");
+        let said = memory(&r, &tight(&[0])).unwrap();
+        assert!(said.starts_with("  memory: the estimate of 0; the best that needs no more than there is, "), "{said}");
+        assert!(said.ends_with("microbatch 1, takes 5 % longer"), "{said}");
+        assert!(memory(&r, &tight(&[0, 1])).unwrap().ends_with("so does every other design that completed"));
+    }
+}

@@ -467,6 +467,17 @@ mod tests {
     }
 
     #[test]
+    fn what_failed_since_the_base_is_a_hit() {
+        let then = Folder::new(&["transport.cc"], vec![ok(0, "a", &["x"], 1_000)]);
+        let mut failed = ok(0, "a", &["x"], 0);
+        (failed.record.status, failed.record.makespan) = (Status::Failed, None);
+        let now = Folder::new(&["transport.cc"], vec![failed]);
+        let study = Study::open(&[then.path(), now.path()]).unwrap();
+        assert_eq!(hits(&study, "makespan_ns > base"), Ok(vec![0]));
+        assert!(hits(&study, "mfu > base").unwrap_err().contains("has a value of `mfu`"));
+    }
+
+    #[test]
     fn folders_that_share_nothing_are_refused() {
         let one = Folder::new(&["transport.cc"], vec![ok(0, "a", &["x"], 1_000)]);
         let two = Folder::new(&["transport.cc"], vec![ok(0, "b", &["y"], 1_000)]);

@@ -83,7 +83,7 @@ impl Sheet {
 }
 
 #[cfg(test)]
-pub(super) mod tests {
+pub(crate) mod tests {
     use super::*;
 
     /// A sheet from lines of comma-separated cells, the first of which names the columns; for the tests of this layer.

@@ -175,6 +175,22 @@ mod tests {
     }
 
     #[test]
+    fn pairs_of_one_seed_decide_whatever_the_threshold() {
+        let mut text = String::from("exp_id,config_key,seed,t.a,status,makespan_ns");
+        for seed in 0..4 {
+            text += &format!(
+                "\n{seed},k0,{seed},x,ok,{}\n{},k1,{seed},y,ok,{}",
+                100 + 20 * seed,
+                4 + seed,
+                101 + 20 * seed
+            );
+        }
+        let v = with(&text, false, |d, m, r| verdict(d, m, &r[0])).unwrap();
+        assert!(v.paired && v.tied == 1 && v.lead < v.threshold, "{v:?}");
+        assert!(!with(GRID, false, |d, m, r| verdict(d, m, &r[0])).unwrap().paired, "one seed makes no pairs");
+    }
+
+    #[test]
     fn an_axis_of_many_values_decides_like_any_other() {
         let mut text = String::from("exp_id,config_key,seed,t.eta,t.cc,status,makespan_ns");
         (0..20).for_each(|n| text += &format!("\n{n},k{n},1,{n},hpcc,ok,{}", 100 + n));

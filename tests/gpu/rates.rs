@@ -169,6 +169,8 @@ workload = { kind = "traffic", pattern = "incast", fan_in = 7, bytes = 100000 }
 [[experiment]]
 workload = { kind = "collective", op = "all-to-all", bytes = 4000000, algorithm = "direct" }
 fidelity = { mode = "flow", join = "ranks" }
+[[experiment]]
+workload = { kind = "collective", op = "all-to-all", bytes = 4000000, flow_weights = "other:3" }
 "#;
 
 #[test]
@@ -202,7 +204,7 @@ fn the_log_says_where_rates_were_solved() {
         String::from_utf8_lossy(&ran.stderr).into_owned()
     };
     let log = run("gpu");
-    assert!(log.contains("flow level: rates of 7 of 7 experiments are solved on the device"), "{log}");
+    assert!(log.contains("flow level: rates of 8 of 8 experiments are solved on the device"), "{log}");
     assert!(log.contains("kernel flow_fill: compiled") && log.contains("fair rates: "), "{log}");
     assert!(!run("auto").contains("on the device"));
 }

@@ -1,4 +1,4 @@
-//! The text of the kernel that solves rates: constants, the integer helpers and `shaders/flow_fill.wgsl`.
+//! The text of the kernel that solves rates: constants, the integer helpers, rows (`shaders/flow_rows.wgsl`) and `shaders/flow_fill.wgsl`.
 //!
 //! Layer: engine. Composes; compiles nothing.
 
@@ -13,6 +13,7 @@ pub const ENTRY: &str = "flow_fill";
 /// Storage buffers that it binds.
 pub const N_BINDINGS: u32 = 9;
 
+const FLOW_ROWS: &str = include_str!("../../../../shaders/flow_rows.wgsl");
 const FLOW_FILL: &str = include_str!("../../../../shaders/flow_fill.wgsl");
 
 /// Whether the kernel only reads the buffer at `binding`.
@@ -45,5 +46,5 @@ pub fn compose(workgroup: u32) -> Result<String, SourceError> {
     }
     wgsl::constant(&mut text, "EQUALS", EQUALS);
     wgsl::constant(&mut text, "NEVER", u64::MAX);
-    Ok(format!("{text}{MATH}\n{FLOW_FILL}"))
+    Ok(format!("{text}{MATH}\n{FLOW_ROWS}\n{FLOW_FILL}"))
 }
