@@ -1,5 +1,6 @@
 //! Jobs of a cluster that run models: classes of jobs, whose iterations are the task graphs that `[[job]]` tables have in flow and packet mode.
 
+use super::job_rows::{near, of_job, run};
 use crate::support::program::Folder;
 
 /// Two leaves of four servers with one GPU each, one uplink each.
@@ -45,21 +46,6 @@ fn beside(mode: &str, classes: &str) -> String {
         .replace("name = \"b\"", "name = \"b\"\nplacement = [0, 1, 6, 7]")
         .replace("tp = 1", "tp = 1\nwarmup = 2\niterations = 4");
     format!("name = \"beside\"\n[base]\nfidelity.mode = \"{mode}\"\n{TWO_LEAVES}\noutput.alone = true\n{placed}")
-}
-
-fn run(folder: &Folder, file: &str, out: &str, more: &[&str]) {
-    let done = folder.run(&[&["run", file, "--out", out, "--engine", "cpu", "--quiet"], more].concat());
-    assert_eq!(done.code, 0, "{file}: {}", done.stderr);
-}
-
-/// A number of the row of a job.
-fn of_job(folder: &Folder, file: &str, job: &str, column: &str) -> f64 {
-    let at = folder.column(file, "job").iter().position(|name| name == job).unwrap();
-    folder.column(file, column)[at].parse().unwrap()
-}
-
-fn near(a: f64, b: f64, within: f64) {
-    assert!((a / b - 1.0).abs() < within, "{a} and {b} differ by {}", a / b - 1.0);
 }
 
 const EQUAL: [&str; 2] = ["dp = 4, global_batch = 8", "dp = 4, global_batch = 8"];

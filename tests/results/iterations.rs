@@ -1,5 +1,6 @@
 //! Speeds of jobs beside each other in job mode, by their iterations: as the flow level has them, alone where they are alone, and the same bytes always.
 
+use super::job_rows::{near, of_job, run};
 use crate::support::program::Folder;
 
 /// Two leaves of four servers, one uplink each.
@@ -21,21 +22,6 @@ fn cluster(scheduler: &str) -> String {
          checkpoint.policy = \"none\"\noutput.cluster_jobs = true\n\
          scheduler = {{ policy = \"fcfs\", placement = \"packed\", iterations_at = \"flow\", {scheduler} }}\n"
     )
-}
-
-fn run(folder: &Folder, file: &str, out: &str, more: &[&str]) {
-    let done = folder.run(&[&["run", file, "--out", out, "--engine", "cpu", "--quiet"], more].concat());
-    assert_eq!(done.code, 0, "{file}: {}", done.stderr);
-}
-
-/// A number of the row of a job.
-fn of_job(folder: &Folder, file: &str, job: &str, column: &str) -> f64 {
-    let at = folder.column(file, "job").iter().position(|name| name == job).unwrap();
-    folder.column(file, column)[at].parse().unwrap()
-}
-
-fn near(a: f64, b: f64, within: f64) {
-    assert!((a / b - 1.0).abs() < within, "{a} and {b} differ by {}", a / b - 1.0);
 }
 
 #[test]

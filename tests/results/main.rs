@@ -9,6 +9,7 @@ mod damage;
 mod failures;
 mod files;
 mod iterations;
+mod job_rows;
 #[cfg(unix)]
 mod output;
 mod python;
