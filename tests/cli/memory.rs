@@ -136,3 +136,15 @@ fn rows_that_double_do_not_abort() {
         }
     }
 }
+
+#[test]
+fn a_collective_with_more_transfers_than_there_may_be_is_refused_at_once() {
+    let text = "name = \"a\"\nbase.cluster.gpus = 1000000\n\
+                base.workload = { kind = \"collective\", op = \"all-to-all\", bytes = 1048576 }\n";
+    let folder = Folder::new(&[("a.toml", text)]);
+    let begin = std::time::Instant::now();
+    let plan = folder.run(&["plan", "a.toml"]);
+    assert!(plan.code == 2 && plan.stderr.contains("among 1000000 GPUs"), "{}{}", plan.stdout, plan.stderr);
+    assert!(plan.stderr.contains("fewer GPUs"), "{}", plan.stderr);
+    assert!(begin.elapsed() < std::time::Duration::from_secs(60), "{:?}", begin.elapsed());
+}

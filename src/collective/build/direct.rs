@@ -52,6 +52,15 @@ fn share_of(bytes: u64, before: u128, sum: u128) -> u64 {
 }
 
 pub(super) fn all_to_all(w: &mut ScheduleWriter, shares: &Shares, channels: u16) {
+    each_pair(w, shares, |w, from, to| {
+        for c in 0..channels {
+            w.send(from, to, c, span(shares.range(from, to), c as u64, channels as u64), How::Copy);
+        }
+    });
+}
+
+/// Calls `send` for every sender and receiver of something, turn by turn, while the schedule has room.
+pub(super) fn each_pair(w: &mut ScheduleWriter, shares: &Shares, mut send: impl FnMut(&mut ScheduleWriter, u32, u32)) {
     let n = w.n();
     // Of few bytes most members get nothing, and pairs are many.
     let receivers: Vec<u32> = (0..n).filter(|&to| shares.at[to as usize + 1] > shares.at[to as usize]).collect();
@@ -64,11 +73,7 @@ pub(super) fn all_to_all(w: &mut ScheduleWriter, shares: &Shares, channels: u16)
         pairs.clear();
         pairs.extend(receivers.iter().map(|&to| ((to + n - turn) % n, to)));
         pairs.sort_unstable();
-        for &(from, to) in &pairs {
-            for c in 0..channels {
-                w.send(from, to, c, span(shares.range(from, to), c as u64, channels as u64), How::Copy);
-            }
-        }
+        pairs.iter().for_each(|&(from, to)| send(w, from, to));
     }
 }
 

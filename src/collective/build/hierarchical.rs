@@ -130,21 +130,17 @@ fn rooted(w: &mut ScheduleWriter, grid: &Grid, op: CollectiveOp, c: u16, range: 
 
 /// PXN: what leaves a server does so from the member of the destination's place; where a server has none of that place, from the sender itself.
 pub(super) fn all_to_all(w: &mut ScheduleWriter, shares: &Shares, shape: &Shape, channels: u16) {
-    let n = w.n();
     let at: std::collections::BTreeMap<(u32, u32), u32> =
         shape.members.iter().enumerate().map(|(i, &place)| (place, i as u32)).collect();
-    for turn in 1..n {
-        for from in 0..n {
-            let to = (from + turn) % n;
-            let (here, there) = (shape.members[from as usize], shape.members[to as usize]);
-            let proxy = if here.0 == there.0 { from } else { at.get(&(here.0, there.1)).copied().unwrap_or(from) };
-            for c in 0..channels {
-                let range = span(shares.range(from, to), c as u64, channels as u64);
-                if proxy != from {
-                    w.send(from, proxy, c, range, How::Copy);
-                }
-                w.send(proxy, to, c, range, How::Copy);
+    direct::each_pair(w, shares, |w, from, to| {
+        let (here, there) = (shape.members[from as usize], shape.members[to as usize]);
+        let proxy = if here.0 == there.0 { from } else { at.get(&(here.0, there.1)).copied().unwrap_or(from) };
+        for c in 0..channels {
+            let range = span(shares.range(from, to), c as u64, channels as u64);
+            if proxy != from {
+                w.send(from, proxy, c, range, How::Copy);
             }
+            w.send(proxy, to, c, range, How::Copy);
         }
-    }
+    });
 }

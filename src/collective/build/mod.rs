@@ -96,9 +96,9 @@ pub enum ScheduleError {
     )]
     Shares { given: usize, n: u32, sum: u128 },
     #[error(
-        "{bytes} bytes in pieces of {chunk_bytes} become more than {MOST_TRANSFERS} transfers, the most that one collective has room for; a larger workload.chunk_kib or fewer workload.channels make them fewer"
+        "{bytes} bytes among {n} GPUs in pieces of {chunk_bytes} become more than {MOST_TRANSFERS} transfers, the most that one collective has room for; fewer GPUs, a larger workload.chunk_kib or fewer workload.channels make them fewer"
     )]
-    TooMany { bytes: u64, chunk_bytes: u64 },
+    TooMany { bytes: u64, n: u32, chunk_bytes: u64 },
     #[error("a hierarchical {op:?} needs servers with the same places: server of member {member} differs")]
     Uneven { op: CollectiveOp, member: u32 },
 }
@@ -125,7 +125,10 @@ pub fn build(
     options: &ScheduleOptions,
 ) -> Result<Schedule, ScheduleError> {
     let w = write(op, algorithm, bytes, shape, options)?;
-    if w.is_full() { Err(ScheduleError::TooMany { bytes, chunk_bytes: options.chunk_bytes }) } else { Ok(w.finish()) }
+    if w.is_full() {
+        return Err(ScheduleError::TooMany { bytes, n: w.n(), chunk_bytes: options.chunk_bytes });
+    }
+    Ok(w.finish())
 }
 
 fn write(

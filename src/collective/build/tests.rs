@@ -218,7 +218,14 @@ fn all_to_all_of_many_members_is_written_or_refused_soon() {
     let options = ScheduleOptions::default();
     let few = build(CollectiveOp::AllToAll, Algorithm::Direct, 2, &shape, &options).unwrap();
     assert_eq!(few.transfers.len(), 2 * ((1 << 15) - 1));
-    let inside = || build(CollectiveOp::AllToAll, Algorithm::Direct, 1 << 20, &shape, &options);
+    // Within the room of a schedule, but not within this memory.
+    let inside = || build(CollectiveOp::AllToAll, Algorithm::Direct, 1 << 20, &Shape::flat(1 << 12), &options);
     let refused = crate::budget::within(100 << 20, inside).map(|_| ()).unwrap_err();
     assert!(matches!(refused, crate::budget::Unfinished::OverBudget(over) if over.what == "transfers of a collective"));
+    for algorithm in [Algorithm::Direct, Algorithm::Hierarchical] {
+        let many = build(CollectiveOp::AllToAll, algorithm, 1 << 20, &shape, &options);
+        assert!(matches!(many, Err(ScheduleError::TooMany { n: 0x8000, .. })), "{algorithm:?}");
+        let few = build(CollectiveOp::AllToAll, algorithm, 2, &Shape::servers(512, 8), &options).unwrap();
+        assert!(few.transfers.len() >= 2 * 4095, "{algorithm:?}");
+    }
 }

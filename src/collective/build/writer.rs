@@ -108,9 +108,12 @@ impl ScheduleWriter {
         }
     }
 
-    /// Stops at once where so many transfers, or the most that there may be, cannot fit.
-    pub(super) fn announce(&self, transfers: u64) {
-        budget::announce_rows::<Transfer>("transfers of a collective", transfers.min(MOST_TRANSFERS as u64));
+    /// Stops at once where at least so many transfers have no room: in a schedule, or in memory.
+    pub(super) fn announce(&mut self, transfers: u64) {
+        self.full |= transfers > MOST_TRANSFERS as u64;
+        if !self.full {
+            budget::announce_rows::<Transfer>("transfers of a collective", transfers);
+        }
     }
 
     /// Sends several ranges, those that fit together in one message.
