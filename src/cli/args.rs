@@ -108,6 +108,16 @@ pub struct InitArgs {
     /// Where to write it; an existing file is kept
     #[arg(default_value = "sweep.toml")]
     pub path: PathBuf,
+    /// Only the keys that nearly every sweep sets, as a sweep that runs in seconds
+    #[arg(long)]
+    pub short: bool,
+}
+
+#[derive(Debug, Args)]
+pub struct SchemaArgs {
+    /// Of files that sweeps include, rather than of sweep files
+    #[arg(long)]
+    pub included: bool,
 }
 
 #[derive(Debug, Args)]

@@ -52,6 +52,14 @@ pub(super) fn lines(dir: &Path, candidates: Option<u64>, tight: &BTreeMap<u64, S
     if groups.is_empty() {
         lines.push("no experiment completed".into());
     }
+    if let Some(job) = study.runs[0].job_of_column(&metric.name) {
+        lines.push(format!(
+            "ranked by the {} of job {job}; of another job: `hyperfold compare {} --metric job.NAME.{}`",
+            words(&metric.name),
+            dir.display(),
+            metric.name
+        ));
+    }
     match study.runs[0].incomplete() {
         Some(why) => lines.push(format!("nothing is recommended yet: {why}")),
         // A folder that cannot be read has said so above.

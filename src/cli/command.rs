@@ -6,7 +6,9 @@ use std::path::PathBuf;
 
 use clap::{Parser, Subcommand};
 
-use super::args::{BenchArgs, CompletionsArgs, DoctorArgs, InitArgs, ManArgs, PlanArgs, RunArgs, ValidateArgs};
+use super::args::{
+    BenchArgs, CompletionsArgs, DoctorArgs, InitArgs, ManArgs, PlanArgs, RunArgs, SchemaArgs, ValidateArgs,
+};
 
 /// Batch simulator for the networks that train large language models.
 #[derive(Debug, Parser)]
@@ -61,7 +63,7 @@ pub enum Command {
     /// Draw a figure of columns of a folder of results, as SVG or PNG
     Plot(super::plot::PlotArgs),
     /// Print the JSON Schema of sweep files, for editors
-    Schema,
+    Schema(SchemaArgs),
     /// Print the completions of a shell
     Completions(CompletionsArgs),
     /// Print a man page, or write all of them

@@ -13,6 +13,9 @@ use super::args::InitArgs;
 use super::exit::{CliError, Exit};
 use super::say;
 
+/// A sweep with the keys that nearly everybody sets.
+const SHORT: &str = include_str!("../../assets/short-sweep.toml");
+
 /// Writes the template; keeps a file that is there.
 ///
 /// # Errors
@@ -25,8 +28,9 @@ pub fn execute(args: &InitArgs) -> Result<Exit, CliError> {
             _ => anyhow!("{}: {e}", path.display()),
         })
     };
+    let text = if args.short { SHORT.into() } else { spec::template() };
     let mut file = OpenOptions::new().write(true).create_new(true).open(path).map_err(refused)?;
-    file.write_all(spec::template().as_bytes()).map_err(|e| CliError::broken(anyhow!("{}: {e}", path.display())))?;
+    file.write_all(text.as_bytes()).map_err(|e| CliError::broken(anyhow!("{}: {e}", path.display())))?;
     say(&format!("wrote {}; run it with: hyperfold run {} --out results", path.display(), path.display()));
     Ok(Exit::Ok)
 }

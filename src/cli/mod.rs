@@ -138,7 +138,7 @@ fn dispatch(command: &Command) -> Result<Exit, CliError> {
         Command::Report(args) => report::execute(args),
         Command::Watch(args) => watch::execute(args),
         Command::Plot(args) => plot::execute(args),
-        Command::Schema => Ok(schema::execute()),
+        Command::Schema(args) => Ok(schema::execute(args)),
         Command::Completions(args) => Ok(completions::completions(args)),
         Command::Man(args) => completions::man(args),
     }

@@ -10,6 +10,7 @@ use clap::Args;
 
 use crate::plot::{
     ColumnFigure, DISTRIBUTIONS, DistributionFigure, Figure, PlotError, figure_of_columns, figure_of_distribution,
+    keep_rows,
 };
 use crate::results::RunResults;
 
@@ -34,6 +35,9 @@ pub struct PlotArgs {
     /// A series for each value of this column (repeatable)
     #[arg(long, value_name = "COLUMN")]
     pub by: Vec<String>,
+    /// Only the experiments for which this condition over columns holds, such as 'transport.cc == "hpcc" && drops == 0' (repeatable: all must hold)
+    #[arg(long = "where", value_name = "CONDITION")]
+    pub conditions: Vec<String>,
     /// File to write, replaced if it is there: .svg or .png [default: SVG on standard output]
     #[arg(long, short, value_name = "FILE")]
     pub out: Option<PathBuf>,
@@ -69,10 +73,13 @@ pub fn execute(args: &PlotArgs) -> Result<Exit, CliError> {
             "an SVG file is nothing to read on a terminal; name a file (-o figure.svg or -o figure.png), or send the output to one"
         )));
     }
-    let run = RunResults::open(&args.dir).map_err(CliError::bad_input)?;
+    let mut run = RunResults::open(&args.dir).map_err(CliError::bad_input)?;
     tell_losses(&args.dir);
     if let Some(why) = run.incomplete() {
         tell(&format!("warning: {}: {why}", args.dir.display()));
+    }
+    for condition in &args.conditions {
+        keep_rows(&mut run, condition).map_err(CliError::bad_input)?;
     }
     let figure = figure(&run, args).map_err(CliError::bad_input)?;
     let bytes = match form {

@@ -214,16 +214,18 @@ impl Counts {
             0 => String::new(),
             n => format!(", {n} failed"),
         };
+        let running = if self.running > 0 { format!(", {} running", self.running) } else { String::new() };
         // What is left goes by when the work was heard of: since then it has become less.
         let heard = self.heard.duration_since(self.start).as_secs_f64();
         let left = self.work.seconds_left(heard).map(|left| (left - (elapsed - heard)).max(0.0));
+        // Of less than a second nothing is said: what has no share in the work, as writing, is not counted.
+        let left = left.filter(|left| *left >= 1.0);
         let left = left.map(|left| format!(", about {} left", table::seconds(left))).unwrap_or_default();
         let work = if self.work.total > 0 { format!(", {}", self.work.percent()) } else { String::new() };
         format!(
-            "{}/{} experiments finished{work}{failed}, {} running, {} elapsed{left}",
+            "{}/{} experiments finished{work}{failed}{running}, {} elapsed{left}",
             self.done,
             self.total,
-            self.running,
             table::seconds(elapsed)
         )
     }
@@ -312,7 +314,11 @@ mod tests {
         assert!(line().starts_with("1/3 experiments finished, 1 running, "), "{}", line());
         assert!(!line().contains("left"), "of the work nothing is known: {}", line());
         lines.work(30, 100);
-        assert!(line().contains("30 % of the work") && line().contains("left"), "{}", line());
+        assert!(line().contains("30 % of the work") && !line().contains("left"), "less than a second: {}", line());
+        locked(&counts).start =
+            Instant::now().checked_sub(Duration::from_secs(10)).expect("this machine runs for longer");
+        lines.work(30, 100);
+        assert!(line().contains("30 % of the work") && line().contains("about 23.3 s left"), "{}", line());
         assert!(!locked(&Lines::new(3).counts).line().contains("left"), "nothing can be said yet");
     }
 }

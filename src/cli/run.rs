@@ -22,6 +22,8 @@ use super::{best, jobs_table, resume, say, summary, table, tell};
 
 /// Planning that takes longer than this is told of.
 const TOLD_FROM_SECONDS: f64 = 1.0;
+/// Groups of experiments that cannot run or fit whose reasons are told; each row has its own.
+const REASONS_TOLD: usize = 3;
 
 /// Runs a sweep.
 ///
@@ -181,7 +183,10 @@ fn greet(progress: &mut dyn Progress, planned: &Planned, used: &EngineUsed, jobs
     for (what, excluded) in [("cannot run", &planned.cannot_run), ("cannot fit", &planned.cannot_fit)] {
         if !excluded.experiments.is_empty() {
             let n = counted(excluded.experiments.len(), "experiment");
-            progress.message(&format!("note: {n} {what}: {}", excluded.lines().join("; ")));
+            let lines = excluded.lines();
+            let told = lines[..lines.len().min(REASONS_TOLD)].join("; ");
+            let more = if lines.len() > REASONS_TOLD { "; ... (`hyperfold plan` has all reasons)" } else { "" };
+            progress.message(&format!("note: {n} {what}: {told}{more}"));
         }
     }
     let adapters: Vec<String> =

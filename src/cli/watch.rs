@@ -21,8 +21,9 @@ use super::{best, say, table, tell};
 /// Time between looks, on a terminal and elsewhere.
 const LOOK_EVERY: Duration = Duration::from_millis(500);
 const LINE_EVERY: Duration = Duration::from_secs(2);
-/// So long a folder is waited for in which nothing has begun.
+/// How long a run is waited for in a folder where none has begun, and for a folder that is not there: its name may be wrong.
 const WAIT_FOR_BEGIN: Duration = Duration::from_secs(60);
+const WAIT_FOR_FOLDER: Duration = Duration::from_secs(10);
 /// A run that nobody holds and that has written nothing for so long has been killed.
 const SILENT_AT_MOST: Duration = Duration::from_secs(30);
 /// Reading results to rank them may take at most this share of the time.
@@ -62,10 +63,17 @@ pub fn execute(args: &WatchArgs) -> Result<Exit, CliError> {
     loop {
         let state = watch.follower.poll().map_err(unreadable)?.clone();
         match () {
-            () if !state.begun && begin.elapsed() > WAIT_FOR_BEGIN => return Err(no_run(&args.dir)),
             () if !state.begun => {
+                let (patience, what) = match args.dir.is_dir() {
+                    true => (WAIT_FOR_BEGIN, "no run has begun here yet"),
+                    false => (WAIT_FOR_FOLDER, "there is no such folder yet"),
+                };
+                if begin.elapsed() > patience {
+                    return Err(no_run(&args.dir));
+                }
                 if !std::mem::replace(&mut announced, true) {
-                    tell(&format!("{}: no run has begun there yet; waiting for one", args.dir.display()));
+                    let patience = table::seconds(patience.as_secs_f64());
+                    tell(&format!("{}: {what}; waiting for {patience} at most", args.dir.display()));
                 }
             }
             () => {
@@ -98,7 +106,7 @@ pub fn execute(args: &WatchArgs) -> Result<Exit, CliError> {
 
 fn no_run(dir: &Path) -> CliError {
     CliError::bad_input(anyhow!(
-        "{}: there is no run here (no events.jsonl); name the folder of `hyperfold run --out`",
+        "{}: there is no run here (no events.jsonl); name the folder that `hyperfold run --out` names",
         dir.display()
     ))
 }

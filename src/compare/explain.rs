@@ -84,6 +84,13 @@ fn settings(study: &Study, a: Pick, b: Pick) -> Section {
             };
             section.notes.push(why.into());
         }
+        let replicas = ca.rows.len().max(cb.rows.len());
+        if replicas > 1 && ca.config_key != cb.config_key {
+            let [x, y] = [a, b].map(|pick| study.runs[pick.run].replica(pick.row));
+            section.notes.push(format!(
+                "one replica of each is compared, {x} with {y} of {replicas}; a ranking (`compare` without --explain) takes all"
+            ));
+        }
     }
     for key in ["replica", "seed", "status", "error"] {
         let (x, y) = (a.cell(study, key), b.cell(study, key));

@@ -7,7 +7,7 @@
 
 use crate::results::{Cell, RunResults, Status};
 use crate::spec::nearest_column;
-use crate::sweep::condition::{Condition, ConditionNames, Val};
+use crate::sweep::condition::{Condition, ConditionNames};
 
 use super::pairs::{differences, partners};
 use super::{CompareError, Section, Study};
@@ -235,7 +235,7 @@ impl GateCondition {
         for (run, row, base) in cases {
             let value = |name: &str| self.value(study, run, row, base, name);
             let values: Vec<Cell> = self.condition.names().iter().map(|name| value(name)).collect();
-            let holds = self.condition.holds(|name| val(&values[name]));
+            let holds = self.condition.holds(|name| values[name].condition_value());
             match holds {
                 Ok(false) => decided += 1,
                 Ok(true) => {
@@ -336,17 +336,6 @@ fn cell(study: &Study, run: usize, row: usize, name: &str) -> Cell {
     let configuration = study.configurations.iter().find(|c| c.run == run && c.rows.contains(&row));
     let axis = study.axes.iter().position(|a| a == name);
     configuration.zip(axis).map_or(Cell::Empty, |(c, a)| c.values[a].clone())
-}
-
-fn val(cell: &Cell) -> Val<'_> {
-    match cell {
-        Cell::Empty => Val::Nothing,
-        Cell::Int(v) => Val::Int(*v),
-        Cell::Unsigned(v) => i64::try_from(*v).map_or(Val::Float(*v as f64), Val::Int),
-        Cell::Flag(v) => Val::Bool(*v),
-        Cell::Text(v) => Val::Text(v),
-        Cell::Ps(_) | Cell::Micro(_) | Cell::Real(_) => cell.number().map_or(Val::Nothing, Val::Float),
-    }
 }
 
 #[cfg(test)]

@@ -91,7 +91,10 @@ pub fn section(study: &Study, metric: &RankingMetric, groups: &[RankedGroup], to
     ];
     columns.extend(replicas.then_some(spread).into_iter().flatten());
     columns.push("to best %".into());
-    let mut section = Section::new("ranking", format!("ranking by {} ({})", metric.name, metric.which()), columns);
+    let job = study.runs.iter().find_map(|r| r.job_of_column(&metric.name));
+    let of_job = job.map(|job| format!(" of job {job}")).unwrap_or_default();
+    let title = format!("ranking by {}{of_job} ({})", metric.name, metric.which());
+    let mut section = Section::new("ranking", title, columns);
     for group in groups {
         let Some(best) = group.ranked.first().map(|r| r.sample.mean) else { continue };
         for r in group.ranked.iter().take(top) {

@@ -7,7 +7,7 @@ use thiserror::Error;
 /// Why a model cannot be had or a layout cannot be used.
 #[derive(Clone, Debug, Error, PartialEq, Eq)]
 pub enum ModelError {
-    #[error("no model is called \"{name}\"; {hint}")]
+    #[error("`workload.model = \"{name}\"`: no model is called that; {hint}")]
     Unknown { name: String, hint: String },
     /// `place`: the file and, where known, the line.
     #[error("{place}: {why}")]

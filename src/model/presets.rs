@@ -138,7 +138,7 @@ mod tests {
     fn unknown_names_are_answered_with_near_ones() {
         assert_eq!(
             Model::named("gtp3-13b").unwrap_err().to_string(),
-            "no model is called \"gtp3-13b\"; did you mean \"gpt3-13b\"?"
+            "`workload.model = \"gtp3-13b\"`: no model is called that; did you mean \"gpt3-13b\"?"
         );
         assert!(Model::named("llama-something").unwrap_err().to_string().contains("llama3-405b"));
         assert!(Model::named("???").unwrap_err().to_string().contains("deepseek-v3"));

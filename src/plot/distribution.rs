@@ -79,7 +79,7 @@ pub fn figure_of_distribution(run: &RunResults, asked: &DistributionFigure) -> R
         note: notes.join("; "),
         x: FigureAxis { label: what.into(), quantity, scale },
         y: FigureAxis {
-            label: format!("share of {} that is no more", if asked.of == "rtt" { "samples" } else { "flows" }),
+            label: format!("cumulative share of {}", if asked.of == "rtt" { "samples" } else { "flows" }),
             quantity: Quantity::Share,
             scale: AxisScale::Linear,
         },

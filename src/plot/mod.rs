@@ -6,6 +6,7 @@
 mod columns;
 mod distribution;
 mod figure;
+mod filter;
 mod font;
 mod layout;
 mod paint;
@@ -25,6 +26,7 @@ use crate::results::ReadError;
 pub use columns::{ColumnFigure, figure_of_columns};
 pub use distribution::{DISTRIBUTIONS, DistributionFigure, figure_of_distribution};
 pub use figure::Figure;
+pub use filter::keep_rows;
 
 /// Why there is no figure.
 #[derive(Debug, Error)]
@@ -33,6 +35,8 @@ pub enum PlotError {
     Read(#[from] ReadError),
     #[error("{option} {name}: {why}")]
     Column { option: &'static str, name: String, why: String },
+    #[error("--where '{condition}': {why}")]
+    Where { condition: String, why: String },
     #[error("{dir}: there is no {file}; run the sweep with `{key} = true` for it")]
     NotWritten { dir: String, file: &'static str, key: &'static str },
     #[error("{0}")]

@@ -147,7 +147,7 @@ fn distributions_are_of_flows() {
     assert_eq!((last.x, last.y, figure.series[1].points.len()), (3000.0, 1.0, 4));
     assert_eq!(figure.note, "12 unfinished flows left out");
     let svg = svg(&figure);
-    for text in ["n: flow completion time", "flow completion time (us)", "share of flows that is no more (%)", "100"] {
+    for text in ["n: flow completion time", "flow completion time (us)", "cumulative share of flows (%)", "100"] {
         assert!(texts(&svg).contains(&text), "{text}: {svg}");
     }
     assert!(matches!(

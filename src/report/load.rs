@@ -54,7 +54,9 @@ pub fn load(dir: &Path) -> Result<LoadedFolder, ReportError> {
     asked.add(run.sweep().as_ref(), |key| {
         run.column(key).map(|c| run.rows.iter().map(|row| row[c].to_string()).collect()).unwrap_or_default()
     });
-    let sheet = Sheet { columns: (0..run.columns.len()).map(column).collect(), axes, asked };
+    let job = |name: &String| run.job_of_column(name).map(|job| (name.clone(), job.to_string()));
+    let of_job = run.columns.iter().filter_map(|c| job(&c.name)).collect();
+    let sheet = Sheet { columns: (0..run.columns.len()).map(column).collect(), axes, asked, of_job };
     let sweep = run.sweep();
     let method = sweep.as_ref().and_then(|s| s.get("sweep")?.get("method")?.as_str());
     let searched = method == Some("optimize");

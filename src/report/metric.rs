@@ -84,9 +84,10 @@ pub fn metrics(sheet: &Sheet, objectives: &[String]) -> Vec<Metric> {
         None if Some(&name) == default => objectives.len(),
         None => objectives.len() + 1,
     };
+    let of_job = |name: &str| sheet.of_job.get(name).map(|job| format!(" of job {job}")).unwrap_or_default();
     let metric = |name: &str, label: &str, unit| Metric {
         name: name.into(),
-        label: label.into(),
+        label: format!("{label}{}", of_job(name)),
         unit,
         more: compare::RankingMetric::of(name).better == Better::More,
     };

@@ -3,6 +3,7 @@
 //! Layer: report. Holds what `results.csv` shows, letter by letter, so that no number in a report is a rounded copy. Reads no files and
 //! computes nothing but the values of those texts.
 
+use std::collections::BTreeMap;
 use std::ops::Range;
 
 use crate::compare::Questions;
@@ -47,6 +48,8 @@ pub struct Sheet {
     pub axes: Range<usize>,
     /// Which of their keys ask another question.
     pub asked: Questions,
+    /// Of several jobs, columns that are of one of them, each with its name.
+    pub of_job: BTreeMap<String, String>,
 }
 
 impl Sheet {
@@ -92,7 +95,7 @@ pub(crate) mod tests {
         let at = |name: &str| rows[0].iter().position(|c| *c == name).unwrap();
         let axes = at("seed") + 1..at("status");
         let column = |c: usize| SheetColumn::infer(rows[0][c], rows[1..].iter().map(|r| r[c].to_string()).collect());
-        Sheet { columns: (0..rows[0].len()).map(column).collect(), axes, asked: Questions::default() }
+        Sheet { columns: (0..rows[0].len()).map(column).collect(), axes, ..Sheet::default() }
     }
 
     #[test]

@@ -7,6 +7,7 @@ use std::fmt;
 use serde::{Deserialize, Serialize};
 
 use crate::spec::Value;
+use crate::sweep::condition::Val;
 
 /// A time in whole picoseconds, shown in nanoseconds with up to three decimals, exactly.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Default)]
@@ -73,6 +74,18 @@ pub enum Cell {
 }
 
 impl Cell {
+    /// As conditions over columns read it.
+    pub fn condition_value(&self) -> Val<'_> {
+        match self {
+            Cell::Empty => Val::Nothing,
+            Cell::Int(v) => Val::Int(*v),
+            Cell::Unsigned(v) => i64::try_from(*v).map_or(Val::Float(*v as f64), Val::Int),
+            Cell::Flag(v) => Val::Bool(*v),
+            Cell::Text(v) => Val::Text(v),
+            Cell::Ps(_) | Cell::Micro(_) | Cell::Real(_) => self.number().map_or(Val::Nothing, Val::Float),
+        }
+    }
+
     /// The double nearest to the decimal that is shown; `None` of what is no number.
     pub fn number(&self) -> Option<f64> {
         match self {

@@ -115,6 +115,7 @@ fn surveyed(sweep: &Sweep, progress: &PlanProgress) -> Result<Survey, SessionErr
     let mut tight = Tight::default();
     // The same traffic on another network has about as many packet-hops.
     let mut work_of: HashMap<String, ExperimentSize> = HashMap::new();
+    let (mut prepared_sizes, mut unprepared): (Vec<ExperimentSize>, usize) = (Vec::new(), 0);
     // What is simulated once counts once; what keeps the first of them from running keeps all.
     let mut seen: HashMap<Hash128, Option<Exclusion>> = HashMap::new();
     let clock = |left| ClusterClock { left, jobs: 0, seconds: 0.0 };
@@ -204,6 +205,7 @@ fn surveyed(sweep: &Sweep, progress: &PlanProgress) -> Result<Survey, SessionErr
                             Ok(notes) => {
                                 bytes += size.table_bytes;
                                 work_of.insert(work_key(), size);
+                                prepared_sizes.push(size);
                                 survey.warnings.extend(notes.into_iter().filter(|n| noted.insert(n.clone())));
                                 Ok(Some(size))
                             }
@@ -215,12 +217,16 @@ fn surveyed(sweep: &Sweep, progress: &PlanProgress) -> Result<Survey, SessionErr
                 }
             }
         };
-        if let Ok(Some(work)) = work {
-            survey.sizes.push(ExperimentSize {
-                exp_id: experiment.exp_id,
-                folds: Folding::of(&config, work.tasks > 0),
-                ..work
-            });
+        let foreseen = match &work {
+            // Of traffic that was not prepared: as those that were, one after the other.
+            Ok(None) => prepared_sizes.get(unprepared % prepared_sizes.len().max(1)).copied(),
+            Ok(known) => *known,
+            Err(_) => None,
+        };
+        unprepared += usize::from(matches!(work, Ok(None)));
+        if let Some(of) = foreseen {
+            let folds = Folding::of(&config, of.tasks > 0);
+            survey.sizes.push(ExperimentSize { exp_id: experiment.exp_id, folds, ..of });
         }
         if sweep.duplicates > 0 {
             seen.insert(experiment.exp_key, work.err());

@@ -108,6 +108,31 @@ pub(super) const ALIASES: &[(&str, &str)] = &[
     ("output.trace", "perfetto timeline"),
 ];
 
+/// Values of keys, each with words that are tried for it, blanks between them.
+const VALUE_ALIASES: &[(&str, &str, &str)] = &[
+    ("workload.kind", "model", "training train pretraining llm transformer megatron"),
+    ("workload.kind", "inference", "serving serve decode"),
+    ("workload.kind", "collective", "nccl allreduce all-reduce all-to-all"),
+    ("workload.kind", "traffic", "synthetic incast permutation ring"),
+    ("workload.op", "all-reduce", "allreduce all_reduce"),
+    ("workload.op", "all-gather", "allgather all_gather"),
+    ("workload.op", "reduce-scatter", "reducescatter reduce_scatter"),
+    ("workload.op", "all-to-all", "alltoall all_to_all a2a"),
+    ("topology.kind", "clos", "leaf-spine leaf_spine spine-leaf"),
+    ("topology.kind", "fat-tree", "fattree fat_tree"),
+    ("topology.kind", "rail-optimized", "rail rails rail_optimized railoptimized"),
+    ("fidelity.mode", "packet", "packets ns3"),
+    ("fidelity.mode", "flow", "flows fluid max-min"),
+    ("fidelity.mode", "job", "jobs cluster"),
+];
+
+/// The value of a key that a word may mean.
+pub(super) fn meant_value(key: &str, word: &str) -> Option<&'static str> {
+    let plain = word.to_ascii_lowercase();
+    let of = |(of, _, words): &&(&str, &str, &str)| *of == key && words.split_whitespace().any(|w| w == plain);
+    VALUE_ALIASES.iter().find(of).map(|(_, value, _)| *value)
+}
+
 /// The keys that a name may mean; none if it is no alias.
 pub(super) fn meant(name: &str) -> Vec<&'static str> {
     let plain = name.to_ascii_lowercase().replace('-', "_");
@@ -126,6 +151,8 @@ pub(super) fn meant(name: &str) -> Vec<&'static str> {
 
 #[cfg(test)]
 mod tests {
+    use toml::de::DeValue;
+
     use super::*;
     use crate::spec::{find, hint};
 
@@ -137,6 +164,18 @@ mod tests {
                 assert!(find(word).is_none(), "{word} is a key");
                 assert!(hint(word).contains(&format!("`{key}`")), "{word}: {}", hint(word));
                 assert_eq!(word.to_ascii_lowercase().replace('-', "_"), word, "aliases are plain");
+            }
+        }
+    }
+
+    #[test]
+    fn words_for_values_mean_values_and_are_none() {
+        for (name, value, words) in VALUE_ALIASES {
+            let key = find(name).unwrap_or_else(|| panic!("{name}"));
+            assert!(key.read(&DeValue::String((*value).into())).is_ok(), "{name} = {value}");
+            for word in words.split_whitespace() {
+                let why = key.read(&DeValue::String(word.into())).expect_err(word);
+                assert!(why.starts_with(&format!("did you mean \"{value}\"?")), "{name} = {word}: {why}");
             }
         }
     }

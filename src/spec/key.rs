@@ -4,6 +4,7 @@
 
 use toml::de::{DeTable, DeValue};
 
+use super::aliases::meant_value;
 use super::applies_when::mode_reads;
 use super::error::nearest;
 use super::key_id::KeyId;
@@ -173,7 +174,8 @@ impl Key {
                     return Err(format!("it is not available in this version; available: {}", quoted(now)));
                 }
                 let same = now.iter().copied().find(|c| c.eq_ignore_ascii_case(s));
-                Err(match same.or_else(|| nearest(s, now.iter().copied())) {
+                let meant = same.or_else(|| meant_value(self.name, s)).or_else(|| nearest(s, now.iter().copied()));
+                Err(match meant {
                     Some(c) => format!("did you mean \"{c}\"? It must be {}", self.accepts()),
                     None => format!("it must be {}", self.accepts()),
                 })

@@ -13,7 +13,7 @@ use crate::input;
 use crate::spec::{KeyId, Place, SpecError, Value};
 
 /// What stands at the top of an included file.
-const INCLUDED_KEYS: [&str; 2] = ["base", "calibration"];
+pub(super) const INCLUDED_KEYS: [&str; 2] = ["base", "calibration"];
 /// Most files of one sweep: our choice.
 const MOST_INCLUDED: usize = 64;
 

@@ -28,7 +28,7 @@ pub use digest::{Hash128, SEMANTIC_VERSION};
 pub use document::SetOverrides;
 pub use include::IncludedFile;
 pub use method::Method;
-pub use schema::json_schema;
+pub use schema::{SchemaOf, json_schema};
 
 use crate::input;
 use crate::spec::{Config, Conflict, KeyId, Place, SpecError, Value, Values};

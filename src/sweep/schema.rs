@@ -8,12 +8,22 @@ use serde_json::{Map, Value as Json, json};
 
 use super::MAX_EXPERIMENTS;
 use super::document::{NAME_LENGTH, SWEEP_KEYS, TOP_KEYS};
+use super::include::INCLUDED_KEYS;
 use super::method::Method;
 use crate::spec::{Default, KEYS, Key, KeyKind, SECTIONS};
 
-/// The schema of a sweep file, draft 2020-12, as JSON text with a line break at its end. It uses nothing that draft 7 reads differently, because
+/// Files that have a schema.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum SchemaOf {
+    /// What `hyperfold run` takes.
+    Sweep,
+    /// What a sweep names by `include`.
+    Included,
+}
+
+/// The schema of a file, draft 2020-12, as JSON text with a line break at its end. It uses nothing that draft 7 reads differently, because
 /// editors may know no later one.
-pub fn json_schema() -> String {
+pub fn json_schema(of: SchemaOf) -> String {
     let mut definitions = Map::new();
     for key in KEYS.iter().filter(|key| !is_of_jobs(key)) {
         definitions.insert(format!("key.{}", key.name), key_value(key));
@@ -21,16 +31,27 @@ pub fn json_schema() -> String {
     }
     add_table(&mut definitions, "key", "");
     add_table(&mut definitions, "axis", "");
-    let mut properties = Map::new();
-    for name in TOP_KEYS {
-        properties.insert(name.to_string(), top_value(name));
-    }
+    let (title, about, names, required): (_, _, &[&str], &[&str]) = match of {
+        SchemaOf::Sweep => (
+            "Sweep file of hyperfold",
+            "One file describes a sweep; `hyperfold run` simulates every experiment of it.",
+            &TOP_KEYS,
+            &["name"],
+        ),
+        SchemaOf::Included => (
+            "Keys that sweep files of hyperfold share",
+            "A sweep names this file by `include`; its own keys win.",
+            &INCLUDED_KEYS,
+            &[],
+        ),
+    };
+    let properties: Map<String, Json> = names.iter().map(|name| (name.to_string(), top_value(name))).collect();
     let schema = json!({
         "$schema": "https://json-schema.org/draft/2020-12/schema",
-        "title": "Sweep file of hyperfold",
-        "description": "One file describes a sweep; `hyperfold run` simulates every experiment of it.",
+        "title": title,
+        "description": about,
         "type": "object",
-        "required": ["name"],
+        "required": required,
         "additionalProperties": false,
         "properties": properties,
         "$defs": definitions,
@@ -89,6 +110,9 @@ fn top_value(name: &str) -> Json {
             })
         }
         "base" => json!({ "$ref": "#/$defs/key" }),
+        "calibration" => json!({
+            "description": "Where the values are from, as `hyperfold calibrate` writes it.", "type": "object",
+        }),
         "job" => {
             json!({ "description": "Several jobs on the network, instead of [base.workload].", "type": "array", "items": job_table() })
         }

@@ -71,3 +71,25 @@ fn what_cannot_be_drawn_is_said() {
     let broken = folder.run(&["plot", "o", "--cdf", "fct", "-o", "no/such/folder.svg"]);
     assert!(broken.code == 1 && broken.stderr.contains("-o no/such/folder.svg"), "{}", broken.stderr);
 }
+
+#[test]
+fn a_figure_is_of_the_experiments_that_meet_a_condition() {
+    let folder = run();
+    let columns = ["plot", "o", "--x", "link_gbps", "--y", "makespan_ns", "--by", "cc"];
+    let shown = folder.run(&[&columns[..], &["--where", "cc == \"hpcc\"", "--where", "link_gbps < 400"]].concat());
+    assert_eq!((shown.code, shown.stderr.as_str()), (0, ""));
+    assert!(shown.stdout.contains(">100</text>") && !shown.stdout.contains(">400</text>"), "{}", shown.stdout);
+    assert!(!shown.stdout.contains("dcqcn"), "{}", shown.stdout);
+    let cdf = folder.run(&["plot", "o", "--cdf", "fct", "--by", "cc", "--where", "cc == \"dcqcn\""]);
+    assert!(cdf.code == 0 && !cdf.stdout.contains("hpcc"), "{}{}", cdf.stdout, cdf.stderr);
+    for (condition, why) in [
+        ("cc == \"timely\"", "it holds for no experiment"),
+        ("makespan > 3", "did you mean `makespan_ns`?"),
+        ("cc > 3", "--where 'cc > 3': "),
+        ("mfu > 0.5", "of 6 experiments a value is missing"),
+        ("link_gbps", "must give true or false"),
+    ] {
+        let wrong = folder.run(&[&columns[..], &["--where", condition]].concat());
+        assert!(wrong.code == 2 && wrong.stderr.contains(why), "{condition}: {}", wrong.stderr);
+    }
+}

@@ -2,7 +2,7 @@
 
 use std::fs;
 
-use crate::support::program::hyperfold;
+use crate::support::program::{Folder, hyperfold};
 
 #[test]
 fn help_says_what_there_is() {
@@ -139,4 +139,14 @@ fn the_version_is_the_crates() {
     let root = tempfile::tempdir().unwrap();
     let output = hyperfold(root.path(), &["--version"]);
     assert_eq!((output.code, output.stdout.trim()), (0, concat!("hyperfold ", env!("CARGO_PKG_VERSION"))));
+}
+
+#[test]
+fn a_short_sweep_is_sound_and_fits_one_screen() {
+    let folder = Folder::new(&[]);
+    let wrote = folder.run(&["init", "short.toml", "--short"]);
+    assert_eq!(wrote.code, 0, "{}", wrote.stderr);
+    assert!(folder.text("short.toml").lines().count() < 30);
+    let plan = folder.run(&["plan", "short.toml"]);
+    assert!(plan.code == 0 && plan.stdout.contains("cannot run: 0\ncannot fit: 0\n"), "{}{}", plan.stdout, plan.stderr);
 }

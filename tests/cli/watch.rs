@@ -50,6 +50,17 @@ fn the_state_of_a_run_is_told_from_its_folder() {
 }
 
 #[test]
+fn a_folder_that_is_not_there_is_not_waited_for_for_long() {
+    let folder = Folder::new(&[]);
+    let begin = Instant::now();
+    let absent = folder.run(&["watch", "absent"]);
+    assert!(absent.code == 2 && absent.stderr.contains("absent: there is no run here"), "{}", absent.stderr);
+    let waits = "absent: there is no such folder yet; waiting for 10.0 s at most";
+    assert!(absent.stderr.starts_with(waits), "{}", absent.stderr);
+    assert!((Duration::from_secs(10)..Duration::from_secs(50)).contains(&begin.elapsed()), "{:?}", begin.elapsed());
+}
+
+#[test]
 fn a_run_is_followed_to_its_end() {
     let folder = run();
     // A run as another machine writes it: its log grows, and nobody here holds the journal.

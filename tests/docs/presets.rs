@@ -45,8 +45,13 @@ fn page() -> String {
         "# Presets\n\nNames that keys take, as `assets` has them. Each file says where its figures come from.\n\n\
          ## Models: `workload.model`\n\n| name | other names | source |\n|---|---|---|\n",
     );
-    for family in ["gpt3", "mcore", "llama", "moe", "classic"] {
-        let file = read(&format!("assets/models/{family}.toml"));
+    let mut families: Vec<String> = fs::read_dir(root().join("assets/models"))
+        .unwrap()
+        .map(|entry| entry.unwrap().file_name().into_string().unwrap())
+        .collect();
+    families.sort();
+    for family in families {
+        let file = read(&format!("assets/models/{family}"));
         for model in file["model"].as_array().unwrap() {
             let model = model.as_table().unwrap();
             let _ = writeln!(out, "| `{}` | {} | {} |", text(model, "name"), aliases(model), text(model, "source"));
@@ -64,7 +69,9 @@ fn page() -> String {
     out.push_str(
         "\n## Servers: `cluster.server`\n\n| name | GPUs | NICs | NIC Gb/s | source |\n|---|---|---|---|---|\n",
     );
-    for (name, server) in &read("assets/servers/servers.toml") {
+    let servers = read("assets/servers/servers.toml");
+    // Of one that no key takes, measurements alone are known.
+    for (name, server) in servers.iter().filter(|(name, _)| hyperfold::spec::SERVERS.contains(&name.as_str())) {
         let server = server.as_table().unwrap();
         let [gpus, nics, rate] = ["gpus", "nics", "nic_gbps"].map(|key| number(server.get(key)));
         let _ = writeln!(out, "| `{name}` | {gpus} | {nics} | {rate} | {} |", text(server, "source"));

@@ -109,3 +109,33 @@ fn what_cannot_be_is_a_failed_row_with_its_reason() {
     let ran = hyperfold(folder.path(), &["run", "s.toml", "--out", "o"]);
     assert!(ran.code == 2 && ran.stderr.contains("zero") && !folder.file("o").exists(), "{}", ran.stderr);
 }
+
+#[test]
+fn a_run_tells_some_reasons_and_plan_all() {
+    // Eight global batches that no data parallel degree divides, each with a reason of its own.
+    let text = ZERO
+        .replace("\"workload.zero\" = [0, 1, 3]", "\"workload.global_batch\" = [8, 9, 10, 11, 13, 14, 15, 17, 18, 19]");
+    let folder = Folder::new(&[("s.toml", &text)]);
+    let plan = folder.run(&["plan", "s.toml"]);
+    let reasons = plan.stdout.lines().filter(|l| l.starts_with("  ") && l.contains("global_batch")).count();
+    assert!(plan.code == 0 && reasons > 3, "{}{}", plan.stdout, plan.stderr);
+    let ran = folder.run(&["run", "s.toml", "--out", "o", "--engine", "cpu"]);
+    let note = ran.stderr.lines().find(|l| l.starts_with("note: ") && l.contains(" cannot run: ")).expect("a note");
+    assert!(note.ends_with("; ... (`hyperfold plan` has all reasons)"), "{note}");
+    assert_eq!(note.matches("must").count().min(4), 3, "{note}");
+}
+
+#[test]
+fn what_was_not_prepared_is_foreseen_like_what_was() {
+    let text = "name = \"many\"\nbase.cluster.gpus = 16\nbase.workload = { kind = \"traffic\", pattern = \"permutation\" }\n\
+                [axes]\n\"workload.bytes\" = { start = 10000000, stop = 10000899, step = 1 }\n";
+    let folder = Folder::new(&[("s.toml", text)]);
+    let seconds = |args: &[&str]| {
+        let plan = folder.run(&[&["plan", "s.toml", "--json"], args].concat());
+        let json: serde_json::Value =
+            serde_json::from_str(&plan.stdout).unwrap_or_else(|e| panic!("{e}: {}", plan.stderr));
+        json["seconds"].as_f64().unwrap()
+    };
+    let (some, all) = (seconds(&["--limit", "300"]), seconds(&[]));
+    assert!((2.0..4.0).contains(&(all / some)), "{all} {some}");
+}

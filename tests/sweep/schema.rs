@@ -5,7 +5,7 @@ use std::path::{Path, PathBuf};
 use std::process::Command;
 
 use hyperfold::spec::{KEYS, Key, KeyKind, SpecError, template};
-use hyperfold::sweep::{self, SetOverrides, json_schema};
+use hyperfold::sweep::{self, SchemaOf, SetOverrides, json_schema};
 use serde_json::Value as Json;
 use toml::de::DeValue;
 
@@ -62,6 +62,25 @@ fn every_sound_sweep_file_meets_the_schema() {
     let wrong: Vec<String> =
         names.iter().zip(verdicts(&documents)).filter_map(|(name, v)| Some(format!("{name}: {}", v?))).collect();
     assert!(wrong.is_empty(), "{}", wrong.join("\n"));
+}
+
+#[test]
+fn included_files_have_a_schema_of_their_own() {
+    let folder = Folder::new(&[
+        ("good.toml", "[base.topology]\nlink_gbps = 100\n[calibration]\nrows = 3\n"),
+        ("named.toml", "name = \"n\"\n[base]\n"),
+        ("wrong.toml", "[base.topology]\nlink_gbps = -1\n"),
+    ]);
+    let printed = folder.run(&["schema", "--included"]);
+    assert_eq!(printed.code, 0, "{}", printed.stderr);
+    folder.write("schema.json", &printed.stdout);
+    let script = Path::new(env!("CARGO_MANIFEST_DIR")).join("scripts/check-schema.py");
+    let paths = ["schema.json", "good.toml", "named.toml", "wrong.toml"].map(|name| folder.file(name));
+    let output = Command::new(python()).arg(script).args(paths).output().unwrap();
+    let said = String::from_utf8(output.stdout).unwrap();
+    let verdicts: Vec<&str> = said.lines().map(|l| l.rsplit_once("toml: ").unwrap().1).collect();
+    assert_eq!(verdicts[0], "ok");
+    assert!(verdicts[1].contains("'name'") && verdicts[2].contains("-1"), "{said}");
 }
 
 #[test]
@@ -235,7 +254,7 @@ fn what_the_parser_refuses_of_one_value_does_not_meet_it() {
 
 #[test]
 fn editors_find_meaning_unit_and_default() {
-    let schema: Json = serde_json::from_str(&json_schema()).unwrap();
+    let schema: Json = serde_json::from_str(&json_schema(SchemaOf::Sweep)).unwrap();
     let rate = &schema["$defs"]["key.topology.link_delay_ns"];
     assert_eq!(rate["default"], 1000.0);
     assert_eq!(rate["description"], "propagation delay of a link, one way. Unit: nanoseconds.");

@@ -389,3 +389,24 @@ fn flow_files_and_programs_of_other_tools_are_jobs() {
     assert_eq!(folder.column("o/jobs.csv", "gpu_list"), ["6,2", "0-1"]);
     assert_eq!(folder.column("o/jobs.csv", "bytes"), ["110000", "40000"]);
 }
+
+#[test]
+fn a_ranking_says_which_job_it_is_by() {
+    let folder = Folder::new(&[(
+        "s.toml",
+        &format!("name = \"s\"\n{TWO_LEAVES}{APART}[axes]\n\"transport.cc\" = [\"dcqcn\", \"hpcc\"]\n"),
+    )]);
+    let ran = folder.run(&["run", "s.toml", "--out", "o", "--engine", "cpu"]);
+    assert_eq!(ran.code, 0, "{}", ran.stderr);
+    let note = "ranked by the iteration time of job a; of another job: `hyperfold compare o --metric job.NAME.iteration_time_ns`";
+    assert!(ran.stdout.lines().any(|l| l == note), "{}", ran.stdout);
+    let ranking =
+        |args: &[&str]| folder.run(&[&["compare", "o"], args].concat()).stdout.lines().next().unwrap().to_string();
+    assert_eq!(ranking(&[]), "ranking by iteration_time_ns of job a (less is better)");
+    assert_eq!(
+        ranking(&["--metric", "job.b.iteration_time_ns"]),
+        "ranking by job.b.iteration_time_ns (less is better)"
+    );
+    assert_eq!(ranking(&["--metric", "makespan_ns"]), "ranking by makespan_ns (less is better)");
+    assert!(folder.text("o/report.html").contains("iteration time of job a"));
+}

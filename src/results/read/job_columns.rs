@@ -8,13 +8,41 @@ use super::super::job_record::JOBS;
 use super::super::value::{Cell, ColumnKind};
 use super::{ColumnInfo, ColumnRole, ReadError, RunResults};
 use crate::input;
-use crate::spec::JOB;
+use crate::spec::{JOB, split_job_name};
 
 /// Folders with more jobs than this get no columns for them: nobody would find their way among these.
 const JOBS_UP_TO: usize = 32;
 
 /// Columns that number or place a job, and measure nothing.
 const NO_MEASURE: &[&str] = &["gpus", "first_flow", "background"];
+
+/// Measures of an experiment's own row that are of one job, the first that is not background.
+const OF_ONE_JOB: [&str; 6] =
+    ["iteration_time_ns", "tokens_per_s", "tokens_per_s_per_gpu", "mfu", "algbw_gbps", "busbw_gbps"];
+
+impl RunResults {
+    /// Of several jobs, the one that a column such as `iteration_time_ns` is of; `None` of one workload, and of columns of the whole network.
+    pub fn job_of_column(&self, column: &str) -> Option<&str> {
+        if !OF_ONE_JOB.contains(&column) {
+            return None;
+        }
+        let jobs = || {
+            let outcomes = self.columns.iter().enumerate().filter(|(_, c)| c.role == ColumnRole::Outcome);
+            outcomes.filter_map(|(at, c)| split_job_name(&c.name).map(|(job, measure)| (at, job, measure)))
+        };
+        let first = jobs().next()?.1;
+        if jobs().all(|(_, job, _)| job == first) {
+            return None;
+        }
+        let is_the_rows = |(at, _, measure): &(usize, &str, &str)| {
+            let Some(own) = self.column(measure).filter(|_| OF_ONE_JOB.contains(measure)) else { return false };
+            let mut both = (0..self.rows.len()).filter_map(|row| self.number(row, own).zip(self.number(row, *at)));
+            let first = both.next();
+            first.is_some_and(|(a, b)| a == b) && both.all(|(a, b)| a == b)
+        };
+        jobs().find(is_the_rows).map(|(_, job, _)| job)
+    }
+}
 
 /// Adds a column for every number that any job has, named `job.NAME.COLUMN`. A folder without `jobs.csv` stays as it is.
 pub(super) fn add(run: &mut RunResults) -> Result<(), ReadError> {
