@@ -110,6 +110,7 @@ fn put_plan(w: &mut NumberWriter, plan: &SkipPlan) {
     w.number(plan.until);
     w.number(u64::from(plan.level));
     w.number(plan.theta_ppm);
+    w.number(plan.unsure);
     w.number(plan.rates.len() as u64);
     plan.rates.iter().flat_map(|p| [p.work, p.left, p.arrived, p.sent, p.turn]).for_each(|x| w.number(x));
     w.number(plan.ports.len() as u64);
@@ -122,6 +123,7 @@ fn get_plan(r: &mut NumberReader, state: Arc<[u8]>) -> Option<SkipPlan> {
     let until = r.number()?;
     let level = r.small()?;
     let theta_ppm = r.number()?;
+    let unsure = r.number()?;
     let rates = (0..r.count()?)
         .map(|_| {
             Some(SkipRate {
@@ -134,7 +136,7 @@ fn get_plan(r: &mut NumberReader, state: Arc<[u8]>) -> Option<SkipPlan> {
         })
         .collect::<Option<_>>()?;
     let ports = (0..r.count()?).map(|_| Some((r.number()?, r.number()?))).collect::<Option<_>>()?;
-    Some(SkipPlan { draw: draw(&state), state, window, until, level, theta_ppm, rates, ports, carried: None })
+    Some(SkipPlan { draw: draw(&state), state, window, until, level, theta_ppm, unsure, rates, ports, carried: None })
 }
 
 pub(crate) fn put_nic(w: &mut NumberWriter, n: &NicDelta) {

@@ -27,6 +27,9 @@ pub struct SkipPlan {
     pub level: u32,
     /// The theta by which its rates were steady, in millionths.
     pub theta_ppm: u64,
+    /// Bytes on the wire by which each queue pair's work in the window may be off, as the window begins and ends
+    /// anywhere in a packet. 0: a transmitter that is always busy sets the rates, which are equal.
+    pub unsure: u64,
     pub rates: Vec<SkipRate>,
     /// Of each port: what the integral of its queue and its marks gain in a window.
     pub ports: Vec<(u64, u64)>,

@@ -76,6 +76,7 @@ fn audit(run: &mut FoldRun, t: &mut Tables, p: u32, skip: &Skip, at: u64) -> Res
     let (before, delivered) = delivered?;
     run.stats.audit.skips += 1;
     run.stats.audit_hops += crate::engine::packet_hops(&copy.view()) - crate::engine::packet_hops(t);
+    let (mut ahead, mut sent) = (0, 0);
     for (m, member) in partition.rows.members.iter().enumerate().filter(|(m, _)| skip.goes_on(*m)) {
         let reported = &member.posted[skip.before[m][2]..member.delivered];
         let mut compared = false;
@@ -89,7 +90,11 @@ fn audit(run: &mut FoldRun, t: &mut Tables, p: u32, skip: &Skip, at: u64) -> Res
         if !compared {
             run.stats.audit.progress(by[m], did);
         }
-        run.stats.audit.rate(by[m], did, skip.plan.theta_ppm, skip.plan.carried.is_none());
+        ahead += run.stats.audit.rate(by[m], did, skip.plan.theta_ppm);
+        sent += did;
+    }
+    if skip.plan.carried.is_none() {
+        run.stats.audit.drifted(ahead, sent);
     }
     run.partitions[p as usize] = partition;
     run.ticket.may_wait = may_wait;

@@ -227,7 +227,7 @@ pub(crate) fn end_skip(run: &mut FoldRun, t: &mut Tables, p: u32, at: u64, why: 
     if let Some(carried) = &skip.plan.carried {
         run.continued.carried(skip.since, at, carried.unsettled_ppm);
     } else {
-        let late = run.wander.add(t, &run.partitions[p as usize].rows, &skip.plan, at);
+        let late = run.wander.add(t, &run.partitions[p as usize].rows, &skip.plan, skip.since, at);
         run.stats.wander_ps = run.stats.wander_ps.max(late);
     }
     let hops = skip.count(t, &run.partitions[p as usize].rows, &by, at);

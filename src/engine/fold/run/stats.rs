@@ -36,7 +36,8 @@ pub struct FoldStats {
     /// Skips that were also simulated, to measure the error: packet-hops of that, and what was found.
     pub audit_hops: u64,
     pub audit: Audit,
-    /// The most by which the time of a queue pair differs because its rates were not those of its first steady phase, ps.
+    /// The most by which the time of a queue pair may differ, because its rates were not those of its first steady phase
+    /// or are known but for a packet a window, ps.
     pub wander_ps: u64,
     /// 1: skips left out too little, so the experiment started over without them.
     pub exactly: u64,
@@ -77,13 +78,15 @@ pub struct FoldStats {
 
 impl FoldStats {
     /// How far times may be off because of skips, relative, in a run of `hops` packet-hops and `span` ps: as far as audits
-    /// found, in all that was skipped, and what rates differed by from one skip to the next. What carried rates add up to
-    /// is known from copies. `None`: nothing was skipped.
+    /// let expect, in all that was skipped, and what rates differed by from one skip to the next or are not known
+    /// better than. What carried rates add up to is known from copies. `None`: nothing was skipped.
     pub fn steady_error(&self, hops: u64, span: u64) -> Option<f64> {
-        let skipped = (self.hops_skipped - self.hops_carried) as f64 / hops.max(1) as f64;
+        let of_steady = self.hops_skipped - self.hops_carried;
+        let skipped = of_steady as f64 / hops.max(1) as f64;
+        let audited = self.audit_hops as f64 / of_steady.max(1) as f64;
         let wander = self.wander_ps as f64 / span.max(1) as f64;
         let carried = self.carried_ppm as f64 / 1e6;
-        (self.skips > 0).then(|| self.audit.drift() * skipped + wander + carried)
+        (self.skips > 0).then(|| self.audit.drift(audited) * skipped + wander + carried)
     }
 }
 

@@ -13,6 +13,9 @@ const MOST_HOPS: u64 = 1 << 15;
 /// A skip this many times as large as any audited before is audited (our choice).
 const LARGER: u64 = 4;
 
+/// Standard errors beyond what audits found that are to be reckoned with (our choice: the usual two, 95 % of cases).
+const ERRORS: f64 = 2.0;
+
 /// What audits found. Errors in millionths.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Audit {
@@ -28,9 +31,14 @@ pub struct Audit {
     /// theta (Wormhole's Theorems 2 and 3).
     pub theorem2: u64,
     pub theorem3: u64,
-    /// Packets that skips counted beyond those sent, but for one a queue pair; and those sent.
+    /// Of the audits that say how far skips drift: how many, and the sums of packets that skips counted beyond those
+    /// sent, but for one a queue pair, and of those sent; of their squares and their product.
+    pub drifts: u64,
     pub ahead: i64,
     pub sent: u64,
+    pub ahead_squares: u128,
+    pub ahead_sent: i128,
+    pub sent_squares: u128,
     /// Packet-hops of the largest audit.
     pub largest: u64,
 }
@@ -53,26 +61,44 @@ impl Audit {
         self.message(did + off, did, 0);
     }
 
-    /// How far skips are ahead of what was sent or behind it, relative: what all of them are off by if the others are off
-    /// alike.
-    pub fn drift(&self) -> f64 {
-        self.ahead.unsigned_abs() as f64 / self.sent.max(1) as f64
+    /// How far skips may be ahead of what was sent or behind it, relative: what audits found, and as others may differ,
+    /// [`ERRORS`] standard errors of that more. `audited`: the share that was audited.
+    ///
+    /// It is a ratio of sums over a sample of skips; its standard error is that of Cochran's *Sampling Techniques*,
+    /// equation 6.13. Of a single audit nothing says how far others differ; what it found counts twice.
+    pub fn drift(&self, audited: f64) -> f64 {
+        let (n, ahead, sent) = (self.drifts as f64, self.ahead as f64, self.sent.max(1) as f64);
+        let ratio = ahead / sent;
+        if self.drifts < 2 {
+            return 2.0 * ratio.abs();
+        }
+        let squares =
+            self.ahead_squares as f64 - 2.0 * ratio * self.ahead_sent as f64 + ratio * ratio * self.sent_squares as f64;
+        let error = (n / (n - 1.0) * squares.max(0.0) * (1.0 - audited.clamp(0.0, 1.0))).sqrt() / sent;
+        ratio.abs() + ERRORS * error
     }
 
-    /// A queue pair sent `did` packets where the skip counted `said`. `drifts`: what skips like this add up to is
-    /// estimated by it.
-    pub fn rate(&mut self, said: u64, did: u64, theta_ppm: u64, drifts: bool) {
+    /// An audit found that a skip counted `ahead` packets beyond the `sent` ones, over all queue pairs.
+    pub fn drifted(&mut self, ahead: i64, sent: u64) {
+        self.drifts += 1;
+        self.ahead += ahead;
+        self.sent += sent;
+        self.ahead_squares += u128::from(ahead.unsigned_abs()).pow(2);
+        self.ahead_sent += i128::from(ahead) * i128::from(sent);
+        self.sent_squares += u128::from(sent).pow(2);
+    }
+
+    /// A queue pair sent `did` packets where the skip counted `said`. Returns how many the skip was ahead, but for one.
+    pub fn rate(&mut self, said: u64, did: u64, theta_ppm: u64) -> i64 {
         // Packets in flight at the start and the end may differ by one.
         let off = said.abs_diff(did).saturating_sub(1);
-        if drifts {
-            self.ahead += if said > did { off as i64 } else { -(off as i64) };
-            self.sent += did;
-        }
+        let ahead = if said > did { off as i64 } else { -(off as i64) };
         let off = u128::from(off);
         let (said, did, theta, whole) =
             (u128::from(said), u128::from(did), u128::from(theta_ppm.min(WHOLE)), u128::from(WHOLE));
         self.theorem2 += u64::from(off > 0 && off * (whole - theta) >= did * theta);
         self.theorem3 += u64::from(off > 0 && off * whole >= said * theta);
+        ahead
     }
 }
 
@@ -85,4 +111,27 @@ pub(crate) fn due(e: &Exp, audit: &Audit, hops: u64, done: u64, skipped: u64) ->
     let in_share = done + upto <= share(skipped + hops);
     let larger = audit.skips == 0 || upto >= LARGER * audit.largest;
     (e.audit_ppm > 0 && hops > 0 && (in_share || larger)).then_some(upto)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn drift(audits: &[(i64, u64)], audited: f64) -> f64 {
+        let mut audit = Audit::default();
+        audits.iter().for_each(|&(ahead, sent)| audit.drifted(ahead, sent));
+        (audit.drift(audited) * 1e6).round() / 1e6
+    }
+
+    #[test]
+    fn what_audits_differ_by_is_reckoned_with() {
+        assert_eq!(drift(&[], 0.0), 0.0);
+        // One says nothing of others.
+        assert_eq!(drift(&[(-3, 1000)], 0.1), 0.006);
+        assert_eq!(drift(&[(3, 1000), (6, 2000)], 0.0), 0.003);
+        // 3 of 1,000, and each is 3 packets off that: the standard error is 3 of 1,000, too.
+        assert_eq!(drift(&[(0, 1000), (6, 1000)], 0.0), 0.009);
+        assert_eq!(drift(&[(0, 1000), (6, 1000)], 0.75), 0.006);
+        assert_eq!(drift(&[(0, 1000), (6, 1000)], 1.0), 0.003);
+    }
 }

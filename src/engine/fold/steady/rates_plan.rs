@@ -57,6 +57,7 @@ pub(crate) fn plan(steady: &SteadyRates, mut rates: Vec<SkipRate>) -> SkipPlan {
         until: length(steady),
         level: steady.level,
         theta_ppm: steady.theta_ppm,
+        unsure: 0,
         rates,
         ports: steady.ports.clone(),
         carried: Some(CarriedRates {

@@ -117,7 +117,12 @@ pub(crate) fn plan(t: &Tables, rows: &PartitionRows, index: &RowIndex, steady: &
     let unheld =
         steady.settled || rows.members.iter().zip(&rates).all(|(m, rate)| rate.work == 0 || is_at_line(t, m.flow));
     let packet = u64::from(unheld) * rows.nics.iter().map(|&n| t.nics[n].tx_full).max().unwrap_or(0);
-    let window = if steady.window < least + packet { least } else { steady.window };
+    let is_full = steady.window < least + packet;
+    let window = if is_full { least } else { steady.window };
+    // Of several groups of equal rates, the busiest transmitter may be that which was counted a packet too many.
+    let mut works = rates.iter().map(|rate| rate.work).filter(|&work| work > 0);
+    let first = works.next();
+    let known = is_full && works.all(|work| Some(work) == first);
     SkipPlan {
         state: Arc::default(),
         draw: 0,
@@ -125,6 +130,7 @@ pub(crate) fn plan(t: &Tables, rows: &PartitionRows, index: &RowIndex, steady: &
         until: SteadyRates { window, ..steady.clone() }.lasts(),
         level: steady.level,
         theta_ppm: steady.theta_ppm,
+        unsure: if known { 0 } else { full },
         rates,
         ports: steady.ports.clone(),
         carried: None,

@@ -1,4 +1,5 @@
-//! How far rates differ from one skip to the next: what is steady in each window may still wander over a run.
+//! How far rates differ from one skip to the next: what is steady in each window may still wander over a run. And how
+//! far they are known at all: a window counts whole packets, and a skip moves by whole packets.
 //!
 //! Layer: fold/steady. Data of a run; decides nothing. A skip's plan is the same whether it was just made or remembered,
 //! so that this is the same whatever the memo holds.
@@ -32,12 +33,26 @@ struct SteadyPair {
     until: u64,
     /// By how much it is later than at its first rates, ps.
     late: i64,
+    /// By how much skips may put it off because they go by whole packets, ps; the sum of squares of that because their
+    /// rates are known but for a packet a window, ps squared.
+    packets: u64,
+    unsure: u128,
+}
+
+impl SteadyPair {
+    /// The most by which it may be early or late, ps.
+    ///
+    /// Each skip loses a packet at most, all of them in the same direction. Where windows begin and end in a packet is
+    /// chance: such errors add up as random steps do.
+    fn off(&self) -> u64 {
+        self.late.unsigned_abs() + self.packets + self.unsure.isqrt() as u64
+    }
 }
 
 impl RateWander {
-    /// A skip of `rows` by `plan` ended at `at`. Returns the most by which any of its queue pairs is
-    /// now early or late, ps.
-    pub(crate) fn add(&mut self, t: &Tables, rows: &PartitionRows, plan: &SkipPlan, at: u64) -> u64 {
+    /// A skip of `rows` by `plan` from `since` ended at `at`. Returns the most by which any of its queue pairs may now be
+    /// early or late, ps.
+    pub(crate) fn add(&mut self, t: &Tables, rows: &PartitionRows, plan: &SkipPlan, since: u64, at: u64) -> u64 {
         let going = || rows.members.iter().zip(&plan.rates).filter(|(_, rate)| rate.work > 0);
         // A sum, as the order of members is of no account.
         let beside = going().fold(0u64, |sum, (m, _)| {
@@ -60,8 +75,23 @@ impl RateWander {
                 (pair.beside, pair.work, pair.window) = (beside, rate.work, plan.window);
             }
             pair.until = at;
-            most = most.max(pair.late.unsigned_abs());
+            let time_of = |work: u128, of: u64| (work * u128::from(of) / u128::from(rate.work)) as u64;
+            pair.packets += time_of(full, plan.window);
+            let unsure = time_of(u128::from(plan.unsure) << FRACTION, at - since);
+            pair.unsure += u128::from(unsure).pow(2);
+            most = most.max(pair.off());
         }
         most
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn errors_in_one_direction_add_up_and_random_ones_less() {
+        let pair = SteadyPair { late: -50, packets: 4 * 10, unsure: 4 * 15 * 15, ..SteadyPair::default() };
+        assert_eq!(pair.off(), 50 + 40 + 30);
     }
 }
