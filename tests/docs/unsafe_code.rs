@@ -12,7 +12,6 @@ const WITH_UNSAFE: &[&str] = &[
     "columns/tables.rs",
     "engine/cpu/cores.rs",
     "engine/cpu/key.rs",
-    "engine/cpu/math.rs",
     "engine/fold/run/window_threads.rs",
     "prefetch.rs",
 ];
