@@ -10,8 +10,9 @@ use crate::compare::metric::searched_by;
 use crate::compare::rank::Ranked;
 use crate::compare::{RankedGroup, RankingMetric, Study, front, rank};
 use crate::report::recommend::{Alternative, Recommended, of_folder};
-use crate::results::Cell;
-use crate::spec;
+use crate::results::{Cell, RunResults};
+use crate::spec::{self, split_job_name};
+use crate::submit::quote;
 
 use super::compare_render::shown;
 use super::table;
@@ -52,14 +53,7 @@ pub(super) fn lines(dir: &Path, candidates: Option<u64>, tight: &BTreeMap<u64, S
     if groups.is_empty() {
         lines.push("no experiment completed".into());
     }
-    if let Some(job) = study.runs[0].job_of_column(&metric.name) {
-        lines.push(format!(
-            "ranked by the {} of job {job}; of another job: `hyperfold compare {} --metric job.NAME.{}`",
-            words(&metric.name),
-            dir.display(),
-            metric.name
-        ));
-    }
+    lines.extend(by_which_job(&study.runs[0], &metric.name));
     match study.runs[0].incomplete() {
         Some(why) => lines.push(format!("nothing is recommended yet: {why}")),
         // A folder that cannot be read has said so above.
@@ -70,6 +64,19 @@ pub(super) fn lines(dir: &Path, candidates: Option<u64>, tight: &BTreeMap<u64, S
         }
     }
     lines
+}
+
+/// Of several jobs, which one a ranking is by, and how to rank by another.
+fn by_which_job(run: &RunResults, metric: &str) -> Option<String> {
+    let job = run.job_of_column(metric)?;
+    let of_jobs = run.columns.iter().filter_map(|c| Some((split_job_name(&c.name)?, &c.name)));
+    let other =
+        of_jobs.filter(|((other, measure), _)| *other != job && *measure == metric).map(|(_, name)| name).next();
+    let hint = other.map(|name| {
+        let (dir, name) = (quote::shell(&run.path.display().to_string()), quote::shell(name));
+        format!("; by another: `hyperfold compare {dir} --metric {name}`")
+    });
+    Some(format!("ranked by the {} of job {job}{}", words(metric), hint.unwrap_or_default()))
 }
 
 /// What to build, what another choice would cost, at what price.

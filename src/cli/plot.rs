@@ -2,7 +2,7 @@
 //!
 //! Layer: cli. What is drawn is [`crate::plot`]'s.
 
-use std::io::IsTerminal;
+use std::io::{ErrorKind, IsTerminal};
 use std::path::{Path, PathBuf};
 
 use anyhow::anyhow;
@@ -78,10 +78,9 @@ pub fn execute(args: &PlotArgs) -> Result<Exit, CliError> {
     if let Some(why) = run.incomplete() {
         tell(&format!("warning: {}: {why}", args.dir.display()));
     }
-    for condition in &args.conditions {
-        keep_rows(&mut run, condition).map_err(CliError::bad_input)?;
-    }
-    let figure = figure(&run, args).map_err(CliError::bad_input)?;
+    keep_rows(&mut run, &args.conditions).map_err(CliError::bad_input)?;
+    let mut figure = figure(&run, args).map_err(CliError::bad_input)?;
+    figure.add_note(&args.conditions.iter().map(|c| format!("where {c}")).collect::<Vec<_>>().join("; "));
     let bytes = match form {
         Form::Svg => figure.to_svg(),
         Form::Png => figure.to_png().map_err(CliError::broken)?,
@@ -89,7 +88,10 @@ pub fn execute(args: &PlotArgs) -> Result<Exit, CliError> {
     match &args.out {
         None => write_out(&bytes),
         Some(path) => {
-            std::fs::write(path, bytes).map_err(|e| CliError::broken(anyhow!("-o {}: {e}", path.display())))?;
+            std::fs::write(path, bytes).map_err(|e| {
+                let why = anyhow!("-o {}: {e}", path.display());
+                if e.kind() == ErrorKind::NotFound { CliError::bad_input(why) } else { CliError::broken(why) }
+            })?;
             super::say(&format!("figure: {}", path.display()));
         }
     }

@@ -105,6 +105,12 @@ pub fn execute(args: &WatchArgs) -> Result<Exit, CliError> {
 }
 
 fn no_run(dir: &Path) -> CliError {
+    if !dir.is_dir() {
+        return CliError::bad_input(anyhow!(
+            "{}: there is no such folder; name the one that `hyperfold run --out` names",
+            dir.display()
+        ));
+    }
     CliError::bad_input(anyhow!(
         "{}: there is no run here (no events.jsonl); name the folder that `hyperfold run --out` names",
         dir.display()

@@ -7,40 +7,42 @@ use crate::spec::nearest_column;
 use crate::sweep::condition::{Condition, ConditionNames};
 
 use super::PlotError;
+use crate::units::counted;
 
-/// Leaves out the experiments for which `condition` does not hold, and those without a value that it needs.
+/// Leaves out the experiments for which one of `conditions` does not hold, and those without a value that it needs.
 ///
 /// # Errors
-/// It is no condition, names no column, or holds for no experiment.
-pub fn keep_rows(run: &mut RunResults, condition: &str) -> Result<(), PlotError> {
-    let wrong = |why: String| PlotError::Where { condition: condition.into(), why };
-    let parsed = Condition::parse(condition, &Columns(run)).map_err(wrong)?;
-    let columns: Vec<usize> = parsed.names().iter().filter_map(|name| place(run, name)).collect();
-    let mut keep = Vec::with_capacity(run.rows.len());
-    // Why nothing can be said, first of the experiments that have all values.
-    let (mut without_value, mut undecided) = (0, None);
-    for row in &run.rows {
-        match parsed.holds(|name| row[columns[name]].condition_value()) {
-            Ok(holds) => keep.push(holds),
-            Err(why) => {
-                match columns.iter().any(|&c| row[c] == Cell::Empty) {
-                    true => without_value += 1,
-                    false => undecided = undecided.or(Some(why)),
+/// One is no condition or names no column, or no experiment meets all of them.
+pub fn keep_rows(run: &mut RunResults, conditions: &[String]) -> Result<(), PlotError> {
+    let wrong = |condition: &str, why: String| PlotError::Where { condition: condition.into(), why };
+    let mut keep = vec![true; run.rows.len()];
+    let mut without_value = 0;
+    for condition in conditions {
+        let parsed = Condition::parse(condition, &Columns(run)).map_err(|why| wrong(condition, why))?;
+        let columns: Vec<usize> = parsed.names().iter().filter_map(|name| place(run, name)).collect();
+        for (row, keep) in run.rows.iter().zip(&mut keep) {
+            let holds = parsed.holds(|name| row[columns[name]].condition_value());
+            let is_missing = columns.iter().any(|&c| row[c] == Cell::Empty);
+            *keep &= match holds {
+                Ok(holds) => holds,
+                Err(_) if is_missing => {
+                    without_value += u64::from(*keep);
+                    false
                 }
-                keep.push(false);
-            }
+                Err(why) => return Err(wrong(condition, why)),
+            };
         }
     }
-    if let Some(why) = undecided {
-        return Err(wrong(why));
-    }
     if !keep.contains(&true) {
-        return Err(wrong(match without_value {
-            0 => "it holds for no experiment".into(),
-            n => {
-                format!("it holds for no experiment; of {} a value is missing", crate::units::counted(n, "experiment"))
-            }
-        }));
+        let missing = match without_value {
+            0 => String::new(),
+            n => format!("; of {} a value is missing", counted(n, "experiment")),
+        };
+        let all = conditions.join("' --where '");
+        return Err(wrong(
+            &all,
+            format!("no experiment meets {}{missing}", if conditions.len() > 1 { "all of them" } else { "it" }),
+        ));
     }
     let mut kept = keep.into_iter();
     run.rows.retain(|_| kept.next().expect("there is one for each row"));
@@ -65,7 +67,9 @@ impl ConditionNames for Columns<'_> {
     fn unknown(&self, name: &str) -> String {
         let all = || self.0.columns.iter().map(|c| c.name.as_str());
         match nearest_column(name, all()) {
-            Some(near) => format!("there is no column `{name}`; did you mean `{near}`? A text stands in double quotes"),
+            Some(near) => {
+                format!("there is no column `{name}`; did you mean `{near}`? (a text stands in double quotes)")
+            }
             None => {
                 let axes = self.0.axes().map(|c| self.0.columns[c].name.as_str()).collect::<Vec<_>>();
                 format!(

@@ -46,6 +46,14 @@ pub enum PlotError {
 }
 
 impl Figure {
+    /// Adds words to the note below the title; nothing if there are none.
+    pub fn add_note(&mut self, text: &str) {
+        if !text.is_empty() {
+            let sign = if self.note.is_empty() { "" } else { "; " };
+            self.note = format!("{}{sign}{text}", self.note);
+        }
+    }
+
     /// As an SVG file.
     pub fn to_svg(&self) -> Vec<u8> {
         svg::write(&layout::shapes(self)).into_bytes()

@@ -86,6 +86,11 @@ impl Condition {
     }
 }
 
+/// A character as messages show it.
+fn shown(c: char) -> String {
+    if matches!(c, '"' | '\'') { c.to_string() } else { c.escape_default().to_string() }
+}
+
 /// The tokens of a condition, each checked, and the names among them.
 fn tokens(text: &str, names: &dyn ConditionNames) -> Result<(Vec<Token>, Vec<String>), String> {
     if text.len() > MAX_CHARS {
@@ -112,7 +117,11 @@ fn tokens(text: &str, names: &dyn ConditionNames) -> Result<(Vec<Token>, Vec<Str
             }
             let word = &rest[..len];
             if !names.knows(word) {
-                return Err(names.unknown(word));
+                let sign = [("and", "&&"), ("or", "||"), ("not", "!")].into_iter().find(|(known, _)| *known == word);
+                return Err(match sign {
+                    Some((_, sign)) => format!("write `{sign}` for `{word}`"),
+                    None => names.unknown(word),
+                });
             }
             let place = written.iter().position(|w| w == word).unwrap_or_else(|| {
                 written.push(word.to_string());
@@ -127,11 +136,13 @@ fn tokens(text: &str, names: &dyn ConditionNames) -> Result<(Vec<Token>, Vec<Str
             let Some(op) = op else {
                 let what = if c == '"' || c == '\'' {
                     "texts stand in double quotes, opened and closed".to_string()
+                } else if c == '=' {
+                    "did you mean `==`?".to_string()
                 } else {
                     "it takes names, numbers, texts in double quotes, ( ) and || && == != < <= > >= + - * / % !"
                         .to_string()
                 };
-                return Err(format!("`{}` is not understood; {what}", c.escape_default()));
+                return Err(format!("`{}` is not understood; {what}", shown(c)));
             };
             depth = match op {
                 "(" => depth + 1,

@@ -69,7 +69,7 @@ fn what_cannot_be_drawn_is_said() {
     }
     assert_eq!(folder.run(&["plot", "absent", "--cdf", "fct"]).code, 2);
     let broken = folder.run(&["plot", "o", "--cdf", "fct", "-o", "no/such/folder.svg"]);
-    assert!(broken.code == 1 && broken.stderr.contains("-o no/such/folder.svg"), "{}", broken.stderr);
+    assert!(broken.code == 2 && broken.stderr.contains("-o no/such/folder.svg"), "{}", broken.stderr);
 }
 
 #[test]
@@ -80,10 +80,13 @@ fn a_figure_is_of_the_experiments_that_meet_a_condition() {
     assert_eq!((shown.code, shown.stderr.as_str()), (0, ""));
     assert!(shown.stdout.contains(">100</text>") && !shown.stdout.contains(">400</text>"), "{}", shown.stdout);
     assert!(!shown.stdout.contains("dcqcn"), "{}", shown.stdout);
+    assert!(shown.stdout.contains("where cc == &quot;hpcc&quot;; where link_gbps &lt; 400</text>"), "{}", shown.stdout);
+    let both = folder.run(&[&columns[..], &["--where", "cc == \"hpcc\"", "--where", "cc == \"dcqcn\""]].concat());
+    assert!(both.code == 2 && both.stderr.contains("no experiment meets all of them"), "{}", both.stderr);
     let cdf = folder.run(&["plot", "o", "--cdf", "fct", "--by", "cc", "--where", "cc == \"dcqcn\""]);
     assert!(cdf.code == 0 && !cdf.stdout.contains("hpcc"), "{}{}", cdf.stdout, cdf.stderr);
     for (condition, why) in [
-        ("cc == \"timely\"", "it holds for no experiment"),
+        ("cc == \"timely\"", "no experiment meets it"),
         ("makespan > 3", "did you mean `makespan_ns`?"),
         ("cc > 3", "--where 'cc > 3': "),
         ("mfu > 0.5", "of 6 experiments a value is missing"),

@@ -46,7 +46,7 @@ fn the_state_of_a_run_is_told_from_its_folder() {
         assert!(lines[5].starts_with("  best: experiment "), "{}", ran.stdout);
     }
     let absent = folder.run(&["watch", "absent", "--once"]);
-    assert!(absent.code == 2 && absent.stderr.contains("absent: there is no run here"), "{}", absent.stderr);
+    assert!(absent.code == 2 && absent.stderr.contains("absent: there is no such folder;"), "{}", absent.stderr);
 }
 
 #[test]
@@ -54,7 +54,7 @@ fn a_folder_that_is_not_there_is_not_waited_for_for_long() {
     let folder = Folder::new(&[]);
     let begin = Instant::now();
     let absent = folder.run(&["watch", "absent"]);
-    assert!(absent.code == 2 && absent.stderr.contains("absent: there is no run here"), "{}", absent.stderr);
+    assert!(absent.code == 2 && absent.stderr.contains("absent: there is no such folder;"), "{}", absent.stderr);
     let waits = "absent: there is no such folder yet; waiting for 10.0 s at most";
     assert!(absent.stderr.starts_with(waits), "{}", absent.stderr);
     assert!((Duration::from_secs(10)..Duration::from_secs(50)).contains(&begin.elapsed()), "{:?}", begin.elapsed());

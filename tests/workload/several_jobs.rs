@@ -398,7 +398,8 @@ fn a_ranking_says_which_job_it_is_by() {
     )]);
     let ran = folder.run(&["run", "s.toml", "--out", "o", "--engine", "cpu"]);
     assert_eq!(ran.code, 0, "{}", ran.stderr);
-    let note = "ranked by the iteration time of job a; of another job: `hyperfold compare o --metric job.NAME.iteration_time_ns`";
+    let note =
+        "ranked by the iteration time of job a; by another: `hyperfold compare o --metric job.b.iteration_time_ns`";
     assert!(ran.stdout.lines().any(|l| l == note), "{}", ran.stdout);
     let ranking =
         |args: &[&str]| folder.run(&[&["compare", "o"], args].concat()).stdout.lines().next().unwrap().to_string();
