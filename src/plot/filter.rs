@@ -68,12 +68,12 @@ impl ConditionNames for Columns<'_> {
         let all = || self.0.columns.iter().map(|c| c.name.as_str());
         match nearest_column(name, all()) {
             Some(near) => {
-                format!("there is no column `{name}`; did you mean `{near}`? (a text stands in double quotes)")
+                format!("there is no column `{name}` (a text stands in double quotes); did you mean `{near}`?")
             }
             None => {
                 let axes = self.0.axes().map(|c| self.0.columns[c].name.as_str()).collect::<Vec<_>>();
                 format!(
-                    "there is no column `{name}`; it takes those of results.csv, such as the axes {}",
+                    "there is no column `{name}` (a text stands in double quotes); it takes those of results.csv, such as the axes {}",
                     axes.join(", ")
                 )
             }

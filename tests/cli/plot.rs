@@ -88,6 +88,9 @@ fn a_figure_is_of_the_experiments_that_meet_a_condition() {
     for (condition, why) in [
         ("cc == \"timely\"", "no experiment meets it"),
         ("makespan > 3", "did you mean `makespan_ns`?"),
+        ("cc == hpcc", "there is no column `hpcc` (a text stands in double quotes); it takes those of results.csv"),
+        ("cc = \"hpcc\"", "did you mean `==`?"),
+        ("cc == \"hpcc\" and drops == 0", "write `&&` for `and`"),
         ("cc > 3", "--where 'cc > 3': "),
         ("mfu > 0.5", "of 6 experiments a value is missing"),
         ("link_gbps", "must give true or false"),
