@@ -30,7 +30,8 @@ mapfile -t programs < <(cargo test "${profile[@]}" --no-run --message-format=jso
     sed -n 's/.*"executable":"\([^"]*\)".*/\1/p' | sort -u)
 objects=()
 for program in "${programs[@]}"; do objects+=(--object "$program"); done
-"$tools/llvm-profdata" merge --sparse "$CARGO_TARGET_DIR"/profiles/*.profraw -o "$CARGO_TARGET_DIR/tests.profdata"
+# Tests kill programs on purpose, whose profiles may be cut off: only if all are, that is an error.
+"$tools/llvm-profdata" merge --sparse --failure-mode=all "$CARGO_TARGET_DIR"/profiles/*.profraw -o "$CARGO_TARGET_DIR/tests.profdata"
 "$tools/llvm-cov" export --summary-only --instr-profile "$CARGO_TARGET_DIR/tests.profdata" "${objects[@]}" \
     --ignore-filename-regex '/(tests|examples|benches|fuzz)/|/registry/|/rustc/|/rustlib/' >"$CARGO_TARGET_DIR/coverage.json"
 python3 - "$CARGO_TARGET_DIR/coverage.json" "$PWD/src/" <<'PYTHON'
