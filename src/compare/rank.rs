@@ -91,8 +91,13 @@ pub fn section(study: &Study, metric: &RankingMetric, groups: &[RankedGroup], to
     ];
     columns.extend(replicas.then_some(spread).into_iter().flatten());
     columns.push("to best %".into());
-    let job = study.runs.iter().find_map(|r| r.job_of_column(&metric.name));
-    let of_job = job.map(|job| format!(" of job {job}")).unwrap_or_default();
+    // Folders may have different first jobs; then each row's own is meant.
+    let mut jobs: Vec<Option<&str>> = study.runs.iter().map(|r| r.job_of_column(&metric.name)).collect();
+    jobs.dedup();
+    let of_job = match jobs[..] {
+        [Some(job)] => format!(" of job {job}"),
+        _ => String::new(),
+    };
     let title = format!("ranking by {}{of_job} ({})", metric.name, metric.which());
     let mut section = Section::new("ranking", title, columns);
     for group in groups {

@@ -4,7 +4,7 @@
 
 use std::collections::BTreeMap;
 
-use crate::results::{Cell, ColumnKind, ColumnRole, RunResults};
+use crate::results::{Cell, ColumnKind, RunResults};
 use crate::spec::nearest_column;
 
 use super::PlotError;
@@ -100,8 +100,12 @@ pub fn figure_of_columns(run: &RunResults, asked: &ColumnFigure) -> Result<Figur
         .collect();
     let quantity = [x, y].map(|c| Quantity::of(name(c)));
     let scale = |log| if log { AxisScale::Log } else { AxisScale::Linear };
-    let axis = |c: usize, quantity: Quantity, scale| FigureAxis { label: quantity.label(name(c)), quantity, scale };
-    let title = format!("{}: {} over {}", run.manifest.name, quantity[1].label(name(y)), quantity[0].label(name(x)));
+    let label = |c: usize, quantity: Quantity| {
+        let of_job = run.job_of_column(name(c)).map(|job| format!(" of job {job}")).unwrap_or_default();
+        format!("{}{of_job}", quantity.label(name(c)))
+    };
+    let axis = |c: usize, quantity: Quantity, scale| FigureAxis { label: label(c, quantity), quantity, scale };
+    let title = format!("{}: {} over {}", run.manifest.name, label(y, quantity[1]), label(x, quantity[0]));
     Ok(Figure {
         title: asked.title.clone().unwrap_or(title),
         note: [means_note(run, merged, &[&[x], &by[..]].concat()), left_out.note(name(y))].concat().join("; "),
@@ -215,9 +219,7 @@ pub(super) fn series_columns(run: &RunResults, by: &[String]) -> Result<Vec<usiz
 
 /// The column of this name, or the only one whose last part it is.
 fn column(run: &RunResults, option: &'static str, name: &str) -> Result<usize, PlotError> {
-    let ends: Vec<usize> = (0..run.columns.len())
-        .filter(|c| run.columns[*c].role == ColumnRole::Axis && run.columns[*c].name.rsplit('.').next() == Some(name))
-        .collect();
+    let ends = axes_ending(run, name);
     // Series are mostly by an axis, figures of results: `algorithm` is both `workload.algorithm` and a column.
     let (axis, exact) =
         (ends.first().filter(|_| ends.len() == 1).copied(), run.column(name).filter(|c| has_values(run, *c)));
@@ -239,6 +241,11 @@ fn column(run: &RunResults, option: &'static str, name: &str) -> Result<usize, P
         None => format!("no such column; {there}"),
     };
     Err(PlotError::Column { option, name: name.into(), why })
+}
+
+/// The axes whose last part this is.
+pub(super) fn axes_ending(run: &RunResults, name: &str) -> Vec<usize> {
+    run.axes().filter(|c| run.columns[*c].name.rsplit('.').next() == Some(name)).collect()
 }
 
 fn names(run: &RunResults, keep: impl Fn(usize) -> bool) -> Vec<&str> {

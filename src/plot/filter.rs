@@ -2,12 +2,13 @@
 //!
 //! Layer: plot.
 
-use crate::results::{Cell, ColumnRole, RunResults};
+use crate::results::{Cell, RunResults};
 use crate::spec::nearest_column;
 use crate::sweep::condition::{Condition, ConditionNames};
+use crate::units::counted;
 
 use super::PlotError;
-use crate::units::counted;
+use super::columns::axes_ending;
 
 /// Leaves out the experiments for which one of `conditions` does not hold, and those without a value that it needs.
 ///
@@ -33,7 +34,7 @@ pub fn keep_rows(run: &mut RunResults, conditions: &[String]) -> Result<(), Plot
             };
         }
     }
-    if !keep.contains(&true) {
+    if !conditions.is_empty() && !keep.contains(&true) {
         let missing = match without_value {
             0 => String::new(),
             n => format!("; of {} a value is missing", counted(n, "experiment")),
@@ -51,9 +52,8 @@ pub fn keep_rows(run: &mut RunResults, conditions: &[String]) -> Result<(), Plot
 
 /// The column of this name, or the axis whose last part alone it is.
 fn place(run: &RunResults, name: &str) -> Option<usize> {
-    let axes = || (0..run.columns.len()).filter(|&c| run.columns[c].role == ColumnRole::Axis);
-    let mut ends = axes().filter(|&c| run.columns[c].name.rsplit('.').next() == Some(name));
-    run.column(name).or_else(|| ends.next().filter(|_| ends.next().is_none()))
+    let ends = axes_ending(run, name);
+    run.column(name).or_else(|| ends.first().filter(|_| ends.len() == 1).copied())
 }
 
 /// Names of a condition: the columns of a folder.

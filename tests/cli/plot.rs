@@ -73,6 +73,21 @@ fn what_cannot_be_drawn_is_said() {
 }
 
 #[test]
+fn a_figure_of_one_job_of_several_names_it() {
+    let jobs = "[[job]]\nname = \"noise\"\nkind = \"traffic\"\npattern = \"poisson\"\nload = 0.2\nduration_ns = 1000000\nbackground = true\n\
+                [[job]]\nname = \"a\"\nkind = \"collective\"\nop = \"all-reduce\"\nbytes = 20000\ngpus = 4\n\
+                [[job]]\nname = \"b\"\nkind = \"collective\"\nop = \"all-reduce\"\nbytes = 40000\ngpus = 4\n";
+    let text = format!(
+        "name = \"j\"\nbase.cluster = {{ gpus = 8, gpus_per_server = 1 }}\n{jobs}[axes]\n\"transport.cc\" = [\"hpcc\", \"dcqcn\"]\n"
+    );
+    let folder = Folder::new(&[("s.toml", &text)]);
+    let ran = folder.run(&["run", "s.toml", "--out", "o", "--engine", "cpu", "--quiet"]);
+    assert_eq!(ran.code, 0, "{}", ran.stderr);
+    let shown = folder.run(&["plot", "o", "--x", "cc", "--y", "iteration_time_ns"]);
+    assert!(shown.stdout.contains(">j: iteration time of job a over transport.cc</text>"), "{}", shown.stdout);
+}
+
+#[test]
 fn a_figure_is_of_the_experiments_that_meet_a_condition() {
     let folder = run();
     let columns = ["plot", "o", "--x", "link_gbps", "--y", "makespan_ns", "--by", "cc"];

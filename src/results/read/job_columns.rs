@@ -8,7 +8,7 @@ use super::super::job_record::JOBS;
 use super::super::value::{Cell, ColumnKind};
 use super::{ColumnInfo, ColumnRole, ReadError, RunResults};
 use crate::input;
-use crate::spec::{JOB, split_job_name};
+use crate::spec::JOB;
 
 /// Folders with more jobs than this get no columns for them: nobody would find their way among these.
 const JOBS_UP_TO: usize = 32;
@@ -23,24 +23,7 @@ const OF_ONE_JOB: [&str; 6] =
 impl RunResults {
     /// Of several jobs, the one that a column such as `iteration_time_ns` is of; `None` of one workload, and of columns of the whole network.
     pub fn job_of_column(&self, column: &str) -> Option<&str> {
-        if !OF_ONE_JOB.contains(&column) {
-            return None;
-        }
-        let jobs = || {
-            let outcomes = self.columns.iter().enumerate().filter(|(_, c)| c.role == ColumnRole::Outcome);
-            outcomes.filter_map(|(at, c)| split_job_name(&c.name).map(|(job, measure)| (at, job, measure)))
-        };
-        let first = jobs().next()?.1;
-        if jobs().all(|(_, job, _)| job == first) {
-            return None;
-        }
-        let is_the_rows = |(at, _, measure): &(usize, &str, &str)| {
-            let Some(own) = self.column(measure).filter(|_| OF_ONE_JOB.contains(measure)) else { return false };
-            let mut both = (0..self.rows.len()).filter_map(|row| self.number(row, own).zip(self.number(row, *at)));
-            let first = both.next();
-            first.is_some_and(|(a, b)| a == b) && both.all(|(a, b)| a == b)
-        };
-        jobs().find(is_the_rows).map(|(_, job, _)| job)
+        self.job_of_row.as_deref().filter(|_| OF_ONE_JOB.contains(&column))
     }
 }
 
@@ -60,7 +43,9 @@ pub(super) fn add(run: &mut RunResults) -> Result<(), ReadError> {
         .filter(|(name, _)| !NO_MEASURE.contains(name))
         .filter_map(|(name, _)| place(name).map(|at| (*name, at)))
         .collect();
+    let background = place("background");
     let mut names: Vec<String> = Vec::new();
+    let mut first: Option<String> = None;
     // By job, measure and row of the results.
     let mut cells: BTreeMap<(usize, usize), Vec<(usize, f64)>> = BTreeMap::new();
     for record in reader.records() {
@@ -70,7 +55,11 @@ pub(super) fn add(run: &mut RunResults) -> Result<(), ReadError> {
             names.push(record[job].into());
             names.len() - 1
         });
+        if first.is_none() && background.is_none_or(|at| record[at] != *"true") {
+            first = Some(names[of_job].clone());
+        }
         if names.len() > JOBS_UP_TO {
+            run.job_of_row = first;
             return Ok(());
         }
         for (measure, (_, at)) in measures.iter().enumerate() {
@@ -79,6 +68,7 @@ pub(super) fn add(run: &mut RunResults) -> Result<(), ReadError> {
             }
         }
     }
+    run.job_of_row = first.filter(|_| names.len() > 1);
     for ((of_job, measure), values) in cells {
         let name = format!("{JOB}{}.{}", names[of_job], measures[measure].0);
         if run.column(&name).is_some() {

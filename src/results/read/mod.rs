@@ -81,6 +81,8 @@ pub struct RunResults {
     pub rows: Vec<Vec<Cell>>,
     /// Places of `exp_id`, `config_key`, `replica` and `status`, which every row has.
     identity: [usize; 4],
+    /// Of several jobs, the one that some columns of a row are of ([`RunResults::job_of_column`]).
+    job_of_row: Option<String>,
 }
 
 impl RunResults {
@@ -119,7 +121,7 @@ impl RunResults {
             return Err(ReadError::Table { path: file, why: format!("it has no column {name}") });
         }
         let identity = identity.map(|p| p.expect("absent ones have returned"));
-        let mut run = RunResults { path: path.into(), manifest, columns, rows: table.rows, identity };
+        let mut run = RunResults { path: path.into(), manifest, columns, rows: table.rows, identity, job_of_row: None };
         run.check(&file)?;
         job_columns::add(&mut run)?;
         Ok(run)
