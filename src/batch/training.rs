@@ -7,7 +7,7 @@ use std::sync::Arc;
 use crate::compute::{Dtype, Gpu, Slowdown, SlowdownTable, Trees, UserDatabase, with_attention};
 use crate::input;
 use crate::memory::{self, Estimate, MemoryOptions};
-use crate::model::{ElementBytes, Framework, Layout, Model, PipelineSchedule, Precision, Recompute};
+use crate::model::{CudaGraph, ElementBytes, Framework, Layout, Model, PipelineSchedule, Precision, Recompute};
 use crate::spec::{self, Config, Named, Training};
 
 use super::error::{PrepareError, SetupError};
@@ -133,6 +133,7 @@ pub fn layout(t: &Training, model: &Model) -> Layout {
         pp: t.pp,
         dp: t.dp,
         ep: t.ep,
+        etp: t.etp,
         cp: t.cp,
         vpp: t.vpp,
         microbatch: t.microbatch,
@@ -172,6 +173,11 @@ pub fn layout(t: &Training, model: &Model) -> Layout {
         },
         compiled: t.compile,
         fused_activation_cast: false,
+        cuda_graph: match t.cuda_graph {
+            spec::CudaGraphChoice::None => CudaGraph::None,
+            spec::CudaGraphChoice::Attention => CudaGraph::Attention,
+            spec::CudaGraphChoice::Iteration => CudaGraph::Iteration,
+        },
         launch_ps: t.launch_ps,
         flash_attention: t.flash_attention,
         fused_loss: t.fused_loss,
@@ -181,6 +187,7 @@ pub fn layout(t: &Training, model: &Model) -> Layout {
         overlap_grad: t.overlap_grad,
         overlap_param: t.overlap_param,
         tp_overlap_pieces: t.tp_overlap_pieces,
+        overlap_ep: t.overlap_ep,
         overlap_p2p: t.overlap_p2p,
         scatter_gather: t.scatter_gather,
         async_tp: t.async_tp,

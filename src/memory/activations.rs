@@ -169,7 +169,9 @@ fn feed_forward(t: &Transformer, ffn: u64, tokens: &Tokens) -> (u64, u64) {
 
 /// Tokens that a rank's experts see, on the busiest rank.
 pub(super) fn routed(m: &Moe, layout: &Layout, tokens: &Tokens) -> u64 {
-    let even = (tokens.n * m.top_k as u64) as f64;
+    // Ranks that share out whole experts get as many tokens as they send, which is their share of the sequence.
+    let own = if layout.folded_experts() { tokens.n / tokens.sp } else { tokens.n };
+    let even = (own * m.top_k as u64) as f64;
     (even * layout.expert_skew) as u64
 }
 
@@ -177,11 +179,12 @@ pub(super) fn routed(m: &Moe, layout: &Layout, tokens: &Tokens) -> u64 {
 /// and experts that every token visits. The router's scores are multiplied in by the activation function, so that results need not be kept (Megatron-Core 0.12).
 fn experts(t: &Transformer, m: &Moe, layout: &Layout, tokens: &Tokens) -> (u64, u64) {
     let (h, f, gate) = (t.hidden as u64, m.expert_ffn as u64, t.gated as u64);
+    let slices = u64::from(layout.expert_tp());
     let arrived = routed(m, layout, tokens);
     let router = 2 * 4 * tokens.n * m.experts as u64 / tokens.sp;
     let input = tokens.input_32 * arrived * h / 32;
-    let up = tokens.e * arrived * (1 + gate) * f / tokens.tp;
-    let inner = tokens.input_32 * arrived * f / 32 / tokens.tp;
+    let up = tokens.e * arrived * (1 + gate) * f / slices;
+    let inner = tokens.input_32 * arrived * f / 32 / slices;
     let shared = m.shared_experts as u64 * (tokens.split((1 + gate) * f) + tokens.split_input(f));
     (tokens.hidden(t) + router + input + up + inner + shared + tokens.mask(t), up.max(tokens.e * arrived * h))
 }

@@ -68,7 +68,8 @@ pub(super) fn buffers(model: &Model, layout: &Layout, options: &MemoryOptions, s
             staging += 2 * 2 * tokens.e * tokens.n * (t.kv_heads * t.head_dim) as u64 / tokens.tp;
         }
         if let (Some(m), true) = (t.moe, layout.ep > 1) {
-            staging += tokens.e * routed(&m, layout, &tokens) * t.hidden as u64 / tokens.sp;
+            let split = if layout.folded_experts() { 1 } else { tokens.sp };
+            staging += tokens.e * routed(&m, layout, &tokens) * t.hidden as u64 / split;
         }
     }
     nccl + staging + data_parallel(layout, share)

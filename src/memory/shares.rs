@@ -33,7 +33,8 @@ struct LayerShare {
 /// Column- and row-parallel matrices are divided; norms, the router, biases after the reduction and the down-projections of latent attention are not.
 fn layer(t: &Transformer, layout: &Layout, moe: bool) -> LayerShare {
     let (h, tp, bias) = (t.hidden as u64, layout.tp as u64, t.biases as u64);
-    let feed_forward = |ffn: u32| (t.ffn_params(ffn) - bias * h) / tp + bias * h;
+    let over = |ranks: u64, ffn: u32| (t.ffn_params(ffn) - bias * h) / ranks + bias * h;
+    let feed_forward = |ffn: u32| over(tp, ffn);
     let attention = match t.mla {
         Some(m) => {
             let [q, kv, rope] = [m.q_rank, m.kv_rank, m.rope_dim].map(u64::from);
@@ -47,7 +48,7 @@ fn layer(t: &Transformer, layout: &Layout, moe: bool) -> LayerShare {
     match t.moe {
         Some(m) if moe => LayerShare {
             dense: common + h * m.experts as u64 + m.shared_experts as u64 * feed_forward(m.expert_ffn),
-            experts: (m.experts / layout.ep) as u64 * feed_forward(m.expert_ffn),
+            experts: (m.experts / layout.ep) as u64 * over(u64::from(layout.expert_tp()), m.expert_ffn),
             vectors,
         },
         _ => LayerShare { dense: common + feed_forward(t.ffn), experts: 0, vectors },
@@ -74,9 +75,11 @@ fn transformer(t: &Transformer, layout: &Layout, stage: u32, counts: &[(u32, u32
     if first {
         share.dense += words + t.learned_positions as u64 * t.seq as u64 * h;
     }
-    // Tied weights are on both ends of a pipeline.
+    // Tied weights are on both ends of a pipeline; so is the embedding where further tokens are predicted.
     if last {
         share.dense += t.norm_params() + if t.tied && first { 0 } else { words };
+        share.dense += if t.mtp > 0 && !t.tied && !first { words } else { 0 };
+        share.dense += u64::from(t.mtp) * (2 * h * h / u64::from(layout.tp) + 3 * t.norm_params());
     }
     share.unit = if first || last { share.layer.max(words) } else { share.layer };
     share.beside = share.dense - layers;
@@ -119,13 +122,14 @@ mod tests {
             let model = Model::named(name).unwrap();
             let t = model.transformer().unwrap();
             let layout = Layout { tp: 8, ep: t.moe.map_or(1, |m| m.experts.min(8)), dp: 8, ..seqsel("22B", 1, 1, 1) };
-            let moe = t.moe_layers();
-            let share = Share::new(&model, &layout, 0, &[(t.layers - moe, moe)]);
+            // A module that predicts a further token has a layer with experts, as the last one.
+            let (dense, moe) = (t.layers - t.moe_layers(), t.moe_layers() + t.mtp);
+            let share = Share::new(&model, &layout, 0, &[(dense, moe)]);
             let held = share.dense * 8 + share.experts * 8 * layout.ep as u64;
             let total = parameters(&model).total();
             assert!(held >= total && (held as f64) < 1.02 * total as f64, "{name}: {held} {total}");
             let alone = Layout { tp: 1, ep: 1, ..layout };
-            let share = Share::new(&model, &alone, 0, &[(t.layers - moe, moe)]);
+            let share = Share::new(&model, &alone, 0, &[(dense, moe)]);
             assert_eq!(share.dense + share.experts, total, "{name}");
         }
     }

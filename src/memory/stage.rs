@@ -188,7 +188,7 @@ fn transformer_chunks(
     let [dense, moe] = [false, true].map(|moe| LayerActivations::new(t, layout, moe));
     let tokens = Tokens::new(layout);
     let hidden = tokens.hidden(t);
-    let all = layout.chunk_layers(t.layers);
+    let all = layout.chunk_layers(t.layers, t.mtp);
     let (mut first_layer, mut chunks, mut counts) = (0, Vec::new(), Vec::new());
     let mut in_host = layout.offload_layers;
     for (global, &n) in all.iter().enumerate() {
@@ -197,9 +197,12 @@ fn transformer_chunks(
         if global as u32 % layout.pp != stage {
             continue;
         }
-        let n_moe = layers.filter(|&l| t.is_moe(l)).count() as u32;
-        let n_dense = n - n_moe;
         let (first, last) = (global == 0, global + 1 == all.len());
+        // A module that predicts a further token has a layer as the last one.
+        let further = if last { t.mtp } else { 0 };
+        let further_moe = if t.is_moe(t.layers - 1) { further } else { 0 };
+        let n_moe = layers.filter(|&l| t.is_moe(l)).count() as u32 + further_moe;
+        let n_dense = n + further - n_moe;
         let away = [n_dense.min(in_host), n_moe.min(in_host - n_dense.min(in_host))];
         in_host -= away[0] + away[1];
         let kept = |n: u32, kind: &LayerActivations| u64::from(n) * kind.kept(layout.recompute);
@@ -221,6 +224,8 @@ fn transformer_chunks(
             // Inputs of the final norm and of the output matrix, and logits (divided over the vocabulary).
             let loss = Loss::new(t, layout, &tokens);
             chunk.ends += 2 * hidden + loss.kept;
+            // Each module: both hidden states before and after their norms, and its own final norm, logits and loss.
+            chunk.ends += u64::from(t.mtp) * (6 * hidden + loss.kept);
             // Gradients of logits are there before the first layer's backward pass, which finds the logits gone.
             if loss.working > 0 {
                 chunk.working = chunk.working.saturating_sub(loss.kept).max(loss.working);

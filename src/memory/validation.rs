@@ -5,7 +5,7 @@
 
 use super::stage::StageMemory;
 use super::{MemoryOptions, estimate};
-use crate::model::{ElementBytes, Framework, Layout, Model, PipelineSchedule, Precision, Recompute};
+use crate::model::{CudaGraph, ElementBytes, Framework, Layout, Model, PipelineSchedule, Precision, Recompute};
 
 const FIG1: &str = include_str!("../../assets/reference/seqsel_fig1_memory_gib.csv");
 const FIG7: &str = include_str!("../../assets/reference/seqsel_fig7_activation_pct.csv");
@@ -49,6 +49,7 @@ pub(super) fn seqsel(name: &str, tp: u32, pp: u32, vpp: u32) -> Layout {
         pp,
         dp: 1,
         ep: 1,
+        etp: 0,
         cp: 1,
         vpp,
         microbatch,
@@ -65,6 +66,7 @@ pub(super) fn seqsel(name: &str, tp: u32, pp: u32, vpp: u32) -> Layout {
         compiled: true,
         fused_activation_cast: false,
         launch_ps: None,
+        cuda_graph: CudaGraph::None,
         flash_attention: false,
         fused_loss: false,
         loss_metrics: 0,
@@ -73,6 +75,7 @@ pub(super) fn seqsel(name: &str, tp: u32, pp: u32, vpp: u32) -> Layout {
         overlap_grad: false,
         overlap_param: false,
         tp_overlap_pieces: 1,
+        overlap_ep: false,
         overlap_p2p: false,
         scatter_gather: false,
         async_tp: true,

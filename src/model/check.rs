@@ -170,12 +170,19 @@ impl Layout {
             format!("a divisor of the feed-forward part's inner size {}", t.ffn),
         )?;
         let chunks = pp as u64 * vpp as u64;
-        let key = if pp > t.layers { "workload.pp" } else { "workload.vpp" };
+        // The embedding and the loss may have a stage each.
+        let most = t.layers + if t.mtp > 0 { 1 } else { 2 };
+        let key = if pp > most { "workload.pp" } else { "workload.vpp" };
         let stages = format!(
-            "such that each of the pp x vpp = {chunks} virtual stages has one of the model's {} layers",
+            "such that each of the pp x vpp = {chunks} virtual stages has one of the model's {} layers, the embedding or the loss",
             t.layers
         );
-        must(chunks <= t.layers as u64, key, if pp > t.layers { pp } else { vpp }, stages)?;
+        must(chunks <= u64::from(most), key, if pp > most { pp } else { vpp }, stages)?;
+        let folds = self.expert_tp() == tp || (self.expert_tp() == 1 && self.sequence_parallel);
+        let expected = format!("{tp} (workload.tp), or 1 with workload.sequence_parallel");
+        must(folds, "workload.etp", self.etp, expected)?;
+        let alternate = !self.overlap_ep || pp == 1 || vpp > 1;
+        must(alternate, "workload.overlap_ep", true, "used with workload.vpp above 1, or without a pipeline")?;
         match t.moe {
             None => must(ep == 1, "workload.ep", ep, "1: the model has no experts")?,
             Some(moe) => {
@@ -186,17 +193,21 @@ impl Layout {
                     format!("a divisor of the model's {} experts", moe.experts),
                 )?;
                 must(
-                    moe.expert_ffn.is_multiple_of(tp),
+                    moe.expert_ffn.is_multiple_of(self.expert_tp()),
                     "workload.tp",
                     tp,
                     format!("a divisor of an expert's inner size {}", moe.expert_ffn),
                 )?;
-                let replicas = dp as u64 * cp as u64;
+                let (replicas, over) =
+                    (dp as u64 * cp as u64, if self.folded_experts() { "tp x dp x cp" } else { "dp x cp" });
+                let ranks = replicas * u64::from(tp / self.expert_tp());
+                let fold = ranks == replicas && (replicas * u64::from(tp)).is_multiple_of(u64::from(ep));
+                let hint = if fold { "; workload.etp = 1 spreads them over tensor parallel ranks, too" } else { "" };
                 must(
-                    replicas.is_multiple_of(ep as u64),
+                    ranks.is_multiple_of(ep as u64),
                     "workload.ep",
                     ep,
-                    format!("a divisor of dp x cp = {replicas}: experts are spread over those ranks"),
+                    format!("a divisor of {over} = {ranks}: experts are spread over those ranks{hint}"),
                 )?;
                 let most = moe.experts as f64 / moe.top_k as f64;
                 must(
@@ -235,9 +246,9 @@ impl Layout {
         let latent = t.mla.map_or(0.0, |m| {
             f64::from(2 * m.q_rank + 2 * m.kv_rank) + heads * f64::from(2 * (m.nope_dim + m.rope_dim) + 2 * m.v_dim)
         });
-        let per_token = layers
+        let per_token = (layers + f64::from(t.mtp))
             * (8.0 * h + 3.0 * ffn + 4.0 * heads * d + latent + experts + heads * f64::from(self.seq))
-            + 4.0 * vocab;
+            + 4.0 * vocab * f64::from(1 + t.mtp);
         self.few_enough(f64::from(self.seq) * per_token)
     }
 

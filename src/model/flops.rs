@@ -15,7 +15,7 @@ pub struct TokenFlops {
     /// Feed-forward parts; of experts those that a token visits.
     pub mlp: u64,
     pub router: u64,
-    /// The output matrix.
+    /// The output matrix, once for every token that is predicted.
     pub logits: u64,
 }
 
@@ -32,7 +32,11 @@ impl TokenFlops {
 
 /// Forward operations of one token of a sequence of `seq`.
 pub fn token_flops(t: &Transformer, seq: u32) -> TokenFlops {
-    let [h, heads, layers, moe_layers] = [t.hidden, t.heads, t.layers, t.moe_layers()].map(u64::from);
+    // A module that predicts a further token has a layer as the last one.
+    let moe_layers = t.moe_layers() + if t.is_moe(t.layers - 1) { t.mtp } else { 0 };
+    let [h, heads, layers, moe_layers] = [t.hidden, t.heads, t.layers + t.mtp, moe_layers].map(u64::from);
+    let windowed = t.windowed_layers() + if t.is_windowed(t.layers - 1) { t.mtp } else { 0 };
+    let seen = u64::from(windowed) * u64::from(seq.min(t.window)) + (layers - u64::from(windowed)) * u64::from(seq);
     let matrices = |ffn: u32| (2 + t.gated as u64) * h * ffn as u64;
     let dense = 2 * (layers - moe_layers) * matrices(t.ffn);
     let (experts, router) = match t.moe {
@@ -55,10 +59,10 @@ pub fn token_flops(t: &Transformer, seq: u32) -> TokenFlops {
     };
     TokenFlops {
         projections: 2 * layers * weights,
-        core: 2 * layers * seq as u64 * per_key,
-        mlp: dense + experts,
+        core: 2 * seen * per_key,
+        mlp: dense + experts + u64::from(t.mtp) * 2 * 2 * h * h,
         router,
-        logits: 2 * h * t.vocab as u64,
+        logits: (1 + u64::from(t.mtp)) * 2 * h * t.vocab as u64,
     }
 }
 
@@ -95,7 +99,8 @@ pub fn hardware_flops(model: &Model, batch: u32, seq: u32, recompute: Recompute)
         (ModelFamily::Transformer(t), Recompute::Operations) => {
             let again = |p: LayerProduct| if p.recomputed { 2 * p.columns as u128 * p.rows as u128 } else { 0 };
             let layer = |l| layer_products(t, 1, t.is_moe(l)).into_iter().map(again).sum::<u128>();
-            seq as u128 * (0..t.layers).map(layer).sum::<u128>()
+            let further = u128::from(t.mtp) * layer(t.layers - 1);
+            seq as u128 * ((0..t.layers).map(layer).sum::<u128>() + further)
         }
         (ModelFamily::Transformer(t), Recompute::Full) => seq as u128 * token_flops(t, seq).layers() as u128,
         // Refused by `Layout::check`: nothing to recompute is defined.
@@ -157,8 +162,9 @@ mod tests {
     fn active_experts_cost_two_operations_a_weight() {
         for name in ["mixtral-8x7b", "deepseek-v3"] {
             let m = Model::named(name).unwrap();
-            let (t, p) = (m.transformer().unwrap(), parameters(&m));
-            let f = token_flops(t, 1);
+            // Without the modules that `active` leaves out.
+            let (t, p) = (Transformer { mtp: 0, ..m.transformer().unwrap().clone() }, parameters(&m));
+            let f = token_flops(&t, 1);
             let weights = (f.total() - f.core) / 2;
             let norms = p.active() - p.embedding - weights;
             assert!(norms < 2_000_000, "{name}: {norms} parameters are no matrices");

@@ -50,6 +50,16 @@ impl Precision {
     }
 }
 
+/// What the host launches as CUDA graphs, each of which takes it one operation.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub enum CudaGraph {
+    None,
+    /// Attention, norms and routers of each layer (Megatron's `cuda_graph_scope` of `attn`, `moe_router` and `moe_preprocess`).
+    Attention,
+    /// All of an iteration.
+    Iteration,
+}
+
 /// Order of micro-batches on a pipeline. Interleaving is `vpp > 1` with `OneFOneB`.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub enum PipelineSchedule {
@@ -67,14 +77,17 @@ pub struct ElementBytes {
     pub optimizer: u32,
 }
 
-/// A training configuration but for the machine. INVARIANT (`Layout::check`): degrees are at least 1, `tp * pp * dp * cp` GPUs in all, `ep` divides `dp * cp` (experts are
-/// spread over data-parallel ranks), every virtual stage has a layer ([`Layout::chunk_layers`]), heads divide by `tp`, `global_batch` by `dp * microbatch`.
+/// A training configuration but for the machine. INVARIANT (`Layout::check`): degrees are at least 1, `tp * pp * dp * cp` GPUs in all, `ep` divides [`Layout::expert_ranks`],
+/// every virtual stage but the first and the last has a layer ([`Layout::chunk_layers`]), heads divide by `tp`, `global_batch` by `dp * microbatch`.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Layout {
     pub tp: u32,
     pub pp: u32,
     pub dp: u32,
     pub ep: u32,
+    /// Tensor-parallel degree of routed experts: `tp`, or 1, which spreads experts over tensor-parallel ranks as well (Megatron-Core's parallel folding, arXiv 2504.14960).
+    /// 0: `tp`.
+    pub etp: u32,
     pub cp: u32,
     /// Virtual stages a pipeline rank holds.
     pub vpp: u32,
@@ -99,6 +112,7 @@ pub struct Layout {
     pub fused_activation_cast: bool,
     /// Time of the host for one operation of the framework, ps; 0: graphs of kernels are launched as one. `None`: as the machine says.
     pub launch_ps: Option<u64>,
+    pub cuda_graph: CudaGraph,
     /// Fused attention, which keeps no s x s matrix.
     pub flash_attention: bool,
     /// The loss reads 16-bit logits and keeps nothing else of their size.
@@ -110,6 +124,8 @@ pub struct Layout {
     pub overlap_param: bool,
     /// Tensor-parallel communication split and pipelined with its matrix product, in this many pieces; 1: not.
     pub tp_overlap_pieces: u32,
+    /// All-to-all of experts runs beside the computation of another micro-batch.
+    pub overlap_ep: bool,
     /// Pipeline sends and receives on their own stream.
     pub overlap_p2p: bool,
     /// Without sequence parallelism every tensor-parallel rank has a stage's whole output. Megatron's first versions sent a share each and gathered it behind the network
@@ -144,14 +160,23 @@ impl Layout {
 
     /// Layers of each virtual stage, in the model's order; stage `c` of them is on pipeline rank `c % pp`. Equal where `pp * vpp` divides the layers. Else the
     /// last and the first hold one less, then the ones next to them, and so on: the ends have the output matrix and the embedding to do as well (Llama 3 405B
-    /// trains its 126 layers on 16 ranks that way).
-    pub fn chunk_layers(&self, layers: u32) -> Vec<u32> {
+    /// trains its 126 layers on 16 ranks that way). So there may be two stages more than layers: the first has the embedding alone then, and the last the output matrix, as with
+    /// Megatron's `account_for_embedding_in_pipeline_split` and `account_for_loss_in_pipeline_split`.
+    /// The `mtp` modules that predict further tokens are all on the last stage, where each counts as two layers: its own and its logits.
+    pub fn chunk_layers(&self, layers: u32, mtp: u32) -> Vec<u32> {
         let chunks = (self.pp * self.vpp).max(1);
-        let most = layers.div_ceil(chunks);
+        let each = if layers.div_ceil(chunks) > 1 { 2 } else { 1 };
+        let mut behind = each * mtp;
+        let all = layers + behind;
+        let most = all.div_ceil(chunks);
         let mut counts = vec![most; chunks as usize];
-        for k in 0..most * chunks - layers {
+        for k in 0..most * chunks - all {
             let at = if k.is_multiple_of(2) { chunks - 1 - k / 2 } else { k / 2 };
             counts[at as usize] -= 1;
+        }
+        for count in counts.iter_mut().rev() {
+            let taken = behind.min(*count);
+            (*count, behind) = (*count - taken, behind - taken);
         }
         counts
     }
@@ -163,6 +188,7 @@ impl Layout {
             pp: 1,
             dp: 1,
             ep: 1,
+            etp: 0,
             cp: 1,
             vpp: 1,
             microbatch: 1,
@@ -179,12 +205,14 @@ impl Layout {
             compiled: true,
             fused_activation_cast: false,
             launch_ps: None,
+            cuda_graph: CudaGraph::None,
             flash_attention: false,
             fused_loss: false,
             loss_metrics: 0,
             overlap_grad: false,
             overlap_param: false,
             tp_overlap_pieces: 1,
+            overlap_ep: false,
             overlap_p2p: false,
             scatter_gather: false,
             async_tp: true,
@@ -229,7 +257,22 @@ impl Layout {
 
     /// The same for routed experts.
     pub fn expert_replicas(&self) -> u32 {
-        self.dp * self.cp / self.ep
+        self.expert_ranks() / self.ep
+    }
+
+    /// Tensor-parallel degree of routed experts.
+    pub fn expert_tp(&self) -> u32 {
+        if self.etp == 0 { self.tp } else { self.etp }
+    }
+
+    /// Experts are spread over tensor-parallel ranks, too.
+    pub fn folded_experts(&self) -> bool {
+        self.expert_tp() != self.tp
+    }
+
+    /// Ranks of a stage over which the experts, or one slice of each, are spread and copied.
+    pub fn expert_ranks(&self) -> u32 {
+        self.dp * self.cp * (self.tp / self.expert_tp())
     }
 }
 
@@ -244,10 +287,16 @@ pub(super) mod tests {
 
     #[test]
     fn layers_that_do_not_divide_leave_the_ends_lighter() {
-        let of = |pp, vpp, layers| Layout { pp, vpp, ..layout() }.chunk_layers(layers);
+        let with = |pp, vpp, layers, mtp| Layout { pp, vpp, ..layout() }.chunk_layers(layers, mtp);
+        let of = |pp, vpp, layers| with(pp, vpp, layers, 0);
         assert_eq!(of(4, 2, 40), [5; 8]);
         assert_eq!(of(4, 1, 14), [3, 4, 4, 3]);
         assert_eq!(of(4, 1, 5), [1, 2, 1, 1]);
+        // The embedding and the loss alone; DeepSeek-V3's 61 layers and its module, as Megatron-Bridge places them.
+        assert_eq!(of(4, 2, 6), [0, 1, 1, 1, 1, 1, 1, 0]);
+        assert_eq!(with(4, 4, 61, 1), [[4; 15].as_slice(), &[1]].concat());
+        assert_eq!(with(1, 1, 61, 1), [61]);
+        assert_eq!(with(4, 1, 4, 1).iter().sum::<u32>(), 4);
         for (pp, vpp, layers) in [(16, 1, 126), (64, 1, 96), (16, 1, 61), (7, 3, 64)] {
             let chunks = of(pp, vpp, layers);
             assert_eq!(chunks.iter().sum::<u32>(), layers);

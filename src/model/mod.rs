@@ -14,7 +14,7 @@ mod raw;
 
 pub use error::ModelError;
 pub use flops::{TokenFlops, hardware_flops, model_flops, sample_flops, token_flops};
-pub use layout::{ElementBytes, Framework, Layout, PipelineSchedule, Precision, Recompute};
+pub use layout::{CudaGraph, ElementBytes, Framework, Layout, PipelineSchedule, Precision, Recompute};
 pub use params::{LayerParams, Params, parameters};
 pub use products::{LayerProduct, ProductPlace, layer_products};
 
@@ -67,6 +67,13 @@ pub struct Transformer {
     pub moe: Option<Moe>,
     /// Latent attention (DeepSeek).
     pub mla: Option<Mla>,
+    /// Tokens that attention in a windowed layer sees, its own included; 0: every layer sees the whole sequence.
+    pub window: u32,
+    /// Of how many layers in a row the last sees the whole sequence in spite of `window`; 0: none does.
+    pub full_every: u32,
+    /// Modules behind the last layer that each predict one more token in training (DeepSeek-V3, arXiv 2412.19437, Section 2.2): a projection of two hidden states to one, a
+    /// layer as the last one, and the logits and the loss once more. Embedding and output matrix are the model's.
+    pub mtp: u32,
 }
 
 /// Mixture of experts.
@@ -125,6 +132,20 @@ impl Transformer {
     /// Whether layer `layer` (from 0) has experts instead of one feed-forward part.
     pub fn is_moe(&self, layer: u32) -> bool {
         self.moe.is_some_and(|m| layer >= m.dense_layers && (layer - m.dense_layers).is_multiple_of(m.every))
+    }
+
+    /// Whether attention in layer `layer` (from 0) sees a window of tokens alone.
+    pub fn is_windowed(&self, layer: u32) -> bool {
+        self.window > 0 && (self.full_every == 0 || !(layer + 1).is_multiple_of(self.full_every))
+    }
+
+    /// How many layers are windowed.
+    pub fn windowed_layers(&self) -> u32 {
+        match (self.window, self.full_every) {
+            (0, _) => 0,
+            (_, 0) => self.layers,
+            (_, every) => self.layers - self.layers / every,
+        }
     }
 
     /// Layers with experts.

@@ -40,16 +40,18 @@ pub struct Params {
     /// Layers, summed by component; a CNN's and a recommender's dense layers count as `mlp`.
     pub layers: LayerParams,
     pub final_norm: u64,
+    /// Modules that predict further tokens, which training alone has.
+    pub mtp: u64,
 }
 
 impl Params {
     pub fn total(&self) -> u64 {
-        self.embedding + self.output + self.layers.total() + self.final_norm
+        self.embedding + self.output + self.layers.total() + self.final_norm + self.mtp
     }
 
-    /// Parameters that a token's forward pass has to do with: of the routed experts only those it visits, all else whole (Mixtral's count).
+    /// Parameters that a token's forward pass has to do with: of the routed experts only those it visits, all else whole (Mixtral's count). Without [`Params::mtp`].
     pub fn active(&self) -> u64 {
-        self.total() - self.layers.experts + self.layers.active_experts
+        self.total() - self.mtp - self.layers.experts + self.layers.active_experts
     }
 }
 
@@ -98,6 +100,12 @@ impl Transformer {
         h * (q + 2 * kv) + q * h + self.biases as u64 * (q + 2 * kv + h)
     }
 
+    /// A module that predicts a further token: norms of both hidden states, their projection, a layer as the last one, and a final norm.
+    pub fn mtp_params(&self) -> u64 {
+        let h = self.hidden as u64;
+        2 * h * h + 3 * self.norm_params() + self.layer_params(self.layers - 1).total()
+    }
+
     /// Parameters of the whole transformer.
     pub fn params(&self) -> Params {
         let (h, vocab) = (self.hidden as u64, self.vocab as u64);
@@ -120,6 +128,7 @@ impl Transformer {
             output: !self.tied as u64 * vocab * h,
             layers,
             final_norm: self.norm_params(),
+            mtp: u64::from(self.mtp) * self.mtp_params(),
         }
     }
 }
@@ -220,7 +229,9 @@ mod tests {
     #[test]
     fn deepseek_v3_has_671_billion_of_which_37_are_active() {
         let p = parameters(&Model::named("deepseek-v3").unwrap());
-        assert!((p.total() as f64 / 671e9 - 1.0).abs() < 0.01, "{}", p.total());
+        assert!(((p.total() - p.mtp) as f64 / 671e9 - 1.0).abs() < 0.01, "{}", p.total());
+        // 11.5 billion parameters of its own (README_WEIGHTS.md of deepseek-ai/DeepSeek-V3).
+        assert!((p.mtp as f64 / 11.5e9 - 1.0).abs() < 0.01, "{}", p.mtp);
         // "37B" is rounded to whole billions. The layers and the output matrix are 36.63, 1.01 % less than 37; with the input embedding, of which a token reads
         // one row, `active` is 37.55, 1.5 % more. Mixtral's 12.9 counts the embedding.
         let without_embedding = p.active() - p.embedding;

@@ -46,6 +46,12 @@ struct RawTransformer {
     dropout: bool,
     moe: Option<RawMoe>,
     mla: Option<RawMla>,
+    #[serde(default)]
+    window: u32,
+    #[serde(default)]
+    full_every: u32,
+    #[serde(default)]
+    mtp: u32,
 }
 
 #[derive(Debug, Deserialize)]
@@ -201,7 +207,11 @@ fn rough_weights(t: &Transformer) -> f64 {
     let experts = t.moe.map_or(0.0, |m| {
         3.0 * h * f64::from(m.expert_ffn) * f64::from(m.experts + m.shared_experts) + h * f64::from(m.experts)
     });
-    2.0 * vocab * h + f64::from(t.seq) * h + layers * (attention + 3.0 * h * ffn + experts)
+    let predictions = f64::from(t.mtp) * 2.0 * h * h;
+    2.0 * vocab * h
+        + f64::from(t.seq) * h
+        + predictions
+        + (layers + f64::from(t.mtp)) * (attention + 3.0 * h * ffn + experts)
 }
 
 impl RawTransformer {
@@ -234,6 +244,14 @@ impl RawTransformer {
         rules.up_to(1 << 12, "transformer.head_dim", head_dim)?;
         let divides = kv_heads >= 1 && self.heads.is_multiple_of(kv_heads);
         rules.must(divides, "transformer.kv_heads", kv_heads, format!("a divisor of `heads = {}`", self.heads))?;
+        rules.must(self.window <= 1 << 24, "transformer.window", self.window, "at most 16777216 tokens")?;
+        rules.must(
+            self.full_every <= self.layers && (self.full_every == 0 || self.window > 0),
+            "transformer.full_every",
+            self.full_every,
+            format!("at most `layers = {}`, and given together with `window`", self.layers),
+        )?;
+        rules.must(self.mtp <= 8, "transformer.mtp", self.mtp, "at most 8 modules")?;
         let moe = match self.moe {
             Some(m) => Some(m.moe(ffn, self.layers, rules)?),
             None => None,
@@ -259,6 +277,9 @@ impl RawTransformer {
             dropout: self.dropout,
             moe,
             mla,
+            window: self.window,
+            full_every: self.full_every,
+            mtp: self.mtp,
         })
     }
 }

@@ -163,6 +163,7 @@ macro_rules! for_each_key {
             Cp "workload.cp" int(1, COUNT), D::Int(1), model, "context parallel degree";
             Dp "workload.dp" int(0, COUNT), D::Derived(derive::dp, "what cluster.gpus leaves, else 1"), transformer, "data parallel degree; of inference the instances of the model; 0 is the default";
             Ep "workload.ep" int(1, COUNT), D::Int(1), transformer, "expert parallel degree, over data parallel ranks; instances of inference that share experts go step by step together";
+            Etp "workload.etp" int(0, COUNT), D::Int(0), |v| transformer(v) && degree(v, KeyId::Tp), "tensor parallel degree of routed experts: 1, so that experts are spread over tensor parallel ranks as well (ep divides tp x dp x cp), or tp; 0: tp";
             Vpp "workload.vpp" int(1, COUNT), D::Int(1), |v| pipelined(v) && v.is(KeyId::Schedule, "1f1b"), "virtual stages of a pipeline rank: interleaved 1F1B where above 1";
             Schedule "workload.schedule" one_of(&["1f1b", "gpipe"], &[]), D::Choice("1f1b"), pipelined, "order of micro-batches on a pipeline";
             Microbatch "workload.microbatch" int(1, COUNT), D::Int(1), model, "samples of a micro-batch";
@@ -188,6 +189,7 @@ macro_rules! for_each_key {
                 "norms, gates and rotary embeddings are one kernel each, as torch.compile makes them; else the single operations of PyTorch's eager mode. Megatron has kernels of its own";
             LaunchUs "workload.launch_us" stepped(0.0, 1e6, 0.000_001), D::None("host_op_us of the GPU's table"), model,
                 "time of the host for one operation of the framework: a pass through a layer takes at least the sum over its kernels and collectives, where a product of Transformer Engine counts several; 0: CUDA graphs";
+            CudaGraph "workload.cuda_graph" one_of(&["none", "attention", "iteration"], &[]), D::Choice("none"), model, "what the host launches as CUDA graphs: nothing; attention, norms and routers, so that experts are left to launch one by one; or the whole iteration, so that launch_us counts nowhere";
             FlashAttention "workload.flash_attention" KeyKind::Bool, D::Bool(true), model, "fused attention, which keeps no matrix of sequence by sequence";
             Attention "workload.attention" one_of(&["gpu", "flash1", "triton", "flash2", "flash3", "cudnn"], &[]), D::Choice("gpu"), |v| model(v) && v.bool(KeyId::FlashAttention),
                 "kernels of fused attention: FlashAttention 1 to 3, its version in Triton, cuDNN's, or those that the GPU's table names";
@@ -200,6 +202,7 @@ macro_rules! for_each_key {
                 "parameters are gathered during the forward pass";
             TpOverlapPieces "workload.tp_overlap_pieces" int(1, 64), D::Int(1), |v| degree(v, KeyId::Tp),
                 "pieces that a matrix product and its tensor parallel communication are split into to run side by side; 1: one after the other";
+            OverlapEp "workload.overlap_ep" KeyKind::Bool, D::Bool(false), |v| transformer(v) && degree(v, KeyId::Ep), "tokens go to experts and back while another micro-batch computes, as with Megatron's overlap_moe_expert_parallel_comm; needs vpp above 1 where pp is";
             OverlapP2p "workload.overlap_p2p" KeyKind::Bool, D::Derived(derive::overlap_p2p, "true with vpp above 1"), pipelined, "pipeline sends and receives have a stream of their own";
             ScatterGather "workload.scatter_gather" KeyKind::Bool, D::Bool(false), |v| pipelined(v) && degree(v, KeyId::Tp) && !v.bool(KeyId::SequenceParallel),
                 "a tensor parallel rank sends its share of a stage's output, and the next stage gathers the shares (Narayanan et al., 4.1)";

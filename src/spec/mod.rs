@@ -60,5 +60,7 @@ pub use sections::{
 };
 pub use servers::{SERVERS, ServerModel, find_server};
 pub use serving::{BatchingChoice, GeneratedRequests, PoolLayout, RequestSource, Serving};
-pub use training::{FrameworkChoice, MemoryBudget, PrecisionChoice, RecomputeChoice, ScheduleChoice, Training};
+pub use training::{
+    CudaGraphChoice, FrameworkChoice, MemoryBudget, PrecisionChoice, RecomputeChoice, ScheduleChoice, Training,
+};
 pub use value::{JobValues, Value, Values};

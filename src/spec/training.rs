@@ -19,6 +19,8 @@ pub struct Training {
     pub pp: u32,
     pub dp: u32,
     pub ep: u32,
+    /// 0: `tp`.
+    pub etp: u32,
     pub cp: u32,
     /// Virtual stages; 1 where the schedule has none.
     pub vpp: u32,
@@ -40,6 +42,7 @@ pub struct Training {
     pub compile: bool,
     /// Time of the host for one operation; `None`: as the GPU's table says.
     pub launch_ps: Option<u64>,
+    pub cuda_graph: CudaGraphChoice,
     pub flash_attention: bool,
     /// Kernels of fused attention; `None`: the GPU's own.
     pub attention: Option<String>,
@@ -50,6 +53,7 @@ pub struct Training {
     pub overlap_grad: bool,
     pub overlap_param: bool,
     pub tp_overlap_pieces: u32,
+    pub overlap_ep: bool,
     pub overlap_p2p: bool,
     pub scatter_gather: bool,
     pub async_tp: bool,
@@ -81,6 +85,14 @@ pub enum PrecisionChoice {
     Fp8,
     Mxfp8,
     Nvfp4,
+}
+
+/// What the host launches as CUDA graphs.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum CudaGraphChoice {
+    None,
+    Attention,
+    Iteration,
 }
 
 /// Order of micro-batches on a pipeline.
@@ -140,6 +152,7 @@ impl Training {
             pp: u32_of(KeyId::Pp),
             dp: u32_of(KeyId::Dp),
             ep: u32_of(KeyId::Ep),
+            etp: u32_of(KeyId::Etp),
             cp: u32_of(KeyId::Cp),
             vpp: if v.is(KeyId::Schedule, "1f1b") && v.int(KeyId::Pp) > 1 { u32_of(KeyId::Vpp) } else { 1 },
             microbatch: u32_of(KeyId::Microbatch),
@@ -167,6 +180,11 @@ impl Training {
             },
             compile: v.bool(KeyId::Compile),
             launch_ps: v.has(KeyId::LaunchUs).then(|| scaled(v.float(KeyId::LaunchUs), 1e6)),
+            cuda_graph: match v.text(KeyId::CudaGraph) {
+                "attention" => CudaGraphChoice::Attention,
+                "iteration" => CudaGraphChoice::Iteration,
+                _ => CudaGraphChoice::None,
+            },
             flash_attention: v.bool(KeyId::FlashAttention),
             attention: (v.bool(KeyId::FlashAttention) && !v.is(KeyId::Attention, "gpu"))
                 .then(|| v.text(KeyId::Attention).to_string()),
@@ -177,6 +195,7 @@ impl Training {
             overlap_grad: v.bool(KeyId::OverlapGrad),
             overlap_param: v.bool(KeyId::OverlapParam),
             tp_overlap_pieces: u32_of(KeyId::TpOverlapPieces),
+            overlap_ep: v.bool(KeyId::OverlapEp),
             overlap_p2p: v.bool(KeyId::OverlapP2p),
             scatter_gather: v.bool(KeyId::ScatterGather),
             async_tp: v.bool(KeyId::AsyncTp),

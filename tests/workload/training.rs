@@ -404,3 +404,50 @@ fn an_evaluation_takes_less_than_a_millisecond_once_loaded() {
     // Ten times the goal, because tests share their machine.
     assert!(ms < 10.0, "{ms} ms");
 }
+
+/// A model with experts whose all-to-all is a large part of a layer.
+fn experts(overlap_ep: bool) -> Layout {
+    Layout { tp: 1, dp: 8, ep: 8, microbatch: 1, global_batch: 32, seq: 2048, overlap_ep, ..layout() }
+}
+
+/// Beside another micro-batch, tokens go to experts and back in the time of kernels: the same bytes, and no more time than the longer of both takes.
+#[test]
+fn experts_beside_another_microbatch_hide_their_exchange() {
+    let dim = |w: &Workload| total(w, Dim::Ep, Some(CollectiveOp::AllToAll));
+    let (after, beside) = (graph("mixtral-8x7b", &experts(false)), graph("mixtral-8x7b", &experts(true)));
+    assert!(dim(&after) > 0);
+    assert_eq!(dim(&after), dim(&beside));
+    let of = |overlap_ep| {
+        let plain = Plain { free_communication: false };
+        evaluate(&Model::named("mixtral-8x7b").unwrap(), &experts(overlap_ep), &machine(&plain)).unwrap()
+    };
+    let (after, beside) = (of(false), of(true));
+    assert_eq!(after.compute, beside.compute);
+    assert!(beside.ep < after.ep / 2, "{after:?} {beside:?}");
+    let alone = Layout { pp: 2, dp: 8, overlap_ep: true, ..experts(true) };
+    let error = evaluate(&Model::named("mixtral-8x7b").unwrap(), &alone, &machine(&Plain { free_communication: true }));
+    assert!(error.unwrap_err().to_string().contains("workload.vpp above 1"));
+}
+
+/// Layers that see a window, and modules that predict further tokens, cost what their FLOPs say, stage by stage.
+#[test]
+fn windows_and_further_tokens_change_an_iteration() {
+    let model = |extra: &str| {
+        let text = format!(
+            "name = \"w\"\nsource = \"test\"\ntransformer = {{ layers = 8, hidden = 1024, heads = 8, vocab = 4096, seq = 4096{extra} }}"
+        );
+        Model::parse(&text, "w.toml").unwrap()
+    };
+    let of = |extra: &str| {
+        let plain = Plain { free_communication: true };
+        evaluate(&model(extra), &Layout { seq: 4096, ..layout() }, &machine(&plain)).unwrap().iteration
+    };
+    let (all, window) = (of(""), of(", window = 128"));
+    let half = of(", window = 128, full_every = 2");
+    assert_eq!(all - half, (all - window) / 2);
+    assert!(window < all);
+    let (one, two) = (of(", mtp = 1"), of(", mtp = 2"));
+    assert_eq!(two - one, one - all);
+    // More than a layer: the logits come once more.
+    assert!(one - all > all / 9, "{one} {all}");
+}

@@ -17,7 +17,13 @@ struct Heads {
     batch: u64,
     seq_q: u64,
     seq_kv: u64,
+    /// Keys that a block of queries is multiplied with where attention sees a window alone.
+    window: Option<u64>,
 }
+
+/// Keys that kernels of fused attention take at a time. A block of queries meets those of its window and of the block that its first query begins in (FlashAttention-2 and
+/// cuDNN skip blocks outside; their tiles have 64 to 128 keys).
+const KEY_BLOCK: u64 = 128;
 
 fn heads(b: &Builder) -> Heads {
     let (m, l) = (b.model, b.layout);
@@ -35,6 +41,7 @@ fn heads(b: &Builder) -> Heads {
         batch: l.microbatch as u64,
         seq_q: l.seq as u64 / l.cp as u64,
         seq_kv: l.seq as u64,
+        window: b.windowed.then(|| u64::from(m.window).next_multiple_of(KEY_BLOCK) + KEY_BLOCK),
     }
 }
 
@@ -72,14 +79,20 @@ impl Heads {
     }
 
     fn fused(&self, b: &Builder, backward: bool) -> Kernel {
+        // Under a causal mask half of the whole square is less than a wide window.
+        let square = if b.model.causal { self.seq_kv / 2 } else { self.seq_kv };
+        let (seq_kv, causal) = match self.window {
+            Some(window) if window < square => (window, false),
+            _ => (self.seq_kv, b.model.causal),
+        };
         Kernel::Attention {
             batch: self.batch,
             heads: self.heads,
             kv_heads: self.kv_heads,
             seq_q: self.seq_q,
-            seq_kv: self.seq_kv,
+            seq_kv,
             head_dim: (self.qk + self.v) / 2,
-            causal: b.model.causal,
+            causal,
             backward,
             dtype: b.dtype,
         }

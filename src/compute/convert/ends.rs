@@ -104,3 +104,22 @@ pub(super) fn logits_backward(b: &mut Builder) {
     b.column_backward(Site::Logits, tokens, columns, b.hidden, Site::FinalNorm);
     norm_backward(b, Site::FinalNorm);
 }
+
+/// Norms of the hidden state and of the next token's embedding, side by side, and their projection to one hidden state.
+pub(super) fn prediction_forward(b: &mut Builder) {
+    let (tokens, hidden) = (b.tokens, b.hidden);
+    norm_forward(b, Site::Prediction);
+    norm_forward(b, Site::Prediction);
+    b.memory(Site::Prediction, b.forward, "concatenate", b.local_tokens * hidden * 4 * b.bytes);
+    b.enter_forward(Site::Prediction, tokens);
+    b.linear_forward(Site::Prediction, tokens, hidden.div_ceil(b.tp), 2 * hidden, 1);
+}
+
+/// Projection to norms, backward.
+pub(super) fn prediction_backward(b: &mut Builder) {
+    let (tokens, hidden) = (b.tokens, b.hidden);
+    b.column_backward(Site::Prediction, tokens, hidden.div_ceil(b.tp), 2 * hidden, Site::Prediction);
+    b.memory(Site::Prediction, KernelRole::InputGrad, "split", b.local_tokens * hidden * 4 * b.bytes);
+    norm_backward(b, Site::Prediction);
+    norm_backward(b, Site::Prediction);
+}

@@ -22,7 +22,7 @@ pub use part::{Among, KernelRole, LayerPart, LayerStep, Site};
 pub use shards::shard_kernels;
 
 use super::Kernel;
-use crate::model::{Layout, Recompute, Transformer};
+use crate::model::{Layout, Moe, Recompute, Transformer};
 use shape::Builder;
 
 /// Submodules of a transformer.
@@ -34,8 +34,38 @@ pub enum LayerKind {
     Dense,
     /// A layer with experts; as `Dense` where the model has none.
     Moe,
+    /// The same whose attention sees a window of tokens alone.
+    WindowedDense,
+    WindowedMoe,
+    /// A module that predicts a further token: `Transformer::mtp`.
+    Prediction,
     /// After the last layer: final norm, logits, loss.
     Logits,
+}
+
+impl LayerKind {
+    /// One of the model's layers.
+    pub fn is_layer(self) -> bool {
+        matches!(self, LayerKind::Dense | LayerKind::Moe | LayerKind::WindowedDense | LayerKind::WindowedMoe)
+    }
+
+    /// Tokens go to experts.
+    pub fn has_experts(self, model: &Transformer) -> bool {
+        match self {
+            LayerKind::Moe | LayerKind::WindowedMoe => true,
+            LayerKind::Prediction => model.is_moe(model.layers - 1),
+            _ => false,
+        }
+    }
+
+    /// Attention sees a window alone.
+    pub fn is_windowed(self, model: &Transformer) -> bool {
+        match self {
+            LayerKind::WindowedDense | LayerKind::WindowedMoe => true,
+            LayerKind::Prediction => model.is_windowed(model.layers - 1),
+            _ => false,
+        }
+    }
 }
 
 /// Directions of computation.
@@ -50,11 +80,11 @@ pub enum Pass {
 
 /// The kind of layer number `layer`, counted from 0.
 pub fn kind_of(model: &Transformer, layer: u32) -> LayerKind {
-    match model.moe {
-        Some(moe) if layer >= moe.dense_layers && (layer - moe.dense_layers + 1).is_multiple_of(moe.every.max(1)) => {
-            LayerKind::Moe
-        }
-        _ => LayerKind::Dense,
+    match (model.is_moe(layer), model.is_windowed(layer)) {
+        (false, false) => LayerKind::Dense,
+        (true, false) => LayerKind::Moe,
+        (false, true) => LayerKind::WindowedDense,
+        (true, true) => LayerKind::WindowedMoe,
     }
 }
 
@@ -62,8 +92,9 @@ pub fn kind_of(model: &Transformer, layer: u32) -> LayerKind {
 pub fn layer_steps(model: &Transformer, layout: &Layout, kind: LayerKind, pass: Pass) -> Vec<LayerStep> {
     let mut b =
         Builder::new(model, layout, if pass == Pass::Recompute { KernelRole::Recompute } else { KernelRole::Forward });
-    let layer = matches!(kind, LayerKind::Dense | LayerKind::Moe);
-    let moe = model.moe.as_ref().filter(|_| kind == LayerKind::Moe);
+    b.windowed = kind.is_windowed(model);
+    let layer = kind.is_layer() || kind == LayerKind::Prediction;
+    let moe = model.moe.as_ref().filter(|_| kind.has_experts(model));
     match (pass, kind) {
         (Pass::Recompute, _) if !layer || layout.recompute == Recompute::None => {}
         (Pass::Recompute, _) if layout.recompute == Recompute::Selective => attention::core_forward(&mut b),
@@ -72,22 +103,41 @@ pub fn layer_steps(model: &Transformer, layout: &Layout, kind: LayerKind, pass: 
         (Pass::Forward, LayerKind::Logits) => ends::logits_forward(&mut b),
         (Pass::Backward, LayerKind::Embedding) => ends::embedding_backward(&mut b),
         (Pass::Backward, LayerKind::Logits) => ends::logits_backward(&mut b),
-        (Pass::Backward, _) => {
-            match moe {
-                Some(moe) => moe::backward(&mut b, moe),
-                None => mlp::backward(&mut b),
-            }
-            attention::backward(&mut b);
+        (Pass::Backward, LayerKind::Prediction) => {
+            ends::logits_backward(&mut b);
+            b.linear = b.layer_dtype();
+            layer_backward(&mut b, moe);
+            ends::prediction_backward(&mut b);
         }
-        (Pass::Forward | Pass::Recompute, _) => {
-            attention::forward(&mut b);
-            match moe {
-                Some(moe) => moe::forward(&mut b, moe),
-                None => mlp::forward(&mut b),
-            }
+        (Pass::Backward, _) => layer_backward(&mut b, moe),
+        (Pass::Forward, LayerKind::Prediction) => {
+            ends::prediction_forward(&mut b);
+            layer_forward(&mut b, moe);
+            ends::logits_forward(&mut b);
         }
+        (Pass::Recompute, LayerKind::Prediction) => {
+            ends::prediction_forward(&mut b);
+            layer_forward(&mut b, moe);
+        }
+        (Pass::Forward | Pass::Recompute, _) => layer_forward(&mut b, moe),
     }
     b.steps
+}
+
+fn layer_forward(b: &mut Builder, moe: Option<&Moe>) {
+    attention::forward(b);
+    match moe {
+        Some(moe) => moe::forward(b, moe),
+        None => mlp::forward(b),
+    }
+}
+
+fn layer_backward(b: &mut Builder, moe: Option<&Moe>) {
+    match moe {
+        Some(moe) => moe::backward(b, moe),
+        None => mlp::backward(b),
+    }
+    attention::backward(b);
 }
 
 /// The kernels of [`layer_steps`] alone.

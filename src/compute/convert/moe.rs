@@ -1,6 +1,6 @@
 //! The feed-forward half of a layer with experts.
 //!
-//! Experts are spread over the `ep` ranks of a group and, as Megatron does by default, each is split over the tensor-parallel ranks. A rank's experts are one
+//! Experts are spread over the `ep` ranks of a group and, as Megatron does by default, each is split over the tensor-parallel ranks; with `Layout::folded_experts` it is whole. A rank's experts are one
 //! grouped product. The rank shown is the busiest one: the others wait for it at the all-to-all.
 
 use crate::collective::CollectiveOp;
@@ -46,14 +46,15 @@ pub(super) struct Experts {
 pub(super) fn experts(b: &Builder, moe: &Moe) -> Experts {
     let (ep, top_k) = (b.layout.ep.max(1) as u64, moe.top_k as u64);
     let here = (moe.experts as u64).div_ceil(ep).max(1);
-    // All ranks of the group send as many as this one.
-    let total = b.tokens * top_k * ep;
+    // All ranks of the group send as many as this one. Of an expert that is split its tensor-parallel ranks gather what each of them got.
+    let folded = b.layout.folded_experts();
+    let total = if folded { b.local_tokens } else { b.tokens } * top_k * ep;
     let mine = expert_loads(moe, b.layout, total)[0];
     Experts {
         here,
         each: mine.div_ceil(here),
         sent: b.local_tokens * top_k,
-        inner: (moe.expert_ffn as u64).div_ceil(b.tp),
+        inner: (moe.expert_ffn as u64).div_ceil(u64::from(b.layout.expert_tp())),
         shared: (moe.expert_ffn as u64 * moe.shared_experts as u64).div_ceil(b.tp),
     }
 }
@@ -69,7 +70,8 @@ fn all_to_all(b: &mut Builder, tokens: u64, needed_by: LayerPart) {
 /// (Megatron-Core's `sort_chunks_by_idxs`): each is read and written.
 fn sort_by_expert(b: &mut Builder, e: &Experts, site: Site, role: KernelRole) {
     if b.layout.ep > 1 && e.here > 1 {
-        let routed = if b.layout.sequence_parallel { (e.here * e.each).div_ceil(b.tp) } else { e.here * e.each };
+        let split = b.layout.sequence_parallel && !b.layout.folded_experts();
+        let routed = if split { (e.here * e.each).div_ceil(b.tp) } else { e.here * e.each };
         b.memory(site, role, "sort-by-expert", routed * b.hidden * 2 * b.bytes);
     }
 }
@@ -84,13 +86,17 @@ pub(super) fn forward(b: &mut Builder, moe: &Moe) {
     all_to_all(b, e.sent, part(Site::Up));
     let routed = e.here * e.each;
     sort_by_expert(b, &e, Site::Permute, role);
-    b.enter_forward(Site::Up, routed);
+    if !b.layout.folded_experts() {
+        b.enter_forward(Site::Up, routed);
+    }
     b.cast(Site::Up, role, routed * hidden);
     b.linear_forward(Site::Up, e.each, up_columns(b, e.inner), hidden, e.here);
     activation_forward(b, Site::Activation, routed, e.inner);
     b.cast_activation(Site::Down, role, routed * e.inner);
     b.linear_forward(Site::Down, e.each, hidden, e.inner, e.here);
-    b.leave_forward(routed, Some(part(Site::Unpermute)));
+    if !b.layout.folded_experts() {
+        b.leave_forward(routed, Some(part(Site::Unpermute)));
+    }
     sort_by_expert(b, &e, Site::Unpermute, role);
     all_to_all(b, e.sent, part(Site::Unpermute));
     if e.shared > 0 {
@@ -134,13 +140,17 @@ pub(super) fn backward(b: &mut Builder, moe: &Moe) {
     }
     all_to_all(b, e.sent, part(Site::Down));
     sort_by_expert(b, &e, Site::Unpermute, KernelRole::InputGrad);
-    b.leave_backward(LayerPart { site: Site::Down, role: KernelRole::InputGrad }, routed);
+    if !b.layout.folded_experts() {
+        b.leave_backward(part(Site::Down), routed);
+    }
     b.cast(Site::Down, KernelRole::InputGrad, routed * hidden);
     b.linear_backward(Site::Down, e.each, hidden, e.inner, e.here);
     activation_backward(b, Site::Activation, routed, e.inner);
     b.cast_activation(Site::Up, KernelRole::InputGrad, routed * up_columns(b, e.inner));
     b.input_grad(Site::Up, e.each, up_columns(b, e.inner), hidden, e.here);
-    b.leave_forward(routed, Some(part(Site::Permute)));
+    if !b.layout.folded_experts() {
+        b.leave_forward(routed, Some(part(Site::Permute)));
+    }
     sort_by_expert(b, &e, Site::Permute, KernelRole::InputGrad);
     all_to_all(b, e.sent, part(Site::Permute));
     b.weight_grad(Site::Up, e.each, up_columns(b, e.inner), hidden, e.here);

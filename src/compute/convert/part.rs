@@ -30,6 +30,8 @@ pub enum Site {
     SharedActivation,
     SharedDown,
     MlpResidual,
+    /// What a module that predicts a further token has before its layer.
+    Prediction,
     FinalNorm,
     Logits,
     CrossEntropy,
@@ -60,6 +62,7 @@ impl Site {
             Site::SharedActivation => "shared-activation",
             Site::SharedDown => "shared-down",
             Site::MlpResidual => "mlp-residual",
+            Site::Prediction => "prediction",
             Site::FinalNorm => "final-norm",
             Site::Logits => "logits",
             Site::CrossEntropy => "cross-entropy",

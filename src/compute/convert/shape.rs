@@ -22,6 +22,8 @@ pub(super) struct Builder<'a> {
     pub linear: Dtype,
     /// Bytes of an activation.
     pub bytes: u64,
+    /// Attention sees a window of the sequence alone.
+    pub windowed: bool,
     /// What the forward computation counts as here.
     pub forward: KernelRole,
     pub steps: Vec<LayerStep>,
@@ -42,6 +44,7 @@ impl<'a> Builder<'a> {
             dtype,
             linear: Dtype::of(layout.precision, dtype),
             bytes: dtype.bytes(),
+            windowed: false,
             forward,
             steps: Vec::new(),
         }
@@ -56,6 +59,11 @@ impl<'a> Builder<'a> {
         if bytes > 0 {
             self.kernel(site, role, Kernel::Memory { name, bytes });
         }
+    }
+
+    /// Type of the products of linear layers in a layer, which logits do not have.
+    pub(super) fn layer_dtype(&self) -> Dtype {
+        Dtype::of(self.layout.precision, self.dtype)
     }
 
     fn sequence(&self) -> bool {

@@ -22,6 +22,9 @@ fn gpt() -> Transformer {
         dropout: true,
         moe: None,
         mla: None,
+        window: 0,
+        full_every: 0,
+        mtp: 0,
     }
 }
 
@@ -242,6 +245,68 @@ fn ranks_with_several_experts_sort_what_they_got() {
     };
     assert_eq!([1, 8, 16].map(|ep| sorts(ep, Pass::Forward)), [0, 2, 0]);
     assert_eq!(sorts(8, Pass::Backward), 2);
+}
+
+/// Folded over tensor-parallel ranks, an expert is whole, on a rank's own share of tokens: the same products in all, and no exchange among tensor-parallel ranks for them.
+#[test]
+fn folded_experts_are_whole_and_gather_nothing() {
+    let moe = Moe { experts: 16, top_k: 2, expert_ffn: 512, shared_experts: 0, dense_layers: 0, every: 1 };
+    let model = Transformer { moe: Some(moe), ..gpt() };
+    let split = Layout { ep: 4, dp: 16, global_batch: 64, ..layout(4, true) };
+    let folded = Layout { etp: 1, ..split.clone() };
+    for pass in [Pass::Forward, Pass::Backward] {
+        assert_eq!(flops(&model, &split, LayerKind::Moe, pass), flops(&model, &folded, LayerKind::Moe, pass));
+        let up = |l: &Layout| {
+            let of = |k: &(LayerPart, Kernel)| k.0.site == Site::Up;
+            layer_kernels(&model, l, LayerKind::Moe, pass).into_iter().find(of).unwrap().1
+        };
+        let (Kernel::Gemm { m, n, k, .. }, Kernel::Gemm { m: fm, n: fn_, k: fk, .. }) = (up(&split), up(&folded))
+        else {
+            panic!("products of experts are matrix products")
+        };
+        assert_eq!((m, n * k * 4), (4 * fm, fn_ * fk));
+        let bytes = |l: &Layout, of| ring_bytes(&layer_steps(&model, l, LayerKind::Moe, pass), of);
+        assert_eq!(bytes(&split, Among::Ep), bytes(&folded, Among::Ep));
+        assert!(bytes(&split, Among::Tp) > bytes(&folded, Among::Tp));
+    }
+}
+
+#[test]
+fn windows_shorten_fused_attention_alone() {
+    let model = Transformer { window: 128, full_every: 2, ..gpt() };
+    assert_eq!(
+        [0, 1, 2].map(|l| kind_of(&model, l)),
+        [LayerKind::WindowedDense, LayerKind::Dense, LayerKind::WindowedDense]
+    );
+    assert_eq!(model.windowed_layers(), 24);
+    let layout = Layout { flash_attention: true, ..layout(1, false) };
+    let core = |kind, pass| {
+        let of = |k: &(LayerPart, Kernel)| k.0.site == Site::Core;
+        layer_kernels(&model, &layout, kind, pass).into_iter().filter(of).map(|k| k.1.flops()).sum::<u128>()
+    };
+    let rest = |kind, pass| flops(&model, &layout, kind, pass) - core(kind, pass);
+    for pass in [Pass::Forward, Pass::Backward] {
+        // 256 keys for each query, of 1,024 on average under the causal mask.
+        assert_eq!(core(LayerKind::Dense, pass), 4 * core(LayerKind::WindowedDense, pass));
+        assert_eq!(rest(LayerKind::Dense, pass), rest(LayerKind::WindowedDense, pass));
+    }
+    // A window as wide as half the sequence saves nothing.
+    let wide = Transformer { window: 1024, ..model.clone() };
+    assert_eq!(
+        layer_steps(&wide, &layout, LayerKind::WindowedDense, Pass::Forward),
+        layer_steps(&wide, &layout, LayerKind::Dense, Pass::Forward)
+    );
+}
+
+#[test]
+fn a_further_token_costs_a_layer_a_projection_and_the_logits() {
+    let model = Transformer { mtp: 1, ..gpt() };
+    let layout = layout(1, false);
+    for (pass, times) in [(Pass::Forward, 1), (Pass::Backward, 2)] {
+        let of = |kind| flops(&model, &layout, kind, pass);
+        let projection = times * 2 * 2 * u128::from(model.hidden).pow(2) * 4 * 2048;
+        assert_eq!(of(LayerKind::Prediction), of(LayerKind::Dense) + of(LayerKind::Logits) + projection);
+    }
 }
 
 #[test]

@@ -43,6 +43,9 @@ fn gpt(hidden: u32, heads: u32, ffn: u32, gated: bool) -> Transformer {
         dropout: !gated,
         moe: None,
         mla: None,
+        window: 0,
+        full_every: 0,
+        mtp: 0,
     }
 }
 

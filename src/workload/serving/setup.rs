@@ -117,7 +117,7 @@ impl Pool {
             first += n;
             (first - n, first)
         };
-        layout.chunk_layers(layers).into_iter().map(stage).collect()
+        layout.chunk_layers(layers, 0).into_iter().map(stage).collect()
     }
 }
 

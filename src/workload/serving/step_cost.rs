@@ -114,14 +114,14 @@ impl<'a> StepCosts<'a> {
         let (setup, pool) = (self.setup, &self.setup.pools[at]);
         let t = setup.transformer();
         let (first, end) = pool.stages(t.layers)[stage as usize];
-        let core = self.core(pool, shape);
+        let cores = [false, true].map(|windowed| self.core(pool, shape, windowed));
         let joined = setup.joined_layers.max(1);
         let mut cost = StageCost::default();
         let mut from = first;
         while from < end {
             let to = from.saturating_add(joined).min(end);
             let mut bound = BoundTimes::default();
-            (from..to).for_each(|_| bound.add(&core));
+            (from..to).for_each(|l| bound.add(&cores[usize::from(t.is_windowed(l))]));
             let mut exchanges: Vec<(Among, CollectiveOp, u64, u64)> = Vec::new();
             let mut add = |layer: &LayerCost, times: u64| {
                 (0..times).for_each(|_| bound.add(&layer.bound));
@@ -136,7 +136,8 @@ impl<'a> StepCosts<'a> {
                 add(&self.layer(at, LayerKind::Embedding, padded), 1);
             }
             for kind in [LayerKind::Dense, LayerKind::Moe] {
-                let n = (from..to).filter(|l| kind_of(t, *l) == kind).count() as u64;
+                let experts = kind.has_experts(t);
+                let n = (from..to).filter(|l| kind_of(t, *l).has_experts(t) == experts).count() as u64;
                 if n > 0 {
                     add(&self.layer(at, kind, padded), n);
                 }
@@ -181,9 +182,11 @@ impl<'a> StepCosts<'a> {
         compute.max(kernel.bytes() as f64 / self.gpu.stream_bps()) * 1e12
     }
 
-    /// Attention of one layer over what the step holds.
-    fn core(&self, pool: &Pool, shape: &StepShape) -> BoundTimes {
+    /// Attention of one layer over what the step holds. A windowed one reads no more than its window of what came before.
+    fn core(&self, pool: &Pool, shape: &StepShape, windowed: bool) -> BoundTimes {
         let t = self.setup.transformer();
+        let seen = if windowed { t.window } else { u32::MAX };
+        let decode_context = shape.decode_context.min(u64::from(shape.decoding) * u64::from(seen));
         let tp = u64::from(pool.tp);
         let heads = u64::from(t.heads).div_ceil(tp);
         let kv_layer = kv_layer_bytes(t, pool.tp, self.setup.kv_bytes);
@@ -204,7 +207,9 @@ impl<'a> StepCosts<'a> {
                 backward: false,
                 dtype: Dtype::Bf16,
             };
-            sum.add(&self.bound(&attention(len, true)));
+            let own = if len / 2 > seen { attention(seen, false) } else { attention(len, true) };
+            sum.add(&self.bound(&own));
+            let before = before.min(seen);
             if before > 0 {
                 // One kernel computes both.
                 let more = self.bound(&attention(before, false));
@@ -217,9 +222,9 @@ impl<'a> StepCosts<'a> {
                 Some(m) => 2 * u64::from(2 * m.kv_rank + m.rope_dim),
                 None => 4 * u64::from(t.head_dim),
             };
-            let flops = shape.decode_context * heads * per_pair;
+            let flops = decode_context * heads * per_pair;
             let queries = u64::from(shape.decoding) * heads * head_dim * 2 * 2;
-            let bytes = shape.decode_context * kv_layer + queries;
+            let bytes = decode_context * kv_layer + queries;
             sum.add(&self.bound(&Kernel::Work { flops, bytes, dtype: Dtype::Bf16 }));
         }
         sum

@@ -6,11 +6,12 @@
 use super::placement::Purpose;
 use super::step::{Comm, Overlap, PassStep, Price};
 use crate::collective::CollectiveOp;
-use crate::compute::{self, Among, Kernel, LayerPart, Site};
+use crate::compute::{self, Among, Kernel, KernelRole, LayerPart, Site};
 use crate::model::Layout;
 
 /// Steps of a pass of a layer.
 pub(super) fn compose(steps: &[compute::LayerStep], layout: &Layout, price: &Price) -> Vec<PassStep> {
+    let steps = &if layout.overlap_ep { beside_kernels(steps) } else { steps.to_vec() };
     let mut out = Vec::new();
     let mut i = 0;
     while i < steps.len() {
@@ -21,7 +22,9 @@ pub(super) fn compose(steps: &[compute::LayerStep], layout: &Layout, price: &Pri
             }
             compute::LayerStep::Exchange { among, op, bytes, needed_by } => {
                 let comm = Comm { name: comm_name(among, op), op, purpose: purpose(among), bytes };
-                let needed_by = if layout.async_tp { needed_by } else { next_part(&steps[i + 1..]).or(needed_by) };
+                let beside_all = layout.overlap_ep && among == Among::Ep;
+                let needed_by =
+                    if layout.async_tp || beside_all { needed_by } else { next_part(&steps[i + 1..]).or(needed_by) };
                 let before = match i.checked_sub(1).map(|b| steps[b]) {
                     Some(compute::LayerStep::Kernel { kernel, .. }) => Some(kernel),
                     _ => None,
@@ -31,6 +34,25 @@ pub(super) fn compose(steps: &[compute::LayerStep], layout: &Layout, price: &Pri
         };
     }
     merge(out)
+}
+
+/// Steps in an order in which the all-to-all of experts runs beside kernels of its own pass. They stand for those of another micro-batch, which is as far in its layer in the
+/// other direction: while tokens of one go to experts or come back, the other computes its attention or its experts. So a forward pass sends beside what comes before, a
+/// backward pass beside what follows.
+fn beside_kernels(steps: &[compute::LayerStep]) -> Vec<compute::LayerStep> {
+    let mut out: Vec<compute::LayerStep> = Vec::with_capacity(steps.len());
+    for step in steps {
+        let compute::LayerStep::Exchange { among: Among::Ep, op, bytes, .. } = *step else {
+            out.push(*step);
+            continue;
+        };
+        let kernels = out.iter().rev().take_while(|s| matches!(s, compute::LayerStep::Kernel { .. })).count();
+        let grad = |role| matches!(role, KernelRole::InputGrad | KernelRole::WeightGrad);
+        let backward = matches!(out.last(), Some(compute::LayerStep::Kernel { part, .. }) if grad(part.role));
+        let at = if backward { out.len() } else { out.len() - kernels };
+        out.insert(at, compute::LayerStep::Exchange { among: Among::Ep, op, bytes, needed_by: None });
+    }
+    out
 }
 
 /// Adds a communication, and the kernels that share its time; gives how many steps after it these were.
@@ -133,7 +155,7 @@ pub(super) fn block(site: Site) -> &'static str {
         Site::MlpNorm | Site::Up | Site::Activation | Site::Down | Site::MlpResidual => "mlp",
         Site::SharedUp | Site::SharedActivation | Site::SharedDown => "shared-experts",
         Site::FinalNorm | Site::Logits | Site::CrossEntropy => "logits",
-        Site::Embedding | Site::Optimizer | Site::Layer => site.name(),
+        Site::Embedding | Site::Prediction | Site::Optimizer | Site::Layer => site.name(),
     }
 }
 

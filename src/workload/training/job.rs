@@ -14,19 +14,27 @@ use super::shard;
 use super::step::{Comm, PassStep, Price, share};
 use crate::collective::CollectiveOp;
 use crate::compute::{
-    Among, Dtype, Kernel, LayerKind, LayerStep, Pass, Site, expert_loads, kind_of, layer_steps, optimizer_kernels,
-    shard_kernels,
+    Among, Dtype, Kernel, KernelRole, LayerKind, LayerStep, Pass, Site, expert_loads, kind_of, layer_steps,
+    optimizer_kernels, shard_kernels,
 };
 use crate::memory;
-use crate::model::{Framework, Layout, Model, ModelFamily, Transformer, model_flops};
+use crate::model::{CudaGraph, Framework, Layout, Model, ModelFamily, Transformer, model_flops};
 use crate::workload::program::Workload;
 use crate::workload::rules::assemble;
 
 /// The kinds of layers, in the order in which a plan keeps them.
-const KINDS: [LayerKind; 4] = [LayerKind::Embedding, LayerKind::Dense, LayerKind::Moe, LayerKind::Logits];
+const KINDS: [LayerKind; 7] = [
+    LayerKind::Embedding,
+    LayerKind::Dense,
+    LayerKind::Moe,
+    LayerKind::WindowedDense,
+    LayerKind::WindowedMoe,
+    LayerKind::Prediction,
+    LayerKind::Logits,
+];
 
 /// The kinds that come a second time after them, with activations in the host's memory.
-const OFFLOADED: [LayerKind; 2] = [LayerKind::Dense, LayerKind::Moe];
+const OFFLOADED: [LayerKind; 4] = [LayerKind::Dense, LayerKind::Moe, LayerKind::WindowedDense, LayerKind::WindowedMoe];
 
 /// The host's time in hundredths of a PyTorch operation: of one such; of a product in a module of Transformer Engine, whose forward pass through a linear layer keeps a
 /// Grace processor busy for 99.66 us where PyTorch's own takes 37.08 (NVIDIA/TransformerEngine issue 2053, GB200, 16 bit); and how many times longer with quantised operands
@@ -86,7 +94,7 @@ fn transformer_plan(model: &Transformer, layout: &Layout, price: &Price) -> JobP
     let mut next = 0;
     // Layers that each pipeline rank still puts into the host's memory.
     let mut in_host = vec![layout.offload_layers; layout.pp as usize];
-    for (stage, n) in layout.chunk_layers(model.layers).into_iter().enumerate() {
+    for (stage, n) in layout.chunk_layers(model.layers, model.mtp).into_iter().enumerate() {
         let in_host = &mut in_host[stage % layout.pp as usize];
         let mut kind = |l: u32| {
             let kind = kind_of(model, l);
@@ -98,7 +106,9 @@ fn transformer_plan(model: &Transformer, layout: &Layout, price: &Price) -> JobP
         next += n;
     }
     stages[0].insert(0, kind_index(LayerKind::Embedding));
-    stages.last_mut().expect("there is a stage").push(kind_index(LayerKind::Logits));
+    let last = stages.last_mut().expect("there is a stage");
+    last.extend((0..model.mtp).map(|_| kind_index(LayerKind::Prediction)));
+    last.push(kind_index(LayerKind::Logits));
     let tokens = layout.seq as u64 / layout.cp as u64 * layout.microbatch as u64;
     // With sequence parallelism a rank's activations between layers are its share of the sequence.
     let scattered = layout.scatter_gather && !layout.sequence_parallel && layout.tp > 1;
@@ -114,7 +124,8 @@ fn transformer_plan(model: &Transformer, layout: &Layout, price: &Price) -> JobP
         optimizer_ps: Vec::new(),
         embedding_bytes: 0,
     };
-    if model.tied && layout.pp > 1 {
+    // Modules that predict further tokens embed them on the last stage.
+    if (model.tied || model.mtp > 0) && layout.pp > 1 {
         plan.embedding_bytes = shard::vocab_matrix(model, layout) * layout.bytes.grads as u64;
     }
     plan
@@ -129,7 +140,7 @@ fn offloaded(mut plan: LayerPlan, model: &Transformer, layout: &Layout, price: &
     if layout.offload_layers == 0 || price.machine.host_bps == 0 {
         return plan;
     }
-    let bytes = memory::kept_bytes(model, layout, kind == LayerKind::Moe);
+    let bytes = memory::kept_bytes(model, layout, kind.has_experts(model));
     let ps = (u128::from(bytes) * 1_000_000_000_000 / u128::from(price.machine.host_bps)) as u64;
     for (steps, spent) in [&mut plan.forward, &mut plan.backward].into_iter().zip(plan.spent) {
         if ps > spent.total() {
@@ -142,12 +153,14 @@ fn offloaded(mut plan: LayerPlan, model: &Transformer, layout: &Layout, price: &
 fn layer(model: &Transformer, layout: &Layout, price: &Price, kind: LayerKind) -> LayerPlan {
     let held = match kind {
         LayerKind::Embedding => shard::embedding(model, layout),
-        LayerKind::Dense => shard::dense_layer(model, layout),
-        LayerKind::Moe => match &model.moe {
+        LayerKind::Dense | LayerKind::WindowedDense => shard::dense_layer(model, layout),
+        LayerKind::Moe | LayerKind::WindowedMoe => match &model.moe {
             Some(moe) => shard::moe_layer(model, moe, layout),
             // No layer of a model without experts is of this kind.
             None => return LayerPlan::default(),
         },
+        LayerKind::Prediction if model.mtp == 0 => return LayerPlan::default(),
+        LayerKind::Prediction => shard::prediction(model, layout),
         LayerKind::Logits => shard::head(model, layout),
     };
     let pass = |pass| compose(&layer_steps(model, layout, kind, pass), layout, price);
@@ -172,7 +185,7 @@ fn layer(model: &Transformer, layout: &Layout, price: &Price, kind: LayerKind) -
     }
     backward.extend(steps(&after));
     let before_forward = before.len() as u64 * OPERATION;
-    if kind == LayerKind::Moe && layout.framework == Framework::Megatron {
+    if kind.has_experts(model) && layout.framework == Framework::Megatron {
         let steps = layer_steps(model, layout, kind, Pass::Forward);
         wait_for_counts(&mut forward, &steps, layout, price);
     }
@@ -185,21 +198,54 @@ fn layer(model: &Transformer, layout: &Layout, price: &Price, kind: LayerKind) -
 
 /// What the host issues for a pass, in hundredths of PyTorch operations ([`issue`]).
 fn launches(steps: &[LayerStep], layout: &Layout) -> u64 {
-    steps.iter().map(|step| issue(step, layout)).map(|(first, each, n)| first + (n - 1) * each).sum()
+    let graphs = if layout.cuda_graph == CudaGraph::Attention { OPERATION } else { 0 };
+    graphs + steps.iter().map(|step| issue(step, layout)).map(|(first, each, n)| first + (n - 1) * each).sum::<u64>()
+}
+
+/// A step that the host launches with others as one graph.
+fn in_graph(step: &LayerStep, layout: &Layout) -> bool {
+    let site = match step {
+        LayerStep::Kernel { part, .. } => part.site,
+        LayerStep::Exchange { .. } => return false,
+    };
+    let attention = [
+        Site::AttnNorm,
+        Site::Qkv,
+        Site::Rope,
+        Site::Core,
+        Site::Proj,
+        Site::AttnResidual,
+        Site::MlpNorm,
+        Site::Router,
+    ];
+    layout.cuda_graph == CudaGraph::Attention && attention.contains(&site)
+}
+
+/// Time of the host for one operation, ps. One graph of an iteration leaves it nothing to do.
+fn operation_ps(layout: &Layout, price: &Price) -> u64 {
+    match layout.cuda_graph {
+        CudaGraph::Iteration => 0,
+        _ => layout.launch_ps.unwrap_or(price.machine.host_op_ps),
+    }
 }
 
 /// What the host issues for a step, in hundredths of PyTorch operations: until its first kernel is there, for each further one, and how many kernels it has. One operation a
-/// kernel and collective, more for a module of Transformer Engine. Of the products of a rank's experts, which one module launches one by one, the others count one each;
-/// PyTorch's own grouped product is one.
+/// kernel and collective, more for a module of Transformer Engine. Of the products of a rank's experts, which one module launches one by one, each further one counts what
+/// [`each_expert`] says; PyTorch's own grouped product is one.
 fn issue(step: &LayerStep, layout: &Layout) -> (u64, u64, u64) {
     let product = match (layout.framework, layout.quantised()) {
         (Framework::Megatron, false) => ENGINE_PRODUCT,
         (Framework::Megatron, true) => ENGINE_PRODUCT * QUANTISED,
         _ => OPERATION,
     };
+    if in_graph(step, layout) {
+        return (0, 0, 1);
+    }
     match step {
         LayerStep::Kernel { part, kernel: Kernel::Gemm { batch, .. } } => match part.site {
-            Site::Up | Site::Down if layout.framework != Framework::Fsdp2 => (product, OPERATION, (*batch).max(1)),
+            Site::Up | Site::Down if layout.framework != Framework::Fsdp2 => {
+                (product, each_expert(part.role, layout), (*batch).max(1))
+            }
             Site::Qkv | Site::Proj | Site::Up | Site::Down | Site::SharedUp | Site::SharedDown => (product, 0, 1),
             _ => (OPERATION, 0, 1),
         },
@@ -207,12 +253,23 @@ fn issue(step: &LayerStep, layout: &Layout) -> (u64, u64, u64) {
     }
 }
 
+/// What the host does for each further expert of a grouped product, as Transformer Engine's module does it (`grouped_linear.py` at v2.9): it launches the product; with quantised
+/// operands it also makes and fills a tensor of the expert's tokens, in the forward pass, or of their gradient, in the backward pass. Gradients of weights find that done, but
+/// end in Megatron's hook for each weight, which looks whether its bucket is complete (`DistributedDataParallel`, `_make_backward_post_hook`).
+fn each_expert(role: KernelRole, layout: &Layout) -> u64 {
+    let more = match role {
+        KernelRole::WeightGrad => layout.framework == Framework::Megatron,
+        KernelRole::Forward | KernelRole::Recompute | KernelRole::InputGrad => layout.quantised(),
+    };
+    OPERATION * (1 + u64::from(more))
+}
+
 /// Where tokens go to experts, Megatron's host waits for the GPU, in the forward pass: it must know how many tokens each expert got before it can issue their products.
 /// Every dispatcher does (`cuda_sync_point` of its all-to-all; DeepEP's and HybridEP's dispatch wait on the host), as long as no graph holds the whole iteration. So the host
 /// is ahead of nothing there, and what it issues slowly is not made up for by long kernels before: from one dispatch to the next each kernel begins no sooner than it was
 /// issued. Layers follow each other, so what is before the dispatch is the next layer's.
 fn wait_for_counts(forward: &mut Vec<PassStep>, steps: &[LayerStep], layout: &Layout, price: &Price) {
-    let each = layout.launch_ps.unwrap_or(price.machine.host_op_ps);
+    let each = operation_ps(layout, price);
     let is_dispatch = |s: &LayerStep| match s {
         LayerStep::Exchange { among, .. } => *among == Among::Ep,
         LayerStep::Kernel { part, .. } => layout.ep <= 1 && part.site == Site::Up,
@@ -238,7 +295,7 @@ fn wait_for_counts(forward: &mut Vec<PassStep>, steps: &[LayerStep], layout: &La
 
 /// A pass takes at least what the host needs to issue it. The host runs ahead, so that only what a whole pass is short of counts.
 fn wait_for_host(steps: &mut Vec<PassStep>, launches: u64, layout: &Layout, price: &Price) {
-    let each = layout.launch_ps.unwrap_or(price.machine.host_op_ps);
+    let each = operation_ps(layout, price);
     let short = (launches * each / OPERATION).saturating_sub(price.steps(steps).total());
     if short > 0 {
         steps.push(PassStep::Kernel { name: "launch", ps: short });
@@ -300,8 +357,9 @@ fn stretch(plan: &JobPlan, layout: &Layout, price: &Price) -> (Stretch, Stretch)
 fn shares(model: &Transformer, layout: &Layout) -> Vec<Vec<u64>> {
     match &model.moe {
         Some(moe) if layout.ep > 1 && layout.expert_skew > 1.0 => {
-            let tokens =
-                layout.seq as u64 * layout.microbatch as u64 / layout.cp as u64 * moe.top_k as u64 * layout.ep as u64;
+            let group = u64::from(layout.ep) * u64::from(moe.top_k);
+            let tokens = layout.seq as u64 * layout.microbatch as u64 / layout.cp as u64 * group;
+            let tokens = if layout.folded_experts() { tokens / u64::from(layout.tp) } else { tokens };
             vec![expert_loads(moe, layout, tokens)]
         }
         _ => Vec::new(),

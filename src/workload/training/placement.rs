@@ -2,6 +2,7 @@
 //!
 //! Layer: workload. Ranks are numbered by `Layout::order`, fastest first. As in Megatron, experts are spread over the data- and context-parallel ranks: within a pipeline
 //! stage and tensor-parallel index, the `dp * cp` ranks in the order's sequence form runs of `ep` that share out the experts, and the runs hold copies of each other.
+//! Where experts are folded over tensor-parallel ranks (`Layout::folded_experts`), these are `tp * dp * cp` ranks, tensor-parallel ones first.
 
 use super::error::TrainingError;
 use crate::model::Layout;
@@ -25,6 +26,8 @@ pub struct RankPlacement {
     order: Vec<(Dim, u32)>,
     degrees: [u32; 4],
     pub ep: u32,
+    /// Experts are spread over tensor-parallel ranks, too.
+    folded: bool,
     /// Ranks of one copy under hybrid sharding; 1: sharding is not hybrid.
     shards: u32,
 }
@@ -115,6 +118,7 @@ impl RankPlacement {
             order,
             degrees: [layout.tp, layout.cp, layout.dp, layout.pp],
             ep: layout.ep.max(1),
+            folded: layout.folded_experts(),
             shards: if layout.hybrid() { layout.shards() } else { 1 },
         })
     }
@@ -160,8 +164,14 @@ impl RankPlacement {
                 Purpose::Data => ((c.tp, c.pp, 0), c.data),
                 Purpose::Shard => ((c.tp, c.pp, c.data / self.shards), c.data % self.shards),
                 Purpose::Replica => ((c.tp, c.pp, c.data % self.copied()), c.data / self.copied()),
-                Purpose::Expert => ((c.tp, c.pp, c.data / self.ep), c.data % self.ep),
-                Purpose::ExpertData => ((c.tp, c.pp, c.data % self.ep), c.data / self.ep),
+                Purpose::Expert => {
+                    let (slice, at) = self.among_experts(&c);
+                    ((slice, c.pp, at / self.ep), at % self.ep)
+                }
+                Purpose::ExpertData => {
+                    let (slice, at) = self.among_experts(&c);
+                    ((slice, c.pp, at % self.ep), at / self.ep)
+                }
                 Purpose::Pipeline => ((c.tp, c.cp, c.dp), c.pp),
                 Purpose::Model => ((c.data, 0, 0), c.tp + c.pp * self.degrees[0]),
                 Purpose::World => ((0, 0, 0), rank),
@@ -179,6 +189,17 @@ impl RankPlacement {
         groups
     }
 
+    /// Which slice of each expert a rank has, and its position among the ranks that experts are spread over and copied on.
+    fn among_experts(&self, c: &Coords) -> (u32, u32) {
+        if self.folded { (0, c.tp + self.degrees[0] * c.data) } else { (c.tp, c.data) }
+    }
+
+    /// How many those ranks are.
+    fn expert_ranks(&self) -> u32 {
+        let [tp, cp, dp, _] = self.degrees;
+        cp * dp * if self.folded { tp } else { 1 }
+    }
+
     /// Ranks from one that holds a shard to the next that holds the same; all of them where sharding is not hybrid, so that nobody has a copy.
     fn copied(&self) -> u32 {
         if self.shards > 1 { self.shards } else { self.degrees[1] * self.degrees[2] }
@@ -194,7 +215,7 @@ impl RankPlacement {
             Purpose::Shard => self.shards,
             Purpose::Replica => cp * dp / self.copied(),
             Purpose::Expert => self.ep,
-            Purpose::ExpertData => cp * dp / self.ep,
+            Purpose::ExpertData => self.expert_ranks() / self.ep,
             Purpose::Pipeline => pp,
             Purpose::Embedding => pp.min(2),
             Purpose::Model => tp * pp,
@@ -230,6 +251,10 @@ impl RankPlacement {
             }
             rank
         };
+        let expert_rank = |at: u32| match self.folded {
+            true => at % tp * stride(Dim::Tp) + data_rank(at / tp),
+            false => data_rank(at),
+        };
         match purpose {
             Purpose::Tensor => run(Dim::Tp, tp),
             Purpose::Context => run(Dim::Cp, cp),
@@ -238,8 +263,8 @@ impl RankPlacement {
             Purpose::Data => (0..cp * dp).map(data_rank).collect(),
             Purpose::Shard => (0..self.shards).map(data_rank).collect(),
             Purpose::Replica => (0..cp * dp / self.copied()).map(|i| data_rank(i * self.copied())).collect(),
-            Purpose::Expert => (0..self.ep).map(data_rank).collect(),
-            Purpose::ExpertData => (0..cp * dp / self.ep).map(|i| data_rank(i * self.ep)).collect(),
+            Purpose::Expert => (0..self.ep).map(expert_rank).collect(),
+            Purpose::ExpertData => (0..self.expert_ranks() / self.ep).map(|i| expert_rank(i * self.ep)).collect(),
             Purpose::World => (0..self.ranks()).collect(),
             Purpose::Model => {
                 (0..pp).flat_map(|p| run(Dim::Tp, tp).into_iter().map(move |t| t + p * stride(Dim::Pp))).collect()
@@ -292,6 +317,26 @@ mod tests {
                 assert_eq!(groups[0], p.members_of_rank_0(purpose), "{order} {purpose:?}");
             }
         }
+    }
+
+    #[test]
+    fn folded_experts_are_on_tensor_parallel_ranks_first() {
+        for order in ["tp-cp-ep-dp-pp", "tp-pp-dp-cp", "pp-dp-cp-tp"] {
+            let l = Layout { tp: 2, cp: 2, dp: 4, pp: 2, ep: 8, etp: 1, order: order.to_string(), ..layout() };
+            let p = RankPlacement::new(&l).unwrap();
+            for purpose in [Purpose::Expert, Purpose::ExpertData] {
+                let groups = p.groups(purpose);
+                let mut all: Vec<u32> = groups.iter().flatten().copied().collect();
+                all.sort_unstable();
+                assert_eq!(all, (0..32).collect::<Vec<u32>>(), "{order} {purpose:?}");
+                assert_eq!(groups[0], p.members_of_rank_0(purpose), "{order} {purpose:?}");
+                assert_eq!(groups[0].len() as u32, p.size(purpose));
+            }
+        }
+        let l = Layout { tp: 2, dp: 8, ep: 4, etp: 1, order: "tp-cp-ep-dp-pp".to_string(), ..layout() };
+        let p = RankPlacement::new(&l).unwrap();
+        assert_eq!(p.groups(Purpose::Expert)[1], [4, 5, 6, 7]);
+        assert_eq!(p.groups(Purpose::ExpertData)[1], [1, 5, 9, 13]);
     }
 
     #[test]

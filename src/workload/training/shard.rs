@@ -69,7 +69,8 @@ pub(super) fn moe_layer(model: &Transformer, moe: &Moe, layout: &Layout) -> Held
     if moe.shared_experts > 0 {
         held.add(&feed_forward(model, layout, moe.expert_ffn as u64 * moe.shared_experts as u64));
     }
-    let one = feed_forward(model, layout, moe.expert_ffn as u64).dense;
+    let expert_layout = Layout { tp: layout.expert_tp(), ..layout.clone() };
+    let one = feed_forward(model, &expert_layout, moe.expert_ffn as u64).dense;
     held.add(&Held { dense: 0, expert: one * (moe.experts / layout.ep.max(1)) as u64, sequence: 0 });
     held
 }
@@ -79,6 +80,18 @@ fn norm_held(model: &Transformer) -> Held {
     Held { dense: n, expert: 0, sequence: n }
 }
 
+/// A module that predicts a further token: norms of both hidden states, a column-parallel projection of both, a layer as the last one and a final norm.
+pub(super) fn prediction(model: &Transformer, layout: &Layout) -> Held {
+    let h = model.hidden as u64;
+    let mut held = match &model.moe {
+        Some(moe) if model.is_moe(model.layers - 1) => moe_layer(model, moe, layout),
+        _ => dense_layer(model, layout),
+    };
+    (0..3).for_each(|_| held.add(&norm_held(model)));
+    held.add(&Held { dense: 2 * h * h / layout.tp as u64, expert: 0, sequence: 0 });
+    held
+}
+
 /// The input embedding with learned positions.
 pub(super) fn embedding(model: &Transformer, layout: &Layout) -> Held {
     let h = model.hidden as u64;
@@ -86,9 +99,12 @@ pub(super) fn embedding(model: &Transformer, layout: &Layout) -> Held {
     Held { dense: vocab_matrix(model, layout) + positions, expert: 0, sequence: 0 }
 }
 
-/// The final norm and the output matrix, whose weights are the embedding's own where tied and on one rank.
+/// The final norm and the output matrix, whose weights are the embedding's own where tied and on one rank; with modules that predict further tokens the embedding once more,
+/// unless it is on the same rank.
 pub(super) fn head(model: &Transformer, layout: &Layout) -> Held {
-    let matrix = if model.tied && layout.pp == 1 { 0 } else { vocab_matrix(model, layout) };
+    let own = if model.tied && layout.pp == 1 { 0 } else { vocab_matrix(model, layout) };
+    let again = if model.mtp > 0 && !model.tied && layout.pp > 1 { vocab_matrix(model, layout) } else { 0 };
+    let matrix = own + again;
     let mut held = norm_held(model);
     held.add(&Held { dense: matrix, expert: 0, sequence: 0 });
     held
