@@ -33,7 +33,7 @@ ROOT = pathlib.Path(__file__).resolve().parent.parent
 EXPERIMENTS = ROOT / "experiments"
 RANDOM_SWEEPS = 300
 MODES = ("off", "exact", "steady")
-FILES = ("results.csv", "flows.csv", "links.csv", "rtt.csv", "jobs.csv")
+FILES = ("results.csv", "flows.csv", "links.csv", "rtt.csv", "jobs.csv", "shared_links.csv")
 # Columns of results.csv that do not count: hashes of all keys, which every new key changes, and columns that are younger than the recorded digests.
 NOT_COUNTED = {"config_key", "exp_key", "algorithm", "protocol", "channels"}
 NOT_COUNTED |= {"validated_error", "validated_class", "validated_mean_error", "validated_p90_error", "validated_rows"}

@@ -16,6 +16,8 @@ const ALL: Outputs = Outputs {
     links: true,
     rtt: true,
     jobs: true,
+    jobs_of_flows: false,
+    shared_links: false,
     cluster: false,
     cluster_jobs: false,
     cluster_map: false,
