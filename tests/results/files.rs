@@ -69,6 +69,7 @@ fn finished(exp_id: u64) -> Finished {
         links: vec![link],
         rtt: vec![RttRecord { flow_id: 0, sample: Ps(10), rtt: Ps(20_010) }],
         jobs: vec![JobRecord { job: "a".into(), start: Ps(5), end: Some(Ps(1_000_005)), ..JobRecord::default() }],
+        shared_links: Vec::new(),
         cluster_timeline: vec![],
         cluster_jobs: vec![],
         cluster_congestion: vec![],

@@ -327,6 +327,28 @@ fn shorter_flows_get_fair_shares_whatever_is_marked() {
 }
 
 #[test]
+fn dcqcn_favours_no_job_over_many_draws_of_marks() {
+    let job = |name: &str, gpus: &str| {
+        format!(
+            "[[job]]\nname = \"{name}\"\nkind = \"traffic\"\npattern = \"ring\"\nbytes = 50000000\nplacement = {gpus}\n"
+        )
+    };
+    let axes = "transport.cc = \"dcqcn\"\n";
+    let seeds = "[axes]\n\"transport.seed\" = { start = 1, stop = 24, step = 1 }\n";
+    let text = sweep("fair", &[TWO_LEAVES, axes, &job("a", "[0, 4]"), &job("b", "[1, 5]"), seeds]);
+    let folder = Folder::new(&[("s.toml", &text)]);
+    run(&folder, "s.toml", "o", &[]);
+    let times: Vec<f64> = folder.column("o/jobs.csv", "makespan_ns").iter().map(|ns| ns.parse().unwrap()).collect();
+    let off: Vec<f64> = times.chunks(2).map(|pair| 2.0 * pair[1] / (pair[0] + pair[1]) - 1.0).collect();
+    let mean = off.iter().sum::<f64>() / off.len() as f64;
+    let deviation = (off.iter().map(|x| (x - mean).powi(2)).sum::<f64>() / (off.len() - 1) as f64).sqrt();
+    println!("mean {mean:.4}, standard deviation {deviation:.4}");
+    // Three standard errors at most; a single draw is seldom off by more than 3 %.
+    assert!(mean.abs() < 3.0 * deviation / (off.len() as f64).sqrt() && mean.abs() < 0.01, "{mean} {off:?}");
+    assert!(deviation < 0.02, "{deviation}");
+}
+
+#[test]
 fn bytes_do_not_depend_on_what_runs_the_jobs() {
     let axes = "\n[axes]\n\"transport.cc\" = [\"dcqcn\", \"hpcc\"]\n\"fidelity.fast_forward\" = [\"exact\", \"off\"]\n";
     let alone = "output.alone = true\noutput.rtt = true\noutput.shared_links = true\n";
