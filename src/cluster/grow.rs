@@ -50,8 +50,9 @@ fn pieces(state: &ClusterState, placement: &dyn Placement, job: u32) -> Option<V
     let (servers, of) = (&state.servers, &state.of[job as usize]);
     let lacks = u64::from(state.jobs[job as usize].gpus - of.held).min(servers.free_gpus());
     if let (Some(class), Some(measured)) = (state.jobs[job as usize].class, &state.measured) {
-        let sizes = measured.sizes(class).rev().filter(|size| *size > of.held && u64::from(size - of.held) <= lacks);
-        return sizes.into_iter().find_map(|size| placed(state, placement, job, size - of.held));
+        let mut sizes =
+            measured.sizes(class).rev().filter(|size| *size > of.held && u64::from(size - of.held) <= lacks);
+        return sizes.find_map(|size| placed(state, placement, job, size - of.held));
     }
     let per_server = servers.per_server();
     let whole = servers.with_free(per_server).len() as u64 * u64::from(per_server);

@@ -131,8 +131,8 @@ fn jobs_placed_apart_have_the_bytes_of_the_jobs_alone() {
     }
     assert_eq!((jobs, flows), alone);
     // Only where there are several does a flow name its job.
-    let of_flows = folder.column("both/flows.csv", "src").into_iter().zip(folder.column("both/flows.csv", "job"));
-    assert!(of_flows.into_iter().all(|(src, job)| job == if ["0", "1"].contains(&&*src) { "a" } else { "b" }));
+    let mut of_flows = folder.column("both/flows.csv", "src").into_iter().zip(folder.column("both/flows.csv", "job"));
+    assert!(of_flows.all(|(src, job)| job == if ["0", "1"].contains(&&*src) { "a" } else { "b" }));
     let header = String::from_utf8(folder.bytes("a/flows.csv")).unwrap();
     assert_eq!(header.lines().next(), Some("exp_id,flow_id,src,dst,bytes,start_ns,fct_ns"));
     assert_eq!(folder.column("both/jobs.csv", "slowdown"), ["1"; 8]);
