@@ -33,7 +33,7 @@ ROOT = pathlib.Path(__file__).resolve().parent.parent
 EXPERIMENTS = ROOT / "experiments"
 RANDOM_SWEEPS = 300
 MODES = ("off", "exact", "steady")
-FILES = ("results.csv", "flows.csv", "links.csv", "rtt.csv", "jobs.csv")
+FILES = ("results.csv", "flows.csv", "links.csv", "rtt.csv", "jobs.csv", "shared_links.csv")
 # Columns of results.csv that do not count: hashes of all keys, which every new key changes, and columns that are younger than the recorded digests.
 NOT_COUNTED = {"config_key", "exp_key", "algorithm", "protocol", "channels"}
 NOT_COUNTED |= {"validated_error", "validated_class", "validated_mean_error", "validated_p90_error", "validated_rows"}
@@ -69,6 +69,7 @@ SMALL = {
     "studies/collectives": ["cluster.gpus=16"],
     "studies/data-parallel-100000": ["cluster.gpus=64", "topology.servers_per_pod=4", "workload.dp=64", "workload.global_batch=256", "workload.seq=128"],
     "studies/elastic-jobs": [],
+    "studies/fair-shares": [],
     "studies/flow-beside-golden-topologies": ["fidelity.mode=flow"],
     "studies/flow-beside-packets": [],
     "studies/folding": ["workload.global_batch=8", "workload.seq=64"],
@@ -99,7 +100,7 @@ SMALL = {
     "suites/wormhole-trace": ["workload.seq=64", "workload.analytic=all", "workload.global_batch=32"],
     "suites/wormhole-trace-small": ["workload.seq=64", "workload.global_batch=32", "transport.payload_bytes=9000"],
 }
-LIMIT = {"studies/topologies-13b": 2, "papers/arcadia-buffers": 10, "papers/arcadia-link-rates": 2, "papers/arcadia-shared-hosts": 6, "papers/moye-chunks": 12, "papers/moye-memory": 14, "papers/multiverse-balancing": 2, "papers/multiverse-priorities": 2, "studies/inference-experts": 6, "papers/arcadia-queue-pairs": 7, "papers/moye-layouts": 1, "papers/multiverse-groups": 20, "papers/simai-scale-up": 12, "suites/wormhole-models": 3, "suites/wormhole-table1": 9, "suites/simai-v1": 2, "studies/parallelism": 8, "suites/wormhole-trace": 1}
+LIMIT = {"studies/topologies-13b": 2, "studies/fair-shares": 3, "papers/arcadia-buffers": 10, "papers/arcadia-link-rates": 2, "papers/arcadia-shared-hosts": 6, "papers/moye-chunks": 12, "papers/moye-memory": 14, "papers/multiverse-balancing": 2, "papers/multiverse-priorities": 2, "studies/inference-experts": 6, "papers/arcadia-queue-pairs": 7, "papers/moye-layouts": 1, "papers/multiverse-groups": 20, "papers/simai-scale-up": 12, "suites/wormhole-models": 3, "suites/wormhole-table1": 9, "suites/simai-v1": 2, "studies/parallelism": 8, "suites/wormhole-trace": 1}
 SKIPPED = [
     "suites/simai-v1: experiments 2 to 6, suites/wormhole-table1: experiments 9 to 23, suites/wormhole-models: experiments 3 to 7, suites/wormhole-trace: experiments 1 to 5, studies/parallelism: experiments 8 to 30: "
     "hundreds of GPUs, minutes or gigabytes each",

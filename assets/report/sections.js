@@ -158,6 +158,26 @@ function linksSection() {
   ];
 }
 
+// Links that data of several jobs cross: link by link where the run wrote shared_links.csv, else what jobs.csv says in short.
+function sharedSection() {
+  const of = (data) => inView().filter((c) => okFirst(c) !== undefined && data && data.of[text("exp_id", okFirst(c))]).map((c) => [c, data.of[text("exp_id", okFirst(c))]]);
+  const listed = of(DATA.shared), told = of(DATA.sharing);
+  const table = (id, rows, names) => dataTable({ id, rows, pageSize: 12, columns: [{ title: "experiment", text: (r) => labelInView(r.c), number: null }, ...names.map(([name, isNumber], at) => ({ title: name, text: (r) => r.cells[at], number: isNumber ? (r) => Number(r.cells[at]) : null }))] });
+  if (listed.length) return [
+    el("h3", {}, "Links that jobs share"),
+    el("p", { class: "soft" }, "Those that carry most payload of all jobs, in the experiments in view: a row a link and job. ", key("shared_links.csv"), " lists every one."),
+    ...table("shared", listed.flatMap(([c, s]) => s.busiest.map((cells) => ({ c, cells }))), [["link"], ["job"], ["job_bytes", true], ["other_bytes", true], ["shared_with"]]),
+  ];
+  if (told.length) return [
+    el("h3", {}, "Links that jobs share"),
+    el("p", { class: "soft" }, "How many links each job shares, and which of them carries most. With ", key("output.shared_links = true"), ", shared_links.csv lists every link, and who sends how much over it."),
+    ...table("sharing", told.flatMap(([c, jobs]) => jobs.map((cells) => ({ c, cells }))), [["job"], ["shared_links", true], ["busiest_shared_link"], ["shares_with"]]),
+  ];
+  return [];
+}
+
+const networkSection = () => [...linksSection(), ...sharedSection()];
+
 function congestionSection() {
   const crowded = crowdedSection();
   if (crowded) return crowded;
@@ -247,7 +267,7 @@ function manifestSection() {
 
 const SECTIONS = [
   ["best", "Best configuration", headline, true], ["experiments", "Ranking of all experiments", rankingTable, true], ["effects", "Effect of each axis", effectsSection, true], ["pareto", "Two metrics at once", paretoSection, true],
-  ["time", "Where the time goes", timeSection, true], ["fct", "Flow completion times", fctSection, true], ["network", "Links and queues", linksSection, true], ["congestion", DATA.crowded ? "Jobs that cannot fill their NICs" : "PFC and ECN", congestionSection, true],
+  ["time", "Where the time goes", timeSection, true], ["fct", "Flow completion times", fctSection, true], ["network", "Links and queues", networkSection, true], ["congestion", DATA.crowded ? "Jobs that cannot fill their NICs" : "PFC and ECN", congestionSection, true],
   ["fold", "Folding", foldingSection, false], ["failed", "Failures and out of memory", failuresSection, false], ["run", "The run", manifestSection, false],
 ];
 

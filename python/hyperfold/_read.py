@@ -18,12 +18,14 @@ _WHOLE_COLUMNS = {
     "flows.csv": ("exp_id", "flow_id", "src", "dst", "bytes"),
     "links.csv": ("exp_id", "bytes", "max_queue_bytes", "ecn_marks", "pfc_pauses", "drops"),
     "rtt.csv": ("exp_id", "flow_id"),
+    "jobs.csv": ("exp_id", "gpus", "peak_memory_bytes", "first_flow", "flows", "bytes", "packet_hops", "shared_links", "shared_bytes"),
+    "shared_links.csv": ("exp_id", "job_bytes", "other_bytes"),
     "stats.csv": (
         "exp_id packet_hops_simulated packet_hops_skipped memo_hits memo_misses steady_skips batches episodes episodes_known snapshots snapshots_known "
         "partitions partitions_max memo_bytes hops_steady rounded switches_coupled couplings carried_skips pauses_left_out audited audit_hops audit_messages theorem2_violations theorem3_violations"
     ).split(),
 }
-_TEXT_COLUMNS = ("link",)
+_TEXT_COLUMNS = ("link", "job", "kind", "background", "gpu_list", "placement", "algorithm", "shares_with", "busiest_shared_link", "shared_with")
 
 
 class Results:
@@ -77,6 +79,16 @@ class Results:
     def rtt(self) -> pd.DataFrame | None:
         """Sampled round-trip times: rtt.csv, where the sweep set output.rtt = true; else None."""
         return self._csv("rtt.csv")
+
+    @cached_property
+    def jobs(self) -> pd.DataFrame | None:
+        """One row an experiment and job: jobs.csv, where the sweep has [[job]] tables; else None."""
+        return self._csv("jobs.csv")
+
+    @cached_property
+    def shared_links(self) -> pd.DataFrame | None:
+        """One row a link and job that sends over it beside others: shared_links.csv, where the sweep set output.shared_links = true; else None."""
+        return self._csv("shared_links.csv")
 
     @cached_property
     def stats(self) -> pd.DataFrame | None:

@@ -42,6 +42,7 @@ struct DedupKey {
     time_limit_ps: Option<u64>,
     flow_level: bool,
     links: bool,
+    shared_links: bool,
     rtt_samples: bool,
     fresh_qp: bool,
     steady: Option<Steady>,
@@ -64,6 +65,7 @@ impl PartialEq for DedupKey {
             time_limit_ps,
             flow_level,
             links,
+            shared_links,
             rtt_samples,
             fresh_qp,
             steady,
@@ -79,7 +81,8 @@ impl PartialEq for DedupKey {
             && *limits == other.limits
             && *time_limit_ps == other.time_limit_ps
             && *flow_level == other.flow_level
-            && (*links, *rtt_samples, *fresh_qp) == (other.links, other.rtt_samples, other.fresh_qp)
+            && (*links, *shared_links) == (other.links, other.shared_links)
+            && (*rtt_samples, *fresh_qp) == (other.rtt_samples, other.fresh_qp)
             && *steady == other.steady
             && *rtt == other.rtt
             && *paths == other.paths
@@ -113,6 +116,7 @@ impl DedupKey {
             time_limit_ps: config.limits.sim_ps,
             flow_level: config.is_flow_level(),
             links: config.output.links,
+            shared_links: config.output.shared_links,
             rtt_samples: config.output.rtt,
             fresh_qp: config.fresh_qp(),
             steady: config.steady(),

@@ -6,8 +6,8 @@ use std::sync::Arc;
 
 use super::breakdown;
 use super::job::Job;
-use super::job_rows::JobRows;
-use super::outcome::{FlowOutcome, Iteration, JobOutcome};
+use super::job_rows::{JobRows, LinkShares};
+use super::outcome::{FlowOutcome, Iteration, JobOutcome, SharedLinkOutcome};
 use super::serving_outcome;
 use crate::columns::{NEVER, Task};
 
@@ -62,6 +62,12 @@ pub(super) fn read(jobs: &[JobRows], flows: &[FlowOutcome], tasks: &[Task], link
         }
     };
     jobs.iter().map(of).collect()
+}
+
+/// Shared links by their names.
+pub(super) fn shared_links(shared: &[LinkShares], link_names: &[String]) -> Vec<SharedLinkOutcome> {
+    let of = |(end, jobs): &LinkShares| SharedLinkOutcome { name: link_names[*end].clone(), jobs: jobs.clone() };
+    shared.iter().map(of).collect()
 }
 
 /// When the last job has ended that anybody waits for; of background jobs alone the last of these.

@@ -36,6 +36,9 @@ pub struct SharedLinks {
     pub busiest: Option<usize>,
 }
 
+/// The link end that sends over a shared link; places of the jobs whose data cross it, ascending, and the payload of each.
+pub(super) type LinkShares = (usize, Vec<(usize, u64)>);
+
 /// What the flows of an experiment cross the network by.
 pub(super) struct Crossing<'a> {
     /// Paths of each flow of traffic; `None`: it stays inside a server.
@@ -51,7 +54,13 @@ pub(super) struct Crossing<'a> {
 }
 
 /// Counts what the jobs are and numbers their flows. `infos`: flows of traffic job by job, then messages job by job.
-pub(super) fn of_jobs(placed: Vec<PlacedJob>, infos: &mut [FlowInfo], by: &Crossing) -> Vec<JobRows> {
+/// With `by_link` also what each shared link carries of whom.
+pub(super) fn of_jobs(
+    placed: Vec<PlacedJob>,
+    infos: &mut [FlowInfo],
+    by: &Crossing,
+    by_link: bool,
+) -> (Vec<JobRows>, Vec<LinkShares>) {
     let (mut next_plain, mut next_message) = (0, by.n_plain);
     let mut loads: Vec<BTreeMap<ArcIdx, u64>> = Vec::with_capacity(placed.len());
     let mut rows = Vec::with_capacity(placed.len());
@@ -91,7 +100,16 @@ pub(super) fn of_jobs(placed: Vec<PlacedJob>, infos: &mut [FlowInfo], by: &Cross
     for (own, row) in rows.iter_mut().enumerate() {
         row.shared = shared(&loads, own, by.end_arcs);
     }
-    rows
+    (rows, if by_link { link_shares(&loads, by.end_arcs) } else { Vec::new() })
+}
+
+/// Links that several jobs load, in the order of link ends.
+fn link_shares(loads: &[BTreeMap<ArcIdx, u64>], end_arcs: &[ArcIdx]) -> Vec<LinkShares> {
+    let of = |arc: &ArcIdx| -> Vec<(usize, u64)> {
+        loads.iter().enumerate().filter_map(|(job, load)| Some((job, *load.get(arc)?))).collect()
+    };
+    let ends = end_arcs.iter().enumerate().map(|(end, arc)| (end, of(arc)));
+    ends.filter(|(_, jobs)| jobs.len() > 1).collect()
 }
 
 /// What job `own` shares, given the bytes of each job on each arc.

@@ -57,7 +57,7 @@ pub use join_graphs::add_tasks;
 pub use network::cluster_network;
 pub use outcome::{
     AloneTimes, Ending, ExperimentOutcome, FlowOutcome, Iteration, JobOutcome, LinkOutcome, PoolOutcome,
-    RequestOutcome, ServingOutcome,
+    RequestOutcome, ServingOutcome, SharedLinkOutcome,
 };
 pub use prepare::{Prepared, prepare, prepare_within};
 pub use route::fits;

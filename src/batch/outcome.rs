@@ -71,6 +71,16 @@ pub struct ExperimentOutcome {
     pub bill: Option<Bill>,
     /// Where there are several, in their order.
     pub jobs: Vec<JobOutcome>,
+    /// Links that data of several of them cross, in the order of link ends, where somebody asks for them.
+    pub shared_links: Vec<SharedLinkOutcome>,
+}
+
+/// A direction of a link that data of several jobs cross.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct SharedLinkOutcome {
+    pub name: String,
+    /// Places of these jobs, ascending, and the payload of each over the link.
+    pub jobs: Vec<(usize, u64)>,
 }
 
 /// What one of several jobs came to.

@@ -18,7 +18,7 @@ use super::error::PrepareError;
 use super::flow_info::{FlowCarrier, FlowInfo, ideal_ps, messages, nvlink_ps};
 use super::host_memory::world_bytes;
 use super::job::{Job, RanksWithTasks};
-use super::job_rows::{self, Crossing, JobRows};
+use super::job_rows::{self, Crossing, JobRows, LinkShares};
 use super::packet_case::{BuildOptions, GraphCase, PacketCase};
 use super::route::{Routed, routed, routed_with};
 
@@ -38,6 +38,8 @@ pub struct Prepared {
     pub job: Option<Arc<Job>>,
     /// Where there are several.
     pub jobs: Vec<JobRows>,
+    /// Where somebody asks for them.
+    pub shared_links: Vec<LinkShares>,
     /// Packet-hops that carrying every packet once takes: what a plan can say of the time.
     pub packet_hops: u64,
     /// What the cluster costs and draws.
@@ -237,6 +239,6 @@ pub(super) fn tabled(routed: Routed, exp_id: u32) -> Result<Prepared, PrepareErr
         hops: &hops,
         end_arcs: &built.end_arcs,
     };
-    let jobs = job_rows::of_jobs(placed, &mut infos, &crossing);
-    Ok(Prepared { built, flows: infos, network, job, jobs, packet_hops, bill, notes })
+    let (jobs, shared_links) = job_rows::of_jobs(placed, &mut infos, &crossing, config.output.shared_links);
+    Ok(Prepared { built, flows: infos, network, job, jobs, shared_links, packet_hops, bill, notes })
 }

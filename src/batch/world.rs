@@ -49,6 +49,8 @@ struct Job {
     program: Option<std::sync::Arc<super::job::Job>>,
     /// Where the experiment has several jobs.
     jobs: Vec<super::job_rows::JobRows>,
+    /// Where somebody asks for them.
+    shared_links: Vec<super::job_rows::LinkShares>,
     bill: crate::cost::Bill,
     link_names: Vec<String>,
     limits: Limits,
@@ -173,6 +175,7 @@ impl Batch {
                 flows: prepared.flows,
                 program: prepared.job,
                 jobs: prepared.jobs,
+                shared_links: prepared.shared_links,
                 bill: prepared.bill,
                 link_names: link_names(&prepared.network, &prepared.built.end_arcs),
                 limits,
@@ -437,7 +440,8 @@ fn complete(mut columns: WorldColumns, mut round: ResMut<Round>) {
                 let rows =
                     OutcomeRows { exp: &t.exps[0], nics: &t.nics, ports: &t.ports, tx: &t.flow_tx, tasks: &t.tasks };
                 let outcome = read(rows, &job.flows, job.program.as_deref(), &job.jobs, &job.link_names, &t.rtts);
-                Ok(ExperimentOutcome { bill: Some(job.bill), ..outcome })
+                let shared_links = super::job_outcomes::shared_links(&job.shared_links, &job.link_names);
+                Ok(ExperimentOutcome { bill: Some(job.bill), shared_links, ..outcome })
             };
             let result = match job.ended.clone() {
                 Some(ending) => Err(ending),

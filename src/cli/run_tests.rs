@@ -80,6 +80,7 @@ impl Simulator for Fake {
                 links: vec![],
                 rtt: vec![],
                 jobs: vec![],
+                shared_links: vec![],
                 cluster_timeline: vec![],
                 cluster_jobs: vec![],
                 cluster_congestion: vec![],

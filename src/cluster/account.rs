@@ -25,8 +25,8 @@ pub struct UnheldGpus {
 pub struct Account {
     /// Work that counts, at full speed.
     pub useful: u128,
-    /// What it took longer for placement, company and slow servers; after a job shrank, also what its fewer GPUs took longer.
-    pub slowdown: u128,
+    /// What it took longer for placement, company and slow servers; after a job shrank, also what its fewer GPUs took longer. Below 0 where these are better used.
+    pub slowdown: i128,
     /// Part of `slowdown`: for company alone.
     pub company: u128,
     pub checkpoint: u128,
@@ -57,7 +57,7 @@ impl Account {
         let of = |ms: u64| u128::from(held) * u128::from(ms) * NS;
         let useful = u128::from(spent.work_ns) * u128::from(gpus);
         self.useful += useful;
-        self.slowdown += of(spent.working_ms).saturating_sub(useful);
+        self.slowdown += of(spent.working_ms) as i128 - useful as i128;
         self.checkpoint += of(spent.checkpoint_ms);
         self.restart += of(spent.restart_ms);
     }
@@ -71,7 +71,9 @@ impl Account {
 
     /// GPU time that jobs held.
     pub fn held(&self) -> u128 {
-        self.useful + self.slowdown + self.checkpoint + self.restart + self.rolled_back
+        let sum = self.useful + self.checkpoint + self.restart + self.rolled_back;
+        // Work and what it took longer are time that GPUs were held.
+        sum.saturating_add_signed(self.slowdown)
     }
 
     /// All GPU time.

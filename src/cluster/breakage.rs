@@ -255,9 +255,23 @@ fn set_speed(state: &mut ClusterState, server: u32, ppm: u64) {
     }
 }
 
+/// The first so many of these GPUs, by their servers and numbers.
+fn first_of(mut shares: Vec<GpuShare>, gpus: u32) -> Vec<GpuShare> {
+    shares.sort_unstable_by_key(|share| share.server);
+    let mut left = gpus;
+    for share in &mut shares {
+        while share.count() > left {
+            share.gpus &= !(1 << share.gpus.ilog2());
+        }
+        left -= share.count();
+    }
+    shares.retain(|share| share.gpus != 0);
+    shares
+}
+
 /// A job has lost servers.
 fn interrupt(state: &mut ClusterState, job: u32, stopped: &[u32], spares: &BTreeMap<u32, (u32, u64)>) {
-    let (asked, keys) = (&state.jobs[job as usize], &state.run.failures);
+    let keys = &state.run.failures;
     let of = &mut state.of[job as usize];
     debug_assert_eq!(of.phase, JobPhase::Running);
     of.restarts += 1;
@@ -273,9 +287,9 @@ fn interrupt(state: &mut ClusterState, job: u32, stopped: &[u32], spares: &BTree
         return state.relocate(job, to, false, swap_ms + restart_ms);
     }
     let remains: u32 = left.iter().map(|s| s.count()).sum();
-    if remains >= asked.min_gpus && remains > 0 {
+    if let Some(gpus) = state.goes_on_with(job, remains) {
         state.shrinks += 1;
-        return state.relocate(job, left, false, restart_ms);
+        return state.relocate(job, first_of(left, gpus), false, restart_ms);
     }
     state.send_back(job, false, restart_ms);
 }

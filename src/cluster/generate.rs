@@ -102,12 +102,9 @@ pub(super) fn jobs(keys: &JobGenerator, run: &ClusterRun, gpus: u64) -> Vec<Clus
                     (gpus, log_uniform(shape, (*least).max(1), (*most).max(1)))
                 }
             };
-            // A class has a layout for all of its GPUs and for no other number.
+            // A class has a layout for all of its GPUs, and perhaps some for fewer.
             let gpus = if class.is_some() { gpus } else { gpus.min(most) };
-            let least = match class {
-                Some(_) => gpus,
-                None => (u64::from(gpus) * run.min_share_ppm).div_ceil(1_000_000).max(1) as u32,
-            };
+            let least = (u64::from(gpus) * run.min_share_ppm).div_ceil(1_000_000).max(1) as u32;
             let at = ((u128::from(stream(keys, n, 1).next()) * u128::from(all_weights)) >> 64) as u64;
             let user = weights.partition_point(|&w| w <= at).min(users.len() - 1);
             let high = share(&mut stream(keys, n, 2)) < keys.high_share_ppm;

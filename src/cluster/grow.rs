@@ -45,21 +45,30 @@ fn grow_job(state: &mut ClusterState, placement: &dyn Placement, job: u32) {
     state.grows += u64::from(grew);
 }
 
-/// Free GPUs, as many as it lacks; else whole servers; else what one server has.
+/// Free GPUs, as many as it lacks, of a class those of as many replicas as possible; else whole servers; else what one server has.
 fn pieces(state: &ClusterState, placement: &dyn Placement, job: u32) -> Option<Vec<GpuShare>> {
     let (servers, of) = (&state.servers, &state.of[job as usize]);
     let lacks = u64::from(state.jobs[job as usize].gpus - of.held).min(servers.free_gpus());
+    if let (Some(class), Some(measured)) = (state.jobs[job as usize].class, &state.measured) {
+        let mut sizes =
+            measured.sizes(class).rev().filter(|size| *size > of.held && u64::from(size - of.held) <= lacks);
+        return sizes.find_map(|size| placed(state, placement, job, size - of.held));
+    }
     let per_server = servers.per_server();
     let whole = servers.with_free(per_server).len() as u64 * u64::from(per_server);
     let most = (1..=per_server).rev().find(|&n| !servers.with_free(n).is_empty()).unwrap_or(0);
     for gpus in [lacks, whole, u64::from(most)].map(|n| n.min(lacks) as u32) {
-        let random = RandomStream::new(state.run.failures.seed, (u64::from(job) << 20) + state.grows + (1 << 61));
-        let mut request = Request { gpus, rack: &state.machine.rack, kept: None, random };
         if gpus > 0
-            && let Some(shares) = placement.place(servers, &mut request)
+            && let Some(shares) = placed(state, placement, job, gpus)
         {
             return Some(shares);
         }
     }
     None
+}
+
+fn placed(state: &ClusterState, placement: &dyn Placement, job: u32, gpus: u32) -> Option<Vec<GpuShare>> {
+    let random = RandomStream::new(state.run.failures.seed, (u64::from(job) << 20) + state.grows + (1 << 61));
+    let mut request = Request { gpus, rack: &state.machine.rack, kept: None, random };
+    placement.place(&state.servers, &mut request)
 }

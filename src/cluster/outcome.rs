@@ -38,6 +38,8 @@ pub struct ClusterJobOutcome {
     pub class: Option<Arc<str>>,
     /// Mean time of its iterations while it worked; `None`: it is of no class, or has done nothing.
     pub iteration_ps: Option<u64>,
+    /// Sequences of an iteration, where it trains a model.
+    pub samples_an_iteration: Option<u32>,
 }
 
 /// How fast a job was, by its iterations or as was assumed.
@@ -122,6 +124,8 @@ pub struct ClusterOutcome {
     pub bill: Bill,
     /// Where iterations are simulated.
     pub iterations: Option<IterationSummary>,
+    /// Sequences on which models were trained by work that counts, thousandths; `None`: no job is of a class that trains one.
+    pub samples_m: Option<u128>,
 }
 
 /// Some numbers in short.
@@ -189,7 +193,15 @@ fn map_rows(bin: &ClusterMapBin, n_servers: u32) -> impl Iterator<Item = Cluster
     })
 }
 
-/// The outcome of a state at its end. `classes`: what an iteration of each class takes in one rack, ps, ascending.
+/// What an iteration of a class takes in one rack, and how many sequences it trains on, if it trains a model.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct ClassIteration {
+    pub class: u32,
+    pub ps: u64,
+    pub samples: Option<u32>,
+}
+
+/// The outcome of a state at its end. `classes`: an iteration of each class, ascending.
 pub(super) fn outcome(
     state: &ClusterState,
     samples: Vec<ClusterSample>,
@@ -197,7 +209,7 @@ pub(super) fn outcome(
     failures: u64,
     drains: u64,
     place: &dyn Fn(u32) -> String,
-    classes: &[(u32, u64)],
+    classes: &[ClassIteration],
 ) -> ClusterOutcome {
     let name = |job: &u32| Arc::clone(&state.jobs[*job as usize].name);
     let congested = |of: &CongestedTime| ClusterCongestion {
@@ -222,13 +234,25 @@ pub(super) fn outcome(
             worst: of.slowest.as_ref().map(worst),
         }
     };
-    let iteration = |job: &ClusterJob, speed: &ClusterJobSpeed| {
-        let at = classes.binary_search_by_key(&job.class?, |(class, _)| *class).ok()?;
-        Some((u128::from(classes[at].1) * u128::from(speed.slowdown_ppm?) / 1_000_000) as u64)
+    let class_of = |job: &ClusterJob| {
+        let at = classes.binary_search_by_key(&job.class?, |of| of.class).ok()?;
+        Some(classes[at])
     };
+    let iteration = |job: &ClusterJob, speed: &ClusterJobSpeed| {
+        Some((u128::from(class_of(job)?.ps) * u128::from(speed.slowdown_ppm?) / 1_000_000) as u64)
+    };
+    // Work that counts, in sequences.
+    let trained = |(job, of): (&ClusterJob, &JobState)| {
+        let class = class_of(job)?;
+        let iterations_m = u128::from(of.progress.done_ns()) * 1_000_000 / u128::from(class.ps.max(1));
+        let counts = of.phase != JobPhase::GivenUp;
+        Some(if counts { iterations_m * u128::from(class.samples?) } else { 0 })
+    };
+    let of_jobs: Vec<u128> = state.jobs.iter().zip(&state.of).filter_map(trained).collect();
     let row = |(job, of): (&ClusterJob, &JobState)| ClusterJobOutcome {
         class: job.class.map(|class| Arc::clone(&state.run.classes[class as usize].name)),
         iteration_ps: iteration(job, &speed(of)),
+        samples_an_iteration: class_of(job).and_then(|class| class.samples),
         name: Arc::clone(&job.name),
         user: Arc::clone(&job.user),
         priority: job.priority,
@@ -260,5 +284,6 @@ pub(super) fn outcome(
         fairness: fairness(state),
         bill: state.machine.bill,
         iterations: state.measured.as_ref().map(|measured| measured.summary()),
+        samples_m: (!of_jobs.is_empty()).then(|| of_jobs.into_iter().sum()),
     }
 }

@@ -17,7 +17,7 @@ use super::iterations::{IterationFabric, KnownIteration, class_iteration};
 use super::job::ClusterJob;
 use super::machine::ClusterMachine;
 use super::map::ClusterMap;
-use super::outcome::{ClusterOutcome, outcome};
+use super::outcome::{ClassIteration, ClusterOutcome, outcome};
 use super::part::Part;
 use super::pass::schedule;
 use super::placement::{Placement, placement};
@@ -43,6 +43,8 @@ pub struct IterationForecast {
     pub seconds: f64,
     /// Different sets of jobs, one job alone among them.
     pub sets: f64,
+    /// Of the host's memory, for the sets that are simulated at a time.
+    pub bytes: u64,
 }
 
 /// A cluster with its jobs, checked, before anything runs.
@@ -76,7 +78,9 @@ impl PreparedCluster {
             Some(path) => trace::failures(path, |kind| Part::count(&machine, kind))?,
             None => Vec::new(),
         };
-        let fabric = run.iterations.as_ref().map(|keys| IterationFabric::new(config, keys, net)).transpose()?;
+        let fabric =
+            run.iterations.as_ref().map(|keys| IterationFabric::new(config, keys, net, &least_of_classes(&run, &jobs)));
+        let fabric = fabric.transpose()?;
         Self::of(run, machine, jobs, listed, fabric)
     }
 
@@ -192,7 +196,7 @@ impl PreparedCluster {
         self.fabric.is_some()
     }
 
-    /// What it takes with simulated iterations, about. It runs until `stop` without them, then simulates some of them until `stop_sampling`.
+    /// What it takes with simulated iterations, about, where `at_a_time` sets are simulated at a time. It runs until `stop` without them, then simulates some of them until `stop_sampling`.
     ///
     /// # Errors
     /// As [`PreparedCluster::simulate`], but for being stopped.
@@ -201,6 +205,7 @@ impl PreparedCluster {
     /// Likewise.
     pub fn foreseen(
         &self,
+        at_a_time: usize,
         stop: &(dyn Fn() -> bool + Sync),
         stop_sampling: &(dyn Fn() -> bool + Sync),
     ) -> Result<IterationForecast, ClusterError> {
@@ -227,11 +232,14 @@ impl PreparedCluster {
         let took = start.elapsed().as_secs_f64();
         let sets = state.measured.as_mut().and_then(|measured| measured.take_foreseen());
         let n_sets = sets.as_ref().map_or(0, |sets| sets.len());
-        let simulating = match (sets, &self.fabric) {
-            (Some(sets), Some(fabric)) => sets.seconds(fabric, stop_sampling)?,
-            _ => 0.0,
+        let (simulating, bytes) = match (sets, &self.fabric) {
+            (Some(sets), Some(fabric)) => {
+                let bytes = sets.bytes(fabric, at_a_time);
+                (sets.seconds(fabric, stop_sampling)?, bytes)
+            }
+            _ => (0.0, 0),
         };
-        Ok(IterationForecast { seconds: (took + simulating) / share, sets: n_sets as f64 / share })
+        Ok(IterationForecast { seconds: (took + simulating) / share, sets: n_sets as f64 / share, bytes })
     }
 
     fn run_to_end(
@@ -262,7 +270,12 @@ impl PreparedCluster {
         };
         let map = map.map_or_else(Vec::new, |map| map.bins(state.now_ms));
         let history = state.take_history();
-        let classes: Vec<(u32, u64)> = known.iter().map(|of| (of.class, of.ps())).collect();
+        let of_class = |of: &KnownIteration| ClassIteration {
+            class: of.class,
+            ps: of.ps(),
+            samples: self.fabric.as_ref().and_then(|fabric| of.samples(fabric)),
+        };
+        let classes: Vec<ClassIteration> = known.iter().map(of_class).collect();
         let (failures, drains) = (breakage.failures, breakage.drains);
         Ok((outcome(&state, timeline.rows(), &map, failures, drains, &place, &classes), history))
     }
@@ -373,6 +386,17 @@ impl ToldOverTime {
             map: run.map.then(|| ClusterMap::new(run.timeline_ms, cluster.machine.servers())),
         }
     }
+}
+
+/// The fewest GPUs with which a job of each class may go on.
+fn least_of_classes(run: &ClusterRun, jobs: &[ClusterJob]) -> Vec<u32> {
+    let mut least: Vec<u32> = run.classes.iter().map(|class| class.gpus).collect();
+    for job in jobs {
+        if let Some(class) = job.class {
+            least[class as usize] = least[class as usize].min(job.min_gpus);
+        }
+    }
+    least
 }
 
 /// What no failure takes away: jobs that are left and that have arrived, and saved work, ns.

@@ -422,12 +422,12 @@ fn what_iterations_will_take_is_known_from_much_the_same_sets() {
     let sweep =
         crate::sweep::parse(text, std::path::Path::new("t.toml"), &crate::sweep::SetOverrides(Vec::new())).unwrap();
     let cluster = PreparedCluster::new(&sweep.config(&sweep.experiments[0]).unwrap()).unwrap();
-    let forecast = cluster.foreseen(&|| false, &|| false).unwrap();
+    let forecast = cluster.foreseen(1, &|| false, &|| false).unwrap();
     let sets = cluster.simulate(&|| false).unwrap().iterations.unwrap().sets as f64;
     assert!(sets > 5.0 && (0.67..1.5).contains(&(forecast.sets / sets)), "{} {sets}", forecast.sets);
     assert!(forecast.seconds > 0.0);
     // A look that ends at once still says something.
-    let short = cluster.foreseen(&|| true, &|| true).unwrap();
+    let short = cluster.foreseen(1, &|| true, &|| true).unwrap();
     assert!(short.seconds.is_finite() && short.seconds > 0.0, "{short:?}");
 }
 

@@ -199,7 +199,18 @@ impl<'a> ClusterState<'a> {
     /// Whether nobody lacks GPUs that are free and that nobody waits for, where jobs grow at once: used by assertions.
     pub(super) fn has_grown(&self) -> bool {
         let could = self.run.grow == GrowBack::AtOnce && self.queue.is_empty() && self.servers.free_gpus() > 0;
-        !could || self.shrunk.is_empty()
+        // Jobs of classes grow by whole replicas.
+        !could || self.shrunk.iter().all(|(_, job)| self.jobs[*job as usize].class.is_some())
+    }
+
+    /// With how many of so many GPUs a running job can go on; `None`: with none of that number or less.
+    pub(super) fn goes_on_with(&self, job: u32, gpus: u32) -> Option<u32> {
+        let asked = &self.jobs[job as usize];
+        let most = match (asked.class, &self.measured) {
+            (Some(class), Some(measured)) => measured.sizes(class).rev().find(|size| *size <= gpus),
+            _ => Some(gpus),
+        };
+        most.filter(|most| *most >= asked.min_gpus.max(1))
     }
 
     fn key(&self, job: u32) -> (QueueKey, u32) {
@@ -358,8 +369,11 @@ impl<'a> ClusterState<'a> {
         let asked = &self.jobs[job as usize];
         let of = &mut self.of[job as usize];
         let held = u128::from(of.held.max(1));
-        // Fewer GPUs take longer for the same work.
-        let with_held = |factor: u64| (u128::from(factor) * u128::from(asked.gpus)).div_ceil(held) as u64;
+        // Fewer GPUs take longer for the same work. Iterations of classes were simulated with those that a job has.
+        let with_held = |factor: u64| match asked.class {
+            Some(_) => factor,
+            None => (u128::from(factor) * u128::from(asked.gpus)).div_ceil(held) as u64,
+        };
         match &self.measured {
             Some(measured) => {
                 let slowest = u128::from(self.slowdown.slowest_ppm(&of.shares));

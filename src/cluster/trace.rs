@@ -200,18 +200,16 @@ pub(super) fn jobs(path: &Path, run: &ClusterRun) -> Result<Vec<ClusterJob>, Clu
         let (duration, iterations) = line.work(of_class.is_some())?;
         // What iterations take is known when they have been simulated.
         let duration_ms = duration.unwrap_or(0);
-        // A class has a layout for all of its GPUs and for no other number.
-        let least = match of_class {
-            Some(_) => gpus,
-            None => (u64::from(gpus) * run.min_share_ppm).div_ceil(1_000_000).max(1) as u32,
-        };
-        let min_gpus = line.whole("min_gpus", 1.0)?.unwrap_or(least);
+        let least = (u64::from(gpus) * run.min_share_ppm).div_ceil(1_000_000).max(1) as u32;
+        let fewest = line.whole("min_gpus", 1.0)?;
+        let min_gpus = fewest.unwrap_or(least);
         if min_gpus > gpus {
             return Err(line.wrong(format!("min_gpus is {min_gpus}; it must be at most gpus = {gpus}")));
         }
-        if of_class.is_some() && min_gpus != gpus {
+        if let Some((_, keys)) = of_class.filter(|(_, keys)| !keys.has_replicas && fewest.is_some_and(|n| n < gpus)) {
+            let name = &keys.name;
             return Err(line.wrong(format!(
-                "min_gpus is {min_gpus}; a job of a class has a layout for {gpus} GPUs and for no other number: leave it empty"
+                "min_gpus is {min_gpus}; jobs of class {name} run on all of their {gpus} GPUs, as only models that are trained with workload.dp above 1 can give up replicas: leave it empty"
             )));
         }
         let share = line.number("comm_share", 0.0, 1.0)?.map(|x| (x * 1e6).round() as u64);

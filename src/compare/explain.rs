@@ -7,7 +7,7 @@ use std::collections::BTreeMap;
 use super::metric::PARTS;
 use super::pick::Pick;
 use super::rank::percent;
-use super::{CompareError, Section, Study, jobs, link_kinds, metric};
+use super::{CompareError, Section, Study, jobs, link_kinds, metric, shared_links};
 use crate::batch::FlowOutcome;
 use crate::batch::timeline::Timeline;
 use crate::results::{Cell, FlowRecord, LinkRecord, Micro, Ps};
@@ -37,6 +37,7 @@ pub fn explain(
     }
     sections.push(metrics(study, a, b));
     sections.extend(super::worth::sections(study, a, b));
+    sections.extend(shared_links::section(&[("a", &study.runs[a.run], a.row), ("b", &study.runs[b.run], b.row)], top)?);
     let (run_a, run_b) = (&study.runs[a.run], &study.runs[b.run]);
     let (id_a, id_b) = (run_a.exp_id(a.row), run_b.exp_id(b.row));
     if let (Some(of_a), Some(of_b)) = (run_a.links_of(id_a)?, run_b.links_of(id_b)?) {

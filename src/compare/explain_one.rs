@@ -5,7 +5,7 @@
 use super::explain::in_words;
 use super::metric::{PARTS, available};
 use super::pick::Pick;
-use super::{CompareError, Section, Study, jobs, link_kinds};
+use super::{CompareError, Section, Study, jobs, link_kinds, shared_links};
 use crate::results::{Cell, FlowRecord, LinkRecord};
 use crate::spec::split_job_name;
 
@@ -22,6 +22,7 @@ pub fn explain_one(study: &Study, pick: Pick, top: usize) -> Result<Vec<Section>
     sections.retain(|section| !section.rows.is_empty());
     let run = &study.runs[pick.run];
     let id = run.exp_id(pick.row);
+    sections.extend(shared_links::section(&[("", run, pick.row)], top)?);
     if let Some(all) = run.links_of(id)? {
         sections.push(link_kinds::section(&[("", &all)]));
         sections.push(links(all, top));

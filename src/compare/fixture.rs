@@ -21,6 +21,7 @@ pub(super) fn ok(exp_id: u64, config: &str, axes: &[&str], makespan_ps: u64) -> 
         links: Vec::new(),
         rtt: Vec::new(),
         jobs: Vec::new(),
+        shared_links: Vec::new(),
         cluster_timeline: Vec::new(),
         cluster_jobs: Vec::new(),
         cluster_congestion: Vec::new(),

@@ -56,7 +56,7 @@ pub(super) fn of_two(study: &Study, a: Pick, b: Pick) -> Option<Section> {
         section.rows.push(row);
     }
     section.notes.push(match section.rows.iter().any(|row| row[4] != Cell::Empty) {
-        true => "slowdown is against the same job alone; jobs.csv says who shares which links".into(),
+        true => "slowdown is against the same job alone".into(),
         false => "with output.alone = true each job is also simulated alone, and its slowdown is shown".into(),
     });
     (!section.rows.is_empty()).then_some(section)

@@ -24,6 +24,7 @@ pub struct RankingMetric {
 /// Columns of which more is better; of all others (times, queues, marks, cost) less is.
 const MORE: &[&str] = &[
     "tokens_per_",
+    "samples_per_",
     "mfu",
     "algbw_",
     "busbw_",

@@ -36,6 +36,7 @@ fn folder(dir: &std::path::Path, names: [&str; 2]) -> RunResults {
             links: vec![],
             rtt: vec![],
             jobs: Vec::new(),
+            shared_links: Vec::new(),
             cluster_timeline: Vec::new(),
             cluster_jobs: Vec::new(),
             cluster_congestion: Vec::new(),

@@ -60,6 +60,7 @@ const KNOWN: &[(&str, &str, &str)] = &[
     ("requests_per_s", "requests per second", ""),
     ("output_tokens_per_s", "output tokens per second", ""),
     ("goodput", "goodput", "share"),
+    ("samples_per_s", "samples per second", ""),
     ("utilisation", "utilisation", "share"),
     ("waiting_mean_s", "mean waiting, seconds", ""),
     ("waiting_p99_s", "99th percentile of waiting, seconds", ""),

@@ -15,6 +15,7 @@ pub mod payload;
 pub mod rank;
 pub mod reasons;
 pub mod recommend;
+pub mod shared_links;
 pub mod sheet;
 pub mod sketch;
 pub mod verdict;

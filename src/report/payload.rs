@@ -21,6 +21,7 @@ use super::metric::{Metric, metrics};
 use super::pareto::front;
 use super::rank::{MetricSamples, Ranking};
 use super::reasons::reasons;
+use super::shared_links;
 use super::sheet::{Holds, SheetColumn};
 use super::verdict::{Overall, overall, verdict};
 
@@ -114,6 +115,8 @@ pub fn payload(loaded: &LoadedFolder, dir: &Path) -> Result<Value, ReportError> 
         "pareto": all_fronts(&measured, &rankings),
         "flows": details::flows(dir, &ids)?.map(flows),
         "links": details::links(dir, &ids, &sketched)?.map(links),
+        "shared": shared_links::links(dir, &ids)?.map(|found| excerpt(found, |s| json!({ "links": s.links, "busiest": s.busiest }))),
+        "sharing": shared_links::jobs(dir, &ids)?.map(|found| excerpt(found, |jobs| json!(jobs))),
         "cluster": details::clusters(dir, &ids)?.map(|found| excerpt(found, |points| json!(points))),
         "map": clusters::maps(dir, &mapped)?.map(|found| excerpt(found, |m| json!({ "hours": m.hours.iter().map(|h| short(*h)).collect::<Vec<_>>(), "servers": m.servers, "shares": m.shares }))),
         "crowded": clusters::congestion(dir, &ids)?.map(|found| excerpt(found, |c| json!({ "times": c.times, "jobs": c.jobs, "lost": short(c.lost_hours), "worst": c.worst, "links": c.links.iter().map(|l| json!([l.0, short(l.1), l.2])).collect::<Vec<_>>() }))),

@@ -57,6 +57,8 @@ pub struct ClusterRecord {
     /// Relative differences of iteration times in audits.
     pub iteration_error_mean: Option<f64>,
     pub iteration_error_max: Option<f64>,
+    /// Sequences on which models were trained, over the simulated time.
+    pub samples_per_s: Option<f64>,
 }
 
 /// One row of `cluster_timeline.csv`.
@@ -102,6 +104,8 @@ pub struct ClusterJobRecord {
     /// The class that it is of, and what its iterations took while it worked.
     pub class: Option<String>,
     pub iteration_s: Option<f64>,
+    /// Sequences a second while it worked, where it trains a model.
+    pub samples_per_s: Option<f64>,
 }
 
 /// One row of `cluster_congestion.csv`: a job that others slowed down on a link for a time.
@@ -184,6 +188,7 @@ pub const CLUSTER_JOBS: &[Column<ClusterJobRecord>] = &[
     ("worst_link", |j| j.worst_link.as_deref().into()),
     ("class", |j| j.class.as_deref().into()),
     ("iteration_s", |j| j.iteration_s.into()),
+    ("samples_per_s", |j| j.samples_per_s.into()),
 ];
 
 /// The columns of `cluster_congestion.csv` after `exp_id`.

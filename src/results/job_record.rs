@@ -1,4 +1,4 @@
-//! One row of `jobs.csv`, and its columns, declared once.
+//! Rows of `jobs.csv` and `shared_links.csv`, and their columns, declared once.
 //!
 //! Layer: results. Plain data, as in [`super::record`].
 
@@ -115,6 +115,32 @@ pub const JOBS: &[JobColumn] = &[
     ("alone_makespan_ns", |j| j.alone_makespan.into()),
     ("alone_iteration_time_ns", |j| j.alone_iteration_time.into()),
     ("slowdown", |j| j.slowdown().into()),
+];
+
+/// One row of `shared_links.csv`: what a job sends over a direction of a link that data of others cross, too.
+#[derive(Clone, Debug, Default, PartialEq)]
+pub struct SharedLinkRecord {
+    /// As `links.csv` names it.
+    pub link: String,
+    pub job: String,
+    /// Payload of the job over the link.
+    pub job_bytes: u64,
+    /// Of all other jobs.
+    pub other_bytes: u64,
+    /// The other jobs, in the order of the sweep file: `b c`.
+    pub shared_with: String,
+}
+
+/// A column of `shared_links.csv`: its name, and its cell of a row.
+pub type SharedLinkColumn = (&'static str, fn(&SharedLinkRecord) -> Cell);
+
+/// The columns after `exp_id`.
+pub const SHARED_LINKS: &[SharedLinkColumn] = &[
+    ("link", |s| s.link.as_str().into()),
+    ("job", |s| s.job.as_str().into()),
+    ("job_bytes", |s| s.job_bytes.into()),
+    ("other_bytes", |s| s.other_bytes.into()),
+    ("shared_with", |s| s.shared_with.as_str().into()),
 ];
 
 #[cfg(test)]

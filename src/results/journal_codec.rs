@@ -7,7 +7,7 @@
 use super::cluster_record::{
     ClusterCongestionRecord, ClusterJobRecord, ClusterMapRecord, ClusterRecord, ClusterSampleRecord,
 };
-use super::job_record::JobRecord;
+use super::job_record::{JobRecord, SharedLinkRecord};
 use super::record::{
     ExperimentRecord, Finished, FlowRecord, FoldingRecord, LinkPackets, LinkRecord, LookRecord, RttRecord, StatsRecord,
     Status,
@@ -201,22 +201,23 @@ records! {
         first_flow, flows, bytes, fct_mean, fct_p50, fct_p99, fct_max, packet_hops, shares_with, shared_links, shared_bytes, busiest_shared_link,
         alone_makespan, alone_iteration_time,
     }
+    SharedLinkRecord { link, job, job_bytes, other_bytes, shared_with }
     ClusterRecord {
         span_ms, jobs, jobs_done, jobs_given_up, utilisation, goodput, idle_share, stranded_share, slowdown_share, checkpoint_share, restart_share,
         rollback_share, down_share, drained_share, spare_share, waiting_mean_ms, waiting_p50_ms, waiting_p99_ms, turnaround_mean_ms,
         turnaround_p99_ms, fairness, failures, restarts, preemptions, migrations, drains, useful_gpu_hours, usd_per_useful_gpu_hour,
-        shrinks, grows, write_slowdown, company_share, iteration_sets, iteration_sets_asked, iteration_set_most_jobs, iteration_audits, iteration_error_mean, iteration_error_max,
+        shrinks, grows, write_slowdown, company_share, iteration_sets, iteration_sets_asked, iteration_set_most_jobs, iteration_audits, iteration_error_mean, iteration_error_max, samples_per_s,
     }
     ClusterSampleRecord {
         at_ms, waiting_jobs, waiting_gpus, running_jobs, busy_gpus, free_gpus, stranded_gpus, down_gpus, drained_gpus, spare_gpus, slowed_gpus,
     }
     ClusterJobRecord {
         job, user, priority, gpus, submit_ms, start_ms, end_ms, duration_ms, ended, queued_ms, restarts, preemptions, lost_work_ms,
-        slowdown, company_slowdown, worst_company_slowdown, worst_beside, worst_link, class, iteration_s,
+        slowdown, company_slowdown, worst_company_slowdown, worst_beside, worst_link, class, iteration_s, samples_per_s,
     }
     ClusterCongestionRecord { job, from_ms, to_ms, link, set_off_by, slowdown, worst_slowdown, nic_share, sharing }
     ClusterMapRecord { from_ms, to_ms, first_server, servers, used_gpus, idle_gpus, down_gpus, drained_gpus, spare_gpus }
-    Finished { record, flows, links, rtt, jobs, cluster_timeline, cluster_jobs, cluster_congestion, cluster_map, requests, stats }
+    Finished { record, flows, links, rtt, jobs, shared_links, cluster_timeline, cluster_jobs, cluster_congestion, cluster_map, requests, stats }
     TimeStats { mean, p50, p99 }
     ServingRecord {
         requests, requests_done, ttft, tpot, e2e, queue, kv_transfer, kv_transfer_bytes, requests_per_s, output_tokens_per_s, goodput_rps,
@@ -314,6 +315,7 @@ mod tests {
             links: vec![link("a->b"), link("")],
             rtt: vec![RttRecord { flow_id: 1, sample: Ps(2), rtt: Ps(3) }],
             jobs: vec![JobRecord { job: "a".into(), end: Some(Ps(4)), mfu: Some(0.5), ..JobRecord::default() }],
+            shared_links: vec![SharedLinkRecord { link: "a->b".into(), job_bytes: 5, ..SharedLinkRecord::default() }],
             cluster_timeline: vec![ClusterSampleRecord { at_ms: 5, busy_gpus: 6, ..ClusterSampleRecord::default() }],
             cluster_jobs: vec![ClusterJobRecord { job: "j".into(), end_ms: Some(8), ..ClusterJobRecord::default() }],
             cluster_congestion: vec![ClusterCongestionRecord {

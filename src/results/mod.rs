@@ -39,7 +39,7 @@ pub use cluster_record::{
 pub use dir::ResultDir;
 pub use events::EventLog;
 pub use follow::{RunFollower, RunState};
-pub use job_record::JobRecord;
+pub use job_record::{JobRecord, SharedLinkRecord};
 pub use journal_codec::is_journal_entry;
 pub use journal_identity::RunIdentity;
 pub use journal_reader::{JournalReader, JournaledExperiment};

@@ -13,6 +13,12 @@ pub struct Outputs {
     /// `jobs.csv`, which every sweep with `[[job]]` tables has.
     #[serde(default)]
     pub jobs: bool,
+    /// The column `job` of `flows.csv`, which sweeps with several `[[job]]` tables have.
+    #[serde(default)]
+    pub jobs_of_flows: bool,
+    /// `shared_links.csv`.
+    #[serde(default)]
+    pub shared_links: bool,
     /// Columns of clusters and `cluster_timeline.csv`, which every sweep with `fidelity.mode = "job"` has.
     #[serde(default)]
     pub cluster: bool,

@@ -5,7 +5,7 @@
 use super::cluster_record::{
     ClusterCongestionRecord, ClusterJobRecord, ClusterMapRecord, ClusterRecord, ClusterSampleRecord,
 };
-use super::job_record::JobRecord;
+use super::job_record::{JobRecord, SharedLinkRecord};
 use super::outputs::{ClusterColumns, ColumnSets};
 use super::serving_record::{RequestRecord, ServingRecord};
 use super::value::{Cell, ColumnKind, Micro, Ps};
@@ -332,6 +332,7 @@ pub const ITERATIONS: &[RecordColumn] = &[
     optional("iteration_audits", ColumnKind::Unsigned, |r| of_cluster(r, |c| c.iteration_audits.into())),
     optional("iteration_error_mean", ColumnKind::Real, |r| of_cluster(r, |c| c.iteration_error_mean.into())),
     optional("iteration_error_max", ColumnKind::Real, |r| of_cluster(r, |c| c.iteration_error_max.into())),
+    optional("samples_per_s", ColumnKind::Real, |r| of_cluster(r, |c| c.samples_per_s.into())),
 ];
 
 /// The columns after those, in sweeps with inference.
@@ -537,6 +538,8 @@ pub struct Finished {
     pub rtt: Vec<RttRecord>,
     /// Where the experiment has several, in their order.
     pub jobs: Vec<JobRecord>,
+    /// Of these, where they are asked for: by link, then by job.
+    pub shared_links: Vec<SharedLinkRecord>,
     /// Of a cluster over days: how it was at regular times, and its jobs where they are asked for.
     pub cluster_timeline: Vec<ClusterSampleRecord>,
     pub cluster_jobs: Vec<ClusterJobRecord>,
@@ -557,6 +560,7 @@ impl Finished {
             links: Vec::new(),
             rtt: Vec::new(),
             jobs: Vec::new(),
+            shared_links: Vec::new(),
             cluster_timeline: Vec::new(),
             cluster_jobs: Vec::new(),
             cluster_congestion: Vec::new(),

@@ -6,7 +6,7 @@ use super::cluster_record::{
     CLUSTER_CONGESTION, CLUSTER_JOBS, CLUSTER_MAP, CLUSTER_TIMELINE, ClusterCongestionRecord, ClusterJobRecord,
     ClusterMapRecord, ClusterSampleRecord,
 };
-use super::job_record::{JOBS, JobRecord};
+use super::job_record::{JOBS, JobRecord, SHARED_LINKS, SharedLinkRecord};
 use super::outputs::ColumnSets;
 use super::record::{
     ExperimentRecord, Finished, FlowRecord, IDENTITY, LinkRecord, RttRecord, StatsRecord, outcome_columns,
@@ -14,7 +14,7 @@ use super::record::{
 use super::serving_record::{REQUESTS, RequestRecord};
 use super::value::{Axis, Cell};
 
-/// Header of `flows.csv`.
+/// Header of `flows.csv`; with several jobs `job` stands behind it.
 pub const FLOWS: &[&str] = &["exp_id", "flow_id", "src", "dst", "bytes", "start_ns", "fct_ns"];
 /// Header of `links.csv`.
 pub const LINKS: &[&str] = &[
@@ -225,6 +225,28 @@ pub fn flows_text(finished: &Finished) -> Vec<u8> {
     text(finished.record.exp_id, &finished.flows, flow_row)
 }
 
+/// Column names of `flows.csv`, with the one that runs with several jobs have.
+pub fn flows_header(of_jobs: bool) -> Vec<&'static str> {
+    FLOWS.iter().copied().chain(of_jobs.then_some("job")).collect()
+}
+
+/// `flows.csv`'s part of one experiment of several jobs: each flow with its job.
+pub fn flows_of_jobs_text(finished: &Finished) -> Vec<u8> {
+    // Flows of a job are numbered one after the other.
+    let mut first: Vec<(u64, u64, &str)> =
+        finished.jobs.iter().filter_map(|job| Some((job.first_flow?, job.flows, job.job.as_str()))).collect();
+    first.sort_unstable();
+    let job = |id: u64| -> Option<&str> {
+        let of = first.partition_point(|(begin, _, _)| *begin <= id).checked_sub(1).map(|at| first[at]);
+        of.filter(|(begin, flows, _)| id - begin < *flows).map(|(_, _, job)| job)
+    };
+    let row = |exp_id: u64, f: &FlowRecord| {
+        let [exp_id, id, src, dst, bytes, start, fct] = flow_row(exp_id, f);
+        [exp_id, id, src, dst, bytes, start, fct, job(f.flow_id.into()).into()]
+    };
+    text(finished.record.exp_id, &finished.flows, row)
+}
+
 /// `links.csv`'s part of one experiment.
 pub fn links_text(finished: &Finished) -> Vec<u8> {
     text(finished.record.exp_id, &finished.links, link_row)
@@ -247,6 +269,19 @@ fn job_row(exp_id: u64, job: &JobRecord) -> Vec<Cell> {
 /// `jobs.csv`'s part of one experiment.
 pub fn jobs_text(finished: &Finished) -> Vec<u8> {
     text(finished.record.exp_id, &finished.jobs, job_row)
+}
+
+/// Column names of `shared_links.csv`.
+pub fn shared_links_header() -> Vec<&'static str> {
+    std::iter::once("exp_id").chain(SHARED_LINKS.iter().map(|(name, _)| *name)).collect()
+}
+
+/// `shared_links.csv`'s part of one experiment.
+pub fn shared_links_text(finished: &Finished) -> Vec<u8> {
+    let row = |exp_id: u64, s: &SharedLinkRecord| -> Vec<Cell> {
+        std::iter::once(exp_id.into()).chain(SHARED_LINKS.iter().map(|(_, cell)| cell(s))).collect()
+    };
+    text(finished.record.exp_id, &finished.shared_links, row)
 }
 
 /// Column names of `cluster_timeline.csv`.
@@ -328,6 +363,23 @@ mod tests {
         let mut rows = CollectedRows::default();
         rows.push(["=1+1".into(), "@x".into(), "a,\"b\"".into(), Cell::Int(-5), Cell::Empty]);
         assert_eq!(String::from_utf8(rows.into_bytes()).unwrap(), "'=1+1,'@x,\"a,\"\"b\"\"\",-5,\n");
+    }
+
+    #[test]
+    fn flows_of_several_jobs_name_theirs() {
+        let job =
+            |name: &str, first_flow, flows| JobRecord { job: name.into(), first_flow, flows, ..JobRecord::default() };
+        let flow =
+            |flow_id| FlowRecord { flow_id, src: 0, dst: 1, bytes: 9, start: super::super::value::Ps(0), fct: None };
+        let record = super::super::record::ExperimentRecord::new(3, String::new(), String::new(), 0, 0, vec![]);
+        let finished = Finished {
+            jobs: vec![job("late", Some(2), 1), job("none", None, 0), job("early", Some(0), 2)],
+            flows: (0..4).map(flow).collect(),
+            ..Finished::without_rows(record, StatsRecord::default())
+        };
+        let text = String::from_utf8(flows_of_jobs_text(&finished)).unwrap();
+        let jobs: Vec<&str> = text.lines().map(|line| line.rsplit(',').next().unwrap()).collect();
+        assert_eq!(jobs, ["early", "early", "late", ""]);
     }
 
     #[test]

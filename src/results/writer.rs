@@ -17,9 +17,9 @@ use super::value::Axis;
 use super::{ResultDir, ResultsError, parquet_file, rows};
 
 /// The files an experiment has a part of, in the order of [`Parts`].
-const FILES: usize = 12;
+const FILES: usize = 13;
 
-/// One experiment's text for each file: results, stats, flows, links, rtt, jobs, cluster_timeline, cluster_jobs, cluster_congestion, cluster_map, requests, failed.
+/// One experiment's text for each file: results, stats, flows, links, rtt, jobs, shared_links, cluster_timeline, cluster_jobs, cluster_congestion, cluster_map, requests, failed.
 type Parts = [Vec<u8>; FILES];
 
 /// A file that grows.
@@ -113,10 +113,11 @@ impl ResultWriter {
         let files = [
             open("results.csv", true, rows::header(rows::results_header(&axes, outputs.columns())))?,
             open("stats.csv", true, rows::header(rows::STATS.iter().copied()))?,
-            open("flows.csv", outputs.flows, rows::header(rows::FLOWS.iter().copied()))?,
+            open("flows.csv", outputs.flows, rows::header(rows::flows_header(outputs.jobs_of_flows)))?,
             open("links.csv", outputs.links, rows::header(rows::LINKS.iter().copied()))?,
             open("rtt.csv", outputs.rtt, rows::header(rows::RTT.iter().copied()))?,
             open("jobs.csv", outputs.jobs, rows::header(rows::jobs_header()))?,
+            open("shared_links.csv", outputs.shared_links, rows::header(rows::shared_links_header()))?,
             open("cluster_timeline.csv", outputs.cluster, rows::header(rows::cluster_timeline_header()))?,
             open("cluster_jobs.csv", outputs.cluster_jobs, rows::header(rows::cluster_jobs_header()))?,
             open("cluster_congestion.csv", outputs.iterations, rows::header(rows::cluster_congestion_header()))?,
@@ -243,10 +244,14 @@ impl ResultWriter {
         [
             one(rows::results_row(&finished.record, self.outputs.columns())),
             rows::stats_text(finished),
-            when(self.outputs.flows, rows::flows_text),
+            when(
+                self.outputs.flows,
+                if self.outputs.jobs_of_flows { rows::flows_of_jobs_text } else { rows::flows_text },
+            ),
             when(self.outputs.links, rows::links_text),
             when(self.outputs.rtt, rows::rtt_text),
             when(self.outputs.jobs, rows::jobs_text),
+            when(self.outputs.shared_links, rows::shared_links_text),
             when(self.outputs.cluster, rows::cluster_timeline_text),
             when(self.outputs.cluster_jobs, rows::cluster_jobs_text),
             when(self.outputs.iterations, rows::cluster_congestion_text),

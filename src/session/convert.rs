@@ -3,7 +3,7 @@
 //! Layer: session. Between `batch`, which formats nothing, and `results`, which simulates nothing.
 
 use super::convert_iteration::measured_iteration;
-use super::convert_jobs::jobs;
+use super::convert_jobs::{jobs, shared_links};
 use super::convert_serving::{requests, serving};
 use crate::batch::{Ended, Ending, ExperimentOutcome, FlowOutcome, LinkOutcome};
 use crate::cost::usd_per_mtoken;
@@ -53,8 +53,9 @@ pub(crate) fn finished(record: ExperimentRecord, ended: Ended, outputs: &Outputs
     let sample = |&(flow_id, at, rtt): &(u32, u64, u64)| RttRecord { flow_id, sample: Ps(at), rtt: Ps(rtt) };
     let rtt = if outputs.rtt { outcome.rtts.iter().map(sample).collect() } else { Vec::new() };
     let none = Finished::without_rows(measured(record, &outcome, config), stats);
+    let shared_links = if outputs.shared_links { shared_links(&outcome) } else { Vec::new() };
     let requests = if outputs.requests { requests(&outcome, config) } else { Vec::new() };
-    let mut finished = Finished { flows, links, rtt, jobs: jobs(&outcome), requests, ..none };
+    let mut finished = Finished { flows, links, rtt, jobs: jobs(&outcome), shared_links, requests, ..none };
     let of_messages = finished.stats.folding.carried_messages_error;
     if of_messages > MESSAGES_UP_TO || finished.stats.steady_error.is_some_and(|error| error > MESSAGES_UP_TO) {
         without_messages(&mut finished.record);

@@ -58,7 +58,7 @@ fn figures(o: &ClusterOutcome, config: &Config) -> ClusterRecord {
         goodput: share(account.useful),
         idle_share: share(account.free),
         stranded_share: share(account.stranded),
-        slowdown_share: share(account.slowdown),
+        slowdown_share: if total == 0 { 0.0 } else { account.slowdown as f64 / total as f64 },
         checkpoint_share: share(account.checkpoint),
         restart_share: share(account.restart),
         rollback_share: share(account.rolled_back),
@@ -88,6 +88,8 @@ fn figures(o: &ClusterOutcome, config: &Config) -> ClusterRecord {
         iteration_audits: measured.map(|m| m.audited),
         iteration_error_mean: audited.map(|m| share_of(m.error_sum_ppm) / m.audited_jobs as f64),
         iteration_error_max: audited.map(|m| share_of(m.error_most_ppm)),
+        // Thousandths over milliseconds.
+        samples_per_s: o.samples_m.filter(|_| o.span_ms > 0).map(|samples| samples as f64 / o.span_ms as f64),
     }
 }
 
@@ -168,5 +170,6 @@ fn job(j: &ClusterJobOutcome) -> ClusterJobRecord {
         worst_link: worst.map(|(_, _, link)| link.clone()),
         class: j.class.as_ref().map(ToString::to_string),
         iteration_s: j.iteration_ps.map(|ps| ps as f64 / 1e12),
+        samples_per_s: j.iteration_ps.zip(j.samples_an_iteration).map(|(ps, n)| f64::from(n) * 1e12 / ps as f64),
     }
 }

@@ -1,14 +1,34 @@
-//! Outcomes of several jobs become rows of `jobs.csv`.
+//! Outcomes of several jobs become rows of `jobs.csv` and `shared_links.csv`.
 //!
 //! Layer: session.
 
 use super::convert_iteration::measured_iteration;
-use crate::batch::{ExperimentOutcome, JobOutcome};
-use crate::results::{ExperimentRecord, JobRecord, Ps, fct_stats};
+use crate::batch::{ExperimentOutcome, JobOutcome, SharedLinkOutcome};
+use crate::results::{ExperimentRecord, JobRecord, Ps, SharedLinkRecord, fct_stats};
 
 /// A row for each job of an experiment; none where there is one workload.
 pub(super) fn jobs(outcome: &ExperimentOutcome) -> Vec<JobRecord> {
     outcome.jobs.iter().map(|job| row(outcome, job)).collect()
+}
+
+/// A row for each shared link and job that sends over it.
+pub(super) fn shared_links(outcome: &ExperimentOutcome) -> Vec<SharedLinkRecord> {
+    let name = |job: usize| &*outcome.jobs[job].name;
+    let of = |link: &SharedLinkOutcome| -> Vec<SharedLinkRecord> {
+        let all: u64 = link.jobs.iter().map(|(_, bytes)| bytes).sum();
+        let row = |&(own, job_bytes): &(usize, u64)| {
+            let others = link.jobs.iter().filter(|(job, _)| *job != own).map(|(job, _)| name(*job));
+            SharedLinkRecord {
+                link: link.name.clone(),
+                job: name(own).to_string(),
+                job_bytes,
+                other_bytes: all - job_bytes,
+                shared_with: others.collect::<Vec<_>>().join(" "),
+            }
+        };
+        link.jobs.iter().map(row).collect()
+    };
+    outcome.shared_links.iter().flat_map(of).collect()
 }
 
 fn row(outcome: &ExperimentOutcome, job: &JobOutcome) -> JobRecord {

@@ -194,7 +194,25 @@ fn choose(
 }
 
 fn same_result(a: &Finished, b: &Finished) -> bool {
-    (&a.record, &a.flows, &a.links, &a.rtt) == (&b.record, &b.flows, &b.links, &b.rtt)
+    // All but how they came about.
+    let Finished {
+        record,
+        flows,
+        links,
+        rtt,
+        jobs,
+        shared_links,
+        cluster_timeline,
+        cluster_jobs,
+        cluster_congestion,
+        cluster_map,
+        requests,
+        stats: _,
+    } = a;
+    (record, flows, links, rtt) == (&b.record, &b.flows, &b.links, &b.rtt)
+        && (jobs, shared_links, requests) == (&b.jobs, &b.shared_links, &b.requests)
+        && (cluster_timeline, cluster_jobs) == (&b.cluster_timeline, &b.cluster_jobs)
+        && (cluster_congestion, cluster_map) == (&b.cluster_congestion, &b.cluster_map)
 }
 
 /// An order of equal results by how they came about; any will do that knows nothing of folders.
@@ -208,9 +226,10 @@ fn conflict(run: &RunIdentity, a: (&Path, &ExperimentRecord), b: (&Path, &Experi
         .into_iter()
         .zip(one.iter().zip(&two))
         .find(|(_, (x, y))| x != y);
-    let how = differs.map_or("rows of flows.csv, links.csv or rtt.csv".into(), |(name, (x, y))| {
-        format!("{name} is `{x}` and `{y}`")
-    });
+    let how = differs
+        .map_or("rows of flows.csv, links.csv or another file beside results.csv".into(), |(name, (x, y))| {
+            format!("{name} is `{x}` and `{y}`")
+        });
     let (a, b, id) = (a.0.display(), b.0.display(), a.1.exp_id);
     SessionError::Input(format!(
         "experiment {id} differs between {a} and {b}: {how}; one of the folders is not what this sweep gives, so run its shard again"

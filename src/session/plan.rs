@@ -61,6 +61,9 @@ fn outputs(sweep: &Sweep) -> Outputs {
         outputs.links |= output.links;
         outputs.rtt |= output.rtt;
         outputs.jobs |= jobs.is_some() && config.cluster_run().is_none();
+        let several = jobs.as_ref().is_some_and(|jobs| jobs.jobs.len() > 1);
+        outputs.jobs_of_flows |= output.flows && several;
+        outputs.shared_links |= output.shared_links && several;
         outputs.cluster |= config.cluster_run().is_some();
         outputs.cluster_jobs |= output.cluster_jobs;
         outputs.cluster_map |= output.cluster_map;

@@ -118,7 +118,9 @@ fn surveyed(sweep: &Sweep, progress: &PlanProgress) -> Result<Survey, SessionErr
     let (mut prepared_sizes, mut unprepared): (Vec<ExperimentSize>, usize) = (Vec::new(), 0);
     // What is simulated once counts once; what keeps the first of them from running keeps all.
     let mut seen: HashMap<Hash128, Option<Exclusion>> = HashMap::new();
-    let clock = |left| ClusterClock { left, jobs: 0, seconds: 0.0 };
+    // Where there are fewer clusters than threads, sets of jobs have several at a time.
+    let at_a_time = rayon::current_num_threads().div_ceil(sweep.experiments.len().max(1));
+    let clock = |left| ClusterClock { left, at_a_time, jobs: 0, seconds: 0.0, bytes: 0 };
     let mut clocks = [clock(CLUSTERS_PATIENCE), clock(2 * ITERATIONS_PATIENCE)];
     let mut bytes = 0u64;
     // Experiments that bad input stops, and the first of them.
@@ -260,35 +262,40 @@ fn prepared(config: &Config) -> (Result<Vec<String>, PrepareError>, ExperimentSi
 struct ClusterClock {
     /// For which there is time yet.
     left: Duration,
+    /// Sets of jobs whose iterations are simulated at a time.
+    at_a_time: usize,
     jobs: u64,
     seconds: f64,
+    /// Most that these took, as far as is known.
+    bytes: u64,
 }
 
 impl ClusterClock {
-    /// Seconds of one thread that a cluster takes, about.
-    fn seconds(&mut self, cluster: &PreparedCluster) -> f64 {
+    /// Seconds of one thread that a cluster takes, about, and bytes beside those of its jobs.
+    fn takes(&mut self, cluster: &PreparedCluster) -> (f64, u64) {
         let jobs = cluster.n_jobs() as u64;
         if self.left.is_zero() {
-            return jobs as f64 * self.seconds / self.jobs.max(1) as f64;
+            return (jobs as f64 * self.seconds / self.jobs.max(1) as f64, self.bytes);
         }
         let start = Instant::now();
         let patience = self.left.min(CLUSTER_PATIENCE);
         // Why it fails, if it does, its row says.
         if cluster.measures() {
             let (half, all) = (ITERATIONS_PATIENCE / 2, ITERATIONS_PATIENCE);
-            let seconds = cluster.foreseen(&|| start.elapsed() > half, &|| start.elapsed() > all);
+            let foreseen = cluster.foreseen(self.at_a_time, &|| start.elapsed() > half, &|| start.elapsed() > all);
             self.left = self.left.saturating_sub(start.elapsed());
-            let seconds = seconds.map_or(0.0, |forecast| forecast.seconds);
+            let (seconds, bytes) = foreseen.map_or((0.0, self.bytes), |forecast| (forecast.seconds, forecast.bytes));
             self.jobs += jobs;
             self.seconds += seconds;
-            return seconds;
+            self.bytes = self.bytes.max(bytes);
+            return (seconds, bytes);
         }
         let _ = cluster.simulate(&|| start.elapsed() > patience);
         let took = start.elapsed();
         self.left = self.left.saturating_sub(took);
         self.jobs += jobs;
         self.seconds += took.as_secs_f64();
-        took.as_secs_f64()
+        (took.as_secs_f64(), 0)
     }
 }
 
@@ -305,11 +312,13 @@ fn cluster_size(config: &Config, clocks: &mut [ClusterClock; 2]) -> Result<Exper
     let preparing_s = start.elapsed().as_secs_f64();
     let n_jobs = prepared.n_jobs() as u64;
     let own_bytes = took.most.max(n_jobs * BYTES_A_JOB);
+    let (seconds, iteration_bytes) = clocks[usize::from(prepared.measures())].takes(&prepared);
     Ok(ExperimentSize {
         tasks: n_jobs,
         own_bytes,
-        preparing_bytes: own_bytes,
-        preparing_s: preparing_s + clocks[usize::from(prepared.measures())].seconds(&prepared),
+        // Of as many at a time as there are threads.
+        preparing_bytes: own_bytes.saturating_add(iteration_bytes),
+        preparing_s: preparing_s + seconds,
         folds: Folding::Off,
         ..ExperimentSize::default()
     })

@@ -91,7 +91,7 @@ const OF_ITERATIONS: [&str; 3] = ["routing", "transport", "fidelity"];
 /// Keys of the others likewise.
 const OF_ITERATIONS_TOO: [KeyId; 3] = [KeyId::LinkDelayNs, KeyId::SwitchLatencyNs, KeyId::BufferMib];
 /// Keys that it does not read.
-const OF_PACKETS_TOO: [KeyId; 18] = [
+const OF_PACKETS_TOO: [KeyId; 19] = [
     KeyId::GpuMemoryGib,
     KeyId::NvlinkGbps,
     KeyId::NvlinkLatencyNs,
@@ -109,6 +109,7 @@ const OF_PACKETS_TOO: [KeyId; 18] = [
     KeyId::OutLinks,
     KeyId::OutRtt,
     KeyId::OutTrace,
+    KeyId::OutSharedLinks,
     KeyId::Alone,
 ];
 /// Of these, keys that classes of its jobs read.

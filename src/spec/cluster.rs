@@ -41,6 +41,8 @@ pub struct ClusterRun {
 pub struct JobClassKeys {
     pub name: Arc<str>,
     pub gpus: u32,
+    /// Its jobs train a model by several replicas, and can go on with fewer.
+    pub has_replicas: bool,
     /// How often jobs are of it where they are drawn, millionths.
     pub weight_ppm: u64,
 }
@@ -381,8 +383,16 @@ fn classes(v: &Values) -> Result<Vec<JobClassKeys>, Conflict> {
         let fail = |key: KeyId, why: String| Err(conflict(key, why).of_job(&job.name));
         if !iterates(own) {
             let kind = own.text(KeyId::WorkloadKind);
+            let instead = match kind {
+                "inference" => {
+                    "where the network is slow, its requests wait, and no work of it ends later. With fidelity.mode = \"flow\" it serves beside other [[job]] tables; here a job of no class can hold its GPUs"
+                }
+                _ => {
+                    "its flows begin at times of their own. With fidelity.mode = \"flow\" they cross the network beside other [[job]] tables; checkpoint.writes_share is how jobs share storage here"
+                }
+            };
             let why = format!(
-                "a class of a cluster's jobs repeats an iteration, which \"{kind}\" does not; it must be model, collective, simai, chakra, htsim, goal or dag"
+                "a class of a cluster's jobs repeats an iteration, which \"{kind}\" does not: {instead}. A class must be model, collective, simai, chakra, htsim, goal or dag"
             );
             return fail(KeyId::WorkloadKind, why);
         }
@@ -395,11 +405,16 @@ fn classes(v: &Values) -> Result<Vec<JobClassKeys>, Conflict> {
             return Err(conflict(KeyId::Gpus, why));
         }
         let weight_ppm = scaled(own.float(KeyId::JobWeight), PPM);
-        Ok(JobClassKeys { name: Arc::clone(&job.name), gpus: gpus as u32, weight_ppm })
+        let has_replicas = own.is(KeyId::WorkloadKind, "model") && own.int(KeyId::Dp) > 1;
+        Ok(JobClassKeys { name: Arc::clone(&job.name), gpus: gpus as u32, has_replicas, weight_ppm })
     };
     let classes: Vec<JobClassKeys> = v.jobs().iter().map(class).collect::<Result<_, _>>()?;
     if drawn && classes.iter().all(|class| class.weight_ppm == 0) {
         return Err(conflict(KeyId::JobWeight, "one class at least needs a weight above 0").of_job(&classes[0].name));
+    }
+    if drawn && v.float(KeyId::JobsMinShare) < 1.0 && !classes.iter().any(|class| class.has_replicas) {
+        let why = "no class can go on with fewer GPUs: only kind = \"model\" with dp above 1 gives up replicas; leave it at 1, or give a class several replicas";
+        return Err(conflict(KeyId::JobsMinShare, why));
     }
     Ok(classes)
 }

@@ -142,6 +142,7 @@ impl Config {
                 rtt: v.bool(KeyId::OutRtt) && !job_mode(v),
                 trace: v.bool(KeyId::OutTrace),
                 alone: v.bool(KeyId::Alone) && !job_mode(v),
+                shared_links: v.bool(KeyId::OutSharedLinks) && !job_mode(v),
                 cluster_jobs: v.bool(KeyId::OutJobs) && job_mode(v),
                 cluster_map: v.bool(KeyId::OutMap) && job_mode(v),
                 requests: v.bool(KeyId::OutRequests) && !job_mode(v),

@@ -454,6 +454,8 @@ macro_rules! for_each_key {
             OutRtt "output.rtt" KeyKind::Bool, D::Bool(false), packets, "write rtt.csv";
             #[outside_identity]
             OutRequests "output.requests" KeyKind::Bool, D::Bool(false), |v| inference(v) || v.jobs().iter().any(|job| inference(job.values())), "write requests.csv, a row a request of inference";
+            #[outside_identity]
+            OutSharedLinks "output.shared_links" KeyKind::Bool, D::Bool(false), |v| v.jobs().len() > 1, "write shared_links.csv, a row a link and job whose data shares it with those of others";
             Alone "output.alone" KeyKind::Bool, D::Bool(false), |v| v.is_of_job(), "simulate each [[job]] also without the others, for the slowdown in jobs.csv";
             OutJobs "output.cluster_jobs" KeyKind::Bool, D::Bool(false), |v| v.is(KeyId::Mode, "job"), "write cluster_jobs.csv, a row a job";
             OutMap "output.cluster_map" KeyKind::Bool, D::Bool(false), |v| v.is(KeyId::Mode, "job"), "write cluster_map.csv, what groups of servers do over time, which the report draws";

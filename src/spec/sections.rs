@@ -196,6 +196,8 @@ pub struct OutputSection {
     pub trace: bool,
     /// Each of several jobs is simulated without the others, too.
     pub alone: bool,
+    /// Of several jobs, a row a job and link that it shares.
+    pub shared_links: bool,
     /// Of a cluster over days, a row a job.
     pub cluster_jobs: bool,
     /// Likewise, what groups of servers do over time.

@@ -8,7 +8,7 @@ use std::process::Command;
 const SWEEP: &str = r#"
 name = "columns"
 base.cluster = { gpus = 2, gpus_per_server = 1 }
-base.output = { flows = true, links = true, rtt = true }
+base.output = { flows = true, links = true, rtt = true, shared_links = true }
 
 [[job]]
 name = "one"
@@ -16,6 +16,13 @@ kind = "collective"
 op = "broadcast"
 bytes = 50000
 gpus = 2
+
+[[job]]
+name = "two"
+kind = "traffic"
+pattern = "ring"
+bytes = 50000
+background = true
 "#;
 
 const CLUSTER: &str = r#"
@@ -43,7 +50,7 @@ model = { name = "small", transformer = { layers = 2, hidden = 256, heads = 8, v
 
 #[test]
 fn the_reference_of_results_names_every_column() {
-    let of_packets = ["results.csv", "flows.csv", "links.csv", "rtt.csv", "jobs.csv", "stats.csv"];
+    let of_packets = ["results.csv", "flows.csv", "links.csv", "rtt.csv", "jobs.csv", "shared_links.csv", "stats.csv"];
     names_every_column(SWEEP, &of_packets);
     names_every_column(
         CLUSTER,

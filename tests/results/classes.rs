@@ -189,6 +189,69 @@ fn jobs_of_classes_slow_those_down_that_are_of_none() {
     assert_eq!(folder.column("o/cluster_jobs.csv", "worst_beside"), ["", "two", "one"]);
 }
 
+/// Four servers with a GPU each, under one leaf.
+const ONE_LEAF: &str = "cluster = { gpus = 4, gpus_per_server = 1 }\ntopology = { kind = \"clos\", hosts_per_leaf = 4, spines = 1, link_gbps = 100 }\n";
+
+#[test]
+fn a_model_goes_on_with_the_replicas_that_take_whole_micro_batches_and_grows_back() {
+    let class = job("a", "dp = 4, global_batch = 256");
+    let sweep = format!(
+        "name = \"elastic\"\n[base]\nfidelity.mode = \"job\"\n{ONE_LEAF}\njobs = {{ source = \"trace\", path = \"t.csv\", min_share = 0.5 }}\n\
+         failures = {{ model = \"trace\", path = \"f.csv\" }}\ncheckpoint = {{ policy = \"interval\", interval_s = 500.0, cost_s = 0.0, restart_s = 10.0 }}\n\
+         scheduler = {{ policy = \"fcfs\", placement = \"packed\", iterations_at = \"flow\" }}\noutput.cluster_jobs = true\n{class}\n\
+         [axes]\n\"jobs.grow\" = [\"never\", \"at-once\", \"checkpoint\"]\n"
+    );
+    let alone = |dp: u32| {
+        let own =
+            job("a", &format!("dp = {dp}, global_batch = 256")).replace("tp = 1", "tp = 1\nwarmup = 2\niterations = 4");
+        format!("name = \"alone\"\n[base]\nfidelity.mode = \"flow\"\n{ONE_LEAF}{own}")
+    };
+    // Of four GPUs three are left; 256 sequences are two or four replicas' work.
+    let folder = Folder::new(&[
+        ("s.toml", &sweep),
+        ("t.csv", "job,submit_s,class,duration_s\nx,0,a,100000\n"),
+        ("f.csv", "time_s,part,index,repair_s\n1,host,1,20000\n"),
+        ("two.toml", &alone(2)),
+        ("four.toml", &alone(4)),
+    ]);
+    for name in ["two", "four", "s"] {
+        run(&folder, &format!("{name}.toml"), name, &[]);
+    }
+    run(&folder, "s.toml", "again", &["--jobs", "1", "--memo", "off"]);
+    let ns = |name: &str| of_job(&folder, &format!("{name}/jobs.csv"), "a", "iteration_time_ns");
+    let slower = ns("two") / ns("four");
+    assert!((1.3..2.5).contains(&slower), "{slower}");
+    let results = |column: &str| folder.column("s/results.csv", column);
+    assert_eq!(
+        (results("shrinks"), results("grows")),
+        (["1"; 3].map(String::from).to_vec(), ["0", "1", "1"].map(String::from).to_vec())
+    );
+    // All of its work in all of the time: 256 sequences an iteration.
+    let hours: f64 = results("cluster_hours")[0].parse().unwrap();
+    near(
+        results("samples_per_s")[0].parse().unwrap(),
+        256.0 * 100_000.0 / (ns("four") / 1e9) / (hours * 3600.0),
+        0.001,
+    );
+    let slowdown = |at: usize| folder.column("s/cluster_jobs.csv", "slowdown")[at].parse::<f64>().unwrap();
+    near(slowdown(0), slower, 0.001);
+    assert!(slowdown(1) < slowdown(0) && slowdown(2) < slowdown(0), "{} {}", slowdown(1), slowdown(2));
+    let share = |column: &str| results(column)[0].parse::<f64>().unwrap();
+    let shares = [
+        "goodput",
+        "slowdown_share",
+        "checkpoint_share",
+        "restart_share",
+        "rollback_share",
+        "idle_share",
+        "down_share",
+    ];
+    near(shares.into_iter().map(share).sum(), 1.0, 1e-5);
+    for file in ["results.csv", "cluster_jobs.csv", "cluster_timeline.csv"] {
+        assert!(folder.bytes(&format!("s/{file}")) == folder.bytes(&format!("again/{file}")), "{file}");
+    }
+}
+
 #[test]
 fn what_cannot_be_says_what_would_be_right() {
     let says = |sweep: &str, trace: &str, code: i32, part: &str| {
@@ -204,7 +267,11 @@ fn what_cannot_be_says_what_would_be_right() {
     says(&sweep, &row("x,0,4,100,a,5,"), 2, "say the same; leave one empty");
     says(&sweep, &row("x,0,4,,a,,"), 2, "duration_s and iterations are empty");
     says(&sweep, &row("x,0,4,,,5,"), 2, "iterations are those of a class");
-    says(&sweep, &row("x,0,,100,a,,2"), 2, "has a layout for 4 GPUs");
+    let rings = "\n[[job]]\nname = \"a\"\nkind = \"collective\"\nop = \"all-reduce\"\nbytes = 1000000\ngpus = 4\n";
+    says(&cluster("", rings), &row("x,0,,100,a,,2"), 2, "jobs of class a run on all of their 4 GPUs");
+    let drawn =
+        cluster("", rings).replace("source = \"trace\", path = \"t.csv\"", "source = \"classes\", min_share = 0.5");
+    says(&drawn, "", 2, "no class can go on with fewer GPUs");
     says(&sweep, "job,submit_s\nx,0\n", 2, "column `gpus` is missing");
     // A layout for more GPUs than the class has, and a class for more than the cluster.
     let of = |keys: &str| cluster("", &job("a", keys));
@@ -219,6 +286,8 @@ fn what_cannot_be_says_what_would_be_right() {
     says(&sweep.replace("iterations_at = \"flow\",", ""), TRACE, 2, "[[job]] tables are classes of jobs");
     let traffic = "\n[[job]]\nname = \"a\"\ngpus = 4\nkind = \"traffic\"\n";
     says(&cluster("", traffic), TRACE, 2, "repeats an iteration, which \"traffic\" does not");
+    let serves = format!("\n[[job]]\nname = \"a\"\nkind = \"inference\"\nmodel = {MODEL}\ntp = 2\n");
+    says(&cluster("", &serves), TRACE, 2, "its requests wait, and no work of it ends later");
     says(
         &cluster("", "").replace("source = \"trace\", path = \"t.csv\"", "source = \"classes\""),
         "",

@@ -117,7 +117,7 @@ fn jobs_placed_apart_have_the_bytes_of_the_jobs_alone() {
     // Flows are numbered over all jobs; nothing else may differ.
     let jobs =
         rows(&folder, "both/jobs.csv", &["first_flow", "alone_makespan_ns", "alone_iteration_time_ns", "slowdown"]);
-    let flows = rows(&folder, "both/flows.csv", &["flow_id"]);
+    let flows = rows(&folder, "both/flows.csv", &["flow_id", "job"]);
     let mut alone = (Vec::new(), Vec::new());
     for exp in ["0", "1", "2", "3"] {
         for name in ["a", "b"] {
@@ -130,6 +130,11 @@ fn jobs_placed_apart_have_the_bytes_of_the_jobs_alone() {
         }
     }
     assert_eq!((jobs, flows), alone);
+    // Only where there are several does a flow name its job.
+    let mut of_flows = folder.column("both/flows.csv", "src").into_iter().zip(folder.column("both/flows.csv", "job"));
+    assert!(of_flows.all(|(src, job)| job == if ["0", "1"].contains(&&*src) { "a" } else { "b" }));
+    let header = String::from_utf8(folder.bytes("a/flows.csv")).unwrap();
+    assert_eq!(header.lines().next(), Some("exp_id,flow_id,src,dst,bytes,start_ns,fct_ns"));
     assert_eq!(folder.column("both/jobs.csv", "slowdown"), ["1"; 8]);
     assert_eq!(folder.column("both/jobs.csv", "shares_with"), [""; 8]);
     // Folding changes no byte of them.
@@ -246,6 +251,60 @@ fn two_jobs_on_one_uplink_get_fair_shares() {
 }
 
 #[test]
+fn shared_links_say_who_sends_how_much_over_which() {
+    // Each sends both ways over the one uplink; c sends under leaf 0 only, over the link to the GPU that b has there, too.
+    let job = |name: &str, gpus: &str, bytes: u32, more: &str| {
+        format!(
+            "[[job]]\nname = \"{name}\"\nkind = \"traffic\"\npattern = \"ring\"\nbytes = {bytes}\nplacement = {gpus}\n{more}"
+        )
+    };
+    let jobs =
+        [job("a", "[0, 4]", 9000, ""), job("b", "[1, 5]", 5000, ""), job("c", "[1, 2]", 300, "background = true\n")]
+            .concat();
+    let axes = "[axes]\n\"fidelity.mode\" = [\"packet\", \"flow\"]\n\"job.b.placement\" = [[1, 5], [6, 7]]\n";
+    let text = sweep("shared", &[TWO_LEAVES, "output.shared_links = true\n", &jobs, axes]);
+    let folder = Folder::new(&[("s.toml", &text)]);
+    run(&folder, "s.toml", "o", &[]);
+    run(&folder, "s.toml", "one", &["--jobs", "1", "--memo", "off"]);
+    run(&folder, "s.toml", "s0", &["--shard", "0/2"]);
+    run(&folder, "s.toml", "s1", &["--shard", "1/2"]);
+    assert_eq!(folder.run(&["merge", "s1", "s0", "--out", "merged"]).code, 0);
+    run(&folder, "s.toml", "cut", &[]);
+    let journal = folder.bytes("cut/journal.bin");
+    std::fs::write(folder.file("cut/journal.bin"), &journal[..journal.len() / 2]).unwrap();
+    run(&folder, "s.toml", "cut", &["--resume"]);
+    for out in ["one", "merged", "cut"] {
+        assert!(folder.bytes("o/shared_links.csv") == folder.bytes(&format!("{out}/shared_links.csv")), "{out}");
+    }
+    let of_one = [
+        "host1->leaf0,b,5000,300,c",
+        "host1->leaf0,c,300,5000,b",
+        "leaf0->host1,b,5000,300,c",
+        "leaf0->host1,c,300,5000,b",
+        "leaf0->spine0,a,9000,5000,b",
+        "leaf0->spine0,b,5000,9000,a",
+        "leaf1->spine0,a,9000,5000,b",
+        "leaf1->spine0,b,5000,9000,a",
+        "spine0->leaf0,a,9000,5000,b",
+        "spine0->leaf0,b,5000,9000,a",
+        "spine0->leaf1,a,9000,5000,b",
+        "spine0->leaf1,b,5000,9000,a",
+    ];
+    let text = String::from_utf8(folder.bytes("o/shared_links.csv")).unwrap();
+    let mut rows: Vec<&str> = text.lines().skip(1).collect();
+    rows.sort_unstable();
+    // Apart from each other, as in experiments 1 and 3, jobs have no row.
+    let of_both: Vec<String> = ["0", "2"].iter().flat_map(|exp| of_one.map(|row| format!("{exp},{row}"))).collect();
+    assert_eq!(rows, of_both);
+    let explained = folder.run(&["compare", "o", "--explain", "0", "1"]);
+    let told = "a: leaf0->spine0 carries most, 14000 bytes: a 64.3 %, b 35.7 %; shared_links.csv has every link";
+    assert!(explained.stdout.contains(told), "{}{}", explained.stdout, explained.stderr);
+    assert_eq!(folder.run(&["report", "o"]).code, 0);
+    let page = String::from_utf8(folder.bytes("o/report.html")).unwrap();
+    assert!(page.contains("spine0\",\"a\",\"9000\",\"5000\",\"b\"]"), "the page has the busiest links");
+}
+
+#[test]
 fn shorter_flows_get_fair_shares_whatever_is_marked() {
     let job = |name: &str, gpus: &str| {
         format!(
@@ -268,9 +327,31 @@ fn shorter_flows_get_fair_shares_whatever_is_marked() {
 }
 
 #[test]
+fn dcqcn_favours_no_job_over_many_draws_of_marks() {
+    let job = |name: &str, gpus: &str| {
+        format!(
+            "[[job]]\nname = \"{name}\"\nkind = \"traffic\"\npattern = \"ring\"\nbytes = 50000000\nplacement = {gpus}\n"
+        )
+    };
+    let axes = "transport.cc = \"dcqcn\"\n";
+    let seeds = "[axes]\n\"transport.seed\" = { start = 1, stop = 24, step = 1 }\n";
+    let text = sweep("fair", &[TWO_LEAVES, axes, &job("a", "[0, 4]"), &job("b", "[1, 5]"), seeds]);
+    let folder = Folder::new(&[("s.toml", &text)]);
+    run(&folder, "s.toml", "o", &[]);
+    let times: Vec<f64> = folder.column("o/jobs.csv", "makespan_ns").iter().map(|ns| ns.parse().unwrap()).collect();
+    let off: Vec<f64> = times.chunks(2).map(|pair| 2.0 * pair[1] / (pair[0] + pair[1]) - 1.0).collect();
+    let mean = off.iter().sum::<f64>() / off.len() as f64;
+    let deviation = (off.iter().map(|x| (x - mean).powi(2)).sum::<f64>() / (off.len() - 1) as f64).sqrt();
+    println!("mean {mean:.4}, standard deviation {deviation:.4}");
+    // Three standard errors at most; a single draw is seldom off by more than 3 %.
+    assert!(mean.abs() < 3.0 * deviation / (off.len() as f64).sqrt() && mean.abs() < 0.01, "{mean} {off:?}");
+    assert!(deviation < 0.02, "{deviation}");
+}
+
+#[test]
 fn bytes_do_not_depend_on_what_runs_the_jobs() {
     let axes = "\n[axes]\n\"transport.cc\" = [\"dcqcn\", \"hpcc\"]\n\"fidelity.fast_forward\" = [\"exact\", \"off\"]\n";
-    let alone = "output.alone = true\noutput.rtt = true\n";
+    let alone = "output.alone = true\noutput.rtt = true\noutput.shared_links = true\n";
     let folder = Folder::new(&[("s.toml", &sweep("mixed", &[TWO_LEAVES, alone, MIXED, axes]))]);
     run(&folder, "s.toml", "whole", &[]);
     run(&folder, "s.toml", "one", &["--jobs", "1"]);
@@ -284,7 +365,7 @@ fn bytes_do_not_depend_on_what_runs_the_jobs() {
     std::fs::write(folder.file("cut/journal.bin"), &journal[..journal.len() * 2 / 3]).unwrap();
     run(&folder, "s.toml", "cut", &["--resume"]);
     for out in ["one", "merged", "cut"] {
-        for file in ["results.csv", "results.parquet", "jobs.csv", "flows.csv", "rtt.csv"] {
+        for file in ["results.csv", "results.parquet", "jobs.csv", "shared_links.csv", "flows.csv", "rtt.csv"] {
             assert!(folder.bytes(&format!("whole/{file}")) == folder.bytes(&format!("{out}/{file}")), "{out}/{file}");
         }
     }

@@ -38,7 +38,7 @@ pub(in crate::cluster) struct IterationFabric {
 }
 
 impl IterationFabric {
-    /// Of a configuration that simulates iterations.
+    /// Of a configuration that simulates iterations. `least`: GPUs with which jobs of each class may go on.
     ///
     /// # Errors
     /// The transport's keys do not go with the network, or a class of jobs cannot be.
@@ -46,6 +46,7 @@ impl IterationFabric {
         config: &Config,
         keys: &IterationKeys,
         net: Network,
+        least: &[u32],
     ) -> Result<IterationFabric, ClusterError> {
         let mut ranks: Vec<Vec<u32>> = Vec::new();
         for (rank, &host) in (0..).zip(&net.ranks) {
@@ -70,8 +71,8 @@ impl IterationFabric {
         let first = net.ranks.iter().copied().min().unwrap_or(0);
         let transport = config.transport(nics[first as usize].0).map_err(PrepareError::Config)?;
         let least_delay_ps = net.links.iter().filter(|l| net.is_packet_link(l)).map(|l| l.delay_ps).min().unwrap_or(1);
-        let tables = config.jobs.iter().flat_map(|jobs| &jobs.jobs);
-        let classes = tables.map(|job| ClassProgram::new(config, job)).collect::<Result<_, _>>()?;
+        let tables = config.jobs.iter().flat_map(|jobs| &jobs.jobs).zip(least);
+        let classes = tables.map(|(job, &least)| ClassProgram::new(config, job, least)).collect::<Result<_, _>>()?;
         // A case has not all tiers.
         let transport = Transport { tier_buffers: None, ..transport };
         Ok(IterationFabric {

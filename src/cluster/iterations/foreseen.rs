@@ -7,7 +7,7 @@ use std::time::Instant;
 use super::super::error::ClusterError;
 use super::case::IterationCase;
 use super::fabric::IterationFabric;
-use super::run::{least_time, simulated, work};
+use super::run::{least_time, most_bytes, simulated, work};
 
 /// Sets that are simulated, by the share of all work that smaller ones have, in percent: in this order, as long as there is time.
 const SAMPLED: [u64; 7] = [50, 20, 80, 35, 65, 5, 95];
@@ -30,6 +30,13 @@ impl ForeseenSets {
     /// How many there are.
     pub(in crate::cluster) fn len(&self) -> usize {
         self.cases.len()
+    }
+
+    /// Bytes that the sets which take most need together, where so many are simulated at a time.
+    pub(in crate::cluster) fn bytes(&self, fabric: &IterationFabric, at_a_time: usize) -> u64 {
+        let mut each: Vec<u64> = self.cases.iter().map(|(_, case)| most_bytes(fabric, case)).collect();
+        each.sort_unstable_by(|a, b| b.cmp(a));
+        each.iter().take(at_a_time).fold(0, |sum, bytes| sum.saturating_add(*bytes))
     }
 
     /// Seconds of one thread that all sets take, about, as a few of them show that are simulated until `stop`.

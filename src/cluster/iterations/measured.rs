@@ -58,6 +58,11 @@ pub(in crate::cluster) struct KnownIteration {
 }
 
 impl KnownIteration {
+    /// Sequences that it trains on, if it trains a model.
+    pub(in crate::cluster) fn samples(&self, fabric: &IterationFabric) -> Option<u32> {
+        fabric.classes[self.class as usize].samples_an_iteration()
+    }
+
     /// Of its one job, ps.
     pub(in crate::cluster) fn ps(&self) -> u64 {
         self.simulated.ps[0]
@@ -169,6 +174,11 @@ impl<'a> MeasuredIterations<'a> {
         self.speeds.remove(&job);
     }
 
+    /// With how many GPUs jobs of a class can run, ascending.
+    pub(in crate::cluster) fn sizes(&self, class: u32) -> impl DoubleEndedIterator<Item = u32> {
+        self.fabric.classes[class as usize].sizes()
+    }
+
     /// How fast a running job is.
     pub(in crate::cluster) fn speed(&self, job: u32) -> &JobSpeed {
         self.speeds.get(&job).unwrap_or(&JobSpeed::FULL)
@@ -190,8 +200,9 @@ impl<'a> MeasuredIterations<'a> {
         let servers: Vec<Vec<u32>> = shares.iter().map(ranks).collect();
         if let Some(class) = asked.class {
             let traffic = of_class(fabric, &self.router, &fabric.net, (class, &servers.concat()))?;
-            let sends = !traffic.edges.is_empty();
-            return Ok(if sends { Some((traffic, class_in_rack(fabric, class)?)) } else { None });
+            // With fewer GPUs than it asked for it takes longer, whether it sends or not.
+            let counts = !traffic.edges.is_empty() || traffic.hosts.len() < asked.gpus as usize;
+            return Ok(if counts { Some((traffic, class_in_rack(fabric, class)?)) } else { None });
         }
         let (n, work) = (servers.len() as u64, (asked.compute_ps, asked.comm_bytes));
         let Some(traffic) = ring(fabric, &self.router, &fabric.net, &servers, work, n)? else { return Ok(None) };

@@ -5,6 +5,7 @@
 
 use std::path::{Path, PathBuf};
 
+use super::super::job_record::{JobRecord, SharedLinkRecord};
 use super::super::record::{FlowRecord, FoldingRecord, LinkPackets, LinkRecord, RttRecord, StatsRecord};
 use super::super::value::{Micro, Ps};
 use super::{ReadError, RunResults};
@@ -151,6 +152,22 @@ impl RunResults {
         self.of("rtt.csv", exp_id, rtt)
     }
 
+    /// The links that jobs of one experiment share; `None` if the run wrote no `shared_links.csv`.
+    ///
+    /// # Errors
+    /// The file is damaged.
+    pub fn shared_links_of(&self, exp_id: u64) -> Result<Option<Vec<SharedLinkRecord>>, ReadError> {
+        self.of("shared_links.csv", exp_id, shared_link)
+    }
+
+    /// What jobs of one experiment share, as `jobs.csv` has it: other columns are left at their defaults. `None` if the run wrote no such file.
+    ///
+    /// # Errors
+    /// The file is damaged.
+    pub fn sharing_of(&self, exp_id: u64) -> Result<Option<Vec<JobRecord>>, ReadError> {
+        self.of("jobs.csv", exp_id, sharing)
+    }
+
     /// Rows of one experiment. Those of later ones end the search: companion files ascend by `exp_id`.
     fn of<T>(
         &self,
@@ -215,6 +232,27 @@ fn link(f: &Fields) -> Result<LinkRecord, ReadError> {
                 drops: f.whole("drops")?,
             }),
         },
+    })
+}
+
+fn shared_link(f: &Fields) -> Result<SharedLinkRecord, ReadError> {
+    Ok(SharedLinkRecord {
+        link: f.text("link").to_string(),
+        job: f.text("job").to_string(),
+        job_bytes: f.whole("job_bytes")?,
+        other_bytes: f.whole("other_bytes")?,
+        shared_with: f.text("shared_with").to_string(),
+    })
+}
+
+fn sharing(f: &Fields) -> Result<JobRecord, ReadError> {
+    Ok(JobRecord {
+        job: f.text("job").to_string(),
+        shares_with: f.text("shares_with").to_string(),
+        shared_links: f.whole("shared_links")?,
+        shared_bytes: f.whole("shared_bytes")?,
+        busiest_shared_link: Some(f.text("busiest_shared_link").to_string()).filter(|link| !link.is_empty()),
+        ..JobRecord::default()
     })
 }
 

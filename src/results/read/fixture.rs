@@ -31,6 +31,7 @@ pub(crate) fn write(dir: &Path, axes: &[Axis], experiments: &[Finished], sweep: 
     file("links.csv", rows::header(rows::LINKS.iter().copied()), &rows::links_text);
     file("rtt.csv", rows::header(rows::RTT.iter().copied()), &rows::rtt_text);
     file("jobs.csv", rows::header(rows::jobs_header()), &rows::jobs_text);
+    file("shared_links.csv", rows::header(rows::shared_links_header()), &rows::shared_links_text);
     let records: Vec<_> = experiments.iter().map(|f| f.record.clone()).collect();
     parquet_file::write(fs::File::create(dir.join("results.parquet")).unwrap(), axes, ColumnSets::default(), &records)
         .unwrap();

@@ -61,6 +61,7 @@ fn write(dir: &Path) -> Vec<Vec<Cell>> {
             links: vec![link],
             rtt,
             jobs: Vec::new(),
+            shared_links: Vec::new(),
             cluster_timeline: Vec::new(),
             cluster_jobs: Vec::new(),
             cluster_congestion: Vec::new(),

@@ -37,6 +37,8 @@ fn every_number_is_that_of_the_parquet_file() {
             links: experiments == 10,
             rtt: false,
             jobs: false,
+            jobs_of_flows: false,
+            shared_links: false,
             cluster: false,
             cluster_jobs: false,
             cluster_map: false,

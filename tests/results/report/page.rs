@@ -29,6 +29,8 @@ const ALL: Outputs = Outputs {
     links: true,
     rtt: false,
     jobs: false,
+    jobs_of_flows: false,
+    shared_links: false,
     cluster: false,
     cluster_jobs: false,
     cluster_map: false,
