@@ -162,8 +162,8 @@ fn skips_do_not_depend_on_the_room_of_the_memo() {
     let decided =
         |s: &FoldStats| (s.skips, s.hops_skipped, s.skipped_ps, s.rounded, s.wander_ps, s.exactly, s.couplings);
     let (mut skips, mut hits) = (0, [0; 3]);
-    let memos = [0, 100_000, u64::MAX].map(|most| Arc::new(Memo::default().at_most(most)));
-    for seed in 0..12 {
+    let memos = [0, 2_000_000, u64::MAX].map(|most| Arc::new(Memo::default().at_most(most)));
+    for seed in 0..30 {
         let (alone, want) = run_steady(seed, FoldEngine::forgetful().with_checkpoints_every(7));
         skips += alone.skips;
         for (memo, hits) in memos.iter().zip(&mut hits) {
