@@ -59,7 +59,7 @@ pub use outcome::{
     AloneTimes, Ending, ExperimentOutcome, FlowOutcome, Iteration, JobOutcome, LinkOutcome, PoolOutcome,
     RequestOutcome, ServingOutcome, SharedLinkOutcome,
 };
-pub use prepare::{Prepared, prepare, prepare_within};
+pub use prepare::{LONG_PACKET_HOPS, Prepared, prepare, prepare_within};
 pub use route::fits;
 pub use runner::{MOST_FOLDED_A_THREAD, RunEvent, RunOptions, run};
 pub use traffic::QP_DPORT;

@@ -28,6 +28,9 @@ const NAME_BYTES: usize = 64;
 /// RTT samples kept a flow where rtt.csv is asked for.
 const RTT_SAMPLES: u32 = 256;
 
+/// From so many packet-hops on an experiment is long: several seconds of a thread. Our choice.
+pub const LONG_PACKET_HOPS: u64 = 100_000_000;
+
 /// An experiment ready for the engine.
 pub struct Prepared {
     pub built: Built,
@@ -53,6 +56,11 @@ impl Prepared {
     /// 19.6 GiB for 16.8 million flows between 4,096 hosts, of which tables are 9.9).
     pub fn peak_bytes(&self) -> u64 {
         2 * self.host_bytes()
+    }
+
+    /// Whether simulating it takes seconds, if nothing repeats.
+    pub fn is_long(&self) -> bool {
+        self.built.tables.exps[0].modes & mode::FLOW == 0 && self.packet_hops >= LONG_PACKET_HOPS
     }
 
     /// As [`Self::host_bytes`], with a job that is kept for others too while none of them is there: it stays as long as this experiment does, and most sweeps of layouts

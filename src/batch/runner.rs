@@ -53,7 +53,7 @@ pub struct RunOptions {
     pub batch: usize,
     /// Most bytes of the host's memory that the experiments of a batch take, as [`Prepared::host_bytes`] estimates it; one alone may take more.
     pub bytes: u64,
-    /// The same of a batch that has more experiments than threads: each thread has work already.
+    /// The same of a batch that has more experiments than threads, unless all of them are [long](Prepared::is_long): each thread has work already.
     pub bytes_of_many: u64,
     /// Experiments that are equal in all that decides their results are simulated once, where they may be remembered.
     pub once: bool,
@@ -140,7 +140,8 @@ pub(super) fn drive<E: From<EngineError>>(
     let threads = pool.map_or_else(rayon::current_num_threads, |(pool, _)| pool.current_num_threads());
     let few = Room { tables: batch.room(), host: options.bytes.min(memory / 4) };
     let many = Room { host: few.host.min(options.bytes_of_many), ..few };
-    let room = BatchRoom { threads, few, many };
+    let long = Room { host: memory / 4, ..few };
+    let room = BatchRoom { threads, few, many, long };
     let dedup = options.once.then(Dedup::default);
     // What was prepared but did not fit into the batch before.
     let mut left: Vec<Candidate> = Vec::new();
@@ -187,6 +188,7 @@ pub(super) fn drive<E: From<EngineError>>(
         // What comes back from another engine may have smaller ids than what is waiting here.
         left.sort_by_key(|c| c.0);
         let mut used = Room::default();
+        let mut all_long = true;
         let mut admitted = Vec::new();
         let mut rest = Vec::new();
         for (exp_id, prepared, limits) in left {
@@ -202,12 +204,15 @@ pub(super) fn drive<E: From<EngineError>>(
                     })))?;
                 }
                 Ok(p)
-                    if !rest.is_empty() || (!admitted.is_empty() && !room.beside(admitted.len()).has(used.and(&p))) =>
+                    if !rest.is_empty()
+                        || (!admitted.is_empty()
+                            && !room.beside(admitted.len(), all_long && p.is_long()).has(used.and(&p))) =>
                 {
                     rest.push((exp_id, Ok(p), limits))
                 }
                 Ok(p) => {
                     used = used.and(&p);
+                    all_long &= p.is_long();
                     for note in &p.notes {
                         tell(RunEvent::Note(note.clone()))?;
                     }
@@ -354,12 +359,18 @@ struct BatchRoom {
     few: Room,
     /// Of more.
     many: Room,
+    /// Of experiments that are all long: at the end of a batch threads have nothing of their own to do for up to as long as one takes.
+    long: Room,
 }
 
 impl BatchRoom {
-    /// For another experiment beside `n`.
-    fn beside(&self, n: usize) -> Room {
-        if n < self.threads { self.few } else { self.many }
+    /// For another experiment beside `n`. `long`: all of them are.
+    fn beside(&self, n: usize, long: bool) -> Room {
+        match long {
+            true => self.long,
+            false if n < self.threads => self.few,
+            false => self.many,
+        }
     }
 
     /// How many beside `n` have the same room.
@@ -396,7 +407,8 @@ fn fill(
         let fit = |room: u64, used: u64, largest: u64| {
             room.saturating_sub(used).checked_div(largest).unwrap_or(threads as u64)
         };
-        let here = room.beside(left.len());
+        let long = !left.is_empty() && left.iter().all(|c| c.1.as_ref().map_or(true, |p| p.is_long()));
+        let here = room.beside(left.len(), long);
         let fit = fit(here.tables, used.tables, largest.tables).min(fit(here.host, used.host, largest.host));
         // One must be there, however large it is; what could not be prepared takes no room.
         if fit == 0 && used.host > 0 {

@@ -6,8 +6,8 @@ use std::collections::HashSet;
 
 use serde::Serialize;
 
-use crate::batch::Prepared;
 use crate::batch::memo_keeper::most_in_memory;
+use crate::batch::{LONG_PACKET_HOPS, Prepared};
 use crate::budget::Measured;
 use crate::spec::Config;
 
@@ -147,15 +147,22 @@ pub(crate) struct BatchShape {
     pub(crate) room: u64,
     /// The same of more experiments than threads.
     pub(crate) room_of_many: u64,
+    /// The same where all are long.
+    pub(crate) room_of_long: u64,
 }
 
 impl BatchShape {
     /// How many of these, from the first on, make a batch.
     fn len(&self, sizes: &[ExperimentSize]) -> usize {
-        let (mut held, mut jobs) = (0u64, HashSet::new());
+        let (mut held, mut jobs, mut long) = (0u64, HashSet::new(), true);
         let fits = |&(before, s): &(usize, &ExperimentSize)| {
             held = held.saturating_add(s.own_bytes + new_job(&mut jobs, s));
-            held <= if before < self.threads { self.room } else { self.room_of_many }
+            long &= s.packet_hops >= LONG_PACKET_HOPS;
+            held <= match long {
+                true => self.room_of_long,
+                false if before < self.threads => self.room,
+                false => self.room_of_many,
+            }
         };
         sizes.iter().take(self.most).enumerate().take_while(fits).count().max(1)
     }
@@ -275,7 +282,8 @@ mod tests {
     use super::*;
 
     const MIB: u64 = 1 << 20;
-    const TWO_THREADS: BatchShape = BatchShape { threads: 2, most: 32, room: 2048 * MIB, room_of_many: 2048 * MIB };
+    const TWO_THREADS: BatchShape =
+        BatchShape { threads: 2, most: 32, room: 2048 * MIB, room_of_many: 2048 * MIB, room_of_long: 4096 * MIB };
 
     fn sized(own_mib: u64, folds: Folding) -> ExperimentSize {
         ExperimentSize {
@@ -313,6 +321,17 @@ mod tests {
             |job: Option<usize>| ExperimentSize { job: job.map(|id| (id, 100 * MIB)), ..sized(100, Folding::Off) };
         let lens = [[None; 6], [Some(1); 6], [1, 2, 3, 4, 5, 6].map(Some)].map(|jobs| shape.len(&jobs.map(with)));
         assert_eq!(lens, [5, 4, 2]);
+    }
+
+    /// A thread may have nothing to do for as long as a long experiment takes, so that many of these are together.
+    #[test]
+    fn long_experiments_make_larger_batches() {
+        let shape = BatchShape { room_of_many: 500 * MIB, ..TWO_THREADS };
+        let long = ExperimentSize { packet_hops: LONG_PACKET_HOPS, ..sized(300, Folding::Exact) };
+        let short = ExperimentSize { packet_hops: LONG_PACKET_HOPS - 1, ..long };
+        assert_eq!([shape.len(&[long; 20]), shape.len(&[short; 20])], [13, 2]);
+        // The first that is short ends it.
+        assert_eq!(shape.len(&[long, long, long, short, long]), 3);
     }
 
     #[test]

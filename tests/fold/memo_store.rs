@@ -4,7 +4,7 @@ use std::fs;
 use std::process::Command;
 use std::sync::Arc;
 
-use crate::memo_cases::{OPTIONS, ROOMY, WAIT, cases, run, run_with, session, set_aside};
+use crate::memo_cases::{OPTIONS, ROOMY, WAIT, cases, outcome, run, run_with, session, set_aside};
 use crate::support::engine::is_final;
 use crate::support::{engine, gpu_graphs};
 use hyperfold::batch::memo_store::MemoStore;
@@ -13,8 +13,8 @@ use hyperfold::engine::fold::{BackingStore, FoldEngine, FoldStats, Memo, MemoNod
 use hyperfold::workload::tasks::Work;
 use sha2::{Digest, Sha256};
 
-/// Runs a case of longer messages with what is steady skipped.
-fn run_steady(seed: u64, mut engine: FoldEngine) -> FoldStats {
+/// Runs a case of longer messages with what is steady skipped; gives what was done, and what it came to.
+fn run_steady(seed: u64, mut engine: FoldEngine) -> (FoldStats, String) {
     let mut g = gpu_graphs::case(seed);
     for task in &mut g.graph.tasks {
         if let Work::Message { bytes, .. } = &mut task.work {
@@ -31,7 +31,10 @@ fn run_steady(seed: u64, mut engine: FoldEngine) -> FoldStats {
     while !is_final(&batch[0]) {
         stats = engine::advance(&mut engine, &mut batch, u64::from(u32::MAX) / 2, &|| false).unwrap().folds[0];
     }
-    stats
+    // Beyond fast recovery all stages are alike.
+    let fast = batch[0].exps[0].fast_recovery;
+    batch[0].flow_tx.iter_mut().for_each(|tx| tx.stage = tx.stage.min(fast));
+    (stats, outcome(&batch[0]))
 }
 
 #[test]
@@ -107,6 +110,74 @@ fn states_that_are_looked_up_every_few_packets_are_kept_as_well() {
             );
         }
     }
+}
+
+/// What the memo has no room for is simulated, be it because it is full or because nothing of it came before.
+#[test]
+fn a_memo_with_little_room_changes_nothing() {
+    let cases = cases(0..80);
+    let all = Arc::new(Memo::default());
+    let engine = |memo: &Arc<Memo>, every: u64| FoldEngine::remembering(Arc::clone(memo)).with_checkpoints_every(every);
+    let roomy = run_with(&cases, engine(&all, 7));
+    let mut hits = Vec::new();
+    for most in [0, 20_000, 200_000, 1_000_000, 5_000_000] {
+        for every in [1, 7, 2048] {
+            let memo = Arc::new(Memo::default().at_most(most));
+            let (first, again) = (run_with(&cases, engine(&memo, every)), run_with(&cases, engine(&memo, every)));
+            assert_eq!((first.restarts, again.restarts), (roomy.restarts, roomy.restarts));
+            assert!(memo.bytes() <= most);
+            if every == 7 {
+                hits.push(again.hits);
+            }
+        }
+    }
+    println!("{} bytes and {} hits with room, {hits:?} hits with less", all.bytes(), roomy.hits);
+    assert!(hits[0] == 0 && hits[2] > 0 && hits[4] > hits[2], "{hits:?}");
+}
+
+/// Many experiments that find nothing come first. Those that come again and again afterwards still find room.
+#[test]
+fn what_never_repeats_leaves_room_for_what_does() {
+    let (never, again) = (cases(0..80), cases(80..90));
+    let engine = |memo: &Arc<Memo>| FoldEngine::remembering(Arc::clone(memo)).with_checkpoints_every(7);
+    let all = Arc::new(Memo::default());
+    run_with(&never, engine(&all));
+    let most = all.bytes() / 4;
+    let memo = Arc::new(Memo::default().at_most(most));
+    run_with(&never, engine(&memo));
+    assert!(memo.bytes() < most * 4 / 5, "{} of {most} bytes", memo.bytes());
+    let alone = Arc::new(Memo::default());
+    let mut hits = Vec::new();
+    for _ in 0..3 {
+        hits.push((run_with(&again, engine(&memo)).hits, run_with(&again, engine(&alone)).hits));
+    }
+    println!("hits in what is left of {most} bytes, and alone: {hits:?}");
+    // Had the others filled the memo, nothing of these would ever be known.
+    assert!(hits[0].0 == 0 && hits[2].0 > 10, "{hits:?}");
+}
+
+/// With skips, checkpoints are part of what is decided: they must not depend on whether the memo takes anything in.
+#[test]
+fn skips_do_not_depend_on_the_room_of_the_memo() {
+    let decided =
+        |s: &FoldStats| (s.skips, s.hops_skipped, s.skipped_ps, s.rounded, s.wander_ps, s.exactly, s.couplings);
+    let (mut skips, mut hits) = (0, [0; 3]);
+    let memos = [0, 2_000_000, u64::MAX].map(|most| Arc::new(Memo::default().at_most(most)));
+    for seed in 0..30 {
+        let (alone, want) = run_steady(seed, FoldEngine::forgetful().with_checkpoints_every(7));
+        skips += alone.skips;
+        for (memo, hits) in memos.iter().zip(&mut hits) {
+            for _ in 0..2 {
+                let engine = FoldEngine::remembering(Arc::clone(memo)).with_checkpoints_every(7);
+                let (stats, got) = run_steady(seed, engine);
+                assert!(got == want, "case {seed}: not what it comes to without a memo");
+                assert_eq!(decided(&stats), decided(&alone), "case {seed}");
+                *hits += stats.hits;
+            }
+        }
+    }
+    println!("{skips} skips, {hits:?} hits");
+    assert!(skips > 0 && hits[0] == 0 && hits[1] > 0 && hits[2] > hits[1], "{skips} {hits:?}");
 }
 
 const SWEEP: &str = r#"
@@ -185,7 +256,7 @@ fn what_is_remembered_and_its_version_change_together() {
     run_with(&cases, FoldEngine::remembering(Arc::clone(&memo)).with_checkpoints_every(7));
     let (mut skips, mut rounded) = (0, 0);
     for seed in 0..30 {
-        let stats = run_steady(seed, FoldEngine::remembering(Arc::clone(&memo)).with_checkpoints_every(7));
+        let (stats, _) = run_steady(seed, FoldEngine::remembering(Arc::clone(&memo)).with_checkpoints_every(7));
         (skips, rounded) = (skips + stats.skips, rounded + stats.rounded);
     }
     assert!(skips > 0 && rounded > 0, "{skips} skips, {rounded} roundings");

@@ -22,7 +22,7 @@ use crate::engine::fold::memo::codec_checkpoint::{
 use crate::engine::fold::memo::node::{MemoNode, MessageEvent, Saved, TimedMessageEvent, standing};
 use crate::engine::fold::memo::node_id::{MemoNodeId, child_id, root_id};
 use crate::engine::fold::memo::outcome::{FinalState, MemberFinal, NicFinal};
-use crate::engine::fold::memo::owner::Recorder;
+use crate::engine::fold::memo::owner::NodeMaker;
 use crate::engine::fold::rows::bytes::{NumberReader, NumberWriter};
 
 /// The version of what records mean, packet model included. PRECONDITION of every change to either: a new number.
@@ -129,7 +129,7 @@ pub(crate) fn decode(record: &[u8], key: &[u8], state: Option<usize>) -> Option<
 
 fn get_node(r: &mut NumberReader, id: MemoNodeId, bytes: &mut usize) -> Option<MemoNode> {
     let (flags, born) = (r.number()?, r.number()?);
-    let node = MemoNode::new(id.into(), born, None, Recorder::default());
+    let node = MemoNode::new(id.into(), born, None, NodeMaker::default());
     node.unpredictable.store(flags & UNPREDICTABLE != 0, Ordering::Relaxed);
     let mut body = node.body();
     body.known = born;

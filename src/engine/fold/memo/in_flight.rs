@@ -11,9 +11,10 @@ use std::collections::HashMap;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, Mutex};
 
+use crate::engine::fold::memo::admission::RunBalance;
 use crate::engine::fold::memo::lock::lock;
 use crate::engine::fold::memo::node::MemoNode;
-use crate::engine::fold::memo::owner::Recorder;
+use crate::engine::fold::memo::owner::{NodeMaker, Recorder};
 
 /// A node that a partition records. Dropping it releases the node.
 pub struct RecordingClaim {
@@ -64,6 +65,7 @@ impl InFlight {
             in_flight: Arc::clone(self),
             id,
             clock,
+            balance: Arc::default(),
             forerunner: None,
             waits: false,
             may_wait: false,
@@ -117,6 +119,8 @@ pub struct ExperimentTicket {
     in_flight: Arc<InFlight>,
     id: u64,
     clock: Arc<AtomicU64>,
+    /// What it recorded and found, also before it started over.
+    pub balance: Arc<RunBalance>,
     forerunner: Option<Forerunner>,
     waits: bool,
     /// Nothing is half done: the turn can be repeated.
@@ -144,6 +148,8 @@ pub enum ClaimAnswer {
 impl Drop for ExperimentTicket {
     fn drop(&mut self) {
         lock(&self.in_flight.runs).remove(&self.id);
+        let (recorded, found) = self.balance.so_far();
+        log::debug!("memo: experiment in flight {} recorded {recorded} and found {found} bytes of keys", self.id);
     }
 }
 
@@ -153,8 +159,8 @@ impl ExperimentTicket {
     }
 
     /// Itself, as the recorder of a node of a partition that started at `start`.
-    pub fn by(&self, start: u64) -> Recorder {
-        Recorder { run: self.id, start }
+    pub fn by(&self, start: u64) -> Recorder<'_> {
+        Recorder { maker: NodeMaker { run: self.id, start }, balance: Some(&self.balance) }
     }
 
     /// It does something new: from now on it follows no other experiment.

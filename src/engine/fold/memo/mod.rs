@@ -2,6 +2,7 @@
 //!
 //! Layer: above `rows`, below `steady`. Simulates nothing.
 
+pub(super) mod admission;
 pub(super) mod backing_store;
 pub(super) mod codec;
 pub(super) mod codec_checkpoint;

@@ -17,7 +17,7 @@ use crate::engine::fold::memo::keys::edge;
 use crate::engine::fold::memo::lock::lock;
 use crate::engine::fold::memo::node_id::{MemoNodeId, child_id, root_id};
 use crate::engine::fold::memo::outcome::{CounterDelta, FinalState, NicDelta, PartitionPiece, PortDelta};
-use crate::engine::fold::memo::owner::{NodeOwner, Recorder};
+use crate::engine::fold::memo::owner::{NodeMaker, NodeOwner};
 use crate::engine::fold::memo::skip_plan::{SkipPlan, SkipRate};
 use crate::engine::fold::rows::canonical_key::CanonicalKey;
 
@@ -111,7 +111,7 @@ impl Drop for MemoNode {
 }
 
 impl MemoNode {
-    pub fn new(name: LazyNodeId, known: u64, state: Option<usize>, by: Recorder) -> MemoNode {
+    pub fn new(name: LazyNodeId, known: u64, state: Option<usize>, by: NodeMaker) -> MemoNode {
         MemoNode {
             name,
             unpredictable: AtomicBool::new(false),

@@ -13,6 +13,7 @@ use std::collections::hash_map::Entry;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, PoisonError};
 
+use crate::engine::fold::memo::admission::{Admission, hash};
 use crate::engine::fold::memo::backing_store::BackingStore;
 use crate::engine::fold::memo::codec;
 use crate::engine::fold::memo::in_flight::InFlight;
@@ -32,12 +33,19 @@ pub struct Memo {
     pub in_flight: Arc<InFlight>,
     pub bytes: AtomicU64,
     most_bytes: u64,
+    admission: Admission,
 }
 
 impl Default for Memo {
     fn default() -> Memo {
-        let (roots, in_flight) = (Mutex::default(), Arc::default());
-        Memo { roots, store: None, in_flight, bytes: AtomicU64::new(0), most_bytes: MOST_BYTES }
+        Memo {
+            roots: Mutex::default(),
+            store: None,
+            in_flight: Arc::default(),
+            bytes: AtomicU64::new(0),
+            most_bytes: MOST_BYTES,
+            admission: Admission::default(),
+        }
     }
 }
 
@@ -63,23 +71,29 @@ impl Memo {
         self
     }
 
-    /// The root of `key`, created and claimed by `by` if needed; and whether it was there. `None`: the memo is full.
+    /// The root of `key`, created and claimed by `by` if needed; and whether it was there. `None`: the memo has no room
+    /// for it.
     pub fn root(&self, key: Vec<u8>, by: Recorder) -> Option<(Arc<MemoNode>, bool)> {
         self.begin(key, None, by)
     }
 
     /// The node of the snapshot in the last `len` bytes of `key`, created and claimed by `by` if needed; and whether it
-    /// was there. `None`: the memo is full.
+    /// was there. `None`: the memo has no room for it.
     pub fn state(&self, key: Vec<u8>, len: usize, by: Recorder) -> Option<(Arc<MemoNode>, bool)> {
         self.begin(key, Some(len), by)
     }
 
     /// The child of `node` by `key`, created and claimed by `by` if needed; and whether it was there. Nothing is known
-    /// of a new one before `known`. `None`: the memo is full.
+    /// of a new one before `known`. `None`: the memo has no room for it.
     pub fn child(&self, node: &Arc<MemoNode>, key: Vec<u8>, known: u64, by: Recorder) -> Option<(Arc<MemoNode>, bool)> {
         let mut body = node.body();
         if let Some(child) = body.children.get(key.as_slice()) {
+            note_found(by, key.len());
             return Some((Arc::clone(child), true));
+        }
+        // No node moves or goes while the memo is there.
+        if !self.admits(by, key.len(), || hash(Arc::as_ptr(node).addr() as u64, &key)) {
+            return None;
         }
         let key: Arc<[u8]> = key.into();
         let child = self.node(LazyNodeId::child(node, &key), key.len(), known, None, by)?;
@@ -96,7 +110,7 @@ impl Memo {
         state: Option<usize>,
         by: Recorder,
     ) -> Option<Arc<MemoNode>> {
-        self.room(MemoNode::bytes(key)).then(|| Arc::new(MemoNode::new(name, known, state, by)))
+        self.room(MemoNode::bytes(key), by).then(|| Arc::new(MemoNode::new(name, known, state, by.maker)))
     }
 
     /// Bytes of keys and outcomes that it holds.
@@ -105,8 +119,14 @@ impl Memo {
     }
 
     /// Takes room for `bytes` if there is any.
-    pub fn room(&self, bytes: usize) -> bool {
+    pub fn room(&self, bytes: usize, by: Recorder) -> bool {
+        self.admission.takes(by.balance, bytes as u64);
         self.bytes.fetch_add(bytes as u64, Ordering::Relaxed) < self.most_bytes
+    }
+
+    /// Whether a key of so many bytes that the memo lacks is recorded.
+    fn admits(&self, by: Recorder, key: usize, hash: impl FnOnce() -> u64) -> bool {
+        self.admission.admits(by.balance, MemoNode::bytes(key), self.most_bytes, hash)
     }
 
     /// Every root and snapshot with its key.
@@ -115,14 +135,22 @@ impl Memo {
     }
 
     /// The root of `key`, or the snapshot of its last `state` bytes, created if needed; and whether it was there.
-    /// `None`: the memo is full.
+    /// `None`: the memo has no room for it.
     pub fn begin(&self, key: Vec<u8>, state: Option<usize>, by: Recorder) -> Option<(Arc<MemoNode>, bool)> {
         if let Some(node) = lock(&self.roots).by_key.get(key.as_slice()) {
+            note_found(by, key.len());
             return Some((Arc::clone(node), true));
         }
         // Hashing a large key takes time, and only a store needs the id now.
         let id = self.store.as_ref().map(|_| root_id(&key));
-        self.place(id, key, state, by, |store| id.map_or_else(Vec::new, |id| store.fetch(&id)))
+        let fetch = |store: &dyn BackingStore| id.map_or_else(Vec::new, |id| store.fetch(&id));
+        let bytes = key.len();
+        if self.admits(by, bytes, || hash(0, &key)) {
+            return self.place(id, key, state, by, fetch);
+        }
+        let records = fetch(self.store.as_deref()?);
+        let found = if records.is_empty() { None } else { self.place(id, key, state, by, |_| records) };
+        found.inspect(|_| note_found(by, bytes))
     }
 
     /// As `begin`, for a node that was missing a moment ago, with the records that the store has of it.
@@ -201,6 +229,11 @@ impl Memo {
         }
         self.place(Some(*id), key, state, Recorder::default(), |_| records).map(|(node, _)| node)
     }
+}
+
+/// `by` met a key of so many bytes that is known.
+fn note_found(by: Recorder, key: usize) {
+    by.balance.into_iter().for_each(|balance| balance.found(MemoNode::bytes(key)));
 }
 
 /// Adds what `other` knows of the same past to `body`. Both are correct, so the longer one includes the shorter one.

@@ -178,7 +178,7 @@ pub(crate) fn prepare(run: &mut FoldRun, c: &mut Tables, p: u32, skip: &Skip) ->
         nic::set_clock(c, n);
     }
     let partition = &mut run.partitions[p as usize];
-    (partition.looked_up, partition.cursor) = (false, None);
+    (partition.looked_up, partition.cursor, partition.turned_away) = (false, None, false);
     c.fold_trace.clear();
     Ok(())
 }

@@ -41,15 +41,14 @@ use crate::engine::fold::steady::sampling::is_steadying;
 /// checkpoints are part of what is decided and happen at fixed instants ([`sample_and_checkpoint`]).
 pub(crate) fn checkpoint_if_due(run: &mut FoldRun, t: &mut Tables, p: u32, at: u64) -> bool {
     let partition = &run.partitions[p as usize];
-    let (Some(cursor), false, true) =
-        (&partition.cursor, is_steadying(t), partition.changed && at > partition.start && partition.reached <= at)
-    else {
+    if is_steadying(t) || !(partition.changed && at > partition.start && partition.reached <= at) {
         return false;
+    }
+    let may_end = match &partition.cursor {
+        Some(cursor) => cursor.pending.is_empty() && cursor.node.body().checkpoint.is_none(),
+        None => partition.turned_away && run.memo.is_some() && partition.has_all_posts(),
     };
-    if !cursor.pending.is_empty()
-        || cursor.node.body().checkpoint.is_some()
-        || hops(t, &partition.rows) < partition.hops_due
-    {
+    if !may_end || hops(t, &partition.rows) < partition.hops_due {
         return false;
     }
     let began = Instant::now();
@@ -143,7 +142,8 @@ pub(crate) fn split_at_checkpoint(
     let start = run.partitions[p as usize].start;
     // Its claim ends here: no other experiment needs to record it before the checkpoint is there.
     let before = run.partitions[p as usize].cursor.take();
-    let may_look_up = before.is_some();
+    let partition = &run.partitions[p as usize];
+    let may_look_up = before.is_some() || (partition.turned_away && partition.has_all_posts());
     run.partitions[p as usize].ended_skip = None;
     forget_finished_messages(run, t, p);
     settle(run, t, p);
@@ -216,7 +216,7 @@ pub(crate) fn split_at_checkpoint(
         let checkpoint = Checkpoint { at: at - start, pieces, continuations, ..deltas };
         if checkpoint.continuations.len() == checkpoint.pieces.len()
             && body.checkpoint.is_none()
-            && memo.room(checkpoint.bytes())
+            && memo.room(checkpoint.bytes(), run.ticket.by(start))
         {
             body.checkpoint = Some(Arc::new(checkpoint));
         }

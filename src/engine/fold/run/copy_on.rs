@@ -103,7 +103,7 @@ fn go_on(run: &FoldRun, t: &mut Tables, p: u32, at: u64, to: u64) -> Result<Expe
 /// A copy of `run` that remembers nothing and carries no rates on.
 fn copy_of(run: &FoldRun) -> FoldRun {
     let mut partitions = run.partitions.clone();
-    partitions.iter_mut().for_each(|partition| partition.cursor = None);
+    partitions.iter_mut().for_each(|partition| (partition.cursor, partition.turned_away) = (None, false));
     FoldRun {
         restart: Arc::clone(&run.restart),
         coupled: run.coupled.clone(),

@@ -35,7 +35,7 @@ pub(crate) fn couple_from_now(run: &mut FoldRun, t: &mut Tables, s: SwitchIdx, a
     let needed = NeededRows { nics: Vec::new(), ports: t.switches[s].ports().collect(), switches: Vec::new() };
     catch_up_rows(run, t, &needed, at)?;
     let all = touched(run, &needed);
-    let remembered = all.iter().all(|&p| run.partitions[p as usize].cursor.is_some());
+    let remembered = all.iter().all(|&p| run.partitions[p as usize].is_memorable());
     for &p in &all {
         if run.partitions[p as usize].looked_up {
             because(run, t, p, FoldCause::Merge);
@@ -76,7 +76,7 @@ pub(crate) fn process_jointly_if_due(run: &mut FoldRun, t: &mut Tables, p: u32, 
     let partition = &run.partitions[p as usize];
     let Some(remembered) = partition.awaits.filter(|_| partition.reached <= at) else { return false };
     // What was posted at the instant up to which a looked-up partition was simulated is not in its rows yet.
-    if remembered && partition.rows.members.iter().any(|m| m.posts_in_rows < m.posted.len()) {
+    if remembered && !partition.has_all_posts() {
         return false;
     }
     report_peaks(run, t, p, at);

@@ -230,7 +230,7 @@ fn start_over(
     let simulated = run.partitions.iter().filter(|partition| !partition.looked_up);
     let unfinished = simulated.map(|partition| hops(t, &partition.rows)).sum::<u64>();
     let FoldRun { restart, stats, mut timer, ticket, explainer, .. } = run;
-    let alone = ticket.alone;
+    let (alone, balance) = (ticket.alone, Arc::clone(&ticket.balance));
     drop(ticket);
     restart.put_back(t);
     if memo.is_none() {
@@ -241,7 +241,7 @@ fn start_over(
         t.exps[0].modes &= !(mode::STEADY | mode::RATES | (mode::METRIC_MASK << mode::METRIC_SHIFT));
     }
     let mut next = begin_coupled(t, &memo.map_or_else(Arc::default, Arc::clone), checkpoint_hops, restart, coupled);
-    next.ticket.alone = alone;
+    (next.ticket.alone, next.ticket.balance) = (alone, balance);
     timer.start_over();
     next.timer = timer;
     next.explainer = explainer;

@@ -122,7 +122,10 @@ pub(crate) fn record_start(run: &mut FoldRun, t: &Tables, p: u32, form: Canonica
     let Some(memo) = &run.memo else { return };
     let mut key = CanonicalKey::head(t, at, &run.guard).0;
     key.extend_from_slice(&form.0);
-    let Some((root, known)) = memo.root(key, run.ticket.by(at)) else { return };
+    let Some((root, known)) = memo.root(key, run.ticket.by(at)) else {
+        run.partitions[p as usize].turned_away = true;
+        return;
+    };
     run.stats.episodes += 1;
     run.stats.episodes_known += u64::from(known);
     if known {
@@ -153,7 +156,7 @@ pub(crate) fn record_join(run: &mut FoldRun, p: u32, form: CanonicalKey, n: NicI
         run.ticket.by(partition.start),
     ) {
         Some((child, _)) => cursor.at(child),
-        None => partition.cursor = None,
+        None => partition.turn_away(),
     }
     update_claim(run, p);
     catch_up(run, p);

@@ -65,14 +65,14 @@ pub(crate) fn record_post_of_looked_up(
 pub(crate) fn follow(run: &mut FoldRun, t: &mut Tables, p: u32, key: Vec<u8>, at: u64, known: u64) -> Result<(), Stop> {
     let partition = &mut run.partitions[p as usize];
     let (Some(cursor), Some(memo)) = (&mut partition.cursor, &run.memo) else {
-        return stop_remembering(run, t, p, at);
+        return leave_memo(run, t, p, at);
     };
     // Only explanations need the key again.
     let tried = if run.explainer.is_some() { key.clone() } else { Vec::new() };
     let Some((child, was_there)) =
         memo.child(&cursor.node, key, known - partition.start, run.ticket.by(partition.start))
     else {
-        return stop_remembering(run, t, p, at);
+        return leave_memo(run, t, p, at);
     };
     let before = std::mem::replace(&mut cursor.node, child);
     let child = Arc::clone(&cursor.node);
@@ -186,10 +186,17 @@ pub(crate) fn catch_up_with(run: &mut FoldRun, t: &mut Tables, p: u32, at: u64) 
 
 /// `p` is neither looked up nor recorded any more.
 pub(crate) fn stop_remembering(run: &mut FoldRun, t: &mut Tables, p: u32, at: u64) -> Result<(), Stop> {
+    leave_memo(run, t, p, at)?;
+    run.partitions[p as usize].turned_away = false;
+    Ok(())
+}
+
+/// The memo has no room for what `p` does: it is neither looked up nor recorded before its next checkpoint.
+pub(crate) fn leave_memo(run: &mut FoldRun, t: &mut Tables, p: u32, at: u64) -> Result<(), Stop> {
     if run.partitions[p as usize].looked_up {
         start_simulating(run, t, p, at)?;
     }
-    run.partitions[p as usize].cursor = None;
+    run.partitions[p as usize].turn_away();
     Ok(())
 }
 

@@ -15,7 +15,7 @@ use crate::engine::fold::run::claim::update_claim;
 use crate::engine::fold::run::explain::{because, settle};
 use crate::engine::fold::run::explanation::FoldCause;
 use crate::engine::fold::run::fold_run::FoldRun;
-use crate::engine::fold::run::lookup::{report_events, start_simulating, stop_remembering};
+use crate::engine::fold::run::lookup::{leave_memo, report_events, start_simulating, stop_remembering};
 use crate::engine::fold::run::partition::{BaseSnapshot, Partition};
 use crate::engine::fold::run::recording::{flush, flush_covered, rewind};
 use crate::engine::fold::run::skip::{SkipEnd, end_skip};
@@ -33,7 +33,7 @@ pub(crate) fn merge(run: &mut FoldRun, t: &mut Tables, p: u32, other: u32, n: Ni
     let may_look_up = [p, other].iter().all(|&q| run.partitions[q as usize].cursor.is_some());
     for q in [p, other] {
         if !may_look_up {
-            stop_remembering(run, t, q, at)?;
+            leave_memo(run, t, q, at)?;
         } else if !run.partitions[q as usize].looked_up {
             rewind(run, q, at, n);
             let complete = complete_until(run, q, at);
@@ -69,11 +69,14 @@ pub(crate) fn merge(run: &mut FoldRun, t: &mut Tables, p: u32, other: u32, n: Ni
     for q in [p, other] {
         settle(run, t, q);
     }
+    let memorable = [p, other].iter().all(|&q| run.partitions[q as usize].is_memorable());
     let cursor = child.and_then(|(node, _)| merged_cursor(run, p, other, node));
     move_rows(run, p, other);
     run.partitions[p as usize].cursor = cursor;
+    run.partitions[p as usize].turned_away = false;
     if run.partitions[p as usize].cursor.is_none() {
         stop_remembering(run, t, p, at)?;
+        run.partitions[p as usize].turned_away = memorable;
     } else if both {
         update_claim(run, p);
         report_events(run, t, p, at)?;

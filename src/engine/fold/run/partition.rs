@@ -43,6 +43,8 @@ pub(crate) struct Partition {
     pub ended_skip: Option<Arc<SkipPlan>>,
     /// `None`: neither looked up nor recorded.
     pub cursor: Option<MemoCursor>,
+    /// The memo had no room for what it did. It has no place there, but is looked up again at its next checkpoint.
+    pub turned_away: bool,
     /// Where the rows of a looked-up partition are. Others have none: their rows are in the tables.
     pub base_snapshots: Vec<BaseSnapshot>,
     /// Something was recorded since the last checkpoint; and how many packets must leave its ports until the next one.
@@ -77,6 +79,7 @@ impl Partition {
             recordable: true,
             ended_skip: None,
             cursor: None,
+            turned_away: false,
             base_snapshots: Vec::new(),
             changed: false,
             hops_due: 0,
@@ -86,6 +89,21 @@ impl Partition {
             cause: FoldCause::default(),
             explained_hops: 0,
         }
+    }
+
+    /// What it does is a function of its past: it is remembered, or may be from its next checkpoint on.
+    pub(crate) fn is_memorable(&self) -> bool {
+        self.cursor.is_some() || self.turned_away
+    }
+
+    /// The memo has no room for what it does.
+    pub(crate) fn turn_away(&mut self) {
+        self.turned_away |= self.cursor.take().is_some();
+    }
+
+    /// Of one that was turned away: everything that was posted is in its rows, so these say all.
+    pub(crate) fn has_all_posts(&self) -> bool {
+        self.rows.members.iter().all(|m| m.posts_in_rows == m.posted.len())
     }
 
     /// The first of its own instants at or after `at`. It is simulated from one to the next and retires at one, so this

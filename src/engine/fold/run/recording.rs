@@ -57,6 +57,7 @@ pub(crate) fn record_posted(run: &mut FoldRun, t: &Tables, p: u32, m: u32, i: Ta
         return;
     }
     member.posted.push((i, first));
+    partition.changed |= partition.turned_away;
     let idle = std::mem::replace(&mut member.idle_since, NEVER);
     if waits && member.given != member.sent {
         return;
@@ -90,6 +91,7 @@ pub(crate) fn record_sent(run: &mut FoldRun, t: &Tables, p: u32, m: u32, i: Task
         return;
     }
     member.sent += 1;
+    partition.changed |= partition.turned_away;
     let nth = member.sent as u32 - 1;
     let follows = member.posted.get(member.given).map(|&(i, _)| t.tasks[i].bytes);
     member.given += usize::from(follows.is_some());
@@ -110,6 +112,7 @@ pub(crate) fn record_message_event(run: &mut FoldRun, p: u32, m: u32, at: u64, n
     let member = &mut partition.rows.members[m as usize];
     let count = if event == MessageEvent::Delivered { &mut member.delivered } else { &mut member.acked };
     *count += 1;
+    partition.changed |= partition.turned_away;
     let nth = *count as u32 - 1;
     if event == MessageEvent::Acked {
         member.note_acked(at);
@@ -166,7 +169,7 @@ pub(crate) fn flush(run: &mut FoldRun, p: u32, until: (u64, NicIdx), known: u64)
                 // Another thread may be adding the same just now.
                 if at >= body.known && !body.events.iter().rev().take_while(|x| x.at >= at).any(|x| *x == happened) {
                     debug_assert!(body.events.last().is_none_or(|x| x.at <= at), "message events out of order");
-                    full |= !memo.room(size_of::<TimedMessageEvent>());
+                    full |= !memo.room(size_of::<TimedMessageEvent>(), run.ticket.by(start));
                     body.events.push(happened);
                 }
                 known_if_not = at;
@@ -198,7 +201,7 @@ pub(crate) fn flush(run: &mut FoldRun, p: u32, until: (u64, NicIdx), known: u64)
         }
     }
     if full {
-        partition.cursor = None;
+        partition.turn_away();
         return;
     }
     // Message events of an instant come before posts of it.
@@ -216,6 +219,7 @@ pub(crate) fn mark_unpredictable(run: &mut FoldRun, t: &Tables, p: u32) {
     if let Some(cursor) = run.partitions[p as usize].cursor.take() {
         cursor.node.unpredictable.store(true, Ordering::Relaxed);
     }
+    run.partitions[p as usize].turned_away = false;
 }
 
 /// Whether `event` comes before a post by NIC `nic` at `at`.

@@ -31,6 +31,7 @@ pub(crate) fn resume(run: &mut FoldRun, t: &mut Tables, p: u32, at: u64, may_loo
     partition.changed = false;
     partition.hops_due = due;
     partition.cursor = None;
+    partition.turned_away = may_look_up && run.memo.is_some() && found.is_none();
     partition.detector.reset(at);
     let mut continuation = None;
     if let Some((node, known)) = found {

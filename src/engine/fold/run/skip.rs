@@ -61,7 +61,7 @@ pub(crate) fn begin_skip(run: &mut FoldRun, t: &Tables, p: u32, plan: Arc<SkipPl
     let partition = &mut run.partitions[p as usize];
     let skip = Skip::new(t, &partition.rows, &run.index, plan, since, may_look_up);
     partition.looked_up = true;
-    partition.cursor = None;
+    (partition.cursor, partition.turned_away) = (None, false);
     partition.base_snapshots.clear();
     partition.start = since;
     partition.ended_skip = None;
