@@ -62,7 +62,6 @@ const EMBEDDED: &[(&str, &str, &str, &str)] = embedded![
     "training" "mpt-fsdp-a100",
     "training" "mpt-fsdp-a100-40g",
     "training" "mpt-fsdp-h100",
-    "training" "nemo-large",
     "training" "nemo-llama-qwen",
     "training" "torchtitan-llama3",
 ];

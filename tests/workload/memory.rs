@@ -4,8 +4,8 @@ use proptest::prelude::*;
 
 use hyperfold::memory::{MemoryOptions, estimate, layer_activations, timeline};
 use hyperfold::model::{
-    ElementBytes, Framework, Layout, Model, PipelineSchedule, Precision, Recompute, hardware_flops, model_flops,
-    parameters,
+    CudaGraph, ElementBytes, Framework, Layout, Model, PipelineSchedule, Precision, Recompute, hardware_flops,
+    model_flops, parameters,
 };
 
 fn layout() -> Layout {
@@ -14,6 +14,7 @@ fn layout() -> Layout {
         pp: 1,
         dp: 1,
         ep: 1,
+        etp: 0,
         cp: 1,
         vpp: 1,
         microbatch: 1,
@@ -30,6 +31,7 @@ fn layout() -> Layout {
         compiled: true,
         fused_activation_cast: false,
         launch_ps: None,
+        cuda_graph: CudaGraph::None,
         flash_attention: false,
         fused_loss: false,
         loss_metrics: 0,
@@ -38,6 +40,7 @@ fn layout() -> Layout {
         overlap_grad: false,
         overlap_param: false,
         tp_overlap_pieces: 1,
+        overlap_ep: false,
         overlap_p2p: false,
         scatter_gather: false,
         async_tp: true,
