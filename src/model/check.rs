@@ -324,7 +324,7 @@ mod tests {
                 |l| l.tp = 16,
                 "`workload.tp = 16`: it must be a divisor of the model's 8 key/value heads",
             ),
-            ("gpt3-13b", 128, |l| l.pp = 41, "`workload.pp = 41`: it must be such that each"),
+            ("gpt3-13b", 128, |l| l.pp = 43, "`workload.pp = 43`: it must be such that each"),
             ("gpt3-13b", 128, |l| l.vpp = 11, "`workload.vpp = 11`: it must be such that each"),
             ("gpt3-13b", 128, |l| l.ep = 2, "`workload.ep = 2`: it must be 1"),
             ("mixtral-8x7b", 128, |l| l.ep = 3, "`workload.ep = 3`: it must be a divisor of the model's 8 experts"),

@@ -133,10 +133,10 @@ mod tests {
     #[test]
     fn those_who_find_nothing_leave_room_for_others() {
         let admission = Admission::default();
-        let recorded = |_| {
-            let run = RunBalance::default();
-            (0..1000u64).for_each(|key| _ = asks(&admission, &run, (&raw const run).addr() as u64 ^ key << 48));
-            run.so_far().0
+        let recorded = |run: u64| {
+            let balance = RunBalance::default();
+            (0..1000).for_each(|key| _ = asks(&admission, &balance, run * 1000 + key));
+            balance.so_far().0
         };
         let all: u64 = (0..100).map(recorded).sum();
         assert!((MOST / 2..MOST * 5 / 8).contains(&all), "{all}");
