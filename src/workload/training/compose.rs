@@ -11,7 +11,8 @@ use crate::model::Layout;
 
 /// Steps of a pass of a layer.
 pub(super) fn compose(steps: &[compute::LayerStep], layout: &Layout, price: &Price) -> Vec<PassStep> {
-    let steps = &if layout.overlap_ep { beside_kernels(steps) } else { steps.to_vec() };
+    let reordered = layout.overlap_ep.then(|| beside_kernels(steps));
+    let steps = reordered.as_deref().unwrap_or(steps);
     let mut out = Vec::new();
     let mut i = 0;
     while i < steps.len() {

@@ -150,16 +150,28 @@ fn offloaded(mut plan: LayerPlan, model: &Transformer, layout: &Layout, price: &
     LayerPlan::new(plan.forward, plan.backward, plan.held, price)
 }
 
+/// Whether a model may have a layer of this kind. Of others nothing is worked out.
+fn has_kind(model: &Transformer, kind: LayerKind) -> bool {
+    match kind {
+        LayerKind::Embedding | LayerKind::Dense | LayerKind::Logits => true,
+        LayerKind::Moe => model.moe.is_some(),
+        LayerKind::WindowedDense => model.window > 0,
+        LayerKind::WindowedMoe => model.window > 0 && model.moe.is_some(),
+        LayerKind::Prediction => model.mtp > 0,
+    }
+}
+
 fn layer(model: &Transformer, layout: &Layout, price: &Price, kind: LayerKind) -> LayerPlan {
+    if !has_kind(model, kind) {
+        return LayerPlan::default();
+    }
     let held = match kind {
         LayerKind::Embedding => shard::embedding(model, layout),
         LayerKind::Dense | LayerKind::WindowedDense => shard::dense_layer(model, layout),
         LayerKind::Moe | LayerKind::WindowedMoe => match &model.moe {
             Some(moe) => shard::moe_layer(model, moe, layout),
-            // No layer of a model without experts is of this kind.
             None => return LayerPlan::default(),
         },
-        LayerKind::Prediction if model.mtp == 0 => return LayerPlan::default(),
         LayerKind::Prediction => shard::prediction(model, layout),
         LayerKind::Logits => shard::head(model, layout),
     };
