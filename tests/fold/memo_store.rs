@@ -165,6 +165,10 @@ fn skips_do_not_depend_on_the_room_of_the_memo() {
     let memos = [0, 2_000_000, u64::MAX].map(|most| Arc::new(Memo::default().at_most(most)));
     for seed in 0..30 {
         let (alone, want) = run_steady(seed, FoldEngine::forgetful().with_checkpoints_every(7));
+        // Few cases skip anything. Of the others the first ones do.
+        if seed >= 8 && alone.skips == 0 {
+            continue;
+        }
         skips += alone.skips;
         for (memo, hits) in memos.iter().zip(&mut hits) {
             for _ in 0..2 {
