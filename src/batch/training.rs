@@ -7,7 +7,9 @@ use std::sync::Arc;
 use crate::compute::{Dtype, Gpu, Slowdown, SlowdownTable, Trees, UserDatabase, with_attention};
 use crate::input;
 use crate::memory::{self, Estimate, MemoryOptions};
-use crate::model::{CudaGraph, ElementBytes, Framework, Layout, Model, PipelineSchedule, Precision, Recompute};
+use crate::model::{
+    CudaGraph, ElementBytes, Framework, Layout, Model, PipelineSchedule, Precision, Recompute, RecomputeModules,
+};
 use crate::spec::{self, Config, Named, Training};
 
 use super::error::{PrepareError, SetupError};
@@ -126,6 +128,20 @@ fn unrolled(text: &str) -> Result<String, SetupError> {
     Ok(table(text)?.to_string())
 }
 
+/// Chosen modules in `model`'s words.
+fn modules(chosen: &[spec::RecomputeModule]) -> RecomputeModules {
+    let has = |module| chosen.contains(&module);
+    RecomputeModules {
+        core_attn: has(spec::RecomputeModule::CoreAttn),
+        mla_up_proj: has(spec::RecomputeModule::MlaUpProj),
+        layernorm: has(spec::RecomputeModule::Layernorm),
+        mlp: has(spec::RecomputeModule::Mlp),
+        moe: has(spec::RecomputeModule::Moe),
+        moe_act: has(spec::RecomputeModule::MoeAct),
+        shared_experts: has(spec::RecomputeModule::SharedExperts),
+    }
+}
+
 /// The layout in `model`'s words.
 pub fn layout(t: &Training, model: &Model) -> Layout {
     Layout {
@@ -146,7 +162,7 @@ pub fn layout(t: &Training, model: &Model) -> Layout {
         },
         recompute: match t.recompute {
             spec::RecomputeChoice::None => Recompute::None,
-            spec::RecomputeChoice::Selective => Recompute::Selective,
+            spec::RecomputeChoice::Selective => Recompute::Selective(modules(&t.recompute_modules)),
             spec::RecomputeChoice::Operations => Recompute::Operations,
             spec::RecomputeChoice::Full => Recompute::Full,
         },
@@ -173,6 +189,7 @@ pub fn layout(t: &Training, model: &Model) -> Layout {
         },
         compiled: t.compile,
         fused_activation_cast: false,
+        fused_grouped_mlp: t.fused_grouped_mlp,
         cuda_graph: match t.cuda_graph {
             spec::CudaGraphChoice::None => CudaGraph::None,
             spec::CudaGraphChoice::Attention => CudaGraph::Attention,
@@ -180,6 +197,7 @@ pub fn layout(t: &Training, model: &Model) -> Layout {
         },
         launch_ps: t.launch_ps,
         flash_attention: t.flash_attention,
+        fp8_attention: t.attention.as_ref().is_some_and(|name| name.ends_with("fp8")),
         fused_loss: t.fused_loss,
         loss_metrics: t.loss_metrics,
         offload_layers: t.offload_layers,

@@ -17,12 +17,14 @@ const OLDER: (&str, &str) = ("a100-80g-sxm", "FlashAttention-2");
 const TRITON: (&str, &str, f64) = ("Triton", "FlashAttention-2", 1.8);
 
 /// Names of the implementations, as users and as the database call them.
-const NAMES: [(&str, &str); 5] = [
+const NAMES: [(&str, &str); 7] = [
     ("flash1", "FlashAttention-1"),
     ("triton", "Triton"),
     ("flash2", "FlashAttention-2"),
     ("flash3", "FlashAttention-3"),
     ("cudnn", "cuDNN"),
+    ("cudnn-fp8", "cuDNN-FP8"),
+    ("cudnn-mxfp8", "cuDNN-MXFP8"),
 ];
 
 /// The GPU with the implementation of that name instead of its usual one.
@@ -31,7 +33,8 @@ const NAMES: [(&str, &str); 5] = [
 /// No such implementation, or it was never measured on this GPU or the one it is like.
 pub fn with_attention(mut gpu: Gpu, name: &str) -> Result<Gpu, Error> {
     let rows = &super::UserDatabase::shipped().rows;
-    let known = |variant: &str| [&gpu.name, &gpu.baseline].iter().any(|g| !forward_curves(rows, g, variant).is_empty());
+    let names = [&gpu.name, &gpu.attention_of, &gpu.baseline];
+    let known = |variant: &str| names.iter().any(|g| !forward_curves(rows, g, variant).is_empty());
     match NAMES.iter().find(|n| n.0 == name && known(n.1)) {
         Some((_, variant)) => {
             gpu.attention = variant.to_string();

@@ -22,6 +22,8 @@ pub struct Gpu {
     pub baseline: String,
     /// Implementation of fused attention whose measurements apply, as the database calls it.
     pub attention: String,
+    /// GPU whose measured attention stands in for what this one lacks, scaled by peaks, before that of `baseline`; its own name or an empty one where there is none.
+    pub attention_of: String,
     /// Dense peak FLOP/s for each of [`Dtype::ALL`]; 0: the hardware has no such units.
     pub peak_flops: [f64; 7],
     /// Share of that peak which long products sustain under the power limit, for each of [`Dtype::ALL`].
@@ -71,6 +73,7 @@ struct Specification {
     /// Whether the database has rows of this GPU.
     measured: Option<bool>,
     attention: Option<String>,
+    attention_of: Option<String>,
     fp32_tflops: Option<f64>,
     tf32_tflops: Option<f64>,
     bf16_tflops: Option<f64>,
@@ -216,6 +219,13 @@ impl Gpu {
                 .clone()
                 .or_else(|| like.as_ref().map(|g| g.attention.clone()))
                 .unwrap_or_else(|| "FlashAttention-2".to_string()),
+            attention_of: match &spec.attention_of {
+                Some(other) if !assets().contains_key(other) => {
+                    return Err(bad(format!("attention_of = {other:?}; the name of a GPU would be right")));
+                }
+                Some(other) => other.clone(),
+                None => like.as_ref().map(|g| g.attention_of.clone()).unwrap_or_default(),
+            },
             peak_flops,
             sustained,
             clock,

@@ -90,10 +90,17 @@ impl Timing {
             shipped.overlaid(AttentionCurves::collect(rows, name, operation, ""))
         };
         // Attention is bound by arithmetic.
-        let scale = |value: f64| Some(value * baseline.peak(Dtype::Bf16) as f64 / (gpu.peak_16bit() * gpu.clock));
+        let scaled = |from: &Gpu, backward| {
+            let ratio = from.peak(Dtype::Bf16) as f64 / (gpu.peak_16bit() * gpu.clock);
+            curves(&from.name, backward).map(|_, _, _, value| Some(value * ratio))
+        };
+        let closer = Gpu::named(&gpu.attention_of).ok();
         let both = |backward| {
-            let scaled = curves(&baseline.name, backward).map(|_, _, _, value| scale(value));
-            if gpu.name == baseline.name { scaled } else { scaled.overlaid(curves(&gpu.name, backward)) }
+            let mut all = scaled(&baseline, backward);
+            if let Some(closer) = &closer {
+                all = all.overlaid(scaled(closer, backward));
+            }
+            if gpu.name == baseline.name { all } else { all.overlaid(curves(&gpu.name, backward)) }
         };
         let mut timing = Timing {
             gpu: gpu.clone(),

@@ -2,7 +2,7 @@
 //!
 //! Layer: memory. Masks of dropout take a byte, router's scores and logits four, inputs of products in FP8 and FP4 as many as these, all else what the layout says of activations.
 
-use crate::model::{Layout, Mla, Moe, Recompute, Transformer, layer_products};
+use crate::model::{Layout, Mla, Moe, Recompute, RecomputeModules, Transformer, layer_products};
 
 /// Tokens of a micro-batch on a context-parallel rank, and how tensors are divided.
 #[derive(Clone, Copy)]
@@ -64,7 +64,7 @@ impl Tokens {
     }
 }
 
-/// Bytes that one layer keeps of one micro-batch, were nothing recomputed; [`LayerActivations::kept`] says what is.
+/// Bytes that one layer keeps of one micro-batch, were nothing recomputed; `kept` says what is.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct LayerActivations {
     /// Inputs of both norms. The first is the layer's own input.
@@ -76,8 +76,8 @@ pub struct LayerActivations {
     pub core: u64,
     /// Feed-forward part, or router and experts.
     pub mlp: u64,
-    /// What selection by operation keeps.
-    pub operations: u64,
+    /// What stays of all this from the forward to the backward pass, as `Layout::recompute` says.
+    pub kept: u64,
     /// The largest single tensor, whose gradient and whose input's gradient the backward pass holds at once.
     pub widest: u64,
 }
@@ -91,15 +91,22 @@ impl LayerActivations {
             Some(m) if moe => experts(t, &m, layout, &tokens),
             _ => feed_forward(t, t.ffn as u64, &tokens),
         };
-        LayerActivations {
+        let mut layer = LayerActivations {
             norms: 2 * input,
             input,
             attention,
             core,
             mlp,
-            operations: operations(t, layout, moe, &tokens),
+            kept: 0,
             widest: widest_a.max(widest_m).max(input),
-        }
+        };
+        layer.kept = match layout.recompute {
+            Recompute::None => layer.all(),
+            Recompute::Selective(_) => layer.all() - modules(t, layout, moe, &tokens, core),
+            Recompute::Operations => operations(t, layout, moe, &tokens),
+            Recompute::Full => input,
+        };
+        layer
     }
 
     /// Everything, as without recomputation.
@@ -107,19 +114,9 @@ impl LayerActivations {
         self.norms + self.attention + self.core + self.mlp
     }
 
-    /// What stays from the forward to the backward pass.
-    pub fn kept(&self, recompute: Recompute) -> u64 {
-        match recompute {
-            Recompute::None => self.all(),
-            Recompute::Selective => self.all() - self.core,
-            Recompute::Operations => self.operations,
-            Recompute::Full => self.input,
-        }
-    }
-
     /// What the layer's backward pass needs for a while: what it computes again, and two gradients of the widest tensor.
-    pub fn working(&self, recompute: Recompute) -> u64 {
-        self.all().saturating_sub(self.kept(recompute)) + 2 * self.widest
+    pub fn working(&self) -> u64 {
+        self.all().saturating_sub(self.kept) + 2 * self.widest
     }
 }
 
@@ -129,6 +126,40 @@ fn operations(t: &Transformer, layout: &Layout, moe: bool, tokens: &Tokens) -> u
     let (heads, out) = (t.heads as u64, t.mla.map_or(t.head_dim, |m| m.v_dim) as u64);
     let sums = if layout.tp > 1 { 2 * tokens.hidden(t) } else { 0 };
     tokens.hidden(t) + tokens.e * tokens.n * kept + tokens.split(heads * out) + 4 * tokens.n * heads / tokens.tp + sums
+}
+
+/// What a layer does not keep because modules are computed again; each from its own input, which is kept.
+fn modules(t: &Transformer, layout: &Layout, moe: bool, tokens: &Tokens, core: u64) -> u64 {
+    let chosen = layout.recompute.modules();
+    let norms = RecomputeModules::norms_alone(t, layout, moe);
+    let part = |chosen: bool, bytes: u64| if chosen { bytes } else { 0 };
+    let up_projections = t.mla.map_or(0, |m| {
+        // What the norms of the compressed vectors make of them is not kept either. Attention in FP8 keeps copies of its own.
+        let vectors = if layout.fp8_attention { 0 } else { latent(&m, u64::from(t.heads), tokens).1 };
+        vectors + tokens.whole(u64::from(m.q_rank + m.kv_rank))
+    });
+    let attention = part(chosen.core_attn, core)
+        + part(chosen.mla_up_proj, up_projections)
+        + part(chosen.layernorm && norms[0], tokens.hidden_input(t));
+    let feed_forward = match t.moe {
+        Some(m) if moe => {
+            let input = tokens.hidden(t);
+            let (all, inner, shared) =
+                (experts(t, &m, layout, tokens).0, inner(&m, layout, tokens), shared(t, &m, tokens));
+            part(chosen.layernorm && norms[1], input)
+                + part(chosen.moe, all - input - tokens.mask(t))
+                + part(chosen.moe_act && !chosen.moe, inner)
+                + part(chosen.shared_experts && !chosen.moe, shared)
+        }
+        _ => {
+            let (all, _) = feed_forward(t, u64::from(t.ffn), tokens);
+            let input = tokens.hidden_input(t);
+            // Where the norm belongs to the first product, the part's input is the norm's, which is kept as such.
+            part(chosen.layernorm && norms[1] || chosen.mlp && !norms[1], input)
+                + part(chosen.mlp, all - input - tokens.mask(t))
+        }
+    };
+    attention + feed_forward
 }
 
 /// Bytes of attention without its core, of the core, and of the widest tensor.
@@ -142,6 +173,8 @@ fn attention(t: &Transformer, layout: &Layout, tokens: &Tokens) -> (u64, u64, u6
             tokens.split(heads * t.head_dim as u64),
         ),
     };
+    // In FP8 attention keeps what it multiplied.
+    let query_key_value = if layout.fp8_attention { query_key_value / tokens.e } else { query_key_value };
     // Attention keeps its result itself; a product in FP8 keeps another copy.
     let copy = if layout.quantised() { out / tokens.e * tokens.input_32 / 32 } else { 0 };
     let rest = tokens.hidden_input(t) + compressed + query_key_value + out + copy + tokens.mask(t);
@@ -184,7 +217,17 @@ fn experts(t: &Transformer, m: &Moe, layout: &Layout, tokens: &Tokens) -> (u64, 
     let router = 2 * 4 * tokens.n * m.experts as u64 / tokens.sp;
     let input = tokens.input_32 * arrived * h / 32;
     let up = tokens.e * arrived * (1 + gate) * f / slices;
-    let inner = tokens.input_32 * arrived * f / 32 / slices;
-    let shared = m.shared_experts as u64 * (tokens.split((1 + gate) * f) + tokens.split_input(f));
-    (tokens.hidden(t) + router + input + up + inner + shared + tokens.mask(t), up.max(tokens.e * arrived * h))
+    let kept = tokens.hidden(t) + router + input + up + inner(m, layout, tokens) + shared(t, m, tokens);
+    (kept + tokens.mask(t), up.max(tokens.e * arrived * h))
+}
+
+/// Results of the experts' activation function, as the product after it keeps them.
+fn inner(m: &Moe, layout: &Layout, tokens: &Tokens) -> u64 {
+    tokens.input_32 * routed(m, layout, tokens) * u64::from(m.expert_ffn) / 32 / u64::from(layout.expert_tp())
+}
+
+/// Experts that every token visits.
+fn shared(t: &Transformer, m: &Moe, tokens: &Tokens) -> u64 {
+    let f = u64::from(m.expert_ffn);
+    u64::from(m.shared_experts) * (tokens.split((1 + u64::from(t.gated)) * f) + tokens.split_input(f))
 }

@@ -32,7 +32,7 @@ pub fn timeline(model: &Model, layout: &Layout, options: &MemoryOptions, stage: 
 
 /// Bytes that a layer, dense or with experts, keeps of one micro-batch on a rank for its backward pass.
 pub fn kept_bytes(t: &Transformer, layout: &Layout, moe: bool) -> u64 {
-    LayerActivations::new(t, layout, moe).kept(layout.recompute)
+    LayerActivations::new(t, layout, moe).kept
 }
 
 /// What one transformer layer keeps of one micro-batch on a rank, by component; `layer` from 0. `None` for other models.

@@ -205,12 +205,12 @@ fn transformer_chunks(
         let n_dense = n + further - n_moe;
         let away = [n_dense.min(in_host), n_moe.min(in_host - n_dense.min(in_host))];
         in_host -= away[0] + away[1];
-        let kept = |n: u32, kind: &LayerActivations| u64::from(n) * kind.kept(layout.recompute);
+        let kept = |n: u32, kind: &LayerActivations| u64::from(n) * kind.kept;
         let mut chunk =
             Chunk { layers: kept(n_dense - away[0], &dense) + kept(n_moe - away[1], &moe), ..Chunk::default() };
         for (n, kind) in [(n_dense, dense), (n_moe, moe)] {
             if n > 0 {
-                chunk.working = chunk.working.max(kind.working(layout.recompute));
+                chunk.working = chunk.working.max(kind.working());
             }
         }
         // Of layers in the host's memory one is in use and one is on its way.

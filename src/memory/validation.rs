@@ -65,9 +65,11 @@ pub(super) fn seqsel(name: &str, tp: u32, pp: u32, vpp: u32) -> Layout {
         precision: Precision::Bf16,
         compiled: true,
         fused_activation_cast: false,
+        fused_grouped_mlp: false,
         launch_ps: None,
         cuda_graph: CudaGraph::None,
         flash_attention: false,
+        fp8_attention: false,
         fused_loss: false,
         loss_metrics: 0,
         offload_layers: 0,
@@ -110,7 +112,7 @@ fn line<'a>(text: &'a str, model: &str) -> Vec<&'a str> {
 fn seqsel_gib(rows: &mut Vec<MemoryValidationRow>, name: &str, layout: &Layout) {
     let published = line(FIG1, name);
     let plain = stages(name, layout);
-    let best = stages(name, &Layout { sequence_parallel: true, recompute: Recompute::Selective, ..layout.clone() });
+    let best = stages(name, &Layout { sequence_parallel: true, recompute: Recompute::CORE, ..layout.clone() });
     let gib = |bytes: u64| bytes as f64 / GIB;
     let inner = &plain[plain.len() / 2];
     let states = match plain.len() {
@@ -150,8 +152,8 @@ fn seqsel_percent(rows: &mut Vec<MemoryValidationRow>, name: &str, layout: &Layo
     let base = first(false, Recompute::None);
     let columns = [
         ("sequence parallel", first(true, Recompute::None)),
-        ("selective recomputation", first(false, Recompute::Selective)),
-        ("sequence parallel and selective recomputation", first(true, Recompute::Selective)),
+        ("selective recomputation", first(false, Recompute::CORE)),
+        ("sequence parallel and selective recomputation", first(true, Recompute::CORE)),
         ("full recomputation", first(false, Recompute::Full)),
     ];
     for ((what, bytes), measured) in columns.into_iter().zip(&published[2..]) {

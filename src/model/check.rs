@@ -2,7 +2,9 @@
 //!
 //! Layer: model. Says the first thing that does not fit, by the sweep file's key; what memory it takes is `memory`'s.
 
-use super::{Framework, Layout, Model, ModelError, ModelFamily, PipelineSchedule, Recompute, Transformer};
+use super::{
+    Framework, Layout, Model, ModelError, ModelFamily, PipelineSchedule, Recompute, RecomputeModules, Transformer,
+};
 
 fn must(holds: bool, key: &'static str, value: impl ToString, expected: impl ToString) -> Result<(), ModelError> {
     if holds {
@@ -140,7 +142,12 @@ impl Layout {
         {
             must(value == 1, key, value, &expected)?;
         }
-        let recompute = format!("{:?}", self.recompute).to_lowercase();
+        let recompute = match self.recompute {
+            Recompute::None => "none",
+            Recompute::Selective(_) => "selective",
+            Recompute::Operations => "operations",
+            Recompute::Full => "full",
+        };
         must(
             self.recompute == Recompute::None,
             "workload.recompute",
@@ -181,6 +188,13 @@ impl Layout {
         let folds = self.expert_tp() == tp || (self.expert_tp() == 1 && self.sequence_parallel);
         let expected = format!("{tp} (workload.tp), or 1 with workload.sequence_parallel");
         must(folds, "workload.etp", self.etp, expected)?;
+        self.check_modules(t)?;
+        must(
+            !self.fused_grouped_mlp || t.moe.is_some(),
+            "workload.fused_grouped_mlp",
+            true,
+            "false: the model has no experts",
+        )?;
         let alternate = !self.overlap_ep || pp == 1 || vpp > 1;
         must(alternate, "workload.overlap_ep", true, "used with workload.vpp above 1, or without a pipeline")?;
         match t.moe {
@@ -233,6 +247,29 @@ impl Layout {
         );
         must((seq as u64 / cp as u64).is_multiple_of(local), "workload.seq", seq, expected)?;
         self.check_magnitude(t)
+    }
+
+    /// Modules that are computed again are there.
+    fn check_modules(&self, t: &Transformer) -> Result<(), ModelError> {
+        let chosen = self.recompute.modules();
+        let dense = t.moe_layers() < t.layers;
+        let norms = [dense.then_some(false), t.moe.map(|_| true)]
+            .into_iter()
+            .flatten()
+            .flat_map(|moe| RecomputeModules::norms_alone(t, self, moe))
+            .any(|alone| alone);
+        for (name, chosen, there, why) in [
+            ("mla_up_proj", chosen.mla_up_proj, t.mla.is_some(), "its attention is not latent"),
+            ("layernorm", chosen.layernorm, norms, "each norm is one kernel with the product after it"),
+            ("mlp", chosen.mlp, dense, "all its layers have experts"),
+            ("moe", chosen.moe, t.moe.is_some(), "it has no experts"),
+            ("moe_act", chosen.moe_act, t.moe.is_some(), "it has no experts"),
+            ("shared_experts", chosen.shared_experts, t.moe.is_some_and(|m| m.shared_experts > 0), "it has none"),
+        ] {
+            let expected = format!("without {name} with this model: {why}");
+            must(there || !chosen, "workload.recompute_modules", name, expected)?;
+        }
+        Ok(())
     }
 
     /// Memory is counted in 64 bits. What a rank would keep of all micro-batches, in floating point and from above.
@@ -303,7 +340,7 @@ mod tests {
     #[test]
     fn each_mistake_names_its_key_and_what_would_be_right() {
         type Change = fn(&mut Layout);
-        let cases: [(&str, u64, Change, &str); 19] = [
+        let cases: [(&str, u64, Change, &str); 21] = [
             (
                 "gpt3-13b",
                 256,
@@ -356,6 +393,20 @@ mod tests {
                 128,
                 |l| (l.seq, l.global_batch) = (1 << 24, 1 << 20),
                 "`workload.global_batch = 1048576`: it must be less",
+            ),
+            (
+                "llama3-8b",
+                128,
+                |l| {
+                    l.recompute = Recompute::Selective(RecomputeModules { mla_up_proj: true, ..RecomputeModules::NONE })
+                },
+                "`workload.recompute_modules = mla_up_proj`: it must be without mla_up_proj with this model",
+            ),
+            (
+                "mixtral-8x7b",
+                128,
+                |l| l.recompute = Recompute::Selective(RecomputeModules { mlp: true, ..RecomputeModules::NONE }),
+                "`workload.recompute_modules = mlp`: it must be without mlp with this model: all its layers have experts",
             ),
             ("vgg19", 128, |_| {}, "`workload.tp = 8`: it must be 1: vgg19 is trained data-parallel only"),
         ];

@@ -3,7 +3,7 @@
 //! Layer: model. Matrix products only (2 a multiply-add), attention over the whole square even where it is causal: the convention of Megatron-LM
 //! (Korthikanti et al. 2022, arXiv 2205.05198, Appendix A). How long kernels take, and what a causal kernel leaves out, is `compute`'s.
 
-use super::{Dlrm, LayerProduct, Model, ModelFamily, Recompute, Transformer, layer_products};
+use super::{Dlrm, LayerProduct, Model, ModelFamily, Recompute, RecomputeModules, Transformer, layer_products};
 
 /// Forward operations of one token, summed over layers.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
@@ -32,16 +32,14 @@ impl TokenFlops {
 
 /// Forward operations of one token of a sequence of `seq`.
 pub fn token_flops(t: &Transformer, seq: u32) -> TokenFlops {
-    // A module that predicts a further token has a layer as the last one.
-    let moe_layers = t.moe_layers() + if t.is_moe(t.layers - 1) { t.mtp } else { 0 };
-    let [h, heads, layers, moe_layers] = [t.hidden, t.heads, t.layers + t.mtp, moe_layers].map(u64::from);
+    let [h, heads, layers] = [t.hidden, t.heads, t.layers + t.mtp].map(u64::from);
+    let [dense_layers, moe_layers] = layers_by_kind(t);
     let windowed = t.windowed_layers() + if t.is_windowed(t.layers - 1) { t.mtp } else { 0 };
     let seen = u64::from(windowed) * u64::from(seq.min(t.window)) + (layers - u64::from(windowed)) * u64::from(seq);
-    let matrices = |ffn: u32| (2 + t.gated as u64) * h * ffn as u64;
-    let dense = 2 * (layers - moe_layers) * matrices(t.ffn);
+    let dense = 2 * dense_layers * matrices(t, t.ffn);
     let (experts, router) = match t.moe {
         Some(m) => (
-            2 * moe_layers * (m.top_k + m.shared_experts) as u64 * matrices(m.expert_ffn),
+            2 * moe_layers * (m.top_k + m.shared_experts) as u64 * matrices(t, m.expert_ffn),
             2 * moe_layers * h * m.experts as u64,
         ),
         None => (0, 0),
@@ -89,13 +87,45 @@ pub fn model_flops(model: &Model, batch: u32, seq: u32) -> u128 {
     3 * batch as u128 * sample_flops(model, seq)
 }
 
+/// Layers of a kind that run for a token: dense ones, and those with experts. A module that predicts a further token has a layer as the last one.
+fn layers_by_kind(t: &Transformer) -> [u64; 2] {
+    let moe = t.moe_layers() + if t.is_moe(t.layers - 1) { t.mtp } else { 0 };
+    [u64::from(t.layers + t.mtp - moe), u64::from(moe)]
+}
+
+/// Parameters of a feed-forward part's matrices.
+fn matrices(t: &Transformer, ffn: u32) -> u64 {
+    (2 + u64::from(t.gated)) * u64::from(t.hidden) * u64::from(ffn)
+}
+
+/// Operations of one token that modules take again. The attention core counts three times: forward and backward.
+fn module_flops(t: &Transformer, seq: u32, modules: RecomputeModules) -> u64 {
+    let all = token_flops(t, seq);
+    let [dense, moe] = layers_by_kind(t);
+    let up_projections = t.mla.map_or(0, |m| {
+        let [q, kv, rope, nope, v] = [m.q_rank, m.kv_rank, m.rope_dim, m.nope_dim, m.v_dim].map(u64::from);
+        let input = if q == 0 { u64::from(t.hidden) } else { q };
+        (dense + moe) * u64::from(t.heads) * (input * (nope + rope) + kv * (nope + v))
+    });
+    let experts = |n: u32| t.moe.map_or(0, |m| moe * u64::from(n) * matrices(t, m.expert_ffn));
+    let (top_k, shared) = t.moe.map_or((0, 0), |m| (m.top_k, m.shared_experts));
+    let part = |chosen: bool, flops: u64| if chosen { flops } else { 0 };
+    part(modules.core_attn, 3 * all.core)
+        + part(modules.mla_up_proj, 2 * up_projections)
+        + part(modules.mlp, 2 * dense * matrices(t, t.ffn))
+        + part(modules.moe, 2 * experts(top_k + shared) + all.router)
+        + part(modules.shared_experts && !modules.moe, 2 * experts(shared))
+}
+
 /// The same with what is computed again. For HFU. Selective recomputation counts the attention core twice over forward and backward together, as
 /// Korthikanti et al. do (their ratio 1 + s/6h), though a kernel does the forward third of it again only; full recomputation adds the layers' forward pass
 /// (Narayanan et al., SC'21, Equation 3).
 pub fn hardware_flops(model: &Model, batch: u32, seq: u32, recompute: Recompute) -> u128 {
     let again = match (&model.body, recompute) {
         (_, Recompute::None) => 0,
-        (ModelFamily::Transformer(t), Recompute::Selective) => 3 * seq as u128 * token_flops(t, seq).core as u128,
+        (ModelFamily::Transformer(t), Recompute::Selective(modules)) => {
+            seq as u128 * module_flops(t, seq, modules) as u128
+        }
         (ModelFamily::Transformer(t), Recompute::Operations) => {
             let again = |p: LayerProduct| if p.recomputed { 2 * p.columns as u128 * p.rows as u128 } else { 0 };
             let layer = |l| layer_products(t, 1, t.is_moe(l)).into_iter().map(again).sum::<u128>();
@@ -136,7 +166,7 @@ mod tests {
                 72.0 * base * (1.0 + s / (6.0 * h) + v / (12.0 * h * l)),
             );
             near(
-                hardware_flops(&m, batch, t.seq, Recompute::Selective),
+                hardware_flops(&m, batch, t.seq, Recompute::CORE),
                 72.0 * base * (1.0 + s / (3.0 * h) + v / (12.0 * h * l)),
             );
             near(
@@ -153,7 +183,7 @@ mod tests {
             [("gpt3-22b", 41.5, 43.7), ("gpt3-175b", 51.4, 52.8), ("gpt3-530b", 56.0, 57.0), ("gpt3-1t", 56.3, 57.0)]
         {
             let m = Model::named(name).unwrap();
-            let ratio = hardware_flops(&m, 1, 2048, Recompute::Selective) as f64 / model_flops(&m, 1, 2048) as f64;
+            let ratio = hardware_flops(&m, 1, 2048, Recompute::CORE) as f64 / model_flops(&m, 1, 2048) as f64;
             assert!((ratio / (hfu / mfu) - 1.0).abs() < 0.003, "{name}: {ratio}");
         }
     }

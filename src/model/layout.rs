@@ -13,18 +13,6 @@ pub enum Framework {
     Ddp,
 }
 
-/// What the backward pass computes again instead of keeping.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
-pub enum Recompute {
-    None,
-    /// The attention core.
-    Selective,
-    /// All but attention and every other matrix product, as torchtitan selects by operation ([`LayerProduct`](super::LayerProduct)).
-    Operations,
-    /// Everything from each layer's input.
-    Full,
-}
-
 /// What the operands of linear layers' matrix products are.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub enum Precision {
@@ -97,7 +85,7 @@ pub struct Layout {
     pub seq: u32,
     pub sequence_parallel: bool,
     pub schedule: PipelineSchedule,
-    pub recompute: Recompute,
+    pub recompute: super::Recompute,
     /// ZeRO stage, 0 to 3; 1 is Megatron's distributed optimizer.
     pub zero: u8,
     /// Ranks that share out one copy of FSDP's shards, neighbours in the order of ranks; other such groups hold copies (hybrid sharding). 0: all data-parallel ranks.
@@ -110,11 +98,15 @@ pub struct Layout {
     pub compiled: bool,
     /// The kernels of activation functions convert what they produce for the next product, as engines that serve do; else a pass of its own does (Transformer Engine).
     pub fused_activation_cast: bool,
+    /// The products of a rank's experts are one kernel, which has the activation function and the conversion of its results, too (Transformer Engine's fused grouped MLP).
+    pub fused_grouped_mlp: bool,
     /// Time of the host for one operation of the framework, ps; 0: graphs of kernels are launched as one. `None`: as the machine says.
     pub launch_ps: Option<u64>,
     pub cuda_graph: CudaGraph,
     /// Fused attention, which keeps no s x s matrix.
     pub flash_attention: bool,
+    /// Its queries, keys and values are in FP8, converted before it; so are gradients of its results.
+    pub fp8_attention: bool,
     /// The loss reads 16-bit logits and keeps nothing else of their size.
     pub fused_loss: bool,
     /// Metrics that compute the loss of every micro-batch's logits again.
@@ -196,7 +188,7 @@ impl Layout {
             seq: 2048,
             sequence_parallel: false,
             schedule: PipelineSchedule::OneFOneB,
-            recompute: Recompute::None,
+            recompute: super::Recompute::None,
             zero: 0,
             shard_ranks: 0,
             framework: Framework::Megatron,
@@ -204,9 +196,11 @@ impl Layout {
             precision: Precision::Bf16,
             compiled: true,
             fused_activation_cast: false,
+            fused_grouped_mlp: false,
             launch_ps: None,
             cuda_graph: CudaGraph::None,
             flash_attention: false,
+            fp8_attention: false,
             fused_loss: false,
             loss_metrics: 0,
             overlap_grad: false,

@@ -11,12 +11,14 @@ pub mod pipeline;
 mod presets;
 mod products;
 mod raw;
+mod recompute;
 
 pub use error::ModelError;
 pub use flops::{TokenFlops, hardware_flops, model_flops, sample_flops, token_flops};
-pub use layout::{CudaGraph, ElementBytes, Framework, Layout, PipelineSchedule, Precision, Recompute};
+pub use layout::{CudaGraph, ElementBytes, Framework, Layout, PipelineSchedule, Precision};
 pub use params::{LayerParams, Params, parameters};
 pub use products::{LayerProduct, ProductPlace, layer_products};
+pub use recompute::{Recompute, RecomputeModules};
 
 /// A neural network, as much of it as decides compute, memory and communication.
 #[derive(Clone, Debug, PartialEq)]

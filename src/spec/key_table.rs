@@ -173,7 +173,9 @@ macro_rules! for_each_key {
             SequenceParallel "workload.sequence_parallel" KeyKind::Bool, D::Derived(derive::sequence_parallel, "true with megatron"), |v| degree(v, KeyId::Tp),
                 "activations between tensor parallel blocks are split along the sequence";
             Recompute "workload.recompute" one_of(&["none", "selective", "operations", "full"], &[]), D::Choice("none"), model,
-                "activations computed again in the backward pass: none, the attention core (as Megatron selects), all but attention and every other product (as torchtitan selects), all but each layer's input";
+                "activations computed again in the backward pass: none; some modules of each layer; all but attention and every other product (as torchtitan selects); all but each layer's input";
+            RecomputeModules "workload.recompute_modules" KeyKind::Text, D::Text("core_attn"), |v| model(v) && v.is(KeyId::Recompute, "selective"),
+                "modules that are computed again, joined by commas, by Megatron's names: core_attn, mla_up_proj (latent attention's vectors of each head), layernorm (norms that are kernels of their own), mlp (layers without experts), moe (experts with their exchanges), moe_act (the experts' activation function), shared_experts";
             Zero "workload.zero" int(0, 3), D::Derived(derive::zero, "3 with fsdp and fsdp2, 1 with deepspeed, else 0"), sharded_data,
                 "ZeRO stage: what is sharded over data parallel ranks; 1 is Megatron's distributed optimizer";
             ShardRanks "workload.shard_ranks" int(0, COUNT), D::Int(0), |v| sharded_data(v) && (v.is(KeyId::Framework, "fsdp") || v.is(KeyId::Framework, "fsdp2")),
@@ -191,9 +193,10 @@ macro_rules! for_each_key {
                 "time of the host for one operation of the framework: a pass through a layer takes at least the sum over its kernels and collectives, where a product of Transformer Engine counts several; 0: CUDA graphs";
             CudaGraph "workload.cuda_graph" one_of(&["none", "attention", "iteration"], &[]), D::Choice("none"), model, "what the host launches as CUDA graphs: nothing; attention, norms and routers, so that experts are left to launch one by one; or the whole iteration, so that launch_us counts nowhere";
             FlashAttention "workload.flash_attention" KeyKind::Bool, D::Bool(true), model, "fused attention, which keeps no matrix of sequence by sequence";
-            Attention "workload.attention" one_of(&["gpu", "flash1", "triton", "flash2", "flash3", "cudnn"], &[]), D::Choice("gpu"), |v| model(v) && v.bool(KeyId::FlashAttention),
-                "kernels of fused attention: FlashAttention 1 to 3, its version in Triton, cuDNN's, or those that the GPU's table names";
+            Attention "workload.attention" one_of(&["gpu", "flash1", "triton", "flash2", "flash3", "cudnn", "cudnn-fp8", "cudnn-mxfp8"], &[]), D::Choice("gpu"), |v| model(v) && v.bool(KeyId::FlashAttention),
+                "kernels of fused attention: FlashAttention 1 to 3, its version in Triton, cuDNN's in 16 bit, FP8 or MXFP8, or those that the GPU's table names";
             FusedLoss "workload.fused_loss" KeyKind::Bool, D::Bool(false), model, "the loss is one kernel that keeps 16-bit logits alone; else it keeps them in 32 bit, and PyTorch's makes two copies more";
+            FusedGroupedMlp "workload.fused_grouped_mlp" KeyKind::Bool, D::Bool(false), model, "the products of a rank's experts are one kernel, with the activation function and the conversion of its results, as Transformer Engine's for MXFP8 on Blackwell; the model needs experts";
             LossMetrics "workload.loss_metrics" int(0, 64), D::Int(0), model, "metrics that compute the loss of every micro-batch's logits again, in 32 bit: Composer's LanguageCrossEntropy and LanguagePerplexity are two";
             OffloadLayers "workload.offload_layers" int(0, COUNT), D::Int(0), model, "layers of a pipeline rank whose activations wait in the host's memory for the backward pass";
             FusedOptimizer "workload.fused_optimizer" KeyKind::Bool, D::Bool(true), model, "the optimizer's step is one kernel; else a loop of PyTorch's operations, which touches its state several times";

@@ -61,6 +61,7 @@ pub use sections::{
 pub use servers::{SERVERS, ServerModel, find_server};
 pub use serving::{BatchingChoice, GeneratedRequests, PoolLayout, RequestSource, Serving};
 pub use training::{
-    CudaGraphChoice, FrameworkChoice, MemoryBudget, PrecisionChoice, RecomputeChoice, ScheduleChoice, Training,
+    CudaGraphChoice, FrameworkChoice, MemoryBudget, PrecisionChoice, RecomputeChoice, RecomputeModule, ScheduleChoice,
+    Training,
 };
 pub use value::{JobValues, Value, Values};

@@ -31,6 +31,8 @@ pub struct Training {
     pub sequence_parallel: bool,
     pub schedule: ScheduleChoice,
     pub recompute: RecomputeChoice,
+    /// Of `RecomputeChoice::Selective`, each once.
+    pub recompute_modules: Vec<RecomputeModule>,
     pub zero: u8,
     /// 0: all data-parallel ranks.
     pub shard_ranks: u32,
@@ -47,6 +49,7 @@ pub struct Training {
     /// Kernels of fused attention; `None`: the GPU's own.
     pub attention: Option<String>,
     pub fused_loss: bool,
+    pub fused_grouped_mlp: bool,
     pub loss_metrics: u32,
     pub offload_layers: u32,
     pub fused_optimizer: bool,
@@ -111,6 +114,48 @@ pub enum RecomputeChoice {
     Full,
 }
 
+/// Modules of a layer, by Megatron's names.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum RecomputeModule {
+    CoreAttn,
+    MlaUpProj,
+    Layernorm,
+    Mlp,
+    Moe,
+    MoeAct,
+    SharedExperts,
+}
+
+const RECOMPUTE_MODULES: [(&str, RecomputeModule); 7] = [
+    ("core_attn", RecomputeModule::CoreAttn),
+    ("mla_up_proj", RecomputeModule::MlaUpProj),
+    ("layernorm", RecomputeModule::Layernorm),
+    ("mlp", RecomputeModule::Mlp),
+    ("moe", RecomputeModule::Moe),
+    ("moe_act", RecomputeModule::MoeAct),
+    ("shared_experts", RecomputeModule::SharedExperts),
+];
+
+/// Names of modules joined by commas.
+fn recompute_modules(list: &str) -> Result<Vec<RecomputeModule>, Conflict> {
+    let fail = |why: String| Conflict { job: None, key: KeyId::RecomputeModules, why };
+    let mut modules = Vec::new();
+    for name in list.split(',').map(str::trim) {
+        let Some(&(_, module)) = RECOMPUTE_MODULES.iter().find(|(known, _)| *known == name) else {
+            let names: Vec<&str> = RECOMPUTE_MODULES.iter().map(|m| m.0).collect();
+            return Err(fail(format!(
+                "\"{name}\" is no module; it is a list, joined by commas, of {}",
+                names.join(", ")
+            )));
+        };
+        if modules.contains(&module) {
+            return Err(fail(format!("{name} is in it twice")));
+        }
+        modules.push(module);
+    }
+    Ok(modules)
+}
+
 /// What a GPU's memory must hold beside what the model's arithmetic says, and whether too much is `oom`.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct MemoryBudget {
@@ -166,6 +211,10 @@ impl Training {
                 "full" => RecomputeChoice::Full,
                 _ => RecomputeChoice::None,
             },
+            recompute_modules: match v.is(KeyId::Recompute, "selective") {
+                true => recompute_modules(v.text(KeyId::RecomputeModules))?,
+                false => Vec::new(),
+            },
             zero: v.int(KeyId::Zero) as u8,
             shard_ranks: u32_of(KeyId::ShardRanks),
             param_bytes: u32_of(KeyId::ParamBytes),
@@ -189,6 +238,7 @@ impl Training {
             attention: (v.bool(KeyId::FlashAttention) && !v.is(KeyId::Attention, "gpu"))
                 .then(|| v.text(KeyId::Attention).to_string()),
             fused_loss: v.bool(KeyId::FusedLoss),
+            fused_grouped_mlp: v.bool(KeyId::FusedGroupedMlp),
             loss_metrics: u32_of(KeyId::LossMetrics),
             offload_layers: u32_of(KeyId::OffloadLayers),
             fused_optimizer: v.bool(KeyId::FusedOptimizer),

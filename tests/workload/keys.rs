@@ -68,6 +68,7 @@ fn contexts() -> Vec<Vec<(KeyId, &'static str)>> {
     all.push([MODEL, &[(KeyId::Kernels, "k.csv")]].concat());
     all.push([MODEL, &[(KeyId::SequenceParallel, "false")]].concat());
     all.push([MODEL, &[(KeyId::Mode, "flow")]].concat());
+    all.push([MODEL, &[(KeyId::Recompute, "selective")]].concat());
     all.push(vec![
         (KeyId::WorkloadKind, "collective"),
         (KeyId::Op, "all-reduce"),
@@ -110,7 +111,7 @@ fn others(key: &Key, now: &Value) -> Vec<Value> {
         }
         KeyKind::Bool => vec![Value::Bool(true), Value::Bool(false)],
         KeyKind::Choice { now, .. } => now.iter().map(|c| Value::Choice(c)).collect(),
-        _ => ["WebSearch", "FbHdp", "pp-dp-ep-cp-tp", "all", "none", "1", "LOC", "b.toml", "Ring", "pp:8"]
+        _ => ["WebSearch", "FbHdp", "pp-dp-ep-cp-tp", "all", "none", "1", "LOC", "b.toml", "Ring", "pp:8", "mlp,moe"]
             .map(|t| Value::Text(t.into()))
             .to_vec(),
     };

@@ -4,8 +4,8 @@ use proptest::prelude::*;
 
 use hyperfold::memory::{MemoryOptions, estimate, layer_activations, timeline};
 use hyperfold::model::{
-    CudaGraph, ElementBytes, Framework, Layout, Model, PipelineSchedule, Precision, Recompute, hardware_flops,
-    model_flops, parameters,
+    CudaGraph, ElementBytes, Framework, Layout, Model, PipelineSchedule, Precision, Recompute, RecomputeModules,
+    hardware_flops, model_flops, parameters,
 };
 
 fn layout() -> Layout {
@@ -30,9 +30,11 @@ fn layout() -> Layout {
         precision: Precision::Bf16,
         compiled: true,
         fused_activation_cast: false,
+        fused_grouped_mlp: false,
         launch_ps: None,
         cuda_graph: CudaGraph::None,
         flash_attention: false,
+        fp8_attention: false,
         fused_loss: false,
         loss_metrics: 0,
         offload_layers: 0,
@@ -66,7 +68,7 @@ const MODELS: [&str; 4] = ["gpt3-6.7b", "gpt3-22b", "gpt3-175b", "gpt3-1t"];
 /// Korthikanti et al. 2022 (arXiv 2205.05198), Table 2, and the totals of Section 4.2.3.
 #[test]
 fn activations_are_the_papers_formulas() {
-    let (none, selective, full) = (Recompute::None, Recompute::Selective, Recompute::Full);
+    let (none, selective, full) = (Recompute::None, Recompute::CORE, Recompute::Full);
     for name in MODELS {
         let model = Model::named(name).unwrap();
         for (tp, microbatch) in [(1, 1), (2, 4), (8, 1), (8, 4)] {
@@ -81,9 +83,9 @@ fn activations_are_the_papers_formulas() {
                 (false, full, 2.0 * sbh),
             ];
             for (sequence_parallel, recompute, formula) in cases {
-                let l = Layout { sequence_parallel, ..l.clone() };
+                let l = Layout { sequence_parallel, recompute, ..l.clone() };
                 near(
-                    layer_activations(&model, &l, 0).unwrap().kept(recompute),
+                    layer_activations(&model, &l, 0).unwrap().kept,
                     formula,
                     &format!("{name} tp {tp} {sequence_parallel} {recompute:?}"),
                 );
@@ -92,11 +94,39 @@ fn activations_are_the_papers_formulas() {
     }
 }
 
+/// DeepSeek-V3's layers, a sample of 4,096 tokens: what each of Megatron's modules saves, in elements of two bytes a token.
+#[test]
+fn modules_that_are_computed_again_are_not_kept() {
+    let model = Model::named("deepseek-v3").unwrap();
+    let none = RecomputeModules::NONE;
+    let kept = |recompute, layer| {
+        let l = Layout { seq: 4096, flash_attention: true, recompute, ..layout() };
+        layer_activations(&model, &l, layer).unwrap().kept
+    };
+    let saved = |modules, layer| (kept(Recompute::None, layer) - kept(Recompute::Selective(modules), layer)) / 4096 / 2;
+    let (dense, experts) = (0, 60);
+    let up = RecomputeModules { mla_up_proj: true, ..none };
+    // Queries, keys and values of 128 heads, and the compressed vectors after their norms.
+    assert_eq!(saved(up, experts), 128 * (2 * 192 + 128) + 1536 + 512);
+    assert_eq!(saved(RecomputeModules { moe_act: true, ..none }, experts), 8 * 2048);
+    assert_eq!(saved(RecomputeModules { shared_experts: true, ..none }, experts), 3 * 2048);
+    assert_eq!(saved(RecomputeModules { layernorm: true, ..none }, experts), 2 * 7168);
+    assert_eq!(saved(RecomputeModules { layernorm: true, ..none }, dense), 7168);
+    // The router's scores are in 32 bit, twice.
+    let routed = 8 * 7168 + 8 * 3 * 2048 + 3 * 2048 + 2 * 2 * 256;
+    assert_eq!(saved(RecomputeModules { moe: true, ..none }, experts), routed);
+    assert_eq!(saved(RecomputeModules { mlp: true, ..none }, dense), 7168 + 3 * 18432);
+    assert_eq!(saved(RecomputeModules { mlp: true, moe: true, ..none }, experts), routed);
+    // Together they save what each does.
+    let all = RecomputeModules { moe_act: true, layernorm: true, shared_experts: true, ..up };
+    assert_eq!(saved(all, experts), saved(up, experts) + 8 * 2048 + 3 * 2048 + 2 * 7168);
+}
+
 #[test]
 fn the_first_stage_holds_p_micro_batches_and_more_if_interleaved() {
     let model = Model::named("gpt3-175b").unwrap();
     for (pp, vpp) in [(1, 1), (4, 1), (8, 1), (8, 3), (4, 6), (8, 12)] {
-        let l = Layout { tp: 8, pp, vpp, sequence_parallel: true, recompute: Recompute::Selective, ..layout() };
+        let l = Layout { tp: 8, pp, vpp, sequence_parallel: true, recompute: Recompute::CORE, ..layout() };
         let [s, b, h, _, layers, t, p, m] = letters(&model, &l);
         let stages = estimate(&model, &l, &MemoryOptions::default()).stages;
         let interleaved = if m > 1.0 { 1.0 + (p - 1.0) / (p * m) } else { 1.0 };
@@ -233,7 +263,7 @@ fn every_choice_changes_the_estimate() {
         ("seq", |l| l.seq = 4096, false),
         ("sequence parallel", |l| l.sequence_parallel = true, true),
         ("gpipe", |l| l.schedule = PipelineSchedule::GPipe, false),
-        ("selective", |l| l.recompute = Recompute::Selective, true),
+        ("selective", |l| l.recompute = Recompute::CORE, true),
         ("full", |l| l.recompute = Recompute::Full, true),
         ("zero 1", |l| l.zero = 1, true),
         ("fp8", |l| l.precision = Precision::Fp8, false),

@@ -78,6 +78,13 @@ impl Heads {
         b.memory(Site::Core, role, name, elements * each);
     }
 
+    /// Elements of inputs of attention in FP8: read in 16 bit, written in 8.
+    fn to_fp8(&self, b: &mut Builder, role: KernelRole, elements: u64) {
+        if b.layout.fp8_attention {
+            b.memory(Site::Core, role, "cast", elements * (b.bytes + 1));
+        }
+    }
+
     fn fused(&self, b: &Builder, backward: bool) -> Kernel {
         // Under a causal mask half of the whole square is less than a wide window.
         let square = if b.model.causal { self.seq_kv / 2 } else { self.seq_kv };
@@ -123,7 +130,7 @@ fn projections(b: &Builder, h: &Heads) -> Vec<(u64, u64, bool)> {
     }
 }
 
-/// The attention core again or for the first time: what selective recomputation repeats.
+/// The attention core again or for the first time.
 pub(super) fn core_forward(b: &mut Builder) {
     let (h, role) = (heads(b), b.forward);
     // With context parallelism every rank needs the keys and values of the whole sequence.
@@ -131,6 +138,7 @@ pub(super) fn core_forward(b: &mut Builder) {
         b.exchange(Among::Cp, CollectiveOp::AllGather, h.exchanged(b), Some(LayerPart { site: Site::Core, role }));
     }
     if b.layout.flash_attention {
+        h.to_fp8(b, role, h.batch * h.seq_q * (h.heads * h.qk + h.kv_heads * (h.qk + h.v)));
         let kernel = h.fused(b, false);
         b.kernel(Site::Core, role, kernel);
         h.ring(b, role, false);
@@ -163,6 +171,7 @@ fn core_backward(b: &mut Builder) {
         b.exchange(Among::Cp, CollectiveOp::AllGather, kv, Some(LayerPart { site: Site::Core, role }));
     }
     if b.layout.flash_attention {
+        h.to_fp8(b, role, h.batch * h.seq_q * h.heads * h.v);
         let kernel = h.fused(b, true);
         b.kernel(Site::Core, role, kernel);
         h.ring(b, role, true);
@@ -207,6 +216,15 @@ fn rope(b: &mut Builder, h: &Heads, role: KernelRole, name: &'static str) {
 pub(super) fn rope_forward(b: &mut Builder) {
     let (h, role) = (heads(b), b.forward);
     rope(b, &h, role, "rope");
+}
+
+/// Latent attention's vectors of each head from the compressed ones, with their rotary embedding.
+pub(super) fn up_projections_forward(b: &mut Builder) {
+    let (h, tokens) = (heads(b), b.tokens);
+    for (n, k, _) in projections(b, &h).into_iter().filter(|p| p.2) {
+        b.linear_forward(Site::Qkv, tokens, n, k, 1);
+    }
+    rope_forward(b);
 }
 
 /// Norm to residual, forward.

@@ -37,15 +37,20 @@ pub(super) fn up_columns(b: &Builder, inner: u64) -> u64 {
 
 /// Norm to residual, forward.
 pub(super) fn forward(b: &mut Builder) {
-    let (tokens, hidden, inner, role) = (b.tokens, b.hidden, (b.model.ffn as u64).div_ceil(b.tp), b.forward);
     norm_forward(b, Site::MlpNorm);
+    products_forward(b);
+    residual_forward(b, Site::MlpResidual);
+}
+
+/// Both products and what is between them.
+pub(super) fn products_forward(b: &mut Builder) {
+    let (tokens, hidden, inner, role) = (b.tokens, b.hidden, (b.model.ffn as u64).div_ceil(b.tp), b.forward);
     b.enter_forward(Site::Up, tokens);
     b.linear_forward(Site::Up, tokens, up_columns(b, inner), hidden, 1);
     activation_forward(b, Site::Activation, tokens, inner);
     b.cast_activation(Site::Down, role, tokens * inner);
     b.linear_forward(Site::Down, tokens, hidden, inner, 1);
     b.leave_forward(tokens, Some(LayerPart { site: Site::MlpResidual, role }));
-    residual_forward(b, Site::MlpResidual);
 }
 
 /// Residual to norm, backward.

@@ -5,6 +5,7 @@
 mod attention;
 mod ends;
 mod mlp;
+mod modules;
 mod moe;
 mod operations;
 mod optimizer;
@@ -22,7 +23,7 @@ pub use part::{Among, KernelRole, LayerPart, LayerStep, Site};
 pub use shards::shard_kernels;
 
 use super::Kernel;
-use crate::model::{Layout, Moe, Recompute, Transformer};
+use crate::model::{Layout, Moe, Recompute, RecomputeModules, Transformer};
 use shape::Builder;
 
 /// Submodules of a transformer.
@@ -74,7 +75,7 @@ pub enum Pass {
     Forward,
     /// Gradients of inputs and weights; without what must be recomputed first.
     Backward,
-    /// What `Layout::recompute` computes again before the backward pass: nothing, the attention core, or the layer from its input.
+    /// What `Layout::recompute` computes again before the backward pass: nothing, modules, or the layer from its input.
     Recompute,
 }
 
@@ -97,7 +98,7 @@ pub fn layer_steps(model: &Transformer, layout: &Layout, kind: LayerKind, pass: 
     let moe = model.moe.as_ref().filter(|_| kind.has_experts(model));
     match (pass, kind) {
         (Pass::Recompute, _) if !layer || layout.recompute == Recompute::None => {}
-        (Pass::Recompute, _) if layout.recompute == Recompute::Selective => attention::core_forward(&mut b),
+        (Pass::Recompute, _) if layout.recompute.modules() != RecomputeModules::NONE => modules::again(&mut b, moe),
         (Pass::Recompute, _) if layout.recompute == Recompute::Operations => operations::again(&mut b, moe),
         (Pass::Forward, LayerKind::Embedding) => ends::embedding_forward(&mut b),
         (Pass::Forward, LayerKind::Logits) => ends::logits_forward(&mut b),

@@ -78,9 +78,15 @@ fn sort_by_expert(b: &mut Builder, e: &Experts, site: Site, role: KernelRole) {
 
 /// Norm to residual, forward.
 pub(super) fn forward(b: &mut Builder, moe: &Moe) {
-    let (e, role, hidden, tokens) = (experts(b, moe), b.forward, b.hidden, b.tokens);
-    let part = |site| LayerPart { site, role };
     norm_forward(b, Site::MlpNorm);
+    experts_forward(b, moe);
+    residual_forward(b, Site::MlpResidual);
+}
+
+/// From the router to the sum over a token's experts.
+pub(super) fn experts_forward(b: &mut Builder, moe: &Moe) {
+    let (e, role, hidden) = (experts(b, moe), b.forward, b.hidden);
+    let part = |site| LayerPart { site, role };
     router_forward(b, moe);
     b.memory(Site::Permute, role, "permute", e.sent * hidden * 2 * b.bytes);
     all_to_all(b, e.sent, part(Site::Up));
@@ -91,25 +97,43 @@ pub(super) fn forward(b: &mut Builder, moe: &Moe) {
     }
     b.cast(Site::Up, role, routed * hidden);
     b.linear_forward(Site::Up, e.each, up_columns(b, e.inner), hidden, e.here);
-    activation_forward(b, Site::Activation, routed, e.inner);
-    b.cast_activation(Site::Down, role, routed * e.inner);
+    activated_forward(b, routed, e.inner);
     b.linear_forward(Site::Down, e.each, hidden, e.inner, e.here);
     if !b.layout.folded_experts() {
         b.leave_forward(routed, Some(part(Site::Unpermute)));
     }
     sort_by_expert(b, &e, Site::Unpermute, role);
     all_to_all(b, e.sent, part(Site::Unpermute));
-    if e.shared > 0 {
-        b.enter_forward(Site::SharedUp, tokens);
-        b.linear_forward(Site::SharedUp, tokens, up_columns(b, e.shared), hidden, 1);
-        activation_forward(b, Site::SharedActivation, tokens, e.shared);
-        b.cast_activation(Site::SharedDown, role, tokens * e.shared);
-        b.linear_forward(Site::SharedDown, tokens, hidden, e.shared, 1);
-        b.leave_forward(tokens, Some(part(Site::MlpResidual)));
-    }
+    shared_forward(b, moe);
     // Reads every expert's result, writes the sum.
     b.memory(Site::Unpermute, role, "unpermute", (e.sent + b.local_tokens) * hidden * b.bytes);
-    residual_forward(b, Site::MlpResidual);
+}
+
+/// Experts that every token visits.
+pub(super) fn shared_forward(b: &mut Builder, moe: &Moe) {
+    let (shared, role, hidden, tokens) = (experts(b, moe).shared, b.forward, b.hidden, b.tokens);
+    if shared > 0 {
+        b.enter_forward(Site::SharedUp, tokens);
+        b.linear_forward(Site::SharedUp, tokens, up_columns(b, shared), hidden, 1);
+        activation_forward(b, Site::SharedActivation, tokens, shared);
+        b.cast_activation(Site::SharedDown, role, tokens * shared);
+        b.linear_forward(Site::SharedDown, tokens, hidden, shared, 1);
+        b.leave_forward(tokens, Some(LayerPart { site: Site::MlpResidual, role }));
+    }
+}
+
+/// Activation function of a rank's experts, and its conversion for the product after it, whose operand was dropped as well.
+pub(super) fn activation_again(b: &mut Builder, moe: &Moe) {
+    let e = experts(b, moe);
+    activated_forward(b, e.here * e.each, e.inner);
+}
+
+/// The activation function and the conversion of its results; nothing where the experts' products do both.
+fn activated_forward(b: &mut Builder, routed: u64, inner: u64) {
+    if !b.layout.fused_grouped_mlp {
+        activation_forward(b, Site::Activation, routed, inner);
+        b.cast_activation(Site::Down, b.forward, routed * inner);
+    }
 }
 
 /// Scores of all experts (in the activations' type, kept in FP32), softmax and choice.
@@ -145,8 +169,10 @@ pub(super) fn backward(b: &mut Builder, moe: &Moe) {
     }
     b.cast(Site::Down, KernelRole::InputGrad, routed * hidden);
     b.linear_backward(Site::Down, e.each, hidden, e.inner, e.here);
-    activation_backward(b, Site::Activation, routed, e.inner);
-    b.cast_activation(Site::Up, KernelRole::InputGrad, routed * up_columns(b, e.inner));
+    if !b.layout.fused_grouped_mlp {
+        activation_backward(b, Site::Activation, routed, e.inner);
+        b.cast_activation(Site::Up, KernelRole::InputGrad, routed * up_columns(b, e.inner));
+    }
     b.input_grad(Site::Up, e.each, up_columns(b, e.inner), hidden, e.here);
     if !b.layout.folded_experts() {
         b.leave_forward(routed, Some(part(Site::Permute)));

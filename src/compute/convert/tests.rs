@@ -2,7 +2,7 @@
 
 use super::*;
 use crate::collective::CollectiveOp;
-use crate::model::{Framework, Mla, Moe, Precision};
+use crate::model::{Framework, Mla, Model, Moe, Precision};
 
 fn gpt() -> Transformer {
     Transformer {
@@ -68,12 +68,51 @@ fn recomputation_is_what_the_layout_says() {
     let (model, mut layout) = (gpt(), layout(8, true));
     let count = |layout: &Layout| layer_steps(&model, layout, LayerKind::Dense, Pass::Recompute).len();
     assert_eq!(count(&layout), 0);
-    layout.recompute = Recompute::Selective;
+    layout.recompute = Recompute::CORE;
     let core = flops(&model, &layout, LayerKind::Dense, Pass::Recompute);
     assert_eq!(core, 4 * 4 * 2048 * 2048 * 6144 / 8);
     layout.recompute = Recompute::Full;
     assert_eq!(count(&layout), layer_steps(&model, &layout, LayerKind::Dense, Pass::Forward).len());
     assert_eq!(layer_steps(&model, &layout, LayerKind::Logits, Pass::Recompute), Vec::new());
+}
+
+/// DeepSeek-V3's layers on one GPU, 4,096 tokens; modules of Megatron's names.
+#[test]
+fn modules_are_computed_again_each_from_its_own_input() {
+    let deepseek = Model::named("deepseek-v3").unwrap();
+    let model = deepseek.transformer().unwrap();
+    let layout = |modules| Layout {
+        seq: 4096,
+        recompute: Recompute::Selective(modules),
+        flash_attention: true,
+        ..Layout::one_gpu()
+    };
+    let again = |modules, kind| layer_kernels(model, &layout(modules), kind, Pass::Recompute);
+    let flops = |modules, kind| again(modules, kind).iter().map(|(_, k)| k.flops()).sum::<u128>();
+    let names = |modules, kind| again(modules, kind).iter().map(|(part, _)| part.site).collect::<Vec<_>>();
+    let none = RecomputeModules::NONE;
+    let (up, dense, shared) = (
+        RecomputeModules { mla_up_proj: true, ..none },
+        RecomputeModules { mlp: true, ..none },
+        RecomputeModules { shared_experts: true, ..none },
+    );
+    // Queries and keys of 128 + 64 elements from 1,536, keys and values of 128 each from 512, for each of 128 heads.
+    assert_eq!(flops(up, LayerKind::Moe), 2 * 4096 * 128 * (192 * 1536 + 256 * 512));
+    assert_eq!(names(up, LayerKind::Moe), [Site::Qkv, Site::Qkv, Site::Rope]);
+    assert_eq!(flops(dense, LayerKind::Dense), 2 * 4096 * 3 * 7168 * 18432);
+    assert_eq!(again(dense, LayerKind::Moe), []);
+    assert_eq!(flops(shared, LayerKind::Moe), 2 * 4096 * 3 * 7168 * 2048);
+    assert_eq!(again(shared, LayerKind::Dense), []);
+    let moe = RecomputeModules { moe: true, ..none };
+    // Eight experts of 256 for each token, the one that all visit, and the router.
+    assert_eq!(flops(moe, LayerKind::Moe), 2 * 4096 * 7168 * (9 * 3 * 2048 + 256));
+    assert_eq!(flops(RecomputeModules { shared_experts: true, ..moe }, LayerKind::Moe), flops(moe, LayerKind::Moe));
+    let act = RecomputeModules { moe_act: true, ..none };
+    assert_eq!(names(act, LayerKind::Moe), [Site::Activation]);
+    // Both norms are kernels of their own here, but in a dense layer the second, which is part of the product after it.
+    let norms = RecomputeModules { layernorm: true, ..none };
+    assert_eq!(names(norms, LayerKind::Moe), [Site::AttnNorm, Site::MlpNorm]);
+    assert_eq!(names(norms, LayerKind::Dense), [Site::AttnNorm]);
 }
 
 #[test]

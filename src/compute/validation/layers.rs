@@ -112,7 +112,7 @@ fn layer_times(timing: &Timing) -> Vec<ComputeValidationRow> {
         let mut layout = layout(8, 4, r[0].contains("sequence"));
         layout.recompute = match r[0].as_str() {
             "full recompute" => Recompute::Full,
-            name if name.starts_with("selective") => Recompute::Selective,
+            name if name.starts_with("selective") => Recompute::CORE,
             _ => Recompute::None,
         };
         let span = |pass| span_ps(timing, &layer_steps(&model, &layout, LayerKind::Dense, pass)) as f64 / 1e9;

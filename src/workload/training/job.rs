@@ -255,7 +255,7 @@ fn issue(step: &LayerStep, layout: &Layout) -> (u64, u64, u64) {
     }
     match step {
         LayerStep::Kernel { part, kernel: Kernel::Gemm { batch, .. } } => match part.site {
-            Site::Up | Site::Down if layout.framework != Framework::Fsdp2 => {
+            Site::Up | Site::Down if layout.framework != Framework::Fsdp2 && !layout.fused_grouped_mlp => {
                 (product, each_expert(part.role, layout), (*batch).max(1))
             }
             Site::Qkv | Site::Proj | Site::Up | Site::Down | Site::SharedUp | Site::SharedDown => (product, 0, 1),

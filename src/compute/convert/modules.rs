@@ -1,0 +1,43 @@
+//! What selective recomputation computes again before a layer's backward pass: modules, each from its own input.
+//!
+//! Part of compute. As in Megatron-Core: `CheckpointWithoutOutput` for norms, latent attention's vectors and the experts' activation function, a whole forward pass of the others.
+
+use crate::model::{Moe, RecomputeModules};
+
+use super::attention::{core_forward, norm_forward, up_projections_forward};
+use super::part::Site;
+use super::shape::Builder;
+use super::{mlp, moe};
+
+/// Kernels and exchanges of the chosen modules of a layer, in the order of its forward pass.
+pub(super) fn again(b: &mut Builder, experts: Option<&Moe>) {
+    let chosen = b.layout.recompute.modules();
+    let [attention_norm, mlp_norm] = RecomputeModules::norms_alone(b.model, b.layout, experts.is_some());
+    if chosen.layernorm && attention_norm {
+        norm_forward(b, Site::AttnNorm);
+    }
+    if chosen.mla_up_proj && b.model.mla.is_some() {
+        up_projections_forward(b);
+    }
+    if chosen.core_attn {
+        core_forward(b);
+    }
+    // A dense part whose norm belongs to its first product has it computed again, too.
+    let dense = chosen.mlp && experts.is_none();
+    if chosen.layernorm && mlp_norm || dense && !mlp_norm {
+        norm_forward(b, Site::MlpNorm);
+    }
+    match experts {
+        Some(experts) if chosen.moe => moe::experts_forward(b, experts),
+        Some(experts) => {
+            if chosen.moe_act {
+                moe::activation_again(b, experts);
+            }
+            if chosen.shared_experts {
+                moe::shared_forward(b, experts);
+            }
+        }
+        None if dense => mlp::products_forward(b),
+        None => {}
+    }
+}
