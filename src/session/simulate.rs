@@ -199,6 +199,7 @@ impl Simulator for BuiltIn {
         warnings.extend(findings.audits.warnings());
         warnings.extend(findings.audits.doubt());
         warnings.extend(findings.audits.iterations_warning());
+        warnings.extend(findings.audits.writes_warning());
         warnings.extend(findings.drops_warning());
         Ok(warnings)
     }
@@ -279,6 +280,7 @@ impl<'a> Findings<'a> {
             let bound = config.as_ref().and_then(|c| c.cluster_run()?.iterations.as_ref());
             let bound = bound.map_or(f64::INFINITY, |keys| keys.audit_bound_ppm as f64 / 1e6);
             self.audits.add_iterations(record.exp_id, cluster.iteration_error_mean, bound);
+            self.audits.add_writes(record.exp_id, cluster.beside_writes_share);
         }
         if record.drops.is_some_and(|n| n > 0) && config(self.sweep, experiment).values.bool(spec::KeyId::Pfc) {
             self.lost_with_pfc += 1;
