@@ -65,6 +65,7 @@ const OF_A_CLUSTER: &[&str] = &[
     "jobs.simulated_hours",
     "jobs.seed",
     "scheduler.slowdown",
+    "checkpoint.writes_share",
     "failures.model",
     "failures.path",
     "failures.weibull_shape",

@@ -201,6 +201,7 @@ impl Simulator for BuiltIn {
         warnings.extend(findings.audits.iterations_warning());
         warnings.extend(findings.audits.writes_warning());
         warnings.extend(findings.drops_warning());
+        warnings.extend(findings.spray_warning());
         Ok(warnings)
     }
 }
@@ -240,6 +241,8 @@ struct Findings<'a> {
     /// Experiments that ended in this session, and those of them that asked the memo.
     ended: u64,
     remembered: u64,
+    /// Experiments in flow mode, by whether they spray, where routing policies are compared.
+    flows_sprayed: [bool; 2],
 }
 
 impl<'a> Findings<'a> {
@@ -254,6 +257,7 @@ impl<'a> Findings<'a> {
             started_over: 0,
             ended: 0,
             remembered: 0,
+            flows_sprayed: [false; 2],
         };
         known.records.iter().for_each(|record| findings.add_record(record));
         for (&exp_id, stats) in &known.stats {
@@ -282,6 +286,12 @@ impl<'a> Findings<'a> {
             self.audits.add_iterations(record.exp_id, cluster.iteration_error_mean, bound);
             self.audits.add_writes(record.exp_id, cluster.beside_writes_share);
         }
+        if self.sweep.axes.iter().any(|axis| axis == "routing.policy") {
+            let values = config(self.sweep, experiment).values;
+            if values.is(spec::KeyId::Mode, "flow") {
+                self.flows_sprayed[usize::from(values.is(spec::KeyId::Policy, "spray"))] = true;
+            }
+        }
         if record.drops.is_some_and(|n| n > 0) && config(self.sweep, experiment).values.bool(spec::KeyId::Pfc) {
             self.lost_with_pfc += 1;
         }
@@ -291,6 +301,14 @@ impl<'a> Findings<'a> {
         // What cannot run is never audited.
         let config = self.sweep.config(self.by_id[&exp_id]).ok();
         config.and_then(|c| c.steady()).map_or(f64::INFINITY, |s| s.audit_bound)
+    }
+
+    fn spray_warning(&self) -> Option<String> {
+        (self.flows_sprayed == [true; 2]).then(|| {
+            "flow mode knows no packets that overtake each other, so it must not choose between routing.policy = \"spray\" and others: \
+             compare these as packets"
+                .to_string()
+        })
     }
 
     /// What the user should know, whether the run came to its end or not.
