@@ -10,6 +10,7 @@ use crate::engine::gpu::GpuDevice;
 use crate::engine::gpu::rates::FEWEST_THAT_PAY;
 use crate::isolation::take_defects;
 use crate::results::{ExperimentRecord, Finished, StatsRecord};
+use crate::routing::{PolicyKeys, routing_policy};
 use crate::spec;
 use crate::sweep::{self, Experiment, Hash128, SetOverrides, Sweep};
 
@@ -289,7 +290,8 @@ impl<'a> Findings<'a> {
         if self.sweep.axes.iter().any(|axis| axis == "routing.policy") {
             let values = config(self.sweep, experiment).values;
             if values.is(spec::KeyId::Mode, "flow") {
-                self.flows_sprayed[usize::from(values.is(spec::KeyId::Policy, "spray"))] = true;
+                let policy = routing_policy(values.text(spec::KeyId::Policy), PolicyKeys { seed: 1, max_paths: 2 });
+                self.flows_sprayed[usize::from(policy.is_some_and(|policy| policy.sprays()))] = true;
             }
         }
         if record.drops.is_some_and(|n| n > 0) && config(self.sweep, experiment).values.bool(spec::KeyId::Pfc) {
@@ -305,7 +307,7 @@ impl<'a> Findings<'a> {
 
     fn spray_warning(&self) -> Option<String> {
         (self.flows_sprayed == [true; 2]).then(|| {
-            "flow mode knows no packets that overtake each other, so it must not choose between routing.policy = \"spray\" and others: \
+            "flow mode knows no packets that overtake each other, so it is no judge between a routing.policy that sprays and others: \
              compare these as packets"
                 .to_string()
         })

@@ -168,7 +168,7 @@ fn flows_are_no_judge_of_spraying() {
     let told = |out: &str, sets: &[&str]| {
         let done = folder.run(&[&["run", "s.toml", "--out", out], sets].concat());
         assert_eq!(done.code, 0, "{}", done.stderr);
-        done.stderr.contains("must not choose between routing.policy")
+        done.stderr.contains("it is no judge between a routing.policy that sprays")
     };
     assert!(told("flows", &[]));
     assert!(!told("packets", &["--set", "fidelity.mode=packet"]));
