@@ -40,8 +40,9 @@ pub enum PrepareError {
     Config(#[from] Conflict),
     #[error(transparent)]
     Placement(#[from] PlacementError),
-    #[error("job `{job}`: {source}")]
-    OfJob { job: String, source: Box<PrepareError> },
+    // Not named `source`: who prints the chain of causes would print it twice.
+    #[error("job `{job}`: {why}")]
+    OfJob { job: String, why: Box<PrepareError> },
     #[error(transparent)]
     Build(#[from] BuildError),
     #[error(
@@ -62,7 +63,7 @@ pub enum PrepareError {
     )]
     Memory(OverBudget),
     #[error(
-        "{flows} flows between {ranks} GPUs are more than the {} that are supported; use fewer GPUs or another workload.pattern",
+        "{flows} flows between {ranks} GPUs are more than the {} that are supported; use fewer GPUs, another workload.pattern, or of storage traffic fewer bursts (workload.every_us, workload.duration_ns)",
         crate::workload::MAX_FLOWS
     )]
     TooManyFlows { flows: u64, ranks: u64 },
@@ -82,13 +83,13 @@ impl PrepareError {
                 PrepareError::Oom { peak_bytes, breakdown: format!("job {name}: {breakdown}") }
             }
             PrepareError::Memory(_) | PrepareError::Defect(_) | PrepareError::Interrupted => self,
-            other => PrepareError::OfJob { job: name.to_string(), source: Box::new(other) },
+            other => PrepareError::OfJob { job: name.to_string(), why: Box::new(other) },
         }
     }
 
     /// Whether the user's input is at fault, rather than what it asks of the network: then nothing of the sweep should run.
     pub fn is_input(&self) -> bool {
-        if let PrepareError::OfJob { source, .. } = self {
+        if let PrepareError::OfJob { why: source, .. } = self {
             return source.is_input();
         }
         let fates = matches!(

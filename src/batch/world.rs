@@ -466,6 +466,12 @@ fn verdict(t: &Tables, job: &Job) -> Result<(), String> {
     let e = &t.exps[0];
     match e.status {
         // A retransmission deadline that came to nothing may be all that is left; whoever is done by then has not reached the limit.
+        status::TIME_LIMIT if t.shared[SHARED_FLOWS_LEFT as usize] > 0 && e.time_limit > 1 << 63 => {
+            return Err(
+                "limit: it takes more than 107 days of simulated time; make the workload smaller, or links faster"
+                    .into(),
+            );
+        }
         status::TIME_LIMIT if t.shared[SHARED_FLOWS_LEFT as usize] > 0 => {
             return Err(format!(
                 "limit: sim_ns = {} reached; raise limits.sim_ns or make the workload smaller",

@@ -39,6 +39,8 @@ pub struct Account {
     pub down: u128,
     pub drained: u128,
     pub spare: u128,
+    /// Beside all that, in millionths of a GPU-nanosecond: of the ways that jobs send over out of their racks, what writes of others took meanwhile.
+    pub beside_writes: u128,
 }
 
 impl Account {
@@ -50,6 +52,11 @@ impl Account {
         self.down += of(moment.down);
         self.drained += of(moment.drained);
         self.spare += of(moment.spare);
+    }
+
+    /// Time passes over so many GPUs beside writes, times millionths of the way that these take.
+    pub(super) fn pass_beside_writes(&mut self, ms: u64, gpus_ppm: u128) {
+        self.beside_writes += gpus_ppm * u128::from(ms) * NS;
     }
 
     /// What a job has spent on `held` GPUs, whose work is that of `gpus`.

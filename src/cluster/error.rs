@@ -41,6 +41,19 @@ pub enum ClusterError {
         /// What there is.
         limit: String,
     },
+    /// A job whose iterations take longer than any job may.
+    #[error(
+        "job {job}: {iterations} iterations take {:.0} hours; a job has a million at most: give it fewer iterations",
+        *.ms as f64 / 3.6e6
+    )]
+    TooLong {
+        /// Its name.
+        job: String,
+        /// What it asks for.
+        iterations: u64,
+        /// What they take in one rack.
+        ms: u128,
+    },
     /// More spares than servers.
     #[error(
         "failures.hot_spares and failures.cold_spares are {spares} servers together; the cluster has {servers}, and one at least has to run jobs"

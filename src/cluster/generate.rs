@@ -73,7 +73,7 @@ fn class(random: &mut RandomStream, classes: &[JobClassKeys]) -> u32 {
     found.expect("the lot is below the sum of the weights") as u32
 }
 
-/// Jobs in the order of their arrival, none with more GPUs than `gpus`, on a cluster that has so many.
+/// Jobs in the order of their arrival, on a cluster that has so many GPUs. Where the least size is above that, they ask for more.
 pub(super) fn jobs(keys: &JobGenerator, run: &ClusterRun, gpus: u64) -> Vec<ClusterJob> {
     announce_jobs(keys.count);
     let most = gpus.min(u64::from(u32::MAX)) as u32;
@@ -102,8 +102,9 @@ pub(super) fn jobs(keys: &JobGenerator, run: &ClusterRun, gpus: u64) -> Vec<Clus
                     (gpus, log_uniform(shape, (*least).max(1), (*most).max(1)))
                 }
             };
-            // A class has a layout for all of its GPUs, and perhaps some for fewer.
-            let gpus = if class.is_some() { gpus } else { gpus.min(most) };
+            // A class has a layout for all of its GPUs, and perhaps some for fewer. The least of `jobs.min_gpus` is what was asked for.
+            let is_cut = matches!(keys.like, JobsLike::Philly | JobsLike::Alibaba);
+            let gpus = if is_cut { gpus.min(most) } else { gpus };
             let least = (u64::from(gpus) * run.min_share_ppm).div_ceil(1_000_000).max(1) as u32;
             let at = ((u128::from(stream(keys, n, 1).next()) * u128::from(all_weights)) >> 64) as u64;
             let user = weights.partition_point(|&w| w <= at).min(users.len() - 1);

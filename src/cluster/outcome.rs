@@ -32,7 +32,7 @@ pub struct ClusterJobOutcome {
     pub queued_ms: u64,
     pub restarts: u64,
     pub preemptions: u64,
-    pub lost_ns: u64,
+    pub lost_ns: u128,
     pub speed: ClusterJobSpeed,
     /// The class that it is of.
     pub class: Option<Arc<str>>,
@@ -225,7 +225,7 @@ pub(super) fn outcome(
     };
     let speed = |of: &JobState| {
         let working_ns = u128::from(of.working_ms) * 1_000_000;
-        let over = |ns: u64| (ns > 0).then(|| (working_ns * 1_000_000 / u128::from(ns)) as u64);
+        let over = |ns: u128| (ns > 0).then(|| (working_ns * 1_000_000 / ns) as u64);
         let worst =
             |m: &SlowestMoment| (m.ppm, m.jobs.iter().map(name).collect(), m.place.map_or_else(String::new, place));
         ClusterJobSpeed {

@@ -31,12 +31,12 @@ use crate::spec::{ClusterRun, Config, JobSource};
 /// Events between two looks at whether the user wants to stop.
 const LOOK_EVERY: u64 = 1024;
 const MS_PER_HOUR: f64 = 3.6e6;
-/// A thousand years, as a trace may say at most: no sum of two times overflows.
-const MOST_MS: u64 = 32_000_000_000_000;
+/// A million hours, as a trace or `jobs.max_hours` may say at most: nanoseconds of work fit 64 bits.
+const MOST_WORK_MS: u64 = 3_600_000_000_000;
 /// After so many events without lasting progress nobody expects any (our choice): a year of a failure every two minutes.
 const WITHOUT_PROGRESS: u64 = 1 << 18;
 
-/// What a cluster with simulated iterations takes, about.
+/// What a cluster takes, about.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct IterationForecast {
     /// Of one thread.
@@ -107,7 +107,10 @@ impl PreparedCluster {
             let (Some(class), Some(n)) = (job.class, job.iterations) else { continue };
             let at = classes.binary_search(&class).expect("classes of all such jobs are there");
             let ms = u128::from(known[at].ps()) * u128::from(n) / 1_000_000_000;
-            job.duration_ms = (ms.min(u128::from(MOST_MS)) as u64).max(1);
+            if ms > u128::from(MOST_WORK_MS) {
+                return Err(ClusterError::TooLong { job: job.name.to_string(), iterations: n, ms });
+            }
+            job.duration_ms = (ms as u64).max(1);
             if job.estimate_ms == 0 {
                 job.estimate_ms = job.duration_ms;
             }
@@ -131,11 +134,13 @@ impl PreparedCluster {
             let limit = match quota {
                 _ if u64::from(job.gpus) > in_service => {
                     format!(
-                        "{in_service} run jobs; give it fewer, or raise cluster.gpus (generated sizes: lower jobs.max_gpus)"
+                        "{in_service} run jobs; give it fewer, or raise cluster.gpus (generated sizes: lower jobs.min_gpus or jobs.max_gpus)"
                     )
                 }
                 Some((user, most)) if job.gpus > *most => {
-                    format!("scheduler.quotas gives user {user} {most}; raise the quota, or give the job fewer")
+                    let by = if user == "*" { " (as `*`)" } else { "" };
+                    let user = &job.user;
+                    format!("scheduler.quotas gives user {user} {most}{by}; raise the quota, or give the job fewer")
                 }
                 _ => continue,
             };
@@ -196,7 +201,7 @@ impl PreparedCluster {
         self.fabric.is_some()
     }
 
-    /// What it takes with simulated iterations, about, where `at_a_time` sets are simulated at a time. It runs until `stop` without them, then simulates some of them until `stop_sampling`.
+    /// What it takes, about, with iterations where `at_a_time` sets are simulated at a time. It runs until `stop` without them, then simulates some of them until `stop_sampling`.
     ///
     /// # Errors
     /// As [`PreparedCluster::simulate`], but for being stopped.
@@ -225,10 +230,7 @@ impl PreparedCluster {
             Err(ClusterError::Interrupted) => false,
             other => other.map(|()| true)?,
         };
-        // Starts and ends of jobs, of all.
-        let steps = |job: &JobState| u64::from(job.first_start_ms.is_some()) + u64::from(job.ended_ms.is_some());
-        let done: u64 = state.of.iter().map(steps).sum();
-        let share = if ended { 1.0 } else { done.max(1) as f64 / (2 * state.of.len().max(1)) as f64 };
+        let share = if ended { 1.0 } else { self.share_done(&state) };
         let took = start.elapsed().as_secs_f64();
         let sets = state.measured.as_mut().and_then(|measured| measured.take_foreseen());
         let n_sets = sets.as_ref().map_or(0, |sets| sets.len());
@@ -240,6 +242,20 @@ impl PreparedCluster {
             _ => (0.0, 0),
         };
         Ok(IterationForecast { seconds: (took + simulating) / share, sets: n_sets as f64 / share, bytes })
+    }
+
+    /// How much of a run that was stopped is done, about.
+    fn share_done(&self, state: &ClusterState) -> f64 {
+        if state.measured.is_some() {
+            // Sets of jobs change as jobs start and end.
+            let steps = |job: &JobState| u64::from(job.first_start_ms.is_some()) + u64::from(job.ended_ms.is_some());
+            let done: u64 = state.of.iter().map(steps).sum();
+            return done.max(1) as f64 / (2 * state.of.len().max(1)) as f64;
+        }
+        let done: f64 = state.of.iter().map(|job| job.progress.done_ns() as f64 / 1e6).sum();
+        let all: f64 = state.jobs.iter().map(|job| job.duration_ms as f64).sum();
+        let of_time = self.run.end_ms.map_or(0.0, |end| state.now_ms as f64 / end as f64);
+        (done / all).max(of_time).clamp(1e-9, 1.0)
     }
 
     fn run_to_end(
@@ -304,8 +320,7 @@ impl PreparedCluster {
             if let Some(map) = map {
                 map.until(&state.servers, at);
             }
-            let moment = state.moment();
-            state.account.pass(at - state.now_ms, &moment);
+            state.pass(at - state.now_ms);
             state.now_ms = at;
             if self.run.end_ms == Some(at) {
                 break;

@@ -59,11 +59,11 @@ pub(super) struct JobState {
     pub queued_ms: u64,
     pub restarts: u64,
     pub preemptions: u64,
-    pub lost_ns: u64,
+    pub lost_ns: u128,
     /// Work that it did, lost or not; the time that this took; and the time without others.
-    pub work_ns: u64,
+    pub work_ns: u128,
     pub working_ms: u64,
-    pub alone_ns: u64,
+    pub alone_ns: u128,
     /// When others slowed it down most.
     pub slowest: Option<SlowestMoment>,
     /// Time to stand still at the next start.
@@ -95,6 +95,8 @@ pub(super) struct ClusterState<'a> {
     pub history: Option<HistoryLog>,
     /// `None`: every job has the storage to itself.
     pub storage: Option<CheckpointStorage>,
+    /// GPUs that work beside writes, times millionths of the way out of their racks that these take; `None`: not known since jobs or writes changed.
+    beside_writes: Option<u128>,
     pub quotas: Quotas,
     pub events: Events,
     pub account: Account,
@@ -167,6 +169,7 @@ impl<'a> ClusterState<'a> {
             congestion: CongestionLog::default(),
             history: None,
             storage: CheckpointStorage::new(&run.checkpoint),
+            beside_writes: None,
             quotas: Quotas::new(&run.scheduler.quotas, jobs),
             events: Events::default(),
             account: Account::default(),
@@ -231,6 +234,22 @@ impl<'a> ClusterState<'a> {
         }
     }
 
+    /// Lets time pass in which nothing changes.
+    pub(super) fn pass(&mut self, ms: u64) {
+        let moment = self.moment();
+        self.account.pass(ms, &moment);
+        if self.measured.is_some()
+            && let Some(storage) = self.storage.as_ref().filter(|storage| storage.is_used())
+        {
+            // A job that writes stands still, and one in a single rack sends nothing over its way out.
+            let running = self.running.iter().map(|(_, job)| &self.of[*job as usize]);
+            let of = |of: &JobState| u128::from(of.held) * u128::from(storage.filled_ppm(&of.racks));
+            let beside = || running.filter(|of| of.racks.len() > 1 && !of.progress.is_writing()).map(of).sum();
+            let gpus_ppm = *self.beside_writes.get_or_insert_with(beside);
+            self.account.pass_beside_writes(ms, gpus_ppm);
+        }
+    }
+
     /// GPUs of jobs that others slow down.
     pub(super) fn slowed_gpus(&self) -> u64 {
         let running = self.running.iter().map(|(_, job)| &self.of[*job as usize]);
@@ -271,6 +290,7 @@ impl<'a> ClusterState<'a> {
 
     /// A running job has these GPUs from now on. PRECONDITION: it has none.
     fn occupy(&mut self, job: u32, shares: Vec<GpuShare>) {
+        self.beside_writes = None;
         self.servers.take(&shares);
         let racks = PlacementSlowdown::racks(&self.machine.rack, &shares);
         for share in &shares {
@@ -302,6 +322,7 @@ impl<'a> ClusterState<'a> {
 
     /// A running job has no GPUs any more.
     fn vacate(&mut self, job: u32) -> Vec<GpuShare> {
+        self.beside_writes = None;
         self.settle(job);
         let key = self.key(job);
         self.shrunk.remove(&key);
@@ -339,16 +360,16 @@ impl<'a> ClusterState<'a> {
         let of = &mut self.of[job as usize];
         let spent = of.progress.advance(self.now_ms - of.as_of_ms, of.factor_ppm);
         of.as_of_ms = self.now_ms;
-        of.work_ns += spent.work_ns;
+        of.work_ns += u128::from(spent.work_ns);
         of.working_ms += spent.working_ms;
         self.account.spend(&spent, of.held, gpus);
         if let Some(storage) = &mut self.storage {
             storage.count(job, spent.write_ms, spent.written_bits);
         }
-        let alone_ns = (u128::from(spent.work_ns) * u128::from(of.alone_ppm) / 1_000_000) as u64;
+        let alone_ns = u128::from(spent.work_ns) * u128::from(of.alone_ppm) / 1_000_000;
         of.alone_ns += alone_ns;
-        let more_ns = (spent.working_ms * 1_000_000).saturating_sub(alone_ns);
-        self.account.company += u128::from(more_ns) * u128::from(of.held);
+        let more_ns = (u128::from(spent.working_ms) * 1_000_000).saturating_sub(alone_ns);
+        self.account.company += more_ns * u128::from(of.held);
     }
 
     /// Simulates iterations of the jobs whose company has changed, and goes on at the speeds that these show.
@@ -455,6 +476,7 @@ impl<'a> ClusterState<'a> {
     /// Gives jobs that write the rates that they have beside each other.
     pub(super) fn share_storage(&mut self) {
         while let Some(rates) = self.storage.as_mut().and_then(|storage| storage.new_rates(self.machine)) {
+            self.beside_writes = None;
             for (job, bps) in rates {
                 self.settle(job);
                 if self.of[job as usize].progress.writes_at(bps) {
@@ -500,6 +522,7 @@ impl<'a> ClusterState<'a> {
         let done = self.of[job as usize].progress.done_ns();
         self.account.lose(done, self.jobs[job as usize].gpus);
         let of = &mut self.of[job as usize];
+        of.lost_ns += u128::from(done);
         of.phase = JobPhase::GivenUp;
         of.ended_ms = Some(self.now_ms);
         self.given_up += 1;
@@ -511,7 +534,7 @@ impl<'a> ClusterState<'a> {
             return of.progress.save();
         }
         let lost = of.progress.roll_back();
-        of.lost_ns += lost;
+        of.lost_ns += u128::from(lost);
         self.account.lose(lost, self.jobs[job as usize].gpus);
     }
 

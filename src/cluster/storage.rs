@@ -1,7 +1,8 @@
 //! Checkpoints that several jobs write at the same time: max-min fair rates over the storage, NICs and ways out of racks.
 //!
 //! Layer: cluster. The storage lies beyond the racks. Each GPU of a job writes as much as any other and all at one rate, as a checkpoint has ended when the last of
-//! it is written. Rates are whole bits a second, so they are the same everywhere. Writes do not slow iterations down.
+//! it is written. Rates are whole bits a second, so they are the same everywhere. Writes do not slow iterations down; how much of the ways out of racks they
+//! take is told.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -29,6 +30,7 @@ enum SharedWay {
 struct Writer {
     /// Its GPUs that write over each.
     over: Vec<(SharedWay, u32)>,
+    racks: Racks,
     /// Most that a GPU can send, bps.
     most_bps: u64,
     /// What it has without others.
@@ -42,6 +44,8 @@ pub(super) struct CheckpointStorage {
     fabric: bool,
     writers: BTreeMap<u32, Writer>,
     changed: bool,
+    /// What writes take of the way out of each rack, millionths.
+    filled_ppm: BTreeMap<u32, u64>,
     /// Of all writes so far: their time, and what that had been alone.
     took_ns: u128,
     alone_ns: u128,
@@ -55,6 +59,7 @@ impl CheckpointStorage {
             fabric: keys.share == WritesShare::Fabric,
             writers: BTreeMap::new(),
             changed: false,
+            filled_ppm: BTreeMap::new(),
             took_ns: 0,
             alone_ns: 0,
         })
@@ -85,7 +90,7 @@ impl CheckpointStorage {
         }
         let alone = over.iter().map(|&(way, gpus)| self.capacity_bps(way, machine) / u64::from(gpus.max(1))).min();
         let alone_bps = alone.unwrap_or(1).min(most_bps).max(1);
-        self.writers.insert(job, Writer { over, most_bps, alone_bps });
+        self.writers.insert(job, Writer { over, racks: racks.clone(), most_bps, alone_bps });
     }
 
     fn capacity_bps(&self, way: SharedWay, machine: &ClusterMachine) -> u64 {
@@ -111,7 +116,36 @@ impl CheckpointStorage {
 
     /// Rates of each GPU of the jobs that write, bps, where somebody has come or gone since the last call.
     pub(super) fn new_rates(&mut self, machine: &ClusterMachine) -> Option<Vec<(u32, u64)>> {
-        std::mem::take(&mut self.changed).then(|| self.fair_rates(machine))
+        std::mem::take(&mut self.changed).then(|| {
+            let rates = self.fair_rates(machine);
+            self.filled_ppm = self.filled(&rates, machine);
+            rates
+        })
+    }
+
+    /// Of these racks' ways out the one of which writes take most: how much, millionths.
+    pub(super) fn filled_ppm(&self, racks: &Racks) -> u64 {
+        racks.iter().filter_map(|(rack, _)| self.filled_ppm.get(rack)).copied().max().unwrap_or(0)
+    }
+
+    /// Whether anybody writes.
+    pub(super) fn is_used(&self) -> bool {
+        !self.writers.is_empty()
+    }
+
+    fn filled(&self, rates: &[(u32, u64)], machine: &ClusterMachine) -> BTreeMap<u32, u64> {
+        let mut bps: BTreeMap<u32, u128> = BTreeMap::new();
+        for (job, rate) in rates {
+            for &(rack, gpus) in &self.writers[job].racks {
+                *bps.entry(rack).or_default() += u128::from(*rate) * u128::from(gpus);
+            }
+        }
+        let of_way = |(rack, bps): (u32, u128)| {
+            // Where only the storage is shared, nothing holds writes to what a way carries.
+            let all = u128::from(machine.rack_out_bps[rack as usize]).max(1);
+            (rack, (bps * PPM / all).min(PPM) as u64)
+        };
+        bps.into_iter().map(of_way).collect()
     }
 
     /// Progressive filling: all rates rise together, and those stop that meet a full way or their own limit.
@@ -195,11 +229,15 @@ mod tests {
         assert_eq!(s.new_rates(&m), Some(vec![(0, 150)]));
         write(&mut s, &m, 1, &[(2, 15)]);
         assert_eq!((s.new_rates(&m), s.new_rates(&m)), (Some(vec![(0, 100), (1, 100)]), None));
+        // 800 and 400 of 600 bps out of racks 0 and 1.
+        let filled = |s: &CheckpointStorage| [0, 1, 2].map(|rack| s.filled_ppm(&vec![(rack, 1), (9, 4)]));
+        assert_eq!(filled(&s), [1_000_000, 666_666, 0]);
         // Over the fabric job 0 has 600 bps out of its rack, and job 1 what its NICs carry.
         let mut s = storage(WritesShare::Fabric, 1_200);
         write(&mut s, &m, 0, &[(0, 15), (1, 15)]);
         write(&mut s, &m, 1, &[(2, 15)]);
         assert_eq!(s.new_rates(&m), Some(vec![(0, 75), (1, 100)]));
+        assert_eq!(filled(&s), [1_000_000, 666_666, 0]);
         // Two jobs with half of a server each share its links.
         let mut s = storage(WritesShare::Fabric, 10_000);
         write(&mut s, &m, 3, &[(4, 3)]);

@@ -2,6 +2,7 @@
 //!
 //! Layer: cluster. What the columns mean stands in docs/reference/file-formats.md.
 
+use std::collections::HashSet;
 use std::path::Path;
 use std::sync::Arc;
 
@@ -30,6 +31,9 @@ const JOB_COLUMNS: &[&str] = &[
 const FAILURE_COLUMNS: &[&str] = &["time_s", "part", "index", "repair_s"];
 /// A thousand years: no sum of two times overflows.
 const MOST_S: f64 = 3.2e10;
+
+/// A million hours, as `jobs.max_hours` may say: the nanoseconds of a job's work, lost work among them, fit 64 bits.
+const MOST_WORK_S: f64 = 3.6e9;
 
 /// A failure that a trace lists.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -120,7 +124,11 @@ impl Line<'_> {
     }
 
     fn ms(&self, name: &str, least_s: f64) -> Result<Option<u64>, ClusterError> {
-        Ok(self.number(name, least_s, MOST_S)?.map(|s| (s * 1e3).round() as u64))
+        self.ms_to(name, least_s, MOST_S)
+    }
+
+    fn ms_to(&self, name: &str, least_s: f64, most_s: f64) -> Result<Option<u64>, ClusterError> {
+        Ok(self.number(name, least_s, most_s)?.map(|s| (s * 1e3).round() as u64))
     }
 
     fn whole(&self, name: &str, least: f64) -> Result<Option<u32>, ClusterError> {
@@ -147,7 +155,7 @@ impl Line<'_> {
 
     /// What a job has to do: a time in ms, or of a class a number of iterations.
     fn work(&self, of_class: bool) -> Result<(Option<u64>, Option<u64>), ClusterError> {
-        let (duration, iterations) = (self.ms("duration_s", 0.001)?, self.iterations()?);
+        let (duration, iterations) = (self.ms_to("duration_s", 0.001, MOST_WORK_S)?, self.iterations()?);
         match (duration, iterations) {
             (None, None) if of_class => Err(self.wrong("duration_s and iterations are empty; one is required".into())),
             (None, None) => Err(self.wrong("duration_s is empty; it is required".into())),
@@ -183,7 +191,15 @@ pub(super) fn jobs(path: &Path, run: &ClusterRun) -> Result<Vec<ClusterJob>, Clu
     let table = Table::read(path, JOB_COLUMNS, required)?;
     announce_jobs(table.rows.len() as u64);
     let mut jobs = Vec::with_capacity(table.rows.len());
+    let mut names = HashSet::with_capacity(table.rows.len());
     for (n, line) in table.lines().enumerate() {
+        let name: Arc<str> = line.text("job").map_or_else(|| n.to_string().into(), Arc::from);
+        if !names.insert(Arc::clone(&name)) {
+            let shown: String = name.chars().filter(|c| !c.is_control()).take(64).collect();
+            return Err(line.wrong(format!(
+                "job is `{shown}`, as of an earlier line; give each job a name of its own, or leave the column out"
+            )));
+        }
         let of_class = line.class(run)?;
         let given = line.whole("gpus", 1.0)?;
         let gpus = match of_class.map(|(_, keys)| keys) {
@@ -217,7 +233,7 @@ pub(super) fn jobs(path: &Path, run: &ClusterRun) -> Result<Vec<ClusterJob>, Clu
         let comm_bytes = line.number("comm_mib", 0.0, 1e7)?.map(|mib| (mib * f64::from(1 << 20)).round() as u64);
         let iteration = run.iterations.as_ref().map_or((0, 0), |keys| keys.of_gpus(gpus));
         jobs.push(ClusterJob {
-            name: line.text("job").map_or_else(|| n.to_string().into(), Arc::from),
+            name,
             user: line.text("user").map_or_else(|| "0".into(), Arc::from),
             submit_ms: line.required("submit_s", line.ms("submit_s", 0.0)?)?,
             gpus,

@@ -16,6 +16,8 @@ const QUESTIONS: &[&str] = &[
     "load",
     "cdf",
     "duration_ns",
+    "every_us",
+    "transfer",
     "op",
     "ranks",
     "model",
@@ -42,7 +44,10 @@ const QUESTIONS: &[&str] = &[
     "tpot_bound_ms",
 ];
 
-/// Keys of a cluster in job mode that say what arrives and what breaks.
+/// Keys of `[[job]]` tables beside those: when a job comes, and how many like it.
+const OF_A_JOB: &[&str] = &["start_us", "arrival_us", "background", "weight"];
+
+/// Keys of a cluster in job mode that say what arrives, what breaks, and what jobs are taken to lose where they lie.
 const OF_A_CLUSTER: &[&str] = &[
     "jobs.source",
     "jobs.path",
@@ -55,8 +60,12 @@ const OF_A_CLUSTER: &[&str] = &[
     "jobs.users",
     "jobs.high_share",
     "jobs.comm_share",
+    "jobs.compute_s",
+    "jobs.comm_mib",
     "jobs.simulated_hours",
     "jobs.seed",
+    "scheduler.slowdown",
+    "checkpoint.writes_share",
     "failures.model",
     "failures.path",
     "failures.weibull_shape",
@@ -104,6 +113,7 @@ impl Questions {
             _ => {
                 let of_job = key.strip_prefix("job.").and_then(|rest| rest.split_once('.')).map(|(_, k)| k);
                 key.strip_prefix("workload.").or(of_job).is_some_and(|k| QUESTIONS.contains(&k))
+                    || of_job.is_some_and(|k| OF_A_JOB.contains(&k))
             }
         }
     }
@@ -118,6 +128,9 @@ mod tests {
     fn questions_are_known_keys() {
         for q in QUESTIONS {
             assert!(spec::find(&format!("workload.{q}")).is_some(), "{q}");
+        }
+        for q in OF_A_JOB {
+            assert!(spec::find(&format!("job.{q}")).is_some(), "{q}");
         }
         for q in OF_A_CLUSTER {
             assert!(spec::find(q).is_some() && Questions::default().asks(q), "{q}");
@@ -142,7 +155,7 @@ mod tests {
     #[test]
     fn jobs_ask_what_workloads_ask() {
         let asked = Questions::default();
-        assert!(asked.asks("job.a.bytes") && asked.asks("job.a-1.op"));
+        assert!(asked.asks("job.a.bytes") && asked.asks("job.a-1.op") && asked.asks("job.a.weight"));
         assert!(!asked.asks("job.a.placement") && !asked.asks("job.a.algorithm") && !asked.asks("job.bytes"));
     }
 

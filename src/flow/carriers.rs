@@ -67,7 +67,9 @@ impl Carrier {
     pub(super) fn next_end(&self) -> Option<u64> {
         let Reverse((end, _)) = self.sending.peek()?;
         let left = end.saturating_sub(self.served);
-        (self.rate > 0).then(|| self.since + left.div_ceil(u128::from(self.rate)) as u64)
+        // What takes longer than times can be ends the run before.
+        let lasts = |rate: u64| u64::try_from(left.div_ceil(u128::from(rate))).unwrap_or(NEVER);
+        (self.rate > 0).then(|| self.since.saturating_add(lasts(self.rate)).min(NEVER - 1))
     }
 
     /// Latency of a message; of a collective, what it takes alone beyond its transmission.

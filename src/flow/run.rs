@@ -43,6 +43,9 @@ pub(super) struct FlowRun {
     instants: u32,
 }
 
+/// No flow ends later: 107 days, so that no sum of a time and a latency overflows.
+const LATEST_PS: u64 = 1 << 63;
+
 /// Why a run has paused.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum FlowPause {
@@ -85,7 +88,7 @@ impl FlowRun {
                 t.exps[0].status = status::DONE;
                 return FlowPause::Slice;
             };
-            if now > t.exps[0].time_limit && t.shared[SHARED_FLOWS_LEFT as usize] > 0 {
+            if now > t.exps[0].time_limit.min(LATEST_PS) && t.shared[SHARED_FLOWS_LEFT as usize] > 0 {
                 t.exps[0].status = status::TIME_LIMIT;
                 return FlowPause::Slice;
             }

@@ -57,6 +57,8 @@ pub struct ClusterRecord {
     /// Relative differences of iteration times in audits.
     pub iteration_error_mean: Option<f64>,
     pub iteration_error_max: Option<f64>,
+    /// What writes of checkpoints took, over GPU time, of the ways that jobs beside them send over; `None`: no writes were simulated.
+    pub beside_writes_share: Option<f64>,
     /// Sequences on which models were trained, over the simulated time.
     pub samples_per_s: Option<f64>,
 }

@@ -206,7 +206,7 @@ records! {
         span_ms, jobs, jobs_done, jobs_given_up, utilisation, goodput, idle_share, stranded_share, slowdown_share, checkpoint_share, restart_share,
         rollback_share, down_share, drained_share, spare_share, waiting_mean_ms, waiting_p50_ms, waiting_p99_ms, turnaround_mean_ms,
         turnaround_p99_ms, fairness, failures, restarts, preemptions, migrations, drains, useful_gpu_hours, usd_per_useful_gpu_hour,
-        shrinks, grows, write_slowdown, company_share, iteration_sets, iteration_sets_asked, iteration_set_most_jobs, iteration_audits, iteration_error_mean, iteration_error_max, samples_per_s,
+        shrinks, grows, write_slowdown, company_share, iteration_sets, iteration_sets_asked, iteration_set_most_jobs, iteration_audits, iteration_error_mean, iteration_error_max, beside_writes_share, samples_per_s,
     }
     ClusterSampleRecord {
         at_ms, waiting_jobs, waiting_gpus, running_jobs, busy_gpus, free_gpus, stranded_gpus, down_gpus, drained_gpus, spare_gpus, slowed_gpus,

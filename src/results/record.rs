@@ -333,6 +333,7 @@ pub const ITERATIONS: &[RecordColumn] = &[
     optional("iteration_error_mean", ColumnKind::Real, |r| of_cluster(r, |c| c.iteration_error_mean.into())),
     optional("iteration_error_max", ColumnKind::Real, |r| of_cluster(r, |c| c.iteration_error_max.into())),
     optional("samples_per_s", ColumnKind::Real, |r| of_cluster(r, |c| c.samples_per_s.into())),
+    optional("beside_writes_share", ColumnKind::Real, |r| of_cluster(r, |c| c.beside_writes_share.into())),
 ];
 
 /// The columns after those, in sweeps with inference.

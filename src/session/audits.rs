@@ -27,7 +27,12 @@ pub(crate) struct Audits {
     worst: Option<(u64, f64, f64)>,
     /// Likewise, of speeds of jobs by few iterations.
     worst_speeds: Option<(u64, f64, f64)>,
+    /// The experiment whose iterations leave out most of what writes of checkpoints could cost them, and how much.
+    worst_writes: Option<(u64, f64)>,
 }
+
+/// Share of GPU time that iterations may lose to writes before a run warns (our choice).
+const WRITES_UP_TO: f64 = 0.01;
 
 impl Audits {
     /// Looks at a finished experiment: its number, its statistics, and the bound of its audits' mean error, relative.
@@ -69,6 +74,23 @@ impl Audits {
              raise scheduler.iterations, or lower scheduler.iterations_within",
             percent(error),
             percent(bound)
+        ))
+    }
+
+    /// Looks at a cluster whose iterations were simulated without the writes of checkpoints beside them: at most what share of GPU time that leaves out.
+    pub(crate) fn add_writes(&mut self, exp_id: u64, share: Option<f64>) {
+        if let Some(share) = share.filter(|&s| s > WRITES_UP_TO && self.worst_writes.is_none_or(|w| s > w.1)) {
+            self.worst_writes = Some((exp_id, share));
+        }
+    }
+
+    /// A warning where writes of checkpoints could slow iterations down by much.
+    pub(crate) fn writes_warning(&self) -> Option<String> {
+        let (exp_id, share) = self.worst_writes?;
+        Some(format!(
+            "writes of checkpoints do not slow iterations down, and in experiment {exp_id} they could have cost up to {} of GPU time \
+             (beside_writes_share); simulate a storage job beside the model with fidelity.mode = \"flow\" to know",
+            percent(share)
         ))
     }
 
@@ -211,6 +233,18 @@ mod tests {
         audits.add_iterations(3, Some(0.05), 0.02);
         let told = audits.iterations_warning().expect("one is above");
         assert!(told.contains("another 5.00 %") && told.contains("experiment 3"), "{told}");
+    }
+
+    #[test]
+    fn writes_that_could_cost_much_are_told() {
+        let mut audits = Audits::default();
+        audits.add_writes(1, None);
+        audits.add_writes(2, Some(0.01));
+        assert_eq!(audits.writes_warning(), None);
+        audits.add_writes(3, Some(0.03));
+        audits.add_writes(4, Some(0.02));
+        let told = audits.writes_warning().expect("two are above");
+        assert!(told.contains("experiment 3") && told.contains("up to 3.00 %"), "{told}");
     }
 
     #[test]

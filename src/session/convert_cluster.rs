@@ -12,7 +12,7 @@ use crate::spec::Config;
 const MS_PER_HOUR: f64 = 3.6e6;
 const HOURS_PER_YEAR: f64 = 8766.0;
 const NS_PER_HOUR: f64 = 3.6e12;
-const NS_PER_MS: u64 = 1_000_000;
+const NS_PER_MS: u128 = 1_000_000;
 
 /// A finished cluster as it is written. `record` holds its identity.
 pub(super) fn finished_cluster(
@@ -88,6 +88,8 @@ fn figures(o: &ClusterOutcome, config: &Config) -> ClusterRecord {
         iteration_audits: measured.map(|m| m.audited),
         iteration_error_mean: audited.map(|m| share_of(m.error_sum_ppm) / m.audited_jobs as f64),
         iteration_error_max: audited.map(|m| share_of(m.error_most_ppm)),
+        beside_writes_share: (measured.is_some() && o.write_slowdown_ppm.is_some())
+            .then(|| share(account.beside_writes / 1_000_000)),
         // Thousandths over milliseconds.
         samples_per_s: o.samples_m.filter(|_| o.span_ms > 0).map(|samples| samples as f64 / o.span_ms as f64),
     }
@@ -162,7 +164,7 @@ fn job(j: &ClusterJobOutcome) -> ClusterJobRecord {
         queued_ms: j.queued_ms,
         restarts: j.restarts,
         preemptions: j.preemptions,
-        lost_work_ms: j.lost_ns / NS_PER_MS,
+        lost_work_ms: (j.lost_ns / NS_PER_MS) as u64,
         slowdown: j.speed.slowdown_ppm.map(times),
         company_slowdown: j.speed.by_company_ppm.map(times),
         worst_company_slowdown: worst.map(|(ppm, ..)| times(*ppm)),

@@ -10,6 +10,7 @@ use crate::engine::gpu::GpuDevice;
 use crate::engine::gpu::rates::FEWEST_THAT_PAY;
 use crate::isolation::take_defects;
 use crate::results::{ExperimentRecord, Finished, StatsRecord};
+use crate::routing::{PolicyKeys, routing_policy};
 use crate::spec;
 use crate::sweep::{self, Experiment, Hash128, SetOverrides, Sweep};
 
@@ -199,7 +200,9 @@ impl Simulator for BuiltIn {
         warnings.extend(findings.audits.warnings());
         warnings.extend(findings.audits.doubt());
         warnings.extend(findings.audits.iterations_warning());
+        warnings.extend(findings.audits.writes_warning());
         warnings.extend(findings.drops_warning());
+        warnings.extend(findings.spray_warning());
         Ok(warnings)
     }
 }
@@ -239,6 +242,8 @@ struct Findings<'a> {
     /// Experiments that ended in this session, and those of them that asked the memo.
     ended: u64,
     remembered: u64,
+    /// Experiments in flow mode, by whether they spray, where routing policies are compared.
+    flows_sprayed: [bool; 2],
 }
 
 impl<'a> Findings<'a> {
@@ -253,6 +258,7 @@ impl<'a> Findings<'a> {
             started_over: 0,
             ended: 0,
             remembered: 0,
+            flows_sprayed: [false; 2],
         };
         known.records.iter().for_each(|record| findings.add_record(record));
         for (&exp_id, stats) in &known.stats {
@@ -279,6 +285,14 @@ impl<'a> Findings<'a> {
             let bound = config.as_ref().and_then(|c| c.cluster_run()?.iterations.as_ref());
             let bound = bound.map_or(f64::INFINITY, |keys| keys.audit_bound_ppm as f64 / 1e6);
             self.audits.add_iterations(record.exp_id, cluster.iteration_error_mean, bound);
+            self.audits.add_writes(record.exp_id, cluster.beside_writes_share);
+        }
+        if self.sweep.axes.iter().any(|axis| axis == "routing.policy") {
+            let values = config(self.sweep, experiment).values;
+            if values.is(spec::KeyId::Mode, "flow") {
+                let policy = routing_policy(values.text(spec::KeyId::Policy), PolicyKeys { seed: 1, max_paths: 2 });
+                self.flows_sprayed[usize::from(policy.is_some_and(|policy| policy.sprays()))] = true;
+            }
         }
         if record.drops.is_some_and(|n| n > 0) && config(self.sweep, experiment).values.bool(spec::KeyId::Pfc) {
             self.lost_with_pfc += 1;
@@ -289,6 +303,14 @@ impl<'a> Findings<'a> {
         // What cannot run is never audited.
         let config = self.sweep.config(self.by_id[&exp_id]).ok();
         config.and_then(|c| c.steady()).map_or(f64::INFINITY, |s| s.audit_bound)
+    }
+
+    fn spray_warning(&self) -> Option<String> {
+        (self.flows_sprayed == [true; 2]).then(|| {
+            "flow mode knows no packets that overtake each other, so it is no judge between a routing.policy that sprays and others: \
+             compare these as packets"
+                .to_string()
+        })
     }
 
     /// What the user should know, whether the run came to its end or not.

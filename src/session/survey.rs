@@ -279,23 +279,19 @@ impl ClusterClock {
         }
         let start = Instant::now();
         let patience = self.left.min(CLUSTER_PATIENCE);
+        let (half, all) = match cluster.measures() {
+            true => (ITERATIONS_PATIENCE / 2, ITERATIONS_PATIENCE),
+            false => (patience, patience),
+        };
+        let foreseen = cluster.foreseen(self.at_a_time, &|| start.elapsed() > half, &|| start.elapsed() > all);
+        self.left = self.left.saturating_sub(start.elapsed());
         // Why it fails, if it does, its row says.
-        if cluster.measures() {
-            let (half, all) = (ITERATIONS_PATIENCE / 2, ITERATIONS_PATIENCE);
-            let foreseen = cluster.foreseen(self.at_a_time, &|| start.elapsed() > half, &|| start.elapsed() > all);
-            self.left = self.left.saturating_sub(start.elapsed());
-            let (seconds, bytes) = foreseen.map_or((0.0, self.bytes), |forecast| (forecast.seconds, forecast.bytes));
-            self.jobs += jobs;
-            self.seconds += seconds;
-            self.bytes = self.bytes.max(bytes);
-            return (seconds, bytes);
-        }
-        let _ = cluster.simulate(&|| start.elapsed() > patience);
-        let took = start.elapsed();
-        self.left = self.left.saturating_sub(took);
+        let (seconds, bytes) =
+            foreseen.map_or((start.elapsed().as_secs_f64(), self.bytes), |forecast| (forecast.seconds, forecast.bytes));
         self.jobs += jobs;
-        self.seconds += took.as_secs_f64();
-        (took.as_secs_f64(), 0)
+        self.seconds += seconds;
+        self.bytes = self.bytes.max(bytes);
+        (seconds, bytes)
     }
 }
 

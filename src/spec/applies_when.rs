@@ -91,7 +91,7 @@ const OF_ITERATIONS: [&str; 3] = ["routing", "transport", "fidelity"];
 /// Keys of the others likewise.
 const OF_ITERATIONS_TOO: [KeyId; 3] = [KeyId::LinkDelayNs, KeyId::SwitchLatencyNs, KeyId::BufferMib];
 /// Keys that it does not read.
-const OF_PACKETS_TOO: [KeyId; 19] = [
+const OF_PACKETS_TOO: [KeyId; 17] = [
     KeyId::GpuMemoryGib,
     KeyId::NvlinkGbps,
     KeyId::NvlinkLatencyNs,
@@ -104,11 +104,9 @@ const OF_PACKETS_TOO: [KeyId; 19] = [
     KeyId::SpineBufferMib,
     KeyId::SimNs,
     KeyId::PacketHops,
-    KeyId::MemoryGib,
     KeyId::OutFlows,
     KeyId::OutLinks,
     KeyId::OutRtt,
-    KeyId::OutTrace,
     KeyId::OutSharedLinks,
     KeyId::Alone,
 ];

@@ -497,13 +497,15 @@ fn quotas(v: &Values) -> Result<Vec<(String, u32)>, Conflict> {
         let (user, gpus) = part.rsplit_once(':')?;
         Some((user.to_string(), gpus.parse().ok().filter(|_| !user.is_empty())?))
     };
-    v.text(KeyId::SchedulerQuotas)
-        .split([' ', ','])
-        .filter(|part| !part.is_empty())
-        .map(|part| {
-            pair(part).ok_or_else(|| {
-                conflict(KeyId::SchedulerQuotas, "it must be pairs `user:gpus`, such as `0:256 1:128 *:64`")
-            })
-        })
-        .collect()
+    let mut quotas: Vec<(String, u32)> = Vec::new();
+    for part in v.text(KeyId::SchedulerQuotas).split([' ', ',']).filter(|part| !part.is_empty()) {
+        let (user, gpus) = pair(part).ok_or_else(|| {
+            conflict(KeyId::SchedulerQuotas, "it must be pairs `user:gpus`, such as `0:256 1:128 *:64`")
+        })?;
+        if quotas.iter().any(|(other, _)| *other == user) {
+            return Err(conflict(KeyId::SchedulerQuotas, format!("user `{user}` has two quotas; give each user one")));
+        }
+        quotas.push((user, gpus));
+    }
+    Ok(quotas)
 }

@@ -368,21 +368,23 @@ fn analytic(text: &str) -> Result<Analytic, Conflict> {
 
 /// Reads `workload.flow_weights`.
 fn weights(text: &str) -> Result<[u32; 6], Conflict> {
-    let mut out = [1; 6];
+    let wrong = |why: String| Conflict { job: None, key: KeyId::FlowWeights, why };
+    let mut of: [Option<u32>; 6] = [None; 6];
     for part in text.split([',', ' ']).filter(|part| !part.is_empty()) {
         let weight = part.split_once(':').and_then(|(dim, weight)| {
             let at = ["tp", "pp", "dp", "ep", "cp", "other"].iter().position(|name| *name == dim)?;
             Some((at, weight.parse::<u32>().ok().filter(|weight| (1..=MOST_WEIGHT).contains(weight))?))
         });
         let Some((at, weight)) = weight else {
-            let why = format!(
+            return Err(wrong(format!(
                 "`{part}` is no weight of a dimension; write for example \"pp:8 dp:2\": tp, pp, dp, ep, cp or other, and a whole number from 1 to {MOST_WEIGHT}"
-            );
-            return Err(Conflict { job: None, key: KeyId::FlowWeights, why });
+            )));
         };
-        out[at] = weight;
+        if of[at].replace(weight).is_some() {
+            return Err(wrong(format!("`{part}` is the second weight of its dimension; give each dimension one")));
+        }
     }
-    Ok(out)
+    Ok(of.map(|weight| weight.unwrap_or(1)))
 }
 
 #[cfg(test)]
@@ -393,7 +395,7 @@ mod tests {
     fn weights_read() {
         assert_eq!(weights("pp:8, dp:2"), Ok([1, 8, 2, 1, 1, 1]));
         assert_eq!(weights(""), Ok([1; 6]));
-        for wrong in ["pp", "pp:0", "pp:65", "xp:2", "pp:1.5"] {
+        for wrong in ["pp", "pp:0", "pp:65", "xp:2", "pp:1.5", "pp:2 pp:3"] {
             assert!(weights(wrong).is_err(), "{wrong}");
         }
     }

@@ -144,3 +144,32 @@ fn weights_share_a_full_link_and_leave_an_empty_one_alone() {
     let ran = folder.run(&["run", "s.toml", "--quiet", "--out", "x", "--set", "job.a.flow_weights=other:65"]);
     assert!(ran.code == 2 && ran.stderr.contains("a whole number from 1 to 64"), "{}", ran.stderr);
 }
+
+#[test]
+fn what_takes_longer_than_times_can_be_is_said() {
+    let sweep = "name = \"slow\"\n[base]\nfidelity.mode = \"flow\"\ncluster = { gpus = 16, gpus_per_server = 1 }\n\
+        topology = { kind = \"clos\", hosts_per_leaf = 8, link_gbps = 0.001, uplink_gbps = 0.001 }\n\
+        workload = { kind = \"traffic\", pattern = \"incast\", fan_in = 15, receivers = 1, bytes = 1000000000000 }\n";
+    let folder = Folder::new(&[("s.toml", sweep)]);
+    let done = folder.run(&["run", "s.toml", "--out", "o"]);
+    assert!(done.code == 1 && done.stderr.contains("more than 107 days of simulated time"), "{}", done.stderr);
+    // A hundredth of that takes 15 days.
+    let done = folder.run(&["run", "s.toml", "--out", "p", "--quiet", "--set", "workload.bytes=10000000000"]);
+    assert_eq!(done.code, 0, "{}", done.stderr);
+    let seconds = folder.column("p/results.csv", "makespan_ns")[0].parse::<f64>().unwrap() / 1e9;
+    assert!((seconds / 86_400.0 - 15.14).abs() < 0.1, "{seconds}");
+}
+
+#[test]
+fn flows_are_no_judge_of_spraying() {
+    let axes = "[axes]\n\"routing.policy\" = [\"ecmp\", \"spray\", \"destination\"]\n";
+    let sweep = format!("{}{axes}", &SWEEP[..SWEEP.find("[sweep]").unwrap()]);
+    let folder = Folder::new(&[("s.toml", &sweep)]);
+    let told = |out: &str, sets: &[&str]| {
+        let done = folder.run(&[&["run", "s.toml", "--out", out], sets].concat());
+        assert_eq!(done.code, 0, "{}", done.stderr);
+        done.stderr.contains("it is no judge between a routing.policy that sprays")
+    };
+    assert!(told("flows", &[]));
+    assert!(!told("packets", &["--set", "fidelity.mode=packet"]));
+}

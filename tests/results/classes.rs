@@ -269,6 +269,8 @@ fn what_cannot_be_says_what_would_be_right() {
     says(&sweep, &row("x,0,4,,,5,"), 2, "iterations are those of a class");
     let rings = "\n[[job]]\nname = \"a\"\nkind = \"collective\"\nop = \"all-reduce\"\nbytes = 1000000\ngpus = 4\n";
     says(&cluster("", rings), &row("x,0,,100,a,,2"), 2, "jobs of class a run on all of their 4 GPUs");
+    let long = rings.replace("1000000", "1000000000");
+    says(&cluster("", &long), &row("x,0,,,a,1000000000000,"), 1, "a job has a million at most: give it fewer");
     let drawn =
         cluster("", rings).replace("source = \"trace\", path = \"t.csv\"", "source = \"classes\", min_share = 0.5");
     says(&drawn, "", 2, "no class can go on with fewer GPUs");

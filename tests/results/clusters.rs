@@ -56,7 +56,8 @@ fn threads_shards_and_resumes_change_no_byte() {
 #[test]
 fn a_trace_of_jobs_is_the_same_from_a_run_and_from_its_results() {
     let folder = Folder::new(&[("s.toml", SWEEP)]);
-    ran(&folder, "o", &["--set", "output.trace=true", "--jobs", "2"]);
+    let done = folder.run(&["run", "s.toml", "--out", "o", "--set", "output.trace=true", "--jobs", "2"]);
+    assert!(done.code == 0 && !done.stderr.contains("no effect"), "{}", done.stderr);
     ran(&folder, "plain", &[]);
     let of_run = folder.bytes("o/trace/3.pftrace");
     let done = folder.run(&["trace", "plain", "3"]);
@@ -146,6 +147,31 @@ fn a_job_shrinks_after_a_failure_and_grows_back() {
 }
 
 #[test]
+fn an_experiment_may_not_take_more_memory_than_is_said() {
+    let many = SWEEP.replace("count = 60", "count = 100000");
+    let folder = Folder::new(&[("s.toml", &many)]);
+    let done = folder.run(&["run", "s.toml", "--out", "o", "--limit", "1", "--set", "limits.memory_gib=0.01"]);
+    assert!(done.code == 1 && done.stderr.contains("may take 10 MiB"), "{}", done.stderr);
+    assert!(!done.stderr.contains("no effect"), "{}", done.stderr);
+}
+
+#[test]
+fn a_long_job_with_many_checkpoints_takes_no_time_to_simulate() {
+    // A million hours, a checkpoint every second: 3,600 million of them.
+    let sweep = "name = \"c\"\nbase.fidelity.mode = \"job\"\nbase.cluster.gpus = 8\nbase.jobs = { source = \"trace\", path = \"t.csv\" }\n\
+        base.checkpoint = { interval_s = 1.0, cost_s = 1.0 }\nbase.limits.wall_s = 60.0\n";
+    let folder = Folder::new(&[("s.toml", sweep), ("t.csv", "submit_s,gpus,duration_s\n0,8,3600000000\n")]);
+    ran(&folder, "o", &[]);
+    let goodput: f64 = folder.column("o/results.csv", "goodput")[0].parse().unwrap();
+    assert!((goodput - 0.5).abs() < 1e-9, "{goodput}");
+    // Where writes share the storage, each begins and ends by itself: that takes hours, and `plan` says so.
+    let sets = ["--set", "checkpoint.gib_per_gpu=0.001", "--set", "checkpoint.writes_share=storage"];
+    let done = folder.run(&[&["plan", "s.toml"], &sets[..]].concat());
+    let time = done.stdout.lines().find(|line| line.starts_with("estimated time")).expect("it says how long");
+    assert!(done.code == 0 && time.contains(" h"), "{time}");
+}
+
+#[test]
 fn sweeps_of_packets_have_no_columns_of_clusters() {
     let packets = "name = \"p\"\nbase.cluster = { gpus = 16 }\nbase.workload = { kind = \"collective\", op = \"all-reduce\", bytes = 10000 }\n";
     let folder = Folder::new(&[("s.toml", packets)]);
@@ -183,7 +209,13 @@ fn what_is_wrong_says_where_and_what_would_be_right() {
     for slowdown in ["2:1.1 1:1", "2:1.5", "1:2"] {
         says(&format!("{on}base.scheduler.slowdown = \"{slowdown}\"\n"), jobs, "", "racks ascending, the first `1:1`");
     }
-    says(&format!("{on}base.scheduler.quotas = \"*:4\"\n"), jobs, "", "scheduler.quotas gives user * 4");
+    let twice = "job,submit_s,gpus,duration_s\na,0,8,60\nb,0,8,60\na,5,8,60\n";
+    says(on, twice, "", "t.csv:4: job is `a`, as of an earlier line");
+    says(on, "submit_s,gpus,duration_s\n0,8,1e10\n", "", "t.csv:2: duration_s is `1e10`");
+    says(&format!("{on}base.scheduler.quotas = \"*:4\"\n"), jobs, "", "scheduler.quotas gives user 0 4 (as `*`)");
+    says(&format!("{on}base.scheduler.quotas = \"0:8 1:8 0:16\"\n"), jobs, "", "user `0` has two quotas");
+    let sizes = "base.cluster.gpus = 16\nbase.jobs = { count = 5, min_gpus = 32, max_gpus = 64 }\n";
+    says(sizes, jobs, "", "job 0 asks for 32 GPUs; 16 run jobs; give it fewer");
     says(&format!("{on}base.failures.hot_spares = 2\n"), jobs, "", "one at least has to run jobs");
     let search =
         "base.cluster.gpus = 16\n[sweep]\nmethod = \"optimize\"\n[axes]\n\"scheduler.policy\" = [\"fcfs\", \"sjf\"]\n";

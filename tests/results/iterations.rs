@@ -82,6 +82,34 @@ fn jobs_that_share_an_uplink_are_as_slow_as_the_flow_level_says() {
 }
 
 #[test]
+fn what_writes_of_checkpoints_leave_to_iterations_is_told() {
+    let sweep =
+        cluster("").replace("checkpoint.policy = \"none\"", "checkpoint = { interval_s = 300.0, cost_s = 0.0 }");
+    let folder = Folder::new(&[("s.toml", &sweep), ("t.csv", TRACE)]);
+    let said = |out: &str, sets: &[&str]| {
+        let sets: Vec<&str> = sets.iter().flat_map(|key| ["--set", key]).collect();
+        let done = folder.run(&[&["run", "s.toml", "--out", out], &sets[..]].concat());
+        assert_eq!(done.code, 0, "{}", done.stderr);
+        let share = |column: &str| folder.column(&format!("{out}/results.csv"), column)[0].clone();
+        (share("beside_writes_share"), share("checkpoint_share"), done.stderr.contains("could have cost up to"))
+    };
+    // 2 GPUs of each job write 2 x 100 GiB over an uplink of 100 Gb/s. That takes 17 s, in which the other job works.
+    let shared = "checkpoint.writes_share=fabric";
+    let (beside, checkpoints, told) = said("fills", &["checkpoint.gib_per_gpu=100", shared]);
+    let (beside, checkpoints): (f64, f64) = (beside.parse().unwrap(), checkpoints.parse().unwrap());
+    assert!(told && beside > 0.02);
+    // Most writes of each job are beside the other, which has as many GPUs, and take all of the uplink.
+    assert!((0.8..=1.0).contains(&(beside / checkpoints)), "{beside} of {checkpoints}");
+    // A twentieth of the data at a twentieth of the rate takes a twentieth of the uplink, for the same time.
+    let (slow, ..) = said("slow", &["checkpoint.gib_per_gpu=5", shared, "checkpoint.storage_gbps=10"]);
+    near(slow.parse().unwrap(), beside / 20.0, 0.1);
+    // Little is not told, and without shared writes nothing is known.
+    let (little, _, told) = said("little", &["checkpoint.gib_per_gpu=1", shared]);
+    assert!(!told && little.parse::<f64>().unwrap() < 0.01);
+    assert_eq!(said("nothing", &["checkpoint.gib_per_gpu=100"]).0, "");
+}
+
+#[test]
 fn jobs_apart_run_as_alone() {
     // Four servers a job, a leaf each; then with room on the uplinks.
     let apart = "job,submit_s,gpus,duration_s,compute_s,comm_mib\none,0,4,3600,0.05,1024\ntwo,0,4,1800,0.05,512\n";

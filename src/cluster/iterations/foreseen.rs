@@ -50,7 +50,7 @@ impl ForeseenSets {
     ) -> Result<f64, ClusterError> {
         self.cases.sort_by(|a, b| (a.0, &a.1.key).cmp(&(b.0, &b.1.key)));
         let all: u128 = self.cases.iter().map(|(work, _)| u128::from(*work)).sum();
-        let (mut took, mut samples) = (0.0, 0u32);
+        let (mut took, mut samples, mut at_least) = (0.0, 0u32, 1.0 / LEAST_PER_S);
         for percent in SAMPLED {
             let mut below = 0u128;
             let found = self.cases.iter().find(|(work, _)| {
@@ -59,16 +59,22 @@ impl ForeseenSets {
             });
             let Some((work, case)) = found.filter(|_| !stop()) else { break };
             let start = Instant::now();
-            match simulated(fabric, case, 0, stop) {
+            let result = simulated(fabric, case, 0, stop);
+            let of_each = start.elapsed().as_secs_f64() / (*work).max(1) as f64;
+            match result {
                 Ok(_) => {
-                    took += start.elapsed().as_secs_f64() / *work as f64;
+                    took += of_each;
                     samples += 1;
                 }
-                Err(ClusterError::Interrupted) => break,
+                // It takes longer than it was given.
+                Err(ClusterError::Interrupted) => {
+                    at_least = of_each.max(at_least);
+                    break;
+                }
                 Err(e) => return Err(e),
             }
         }
-        let each = if samples == 0 { 1.0 / LEAST_PER_S } else { took / f64::from(samples) };
+        let each = if samples == 0 { at_least } else { took / f64::from(samples) };
         // Audits simulate four times as many iterations once more.
         let audits = 1.0 + 4.0 * fabric.keys.audit_ppm as f64 / 1e6;
         Ok(all as f64 * each * audits)
