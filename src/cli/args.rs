@@ -95,7 +95,7 @@ pub struct RunArgs {
 pub struct PlanArgs {
     #[command(flatten)]
     pub sweep: SweepArgs,
-    /// Simulate one experiment of each kind for up to 2 s, for a closer estimate of the time
+    /// Simulate some experiments of each kind for about 2 s, for a closer estimate of the time
     #[arg(long)]
     pub probe: bool,
     /// One JSON object a line

@@ -11,6 +11,8 @@ use crate::batch::{LONG_PACKET_HOPS, Prepared};
 use crate::budget::Measured;
 use crate::spec::Config;
 
+use super::work_done::work_of;
+
 /// Bytes of a process that has prepared nothing: program, threads, thread-local heaps (measured on the smallest sweeps of experiments/contention).
 const PROCESS_BYTES: u64 = 18 << 20;
 /// What a run keeps of every experiment beside its files: keys, record, statistics.
@@ -88,6 +90,11 @@ impl Folding {
 }
 
 impl ExperimentSize {
+    /// Its work, in packet-hops.
+    pub(crate) fn work(&self) -> u64 {
+        work_of(self.packet_hops, self.tasks)
+    }
+
     /// Of an experiment that was prepared in so many seconds; `took` is what its thread allocated for it.
     pub(crate) fn of(config: &Config, prepared: &Prepared, took: Measured, preparing_s: f64) -> ExperimentSize {
         let tables = &prepared.built.tables;

@@ -25,6 +25,7 @@ mod interrupt;
 mod memo;
 pub(crate) mod merge;
 mod merge_manifest;
+mod moment;
 mod plan;
 mod planned;
 mod probe;

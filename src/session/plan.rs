@@ -2,12 +2,14 @@
 //!
 //! Layer: session. Writes nothing.
 
+use std::hash::{DefaultHasher, Hash, Hasher};
+
 use crate::batch;
 use crate::budget;
 use crate::engine::gpu::rates::FEWEST_THAT_PAY;
 use crate::results::{Axis, Cell, InputFile, Outputs};
 use crate::spec::{Config, Source, WorkloadSection};
-use crate::sweep::{self, Selection, Sweep};
+use crate::sweep::{self, Experiment, Selection, Sweep};
 
 use super::error::SessionError;
 use super::excluded::Excluded;
@@ -15,7 +17,7 @@ use super::experiment::config;
 use super::forecast::{self, BatchShape, ExperimentSize, TimeForecast};
 use super::identity::digest;
 use super::planned::{PlanProgress, Planned};
-use super::probe;
+use super::probe::{self, ProbeClass};
 use super::search::{self, SearchSetup};
 use super::survey::survey;
 use super::work_done::work_of;
@@ -115,6 +117,13 @@ impl LoadedSweep {
             Ok(at) => work(&self.sizes[at]),
             Err(_) => self.sizes.iter().map(work).sum::<u64>() / self.sizes.len().max(1) as u64,
         }
+    }
+
+    /// Experiments with equal classes take about as long for as much work.
+    pub(crate) fn class_of(&self, experiment: &Experiment) -> u64 {
+        let mut hasher = DefaultHasher::new();
+        ProbeClass::of(&config(&self.sweep, experiment), self.work_of(experiment.exp_id)).hash(&mut hasher);
+        hasher.finish()
     }
 
     /// Time of a run on the CPU, by simulating one experiment of each class for a moment; `None` where nothing can be simulated.

@@ -1,101 +1,231 @@
-//! How long a run takes, by simulating one experiment of each class for a moment.
+//! How long a run takes, by simulating as many experiments of each class as there is time for: short ones to their ends,
+//! long ones for a moment, as they are and with coarse packets.
+//!
+//! The beginning of a long experiment shows how fast packets are simulated. What is simulated at all it does not show: queues
+//! are empty, and nothing has repeated. That is seen with coarse packets, of which all phases of a program fit into a moment.
 //!
 //! Layer: session. What the experiments come to is thrown away.
 
-use std::collections::HashMap;
-use std::sync::{Arc, OnceLock};
+use std::collections::{HashMap, VecDeque};
+use std::sync::{Arc, Mutex, PoisonError};
+use std::thread;
 use std::time::{Duration, Instant};
 
-use rayon::prelude::*;
-
-use crate::batch::{self, QueuedExperiment, RunEvent, RunOptions};
-use crate::engine::EngineError;
-use crate::engine::fold::FoldEngine;
-use crate::spec::{Config, KeyId};
+use crate::batch;
+use crate::budget;
+use crate::columns::SHARED_FLOWS_LEFT;
+use crate::engine::fold::{FoldEngine, Memo};
+use crate::engine::{is_final, packet_hops};
+use crate::flow::{FlowEngine, advance_beside, is_flow_level};
+use crate::spec::{Config, KeyId, Value};
 use crate::sweep::Sweep;
 
 use super::experiment::config;
 use super::forecast::{ExperimentSize, Folding, TimeForecast};
-use super::work_done::work_of;
+use super::moment::{Count, Moment};
 
-/// How long one experiment is simulated, at most.
+/// How long experiments of a class are simulated: as they are, after which no other begins, and with coarse packets.
 const PATIENCE: Duration = Duration::from_secs(2);
+const COARSE_PATIENCE: Duration = Duration::from_secs(2);
+/// Seconds that are left to a class that is simulated alone: for one experiment.
+const FIRST_ONLY: f64 = 0.5;
+/// Time between two looks at an experiment that is simulated.
+const SLICE: Duration = Duration::from_millis(20);
+/// Packet-hops with coarse packets, about; packets are no longer than that takes (our choice).
+const COARSE_HOPS: u64 = 10_000_000;
+/// The longest payload of a packet.
+const MOST_PAYLOAD: u64 = 65_000;
 /// Classes that are probed, those with the most work; others take as long by their work as these together.
 const MOST_CLASSES: usize = 32;
-/// Packet-hops a second, at least, whatever is folded: fewer are a probe that ended before folding could tell what it had skipped.
-const LEAST_PACKET_HOPS_PER_S: f64 = 2e6;
+/// How many times as fast an experiment is when it has all threads, about: 1 to 1.5 of two, 2 of four (docs/explanation/performance.md).
+const GAIN_OF_THREADS: f64 = 1.25;
 /// What an estimate may be off by, either way: the range that is told. Our aim, measured in docs/explanation/performance.md.
 const FACTOR: f64 = 2.0;
 
 /// What decides how fast packets are, beside their number.
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
-struct ProbeClass {
+pub(super) struct ProbeClass {
     topology: String,
     control: String,
     workload: String,
-    folds: Folding,
+    /// Whether repeats are looked up, and whether what is steady is skipped.
+    folds: [bool; 2],
     /// The binary logarithm of the work: large experiments are no larger small ones, least of all where folding saves most of them.
     magnitude: u32,
 }
 
+impl ProbeClass {
+    /// Of an experiment with so much work.
+    pub(super) fn of(config: &Config, work: u64) -> ProbeClass {
+        let text = |key| config.values.text(key).to_string();
+        ProbeClass {
+            topology: text(KeyId::TopologyKind),
+            control: text(KeyId::Cc),
+            workload: text(KeyId::WorkloadKind),
+            folds: [config.folding().is_some(), config.steady().is_some()],
+            magnitude: work.max(1).ilog2(),
+        }
+    }
+}
+
 /// What one experiment showed.
-#[derive(Clone, Copy, Debug, Default)]
+#[derive(Clone, Copy, Debug)]
 struct Shown {
-    /// Work that was done, as [`work_of`] counts it.
+    exp_id: u64,
+    /// Its work, as [`ExperimentSize::work`] counts it.
     work: u64,
+    /// Seconds of one thread that it takes.
     seconds: f64,
 }
 
-impl Shown {
-    /// PRECONDITION: work was done.
-    fn seconds_per_work(&self) -> f64 {
-        (self.seconds / self.work as f64).min(1.0 / LEAST_PACKET_HOPS_PER_S)
+/// The experiments of a class, and what some of them showed.
+struct ClassProbe<'s> {
+    class: ProbeClass,
+    /// In the order in which they are simulated: the middle one by work, then those in the middle of what is left.
+    sizes: Vec<&'s ExperimentSize>,
+    next: usize,
+    /// Under way, and seconds that others took.
+    running: u32,
+    spent: f64,
+    shown: Vec<Shown>,
+}
+
+impl ClassProbe<'_> {
+    fn work(&self) -> u64 {
+        self.sizes.iter().map(|s| s.work()).sum()
+    }
+
+    /// Seconds that the experiments take together, on one thread. `None`: nothing could be simulated.
+    fn seconds(&self) -> Option<f64> {
+        let sum = |shown: &[Shown]| {
+            shown.iter().fold((0, 0.0), |(work, seconds), one| (work + one.work, seconds + one.seconds))
+        };
+        let (work, seconds) = sum(&self.shown);
+        // The first pays for what the others find in the memo.
+        let like_others = sum(&self.shown[usize::from(self.shown.len() > 1)..]);
+        let left = self.work().saturating_sub(work) as f64;
+        (like_others.0 > 0).then(|| seconds + left * like_others.1 / like_others.0 as f64)
+    }
+
+    /// Seconds that the one with the most work takes.
+    fn longest(&self) -> f64 {
+        let Some(most) = self.sizes.iter().max_by_key(|s| (s.work(), s.exp_id)) else { return 0.0 };
+        let itself = self.shown.iter().find(|shown| shown.exp_id == most.exp_id);
+        let like_it = itself.or_else(|| self.shown.iter().max_by_key(|shown| shown.work));
+        like_it.map_or(0.0, |shown| shown.seconds * most.work() as f64 / shown.work as f64)
     }
 }
 
 /// Time of a run of `sizes` on so many threads of the CPU; `None` where nothing could be simulated.
 pub(crate) fn probe(sweep: &Sweep, sizes: &[ExperimentSize], threads: usize) -> Option<TimeForecast> {
+    let mut classes = classes(sweep, sizes);
+    simulate(sweep, &mut classes, threads);
+    let (mut seconds, mut probed, mut left) = (0.0, 0, 0);
+    for class in &classes {
+        let Some(these) = class.seconds() else {
+            left += class.work();
+            continue;
+        };
+        log::debug!(
+            "probe: {} like {:?} take {these:.3} s of one thread, by {} of them",
+            class.sizes.len(),
+            class.class,
+            class.shown.len()
+        );
+        seconds += these;
+        probed += class.work();
+    }
+    if probed == 0 {
+        return None;
+    }
+    seconds *= 1.0 + left as f64 / probed as f64;
+    let longest = classes.iter().map(ClassProbe::longest).fold(0.0, f64::max);
+    let about = with_the_last(seconds / threads as f64, longest, threads);
+    Some(TimeForecast { least: about / FACTOR, about: Some(about), most: about * FACTOR })
+}
+
+/// Time of what takes `even` seconds where all threads have as much to do, and of which one experiment takes `longest`.
+/// The last experiments of a run have the machine to themselves, and share its threads with some gain.
+fn with_the_last(even: f64, longest: f64, threads: usize) -> f64 {
+    if longest <= even || threads < 2 {
+        return even;
+    }
+    let others = (even * threads as f64 - longest) / (threads - 1) as f64;
+    others + (longest - others) / GAIN_OF_THREADS
+}
+
+/// The classes of what has packets or flows, those with the most work first.
+fn classes<'s>(sweep: &Sweep, sizes: &'s [ExperimentSize]) -> Vec<ClassProbe<'s>> {
     let mut classes: HashMap<ProbeClass, Vec<&ExperimentSize>> = HashMap::new();
     for size in sizes {
         // Clusters are no packets; what they take is in their estimate.
-        let of_packets = config_of(sweep, size).is_some_and(|c| c.cluster_run().is_none());
-        if let Some(class) = class_of(sweep, size).filter(|_| of_packets) {
-            classes.entry(class).or_default().push(size);
+        if let Some(config) = config_of(sweep, size).filter(|c| c.cluster_run().is_none()) {
+            classes.entry(ProbeClass::of(&config, size.work())).or_default().push(size);
         }
     }
-    let work = |sizes: &[&ExperimentSize]| sizes.iter().map(|s| work_of(s.packet_hops, s.tasks)).sum::<u64>();
-    let mut classes: Vec<(ProbeClass, Vec<&ExperimentSize>)> = classes.into_iter().collect();
-    classes.sort_by_key(|(_, sizes)| (std::cmp::Reverse(work(sizes)), sizes[0].exp_id));
-    let pool = rayon::ThreadPoolBuilder::new().num_threads(threads).build().ok()?;
-    let shown: Vec<Shown> = pool.install(|| {
-        classes.par_iter().take(MOST_CLASSES).map(|(_, sizes)| simulated_for_a_moment(sweep, median(sizes))).collect()
-    });
-    let (mut seconds, mut probed, mut left) = (0.0, Shown::default(), 0);
-    for (i, (class, sizes)) in classes.iter().enumerate() {
-        let all = work(sizes);
-        match shown.get(i).filter(|s| s.work > 0) {
-            Some(shown) => {
-                let these = all as f64 * shown.seconds_per_work();
-                log::debug!("probe: {} like {class:?} take {these:.2} s of one thread", sizes.len());
-                seconds += these;
-                probed.work += all;
-                probed.seconds += these;
-            }
-            None => left += all,
+    let of =
+        |(class, sizes)| ClassProbe { class, sizes: spread(sizes), next: 0, running: 0, spent: 0.0, shown: vec![] };
+    let mut classes: Vec<ClassProbe> = classes.into_iter().map(of).collect();
+    classes.sort_by_key(|class| (std::cmp::Reverse(class.work()), class.sizes[0].exp_id));
+    classes
+}
+
+/// The one in the middle by work first, then those in the middle of what is left and right of it, and so on.
+fn spread(mut sizes: Vec<&ExperimentSize>) -> Vec<&ExperimentSize> {
+    sizes.sort_by_key(|s| (s.work(), s.exp_id));
+    let (mut order, mut parts) =
+        (Vec::with_capacity(sizes.len()), VecDeque::from_iter(std::iter::once(0..sizes.len())));
+    while let Some(part) = parts.pop_front() {
+        if part.is_empty() {
+            continue;
         }
+        let middle = part.start + part.len() / 2;
+        order.push(sizes[middle]);
+        parts.extend([part.start..middle, middle + 1..part.end]);
     }
-    if probed.work == 0 {
-        return None;
+    order
+}
+
+/// Simulates experiments of all classes on so many threads, as long as there is time. Each has its own pool: nothing that is
+/// measured gets help from others.
+fn simulate(sweep: &Sweep, classes: &mut [ClassProbe], threads: usize) {
+    let memo: Arc<Memo> = Arc::default();
+    let n = classes.len().min(MOST_CLASSES);
+    let allowance = budget::total() / 2 / threads.max(1) as u64;
+    let classes = Mutex::new(&mut classes[..n]);
+    let locked = || classes.lock().unwrap_or_else(PoisonError::into_inner);
+    let next = || {
+        let mut classes = locked();
+        let open = |class: &ClassProbe| {
+            class.next < class.sizes.len() && class.spent + f64::from(class.running) < PATIENCE.as_secs_f64()
+        };
+        // Each has its turn before any has its second.
+        let (at, class) =
+            classes.iter_mut().enumerate().filter(|(_, c)| open(c)).min_by_key(|(at, c)| (c.next, *at))?;
+        class.next += 1;
+        class.running += 1;
+        Some((at, class.sizes[class.next - 1]))
+    };
+    let one = |at: usize, size: &ExperimentSize, allowance: u64| {
+        let began = Instant::now();
+        let seconds = simulated_for_a_moment(sweep, size, &memo, allowance);
+        let class = &mut locked()[at];
+        class.running -= 1;
+        class.spent += began.elapsed().as_secs_f64();
+        class.shown.extend(seconds.map(|seconds| Shown { exp_id: size.exp_id, work: size.work(), seconds }));
+    };
+    let work = |allowance: u64| {
+        let Ok(alone) = rayon::ThreadPoolBuilder::new().num_threads(1).build() else { return };
+        while let Some((at, size)) = next() {
+            alone.install(|| one(at, size, allowance));
+        }
+    };
+    thread::scope(|scope| (0..threads.max(1)).for_each(|_| drop(scope.spawn(|| work(allowance)))));
+    // Those of which none fits beside others have the memory to themselves.
+    for class in locked().iter_mut().filter(|class| class.shown.is_empty()) {
+        (class.next, class.spent) = (0, PATIENCE.as_secs_f64() - FIRST_ONLY);
     }
-    seconds += left as f64 * probed.seconds / probed.work as f64;
-    seconds += sizes.iter().map(|s| s.preparing_s).sum::<f64>();
-    // The last experiments of a run have the machine to themselves: nothing ends before its longest one.
-    let longest = classes.iter().zip(&shown).filter(|(_, shown)| shown.work > 0).map(|((_, sizes), shown)| {
-        let most = sizes.iter().map(|s| work_of(s.packet_hops, s.tasks)).max().unwrap_or(0);
-        most as f64 * shown.seconds_per_work()
-    });
-    let about = (seconds / threads as f64).max(longest.fold(0.0, f64::max));
-    Some(TimeForecast { least: about / FACTOR, about: Some(about), most: about * FACTOR })
+    work(budget::total() / 4 * 3);
 }
 
 /// The configuration of a surveyed experiment.
@@ -104,55 +234,121 @@ fn config_of(sweep: &Sweep, size: &ExperimentSize) -> Option<Config> {
     Some(config(sweep, &sweep.experiments[at]))
 }
 
-fn class_of(sweep: &Sweep, size: &ExperimentSize) -> Option<ProbeClass> {
+/// Seconds that an experiment takes, by simulating it for a moment. `None`: it cannot be simulated; the run will say why.
+fn simulated_for_a_moment(sweep: &Sweep, size: &ExperimentSize, memo: &Arc<Memo>, allowance: u64) -> Option<f64> {
     let config = config_of(sweep, size)?;
-    let text = |key| config.values.text(key).to_string();
-    Some(ProbeClass {
-        topology: text(KeyId::TopologyKind),
-        control: text(KeyId::Cc),
-        workload: text(KeyId::WorkloadKind),
-        folds: size.folds,
-        magnitude: work_of(size.packet_hops, size.tasks).ilog2(),
-    })
+    let begin = moment(&config, PATIENCE, memo, allowance)?;
+    let coarse = if begin.is_whole() { None } else { with_coarse_packets(sweep, size, &config, allowance) };
+    let seconds = begin.forecast(coarse.as_ref());
+    log::debug!("probe: experiment {}: {begin}", size.exp_id);
+    if let Some(coarse) = &coarse {
+        log::debug!("probe: with coarse packets {coarse}");
+    }
+    log::debug!("probe: {seconds:.3} s");
+    // Jobs may also run alone.
+    Some(if config.output.alone { 2.0 * seconds } else { seconds })
 }
 
-/// The one in the middle by work.
-fn median<'s>(sizes: &[&'s ExperimentSize]) -> &'s ExperimentSize {
-    let mut sorted = sizes.to_vec();
-    sorted.sort_by_key(|s| (work_of(s.packet_hops, s.tasks), s.exp_id));
-    sorted[sorted.len() / 2]
+/// The same with coarse packets, where packets are folded.
+fn with_coarse_packets(sweep: &Sweep, size: &ExperimentSize, config: &Config, allowance: u64) -> Option<Moment> {
+    let payload = config.values.int(KeyId::PayloadBytes).unsigned_abs().max(1);
+    let longer = (size.packet_hops / COARSE_HOPS + 1).min(MOST_PAYLOAD / payload);
+    if size.flow_level || size.folds == Folding::Off || longer <= 1 {
+        return None;
+    }
+    let at = sweep.experiments.binary_search_by_key(&size.exp_id, |e| e.exp_id).ok()?;
+    let payload = Value::Int((payload * longer) as i64);
+    let coarse = sweep.config_with(&sweep.experiments[at], &[(KeyId::PayloadBytes, payload)]).ok()?;
+    moment(&coarse, COARSE_PATIENCE, &Arc::default(), allowance)
 }
 
-/// Simulates one experiment until it ends or [`PATIENCE`] does.
-fn simulated_for_a_moment(sweep: &Sweep, size: &ExperimentSize) -> Shown {
-    let Some(config) = config_of(sweep, size) else { return Shown::default() };
-    let task = QueuedExperiment { exp_id: size.exp_id, config };
-    let started: Arc<OnceLock<Instant>> = Arc::default();
-    let since = Arc::clone(&started);
-    let stop = move || since.get().is_some_and(|at| at.elapsed() > PATIENCE);
-    let mut shown = Shown::default();
-    let all = work_of(size.packet_hops, size.tasks);
-    let mut tell = |event: RunEvent| {
-        match event {
-            RunEvent::Started(_) => {
-                let _ = started.set(Instant::now());
-            }
-            RunEvent::Progress(hops) => {
-                let hops = hops.first().map_or(0, |(_, hops)| *hops).min(size.packet_hops);
-                // Tasks are done as packets are.
-                let share = hops as f64 / size.packet_hops.max(1) as f64;
-                let seconds = started.get().map_or(0.0, |at| at.elapsed().as_secs_f64());
-                shown = Shown { work: (share * all as f64) as u64, seconds };
-            }
-            RunEvent::Ended(ended) if ended.result.is_ok() => {
-                shown = Shown { work: all, seconds: started.get().map_or(0.0, |at| at.elapsed().as_secs_f64()) };
-            }
-            RunEvent::Ended(_) | RunEvent::Note(_) | RunEvent::Lost(_) => {}
+/// Simulates an experiment until it ends or `patience` does; `None`: it cannot be simulated.
+fn moment(config: &Config, patience: Duration, memo: &Arc<Memo>, allowance: u64) -> Option<Moment> {
+    let began = Instant::now();
+    let mut prepared = batch::prepare_within(config, 0, allowance).ok()?;
+    let mut tables = prepared.built.tables.view();
+    let limit = batch::RunOptions::default().packet_limit;
+    let (mut engine, mut flows) = (FoldEngine::remembering(Arc::clone(memo)), FlowEngine::default());
+    let flow_level = is_flow_level(&tables);
+    let left = tables.shared[SHARED_FLOWS_LEFT as usize];
+    let mut moment = Moment::of(if flow_level { 0 } else { prepared.packet_hops }, began.elapsed().as_secs_f64());
+    let started = Instant::now();
+    let stop = || started.elapsed() > patience;
+    while !is_final(&tables) && !stop() {
+        let end = Instant::now() + SLICE;
+        let stop = || Instant::now() > end || stop();
+        let batch = std::slice::from_mut(&mut *tables);
+        let slice = advance_beside(&mut flows, &mut engine, batch, limit, &stop).ok()?;
+        if !slice.failures.is_empty() {
+            return None;
         }
-        Ok::<(), EngineError>(())
-    };
-    let options = RunOptions { once: false, ..RunOptions::default() };
-    // One that cannot be simulated shows nothing; the run will say why.
-    let _ = batch::run(std::iter::once(task), Box::new(FoldEngine::default()), &options, stop, &mut tell);
-    shown
+        let seconds = started.elapsed().as_secs_f64();
+        let tasks = f64::from(left - tables.shared[SHARED_FLOWS_LEFT as usize]) / f64::from(left.max(1));
+        let (simulated, simulating) = engine.simulated(0, &tables);
+        let share = |hops: u64| hops as f64 / prepared.packet_hops.max(1) as f64;
+        let (done, simulated) = (share(packet_hops(&tables)), share(simulated));
+        // What is neither folded nor at flow level does nothing but simulate packets.
+        let simulating = if flow_level { 0.0 } else { simulating.map_or(seconds, |s| s.as_secs_f64()) };
+        let count = Count { done, simulated, tasks, seconds, simulating };
+        moment.note(count);
+    }
+    if is_final(&tables) {
+        moment.ends();
+    }
+    Some(moment)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn sized(exp_id: u64, packet_hops: u64) -> ExperimentSize {
+        ExperimentSize { exp_id, packet_hops, ..ExperimentSize::default() }
+    }
+
+    fn class<'s>(sizes: &'s [ExperimentSize], shown: &[(usize, f64)]) -> ClassProbe<'s> {
+        let text = String::new;
+        let class =
+            ProbeClass { topology: text(), control: text(), workload: text(), folds: [false; 2], magnitude: 20 };
+        let of = |&(at, seconds): &(usize, f64)| Shown { exp_id: sizes[at].exp_id, work: sizes[at].work(), seconds };
+        let shown = shown.iter().map(of).collect();
+        ClassProbe { class, sizes: sizes.iter().collect(), next: 0, running: 0, spent: 0.0, shown }
+    }
+
+    #[test]
+    fn the_middle_one_comes_first_and_all_come() {
+        let sizes: Vec<ExperimentSize> = (0..7).map(|i| sized(i, 7_000_000 - i * 1_000_000)).collect();
+        let order: Vec<u64> = spread(sizes.iter().collect()).iter().map(|s| s.exp_id).collect();
+        assert_eq!(order, [3, 5, 1, 6, 4, 2, 0]);
+    }
+
+    #[test]
+    fn what_was_simulated_counts_itself_and_the_first_pays_for_the_others() {
+        let sizes: Vec<ExperimentSize> = (0..10).map(|i| sized(i, 1_000_000)).collect();
+        assert_eq!(class(&sizes, &[]).seconds(), None);
+        let near = |shown: &[(usize, f64)], seconds: f64| {
+            let said = class(&sizes, shown).seconds().expect("some were simulated");
+            assert!((said - seconds).abs() < 1e-9, "{said}");
+        };
+        near(&[(5, 2.0)], 20.0);
+        near(&[(5, 2.0), (2, 0.5), (8, 0.3)], 2.8 + 7.0 * 0.4);
+        let all: Vec<(usize, f64)> = (0..10).map(|at| (at, 0.1 * at as f64)).collect();
+        near(&all, 4.5);
+    }
+
+    #[test]
+    fn the_longest_is_scaled_unless_it_was_simulated() {
+        let sizes = [sized(0, 1_992_000), sized(1, 992_000)];
+        assert!((class(&sizes, &[(1, 3.0)]).longest() - 6.0).abs() < 1e-9);
+        assert!((class(&sizes, &[(1, 3.0), (0, 4.0)]).longest() - 4.0).abs() < 1e-9);
+    }
+
+    #[test]
+    fn nothing_ends_long_before_its_longest_experiment() {
+        let near = |a: f64, b: f64| assert!((a - b).abs() < 1e-9, "{a}");
+        near(with_the_last(10.0, 10.0, 2), 10.0);
+        // Of 20 s one takes 18: 2 s side by side, the other 16 with two threads.
+        near(with_the_last(10.0, 18.0, 2), 2.0 + 16.0 / GAIN_OF_THREADS);
+        near(with_the_last(10.0, 10.0, 1), 10.0);
+    }
 }

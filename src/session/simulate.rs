@@ -114,7 +114,7 @@ impl Simulator for BuiltIn {
                 sink(Update::Finished(done))
             }
         })?;
-        let mut work = WorkDone::new(open.iter().map(|e| (e.exp_id, loaded.work_of(e.exp_id))));
+        let mut work = WorkDone::new(open.iter().map(|e| (e.exp_id, loaded.work_of(e.exp_id), loaded.class_of(e))));
         let of_jobs = |e: &&Experiment| if outputs.jobs { jobs_alone(&config(sweep, e)) } else { 0 };
         let queued: Vec<(u64, usize)> = open.iter().map(|e| (e.exp_id, of_jobs(e))).collect();
         let mut alone = AloneRuns::new(&queued);
@@ -148,7 +148,7 @@ impl Simulator for BuiltIn {
                 RunEvent::Ended(ended) => {
                     let Some(ended) = alone.take(*ended) else { return Ok(()) };
                     let exp_id = ended.exp_id;
-                    let ended_id = exp_id;
+                    let (ended_id, seconds) = (exp_id, ended.seconds);
                     let experiment = findings.by_id[&exp_id];
                     for defect in take_defects() {
                         let at = sweep.axes_text(experiment);
@@ -179,7 +179,7 @@ impl Simulator for BuiltIn {
                         beyond.extend(why.map(|why| (exp_id, why)));
                         sink(Update::Finished(Box::new(done)))?;
                     }
-                    work.ends(ended_id);
+                    work.ends(ended_id, seconds);
                     work.report().map_or(Ok(()), &mut *sink)
                 }
             }

@@ -19,23 +19,58 @@ pub(crate) fn work_of(packet_hops: u64, tasks: u64) -> u64 {
     packet_hops.saturating_add(tasks.saturating_mul(HOPS_A_TASK)).saturating_add(WORK_AN_EXPERIMENT)
 }
 
+/// An experiment that has not ended.
+#[derive(Clone, Copy, Debug)]
+struct OpenWork {
+    work: u64,
+    class: u64,
+}
+
+/// Work that has ended, and the seconds that it took.
+#[derive(Clone, Copy, Debug, Default)]
+struct EndedWork {
+    work: u64,
+    seconds: f64,
+}
+
+impl EndedWork {
+    fn add(&mut self, work: u64, seconds: f64) {
+        self.work += work;
+        self.seconds += seconds;
+    }
+
+    /// Seconds that so much more takes. `None`: nothing has ended.
+    fn seconds_of(&self, work: u64) -> Option<f64> {
+        (self.work > 0).then(|| self.seconds * work as f64 / self.work as f64)
+    }
+}
+
 /// The work of a run.
 pub(crate) struct WorkDone {
-    /// Of each experiment that has not ended.
-    open: HashMap<u64, u64>,
+    open: HashMap<u64, OpenWork>,
     /// Of these, what is done of those that run.
     running: HashMap<u64, u64>,
     total: u64,
-    ended: u64,
+    ended: EndedWork,
+    /// The same by class.
+    of_class: HashMap<u64, EndedWork>,
     reported: Option<Instant>,
 }
 
 impl WorkDone {
-    /// For experiments with so much work each.
-    pub(crate) fn new(experiments: impl Iterator<Item = (u64, u64)>) -> WorkDone {
-        let open: HashMap<u64, u64> = experiments.collect();
-        let total = open.values().sum();
-        WorkDone { open, running: HashMap::new(), total, ended: 0, reported: None }
+    /// For experiments with so much work each, and a class: within one, work takes about as long.
+    pub(crate) fn new(experiments: impl Iterator<Item = (u64, u64, u64)>) -> WorkDone {
+        let open: HashMap<u64, OpenWork> =
+            experiments.map(|(id, work, class)| (id, OpenWork { work, class })).collect();
+        let total = open.values().map(|open| open.work).sum();
+        WorkDone {
+            open,
+            running: HashMap::new(),
+            total,
+            ended: EndedWork::default(),
+            of_class: HashMap::new(),
+            reported: None,
+        }
     }
 
     /// So many packet-hops of these experiments are done.
@@ -43,18 +78,36 @@ impl WorkDone {
         self.running.extend(packet_hops);
     }
 
-    /// An experiment has ended.
-    pub(crate) fn ends(&mut self, exp_id: u64) {
+    /// An experiment has ended after so many seconds.
+    pub(crate) fn ends(&mut self, exp_id: u64, seconds: f64) {
         self.running.remove(&exp_id);
-        self.ended += self.open.remove(&exp_id).unwrap_or(0);
+        if let Some(OpenWork { work, class }) = self.open.remove(&exp_id) {
+            self.ended.add(work, seconds);
+            self.of_class.entry(class).or_default().add(work, seconds);
+        }
     }
 
-    /// Work that is done, and all there is.
+    /// What is done, and all there is: microseconds of one thread, by the experiments of each class that have ended. Before any has,
+    /// packet-hops.
     pub(crate) fn done(&self) -> (u64, u64) {
         // Packets that are sent again are more than were counted on.
-        let of_running: u64 =
-            self.running.iter().map(|(id, &hops)| self.open.get(id).map_or(0, |&work| hops.min(work))).sum();
-        (self.ended + of_running, self.total)
+        let running = || {
+            let of = |(id, &hops): (&u64, &u64)| {
+                self.open.get(id).map(|&open| OpenWork { work: hops.min(open.work), ..open })
+            };
+            self.running.iter().filter_map(of)
+        };
+        let seconds = |of: OpenWork| {
+            let class = self.of_class.get(&of.class).and_then(|ended| ended.seconds_of(of.work));
+            class.or_else(|| self.ended.seconds_of(of.work)).unwrap_or_default()
+        };
+        if self.ended.seconds <= 0.0 {
+            return (self.ended.work + running().map(|of| of.work).sum::<u64>(), self.total);
+        }
+        let done = self.ended.seconds + running().map(seconds).sum::<f64>();
+        let total = self.ended.seconds + self.open.values().map(|&of| seconds(of)).sum::<f64>();
+        let micros = |seconds: f64| (seconds * 1e6).round() as u64;
+        (micros(done), micros(total))
     }
 
     /// A report, if one is due.
@@ -74,24 +127,38 @@ mod tests {
 
     #[test]
     fn a_large_experiment_counts_by_its_work() {
-        let mut work = WorkDone::new([(1, 10), (2, 10), (3, 980)].into_iter());
-        work.ends(1);
-        work.ends(2);
-        assert_eq!(work.done(), (20, 1000));
+        let mut work = WorkDone::new([(1, 10, 0), (2, 10, 0), (3, 980, 0)].into_iter());
         work.runs(vec![(3, 490)]);
-        assert_eq!(work.done(), (510, 1000));
+        assert_eq!(work.done(), (490, 1000));
         // What was sent again was not counted on.
         work.runs(vec![(3, 5000)]);
-        assert_eq!(work.done(), (1000, 1000));
-        work.ends(3);
-        assert_eq!(work.done(), (1000, 1000));
+        assert_eq!(work.done(), (980, 1000));
+        work.ends(1, 1.0);
+        work.ends(2, 1.0);
+        work.runs(vec![(3, 490)]);
+        assert_eq!(work.done(), (51_000_000, 100_000_000));
+        work.ends(3, 60.0);
+        assert_eq!(work.done(), (62_000_000, 62_000_000));
+    }
+
+    #[test]
+    fn work_that_folds_counts_less_once_one_like_it_has_ended() {
+        let of = |id: u64| (id, 1000, u64::from(id > 2));
+        let mut work = WorkDone::new((1..=4).map(of));
+        // Of the other class nothing has ended yet: it is taken to be like this one.
+        work.ends(1, 10.0);
+        assert_eq!(work.done(), (10_000_000, 40_000_000));
+        work.ends(3, 1.0);
+        assert_eq!(work.done(), (11_000_000, 22_000_000));
+        work.runs(vec![(4, 500)]);
+        assert_eq!(work.done(), (11_500_000, 22_000_000));
     }
 
     #[test]
     fn reports_are_not_more_often_than_people_read() {
-        let mut work = WorkDone::new([(1, 10)].into_iter());
+        let mut work = WorkDone::new([(1, 10, 0)].into_iter());
         assert!(matches!(work.report(), Some(Update::Progress { done: 0, total: 10 })));
-        work.ends(1);
+        work.ends(1, 0.5);
         assert!(work.report().is_none());
     }
 }

@@ -92,6 +92,18 @@ impl FoldEngine {
         FoldEngine { worth, ..self }
     }
 
+    /// Of the experiment at this place of the batch: how many packet-hops were simulated so far, and how long that took
+    /// where it is folded.
+    pub fn simulated(&self, place: usize, t: &Tables) -> (u64, Option<Duration>) {
+        let Some(Place { run, stats, .. }) = self.places.get(place) else { return (0, None) };
+        let under_way = |run: &FoldRun| {
+            let simulated = run.partitions.iter().filter(|partition| !partition.looked_up);
+            simulated.map(|partition| hops(t, &partition.rows)).sum::<u64>()
+        };
+        let hops = stats.hops_simulated + stats.audit_hops + run.as_ref().map_or(0, under_way);
+        (hops, run.is_some().then_some(stats.simulating + stats.auditing))
+    }
+
     /// The same for an engine that has its memo already.
     pub fn with_checkpoints_every(self, hops: u64) -> FoldEngine {
         FoldEngine { checkpoint_hops: hops.max(1), ..self }
