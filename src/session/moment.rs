@@ -33,7 +33,7 @@ pub(super) struct Count {
 
 /// What was counted of an experiment while it was simulated for a moment.
 #[derive(Clone, Debug, Default)]
-pub(super) struct Moment {
+pub(super) struct ProbeMoment {
     /// Packet-hops, if each is simulated once; 0 at flow level.
     all: f64,
     preparing: f64,
@@ -41,10 +41,10 @@ pub(super) struct Moment {
     ended: bool,
 }
 
-impl Moment {
+impl ProbeMoment {
     /// Of an experiment of so many packet-hops that was prepared in so many seconds.
-    pub(super) fn of(all: u64, preparing: f64) -> Moment {
-        Moment { all: all as f64, preparing, ..Moment::default() }
+    pub(super) fn of(all: u64, preparing: f64) -> ProbeMoment {
+        ProbeMoment { all: all as f64, preparing, ..ProbeMoment::default() }
     }
 
     pub(super) fn note(&mut self, count: Count) {
@@ -73,7 +73,7 @@ impl Moment {
     }
 
     /// Seconds of one thread that the experiment takes, by its beginning and by the same with `coarse` packets.
-    pub(super) fn forecast(&self, coarse: Option<&Moment>) -> f64 {
+    pub(super) fn forecast(&self, coarse: Option<&ProbeMoment>) -> f64 {
         let last = self.last();
         if self.ended {
             return self.preparing + last.seconds;
@@ -88,8 +88,8 @@ impl Moment {
     }
 
     /// Seconds in all for what is not simulating.
-    fn other(&self, coarse: Option<&Moment>) -> f64 {
-        let of = |moment: &Moment| {
+    fn other(&self, coarse: Option<&ProbeMoment>) -> f64 {
+        let of = |moment: &ProbeMoment| {
             let Count { tasks, seconds, simulating, .. } = moment.last();
             let tasks = if moment.ended { 1.0 } else { tasks };
             (tasks, (seconds - simulating).max(0.0) / tasks.max(1e-6))
@@ -100,7 +100,7 @@ impl Moment {
     }
 
     /// How many packet-hops are simulated after what was seen, over all.
-    fn simulated_later(&self, coarse: Option<&Moment>) -> f64 {
+    fn simulated_later(&self, coarse: Option<&ProbeMoment>) -> f64 {
         let (last, start) = (self.last(), self.start());
         let left = 1.0 - last.done;
         let Some(coarse) = coarse else { return left * self.recent_share() };
@@ -110,8 +110,8 @@ impl Moment {
         let end = coarse.last();
         let unseen = if coarse.ended { 0.0 } else { 1.0 - end.done };
         let later = (end.simulated - seen.simulated).max(0.0) + unseen * coarse.recent_share();
-        let alike = last.simulated / seen.simulated.max(1e-9);
-        (later * alike.clamp(LEAST_OF_COARSE, 1.0)).min(2.0)
+        let ratio = last.simulated / seen.simulated.max(1e-9);
+        (later * ratio.clamp(LEAST_OF_COARSE, 1.0)).min(2.0)
     }
 
     /// Which share of what was done of late was simulated: of the later half of what is done, or since it started (over).
@@ -125,7 +125,7 @@ impl Moment {
 }
 
 /// For the log.
-impl Display for Moment {
+impl Display for ProbeMoment {
     fn fmt(&self, f: &mut Formatter<'_>) -> fmt::Result {
         let Count { done, simulated, tasks, seconds, simulating } = self.last();
         write!(
@@ -142,14 +142,14 @@ impl Display for Moment {
 mod tests {
     use super::*;
 
-    fn moment(all: f64, counts: &[[f64; 2]], tasks: f64, seconds: f64, simulating: f64) -> Moment {
+    fn moment(all: f64, counts: &[[f64; 2]], tasks: f64, seconds: f64, simulating: f64) -> ProbeMoment {
         let count =
             |[done, simulated]: &[f64; 2]| Count { done: *done, simulated: *simulated, tasks, seconds, simulating };
-        Moment { all, counts: counts.iter().map(count).collect(), preparing: 0.5, ended: false }
+        ProbeMoment { all, counts: counts.iter().map(count).collect(), preparing: 0.5, ended: false }
     }
 
-    fn ended(moment: Moment) -> Moment {
-        Moment { ended: true, ..moment }
+    fn ended(moment: ProbeMoment) -> ProbeMoment {
+        ProbeMoment { ended: true, ..moment }
     }
 
     fn near(a: f64, b: f64) -> bool {

@@ -22,7 +22,7 @@ use crate::sweep::Sweep;
 
 use super::experiment::config;
 use super::forecast::{ExperimentSize, Folding, TimeForecast};
-use super::moment::{Count, Moment};
+use super::moment::{Count, ProbeMoment};
 
 /// How long experiments of a class are simulated: as they are, after which no other begins, and with coarse packets.
 const PATIENCE: Duration = Duration::from_secs(2);
@@ -250,7 +250,7 @@ fn simulated_for_a_moment(sweep: &Sweep, size: &ExperimentSize, memo: &Arc<Memo>
 }
 
 /// The same with coarse packets, where packets are folded.
-fn with_coarse_packets(sweep: &Sweep, size: &ExperimentSize, config: &Config, allowance: u64) -> Option<Moment> {
+fn with_coarse_packets(sweep: &Sweep, size: &ExperimentSize, config: &Config, allowance: u64) -> Option<ProbeMoment> {
     let payload = config.values.int(KeyId::PayloadBytes).unsigned_abs().max(1);
     let longer = (size.packet_hops / COARSE_HOPS + 1).min(MOST_PAYLOAD / payload);
     if size.flow_level || size.folds == Folding::Off || longer <= 1 {
@@ -263,7 +263,7 @@ fn with_coarse_packets(sweep: &Sweep, size: &ExperimentSize, config: &Config, al
 }
 
 /// Simulates an experiment until it ends or `patience` does; `None`: it cannot be simulated.
-fn moment(config: &Config, patience: Duration, memo: &Arc<Memo>, allowance: u64) -> Option<Moment> {
+fn moment(config: &Config, patience: Duration, memo: &Arc<Memo>, allowance: u64) -> Option<ProbeMoment> {
     let began = Instant::now();
     let mut prepared = batch::prepare_within(config, 0, allowance).ok()?;
     let mut tables = prepared.built.tables.view();
@@ -271,7 +271,7 @@ fn moment(config: &Config, patience: Duration, memo: &Arc<Memo>, allowance: u64)
     let (mut engine, mut flows) = (FoldEngine::remembering(Arc::clone(memo)), FlowEngine::default());
     let flow_level = is_flow_level(&tables);
     let left = tables.shared[SHARED_FLOWS_LEFT as usize];
-    let mut moment = Moment::of(if flow_level { 0 } else { prepared.packet_hops }, began.elapsed().as_secs_f64());
+    let mut moment = ProbeMoment::of(if flow_level { 0 } else { prepared.packet_hops }, began.elapsed().as_secs_f64());
     let started = Instant::now();
     let stop = || started.elapsed() > patience;
     while !is_final(&tables) && !stop() {
