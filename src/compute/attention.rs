@@ -4,7 +4,7 @@
 
 use super::curves::AttentionCurves;
 use super::database::{MeasuredKernel, Operation};
-use super::{Error, Gpu};
+use super::{Dtype, Error, Gpu};
 
 /// Implementation whose directions were measured apart and together on one GPU, and that GPU: it tells how to divide what others measured together.
 const DIVIDED: (&str, &str) = ("h100-sxm", "FlashAttention-2");
@@ -27,6 +27,20 @@ const NAMES: [(&str, &str); 7] = [
     ("cudnn-mxfp8", "cuDNN-MXFP8"),
 ];
 
+/// Implementations in 16 bit, as a GPU's table may name them; those in FP8 are a choice of the workload, which converts for them.
+pub(super) fn named_in_tables() -> Vec<&'static str> {
+    NAMES.iter().map(|n| n.1).filter(|variant| operands(variant) == Dtype::Bf16).collect()
+}
+
+/// What the implementation multiplies.
+pub(super) fn operands(variant: &str) -> Dtype {
+    match variant {
+        "cuDNN-FP8" => Dtype::Fp8,
+        "cuDNN-MXFP8" => Dtype::Mxfp8,
+        _ => Dtype::Bf16,
+    }
+}
+
 /// The GPU with the implementation of that name instead of its usual one.
 ///
 /// # Errors
@@ -34,7 +48,10 @@ const NAMES: [(&str, &str); 7] = [
 pub fn with_attention(mut gpu: Gpu, name: &str) -> Result<Gpu, Error> {
     let rows = &super::UserDatabase::shipped().rows;
     let names = [&gpu.name, &gpu.attention_of, &gpu.baseline];
-    let known = |variant: &str| names.iter().any(|g| !forward_curves(rows, g, variant).is_empty());
+    let multiplies =
+        |variant: &str| operands(variant) == Dtype::Bf16 || gpu.peak_flops[operands(variant) as usize] > 0.0;
+    let known =
+        |variant: &str| multiplies(variant) && names.iter().any(|g| !forward_curves(rows, g, variant).is_empty());
     match NAMES.iter().find(|n| n.0 == name && known(n.1)) {
         Some((_, variant)) => {
             gpu.attention = variant.to_string();
@@ -140,6 +157,33 @@ mod tests {
         assert!(of("flash1") < of("triton") && of("flash2") < of("cudnn") && of("cudnn") < of("flash3"));
         // Newer GPUs have what the one they are like has.
         assert!(rate("b200", "flash2", 8192).unwrap() > 2.0 * of("flash2"));
+        // What is like a GPU has its measured attention, and FP8 needs units for it.
+        let own = |text: &str| Gpu::parse(&text.parse().unwrap());
+        let of_gpu = |gpu: Gpu| {
+            let timing = Timing::shared(&gpu);
+            let kernel = |backward| Kernel::Attention {
+                batch: 16,
+                heads: 32,
+                kv_heads: 32,
+                seq_q: 8192,
+                seq_kv: 8192,
+                head_dim: 128,
+                causal: true,
+                backward,
+                dtype: Dtype::Bf16,
+            };
+            timing.ps(&kernel(false)) + timing.ps(&kernel(true))
+        };
+        for (name, table) in
+            [("h200", "like = \"h200\"\nname = \"mine\""), ("b200", "like = \"b200\"\nname = \"mine\"")]
+        {
+            assert_eq!(of_gpu(own(table).unwrap()), of_gpu(Gpu::named(name).unwrap()), "{name}");
+        }
+        assert!(rate("gb200", "cudnn-fp8", 8192).unwrap() > 1.1 * rate("gb200", "cudnn", 8192).unwrap());
+        let without = own("like = \"b200\"\nname = \"narrow\"\nfp8_tflops = 0").unwrap();
+        assert!(with_attention(without, "cudnn-fp8").is_err());
+        let error = own("like = \"b200\"\nattention = \"garbage\"").unwrap_err().to_string();
+        assert!(error.contains("FlashAttention-3, cuDNN would be right"), "{error}");
         let error = rate("a100", "cudnn", 8192).unwrap_err().to_string();
         assert!(error.contains("flash1, triton, flash2 were"), "{error}");
     }

@@ -216,7 +216,18 @@ impl Gpu {
             },
             attention: spec
                 .attention
-                .clone()
+                .as_ref()
+                .map(|given| {
+                    let known = super::attention::named_in_tables();
+                    if known.contains(&given.as_str()) {
+                        return Ok(given.clone());
+                    }
+                    Err(bad(format!(
+                        "attention = {given:?}; {} would be right, and workload.attention has more",
+                        known.join(", ")
+                    )))
+                })
+                .transpose()?
                 .or_else(|| like.as_ref().map(|g| g.attention.clone()))
                 .unwrap_or_else(|| "FlashAttention-2".to_string()),
             attention_of: match &spec.attention_of {

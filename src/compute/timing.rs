@@ -8,7 +8,7 @@
 use std::collections::{BTreeMap, HashMap};
 use std::sync::{Arc, Mutex, PoisonError, RwLock};
 
-use super::attention::{backward_curves, forward_curves};
+use super::attention::{backward_curves, forward_curves, operands};
 use super::curves::{AttentionCurves, MemoryCurve};
 use super::database::{MeasuredKernel, Operation, UserDatabase};
 use super::{Dtype, Error, Gpu, Kernel, roofline};
@@ -90,8 +90,12 @@ impl Timing {
             shipped.overlaid(AttentionCurves::collect(rows, name, operation, ""))
         };
         // Attention is bound by arithmetic.
+        let peak = match operands(&gpu.attention) {
+            Dtype::Bf16 => gpu.peak_16bit(),
+            narrow => gpu.peak(narrow) as f64,
+        };
         let scaled = |from: &Gpu, backward| {
-            let ratio = from.peak(Dtype::Bf16) as f64 / (gpu.peak_16bit() * gpu.clock);
+            let ratio = from.peak(operands(&gpu.attention)) as f64 / (peak * gpu.clock);
             curves(&from.name, backward).map(|_, _, _, value| Some(value * ratio))
         };
         let closer = Gpu::named(&gpu.attention_of).ok();
