@@ -59,7 +59,10 @@ pub fn with_attention(mut gpu: Gpu, name: &str) -> Result<Gpu, Error> {
         }
         None => {
             let there: Vec<&str> = NAMES.iter().filter(|n| known(n.1)).map(|n| n.0).collect();
-            let message = format!("attention {name:?} was not measured on it; {} were", there.join(", "));
+            let message = format!(
+                "workload.attention = {name:?} was not measured on it, or needs units that it lacks; {} were measured",
+                there.join(", ")
+            );
             Err(Error::Gpu { name: gpu.name.clone(), message })
         }
     }
@@ -185,6 +188,6 @@ mod tests {
         let error = own("like = \"b200\"\nattention = \"garbage\"").unwrap_err().to_string();
         assert!(error.contains("FlashAttention-3, cuDNN would be right"), "{error}");
         let error = rate("a100", "cudnn", 8192).unwrap_err().to_string();
-        assert!(error.contains("flash1, triton, flash2 were"), "{error}");
+        assert!(error.contains("flash1, triton, flash2 were measured"), "{error}");
     }
 }

@@ -232,7 +232,9 @@ impl Gpu {
                 .unwrap_or_else(|| "FlashAttention-2".to_string()),
             attention_of: match &spec.attention_of {
                 Some(other) if !assets().contains_key(other) => {
-                    return Err(bad(format!("attention_of = {other:?}; the name of a GPU would be right")));
+                    return Err(bad(format!(
+                        "attention_of = {other:?}; the full name of a GPU, such as gb200 or h200-sxm, would be right"
+                    )));
                 }
                 Some(other) => other.clone(),
                 None => like.as_ref().map(|g| g.attention_of.clone()).unwrap_or_default(),

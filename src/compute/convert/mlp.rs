@@ -44,12 +44,17 @@ pub(super) fn forward(b: &mut Builder) {
 
 /// Both products and what is between them.
 pub(super) fn products_forward(b: &mut Builder) {
-    let (tokens, hidden, inner, role) = (b.tokens, b.hidden, (b.model.ffn as u64).div_ceil(b.tp), b.forward);
-    b.enter_forward(Site::Up, tokens);
-    b.linear_forward(Site::Up, tokens, up_columns(b, inner), hidden, 1);
-    activation_forward(b, Site::Activation, tokens, inner);
-    b.cast_activation(Site::Down, role, tokens * inner);
-    b.linear_forward(Site::Down, tokens, hidden, inner, 1);
+    part_forward(b, [Site::Up, Site::Activation, Site::Down], (b.model.ffn as u64).div_ceil(b.tp));
+}
+
+/// The same of a part that every token visits, with this inner size on each rank: its first product, activation function and second product are at these sites.
+pub(super) fn part_forward(b: &mut Builder, [up, activation, down]: [Site; 3], inner: u64) {
+    let (tokens, hidden, role) = (b.tokens, b.hidden, b.forward);
+    b.enter_forward(up, tokens);
+    b.linear_forward(up, tokens, up_columns(b, inner), hidden, 1);
+    activation_forward(b, activation, tokens, inner);
+    b.cast_activation(down, role, tokens * inner);
+    b.linear_forward(down, tokens, hidden, inner, 1);
     b.leave_forward(tokens, Some(LayerPart { site: Site::MlpResidual, role }));
 }
 

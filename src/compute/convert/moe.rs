@@ -8,7 +8,7 @@ use crate::model::{Layout, Moe};
 
 use super::super::Kernel;
 use super::attention::{norm_backward, norm_forward, residual_backward, residual_forward};
-use super::mlp::{activation_backward, activation_forward, up_columns};
+use super::mlp::{activation_backward, activation_forward, part_forward, up_columns};
 use super::part::{Among, KernelRole, LayerPart, Site};
 use super::shape::Builder;
 
@@ -111,14 +111,9 @@ pub(super) fn experts_forward(b: &mut Builder, moe: &Moe) {
 
 /// Experts that every token visits.
 pub(super) fn shared_forward(b: &mut Builder, moe: &Moe) {
-    let (shared, role, hidden, tokens) = (experts(b, moe).shared, b.forward, b.hidden, b.tokens);
-    if shared > 0 {
-        b.enter_forward(Site::SharedUp, tokens);
-        b.linear_forward(Site::SharedUp, tokens, up_columns(b, shared), hidden, 1);
-        activation_forward(b, Site::SharedActivation, tokens, shared);
-        b.cast_activation(Site::SharedDown, role, tokens * shared);
-        b.linear_forward(Site::SharedDown, tokens, hidden, shared, 1);
-        b.leave_forward(tokens, Some(LayerPart { site: Site::MlpResidual, role }));
+    let inner = experts(b, moe).shared;
+    if inner > 0 {
+        part_forward(b, [Site::SharedUp, Site::SharedActivation, Site::SharedDown], inner);
     }
 }
 
