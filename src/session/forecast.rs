@@ -11,6 +11,7 @@ use crate::batch::{LONG_PACKET_HOPS, Prepared};
 use crate::budget::Measured;
 use crate::spec::Config;
 
+use super::probe::ProbeClass;
 use super::work_done::work_of;
 
 /// Bytes of a process that has prepared nothing: program, threads, thread-local heaps (measured on the smallest sweeps of experiments/contention).
@@ -64,6 +65,8 @@ pub(crate) struct ExperimentSize {
     pub(crate) preparing_bytes: u64,
     pub(crate) preparing_s: f64,
     pub(crate) folds: Folding,
+    /// Those with equal ones take about as long for as much work; 0: nothing is known of it.
+    pub(crate) class: u64,
 }
 
 /// What an experiment leaves out of its packets.
@@ -101,7 +104,7 @@ impl ExperimentSize {
         let own_bytes = prepared.host_bytes();
         // Jobs that run alone, too, do all of it again.
         let times = if config.output.alone { 2 } else { 1 };
-        ExperimentSize {
+        let size = ExperimentSize {
             exp_id: 0,
             packet_hops: if config.is_flow_level() { 0 } else { prepared.packet_hops * times },
             tasks: if config.is_flow_level() {
@@ -118,7 +121,9 @@ impl ExperimentSize {
             preparing_bytes: took.most.max(own_bytes),
             preparing_s,
             folds: Folding::of(config, prepared.job.is_some()),
-        }
+            class: 0,
+        };
+        ExperimentSize { class: ProbeClass::of(config, size.work()).hashed(), ..size }
     }
 }
 

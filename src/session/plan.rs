@@ -2,14 +2,12 @@
 //!
 //! Layer: session. Writes nothing.
 
-use std::hash::{DefaultHasher, Hash, Hasher};
-
 use crate::batch;
 use crate::budget;
 use crate::engine::gpu::rates::FEWEST_THAT_PAY;
 use crate::results::{Axis, Cell, InputFile, Outputs};
 use crate::spec::{Config, Source, WorkloadSection};
-use crate::sweep::{self, Experiment, Selection, Sweep};
+use crate::sweep::{self, Selection, Sweep};
 
 use super::error::SessionError;
 use super::excluded::Excluded;
@@ -17,10 +15,9 @@ use super::experiment::config;
 use super::forecast::{self, BatchShape, ExperimentSize, TimeForecast};
 use super::identity::digest;
 use super::planned::{PlanProgress, Planned};
-use super::probe::{self, ProbeClass};
+use super::probe;
 use super::search::{self, SearchSetup};
 use super::survey::survey;
-use super::work_done::work_of;
 use super::workers;
 
 /// A batch pays for a GPU from this many experiments and packet-hops on.
@@ -110,20 +107,12 @@ impl LoadedSweep {
         self.sizes.iter().any(|s| s.flow_level)
     }
 
-    /// The work of an experiment; of one that was not surveyed the mean of the others.
-    pub(crate) fn work_of(&self, exp_id: u64) -> u64 {
-        let work = |s: &ExperimentSize| work_of(s.packet_hops, s.tasks);
+    /// The work of an experiment, and its class; of one that was not surveyed the mean of the others, and none of theirs.
+    pub(crate) fn work_of(&self, exp_id: u64) -> (u64, u64) {
         match self.sizes.binary_search_by_key(&exp_id, |s| s.exp_id) {
-            Ok(at) => work(&self.sizes[at]),
-            Err(_) => self.sizes.iter().map(work).sum::<u64>() / self.sizes.len().max(1) as u64,
+            Ok(at) => (self.sizes[at].work(), self.sizes[at].class),
+            Err(_) => (self.sizes.iter().map(ExperimentSize::work).sum::<u64>() / self.sizes.len().max(1) as u64, 0),
         }
-    }
-
-    /// Experiments with equal classes take about as long for as much work.
-    pub(crate) fn class_of(&self, experiment: &Experiment) -> u64 {
-        let mut hasher = DefaultHasher::new();
-        ProbeClass::of(&config(&self.sweep, experiment), self.work_of(experiment.exp_id)).hash(&mut hasher);
-        hasher.finish()
     }
 
     /// Time of a run on the CPU, by simulating one experiment of each class for a moment; `None` where nothing can be simulated.

@@ -7,6 +7,7 @@
 //! Layer: session. What the experiments come to is thrown away.
 
 use std::collections::{HashMap, VecDeque};
+use std::hash::{DefaultHasher, Hash, Hasher};
 use std::sync::{Arc, Mutex, PoisonError};
 use std::thread;
 use std::time::{Duration, Instant};
@@ -65,6 +66,13 @@ impl ProbeClass {
             folds: [config.folding().is_some(), config.steady().is_some()],
             magnitude: work.max(1).ilog2(),
         }
+    }
+
+    /// One number for each class, in one process.
+    pub(super) fn hashed(&self) -> u64 {
+        let mut hasher = DefaultHasher::new();
+        self.hash(&mut hasher);
+        hasher.finish()
     }
 }
 

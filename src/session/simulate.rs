@@ -114,7 +114,7 @@ impl Simulator for BuiltIn {
                 sink(Update::Finished(done))
             }
         })?;
-        let mut work = WorkDone::new(open.iter().map(|e| (e.exp_id, loaded.work_of(e.exp_id), loaded.class_of(e))));
+        let mut work = WorkDone::new(open.iter().map(|e| (e.exp_id, loaded.work_of(e.exp_id))));
         let of_jobs = |e: &&Experiment| if outputs.jobs { jobs_alone(&config(sweep, e)) } else { 0 };
         let queued: Vec<(u64, usize)> = open.iter().map(|e| (e.exp_id, of_jobs(e))).collect();
         let mut alone = AloneRuns::new(&queued);

@@ -59,9 +59,9 @@ pub(crate) struct WorkDone {
 
 impl WorkDone {
     /// For experiments with so much work each, and a class: within one, work takes about as long.
-    pub(crate) fn new(experiments: impl Iterator<Item = (u64, u64, u64)>) -> WorkDone {
+    pub(crate) fn new(experiments: impl Iterator<Item = (u64, (u64, u64))>) -> WorkDone {
         let open: HashMap<u64, OpenWork> =
-            experiments.map(|(id, work, class)| (id, OpenWork { work, class })).collect();
+            experiments.map(|(id, (work, class))| (id, OpenWork { work, class })).collect();
         let total = open.values().map(|open| open.work).sum();
         WorkDone {
             open,
@@ -127,7 +127,7 @@ mod tests {
 
     #[test]
     fn a_large_experiment_counts_by_its_work() {
-        let mut work = WorkDone::new([(1, 10, 0), (2, 10, 0), (3, 980, 0)].into_iter());
+        let mut work = WorkDone::new([(1, (10, 0)), (2, (10, 0)), (3, (980, 0))].into_iter());
         work.runs(vec![(3, 490)]);
         assert_eq!(work.done(), (490, 1000));
         // What was sent again was not counted on.
@@ -143,7 +143,7 @@ mod tests {
 
     #[test]
     fn work_that_folds_counts_less_once_one_like_it_has_ended() {
-        let of = |id: u64| (id, 1000, u64::from(id > 2));
+        let of = |id: u64| (id, (1000, u64::from(id > 2)));
         let mut work = WorkDone::new((1..=4).map(of));
         // Of the other class nothing has ended yet: it is taken to be like this one.
         work.ends(1, 10.0);
@@ -156,7 +156,7 @@ mod tests {
 
     #[test]
     fn reports_are_not_more_often_than_people_read() {
-        let mut work = WorkDone::new([(1, 10, 0)].into_iter());
+        let mut work = WorkDone::new([(1, (10, 0))].into_iter());
         assert!(matches!(work.report(), Some(Update::Progress { done: 0, total: 10 })));
         work.ends(1, 0.5);
         assert!(work.report().is_none());
