@@ -11,7 +11,7 @@ use crate::batch::{LONG_PACKET_HOPS, Prepared};
 use crate::budget::Measured;
 use crate::spec::Config;
 
-use super::probe::ProbeClass;
+use super::speed_class::SpeedClass;
 use super::work_done::work_of;
 
 /// Bytes of a process that has prepared nothing: program, threads, thread-local heaps (measured on the smallest sweeps of experiments/contention).
@@ -123,7 +123,7 @@ impl ExperimentSize {
             folds: Folding::of(config, prepared.job.is_some()),
             class: 0,
         };
-        ExperimentSize { class: ProbeClass::of(config, size.work()).hashed(), ..size }
+        ExperimentSize { class: SpeedClass::of(config, size.work()).hashed(), ..size }
     }
 }
 

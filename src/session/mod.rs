@@ -35,6 +35,7 @@ mod search;
 mod settings;
 mod simulate;
 mod simulator;
+mod speed_class;
 mod stored;
 mod survey;
 mod sweep_builder;

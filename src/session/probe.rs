@@ -7,7 +7,6 @@
 //! Layer: session. What the experiments come to is thrown away.
 
 use std::collections::{HashMap, VecDeque};
-use std::hash::{DefaultHasher, Hash, Hasher};
 use std::sync::{Arc, Mutex, PoisonError};
 use std::thread;
 use std::time::{Duration, Instant};
@@ -24,6 +23,7 @@ use crate::sweep::Sweep;
 use super::experiment::config;
 use super::forecast::{ExperimentSize, Folding, TimeForecast};
 use super::moment::{Count, ProbeMoment};
+use super::speed_class::SpeedClass;
 
 /// How long experiments of a class are simulated: as they are, after which no other begins, and with coarse packets.
 const PATIENCE: Duration = Duration::from_secs(2);
@@ -43,39 +43,6 @@ const GAIN_OF_THREADS: f64 = 1.25;
 /// What an estimate may be off by, either way: the range that is told. Our aim, measured in docs/explanation/performance.md.
 const FACTOR: f64 = 2.0;
 
-/// What decides how fast packets are, beside their number.
-#[derive(Clone, Debug, PartialEq, Eq, Hash)]
-pub(super) struct ProbeClass {
-    topology: String,
-    control: String,
-    workload: String,
-    /// Whether repeats are looked up, and whether what is steady is skipped.
-    folds: [bool; 2],
-    /// The binary logarithm of the work: large experiments are no larger small ones, least of all where folding saves most of them.
-    magnitude: u32,
-}
-
-impl ProbeClass {
-    /// Of an experiment with so much work.
-    pub(super) fn of(config: &Config, work: u64) -> ProbeClass {
-        let text = |key| config.values.text(key).to_string();
-        ProbeClass {
-            topology: text(KeyId::TopologyKind),
-            control: text(KeyId::Cc),
-            workload: text(KeyId::WorkloadKind),
-            folds: [config.folding().is_some(), config.steady().is_some()],
-            magnitude: work.max(1).ilog2(),
-        }
-    }
-
-    /// One number for each class, in one process.
-    pub(super) fn hashed(&self) -> u64 {
-        let mut hasher = DefaultHasher::new();
-        self.hash(&mut hasher);
-        hasher.finish()
-    }
-}
-
 /// What one experiment showed.
 #[derive(Clone, Copy, Debug)]
 struct Shown {
@@ -88,7 +55,7 @@ struct Shown {
 
 /// The experiments of a class, and what some of them showed.
 struct ClassProbe<'s> {
-    class: ProbeClass,
+    class: SpeedClass,
     /// In the order in which they are simulated: the middle one by work, then those in the middle of what is left.
     sizes: Vec<&'s ExperimentSize>,
     next: usize,
@@ -164,11 +131,11 @@ fn with_the_last(even: f64, longest: f64, threads: usize) -> f64 {
 
 /// The classes of what has packets or flows, those with the most work first.
 fn classes<'s>(sweep: &Sweep, sizes: &'s [ExperimentSize]) -> Vec<ClassProbe<'s>> {
-    let mut classes: HashMap<ProbeClass, Vec<&ExperimentSize>> = HashMap::new();
+    let mut classes: HashMap<SpeedClass, Vec<&ExperimentSize>> = HashMap::new();
     for size in sizes {
         // Clusters are no packets; what they take is in their estimate.
         if let Some(config) = config_of(sweep, size).filter(|c| c.cluster_run().is_none()) {
-            classes.entry(ProbeClass::of(&config, size.work())).or_default().push(size);
+            classes.entry(SpeedClass::of(&config, size.work())).or_default().push(size);
         }
     }
     let of =
@@ -315,11 +282,9 @@ mod tests {
     }
 
     fn class<'s>(sizes: &'s [ExperimentSize], shown: &[(usize, f64)]) -> ClassProbe<'s> {
-        let text = String::new;
-        let class =
-            ProbeClass { topology: text(), control: text(), workload: text(), folds: [false; 2], magnitude: 20 };
         let of = |&(at, seconds): &(usize, f64)| Shown { exp_id: sizes[at].exp_id, work: sizes[at].work(), seconds };
         let shown = shown.iter().map(of).collect();
+        let class = SpeedClass::default();
         ClassProbe { class, sizes: sizes.iter().collect(), next: 0, running: 0, spent: 0.0, shown }
     }
 
