@@ -166,6 +166,7 @@ pub fn layout(t: &Training, model: &Model) -> Layout {
             spec::RecomputeChoice::Operations => Recompute::Operations,
             spec::RecomputeChoice::Full => Recompute::Full,
         },
+        recompute_layers: t.recompute_layers,
         zero: t.zero,
         shard_ranks: t.shard_ranks,
         framework: match t.framework {

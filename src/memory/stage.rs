@@ -7,7 +7,7 @@ use super::buffers::buffers;
 use super::options::MemoryOptions;
 use super::shares::Share;
 use crate::model::pipeline::{Slot, StageSchedule};
-use crate::model::{Dlrm, Framework, Layer, Layout, Model, ModelFamily, Transformer};
+use crate::model::{Dlrm, Framework, Layer, Layout, Model, ModelFamily, Recompute, Transformer};
 
 /// What a rank of a stage holds at the peak of an iteration, in bytes.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
@@ -153,7 +153,7 @@ fn states(model: &Model, layout: &Layout, share: &Share) -> StageMemory {
         each as u64 * (divide(share.dense, layout.shards()) + divide(share.experts, experts))
     };
     // Each matrix quantised, and transposed for the backward pass, as Transformer Engine keeps them between micro-batches.
-    let fsdp = layout.fsdp() && layout.zero == 3;
+    let fsdp = layout.fsdp() && (layout.zero == 3 || layout.pp > 1);
     let quantised = if layout.quantised() && !fsdp {
         // Parameters of one byte are one of the two orders themselves.
         (if bytes.params == 1 { 1 } else { 2 }) * share.matrices * layout.precision.bytes_of_32()
@@ -185,7 +185,9 @@ fn transformer_chunks(
     options: &MemoryOptions,
     stage: u32,
 ) -> (Vec<Chunk>, Vec<(u32, u32)>) {
-    let [dense, moe] = [false, true].map(|moe| LayerActivations::new(t, layout, moe));
+    let whole = Layout { recompute: Recompute::None, ..layout.clone() };
+    // By whether a layer has experts, for those that compute again what the layout says, and for those that keep everything.
+    let [again, whole] = [layout, &whole].map(|l| [false, true].map(|moe| LayerActivations::new(t, l, moe)));
     let tokens = Tokens::new(layout);
     let hidden = tokens.hidden(t);
     let all = layout.chunk_layers(t.layers, t.mtp);
@@ -193,6 +195,7 @@ fn transformer_chunks(
     let mut in_host = layout.offload_layers;
     for (global, &n) in all.iter().enumerate() {
         let layers = first_layer..first_layer + n;
+        let first_whole = first_layer + layout.recomputed_of(n);
         first_layer += n;
         if global as u32 % layout.pp != stage {
             continue;
@@ -201,22 +204,29 @@ fn transformer_chunks(
         // A module that predicts a further token has a layer as the last one.
         let further = if last { t.mtp } else { 0 };
         let further_moe = if t.is_moe(t.layers - 1) { further } else { 0 };
-        let n_moe = layers.filter(|&l| t.is_moe(l)).count() as u32 + further_moe;
+        let n_moe = layers.clone().filter(|&l| t.is_moe(l)).count() as u32 + further_moe;
         let n_dense = n + further - n_moe;
         let away = [n_dense.min(in_host), n_moe.min(in_host - n_dense.min(in_host))];
         in_host -= away[0] + away[1];
-        let kept = |n: u32, kind: &LayerActivations| u64::from(n) * kind.kept;
-        let mut chunk =
-            Chunk { layers: kept(n_dense - away[0], &dense) + kept(n_moe - away[1], &moe), ..Chunk::default() };
-        for (n, kind) in [(n_dense, dense), (n_moe, moe)] {
-            if n > 0 {
-                chunk.working = chunk.working.max(kind.working());
+        let mut chunk = Chunk::default();
+        // Layers in the host's memory, by kind: of each kind one is in use and one is on its way.
+        let (mut left, mut coming, mut staged) = (away, [2, 2], 0);
+        let of_stage = layers.map(|l| (t.is_moe(l), l >= first_whole));
+        for (experts, keeps_all) in of_stage.chain((0..further).map(|_| (further_moe > 0, false))) {
+            let kind = if keeps_all { whole } else { again }[usize::from(experts)];
+            chunk.working = chunk.working.max(kind.working());
+            let at = usize::from(experts);
+            if left[at] == 0 {
+                chunk.layers += kind.kept;
+                continue;
+            }
+            left[at] -= 1;
+            if coming[at] > 0 {
+                coming[at] -= 1;
+                staged += kind.kept;
             }
         }
-        // Of layers in the host's memory one is in use and one is on its way.
-        for (n, kind) in [(away[0], &dense), (away[1], &moe)] {
-            chunk.working += kept(n.min(2), kind);
-        }
+        chunk.working += staged;
         if first {
             chunk.ends += tokens.mask(t);
         }
@@ -230,7 +240,8 @@ fn transformer_chunks(
             if loss.working > 0 {
                 chunk.working = chunk.working.saturating_sub(loss.kept).max(loss.working);
             }
-        } else if options.keep_stage_outputs {
+        } else if options.keep_stage_outputs || layout.fsdp() {
+            // PyTorch's pipelines keep a stage's output for its backward pass (`fwd_cache` of torch/distributed/pipelining/stage.py).
             chunk.ends += hidden;
         }
         chunks.push(chunk);

@@ -58,6 +58,7 @@ pub(super) fn seqsel(name: &str, tp: u32, pp: u32, vpp: u32) -> Layout {
         sequence_parallel: false,
         schedule: PipelineSchedule::OneFOneB,
         recompute: Recompute::None,
+        recompute_layers: 0,
         zero: 0,
         shard_ranks: 0,
         framework: Framework::Megatron,

@@ -112,18 +112,18 @@ impl Layout {
             ),
         )?;
         must(!self.hybrid() || self.ep == 1, "workload.ep", self.ep, "1 with hybrid sharding (workload.shard_ranks)")?;
-        let pipeline = self.framework != Framework::Ddp && !self.fsdp();
+        let pipeline = !matches!(self.framework, Framework::Ddp | Framework::Fsdp);
         must(
             self.pp == 1 || pipeline,
             "workload.pp",
             self.pp,
-            "1 with framework \"ddp\" or \"fsdp\"; \"megatron\" and \"deepspeed\" have pipelines",
+            "1 with framework \"ddp\" or \"fsdp\"; \"megatron\", \"deepspeed\" and \"fsdp2\" have pipelines",
         )?;
         must(
-            self.pp == 1 || zero <= 1,
+            self.pp == 1 || zero <= 1 || self.fsdp(),
             "workload.zero",
             zero,
-            "0 or 1 with a pipeline: each micro-batch would gather or reduce everything",
+            "0 or 1 with a pipeline: each micro-batch would gather or reduce everything; framework \"fsdp2\" keeps them",
         )?;
         must(self.vpp == 1 || self.pp > 1, "workload.vpp", self.vpp, "1 without a pipeline (workload.pp = 1)")?;
         let interleaves = self.schedule == PipelineSchedule::OneFOneB;
@@ -189,6 +189,9 @@ impl Layout {
         let expected = format!("{tp} (workload.tp), or 1 with workload.sequence_parallel");
         must(folds, "workload.etp", self.etp, expected)?;
         self.check_modules(t)?;
+        let most = self.chunk_layers(t.layers, t.mtp).into_iter().max().unwrap_or(0);
+        let expected = format!("at most {most}, the layers of a virtual stage; 0: all of them");
+        must(self.recompute_layers <= most, "workload.recompute_layers", self.recompute_layers, expected)?;
         must(
             !self.fused_grouped_mlp || t.moe.is_some(),
             "workload.fused_grouped_mlp",

@@ -86,6 +86,8 @@ pub struct Layout {
     pub sequence_parallel: bool,
     pub schedule: PipelineSchedule,
     pub recompute: super::Recompute,
+    /// Layers of each virtual stage, from its first, that `recompute` is about; the others keep everything (Megatron's `recompute_method` of `block`). 0: all.
+    pub recompute_layers: u32,
     /// ZeRO stage, 0 to 3; 1 is Megatron's distributed optimizer.
     pub zero: u8,
     /// Ranks that share out one copy of FSDP's shards, neighbours in the order of ranks; other such groups hold copies (hybrid sharding). 0: all data-parallel ranks.
@@ -173,6 +175,11 @@ impl Layout {
         counts
     }
 
+    /// Of a virtual stage's `layers`, how many `recompute` is about: the first ones.
+    pub fn recomputed_of(&self, layers: u32) -> u32 {
+        if self.recompute_layers == 0 { layers } else { layers.min(self.recompute_layers) }
+    }
+
     /// One GPU and one sample at a time, in Megatron's mixed precision, nothing recomputed, sharded or overlapped: what other layouts are changes of.
     pub fn one_gpu() -> Layout {
         Layout {
@@ -189,6 +196,7 @@ impl Layout {
             sequence_parallel: false,
             schedule: PipelineSchedule::OneFOneB,
             recompute: super::Recompute::None,
+            recompute_layers: 0,
             zero: 0,
             shard_ranks: 0,
             framework: Framework::Megatron,

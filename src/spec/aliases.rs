@@ -94,6 +94,7 @@ pub(super) const ALIASES: &[(&str, &str)] = &[
     ("workload.global_batch", "batch batch_size global_batch_size gbs"),
     ("workload.seq", "seq_len seq_length sequence_length context_length seqlen"),
     ("workload.recompute", "checkpointing activation_checkpointing recomputation gradient_checkpointing"),
+    ("workload.recompute_layers", "recompute_num_layers checkpoint_num_layers"),
     ("workload.recompute_modules", "recompute_module selective_recompute_modules"),
     ("workload.zero", "zero_stage zero_level sharding"),
     ("workload.iterations", "iters steps n_iterations num_iterations epochs"),

@@ -142,8 +142,10 @@ fn megatron(v: &Values) -> bool {
 pub(super) fn sequence_parallel(v: &Values) -> Value {
     Value::Bool(megatron(v))
 }
+/// On a pipeline torchtitan frees no parameters after a forward pass (`fsdp_reshard_after_forward` of `default`).
 pub(super) fn zero(v: &Values) -> Value {
     Value::Int(match v.text(KeyId::Framework) {
+        "fsdp2" if v.int(KeyId::Pp) > 1 => 2,
         "fsdp" | "fsdp2" => 3,
         "deepspeed" => 1,
         _ => 0,

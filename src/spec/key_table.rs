@@ -176,8 +176,10 @@ macro_rules! for_each_key {
                 "activations computed again in the backward pass: none; some modules of each layer; all but attention and every other product (as torchtitan selects); all but each layer's input";
             RecomputeModules "workload.recompute_modules" KeyKind::Text, D::Text("core_attn"), |v| model(v) && v.is(KeyId::Recompute, "selective"),
                 "modules that are computed again, joined by commas, by Megatron's names: core_attn, mla_up_proj (latent attention's vectors of each head), layernorm (norms that are kernels of their own), mlp (layers without experts), moe (experts with their exchanges), moe_act (the experts' activation function), shared_experts";
-            Zero "workload.zero" int(0, 3), D::Derived(derive::zero, "3 with fsdp and fsdp2, 1 with deepspeed, else 0"), sharded_data,
-                "ZeRO stage: what is sharded over data parallel ranks; 1 is Megatron's distributed optimizer";
+            RecomputeLayers "workload.recompute_layers" int(0, COUNT), D::Int(0), |v| model(v) && !v.is(KeyId::Recompute, "none"),
+                "layers of each virtual stage, from its first, that are computed again; the others keep everything (Megatron's recompute_method of block, with recompute_num_layers); 0: all";
+            Zero "workload.zero" int(0, 3), D::Derived(derive::zero, "3 with fsdp and fsdp2, or 2 with a pipeline, 1 with deepspeed, else 0"), sharded_data,
+                "ZeRO stage: what is sharded over data parallel ranks; 1 is Megatron's distributed optimizer. FSDP on a pipeline: with 2 parameters stay once they are gathered, with 3 a forward pass frees them";
             ShardRanks "workload.shard_ranks" int(0, COUNT), D::Int(0), |v| sharded_data(v) && (v.is(KeyId::Framework, "fsdp") || v.is(KeyId::Framework, "fsdp2")),
                 "ranks over which FSDP shards, neighbours in the order of ranks, such as those of a server; their copies reduce gradients with each other (hybrid sharding, HSDP); 0: all data parallel ranks";
             ParamBytes "workload.param_bytes" int(1, 8), D::Int(2), model, "bytes of a parameter in computation";

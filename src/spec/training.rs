@@ -33,6 +33,8 @@ pub struct Training {
     pub recompute: RecomputeChoice,
     /// Of `RecomputeChoice::Selective`, each once.
     pub recompute_modules: Vec<RecomputeModule>,
+    /// Of each virtual stage; 0: all.
+    pub recompute_layers: u32,
     pub zero: u8,
     /// 0: all data-parallel ranks.
     pub shard_ranks: u32,
@@ -215,6 +217,7 @@ impl Training {
                 true => recompute_modules(v.text(KeyId::RecomputeModules))?,
                 false => Vec::new(),
             },
+            recompute_layers: if v.is(KeyId::Recompute, "none") { 0 } else { u32_of(KeyId::RecomputeLayers) },
             zero: v.int(KeyId::Zero) as u8,
             shard_ranks: u32_of(KeyId::ShardRanks),
             param_bytes: u32_of(KeyId::ParamBytes),

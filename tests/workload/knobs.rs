@@ -133,7 +133,9 @@ const KNOBS: &[Knob] = &[
     ("workload.recompute_modules", "experts", &["workload.recompute=selective"], "layernorm"),
     ("workload.recompute_modules", "experts", &["workload.recompute=selective"], "moe"),
     ("workload.recompute_modules", "experts", &["workload.recompute=selective"], "core_attn,moe_act"),
+    ("workload.recompute_layers", "dense", &["workload.recompute=full"], "1"),
     ("workload.zero", "dense", &[], "1"),
+    ("workload.zero", "dense", &["workload.framework=fsdp2"], "3"),
     ("workload.zero", "dense", &["workload.framework=deepspeed", "workload.pp=1"], "2"),
     ("workload.zero", "dense", &["workload.framework=deepspeed", "workload.pp=1"], "3"),
     (

@@ -23,6 +23,7 @@ fn layout() -> Layout {
         sequence_parallel: false,
         schedule: PipelineSchedule::OneFOneB,
         recompute: Recompute::None,
+        recompute_layers: 0,
         zero: 0,
         shard_ranks: 0,
         framework: Framework::Megatron,
@@ -291,6 +292,53 @@ fn every_choice_changes_the_estimate() {
     let base = peak("llama3-8b", &|_| {});
     let offloaded = |l: &mut Layout| l.offload_layers = 16;
     assert!(peak("llama3-8b", &offloaded) < base);
+}
+
+/// Nothing but what the arithmetic says.
+const ALONE: MemoryOptions = MemoryOptions {
+    nccl_channels: 0,
+    nccl_channel_bytes: 0,
+    context_bytes: 0,
+    fragmentation: 0.0,
+    keep_stage_outputs: false,
+};
+
+/// Two stages of FSDP, four ranks each: the stage's parameters and the sums of its gradients are whole, all else is sharded.
+#[test]
+fn a_pipeline_of_fsdp_holds_whole_parameters_and_gradients() {
+    let model = Model::named("llama3-8b").unwrap();
+    let l = Layout { dp: 4, pp: 2, framework: Framework::Fsdp2, zero: 2, flash_attention: true, ..layout() };
+    let stages = estimate(&model, &l, &ALONE).stages;
+    let params = |stage: usize| stages[stage].optimizer / 12 * 4;
+    assert!(params(0).abs_diff(model_params(&model) / 2) < model_params(&model) / 50);
+    for (stage, memory) in stages.iter().enumerate() {
+        // Sums of gradients take four bytes, shards of the masters' gradients as well.
+        let messages = 4 * 2 * u64::from(l.seq) * 4096;
+        assert_eq!(memory.buffers - messages, params(stage) * (2 + 4), "{memory:?}");
+        assert_eq!((memory.params, memory.grads), (0, params(stage)));
+    }
+    // What a forward pass frees is there after a backward pass all the same.
+    let freed = estimate(&model, &Layout { zero: 3, overlap_param: true, ..l }, &ALONE).stages;
+    assert!(freed[0].buffers > stages[0].buffers && freed[0].params == 0);
+}
+
+fn model_params(model: &Model) -> u64 {
+    hyperfold::model::parameters(model).total()
+}
+
+/// Sixteen layers of a stage, of which four are computed again: these keep their input, the others all.
+#[test]
+fn layers_that_are_not_computed_again_are_kept() {
+    let model = Model::named("llama3-8b").unwrap();
+    let of = |recompute, recompute_layers| {
+        let l = Layout { pp: 2, flash_attention: true, recompute, recompute_layers, ..layout() };
+        estimate(&model, &l, &ALONE).stages.remove(0)
+    };
+    let (none, full, some) = (of(Recompute::None, 0), of(Recompute::Full, 0), of(Recompute::Full, 4));
+    assert_eq!(some.activations * 16, none.activations * 12 + full.activations * 4);
+    assert_eq!(of(Recompute::Full, 16), full);
+    // What is computed again is as much for a while, whether of one layer or of all.
+    assert_eq!(some.working, full.working);
 }
 
 #[test]

@@ -214,6 +214,80 @@ fn sharded_parameters_and_gradients_follow_the_formula() {
     }
 }
 
+/// PyTorch keeps for later micro-batches what it can.
+#[test]
+fn on_a_pipeline_sharded_parameters_are_kept_and_gradients_reduced_once() {
+    let n = params("gpt3-13b", 1, 2, 2048);
+    // Of four micro-batches: each stage once; or before each forward pass but after a backward one, and each backward pass but after another.
+    for (zero, vpp, gathers) in [(2, 1, 1), (2, 4, 1), (3, 1, 5)] {
+        for overlap in [false, true] {
+            let l = Layout {
+                pp: 2,
+                vpp,
+                dp: 4,
+                global_batch: 16,
+                framework: Framework::Fsdp2,
+                zero,
+                overlap_grad: overlap,
+                overlap_param: overlap,
+                ..layout()
+            };
+            let w = graph("gpt3-13b", &l);
+            assert_eq!(
+                total(&w, Dim::Dp, Some(CollectiveOp::AllGather)),
+                gathers * n * 2 * 4,
+                "{zero} {vpp} {overlap}"
+            );
+            assert_eq!(total(&w, Dim::Dp, Some(CollectiveOp::ReduceScatter)), n * 4 * 4, "{zero} {vpp} {overlap}");
+        }
+    }
+    let time = |zero, free_communication| {
+        let l = Layout {
+            pp: 4,
+            dp: 4,
+            global_batch: 64,
+            framework: Framework::Fsdp2,
+            zero,
+            overlap_param: true,
+            ..layout()
+        };
+        let plain = Plain { free_communication };
+        let b = evaluate(&Model::named("gpt3-13b").unwrap(), &l, &machine(&plain)).unwrap();
+        assert_eq!(b.iteration, b.compute + b.tp + b.pp + b.dp + b.ep + b.cp + b.bubble + b.optimizer + b.other);
+        b
+    };
+    let (kept, freed) = (time(2, false), time(3, false));
+    // What a stage gathers and reduces once is exposed: nothing but messages and copies is beside it.
+    let stage = u64::try_from(n / 4).unwrap();
+    assert!(kept.dp > stage * 4 * 10 && kept.dp < 2 * stage * (4 + 2) * 10, "{kept:?} {stage}");
+    assert!(freed.compute > kept.compute && freed.iteration > kept.iteration);
+    assert_eq!(time(2, true).dp, 0);
+    let ddp = Layout { pp: 4, dp: 4, global_batch: 64, framework: Framework::Fsdp, zero: 3, ..layout() };
+    let refused = ddp.check(&Model::named("gpt3-13b").unwrap(), 16).unwrap_err().to_string();
+    assert!(refused.contains("\"fsdp2\" have pipelines"), "{refused}");
+}
+
+/// Megatron's `block`: of ten layers of a stage four are computed again.
+#[test]
+fn some_layers_of_a_stage_are_computed_again() {
+    let l = Layout { tp: 8, pp: 4, global_batch: 4, recompute: Recompute::Full, ..layout() };
+    let hidden_bytes = 2048u128 * 5120 * 2;
+    let of = |layers, again: u128| {
+        let w = graph("gpt3-13b", &Layout { recompute_layers: layers, ..l.clone() });
+        let all = 4 * ((4 * 40 + 2 * again * 4 + 2) * hidden_bytes + 3 * 2048 * 4) * 8;
+        // Every stage's ranks take part in what is its own: a quarter of the layers each.
+        assert_eq!(total(&w, Dim::Tp, Some(CollectiveOp::AllReduce)), all, "{layers}");
+    };
+    of(0, 10);
+    of(4, 4);
+    of(10, 10);
+    let refused = Layout { recompute_layers: 11, ..l }.check(&Model::named("gpt3-13b").unwrap(), 32).unwrap_err();
+    assert_eq!(
+        refused.to_string(),
+        "`workload.recompute_layers = 11`: it must be at most 10, the layers of a virtual stage; 0: all of them"
+    );
+}
+
 #[test]
 fn hybrid_shards_are_gathered_in_their_group_and_reduced_over_copies() {
     let n = params("gpt3-13b", 1, 1, 2048);

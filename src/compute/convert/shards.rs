@@ -13,7 +13,7 @@ use super::super::Kernel;
 ///   (torch/distributed/fsdp/_runtime_utils.py: `_reduce_grad`, `_div_if_needed`).
 /// - Single parameters are copied out of what was gathered, and their gradients into what is reduced, converted on the way (`_fsdp_collectives.py`:
 ///   `foreach_all_gather_copy_out`, `foreach_reduce_scatter_copy_in`).
-/// - From the second micro-batch on, shards of gradients are added in fp32.
+/// - From the second micro-batch on, shards of gradients are added in fp32. On a pipeline gradients are added before they are sharded.
 pub fn shard_kernels(params: u64, layout: &Layout) -> (Vec<Kernel>, Vec<Kernel>) {
     let ranks = layout.shards() as u64;
     if !layout.fsdp() || ranks == 1 || params == 0 {
@@ -27,7 +27,7 @@ pub fn shard_kernels(params: u64, layout: &Layout) -> (Vec<Kernel>, Vec<Kernel>)
     };
     let memory = |name, bytes: u64| if bytes > 0 { vec![Kernel::Memory { name, bytes }] } else { Vec::new() };
     let mut after = memory("gradient-to-shards", params * reduce);
-    if layout.microbatches() > 1 {
+    if layout.microbatches() > 1 && layout.pp == 1 {
         after.extend(memory("gradient-accumulate", params.div_ceil(ranks) * 12));
     }
     (memory("gather-copy", params * gather), after)
@@ -52,6 +52,7 @@ mod tests {
         // Two micro-batches add shards of an eighth.
         let twice = Layout { global_batch: 16, ..layout(Framework::Fsdp2) };
         assert_eq!(bytes(&twice), (800 * 4, 800 * 6 + 100 * 12));
+        assert_eq!(bytes(&Layout { pp: 2, ..twice }), (800 * 4, 800 * 6));
         assert_eq!(bytes(&Layout { dp: 1, global_batch: 1, ..layout(Framework::Fsdp2) }), (0, 0));
     }
 }

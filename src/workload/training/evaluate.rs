@@ -64,6 +64,9 @@ pub(super) struct Passes<'a> {
     pub spent: &'a [(u64, u64)],
     /// What the first forward and the last backward pass take more than others.
     pub extra: &'a [(u64, u64)],
+    /// What a pass that gathers parameters takes more than one that finds them there.
+    pub gathering: &'a [(u64, u64)],
+    pub sync: Sync,
     /// Before when no forward pass can begin: parameters are not there.
     pub ready: &'a [u64],
 }
@@ -83,6 +86,7 @@ pub(super) fn timeline(layout: &Layout, orders: &[Vec<Slot>], passes: &Passes, m
     let mut slots: Vec<Vec<(u64, u64)>> = orders.iter().map(|o| Vec::with_capacity(o.len())).collect();
     let mut free: Vec<u64> = vec![0; p];
     let mut backwards = vec![0; stages];
+    let mut previous = vec![None; stages];
     let mut left: usize = orders.iter().map(Vec::len).sum();
     while left > 0 {
         let before = left;
@@ -105,11 +109,15 @@ pub(super) fn timeline(layout: &Layout, orders: &[Vec<Slot>], passes: &Passes, m
                 let ready = if slot.backward { 0 } else { passes.ready[stage] };
                 let start = free[rank].max(arrives).max(ready);
                 backwards[stage] += usize::from(slot.backward);
-                let more = match slot.backward {
+                let mut more = match slot.backward {
                     false if slot.microbatch == 0 => passes.extra[stage].0,
                     true if backwards[stage] == m => passes.extra[stage].1,
                     _ => 0,
                 };
+                if passes.sync.gathers(slot.backward, previous[stage].replace(slot.backward)) {
+                    let (forward, backward) = passes.gathering[stage];
+                    more += if slot.backward { backward } else { forward };
+                }
                 let end = start + took + more;
                 let sends = p > 1 && if slot.backward { stage > 0 } else { stage + 1 < stages };
                 free[rank] = end + if sends { hold } else { 0 };
@@ -148,7 +156,7 @@ fn walked(plan: &JobPlan, layout: &Layout, price: &Price) -> IterationBreakdown 
     let sync = Sync::of(layout);
     let pass = |stage: &[u16], backward: bool| {
         let mut spent = plan.pass(stage, backward);
-        if if backward { sync.gather_backward || sync.reduce_each } else { sync.gather_forward } {
+        if !sync.kept && if backward { sync.gather_backward || sync.reduce_each } else { sync.gather_forward } {
             spent.dp += sharded_wait(plan, layout, price, stage, backward);
         }
         spent
@@ -173,14 +181,34 @@ fn walked(plan: &JobPlan, layout: &Layout, price: &Price) -> IterationBreakdown 
     let orders: Vec<Vec<Slot>> = (0..pp).map(|r| order(layout, r)).collect();
     let ready: Vec<u64> = ready_times(plan, layout, price, &totals);
     let stretched = |ps: u64, factor: f64| (ps as f64 * (factor - 1.0)) as u64;
+    // Kernels of a pass more than of others, where parameters and gradients are kept: when it gathers, forward and backward, and when it is the last and reduces.
+    let kept: Vec<[Spent; 3]> = plan
+        .stages
+        .iter()
+        .map(|s| if sync.kept { kept_passes(plan, layout, price, s) } else { Default::default() })
+        .collect();
     let extra: Vec<(u64, u64)> = stages
         .iter()
         .zip(&plan.stretch)
-        .map(|((f, b), s)| (stretched(f.compute, s.0), stretched(b.compute, s.1)))
+        .zip(&kept)
+        .map(|(((f, b), s), kept)| {
+            let beside_gather = if sync.kept { 0 } else { stretched(f.compute, s.0) };
+            (beside_gather, stretched(b.compute, s.1) + kept[2].total())
+        })
+        .collect();
+    let gathering: Vec<(u64, u64)> = stages
+        .iter()
+        .zip(&plan.stretch)
+        .zip(&kept)
+        .map(|(((f, _), s), kept)| {
+            let beside = if sync.kept { stretched(f.compute, s.0) } else { 0 };
+            (kept[0].total() + beside, kept[1].total())
+        })
         .collect();
     let none = vec![0; ready.len()];
     let timeline_of = |message_ps: u64, ready: &[u64]| {
-        timeline(layout, &orders, &Passes { spent: &totals, extra: &extra, ready }, message_ps)
+        let passes = Passes { spent: &totals, extra: &extra, gathering: &gathering, sync, ready };
+        timeline(layout, &orders, &passes, message_ps)
     };
     let with = timeline_of(message_ps, &ready);
     let at_once = if ready == none { None } else { Some(timeline_of(message_ps, &none)) };
@@ -196,11 +224,22 @@ fn walked(plan: &JobPlan, layout: &Layout, price: &Price) -> IterationBreakdown 
     let (end, rank, pipeline_end) = worst.expect("a pipeline has a rank");
     let r = rank as usize;
     let mut busy = Spent::default();
+    let mut before = vec![None; layout.vpp.max(1) as usize];
     for slot in &orders[r] {
-        let (f, b) = &stages[(slot.chunk * pp + rank) as usize];
+        let stage = (slot.chunk * pp + rank) as usize;
+        let (f, b) = &stages[stage];
         busy.add(if slot.backward { b } else { f }, 1);
+        if sync.gathers(slot.backward, before[slot.chunk as usize].replace(slot.backward)) {
+            busy.add(&kept[stage][usize::from(slot.backward)], 1);
+            let (more, _) = gathering[stage];
+            busy.compute += if slot.backward { 0 } else { more - kept[stage][0].total() };
+        }
     }
-    busy.compute += (0..layout.vpp).map(|c| extra[(c * pp + rank) as usize]).map(|(f, b)| f + b).sum::<u64>();
+    for stage in (0..layout.vpp).map(|c| (c * pp + rank) as usize) {
+        let (f, b) = extra[stage];
+        busy.compute += f + b - kept[stage][2].total();
+        busy.add(&kept[stage][2], 1);
+    }
     let end_of = |t: &PipelineTimeline| t.slots[r].last().map_or(0, |s| s.1);
     // What waiting for parameters adds, then what messages add; the rest is the schedule's.
     let gather_wait = at_once.as_ref().map_or(0, |t| pipeline_end - end_of(t));
@@ -317,13 +356,15 @@ fn sharded_wait(plan: &JobPlan, layout: &Layout, price: &Price, stage: &[u16], b
     let gathers = if backward { sync.gather_backward } else { sync.gather_forward };
     let list = buckets(plan, &layers, layout.bytes.params, sync.bucket_bytes);
     let cost = |comms: [Comm; 2]| comms.iter().map(|c| price.comm(c)).sum::<u64>();
+    let copies =
+        |layers: &[u16]| layers.iter().map(|&l| price.steps(&plan.layers[l as usize].gathered).total()).sum::<u64>();
     let mut first = 0;
     let (mut link, mut work, mut busy) = (0u64, 0u64, 0u64);
     // When each bucket that was asked for is there. It is asked for when the one before it is begun.
     let mut there: Vec<u64> = Vec::new();
     let ahead = if layout.overlap_param { 2 } else { 1 };
     for (i, (last, held)) in list.iter().enumerate() {
-        let took = plan.pass(&layers[first..=*last], backward).total();
+        let took = plan.pass(&layers[first..=*last], backward).total() + copies(&layers[first..=*last]);
         first = last + 1;
         busy += took;
         if gathers {
@@ -343,6 +384,28 @@ fn sharded_wait(plan: &JobPlan, layout: &Layout, price: &Price, stage: &[u16], b
     }
     // What is still on the links delays the next pass's first bucket.
     (if backward { work.max(link) } else { work }) - busy
+}
+
+/// What passes of a virtual stage take more where parameters and gradients are kept ([`Sync::kept`]): a forward and a backward pass that gather, and the last backward pass,
+/// after which gradients are reduced and nothing else is done.
+fn kept_passes(plan: &JobPlan, layout: &Layout, price: &Price, stage: &[u16]) -> [Spent; 3] {
+    let sync = Sync::of(layout);
+    let copies = stage.iter().map(|&l| price.steps(&plan.layers[l as usize].gathered).total()).sum();
+    let gathers = |backward| Spent {
+        compute: copies,
+        dp: sharded_wait(plan, layout, price, stage, backward),
+        ..Spent::default()
+    };
+    let (mut work, mut link) = (0u64, 0u64);
+    for &l in stage {
+        let layer = &plan.layers[l as usize];
+        work += price.steps(&layer.reduced).total();
+        let comms = reduce_comms(layout, &layer.held);
+        link = link.max(work) + comms.iter().map(|c| price.comm(c)).sum::<u64>();
+    }
+    let reduces = Spent { compute: work, dp: link - work, ..Spent::default() };
+    let none = Spent::default();
+    [gathers(false), if sync.gather_backward { gathers(true) } else { none }, reduces]
 }
 
 /// When parameters that are gathered at the beginning of an iteration let the first pass of each virtual stage begin, so that no later bucket stalls it. Buckets are
@@ -371,8 +434,9 @@ fn ready_times(plan: &JobPlan, layout: &Layout, price: &Price, totals: &[(u64, u
 
 /// When the last bucket of a rank is reduced. Buckets of a virtual stage become ready as its last backward pass goes through its layers.
 fn reduced_at(plan: &JobPlan, layout: &Layout, price: &Price, rank: u32, order: &[Slot], times: &[(u64, u64)]) -> u64 {
-    // Reductions after every micro-batch are in its backward pass.
-    if Sync::of(layout).reduce_each {
+    // Reductions after every micro-batch are in its backward pass; those of what is kept are in the last one.
+    let sync = Sync::of(layout);
+    if sync.reduce_each || sync.kept {
         return 0;
     }
     let mut at = 0;
@@ -409,7 +473,9 @@ mod tests {
     fn makespan(l: &Layout, forward: u64, backward: u64, message_ps: u64) -> u64 {
         let orders: Vec<Vec<Slot>> = (0..l.pp).map(|r| order(l, r)).collect();
         let spent = vec![(forward, backward); (l.pp * l.vpp) as usize];
-        let passes = Passes { spent: &spent, extra: &vec![(0, 0); spent.len()], ready: &vec![0; spent.len()] };
+        let nothing = vec![(0, 0); spent.len()];
+        let sync = Sync::of(l);
+        let passes = Passes { spent: &spent, extra: &nothing, gathering: &nothing, sync, ready: &vec![0; spent.len()] };
         let t = timeline(l, &orders, &passes, message_ps);
         t.slots.iter().filter_map(|s| s.last()).map(|s| s.1).max().unwrap()
     }
@@ -429,7 +495,7 @@ mod tests {
 
     #[test]
     fn what_rounds_add_is_what_a_walk_through_all_of_them_finds() {
-        use crate::workload::training::plan::{Held, LayerPlan};
+        use crate::workload::training::plan::LayerPlan;
         use crate::workload::training::{CommCost, KernelCost, Machine, RankPlacement, ServerSpan};
 
         /// Everything is free but messages.
@@ -463,7 +529,7 @@ mod tests {
             forward: step(ps),
             backward: step(2 * ps),
             spent: [spent(ps), spent(2 * ps)],
-            held: Held::default(),
+            ..LayerPlan::default()
         };
         for (pp, vpp, m) in [(4, 1, 64), (16, 1, 203), (64, 1, 512), (8, 3, 64), (35, 3, 280), (6, 8, 48)] {
             for overlap_p2p in [false, true] {

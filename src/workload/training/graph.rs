@@ -226,7 +226,9 @@ impl Pen<'_, '_, '_> {
             self.gather_params();
         }
         let mut backwards = vec![0; layout.vpp.max(1) as usize];
+        let mut before = vec![None; layout.vpp.max(1) as usize];
         for slot in order(layout, self.rank) {
+            let gather = sync.gathers(slot.backward, before[slot.chunk as usize].replace(slot.backward));
             let stage = slot.chunk * layout.pp + self.rank;
             self.receive(stage, slot.backward);
             let layers = &plan.stages[stage as usize];
@@ -234,12 +236,18 @@ impl Pen<'_, '_, '_> {
             let (forward, backward) = plan.messages[stage as usize];
             if slot.backward {
                 backwards[slot.chunk as usize] += 1;
-                let reduce = sync.reduce_each || backwards[slot.chunk as usize] == layout.microbatches();
+                let last = backwards[slot.chunk as usize] == layout.microbatches();
+                let reduce = sync.reduce_each || last;
                 self.stretch = backward * if reduce { reduces } else { 1.0 };
-                self.backward(layers, reduce);
+                self.backward(layers, reduce && !sync.kept, gather);
+                self.stretch = 1.0;
+                if sync.kept && last {
+                    self.reduce_kept(layers);
+                }
             } else {
-                self.stretch = forward * if sync.gather_forward || slot.microbatch == 0 { gathers } else { 1.0 };
-                self.forward(layers, slot.chunk as usize);
+                let beside = if sync.kept { gather } else { sync.gather_forward || slot.microbatch == 0 };
+                self.stretch = forward * if beside { gathers } else { 1.0 };
+                self.forward(layers, slot.chunk as usize, gather);
             }
             self.stretch = 1.0;
             self.send(stage, slot.backward);
@@ -247,11 +255,11 @@ impl Pen<'_, '_, '_> {
         self.finish();
     }
 
-    fn forward(&mut self, layers: &[u16], chunk: usize) {
+    fn forward(&mut self, layers: &[u16], chunk: usize, gather: bool) {
         let plan = self.plan;
         let mut gathered = self.gathered.get_mut(chunk).map(std::mem::take).unwrap_or_default().into_iter();
         let mut first = 0;
-        let mut sharded = Sharded::new(plan, self.graph.layout, layers, Sync::of(self.graph.layout).gather_forward);
+        let mut sharded = Sharded::new(plan, self.graph.layout, layers, gather);
         for (i, &l) in layers.iter().enumerate() {
             if i == first
                 && let Some((last, ops)) = gathered.next()
@@ -260,20 +268,22 @@ impl Pen<'_, '_, '_> {
                 first = last + 1;
             }
             self.gather_ahead(&mut sharded, i);
+            self.after_gather(l, gather, Phase::Forward);
             plan.layers[l as usize].forward.iter().for_each(|s| self.step(s, Phase::Forward));
         }
     }
 
-    fn backward(&mut self, layers: &[u16], reduce: bool) {
+    fn backward(&mut self, layers: &[u16], reduce: bool, gather: bool) {
         let (plan, layout) = (self.plan, self.graph.layout);
         let reversed: Vec<u16> = layers.iter().rev().copied().collect();
         let sync = Sync::of(layout);
         let size = if layout.overlap_grad { sync.bucket_bytes } else { u64::MAX };
         let list = if reduce { buckets(plan, &reversed, layout.bytes.grads, size) } else { Vec::new() };
         let mut next = list.iter().peekable();
-        let mut sharded = Sharded::new(plan, layout, &reversed, sync.gather_backward);
+        let mut sharded = Sharded::new(plan, layout, &reversed, gather);
         for (i, &l) in reversed.iter().enumerate() {
             self.gather_ahead(&mut sharded, i);
+            self.after_gather(l, gather, Phase::Backward);
             plan.layers[l as usize].backward.iter().for_each(|s| self.step(s, Phase::Backward));
             if let Some((_, held)) = next.next_if(|b| b.0 == i) {
                 if layout.overlap_grad {
@@ -303,6 +313,24 @@ impl Pen<'_, '_, '_> {
             sharded.asked.push(ops);
         }
         self.pending.extend_from_slice(&sharded.asked[at]);
+    }
+
+    /// What copies a layer's parameters out of what was gathered.
+    fn after_gather(&mut self, layer: u16, gather: bool, phase: Phase) {
+        let plan = self.plan;
+        if gather {
+            plan.layers[layer as usize].gathered.iter().for_each(|s| self.step(s, phase));
+        }
+    }
+
+    /// Reduces the gradients of a virtual stage, layer by layer. Whatever is next on this rank waits for all of them.
+    fn reduce_kept(&mut self, layers: &[u16]) {
+        let plan = self.plan;
+        for &l in layers {
+            plan.layers[l as usize].reduced.iter().for_each(|s| self.step(s, Phase::Backward));
+            self.reduce(&plan.layers[l as usize].held);
+        }
+        self.pending.extend(std::mem::take(&mut self.reductions));
     }
 
     /// Reduces a bucket once the kernels so far are done.

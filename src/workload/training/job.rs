@@ -18,7 +18,7 @@ use crate::compute::{
     optimizer_kernels, shard_kernels,
 };
 use crate::memory;
-use crate::model::{CudaGraph, Framework, Layout, Model, ModelFamily, Transformer, model_flops};
+use crate::model::{CudaGraph, Framework, Layout, Model, ModelFamily, Recompute, Transformer, model_flops};
 use crate::workload::program::Workload;
 use crate::workload::rules::assemble;
 
@@ -33,8 +33,14 @@ const KINDS: [LayerKind; 7] = [
     LayerKind::Logits,
 ];
 
-/// The kinds that come a second time after them, with activations in the host's memory.
-const OFFLOADED: [LayerKind; 4] = [LayerKind::Dense, LayerKind::Moe, LayerKind::WindowedDense, LayerKind::WindowedMoe];
+/// Layers of a kind that differ in what becomes of their activations: a plan has all [`KINDS`] for each of these that its layout has.
+#[derive(Clone, Copy, PartialEq, Eq)]
+struct Kept {
+    /// Not computed again, though the layout computes others again.
+    whole: bool,
+    /// In the host's memory.
+    offloaded: bool,
+}
 
 /// The host's time in hundredths of a PyTorch operation: of one such; of a product in a module of Transformer Engine, whose forward pass through a linear layer keeps a
 /// Grace processor busy for 99.66 us where PyTorch's own takes 37.08 (NVIDIA/TransformerEngine issue 2053, GB200, 16 bit); and how many times longer with quantised operands
@@ -88,21 +94,35 @@ fn plan(model: &Model, layout: &Layout, price: &Price) -> JobPlan {
 }
 
 fn transformer_plan(model: &Transformer, layout: &Layout, price: &Price) -> JobPlan {
-    let mut layers: Vec<LayerPlan> = KINDS.iter().map(|&k| layer(model, layout, price, k)).collect();
-    layers.extend(OFFLOADED.map(|k| offloaded(layers[usize::from(kind_index(k))].clone(), model, layout, price, k)));
+    let kept: Vec<Kept> = [false, true]
+        .into_iter()
+        .filter(|&offloaded| !offloaded || layout.offload_layers > 0)
+        .flat_map(|offloaded| [false, true].map(|whole| Kept { whole, offloaded }))
+        .filter(|kept| !kept.whole || layout.recompute_layers > 0)
+        .collect();
+    let whole = Layout { recompute: Recompute::None, ..layout.clone() };
+    let mut layers: Vec<LayerPlan> = Vec::with_capacity(kept.len() * KINDS.len());
+    for kept in &kept {
+        let layout = if kept.whole { &whole } else { layout };
+        layers.extend(KINDS.map(|kind| match kept.offloaded && kind.is_layer() {
+            true => offloaded(layer(model, layout, price, kind), model, layout, price, kind),
+            false => layer(model, layout, price, kind),
+        }));
+    }
     let mut stages = Vec::new();
     let mut next = 0;
     // Layers that each pipeline rank still puts into the host's memory.
     let mut in_host = vec![layout.offload_layers; layout.pp as usize];
     for (stage, n) in layout.chunk_layers(model.layers, model.mtp).into_iter().enumerate() {
         let in_host = &mut in_host[stage % layout.pp as usize];
-        let mut kind = |l: u32| {
-            let kind = kind_of(model, l);
-            let away = OFFLOADED.iter().position(|&k| k == kind).filter(|_| *in_host > 0);
-            *in_host -= u32::from(away.is_some());
-            away.map_or(kind_index(kind), |at| (KINDS.len() + at) as u16)
+        let again = layout.recomputed_of(n);
+        let kind = |i: u32| {
+            let this = Kept { whole: i >= again, offloaded: *in_host > 0 };
+            *in_host -= u32::from(this.offloaded);
+            let at = kept.iter().position(|&k| k == this).expect("a layout that has such layers has them planned");
+            (at * KINDS.len()) as u16 + kind_index(kind_of(model, next + i))
         };
-        stages.push((next..next + n).map(&mut kind).collect::<Vec<u16>>());
+        stages.push((0..n).map(kind).collect::<Vec<u16>>());
         next += n;
     }
     stages[0].insert(0, kind_index(LayerKind::Embedding));
@@ -137,7 +157,7 @@ fn kind_index(kind: LayerKind) -> u16 {
 
 /// A layer whose activations go to the host's memory during its forward pass, and come back during its backward pass: a pass that is shorter than that waits.
 fn offloaded(mut plan: LayerPlan, model: &Transformer, layout: &Layout, price: &Price, kind: LayerKind) -> LayerPlan {
-    if layout.offload_layers == 0 || price.machine.host_bps == 0 {
+    if price.machine.host_bps == 0 || !has_kind(model, kind) {
         return plan;
     }
     let bytes = memory::kept_bytes(model, layout, kind.has_experts(model));
@@ -147,7 +167,8 @@ fn offloaded(mut plan: LayerPlan, model: &Transformer, layout: &Layout, price: &
             steps.push(PassStep::Kernel { name: "offload", ps: ps - spent.total() });
         }
     }
-    LayerPlan::new(plan.forward, plan.backward, plan.held, price)
+    plan.spent = [price.steps(&plan.forward), price.steps(&plan.backward)];
+    plan
 }
 
 /// Whether a model may have a layer of this kind. Of others nothing is worked out.
@@ -179,7 +200,9 @@ fn layer(model: &Transformer, layout: &Layout, price: &Price, kind: LayerKind) -
     let launches = |pass| launches(&layer_steps(model, layout, kind, pass), layout);
     let mut backward = pass(Pass::Recompute);
     backward.extend(pass(Pass::Backward));
-    if !layout.fused_grad_accumulation {
+    let sync = Sync::of(layout);
+    // PyTorch adds to what it kept of earlier micro-batches by kernels of their own.
+    if !layout.fused_grad_accumulation || (sync.kept && layout.microbatches() > 1) {
         // The 16-bit gradient is read, the kept one read and written.
         let bytes = (held.dense + held.expert) * (2 + 2 * layout.bytes.grads as u64);
         let ps = price.machine.kernels.kernel_ps(&Kernel::Memory { name: "gradient-accumulate", bytes });
@@ -189,7 +212,11 @@ fn layer(model: &Transformer, layout: &Layout, price: &Price, kind: LayerKind) -
     let steps = |kernels: &[Kernel]| -> Vec<PassStep> {
         kernels.iter().map(|k| PassStep::Kernel { name: "shards", ps: price.machine.kernels.kernel_ps(k) }).collect()
     };
-    let sync = Sync::of(layout);
+    // Of what is kept, kernels around gathering and reducing are not part of every pass.
+    let ((before, after), (gathered, reduced)) = match sync.kept {
+        true => ((Vec::new(), Vec::new()), (before, after)),
+        false => ((before, after), (Vec::new(), Vec::new())),
+    };
     let mut forward = if sync.gather_forward { steps(&before) } else { Vec::new() };
     forward.extend(pass(Pass::Forward));
     if sync.gather_backward {
@@ -205,7 +232,7 @@ fn layer(model: &Transformer, layout: &Layout, price: &Price, kind: LayerKind) -
     let backward_launches =
         launches(Pass::Recompute) + launches(Pass::Backward) + (before.len() + after.len()) as u64 * OPERATION;
     wait_for_host(&mut backward, backward_launches, layout, price);
-    LayerPlan::new(forward, backward, held, price)
+    LayerPlan { gathered: steps(&gathered), reduced: steps(&reduced), ..LayerPlan::new(forward, backward, held, price) }
 }
 
 /// What the host issues for a pass, in hundredths of PyTorch operations ([`issue`]).
@@ -350,7 +377,8 @@ fn stretch(plan: &JobPlan, layout: &Layout, price: &Price) -> (Stretch, Stretch)
         let held = plan.held(stage);
         let gathers = layout.overlap_param && (sync.gather_step || sync.gather_forward);
         let forward = if gathers { sync_factor(stage, false, gather_comms(layout, &held)) } else { 1.0 };
-        let backward = if layout.overlap_grad { sync_factor(stage, true, reduce_comms(layout, &held)) } else { 1.0 };
+        let reduces = layout.overlap_grad && !sync.kept;
+        let backward = if reduces { sync_factor(stage, true, reduce_comms(layout, &held)) } else { 1.0 };
         (forward, backward)
     };
     // A pass has one message coming and one going beside it, both at once.

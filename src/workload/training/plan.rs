@@ -33,12 +33,15 @@ pub(super) struct LayerPlan {
     /// What the two take.
     pub spent: [Spent; 2],
     pub held: Held,
+    /// Kernels after the parameters were gathered, and before their gradients are reduced, where that is not part of every pass ([`Sync::kept`]).
+    pub gathered: Vec<PassStep>,
+    pub reduced: Vec<PassStep>,
 }
 
 impl LayerPlan {
     pub(super) fn new(forward: Vec<PassStep>, backward: Vec<PassStep>, held: Held, price: &Price) -> LayerPlan {
         let spent = [price.steps(&forward), price.steps(&backward)];
-        LayerPlan { forward, backward, spent, held }
+        LayerPlan { forward, backward, spent, held, gathered: Vec::new(), reduced: Vec::new() }
     }
 }
 
@@ -109,6 +112,9 @@ pub(super) struct Sync {
     pub gather_backward: bool,
     /// Once an iteration: optimizer state is sharded, parameters are not.
     pub gather_step: bool,
+    /// FSDP's on a pipeline, which keeps for later micro-batches what it can: parameters stay after a backward pass, gradients are summed unsharded, and reduced together
+    /// after the last backward pass of a virtual stage (torch/distributed/pipelining/stage.py, `backward_maybe_with_nosync`).
+    pub kept: bool,
     /// Bytes from which on gradients (or gathered parameters) go as one.
     pub bucket_bytes: u64,
 }
@@ -117,12 +123,58 @@ impl Sync {
     /// PyTorch's FSDP wraps layer by layer; its second stage (shard gradients and optimizer) gathers before the forward pass and frees after the backward one.
     pub(super) fn of(layout: &Layout) -> Sync {
         let fsdp = layout.fsdp();
+        let kept = fsdp && layout.pp > 1;
         Sync {
-            reduce_each: layout.zero >= 2,
+            kept,
+            reduce_each: layout.zero >= 2 && !kept,
             gather_forward: layout.zero == 3 || (fsdp && layout.zero == 2),
             gather_backward: layout.zero == 3,
             gather_step: layout.zero == 1 || (layout.zero == 2 && !fsdp),
             bucket_bytes: if fsdp { 1 } else { layout.bucket_bytes },
         }
+    }
+
+    /// Whether a pass gathers the parameters of its virtual stage, forward or backward. `before`: whether the pass before it, of the same stage and iteration, was a backward
+    /// one; `None`: it is the first.
+    pub(super) fn gathers(&self, backward: bool, before: Option<bool>) -> bool {
+        match (self.kept, before) {
+            (false, _) => {
+                if backward {
+                    self.gather_backward
+                } else {
+                    self.gather_forward
+                }
+            }
+            (true, None) => self.gather_forward,
+            // What frees parameters after a forward pass gathers them again.
+            (true, Some(backward)) => !backward && self.gather_backward,
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::model::Framework;
+    use crate::workload::training::tests::layout;
+
+    #[test]
+    fn a_pipeline_gathers_again_only_what_a_forward_pass_freed() {
+        let of = |zero| Sync::of(&Layout { framework: Framework::Fsdp2, pp: 2, zero, ..layout() });
+        // Two forward passes fill the pipeline, two backward passes drain it.
+        let order = [false, false, true, false, true, false, true, true];
+        let gathers = |sync: Sync| {
+            let before = [None].into_iter().chain(order.map(Some));
+            order
+                .into_iter()
+                .zip(before)
+                .map(|(backward, before)| sync.gathers(backward, before))
+                .collect::<Vec<bool>>()
+        };
+        assert_eq!(gathers(of(2)), [true, false, false, false, false, false, false, false]);
+        assert_eq!(gathers(of(3)), [true, true, true, false, true, false, true, false]);
+        let alone = Sync::of(&Layout { framework: Framework::Fsdp2, zero: 3, ..layout() });
+        assert_eq!(gathers(alone), [true; 8]);
+        assert!(alone.reduce_each && !of(3).reduce_each);
     }
 }
