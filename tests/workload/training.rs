@@ -262,8 +262,13 @@ fn on_a_pipeline_sharded_parameters_are_kept_and_gradients_reduced_once() {
     assert!(kept.dp > stage * 4 * 10 && kept.dp < 2 * stage * (4 + 2) * 10, "{kept:?} {stage}");
     assert!(freed.compute > kept.compute && freed.iteration > kept.iteration);
     assert_eq!(time(2, true).dp, 0);
-    let ddp = Layout { pp: 4, dp: 4, global_batch: 64, framework: Framework::Fsdp, zero: 3, ..layout() };
-    let refused = ddp.check(&Model::named("gpt3-13b").unwrap(), 16).unwrap_err().to_string();
+    // Hybrid: a stage that is not at an end has no group of the shared embedding.
+    let hybrid =
+        Layout { pp: 4, dp: 4, global_batch: 16, framework: Framework::Fsdp2, zero: 2, shard_ranks: 2, ..layout() };
+    let w = graph("gpt3-13b", &hybrid);
+    assert_eq!(total(&w, Dim::Dp, Some(CollectiveOp::ReduceScatter)), params("gpt3-13b", 1, 4, 2048) * 4 * 4);
+    let first = Layout { framework: Framework::Fsdp, zero: 3, ..hybrid };
+    let refused = first.check(&Model::named("gpt3-13b").unwrap(), 16).unwrap_err().to_string();
     assert!(refused.contains("\"fsdp2\" have pipelines"), "{refused}");
 }
 

@@ -55,6 +55,7 @@ pub enum Purpose {
 }
 
 impl Purpose {
+    /// The last is the only one that some ranks have no group of, so that the others have the same numbers on all ranks.
     pub const ALL: [Purpose; 11] = [
         Purpose::Tensor,
         Purpose::Context,
@@ -64,9 +65,9 @@ impl Purpose {
         Purpose::Pipeline,
         Purpose::Model,
         Purpose::World,
-        Purpose::Embedding,
         Purpose::Shard,
         Purpose::Replica,
+        Purpose::Embedding,
     ];
 
     /// The dimension its time is booked under.
