@@ -24,6 +24,8 @@ pub struct Gpu {
     pub attention: String,
     /// GPU whose measured attention stands in for what this one lacks, scaled by peaks, before that of `baseline`; its own name or an empty one where there is none.
     pub attention_of: String,
+    /// The GPU of the assets that it is, or is `like`: what machines and networks with it are taken for.
+    pub kin: String,
     /// Dense peak FLOP/s for each of [`Dtype::ALL`]; 0: the hardware has no such units.
     pub peak_flops: [f64; 7],
     /// Share of that peak which long products sustain under the power limit, for each of [`Dtype::ALL`].
@@ -239,6 +241,13 @@ impl Gpu {
                 Some(other) => other.clone(),
                 None => like.as_ref().map(|g| g.attention_of.clone()).unwrap_or_default(),
             },
+            kin: match &like {
+                _ if assets().contains_key(spec.name.as_deref().unwrap_or(name)) => {
+                    spec.name.clone().unwrap_or_else(|| name.to_string())
+                }
+                Some(like) => like.kin.clone(),
+                None => "a100-80g-sxm".to_string(),
+            },
             peak_flops,
             sustained,
             clock,
@@ -368,6 +377,10 @@ mod tests {
         let gpu = Gpu::parse(&table("name = 'x1'\nlike = 'h100'\nbf16_tflops = 2000")).unwrap();
         let h100 = Gpu::named("h100").unwrap();
         assert_eq!((gpu.name.as_str(), gpu.baseline.as_str()), ("x1", "h100-sxm"));
+        let kin = |text: &str| Gpu::parse(&table(text)).unwrap().kin;
+        assert_eq!((gpu.kin.as_str(), kin("like = 'b200'").as_str()), ("h100-sxm", "b200-sxm"));
+        assert_eq!(kin("like = 'h100'\nname = 'gb200'"), "gb200", "a name of the assets counts");
+        assert_eq!(Gpu::named("h200").unwrap().kin, "h200-sxm");
         assert_eq!(gpu.peak(Dtype::Bf16), 2_000_000_000_000_000);
         assert_eq!(gpu.memory_bps, h100.memory_bps);
         assert_eq!(gpu.sustained, h100.sustained);
