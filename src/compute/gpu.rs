@@ -149,6 +149,26 @@ impl Gpu {
         }
     }
 
+    /// What a user's table does not say is exactly what the GPU has that it is like: not by way of the units of tables, which round.
+    fn take_over(&mut self, spec: &Specification, peaks: &[Option<f64>; 7], like: &Gpu) {
+        fn keep<T: Copy>(given: Option<f64>, own: &mut T, theirs: T) {
+            if given.is_none() {
+                *own = theirs;
+            }
+        }
+        for ((given, own), theirs) in peaks.iter().zip(&mut self.peak_flops).zip(like.peak_flops) {
+            keep(*given, own, theirs);
+        }
+        keep(spec.memory_gb_per_s, &mut self.memory_bps, like.memory_bps);
+        keep(spec.host_gb_per_s, &mut self.host_bps, like.host_bps);
+        keep(spec.memory_gib, &mut self.capacity_bytes, like.capacity_bytes);
+        keep(spec.l2_mib, &mut self.l2_bytes, like.l2_bytes);
+        keep(spec.l2_gb_per_s, &mut self.l2_bps, like.l2_bps);
+        keep(spec.nvlink_gbps, &mut self.nvlink_bps, like.nvlink_bps);
+        keep(spec.launch_ns, &mut self.launch_ps, like.launch_ps);
+        keep(spec.host_op_us, &mut self.host_op_ps, like.host_op_ps);
+    }
+
     fn resolve(
         all: &BTreeMap<String, Specification>,
         name: &str,
@@ -208,7 +228,7 @@ impl Gpu {
         let measured = spec.measured.unwrap_or(false);
         let gib = (1u64 << 30) as f64;
         let mib = (1u64 << 20) as f64;
-        Ok(Gpu {
+        let mut gpu = Gpu {
             name: spec.name.clone().unwrap_or_else(|| name.to_string()),
             source: spec.source.clone().unwrap_or_else(|| "given by the user".to_string()),
             baseline: if measured {
@@ -306,7 +326,11 @@ impl Gpu {
                 0.0,
                 1e6,
             )? * 1e6) as u64,
-        })
+        };
+        if let Some(like) = like.filter(|_| !assets().contains_key(name)) {
+            gpu.take_over(spec, &given, &like);
+        }
+        Ok(gpu)
     }
 
     /// Whether the hardware computes in that type.

@@ -258,7 +258,8 @@ fn factors_by_block_are_written_in_both_orders_at_once() {
 
 #[test]
 fn eager_mode_runs_single_operations() {
-    let llama = Transformer { gated: true, biases: false, learned_positions: false, dropout: false, ..gpt() };
+    let llama =
+        Transformer { gated: true, rms_norm: true, biases: false, learned_positions: false, dropout: false, ..gpt() };
     let layout = |framework, compiled| Layout { framework, compiled, ..layout(1, false) };
     let bytes = |model: &Transformer, layout: &Layout, site: Site, pass| -> u128 {
         layer_kernels(model, layout, LayerKind::Dense, pass)
