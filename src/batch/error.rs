@@ -9,7 +9,7 @@ use crate::cost::CostError;
 use crate::isolation::Defect;
 use crate::model::ModelError;
 use crate::routing::RouteError;
-use crate::spec::Conflict;
+use crate::spec::{Conflict, KeyId};
 use crate::topology::{FileError, TopologyError};
 use crate::workload::WorkloadError;
 use crate::workload::check_error::CheckError;
@@ -149,6 +149,24 @@ pub enum JobError {
     Ranks { needs: usize, has: usize },
     #[error("the workload has {needs} ranks, the job {has} GPUs; leave gpus out, or give as many")]
     IdleRanks { needs: usize, has: usize },
+}
+
+impl PrepareError {
+    /// The key whose value names nothing that there is, that value, and what would be right.
+    pub fn unknown_name(&self) -> Option<(KeyId, &str, String)> {
+        match self {
+            PrepareError::Setup(e) | PrepareError::Job(JobError::Setup(e)) => match e {
+                SetupError::Model(ModelError::Unknown { name, hint }) => {
+                    Some((KeyId::Model, name, format!("no model is called that; {hint}")))
+                }
+                SetupError::Gpu(compute::Error::UnknownGpu { name, known }) => {
+                    Some((KeyId::Gpu, name, format!("known are {known}, or give a table of specifications")))
+                }
+                _ => None,
+            },
+            _ => None,
+        }
+    }
 }
 
 /// Why a model, a GPU or a layout cannot be had.

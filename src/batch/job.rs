@@ -6,7 +6,7 @@ use std::collections::{BTreeMap, HashMap};
 use std::path::Path;
 use std::sync::Arc;
 
-use crate::collective::{CollectiveOp, CollectiveSystem, Env, InsideLink, Overheads, message_overheads};
+use crate::collective::{Arch, CollectiveOp, CollectiveSystem, Env, InsideLink, Overheads, message_overheads};
 use crate::compute::{Dtype, Gpu, Slowdown, Timing};
 use crate::model::model_flops;
 use crate::spec::{self, Compute, Config};
@@ -24,7 +24,7 @@ use super::breakdown::Breakdown;
 use super::error::{JobError, PrepareError, SetupError};
 use super::outcome::Iteration;
 use super::planner::{ClusterPlanner, CollectiveNetwork, Environments, LongestCollective};
-use super::servers::{self, Described};
+use super::servers::{self, Described, generation};
 use super::serving::{self, Served, ServingJob};
 use super::task_row_cache::TaskRowCache;
 use super::training::{self as setup, TrainingSetup};
@@ -237,6 +237,27 @@ fn representatives(
     Representatives::of(workload, slow, lie)
 }
 
+/// Choices of kernels that are taken as they are, though no machine has such kernels, or that another choice holds already.
+fn without_effect(training: &spec::Training, gpu: &Gpu) -> Vec<String> {
+    let mut notes = Vec::new();
+    let there = generation(gpu) == Arch::Blackwell && training.precision == spec::PrecisionChoice::Mxfp8;
+    if training.fused_grouped_mlp && !there {
+        notes.push(format!(
+            "workload.fused_grouped_mlp: Transformer Engine has this kernel for workload.precision = \"mxfp8\" on Blackwell alone; here, on {}, \
+             false would be right",
+            gpu.name
+        ));
+    }
+    let modules = &training.recompute_modules;
+    let inside = [(spec::RecomputeModule::MoeAct, "moe_act"), (spec::RecomputeModule::SharedExperts, "shared_experts")];
+    for (module, name) in inside {
+        if modules.contains(&spec::RecomputeModule::Moe) && modules.contains(&module) {
+            notes.push(format!("workload.recompute_modules: {name} changes nothing beside moe, which it is a part of"));
+        }
+    }
+    notes
+}
+
 /// A cluster as the cost models know it.
 fn cluster(
     program: &spec::ProgramSpec,
@@ -251,6 +272,7 @@ fn cluster(
         Some(kernels) => Arc::new(Timing::new(gpu, Some(kernels)).map_err(SetupError::Gpu)?),
         None => Timing::shared(gpu),
     };
+    notes.extend(without_effect(training, gpu));
     let slowdown = setup::slowdown(&program.compute.slowdown)?;
     if let Slowdown::Table(table) = &slowdown
         && !table.knows(gpu)

@@ -216,10 +216,9 @@ pub fn ways(
     (intra, way(shared, config.cluster.nvlink_latency_ps, 1))
 }
 
-/// The GPU generation that NCCL's model goes by. GPUs of a user's own count as what their measured kernels come from.
+/// The GPU generation that NCCL's model goes by. GPUs of a user's own count as what they are `like`.
 pub fn generation(gpu: &Gpu) -> Arch {
-    let name = if Gpu::named(&gpu.name).is_ok() { &gpu.name } else { &gpu.baseline };
-    match name.as_str() {
+    match gpu.kin.as_str() {
         n if n.starts_with('v') => Arch::Volta,
         n if n.starts_with('b') || n.starts_with("gb") => Arch::Blackwell,
         n if n.starts_with('h') || n.starts_with("gh") => Arch::Hopper,

@@ -191,6 +191,8 @@ pub fn layout(t: &Training, model: &Model) -> Layout {
         compiled: t.compile,
         fused_activation_cast: false,
         fused_grouped_mlp: t.fused_grouped_mlp,
+        fused_rope: t.fused_rope,
+        router_fp32: t.router_fp32,
         cuda_graph: match t.cuda_graph {
             spec::CudaGraphChoice::None => CudaGraph::None,
             spec::CudaGraphChoice::Attention => CudaGraph::Attention,

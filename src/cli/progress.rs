@@ -63,15 +63,29 @@ impl Progress for Quiet {
 #[derive(Default)]
 struct Failures {
     seen: u64,
+    /// Notes before the run: a failure whose reason they have is not told again.
+    notes: String,
+    told: u64,
 }
 
 impl Failures {
+    fn note(&mut self, text: &str) {
+        if text.starts_with("note: ") {
+            self.notes.push_str(text);
+            self.notes.push('\n');
+        }
+    }
+
     fn line(&mut self, record: &ExperimentRecord) -> Option<String> {
         if record.status != Status::Failed {
             return None;
         }
         self.seen += 1;
-        match self.seen {
+        if !record.error.is_empty() && self.notes.contains(&record.error) {
+            return None;
+        }
+        self.told += 1;
+        match self.told {
             n if n <= FAILURES_TOLD => Some(format!("experiment {} failed: {}", record.exp_id, record.error)),
             n if n == FAILURES_TOLD + 1 => Some("more experiments failed; failed.csv lists them all".into()),
             _ => None,
@@ -122,6 +136,7 @@ impl Progress for Bar {
     }
 
     fn message(&mut self, text: &str) {
+        self.counts.failures.note(text);
         self.bar.suspend(|| tell(text));
     }
 
@@ -251,6 +266,7 @@ impl Progress for Lines {
     }
 
     fn message(&mut self, text: &str) {
+        locked(&self.counts).failures.note(text);
         tell(text);
     }
 
@@ -285,6 +301,15 @@ mod tests {
         assert_eq!(told.len(), 11);
         assert_eq!(told[0], "experiment 0 failed: why");
         assert!(told[10].contains("failed.csv"));
+    }
+
+    #[test]
+    fn failures_that_a_note_told_are_not_told_again() {
+        let mut failures = Failures::default();
+        failures.note("note: 2 experiments cannot run: all 2; there is no such rank");
+        assert_eq!(failures.line(&record(0).failed("there is no such rank")), None);
+        assert_eq!(failures.line(&record(1).failed("limit")).as_deref(), Some("experiment 1 failed: limit"));
+        assert_eq!(failures.seen, 2);
     }
 
     #[test]

@@ -24,6 +24,8 @@ pub struct Gpu {
     pub attention: String,
     /// GPU whose measured attention stands in for what this one lacks, scaled by peaks, before that of `baseline`; its own name or an empty one where there is none.
     pub attention_of: String,
+    /// The GPU of the assets that it is, or is `like`: what machines and networks with it are taken for.
+    pub kin: String,
     /// Dense peak FLOP/s for each of [`Dtype::ALL`]; 0: the hardware has no such units.
     pub peak_flops: [f64; 7],
     /// Share of that peak which long products sustain under the power limit, for each of [`Dtype::ALL`].
@@ -147,6 +149,26 @@ impl Gpu {
         }
     }
 
+    /// What a user's table does not say is exactly what the GPU has that it is like: not by way of the units of tables, which round.
+    fn take_over(&mut self, spec: &Specification, peaks: &[Option<f64>; 7], like: &Gpu) {
+        fn keep<T: Copy>(given: Option<f64>, own: &mut T, theirs: T) {
+            if given.is_none() {
+                *own = theirs;
+            }
+        }
+        for ((given, own), theirs) in peaks.iter().zip(&mut self.peak_flops).zip(like.peak_flops) {
+            keep(*given, own, theirs);
+        }
+        keep(spec.memory_gb_per_s, &mut self.memory_bps, like.memory_bps);
+        keep(spec.host_gb_per_s, &mut self.host_bps, like.host_bps);
+        keep(spec.memory_gib, &mut self.capacity_bytes, like.capacity_bytes);
+        keep(spec.l2_mib, &mut self.l2_bytes, like.l2_bytes);
+        keep(spec.l2_gb_per_s, &mut self.l2_bps, like.l2_bps);
+        keep(spec.nvlink_gbps, &mut self.nvlink_bps, like.nvlink_bps);
+        keep(spec.launch_ns, &mut self.launch_ps, like.launch_ps);
+        keep(spec.host_op_us, &mut self.host_op_ps, like.host_op_ps);
+    }
+
     fn resolve(
         all: &BTreeMap<String, Specification>,
         name: &str,
@@ -206,7 +228,7 @@ impl Gpu {
         let measured = spec.measured.unwrap_or(false);
         let gib = (1u64 << 30) as f64;
         let mib = (1u64 << 20) as f64;
-        Ok(Gpu {
+        let mut gpu = Gpu {
             name: spec.name.clone().unwrap_or_else(|| name.to_string()),
             source: spec.source.clone().unwrap_or_else(|| "given by the user".to_string()),
             baseline: if measured {
@@ -238,6 +260,13 @@ impl Gpu {
                 }
                 Some(other) => other.clone(),
                 None => like.as_ref().map(|g| g.attention_of.clone()).unwrap_or_default(),
+            },
+            kin: match &like {
+                _ if assets().contains_key(spec.name.as_deref().unwrap_or(name)) => {
+                    spec.name.clone().unwrap_or_else(|| name.to_string())
+                }
+                Some(like) => like.kin.clone(),
+                None => "a100-80g-sxm".to_string(),
             },
             peak_flops,
             sustained,
@@ -297,7 +326,11 @@ impl Gpu {
                 0.0,
                 1e6,
             )? * 1e6) as u64,
-        })
+        };
+        if let Some(like) = like.filter(|_| !assets().contains_key(name)) {
+            gpu.take_over(spec, &given, &like);
+        }
+        Ok(gpu)
     }
 
     /// Whether the hardware computes in that type.
@@ -368,6 +401,10 @@ mod tests {
         let gpu = Gpu::parse(&table("name = 'x1'\nlike = 'h100'\nbf16_tflops = 2000")).unwrap();
         let h100 = Gpu::named("h100").unwrap();
         assert_eq!((gpu.name.as_str(), gpu.baseline.as_str()), ("x1", "h100-sxm"));
+        let kin = |text: &str| Gpu::parse(&table(text)).unwrap().kin;
+        assert_eq!((gpu.kin.as_str(), kin("like = 'b200'").as_str()), ("h100-sxm", "b200-sxm"));
+        assert_eq!(kin("like = 'h100'\nname = 'gb200'"), "gb200", "a name of the assets counts");
+        assert_eq!(Gpu::named("h200").unwrap().kin, "h200-sxm");
         assert_eq!(gpu.peak(Dtype::Bf16), 2_000_000_000_000_000);
         assert_eq!(gpu.memory_bps, h100.memory_bps);
         assert_eq!(gpu.sustained, h100.sustained);

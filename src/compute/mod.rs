@@ -21,8 +21,8 @@ pub mod validation;
 
 pub use attention::with_attention;
 pub use convert::{
-    Among, DlrmPart, KernelRole, LayerKind, LayerPart, LayerStep, Pass, Site, dlrm_kernels, expert_loads, kind_of,
-    layer_kernels, layer_steps, list_layer_kernels, optimizer_kernels, shard_kernels,
+    Among, DlrmPart, KernelRole, LINEAR_OFFSET, LayerKind, LayerPart, LayerStep, Pass, Site, dlrm_kernels,
+    expert_loads, kind_of, layer_kernels, layer_steps, list_layer_kernels, optimizer_kernels, shard_kernels,
 };
 pub use database::UserDatabase;
 pub use error::Error;

@@ -117,6 +117,10 @@ impl Timing {
         if gpu.name != baseline.name {
             timing.add(rows, &baseline, baseline.memory_bps / gpu.memory_bps);
         }
+        // What was measured on the GPU that a user's is like comes before what was on the one that this is like.
+        if let Some(kin) = Gpu::named(&gpu.kin).ok().filter(|kin| kin.name != gpu.name && kin.name != baseline.name) {
+            timing.add(rows, &kin, kin.memory_bps / gpu.memory_bps);
+        }
         timing.add(rows, gpu, 1.0);
         timing.memory.values_mut().for_each(MemoryCurve::settle);
         timing

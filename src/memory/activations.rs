@@ -2,7 +2,7 @@
 //!
 //! Layer: memory. Masks of dropout take a byte, router's scores and logits four, inputs of products in FP8 and FP4 as many as these, all else what the layout says of activations.
 
-use crate::model::{Layout, Mla, Moe, Recompute, RecomputeModules, Transformer, layer_products};
+use crate::model::{Framework, Layout, Mla, Moe, Recompute, RecomputeModules, Transformer, layer_products};
 
 /// Tokens of a micro-batch on a context-parallel rank, and how tensors are divided.
 #[derive(Clone, Copy)]
@@ -144,11 +144,11 @@ fn modules(t: &Transformer, layout: &Layout, moe: bool, tokens: &Tokens, core: u
     let feed_forward = match t.moe {
         Some(m) if moe => {
             let input = tokens.hidden(t);
-            let (all, inner, shared) =
-                (experts(t, &m, layout, tokens).0, inner(&m, layout, tokens), shared(t, &m, tokens));
+            let (all, activated, shared) =
+                (experts(t, &m, layout, tokens).0, activated(t, &m, layout, tokens), shared(t, &m, tokens));
             part(chosen.layernorm && norms[1], input)
                 + part(chosen.moe, all - input - tokens.mask(t))
-                + part(chosen.moe_act && !chosen.moe, inner)
+                + part(chosen.moe_act && !chosen.moe, activated)
                 + part(chosen.shared_experts && !chosen.moe, shared)
         }
         _ => {
@@ -217,8 +217,15 @@ fn experts(t: &Transformer, m: &Moe, layout: &Layout, tokens: &Tokens) -> (u64, 
     let router = 2 * 4 * tokens.n * m.experts as u64 / tokens.sp;
     let input = tokens.input_32 * arrived * h / 32;
     let up = tokens.e * arrived * (1 + gate) * f / slices;
-    let kept = tokens.hidden(t) + router + input + up + inner(m, layout, tokens) + shared(t, m, tokens);
+    let kept = tokens.hidden(t) + router + input + up + activated(t, m, layout, tokens) + shared(t, m, tokens);
     (kept + tokens.mask(t), up.max(tokens.e * arrived * h))
+}
+
+/// What the experts' activation function leaves behind: its results, and where Megatron clamps by operations of their own, what they make of its input, which the function keeps.
+fn activated(t: &Transformer, m: &Moe, layout: &Layout, tokens: &Tokens) -> u64 {
+    let apart = t.activation_clamp && layout.framework == Framework::Megatron && !layout.fused_grouped_mlp;
+    let clamped = 2 * tokens.e * routed(m, layout, tokens) * u64::from(m.expert_ffn) / u64::from(layout.expert_tp());
+    inner(m, layout, tokens) + if apart { clamped } else { 0 }
 }
 
 /// Results of the experts' activation function, as the product after it keeps them.

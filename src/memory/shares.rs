@@ -47,7 +47,7 @@ fn layer(t: &Transformer, layout: &Layout, moe: bool) -> LayerShare {
     let common = attention + 2 * t.norm_params();
     match t.moe {
         Some(m) if moe => LayerShare {
-            dense: common + h * m.experts as u64 + m.shared_experts as u64 * feed_forward(m.expert_ffn),
+            dense: common + t.router_params(&m) + m.shared_experts as u64 * feed_forward(m.expert_ffn),
             experts: (m.experts / layout.ep) as u64 * over(u64::from(layout.expert_tp()), m.expert_ffn),
             vectors,
         },

@@ -67,6 +67,8 @@ pub(super) fn seqsel(name: &str, tp: u32, pp: u32, vpp: u32) -> Layout {
         compiled: true,
         fused_activation_cast: false,
         fused_grouped_mlp: false,
+        fused_rope: true,
+        router_fp32: false,
         launch_ps: None,
         cuda_graph: CudaGraph::None,
         flash_attention: false,

@@ -198,6 +198,18 @@ impl Layout {
             true,
             "false: the model has no experts",
         )?;
+        must(
+            self.fused_rope || (t.mla.is_none() && !t.learned_positions),
+            "workload.fused_rope",
+            false,
+            "true: the model has learned positions, or latent attention, whose single operations are not known here",
+        )?;
+        must(
+            !self.router_fp32 || t.moe.is_some_and(|m| m.biases),
+            "workload.router_fp32",
+            true,
+            "false: it sets the type in which biases of experts are weighted, and the model's experts have none (moe.biases)",
+        )?;
         let alternate = !self.overlap_ep || pp == 1 || vpp > 1;
         must(alternate, "workload.overlap_ep", true, "used with workload.vpp above 1, or without a pipeline")?;
         match t.moe {

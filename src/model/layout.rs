@@ -102,6 +102,10 @@ pub struct Layout {
     pub fused_activation_cast: bool,
     /// The products of a rank's experts are one kernel, which has the activation function and the conversion of its results, too (Transformer Engine's fused grouped MLP).
     pub fused_grouped_mlp: bool,
+    /// Megatron's rotary embedding is one kernel; else PyTorch's single operations.
+    pub fused_rope: bool,
+    /// Weights that the router gives a token's experts are in FP32; else in the activations' type.
+    pub router_fp32: bool,
     /// Time of the host for one operation of the framework, ps; 0: graphs of kernels are launched as one. `None`: as the machine says.
     pub launch_ps: Option<u64>,
     pub cuda_graph: CudaGraph,
@@ -205,6 +209,8 @@ impl Layout {
             compiled: true,
             fused_activation_cast: false,
             fused_grouped_mlp: false,
+            fused_rope: true,
+            router_fp32: false,
             launch_ps: None,
             cuda_graph: CudaGraph::None,
             flash_attention: false,

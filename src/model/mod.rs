@@ -62,8 +62,14 @@ pub struct Transformer {
     pub learned_positions: bool,
     /// Attention sees earlier tokens only.
     pub causal: bool,
-    /// Biases in linear layers; LayerNorm (two vectors) rather than RMSNorm (one).
+    /// Biases in linear layers.
     pub biases: bool,
+    /// RMSNorm (one vector) rather than LayerNorm (two).
+    pub rms_norm: bool,
+    /// Each head's softmax has a learned logit more, which no value belongs to (gpt-oss).
+    pub attention_sink: bool,
+    /// What a gated activation function gets is clamped first, and one is added to the half that is not gated (gpt-oss).
+    pub activation_clamp: bool,
     /// Dropout, and so its masks in activation memory.
     pub dropout: bool,
     pub moe: Option<Moe>,
@@ -91,6 +97,8 @@ pub struct Moe {
     pub dense_layers: u32,
     /// Every how many layers after those one has experts; 1: all.
     pub every: u32,
+    /// The router has biases, and the experts' own are weighted by it like their results (gpt-oss).
+    pub biases: bool,
 }
 
 /// Multi-head latent attention's sizes.

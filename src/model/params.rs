@@ -2,7 +2,7 @@
 //!
 //! Layer: model. Exact counts of the whole model; shares of a rank are `memory`'s.
 
-use super::{Dlrm, Model, ModelFamily, Transformer};
+use super::{Dlrm, Model, ModelFamily, Moe, Transformer};
 
 /// Parameters of one transformer layer.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
@@ -58,7 +58,6 @@ impl Params {
 impl Transformer {
     /// Parameters of layer `layer`, from 0.
     pub fn layer_params(&self, layer: u32) -> LayerParams {
-        let h = self.hidden as u64;
         let norms = 2 * self.norm_params();
         let attention = self.attention_params();
         if !self.is_moe(layer) {
@@ -72,13 +71,23 @@ impl Transformer {
             norms,
             experts: moe.experts as u64 * expert,
             active_experts: moe.top_k as u64 * expert,
-            router: h * moe.experts as u64,
+            router: self.router_params(&moe),
         }
     }
 
     /// One norm: scale, and shift in LayerNorm.
     pub fn norm_params(&self) -> u64 {
-        self.hidden as u64 * (1 + self.biases as u64)
+        self.hidden as u64 * (1 + !self.rms_norm as u64)
+    }
+
+    /// A router over the experts.
+    pub fn router_params(&self, moe: &Moe) -> u64 {
+        (u64::from(self.hidden) + u64::from(moe.biases)) * u64::from(moe.experts)
+    }
+
+    /// Sinks of attention, one a head.
+    fn sink_params(&self) -> u64 {
+        u64::from(self.attention_sink) * u64::from(self.heads)
     }
 
     /// A feed-forward part of inner size `ffn`.
@@ -94,10 +103,10 @@ impl Transformer {
         if let Some(m) = self.mla {
             let [q, kv, rope, nope, v] = [m.q_rank, m.kv_rank, m.rope_dim, m.nope_dim, m.v_dim].map(u64::from);
             let queries = if q == 0 { h * heads * (nope + rope) } else { h * q + q + q * heads * (nope + rope) };
-            return queries + h * (kv + rope) + kv + kv * heads * (nope + v) + heads * v * h;
+            return queries + h * (kv + rope) + kv + kv * heads * (nope + v) + heads * v * h + self.sink_params();
         }
         let (q, kv) = (heads * self.head_dim as u64, self.kv_heads as u64 * self.head_dim as u64);
-        h * (q + 2 * kv) + q * h + self.biases as u64 * (q + 2 * kv + h)
+        h * (q + 2 * kv) + q * h + self.biases as u64 * (q + 2 * kv + h) + self.sink_params()
     }
 
     /// A module that predicts a further token: norms of both hidden states, their projection, a layer as the last one, and a final norm.
@@ -222,6 +231,9 @@ mod tests {
         assert_eq!(total("llama3-8b"), 8_030_261_248);
         assert_eq!(total("llama3-70b"), 70_553_706_496);
         assert_eq!(total("mixtral-8x7b"), 46_702_792_704);
+        // RMSNorm, sinks, and biases of projections, routers and experts.
+        assert_eq!(total("gpt-oss-20b"), 20_914_757_184);
+        assert_eq!(total("gpt-oss-120b"), 116_829_156_672);
         assert_eq!(total("vgg19"), 143_667_240);
         assert_eq!(total("resnet-152"), 60_192_808);
     }

@@ -42,6 +42,12 @@ struct RawTransformer {
     causal: bool,
     #[serde(default)]
     biases: bool,
+    /// LayerNorm with biases, else RMSNorm, by default.
+    norm: Option<String>,
+    #[serde(default)]
+    attention_sink: bool,
+    #[serde(default)]
+    activation_clamp: bool,
     #[serde(default)]
     dropout: bool,
     moe: Option<RawMoe>,
@@ -67,6 +73,8 @@ struct RawMoe {
     dense_layers: u32,
     #[serde(default = "one")]
     every: u32,
+    #[serde(default)]
+    biases: bool,
 }
 
 #[derive(Debug, Deserialize)]
@@ -251,6 +259,23 @@ impl RawTransformer {
             self.full_every,
             format!("at most `layers = {}`, and given together with `window`", self.layers),
         )?;
+        let rms_norm = match self.norm.as_deref() {
+            None => !self.biases,
+            Some("rmsnorm") => true,
+            Some("layernorm") => false,
+            Some(other) => {
+                rules.must(false, "transformer.norm", format!("{other:?}"), "\"layernorm\" or \"rmsnorm\"")?;
+                false
+            }
+        };
+        rules.must(
+            !self.activation_clamp || self.gated,
+            "transformer.activation_clamp",
+            true,
+            "given together with `gated`",
+        )?;
+        let biased = self.biases || !self.moe.as_ref().is_some_and(|m| m.biases);
+        rules.must(biased, "transformer.moe.biases", true, "given together with `biases` of the transformer")?;
         rules.must(self.mtp <= 8, "transformer.mtp", self.mtp, "at most 8 modules")?;
         let moe = match self.moe {
             Some(m) => Some(m.moe(ffn, self.layers, rules)?),
@@ -274,6 +299,9 @@ impl RawTransformer {
             learned_positions: self.learned_positions,
             causal: self.causal,
             biases: self.biases,
+            rms_norm,
+            attention_sink: self.attention_sink,
+            activation_clamp: self.activation_clamp,
             dropout: self.dropout,
             moe,
             mla,
@@ -304,8 +332,8 @@ impl RawMoe {
             self.shared_experts,
             "at most 1024",
         )?;
-        let Self { experts, top_k, shared_experts, dense_layers, every, .. } = self;
-        Ok(Moe { experts, top_k, expert_ffn, shared_experts, dense_layers, every })
+        let Self { experts, top_k, shared_experts, dense_layers, every, biases, .. } = self;
+        Ok(Moe { experts, top_k, expert_ffn, shared_experts, dense_layers, every, biases })
     }
 }
 

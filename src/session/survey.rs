@@ -3,14 +3,13 @@
 //! Layer: session. Prepares one experiment of every shape and lets it go again. Simulates nothing but clusters over days, for a moment.
 
 use std::collections::{BTreeMap, HashMap, HashSet};
-use std::error::Error;
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
 use crate::batch::{self, PrepareError};
 use crate::budget::{self, Unfinished};
 use crate::cluster::{BYTES_A_JOB, ClusterError, PreparedCluster};
-use crate::spec::{self, Config};
+use crate::spec::{self, Config, SpecError};
 use crate::sweep::{Experiment, Hash128, Sweep};
 
 use super::error::SessionError;
@@ -179,7 +178,7 @@ fn surveyed(sweep: &Sweep, progress: &PlanProgress) -> Result<Survey, SessionErr
             survey.exclude(experiment, &exclusion);
             if error.is_input() {
                 stopped += 1;
-                first.get_or_insert_with(|| named(sweep, experiment, error));
+                first.get_or_insert_with(|| named(sweep, experiment, ClusterError::Network(error)));
             }
             exclusion
         };
@@ -321,7 +320,14 @@ fn cluster_size(config: &Config, clocks: &mut [ClusterClock; 2]) -> Result<Exper
 }
 
 /// An input error with the experiment it belongs to.
-fn named(sweep: &Sweep, experiment: &Experiment, error: impl Error + Send + Sync + 'static) -> SessionError {
+fn named(sweep: &Sweep, experiment: &Experiment, error: ClusterError) -> SessionError {
+    if let ClusterError::Network(prepare) = &error
+        && let Some((key, value, why)) = prepare.unknown_name()
+        && let Some(place) = sweep.place(key)
+    {
+        let value = format!("\"{value}\"");
+        return SpecError::BadValue { place: place.clone(), key: spec::key(key).name.to_string(), value, why }.into();
+    }
     let axes = sweep.axes_text(experiment);
     let of = if axes.is_empty() { String::new() } else { format!(" (experiment with {axes})") };
     SessionError::Prepare { path: sweep.path.clone(), experiment: of, source: Box::new(error) }

@@ -233,7 +233,7 @@ pub(super) fn cluster_run(v: &Values, dir: &Path, seed: u64) -> Result<ClusterRu
     if v.int(KeyId::Gpus) == 0 && !v.is(KeyId::TopologyKind, "file") {
         return Err(conflict(
             KeyId::Gpus,
-            "it is required with fidelity.mode = \"job\": how many GPUs the cluster has",
+            "it is required with fidelity.mode = \"job\": how many GPUs the cluster has, at least 1",
         ));
     }
     if v.int(KeyId::GpusPerServer) > 64 {

@@ -52,6 +52,8 @@ pub struct Training {
     pub attention: Option<String>,
     pub fused_loss: bool,
     pub fused_grouped_mlp: bool,
+    pub fused_rope: bool,
+    pub router_fp32: bool,
     pub loss_metrics: u32,
     pub offload_layers: u32,
     pub fused_optimizer: bool,
@@ -142,14 +144,20 @@ const RECOMPUTE_MODULES: [(&str, RecomputeModule); 7] = [
 fn recompute_modules(list: &str) -> Result<Vec<RecomputeModule>, Conflict> {
     let fail = |why: String| Conflict { job: None, key: KeyId::RecomputeModules, why };
     let mut modules = Vec::new();
-    for name in list.split(',').map(str::trim) {
-        let Some(&(_, module)) = RECOMPUTE_MODULES.iter().find(|(known, _)| *known == name) else {
-            let names: Vec<&str> = RECOMPUTE_MODULES.iter().map(|m| m.0).collect();
-            return Err(fail(format!(
-                "\"{name}\" is no module; it is a list, joined by commas, of {}",
-                names.join(", ")
-            )));
-        };
+    let find = |name: &str| RECOMPUTE_MODULES.iter().find(|(known, _)| *known == name).map(|(_, module)| *module);
+    let names = || list.split(',').map(str::trim);
+    let unknown: Vec<String> = names().filter(|name| find(name).is_none()).map(|name| format!("\"{name}\"")).collect();
+    if !unknown.is_empty() {
+        let known: Vec<&str> = RECOMPUTE_MODULES.iter().map(|m| m.0).collect();
+        let are = if unknown.len() == 1 { "is no module" } else { "are no modules" };
+        return Err(fail(format!(
+            "{} {are}; it is a list, joined by commas, of {}",
+            unknown.join(", "),
+            known.join(", ")
+        )));
+    }
+    for name in names() {
+        let Some(module) = find(name) else { continue };
         if modules.contains(&module) {
             return Err(fail(format!("{name} is in it twice")));
         }
@@ -242,6 +250,8 @@ impl Training {
                 .then(|| v.text(KeyId::Attention).to_string()),
             fused_loss: v.bool(KeyId::FusedLoss),
             fused_grouped_mlp: v.bool(KeyId::FusedGroupedMlp),
+            fused_rope: v.bool(KeyId::FusedRope),
+            router_fp32: v.bool(KeyId::RouterFp32),
             loss_metrics: u32_of(KeyId::LossMetrics),
             offload_layers: u32_of(KeyId::OffloadLayers),
             fused_optimizer: v.bool(KeyId::FusedOptimizer),

@@ -53,8 +53,15 @@ pub(super) fn read_axis(
         }
         DeValue::Array(list) => {
             let mut values: Vec<Value> = Vec::with_capacity(list.len());
+            let mut wrong: Vec<(&Spanned<DeValue<'_>>, String)> = Vec::new();
             for v in list.iter() {
-                values.push(key.read(v.get_ref()).map_err(|why| source.bad(name, v, why))?);
+                match key.read(v.get_ref()) {
+                    Ok(value) => values.push(value),
+                    Err(why) => wrong.push((v, why)),
+                }
+            }
+            if let Some((first, why)) = wrong.first() {
+                return Err(source.bad(name, first, with_others(source, why, &wrong[1..])));
             }
             Points::List(values)
         }
@@ -72,6 +79,18 @@ pub(super) fn read_axis(
         _ => spelled(&points),
     };
     Ok(DeclaredAxis { path, name: name.clone(), points, place, written })
+}
+
+/// Why a value of a list is wrong, and which others are.
+fn with_others(source: &SweepText<'_>, why: &str, others: &[(&Spanned<DeValue<'_>>, String)]) -> String {
+    const SHOWN: usize = 4;
+    let shown: Vec<String> = others.iter().take(SHOWN).map(|(v, _)| source.shown(v.span())).collect();
+    let more = if others.len() > SHOWN { format!(" and {} more", others.len() - SHOWN) } else { String::new() };
+    match others.len() {
+        0 => why.to_string(),
+        1 => format!("{why}; {} is wrong, too", shown[0]),
+        _ => format!("{why}; {}{more} are wrong, too", shown.join(", ")),
+    }
 }
 
 /// A range's TOML, for one that was not written inline.

@@ -29,6 +29,8 @@ pub(super) struct Expanded {
     pub notes: Vec<String>,
     /// Why points cannot run, by point.
     pub cannot_run: HashMap<u64, Arc<str>>,
+    /// Where keys of `[base]` were written, in the order in which later ones win.
+    pub places: Arc<[(KeyId, Place)]>,
     /// Experiments with the configuration and seed of one before them.
     pub duplicates: u64,
     /// The same in words.
@@ -133,6 +135,7 @@ pub(super) fn expand(doc: &Document, path: &Path, dir: &Path) -> Result<Expanded
         files: run.files,
         notes: run.notes,
         cannot_run: run.cannot_run,
+        places: doc.base.iter().map(|(key, _, place)| (*key, place.clone())).collect(),
         duplicates,
         duplicates_note,
     })
@@ -248,7 +251,10 @@ impl Run<'_> {
         let k = KeyPath { job, key };
         let values = self.layers.values(point);
         let reason = match values.at(k) {
-            Value::Unset => format!("`{name}` is missing; {why}"),
+            Value::Unset => match self.written(point, k) {
+                Some(written) => format!("`{name} = {}`: {why}", written.to_toml()),
+                None => format!("`{name}` is missing; {why}"),
+            },
             value => format!("`{name} = {}`: {why}", value.to_toml()),
         };
         let shared = self.reasons.entry(reason).or_insert_with_key(|text| text.as_str().into());
@@ -280,6 +286,15 @@ impl Run<'_> {
         Ok(flat)
     }
 
+    /// What was written for a key of a point whose value stands for the default, such as 0 GPUs.
+    fn written(&self, point: u64, k: KeyPath) -> Option<Value> {
+        let on_axis = self.layers.axes.iter().position(|a| *a == k).map(|i| self.layers.design.value(point, i).clone());
+        let of_job = k.job.map(|job| &self.doc.jobs[usize::from(job)].values);
+        let written = of_job.into_iter().flat_map(|values| values.iter().rev()).chain(self.doc.base.iter().rev());
+        let in_base = || written.into_iter().find(|(key, _, _)| *key == k.key).map(|(_, value, _)| value.clone());
+        on_axis.filter(|value| *value != Value::Unset).or_else(in_base)
+    }
+
     /// Where a key of a point was written.
     fn place(&self, point: u64, k: KeyPath) -> Place {
         let axes = self.layers.axes_text(point);
@@ -308,7 +323,10 @@ impl Run<'_> {
         };
         let key = k.name(&self.layers.jobs).into_owned();
         match values.at(k) {
-            Value::Unset => SpecError::Missing { place, key, hint: why },
+            Value::Unset => match self.written(point, k) {
+                Some(written) => SpecError::BadValue { place, key, value: written.to_toml(), why },
+                None => SpecError::Missing { place, key, hint: why },
+            },
             value => SpecError::BadValue { place, key, value: value.to_toml(), why },
         }
     }

@@ -86,6 +86,8 @@ pub struct Sweep {
     layers: layers::Layers,
     /// Why points cannot run, by point.
     cannot_run: Arc<HashMap<u64, Arc<str>>>,
+    /// Where keys of `[base]` were written, the last of each counts.
+    places: Arc<[(KeyId, Place)]>,
 }
 
 /// What `method = "optimize"` was asked for.
@@ -175,6 +177,7 @@ pub fn parse(text: &str, path: &Path, sets: &SetOverrides) -> Result<Sweep, Spec
         duplicates: expanded.duplicates,
         duplicates_note: expanded.duplicates_note,
         cannot_run: Arc::new(expanded.cannot_run),
+        places: expanded.places,
         dir,
         layers: expanded.layers,
     })
@@ -220,6 +223,12 @@ impl Sweep {
     /// Why an experiment cannot run whatever happens, because its keys do not go together; `None` where they do. Its row says so.
     pub fn cannot_run(&self, experiment: &Experiment) -> Option<&str> {
         self.cannot_run.get(&experiment.point).map(|why| &**why)
+    }
+
+    /// Where a key was written that all experiments have alike; `None` of one that is on an axis, or that nobody wrote.
+    pub fn place(&self, key: KeyId) -> Option<&Place> {
+        let on_axis = self.layers.axes.iter().any(|axis| axis.key == key);
+        self.places.iter().rev().find(|(written, _)| *written == key && !on_axis).map(|(_, place)| place)
     }
 
     /// The configuration of an experiment. [`load`] has checked it.

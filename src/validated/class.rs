@@ -104,7 +104,7 @@ impl ExperimentClass {
         }
         let gpu = training::gpu(&config.cluster.gpu).ok()?;
         // No machine with AMD's GPUs is among the measured ones; NCCL's model takes them for Ampere.
-        if gpu.name.starts_with("mi") {
+        if gpu.kin.starts_with("mi") {
             return None;
         }
         let gpu = generation(&gpu);

@@ -188,3 +188,97 @@ fn the_log_says_why_a_steady_skip_ended() {
         output.stderr
     );
 }
+
+/// A model of experts on eight GPUs; text before and after its keys.
+fn experts(before: &str, after: &str) -> String {
+    format!(
+        "name = \"e\"\n{before}[base.cluster]\ngpus = 8\ngpus_per_server = 8\ngpu = \"h100\"\n[base.workload]\nkind = \"model\"\n\
+         model = {{ name = \"m\", transformer = {{ layers = 2, hidden = 256, heads = 8, vocab = 512, seq = 128, moe = {{ experts = 8, top_k = 2 }} }} }}\n\
+         dp = 8\nglobal_batch = 8\nanalytic = \"all\"\n{after}"
+    )
+}
+
+#[test]
+fn names_that_are_unknown_are_told_with_their_line() {
+    let root = tempfile::tempdir().unwrap();
+    let file = experts("", "");
+    let shown = |file: &str| {
+        fs::write(root.path().join("s.toml"), file).unwrap();
+        let output = hyperfold(root.path(), &["plan", "s.toml"], &[]);
+        assert_eq!(output.code, 2, "{file}");
+        output.stderr
+    };
+    let model = file.lines().find(|l| l.starts_with("model")).unwrap();
+    let unknown = shown(&file.replace(model, "model = \"gpt4\""));
+    assert!(
+        unknown.starts_with("hyperfold: s.toml:8: `workload.model = \"gpt4\"`: no model is called that; "),
+        "{unknown}"
+    );
+    assert!(unknown.ends_with("\n8 | model = \"gpt4\"\n  | ^^^^^\n"), "{unknown}");
+    let gpu = shown(&file.replace("\"h100\"", "\"h1000\""));
+    assert!(gpu.starts_with("hyperfold: s.toml:5: `cluster.gpu = \"h1000\"`: ") && gpu.contains(" ^^^\n"), "{gpu}");
+    let modules = shown(&format!("{file}recompute = \"selective\"\nrecompute_modules = \"moe, act, core\"\n"));
+    assert!(modules.contains("s.toml:13: ") && modules.contains("\"act\", \"core\" are no modules; "), "{modules}");
+    let axis = shown(&format!("{file}[axes]\n\"workload.tp\" = [1, \"x\", 2, -5, 0]\n"));
+    assert!(axis.contains("s.toml:13: `workload.tp = \"x\"`: ") && axis.contains("; -5, 0 are wrong, too\n"), "{axis}");
+    let zero = shown("name = \"c\"\n[base]\nfidelity.mode = \"job\"\ncluster.gpus = 0\n");
+    assert!(
+        zero.starts_with("hyperfold: s.toml:4: `cluster.gpus = 0`: it is required") && zero.contains("at least 1"),
+        "{zero}"
+    );
+}
+
+#[test]
+fn choices_of_kernels_that_change_nothing_or_do_not_exist_are_noted() {
+    let root = tempfile::tempdir().unwrap();
+    let told = |more: &[&str]| {
+        fs::write(root.path().join("s.toml"), experts("", "")).unwrap();
+        let mut args = vec!["plan", "s.toml"];
+        more.iter().for_each(|set| args.extend(["--set", set]));
+        let output = hyperfold(root.path(), &args, &[]);
+        assert_eq!(output.code, 0, "{}", output.stderr);
+        output.stdout + &output.stderr
+    };
+    let fused = "workload.fused_grouped_mlp=true";
+    for more in [&[fused] as &[&str], &[fused, "workload.precision=fp8"], &[fused, "cluster.gpu=b200"]] {
+        assert!(
+            told(more)
+                .contains("Transformer Engine has this kernel for workload.precision = \"mxfp8\" on Blackwell alone")
+        );
+    }
+    assert!(!told(&[fused, "cluster.gpu=b200", "workload.precision=mxfp8"]).contains("alone"));
+    let modules = |list: &str| told(&["workload.recompute=selective", &format!("workload.recompute_modules={list}")]);
+    assert!(modules("moe,moe_act").contains("moe_act changes nothing beside moe"));
+    assert!(!modules("moe").contains("changes nothing") && !modules("moe_act").contains("changes nothing"));
+}
+
+#[test]
+fn failures_that_notes_told_are_not_told_again() {
+    let root = tempfile::tempdir().unwrap();
+    let file = experts("", "").replace("gpu = \"h100\"\n", "") + "[axes]\n\"cluster.gpu\" = [\"h100\", \"h1000\"]\n";
+    fs::write(root.path().join("s.toml"), file).unwrap();
+    let ran = hyperfold(root.path(), &["run", "s.toml", "--out", "o"], &[]);
+    assert_eq!(
+        ran.stderr.matches("h1000\\\" is not known").count() + ran.stderr.matches("\"h1000\" is not known").count(),
+        1,
+        "{}",
+        ran.stderr
+    );
+    assert!(ran.stdout.contains("1 of 2 experiments failed"), "{}", ran.stdout);
+}
+
+#[test]
+fn a_gpu_of_ones_own_is_in_all_like_the_one_it_names() {
+    let root = tempfile::tempdir().unwrap();
+    let file = "name = \"l\"\n[base]\ncluster = { gpus = 16, server = \"hgx-b200\" }\ncost = { gpu_usd = 1, gpu_watts = 1 }\n[base.workload]\nkind = \"model\"\nmodel = \"llama3-8b\"\n\
+                tp = 8\ndp = 2\nglobal_batch = 16\nanalytic = \"all\"\n[axes]\n\"cluster.gpu\" = [\"b200\", { like = \"b200\" }, { like = \"h100\" }]\n";
+    fs::write(root.path().join("s.toml"), file).unwrap();
+    let ran = hyperfold(root.path(), &["run", "s.toml", "--out", "o", "--quiet"], &[]);
+    assert_eq!(ran.code, 0, "{}", ran.stderr);
+    let results = fs::read_to_string(root.path().join("o/results.csv")).unwrap();
+    let mut lines = csv::Reader::from_reader(results.as_bytes());
+    let column = lines.headers().unwrap().iter().position(|h| h == "iteration_time_ns").unwrap();
+    let times: Vec<String> = lines.records().map(|r| r.unwrap()[column].to_string()).collect();
+    assert_eq!(times[0], times[1]);
+    assert_ne!(times[0], times[2]);
+}

@@ -25,6 +25,8 @@ const WIDE: &str =
     "workload.model={ name = \"wide\", transformer = { layers = 8, hidden = 512, heads = 8, vocab = 512, seq = 128 } }";
 const EXPERTS: &str = "{ name = \"experts\", transformer = { layers = 4, hidden = 256, heads = 8, vocab = 512, seq = 128, moe = { experts = 4, top_k = 2 } } }";
 
+const BIASED: &str = "workload.model={ name = \"biased\", transformer = { layers = 4, hidden = 256, heads = 8, vocab = 512, seq = 128, biases = true, moe = { experts = 4, top_k = 2, biases = true } } }";
+
 /// Eight requests that follow each other closely.
 const SERVING: &str = "kind = \"inference\"\nmodel = MODEL\nrequest_count = 8\nrequest_rate = 20000.0\nprompt_tokens = 60\noutput_tokens = 6\n";
 
@@ -167,6 +169,8 @@ const KNOBS: &[Knob] = &[
     ("workload.attention", "dense", &["cluster.gpu=b300"], "cudnn-mxfp8"),
     ("workload.fused_loss", "dense", &[], "true"),
     ("workload.fused_grouped_mlp", "experts", &[], "true"),
+    ("workload.fused_rope", "dense", &[], "false"),
+    ("workload.router_fp32", "experts", &[BIASED], "true"),
     ("workload.loss_metrics", "dense", &[], "2"),
     ("workload.fused_optimizer", "dense", &[], "false"),
     ("workload.offload_layers", "dense", &[], "2"),

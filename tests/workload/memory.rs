@@ -32,6 +32,8 @@ fn layout() -> Layout {
         compiled: true,
         fused_activation_cast: false,
         fused_grouped_mlp: false,
+        fused_rope: true,
+        router_fp32: false,
         launch_ps: None,
         cuda_graph: CudaGraph::None,
         flash_attention: false,

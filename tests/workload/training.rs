@@ -373,6 +373,8 @@ fn the_host_waits_for_the_gpu_where_tokens_go_to_experts() {
     assert_eq!(added("qwen3-30b-a3b", Framework::Ddp, 1), 0);
     // After each of 48 dispatches of two micro-batches the GPU waits for the dispatch and for the first kernel, which then takes longer than the host needs for the next.
     assert_eq!(added("qwen3-30b-a3b", Framework::Megatron, 8), 2 * 48 * 20_000_000);
+    // With clamps it waits again in each of 24 layers, for a number that it copied, and then for one kernel.
+    assert_eq!(added("gpt-oss-20b", Framework::Megatron, 8), 2 * 24 * 30_000_000);
 }
 
 #[test]

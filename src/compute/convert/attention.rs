@@ -150,8 +150,7 @@ pub(super) fn core_forward(b: &mut Builder) {
         role,
         Kernel::Gemm { m: h.seq_q, n: h.seq_kv, k: h.qk, batch: groups, kept: 0, dtype: b.dtype },
     );
-    // Scale, mask and softmax in one kernel: scores read, probabilities written.
-    b.memory(Site::Core, role, "softmax", scores * 2 * b.bytes);
+    softmax_forward(b, scores);
     if b.model.dropout {
         b.memory(Site::Core, role, "dropout", scores * (2 * b.bytes + 1));
     }
@@ -162,6 +161,33 @@ pub(super) fn core_forward(b: &mut Builder) {
     );
     // Heads side by side again, for the projection.
     b.memory(Site::Core, role, "transpose", groups * h.seq_q * h.v * 2 * b.bytes);
+}
+
+/// Scale, mask and softmax in one kernel: scores read, probabilities written. Megatron's kernel knows no sink. With one, PyTorch's operations run in FP32
+/// (`forward_torch_softmax` and `SoftmaxOne`): to FP32, masked, the sink put beside, softmax, and back.
+fn softmax_forward(b: &mut Builder, scores: u64) {
+    let role = b.forward;
+    if !b.model.attention_sink {
+        return b.memory(Site::Core, role, "softmax", scores * 2 * b.bytes);
+    }
+    b.memory(Site::Core, role, "upcast", scores * (b.bytes + 4));
+    for name in ["mask", "concatenate", "softmax"] {
+        b.memory(Site::Core, role, name, scores * 8);
+    }
+    b.memory(Site::Core, role, "downcast", scores * (4 + b.bytes));
+}
+
+/// Its gradient, by the same operations: of the cut that leaves the sink out a cleared tensor and a copy.
+fn softmax_backward(b: &mut Builder, scores: u64) {
+    let role = KernelRole::InputGrad;
+    if !b.model.attention_sink {
+        return b.memory(Site::Core, role, "softmax-backward", scores * 3 * b.bytes);
+    }
+    b.memory(Site::Core, role, "upcast", scores * (b.bytes + 4));
+    for (name, each) in [("clear", 4), ("copy", 8), ("softmax-backward", 12), ("mask", 8)] {
+        b.memory(Site::Core, role, name, scores * each);
+    }
+    b.memory(Site::Core, role, "downcast", scores * (4 + b.bytes));
 }
 
 fn core_backward(b: &mut Builder) {
@@ -184,7 +210,7 @@ fn core_backward(b: &mut Builder) {
         if b.model.dropout {
             b.memory(Site::Core, role, "dropout-backward", scores * (2 * b.bytes + 1));
         }
-        b.memory(Site::Core, role, "softmax-backward", scores * 3 * b.bytes);
+        softmax_backward(b, scores);
         b.kernel(Site::Core, role, gemm(h.seq_q, h.qk, h.seq_kv));
         b.kernel(Site::Core, role, gemm(h.seq_kv, h.qk, h.seq_q));
     }
@@ -202,6 +228,9 @@ fn rope_bytes(b: &Builder, h: &Heads) -> u64 {
 /// Rotary embedding of queries and keys. Eager: to FP32, multiplied as complex numbers, and back; the same backward.
 fn rope(b: &mut Builder, h: &Heads, role: KernelRole, name: &'static str) {
     let bytes = rope_bytes(b, h);
+    if !b.layout.fused_rope && b.layout.framework == Framework::Megatron {
+        return rope_operations(b, h, role);
+    }
     if b.layout.eager() {
         let elements = bytes / (2 * b.bytes);
         b.memory(Site::Rope, role, "upcast", elements * (b.bytes + 4));
@@ -209,6 +238,35 @@ fn rope(b: &mut Builder, h: &Heads, role: KernelRole, name: &'static str) {
         b.memory(Site::Rope, role, "downcast", elements * (4 + b.bytes));
     } else {
         b.memory(Site::Rope, role, name, bytes);
+    }
+}
+
+/// Elements that each operation of Megatron's rotary embedding reads and writes, of those that it turns (`_apply_rotary_pos_emb_bshd` of Megatron-Core): forward, times the cosines; half of
+/// them negated; halves swapped; times the sines; added; copied beside the rest, of which there is none.
+const ROPE_FORWARD: [(&str, u64); 6] =
+    [("multiply", 2), ("negate", 1), ("concatenate", 2), ("multiply", 2), ("add", 3), ("concatenate", 2)];
+
+/// Backward, as autograd derives it: both products; half negated; halves side by side; both paths added; the rest's gradient, which is empty, in a cleared tensor, and added.
+const ROPE_BACKWARD: [(&str, u64); 7] =
+    [("multiply", 2), ("multiply", 2), ("negate", 1), ("concatenate", 2), ("add", 3), ("clear", 1), ("add", 3)];
+
+/// Rotary embedding as Megatron's single operations, of queries, then of keys. The tables of cosines and sines are made for each of them anew, in FP32.
+fn rope_operations(b: &mut Builder, h: &Heads, role: KernelRole) {
+    let table = h.seq_q * h.qk;
+    let backward = role == KernelRole::InputGrad;
+    for heads in [h.heads, h.kv_heads] {
+        if !backward {
+            for name in ["cosine", "sine"] {
+                b.memory(Site::Rope, role, name, table * 8);
+                b.memory(Site::Rope, role, "scale", table * 8);
+                b.memory(Site::Rope, role, "downcast", table * (4 + b.bytes));
+            }
+        }
+        let elements = b.tokens * heads * h.qk;
+        let operations: &[(&'static str, u64)] = if backward { &ROPE_BACKWARD } else { &ROPE_FORWARD };
+        for (name, each) in operations {
+            b.memory(Site::Rope, role, name, elements * each * b.bytes);
+        }
     }
 }
 
@@ -242,6 +300,7 @@ pub(super) fn forward(b: &mut Builder) {
     b.cast(Site::Proj, role, tokens * h.heads * h.v);
     b.linear_forward(Site::Proj, tokens, b.hidden, h.heads * h.v, 1);
     b.leave_forward(tokens, Some(LayerPart { site: Site::AttnResidual, role }));
+    bias_forward(b);
     residual_forward(b, Site::AttnResidual);
 }
 
@@ -249,6 +308,7 @@ pub(super) fn forward(b: &mut Builder) {
 pub(super) fn backward(b: &mut Builder) {
     let (h, tokens) = (heads(b), b.tokens);
     residual_backward(b, Site::AttnResidual);
+    bias_backward(b);
     b.leave_backward(LayerPart { site: Site::Proj, role: KernelRole::InputGrad }, tokens);
     b.cast(Site::Proj, KernelRole::InputGrad, tokens * b.hidden);
     b.linear_backward(Site::Proj, tokens, b.hidden, h.heads * h.v, 1);
@@ -268,13 +328,28 @@ pub(super) fn backward(b: &mut Builder) {
     norm_backward(b, Site::AttnNorm);
 }
 
+/// Megatron adds the projection's bias by an operation of its own where experts have biases: it refuses `bias_dropout_fusion` then (`TEGroupedMLP`).
+fn bias_forward(b: &mut Builder) {
+    if b.expert_biases() {
+        b.memory(Site::AttnResidual, b.forward, "bias-add", b.local_tokens * b.hidden * 2 * b.bytes);
+    }
+}
+
+/// Its gradient is a sum over tokens. In 16 bit it is counted with the weights' gradient.
+fn bias_backward(b: &mut Builder) {
+    if b.expert_biases() && b.layout.quantised() {
+        b.memory(Site::AttnResidual, KernelRole::WeightGrad, "bias-grad", b.local_tokens * b.hidden * b.bytes);
+    }
+}
+
 /// A norm: activations read and written. In FP8 training it writes two bytes of FP8 instead of one activation, which is the same.
 pub(super) fn norm_forward(b: &mut Builder, site: Site) {
-    if b.layout.eager() && !b.model.biases {
+    if b.layout.eager() && b.model.rms_norm {
         let role = b.forward;
         return single_operations(b, site, role, &RMSNORM_FORWARD);
     }
-    let (name, bytes) = (if b.model.biases { "layernorm" } else { "rmsnorm" }, b.local_tokens * b.hidden * 2 * b.bytes);
+    let (name, bytes) =
+        (if b.model.rms_norm { "rmsnorm" } else { "layernorm" }, b.local_tokens * b.hidden * 2 * b.bytes);
     b.memory(site, b.forward, name, bytes);
 }
 
@@ -314,16 +389,16 @@ fn single_operations(b: &mut Builder, site: Site, role: KernelRole, operations: 
 /// Two kernels: the input's gradient reads input and output gradient and writes one; the parameters' gradient reads both again.
 pub(super) fn norm_backward(b: &mut Builder, site: Site) {
     let elements = b.local_tokens * b.hidden;
-    if b.layout.eager() && !b.model.biases {
+    if b.layout.eager() && b.model.rms_norm {
         single_operations(b, site, KernelRole::InputGrad, &RMSNORM_INPUT_GRAD);
         single_operations(b, site, KernelRole::WeightGrad, &RMSNORM_WEIGHT_GRAD);
         b.memory(site, KernelRole::InputGrad, "add", elements * 3 * b.bytes);
         return;
     }
-    let (input, weight) = if b.model.biases {
-        ("layernorm-backward", "layernorm-weight-grad")
-    } else {
+    let (input, weight) = if b.model.rms_norm {
         ("rmsnorm-backward", "rmsnorm-weight-grad")
+    } else {
+        ("layernorm-backward", "layernorm-weight-grad")
     };
     b.memory(site, KernelRole::InputGrad, input, elements * 3 * b.bytes);
     b.memory(site, KernelRole::WeightGrad, weight, elements * 2 * b.bytes);

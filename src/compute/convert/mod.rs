@@ -16,6 +16,7 @@ mod shards;
 #[cfg(test)]
 mod tests;
 
+pub use mlp::LINEAR_OFFSET;
 pub use moe::expert_loads;
 pub use optimizer::optimizer_kernels;
 pub use other::{DlrmPart, dlrm_kernels, list_layer_kernels};

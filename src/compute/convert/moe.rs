@@ -99,6 +99,7 @@ pub(super) fn experts_forward(b: &mut Builder, moe: &Moe) {
     b.linear_forward(Site::Up, e.each, up_columns(b, e.inner), hidden, e.here);
     activated_forward(b, routed, e.inner);
     b.linear_forward(Site::Down, e.each, hidden, e.inner, e.here);
+    biases_forward(b, &e);
     if !b.layout.folded_experts() {
         b.leave_forward(routed, Some(part(Site::Unpermute)));
     }
@@ -107,6 +108,64 @@ pub(super) fn experts_forward(b: &mut Builder, moe: &Moe) {
     shared_forward(b, moe);
     // Reads every expert's result, writes the sum.
     b.memory(Site::Unpermute, role, "unpermute", (e.sent + b.local_tokens) * hidden * b.bytes);
+}
+
+/// Bytes of a weight that the router gives an expert, and so of a bias times it.
+fn weight_bytes(b: &Builder) -> u64 {
+    if b.layout.router_fp32 { b.bytes.max(4) } else { b.bytes }
+}
+
+/// Biases of the experts' second products times the router's weights. Megatron has no kernel for them (`TEGroupedMLP._apply_bias` of Megatron-Core): of each expert in turn a
+/// product and a sum, then all side by side, and back to 16 bit. The fused grouped MLP does it inside. Biases of the first product are added by it in any case.
+fn biases_forward(b: &mut Builder, e: &Experts) {
+    if !b.expert_biases() || b.layout.fused_grouped_mlp {
+        return;
+    }
+    let (role, elements, weighted) = (b.forward, e.each * b.hidden, weight_bytes(b));
+    for _ in 0..e.here {
+        b.memory(Site::Down, role, "multiply", elements * weighted);
+        b.memory(Site::Down, role, "add", elements * (b.bytes + 2 * weighted));
+    }
+    b.memory(Site::Down, role, "concatenate", e.here * elements * 2 * weighted);
+    if weighted != b.bytes {
+        b.memory(Site::Down, role, "downcast", e.here * elements * (weighted + b.bytes));
+    }
+}
+
+/// Their gradients as autograd derives them: in the weights' type; of each expert in turn the results' back in 16 bit, the biases' a product summed over tokens, and the weights' a
+/// product summed over the hidden state; then all side by side.
+fn biases_backward(b: &mut Builder, e: &Experts) {
+    if !b.expert_biases() || b.layout.fused_grouped_mlp {
+        return;
+    }
+    let (role, elements, weighted) = (KernelRole::InputGrad, e.each * b.hidden, weight_bytes(b));
+    let wider = weighted != b.bytes;
+    if wider {
+        b.memory(Site::Down, role, "upcast", e.here * elements * (b.bytes + weighted));
+    }
+    for _ in 0..e.here {
+        if wider {
+            b.memory(Site::Down, role, "downcast", elements * (weighted + b.bytes));
+        }
+        for _ in 0..2 {
+            b.memory(Site::Down, role, "multiply", elements * 2 * weighted);
+            b.memory(Site::Down, role, "sum", elements * weighted);
+        }
+    }
+    b.memory(Site::Down, role, "concatenate", e.here * elements * 2 * b.bytes);
+}
+
+/// Gradients of biases, which no product adds to those that are kept: Megatron's hook does, of each expert's two (`DistributedDataParallel`, `_make_backward_post_hook`).
+fn bias_sums(b: &mut Builder, e: &Experts) {
+    if !b.expert_biases() {
+        return;
+    }
+    let each = b.bytes + 2 * u64::from(b.layout.bytes.grads);
+    for _ in 0..e.here {
+        for (site, width) in [(Site::Down, b.hidden), (Site::Up, up_columns(b, e.inner))] {
+            b.memory(site, KernelRole::WeightGrad, "gradient-accumulate", width * each);
+        }
+    }
 }
 
 /// Experts that every token visits.
@@ -162,7 +221,10 @@ pub(super) fn backward(b: &mut Builder, moe: &Moe) {
     if !b.layout.folded_experts() {
         b.leave_backward(part(Site::Down), routed);
     }
+    biases_backward(b, &e);
     b.cast(Site::Down, KernelRole::InputGrad, routed * hidden);
+    let bias_grads = b.bias_grads;
+    b.bias_grads &= !b.expert_biases();
     b.linear_backward(Site::Down, e.each, hidden, e.inner, e.here);
     if !b.layout.fused_grouped_mlp {
         activation_backward(b, Site::Activation, routed, e.inner);
@@ -175,6 +237,8 @@ pub(super) fn backward(b: &mut Builder, moe: &Moe) {
     sort_by_expert(b, &e, Site::Permute, KernelRole::InputGrad);
     all_to_all(b, e.sent, part(Site::Permute));
     b.weight_grad(Site::Up, e.each, up_columns(b, e.inner), hidden, e.here);
+    b.bias_grads = bias_grads;
+    bias_sums(b, &e);
     b.memory(Site::Permute, KernelRole::InputGrad, "permute-backward", (e.sent + b.local_tokens) * hidden * b.bytes);
     let (local, experts) = (b.local_tokens, moe.experts as u64);
     b.memory(Site::Router, KernelRole::InputGrad, "top-k-backward", local * experts * 4 * 3);

@@ -24,6 +24,8 @@ pub(super) struct Builder<'a> {
     pub bytes: u64,
     /// Attention sees a window of the sequence alone.
     pub windowed: bool,
+    /// Gradients of biases are kernels of their own; else products of weights' gradients have them, too.
+    pub bias_grads: bool,
     /// What the forward computation counts as here.
     pub forward: KernelRole,
     pub steps: Vec<LayerStep>,
@@ -45,6 +47,7 @@ impl<'a> Builder<'a> {
             linear: Dtype::of(layout.precision, dtype),
             bytes: dtype.bytes(),
             windowed: false,
+            bias_grads: model.biases,
             forward,
             steps: Vec::new(),
         }
@@ -172,7 +175,7 @@ impl<'a> Builder<'a> {
             KernelRole::WeightGrad,
             Kernel::Gemm { m: n, n: k, k: m, batch, kept: in_place, dtype: self.linear },
         );
-        if self.model.biases && !self.quantised() {
+        if self.bias_grads && !self.quantised() {
             self.memory(site, KernelRole::WeightGrad, "bias-grad", m * n * batch * self.bytes);
         }
         let (gradient, kept) = (self.bytes, self.layout.bytes.grads as u64);
@@ -203,6 +206,11 @@ impl<'a> Builder<'a> {
                 Precision::Bf16 | Precision::Nvfp4 => {}
             }
         }
+    }
+
+    /// Megatron's experts have biases.
+    pub(super) fn expert_biases(&self) -> bool {
+        self.layout.framework == Framework::Megatron && self.model.moe.is_some_and(|m| m.biases)
     }
 
     /// Conversion of what an activation function produces, or of the gradient that it passes on, unless its kernel converts.

@@ -2,7 +2,7 @@
 
 use super::*;
 use crate::collective::CollectiveOp;
-use crate::model::{Framework, Mla, Model, Moe, Precision};
+use crate::model::{ElementBytes, Framework, Mla, Model, Moe, Precision};
 
 fn gpt() -> Transformer {
     Transformer {
@@ -19,6 +19,9 @@ fn gpt() -> Transformer {
         learned_positions: true,
         causal: true,
         biases: true,
+        rms_norm: false,
+        attention_sink: false,
+        activation_clamp: false,
         dropout: true,
         moe: None,
         mla: None,
@@ -143,7 +146,15 @@ fn tensor_parallel_traffic_is_megatrons() {
 #[test]
 fn exchanges_are_awaited_by_a_kernel_that_follows() {
     let mut model = gpt();
-    model.moe = Some(Moe { experts: 8, top_k: 2, expert_ffn: 4096, shared_experts: 1, dense_layers: 0, every: 1 });
+    model.moe = Some(Moe {
+        experts: 8,
+        top_k: 2,
+        expert_ffn: 4096,
+        shared_experts: 1,
+        dense_layers: 0,
+        every: 1,
+        biases: false,
+    });
     for (kind, pass) in [LayerKind::Embedding, LayerKind::Dense, LayerKind::Moe, LayerKind::Logits]
         .into_iter()
         .flat_map(|k| [Pass::Forward, Pass::Backward, Pass::Recompute].map(|p| (k, p)))
@@ -166,7 +177,8 @@ fn exchanges_are_awaited_by_a_kernel_that_follows() {
 #[test]
 fn experts_do_the_work_of_the_tokens_sent_to_them() {
     let mut model = gpt();
-    let moe = Moe { experts: 8, top_k: 2, expert_ffn: 4096, shared_experts: 0, dense_layers: 0, every: 1 };
+    let moe =
+        Moe { experts: 8, top_k: 2, expert_ffn: 4096, shared_experts: 0, dense_layers: 0, every: 1, biases: false };
     model.moe = Some(moe);
     let mut layout = layout(1, false);
     layout.ep = 4;
@@ -246,7 +258,8 @@ fn factors_by_block_are_written_in_both_orders_at_once() {
 
 #[test]
 fn eager_mode_runs_single_operations() {
-    let llama = Transformer { gated: true, biases: false, learned_positions: false, dropout: false, ..gpt() };
+    let llama =
+        Transformer { gated: true, rms_norm: true, biases: false, learned_positions: false, dropout: false, ..gpt() };
     let layout = |framework, compiled| Layout { framework, compiled, ..layout(1, false) };
     let bytes = |model: &Transformer, layout: &Layout, site: Site, pass| -> u128 {
         layer_kernels(model, layout, LayerKind::Dense, pass)
@@ -275,7 +288,8 @@ fn eager_mode_runs_single_operations() {
 
 #[test]
 fn ranks_with_several_experts_sort_what_they_got() {
-    let moe = Moe { experts: 16, top_k: 2, expert_ffn: 512, shared_experts: 0, dense_layers: 0, every: 1 };
+    let moe =
+        Moe { experts: 16, top_k: 2, expert_ffn: 512, shared_experts: 0, dense_layers: 0, every: 1, biases: false };
     let model = Transformer { moe: Some(moe), ..gpt() };
     let sorts = |ep, pass| {
         let layout = Layout { ep, dp: 16, global_batch: 16, ..layout(1, false) };
@@ -289,7 +303,8 @@ fn ranks_with_several_experts_sort_what_they_got() {
 /// Folded over tensor-parallel ranks, an expert is whole, on a rank's own share of tokens: the same products in all, and no exchange among tensor-parallel ranks for them.
 #[test]
 fn folded_experts_are_whole_and_gather_nothing() {
-    let moe = Moe { experts: 16, top_k: 2, expert_ffn: 512, shared_experts: 0, dense_layers: 0, every: 1 };
+    let moe =
+        Moe { experts: 16, top_k: 2, expert_ffn: 512, shared_experts: 0, dense_layers: 0, every: 1, biases: false };
     let model = Transformer { moe: Some(moe), ..gpt() };
     let split = Layout { ep: 4, dp: 16, global_batch: 64, ..layout(4, true) };
     let folded = Layout { etp: 1, ..split.clone() };
@@ -384,4 +399,114 @@ fn the_optimizer_touches_what_is_sharded() {
     // Norm 4, clip 8, Adam 28, weights 6 a sharded parameter, and 4 a parameter to clear its gradient.
     assert_eq!(bytes(1000), 1000 * (4 + 8 + 28 + 6) + 4000);
     assert_eq!(bytes(125), 125 * 46 + 4000);
+}
+
+/// A model with what gpt-oss has of its own, and without.
+fn gpt_oss() -> [Transformer; 2] {
+    let moe =
+        Moe { experts: 16, top_k: 4, expert_ffn: 512, shared_experts: 0, dense_layers: 0, every: 1, biases: true };
+    let own = Transformer {
+        gated: true,
+        learned_positions: false,
+        dropout: false,
+        rms_norm: true,
+        attention_sink: true,
+        activation_clamp: true,
+        heads: 8,
+        kv_heads: 2,
+        hidden: 512,
+        head_dim: 64,
+        moe: Some(moe),
+        ..gpt()
+    };
+    let plain = Transformer {
+        attention_sink: false,
+        activation_clamp: false,
+        moe: Some(Moe { biases: false, ..moe }),
+        ..own.clone()
+    };
+    [own, plain]
+}
+
+/// Bytes and number of the kernels of a layer that are bound by memory.
+fn memory_kernels(model: &Transformer, layout: &Layout, pass: Pass) -> (u64, u64) {
+    let of = |kernels: Vec<(LayerPart, Kernel)>| {
+        kernels.into_iter().filter_map(|(_, k)| if let Kernel::Memory { bytes, .. } = k { Some(bytes) } else { None })
+    };
+    let bytes: Vec<u64> = of(layer_kernels(model, layout, LayerKind::Moe, pass)).collect();
+    (bytes.iter().sum(), bytes.len() as u64)
+}
+
+#[test]
+fn clamps_and_weighted_biases_are_operations_of_their_own() {
+    let [own, plain] = gpt_oss();
+    let (tokens, hidden, inner) = (4 * 2048u64, 512u64, 512u64);
+    let routed = 4 * tokens;
+    let base = Layout {
+        flash_attention: true,
+        ep: 4,
+        dp: 4,
+        bytes: ElementBytes { grads: 2, ..Layout::one_gpu().bytes },
+        ..layout(1, false)
+    };
+    // Four experts on a rank; what more there is than without.
+    for (router_fp32, forward, backward) in [(false, 12, 16), (true, 28, 40)] {
+        let l = Layout { router_fp32, ..base.clone() };
+        let more = |pass| {
+            let ((bytes, n), (without, n_without)) = (memory_kernels(&own, &l, pass), memory_kernels(&plain, &l, pass));
+            (bytes as i64 - without as i64, n as i64 - n_without as i64)
+        };
+        // Clamps 16 bytes an element of the inner size, biases by their type; the bias of the projection; the number that is copied.
+        let wider = i64::from(router_fp32);
+        let bytes = 16 * routed * inner + forward * routed * hidden + 4 * tokens * hidden + 2;
+        assert_eq!(more(Pass::Forward), (bytes as i64, 4 + 4 * 2 + 1 + wider + 1));
+        // 30 bytes; gradients of both biases of each expert are added to what is kept, and not summed by kernels of their own.
+        let kept = 4 * (hidden + 2 * inner) * (2 + 2 * 2);
+        let summed = 2 * routed * (hidden + 2 * inner);
+        let bytes = 30 * routed * inner + backward * routed * hidden + kept;
+        let n = 7 + (4 * (4 + wider) + 1 + wider) + 4 * 2 - 2;
+        assert_eq!(more(Pass::Backward), (bytes as i64 - summed as i64, n));
+    }
+    // The fused kernel has clamps and biases inside; what is left are the projection's bias and the gradients that are added.
+    let fused = Layout { fused_grouped_mlp: true, precision: Precision::Mxfp8, ..base.clone() };
+    let more = |pass| memory_kernels(&own, &fused, pass).0 as i64 - memory_kernels(&plain, &fused, pass).0 as i64;
+    assert_eq!(more(Pass::Forward), 4 * (tokens * hidden) as i64);
+    assert_eq!(more(Pass::Backward), (2 * tokens * hidden + 4 * (hidden + 2 * inner) * 6) as i64);
+    // torch.compile fuses the clamps; the sink costs fused attention nothing anywhere.
+    let compiled = Layout { framework: Framework::Fsdp2, ..base.clone() };
+    assert_eq!(memory_kernels(&own, &compiled, Pass::Forward), memory_kernels(&plain, &compiled, Pass::Forward));
+    let eager = Layout { compiled: false, ..compiled };
+    let more = memory_kernels(&own, &eager, Pass::Forward).0 - memory_kernels(&plain, &eager, Pass::Forward).0;
+    assert_eq!(more, 11 * 2 * routed * inner);
+}
+
+#[test]
+fn a_sink_without_fused_attention_costs_single_operations_in_fp32() {
+    let [own, _] = gpt_oss();
+    let without = Transformer { attention_sink: false, ..own.clone() };
+    let l = layout(1, false);
+    let scores = 4 * 8 * 2048 * 2048u64;
+    for (pass, single, fused) in [(Pass::Forward, 36, 4), (Pass::Backward, 44, 6)] {
+        let more = memory_kernels(&own, &l, pass).0 - memory_kernels(&without, &l, pass).0;
+        assert_eq!(more, (single - fused) * scores);
+    }
+}
+
+#[test]
+fn rotary_embedding_may_be_single_operations() {
+    let [own, _] = gpt_oss();
+    let fused = Layout { flash_attention: true, ..layout(1, false) };
+    let single = Layout { fused_rope: false, ..fused.clone() };
+    // Queries and keys of ten heads; cosines and sines of 2,048 positions, made twice, of 22 bytes each.
+    let turned = 4 * 2048 * 10 * 64 * 2u64;
+    let tables = 2 * 2 * 2048 * 64 * 22;
+    for (pass, operations, tables, n) in [(Pass::Forward, 12, tables, 24), (Pass::Backward, 14, 0, 14)] {
+        let ((bytes, kernels), (before, one)) =
+            (memory_kernels(&own, &single, pass), memory_kernels(&own, &fused, pass));
+        assert_eq!(bytes - before, (operations - 2) * turned + tables);
+        assert_eq!(kernels - one, n - 1);
+    }
+    let other = Layout { framework: Framework::Fsdp2, ..single.clone() };
+    let as_before = Layout { framework: Framework::Fsdp2, ..fused };
+    assert_eq!(memory_kernels(&own, &other, Pass::Forward), memory_kernels(&own, &as_before, Pass::Forward));
 }

@@ -14,8 +14,8 @@ use super::shard;
 use super::step::{Comm, PassStep, Price, share};
 use crate::collective::CollectiveOp;
 use crate::compute::{
-    Among, Dtype, Kernel, KernelRole, LayerKind, LayerStep, Pass, Site, expert_loads, kind_of, layer_steps,
-    optimizer_kernels, shard_kernels,
+    Among, Dtype, Kernel, KernelRole, LINEAR_OFFSET, LayerKind, LayerStep, Pass, Site, expert_loads, kind_of,
+    layer_steps, optimizer_kernels, shard_kernels,
 };
 use crate::memory;
 use crate::model::{CudaGraph, Framework, Layout, Model, ModelFamily, Recompute, Transformer, model_flops};
@@ -226,7 +226,14 @@ fn layer(model: &Transformer, layout: &Layout, price: &Price, kind: LayerKind) -
     let before_forward = before.len() as u64 * OPERATION;
     if kind.has_experts(model) && layout.framework == Framework::Megatron {
         let steps = layer_steps(model, layout, kind, Pass::Forward);
-        wait_for_counts(&mut forward, &steps, layout, price);
+        let is_dispatch = |s: &LayerStep| match s {
+            LayerStep::Exchange { among, .. } => *among == Among::Ep,
+            LayerStep::Kernel { part, .. } => layout.ep <= 1 && part.site == Site::Up,
+        };
+        wait_from(&mut forward, &steps, is_dispatch, layout, price);
+        let again = layer_steps(model, layout, kind, Pass::Recompute);
+        let steps = [again, layer_steps(model, layout, kind, Pass::Backward)].concat();
+        wait_from(&mut backward, &steps, waits, layout, price);
     }
     wait_for_host(&mut forward, launches(Pass::Forward) + before_forward, layout, price);
     let backward_launches =
@@ -306,16 +313,19 @@ fn each_expert(role: KernelRole, layout: &Layout) -> u64 {
 /// Where tokens go to experts, Megatron's host waits for the GPU, in the forward pass: it must know how many tokens each expert got before it can issue their products.
 /// Every dispatcher does (`cuda_sync_point` of its all-to-all; DeepEP's and HybridEP's dispatch wait on the host), as long as no graph holds the whole iteration. So the host
 /// is ahead of nothing there, and what it issues slowly is not made up for by long kernels before: from one dispatch to the next each kernel begins no sooner than it was
-/// issued. Layers follow each other, so what is before the dispatch is the next layer's.
-fn wait_for_counts(forward: &mut Vec<PassStep>, steps: &[LayerStep], layout: &Layout, price: &Price) {
+/// issued. Layers follow each other, so what is before the dispatch is the next layer's. Of the backward pass the same holds from where a number is copied for kernels that are
+/// computed again ([`waits`]), and within either pass the host is ahead of nothing again behind such a copy.
+fn wait_from(
+    pass: &mut Vec<PassStep>,
+    steps: &[LayerStep],
+    first: impl Fn(&LayerStep) -> bool,
+    layout: &Layout,
+    price: &Price,
+) {
     let each = operation_ps(layout, price);
-    let is_dispatch = |s: &LayerStep| match s {
-        LayerStep::Exchange { among, .. } => *among == Among::Ep,
-        LayerStep::Kernel { part, .. } => layout.ep <= 1 && part.site == Site::Up,
-    };
-    let Some(dispatch) = steps.iter().position(is_dispatch) else { return };
-    let (mut issued, mut ends, mut alone) = (0, 0, 0);
-    for step in steps[dispatch..].iter().chain(&steps[..dispatch]) {
+    let Some(first) = steps.iter().position(first) else { return };
+    let (mut issued, mut ends, mut alone, mut waited) = (0, 0, 0, 0);
+    for step in steps[first..].iter().chain(&steps[..first]) {
         let ps = match compose(std::slice::from_ref(step), layout, price).as_slice() {
             [] => 0,
             steps => price.steps(steps).total(),
@@ -323,13 +333,21 @@ fn wait_for_counts(forward: &mut Vec<PassStep>, steps: &[LayerStep], layout: &La
         let (first, more, n) = issue(step, layout);
         for i in 0..n {
             issued += if i == 0 { first } else { more };
-            ends = (issued * each / OPERATION).max(ends) + share(ps, n as u32, i as u32);
+            ends = (waited + issued * each / OPERATION).max(ends) + share(ps, n as u32, i as u32);
         }
         alone += ps;
+        if waits(step) {
+            (waited, issued) = (ends, 0);
+        }
     }
     if ends > alone {
-        forward.push(PassStep::Kernel { name: "launch", ps: ends - alone });
+        pass.push(PassStep::Kernel { name: "launch", ps: ends - alone });
     }
+}
+
+/// The host waits for a number to be copied to the GPU.
+fn waits(step: &LayerStep) -> bool {
+    matches!(step, LayerStep::Kernel { kernel: Kernel::Memory { name, .. }, .. } if *name == LINEAR_OFFSET)
 }
 
 /// A pass takes at least what the host needs to issue it. The host runs ahead, so that only what a whole pass is short of counts.

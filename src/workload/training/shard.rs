@@ -11,9 +11,9 @@ pub(super) fn padded_vocab(model: &Transformer, layout: &Layout) -> u64 {
     (model.vocab as u64).div_ceil(multiple) * multiple
 }
 
-/// One norm: scale, and shift where there are biases.
+/// One norm: scale, and shift in LayerNorm.
 fn norm(model: &Transformer, width: u64) -> u64 {
-    if model.biases { 2 * width } else { width }
+    if model.rms_norm { width } else { 2 * width }
 }
 
 /// Attention with its norm.
@@ -27,7 +27,12 @@ fn attention(model: &Transformer, layout: &Layout) -> Held {
     let columns = q + 2 * kv;
     let biases = if model.biases { columns / t + h } else { 0 };
     let copied = norm(model, h) + if model.biases { h } else { 0 };
-    Held { dense: (h * columns + q * h) / t + biases + norm(model, h), expert: 0, sequence: copied }
+    Held { dense: (h * columns + q * h) / t + biases + sinks(model, t) + norm(model, h), expert: 0, sequence: copied }
+}
+
+/// Sinks of a rank's heads.
+fn sinks(model: &Transformer, t: u64) -> u64 {
+    if model.attention_sink { u64::from(model.heads) / t } else { 0 }
 }
 
 fn latent_attention(model: &Transformer, mla: &Mla, t: u64, h: u64) -> Held {
@@ -39,7 +44,7 @@ fn latent_attention(model: &Transformer, mla: &Mla, t: u64, h: u64) -> Held {
     let q_in = if q_rank > 0 { q_rank } else { h };
     let up = q_in * heads * (nope + rope) + kv_rank * heads * (nope + v) + heads * v * h;
     let copied = down + norm(model, h) + norm(model, q_rank) + norm(model, kv_rank);
-    Held { dense: up / t + copied, expert: 0, sequence: copied }
+    Held { dense: up / t + sinks(model, t) + copied, expert: 0, sequence: copied }
 }
 
 /// A feed-forward part of inner size `ffn`, without norm.
@@ -61,10 +66,9 @@ pub(super) fn dense_layer(model: &Transformer, layout: &Layout) -> Held {
 
 /// A layer with experts.
 pub(super) fn moe_layer(model: &Transformer, moe: &Moe, layout: &Layout) -> Held {
-    let h = model.hidden as u64;
     let mut held = attention(model, layout);
     held.add(&norm_held(model));
-    let router = h * moe.experts as u64;
+    let router = model.router_params(moe);
     held.add(&Held { dense: router, expert: 0, sequence: router });
     if moe.shared_experts > 0 {
         held.add(&feed_forward(model, layout, moe.expert_ffn as u64 * moe.shared_experts as u64));
