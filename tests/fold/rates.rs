@@ -133,35 +133,3 @@ fn copies_say_how_far_off_carried_rates_are() {
         }
     }
 }
-
-/// Two incasts that do not meet. A copy simulates one of them while rates are carried on in the other; what it says depends on the
-/// experiment alone.
-#[test]
-fn copies_simulate_what_they_compare() {
-    let text = TEXT
-        .replace("gpus = 8,", "gpus = 16,")
-        .replace("payload_bytes = 4000", "payload_bytes = 1000")
-        .replace("[\"hpcc\", \"dcqcn\"]", "[\"hpcc\"]")
-        .replace("[\"rings.csv\", \"incast.csv\"]", "[\"incasts.csv\"]");
-    let rows = |to: usize, bytes: u64| {
-        let row = |k: usize| {
-            let from = to + k;
-            format!("s{from},{from},send,{bytes},{to},{from}\nr{from},{to},recv,{bytes},{from},{from}\n")
-        };
-        (1..=4).map(row).collect::<String>()
-    };
-    let incasts = format!("id,ranks,kind,bytes,peer,tag\n{}{}", rows(0, 500_000_000), rows(8, 300_000_000));
-    let sweep = Sweep::new(&[("incasts.csv", &incasts)], &text);
-    let memo = sweep.memo();
-    for (out, more) in [("one", &["--jobs", "1"][..]), ("cold", &["--memo", &memo]), ("warm", &["--memo", &memo])] {
-        sweep.run(out, &[&["--set", "fidelity.fast_forward=rates"], more].concat());
-    }
-    let of = |out: &str, name: &str| sweep.column(out, "stats.csv", name)[0];
-    assert!(of("one", "carried_audits") >= 2.0, "both are compared");
-    assert!(of("one", "steady_error") < 0.005, "{}", of("one", "steady_error"));
-    for out in ["cold", "warm"] {
-        for name in ["carried_audits", "steady_error", "carried_messages_error"] {
-            assert_eq!(of(out, name), of("one", name), "{name}");
-        }
-    }
-}

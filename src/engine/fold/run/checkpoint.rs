@@ -20,7 +20,7 @@ use crate::engine::fold::run::counters::{
 };
 use crate::engine::fold::run::detection::{forget_rule, sample_partition, schedule_sampling, works};
 use crate::engine::fold::run::explain::settle;
-use crate::engine::fold::run::fold_run::{FoldRun, may_carry};
+use crate::engine::fold::run::fold_run::FoldRun;
 use crate::engine::fold::run::progress::next_reported;
 use crate::engine::fold::run::recording::flush_covered;
 use crate::engine::fold::run::restore::stand_at_snapshot;
@@ -92,7 +92,7 @@ pub(crate) fn sample_and_checkpoint(run: &mut FoldRun, t: &mut Tables, p: u32, a
                 let routed = |m: &u32| run.partitions[p as usize].rows.members[*m as usize].routed;
                 let n = run.partitions[p as usize].rows.members.len() as u32;
                 let of = if pieces.len() == 1 { (0..n).filter(routed).collect() } else { piece.working.clone() };
-                return if may_carry(run, p) { carried(t, view(run, p), &of) } else { None };
+                return if run.carries { carried(t, view(run, p), &of) } else { None };
             }
             let working = if pieces.len() == 1 { all() } else { piece.working.clone() };
             steady(t, view(run, p), &working, pieces.len() == 1)

@@ -2,7 +2,7 @@
 //!
 //! Layer: fold/run. Changes nothing but counts.
 
-use crate::columns::{FlowIdx, NEVER, NONE, Tables};
+use crate::columns::{FlowIdx, NEVER, NONE, Tables, TaskIdx, task as bits};
 use crate::engine::fold::run::copies::ExperimentCopy;
 use crate::engine::fold::run::fold_run::FoldRun;
 use crate::engine::fold::steady::carried_error::{ComparedCopy, carried_error};
@@ -64,7 +64,8 @@ fn compared(t: &Tables, copied: &ExperimentCopy) -> ComparedCopy {
         .fold((0.0, 0.0), |sum, (&(_, from, to), &came)| (sum.0 + to as f64 - came as f64, sum.1 + (to - from) as f64));
     let late = if all > 0.0 { behind / all * span } else { 0.0 };
     let (mut messages_late, mut messages_took) = (0.0, 0.0);
-    for &(i, took, done) in copied.tasks.iter().filter(|(i, ..)| t.tasks[*i].done != NEVER) {
+    let is_done = |i: &TaskIdx| t.tasks[*i].flags & bits::MESSAGE != 0 && t.tasks[*i].done != NEVER;
+    for &(i, took, done) in copied.tasks.iter().filter(|(i, ..)| is_done(i)) {
         let row = &t.tasks[i];
         messages_late += row.done.saturating_sub(row.at) as f64 - took as f64;
         messages_took += took.min(done - copied.from) as f64;

@@ -1,5 +1,5 @@
-//! Audits of what carried rates add up to: a copy of the experiment goes on beside a skip, for several times as long, and
-//! simulates the partition that is skipped (`compare_copies` compares the two later).
+//! Audits of what carried rates add up to: a copy of the whole experiment goes on beside a skip without carrying rates,
+//! for several times as long (`compare_copies` compares the two later).
 //!
 //! Layer: fold/run. Changes nothing but counts. When a copy is made depends on model time and on what was skipped, and
 //! so neither on the memo nor on turns.
@@ -7,7 +7,7 @@
 use std::sync::Arc;
 use std::time::Instant;
 
-use crate::columns::{FlowIdx, NEVER, Tables, Task, TaskIdx, mode, status, task as bits};
+use crate::columns::{FlowIdx, NEVER, Tables, TaskIdx, mode, status};
 use crate::engine::fold::memo::in_flight::InFlight;
 use crate::engine::fold::run::compare_copies::sent;
 use crate::engine::fold::run::copies::{ContinuedAudits, ExperimentCopy};
@@ -24,8 +24,8 @@ use crate::engine::fold::steady::rates_plan;
 use crate::engine::fold::steady::sampling::hops_there_and_back;
 
 /// Packet-hops that copies may take at any rate (our choice: a second), and beyond that, one in so many of those
-/// skipped. A copy may take more than is left, as its queue pairs may send more than in the window; then the next is made
-/// later. An experiment that needs no more packet-hops has nothing to gain from carried rates.
+/// skipped. A copy may take more than is left, as others than the partition that is skipped may send; then the next is
+/// made later. An experiment that needs no more packet-hops has nothing to gain from carried rates.
 const FREE_HOPS: u64 = 1 << 23;
 const SHARE: u64 = 10;
 
@@ -61,7 +61,7 @@ pub(crate) fn copy_if_due(run: &mut FoldRun, t: &mut Tables, p: u32, at: u64, st
     run.continued.hops += expected;
     match go_on(run, t, p, at, at + span) {
         Ok(copied) => {
-            // Messages that ended say what was sent, whoever asks.
+            // Other partitions go on in the copy as well, and others join. Messages that ended say so, whoever asks.
             let took: u64 = copied.tasks.iter().map(|&(i, ..)| message_hops(t, &t.tasks[i])).sum();
             run.continued.hops += took.saturating_sub(expected);
             run.continued.next = at + span;
@@ -72,16 +72,14 @@ pub(crate) fn copy_if_due(run: &mut FoldRun, t: &mut Tables, p: u32, at: u64, st
     run.stats.auditing += began.elapsed();
 }
 
-/// A copy goes on from `at` to `to`. Partition `p` is simulated in it; in others rates are carried on, as in the experiment.
+/// A copy goes on from `at` to `to`.
 fn go_on(run: &FoldRun, t: &mut Tables, p: u32, at: u64, to: u64) -> Result<ExperimentCopy, Stop> {
-    let flows: Vec<FlowIdx> = run.partitions[p as usize].rows.members.iter().map(|m| m.flow).collect();
     let mut copy = copy_of(run);
-    copy.simulated = vec![false; t.flow_tx.len()];
-    flows.iter().for_each(|f| copy.simulated[f.usize()] = true);
     let mut tables = t.copied();
     let mut c = tables.view();
     c.exps[0].audit_ppm = 0;
     c.exps[0].modes &= !mode::MEMO;
+    let flows: Vec<FlowIdx> = run.partitions[p as usize].rows.members.iter().map(|m| m.flow).collect();
     let from: Vec<u64> = flows.iter().map(|&f| c.flow_tx[f].sent_bytes).collect();
     schedule_sampling(&mut copy, &c, p);
     for q in 0..copy.partitions.len() as u32 {
@@ -97,13 +95,12 @@ fn go_on(run: &FoldRun, t: &mut Tables, p: u32, at: u64, to: u64) -> Result<Expe
         (run.turns)(&mut copy, &mut c, 1, run.limit)?;
     }
     let flows = flows.iter().zip(from).map(|(&f, from)| (f, from, sent(&copy, &c, f, to))).collect();
-    let is_theirs = |row: &Task| row.flags & bits::MESSAGE != 0 && copy.simulated[row.flow.usize()];
-    let done = c.tasks.iter().enumerate().filter(|(_, row)| row.done > at && row.done <= to && is_theirs(row));
+    let done = c.tasks.iter().enumerate().filter(|(_, row)| row.done > at && row.done <= to);
     let tasks = done.map(|(i, row)| (TaskIdx(i as u32), row.done - row.at.min(row.done), row.done)).collect();
     Ok(ExperimentCopy { from: at, to, flows, came: None, tasks })
 }
 
-/// A copy of `run` that remembers nothing. What it simulates is still to be said.
+/// A copy of `run` that remembers nothing and carries no rates on.
 fn copy_of(run: &FoldRun) -> FoldRun {
     let mut partitions = run.partitions.clone();
     partitions.iter_mut().for_each(|partition| (partition.cursor, partition.turned_away) = (None, false));
@@ -124,7 +121,7 @@ fn copy_of(run: &FoldRun) -> FoldRun {
         audited: Default::default(),
         gain: LeastGain::unasked(),
         wander: Default::default(),
-        simulated: Vec::new(),
+        carries: false,
         continued: ContinuedAudits { next: NEVER, ..ContinuedAudits::default() },
         threads: Default::default(),
         limit: run.limit,

@@ -62,9 +62,8 @@ pub(crate) struct FoldRun {
     pub wander: RateWander,
     /// How windows are stepped on several threads.
     pub threads: WindowThreads,
-    /// In a copy by which carried rates are audited, of each queue pair: whether it is simulated. Rates are not carried on in
-    /// a partition that has such a one. Empty in the experiment itself.
-    pub simulated: Vec<bool>,
+    /// Measured rates may be carried on. Not in the copies by which that is audited.
+    pub carries: bool,
     pub continued: ContinuedAudits,
     /// The most packet records.
     pub limit: u64,
@@ -78,12 +77,6 @@ pub(crate) struct FoldRun {
     /// How copies take turns, and how they are made. Fields, because turns lead to both.
     pub turns: Turns,
     pub copy_if_due: CopyIfDue,
-}
-
-/// Whether measured rates may be carried on in partition `p`.
-pub(crate) fn may_carry(run: &FoldRun, p: u32) -> bool {
-    let is_simulated = |f: FlowIdx| run.simulated.get(f.usize()).copied().unwrap_or(false);
-    !run.partitions[p as usize].rows.members.iter().any(|m| is_simulated(m.flow))
 }
 
 /// The number of a new partition without rows, which starts at `start`.

@@ -94,7 +94,7 @@ pub(crate) fn begin_coupled(
         gain: LeastGain::of(t),
         wander: RateWander::default(),
         threads: WindowThreads::default(),
-        simulated: Vec::new(),
+        carries: true,
         continued: ContinuedAudits::default(),
         limit: 0,
         stats,

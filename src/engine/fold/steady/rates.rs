@@ -13,7 +13,7 @@ use crate::engine::fold::rows::advanced_rows::FRACTION;
 use crate::engine::fold::rows::partition_rows::is_idle;
 use crate::engine::fold::steady::criterion::{PartitionView, repeats};
 use crate::engine::fold::steady::detector::{SteadyRates, is_settled};
-use crate::engine::fold::steady::rates_plan::{self, PARTS};
+use crate::engine::fold::steady::rates_plan::PARTS;
 use crate::engine::fold::steady::window_rates::WindowRates;
 
 /// The sum has not changed if it is the same within this part of theta (our choice).
@@ -26,10 +26,9 @@ pub(crate) fn carried(t: &Tables, view: PartitionView, of: &[u32]) -> Option<Ste
     let e = &t.exps[0];
     let samples = rule.samples;
     let window = samples as u64 * rule.interval;
-    // Each window is judged once: who waits for one that looks steady picks those that do by chance. What comes before the
-    // first is the transient.
-    let transient = if view.ended_skip.is_some() { rates_plan::settling(e, samples) } else { samples };
-    if detector.taken() < transient + samples || !(detector.taken() - transient).is_multiple_of(samples) {
+    // Each window is judged once: who waits for one that looks steady picks those that do by chance. The first, with the
+    // transient, is not full and not judged.
+    if detector.taken() % samples != 0 {
         return None;
     }
     if e.ack_interval > 1 || of.is_empty() || !rows.switches.is_empty() {
@@ -83,9 +82,9 @@ pub(crate) fn carried(t: &Tables, view: PartitionView, of: &[u32]) -> Option<Ste
             );
             let held = was.abs_diff(is) * 1_000_000 <= is * u128::from(rule.theta_ppm / HELD);
             let drift = (was.abs_diff(is) * 1_000_000 / is.max(1)).min(1_000_000) as u64;
-            (if held { plan.level + 1 } else { rates_plan::least_level(e) }, Some((drift, plan.until)))
+            (if held { plan.level + 1 } else { 0 }, Some((drift, plan.until)))
         }
-        _ => (rates_plan::least_level(e), None),
+        _ => (0, None),
     };
     // Only DCQCN's rates rise for milliseconds after a change, by timers.
     let is_unsettled = |m: usize| e.cc == cc::DCQCN && !is_settled(t, rows.members[m].flow);

@@ -19,14 +19,10 @@ const DCQCN_INTERVAL: u64 = 20_000_000;
 const PATIENCE: u64 = 1_000_000_000;
 /// Parts of a window whose sums are compared.
 pub(super) const PARTS: usize = 4;
-/// A skip of level 0 is this many times as long as its window; each next one, if the sum did not change, twice as long, up
+/// The first skip is this many times as long as its window; each next one, if the sum did not change, twice as long, up
 /// to so many doublings (our choice).
-const SHORTEST: u64 = 4;
+const FIRST: u64 = 4;
 const DOUBLINGS: u32 = 4;
-/// After a skip that ended by itself the transient is this part of a window (our choice: some round trips), as rows go on
-/// from where they stood in a steady window. Under DCQCN it is a whole one, and skips begin shorter: its rates recover for
-/// milliseconds from what a skip does to them.
-const SETTLING: usize = 4;
 
 /// How a partition whose rates are carried on is sampled. `rtt`: its longest round trip, ps.
 pub(crate) fn rule(e: &Exp, rtt: u64) -> DetectorRule {
@@ -44,19 +40,9 @@ pub(crate) fn rule(e: &Exp, rtt: u64) -> DetectorRule {
     }
 }
 
-/// How many samples after a skip that ended by itself do not count, where a window has `samples`.
-pub(super) fn settling(e: &Exp, samples: usize) -> usize {
-    if e.cc == cc::DCQCN { samples } else { samples.div_ceil(SETTLING) }
-}
-
-/// The level of a skip before which nothing says that the sum holds.
-pub(super) fn least_level(e: &Exp) -> u32 {
-    u32::from(e.cc != cc::DCQCN)
-}
-
 /// For how long the rates are carried on, ps.
 pub(crate) fn length(steady: &SteadyRates) -> u64 {
-    steady.window.saturating_mul(SHORTEST << steady.level.min(DOUBLINGS))
+    steady.window.saturating_mul(FIRST << steady.level.min(DOUBLINGS))
 }
 
 /// The plan of a skip at these `rates`, whose work is still that of the whole window.
@@ -79,23 +65,5 @@ pub(crate) fn plan(steady: &SteadyRates, mut rates: Vec<SkipRate>) -> SkipPlan {
             unsettled_ppm: steady.unsettled_ppm,
             sent: steady.work.clone(),
         }),
-    }
-}
-
-#[cfg(test)]
-mod tests {
-    use bytemuck::Zeroable;
-
-    use super::*;
-
-    #[test]
-    fn dcqcn_recovers_slowly_from_a_skip() {
-        let of = |cc| {
-            let e = Exp { cc, ..Exp::zeroed() };
-            (settling(&e, 16), least_level(&e))
-        };
-        assert_eq!([of(cc::HPCC), of(cc::DCTCP), of(cc::DCQCN)], [(4, 1), (4, 1), (16, 0)]);
-        // A window of a few samples has a transient, too.
-        assert_eq!(settling(&Exp { cc: cc::HPCC, ..Exp::zeroed() }, 1), 1);
     }
 }
