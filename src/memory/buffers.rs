@@ -39,14 +39,14 @@ fn data_parallel(layout: &Layout, share: &Share) -> u64 {
     }
 }
 
-/// On a pipeline parameters are the stage's, and so are the sums of gradients, in the type that they are reduced in; beside them there is the unit that is on its way.
+/// On a pipeline parameters are the whole stage's, and so are the sums of gradients, in the type that they are reduced in. A backward pass leaves all parameters there even
+/// where forward passes free them.
 /// FSDP's units are the layers, and one of all that is beside them, which stays gathered and whose gradients wait for the end. A layer's whole gradients are there in the
 /// type they are reduced in until they are scattered.
 fn fsdp(layout: &Layout, share: &Share) -> u64 {
     let (params, grads) = (layout.bytes.params as u64, layout.bytes.grads as u64);
     if layout.pp > 1 {
-        let coming = if layout.zero == 3 && layout.overlap_param { params * share.layer } else { 0 };
-        return (params + grads) * (share.dense + share.experts) + coming;
+        return (params + grads) * (share.dense + share.experts);
     }
     let gathered = share.beside + share.layer * (1 + layout.overlap_param as u64);
     let sharded = if layout.zero == 3 { params * gathered } else { 0 };

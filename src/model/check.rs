@@ -93,7 +93,7 @@ impl Layout {
                 zero >= 2,
                 "workload.zero",
                 zero,
-                "3 (full shard) or 2 (shard gradients and optimizer) with framework \"fsdp\"",
+                "3 (full shard) or 2 (shard gradients and optimizer) with framework \"fsdp\" or \"fsdp2\"",
             )?,
             Framework::Megatron => {
                 must(zero <= 1, "workload.zero", zero, "0, or 1 (distributed optimizer) with framework \"megatron\"")?

@@ -320,8 +320,7 @@ fn a_pipeline_of_fsdp_holds_whole_parameters_and_gradients() {
         assert_eq!((memory.params, memory.grads), (0, params(stage)));
     }
     // What a forward pass frees is there after a backward pass all the same.
-    let freed = estimate(&model, &Layout { zero: 3, overlap_param: true, ..l }, &ALONE).stages;
-    assert!(freed[0].buffers > stages[0].buffers && freed[0].params == 0);
+    assert_eq!(estimate(&model, &Layout { zero: 3, overlap_param: true, ..l }, &ALONE).stages, stages);
 }
 
 fn model_params(model: &Model) -> u64 {
