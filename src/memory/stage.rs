@@ -185,9 +185,13 @@ fn transformer_chunks(
     options: &MemoryOptions,
     stage: u32,
 ) -> (Vec<Chunk>, Vec<(u32, u32)>) {
-    let whole = Layout { recompute: Recompute::None, ..layout.clone() };
-    // By whether a layer has experts, for those that compute again what the layout says, and for those that keep everything.
-    let [again, whole] = [layout, &whole].map(|l| [false, true].map(|moe| LayerActivations::new(t, l, moe)));
+    // By whether a layer has experts: of those that compute again what the layout says, and of those that keep everything.
+    let of = |layout: &Layout| [false, true].map(|moe| LayerActivations::new(t, layout, moe));
+    let again = of(layout);
+    let whole = match layout.recompute_layers {
+        0 => again,
+        _ => of(&Layout { recompute: Recompute::None, ..layout.clone() }),
+    };
     let tokens = Tokens::new(layout);
     let hidden = tokens.hidden(t);
     let all = layout.chunk_layers(t.layers, t.mtp);

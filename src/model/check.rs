@@ -189,9 +189,14 @@ impl Layout {
         let expected = format!("{tp} (workload.tp), or 1 with workload.sequence_parallel");
         must(folds, "workload.etp", self.etp, expected)?;
         self.check_modules(t)?;
-        let most = self.chunk_layers(t.layers, t.mtp).into_iter().max().unwrap_or(0);
+        let chunk_layers = self.chunk_layers(t.layers, t.mtp);
+        let most = chunk_layers.iter().copied().max().unwrap_or(0);
         let expected = format!("at most {most}, the layers of a virtual stage; 0: all of them");
         must(self.recompute_layers <= most, "workload.recompute_layers", self.recompute_layers, expected)?;
+        let of_rank = |rank: u32| chunk_layers.iter().skip(rank as usize).step_by(pp as usize).sum::<u32>();
+        let most = (0..pp).map(of_rank).max().unwrap_or(0) + t.mtp;
+        let expected = format!("at most {most}, the layers of a pipeline rank");
+        must(self.offload_layers <= most, "workload.offload_layers", self.offload_layers, expected)?;
         must(
             !self.fused_grouped_mlp || t.moe.is_some(),
             "workload.fused_grouped_mlp",

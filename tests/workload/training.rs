@@ -178,6 +178,12 @@ fn context_parallel_bytes_follow_the_formula() {
     assert_eq!(total(&w, Dim::Cp, Some(CollectiveOp::AllGather)), 32 * 3 * kv * 2 * 8);
 }
 
+/// Bytes of GPT-3 13B's parameters that data-parallel ranks gather, and of its gradients that they scatter.
+fn gathered_and_scattered(layout: &Layout) -> [u128; 2] {
+    let w = graph("gpt3-13b", layout);
+    [CollectiveOp::AllGather, CollectiveOp::ReduceScatter].map(|op| total(&w, Dim::Dp, Some(op)))
+}
+
 #[test]
 fn sharded_parameters_and_gradients_follow_the_formula() {
     let n = params("gpt3-13b", 1, 1, 2048);
@@ -199,17 +205,8 @@ fn sharded_parameters_and_gradients_follow_the_formula() {
                 overlap_param: overlap,
                 ..layout()
             };
-            let w = graph("gpt3-13b", &l);
-            assert_eq!(
-                total(&w, Dim::Dp, Some(CollectiveOp::AllGather)),
-                gathers * n * 2 * 8,
-                "{framework:?} {zero} {overlap}"
-            );
-            assert_eq!(
-                total(&w, Dim::Dp, Some(CollectiveOp::ReduceScatter)),
-                scatters * n * 4 * 8,
-                "{framework:?} {zero} {overlap}"
-            );
+            let moved = [gathers * n * 2 * 8, scatters * n * 4 * 8];
+            assert_eq!(gathered_and_scattered(&l), moved, "{framework:?} {zero} {overlap}");
         }
     }
 }
@@ -232,13 +229,8 @@ fn on_a_pipeline_sharded_parameters_are_kept_and_gradients_reduced_once() {
                 overlap_param: overlap,
                 ..layout()
             };
-            let w = graph("gpt3-13b", &l);
-            assert_eq!(
-                total(&w, Dim::Dp, Some(CollectiveOp::AllGather)),
-                gathers * n * 2 * 4,
-                "{zero} {vpp} {overlap}"
-            );
-            assert_eq!(total(&w, Dim::Dp, Some(CollectiveOp::ReduceScatter)), n * 4 * 4, "{zero} {vpp} {overlap}");
+            let moved = [gathers * n * 2 * 4, n * 4 * 4];
+            assert_eq!(gathered_and_scattered(&l), moved, "{zero} {vpp} {overlap}");
         }
     }
     let time = |zero, free_communication| {
@@ -265,8 +257,7 @@ fn on_a_pipeline_sharded_parameters_are_kept_and_gradients_reduced_once() {
     // Hybrid: a stage that is not at an end has no group of the shared embedding.
     let hybrid =
         Layout { pp: 4, dp: 4, global_batch: 16, framework: Framework::Fsdp2, zero: 2, shard_ranks: 2, ..layout() };
-    let w = graph("gpt3-13b", &hybrid);
-    assert_eq!(total(&w, Dim::Dp, Some(CollectiveOp::ReduceScatter)), params("gpt3-13b", 1, 4, 2048) * 4 * 4);
+    assert_eq!(gathered_and_scattered(&hybrid)[1], params("gpt3-13b", 1, 4, 2048) * 4 * 4);
     let first = Layout { framework: Framework::Fsdp, zero: 3, ..hybrid };
     let refused = first.check(&Model::named("gpt3-13b").unwrap(), 16).unwrap_err().to_string();
     assert!(refused.contains("\"fsdp2\" have pipelines"), "{refused}");
@@ -286,10 +277,16 @@ fn some_layers_of_a_stage_are_computed_again() {
     of(0, 10);
     of(4, 4);
     of(10, 10);
-    let refused = Layout { recompute_layers: 11, ..l }.check(&Model::named("gpt3-13b").unwrap(), 32).unwrap_err();
+    let refused =
+        Layout { recompute_layers: 11, ..l.clone() }.check(&Model::named("gpt3-13b").unwrap(), 32).unwrap_err();
     assert_eq!(
         refused.to_string(),
         "`workload.recompute_layers = 11`: it must be at most 10, the layers of a virtual stage; 0: all of them"
+    );
+    let refused = Layout { vpp: 2, offload_layers: 11, ..l }.check(&Model::named("gpt3-13b").unwrap(), 32).unwrap_err();
+    assert_eq!(
+        refused.to_string(),
+        "`workload.offload_layers = 11`: it must be at most 10, the layers of a pipeline rank"
     );
 }
 

@@ -187,24 +187,17 @@ fn walked(plan: &JobPlan, layout: &Layout, price: &Price) -> IterationBreakdown 
         .iter()
         .map(|s| if sync.kept { kept_passes(plan, layout, price, s) } else { Default::default() })
         .collect();
-    let extra: Vec<(u64, u64)> = stages
+    // What is slowed down beside gathering: the first pass, or every one that gathers.
+    let (extra, gathering): (Vec<(u64, u64)>, Vec<(u64, u64)>) = stages
         .iter()
-        .zip(&plan.stretch)
-        .zip(&kept)
-        .map(|(((f, b), s), kept)| {
-            let beside_gather = if sync.kept { 0 } else { stretched(f.compute, s.0) };
-            (beside_gather, stretched(b.compute, s.1) + kept[2].total())
+        .zip(plan.stretch.iter().zip(&kept))
+        .map(|((f, b), (stretch, kept))| {
+            let slowed = stretched(f.compute, stretch.0);
+            let (first, each) = if sync.kept { (0, slowed) } else { (slowed, 0) };
+            let last = stretched(b.compute, stretch.1) + kept[2].total();
+            ((first, last), (kept[0].total() + each, kept[1].total()))
         })
-        .collect();
-    let gathering: Vec<(u64, u64)> = stages
-        .iter()
-        .zip(&plan.stretch)
-        .zip(&kept)
-        .map(|(((f, _), s), kept)| {
-            let beside = if sync.kept { stretched(f.compute, s.0) } else { 0 };
-            (kept[0].total() + beside, kept[1].total())
-        })
-        .collect();
+        .unzip();
     let none = vec![0; ready.len()];
     let timeline_of = |message_ps: u64, ready: &[u64]| {
         let passes = Passes { spent: &totals, extra: &extra, gathering: &gathering, sync, ready };

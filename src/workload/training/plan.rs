@@ -138,13 +138,8 @@ impl Sync {
     /// one; `None`: it is the first.
     pub(super) fn gathers(&self, backward: bool, before: Option<bool>) -> bool {
         match (self.kept, before) {
-            (false, _) => {
-                if backward {
-                    self.gather_backward
-                } else {
-                    self.gather_forward
-                }
-            }
+            (false, _) if backward => self.gather_backward,
+            (false, _) => self.gather_forward,
             (true, None) => self.gather_forward,
             // What frees parameters after a forward pass gathers them again.
             (true, Some(backward)) => !backward && self.gather_backward,
