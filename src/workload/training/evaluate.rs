@@ -58,6 +58,9 @@ pub(super) struct PipelineTimeline {
     pub slots: Vec<Vec<(u64, u64)>>,
 }
 
+/// Times of a forward and a backward pass by virtual stage, ps.
+type PassTimes = Vec<(u64, u64)>;
+
 /// What the pipeline runs with, by virtual stage.
 pub(super) struct Passes<'a> {
     /// Forward and backward, in ps.
@@ -188,7 +191,7 @@ fn walked(plan: &JobPlan, layout: &Layout, price: &Price) -> IterationBreakdown 
         .map(|s| if sync.kept { kept_passes(plan, layout, price, s) } else { Default::default() })
         .collect();
     // What is slowed down beside gathering: the first pass, or every one that gathers.
-    let (extra, gathering): (Vec<(u64, u64)>, Vec<(u64, u64)>) = stages
+    let (extra, gathering): (PassTimes, PassTimes) = stages
         .iter()
         .zip(plan.stretch.iter().zip(&kept))
         .map(|((f, b), (stretch, kept))| {
