@@ -10,6 +10,7 @@ use std::cmp::Reverse;
 
 use super::peers::Peers;
 use crate::columns::{NEVER, Task, task};
+use crate::workload::lower::{OpTimes, WorkloadTimes};
 use crate::workload::program::{Dim, Op, OpKind, Phase, Program, Stream, Workload};
 use crate::workload::tasks::{OpTasks, TaskGraph};
 
@@ -42,14 +43,6 @@ impl Breakdown {
     }
 }
 
-/// When an op could begin, when all it needs of others was under way, when it ended; ps.
-#[derive(Clone, Copy)]
-pub(super) struct OpTimes {
-    pub begin: u64,
-    pub go: u64,
-    pub end: u64,
-}
-
 /// Times of an op of a rank's program, by rank and op.
 pub(super) type TimesOfOps<'a> = &'a dyn Fn(u32, u32) -> OpTimes;
 
@@ -67,6 +60,13 @@ pub fn iteration(
     let own = |rank: &u32| graph.stands_for.get(*rank as usize).is_none_or(|by| by == rank);
     let rank = critical_rank(workload, &times, (0..workload.ranks.len() as u32).filter(own))?;
     Some((rank, of_rank(workload, &times, rank, warmup, begin_ps)))
+}
+
+/// The same of what began at 0, by times that were worked out.
+pub(super) fn worked_out(workload: &Workload, times: &WorkloadTimes, warmup: u32) -> Option<(u32, Breakdown)> {
+    let of_op = |rank: u32, op: u32| times.op(rank, op);
+    let rank = critical_rank(workload, &of_op, times.own_ranks())?;
+    Some((rank, of_rank(workload, &of_op, rank, warmup, 0)))
 }
 
 /// The rank of these, ascending, that ends last, of several the lowest; `None` if none ended.

@@ -15,13 +15,13 @@ use crate::units::PS_PER_S;
 
 use super::error::PrepareError;
 use super::flow_info::{ideal_ps, nvlink_ps};
-use super::job;
+use super::job::{self, RanksWithTasks};
 use super::job_outcomes::iteration;
 use super::message_estimate::estimate_messages;
 use super::network::network_of;
 use super::outcome::{Ending, ExperimentOutcome, FlowOutcome};
 use super::prepare::guarded;
-use super::route::{Routed, routed};
+use super::route::{Routed, routed, routed_with};
 
 /// Estimates an experiment. What an estimate cannot know is empty or zero in the outcome.
 ///
@@ -36,7 +36,7 @@ fn estimated(config: &Config) -> Result<ExperimentOutcome, PrepareError> {
     match &config.workload {
         WorkloadSection::Program(program) => match &program.source {
             Source::Model(training) => model(config, program, training),
-            Source::Inference(_) | Source::Collective { .. } | Source::File { .. } => Ok(walked(&routed(config)?)),
+            Source::Inference(_) | Source::Collective { .. } | Source::File { .. } => Ok(walked(&routed_with(config, RanksWithTasks::Representatives)?)),
         },
         _ => Ok(flows(&routed(config)?)),
     }

@@ -11,7 +11,7 @@ use crate::engine::{Engine, is_final, packet_hops};
 use crate::spec::Config;
 
 use super::error::PrepareError;
-use super::prepare::prepare;
+use super::prepare::prepare_tasks;
 use super::runner::RunOptions;
 
 /// What folding did with an experiment, and why not more.
@@ -36,7 +36,7 @@ pub fn explain(
     longest: Option<Duration>,
     stop: &(dyn Fn() -> bool + Sync),
 ) -> Result<FoldReport, PrepareError> {
-    let mut tables = [prepare(config, exp_id as u32)?.built.tables];
+    let mut tables = [prepare_tasks(config, exp_id as u32)?.built.tables];
     let folded_anyway = tables[0].exps[0].modes & mode::FOLD == 0;
     tables[0].exps[0].modes |= mode::FOLD | mode::MEMO;
     let explained: Arc<Mutex<FoldExplanation>> = Arc::default();

@@ -14,14 +14,15 @@ use crate::topology::Network;
 use crate::workload::Representatives;
 use crate::workload::dag::read_dag;
 use crate::workload::import::{self, ImportError};
-use crate::workload::lower::{Lowering, lower};
+use crate::workload::lower::{Lowering, lower, op_times};
 use crate::workload::program::{Dim, Group, OpKind, Peer, Phase, Program, Rank, Stream, Workload};
 use crate::workload::repeat::repeat;
 use crate::workload::tasks::TaskGraph;
 use crate::workload::training::{Cluster, evaluate, generate};
 
-use super::breakdown::Breakdown;
+use super::breakdown::{self, Breakdown};
 use super::error::{JobError, PrepareError, SetupError};
+use super::job_outcomes;
 use super::outcome::Iteration;
 use super::planner::{ClusterPlanner, CollectiveNetwork, Environments, LongestCollective};
 use super::servers::{self, Described, generation};
@@ -44,8 +45,18 @@ pub struct Job {
     pub peak_bytes: Option<u64>,
     /// Of inference: where its requests are in the programs.
     pub serving: Option<ServingJob>,
+    /// What it comes to, where that is worked out: then there are neither programs nor tasks.
+    pub worked_out: Option<WorkedOut>,
     /// What the graph became in another experiment; `None`: no other has it.
     pub(super) rows: Option<TaskRowCache>,
+}
+
+/// What a job comes to that nothing crosses the network for.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct WorkedOut {
+    /// From 0 to the end of the last op.
+    pub makespan_ps: u64,
+    pub iteration: Option<Iteration>,
 }
 
 impl Job {
@@ -72,6 +83,25 @@ pub enum RanksWithTasks {
     Every,
     /// One of those that do the same at the same time, where all communication is analytical; else all. Times are the same.
     Representatives,
+    /// None, where all communication is analytical: what the job comes to is worked out at once, without a graph. Else as `Representatives`. Times are the same.
+    Unsimulated,
+}
+
+impl RanksWithTasks {
+    /// What is asked for of a program.
+    pub(super) fn of(self, program: &spec::ProgramSpec) -> RanksWithTasks {
+        match self {
+            RanksWithTasks::Unsimulated if program.communication.analytic != spec::Analytic::ALL => {
+                RanksWithTasks::Representatives
+            }
+            other => other,
+        }
+    }
+
+    /// What is asked for of jobs that are to be joined.
+    pub(super) fn of_several(self) -> RanksWithTasks {
+        if self == RanksWithTasks::Unsimulated { RanksWithTasks::Representatives } else { self }
+    }
 }
 
 /// A benchmark of one collective.
@@ -163,7 +193,7 @@ pub fn job(
     };
     let by_class = match ranks {
         RanksWithTasks::Every => None,
-        RanksWithTasks::Representatives => {
+        RanksWithTasks::Representatives | RanksWithTasks::Unsimulated => {
             representatives(&workload, program, &servers, joining == spec::Joining::Ranks)
         }
     };
@@ -172,6 +202,19 @@ pub fn job(
             "fidelity.join = \"ranks\": no two ranks do the same at the same time, so each has its own tasks"
                 .to_string(),
         );
+    }
+    if ranks == RanksWithTasks::Unsimulated && serving.is_none() {
+        let of_classes = Lowering { representatives: by_class.as_ref(), ..lowering.clone() };
+        if let Some(times) = op_times(&workload, &of_classes, &mut planner) {
+            let iteration = breakdown::worked_out(&workload, &times, program.warmup);
+            let iteration = iteration.map(|found| job_outcomes::iteration_of(&workload, collective, found));
+            let worked_out = Some(WorkedOut { makespan_ps: times.end_ps(), iteration });
+            let longest = planner.longest();
+            notes.extend(planner.notes());
+            let (workload, graph) = Default::default();
+            let warmup = program.warmup;
+            return Ok(Job { workload, graph, warmup, collective, longest, peak_bytes, serving, worked_out, rows: None });
+        }
     }
     let lowered = match &by_class {
         // Every rank for itself is what was not asked for.
@@ -188,7 +231,8 @@ pub fn job(
     let graph = lowered.map_err(JobError::Lower)?;
     let longest = planner.longest();
     notes.extend(planner.notes());
-    Ok(Job { workload, graph, warmup: program.warmup, collective, longest, peak_bytes, serving, rows: None })
+    let (warmup, worked_out) = (program.warmup, None);
+    Ok(Job { workload, graph, warmup, collective, longest, peak_bytes, serving, worked_out, rows: None })
 }
 
 /// Payload over wire bytes of a full packet, where software's costs depend on it; 1 over 1 elsewhere.
@@ -216,12 +260,7 @@ fn representatives(
     joined: bool,
 ) -> Option<Representatives> {
     let (compute, analytic) = (&program.compute, &program.communication.analytic);
-    let communicates = |kind: &OpKind| match *kind {
-        OpKind::Collective { dim, .. } | OpKind::Send { dim, .. } | OpKind::Recv { dim, .. } => Some(dim),
-        OpKind::Compute { .. } | OpKind::Join => None,
-    };
-    let mut dims = workload.programs.iter().flat_map(|p| &p.ops).filter_map(|op| communicates(&op.kind));
-    if compute.jitter_ppm > 0 || !(joined || dims.all(|dim| is_analytic(analytic, dim))) {
+    if compute.jitter_ppm > 0 || !(joined || is_closed_form(workload, analytic)) {
         return None;
     }
     let slow = |rank: u32| u32::from(compute.stragglers.binary_search(&rank).is_ok());
@@ -235,6 +274,16 @@ fn representatives(
         group.members.iter().map(server).collect()
     };
     Representatives::of(workload, slow, lie)
+}
+
+/// Whether every communication is analytical.
+fn is_closed_form(workload: &Workload, analytic: &spec::Analytic) -> bool {
+    let communicates = |kind: &OpKind| match *kind {
+        OpKind::Collective { dim, .. } | OpKind::Send { dim, .. } | OpKind::Recv { dim, .. } => Some(dim),
+        OpKind::Compute { .. } | OpKind::Join => None,
+    };
+    let dims = || workload.programs.iter().flat_map(|p| &p.ops).filter_map(|op| communicates(&op.kind));
+    *analytic == spec::Analytic::ALL || dims().all(|dim| is_analytic(analytic, dim))
 }
 
 /// Choices of kernels that are taken as they are, though no machine has such kernels, or that another choice holds already.

@@ -86,6 +86,7 @@ pub(super) fn job(
     ranks: RanksWithTasks,
     notes: &mut Vec<String>,
 ) -> Result<Arc<Job>, PrepareError> {
+    let ranks = ranks.of(program);
     if !is_self_contained(program, config) {
         return job::job(config, program, net, described, ranks, notes).map(Arc::new);
     }

@@ -4,28 +4,38 @@
 
 use std::sync::Arc;
 
-use super::breakdown;
-use super::job::Job;
+use super::breakdown::{self, Breakdown};
+use super::job::{CollectiveBenchmark, Job};
 use super::job_rows::{JobRows, LinkShares};
 use super::outcome::{FlowOutcome, Iteration, JobOutcome, SharedLinkOutcome};
 use super::serving_outcome;
 use crate::columns::{NEVER, Task};
+use crate::workload::program::Workload;
 
 /// What the tasks of a program that started at `start_ps` say of its iterations; inference has none.
 pub(super) fn iteration(job: &Job, tasks: &[Task], start_ps: u64) -> Option<Iteration> {
     if job.serving.is_some() {
         return None;
     }
-    let (rank, time) = breakdown::iteration(&job.workload, &job.graph, tasks, job.warmup, start_ps)?;
-    Some(Iteration {
+    let found = breakdown::iteration(&job.workload, &job.graph, tasks, job.warmup, start_ps)?;
+    Some(iteration_of(&job.workload, job.collective, found))
+}
+
+/// The iteration whose critical rank and time are `found`.
+pub(super) fn iteration_of(
+    workload: &Workload,
+    collective: Option<CollectiveBenchmark>,
+    (rank, time): (u32, Breakdown),
+) -> Iteration {
+    Iteration {
         rank,
         time,
-        ranks: job.workload.ranks.len() as u64,
-        tokens: job.workload.tokens,
-        model_flops: job.workload.model_flops,
-        peak_flops: job.workload.peak_flops,
-        collective: job.collective.map(|m| (m.bytes, m.bus)),
-    })
+        ranks: workload.ranks.len() as u64,
+        tokens: workload.tokens,
+        model_flops: workload.model_flops,
+        peak_flops: workload.peak_flops,
+        collective: collective.map(|m| (m.bytes, m.bus)),
+    }
 }
 
 /// Each job's outcome. `flows` are those of the experiment, `link_names` those of its link ends.

@@ -46,6 +46,7 @@ pub(super) fn join(parts: &[JobPart], gpus: u32) -> Joined {
         longest: None,
         peak_bytes: None,
         serving: None,
+        worked_out: None,
         rows: None,
     };
     Joined { job, tasks }

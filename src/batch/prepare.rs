@@ -5,7 +5,7 @@
 use std::sync::Arc;
 
 use crate::budget::{self, OverBudget, Unfinished};
-use crate::columns::{cc, mode};
+use crate::columns::{cc, mode, status};
 use crate::cost::Bill;
 use crate::flow;
 use crate::isolation::isolated;
@@ -106,6 +106,14 @@ impl Prepared {
 /// Prepares one experiment.
 pub fn prepare(config: &Config, exp_id: u32) -> Result<Prepared, PrepareError> {
     tabled(routed(config)?, exp_id)
+}
+
+/// Prepares one experiment with tasks for its ranks, or for those that stand for others, also where they need not be simulated.
+///
+/// # Errors
+/// As [`prepare`].
+pub fn prepare_tasks(config: &Config, exp_id: u32) -> Result<Prepared, PrepareError> {
+    tabled(routed_with(config, RanksWithTasks::Representatives)?, exp_id)
 }
 
 /// Prepares one experiment with tasks for every rank, also where one could stand for others.
@@ -212,6 +220,9 @@ pub(super) fn tabled(routed: Routed, exp_id: u32) -> Result<Prepared, PrepareErr
     let mut built = build_sharing(&case, job.as_ref().and_then(|j| j.rows.as_ref()))?;
     if let Some(memo) = config.folding() {
         fold(&mut built, memo, config.steady().filter(|_| job.is_some()));
+    }
+    if job.as_ref().is_some_and(|job| job.worked_out.is_some()) {
+        built.tables.exps[0].status = status::DONE;
     }
     let from_file = matches!(config.topology.kind, TopologyKind::File { .. }) && job.is_none();
     let name = |rank: u32| if from_file { network.nodes[network.ranks[rank as usize] as usize].id } else { rank };

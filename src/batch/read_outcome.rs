@@ -67,7 +67,9 @@ pub(super) fn read(
         }
         out.rtts.sort_unstable();
         out.makespan_ps = rows.tasks.iter().map(|t| if t.done == NEVER { 0 } else { t.done }).max().unwrap_or(0);
-        if jobs.is_empty() {
+        if let Some(of) = &job.worked_out {
+            (out.makespan_ps, out.iteration) = (of.makespan_ps, of.iteration);
+        } else if jobs.is_empty() {
             out.iteration = job_outcomes::iteration(job, rows.tasks, 0);
             out.serving = serving_outcome::read(job, rows.tasks, 0).map(Arc::new);
         }

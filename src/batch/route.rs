@@ -18,7 +18,7 @@ use crate::transport::{RttWindow, Transport};
 use crate::workload::Flow;
 
 use super::error::PrepareError;
-use super::job::{Job, RanksWithTasks};
+use super::job::{Job, RanksWithTasks, WorkedOut};
 use super::job_cache;
 use super::jobs::{self, JoinedJobs, PlacedJob};
 use super::network::{bill, network, nvlink_as_packets};
@@ -77,9 +77,9 @@ pub(super) struct Routed<'c> {
     pub notes: Vec<String>,
 }
 
-/// Reads, generates and routes; builds no tables.
+/// Reads, generates and routes what is to be simulated; builds no tables.
 pub(super) fn routed(config: &Config) -> Result<Routed<'_>, PrepareError> {
-    routed_with(config, RanksWithTasks::Representatives)
+    routed_with(config, RanksWithTasks::Unsimulated)
 }
 
 pub(super) fn routed_with(config: &Config, ranks: RanksWithTasks) -> Result<Routed<'_>, PrepareError> {
@@ -95,7 +95,13 @@ pub(super) fn routed_with(config: &Config, ranks: RanksWithTasks) -> Result<Rout
     }
     let JoinedJobs { flows, first_qp_id, job, placed } = match (&config.workload, &config.jobs) {
         (WorkloadSection::Program(program), _) => {
-            let job = job_cache::job(config, program, &network, described.as_ref(), ranks, &mut notes)?;
+            let mut job = job_cache::job(config, program, &network, described.as_ref(), ranks, &mut notes)?;
+            let beyond = |of: &WorkedOut| config.limits.sim_ps.is_some_and(|limit| of.makespan_ps >= limit);
+            if job.worked_out.as_ref().is_some_and(beyond) {
+                // How it ends at its limit is simulated; what there is to note was noted.
+                let ranks = RanksWithTasks::Representatives;
+                job = job_cache::job(config, program, &network, described.as_ref(), ranks, &mut Vec::new())?;
+            }
             JoinedJobs { flows: queue_pairs(&job), first_qp_id: 0, job: Some(job), placed: Vec::new() }
         }
         (WorkloadSection::Jobs, Some(jobs)) => {

@@ -11,8 +11,9 @@ use crate::engine::{cpu, grow, is_final, packet_hops};
 use crate::flow::{self, is_flow_level};
 use crate::spec::Config;
 use crate::topology::Network;
+use crate::workload::lower::OpTimes;
 
-use super::breakdown::{Breakdown, OpTimes, critical_rank, of_rank, span};
+use super::breakdown::{Breakdown, critical_rank, of_rank, span};
 use super::error::PrepareError;
 use super::flow_info::FlowCarrier;
 use super::job::Job;

@@ -3,6 +3,7 @@
 //! Layer: workload. What a collective becomes (algorithm, channels, chunks, or a time) is the caller's [`Planner`]; paths and NICs are `batch`'s.
 
 mod joined;
+mod op_times;
 mod transfer;
 
 use std::borrow::Cow;
@@ -16,6 +17,8 @@ use crate::budget;
 use crate::collective::{Algorithm, CollectiveOp, EqualSteps, Overheads, Protocol, Schedule};
 use joined::JoinedLowering;
 use transfer::Arrival;
+
+pub use op_times::{OpTimes, WorkloadTimes, op_times};
 
 /// What a collective becomes.
 #[derive(Clone, Debug)]
@@ -127,7 +130,7 @@ struct Instance {
     members: Vec<OpTasks>,
 }
 
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 struct Call {
     op: CollectiveOp,
     bytes: u64,

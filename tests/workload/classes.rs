@@ -4,7 +4,7 @@ use std::path::Path;
 
 use crate::support::engine;
 use crate::support::random::Rng;
-use hyperfold::batch::prepare::prepare_every_rank;
+use hyperfold::batch::prepare::{prepare_every_rank, prepare_tasks};
 use hyperfold::batch::{Prepared, breakdown, prepare};
 use hyperfold::sweep::{self, SetOverrides, Sweep};
 
@@ -84,6 +84,14 @@ fn simulated(p: &Prepared) -> (u32, breakdown::Breakdown, u64) {
     (rank, time, tables.tasks.iter().map(|t| t.done).max().unwrap_or(0))
 }
 
+/// The same without a graph.
+fn worked_out(p: &Prepared) -> (u32, breakdown::Breakdown, u64) {
+    assert_eq!(tasks(p), 0);
+    let of = p.job.as_ref().and_then(|job| job.worked_out).expect("all communication is analytical");
+    let iteration = of.iteration.expect("it ends");
+    (iteration.rank, iteration.time, of.makespan_ps)
+}
+
 #[test]
 fn a_class_says_what_every_rank_would() {
     let mut rng = Rng::new(11);
@@ -93,8 +101,10 @@ fn a_class_says_what_every_rank_would() {
         let s = sweep(&text);
         let config = s.config(&s.experiments[0]).unwrap_or_else(|e| panic!("{e}\n{text}"));
         let whole = prepare_every_rank(&config, 0).unwrap_or_else(|e| panic!("{e}\n{text}"));
-        let classes = prepare(&config, 0).unwrap_or_else(|e| panic!("{e}\n{text}"));
-        assert_eq!(simulated(&classes), simulated(&whole), "case {case}\n{text}");
+        let classes = prepare_tasks(&config, 0).unwrap_or_else(|e| panic!("{e}\n{text}"));
+        let of_every_rank = simulated(&whole);
+        assert_eq!(simulated(&classes), of_every_rank, "case {case}\n{text}");
+        assert_eq!(worked_out(&prepare(&config, 0).unwrap()), of_every_rank, "worked out, case {case}\n{text}");
         fewer += tasks(&classes);
         all += tasks(&whole);
     }
@@ -107,7 +117,7 @@ fn a_slow_rank_is_told_apart_and_random_kernels_leave_no_classes() {
     let job = |more: &str| {
         let text = format!("model = \"gpt3-1.7b\"\ndp = 16\nglobal_batch = 32\n{more}\n");
         let s = sweep(&text);
-        prepare(&s.config(&s.experiments[0]).unwrap(), 0).unwrap()
+        prepare_tasks(&s.config(&s.experiments[0]).unwrap(), 0).unwrap()
     };
     let ranks_with_tasks =
         |p: &Prepared| p.job.as_ref().unwrap().graph.ops.iter().filter(|ops| !ops.is_empty()).count();

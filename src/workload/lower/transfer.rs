@@ -80,14 +80,11 @@ impl Lowerer<'_> {
         way: IntraServerPath,
         overhead_ps: u64,
     ) -> (u32, Arrival) {
-        let serial = (bytes as u128 * 8 * crate::units::PS_PER_S as u128).div_ceil(way.rate_bps.max(1) as u128) as u64;
         let post = self.graph.task(src, overhead_ps, Work::Delay);
-        // Ranks of a server are neighbours, so that the rest of their number tells its links apart; a way without links of its own to each peer is one.
-        let which = if way.links > 1 { 1 + dst % way.links } else { 0 };
         let n = self.links.len() as u32;
-        let link = *self.links.entry((src, which)).or_insert(n);
+        let link = *self.links.entry((src, link_of(&way, dst))).or_insert(n);
         self.graph.servers = self.links.len() as u32;
-        let gate = self.graph.gate(Some(link), serial, way.latency_ps);
+        let gate = self.graph.gate(Some(link), serial_ps(bytes, &way), way.latency_ps);
         self.graph.into_gate(post, gate);
         let arrived = self.graph.join(dst);
         self.graph.release(gate, arrived);
@@ -115,4 +112,15 @@ impl Lowerer<'_> {
     pub(super) fn wait_sent(&mut self, arrival: Arrival, to: u32) {
         self.graph.after(arrival.sent, to);
     }
+}
+
+/// How long so many bytes take the link of a way.
+pub(super) fn serial_ps(bytes: u64, way: &IntraServerPath) -> u64 {
+    (bytes as u128 * 8 * crate::units::PS_PER_S as u128).div_ceil(way.rate_bps.max(1) as u128) as u64
+}
+
+/// Which of the links out of a GPU a transfer to rank `dst` takes. Ranks of a server are neighbours, so that the rest of their number tells its links apart; a way without
+/// links of its own to each peer is one.
+pub(super) fn link_of(way: &IntraServerPath, dst: u32) -> u32 {
+    if way.links > 1 { 1 + dst % way.links } else { 0 }
 }
