@@ -36,7 +36,9 @@ fn estimated(config: &Config) -> Result<ExperimentOutcome, PrepareError> {
     match &config.workload {
         WorkloadSection::Program(program) => match &program.source {
             Source::Model(training) => model(config, program, training),
-            Source::Inference(_) | Source::Collective { .. } | Source::File { .. } => Ok(walked(&routed_with(config, RanksWithTasks::Representatives)?)),
+            Source::Inference(_) | Source::Collective { .. } | Source::File { .. } => {
+                Ok(walked(&routed_with(config, RanksWithTasks::Representatives)?))
+            }
         },
         _ => Ok(flows(&routed(config)?)),
     }

@@ -213,7 +213,17 @@ pub fn job(
             notes.extend(planner.notes());
             let (workload, graph) = Default::default();
             let warmup = program.warmup;
-            return Ok(Job { workload, graph, warmup, collective, longest, peak_bytes, serving, worked_out, rows: None });
+            return Ok(Job {
+                workload,
+                graph,
+                warmup,
+                collective,
+                longest,
+                peak_bytes,
+                serving,
+                worked_out,
+                rows: None,
+            });
         }
     }
     let lowered = match &by_class {

@@ -21,8 +21,10 @@ const SHARE: u64 = 8;
 const BYTES_AT_FIRST: u64 = 192 << 20;
 /// Evicted jobs that are known by a number.
 const MOST_EVICTED: usize = 1 << 12;
-/// Jobs cached: an axis beside the network's is rarely longer.
+/// Jobs with tasks cached: an axis beside the network's is rarely longer.
 const MOST_JOBS: usize = 64;
+/// Jobs cached that were worked out. They are a few numbers, and stay from the survey of a sweep, which makes up to 256, to its run (our choice).
+const MOST_WORKED_OUT: usize = 1024;
 
 /// What decides a job.
 #[derive(Clone, Debug, PartialEq)]
@@ -44,7 +46,7 @@ struct JobKey {
 struct CachedJob {
     key: JobKey,
     job: Arc<Job>,
-    /// What it takes, without its rows.
+    /// What it and its key take, without its rows.
     bytes: u64,
     notes: Vec<String>,
 }
@@ -66,6 +68,11 @@ fn cache() -> MutexGuard<'static, JobCache> {
 }
 
 impl JobKey {
+    /// About how many bytes it takes.
+    fn bytes(&self) -> u64 {
+        (self.config.len() + size_of_val(&*self.ranks) + size_of_val(&*self.links)) as u64
+    }
+
     /// Tells jobs apart, but for chance.
     fn number(&self) -> u64 {
         let mut hasher = DefaultHasher::new();
@@ -102,7 +109,7 @@ pub(super) fn job(
         ..job::job(config, program, net, described, ranks, &mut own)?
     });
     notes.extend(own.iter().cloned());
-    keep(CachedJob { key, bytes: job.bytes(), job: Arc::clone(&job), notes: own });
+    keep(CachedJob { bytes: job.bytes() + key.bytes(), key, job: Arc::clone(&job), notes: own });
     Ok(job)
 }
 
@@ -188,11 +195,16 @@ fn keep(new: CachedJob) {
         let newest_alone = jobs.len() <= 1;
         // The next experiments may share the newest, however large it is.
         let room = if newest_alone { most } else { cache.room.min(most) };
-        let fits = jobs.len() <= MOST_JOBS && tasks(jobs) <= MOST_TASKS && bytes(jobs) <= room;
-        if jobs.is_empty() || fits {
+        let worked_out = |of: &&CachedJob| of.job.worked_out.is_some();
+        let n_worked_out = jobs.iter().filter(worked_out).count();
+        let too_many = n_worked_out > MOST_WORKED_OUT;
+        let fits = jobs.len() - n_worked_out <= MOST_JOBS && tasks(jobs) <= MOST_TASKS && bytes(jobs) <= room;
+        if jobs.is_empty() || (fits && !too_many) {
             return;
         }
-        let oldest = cache.jobs.remove(0);
+        // Of the kind of which there are too many.
+        let oldest = jobs.iter().position(|of| worked_out(&of) == too_many).unwrap_or(0);
+        let oldest = cache.jobs.remove(oldest);
         if cache.evicted.len() == MOST_EVICTED {
             cache.evicted.remove(0);
         }

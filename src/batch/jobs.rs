@@ -77,7 +77,8 @@ pub(super) fn joined(
     let mut lowered = Vec::with_capacity(placed.len());
     for (job, gpus) in jobs.jobs.iter().zip(placed) {
         let mut own = Vec::new();
-        let made = lower(config, job, gpus, net, described, ranks.of_several(), &mut own).map_err(|e| e.of_job(&job.name))?;
+        let made =
+            lower(config, job, gpus, net, described, ranks.of_several(), &mut own).map_err(|e| e.of_job(&job.name))?;
         notes.extend(own.into_iter().map(|note| format!("job {}: {note}", job.name)));
         lowered.push(made);
     }

@@ -60,7 +60,7 @@ pub use outcome::{
     RequestOutcome, ServingOutcome, SharedLinkOutcome,
 };
 pub use prepare::{LONG_PACKET_HOPS, Prepared, prepare, prepare_within};
-pub use route::fits;
+pub use route::{fits, is_worked_out};
 pub use runner::{MOST_FOLDED_A_THREAD, RunEvent, RunOptions, run};
 pub use traffic::QP_DPORT;
 pub use training::TrainingSetup;

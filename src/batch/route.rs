@@ -27,6 +27,13 @@ use super::serving;
 use super::traffic::{few_enough, flows, one_class, queue_pairs};
 use super::training::TrainingSetup;
 
+/// Whether an experiment is worked out while it is prepared, and not simulated: its one program communicates by closed form alone.
+pub fn is_worked_out(config: &Config) -> bool {
+    let WorkloadSection::Program(program) = &config.workload else { return false };
+    let serves = matches!(program.source, spec::Source::Inference(_));
+    RanksWithTasks::Unsimulated.of(program) == RanksWithTasks::Unsimulated && !serves
+}
+
 /// Whether what an experiment trains fits its GPUs' memory, and a warning where it is above by little; costs microseconds, and nothing for other workloads.
 ///
 /// # Errors

@@ -6,6 +6,8 @@ use std::collections::{BTreeMap, HashMap, HashSet};
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
+use rayon::prelude::*;
+
 use crate::batch::{self, PrepareError};
 use crate::budget::{self, Unfinished};
 use crate::cluster::{BYTES_A_JOB, ClusterError, PreparedCluster};
@@ -24,6 +26,9 @@ const CHECKED_SHAPES: usize = 256;
 const CHECKED_BYTES: u64 = 2 << 30;
 /// Bytes of tables after which what was freed is given back.
 const GIVEN_BACK_BYTES: u64 = 128 << 20;
+/// Shapes that a thread prepares before their turn, and how many experiments are looked through for one of them.
+const AHEAD_A_THREAD: usize = 4;
+const AHEAD_OF: usize = 8;
 /// How long a cluster over days, and all of them, are simulated to see how long they take. Most end sooner.
 const CLUSTER_PATIENCE: Duration = Duration::from_millis(250);
 const CLUSTERS_PATIENCE: Duration = Duration::from_secs(1);
@@ -122,6 +127,7 @@ fn surveyed(sweep: &Sweep, progress: &PlanProgress) -> Result<Survey, SessionErr
     let clock = |left| ClusterClock { left, at_a_time, jobs: 0, seconds: 0.0, bytes: 0 };
     let mut clocks = [clock(CLUSTERS_PATIENCE), clock(2 * ITERATIONS_PATIENCE)];
     let mut bytes = 0u64;
+    let mut ahead = PreparedAhead::default();
     // Experiments that bad input stops, and the first of them.
     let mut stopped = 0;
     let mut first: Option<SessionError> = None;
@@ -170,9 +176,7 @@ fn surveyed(sweep: &Sweep, progress: &PlanProgress) -> Result<Survey, SessionErr
             }
             continue;
         }
-        let (net, traffic) = ((&config.cluster, &config.topology, &config.routing), (&config.workload, &config.jobs));
-        let shape = || format!("{net:?}{traffic:?}{:?}{}", config.values.text(spec::KeyId::Cc), config.is_flow_level());
-        let work_key = || format!("{traffic:?}{}", config.is_flow_level());
+        let work_key = || format!("{:?}{}", (&config.workload, &config.jobs), config.is_flow_level());
         let mut excluded = |error: PrepareError, survey: &mut Survey| {
             let exclusion = Exclusion::of(&error);
             survey.exclude(experiment, &exclusion);
@@ -186,7 +190,7 @@ fn surveyed(sweep: &Sweep, progress: &PlanProgress) -> Result<Survey, SessionErr
             Err(e) => Err(excluded(e, &mut survey)),
             Ok(above) => {
                 tight.add(experiment.exp_id, above);
-                let shape = shape();
+                let shape = shape_of(&config);
                 match shapes.get(&shape) {
                     Some(Ok(work)) => Ok(*work),
                     Some(Err(exclusion)) => {
@@ -197,7 +201,16 @@ fn surveyed(sweep: &Sweep, progress: &PlanProgress) -> Result<Survey, SessionErr
                         Ok(work_of.get(&work_key()).copied())
                     }
                     None => {
-                        let (prepared, size) = prepared(&config);
+                        let (prepared, size) = match ahead.take(&shape) {
+                            Some(made) => made,
+                            None if batch::is_worked_out(&config) => {
+                                ahead.prepare(sweep, place, |experiment, shape| {
+                                    !seen.contains_key(&experiment.exp_key) && !shapes.contains_key(shape)
+                                });
+                                ahead.take(&shape).unwrap_or_else(|| prepared(&config))
+                            }
+                            None => prepared(&config),
+                        };
                         let before = bytes / GIVEN_BACK_BYTES;
                         if (bytes + size.table_bytes) / GIVEN_BACK_BYTES > before {
                             budget::give_back();
@@ -243,10 +256,64 @@ fn surveyed(sweep: &Sweep, progress: &PlanProgress) -> Result<Survey, SessionErr
     }
 }
 
+/// What decides what an experiment takes, as text.
+fn shape_of(config: &Config) -> String {
+    let (net, traffic) = ((&config.cluster, &config.topology, &config.routing), (&config.workload, &config.jobs));
+    format!("{net:?}{traffic:?}{:?}{}", config.values.text(spec::KeyId::Cc), config.is_flow_level())
+}
+
+/// What an experiment is told of and what it takes.
+type Made = (Result<Vec<String>, PrepareError>, ExperimentSize);
+
+/// Shapes that were prepared before their turn, side by side: of experiments that are worked out preparing is all there is to do.
+#[derive(Default)]
+struct PreparedAhead {
+    made: HashMap<String, Made>,
+}
+
+impl PreparedAhead {
+    fn take(&mut self, shape: &str) -> Option<Made> {
+        self.made.remove(shape)
+    }
+
+    /// Prepares the next shapes from the experiment in `place` on that are worked out and `open`, as many as keep all threads busy.
+    fn prepare(&mut self, sweep: &Sweep, place: usize, open: impl Fn(&Experiment, &str) -> bool) {
+        let threads = rayon::current_num_threads();
+        let mut next: Vec<(String, Config)> = Vec::new();
+        for experiment in sweep.experiments[place..].iter().take(AHEAD_OF * AHEAD_A_THREAD * threads) {
+            if next.len() == AHEAD_A_THREAD * threads {
+                break;
+            }
+            if sweep.cannot_run(experiment).is_some() {
+                continue;
+            }
+            let config = config(sweep, experiment);
+            let shape = shape_of(&config);
+            let known = next.iter().any(|(of, _)| *of == shape) || self.made.contains_key(&shape);
+            if batch::is_worked_out(&config) && !known && open(experiment, &shape) && batch::fits(&config).is_ok() {
+                next.push((shape, config));
+            }
+        }
+        let share = budget::total() / 4 * 3 / threads.max(1) as u64;
+        let made: Vec<(String, Made)> = next
+            .into_par_iter()
+            .with_max_len(1)
+            .map(|(shape, config)| (shape, prepared_within(&config, share)))
+            .collect();
+        // What needs more than its share is prepared alone.
+        let alone = |made: &Made| matches!(&made.0, Err(PrepareError::Memory(_) | PrepareError::Interrupted));
+        self.made.extend(made.into_iter().filter(|(_, made)| !alone(made)));
+    }
+}
+
 /// Prepares an experiment, lets it go again, and says what it is told of and what it takes.
-fn prepared(config: &Config) -> (Result<Vec<String>, PrepareError>, ExperimentSize) {
+fn prepared(config: &Config) -> Made {
+    prepared_within(config, budget::total() / 4 * 3)
+}
+
+fn prepared_within(config: &Config, allowance: u64) -> Made {
     let start = Instant::now();
-    let (prepared, took) = budget::measured(|| batch::prepare_within(config, 0, budget::total() / 4 * 3));
+    let (prepared, took) = budget::measured(|| batch::prepare_within(config, 0, allowance));
     let seconds = start.elapsed().as_secs_f64();
     match prepared {
         Ok(prepared) => {

@@ -2,7 +2,7 @@
 //!
 //! Layer: workload. The rules are those of `rules`. Cost goes with programs and groups, not with ranks times ops: ten thousand ranks take well under a second.
 
-use std::collections::{BTreeMap, HashMap};
+use foldhash::{HashMap, HashMapExt, HashSet, HashSetExt};
 
 use super::check_error::CheckError;
 use super::program::{Op, OpKind, Rank, Workload};
@@ -138,7 +138,7 @@ impl Workload {
         let none = Vec::new();
         // Equal lists are compared once a pair of (program, slot), not once a pair of ranks.
         let mut first: Vec<Option<(u32, u32, usize)>> = vec![None; self.groups.len()];
-        let mut equal: std::collections::HashSet<(u32, usize, u32, usize)> = std::collections::HashSet::new();
+        let mut equal: HashSet<(u32, usize, u32, usize)> = HashSet::new();
         for (b, rank) in self.ranks.iter().enumerate() {
             for (slot, &g) in rank.groups.iter().enumerate() {
                 let Some((a, a_program, a_slot)) = first[g as usize] else {
@@ -213,30 +213,33 @@ impl Workload {
                 lists
             })
             .collect();
-        // Bytes of the messages from a rank to a rank with a tag, at the sender and at the receiver.
-        type Ends<'a> = BTreeMap<(u32, u32, u32), [Option<&'a [u64]>; 2]>;
-        let mut ends = Ends::new();
+        // Of the messages from a rank to a rank with a tag the list of the sender, then that of the receiver.
+        let mut ends: Vec<(u32, u32, u32, bool, &[u64])> = Vec::new();
         for (r, rank) in self.ranks.iter().enumerate() {
             for ((slot, member, tag, send), bytes) in &lists[rank.program as usize] {
-                let peer = self.groups[rank.groups[*slot as usize] as usize].members[*member as usize];
-                if peer == r as u32 {
-                    return Err(CheckError::Rank {
-                        rank: r as u32,
-                        problem: format!("sends to or receives from itself, tag {tag}"),
-                    });
+                let (r, peer) = (r as u32, self.groups[rank.groups[*slot as usize] as usize].members[*member as usize]);
+                if peer == r {
+                    let problem = format!("sends to or receives from itself, tag {tag}");
+                    return Err(CheckError::Rank { rank: r, problem });
                 }
-                let key = if *send { (r as u32, peer, *tag) } else { (peer, r as u32, *tag) };
-                let entry = &mut ends.entry(key).or_default()[usize::from(!*send)];
-                if entry.is_some() {
-                    let problem =
-                        format!("names rank {peer} by two groups for messages of tag {tag}, so their order is open");
-                    return Err(CheckError::Rank { rank: r as u32, problem });
-                }
-                *entry = Some(bytes);
+                let (from, to) = if *send { (r, peer) } else { (peer, r) };
+                ends.push((from, to, *tag, !*send, bytes));
             }
         }
-        for ((from, to, tag), [sent, received]) in ends {
-            let (sent, received) = (sent.unwrap_or(&[]), received.unwrap_or(&[]));
+        ends.sort_by_key(|&(from, to, tag, receives, _)| (from, to, tag, receives));
+        let place = |end: &(u32, u32, u32, bool, &[u64])| (end.0, end.1, end.2, end.3);
+        let twice = ends.windows(2).filter(|two| place(&two[0]) == place(&two[1])).map(|two| place(&two[0]));
+        let by_rank = |&(from, to, tag, receives): &(u32, u32, u32, bool)| match receives {
+            false => (from, to, tag),
+            true => (to, from, tag),
+        };
+        if let Some((rank, peer, tag)) = twice.map(|end| by_rank(&end)).min() {
+            let problem = format!("names rank {peer} by two groups for messages of tag {tag}, so their order is open");
+            return Err(CheckError::Rank { rank, problem });
+        }
+        for both in ends.chunk_by(|a, b| (a.0, a.1, a.2) == (b.0, b.1, b.2)) {
+            let of = |receives: bool| both.iter().find(|end| end.3 == receives).map_or(&[][..], |end| end.4);
+            let ((from, to, tag, ..), sent, received) = (both[0], of(false), of(true));
             if sent != received {
                 let index =
                     sent.iter().zip(received).position(|(a, b)| a != b).unwrap_or(sent.len().min(received.len()));

@@ -2,9 +2,14 @@
 //!
 //! Layer: workload. A colour refinement: ranks begin with the colour of their program, and are told apart as long as their groups differ in members' colours.
 
-use std::collections::{BTreeSet, HashMap};
+use std::collections::BTreeSet;
 
-use super::program::{Group, OpKind, Workload};
+use foldhash::{HashMap, HashMapExt};
+
+use super::program::{Group, OpKind, Rank, Workload};
+
+/// So many groups of a rank are looked through.
+const FEW_GROUPS: usize = 16;
 
 /// A group's place in a rank: (class, slot).
 pub(super) type GroupPlace = (u32, u16);
@@ -72,14 +77,20 @@ impl RankClasses {
 
 /// Of each group the slot that it has in each of its members; `u16::MAX`: none.
 fn slots_of_members(w: &Workload) -> Vec<Vec<u16>> {
-    let mut index: HashMap<(u32, u32), u16> = HashMap::new();
-    for (r, rank) in w.ranks.iter().enumerate() {
-        for (slot, &g) in rank.groups.iter().enumerate() {
-            index.insert((g, r as u32), slot as u16);
-        }
-    }
-    let slot = |g: usize, m: u32| index.get(&(g as u32, m)).copied().unwrap_or(u16::MAX);
-    w.groups.iter().enumerate().map(|(g, group)| group.members.iter().map(|&m| slot(g, m)).collect()).collect()
+    // Ranks have few groups, but for those of imported traces.
+    let of_many = |rank: &Rank| -> HashMap<u32, u16> {
+        let slots = rank.groups.iter().zip(0u16..).filter(|_| rank.groups.len() > FEW_GROUPS);
+        slots.map(|(&g, slot)| (g, slot)).collect()
+    };
+    let index: Vec<HashMap<u32, u16>> = w.ranks.iter().map(of_many).collect();
+    let slot = |g: u32, m: u32| {
+        let found = match w.ranks[m as usize].groups.as_slice() {
+            few if few.len() <= FEW_GROUPS => few.iter().rposition(|&of| of == g).map(|slot| slot as u16),
+            _ => index[m as usize].get(&g).copied(),
+        };
+        found.unwrap_or(u16::MAX)
+    };
+    (0u32..).zip(&w.groups).map(|(g, group)| group.members.iter().map(|&m| slot(g, m)).collect()).collect()
 }
 
 /// Ranks that stand for all ranks of their class, and groups that stand for all groups that look the same. Times of every rank are those of the one that stands for it,
@@ -158,7 +169,7 @@ fn one_way_to_each_neighbour(w: &Workload, r: u32, messaging: &BTreeSet<u32>) ->
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::workload::program::{Dim, Peer, Program, Rank, Stream};
+    use crate::workload::program::{Dim, Peer, Program, Stream};
 
     /// Two replicas of a pipeline of two stages: ranks 0 and 1 are first, 2 and 3 last.
     fn pipelines() -> Workload {

@@ -3,7 +3,7 @@
 //! Layer: workload. Every workload but plain flows becomes this: generated training, imported traces, benchmarks of one collective. Ranks that do the same
 //! share one program, so a graph of ten thousand GPUs is a few programs and a table of groups. What a collective becomes on a network is `lower`'s.
 
-use std::collections::HashMap;
+use foldhash::HashMap;
 
 use crate::budget;
 use crate::collective::{Algorithm, CollectiveOp};

@@ -3,8 +3,10 @@
 //! Layer: workload. Ranks are put into classes that see the same classes in the same places of their groups; ranks of a class progress alike, so one of each is
 //! run, without time. Sends are taken to be buffered: what hangs here hangs on every network.
 
-use std::collections::{BTreeSet, HashMap};
+use std::collections::BTreeSet;
 use std::rc::Rc;
+
+use foldhash::{HashMap, HashMapExt};
 
 use super::check_error::CheckError;
 use super::classes::{GroupPlace, RankClasses};
@@ -63,7 +65,7 @@ impl<'a> Run<'a> {
             number: Vec::new(),
             done: (0..n).map(|c| vec![false; program(c).ops.len()]).collect(),
             begun: (0..n).map(|c| vec![0; w.ranks[reps[c] as usize].groups.len()]).collect(),
-            sent: vec![HashMap::new(); n],
+            sent: vec![HashMap::default(); n],
             on_collective: HashMap::new(),
             on_send: HashMap::new(),
             ready: Vec::new(),
@@ -92,7 +94,8 @@ impl<'a> Run<'a> {
     /// Who waits for whom inside a class, and the numbers of its communications.
     fn wire(&mut self, c: u32, p: &Program) {
         let n = p.ops.len();
-        let (mut waits, mut heads, mut edges) = (vec![0u32; n], vec![u32::MAX; n], Vec::new());
+        let (mut waits, mut heads) = (vec![0u32; n], vec![u32::MAX; n]);
+        let mut edges = Vec::with_capacity(p.deps.len() + n);
         let mut number = vec![0; n];
         let mut last_on: [u32; 256] = [u32::MAX; 256];
         let mut counts: HashMap<(u8, u16, u32, u32), u32> = HashMap::new();

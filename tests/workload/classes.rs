@@ -112,6 +112,64 @@ fn a_class_says_what_every_rank_would() {
     assert!(fewer * 2 < all, "{fewer} of {all} tasks are left");
 }
 
+/// A job with many micro-batches, and with what frameworks overlap, shard, compute again and route.
+fn long_job(rng: &mut Rng) -> String {
+    let (tp, pp, cp) = (rng.pick(&[1, 2, 4]), rng.pick(&[1, 2, 3, 4]), rng.pick(&[1, 1, 2]));
+    let (dp, vpp): (u64, u64) = (rng.pick(&[1, 2, 4]), rng.pick(&[1, 2]));
+    let (microbatches, microbatch): (u64, u64) = (rng.pick(&[6, 16, 40]) * pp, rng.pick(&[1, 2]));
+    let framework = rng.pick(&["megatron", "megatron", "deepspeed", "fsdp2", "ddp"]);
+    let moe = framework == "megatron" && rng.chance(40);
+    let experts = if moe { ", moe = { experts = 8, top_k = 2 }" } else { "" };
+    let mut keys = vec![
+        format!(
+            "model = {{ name = \"m\", transformer = {{ layers = 12, hidden = 256, heads = 16, gated = true, ffn = 512, vocab = 1024, seq = 128{experts} }} }}"
+        ),
+        format!("tp = {tp}\npp = {pp}\ncp = {cp}\ndp = {dp}\nmicrobatch = {microbatch}"),
+        format!("global_batch = {}", dp * microbatches * microbatch),
+        format!("framework = \"{framework}\""),
+        format!("recompute = \"{}\"", rng.pick(&["none", "selective", "full"])),
+        format!("iterations = {}\nwarmup = {}", rng.pick(&[1, 2]), rng.pick(&[0, 0, 1])),
+    ];
+    if dp > 1 {
+        keys.push(format!("zero = {}", rng.range(0, 3)));
+        keys.push(format!("overlap_grad = {}", rng.chance(50)));
+        keys.push(format!("overlap_param = {}", rng.chance(50)));
+    }
+    if pp > 1 {
+        keys.push(format!("vpp = {vpp}\noverlap_p2p = {}", rng.chance(50)));
+        keys.push(format!("scatter_gather = {}", tp > 1 && rng.chance(30)));
+    }
+    if moe {
+        keys.push(format!("ep = {}\noverlap_ep = {}", dp.min(2), (vpp > 1 || pp == 1) && rng.chance(50)));
+    }
+    if rng.chance(20) {
+        keys.push(format!("straggler_ranks = \"{}\"\nstraggler_slowdown = 1.5", rng.range(0, tp * pp * cp * dp - 1)));
+    }
+    keys.join("\n")
+}
+
+#[test]
+fn what_is_worked_out_is_what_the_graph_comes_to() {
+    let mut rng = Rng::new(29);
+    let (mut compared, mut refused) = (0, 0);
+    while compared < 150 {
+        let text = long_job(&mut rng);
+        let s = sweep::parse(&format!("{HEAD}{text}"), Path::new("s.toml"), &SetOverrides::default());
+        // Some of these keys do not go together.
+        let config = s.ok().and_then(|s| s.config(&s.experiments[0]).ok());
+        let Some((config, classes)) = config.and_then(|config| Some((config.clone(), prepare_tasks(&config, 0).ok()?)))
+        else {
+            refused += 1;
+            continue;
+        };
+        let prepared = prepare(&config, 0).unwrap_or_else(|e| panic!("{e}\n{text}"));
+        assert_eq!(worked_out(&prepared), simulated(&classes), "case {compared}\n{text}");
+        compared += 1;
+    }
+    println!("{refused} were refused");
+    assert!(refused < 300, "{refused} of {} were refused", refused + compared);
+}
+
 #[test]
 fn a_slow_rank_is_told_apart_and_random_kernels_leave_no_classes() {
     let job = |more: &str| {

@@ -5,7 +5,9 @@
 
 use std::borrow::Cow;
 use std::cmp::Reverse;
-use std::collections::{BinaryHeap, HashMap};
+use std::collections::BinaryHeap;
+
+use foldhash::{HashMap, HashMapExt};
 
 use super::transfer::{link_of, serial_ps};
 use super::{Asked, Call, CollectivePlan, Lowering, Planner, alone, parties};
@@ -300,8 +302,7 @@ impl<'a> Run<'a> {
         meetings: Meetings,
         messages: Vec<Message>,
     ) -> Run<'a> {
-        let n_ops =
-            |rank: usize| if has_tasks(on, rank as u32) { program(workload, rank as u32).ops.len() } else { 0 };
+        let n_ops = |rank: usize| if has_tasks(on, rank as u32) { program(workload, rank as u32).ops.len() } else { 0 };
         let n_ranks = workload.ranks.len();
         let rows: u64 = (0..n_ranks).map(|rank| n_ops(rank) as u64).sum();
         budget::announce_rows::<(OpTimes, (u32, u32))>("times of operations", rows);
@@ -377,7 +378,9 @@ impl<'a> Run<'a> {
                 self.end(rank, op, begin.saturating_add(ps));
             }
             OpKind::Join => self.end(rank, op, begin),
-            OpKind::Collective { slot, .. } => self.gather(rank, op, group_of(self.workload, self.on, rank, slot), begin),
+            OpKind::Collective { slot, .. } => {
+                self.gather(rank, op, group_of(self.workload, self.on, rank, slot), begin)
+            }
             OpKind::Send { .. } => {
                 let message = self.meetings.of_op[r][op as usize];
                 let of = &mut self.messages[message as usize];
