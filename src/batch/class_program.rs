@@ -5,11 +5,12 @@
 use std::sync::Arc;
 
 use super::error::{JobError, PrepareError};
-use super::job::{Job, RanksWithTasks};
+use super::job::Job;
 use super::job_cache;
 use super::route::fits;
 use super::servers::{self, Described};
 use super::traffic;
+use super::worked_out::RanksWithTasks;
 use crate::spec::{Config, JobSection, ProgramSpec, Source, Training, WorkloadSection};
 use crate::topology::Network;
 use crate::workload::Flow;

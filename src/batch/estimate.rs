@@ -15,13 +15,14 @@ use crate::units::PS_PER_S;
 
 use super::error::PrepareError;
 use super::flow_info::{ideal_ps, nvlink_ps};
-use super::job::{self, RanksWithTasks};
+use super::job;
 use super::job_outcomes::iteration;
 use super::message_estimate::estimate_messages;
 use super::network::network_of;
 use super::outcome::{Ending, ExperimentOutcome, FlowOutcome};
 use super::prepare::guarded;
 use super::route::{Routed, routed, routed_with};
+use super::worked_out::RanksWithTasks;
 
 /// Estimates an experiment. What an estimate cannot know is empty or zero in the outcome.
 ///

@@ -2,7 +2,7 @@
 //!
 //! Layer: batch. Knows configuration and topology; paths and rows are `prepare`'s and `build`'s.
 
-use std::collections::{BTreeMap, HashMap};
+use std::collections::BTreeMap;
 use std::path::Path;
 use std::sync::Arc;
 
@@ -11,24 +11,23 @@ use crate::compute::{Dtype, Gpu, Slowdown, Timing};
 use crate::model::model_flops;
 use crate::spec::{self, Compute, Config};
 use crate::topology::Network;
-use crate::workload::Representatives;
 use crate::workload::dag::read_dag;
 use crate::workload::import::{self, ImportError};
-use crate::workload::lower::{Lowering, lower, op_times};
+use crate::workload::lower::{Lowering, lower};
 use crate::workload::program::{Dim, Group, OpKind, Peer, Phase, Program, Rank, Stream, Workload};
 use crate::workload::repeat::repeat;
 use crate::workload::tasks::TaskGraph;
-use crate::workload::training::{Cluster, evaluate, generate};
+use crate::workload::training::{Cluster, TrainingError, evaluate, generate_matched};
 
-use super::breakdown::{self, Breakdown};
+use super::breakdown::Breakdown;
 use super::error::{JobError, PrepareError, SetupError};
-use super::job_outcomes;
 use super::outcome::Iteration;
 use super::planner::{ClusterPlanner, CollectiveNetwork, Environments, LongestCollective};
 use super::servers::{self, Described, generation};
 use super::serving::{self, Served, ServingJob};
 use super::task_row_cache::TaskRowCache;
 use super::training::{self as setup, TrainingSetup};
+use super::worked_out::{RanksWithTasks, WorkedOut, is_analytic, representatives};
 
 /// A program and its tasks.
 #[derive(Debug)]
@@ -51,14 +50,6 @@ pub struct Job {
     pub(super) rows: Option<TaskRowCache>,
 }
 
-/// What a job comes to that nothing crosses the network for.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct WorkedOut {
-    /// From 0 to the end of the last op.
-    pub makespan_ps: u64,
-    pub iteration: Option<Iteration>,
-}
-
 impl Job {
     /// About how many bytes it takes: its tasks, what connects them, and its programs.
     pub fn bytes(&self) -> u64 {
@@ -73,34 +64,6 @@ impl Job {
         let ranks: u64 = w.ranks.iter().map(|r| size_of_val(r) as u64 + size(&r.groups)).sum();
         let groups: u64 = w.groups.iter().map(|g| size_of_val(g) as u64 + size(&g.members)).sum();
         tasks + programs + ranks + groups
-    }
-}
-
-/// Which ranks of a program get tasks.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum RanksWithTasks {
-    /// All: for whom every rank's timeline is of interest.
-    Every,
-    /// One of those that do the same at the same time, where all communication is analytical; else all. Times are the same.
-    Representatives,
-    /// None, where all communication is analytical: what the job comes to is worked out at once, without a graph. Else as `Representatives`. Times are the same.
-    Unsimulated,
-}
-
-impl RanksWithTasks {
-    /// What is asked for of a program.
-    pub(super) fn of(self, program: &spec::ProgramSpec) -> RanksWithTasks {
-        match self {
-            RanksWithTasks::Unsimulated if program.communication.analytic != spec::Analytic::ALL => {
-                RanksWithTasks::Representatives
-            }
-            other => other,
-        }
-    }
-
-    /// What is asked for of jobs that are to be joined.
-    pub(super) fn of_several(self) -> RanksWithTasks {
-        if self == RanksWithTasks::Unsimulated { RanksWithTasks::Representatives } else { self }
     }
 }
 
@@ -205,14 +168,12 @@ pub fn job(
     }
     if ranks == RanksWithTasks::Unsimulated && serving.is_none() {
         let of_classes = Lowering { representatives: by_class.as_ref(), ..lowering.clone() };
-        if let Some(times) = op_times(&workload, &of_classes, &mut planner) {
-            let iteration = breakdown::worked_out(&workload, &times, program.warmup);
-            let iteration = iteration.map(|found| job_outcomes::iteration_of(&workload, collective, found));
-            let worked_out = Some(WorkedOut { makespan_ps: times.end_ps(), iteration });
+        let bus = collective.map(|m| (m.bytes, m.bus));
+        if let Some(of) = WorkedOut::of(&workload, &of_classes, &mut planner, program.warmup, bus) {
             let longest = planner.longest();
             notes.extend(planner.notes());
+            let (warmup, worked_out) = (program.warmup, Some(of));
             let (workload, graph) = Default::default();
-            let warmup = program.warmup;
             return Ok(Job {
                 workload,
                 graph,
@@ -225,6 +186,9 @@ pub fn job(
                 rows: None,
             });
         }
+    }
+    if matches!(program.source, spec::Source::Model(_)) {
+        workload.check_end().map_err(|e| JobError::Training(TrainingError::Graph(e)))?;
     }
     let lowered = match &by_class {
         // Every rank for itself is what was not asked for.
@@ -259,41 +223,6 @@ pub(super) fn payload_share(
     }
     let transport = config.transport(nic_bps.max(1))?;
     Ok((u64::from(transport.payload), u64::from(transport.payload + transport.data_overhead)))
-}
-
-/// Ranks that stand for others, where every communication is analytical or what they send is one flow (`joined`): what a rank does then depends on its class alone.
-/// Kernels that vary at random leave no two alike.
-fn representatives(
-    workload: &Workload,
-    program: &spec::ProgramSpec,
-    servers: &[u32],
-    joined: bool,
-) -> Option<Representatives> {
-    let (compute, analytic) = (&program.compute, &program.communication.analytic);
-    if compute.jitter_ppm > 0 || !(joined || is_closed_form(workload, analytic)) {
-        return None;
-    }
-    let slow = |rank: u32| u32::from(compute.stragglers.binary_search(&rank).is_ok());
-    // Times of a group go by how its members lie on servers.
-    let lie = |group: &Group| {
-        let mut number: HashMap<u32, u32> = HashMap::new();
-        let server = |&m: &u32| {
-            let next = number.len() as u32;
-            *number.entry(servers[m as usize]).or_insert(next)
-        };
-        group.members.iter().map(server).collect()
-    };
-    Representatives::of(workload, slow, lie)
-}
-
-/// Whether every communication is analytical.
-fn is_closed_form(workload: &Workload, analytic: &spec::Analytic) -> bool {
-    let communicates = |kind: &OpKind| match *kind {
-        OpKind::Collective { dim, .. } | OpKind::Send { dim, .. } | OpKind::Recv { dim, .. } => Some(dim),
-        OpKind::Compute { .. } | OpKind::Join => None,
-    };
-    let dims = || workload.programs.iter().flat_map(|p| &p.ops).filter_map(|op| communicates(&op.kind));
-    *analytic == spec::Analytic::ALL || dims().all(|dim| is_analytic(analytic, dim))
 }
 
 /// Choices of kernels that are taken as they are, though no machine has such kernels, or that another choice holds already.
@@ -458,6 +387,7 @@ fn inference(
     Ok(Read { workload, collective: None, peak_bytes: Some(peak_bytes), serving: Some(job) })
 }
 
+/// The program. Of a model it remains to be proved that nothing in it waits for ever.
 fn read(
     config: &Config,
     program: &spec::ProgramSpec,
@@ -480,8 +410,9 @@ fn read(
             let dtype = Dtype::of(layout.precision, Dtype::Bf16);
             let env = on.environments.open();
             let cluster = cluster(program, t, &gpu, on.system, env, notes)?;
-            let workload = generate(&model, &layout, &cluster.machine(dtype), program.warmup + program.iterations)
-                .map_err(JobError::Training)?;
+            let iterations = program.warmup + program.iterations;
+            let workload =
+                generate_matched(&model, &layout, &cluster.machine(dtype), iterations).map_err(JobError::Training)?;
             Read { workload, collective: None, peak_bytes: Some(memory.peak_bytes()), serving: None }
         }
         spec::Source::File { format, path, ranks, bytes_scale_ppm } => {
@@ -620,17 +551,6 @@ fn bus_factor(op: spec::OpChoice, n: u64) -> (u64, u64) {
         spec::OpChoice::Broadcast | spec::OpChoice::Reduce | spec::OpChoice::SendRecv | spec::OpChoice::Barrier => {
             (1, 1)
         }
-    }
-}
-
-fn is_analytic(a: &spec::Analytic, dim: Dim) -> bool {
-    match dim {
-        Dim::Tp => a.tp,
-        Dim::Pp => a.pp,
-        Dim::Dp => a.dp,
-        Dim::Ep => a.ep,
-        Dim::Cp => a.cp,
-        Dim::Other => a.other,
     }
 }
 

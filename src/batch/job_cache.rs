@@ -6,9 +6,10 @@ use std::hash::{DefaultHasher, Hash, Hasher};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use super::error::PrepareError;
-use super::job::{self, Job, RanksWithTasks};
+use super::job::{self, Job};
 use super::servers::Described;
 use super::task_row_cache::TaskRowCache;
+use super::worked_out::RanksWithTasks;
 use crate::budget;
 use crate::spec::{Config, Joining, Named, ProgramSpec, RequestSource, SlowdownChoice, Source, TopologyKind};
 use crate::topology::{Link, Network, NodeIdx, NvLink};

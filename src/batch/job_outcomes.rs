@@ -4,13 +4,12 @@
 
 use std::sync::Arc;
 
-use super::breakdown::{self, Breakdown};
-use super::job::{CollectiveBenchmark, Job};
+use super::breakdown;
+use super::job::Job;
 use super::job_rows::{JobRows, LinkShares};
 use super::outcome::{FlowOutcome, Iteration, JobOutcome, SharedLinkOutcome};
 use super::serving_outcome;
 use crate::columns::{NEVER, Task};
-use crate::workload::program::Workload;
 
 /// What the tasks of a program that started at `start_ps` say of its iterations; inference has none.
 pub(super) fn iteration(job: &Job, tasks: &[Task], start_ps: u64) -> Option<Iteration> {
@@ -18,24 +17,7 @@ pub(super) fn iteration(job: &Job, tasks: &[Task], start_ps: u64) -> Option<Iter
         return None;
     }
     let found = breakdown::iteration(&job.workload, &job.graph, tasks, job.warmup, start_ps)?;
-    Some(iteration_of(&job.workload, job.collective, found))
-}
-
-/// The iteration whose critical rank and time are `found`.
-pub(super) fn iteration_of(
-    workload: &Workload,
-    collective: Option<CollectiveBenchmark>,
-    (rank, time): (u32, Breakdown),
-) -> Iteration {
-    Iteration {
-        rank,
-        time,
-        ranks: workload.ranks.len() as u64,
-        tokens: workload.tokens,
-        model_flops: workload.model_flops,
-        peak_flops: workload.peak_flops,
-        collective: collective.map(|m| (m.bytes, m.bus)),
-    }
+    Some(Iteration::of(&job.workload, job.collective.map(|m| (m.bytes, m.bus)), found))
 }
 
 /// Each job's outcome. `flows` are those of the experiment, `link_names` those of its link ends.

@@ -6,12 +6,13 @@ use std::ops::Range;
 use std::sync::Arc;
 
 use super::error::{JobError, PrepareError};
-use super::job::{self, Job, RanksWithTasks};
+use super::job::{self, Job};
 use super::job_cache;
 use super::join_graphs::{JobPart, join};
 use super::placement::{Wanted, place, ranges};
 use super::servers::Described;
 use super::traffic::{flows, one_class, queue_pairs};
+use super::worked_out::RanksWithTasks;
 use crate::spec::{Config, JobSection, JobsSection, KeyId, WorkloadSection};
 use crate::topology::{Network, Node};
 use crate::workload::Flow;

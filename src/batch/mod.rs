@@ -45,6 +45,7 @@ mod task_row_cache;
 pub mod timeline;
 mod traffic;
 pub mod training;
+pub mod worked_out;
 pub mod world;
 
 pub use class_program::{ClassProgram, queue_pairs};

@@ -6,6 +6,7 @@ use std::ops::Range;
 use std::sync::Arc;
 
 use crate::cost::Bill;
+use crate::workload::program::Workload;
 use crate::workload::serving::{BoundTimes, PoolRole};
 
 use super::breakdown::Breakdown;
@@ -140,6 +141,25 @@ pub struct Iteration {
     pub peak_flops: u64,
     /// A benchmark of one collective: its bytes, and bus over algorithm bandwidth.
     pub collective: Option<(u64, (u64, u64))>,
+}
+
+impl Iteration {
+    /// Of a workload, whose critical rank and time are `found`.
+    pub(super) fn of(
+        workload: &Workload,
+        collective: Option<(u64, (u64, u64))>,
+        (rank, time): (u32, Breakdown),
+    ) -> Iteration {
+        Iteration {
+            rank,
+            time,
+            ranks: workload.ranks.len() as u64,
+            tokens: workload.tokens,
+            model_flops: workload.model_flops,
+            peak_flops: workload.peak_flops,
+            collective,
+        }
+    }
 }
 
 /// What inference came to.

@@ -17,10 +17,11 @@ use super::build::{Built, build_sharing};
 use super::error::PrepareError;
 use super::flow_info::{FlowCarrier, FlowInfo, ideal_ps, messages, nvlink_ps};
 use super::host_memory::world_bytes;
-use super::job::{Job, RanksWithTasks};
+use super::job::Job;
 use super::job_rows::{self, Crossing, JobRows, LinkShares};
 use super::packet_case::{BuildOptions, GraphCase, PacketCase};
 use super::route::{Routed, routed, routed_with};
+use super::worked_out::RanksWithTasks;
 
 /// A link's name on the heap, about.
 const NAME_BYTES: usize = 64;
@@ -35,7 +36,7 @@ pub const LONG_PACKET_HOPS: u64 = 100_000_000;
 pub struct Prepared {
     pub built: Built,
     pub flows: Vec<FlowInfo>,
-    /// Names of links by link end, `host3->leaf0`.
+    /// Names of links by link end, `host3->leaf0`; empty where nothing is left to be named.
     pub network: Network,
     /// The program behind the flows, if there is one; of several jobs all programs as one.
     pub job: Option<Arc<Job>>,
@@ -221,7 +222,8 @@ pub(super) fn tabled(routed: Routed, exp_id: u32) -> Result<Prepared, PrepareErr
     if let Some(memo) = config.folding() {
         fold(&mut built, memo, config.steady().filter(|_| job.is_some()));
     }
-    if job.as_ref().is_some_and(|job| job.worked_out.is_some()) {
+    let worked_out = job.as_ref().is_some_and(|job| job.worked_out.is_some());
+    if worked_out {
         built.tables.exps[0].status = status::DONE;
     }
     let from_file = matches!(config.topology.kind, TopologyKind::File { .. }) && job.is_none();
@@ -259,5 +261,7 @@ pub(super) fn tabled(routed: Routed, exp_id: u32) -> Result<Prepared, PrepareErr
         end_arcs: &built.end_arcs,
     };
     let (jobs, shared_links) = job_rows::of_jobs(placed, &mut infos, &crossing, config.output.shared_links);
+    // What was worked out waits in a batch of hundreds, and has no link to be named.
+    let network = if worked_out && built.end_arcs.is_empty() { Network::default() } else { network };
     Ok(Prepared { built, flows: infos, network, job, jobs, shared_links, packet_hops, bill, notes })
 }

@@ -18,7 +18,7 @@ use crate::transport::{RttWindow, Transport};
 use crate::workload::Flow;
 
 use super::error::PrepareError;
-use super::job::{Job, RanksWithTasks, WorkedOut};
+use super::job::Job;
 use super::job_cache;
 use super::jobs::{self, JoinedJobs, PlacedJob};
 use super::network::{bill, network, nvlink_as_packets};
@@ -26,6 +26,7 @@ use super::servers;
 use super::serving;
 use super::traffic::{few_enough, flows, one_class, queue_pairs};
 use super::training::TrainingSetup;
+use super::worked_out::{RanksWithTasks, WorkedOut};
 
 /// Whether an experiment is worked out while it is prepared, and not simulated: its one program communicates by closed form alone.
 pub fn is_worked_out(config: &Config) -> bool {

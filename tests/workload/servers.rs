@@ -2,6 +2,7 @@
 
 use std::path::Path;
 
+use hyperfold::batch::prepare::prepare_tasks;
 use hyperfold::batch::{Prepared, prepare};
 use hyperfold::columns::status;
 use hyperfold::engine::{cpu, grow};
@@ -18,7 +19,7 @@ fn config(base: &str) -> hyperfold::spec::Config {
 }
 
 fn prepared(base: &str) -> Prepared {
-    prepare(&config(base), 0).unwrap_or_else(|e| panic!("{base}: {e}"))
+    prepare_tasks(&config(base), 0).unwrap_or_else(|e| panic!("{base}: {e}"))
 }
 
 fn refused(base: &str) -> String {

@@ -64,7 +64,7 @@ pub fn op_times(workload: &Workload, on: &Lowering, planner: &mut dyn Planner) -
     let mut meetings = Meetings::of(workload, on, &parties)?;
     meetings.plan(workload, &parties, planner)?;
     let messages = messages(workload, on, &mut meetings)?;
-    let mut run = Run::new(workload, on, parties, meetings, messages);
+    let mut run = OpsUnderWay::new(workload, on, parties, meetings, messages);
     run.all()?;
     let ranks = run.times;
     let stands_for = on.representatives.map_or_else(Vec::new, |representatives| representatives.rank.clone());
@@ -273,7 +273,7 @@ struct Gathering {
 }
 
 /// What is known so far.
-struct Run<'a> {
+struct OpsUnderWay<'a> {
     workload: &'a Workload,
     on: &'a Lowering<'a>,
     parties: Vec<Cow<'a, [u32]>>,
@@ -294,21 +294,21 @@ struct Run<'a> {
     woken: Vec<(u32, u32)>,
 }
 
-impl<'a> Run<'a> {
+impl<'a> OpsUnderWay<'a> {
     fn new(
         workload: &'a Workload,
         on: &'a Lowering,
         parties: Vec<Cow<'a, [u32]>>,
         meetings: Meetings,
         messages: Vec<Message>,
-    ) -> Run<'a> {
+    ) -> OpsUnderWay<'a> {
         let n_ops = |rank: usize| if has_tasks(on, rank as u32) { program(workload, rank as u32).ops.len() } else { 0 };
         let n_ranks = workload.ranks.len();
         let rows: u64 = (0..n_ranks).map(|rank| n_ops(rank) as u64).sum();
         budget::announce_rows::<(OpTimes, (u32, u32))>("times of operations", rows);
         let unknown = OpTimes { begin: UNKNOWN, go: UNKNOWN, end: UNKNOWN };
         let n_links = messages.iter().map(|m| m.link + 1).max().unwrap_or(0);
-        Run {
+        OpsUnderWay {
             before: workload.programs.iter().map(before).collect(),
             times: (0..n_ranks).map(|rank| vec![unknown; n_ops(rank)]).collect(),
             waiting: (0..n_ranks).map(|rank| vec![(NONE, NONE); n_ops(rank)]).collect(),

@@ -20,7 +20,7 @@ use crate::compute::{
 use crate::memory;
 use crate::model::{CudaGraph, Framework, Layout, Model, ModelFamily, Recompute, Transformer, model_flops};
 use crate::workload::program::Workload;
-use crate::workload::rules::assemble;
+use crate::workload::rules::assemble_matched;
 
 /// The kinds of layers, in the order in which a plan keeps them.
 const KINDS: [LayerKind; 7] = [
@@ -52,6 +52,18 @@ const QUANTISED: u64 = 2;
 /// The graph of `iterations` iterations on every rank. Durations of kernels are those of `machine`; communication is left to who runs the graph (the machine's
 /// estimates decide only how far kernels overlap with it and slow down).
 pub fn generate(model: &Model, layout: &Layout, machine: &Machine, iterations: u32) -> Result<Workload, TrainingError> {
+    let workload = generate_matched(model, layout, machine, iterations)?;
+    workload.check_end()?;
+    Ok(workload)
+}
+
+/// The same, but for the proof that nothing waits for ever ([`Workload::check_end`]): whoever works out when it ends needs none.
+pub fn generate_matched(
+    model: &Model,
+    layout: &Layout,
+    machine: &Machine,
+    iterations: u32,
+) -> Result<Workload, TrainingError> {
     if iterations == 0 {
         return Err(TrainingError::key("iterations", 0, "at least one is trained"));
     }
@@ -63,7 +75,7 @@ pub fn generate(model: &Model, layout: &Layout, machine: &Machine, iterations: u
         ModelFamily::Transformer(t) => shares(t, layout),
         ModelFamily::Layers(_) | ModelFamily::Dlrm(_) => Vec::new(),
     };
-    let mut workload = assemble(&JobGraph::new(&plan, layout, placement, iterations, shares))?;
+    let mut workload = assemble_matched(&JobGraph::new(&plan, layout, placement, iterations, shares))?;
     workload.tokens = match &model.body {
         ModelFamily::Transformer(_) => layout.global_batch as u64 * layout.seq as u64,
         ModelFamily::Layers(_) | ModelFamily::Dlrm(_) => 0,
