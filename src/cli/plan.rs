@@ -126,6 +126,7 @@ mod tests {
                 groups: vec![ExcludedGroup {
                     values: Vec::new(),
                     n: 1,
+                    in_others: 0,
                     exp_id: 3,
                     why: "needs 90 GiB, the GPU has 80".into(),
                     reasons_differ: false,

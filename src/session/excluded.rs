@@ -31,6 +31,8 @@ pub struct ExcludedGroup {
     pub values: Vec<(String, String)>,
     /// How many they are.
     pub n: u64,
+    /// How many of them are in another group as well, which was found before.
+    pub in_others: u64,
     /// The first of them, and its reason.
     pub exp_id: u64,
     pub why: Arc<str>,
@@ -40,14 +42,18 @@ pub struct ExcludedGroup {
 
 impl fmt::Display for ExcludedGroup {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let ExcludedGroup { values, n, exp_id, why, reasons_differ } = self;
+        let ExcludedGroup { values, n, in_others, exp_id, why, reasons_differ } = self;
         if *n == 1 {
             return write!(f, "experiment {exp_id}: {why}");
         }
         let values: Vec<String> = values.iter().map(|(axis, value)| format!("{axis} = {value}")).collect();
         let of = if values.is_empty() { String::new() } else { format!("{}: ", values.join(", ")) };
         let example = if *reasons_differ { format!("experiment {exp_id}: ") } else { String::new() };
-        write!(f, "{of}all {n}; {example}{why}")
+        let shared = match in_others {
+            0 => String::new(),
+            shared => format!(", {shared} of them in other lines too"),
+        };
+        write!(f, "{of}all {n}{shared}; {example}{why}")
     }
 }
 
@@ -135,7 +141,14 @@ impl<'a> Grouping<'a> {
         for (i, (exp_id, why)) in self.excluded.iter().enumerate() {
             if !self.grouped[i] {
                 let (exp_id, why) = (*exp_id, Arc::clone(why));
-                groups.push(ExcludedGroup { values: Vec::new(), n: 1, exp_id, why, reasons_differ: false });
+                groups.push(ExcludedGroup {
+                    values: Vec::new(),
+                    n: 1,
+                    in_others: 0,
+                    exp_id,
+                    why,
+                    reasons_differ: false,
+                });
             }
         }
         groups
@@ -171,10 +184,11 @@ impl<'a> Grouping<'a> {
     /// The excluded experiments of these values, as a group.
     fn take(&mut self, values: &[(usize, u32)]) -> ExcludedGroup {
         let mut members: Vec<usize> = Vec::new();
+        let mut in_others = 0;
         for (row, place) in self.place.iter().enumerate() {
             if let Some(place) = place.filter(|_| values.iter().all(|&(a, level)| self.levels[a][row] == level)) {
                 members.push(place);
-                self.grouped[place] = true;
+                in_others += u64::from(std::mem::replace(&mut self.grouped[place], true));
             }
         }
         let (exp_id, why) = &self.excluded[members[0]];
@@ -184,6 +198,7 @@ impl<'a> Grouping<'a> {
                 .map(|&(a, level)| (self.sweep.axes[a].clone(), self.names[a][level as usize].clone()))
                 .collect(),
             n: members.len() as u64,
+            in_others,
             exp_id: *exp_id,
             why: Arc::clone(why),
             reasons_differ: members.iter().any(|&m| self.excluded[m].1 != *why),
@@ -211,6 +226,14 @@ mod tests {
     #[test]
     fn a_value_whose_experiments_are_all_excluded_is_one_line() {
         assert_eq!(excluded(|id| id / 4 == 1 || id == 2), ["transport.cc = hpcc: all 4; why", "experiment 2: why"]);
+    }
+
+    #[test]
+    fn a_line_says_what_other_lines_count_too() {
+        // Experiment 6 is of both values.
+        let of_both = excluded(|id| id / 4 == 1 || id % 4 == 2);
+        let lines = ["transport.cc = hpcc: all 4; why", "workload.bytes = 3: all 3, 1 of them in other lines too; why"];
+        assert_eq!(of_both, lines);
     }
 
     #[test]
