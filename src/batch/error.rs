@@ -152,6 +152,21 @@ pub enum JobError {
 }
 
 impl PrepareError {
+    /// The key whose value is a table in the sweep file that is wrong, and what is wrong in it.
+    pub fn wrong_table(&self) -> Option<(KeyId, String)> {
+        let (PrepareError::Setup(e) | PrepareError::Job(JobError::Setup(e))) = self else { return None };
+        match e {
+            SetupError::Model(ModelError::Syntax { place, why }) if place.starts_with(KeyId::Model.name()) => {
+                Some((KeyId::Model, why.clone()))
+            }
+            SetupError::Model(ModelError::Value { file, key, value, expected }) if file == KeyId::Model.name() => {
+                Some((KeyId::Model, format!("`{key} = {value}`: it must be {expected}")))
+            }
+            SetupError::Gpu(compute::Error::Gpu { message, .. }) => Some((KeyId::Gpu, message.clone())),
+            _ => None,
+        }
+    }
+
     /// The key whose value names nothing that there is, that value, and what would be right.
     pub fn unknown_name(&self) -> Option<(KeyId, &str, String)> {
         match self {

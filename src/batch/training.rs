@@ -4,7 +4,7 @@
 
 use std::sync::Arc;
 
-use crate::compute::{Dtype, Gpu, Slowdown, SlowdownTable, Trees, UserDatabase, with_attention};
+use crate::compute::{self, Dtype, Gpu, Slowdown, SlowdownTable, Trees, UserDatabase, with_attention};
 use crate::input;
 use crate::memory::{self, Estimate, MemoryOptions};
 use crate::model::{
@@ -75,7 +75,11 @@ pub fn gpu(named: &Named) -> Result<Gpu, SetupError> {
         Named::Asset(name) => return Ok(Gpu::named(name)?),
         Named::Table(text) => table(text)?,
         Named::File(path) => {
-            read(path)?.parse().map_err(|e: toml::de::Error| file_error(path, e.to_string().trim_end()))?
+            let table = read(path)?.parse().map_err(|e: toml::de::Error| file_error(path, e.to_string().trim_end()))?;
+            return Gpu::parse(&table).map_err(|e| match e {
+                compute::Error::Gpu { message, .. } => file_error(path, &message),
+                other => other.into(),
+            });
         }
     };
     Ok(Gpu::parse(&table)?)

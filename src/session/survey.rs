@@ -395,6 +395,13 @@ fn named(sweep: &Sweep, experiment: &Experiment, error: ClusterError) -> Session
         let value = format!("\"{value}\"");
         return SpecError::BadValue { place: place.clone(), key: spec::key(key).name.to_string(), value, why }.into();
     }
+    if let ClusterError::Network(prepare) = &error
+        && let Some((key, why)) = prepare.wrong_table()
+        && let Some(place) = sweep.place(key)
+    {
+        let why = format!("`{}`: {why}", spec::key(key).name);
+        return SpecError::Sweep { place: place.clone(), why }.into();
+    }
     let axes = sweep.axes_text(experiment);
     let of = if axes.is_empty() { String::new() } else { format!(" (experiment with {axes})") };
     SessionError::Prepare { path: sweep.path.clone(), experiment: of, source: Box::new(error) }

@@ -217,6 +217,15 @@ fn names_that_are_unknown_are_told_with_their_line() {
     assert!(unknown.ends_with("\n8 | model = \"gpt4\"\n  | ^^^^^\n"), "{unknown}");
     let gpu = shown(&file.replace("\"h100\"", "\"h1000\""));
     assert!(gpu.starts_with("hyperfold: s.toml:5: `cluster.gpu = \"h1000\"`: ") && gpu.contains(" ^^^\n"), "{gpu}");
+    let table = shown(&file.replace("\"h100\"", "{ like = \"h100\", memory = 3 }"));
+    assert!(table.starts_with("hyperfold: s.toml:5: `cluster.gpu`: unknown field `memory`, "), "{table}");
+    let shape = shown(&file.replace("hidden = 256", "hiden = 256"));
+    assert!(shape.starts_with("hyperfold: s.toml:8: `workload.model`: unknown field `hiden`, "), "{shape}");
+    let heads = shown(&file.replace("heads = 8", "heads = 3"));
+    assert!(
+        heads.starts_with("hyperfold: s.toml:8: `workload.model`: `transformer.heads = 3`: it must be "),
+        "{heads}"
+    );
     let modules = shown(&format!("{file}recompute = \"selective\"\nrecompute_modules = \"moe, act, core\"\n"));
     assert!(modules.contains("s.toml:13: ") && modules.contains("\"act\", \"core\" are no modules; "), "{modules}");
     let axis = shown(&format!("{file}[axes]\n\"workload.tp\" = [1, \"x\", 2, -5, 0]\n"));
