@@ -6,6 +6,7 @@
 use std::borrow::Cow;
 use std::cmp::Reverse;
 use std::collections::BinaryHeap;
+use std::collections::hash_map::Entry;
 
 use foldhash::{HashMap, HashMapExt};
 
@@ -83,6 +84,8 @@ struct GroupCalls {
     of: Vec<u32>,
     /// Of each collective and party the party's op.
     ops: Vec<u32>,
+    /// Parties that have called any.
+    joined: usize,
 }
 
 /// What the ops of ranks meet.
@@ -104,21 +107,17 @@ impl Meetings {
             budget::check("meetings of operations");
             let program = program(workload, rank);
             let mut meets = vec![NONE; program.ops.len()];
-            // Group, place among its parties, collectives so far.
-            let mut called: Vec<(u32, usize, u32)> = Vec::new();
+            // By group the place among its parties, and collectives so far.
+            let mut called: HashMap<u32, (usize, u32)> = HashMap::new();
             for (i, op) in program.ops.iter().enumerate() {
                 let OpKind::Collective { op: what, slot, bytes, dim, algorithm, shares } = op.kind else { continue };
                 let group = group_of(workload, on, rank, slot);
                 let call = Call { op: what, bytes, dim, algorithm, shares };
                 let own = &parties[group as usize];
-                let at = match called.iter().position(|(of, ..)| *of == group) {
-                    Some(at) => at,
-                    None => {
-                        called.push((group, own.iter().position(|&party| party == rank)?, 0));
-                        called.len() - 1
-                    }
+                let (place, n) = match called.entry(group) {
+                    Entry::Occupied(entry) => entry.into_mut(),
+                    Entry::Vacant(entry) => entry.insert((groups[group as usize].joins(rank, own)?, 0)),
                 };
-                let (_, place, n) = &mut called[at];
                 let nth = std::mem::replace(n, *n + 1);
                 meets[i] = nth;
                 groups[group as usize].called(nth as usize, call, *place, own.len(), i as u32)?;
@@ -151,6 +150,13 @@ impl Meetings {
 }
 
 impl GroupCalls {
+    /// The place among its parties of a rank that calls its first collective. Parties mostly come in their order.
+    fn joins(&mut self, rank: u32, parties: &[u32]) -> Option<usize> {
+        let next = self.joined;
+        self.joined += 1;
+        if parties.get(next) == Some(&rank) { Some(next) } else { parties.iter().position(|&party| party == rank) }
+    }
+
     /// The party in `place` of `n` calls the group's `nth` collective with its op `op`.
     fn called(&mut self, nth: usize, call: Call, place: usize, n: usize, op: u32) -> Option<()> {
         if nth == self.of.len() {
