@@ -23,8 +23,7 @@ pub(crate) fn put_checkpoint(w: &mut NumberWriter, checkpoint: &Checkpoint) {
     w.number(checkpoint.pieces.len() as u64);
     for (piece, continuation) in checkpoint.pieces.iter().zip(&checkpoint.continuations) {
         for rows in [&piece.nics, &piece.ports, &piece.ends, &piece.members, &piece.working, &piece.ancestors] {
-            w.number(rows.len() as u64);
-            rows.iter().for_each(|&x| w.number(u64::from(x)));
+            put_numbers(w, rows);
         }
         let (kind, bytes): (u64, &[u8]) = match continuation {
             Continuation::Snapshot(node) => (SNAPSHOT, &node.id()),
@@ -42,8 +41,7 @@ pub(crate) fn put_checkpoint(w: &mut NumberWriter, checkpoint: &Checkpoint) {
     checkpoint.nics.iter().for_each(|n| put_nic(w, n));
     w.number(checkpoint.ports.len() as u64);
     checkpoint.ports.iter().for_each(|p| put_port(w, p));
-    w.number(checkpoint.peaks.len() as u64);
-    checkpoint.peaks.iter().for_each(|&x| w.number(u64::from(x)));
+    put_numbers(w, &checkpoint.peaks);
     w.number(checkpoint.members.len() as u64);
     for m in &checkpoint.members {
         [m.una, m.sent_bytes, m.arrived_bytes, m.milestone, u64::from(m.n_sent), u64::from(m.n_acks)]
@@ -113,6 +111,7 @@ fn put_plan(w: &mut NumberWriter, plan: &SkipPlan) {
     w.number(plan.unsure);
     w.number(plan.rates.len() as u64);
     plan.rates.iter().flat_map(|p| [p.work, p.left, p.arrived, p.sent, p.turn]).for_each(|x| w.number(x));
+    put_numbers(w, &plan.waiting);
     w.number(plan.ports.len() as u64);
     plan.ports.iter().flat_map(|&(area, marks)| [area, marks]).for_each(|x| w.number(x));
 }
@@ -135,8 +134,10 @@ fn get_plan(r: &mut NumberReader, state: Arc<[u8]>) -> Option<SkipPlan> {
             })
         })
         .collect::<Option<_>>()?;
+    let waiting = numbers(r)?;
     let ports = (0..r.count()?).map(|_| Some((r.number()?, r.number()?))).collect::<Option<_>>()?;
-    Some(SkipPlan { draw: draw(&state), state, window, until, level, theta_ppm, unsure, rates, ports, carried: None })
+    let draw = draw(&state);
+    Some(SkipPlan { draw, state, window, until, level, theta_ppm, unsure, rates, waiting, ports, carried: None })
 }
 
 pub(crate) fn put_nic(w: &mut NumberWriter, n: &NicDelta) {
@@ -163,6 +164,11 @@ pub(crate) fn get_port(r: &mut NumberReader) -> Option<PortDelta> {
         drops: r.small()?,
         dropped_bytes: r.number()?,
     })
+}
+
+fn put_numbers(w: &mut NumberWriter, numbers: &[u32]) {
+    w.number(numbers.len() as u64);
+    numbers.iter().for_each(|&x| w.number(u64::from(x)));
 }
 
 fn numbers(r: &mut NumberReader) -> Option<Vec<u32>> {

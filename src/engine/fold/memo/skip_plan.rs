@@ -31,6 +31,9 @@ pub struct SkipPlan {
     /// anywhere in a packet. 0: a transmitter that is always busy sets the rates, which are equal.
     pub unsure: u64,
     pub rates: Vec<SkipRate>,
+    /// Of each queue pair, for each port of its path: how many of the data packets in flight the port has yet to send. A
+    /// message's last packet may be shorter, so what a port sent goes by where it is in the stream.
+    pub waiting: Vec<u32>,
     /// Of each port: what the integral of its queue and its marks gain in a window.
     pub ports: Vec<(u64, u64)>,
     /// Where measured rates are carried on; such a plan is not kept in the memo.

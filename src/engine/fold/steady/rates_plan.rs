@@ -59,6 +59,7 @@ pub(crate) fn plan(steady: &SteadyRates, mut rates: Vec<SkipRate>) -> SkipPlan {
         theta_ppm: steady.theta_ppm,
         unsure: 0,
         rates,
+        waiting: Vec::new(),
         ports: steady.ports.clone(),
         carried: Some(CarriedRates {
             patience: steady.patience,

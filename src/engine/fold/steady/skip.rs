@@ -24,6 +24,7 @@ use crate::engine::fold::rows::message_stream::MessageStream;
 use crate::engine::fold::rows::partition_rows::{Member, PartitionRows};
 use crate::engine::fold::steady::sampling::hops_there_and_back;
 use crate::engine::fold::steady::shares::TransmitterShares;
+use crate::engine::fold::steady::skip_plan::ports_of_data;
 
 /// What can happen to a message, in the order in which it is reported at one instant.
 const MESSAGE_EVENTS: [MessageEvent; 3] = [MessageEvent::Sent, MessageEvent::Delivered, MessageEvent::Acked];
@@ -237,28 +238,37 @@ impl Skip {
     pub(crate) fn count(&self, t: &mut Tables, rows: &PartitionRows, by: &[u64], at: u64) -> u64 {
         let e = t.exps[0];
         let mut hops = 0;
+        let mut waiting = self.plan.waiting.iter().copied();
         for ((row, &by), member) in self.streams.iter().zip(by).zip(&rows.members) {
+            let behind: Vec<u32> = waiting.by_ref().take(ports_of_data(t, member)).collect();
             let Some(row) = row else { continue };
             let f = member.flow;
-            let sent = row.stream.byte(row.sent + by) - row.stream.byte(row.sent);
+            // Bytes of data that a transmitter sent which had yet to send `behind` of the packets in flight.
+            let data = |behind: u32| {
+                let from = row.sent - u64::from(behind);
+                row.stream.byte(from + by) - row.stream.byte(from)
+            };
             let (tx, rx) = (&mut t.flow_tx[f], &mut t.flow_rx[f]);
-            tx.sent_bytes += sent;
+            tx.sent_bytes += data(0);
             tx.n_sent = tx.n_sent.wrapping_add(by as u32);
             rx.arrived_bytes += row.stream.byte(row.delivered + by) - row.stream.byte(row.delivered);
             rx.n_acks = rx.n_acks.wrapping_add(by as u32);
             rx.milestone += by * e.ack_interval;
-            let data = (tx.nic, tx.path_first, tx.path_len, sent + by * u64::from(e.data_overhead));
-            let acks = (rx.nic, rx.path_first, rx.path_len, by * u64::from(e.ack_bytes));
-            for (n, first, len, bytes) in [data, acks] {
-                t.nics[n].hops += by;
-                t.nics[n].tx_bytes += bytes;
-                for k in first..first + len {
-                    let port = &mut t.ports[t.paths[k as usize]];
-                    port.hops += by;
-                    port.tx_bytes += bytes;
-                }
-                hops += by * u64::from(1 + len);
+            t.nics[tx.nic].hops += by;
+            t.nics[tx.nic].tx_bytes += data(0) + by * u64::from(e.data_overhead);
+            for (k, behind) in (tx.path_first..tx.path_first + tx.path_len).zip(behind) {
+                let port = &mut t.ports[t.paths[k as usize]];
+                port.hops += by;
+                port.tx_bytes += data(behind) + by * u64::from(e.data_overhead);
             }
+            t.nics[rx.nic].hops += by;
+            t.nics[rx.nic].tx_bytes += by * u64::from(e.ack_bytes);
+            for k in rx.path_first..rx.path_first + rx.path_len {
+                let port = &mut t.ports[t.paths[k as usize]];
+                port.hops += by;
+                port.tx_bytes += by * u64::from(e.ack_bytes);
+            }
+            hops += by * u64::from(2 + tx.path_len + rx.path_len);
         }
         let share = |x: u64| (u128::from(x) * u128::from(at - self.since) / u128::from(self.plan.window)) as u64;
         for (&q, &(area, marks)) in rows.ports.iter().zip(&self.plan.ports) {

@@ -4,7 +4,7 @@
 
 use std::sync::Arc;
 
-use crate::columns::{FlowIdx, Tables, mode};
+use crate::columns::{FlowIdx, PacketIdx, Tables, kind, meta, mode};
 use crate::engine::fold::memo::skip_plan::{SkipPlan, SkipRate};
 use crate::engine::fold::rows::advanced_rows::FRACTION;
 use crate::engine::fold::rows::index::RowIndex;
@@ -105,8 +105,9 @@ pub(crate) fn plan(t: &Tables, rows: &PartitionRows, index: &RowIndex, steady: &
         }
     };
     let mut rates: Vec<SkipRate> = rows.members.iter().zip(steady.work.iter().zip(&steady.turns)).map(rate).collect();
+    let waiting = waiting(t, rows, index);
     if steady.patience > 0 {
-        return rates_plan::plan(steady, rates);
+        return SkipPlan { waiting, ..rates_plan::plan(steady, rates) };
     }
     let e = &t.exps[0];
     let full = u64::from(e.payload) + u64::from(e.data_overhead);
@@ -132,9 +133,45 @@ pub(crate) fn plan(t: &Tables, rows: &PartitionRows, index: &RowIndex, steady: &
         theta_ppm: steady.theta_ppm,
         unsure: if known { 0 } else { full },
         rates,
+        waiting,
         ports: steady.ports.clone(),
         carried: None,
     }
+}
+
+/// [`SkipPlan::waiting`] of a partition whose rows are in the tables.
+fn waiting(t: &Tables, rows: &PartitionRows, index: &RowIndex) -> Vec<u32> {
+    let mut first = Vec::with_capacity(rows.members.len());
+    let mut len = 0;
+    for m in &rows.members {
+        first.push(len);
+        len += ports_of_data(t, m);
+    }
+    let mut waiting = vec![0; len];
+    let mut note = |head: PacketIdx, queued: bool| {
+        let mut p = head;
+        while p.is_some() {
+            let row = &t.packets[p];
+            if (row.meta >> meta::KIND_SHIFT) & meta::KIND_MASK == kind::DATA {
+                let tx = &t.flow_tx[row.flow];
+                // In a queue, its next port is the one behind that queue.
+                let next = (row.path - tx.path_first) as usize - usize::from(queued);
+                let at = first[index.member[row.flow.usize()] as usize];
+                waiting[at + next..at + tx.path_len as usize].iter_mut().for_each(|n| *n += 1);
+            }
+            p = row.next;
+        }
+    };
+    let nics = t.exps[0].nic_len;
+    rows.ports.iter().for_each(|&q| note(t.ports[q].q_head, true));
+    rows.nics.iter().for_each(|&n| note(t.wires[n.end()].head, false));
+    rows.ends.iter().for_each(|&q| note(t.wires[q.end(nics)].head, false));
+    waiting
+}
+
+/// How many ports of member `m` have a number in [`SkipPlan::waiting`].
+pub(crate) fn ports_of_data(t: &Tables, m: &Member) -> usize {
+    if m.routed { t.flow_tx[m.flow].path_len as usize } else { 0 }
 }
 
 /// The time that the busiest transmitter needs for what all send in a window, and the acknowledgements of as many
