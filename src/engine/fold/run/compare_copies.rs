@@ -53,16 +53,13 @@ pub(crate) fn compare_all(run: &mut FoldRun, t: &Tables) {
         carried_error(&copies, within(&carried, 0, NEVER), (audits.unsettled / 1_000_000) as u64, makespan);
 }
 
-/// What the experiment was off by at the end of what was copied, but for how long rates were carried on. The makespan goes
-/// by the bytes of all queue pairs: of two that share a port, one is early by what the other is late. Messages count one
-/// by one.
+/// What the experiment was off by at the end of what was copied, but for how long rates were carried on. Messages count
+/// one by one.
 fn compared(t: &Tables, copied: &ExperimentCopy) -> ComparedCopy {
     let span = (copied.to - copied.from) as f64;
     let came = copied.came.as_deref().unwrap_or_default();
     let flows = || copied.flows.iter().zip(came).filter(|((_, from, to), _)| to > from);
-    let (behind, all) = flows()
-        .fold((0.0, 0.0), |sum, (&(_, from, to), &came)| (sum.0 + to as f64 - came as f64, sum.1 + (to - from) as f64));
-    let late = if all > 0.0 { behind / all * span } else { 0.0 };
+    let late = late(t, flows().map(|(&(f, from, to), &came)| (f, from, to, came)), span);
     let (mut messages_late, mut messages_took) = (0.0, 0.0);
     let is_done = |i: &TaskIdx| t.tasks[*i].flags & bits::MESSAGE != 0 && t.tasks[*i].done != NEVER;
     for &(i, took, done) in copied.tasks.iter().filter(|(i, ..)| is_done(i)) {
@@ -78,6 +75,51 @@ fn compared(t: &Tables, copied: &ExperimentCopy) -> ComparedCopy {
         }
     }
     ComparedCopy { covered: 0, late, messages_late, messages_took }
+}
+
+/// By how much the makespan may be late, ps. `flows`: queue pairs, with the bytes sent when the copy of `span` ps began,
+/// in the copy when it ended, and in the experiment by then.
+///
+/// Of two queue pairs that share a port, one is early by what the other is late. So all are taken together, or those
+/// through the port that has most left to send by then: it decides when all is sent. What is more counts.
+fn late(t: &Tables, flows: impl Iterator<Item = (FlowIdx, u64, u64, u64)>, span: f64) -> f64 {
+    let nics = t.exps[0].nic_len as usize;
+    let mut transmitters = vec![Progress::default(); nics + t.ports.len()];
+    let mut all = Progress::default();
+    for (f, from, to, came) in flows {
+        let tx = &t.flow_tx[f];
+        let path = &t.paths[tx.path_first as usize..(tx.path_first + tx.path_len) as usize];
+        let crossed = path.iter().map(|q| (nics + q.usize(), t.ports[*q].tx_full));
+        for (at, tx_full) in crossed.chain([(tx.nic.usize(), t.nics[tx.nic].tx_full)]) {
+            transmitters[at].add(from, to, came, tx.size.saturating_sub(came) as f64 * tx_full as f64);
+        }
+        all.add(from, to, came, 0.0);
+    }
+    let last = transmitters.iter().max_by(|a, b| a.left.total_cmp(&b.left)).copied().unwrap_or_default();
+    [last.late(span), all.late(span)].into_iter().max_by(|a, b| a.abs().total_cmp(&b.abs())).unwrap_or_default()
+}
+
+/// How far queue pairs came that a transmitter sends for.
+#[derive(Clone, Copy, Default)]
+struct Progress {
+    /// Bytes that they sent in the copy, and by how many fewer the experiment came.
+    sent: f64,
+    behind: f64,
+    /// What they have yet to send, in bytes times ps a packet.
+    left: f64,
+}
+
+impl Progress {
+    fn add(&mut self, from: u64, to: u64, came: u64, left: f64) {
+        self.sent += (to - from) as f64;
+        self.behind += to as f64 - came as f64;
+        self.left += left;
+    }
+
+    /// How late they are after `span` ps, ps.
+    fn late(&self, span: f64) -> f64 {
+        if self.sent > 0.0 { self.behind / self.sent * span } else { 0.0 }
+    }
 }
 
 /// Spans of time as such that do not meet, in order.

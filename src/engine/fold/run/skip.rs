@@ -76,14 +76,16 @@ pub(crate) fn report_skipped(run: &mut FoldRun, t: &mut Tables, p: u32, at: u64)
         let Some(skip) = &run.partitions[p as usize].skip else { return Ok(()) };
         let (when, what) = skip.next_event();
         if let Some(ends) = ends.filter(|&ends| ends < when) {
+            if skip.plan.carried.is_some() {
+                note_ended_skip(run, p);
+            }
             return end_skip(run, t, p, ends, SkipEnd::OutOfBytes);
         }
         if when > at {
             break;
         }
         let Some((event, m)) = what else {
-            run.partitions[p as usize].ended_skip =
-                run.partitions[p as usize].skip.as_ref().map(|skip| Arc::clone(&skip.plan));
+            note_ended_skip(run, p);
             return end_skip(run, t, p, when, SkipEnd::PlanOver);
         };
         let partition = &mut run.partitions[p as usize];
@@ -118,6 +120,12 @@ pub(crate) fn report_skipped(run: &mut FoldRun, t: &mut Tables, p: u32, at: u64)
         }
     }
     Ok(())
+}
+
+/// The skip of `p` ends by itself: what follows is compared with it.
+fn note_ended_skip(run: &mut FoldRun, p: u32) {
+    let partition = &mut run.partitions[p as usize];
+    partition.ended_skip = partition.skip.as_ref().map(|skip| Arc::clone(&skip.plan));
 }
 
 /// Queue pair `m` of skipped partition `p` has something to send from `at` on, or nothing: others have other shares.

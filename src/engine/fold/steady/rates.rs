@@ -13,7 +13,7 @@ use crate::engine::fold::rows::advanced_rows::FRACTION;
 use crate::engine::fold::rows::partition_rows::is_idle;
 use crate::engine::fold::steady::criterion::{PartitionView, repeats};
 use crate::engine::fold::steady::detector::{SteadyRates, is_settled};
-use crate::engine::fold::steady::rates_plan::PARTS;
+use crate::engine::fold::steady::rates_plan::{PARTS, settling};
 use crate::engine::fold::steady::window_rates::WindowRates;
 
 /// The sum has not changed if it is the same within this part of theta (our choice).
@@ -26,9 +26,9 @@ pub(crate) fn carried(t: &Tables, view: PartitionView, of: &[u32]) -> Option<Ste
     let e = &t.exps[0];
     let samples = rule.samples;
     let window = samples as u64 * rule.interval;
-    // Each window is judged once: who waits for one that looks steady picks those that do by chance. The first, with the
-    // transient, is not full and not judged.
-    if detector.taken() % samples != 0 {
+    // Each window is judged once: who waits for one that looks steady picks those that do by chance.
+    let settling = settling(e, samples, view.ended_skip.is_some());
+    if detector.taken() < settling + samples || (detector.taken() - settling) % samples != 0 {
         return None;
     }
     if e.ack_interval > 1 || of.is_empty() || !rows.switches.is_empty() {

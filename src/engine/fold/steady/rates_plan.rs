@@ -14,9 +14,14 @@ const THETA_PPM: u64 = 50_000;
 const SAMPLES: u64 = 16;
 const INTERVAL: u64 = 10_000_000;
 const DCQCN_INTERVAL: u64 = 20_000_000;
-/// A queue pair that has nothing to send for longer than this, ps, and than a window, is over (our choice: several
-/// times what a chunk of a megabyte takes at a shared port).
-const PATIENCE: u64 = 1_000_000_000;
+/// Samples before the first window after a skip that nothing new ended (our choice). DCQCN's rates need a whole window.
+const SETTLING: usize = 4;
+/// A queue pair that has nothing to send for longer than this, ps, and than a window, is over (our choice: rings wait
+/// for milliseconds where they share ports, and whoever posts after that joins anew, which ends skips).
+const PATIENCE: u64 = 4_000_000_000;
+/// A skip ends when queue pairs are over that sent more than so many times theta of the sum (our choice: the others'
+/// shares are known).
+pub(super) const OVER: u128 = 2;
 /// Parts of a window whose sums are compared.
 pub(super) const PARTS: usize = 4;
 /// The first skip is this many times as long as its window; each next one, if the sum did not change, twice as long, up
@@ -38,6 +43,11 @@ pub(crate) fn rule(e: &Exp, rtt: u64) -> DetectorRule {
         never_skips: false,
         patience: (samples * interval).max(PATIENCE),
     }
+}
+
+/// Samples before the first window: the transient. `ended_skip`: a skip ended just before, and nothing joined.
+pub(super) fn settling(e: &Exp, samples: usize, ended_skip: bool) -> usize {
+    if ended_skip && e.cc != cc::DCQCN { SETTLING.min(samples) } else { samples }
 }
 
 /// For how long the rates are carried on, ps.

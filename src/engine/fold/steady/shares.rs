@@ -6,13 +6,15 @@
 //!
 //! Layer: fold/steady.
 
-use crate::columns::Tables;
+use crate::columns::{Exp, Tables, cc};
+use crate::engine::cpu::math::ONE_Q48;
 use crate::engine::fold::memo::skip_plan::SkipPlan;
 use crate::engine::fold::rows::advanced_rows::FRACTION;
 use crate::engine::fold::rows::index::RowIndex;
 use crate::engine::fold::rows::partition_rows::PartitionRows;
 
-/// A transmitter is saturated that was busy for more than this part of the window, in millionths (our choice).
+/// A transmitter is saturated that was busy for more than this part of what its queue pairs aim at, in millionths (our
+/// choice).
 const SATURATED_PPM: u128 = 950_000;
 
 /// What the queue pairs of a skipped partition take of its transmitters.
@@ -81,8 +83,9 @@ impl TransmitterShares {
                 }
             }
         }
+        let saturated = saturated_ppm(&t.exps[0]);
         for (transmitter, busy) in shares.transmitters.iter_mut().zip(busy) {
-            transmitter.saturated = busy * 1_000_000 > SATURATED_PPM * u128::from(plan.window);
+            transmitter.saturated = busy * 1_000_000 > saturated * u128::from(plan.window);
             transmitter.most =
                 if transmitter.saturated { busy.min(u128::from(plan.window)) as u64 } else { plan.window };
         }
@@ -126,6 +129,12 @@ impl TransmitterShares {
         }
         share.unwrap_or(u128::from(measured)).min(most).clamp(1, u128::from(u64::MAX)) as u64
     }
+}
+
+/// The busy part of the window above which a transmitter is saturated, in millionths. HPCC keeps ports at its target
+/// `eta`; other controls fill them.
+fn saturated_ppm(e: &Exp) -> u128 {
+    if e.cc == cc::HPCC { SATURATED_PPM * u128::from(e.eta_q48.min(ONE_Q48)) / u128::from(ONE_Q48) } else { SATURATED_PPM }
 }
 
 impl Transmitter {

@@ -22,6 +22,7 @@ use crate::engine::fold::rows::advanced_rows::{AdvancedRows, FRACTION};
 use crate::engine::fold::rows::index::RowIndex;
 use crate::engine::fold::rows::message_stream::MessageStream;
 use crate::engine::fold::rows::partition_rows::{Member, PartitionRows};
+use crate::engine::fold::steady::rates_plan::OVER;
 use crate::engine::fold::steady::sampling::hops_there_and_back;
 use crate::engine::fold::steady::shares::TransmitterShares;
 use crate::engine::fold::steady::skip_plan::ports_of_data;
@@ -189,7 +190,7 @@ impl Skip {
         let Some(carried) = &self.plan.carried else { return true };
         self.over += carried.sent[m];
         u128::from(self.over) * 1_000_000
-            > u128::from(carried.sent.iter().sum::<u64>()) * u128::from(self.plan.theta_ppm)
+            > OVER * u128::from(carried.sent.iter().sum::<u64>()) * u128::from(self.plan.theta_ppm)
     }
 
     /// Queue pair `m`, which goes on, posted messages at `at`.
