@@ -28,7 +28,7 @@ pub(crate) fn carried(t: &Tables, view: PartitionView, of: &[u32]) -> Option<Ste
     let window = samples as u64 * rule.interval;
     // Each window is judged once: who waits for one that looks steady picks those that do by chance.
     let settling = settling(e, samples, view.ended_skip.is_some());
-    if detector.taken() < settling + samples || (detector.taken() - settling) % samples != 0 {
+    if detector.taken() < settling + samples || !(detector.taken() - settling).is_multiple_of(samples) {
         return None;
     }
     if e.ack_interval > 1 || of.is_empty() || !rows.switches.is_empty() {

@@ -134,7 +134,11 @@ impl TransmitterShares {
 /// The busy part of the window above which a transmitter is saturated, in millionths. HPCC keeps ports at its target
 /// `eta`; other controls fill them.
 fn saturated_ppm(e: &Exp) -> u128 {
-    if e.cc == cc::HPCC { SATURATED_PPM * u128::from(e.eta_q48.min(ONE_Q48)) / u128::from(ONE_Q48) } else { SATURATED_PPM }
+    if e.cc == cc::HPCC {
+        SATURATED_PPM * u128::from(e.eta_q48.min(ONE_Q48)) / u128::from(ONE_Q48)
+    } else {
+        SATURATED_PPM
+    }
 }
 
 impl Transmitter {
