@@ -246,7 +246,7 @@ impl Skip {
             let f = member.flow;
             // Bytes of data that a transmitter sent which had yet to send `behind` of the packets in flight.
             let data = |behind: u32| {
-                let from = row.sent - u64::from(behind);
+                let from = row.sent.saturating_sub(u64::from(behind));
                 row.stream.byte(from + by) - row.stream.byte(from)
             };
             let (tx, rx) = (&mut t.flow_tx[f], &mut t.flow_rx[f]);

@@ -141,11 +141,13 @@ pub(crate) fn plan(t: &Tables, rows: &PartitionRows, index: &RowIndex, steady: &
 
 /// [`SkipPlan::waiting`] of a partition whose rows are in the tables.
 fn waiting(t: &Tables, rows: &PartitionRows, index: &RowIndex) -> Vec<u32> {
-    let mut first = Vec::with_capacity(rows.members.len());
+    // Of each queue pair, where its ports begin and end.
+    let mut places = Vec::with_capacity(rows.members.len());
     let mut len = 0;
     for m in &rows.members {
-        first.push(len);
+        let from = len;
         len += ports_of_data(t, m);
+        places.push(from..len);
     }
     let mut waiting = vec![0; len];
     let mut note = |head: PacketIdx, queued: bool| {
@@ -153,11 +155,10 @@ fn waiting(t: &Tables, rows: &PartitionRows, index: &RowIndex) -> Vec<u32> {
         while p.is_some() {
             let row = &t.packets[p];
             if (row.meta >> meta::KIND_SHIFT) & meta::KIND_MASK == kind::DATA {
-                let tx = &t.flow_tx[row.flow];
                 // In a queue, its next port is the one behind that queue.
-                let next = (row.path - tx.path_first) as usize - usize::from(queued);
-                let at = first[index.member[row.flow.usize()] as usize];
-                waiting[at + next..at + tx.path_len as usize].iter_mut().for_each(|n| *n += 1);
+                let next = (row.path - t.flow_tx[row.flow].path_first) as usize - usize::from(queued);
+                let ports = places[index.member[row.flow.usize()] as usize].clone();
+                waiting[ports].iter_mut().skip(next).for_each(|n| *n += 1);
             }
             p = row.next;
         }
