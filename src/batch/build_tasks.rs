@@ -114,6 +114,7 @@ fn empty() -> Task {
 
 fn rows(t: &mut OwnedTables, graph: &TaskGraph, qp_rows: &[FlowIdx], owners: &[NicIdx], exp_id: u32) {
     // What gates release may get another one before it.
+    budget::announce_rows::<Task>("tasks", (graph.tasks.len() + graph.releases.len()) as u64);
     t.tasks.reserve(graph.tasks.len() + graph.releases.len());
     for spec in &graph.tasks {
         let mut row = Task { exp: exp_id, owner: owners[spec.rank as usize], delay: spec.delay_ps, ..empty() };

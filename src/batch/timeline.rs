@@ -6,6 +6,7 @@
 use std::sync::Arc;
 use std::time::Instant;
 
+use crate::budget;
 use crate::columns::{NEVER, Tables, TaskIdx, status};
 use crate::engine::{cpu, grow, is_final, packet_hops};
 use crate::flow::{self, is_flow_level};
@@ -18,7 +19,7 @@ use super::error::PrepareError;
 use super::flow_info::FlowCarrier;
 use super::job::Job;
 use super::outcome::FlowOutcome;
-use super::prepare::prepare_every_rank;
+use super::prepare::{can_run, guarded, prepare_every_rank};
 use super::read_outcome::{OutcomeRows, read};
 use super::runner::RunOptions;
 use super::world::link_names;
@@ -149,9 +150,11 @@ impl Timeline {
 /// Simulates an experiment and records it.
 ///
 /// # Errors
-/// It cannot be prepared, or does not fit into its GPUs' memory.
+/// It cannot be prepared, does not fit into its GPUs' memory, or takes more memory than there is.
 pub fn record(config: &Config, exp_id: u64, window: Window, stop: &dyn Fn() -> bool) -> Result<Timeline, PrepareError> {
-    let prepared = prepare_every_rank(config, exp_id as u32)?;
+    // Every rank has tasks here, so it may take far more than the run did.
+    let prepared = guarded(config, budget::total() / 4 * 3, || prepare_every_rank(config, exp_id as u32))?;
+    can_run(config, &prepared)?;
     let mut tables = prepared.built.tables;
     let mut t = tables.view();
     let links = link_names(&prepared.network, &prepared.built.end_arcs);

@@ -33,6 +33,11 @@ pub fn execute<S: Simulator>(args: &RunArgs, simulator: &S, interrupt: &Interrup
     ResultDir::check(&args.out, args.resume).map_err(CliError::results)?;
     args.sweep.limit_memory();
     let settings = settings(args, interrupt)?;
+    if args.jobs.is_some() {
+        // Planning uses the threads of the process. In tests another run may have made them.
+        let made = rayon::ThreadPoolBuilder::new().num_threads(settings.jobs).build_global();
+        made.unwrap_or_else(|why| log::debug!("planning keeps its threads: {why}"));
+    }
 
     let expanding = Instant::now();
     let request = args.sweep.request();

@@ -143,8 +143,9 @@ impl Audits {
         let doubtful = match self.carried_doubtful {
             0 => String::new(),
             n => format!(
-                "; in {n} of them audits put times off by more than {}, or messages by more than {}, or pauses were left out \
-                 (steady_error, carried_messages_error and pauses_left_out)",
+                "; in {n} of them the estimate for the makespan is above {} (steady_error), or that for messages above {} \
+                 (carried_messages_error; then their columns of completion times are empty), or pauses were left out \
+                 (pauses_left_out)",
                 percent(WARNED),
                 percent(MESSAGES_UP_TO)
             ),

@@ -170,7 +170,10 @@ impl Simulator for BuiltIn {
                             match traced {
                                 Ok(trace) => sink(Update::Traced { exp_id, bytes: trace.bytes })?,
                                 // What cannot be prepared has no timeline; its row says why.
-                                Err(_) => debug_assert!(ended.result.is_err()),
+                                Err(_) if ended.result.is_err() => {}
+                                Err(why) => {
+                                    sink(Update::Message(format!("experiment {exp_id} has no timeline: {why}")))?;
+                                }
                             }
                         }
                         let done = finished(unmeasured(sweep, experiment), ended, outputs, &configured);

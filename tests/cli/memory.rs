@@ -148,3 +148,15 @@ fn a_collective_with_more_transfers_than_there_may_be_is_refused_at_once() {
     assert!(plan.stderr.contains("fewer GPUs"), "{}", plan.stderr);
     assert!(begin.elapsed() < std::time::Duration::from_secs(60), "{:?}", begin.elapsed());
 }
+
+/// A layout by closed form takes little. Its timeline has tasks for every rank.
+#[test]
+fn a_timeline_that_does_not_fit_is_told_and_the_result_stays() {
+    let text = "name = \"m\"\n[base]\ncluster.gpus = 1024\nlimits.memory_gib = 0.1\n[base.workload]\nkind = \"model\"\nmodel = \"gpt3-13b\"\ntp = 8\npp = 8\nglobal_batch = 1024\nanalytic = \"all\"\n";
+    let folder = Folder::new(&[("m.toml", text)]);
+    let ran = folder.run(&["run", "m.toml", "--out", "o", "--set", "output.trace=true"]);
+    assert_eq!(ran.code, 0, "{}", ran.stderr);
+    assert!(ran.stderr.contains("experiment 0 has no timeline: memory: it needs at least"), "{}", ran.stderr);
+    let traced = folder.run(&["trace", "o", "0"]);
+    assert!(traced.code == 2 && traced.stderr.contains("may take 102 MiB"), "{} {}", traced.code, traced.stderr);
+}
