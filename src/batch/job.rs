@@ -22,12 +22,12 @@ use crate::workload::training::{Cluster, TrainingError, evaluate, generate_match
 use super::breakdown::Breakdown;
 use super::error::{JobError, PrepareError, SetupError};
 use super::outcome::Iteration;
-use super::planner::{ClusterPlanner, CollectiveNetwork, Environments, LongestCollective};
+use super::planner::{ClusterPlanner, CollectiveNetwork, Environments, LongestCollective, is_analytic};
 use super::servers::{self, Described, generation};
 use super::serving::{self, Served, ServingJob};
 use super::task_row_cache::TaskRowCache;
 use super::training::{self as setup, TrainingSetup};
-use super::worked_out::{RanksWithTasks, WorkedOut, is_analytic, representatives};
+use super::worked_out::{RanksWithTasks, WorkedOut, representatives};
 
 /// A program and its tasks.
 #[derive(Debug)]

@@ -223,7 +223,7 @@ impl<'a> ClusterPlanner<'a> {
     fn decide(&mut self, asked: &Asked, shape: usize) -> Result<CollectivePlan, String> {
         let c = self.communication;
         let wanted = self.wanted(asked);
-        let analytic = self.analytic(asked.dim);
+        let analytic = is_analytic(&self.communication.analytic, asked.dim);
         let at = self.shapes[shape].1;
         let (system, env) = (self.system, Environments::index(wanted));
         let environment = &self.environments.0[env];
@@ -353,17 +353,17 @@ impl<'a> ClusterPlanner<'a> {
         ));
         Algorithm::Auto
     }
+}
 
-    fn analytic(&self, dim: Dim) -> bool {
-        let a = &self.communication.analytic;
-        match dim {
-            Dim::Tp => a.tp,
-            Dim::Pp => a.pp,
-            Dim::Dp => a.dp,
-            Dim::Ep => a.ep,
-            Dim::Cp => a.cp,
-            Dim::Other => a.other,
-        }
+/// Whether communication of a dimension is analytical.
+pub(super) fn is_analytic(a: &spec::Analytic, dim: Dim) -> bool {
+    match dim {
+        Dim::Tp => a.tp,
+        Dim::Pp => a.pp,
+        Dim::Dp => a.dp,
+        Dim::Ep => a.ep,
+        Dim::Cp => a.cp,
+        Dim::Other => a.other,
     }
 }
 

@@ -6,10 +6,11 @@ use std::collections::HashMap;
 
 use super::breakdown;
 use super::outcome::Iteration;
+use super::planner::is_analytic;
 use crate::spec;
 use crate::workload::Representatives;
 use crate::workload::lower::{Lowering, Planner, op_times};
-use crate::workload::program::{Dim, Group, OpKind, Workload};
+use crate::workload::program::{Group, OpKind, Workload};
 
 /// Which ranks of a program get tasks.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -96,16 +97,4 @@ fn is_closed_form(workload: &Workload, analytic: &spec::Analytic) -> bool {
     };
     let dims = || workload.programs.iter().flat_map(|p| &p.ops).filter_map(|op| communicates(&op.kind));
     *analytic == spec::Analytic::ALL || dims().all(|dim| is_analytic(analytic, dim))
-}
-
-/// Whether communication of a dimension is analytical.
-pub(super) fn is_analytic(a: &spec::Analytic, dim: Dim) -> bool {
-    match dim {
-        Dim::Tp => a.tp,
-        Dim::Pp => a.pp,
-        Dim::Dp => a.dp,
-        Dim::Ep => a.ep,
-        Dim::Cp => a.cp,
-        Dim::Other => a.other,
-    }
 }

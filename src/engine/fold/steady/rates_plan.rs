@@ -56,7 +56,7 @@ pub(crate) fn length(steady: &SteadyRates) -> u64 {
 }
 
 /// The plan of a skip at these `rates`, whose work is still that of the whole window.
-pub(crate) fn plan(steady: &SteadyRates, mut rates: Vec<SkipRate>) -> SkipPlan {
+pub(crate) fn plan(steady: &SteadyRates, mut rates: Vec<SkipRate>, waiting: Vec<u32>) -> SkipPlan {
     for (rate, &active) in rates.iter_mut().zip(&steady.active) {
         rate.work = active;
     }
@@ -69,7 +69,7 @@ pub(crate) fn plan(steady: &SteadyRates, mut rates: Vec<SkipRate>) -> SkipPlan {
         theta_ppm: steady.theta_ppm,
         unsure: 0,
         rates,
-        waiting: Vec::new(),
+        waiting,
         ports: steady.ports.clone(),
         carried: Some(CarriedRates {
             patience: steady.patience,

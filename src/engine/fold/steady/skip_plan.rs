@@ -107,7 +107,7 @@ pub(crate) fn plan(t: &Tables, rows: &PartitionRows, index: &RowIndex, steady: &
     let mut rates: Vec<SkipRate> = rows.members.iter().zip(steady.work.iter().zip(&steady.turns)).map(rate).collect();
     let waiting = waiting(t, rows, index);
     if steady.patience > 0 {
-        return SkipPlan { waiting, ..rates_plan::plan(steady, rates) };
+        return rates_plan::plan(steady, rates, waiting);
     }
     let e = &t.exps[0];
     let full = u64::from(e.payload) + u64::from(e.data_overhead);
