@@ -54,10 +54,11 @@ pub fn execute<S: Simulator>(args: &RunArgs, simulator: &S, interrupt: &Interrup
         return Err(CliError::bad_input(error));
     }
     log::info!(
-        "{}: {} of {} experiments selected, expanded in {:.3} s",
+        "{}: {} of {} experiments selected, planned on {} in {:.3} s",
         planned.name,
         planned.selected.len(),
         planned.experiments,
+        counted(rayon::current_num_threads(), "thread"),
         planning
     );
     let (used, engine) = simulator.engine(&sweep, &settings)?;

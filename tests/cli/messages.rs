@@ -52,6 +52,20 @@ fn nothing_is_coloured_where_nobody_looks() {
     assert!(!output.stderr.contains('\u{1b}') && !output.stdout.contains('\u{1b}'), "{}", output.stderr);
 }
 
+/// `--jobs` is about planning as well as simulating.
+#[test]
+fn jobs_are_the_threads_of_a_run() {
+    let root = tempfile::tempdir().unwrap();
+    fs::write(root.path().join("s.toml"), SWEEP).unwrap();
+    for (jobs, threads) in [("1", "1 thread"), ("3", "3 threads")] {
+        let args = ["run", "s.toml", "--quiet", "--engine", "cpu", "--jobs", jobs, "--out", jobs];
+        let output = hyperfold(root.path(), &args, &[("RUST_LOG", "hyperfold::cli=info")]);
+        assert_eq!(output.code, 0, "{}", output.stderr);
+        assert!(output.stderr.contains(&format!("planned on {threads} in ")), "{}", output.stderr);
+        assert!(output.stderr.contains(&format!("; {jobs} CPU thread")), "{}", output.stderr);
+    }
+}
+
 #[test]
 fn the_log_is_off_until_it_is_asked_for() {
     let root = tempfile::tempdir().unwrap();
