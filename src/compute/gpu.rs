@@ -126,7 +126,7 @@ impl Gpu {
     }
 
     /// A GPU from a user's table: the keys of `assets/gpus.toml`, and `name`, and `power_limit`, the share of the board's power that it is held to. Power grows with the cube of
-    /// the clock, whose voltage grows with it, so products and attention slow down by the cube root. With `like`, only what differs need be given; all but names, `nvlink_gbps` and `results_overlap`
+    /// the clock, whose voltage grows with it, so products and attention slow down by the cube root. With `like`, only what differs need be given; all but names and `results_overlap`
     /// must be there without it; `slowdown` and `slowdown_memory` are then 1. Measured kernels come from the GPU that `like` names, scaled; without it from the A100.
     pub fn parse(table: &toml::Table) -> Result<Gpu, Error> {
         let label = table.get("name").and_then(|v| v.as_str()).unwrap_or("custom").to_string();
@@ -134,6 +134,12 @@ impl Gpu {
             .clone()
             .try_into()
             .map_err(|e: toml::de::Error| Error::Gpu { name: label.clone(), message: e.message().to_string() })?;
+        if spec.nvlink_gbps.is_some() {
+            let message =
+                "nvlink_gbps has no place in a table of a GPU: links belong to servers; cluster.nvlink_gbps sets them"
+                    .to_string();
+            return Err(Error::Gpu { name: label, message });
+        }
         Self::resolve(assets(), &label, &spec, 0)
     }
 
@@ -417,6 +423,7 @@ mod tests {
             ("like = 'h100'\nsms = 0", "sms = 0"),
             ("like = 'nothing'", "nothing"),
             ("bf16_tflops = 100", "missing"),
+            ("like = 'h100'\nnvlink_gbps = 900", "cluster.nvlink_gbps"),
             ("like = 'h100'\nmemory_gb_per_s = 'fast'", "string"),
         ] {
             let error = Gpu::parse(&table(text)).unwrap_err().to_string();
