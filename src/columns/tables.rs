@@ -187,13 +187,18 @@ macro_rules! define_tables {
 
             /// A copy that stands alone.
             pub fn copied(&self) -> OwnedTables {
-                OwnedTables {
-                    $header: self.$header.to_vec(),
-                    $($col: self.$col.to_vec(),)*
-                    $($name: self.$name.to_vec(),)*
-                    fold_trace: self.fold_trace.clone(),
-                    fold_hints: self.fold_hints.clone(),
-                }
+                let mut copy = OwnedTables::default();
+                self.copy_to(&mut copy);
+                copy
+            }
+
+            /// Makes `copy` a copy that stands alone, in the memory that it has.
+            pub fn copy_to(&self, copy: &mut OwnedTables) {
+                (*self.$header).clone_into(&mut copy.$header);
+                $((*self.$col).clone_into(&mut copy.$col);)*
+                $((*self.$name).clone_into(&mut copy.$name);)*
+                copy.fold_trace.clone_from(&self.fold_trace);
+                copy.fold_hints = self.fold_hints.clone();
             }
 
             /// Becomes what `from` is, but for columns that `from` has no rows of.

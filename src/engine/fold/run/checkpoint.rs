@@ -73,7 +73,7 @@ pub(crate) fn sample_and_checkpoint(run: &mut FoldRun, t: &mut Tables, p: u32, a
         return;
     }
     let carries = run.partitions[p as usize].detector.rule.is_some_and(|rule| rule.patience > 0);
-    let began = Instant::now();
+    let (began, audited) = (Instant::now(), run.stats.auditing);
     let pieces = pieces(run, t, p, at);
     if !full && pieces.len() == 1 {
         run.stats.checkpointing += began.elapsed();
@@ -107,7 +107,8 @@ pub(crate) fn sample_and_checkpoint(run: &mut FoldRun, t: &mut Tables, p: u32, a
     } else {
         continue_after_sample(run, t, p);
     }
-    run.stats.checkpointing += began.elapsed();
+    // Copies are counted as audits.
+    run.stats.checkpointing += began.elapsed().saturating_sub(run.stats.auditing - audited);
 }
 
 /// Partition `p` as the criterion of steadiness sees it.

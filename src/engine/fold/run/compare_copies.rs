@@ -95,6 +95,12 @@ fn late(t: &Tables, flows: impl Iterator<Item = (FlowIdx, u64, u64, u64)>, span:
         }
         all.add(from, to, came, 0.0);
     }
+    most_late(&transmitters, all, span)
+}
+
+/// How late all queue pairs together are after `span` ps, or those of the transmitter that has most left to send, ps: what is
+/// more.
+fn most_late(transmitters: &[Progress], all: Progress, span: f64) -> f64 {
     let last = transmitters.iter().max_by(|a, b| a.left.total_cmp(&b.left)).copied().unwrap_or_default();
     [last.late(span), all.late(span)].into_iter().max_by(|a, b| a.abs().total_cmp(&b.abs())).unwrap_or_default()
 }
@@ -139,4 +145,27 @@ fn union(spans: &[(u64, u64)]) -> Vec<(u64, u64)> {
 /// How much of the spans is between `from` and `to`.
 fn within(spans: &[(u64, u64)], from: u64, to: u64) -> u64 {
     spans.iter().map(|&(begins, ends)| ends.min(to).saturating_sub(begins.max(from))).sum()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// What is sent through a transmitter: 1,000 bytes in the copy, so many fewer in the experiment, and what is left.
+    fn through(behind: f64, left: f64) -> Progress {
+        Progress { sent: 1000.0, behind, left }
+    }
+
+    #[test]
+    fn the_port_with_most_left_decides() {
+        // Others are early by as much, so all together are on time.
+        let ports = [through(-110.0, 5.0), through(110.0, 9.0), through(0.0, 7.0)];
+        let all = Progress { sent: 3000.0, ..Progress::default() };
+        assert_eq!(most_late(&ports, all, 2000.0), 220.0);
+        // The last port is on time, and all together are early.
+        let ports = [through(0.0, 9.0), through(-60.0, 1.0)];
+        let all = Progress { sent: 2000.0, behind: -60.0, left: 0.0 };
+        assert_eq!(most_late(&ports, all, 2000.0), -60.0);
+        assert_eq!(most_late(&[], Progress::default(), 2000.0), 0.0);
+    }
 }

@@ -2,7 +2,7 @@
 //!
 //! Layer: fold/run. The data only.
 
-use crate::columns::{FlowIdx, TaskIdx};
+use crate::columns::{FlowIdx, OwnedTables, TaskIdx};
 
 /// The copies of an experiment, and what is to be compared with them.
 #[derive(Default)]
@@ -10,6 +10,8 @@ pub(crate) struct ContinuedAudits {
     /// When the experiment is compared next, ps; 0: never before a copy is made.
     pub next: u64,
     pub copies: Vec<ExperimentCopy>,
+    /// Memory for the tables of the next copy.
+    pub tables: OwnedTables,
     /// Packet-hops that copies took: as planned, or what messages that ended in them needed, if that is more.
     pub hops: u64,
     /// When rates were carried on, ps.

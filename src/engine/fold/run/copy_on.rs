@@ -7,7 +7,7 @@
 use std::sync::Arc;
 use std::time::Instant;
 
-use crate::columns::{FlowIdx, NEVER, Tables, TaskIdx, mode, status};
+use crate::columns::{FlowIdx, NEVER, OwnedTables, Tables, TaskIdx, mode, status};
 use crate::engine::fold::memo::in_flight::InFlight;
 use crate::engine::fold::run::compare_copies::sent;
 use crate::engine::fold::run::copies::{ContinuedAudits, ExperimentCopy};
@@ -59,7 +59,10 @@ pub(crate) fn copy_if_due(run: &mut FoldRun, t: &mut Tables, p: u32, at: u64, st
     let began = Instant::now();
     let expected = (u128::from(hops) * u128::from(span) / u128::from(rates.window)) as u64;
     run.continued.hops += expected;
-    match go_on(run, t, p, at, at + span) {
+    let mut tables = std::mem::take(&mut run.continued.tables);
+    let copied = go_on(run, t, &mut tables, p, at, at + span);
+    run.continued.tables = tables;
+    match copied {
         Ok(copied) => {
             // Other partitions go on in the copy as well, and others join. Messages that ended say so, whoever asks.
             let took: u64 = copied.tasks.iter().map(|&(i, ..)| message_hops(t, &t.tasks[i])).sum();
@@ -72,10 +75,17 @@ pub(crate) fn copy_if_due(run: &mut FoldRun, t: &mut Tables, p: u32, at: u64, st
     run.stats.auditing += began.elapsed();
 }
 
-/// A copy goes on from `at` to `to`.
-fn go_on(run: &FoldRun, t: &mut Tables, p: u32, at: u64, to: u64) -> Result<ExperimentCopy, Stop> {
+/// A copy, in the memory of `tables`, goes on from `at` to `to`.
+fn go_on(
+    run: &FoldRun,
+    t: &Tables,
+    tables: &mut OwnedTables,
+    p: u32,
+    at: u64,
+    to: u64,
+) -> Result<ExperimentCopy, Stop> {
     let mut copy = copy_of(run);
-    let mut tables = t.copied();
+    t.copy_to(tables);
     let mut c = tables.view();
     c.exps[0].audit_ppm = 0;
     c.exps[0].modes &= !mode::MEMO;

@@ -350,9 +350,9 @@ impl Place {
                     }
                     break;
                 }
-                Err(Stop::Exactly) => {
+                Err(Stop::Exactly(why)) => {
                     log::info!(
-                        "folding: experiment {} starts over without skips at {} ns: they leave out less than half",
+                        "folding: experiment {} starts over without skips at {} ns: {why}",
                         t.exps[0].exp_id,
                         t.exps[0].now / PS_PER_NS
                     );

@@ -11,8 +11,8 @@ pub(crate) enum Stop {
     Abandon(&'static str),
     /// The buffer of a switch may have come near a pause or a drop: start over with this switch coupled.
     Couple(Failure),
-    /// Skips gain too little: start over without them, folded.
-    Exactly,
+    /// Skips gain too little, or are off by too much, as this says: start over without them, folded.
+    Exactly(&'static str),
     /// The unfolded engine would fail as well.
     Fail(String),
     /// Another experiment is recording what this one needs. The turn is to be repeated later.
@@ -21,6 +21,8 @@ pub(crate) enum Stop {
 
 /// Reasons to start over.
 pub(crate) mod reason {
+    pub(crate) const GAIN: &str = "they leave out less than half";
+    pub(crate) const OFF: &str = "by what copies did without them, the makespan may be off by more than 1 %";
     pub(crate) const TIME: &str = "the time limit was reached";
     pub(crate) const KIND: &str = "a NIC without a partition has something other than a start or a task to do";
     pub(crate) const FLAG: &str = "a buffer was too full, a pool was empty, or a queue pair gave up";

@@ -40,6 +40,10 @@ use crate::engine::fold::run::window_threads::WindowThreads;
 use crate::engine::fold::steady::sampling::is_steadying;
 use crate::engine::fold::steady::wander::RateWander;
 
+/// Where carried rates may have the makespan off by more than this, in millionths, they are given up (our choice: such a
+/// result decides nothing).
+const MOST_OFF_PPM: u64 = 10_000;
+
 /// Begins to fold `t`, if that is possible at all.
 ///
 /// PRECONDITION: `t` holds one experiment that has not taken a step.
@@ -116,7 +120,7 @@ pub(crate) fn turns(run: &mut FoldRun, t: &mut Tables, turns: u32, limit: u64) -
     run.limit = limit;
     for _ in 0..turns {
         if run.gain.is_due() && run.gain.is_too_little(t, &run.stats) {
-            return Err(Stop::Exactly);
+            return Err(Stop::Exactly(reason::GAIN));
         }
         let top = peek(run);
         let fired = run.schedule.fired.peek().map(|&Reverse((latest, g))| (latest, g));
@@ -255,13 +259,16 @@ pub(crate) fn finish(run: &mut FoldRun, t: &mut Tables) -> Result<(), Stop> {
         couple(run, t, failure)?;
     }
     if run.gain.is_too_little(t, &run.stats) {
-        return Err(Stop::Exactly);
+        return Err(Stop::Exactly(reason::GAIN));
     }
     if t.shared[SHARED_FLOWS_LEFT as usize] > 0 {
         // Stuck: the unfolded engine stops where the diagnosis expects it.
         return Err(Stop::Abandon(reason::STUCK));
     }
     compare_all(run, t);
+    if t.exps[0].audit_ppm > 0 && run.stats.carried_ppm > MOST_OFF_PPM {
+        return Err(Stop::Exactly(reason::OFF));
+    }
     for tx in &mut t.flow_tx {
         tx.flags &= !qp::HELD;
     }
