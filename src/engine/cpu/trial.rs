@@ -7,9 +7,10 @@ use std::time::Duration;
 
 /// Steps that take this long are shared among threads: many times what the barriers of a step take (our choice).
 pub const WORTH: Duration = Duration::from_micros(100);
-/// A way to go on is tried for so many steps, and for so long at least.
+/// A way to go on is tried for so many steps, and for so long at least; fewer steps suffice if they take the third (our choice).
 const TRIAL_STEPS: u32 = 4;
 const TRIAL: Duration = Duration::from_millis(2);
+const LONG_TRIAL: Duration = Duration::from_millis(20);
 /// The better way is kept for so many steps; twice as many, and so on, where one thread was better several times in a row.
 const KEPT_STEPS: u32 = 128;
 const MOST_DOUBLINGS: u32 = 5;
@@ -21,8 +22,16 @@ const BETTER: f64 = 0.9;
 enum Way {
     TryOne,
     TrySeveral,
+    /// One thread is tried before and after several: steps may have more to do from one to the next, most of all at the beginning.
+    TryOneAgain,
     One,
     Several,
+}
+
+impl Way {
+    fn is_trial(self) -> bool {
+        matches!(self, Way::TryOne | Way::TrySeveral | Way::TryOneAgain)
+    }
 }
 
 /// How steps were taken so far, and how to take the next.
@@ -34,8 +43,9 @@ pub struct ThreadTrial {
     steps: u32,
     work: u64,
     time: Duration,
-    /// Seconds for a unit of work on one thread, when that was tried last.
+    /// Seconds for a unit of work on one thread and on several, when that was tried last.
     one: f64,
+    several: f64,
     /// How often in a row one thread was better.
     in_vain: u32,
 }
@@ -43,7 +53,16 @@ pub struct ThreadTrial {
 impl ThreadTrial {
     /// Steps are shared where they take at least `worth`; none: always.
     pub fn from(worth: Duration) -> ThreadTrial {
-        ThreadTrial { worth, way: Way::TryOne, steps: 0, work: 0, time: Duration::ZERO, one: 0.0, in_vain: 0 }
+        ThreadTrial {
+            worth,
+            way: Way::TryOne,
+            steps: 0,
+            work: 0,
+            time: Duration::ZERO,
+            one: 0.0,
+            several: 0.0,
+            in_vain: 0,
+        }
     }
 
     /// Whether steps are to be shared however short they are.
@@ -58,7 +77,7 @@ impl ThreadTrial {
 
     /// Steps that this way is still to be gone.
     pub fn left(&self) -> u32 {
-        let all = if matches!(self.way, Way::TryOne | Way::TrySeveral) { TRIAL_STEPS } else { self.kept() };
+        let all = if self.way.is_trial() { TRIAL_STEPS } else { self.kept() };
         all.saturating_sub(self.steps).max(1)
     }
 
@@ -75,17 +94,21 @@ impl ThreadTrial {
         let next = match self.way {
             // There was no thread to share with.
             Way::TrySeveral | Way::Several if !shared => Way::TryOne,
-            Way::TryOne | Way::TrySeveral if self.steps < TRIAL_STEPS || self.time < TRIAL => return,
+            way if way.is_trial() && !self.is_tried() => return,
             Way::TryOne => {
                 self.one = self.a_unit();
                 let a_step = self.time.as_secs_f64() / f64::from(self.steps);
                 if a_step < self.worth.as_secs_f64() { Way::TryOne } else { Way::TrySeveral }
             }
-            Way::TrySeveral if self.a_unit() < BETTER * self.one => {
+            Way::TrySeveral => {
+                self.several = self.a_unit();
+                Way::TryOneAgain
+            }
+            Way::TryOneAgain if self.several < BETTER * (self.one + self.a_unit()) / 2.0 => {
                 self.in_vain = 0;
                 Way::Several
             }
-            Way::TrySeveral => {
+            Way::TryOneAgain => {
                 self.in_vain += 1;
                 Way::One
             }
@@ -93,6 +116,11 @@ impl ThreadTrial {
             Way::One | Way::Several => Way::TryOne,
         };
         (self.way, self.steps, self.work, self.time) = (next, 0, 0, Duration::ZERO);
+    }
+
+    /// Whether this way has been tried for long enough.
+    fn is_tried(&self) -> bool {
+        self.time >= LONG_TRIAL || (self.steps >= TRIAL_STEPS && self.time >= TRIAL)
     }
 
     /// Seconds for a unit of work of this way so far.
@@ -117,12 +145,15 @@ mod tests {
         took(&mut trial, 4, 4 * MS, false);
         assert_eq!(trial.way, Way::TrySeveral);
         took(&mut trial, 4, 2 * MS, true);
+        assert_eq!(trial.way, Way::TryOneAgain);
+        took(&mut trial, 4, 4 * MS, false);
         assert_eq!((trial.way, trial.left()), (Way::Several, KEPT_STEPS));
         took(&mut trial, KEPT_STEPS, 64 * MS, true);
         assert_eq!(trial.way, Way::TryOne);
         for times in [1, 2, 4] {
             took(&mut trial, 4, 4 * MS, false);
             took(&mut trial, 4, 4 * MS, true);
+            took(&mut trial, 4, 4 * MS, false);
             assert_eq!((trial.way, trial.left()), (Way::One, times * KEPT_STEPS));
             took(&mut trial, times * KEPT_STEPS, 64 * MS, false);
         }
@@ -134,6 +165,18 @@ mod tests {
         let mut trial = ThreadTrial::from(WORTH);
         trial.took(4, 100, 4 * MS, false);
         trial.took(4, 300, 6 * MS, true);
+        trial.took(4, 100, 4 * MS, false);
+        assert_eq!(trial.way, Way::Several);
+    }
+
+    /// At the beginning each step has more to do than the one before it.
+    #[test]
+    fn steps_that_grow_hide_no_gain() {
+        let mut trial = ThreadTrial::from(WORTH);
+        took(&mut trial, 1, 50 * MS, false);
+        // One thread would take 80.
+        took(&mut trial, 1, 55 * MS, true);
+        took(&mut trial, 1, 110 * MS, false);
         assert_eq!(trial.way, Way::Several);
     }
 
