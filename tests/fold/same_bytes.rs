@@ -114,8 +114,8 @@ fn check(seed: u64) {
     sweep.run("resumed", &["--memo", "off", "--limit", "1"]);
     carry_on(&sweep, &memo);
     for out in ["cold", "kept", "warm", "full", "one", "two", "resumed"] {
-        if let Some(where_) = differs(&sweep, out) {
-            panic!("seed {seed}: {where_}\n{text}");
+        if let Some(difference) = differs(&sweep, out) {
+            panic!("seed {seed}: {difference}\n{text}");
         }
     }
 }
