@@ -57,8 +57,8 @@ pub use job_cache::{cached_job_bytes, experiments_begin_anew};
 pub use join_graphs::add_tasks;
 pub use network::cluster_network;
 pub use outcome::{
-    AloneTimes, Ending, ExperimentOutcome, FlowOutcome, Iteration, JobOutcome, LinkOutcome, PoolOutcome,
-    RequestOutcome, ServingOutcome, SharedLinkOutcome,
+    Ending, ExperimentOutcome, FlowOutcome, Iteration, JobOutcome, JobTimes, LinkOutcome, PoolOutcome, RequestOutcome,
+    ServingOutcome, SharedLinkOutcome,
 };
 pub use prepare::{LONG_PACKET_HOPS, Prepared, prepare, prepare_within};
 pub use route::{fits, is_worked_out};

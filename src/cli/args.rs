@@ -89,6 +89,9 @@ pub struct RunArgs {
     /// No progress, no table, and warnings only with --strict; only errors
     #[arg(long, short)]
     pub quiet: bool,
+    /// In place of the tables one JSON object a line, for each row of results.csv
+    #[arg(long)]
+    pub json: bool,
 }
 
 #[derive(Debug, Args)]

@@ -36,6 +36,7 @@ pub mod recover;
 pub mod report;
 pub mod resume;
 pub mod run;
+mod run_json;
 pub mod sbatch;
 pub mod schema;
 mod serve;
@@ -70,7 +71,8 @@ pub(crate) use output::{say, tell};
 pub fn main() -> ExitCode {
     let cli = match Cli::try_parse() {
         Ok(cli) => cli,
-        Err(error) => {
+        Err(mut error) => {
+            command::suggest(&mut error);
             // Help and version come this way too, and then on standard output. A closed pipe is no reason to complain.
             if error.use_stderr() {
                 let text = error.render();

@@ -11,7 +11,7 @@ macro_rules! for_each_key {
         $declare! {
             Server "cluster.server" one_of(&SERVERS, &[]), D::None("none"), generated,
                 "a server of assets/servers: it gives gpu, gpus_per_server, nics_per_server, nvlink_gbps, nvlink_latency_ns and topology.link_gbps where they are not written";
-            GpusPerServer "cluster.gpus_per_server" int(1, 1024), D::Derived(derive::gpus_per_server, "the server's, else 8"), generated, "GPUs in one server";
+            GpusPerServer "cluster.gpus_per_server" int(1, 1024), D::Derived(derive::gpus_per_server, "the server's, else 8; cluster.gpus where that is less"), generated, "GPUs in one server";
             Gpus "cluster.gpus" int(0, COUNT), D::Derived(derive::gpus, "what the workload or the topology file needs, else 128"),
                 generated, "GPUs in the network; 0 is the default";
             Gpu "cluster.gpu" KeyKind::Named, D::Derived(derive::gpu, "the server's, else \"h100\""), always,
@@ -466,6 +466,7 @@ macro_rules! for_each_key {
             #[outside_identity]
             OutSharedLinks "output.shared_links" KeyKind::Bool, D::Bool(false), |v| v.jobs().len() > 1, "write shared_links.csv, a row a link and job whose data shares it with those of others";
             Alone "output.alone" KeyKind::Bool, D::Bool(false), |v| v.is_of_job(), "simulate each [[job]] also without the others, for the slowdown in jobs.csv";
+            LeaveOneOut "output.leave_one_out" KeyKind::Bool, D::Bool(false), |v| v.jobs().len() > 1, "simulate the [[job]]s once more for each of them, without that one: jobs.csv then says by how much each slows each";
             OutJobs "output.cluster_jobs" KeyKind::Bool, D::Bool(false), |v| v.is(KeyId::Mode, "job"), "write cluster_jobs.csv, a row a job";
             OutMap "output.cluster_map" KeyKind::Bool, D::Bool(false), |v| v.is(KeyId::Mode, "job"), "write cluster_map.csv, what groups of servers do over time, which the report draws";
             TimelineS "output.timeline_s" stepped(1.0, 1e9, 0.001), D::Float(3600.0), |v| v.is(KeyId::Mode, "job"), "time between rows of cluster_timeline.csv, and between looks for cluster_map.csv, at least";

@@ -41,7 +41,7 @@ pub use config::{Config, Joining, Steady};
 pub use costs::CostKeys;
 pub use docs::{reference_markdown, template};
 pub use error::{Conflict, Place, SpecError, nearest, nearest_column};
-pub use jobs::{JobSection, JobsSection, PlacementChoice, wrong_job_name};
+pub use jobs::{JobSection, JobsSection, PlacementChoice, RunningJobs, wrong_job_name};
 pub use key::{Default, Key, KeyKind};
 pub use key_id::{KeyId, N_KEYS};
 pub use key_path::{JOB, KeyPath, split_job_name};
