@@ -55,12 +55,16 @@ impl Scratch {
         empty >= whole && (left == 0 || empty > whole || room())
     }
 
-    /// Servers that a job of so many GPUs takes in whole servers: the emptiest first. PRECONDITION: it fits.
-    pub(super) fn servers_for(&self, gpus: u32) -> Vec<u32> {
+    /// Servers to keep for a job of so many GPUs that takes whole servers. Servers that are not empty `now` come first: nobody else could have them
+    /// before, and those that are empty stay for jobs that start now. PRECONDITION: it fits.
+    pub(super) fn servers_for(&self, gpus: u32, now: &Servers) -> Vec<u32> {
         let (whole, left) = ((gpus / self.per_server) as usize, gpus % self.per_server);
         let usable = || (0..self.free.len()).filter(|&s| self.in_service[s]);
-        let mut of: Vec<u32> =
-            usable().filter(|&s| u32::from(self.free[s]) == self.per_server).take(whole).map(|s| s as u32).collect();
+        let empty = |is_now: bool| {
+            let of_then = usable().filter(|&s| u32::from(self.free[s]) == self.per_server).map(|s| s as u32);
+            of_then.filter(move |&s| now.with_free(self.per_server).contains(&s) == is_now)
+        };
+        let mut of: Vec<u32> = empty(false).chain(empty(true)).take(whole).collect();
         if left > 0 {
             let room = |&s: &usize| u32::from(self.free[s]) >= left && !of.contains(&(s as u32));
             // The fullest that will do.
