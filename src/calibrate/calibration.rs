@@ -174,7 +174,8 @@ pub struct Calibration {
 }
 
 /// Whether rows that count much got worse, in words. A row counts much if its weight, or its measured time, is above the average.
-pub(super) fn what_got_worse(rows: &[FittedRow], times_ns: &[Option<f64>]) -> Option<String> {
+/// `by_time`: rows are weighted by their time already.
+pub(super) fn what_got_worse(rows: &[FittedRow], times_ns: &[Option<f64>], by_time: bool) -> Option<String> {
     let known = times_ns.iter().flatten();
     let (all_ns, n) = (known.clone().sum::<f64>(), known.count());
     let all_weights = rows.iter().map(|r| r.weight).sum::<f64>();
@@ -196,10 +197,8 @@ pub(super) fn what_got_worse(rows: &[FittedRow], times_ns: &[Option<f64>]) -> Op
     let named: Vec<String> = worse.into_iter().take(NAMED_UP_TO).map(|(_, text)| text).collect();
     let rest = if more > 0 { format!("; and {more} more") } else { String::new() };
     (!named.is_empty()).then(|| {
-        format!(
-            "rows that count much got worse: {}{rest}. Fit other keys, or give them more weight with --weights time",
-            named.join("; ")
-        )
+        let hint = if by_time { "" } else { ", or give them more weight with --weights time" };
+        format!("rows that count much got worse: {}{rest}. Fit other keys{hint}", named.join("; "))
     })
 }
 
@@ -231,12 +230,13 @@ mod tests {
         assert!(errors.mean[1] < errors.mean[0] && errors.weighted_mean[1] > errors.weighted_mean[0], "{errors:?}");
         assert_eq!((errors.better, errors.worse), (2, 1));
         let times = [Some(10.0), Some(200.0), Some(3000.0)];
-        let said = what_got_worse(&rows, &times).unwrap();
+        let said = what_got_worse(&rows, &times, false).unwrap();
+        assert!(said.ends_with("--weights time"));
         assert!(said.contains("large from +1.0 % to +20.0 % (93 % of the measured time)"), "{said}");
         assert!(!said.contains("small") && !said.contains("middle"), "{said}");
         // By weight alone, and of a row that counts little.
-        assert!(what_got_worse(&rows, &[None; 3]).unwrap().contains("(83 % of the weight)"));
+        assert!(what_got_worse(&rows, &[None; 3], true).unwrap().contains("(83 % of the weight). Fit other keys"));
         let light = [row("small", 0.1, 0.3, 0.1), row("large", 0.2, 0.01, 1.9)];
-        assert_eq!(what_got_worse(&light, &[Some(1.0), Some(9.0)]), None);
+        assert_eq!(what_got_worse(&light, &[Some(1.0), Some(9.0)], false), None);
     }
 }

@@ -100,9 +100,7 @@ pub fn fit(
         settings,
     };
     let pool = rayon::ThreadPoolBuilder::new().num_threads(settings.jobs).build()?;
-    let mut calibration = pool.install(|| search.run(before, progress))?;
-    calibration.weights = by.name();
-    Ok(calibration)
+    pool.install(|| search.run(before, by, progress))
 }
 
 /// What a search needs at every step.
@@ -132,7 +130,12 @@ enum Effect {
 }
 
 impl Search<'_> {
-    fn run(&self, before: SweepAsItIs, progress: &(dyn Fn(&str) + Sync)) -> Result<Calibration, CalibrateError> {
+    fn run(
+        &self,
+        before: SweepAsItIs,
+        by: RowWeights,
+        progress: &(dyn Fn(&str) + Sync),
+    ) -> Result<Calibration, CalibrateError> {
         let design = self.design();
         design.par_iter().for_each(|places| drop(self.evaluator.at(places)));
         let best = self.best(&design, self.fitted, self.settings.restarts);
@@ -171,13 +174,14 @@ impl Search<'_> {
                 "the fit was stopped: values are the best of the {n} candidates that had run, and better ones may exist"
             )
         });
+        let worse = what_got_worse(&rows, &before.times_ns, by == RowWeights::Time);
         Ok(Calibration {
             parameters: (0..values.len()).map(|k| self.parameter(k, values[k], effects[k])).collect(),
             fitted: RowErrors::of(&rows, false),
             held_back: RowErrors::of(&rows, true),
-            warnings: early.into_iter().chain(what_got_worse(&rows, &before.times_ns)).collect(),
+            warnings: early.into_iter().chain(worse).collect(),
             rows,
-            weights: "",
+            weights: by.name(),
             folds: if cross_validation.is_some() { folds } else { 0 },
             cross_validation,
             candidates: self.evaluator.n_run(),

@@ -9,8 +9,8 @@ use std::ops::Bound;
 use super::defragment;
 use super::placement::{Placement, Request};
 use super::scheduler::Behind;
-use super::scratch::Scratch;
-use super::servers::GpuShare;
+use super::scratch::{Scratch, is_empty_now};
+use super::servers::{GpuShare, Servers};
 use super::state::ClusterState;
 use super::stop_check::StopCheck;
 use crate::workload::random::RandomStream;
@@ -21,8 +21,32 @@ struct Reservation {
     at_ms: u64,
     /// Servers, with placements in whole servers.
     kept: Option<Vec<bool>>,
+    /// Of these, servers that are empty already.
+    kept_empty: Vec<u32>,
     /// GPUs that are left over then, with the others.
     left_over: u64,
+    /// Free GPUs then, the first of the queue still without its own.
+    then: Scratch,
+}
+
+impl Reservation {
+    /// A job has started that ends before. What it has of servers that will be empty again is as good as servers that are empty now, which others can
+    /// have instead.
+    fn ends_before(&mut self, servers: &Servers, shares: &[GpuShare]) {
+        let Some(kept) = &mut self.kept else { return };
+        for share in shares.iter().filter(|share| self.then.is_empty(share.server)) {
+            if kept[share.server as usize] {
+                continue;
+            }
+            while let Some(empty) = self.kept_empty.pop() {
+                if is_empty_now(servers, empty) {
+                    kept[empty as usize] = false;
+                    kept[share.server as usize] = true;
+                    break;
+                }
+            }
+        }
+    }
 }
 
 /// GPUs for a waiting job, if it can have them now.
@@ -54,14 +78,16 @@ fn reserve(state: &ClusterState, placement: &dyn Placement, job: u32) -> Reserva
         }
     }
     if at_ms == u64::MAX {
-        return Reservation { at_ms, kept: None, left_over: 0 };
+        return Reservation { at_ms, kept: None, kept_empty: Vec::new(), left_over: 0, then };
     }
+    let servers = if whole { then.servers_for(gpus, &state.servers) } else { Vec::new() };
     let kept = whole.then(|| {
         let mut kept = vec![false; state.servers.len() as usize];
-        then.servers_for(gpus, &state.servers).into_iter().for_each(|s| kept[s as usize] = true);
+        servers.iter().for_each(|&s| kept[s as usize] = true);
         kept
     });
-    Reservation { at_ms, kept, left_over: then.total() - u64::from(gpus) }
+    let kept_empty = servers.into_iter().filter(|&s| is_empty_now(&state.servers, s)).collect();
+    Reservation { at_ms, kept, kept_empty, left_over: then.total() - u64::from(gpus), then }
 }
 
 /// Takes GPUs of jobs with a lower priority, the lowest and then the latest first, until `job` fits; false if it would not.
@@ -179,13 +205,18 @@ fn start_if(state: &mut ClusterState, placement: &dyn Placement, job: u32, kept:
 fn backfill(state: &mut ClusterState, placement: &dyn Placement, job: u32, reservation: &mut Reservation) {
     let asked = &state.jobs[job as usize];
     let ends = state.believed_ms(job).map(|ms| state.now_ms.saturating_add(ms));
-    if ends.is_some_and(|ends| ends <= reservation.at_ms) {
-        start_if(state, placement, job, None);
+    // Where nobody knows when the first can start, nobody delays it.
+    if reservation.at_ms == u64::MAX || ends.is_some_and(|ends| ends <= reservation.at_ms) {
+        if start_if(state, placement, job, None) {
+            reservation.ends_before(&state.servers, &state.of[job as usize].shares);
+        }
         return;
     }
     match &reservation.kept {
         Some(kept) => {
-            start_if(state, placement, job, Some(kept));
+            if start_if(state, placement, job, Some(kept)) {
+                reservation.then.take(&state.of[job as usize].shares);
+            }
         }
         None if u64::from(asked.gpus) <= reservation.left_over => {
             let gpus = u64::from(asked.gpus);
