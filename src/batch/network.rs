@@ -102,7 +102,7 @@ pub(super) fn bill(config: &Config, network: &Network) -> Result<Bill, PrepareEr
     let generated = !matches!(config.topology.kind, TopologyKind::File { .. });
     let gpus = network.ranks.len() as u64;
     let gpu = setup::gpu(&config.cluster.gpu)?;
-    Ok(cost::bill(&cost::parts(network, gpus, generated), &gpu.name, config.cluster.server, &config.cost)?)
+    Ok(cost::bill(&cost::parts(network, gpus, generated), &gpu.priced_as, config.cluster.server, &config.cost)?)
 }
 
 /// Gives every server a switch of its own between its GPUs, at NVLink's rate and latency, and packets instead of times.

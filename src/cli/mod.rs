@@ -22,6 +22,7 @@ pub mod fold;
 pub mod init;
 pub mod interrupt;
 pub mod jobs_table;
+pub mod knee;
 pub mod logging;
 pub mod machine;
 pub mod measured;
@@ -135,7 +136,7 @@ fn dispatch(command: &Command) -> Result<Exit, CliError> {
         Command::Fold(args) => fold::execute(args, &on_ctrl_c()),
         Command::Workload(args) => workload::execute(args),
         Command::Validate(args) => validate::execute(args),
-        Command::Calibrate(args) => calibrate::execute(args),
+        Command::Calibrate(args) => calibrate::execute(args, &on_ctrl_c()),
         Command::Measured(args) => measured::execute(args),
         Command::Report(args) => report::execute(args),
         Command::Watch(args) => watch::execute(args),

@@ -16,6 +16,7 @@ mod fixture;
 pub mod gate;
 pub mod incomplete;
 mod jobs;
+pub mod knee;
 pub mod levels;
 mod link_kinds;
 pub mod metric;

@@ -2,6 +2,7 @@
 
 #![forbid(unsafe_code)]
 
+mod backfill;
 mod classes;
 mod clusters;
 mod compare;
