@@ -94,9 +94,17 @@ pub(super) fn routed_with(config: &Config, ranks: RanksWithTasks) -> Result<Rout
     fits(config)?;
     let mut notes = Vec::new();
     let described = servers::described(config)?;
-    let applied = servers::applied(config, described.as_ref())?;
+    let mut applied = servers::applied(config, described.as_ref())?;
+    budget::doing("the network");
+    let mut network = network(&applied, described.as_ref(), &mut notes)?;
+    if applied.cluster.nvlink_packets && network.nvlink.is_none() {
+        applied.to_mut().cluster.nvlink_packets = false;
+        notes.push(
+            "cluster.nvlink = \"packet\" has no effect here: the topology file has no NVSwitches, so no packet can cross one"
+                .to_string(),
+        );
+    }
     let config = &*applied;
-    let mut network = network(config, described.as_ref(), &mut notes)?;
     let bill = bill(config, &network)?;
     if config.cluster.nvlink_packets {
         nvlink_as_packets(&mut network);
@@ -121,6 +129,7 @@ pub(super) fn routed_with(config: &Config, ranks: RanksWithTasks) -> Result<Rout
             JoinedJobs { first_qp_id: flows.len() as u32, flows, job: None, placed: Vec::new() }
         }
     };
+    budget::doing("paths");
     let mut transport = config.transport(first_host_rate(&network))?;
     let router = Router::new(&network);
     let policy: Box<dyn RoutingPolicy> = match &config.routing.policy {

@@ -4,7 +4,7 @@
 
 use std::path::Path;
 
-use super::applies_when::job_mode;
+use super::applies_when::{has_nvlink, job_mode};
 use super::cluster::{ClusterRun, cluster_run};
 use super::costs::CostKeys;
 use super::ecn_by_rate::ecn_by_rate;
@@ -104,7 +104,7 @@ impl Config {
                 server_xml: v.has(KeyId::ServerXml).then(|| dir.join(v.text(KeyId::ServerXml))),
                 gpu: named(v.text(KeyId::Gpu), dir),
                 gpu_memory_bytes: some(scaled(v.float(KeyId::GpuMemoryGib), (1u64 << 30) as f64)),
-                nvlink_packets: v.is(KeyId::Nvlink, "packet"),
+                nvlink_packets: v.is(KeyId::Nvlink, "packet") && has_nvlink(v),
                 nvlink_bps: scaled(v.float(KeyId::NvlinkGbps), BPS_PER_GBPS as f64),
                 nvlink_latency_ps: scaled(v.float(KeyId::NvlinkLatencyNs), PS_PER_NS as f64),
             },
