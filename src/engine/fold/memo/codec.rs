@@ -27,7 +27,7 @@ use crate::engine::fold::rows::bytes::{NumberReader, NumberWriter};
 
 /// The version of what records mean, packet model included. PRECONDITION of every change to either: a new number.
 /// `tests/fold/memo_store.rs` compares it with digests of what is recorded.
-pub const SEMANTICS: u32 = 19;
+pub const SEMANTICS: u32 = 20;
 
 /// Bits of a node's flags.
 const EVENTS: u64 = 1;
