@@ -213,10 +213,9 @@ pub enum BuildError {
     #[error("flow {flow} starts on node {node}, which is not a host with a NIC on its path")]
     NotAHost { flow: u32, node: u32 },
     #[error(
-        "`topology.buffer_mib` (or its tier's key): {has} bytes are too few for switch {switch}: its {ports} ports need {needs} bytes for headroom (3 x rate x delay / 8 each, more on short links) \
-         and reserve; use at least {mib}"
+        "`topology.buffer_mib` (or its tier's key): {has} bytes are too few for switch {switch}: its {ports} ports need {needs} bytes for {wants}; use at least {mib}"
     )]
-    SmallBuffer { switch: u32, ports: u32, needs: u64, has: u64, mib: u64 },
+    SmallBuffer { switch: u32, ports: u32, needs: u64, has: u64, mib: u64, wants: &'static str },
     #[error("too large for one experiment: {what} ({n}) exceed 2^32 table rows")]
     TooLarge { what: &'static str, n: u64 },
 }

@@ -51,11 +51,13 @@ pub struct ExperimentOutcome {
     /// Flows had rates in place of packets: counts of packets, marks, pauses, drops and queues are unknown.
     pub flow_level: bool,
     pub packet_hops: u64,
-    /// Marked data packets.
+    /// Marks that switch ports put on data packets.
     pub ecn_marks: u64,
     /// Pause frames received.
     pub pfc_pauses: u64,
     pub drops: u64,
+    /// Data packets that were sent again.
+    pub retransmissions: u64,
     pub max_queue_bytes: u64,
     pub links: Vec<LinkOutcome>,
     /// (flow, when, round-trip time), by flow.

@@ -167,6 +167,7 @@ pub(super) fn routed_with(config: &Config, ranks: RanksWithTasks) -> Result<Rout
         own.clone()
     };
     drop(router);
+    notes.extend(reordering(config, &paths));
     notes.extend(inside_servers(config, &network, job.is_some() || !flows.is_empty(), packet_flows.is_empty()));
     Ok(Routed {
         config: applied,
@@ -182,6 +183,19 @@ pub(super) fn routed_with(config: &Config, ranks: RanksWithTasks) -> Result<Rout
         rtt,
         bill,
         notes,
+    })
+}
+
+/// Where packets of a flow may overtake each other: what that comes to at receivers that go back N.
+fn reordering(config: &Config, paths: &[FlowPaths]) -> Option<String> {
+    let several = || paths.iter().any(|of| of.data.len() > 1);
+    (!config.is_flow_level() && several()).then(|| {
+        format!(
+            "routing.policy = \"{}\" lets packets of a flow overtake each other, and receivers here are go-back-N (transport.loss_recovery): \
+             they take reordering for loss, and what follows is sent again (column retransmissions); adapters that take packets in any order \
+             are not modelled, so this is no judge of spraying with them",
+            config.values.text(KeyId::Policy)
+        )
     })
 }
 

@@ -26,6 +26,7 @@ pub mod pareto;
 pub mod pick;
 pub mod questions;
 pub mod rank;
+mod resent;
 mod shared_links;
 pub mod spread;
 pub mod study;

@@ -182,7 +182,7 @@ records! {
         exp_id, config_key, exp_key, replica, seed, axis_values, status, error, machine_limit, makespan, iteration_time, compute, comm_exposed_tp,
         comm_exposed_pp, comm_exposed_dp, comm_exposed_ep, comm_exposed_cp, bubble, optimizer, other, critical_rank, tokens_per_s, tokens_per_s_per_gpu, mfu,
         algbw_gbps, busbw_gbps, peak_memory_bytes, flows, fct_mean, fct_p50, fct_p99, fct_max, fct_slowdown_p50, fct_slowdown_p99, packet_hops,
-        ecn_marks, pfc_pauses, drops, max_queue_bytes, max_link_utilisation, bottleneck_link, algorithm, protocol, channels, validated_error, validated_class,
+        ecn_marks, pfc_pauses, drops, retransmissions, max_queue_bytes, max_link_utilisation, bottleneck_link, algorithm, protocol, channels, validated_error, validated_class,
         validated_mean_error, validated_p90_error, validated_rows, cost_usd, power_kw, usd_per_mtoken, cluster, serving,
     }
     FlowRecord { flow_id, src, dst, bytes, start, fct }

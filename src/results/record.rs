@@ -76,11 +76,13 @@ pub struct ExperimentRecord {
     pub fct_slowdown_p99: Option<Micro>,
     /// Packet-hops represented, simulated or skipped.
     pub packet_hops: Option<u64>,
-    /// Marked data packets.
+    /// Marks that switch ports put on data packets.
     pub ecn_marks: Option<u64>,
     /// Pause frames received.
     pub pfc_pauses: Option<u64>,
     pub drops: Option<u64>,
+    /// Data packets that were sent again.
+    pub retransmissions: Option<u64>,
     pub max_queue_bytes: Option<u64>,
     pub max_link_utilisation: Option<Micro>,
     /// The link of that utilisation, as `links.csv` names it.
@@ -157,6 +159,7 @@ impl ExperimentRecord {
             ecn_marks: None,
             pfc_pauses: None,
             drops: None,
+            retransmissions: None,
             max_queue_bytes: None,
             max_link_utilisation: None,
             bottleneck_link: None,
@@ -262,6 +265,7 @@ pub const OUTCOME: &[RecordColumn] = &[
     optional("ecn_marks", ColumnKind::Unsigned, |r| r.ecn_marks.into()),
     optional("pfc_pauses", ColumnKind::Unsigned, |r| r.pfc_pauses.into()),
     optional("drops", ColumnKind::Unsigned, |r| r.drops.into()),
+    optional("retransmissions", ColumnKind::Unsigned, |r| r.retransmissions.into()),
     optional("max_queue_bytes", ColumnKind::Unsigned, |r| r.max_queue_bytes.into()),
     optional("max_link_utilisation", ColumnKind::Real, |r| r.max_link_utilisation.into()),
     optional("bottleneck_link", ColumnKind::Text, |r| r.bottleneck_link.as_deref().into()),

@@ -94,7 +94,9 @@ macro_rules! for_each_key {
                 "a NIC's ACKs are not held by pauses of the data class";
             RateBound "transport.rate_bound" KeyKind::Bool, D::Bool(true), packets, "packets are paced at the flow's rate, else only limited by windows";
             MinRateMbps "transport.min_rate_mbps" RATE_MBPS, D::Float(1000.0), |v| packets(v) && !cc(v, "none"), "least rate of a flow; where it is not given, at most the NIC's";
-            NackIntervalUs "transport.nack_interval_us" DELAY_US_OR_0, D::Float(500.0), packets, "least time between two NACKs for one byte";
+            LossRecovery "transport.loss_recovery" one_of(&["adapter", "ns3"], &[]), D::Choice("adapter"), packets,
+                "go-back-N: \"adapter\" sends one NACK a gap and halves what may be outstanding, \"ns3\" does as the reference; a file of transport.config sets \"ns3\"";
+            NackIntervalUs "transport.nack_interval_us" DELAY_US_OR_0, D::Float(500.0), |v| packets(v) && v.is(KeyId::LossRecovery, "ns3"), "least time between two NACKs for one byte";
             CnpIntervalUs "transport.cnp_interval_us" DELAY_US_OR_0, D::Float(0.0), |v| packets(v) && (v.bool(KeyId::Ecn) && (cc(v, "dcqcn") || cc(v, "dctcp"))),
                 "least time between two congestion notifications of a flow; 0: every marked packet gives one";
             RtoUs "transport.rto_us" DELAY_US_OR_0, D::Derived(derive::rto_us, "NCCL_IB_TIMEOUT's, else 4194 without PFC, 67109 with"), packets,

@@ -11,6 +11,7 @@ mod failures;
 mod files;
 mod iterations;
 mod job_rows;
+mod losses;
 #[cfg(unix)]
 mod output;
 mod python;
