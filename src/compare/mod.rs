@@ -28,6 +28,7 @@ pub mod rank;
 mod shared_links;
 pub mod spread;
 pub mod study;
+pub mod unmodelled;
 mod worth;
 
 use thiserror::Error;
