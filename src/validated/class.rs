@@ -193,7 +193,7 @@ impl ExperimentClass {
 }
 
 /// The GPU of an experiment as the assets name it; `None` of a user's own specifications, which no machine has.
-pub fn measured_gpu(config: &Config) -> Option<String> {
+pub(super) fn measured_gpu(config: &Config) -> Option<String> {
     match &config.cluster.gpu {
         Named::Asset(name) => Gpu::named(name).ok().map(|gpu| gpu.name),
         Named::Table(_) | Named::File(_) => None,

@@ -7,10 +7,11 @@ use std::collections::HashMap;
 use super::measured::MeasuredRow;
 use super::row::ValidationRow;
 use super::tables::MeasuredTable;
+use crate::batch::training;
 use crate::results::{ExperimentRecord, Status};
 use crate::session::{EngineChoice, Session, SessionError};
 use crate::spec::Config;
-use crate::validated::{ExperimentClass, measured_gpu};
+use crate::validated::ExperimentClass;
 
 /// Records of a run of a table's sweep by `exp_id`.
 pub(super) type Records = HashMap<u64, ExperimentRecord>;
@@ -35,9 +36,9 @@ pub(super) fn class(table: &MeasuredTable, row: &MeasuredRow) -> Option<Experime
     config(table, row).and_then(|config| ExperimentClass::of(&config))
 }
 
-/// The GPU of a row's experiment.
+/// The GPU of the machine that a row was measured on. A sweep that describes it by a table says which one it is like.
 pub(super) fn gpu(table: &MeasuredTable, row: &MeasuredRow) -> Option<String> {
-    config(table, row).and_then(|config| measured_gpu(&config))
+    Some(training::gpu(&config(table, row)?.cluster.gpu).ok()?.kin)
 }
 
 fn config(table: &MeasuredTable, row: &MeasuredRow) -> Option<Config> {
