@@ -72,7 +72,11 @@ pub(super) fn network(
         uplink_bps: t.uplink_bps,
         link_delay_ps: t.link_delay_ps,
         switch_latency_ps: t.switch_latency_ps,
-        nvlink: (c.nvlink_bps > 0).then_some(NvLink { rate_bps: c.nvlink_bps, latency_ps: c.nvlink_latency_ps }),
+        nvlink: (c.nvlink_bps > 0).then_some(NvLink {
+            // Between two GPUs: in a mesh they have one link.
+            rate_bps: c.nvlink_bps / u64::from(servers::links_of_mesh(config, described)),
+            latency_ps: c.nvlink_latency_ps,
+        }),
     };
     let servers = gpus.div_ceil(c.gpus_per_server.max(1));
     let mut network = match t.kind {
@@ -129,8 +133,8 @@ pub(super) fn bill(config: &Config, network: &Network) -> Result<Bill, PrepareEr
     Ok(cost::bill(&cost::parts(network, gpus, generated), &gpu.priced_as, config.cluster.server, &config.cost)?)
 }
 
-/// Gives every server a switch of its own between its GPUs, at NVLink's rate and latency, and packets instead of times.
-pub(super) fn nvlink_as_packets(net: &mut Network) {
+/// Gives every server links between its GPUs at NVLink's rate and latency, with packets instead of times: to a switch of its own, or in a mesh from each to each other one.
+pub(super) fn nvlink_as_packets(net: &mut Network, is_mesh: bool) {
     let Some(nvlink) = net.nvlink.take() else { return };
     let mut next_id = net.nodes.iter().map(|n| n.id).max().map_or(0, |id| id + 1);
     let mut servers: BTreeMap<u32, Vec<u32>> = BTreeMap::new();
@@ -141,6 +145,12 @@ pub(super) fn nvlink_as_packets(net: &mut Network) {
     }
     // NVSwitches of a file, which no packet crosses, stay beside them without effect.
     for (server, hosts) in servers.into_iter().filter(|(_, hosts)| hosts.len() > 1) {
+        if is_mesh {
+            let link = |(a, b)| Link { a, b, rate_bps: nvlink.rate_bps, delay_ps: nvlink.latency_ps.max(1) };
+            let pairs = hosts.iter().enumerate().flat_map(|(i, &a)| hosts[i + 1..].iter().map(move |&b| (a, b)));
+            net.links.extend(pairs.map(link));
+            continue;
+        }
         let switch = net.nodes.len() as u32;
         net.nodes.push(Node { kind: NodeKind::Switch, id: next_id, server });
         next_id += 1;

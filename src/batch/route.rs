@@ -107,7 +107,7 @@ pub(super) fn routed_with(config: &Config, ranks: RanksWithTasks) -> Result<Rout
     let config = &*applied;
     let bill = bill(config, &network)?;
     if config.cluster.nvlink_packets {
-        nvlink_as_packets(&mut network);
+        nvlink_as_packets(&mut network, servers::links_of_mesh(config, described.as_ref()) > 1);
     }
     let JoinedJobs { flows, first_qp_id, job, placed } = match (&config.workload, &config.jobs) {
         (WorkloadSection::Program(program), _) => {

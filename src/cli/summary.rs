@@ -291,6 +291,9 @@ fn per_value(axes: &[Axis], records: &[ExperimentRecord]) -> Vec<String> {
             lines.push(format!("... and {} more values of {}", groups.len() - VALUES_UP_TO, axis.key));
         }
     }
+    if axes.len() > 1 {
+        lines.push("best and worst of a value: over all values of the other axes".into());
+    }
     let oom = records.iter().filter(|r| r.status == Status::Oom).count();
     if oom > 0 {
         lines.push(format!(

@@ -30,6 +30,7 @@ mod resent;
 mod shared_links;
 pub mod spread;
 pub mod study;
+pub mod unmodelled;
 mod worth;
 
 use thiserror::Error;

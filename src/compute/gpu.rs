@@ -58,8 +58,6 @@ pub struct Gpu {
     /// Time of a kernel beside communication over its time alone: of products and attention, of kernels bound by memory.
     pub slowdown: f64,
     pub slowdown_memory: f64,
-    /// NVLink bit/s, each direction, all links together; 0: none.
-    pub nvlink_bps: u64,
     /// From the end of a kernel to the beginning of the next one on the same stream, and its ramps up and down, ps.
     pub launch_ps: u64,
     /// Time of the host's processor for one operation of PyTorch, with the framework's code around it, ps.
@@ -105,7 +103,17 @@ struct Specification {
     results_overlap: Option<bool>,
     slowdown: Option<f64>,
     slowdown_memory: Option<f64>,
-    nvlink_gbps: Option<f64>,
+    /// Links inside a server are `spec`'s to read from the same table: here their keys are known names only.
+    #[serde(rename = "links")]
+    _links: Option<serde::de::IgnoredAny>,
+    #[serde(rename = "links_gbps")]
+    _links_gbps: Option<serde::de::IgnoredAny>,
+    #[serde(rename = "mesh_links")]
+    _mesh_links: Option<serde::de::IgnoredAny>,
+    #[serde(rename = "links_ns")]
+    _links_ns: Option<serde::de::IgnoredAny>,
+    #[serde(rename = "links_source")]
+    _links_source: Option<serde::de::IgnoredAny>,
     launch_ns: Option<f64>,
     host_op_us: Option<f64>,
 }
@@ -136,12 +144,6 @@ impl Gpu {
             .clone()
             .try_into()
             .map_err(|e: toml::de::Error| Error::Gpu { name: label.clone(), message: e.message().to_string() })?;
-        if spec.nvlink_gbps.is_some() {
-            let message =
-                "nvlink_gbps has no place in a table of a GPU: links belong to servers; cluster.nvlink_gbps sets them"
-                    .to_string();
-            return Err(Error::Gpu { name: label, message });
-        }
         Self::resolve(assets(), &label, &spec, 0)
     }
 
@@ -172,7 +174,6 @@ impl Gpu {
         keep(spec.memory_gib, &mut self.capacity_bytes, like.capacity_bytes);
         keep(spec.l2_mib, &mut self.l2_bytes, like.l2_bytes);
         keep(spec.l2_gb_per_s, &mut self.l2_bps, like.l2_bps);
-        keep(spec.nvlink_gbps, &mut self.nvlink_bps, like.nvlink_bps);
         keep(spec.launch_ns, &mut self.launch_ps, like.launch_ps);
         keep(spec.host_op_us, &mut self.host_op_ps, like.host_op_ps);
     }
@@ -322,13 +323,6 @@ impl Gpu {
                 1.0,
                 1000.0,
             )?,
-            nvlink_bps: (need(
-                "nvlink_gbps",
-                spec.nvlink_gbps,
-                inherit(|g| g.nvlink_bps as f64 / 1e9).or(Some(0.0)),
-                0.0,
-                1e6,
-            )? * 1e9) as u64,
             launch_ps: (need("launch_ns", spec.launch_ns, inherit(|g| g.launch_ps as f64 / 1e3), 0.0, 1e6)? * 1e3)
                 as u64,
             host_op_ps: (need(
@@ -432,7 +426,7 @@ mod tests {
             ("like = 'h100'\nsms = 0", "sms = 0"),
             ("like = 'nothing'", "nothing"),
             ("bf16_tflops = 100", "missing"),
-            ("like = 'h100'\nnvlink_gbps = 900", "cluster.nvlink_gbps"),
+            ("like = 'h100'\nnvlink_gbps = 900", "nvlink_gbps"),
             ("like = 'h100'\nmemory_gb_per_s = 'fast'", "string"),
         ] {
             let error = Gpu::parse(&table(text)).unwrap_err().to_string();

@@ -22,6 +22,7 @@ use super::metric::{Metric, metrics};
 use super::pareto::front;
 use super::rank::{MetricSamples, Ranking};
 use super::reasons::reasons;
+use super::recommend::{Alternative, Recommendation, recommendation};
 use super::shared_links;
 use super::sheet::{Holds, SheetColumn};
 use super::verdict::{Overall, overall, verdict};
@@ -62,6 +63,7 @@ pub fn payload(loaded: &LoadedFolder, dir: &Path) -> Result<Value, ReportError> 
                 "error": r.order.iter().take(PICTURED).map(|&c| short(measured[m].uncertainty[c])).collect::<Vec<_>>(),
                 "starts": r.starts,
                 "verdict": verdict.map(|v| json!({
+                    "best": v.best,
                     "tied": v.tied,
                     "lead": v.lead.map(short),
                     "threshold": v.threshold.map(short),
@@ -97,7 +99,7 @@ pub fn payload(loaded: &LoadedFolder, dir: &Path) -> Result<Value, ReportError> 
         "axes": [sheet.axes.start, sheet.axes.end],
         "stats": loaded.stats.iter().map(column).collect::<Vec<_>>(),
         "design": {
-            "axes": design.axes.iter().map(|a| json!({ "key": a.key, "levels": a.levels, "question": a.question, "binned": a.binned })).collect::<Vec<_>>(),
+            "axes": design.axes.iter().map(|a| json!({ "key": a.key, "levels": a.levels, "question": a.question, "notSimulated": a.not_simulated, "binned": a.binned })).collect::<Vec<_>>(),
             "groups": design.groups,
             "group": design.configurations.iter().map(|c| c.group).collect::<Vec<_>>(),
             // Without replicas configuration and row are the same number.
@@ -113,6 +115,7 @@ pub fn payload(loaded: &LoadedFolder, dir: &Path) -> Result<Value, ReportError> 
         "rankings": of_groups,
         "knees": knees(loaded, dir),
         "overall": measured.iter().enumerate().map(|(m, s)| best_overall(&design, s, &rankings, m)).collect::<Vec<_>>(),
+        "recommendations": measured.iter().enumerate().map(|(m, s)| recommended(&design, s, &rankings, m)).collect::<Vec<_>>(),
         "effects": all_effects(&design, &measured, &rankings),
         "pareto": all_fronts(&measured, &rankings),
         "flows": details::flows(dir, &ids)?.map(flows),
@@ -180,6 +183,23 @@ fn best_overall(design: &Design, measured: &MetricSamples, rankings: &[Vec<Ranki
     let of_metric: Vec<Ranking> = rankings.iter().map(|r| r[m].clone()).collect();
     let one = |o: &Overall| json!({ "configuration": o.configuration, "regret": short(o.regret), "worst": short(o.worst), "tied": o.tied, "error": short(o.error) });
     overall(design, measured, &of_metric).iter().take(OVERALL).map(one).collect()
+}
+
+/// What to build by a metric, as the command line says it.
+fn recommended(design: &Design, measured: &MetricSamples, rankings: &[Vec<Ranking>], m: usize) -> Value {
+    let of_metric: Vec<Ranking> = rankings.iter().map(|r| r[m].clone()).collect();
+    let other = |o: &Alternative| json!({ "configuration": o.configuration, "worse": short(o.worse), "tied": o.tied, "cost": o.cost_usd });
+    let one = |r: Recommendation| {
+        let axis = |(axis, others): &(usize, Vec<Alternative>)| json!({ "axis": axis, "others": others.iter().map(other).collect::<Vec<_>>() });
+        json!({
+            "configuration": r.configuration,
+            "cost": r.cost_usd,
+            "costsApart": r.costs_apart.map(|(low, high)| [low, high]),
+            "cheapest": r.cheapest.as_ref().map(other),
+            "axes": r.axes.iter().map(axis).collect::<Vec<_>>(),
+        })
+    };
+    recommendation(design, measured, &of_metric).map_or(Value::Null, one)
 }
 
 /// By metric: of each group, and of all together if there are several.

@@ -13,6 +13,7 @@ use crate::budget::{self, Unfinished};
 use crate::cluster::{BYTES_A_JOB, ClusterError, PreparedCluster};
 use crate::spec::{self, Config, SpecError};
 use crate::sweep::{Experiment, Hash128, Sweep};
+use crate::validated;
 
 use super::error::SessionError;
 use super::experiment::config;
@@ -318,7 +319,7 @@ fn prepared_within(config: &Config, allowance: u64) -> Made {
     match prepared {
         Ok(prepared) => {
             let size = ExperimentSize::of(config, &prepared, took, seconds);
-            (Ok(prepared.notes), size)
+            (Ok(prepared.notes.into_iter().chain(validated::notes(config)).collect()), size)
         }
         Err(e) => (Err(e), ExperimentSize::default()),
     }

@@ -19,6 +19,7 @@ use super::sections::{
     ClusterSection, LimitsSection, OutputSection, PolicyChoice, Routing, TopologyFormatChoice, TopologyKind,
     TopologySection, WorkloadSection,
 };
+use super::server_links::{check_links, link_kind};
 use super::servers::SERVERS;
 use super::value::{Value, Values};
 use super::workload::{members, workload};
@@ -107,6 +108,7 @@ impl Config {
                 nvlink_packets: v.is(KeyId::Nvlink, "packet") && has_nvlink(v),
                 nvlink_bps: scaled(v.float(KeyId::NvlinkGbps), BPS_PER_GBPS as f64),
                 nvlink_latency_ps: scaled(v.float(KeyId::NvlinkLatencyNs), PS_PER_NS as f64),
+                link_kind: link_kind(v),
             },
             topology: TopologySection {
                 kind,
@@ -161,6 +163,7 @@ impl Config {
         let v = &self.values;
         let fail = |key: KeyId, why: String| Err(Conflict { job: None, key, why });
         let generated = !matches!(self.topology.kind, TopologyKind::File { .. });
+        check_links(v)?;
         match self.topology.kind {
             TopologyKind::FatTree { k } if k % 2 == 1 => {
                 return fail(KeyId::FatTreeK, format!("it must be even: {} or {}", k - 1, k + 1));

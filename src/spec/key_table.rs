@@ -15,19 +15,19 @@ macro_rules! for_each_key {
             Gpus "cluster.gpus" int(0, COUNT), D::Derived(derive::gpus, "what the workload or the topology file needs, else 128"),
                 generated, "GPUs in the network; 0 is the default";
             Gpu "cluster.gpu" KeyKind::Named, D::Derived(derive::gpu, "the server's, else \"h100\""), always,
-                "accelerator: a name of assets, a .toml file or an inline table of specifications; with plain traffic it decides cost and power alone";
+                "accelerator: a name of assets, a .toml file or an inline table of specifications; with plain traffic it decides links inside servers, cost and power alone";
             GpuMemoryGib "cluster.gpu_memory_gib" stepped(0.0, 1e6, 0.001), D::Float(0.0), |v| inference(v) || (model(v) && v.bool(KeyId::MemoryCheck)),
                 "memory of one GPU; 0: what its specifications say";
             NicsPerServer "cluster.nics_per_server" int(1, 1024), D::Derived(derive::nics_per_server, "the server's, else one a GPU"),
                 generated, "network ports of one server, at most one a GPU; with fewer, neighbouring GPUs share one";
             NicPorts "cluster.nic_ports" int(1, 8), D::Derived(derive::nic_ports, "the server's, else 1"), generated,
                 "links of one NIC, each with its share of topology.link_gbps; queue pairs of programs take them in turn";
-            NvlinkGbps "cluster.nvlink_gbps" stepped(0.0, 8796.0, 0.001), D::Derived(derive::nvlink_gbps, "the server's, else 3600; 0 with NCCL_P2P_DISABLE"), generated,
-                "rate between GPUs of one server; 0: none, they use the network";
-            NvlinkLatencyNs "cluster.nvlink_latency_ns" stepped(0.001, 1e9, 0.001), D::Derived(derive::nvlink_latency_ns, "the server's, else 500"),
-                |v| generated(v) && v.float(KeyId::NvlinkGbps) > 0.0, "one-way latency between GPUs of one server (our choice)";
+            NvlinkGbps "cluster.nvlink_gbps" stepped(0.0, 8796.0, 0.001), D::Derived(derive::nvlink_gbps, "the server's, else the GPU's own; 0 with NCCL_P2P_DISABLE"), generated,
+                "rate of a GPU to the others of its server, all its links together; 0: none, they use the network";
+            NvlinkLatencyNs "cluster.nvlink_latency_ns" stepped(0.001, 1e9, 0.001), D::Derived(derive::nvlink_latency_ns, "the server's, else the GPU's own"),
+                linked, "one-way latency between GPUs of one server (our choice)";
             Nvlink "cluster.nvlink" one_of(&["analytic", "packet"], &[]), D::Choice("analytic"), has_nvlink,
-                "what carries traffic inside a server: a calibrated cost, or packets over an NVSwitch";
+                "what carries traffic inside a server: a calibrated cost, or packets over an NVSwitch, in a mesh over its links";
             ServerXml "cluster.server_xml" KeyKind::Path, D::Derived(derive::server_xml, "NCCL_TOPO_FILE, else none"), |v| collectives(v) && v.has(KeyId::ServerXml),
                 "PCIe and NIC topology of one server in NCCL's XML form";
 

@@ -9,6 +9,7 @@ mod compute;
 mod dag;
 mod files;
 mod fuzz;
+mod gpu_links;
 mod inputs;
 mod jobs;
 mod keys;
