@@ -41,7 +41,7 @@ pub(super) fn three_tiers(v: &Values) -> bool {
 /// Networks whose servers may have NVLink: generated ones, and files that say what is inside a server.
 pub(super) fn has_nvlink(v: &Values) -> bool {
     match generated(v) {
-        true => v.float(KeyId::NvlinkGbps) > 0.0,
+        true => linked(v),
         false => v.is(KeyId::TopologyFormat, "simai"),
     }
 }
