@@ -13,7 +13,7 @@ use super::args::key_value;
 use super::exit::{CliError, Exit};
 use super::measured::{read, save};
 use super::table::{TextTable, number};
-use super::{say, tell};
+use super::{say, say_json, tell};
 use crate::calibrate::{
     CalibrateError, Calibration, CalibrationRow, Evaluator, FitParameter, FitSettings, FittedRow, OverlaySource,
     RowErrors, calibration_rows, fit, overlay,
@@ -135,7 +135,7 @@ pub fn execute(args: &CalibrateArgs) -> Result<Exit, CliError> {
     };
     let calibration = fit(&sweep, &rows, &parameters, &settings, &|text| tell(&format!("hyperfold: {text}")))?;
     if args.json {
-        say(&serde_json::to_string(&calibration).expect("plain numbers and strings serialise"));
+        say_json(&serde_json::to_string(&calibration).expect("plain numbers and strings serialise"));
     } else {
         lines(&calibration).iter().for_each(|line| say(line));
     }
@@ -187,7 +187,7 @@ fn check(args: &CalibrateArgs, sweep: &Sweep, rows: &[CalibrationRow], jobs: usi
     let within = errors.mean[1] * 100.0 <= args.bound;
     if args.json {
         let json = serde_json::json!({ "rows": rows, "errors": errors, "bound": args.bound / 100.0, "within": within });
-        say(&json.to_string());
+        say_json(&json.to_string());
     } else {
         let mut table = TextTable::new(["row", "unit", "measured", "simulated", "error"]);
         for r in &rows {
