@@ -52,7 +52,7 @@ pub struct Described {
 pub fn described(config: &Config) -> Result<Option<Described>, ServerError> {
     if let Some(path) = &config.cluster.server_xml {
         let file = path.display().to_string();
-        let text = input::read_text(path).map_err(|e| ServerError::Read { file: file.clone(), why: e.to_string() })?;
+        let text = input::read_tree(path).map_err(|e| ServerError::Read { file: file.clone(), why: e.to_string() })?;
         let t = topology(&text).map_err(|error| ServerError::Xml { file: file.clone(), error })?;
         return Ok(Some(Described { server: t.server, nics: t.nics, file: Some(file) }));
     }

@@ -16,7 +16,7 @@ use super::exit::{CliError, Exit};
 use super::interrupt::may_end_at_once;
 use super::measured::{read, save};
 use super::table::{TextTable, number};
-use super::{say, style, tell};
+use super::{say, say_json, style, tell};
 use crate::calibrate::{
     CalibrateError, Calibration, CalibrationRow, Evaluator, FitParameter, FitSettings, FittedRow, OverlaySource,
     RowChange, RowErrors, RowWeights, calibration_rows, fit, overlay,
@@ -178,7 +178,7 @@ pub fn execute(args: &CalibrateArgs, interrupt: &Interrupt) -> Result<Exit, CliE
         tell(&format!("{} {warning}", style::Style::of_stderr().warning("warning:")));
     }
     if args.json {
-        say(&serde_json::to_string(&calibration).expect("plain numbers and strings serialise"));
+        say_json(&serde_json::to_string(&calibration).expect("plain numbers and strings serialise"));
     } else {
         lines(&calibration).iter().for_each(|line| say(line));
     }
@@ -226,7 +226,7 @@ fn check(args: &CalibrateArgs, sweep: &Sweep, rows: &[CalibrationRow], jobs: usi
     let within = errors.mean[1] * 100.0 <= args.bound;
     if args.json {
         let json = serde_json::json!({ "rows": rows, "errors": errors, "bound": args.bound / 100.0, "within": within });
-        say(&json.to_string());
+        say_json(&json.to_string());
     } else {
         let mut table = TextTable::new(["row", "unit", "measured", "simulated", "error"]);
         for r in &rows {

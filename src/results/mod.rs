@@ -70,6 +70,12 @@ pub enum ResultsError {
     NoRun(PathBuf),
     #[error("{}: this is no journal that can be read: another program's or version's, or its beginning is damaged, which `hyperfold run --resume` of the same run mends; else start over in a new folder", .0.display())]
     ForeignJournal(PathBuf),
+    #[error(
+        "{}: its last {} MiB are damaged, more than a run cuts off; `hyperfold recover` saves the rest in another folder",
+        .path.display(),
+        .bytes >> 20
+    )]
+    DamagedFar { path: PathBuf, bytes: u64 },
     #[error("{}: the folder holds another run ({}); run it as it was, or name another folder", .path.display(), .differences.join("; "))]
     OtherRun { path: PathBuf, differences: Vec<String> },
     #[error(
@@ -139,8 +145,8 @@ impl ResultsError {
     /// Whether the user's arguments are at fault, rather than the disk.
     pub fn is_usage(&self) -> bool {
         use ResultsError::{
-            Cannot, ForeignJournal, InUse, Locked, NoJournal, NoRun, NotAFolder, NotRegular, OtherChoice, OtherRun,
-            Unreadable,
+            Cannot, DamagedFar, ForeignJournal, InUse, Locked, NoJournal, NoRun, NotAFolder, NotRegular, OtherChoice,
+            OtherRun, Unreadable,
         };
         matches!(
             self,
@@ -151,6 +157,7 @@ impl ResultsError {
                 | NoJournal(_)
                 | NoRun(_)
                 | ForeignJournal(_)
+                | DamagedFar { .. }
                 | OtherRun { .. }
                 | OtherChoice { .. }
                 | NotRegular(_)

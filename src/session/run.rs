@@ -157,6 +157,7 @@ impl Session {
     /// As [`Session::run`], or the folder is in use or cannot be written. What was complete by then is kept.
     pub fn run_into(&self, sweep: &Sweep, folder: impl AsRef<Path>) -> Result<RunSummary, SessionError> {
         let path = folder.as_ref();
+        self.settings.memo.check_outside(path)?;
         ResultDir::check(path, self.resume).map_err(SessionError::Results)?;
         let expanding = Instant::now();
         let (planned, loaded) = self.planned(sweep)?;

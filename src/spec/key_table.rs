@@ -26,7 +26,7 @@ macro_rules! for_each_key {
                 "rate of a GPU to the others of its server, all its links together; 0: none, they use the network";
             NvlinkLatencyNs "cluster.nvlink_latency_ns" stepped(0.001, 1e9, 0.001), D::Derived(derive::nvlink_latency_ns, "the server's, else the GPU's own"),
                 linked, "one-way latency between GPUs of one server (our choice)";
-            Nvlink "cluster.nvlink" one_of(&["analytic", "packet"], &[]), D::Choice("analytic"), has_nvlink,
+            Nvlink "cluster.nvlink" one_of(&["analytic", "packet"], &[]), D::Choice("analytic"), |v| program(v) && has_nvlink(v),
                 "what carries traffic inside a server: a calibrated cost, or packets over an NVSwitch, in a mesh over its links";
             ServerXml "cluster.server_xml" KeyKind::Path, D::Derived(derive::server_xml, "NCCL_TOPO_FILE, else none"), |v| collectives(v) && v.has(KeyId::ServerXml),
                 "PCIe and NIC topology of one server in NCCL's XML form";

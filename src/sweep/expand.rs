@@ -270,7 +270,7 @@ impl Run<'_> {
         if !file.is_empty() {
             let path = self.dir.join(&*file);
             let hashed = self.files.hash(&path).map(|_| ());
-            let read = hashed.and_then(|()| input::read_text(&path));
+            let read = hashed.and_then(|()| input::read_table(&path));
             let text = read.map_err(|e| {
                 self.unreadable(point, KeyId::TransportConfig.into(), &text_only(&file), &e.to_string())
             })?;

@@ -92,7 +92,8 @@ fn differs(sweep: &Sweep, out: &str) -> Option<String> {
 fn check(seed: u64) {
     let text = sweep_of(seed);
     let sweep = Sweep::new(&[], &text);
-    let (memo, shared) = (sweep.memo(), sweep.root.path().join("shared.bin").to_str().expect("a path is text").to_owned());
+    let (memo, shared) =
+        (sweep.memo(), sweep.root.path().join("shared.bin").to_str().expect("a path is text").to_owned());
     sweep.run("off", &["--memo", "off"]);
     sweep.run("cold", &[]);
     sweep.run("kept", &["--memo", &memo, "--jobs", "2"]);

@@ -8,7 +8,7 @@ use std::path::{Path, PathBuf};
 use super::super::job_record::{JobRecord, SharedLinkRecord};
 use super::super::record::{FlowRecord, FoldingRecord, LinkPackets, LinkRecord, RttRecord, StatsRecord};
 use super::super::value::{Micro, Ps};
-use super::{ReadError, RunResults};
+use super::{ReadError, RunResults, memory_meter};
 use crate::input;
 
 /// The row at hand, with what messages need.
@@ -176,8 +176,10 @@ impl RunResults {
         read: fn(&Fields) -> Result<T, ReadError>,
     ) -> Result<Option<Vec<T>>, ReadError> {
         let mut found = Vec::new();
+        let meter = memory_meter();
         let there = self.each(name, |exp_id, fields| {
             if exp_id == wanted {
+                meter.check("rows of an experiment", 0).map_err(ReadError::memory(fields.path))?;
                 found.push(read(fields)?);
             }
             Ok(if exp_id > wanted { Go::Enough } else { Go::On })
@@ -190,7 +192,7 @@ impl RunResults {
         if !path.is_file() {
             return Ok(false);
         }
-        let file = input::open_anywhere(&path).map_err(ReadError::io(&path))?;
+        let file = input::open_table_anywhere(&path).map_err(ReadError::io(&path))?;
         let mut reader = csv::ReaderBuilder::new().buffer_capacity(1 << 16).from_reader(file);
         let wrong = |source| ReadError::Csv { path: path.clone(), source };
         let names = reader.headers().map_err(wrong)?.clone();

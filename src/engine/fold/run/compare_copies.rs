@@ -89,12 +89,7 @@ fn compared(t: &Tables, copied: &ExperimentCopy, last: Option<FlowIdx>) -> Compa
 /// Of two queue pairs that share a port, one is early by what the other is late. So all are taken together, or those
 /// through the port that has most left to send by then: it decides when all is sent. But shares themselves may be off.
 /// Then the `last` queue pair to end is early or late by what its own share is off. What is most counts.
-fn late(
-    t: &Tables,
-    flows: impl Iterator<Item = (FlowIdx, u64, u64, u64)>,
-    last: Option<FlowIdx>,
-    span: f64,
-) -> f64 {
+fn late(t: &Tables, flows: impl Iterator<Item = (FlowIdx, u64, u64, u64)>, last: Option<FlowIdx>, span: f64) -> f64 {
     let nics = t.exps[0].nic_len as usize;
     let mut transmitters = vec![Progress::default(); nics + t.ports.len()];
     let (mut all, mut of_last) = (Progress::default(), Progress::default());
