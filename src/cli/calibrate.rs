@@ -16,7 +16,7 @@ use super::exit::{CliError, Exit};
 use super::interrupt::may_end_at_once;
 use super::measured::{read, save};
 use super::table::{TextTable, number};
-use super::{say, say_json, style, tell};
+use super::{say, say_json, tell};
 use crate::calibrate::{
     CalibrateError, Calibration, CalibrationRow, Evaluator, FitParameter, FitSettings, FittedRow, OverlaySource,
     RowChange, RowErrors, RowWeights, calibration_rows, fit, overlay,
@@ -175,7 +175,7 @@ pub fn execute(args: &CalibrateArgs, interrupt: &Interrupt) -> Result<Exit, CliE
         other => other?,
     };
     for warning in &calibration.warnings {
-        tell(&format!("{} {warning}", style::Style::of_stderr().warning("warning:")));
+        tell(&format!("warning: {warning}"));
     }
     if args.json {
         say_json(&serde_json::to_string(&calibration).expect("plain numbers and strings serialise"));

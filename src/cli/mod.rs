@@ -74,8 +74,7 @@ use output::{tell_error, write_err};
 pub fn main() -> ExitCode {
     let cli = match Cli::try_parse() {
         Ok(cli) => cli,
-        Err(mut error) => {
-            command::suggest(&mut error);
+        Err(error) => {
             let is_wrong = error.use_stderr();
             // Help and version come this way too, and then on standard output. A closed pipe is no reason to complain.
             if is_wrong {
@@ -108,7 +107,8 @@ pub fn main() -> ExitCode {
 /// message, its colours and its lines are all the parser's own.
 fn tell_usage(error: clap::Error) {
     let arguments: Vec<String> = std::env::args_os().map(|a| printable(&a.to_string_lossy()).into_owned()).collect();
-    let error = Cli::try_parse_from(arguments).err().filter(clap::Error::use_stderr).unwrap_or(error);
+    let mut error = Cli::try_parse_from(arguments).err().filter(clap::Error::use_stderr).unwrap_or(error);
+    command::suggest(&mut error);
     let text = error.render();
     let coloured = style::Style::of_stderr() != style::Style::PLAIN;
     write_err((if coloured { text.ansi().to_string() } else { text.to_string() }).trim_end());
