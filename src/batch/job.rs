@@ -28,7 +28,6 @@ use super::outcome::Iteration;
 use super::planner::{ClusterPlanner, CollectiveNetwork, Environments, LongestCollective, is_analytic};
 use super::servers::{self, Described, generation};
 use super::serving::{self, Served, ServingJob};
-use super::steady_pipeline;
 use super::task_row_cache::TaskRowCache;
 use super::training::{self as setup, TrainingSetup};
 use super::worked_out::{AskedPeriod, JobSums, RanksWithTasks, WorkedOut, representatives};
@@ -79,33 +78,6 @@ pub struct CollectiveBenchmark {
     pub bus: (u64, u64),
 }
 
-/// Builds the job of an experiment.
-///
-/// # Errors
-/// Files, models and collectives that do not fit.
-pub fn job(
-    config: &Config,
-    program: &spec::ProgramSpec,
-    net: &Network,
-    described: Option<&Described>,
-    ranks: RanksWithTasks,
-    notes: &mut Vec<String>,
-) -> Result<Job, PrepareError> {
-    let mut shorter = |length: JobLength| {
-        let mut own = Vec::new();
-        let made = job_of_length(config, program, net, described, ranks, length, &mut own)?;
-        Ok::<_, PrepareError>((made, own))
-    };
-    if ranks == RanksWithTasks::Unsimulated
-        && let Some((job, own)) = steady_pipeline::job(program, &mut shorter)?
-    {
-        notes.extend(own);
-        return Ok(job);
-    }
-    let whole = JobLength { microbatches: None, period: AskedPeriod::No };
-    job_of_length(config, program, net, described, ranks, whole, notes).map(|made| made.job)
-}
-
 /// A job, and where it was worked out its sums and the pairs of passes after which its pipelines repeat, if that was asked for and is proved.
 pub(super) struct MadeJob {
     pub job: Job,
@@ -121,7 +93,10 @@ pub(super) struct JobLength {
     pub period: AskedPeriod,
 }
 
-/// The same with as many micro-batches as `length` says.
+/// Builds the job of an experiment, with as many micro-batches as `length` says.
+///
+/// # Errors
+/// Files, models and collectives that do not fit.
 pub(super) fn job_of_length(
     config: &Config,
     program: &spec::ProgramSpec,
@@ -229,7 +204,7 @@ pub(super) fn job_of_length(
     }
     budget::doing("tasks of ranks");
     let of_classes = Lowering { representatives: by_class.as_ref(), ..lowering.clone() };
-    check_graph(config, &least_size(&workload, &of_classes, &mut planner))?;
+    check_graph(config, &least_size(&workload, &of_classes, &mut planner)).map_err(PrepareError::Memory)?;
     let lowered = match &by_class {
         // Every rank for itself is what was not asked for.
         Some(representatives) if joining == spec::Joining::Ranks => {
@@ -317,7 +292,7 @@ fn cluster(
 /// A training iteration by closed form: every communication takes what it takes alone on an idle cluster, kernels take their mean times.
 ///
 /// # Errors
-/// As [`job`].
+/// As [`job_of_length`].
 pub fn evaluated(
     config: &Config,
     program: &spec::ProgramSpec,
@@ -461,7 +436,8 @@ fn read(
             if every_rank && layout.microbatches().saturating_mul(iterations) >= MANY_MICROBATCHES {
                 let ops =
                     least_ops(&model, &layout, &cluster.machine(dtype), iterations).map_err(JobError::Training)?;
-                check_graph(config, &GraphSize { ops, tasks: ops, messages: 0 })?;
+                let size = GraphSize { ops, tasks: ops, messages: 0 };
+                check_graph(config, &size).map_err(PrepareError::Memory)?;
             }
             let microbatches = microbatches.unwrap_or(layout.microbatches());
             let workload = generate_with(&model, &layout, &cluster.machine(dtype), iterations, microbatches)

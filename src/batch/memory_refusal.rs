@@ -4,8 +4,6 @@
 
 use std::fmt;
 
-use super::error::PrepareError;
-use super::flow_info::FlowInfo;
 use crate::budget::{self, OverBudget};
 use crate::columns::Task;
 use crate::spec::{Config, Joining, WorkloadSection};
@@ -83,11 +81,11 @@ impl fmt::Display for MemoryRefusal {
 /// Refuses at once a program whose task graph cannot fit: before its tasks are made, which may take minutes.
 ///
 /// # Errors
-/// [`PrepareError::Memory`], with the sum.
-pub(super) fn check_graph(config: &Config, size: &GraphSize) -> Result<(), PrepareError> {
+/// It cannot fit, with the sum.
+pub(super) fn check_graph(config: &Config, size: &GraphSize) -> Result<(), MemoryRefusal> {
     let allowance = config.limits.memory_bytes.unwrap_or(u64::MAX).min(budget::total());
     let bytes = |n: u64, each: usize| n.saturating_mul(each as u64);
-    let rows = bytes(size.tasks, size_of::<Task>()).saturating_add(bytes(size.messages, size_of::<FlowInfo>()));
+    let rows = bytes(size.tasks, size_of::<Task>());
     let graph = bytes(size.tasks, size_of::<GraphTask>()).saturating_add(bytes(size.ops, size_of::<OpTasks>()));
     // As in `Prepared::peak_bytes`: twice what the tables take.
     let wanted = rows.saturating_mul(2).saturating_add(graph);
@@ -102,7 +100,7 @@ pub(super) fn check_graph(config: &Config, size: &GraphSize) -> Result<(), Prepa
     let each = wanted / size.tasks.max(1);
     let (tasks, ops) = (thousands(size.tasks), thousands(size.ops));
     let sum = format!("for {tasks} tasks of {ops} operations{messages}, of {each} bytes each or more");
-    Err(PrepareError::Memory(MemoryRefusal { sum, ..MemoryRefusal::of(config, &over) }))
+    Err(MemoryRefusal { sum, ..MemoryRefusal::of(config, &over) })
 }
 
 /// GiB with three digits, or what is less in MiB.

@@ -3,10 +3,12 @@
 //! Layer: batch. `workload::lower::SteadyPairs` proves that it does; here lengths are chosen and sums extended. The result is that of the whole job, to the picosecond.
 
 use super::error::PrepareError;
-use super::job::{Job, JobLength, MadeJob};
+use super::job::{Job, JobLength, MadeJob, job_of_length};
 use super::outcome::Iteration;
-use super::worked_out::{AskedPeriod, JobSums, WorkedOut};
-use crate::spec::{ProgramSpec, ScheduleChoice, Source, Training};
+use super::servers::Described;
+use super::worked_out::{AskedPeriod, JobSums, RanksWithTasks, WorkedOut};
+use crate::spec::{Config, ProgramSpec, ScheduleChoice, Source, Training};
+use crate::topology::Network;
 
 /// A job of so many micro-batches, with what there is to note.
 type Shorter<'a> = dyn FnMut(JobLength) -> Result<(MadeJob, Vec<String>), PrepareError> + 'a;
@@ -58,8 +60,35 @@ fn microbatches(training: &Training) -> Option<u32> {
     training.global_batch.checked_div(training.dp.checked_mul(training.microbatch)?)
 }
 
+/// Builds the job of an experiment. Where it is worked out and very long, that goes by way of shorter ones.
+///
+/// # Errors
+/// As [`job_of_length`].
+pub(super) fn job(
+    config: &Config,
+    program: &ProgramSpec,
+    net: &Network,
+    described: Option<&Described>,
+    ranks: RanksWithTasks,
+    notes: &mut Vec<String>,
+) -> Result<Job, PrepareError> {
+    let mut shorter = |length: JobLength| {
+        let mut own = Vec::new();
+        let made = job_of_length(config, program, net, described, ranks, length, &mut own)?;
+        Ok((made, own))
+    };
+    if ranks == RanksWithTasks::Unsimulated
+        && let Some((job, own)) = by_periods(program, &mut shorter)?
+    {
+        notes.extend(own);
+        return Ok(job);
+    }
+    let whole = JobLength { microbatches: None, period: AskedPeriod::No };
+    job_of_length(config, program, net, described, ranks, whole, notes).map(|made| made.job)
+}
+
 /// The job by way of shorter ones. `None`: it is to be worked out as it is.
-pub(super) fn job(program: &ProgramSpec, shorter: &mut Shorter) -> Result<Option<(Job, Vec<String>)>, PrepareError> {
+fn by_periods(program: &ProgramSpec, shorter: &mut Shorter) -> Result<Option<(Job, Vec<String>)>, PrepareError> {
     let Some(pipeline) = Pipeline::of(program) else { return Ok(None) };
     let mut of_length = |microbatches, period| shorter(JobLength { microbatches: Some(microbatches), period });
     let mut length = pipeline.first();

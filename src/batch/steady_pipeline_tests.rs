@@ -2,12 +2,10 @@
 
 use std::path::Path;
 
-use super::super::job::job_of_length;
 use super::super::prepare::prepare;
-use super::super::worked_out::RanksWithTasks;
 use super::*;
 use crate::batch::network::network_of;
-use crate::spec::{Config, WorkloadSection};
+use crate::spec::WorkloadSection;
 use crate::sweep::{self, SetOverrides};
 
 const HEAD: &str = "name = \"long\"\n[base]\ncluster = { server = \"dgx-h100\" }\n[base.workload]\nkind = \"model\"\nanalytic = \"all\"\n";
@@ -87,7 +85,7 @@ fn both_ways(keys: &str) -> Option<(Option<WorkedOut>, WorkedOut)> {
         Ok((made, notes))
     };
     let whole = shorter(JobLength { microbatches: None, period: AskedPeriod::No }).ok()?.0.job.worked_out?;
-    let by_periods = job(program, &mut shorter).expect("the whole job is in order");
+    let by_periods = by_periods(program, &mut shorter).expect("the whole job is in order");
     Some((by_periods.map(|(job, _)| job.worked_out.expect("it is worked out")), whole))
 }
 
