@@ -150,9 +150,9 @@ mod tests {
     fn line(mut ready: Vec<u64>, hops: &[Hop], wire: impl Fn(usize) -> u32) -> Vec<u64> {
         for &(rate, delay) in hops {
             let mut free = 0;
-            for (k, at) in ready.iter_mut().enumerate() {
-                free = free.max(*at) + tx_ps(wire(k), rate, 1);
-                *at = free + delay;
+            for (k, there) in ready.iter_mut().enumerate() {
+                free = free.max(*there) + tx_ps(wire(k), rate, 1);
+                *there = free + delay;
             }
         }
         ready
@@ -196,14 +196,14 @@ mod tests {
             ack_interval: interval,
             clock_ps: 1,
         };
-        let of = |interval, packets| {
-            let of = sizes(interval);
-            let (n, answered) = of.answers(packets);
+        let answers_of = |interval, packets| {
+            let sizes = sizes(interval);
+            let (n, answered) = sizes.answers(packets);
             (n, (1..n).map(answered).collect::<Vec<u64>>())
         };
-        assert_eq!(of(1, 4), (4, vec![1, 2, 3]));
-        assert_eq!(of(2000, 6), (3, vec![2, 4]), "packets 2 and 4, then the last");
-        assert_eq!(of(2500, 7), (3, vec![3, 5]));
-        assert_eq!(of(100_000, 7), (1, vec![]), "the last packet alone");
+        assert_eq!(answers_of(1, 4), (4, vec![1, 2, 3]));
+        assert_eq!(answers_of(2000, 6), (3, vec![2, 4]), "packets 2 and 4, then the last");
+        assert_eq!(answers_of(2500, 7), (3, vec![3, 5]));
+        assert_eq!(answers_of(100_000, 7), (1, vec![]), "the last packet alone");
     }
 }

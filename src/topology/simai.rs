@@ -97,14 +97,16 @@ fn read_nvlink(path: &str, nodes: &[Node], body: &body::TopologyBody) -> Result<
 
 /// The NVLink that all GPUs have alike; `None`: the file has no NVSwitch with a link.
 fn one_for_all(path: &str, nodes: &[Node], of_gpu: &[Option<GpuNvLink>]) -> Result<Option<NvLink>, FileError> {
-    let Some((first_id, first)) = (0..).zip(of_gpu).find_map(|(id, of): (u32, _)| of.map(|of| (id, of))) else {
+    let Some((first_id, first)) =
+        (0..).zip(of_gpu).find_map(|(id, nvlink): (u32, _)| nvlink.map(|nvlink| (id, nvlink)))
+    else {
         return Ok(None);
     };
-    for (id, (node, of)) in (0u32..).zip(nodes.iter().zip(of_gpu)) {
+    for (id, (node, nvlink)) in (0u32..).zip(nodes.iter().zip(of_gpu)) {
         if node.kind != NodeKind::Host {
             continue;
         }
-        let Some(this) = of else {
+        let Some(this) = nvlink else {
             let problem = format!("GPU {first_id} has an NVLink, but GPU {id} has none; all must agree");
             return Err(line_error(path, first.line, problem));
         };

@@ -13,8 +13,8 @@ use crate::support::random::Rng;
 fn experiments(folder: &Folder, text: &str) -> Vec<Prepared> {
     let sweep =
         sweep::parse(text, &folder.file("s.toml"), &SetOverrides::default()).unwrap_or_else(|e| panic!("{e}\n{text}"));
-    let of = |e| prepare(&sweep.config(e).unwrap_or_else(|e| panic!("{e}\n{text}")), 0);
-    sweep.experiments.iter().map(|e| of(e).unwrap_or_else(|e| panic!("{e}\n{text}"))).collect()
+    let prepared = |e| prepare(&sweep.config(e).unwrap_or_else(|e| panic!("{e}\n{text}")), 0);
+    sweep.experiments.iter().map(|e| prepared(e).unwrap_or_else(|e| panic!("{e}\n{text}"))).collect()
 }
 
 /// When the flows of an experiment have ended, ps.

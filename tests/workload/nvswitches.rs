@@ -45,12 +45,12 @@ fn all_reduce(file: &str, format: &str, cluster: &str, workload: &str) -> (u64, 
 fn nvswitches_of_a_server_add_up() {
     for nvlink in ["packet", "analytic"] {
         for channels in [1, 4, 8] {
-            let of = |rates: &[u32]| {
+            let ends = |rates: &[u32]| {
                 let cluster = format!("gpus = 8, nvlink = \"{nvlink}\"");
                 all_reduce(&server_with(rates), "simai", &cluster, &format!("channels = {channels}")).0
             };
-            assert_eq!(of(&[900; 4]), of(&[3600]), "{nvlink}, {channels} channels");
-            assert!(of(&[900]) > of(&[900; 2]), "{nvlink}, {channels} channels: the rate of the file counts");
+            assert_eq!(ends(&[900; 4]), ends(&[3600]), "{nvlink}, {channels} channels");
+            assert!(ends(&[900]) > ends(&[900; 2]), "{nvlink}, {channels} channels: the rate of the file counts");
         }
     }
 }
@@ -58,7 +58,7 @@ fn nvswitches_of_a_server_add_up() {
 #[test]
 fn the_rate_of_the_file_is_the_cost_models_too() {
     // What NCCL would choose depends on NVLink's rate; that of the key is another one.
-    let of = |nvlink: &str| {
+    let ends = |nvlink: &str| {
         let folder = Folder::new(&[("net.txt", &server_with(&[900]))]);
         let text = format!(
             "name = \"n\"\n[base]\ncluster = {{ nvlink = \"{nvlink}\" }}\ntopology = {{ kind = \"file\", path = \"net.txt\", format = \"simai\" }}\n\
@@ -68,7 +68,7 @@ fn the_rate_of_the_file_is_the_cost_models_too() {
         let config = sweep.config(&sweep.experiments[0]).unwrap();
         prepare(&config, 0).unwrap().job.and_then(|job| job.worked_out).expect("by closed form").makespan_ps
     };
-    assert_eq!(of("packet"), of("analytic"));
+    assert_eq!(ends("packet"), ends("analytic"));
 }
 
 #[test]
@@ -79,8 +79,8 @@ fn files_without_servers_know_no_packets_inside_servers() {
             // A file of SimAI's form may have no NVSwitch either.
             _ => hosts().replacen("21 5 20", "21 1 0 5 20 H100", 1),
         };
-        let of = |cluster: &str| all_reduce(&file, format, cluster, "channels = 1");
-        let ((without, quiet), (with, notes)) = (of("gpus = 16"), of("gpus = 16, nvlink = \"packet\""));
+        let ends = |cluster: &str| all_reduce(&file, format, cluster, "channels = 1");
+        let ((without, quiet), (with, notes)) = (ends("gpus = 16"), ends("gpus = 16, nvlink = \"packet\""));
         assert_eq!(with, without, "{format}");
         assert!(quiet.iter().all(|note| !note.contains("cluster.nvlink")), "{quiet:?}");
         let told = notes.iter().any(|note| note.contains("cluster.nvlink = \"packet\" has no effect"));
