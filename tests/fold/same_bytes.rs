@@ -10,22 +10,25 @@ use crate::support::soak;
 /// Files whose bytes must be the same. `stats.csv` counts what the memo did.
 const FILES: [&str; 3] = ["results.csv", "flows.csv", "links.csv"];
 
-const CONTROLS: [&str; 5] = ["dcqcn", "hpcc", "dcqcn", "timely", "dctcp"];
+const CONTROLS: [&str; 6] = ["dcqcn", "hpcc", "dcqcn", "timely", "dcqcn", "dctcp"];
 
 /// The sweep of `seed`: two or three experiments that are alike, of training or of a collective.
 pub fn sweep_of(seed: u64) -> String {
     let mut rng = Rng::new(seed ^ 0x5a5a_0000);
     let gpus = rng.pick(&[8, 16, 16, 24]);
     let per_server = if rng.chance(60) { 8 } else { rng.pick(&[1, 2, 4]) };
+    let named = per_server == 8 && rng.chance(50);
     let link = rng.pick(&[100, 200, 400]);
-    let uplink = rng.pick(&[link, link, 100, 200]);
+    let uplink = rng.pick(&[link, link, 200, 400]);
     let control = CONTROLS[(seed % CONTROLS.len() as u64) as usize];
-    let kind = rng.pick(&["rail-optimized", "rail-optimized", "fat-tree", "clos"]);
+    let kind = rng.pick(&["rail-optimized", "rail-optimized", "rail-optimized", "fat-tree", "clos"]);
     let payload = rng.pick(&[4000, 4096, 8192]);
     let mode = if rng.chance(25) { "rates" } else { "steady" };
+    let cluster = if named { "server = \"dgx-a100\"".to_owned() } else { format!("gpus_per_server = {per_server}") };
+    let links = if named { String::new() } else { format!("link_gbps = {link}, ") };
     let mut text = format!(
-        "name = \"same\"\nseed = {}\n[base]\ncluster = {{ gpus = {gpus}, gpus_per_server = {per_server} }}\n\
-         topology = {{ kind = \"{kind}\", link_gbps = {link}, uplink_gbps = {uplink} }}\n\
+        "name = \"same\"\nseed = {}\n[base]\ncluster = {{ gpus = {gpus}, {cluster} }}\n\
+         topology = {{ kind = \"{kind}\", {links}uplink_gbps = {uplink} }}\n\
          transport = {{ cc = \"{control}\", payload_bytes = {payload} }}\noutput = {{ flows = true, links = true }}\n\
          fidelity = {{ fast_forward = \"{mode}\"{} }}\n",
         rng.range(1, 9),
@@ -47,18 +50,19 @@ pub fn sweep_of(seed: u64) -> String {
 
 fn training(rng: &mut Rng, gpus: u64, per_server: u64) -> String {
     let most = gpus.min(per_server);
-    let tp = if most >= 4 && rng.chance(40) { rng.pick(&[2, 4]) } else { 1 };
-    let pp = if rng.chance(40) { 2 } else { 1 };
+    let tp = if most >= 4 && rng.chance(25) { rng.pick(&[2, 4]) } else { 1 };
+    let pp = if rng.chance(20) { 2 } else { 1 };
     let dp = gpus / (tp * pp);
-    let (layers, hidden) = (rng.pick(&[2, 4]), rng.pick(&[256, 512, 1024]));
+    let (layers, hidden) = (rng.pick(&[2, 4, 8]), rng.pick(&[256, 512, 512, 768]));
     let microbatch = rng.pick(&[1, 2, 4]);
     format!(
         "[base.workload]\nkind = \"model\"\ntp = {tp}\npp = {pp}\nzero = {}\nmicrobatch = {microbatch}\nglobal_batch = {}\niterations = {}\n\
-         model = {{ name = \"small\", source = \"our choice\", transformer = {{ layers = {layers}, hidden = {hidden}, heads = 8, vocab = 8192, seq = {} }} }}\n",
-        if pp == 1 { rng.pick(&[0, 1, 1, 2, 3]) } else { rng.pick(&[0, 1]) },
+         model = {{ name = \"small\", source = \"our choice\", transformer = {{ layers = {layers}, hidden = {hidden}, heads = 8, vocab = {}, seq = {} }} }}\n",
+        rng.pick(&[0, 1, 1]),
         dp * microbatch * rng.pick(&[1, 2, 4]),
         rng.pick(&[1, 1, 2]),
-        rng.pick(&[64, 256]),
+        rng.pick(&[8192, 50_257]),
+        rng.pick(&[64, 128, 512]),
     )
 }
 
@@ -66,7 +70,7 @@ fn collective(rng: &mut Rng) -> String {
     format!(
         "[base.workload]\nkind = \"collective\"\nop = \"{}\"\nbytes = {}\niterations = {}\nchannels = {}\n",
         rng.pick(&["all-reduce", "all-reduce", "all-gather", "reduce-scatter", "all-to-all"]),
-        rng.range(1, 64) * rng.pick(&[262_144, 1_000_000]),
+        rng.range(1, 64) * rng.pick(&[500_000, 2_097_152]),
         rng.range(1, 3),
         rng.pick(&[1, 2, 4, 8]),
     )
@@ -110,8 +114,8 @@ fn check(seed: u64) {
     sweep.run("resumed", &["--memo", "off", "--limit", "1"]);
     carry_on(&sweep, &memo);
     for out in ["cold", "kept", "warm", "full", "one", "two", "resumed"] {
-        if let Some(where_) = differs(&sweep, out) {
-            panic!("seed {seed}: {where_}\n{text}");
+        if let Some(difference) = differs(&sweep, out) {
+            panic!("seed {seed}: {difference}\n{text}");
         }
     }
 }
@@ -124,7 +128,8 @@ fn carry_on(sweep: &Sweep, memo: &str) {
 
 #[test]
 fn random_sweeps_give_one_result_whatever_the_memo() {
-    (0..6).for_each(check);
+    // The first three gave other bytes with a memo.
+    [1067, 1106, 1134, 1000, 1003, 1010].into_iter().for_each(check);
 }
 
 /// More of the same, for a third of `HYPERFOLD_SOAK_MINUTES`.
