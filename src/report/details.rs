@@ -10,7 +10,8 @@ use csv::ByteRecord;
 use super::ReportError;
 use super::sketch::Sketch;
 use crate::input;
-use crate::results::read::{ReadError, memory_meter};
+use crate::results::memory_meter;
+use crate::results::read::ReadError;
 use crate::results::stats::nearest_rank;
 
 /// Bytes of either file that are read at most.

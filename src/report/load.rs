@@ -8,7 +8,8 @@ use std::path::Path;
 use crate::compare::Questions;
 use crate::compare::metric::objectives;
 use crate::input;
-use crate::results::read::{ColumnRole, ReadError, RunResults, memory_meter};
+use crate::results::memory_meter;
+use crate::results::read::{ColumnRole, ReadError, RunResults};
 use crate::results::{Cell, ColumnKind, Manifest, StatsRecord};
 
 use super::ReportError;

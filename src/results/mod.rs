@@ -17,6 +17,7 @@ pub mod journal_reader;
 mod journal_sync;
 pub mod losses;
 pub mod manifest;
+mod meter;
 mod outputs;
 pub mod parquet_file;
 pub mod read;
@@ -45,6 +46,7 @@ pub use journal_identity::RunIdentity;
 pub use journal_reader::{JournalReader, JournaledExperiment};
 pub use losses::{cut_off, losses};
 pub use manifest::{InputFile, Manifest, Outcome, Seconds};
+pub(crate) use meter::memory_meter;
 pub use outputs::{ClusterColumns, ColumnSets, Outputs};
 pub use read::{ColumnInfo, ColumnRole, ReadError, RunResults};
 pub use record::{

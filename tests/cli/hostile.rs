@@ -136,8 +136,8 @@ fn trees_that_take_many_times_their_text_are_refused() {
         )
     };
     folder.write("two.toml", &empty(2 << 20));
-    for (gpu, of) in [("two.toml", "gpt3-13b"), ("h100", "two.toml")] {
-        folder.write("m.toml", &model(gpu, of));
+    for (gpu, named) in [("two.toml", "gpt3-13b"), ("h100", "two.toml")] {
+        folder.write("m.toml", &model(gpu, named));
         let ran = limited(&folder, &["plan", "m.toml"], GIB);
         let said = ran.stdout + &ran.stderr;
         assert!(said.contains("two.toml") && said.contains("at most 1 MiB"), "{} {said}", ran.code);

@@ -8,8 +8,9 @@ use std::path::{Path, PathBuf};
 use super::super::job_record::{JobRecord, SharedLinkRecord};
 use super::super::record::{FlowRecord, FoldingRecord, LinkPackets, LinkRecord, RttRecord, StatsRecord};
 use super::super::value::{Micro, Ps};
-use super::{ReadError, RunResults, memory_meter};
+use super::{ReadError, RunResults};
 use crate::input;
+use crate::results::meter::memory_meter;
 
 /// The row at hand, with what messages need.
 struct Fields<'a> {

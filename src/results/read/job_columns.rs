@@ -6,8 +6,9 @@ use std::collections::BTreeMap;
 
 use super::super::job_record::JOBS;
 use super::super::value::{Cell, ColumnKind};
-use super::{ColumnInfo, ColumnRole, ReadError, RunResults, memory_meter};
+use super::{ColumnInfo, ColumnRole, ReadError, RunResults};
 use crate::input;
+use crate::results::meter::memory_meter;
 use crate::spec::JOB;
 
 /// Folders with more jobs than this get no columns for them: nobody would find their way among these.

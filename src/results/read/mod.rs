@@ -22,7 +22,7 @@ use super::manifest::{Manifest, Outcome};
 use super::outputs::ColumnSets;
 use super::record::{IDENTITY, RecordColumn, Status, outcome_columns};
 use super::value::{Cell, ColumnKind};
-use crate::budget::{self, MemoryMeter, OverBudget};
+use crate::budget::OverBudget;
 use crate::input;
 use crate::units::counted;
 
@@ -63,11 +63,6 @@ impl ReadError {
         let path = path.to_path_buf();
         move |over| ReadError::Memory { path, allowance: over.allowance }
     }
-}
-
-/// What the rows of a folder may take while they are read.
-pub(crate) fn memory_meter() -> MemoryMeter {
-    MemoryMeter::new(budget::total() / 2)
 }
 
 /// What a column of the results is.

@@ -15,8 +15,9 @@ use super::super::outputs::ColumnSets;
 use super::super::record::{ExperimentRecord, IDENTITY, outcome_columns};
 use super::super::rows;
 use super::super::value::{Axis, Cell, ColumnKind};
-use super::{ReadError, memory_meter};
+use super::ReadError;
 use crate::input;
+use crate::results::meter::memory_meter;
 
 /// Names, kinds and cells.
 pub(super) struct CellTable {
