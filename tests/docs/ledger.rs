@@ -6,7 +6,7 @@ use std::path::Path;
 use std::process::Command;
 
 use crate::pages::root;
-use crate::support::program::{Folder, Ran, seen};
+use crate::support::program::{Folder, Ran, hyperfold, seen};
 
 /// Runs the script; `tools` is a folder whose programs come before the system's.
 fn ledger(tools: &Path, args: &[&str]) -> Ran {
@@ -36,12 +36,14 @@ fn every_case_has_a_line_and_every_sweep_a_case() {
         "cases of scripts/ledger.py, lines of benches/instructions.txt"
     );
     assert!(cases.lines().count() >= 20, "{cases}");
+    let script = fs::read_to_string(root().join("scripts/ledger.py")).unwrap();
     for entry in fs::read_dir(root().join("benches/ledger")).unwrap() {
         let sweep = entry.unwrap().file_name().into_string().unwrap();
         // Sweeps that only make what others read are named by no command of the list.
-        let script = fs::read_to_string(root().join("scripts/ledger.py")).unwrap();
         let used = cases.contains(&sweep) || script.contains(&format!("run(\"{}\")", sweep.trim_end_matches(".toml")));
         assert!(used, "no case of scripts/ledger.py runs benches/ledger/{sweep}");
+        let plan = hyperfold(root(), &["plan", &format!("benches/ledger/{sweep}"), "--limit", "1"]);
+        assert!(plan.code == 0 && plan.stdout.contains("\ncannot run: 0\n"), "{sweep}: {}{}", plan.stdout, plan.stderr);
     }
 }
 

@@ -29,6 +29,7 @@ const RUN: &[(&str, &str)] = &[
     ("docs/how-to/flow-mode.md", "pauses: flow level"),
     ("docs/how-to/fold-explain.md", ""),
     ("docs/how-to/grids.md", "2 rows"),
+    ("docs/how-to/serve-a-model.md", "knee: "),
     ("docs/how-to/simulate-a-cluster.md", "best: "),
 ];
 
@@ -273,7 +274,7 @@ fn soak_a_log_of_nccl_tests_is_fitted_as_its_page_says() {
     }
     hold_lines(page, "key  ", &printed);
     folder.write("cluster.toml", &format!("include = [\"overlay.toml\"]\n{}", folder.text("cluster.toml")));
-    let check = commands.lines().map(str::trim).find(|line| line.contains(" --check --bound 12")).expect("the check");
+    let check = commands.lines().map(str::trim).find(|line| line.contains(" --check --bound ")).expect("the check");
     hold_lines(page, "includes overlay.toml", &run(&folder, check.trim_start_matches("hyperfold ")).stdout);
 }
 
@@ -283,6 +284,13 @@ fn soak_flows_are_as_far_from_packets_as_their_page_says() {
     let folder = in_repository();
     run(&folder, "run experiments/studies/flow-beside-packets.toml --out out/levels");
     hold_lines("docs/how-to/flow-mode.md", "pauses: flow level", &run(&folder, "compare out/levels").stdout);
+}
+
+#[test]
+#[ignore = "soak: a thousand requests as packets; scripts/test.sh --soak and CI run it"]
+fn soak_serving_ends_with_the_knee_that_its_page_has() {
+    let ran = run(&in_repository(), "run experiments/studies/inference-serving.toml --out out/inference-serving");
+    hold_lines("docs/how-to/serve-a-model.md", "knee: ", &ran.stdout);
 }
 
 /// The code blocks of a page in a language.
