@@ -126,19 +126,19 @@ pub struct RowErrors {
 impl RowErrors {
     /// Of the rows that were held back, or of the others.
     pub fn of(rows: &[FittedRow], held_back: bool) -> RowErrors {
-        let of: Vec<&FittedRow> = rows.iter().filter(|r| r.held_back == held_back).collect();
-        let weights = of.iter().map(|r| r.weight).sum::<f64>();
+        let chosen: Vec<&FittedRow> = rows.iter().filter(|r| r.held_back == held_back).collect();
+        let weights = chosen.iter().map(|r| r.weight).sum::<f64>();
         let errors = |error: fn(&FittedRow) -> f64| {
-            let mut all: Vec<f64> = of.iter().map(|r| error(r).abs()).collect();
-            let weighted = of.iter().zip(&all).map(|(r, e)| r.weight * e).sum::<f64>();
+            let mut all: Vec<f64> = chosen.iter().map(|r| error(r).abs()).collect();
+            let weighted = chosen.iter().zip(&all).map(|(r, e)| r.weight * e).sum::<f64>();
             all.sort_by(f64::total_cmp);
-            let mean = all.iter().sum::<f64>() / all.len().max(1) as f64;
+            let mean = all.iter().sum::<f64>() / all.len().max(1) as f64 + 0.0;
             (mean, if weights > 0.0 { weighted / weights } else { 0.0 }, nearest_rank_90(&all))
         };
         let (before, after) = (errors(|r| r.error_before), errors(|r| r.error_after));
-        let changed = |change: RowChange| of.iter().filter(|r| r.change == change).count();
+        let changed = |change: RowChange| chosen.iter().filter(|r| r.change == change).count();
         RowErrors {
-            rows: of.len(),
+            rows: chosen.len(),
             mean: [before.0, after.0],
             weighted_mean: [before.1, after.1],
             p90: [before.2, after.2],

@@ -58,7 +58,7 @@ pub(super) fn weights(
     rows: &[CalibrationRow],
     times_ns: &[Option<f64>],
 ) -> Result<Vec<f64>, CalibrateError> {
-    let of = |i: usize| -> Result<f64, CalibrateError> {
+    let weight = |i: usize| -> Result<f64, CalibrateError> {
         let lacks = |what: &str| {
             CalibrateError::Input(format!(
                 "--weights {}: {} has no {what}; --weights equal counts all rows alike",
@@ -77,7 +77,7 @@ pub(super) fn weights(
             RowWeights::Size => bytes(sweep, &rows[i]).ok_or_else(|| lacks("workload.bytes that the sweep sets")),
         }
     };
-    let all: Vec<f64> = (0..rows.len()).map(of).collect::<Result<_, _>>()?;
+    let all: Vec<f64> = (0..rows.len()).map(weight).collect::<Result<_, _>>()?;
     let mean = all.iter().sum::<f64>() / all.len().max(1) as f64;
     Ok(all.into_iter().map(|weight| weight / mean).collect())
 }

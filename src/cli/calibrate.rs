@@ -62,8 +62,7 @@ pub struct CalibrateArgs {
     /// Searches, each from another start
     #[arg(long, value_name = "N", default_value_t = 4, value_parser = clap::value_parser!(u64).range(1..=100))]
     pub restarts: u64,
-    /// What rows count by: `own` (the columns weight or error), `equal`, the square root of their time, their `time`, or their `size` in bytes [default: own, else
-    /// root-time]
+    /// What rows count by: their own columns weight or error, nothing, the square root of their time, their time, their size in bytes [default: own, else root-time]
     #[arg(long, value_name = "BY", value_parser = row_weights())]
     pub weights: Option<RowWeights>,
     /// Stop after so long, as 90s, 10m or 2h, and keep the best so far; Ctrl-C does the same
@@ -98,8 +97,9 @@ fn row_weights() -> impl TypedValueParser<Value = RowWeights> {
 
 fn duration(text: &str) -> Result<Duration, String> {
     let units = [("ms", 1e-3), ("s", 1.0), ("m", 60.0), ("h", 3600.0)];
-    let of = |(unit, seconds): &(&str, f64)| text.strip_suffix(unit)?.trim().parse::<f64>().ok().map(|n| n * seconds);
-    match units.iter().find_map(of).filter(|s| *s > 0.0 && *s <= 1e8) {
+    let seconds =
+        |(unit, seconds): &(&str, f64)| text.strip_suffix(unit)?.trim().parse::<f64>().ok().map(|n| n * seconds);
+    match units.iter().find_map(seconds).filter(|s| *s > 0.0 && *s <= 1e8) {
         Some(seconds) => Ok(Duration::from_secs_f64(seconds)),
         None => Err("a number with s, m or h would be right, such as 90s or 10m".to_string()),
     }

@@ -28,13 +28,13 @@ pub(super) fn lines(study: &Study, groups: &[KneeGroup]) -> Vec<String> {
 
 fn of_group(study: &Study, group: &KneeGroup) -> Vec<String> {
     let label = group.label();
-    let of = if label.is_empty() { label } else { format!(" of {label}") };
+    let workload = if label.is_empty() { label } else { format!(" of {label}") };
     let named = |knee: &Knee| {
         let design = design(study, knee);
         if design.is_empty() { design } else { format!("{design}: ") }
     };
     let line = |(n, knee): (usize, &Knee)| match n {
-        0 => format!("knee{of}: {}{}", named(knee), told(knee, true)),
+        0 => format!("knee{workload}: {}{}", named(knee), told(knee, true)),
         _ => format!("  {}{}", named(knee), told(knee, false)),
     };
     let more = group.knees.len().saturating_sub(NAMED_UP_TO);

@@ -97,11 +97,11 @@ pub fn knees(study: &Study) -> Vec<KneeGroup> {
         let c = &study.configurations[rates[0].1];
         let asked = texts(c, &questions);
         let question = || questions.iter().map(|&axis| (study.axes[axis].clone(), c.values[axis].clone())).collect();
-        let at = groups.iter().position(|(of, _)| *of == asked).unwrap_or_else(|| {
+        let place = groups.iter().position(|(known, _)| *known == asked).unwrap_or_else(|| {
             groups.push((asked, KneeGroup { question: question(), knees: Vec::new() }));
             groups.len() - 1
         });
-        groups[at].1.knees.push(knee(&rates));
+        groups[place].1.knees.push(knee(&rates));
     }
     for (_, group) in &mut groups {
         // Stable: equal knees stay in the order of ids.

@@ -269,11 +269,11 @@ fn knees(loaded: &LoadedFolder, dir: &Path) -> Value {
         json!({ "row": row, "holds": tried(k.holds), "fails": tried(k.fails) })
     };
     let groups = knee::knees(&study);
-    let of = |g: &knee::KneeGroup| json!({ "question": g.label(), "best": g.n_best(), "designs": g.knees.iter().map(one).collect::<Vec<_>>() });
+    let one_group = |g: &knee::KneeGroup| json!({ "question": g.label(), "best": g.n_best(), "designs": g.knees.iter().map(one).collect::<Vec<_>>() });
     if groups.is_empty() {
         return Value::Null;
     }
-    json!({ "share": knee::HOLDS_FROM, "groups": groups.iter().map(of).collect::<Vec<_>>() })
+    json!({ "share": knee::HOLDS_FROM, "groups": groups.iter().map(one_group).collect::<Vec<_>>() })
 }
 
 /// Configurations of each group that are shown in detail at most.
