@@ -12,7 +12,7 @@ const okFirst = (c) => members(c).find((row) => text("status", row) === "ok");
 function headline() {
   if (!DATA.rows) return [none("The run has no results yet.")];
   if (!DATA.metrics.length) return [none("No experiment has a result that could be ranked; see the failures below.")];
-  return [...searched(), ...(state.group >= 0 ? [winner(state.group)] : winnersOfAll())];
+  return [...searched(), ...kneesOfAll(), ...(state.group >= 0 ? [winner(state.group)] : winnersOfAll())];
 }
 
 function rankingTable() {

@@ -157,10 +157,32 @@ function decidingOnAverage() {
   return [el("h3", {}, "What decides it"), ...aroundLines(best, decides, true), el("h3", {}, "How sure that is"), el("p", { id: "sure" }, sure + (DATA.constant ? " Replicas are all alike: nothing in this run depends on the seed." : "") + (DATA.audit === null ? "" : " An audit found approximate results to be off by up to " + share(DATA.audit) + "." + SKIPPED) + " " + MODEL)];
 }
 
+// Of a sweep over rates of requests: up to which rate each design keeps the bounds.
+function kneesOfAll() {
+  if (!DATA.knees || state.group >= 0) return [];
+  const atLeast = share(DATA.knees.share);
+  // Toward zero, so that what does not hold is never shown as if it did.
+  const within = (t) => digits(Math.floor(t.within * 1000) / 10, 4) + " %";
+  const told = (d) => {
+    if (!d.holds) return "below " + digits(d.fails.rate, 4) + " requests/s, the lowest rate that was tried: there " + within(d.fails) + " of requests keep both bounds";
+    const rate = digits(d.holds.rate, 4) + " requests/s";
+    return d.fails ? rate + "; at " + digits(d.fails.rate, 4) + ", " + within(d.fails) + " of requests keep both bounds" : rate + ", the highest rate that was tried: the knee may lie beyond";
+  };
+  const name = (d) => (ANSWERS.length ? describe(CONFIGURATION_OF[d.row]) : "");
+  const group = (g) => {
+    const best = g.designs[0], others = g.designs.slice(1, 8);
+    const ties = g.best > 1 && best.holds ? plural(g.best, "design has", "designs have") + " this knee; rates between those that were tried would tell them apart." : null;
+    return el("div", {}, el("div", { class: "winner knee" }, el("span", { class: "soft" }, "Knee" + (g.question ? " for " + g.question : "") + ": the highest rate at which " + atLeast + " of requests keep both bounds, workload.ttft_bound_ms and workload.tpot_bound_ms"), el("div", { class: "what" }, name(best) || told(best)), name(best) ? el("div", {}, told(best)) : null),
+      ties ? el("p", {}, ties) : null, others.length ? el("ul", {}, others.map((d) => el("li", {}, name(d) + ": " + told(d)))) : null, g.designs.length > 8 ? el("p", { class: "soft" }, "and " + plural(g.designs.length - 8, "more design", "more designs")) : null);
+  };
+  return [el("div", { id: "knee" }, DATA.knees.groups.map(group))];
+}
+
 function winnersOfAll() {
-  const overall = DATA.overall[state.metric] || [];
+  const overall = (!DATA.knees && DATA.overall[state.metric]) || [];
   const out = [];
-  if (overall.length) {
+  if (DATA.knees) out.push(el("p", { class: "soft" }, "The table below has the best of each rate by " + metric().label + "."));
+  else if (overall.length) {
     const o = overall[0];
     out.push(el("div", { class: "winner" }, el("span", { class: "soft" }, "Best on average over " + DATA.design.groups.length + " workloads, by " + metric().label), el("div", { class: "what", id: "best" }, describeDesign(o.configuration)), priceLine(o.configuration),
       el("div", {}, o.worst === 0 ? "it is the best for each of them" : worseBy(o.regret) + " worse than each workload's own best on average, " + worseBy(o.worst) + " where it does worst")));
@@ -170,7 +192,7 @@ function winnersOfAll() {
     const runnersUp = overall.slice(1).filter((x) => !x.tied).slice(0, 3).map((x) => el("li", {}, describe(x.configuration) + ": " + worseBy(x.regret) + " worse on average, " + worseBy(x.worst) + " at worst"));
     if (runnersUp.length) out.push(el("p", { class: "soft" }, "Next on average:"), el("ul", {}, runnersUp));
   } else out.push(el("p", { class: "none" }, "No configuration completed for every workload, so none is best on average."));
-  out.push(...decidingOnAverage());
+  if (!DATA.knees) out.push(...decidingOnAverage());
   const groups = DATA.design.groups.map((_, g) => g);
   out.push(el("h3", {}, "Best for each workload"), ...dataTable({
     id: "winners", rows: groups, pageSize: 12,

@@ -3,6 +3,7 @@
 //! Layer: batch. Reads the topology's file.
 
 use std::collections::BTreeMap;
+use std::path::Path;
 
 use crate::collective::Env;
 use crate::cost::{self, Bill};
@@ -50,6 +51,7 @@ pub(super) fn network(
         if file.left_out > 0 {
             notes.push(format!("{}: {} lines after the announced ones were left out", path.display(), file.left_out));
         }
+        notes.extend(isolated_switches(path, &file.network));
         let found = file.network.ranks.len() as u32;
         if let Some(asked) = c.gpus.filter(|&n| n != found) {
             return Err(PrepareError::Gpus { asked, found });
@@ -96,6 +98,28 @@ pub(super) fn network(
     Ok(network)
 }
 
+/// Names the switches of a topology file that have no links: a line of the file may be missing.
+fn isolated_switches(path: &Path, network: &Network) -> Option<String> {
+    let ids = network.isolated_switches();
+    let named: Vec<String> = ids.iter().take(MOST_NAMED).map(u32::to_string).collect();
+    let more = match ids.len().saturating_sub(MOST_NAMED) {
+        0 => String::new(),
+        more => format!(" and {more} more"),
+    };
+    let (switches, have) = if ids.len() == 1 { ("switch", "has") } else { ("switches", "have") };
+    let file = path.display();
+    let note = || {
+        format!(
+            "{file}: {switches} {}{more} {have} no links, so nothing crosses there; is a link missing?",
+            named.join(", ")
+        )
+    };
+    (!ids.is_empty()).then(note)
+}
+
+/// Switches that a note names one by one.
+const MOST_NAMED: usize = 8;
+
 /// GPUs of as many servers as so many ranks need, at least one server.
 fn whole_servers(ranks: Option<u32>, per_server: u32) -> u32 {
     let per_server = per_server.max(1);
@@ -106,7 +130,7 @@ pub(super) fn bill(config: &Config, network: &Network) -> Result<Bill, PrepareEr
     let generated = !matches!(config.topology.kind, TopologyKind::File { .. });
     let gpus = network.ranks.len() as u64;
     let gpu = setup::gpu(&config.cluster.gpu)?;
-    Ok(cost::bill(&cost::parts(network, gpus, generated), &gpu.name, config.cluster.server, &config.cost)?)
+    Ok(cost::bill(&cost::parts(network, gpus, generated), &gpu.priced_as, config.cluster.server, &config.cost)?)
 }
 
 /// Gives every server links between its GPUs at NVLink's rate and latency, with packets instead of times. They lead to a switch of its own, or in a mesh from each GPU to each

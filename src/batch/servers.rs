@@ -11,7 +11,7 @@ use crate::collective::{Arch, CollectiveSystem, Cpu, Server, ServerInterconnect,
 use crate::compute::Gpu;
 use crate::input;
 use crate::spec::{self, Config, KeyId, LinkKind, LinksOfGpu, Named, TopologyKind, WorkloadSection};
-use crate::topology::{Link, Network, NodeIdx};
+use crate::topology::{Link, Network, NodeIdx, NvLink};
 use crate::workload::lower;
 
 /// What a server's description and the configuration do not agree on.
@@ -52,7 +52,7 @@ pub struct Described {
 pub fn described(config: &Config) -> Result<Option<Described>, ServerError> {
     if let Some(path) = &config.cluster.server_xml {
         let file = path.display().to_string();
-        let text = input::read_text(path).map_err(|e| ServerError::Read { file: file.clone(), why: e.to_string() })?;
+        let text = input::read_tree(path).map_err(|e| ServerError::Read { file: file.clone(), why: e.to_string() })?;
         let t = topology(&text).map_err(|error| ServerError::Xml { file: file.clone(), error })?;
         return Ok(Some(Described { server: t.server, nics: t.nics, file: Some(file) }));
     }
@@ -190,10 +190,7 @@ pub fn system(config: &Config, net: &Network, gpu: &Gpu, described: Option<&Desc
     };
     let nic = used.first().copied();
     let nic_bps: u64 = nic.map_or(0, |n| out_of(n).map(|l| l.rate_bps).sum());
-    let nvlink = net
-        .nvlink
-        .map(|n| n.rate_bps)
-        .or((config.cluster.nvlink_packets && config.cluster.nvlink_bps > 0).then_some(config.cluster.nvlink_bps));
+    let nvlink = nvlink(config, net).map(|n| n.rate_bps);
     let server = described.map(|d| &d.server);
     let inside = match (server, nvlink) {
         (None, None) => ServerInterconnect::Pcie,
@@ -223,6 +220,25 @@ pub fn system(config: &Config, net: &Network, gpu: &Gpu, described: Option<&Desc
         left_out_run: program(config).and_then(|p| measured_run(&p.communication.leave_out_run)),
         by_chunks: program(config).is_some_and(|p| p.communication.cost_by_chunks),
     }
+}
+
+/// NVLink of the servers, whether it takes calibrated times or carries packets; `None`: there is none.
+fn nvlink(config: &Config, net: &Network) -> Option<NvLink> {
+    let (rate_bps, latency_ps) = (config.cluster.nvlink_bps, config.cluster.nvlink_latency_ps);
+    let as_packets = || match config.topology.kind {
+        TopologyKind::File { .. } => inside_link(net),
+        _ => (rate_bps > 0).then_some(NvLink { rate_bps, latency_ps }),
+    };
+    net.nvlink.or_else(|| config.cluster.nvlink_packets.then(as_packets).flatten())
+}
+
+/// A link from a GPU to the switch of its own server, and the same link back, which packets cross.
+fn inside_link(net: &Network) -> Option<NvLink> {
+    let server = |node: NodeIdx| net.nodes[node as usize].server;
+    // Only a server's own switch bears its number.
+    let link =
+        net.links.iter().find(|l| server(l.a) == server(l.b) && net.is_packet_link(l) && server(l.a) != u32::MAX)?;
+    Some(NvLink { rate_bps: link.rate_bps, latency_ps: 2 * link.delay_ps })
 }
 
 /// What joins GPUs of one server that have links.
@@ -275,8 +291,12 @@ pub fn ways(
     let numbers = if links > 1 { links + 1 } else { 1 };
     let intra = net.nvlink.filter(|_| !config.cluster.nvlink_packets).map(|n| way(n.rate_bps, n.latency_ps, numbers));
     // As packets or not, GPUs of one NIC have their NVLink; without it they go through the host.
+    let from_file = matches!(config.topology.kind, TopologyKind::File { .. });
     let shared = if config.cluster.nvlink_bps > 0 { config.cluster.nvlink_bps / u64::from(links) } else { host_bps() };
-    (intra, way(shared, config.cluster.nvlink_latency_ps, numbers))
+    let inside = nvlink(config, net)
+        .filter(|_| from_file)
+        .unwrap_or(NvLink { rate_bps: shared, latency_ps: config.cluster.nvlink_latency_ps });
+    (intra, way(inside.rate_bps, inside.latency_ps, numbers))
 }
 
 /// The GPU generation that NCCL's model goes by. GPUs of a user's own count as what they are `like`.

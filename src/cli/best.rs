@@ -6,6 +6,7 @@
 use std::collections::BTreeMap;
 use std::path::Path;
 
+use crate::compare::knee::knees;
 use crate::compare::metric::searched_by;
 use crate::compare::rank::Ranked;
 use crate::compare::{Questions, RankedGroup, RankingMetric, Study, front, rank};
@@ -15,13 +16,13 @@ use crate::spec::{self, split_job_name};
 use crate::submit::quote;
 
 use super::compare_render::shown;
-use super::table;
+use super::{knee, table};
 use crate::units::counted;
 
 /// Workloads for which the best is told.
 const BESTS_UP_TO: usize = 8;
 /// Experiments that are named.
-const NAMED_UP_TO: usize = 6;
+pub(super) const NAMED_UP_TO: usize = 6;
 
 /// The lines for standard output; `candidates` is how many experiments a search chose from, `tight` why an experiment may need more memory than its GPUs have.
 pub(super) fn lines(dir: &Path, candidates: Option<u64>, tight: &BTreeMap<u64, String>) -> Vec<String> {
@@ -41,6 +42,13 @@ pub(super) fn lines(dir: &Path, candidates: Option<u64>, tight: &BTreeMap<u64, S
     }
     let groups: Vec<RankedGroup> = rank(&study, &metric).into_iter().filter(|g| !g.ranked.is_empty()).collect();
     let objectives = searched_by(&study);
+    // A sweep over load has one conclusion: its knee.
+    let knees = knees(&study);
+    if !knees.is_empty() && objectives.is_empty() {
+        lines.extend(knee::lines(&study, &knees));
+        lines.extend(study.runs[0].incomplete().map(|why| format!("this is not all yet: {why}")));
+        return lines;
+    }
     for group in groups.iter().take(BESTS_UP_TO) {
         lines.push(best(&study, &metric, group));
         if objectives.len() > 1 {
@@ -246,7 +254,7 @@ fn price(best: &Recommendation, other: &Alternative) -> String {
 }
 
 /// US dollars, four digits.
-fn usd(v: f64) -> String {
+pub(super) fn usd(v: f64) -> String {
     match v {
         _ if v >= 999_950.0 => format!("${} million", table::number(v / 1e6)),
         _ => format!("${}", table::number(v)),

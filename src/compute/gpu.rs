@@ -26,6 +26,8 @@ pub struct Gpu {
     pub attention_of: String,
     /// The GPU of the assets that it is, or is `like`: what machines and networks with it are taken for.
     pub kin: String,
+    /// The GPU whose price and power it has: the one of the assets that it is, or is `like`; its own name where there is neither.
+    pub priced_as: String,
     /// Dense peak FLOP/s for each of [`Dtype::ALL`]; 0: the hardware has no such units.
     pub peak_flops: [f64; 7],
     /// Share of that peak which long products sustain under the power limit, for each of [`Dtype::ALL`].
@@ -275,6 +277,10 @@ impl Gpu {
                 Some(like) => like.kin.clone(),
                 None => "a100-80g-sxm".to_string(),
             },
+            priced_as: match &like {
+                Some(like) if !assets().contains_key(spec.name.as_deref().unwrap_or(name)) => like.priced_as.clone(),
+                _ => spec.name.clone().unwrap_or_else(|| name.to_string()),
+            },
             peak_flops,
             sustained,
             clock,
@@ -405,6 +411,9 @@ mod tests {
         assert_eq!((gpu.kin.as_str(), kin("like = 'b200'").as_str()), ("h100-sxm", "b200-sxm"));
         assert_eq!(kin("like = 'h100'\nname = 'gb200'"), "gb200", "a name of the assets counts");
         assert_eq!(Gpu::named("h200").unwrap().kin, "h200-sxm");
+        let priced_as = |text: &str| Gpu::parse(&table(text)).unwrap().priced_as;
+        assert_eq!((gpu.priced_as.as_str(), priced_as("like = 'b200'").as_str()), ("h100-sxm", "b200-sxm"));
+        assert_eq!(priced_as("like = 'h100'\nname = 'gb200'"), "gb200");
         assert_eq!(gpu.peak(Dtype::Bf16), 2_000_000_000_000_000);
         assert_eq!(gpu.memory_bps, h100.memory_bps);
         assert_eq!(gpu.sustained, h100.sustained);

@@ -9,6 +9,7 @@ use serde_json::{Map, Value, json};
 
 use crate::compare;
 use crate::compare::fit::{AxisEffect, LevelEffect, Scale, effects};
+use crate::compare::knee;
 use crate::compare::pareto::of_points;
 use crate::compare::spread::half_width;
 
@@ -112,6 +113,7 @@ pub fn payload(loaded: &LoadedFolder, dir: &Path) -> Result<Value, ReportError> 
         "audit": audits.and_then(largest),
         "steady": loaded.stats.iter().find(|c| c.name == "steady_error").and_then(largest),
         "rankings": of_groups,
+        "knees": knees(loaded, dir),
         "overall": measured.iter().enumerate().map(|(m, s)| best_overall(&design, s, &rankings, m)).collect::<Vec<_>>(),
         "recommendations": measured.iter().enumerate().map(|(m, s)| recommended(&design, s, &rankings, m)).collect::<Vec<_>>(),
         "effects": all_effects(&design, &measured, &rankings),
@@ -250,6 +252,28 @@ fn search(loaded: &LoadedFolder, measured: &[MetricSamples], metrics: &[Metric],
     };
     let fronts = (places.len() > 1).then(|| rankings.iter().take(GROUPS_UP_TO).map(front).collect::<Vec<_>>());
     json!({ "objectives": names, "metrics": places, "of": loaded.manifest.selected, "fronts": fronts })
+}
+
+/// Up to which rate of requests designs keep their bounds, where that is what the sweep varies.
+fn knees(loaded: &LoadedFolder, dir: &Path) -> Value {
+    let sheet = &loaded.sheet;
+    let is_over_load = sheet.axes().iter().any(|axis| knee::is_rate(&axis.name));
+    if !is_over_load || loaded.searched || sheet.column("within_bounds").is_none() {
+        return Value::Null;
+    }
+    // A folder that cannot be read has said so before.
+    let Ok(study) = compare::Study::open(&[dir]) else { return Value::Null };
+    let tried = |t: Option<knee::TriedRate>| t.map(|t| json!({ "rate": t.rate, "within": t.within }));
+    let one = |k: &knee::Knee| {
+        let row = study.configurations[k.configuration].rows[0];
+        json!({ "row": row, "holds": tried(k.holds), "fails": tried(k.fails) })
+    };
+    let groups = knee::knees(&study);
+    let of = |g: &knee::KneeGroup| json!({ "question": g.label(), "best": g.n_best(), "designs": g.knees.iter().map(one).collect::<Vec<_>>() });
+    if groups.is_empty() {
+        return Value::Null;
+    }
+    json!({ "share": knee::HOLDS_FROM, "groups": groups.iter().map(of).collect::<Vec<_>>() })
 }
 
 /// Configurations of each group that are shown in detail at most.

@@ -130,6 +130,7 @@ fn measured(mut r: ExperimentRecord, o: &ExperimentOutcome, config: &Config) -> 
         r.ecn_marks = Some(o.ecn_marks);
         r.pfc_pauses = Some(o.pfc_pauses);
         r.drops = Some(o.drops);
+        r.retransmissions = Some(o.retransmissions);
         r.max_queue_bytes = Some(o.max_queue_bytes);
     }
     r.peak_memory_bytes = o.peak_memory_bytes;

@@ -38,6 +38,13 @@ pub(super) fn linked(v: &Values) -> bool {
 pub(super) fn three_tiers(v: &Values) -> bool {
     topology(v, "fat-tree") || (topology(v, "clos") && v.int(KeyId::Tiers) == 3)
 }
+/// Networks whose servers may have NVLink: generated ones, and files that say what is inside a server.
+pub(super) fn has_nvlink(v: &Values) -> bool {
+    match generated(v) {
+        true => linked(v),
+        false => v.is(KeyId::TopologyFormat, "simai"),
+    }
+}
 pub(super) fn topology(v: &Values, kind: &str) -> bool {
     v.is(KeyId::TopologyKind, kind)
 }

@@ -12,8 +12,11 @@ use super::value::{Value, Values};
 fn server(v: &Values) -> Option<&'static ServerModel> {
     find_server(v.text(KeyId::Server))
 }
+/// All of a server's GPUs; of a cluster with fewer GPUs than a server has, those that the cluster has.
 pub(super) fn gpus_per_server(v: &Values) -> Value {
-    Value::Int(server(v).map_or(8, |s| s.gpus))
+    let whole = server(v).map_or(8, |s| s.gpus);
+    let asked = if v.given(KeyId::Gpus) { v.int(KeyId::Gpus) } else { 0 };
+    Value::Int(if (1..whole).contains(&asked) { asked } else { whole })
 }
 pub(super) fn nics_per_server(v: &Values) -> Value {
     // A server that was given another number of GPUs keeps at most one NIC a GPU.

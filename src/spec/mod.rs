@@ -44,7 +44,7 @@ pub use costs::CostKeys;
 pub use docs::{reference_markdown, template};
 pub use error::{Conflict, Place, SpecError, nearest, nearest_column};
 pub use gpu_links::{GpuLinks, LinkKind, LinksOfGpu, links_of_table};
-pub use jobs::{JobSection, JobsSection, PlacementChoice, wrong_job_name};
+pub use jobs::{JobSection, JobsSection, PlacementChoice, RunningJobs, wrong_job_name};
 pub use key::{Default, Key, KeyKind};
 pub use key_id::{KeyId, N_KEYS};
 pub use key_path::{JOB, KeyPath, split_job_name};

@@ -199,6 +199,8 @@ pub struct OutputSection {
     pub trace: bool,
     /// Each of several jobs is simulated without the others, too.
     pub alone: bool,
+    /// Each `[[job]]` is also left out once.
+    pub leave_one_out: bool,
     /// Of several jobs, a row a job and link that it shares.
     pub shared_links: bool,
     /// Of a cluster over days, a row a job.

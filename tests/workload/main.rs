@@ -15,6 +15,7 @@ mod jobs;
 mod keys;
 mod knobs;
 mod memory;
+mod nvswitches;
 mod servers;
 mod serving;
 mod several_jobs;

@@ -199,3 +199,73 @@ fn surprises_are_told() {
     let said = ran(trace, "arrival_s,prompt_tokens,output_tokens\n1,50,4\n0,10000000,10000000\n");
     assert!(said.contains("t.csv line 3: the request has") && said.contains("use shorter requests"), "{said}");
 }
+
+/// Requests that arrive almost evenly, all within the bounds, and whose answers take far longer than the time between two arrivals.
+const EVEN: &str = "tp = 2\nanalytic = \"all\"\nburstiness = 100.0\nlengths = \"fixed\"\n";
+
+#[test]
+fn goodput_does_not_depend_on_the_number_of_requests() {
+    let more = "\n[axes]\n\"workload.request_count\" = [50, 100, 400]\n";
+    let text = sweep(&format!("{EVEN}{more}"))
+        .replace("request_count = 12\n", "")
+        .replace("output_tokens = 8", "output_tokens = 60");
+    let folder = Folder::new(&[("s.toml", &text)]);
+    let ran = folder.run(&["run", "s.toml", "--out", "o", "--engine", "cpu", "--quiet"]);
+    assert_eq!(ran.code, 0, "{}{}", ran.stdout, ran.stderr);
+    let of = |column: &str| numbers(&folder, "o/results.csv", column);
+    assert_eq!(of("within_bounds"), [1.0; 3]);
+    let goodput = of("goodput_rps");
+    // Of n requests there are n - 1 times between them.
+    for (goodput, n) in goodput.iter().zip([50.0, 100.0, 400.0]) {
+        let expected = 20_000.0 * n / (n - 1.0);
+        assert!((goodput / expected - 1.0).abs() < 0.03, "{goodput} of {n}");
+    }
+    let served = of("requests_per_s");
+    assert!(served[0] < 0.8 * served[2], "answers after the last arrival take their time: {served:?}");
+    // By the rows of requests, to the digit.
+    let ids = folder.column("o/requests.csv", "exp_id");
+    let arrivals = numbers(&folder, "o/requests.csv", "arrival_ns");
+    let of_first: Vec<f64> = ids.iter().zip(&arrivals).filter(|(id, _)| *id == "0").map(|(_, at)| *at).collect();
+    let window = of_first[of_first.len() - 1] - of_first[0];
+    assert!((goodput[0] / (50.0 / window * 1e9) - 1.0).abs() < 1e-6, "{}", goodput[0]);
+}
+
+#[test]
+fn requests_that_arrive_at_once_are_good_over_the_time_until_the_last_token() {
+    let folder = Folder::new(&[("s.toml", &sweep("tp = 2\n").replace("request_rate = 20000.0", "request_rate = 0.0"))]);
+    let ran = folder.run(&["run", "s.toml", "--out", "o", "--engine", "cpu", "--quiet"]);
+    assert_eq!(ran.code, 0, "{}{}", ran.stdout, ran.stderr);
+    let of = |column: &str| numbers(&folder, "o/results.csv", column)[0];
+    assert_eq!((of("within_bounds"), of("goodput_rps")), (1.0, of("requests_per_s")));
+}
+
+#[test]
+fn a_sweep_over_rates_ends_with_its_knee() {
+    // The bound on the time to the first token holds until prompts queue.
+    let axes = "\n[axes]\n\"workload.dp\" = [1, 2]\n\"workload.request_rate\" = [2000.0, 4000.0, 8000.0, 16000.0, 32000.0, 64000.0]\n";
+    let text = sweep(&format!("{EVEN}ttft_bound_ms = 1.0\n{axes}"))
+        .replace("request_rate = 20000.0\n", "")
+        .replace("request_count = 12", "request_count = 200");
+    let folder = Folder::new(&[("s.toml", &text)]);
+    let ran = folder.run(&["run", "s.toml", "--out", "o", "--engine", "cpu", "--color", "never"]);
+    assert_eq!(ran.code, 0, "{}{}", ran.stdout, ran.stderr);
+    let (rates, within, dp) = (
+        numbers(&folder, "o/results.csv", "workload.request_rate"),
+        numbers(&folder, "o/results.csv", "within_bounds"),
+        numbers(&folder, "o/results.csv", "workload.dp"),
+    );
+    let knee = |instances: f64| {
+        let holds = (0..rates.len()).filter(|&i| dp[i] == instances && within[i] >= 0.99).map(|i| rates[i]);
+        holds.fold(0.0, f64::max)
+    };
+    let (one, two) = (knee(1.0), knee(2.0));
+    assert!(one > 0.0 && one < two && two < 64_000.0, "{one} {two}: {within:?}");
+    let lines: Vec<&str> = ran.stdout.lines().collect();
+    let of = |rate: f64| format!("{},000 requests/s", rate / 1000.0);
+    let at = lines.iter().position(|line| line.starts_with("knee: dp 2: ")).expect(&ran.stdout);
+    assert!(lines[at].contains(&of(two)) && lines[at].contains("99 % of requests keep both bounds"), "{}", lines[at]);
+    assert!(lines[at + 1].starts_with("  dp 1: ") && lines[at + 1].contains(&of(one)), "{}", lines[at + 1]);
+    assert!(lines[at + 2].starts_with("recommended: dp 2, which keeps the bounds at the highest rate; price: $"));
+    let page = folder.text("o/report.html");
+    assert!(page.contains(&format!("\"holds\":{{\"rate\":{two:.1},")) && page.contains("\"knees\":{"));
+}
