@@ -133,7 +133,8 @@ pub(super) fn bill(config: &Config, network: &Network) -> Result<Bill, PrepareEr
     Ok(cost::bill(&cost::parts(network, gpus, generated), &gpu.priced_as, config.cluster.server, &config.cost)?)
 }
 
-/// Gives every server links between its GPUs at NVLink's rate and latency, with packets instead of times: to a switch of its own, or in a mesh from each to each other one.
+/// Gives every server links between its GPUs at NVLink's rate and latency, with packets instead of times. They lead to a switch of its own, or in a mesh from each GPU to each
+/// other one.
 pub(super) fn nvlink_as_packets(net: &mut Network, is_mesh: bool) {
     let Some(nvlink) = net.nvlink.take() else { return };
     let mut next_id = net.nodes.iter().map(|n| n.id).max().map_or(0, |id| id + 1);

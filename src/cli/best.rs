@@ -133,8 +133,8 @@ fn around(r: &Recommended, best: &Recommendation, over: Option<&str>) -> Vec<Str
     // Of these nothing is worth a line of its own.
     let (idle, told): (Vec<_>, Vec<_>) = best.axes.iter().partition(|(_, others)| others.iter().all(|o| o.tied));
     if !told.is_empty() {
-        let averaged = over.map_or(String::new(), |over| format!(", on average over the {over}"));
-        lines.push(format!("  other values, all else as recommended{averaged}:"));
+        let averaged = over.map_or(String::new(), |over| format!(", averaged over the {over}"));
+        lines.push(format!("  with all else the same{averaged}:"));
     }
     for (axis, others) in told {
         let value = |c: usize| r.sheet.axes()[*axis].text[r.design.configurations[c].rows[0]].as_str();

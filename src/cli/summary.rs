@@ -292,7 +292,7 @@ fn per_value(axes: &[Axis], records: &[ExperimentRecord]) -> Vec<String> {
         }
     }
     if axes.len() > 1 {
-        lines.push("best and worst of a value: over all values of the other axes".into());
+        lines.push("best, worst: over all other axes".into());
     }
     let oom = records.iter().filter(|r| r.status == Status::Oom).count();
     if oom > 0 {

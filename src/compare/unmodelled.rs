@@ -1,4 +1,4 @@
-//! Axes that an experiment's level of detail does not simulate: that their values come out alike says nothing of them.
+//! Axes that an experiment's level of detail does not simulate: equal results say nothing of them.
 //!
 //! Layer: compare. Judges by what came out: reads neither sweeps nor the key table.
 
@@ -37,12 +37,13 @@ pub fn why_not_simulated(key: &str, axis: usize, outcomes: &[Outcome]) -> Option
     if blocks.is_empty() {
         return None;
     }
-    let alike = |same: &dyn Fn(&Outcome, &Outcome) -> bool| blocks.values().all(|of| of.iter().all(|o| same(of[0], o)));
-    if alike(&|a, b| a.config_key == b.config_key) {
+    let in_all_blocks =
+        |same: &dyn Fn(&Outcome, &Outcome) -> bool| blocks.values().all(|of| of.iter().all(|o| same(of[0], o)));
+    if in_all_blocks(&|a, b| a.config_key == b.config_key) {
         return Some("these experiments do not read it, so its values are one configuration");
     }
     let of_network = NETWORK.iter().any(|section| key.starts_with(section));
-    if of_network && !done.iter().any(|o| o.crossed) && alike(&|a, b| a.time == b.time) {
+    if of_network && !done.iter().any(|o| o.crossed) && in_all_blocks(&|a, b| a.time == b.time) {
         return Some("no packet and no flow crossed the network: communication took what closed forms say");
     }
     None

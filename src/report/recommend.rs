@@ -118,8 +118,10 @@ pub fn recommendation(design: &Design, measured: &MetricSamples, rankings: &[Ran
 fn costs_apart(design: &Design, measured: &MetricSamples, here: usize) -> Option<(f64, f64)> {
     let idle: Vec<usize> = design.not_simulated().map(|(axis, _)| axis).collect();
     let values = |c: usize| &design.configurations[c].values;
-    let alike = |c: usize| (0..values(c).len()).all(|a| values(c)[a] == values(here)[a] || idle.contains(&a));
-    let costs = (0..design.configurations.len()).filter(|&c| alike(c)).filter_map(|c| measured.cost_usd[c]);
+    let differs_in_those_alone =
+        |c: usize| (0..values(c).len()).all(|a| values(c)[a] == values(here)[a] || idle.contains(&a));
+    let costs =
+        (0..design.configurations.len()).filter(|&c| differs_in_those_alone(c)).filter_map(|c| measured.cost_usd[c]);
     let (low, high) = costs.fold((f64::INFINITY, f64::NEG_INFINITY), |(low, high), c| (low.min(c), high.max(c)));
     (low < high).then_some((low, high))
 }
@@ -162,6 +164,35 @@ mod tests {
         let cheapest = r.cheapest.unwrap();
         assert_eq!((cheapest.configuration, cheapest.cost_usd), (3, Some(700.0)));
         assert!((cheapest.worse - ((1.3f64 * 200.0 / 210.0).sqrt() - 1.0)).abs() < 1e-12);
+    }
+
+    #[test]
+    fn of_equal_designs_the_cheapest_is_recommended() {
+        let cheaper = SHEET.replace("dcqcn,ring,ok,100,900", "dcqcn,ring,ok,100,850");
+        let r = found(&cheaper.replace("dcqcn,incast,ok,210,900", "dcqcn,incast,ok,210,850")).unwrap();
+        assert_eq!((r.configuration, r.cost_usd, r.others[0].configuration), (1, Some(850.0), 0));
+        assert!(r.others[0].tied && !r.others[1].tied);
+    }
+
+    /// Closed forms give every topology one time; prices differ, and still nothing is said for one of them.
+    #[test]
+    fn nothing_is_recommended_of_an_axis_that_was_not_simulated() {
+        let text = "exp_id,config_key,seed,topology.kind,workload.tp,status,makespan_ns,packet_hops,cost_usd
+            0,k0,1,rail,1,ok,100,0,900
+            1,k1,1,clos,1,ok,100,0,800
+            2,k2,1,rail,2,ok,120,0,900
+            3,k3,1,clos,2,ok,120,0,800";
+        let r = found(text).unwrap();
+        assert_eq!(r.axes.iter().map(|a| a.0).collect::<Vec<_>>(), [1], "of tp alone");
+        assert_eq!((r.cost_usd, r.costs_apart), (Some(900.0), Some((800.0, 900.0))));
+        assert_eq!(r.cheapest, None);
+        let design = Design::of(&sheet(text));
+        assert_eq!(design.not_simulated().map(|(axis, _)| axis).collect::<Vec<_>>(), [0]);
+        // As packets the same equality is a finding, and the cheapest is taken.
+        let packets = found(&text.replace(",0,900", ",77,900").replace(",0,800", ",77,800")).unwrap();
+        assert_eq!((packets.configuration, packets.cost_usd), (1, Some(800.0)));
+        let one = "exp_id,config_key,seed,topology.kind,status,makespan_ns,packet_hops\n0,k0,1,rail,ok,7,0\n1,k1,1,clos,ok,7,0";
+        assert_eq!(found(one), None);
     }
 
     #[test]

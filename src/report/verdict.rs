@@ -94,9 +94,9 @@ pub struct Overall {
     pub error: f64,
 }
 
-/// Designs that completed in every group, least average regret first, and before all the cheapest of those that cannot be told apart from that one: of each the configurations
-/// in the order of the groups, with the logarithm of how much worse each is than its group's best. Of what differs in axes that nobody simulated, one stands for all. Nothing
-/// where a value is not positive.
+/// Designs that completed in every group, least average regret first. Of those that cannot be told apart from the first, the cheapest goes before all. A design is its
+/// configurations in the order of the groups, with the logarithm of how much worse each is than its group's best. Of what differs in axes that nobody simulated, one stands
+/// for all. Nothing where a value is not positive.
 pub(super) fn designs(design: &Design, measured: &MetricSamples, rankings: &[Ranking]) -> Vec<Vec<(usize, f64)>> {
     let answers: Vec<usize> = design.answers().collect();
     let mut of: BTreeMap<Vec<u32>, Vec<(usize, f64)>> = BTreeMap::new();
@@ -191,6 +191,16 @@ mod tests {
         assert_eq!(found, [(1, true, 0.5), (0, true, 0.1), (2, false, 0.0)]);
         let more = with(GRID, true, |d, m, r| verdict(d, m, &r[0])).unwrap();
         assert_eq!((more.best, more.lead), (3, Some(10.0 / 160.0)));
+    }
+
+    #[test]
+    fn of_equal_configurations_the_cheapest_is_best() {
+        let text = "exp_id,config_key,seed,t.a,status,makespan_ns,cost_usd
+            0,k0,1,x,ok,100,900
+            1,k1,1,y,ok,100,700
+            2,k2,1,z,ok,101,500";
+        let v = with(text, false, |d, m, r| verdict(d, m, &r[0])).unwrap();
+        assert_eq!((v.best, v.tied), (1, 2), "what is slower is no equal, however cheap");
     }
 
     #[test]

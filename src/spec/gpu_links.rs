@@ -111,11 +111,11 @@ pub fn links_of_table(table: &toml::Table) -> Result<LinksOfGpu, String> {
 }
 
 /// Depth of `like` beyond which it is a circle.
-const MOST_LIKES: u32 = 8;
+const MOST_INHERITED: u32 = 8;
 
 fn resolved(own: &Entry, depth: u32) -> Result<LinksOfGpu, String> {
     // `like` that names nothing, or leads in a circle, is refused where the GPU is read.
-    let like = own.like.as_deref().and_then(entry).filter(|_| depth < MOST_LIKES);
+    let like = own.like.as_deref().and_then(entry).filter(|_| depth < MOST_INHERITED);
     let inherited = like.map_or(Ok(LinksOfGpu::Unsaid), |like| resolved(like, depth + 1))?;
     let of_like = match &inherited {
         LinksOfGpu::Known(links) => Some(*links),

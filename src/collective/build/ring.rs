@@ -6,7 +6,7 @@ use super::{CollectiveOp, How, Range, ScheduleOptions, ScheduleWriter, Shape, sp
 
 /// Members in the order of channel `c`'s ring. Across servers the ring of channel c enters a server at place c and leaves it at place c - 1; every other server is passed through
 /// backwards, so that a hop between servers stays on its rail. Within one server rings step by different strides, so that a mesh's links are all used. Where pairs have links of
-/// their own, rings across servers zigzag through each: of an even number k of members, k channels then use every link once in each direction (Walecki's paths).
+/// their own, rings across servers zigzag through each (Walecki's paths). So k channels of an even number k of members use every link once in each direction.
 pub(in crate::collective) fn order(shape: &Shape, c: u16, own_links: bool) -> Vec<u32> {
     let servers = shape.by_server();
     if servers.len() == 1 {
