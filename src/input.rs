@@ -240,6 +240,18 @@ pub fn csv_problem(error: &csv::Error) -> String {
     }
 }
 
+/// What is wrong with TOML, on one line: where in `text`, and what would be right there.
+pub fn toml_problem(error: &toml::de::Error, text: &str) -> String {
+    let why = error.message();
+    match error.span() {
+        Some(span) => {
+            let line = text.bytes().take(span.start).filter(|b| *b == b'\n').count() + 1;
+            format!("line {line}: {why}")
+        }
+        None => why.to_string(),
+    }
+}
+
 /// A column that stands more than once in a header.
 pub fn column_twice(header: &csv::StringRecord) -> Option<String> {
     let mut seen = HashSet::new();

@@ -77,9 +77,8 @@ pub fn gpu(named: &Named) -> Result<Gpu, SetupError> {
         Named::Asset(name) => return Ok(Gpu::named(name)?),
         Named::Table(text) => table(text)?,
         Named::File(path) => {
-            let table = read(path, input::read_small_tree)?
-                .parse()
-                .map_err(|e: toml::de::Error| file_error(path, e.to_string().trim_end()))?;
+            let text = read(path, input::read_small_tree)?;
+            let table = text.parse::<toml::Table>().map_err(|e| file_error(path, &input::toml_problem(&e, &text)))?;
             return Gpu::parse(&table).map_err(|e| match e {
                 compute::Error::Gpu { message, .. } => file_error(path, &message),
                 other => other.into(),

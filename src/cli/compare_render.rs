@@ -312,7 +312,7 @@ mod tests {
         let lines = markdown(&section(), 9);
         assert_eq!(lines[0], "### a &lt;b&gt;title&lt;/b&gt;");
         assert_eq!(lines[3], "| :-- | --: | --: | --: | --: | --: |");
-        assert_eq!(lines[5], "| a\\|b\u{fffd}&lt;i&gt;&#64;all |  | 500 |  |  | 1,235,000 |");
+        assert_eq!(lines[5], "| a\\|b\\\\n&lt;i&gt;&#64;all |  | 500 |  |  | 1,235,000 |");
         assert_eq!(lines[7], "see \\[this\\](http://x)");
     }
 

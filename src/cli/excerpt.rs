@@ -16,14 +16,14 @@ const MOST: usize = 100;
 const BEFORE: usize = 40;
 
 /// Lines to print below an error.
-pub(super) struct Excerpt {
+pub(super) struct SweepExcerpt {
     /// Where it is, an empty line, and the line of the file.
     lines: [String; 3],
     /// What stands before the mark, and the mark.
     mark: (String, String),
 }
 
-impl Excerpt {
+impl SweepExcerpt {
     /// Prints it.
     pub(super) fn tell(&self) {
         self.lines.iter().for_each(|line| tell(line));
@@ -32,7 +32,7 @@ impl Excerpt {
 }
 
 /// The excerpt for an error, if it is about a part of a file.
-pub(super) fn of(error: &anyhow::Error) -> Option<Excerpt> {
+pub(super) fn of(error: &anyhow::Error) -> Option<SweepExcerpt> {
     let place = error.chain().find_map(|e| e.downcast_ref::<SpecError>())?.place();
     let Place::File { path, line: Some(line), columns: Some(columns) } = place else { return None };
     let text = input::read_tree_anywhere(path).ok()?;
@@ -40,7 +40,7 @@ pub(super) fn of(error: &anyhow::Error) -> Option<Excerpt> {
     lines(&shown, text.lines().nth(line.checked_sub(1)? as usize)?, *line, columns.as_ref().clone())
 }
 
-fn lines(path: &str, text: &str, line: u32, columns: Range<usize>) -> Option<Excerpt> {
+fn lines(path: &str, text: &str, line: u32, columns: Range<usize>) -> Option<SweepExcerpt> {
     // A place at the end of its line (something is missing there) is beyond its last byte.
     let at = text.get(..columns.start.min(text.len()))?.chars().count();
     let meant = text.get(columns.start.min(text.len())..columns.end.min(text.len()))?.chars().count().max(1);
@@ -54,7 +54,7 @@ fn lines(path: &str, text: &str, line: u32, columns: Range<usize>) -> Option<Exc
     let margin = " ".repeat(number.len());
     let indent = " ".repeat(front.len() + at - first);
     let mark = "^".repeat(meant.min(MOST - (at - first).min(MOST - 1)));
-    Some(Excerpt {
+    Some(SweepExcerpt {
         lines: [
             format!("{margin}--> {path}:{line}:{}", at + 1),
             format!("{margin} |"),
@@ -69,7 +69,7 @@ mod tests {
     use super::*;
 
     fn plain(text: &str, columns: Range<usize>) -> String {
-        let Excerpt { lines, mark } = lines("s.toml", text, 12, columns).unwrap();
+        let SweepExcerpt { lines, mark } = lines("s.toml", text, 12, columns).unwrap();
         format!("{}\n{}{}", lines.join("\n"), mark.0, mark.1)
     }
 

@@ -28,7 +28,7 @@ const MARK: &[u8; 8] = b"\xffrecord\n";
 /// Bytes before a record's own: mark, length, number, checksum.
 const HEAD: u64 = 40;
 /// Most bytes that are looked through in vain, for a record that is sound. What a disk or a kill damages is far less.
-const MOST_IN_VAIN: u64 = 1 << 30;
+const MOST_IN_VAIN: u64 = 512 << 20;
 /// Longer records are checked before they are taken into memory.
 const CHECKED_FIRST: u64 = 1 << 20;
 /// Most bytes behind the last sound record that a run cuts off and keeps.
@@ -329,7 +329,7 @@ pub(super) fn scan(
     scan.tail = length - scan.sound;
     if scan.tail > 0 && !cut {
         let given_up = if scanner.in_vain > MOST_IN_VAIN {
-            format!(" (of which the first {} GiB were looked through)", MOST_IN_VAIN >> 30)
+            format!(" (of which the first {} MiB were looked through)", MOST_IN_VAIN >> 20)
         } else {
             String::new()
         };
