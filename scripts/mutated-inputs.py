@@ -3,14 +3,16 @@
 
     scripts/mutated-inputs.py BINARY [N] [--seed S] [--only WORD] [--jobs J] [--keep DIR]
 
-BINARY is the program, N (10,000) how many inputs. Each is read by one command under 2 GiB of address space and within 20 s of one processor, 200 s on
-the clock. The exit code
-must be 0, 1 or 2, and nothing may panic, as a defect inside an experiment either. What fails is printed, and kept in DIR with its command.
+BINARY is the program, N (10,000) how many inputs. Half of them are of the newer readers: overlays, tables of GPUs, models, kernels and slowdowns, traces
+of clusters and of their failures, files of requests, logs of nccl-tests, traces of profilers, measured values, XML of servers, logs of runs. Each is read
+by one command under 1 GiB of address space and within 20 s of one processor, 200 s on the clock. The exit code
+must be 0 to 3, and nothing may panic, as a defect inside an experiment either. What fails is printed, and kept in DIR with its command.
 Experiments get limits of packet-hops and seconds, so that what is merely large ends. Equal seeds give equal inputs. Exit code 0: no finding.
 """
 
 import argparse
 import concurrent.futures
+import json
 import os
 import random
 import re
@@ -20,11 +22,12 @@ import subprocess
 import sys
 import tempfile
 import time
+import tomllib
 from pathlib import Path
 
 ROOT = Path(__file__).resolve().parent.parent
 CORPUS = ROOT / "tests" / "corpus"
-MEMORY = 2 << 30
+MEMORY = 1 << 30
 SECONDS = 20
 LIMITS = ["--set", "limits.packet_hops=20000", "--set", "limits.wall_s=3"]
 
@@ -122,6 +125,118 @@ def seeds():
     return made
 
 
+def as_toml(table):
+    """A table of values, lists and tables as TOML."""
+    def value(v):
+        if isinstance(v, dict):
+            return "{ " + ", ".join(f"{key} = {value(of)}" for key, of in v.items()) + " }"
+        if isinstance(v, list):
+            return "[" + ", ".join(map(value, v)) + "]"
+        return json.dumps(v)
+
+    return "".join(f"{key} = {value(of)}\n" for key, of in table.items()).encode()
+
+
+def newer_seeds():
+    """The same of the readers that came last; the kind may name the command that reads the file."""
+    made = []
+
+    def sweep(name, sections, files, change=None, top=""):
+        body = 'name = "m"\n' + top + "".join(f"[base.{s}]\n{lines}\n" for s, lines in sections.items())
+        everything = {"s.toml": body.encode(), **files}
+        made.append((name, everything, change or list(files), "sweep"))
+
+    ring = 'kind = "traffic"\npattern = "ring"\nbytes = 1000'
+    small = {"cluster": "gpus = 8\ngpus_per_server = 1", "topology": 'kind = "clos"\nhosts_per_leaf = 4\nspines = 2'}
+    for path in sorted((CORPUS / "overlays").glob("*.toml")):
+        sweep(f"overlay-{path.stem}", {**small, "workload": ring}, {"o.toml": text(path)}, top='include = ["o.toml"]\n')
+    fitted = (
+        b'[base]\ntopology.link_delay_ns = 700\ntransport.payload_bytes = 1000\n[calibration]\nprogram = "hyperfold 0.1.0"\nmeasured = "m.csv"\n'
+        b'seed = 1\n[calibration.parameters."topology.link_delay_ns"]\nbefore = 500\nvalue = 700\nlow = 600\nhigh = 800\n'
+    )
+    sweep("overlay-two", {**small, "workload": ring}, {"a.toml": fitted, "b.toml": b"[base.topology]\nlink_gbps = 200\n"}, top='include = ["a.toml", "b.toml"]\n')
+    training = 'kind = "model"\nmodel = "gpt3-13b"\ntp = 8\nmemory_check = false'
+    gpu = b'name = "mine"\nsource = "me"\nlike = "h100"\nbf16_tflops = 800\nfp16_tflops = 800\nmemory_gb_per_s = 3000\nmemory_gib = 80\nlaunch_ns = 2000\n'
+    sweep("gpu-table", {"cluster": 'gpus = 8\ngpu = "g.toml"', "workload": training, "cost": "gpu_usd = 1000.0\ngpu_watts = 500.0"}, {"g.toml": gpu})
+    for path in sorted((ROOT / "assets" / "models").glob("*.toml")):
+        # The first model of a family: of its own file, without the table that names it.
+        family = tomllib.loads(path.read_text())
+        first = next(iter(family.get("model", [])), None)
+        if first and "transformer" in first:
+            first["transformer"] = {**family.get("transformer", {}), **first["transformer"]}
+            sweep(f"model-of-{path.stem}", {"cluster": "gpus = 8", "workload": 'kind = "model"\nmodel = "m.toml"\nmemory_check = false'}, {"m.toml": as_toml(first)})
+    own = b'name = "mine"\nsource = "me"\n[transformer]\nlayers = 4\nhidden = 64\nheads = 8\nvocab = 100\nseq = 32\n'
+    sweep("model-own", {"cluster": "gpus = 8", "workload": 'kind = "model"\nmodel = "m.toml"\ntp = 2\ndp = 4'}, {"m.toml": own})
+    for name, of in [("gemm", "a100-80g-sxm"), ("attention", "a100-80g-sxm")]:
+        lines = text(ROOT / "assets" / "kernels" / f"{name}.csv").splitlines(keepends=True)
+        sweep(f"kernels-{name}", {"cluster": f'gpus = 8\ngpu = "{of}"', "workload": training + '\nkernels = "k.csv"'}, {"k.csv": b"".join(lines[:20])})
+    table = b"gpu,kernel,communication,slowdown,source\n*,*,*,1.1,x\n*,gemm,*,1.2,x\nh100-sxm,gemm,all-reduce,1.3,x\n"
+    sweep("slowdown-table", {"cluster": "gpus = 8", "workload": training + '\nslowdown = "t.csv"'}, {"t.csv": table})
+    trees = text(ROOT / "tests" / "workload" / "compute_data" / "slowdown_model.json")
+    sweep("slowdown-trees", {"cluster": "gpus = 8", "workload": training + '\nslowdown = "t.json"'}, {"t.json": trees})
+    jobs = (
+        b"job,user,submit_s,gpus,duration_s,estimate_s,priority,min_gpus\na,u,0,8,100,200,0,4\nb,v,5,16,50.5,60,1,8\nc,u,5,32,10,20,0,32\nd,,9.5,8,1000,,2,8\n"
+    )
+    failures = b"time_s,part,index,repair_s\n10,gpu,3,50\n20.5,host,1,100\n30,link,2,10\n"
+    cluster = {"fidelity": 'mode = "job"', "cluster": "gpus = 64"}
+    for policy in ["fcfs", "backfill", "sjf", "priority"]:
+        sections = {**cluster, "jobs": 'source = "trace"\npath = "j.csv"', "scheduler": f'policy = "{policy}"'}
+        sweep(f"cluster-{policy}", sections, {"j.csv": jobs})
+    sweep("cluster-jobs", {**cluster, "jobs": 'source = "trace"\npath = "j.csv"'}, {"j.csv": jobs})
+    sections = {**cluster, "jobs": "count = 10\nmax_gpus = 16\nmax_hours = 1.0", "failures": 'model = "trace"\npath = "f.csv"'}
+    sweep("cluster-failures", sections, {"f.csv": failures})
+    requests = b"arrival_s,prompt_tokens,output_tokens\n0,100,10\n0.05,200,20\n0.1,50,5\n0.1,1000,3\n"
+    served = 'kind = "inference"\nmodel = "llama3-8b"\ntp = 2\nrequests = "trace"\npath = "r.csv"'
+    sweep("requests", {"cluster": 'server = "dgx-h100"\ngpus = 8', "workload": served}, {"r.csv": requests})
+    gpus = "".join(f'<gpu dev="{n}" sm="90"><nvlink target="0000:0{n}" count="18" tclass="0x068000"/></gpu>' for n in range(2))
+    nic = '<pci class="0x020000" link_speed="32.0 GT/s PCIe" link_width="16"><nic><net name="mlx5_%d" speed="400000" gdr="1"/></nic></pci>'
+    side = '<cpu numaid="%d" affinity="ff" arch="x86_64" vendor="GenuineIntel"><pci class="0x060400" link_speed="32.0 GT/s PCIe" link_width="16">%s%s</pci></cpu>'
+    xml = '<?xml version="1.0"?>\n<!-- a server -->\n<system version="1">' + "".join(side % (n, gpus, nic % n) for n in range(2)) + "</system>"
+    collective = 'kind = "collective"\nop = "all-reduce"\nbytes = 4000'
+    sweep("server-xml", {"cluster": 'gpus = 8\ngpus_per_server = 4\nserver_xml = "x.xml"', "workload": collective}, {"x.xml": xml.encode()})
+    sweep("topo-file", {"cluster": "gpus = 8\ngpus_per_server = 4", "workload": collective, "workload.nccl": 'NCCL_TOPO_FILE = "x.xml"'}, {"x.xml": xml.encode()})
+    log = b"".join((ROOT / "experiments" / "calibration" / "aws-p4de-2.log").read_bytes().splitlines(keepends=True)[:60])
+    made.append(("nccl-log", {"l.log": log}, ["l.log"], "nccl"))
+    kernel = '{"ph":"X","cat":"kernel","name":"%s","ts":%d,"dur":%d,"args":{"External id":%d,%s}}'
+    reduce_ = '"Collective name":"allreduce","In msg nelems":1024,"Out msg nelems":1024,"Group size":8,"dtype":"BFloat16"'
+    events = []
+    for n in range(4):
+        at = 1000 * n
+        events.append('{"ph":"X","cat":"user_annotation","name":"ProfilerStep#%d","ts":%d,"dur":900}' % (n, at))
+        shapes = '"Input Dims":[[128,512],[512,256]],"Input type":["c10::BFloat16","c10::BFloat16"]'
+        events.append('{"ph":"X","cat":"cpu_op","name":"aten::mm","ts":%d,"dur":9,"args":{"External id":%d,%s}}' % (at, n, shapes))
+        events.append(kernel % ("sm90_gemm", at + 10, 100, n, '"grid":[1,1,1]'))
+        events.append(kernel % ("ncclDevKernel_AllReduce_Sum_bf16_RING_LL", at + 200, 60, 900 + n, reduce_))
+    trace = ('{"schemaVersion":1,"traceEvents":[' + ",\n".join(events) + "]}").encode()
+    made.append(("profile", {"t.json": trace}, ["t.json"], "pytorch"))
+    collectives = b'name = "s"\n[base.cluster]\nserver = "dgx-h100"\ngpus = 8\n[base.workload]\nkind = "collective"\nop = "all-reduce"\nanalytic = "all"\n[axes]\n"workload.bytes" = [1024, 1048576]\n'
+    measured = b"workload.bytes,value,unit,use,note,source\n1024,20,us,,,x\n1048576,60,us,checked,a,x\n"
+    made.append(("measured", {"s.toml": collectives, "m.csv": measured}, ["m.csv"], "calibrate"))
+    return made
+
+
+def newer_made_by(binary, work):
+    """Seeds of the newer readers that the program itself makes: groups of Chakra's traces, the log of a run."""
+    made = []
+
+    def run(*args):
+        subprocess.run([binary, *args], cwd=work, check=True, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL)
+
+    (work / "w.toml").write_text(
+        'name = "m"\n[base]\ncluster = { gpus = 4, gpus_per_server = 1 }\nworkload = { kind = "traffic", pattern = "ring", bytes = 5000 }\n[axes]\n"transport.cc" = ["dcqcn", "hpcc"]\n'
+    )
+    run("run", "w.toml", "--out", "w", "--engine", "cpu", "--quiet")
+    files = {f"w/{path.name}": text(path) for path in sorted((work / "w").iterdir()) if path.is_file()}
+    made.append(("watched", files, ["w/events.jsonl"], "watch"))
+    shutil.copy(CORPUS / "simai" / "ok-pipeline.txt", work / "q.txt")
+    run("workload", "convert", "q.txt", "--to", "chakra", "--out", "grouped")
+    traces = {f"grouped/{path.name}": text(path) for path in sorted((work / "grouped").iterdir())}
+    traces.setdefault("grouped/comm_group.json", b'{"0": [0, 1], "1": [0, 1, 2, 3]}')
+    sweep = b'name = "m"\n[base.cluster]\ngpus_per_server = 1\n[base.workload]\nkind = "chakra"\npath = "grouped"\n'
+    made.append(("chakra-groups", {"s.toml": sweep, **traces}, ["grouped/comm_group.json"], "sweep"))
+    return made
+
+
 def made_by(binary, work):
     """Seeds that the program itself makes: traces, a folder of results, a memo."""
     made = []
@@ -199,6 +314,14 @@ def commands(kind, rng):
     run = ["run", "s.toml", "--engine", "cpu", "--jobs", "1", "--quiet", "--limit", "1"]
     if kind == "sweep":
         return rng.choice([["plan", "s.toml"], ["plan", "s.toml", "--json", "--limit", "1"], [*run, "--out", "out", *LIMITS], [*run, "--out", "out", *LIMITS]])
+    if kind == "nccl":
+        return ["measured", "nccl-tests", "l.log", *rng.choice([[], ["--op", "all-reduce"], ["--in-place"], ["--sweep", "n.toml", "--server", "dgx-h100", "--gpus", "16"]])]
+    if kind == "pytorch":
+        return ["measured", "pytorch", "t.json", *rng.choice([[], ["--rows", "compute"], ["--rows", "collectives"], ["--rows", "kernels", "--gpu", "h100"]])]
+    if kind == "calibrate":
+        return ["calibrate", "m.csv", "s.toml", "--check", "--bound", "90"]
+    if kind == "watch":
+        return ["watch", "w", "--once"]
     if kind == "memo":
         return [*run, "--out", "out", "--memo", "memo.bin"]
     again = ["run", "s.toml", "--engine", "cpu", "--jobs", "1", "--quiet", "--out", "o", "--resume"]
@@ -224,10 +347,18 @@ def lay(scratch, files, instead):
     return work
 
 
+def right(binary, files, kind, scratch):
+    """The exit code for a seed that nothing has been changed in."""
+    args = commands(kind, random.Random(0)) if kind in ("nccl", "pytorch", "calibrate", "watch") else ["plan", "s.toml"]
+    return subprocess.run([binary, *args], cwd=lay(scratch, files, {}), capture_output=True).returncode
+
+
 def one(binary, made, others, case, seed, scratch):
     rng = random.Random(f"{seed} {case}")
-    # Most changes are made to inputs that were right: the others are refused for the same reason as before.
-    name, files, changed, kind = rng.choice(made[0] if rng.randrange(5) else made[1])
+    # Half are of the newer readers. Most changes are made to inputs that were right: the others are refused for the same reason as before.
+    older, newer = made
+    sound, every = newer if newer[1] and (case % 2 or not older[1]) else older
+    name, files, changed, kind = rng.choice(sound if sound and rng.randrange(5) else every)
     which = rng.choice(changed)
     work = lay(scratch, files, {which: mutate(files[which], rng, others)})
     args = commands(kind, rng)
@@ -243,7 +374,7 @@ def one(binary, made, others, case, seed, scratch):
     failed = work / "out" / "failed.csv"
     if failed.is_file():
         said += failed.read_text(errors="replace")
-    wrong = code not in (0, 1, 2) or "panicked" in said or "a defect in hyperfold" in said or (code != 0 and not said.strip())
+    wrong = code not in (0, 1, 2, 3) or "panicked" in said or "a defect in hyperfold" in said or (code != 0 and not said.strip())
     return {"case": case, "name": name, "file": which, "args": args, "code": code, "said": said, "seconds": seconds, "work": work, "wrong": wrong}
 
 
@@ -263,13 +394,17 @@ def main():
     try:
         base = scratch / "base"
         base.mkdir()
-        made = seeds() + made_by(binary, base)
+        groups = [seeds() + made_by(binary, base), newer_seeds() + newer_made_by(binary, base)]
         if asked.only:
-            made = [seed for seed in made if asked.only in seed[0]]
-        said = [subprocess.run([binary, "plan", "s.toml"], cwd=lay(scratch, files, {}), capture_output=True).returncode for _, files, _, _ in made]
-        made = [[seed for seed, code in zip(made, said) if code == 0], made]
-        print(f"{len(made[1])} seeds, of which {len(made[0])} are right", flush=True)
-        others = [body for _, files, changed, _ in made[1] for file, body in files.items() if file in changed and body]
+            groups = [[seed for seed in group if asked.only in seed[0]] for group in groups]
+        if not any(groups):
+            ask.error(f"--only {asked.only}: no seed has this word in its name")
+        made = []
+        for what, group in zip(["seeds", "seeds of the newer readers"], groups):
+            said = [right(binary, files, kind, scratch) for _, files, _, kind in group]
+            made.append(([seed for seed, code in zip(group, said) if code == 0], group))
+            print(f"{len(group)} {what}, of which {len(made[-1][0])} are right", flush=True)
+        others = [body for group in groups for _, files, changed, _ in group for file, body in files.items() if file in changed and body]
         with concurrent.futures.ThreadPoolExecutor(asked.jobs) as pool:
             cases = range(asked.first, asked.first + asked.n)
             for done, ran in enumerate(pool.map(lambda case: one(binary, made, others, case, asked.seed, scratch), cases), 1):

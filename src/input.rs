@@ -6,6 +6,9 @@
 //! - [`confine`] names a folder (`--root`). What a sweep names must lie in it, links resolved. A file that the user names himself on the
 //!   command line, such as the sweep, may lie anywhere: those go by the functions whose name ends with `_anywhere`.
 
+mod rows;
+
+use std::collections::HashSet;
 use std::fs::{self, File, Metadata};
 use std::io::{self, Error, Read};
 use std::path::{Path, PathBuf};
@@ -13,10 +16,23 @@ use std::sync::RwLock;
 
 use crate::budget;
 
+pub use rows::Rows;
+
 /// Most bytes of a file that is read as a whole; less where half the budget of memory is less.
 pub const MOST_BYTES: u64 = 4 << 30;
-/// Most bytes of a sweep file.
-pub const MOST_SWEEP_BYTES: u64 = 64 << 20;
+/// Most bytes of TOML or JSON that becomes a tree: a sweep with its includes, a graph, a GPU, a model, the manifest of a run.
+pub const MOST_TREE_BYTES: u64 = 8 << 20;
+/// Bytes of memory that a byte of TOML or JSON takes as a tree, at most: a tree of empty tables takes 78 (measured) to 96 (by the sizes of
+/// nodes).
+const TREE_TIMES: u64 = 100;
+/// Most bytes of TOML that describes one thing, a GPU or a model: such files are read on many threads at once.
+const MOST_SMALL_TREE_BYTES: u64 = 1 << 20;
+/// Bytes of TOML or JSON that are read however little memory there is.
+const LEAST_TREE_BYTES: u64 = 64 << 10;
+/// Bytes of memory that a byte of a table or a log takes once it is read, at most: cells of a byte become texts of their own.
+const TABLE_TIMES: u64 = 16;
+/// Most bytes of a table that is kept as rows: kernels, slowdowns, measured values.
+const MOST_TABLE_BYTES: u64 = 256 << 20;
 
 /// Where inputs must lie: the folder as the user wrote it, and as the system knows it.
 #[derive(Clone, Debug)]
@@ -107,6 +123,69 @@ pub fn read_text(path: &Path) -> io::Result<String> {
     text(read(path)?)
 }
 
+/// Most bytes of TOML or JSON that may be read as a tree: [`MOST_TREE_BYTES`], and less where the tree would take more than half of the budget of memory.
+pub fn most_tree() -> u64 {
+    MOST_TREE_BYTES.min((budget::total() / 2 / TREE_TIMES).max(LEAST_TREE_BYTES))
+}
+
+/// Whether TOML or JSON of so many bytes that is at hand has room as a tree.
+pub fn tree_fits(bytes: usize) -> bool {
+    bytes as u64 <= (budget::total() / 2 / TREE_TIMES).max(LEAST_TREE_BYTES)
+}
+
+/// The text of TOML or JSON that a sweep names.
+///
+/// # Errors
+/// As [`read_text`], or it is longer than [`most_tree`].
+pub fn read_tree(path: &Path) -> io::Result<String> {
+    text(read_regular(&allowed(path)?, most_tree())?)
+}
+
+/// The text of TOML of one GPU or model that a sweep names.
+///
+/// # Errors
+/// As [`read_tree`], with a lower limit.
+pub fn read_small_tree(path: &Path) -> io::Result<String> {
+    text(read_regular(&allowed(path)?, most_tree().min(MOST_SMALL_TREE_BYTES))?)
+}
+
+/// The same as [`read_tree`] of a file that the user names, wherever it lies.
+///
+/// # Errors
+/// As [`read_tree`].
+pub fn read_tree_anywhere(path: &Path) -> io::Result<String> {
+    text(read_regular(path, most_tree())?)
+}
+
+/// Most bytes of a table or a log that is kept as rows.
+pub fn most_table() -> u64 {
+    MOST_TABLE_BYTES.min((budget::total() / 2 / TABLE_TIMES).max(LEAST_TREE_BYTES))
+}
+
+/// The text of a table that a sweep names and of which rows are kept.
+///
+/// # Errors
+/// As [`read_text`], or it is longer than [`most_table`].
+pub fn read_table(path: &Path) -> io::Result<String> {
+    text(read_regular(&allowed(path)?, most_table())?)
+}
+
+/// Opens a table that the user names: its rows are read one after another, and each has a limit of length.
+///
+/// # Errors
+/// As [`open_anywhere`].
+pub fn open_table_anywhere(path: &Path) -> io::Result<Rows<File>> {
+    Ok(Rows::new(open_anywhere(path)?))
+}
+
+/// The same of a table that a sweep names.
+///
+/// # Errors
+/// As [`open`].
+pub fn open_table(path: &Path) -> io::Result<Rows<File>> {
+    Ok(Rows::new(open(path)?))
+}
+
 /// What is in a folder that a sweep names, in order of names.
 ///
 /// # Errors
@@ -161,9 +240,22 @@ pub fn csv_problem(error: &csv::Error) -> String {
     }
 }
 
+/// What is wrong with TOML, on one line: where in `text`, and what would be right there.
+pub fn toml_problem(error: &toml::de::Error, text: &str) -> String {
+    let why = error.message();
+    match error.span() {
+        Some(span) => {
+            let line = text.bytes().take(span.start).filter(|b| *b == b'\n').count() + 1;
+            format!("line {line}: {why}")
+        }
+        None => why.to_string(),
+    }
+}
+
 /// A column that stands more than once in a header.
 pub fn column_twice(header: &csv::StringRecord) -> Option<String> {
-    let twice = header.iter().enumerate().find(|&(at, name)| header.iter().take(at).any(|before| before == name))?.1;
+    let mut seen = HashSet::new();
+    let twice = header.iter().find(|name| !seen.insert(*name))?;
     let shown: String = twice.chars().filter(|c| !c.is_control()).take(40).collect();
     Some(format!("column `{shown}` is there twice; leave one of the two out"))
 }
@@ -211,10 +303,21 @@ fn check(meta: &Metadata, most: u64) -> io::Result<()> {
 }
 
 fn too_long(length: u64, most: u64) -> Error {
-    let of = |bytes: u64| {
-        if bytes < 10 << 20 { format!("{bytes} bytes") } else { format!("{} MiB", bytes >> 20) }
+    let of = |bytes: u64| match bytes {
+        _ if bytes < 10 << 20 && bytes % (1 << 20) > 0 => format!("{bytes} bytes"),
+        _ => format!("{} MiB", bytes >> 20),
     };
-    let hint = if most == budget::total() / 2 { " (half of the memory that may be used, see --memory)" } else { "" };
+    let hint = match () {
+        () if most == budget::total() / 2 => " (half of the memory that may be used, see --memory)".to_string(),
+        () if most == most_tree() && most < MOST_TREE_BYTES => {
+            format!(" of TOML, JSON or XML (each takes up to {TREE_TIMES} in memory; see --memory)")
+        }
+        () if most == most_tree() || most == MOST_SMALL_TREE_BYTES => " of TOML, JSON or XML".to_string(),
+        () if most == most_table() && most < MOST_TABLE_BYTES => {
+            format!(" of a table (each takes up to {TABLE_TIMES} in memory; see --memory)")
+        }
+        () => String::new(),
+    };
     Error::other(format!("it has {}, and at most {} are read{hint}", of(length), of(most)))
 }
 

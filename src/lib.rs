@@ -35,7 +35,7 @@
 //!
 //! # Layers
 //! Top down; a module imports only from those above it (`tests/docs/layers.rs` enforces it):
-//! `units`, `budget`, `isolation`, `prefetch` → `input` → `spec`, `sweep`, `transport`, `columns` → `topology`, `routing`, `model`, `collective` → `compute`, `cost` → `memory` →
+//! `units`, `budget`, `isolation`, `prefetch`, `printable` → `input` → `spec`, `sweep`, `transport`, `columns` → `topology`, `routing`, `model`, `collective` → `compute`, `cost` → `memory` →
 //! `workload` → `engine` → `flow` → `batch` → `cluster` →
 //! `results` → `compare`, `optimize`, `trace`, `submit`, `validated` → `report`, `plot` → `session` → `validation` → `calibrate` → `cli`. ARCHITECTURE.md says what each is for.
 
@@ -55,6 +55,9 @@ pub mod input;
 pub mod isolation;
 #[doc(hidden)]
 pub mod prefetch;
+#[doc(hidden)]
+#[forbid(unsafe_code)]
+pub mod printable;
 #[doc(hidden)]
 #[forbid(unsafe_code)]
 pub mod units;

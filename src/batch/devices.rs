@@ -28,14 +28,14 @@ const POLL_INTERVAL: Duration = Duration::from_millis(50);
 const SHARES: usize = 2;
 
 /// Runs every task on `workers`, each on a thread of its own; what the host does for them goes to `pool`. Once all of them are retired, what is left goes
-/// to what `fallback` makes, if there is one. Those that are not retired are in `workers` again afterwards. Stops early, without an error, when `stop` says so. `tell` is called on this thread.
+/// to what `another` makes, as often as it makes something. Those that are not retired are in `workers` again afterwards. Stops early, without an error, when `stop` says so. `tell` is called on this thread.
 ///
 /// # Errors
 /// No engine is left to go on, or `tell` refuses news. A bad experiment is no error: it ends with a reason.
 pub fn run_on_devices<E: From<EngineError>>(
     tasks: impl ExactSizeIterator<Item = QueuedExperiment> + Send,
     workers: &mut Vec<Worker>,
-    fallback: Option<&dyn Fn() -> Worker>,
+    another: &mut dyn FnMut() -> Option<Worker>,
     pool: &rayon::ThreadPool,
     options: &RunOptions,
     stop: impl Fn() -> bool + Send + Sync + Clone + 'static,
@@ -51,18 +51,19 @@ pub fn run_on_devices<E: From<EngineError>>(
         changed: Condvar::new(),
     };
     let group = WorkerGroup { queue: &queue, pool, options, stop: &stop, refused: &refused };
-    let Some(last) = group.run(workers, tell)? else { return Ok(()) };
-    let left = queue.lock().left();
-    if left == 0 || stop() {
-        return Ok(());
+    let mut last = group.run(workers, tell)?;
+    while let Some(error) = last {
+        let left = queue.lock().left();
+        if left == 0 || stop() {
+            return Ok(());
+        }
+        let Some(worker) = another() else { return Err(error.into()) };
+        tell(RunEvent::Lost(format!("no device is left; {left} experiments go to the {}", worker.name)))?;
+        let mut more = vec![worker];
+        last = group.run(&mut more, tell)?;
+        workers.extend(more.into_iter().filter(|worker| !worker.on_pool));
     }
-    let Some(make) = fallback else { return Err(last.into()) };
-    let worker = make();
-    tell(RunEvent::Lost(format!("no device is left; {left} experiments go to the {}", worker.name)))?;
-    match group.run(&mut vec![worker], tell)? {
-        Some(e) => Err(e.into()),
-        None => Ok(()),
-    }
+    Ok(())
 }
 
 /// What all workers share.
@@ -139,6 +140,8 @@ impl<S: Fn() -> bool + Send + Sync + Clone + 'static> WorkerGroup<'_, '_, S> {
         let returned = share.give_back();
         match run {
             Ok(()) => Some(Worker { name, engine: batch.into_engine(), on_pool }),
+            // The others end as well.
+            Err(EngineError::Stopped) => None,
             Err(error) => {
                 log::warn!("{name}: {error}");
                 sender.send(WorkerMessage::Retired { name, error, returned }).unwrap_or_else(|e| log::error!("{e}"));
@@ -332,12 +335,12 @@ mod tests {
 
     fn on_devices(
         mut workers: Vec<Worker>,
-        fallback: Option<&dyn Fn() -> Worker>,
+        another: &mut dyn FnMut() -> Option<Worker>,
     ) -> (Reported, Result<(), EngineError>) {
         let pool = rayon::ThreadPoolBuilder::new().num_threads(1).build().unwrap();
         let mut reported = Reported::default();
         let options = RunOptions { batch: 3, ..RunOptions::default() };
-        let run = run_on_devices(tasks().into_iter(), &mut workers, fallback, &pool, &options, || false, &mut |news| {
+        let run = run_on_devices(tasks().into_iter(), &mut workers, another, &pool, &options, || false, &mut |news| {
             reported.take(news)
         });
         (reported, run)
@@ -357,7 +360,7 @@ mod tests {
     #[test]
     fn several_engines_share_the_work_and_change_nothing() {
         let (workers, slices) = devices([usize::MAX; 3]);
-        let (reported, run) = on_devices(workers, None);
+        let (reported, run) = on_devices(workers, &mut || None);
         run.unwrap();
         assert_eq!((reported.ends, reported.lost), (alone(), Vec::new()));
         assert!(slices.iter().all(|n| n.load(Ordering::Relaxed) > 0), "every engine has worked: {slices:?}");
@@ -370,7 +373,7 @@ mod tests {
         let options = RunOptions { batch: 3, ..RunOptions::default() };
         for round in 0..2 {
             let mut reported = Reported::default();
-            run_on_devices(tasks().into_iter(), &mut workers, None, &pool, &options, || false, &mut |news| {
+            run_on_devices(tasks().into_iter(), &mut workers, &mut || None, &pool, &options, || false, &mut |news| {
                 reported.take(news)
             })
             .unwrap();
@@ -383,7 +386,7 @@ mod tests {
     #[test]
     fn what_a_lost_device_had_goes_elsewhere() {
         let (workers, _) = devices([0, 0, usize::MAX]);
-        let (reported, run) = on_devices(workers, None);
+        let (reported, run) = on_devices(workers, &mut || None);
         run.unwrap();
         assert_eq!(reported.ends, alone());
         assert_eq!(reported.lost.len(), 2, "{:?}", reported.lost);
@@ -397,16 +400,71 @@ mod tests {
     #[test]
     fn without_devices_the_fallback_goes_on() {
         let (workers, _) = devices([0, 1]);
-        let make = || Worker { name: "CPU engine".into(), engine: Box::new(CpuEngine), on_pool: true };
-        let (reported, run) = on_devices(workers, Some(&make));
+        let mut make = || Some(Worker { name: "CPU engine".into(), engine: Box::new(CpuEngine), on_pool: true });
+        let (reported, run) = on_devices(workers, &mut make);
         run.unwrap();
         assert_eq!(reported.ends, alone());
         assert!(reported.lost.last().unwrap().ends_with("experiments go to the CPU engine"), "{:?}", reported.lost);
     }
 
     #[test]
+    fn each_device_that_is_left_is_tried() {
+        let (mut left, _) = devices([0]);
+        left.extend(devices([1]).0);
+        left.extend(devices([usize::MAX]).0);
+        left.reverse();
+        let (reported, run) = on_devices(devices([0]).0, &mut || left.pop());
+        run.unwrap();
+        assert_eq!(reported.ends, alone());
+        assert!(
+            reported.lost.last().unwrap().ends_with("experiments go to the device that lasts 18446744073709551615")
+        );
+        let (mut left, _) = devices([1]);
+        let (reported, run) = on_devices(devices([0]).0, &mut || left.pop());
+        assert_eq!(run.unwrap_err().to_string(), "the device was lost: unplugged");
+        assert!(reported.ends.len() < 12);
+    }
+
+    /// A device that compiles until the run is to stop.
+    struct Compiling(Arc<AtomicBool>);
+
+    impl Engine for Compiling {
+        fn advance(
+            &mut self,
+            _: &mut [Tables],
+            _: u64,
+            stop: &(dyn Fn() -> bool + Sync),
+        ) -> Result<SliceOutcome, EngineError> {
+            self.0.store(true, Ordering::Relaxed);
+            while !stop() {
+                std::thread::sleep(Duration::from_millis(1));
+            }
+            Err(EngineError::Stopped)
+        }
+
+        fn slice(&self) -> Duration {
+            Duration::from_secs(1)
+        }
+    }
+
+    #[test]
+    fn a_device_that_is_at_work_when_the_run_stops_is_not_lost() {
+        let pool = rayon::ThreadPoolBuilder::new().num_threads(1).build().unwrap();
+        let (begun, mut reported) = (Arc::new(AtomicBool::new(false)), Reported::default());
+        let worker = Worker { name: "slow".into(), engine: Box::new(Compiling(Arc::clone(&begun))), on_pool: false };
+        let stop = move || begun.load(Ordering::Relaxed);
+        let options = RunOptions::default();
+        let ran =
+            run_on_devices(tasks().into_iter(), &mut vec![worker], &mut || None, &pool, &options, stop, &mut |news| {
+                reported.take(news)
+            });
+        ran.unwrap();
+        assert!(reported.ends.is_empty() && reported.lost.is_empty(), "{:?}", reported.lost);
+    }
+
+    #[test]
     fn without_a_fallback_what_was_complete_stays_and_the_run_breaks_off() {
-        let (reported, run) = on_devices(devices([2]).0, None);
+        let (reported, run) = on_devices(devices([2]).0, &mut || None);
         let alone = alone();
         assert_eq!(run.unwrap_err().to_string(), "the device was lost: unplugged");
         assert!(reported.ends.len() < alone.len() && reported.ends.iter().all(|(id, end)| alone[id] == *end));
@@ -422,13 +480,14 @@ mod tests {
             RunEvent::Ended(e) if seen.insert(e.exp_id) => Err(EngineError::Device("the disk is full".into())),
             _ => Ok(()),
         };
-        let refused = run_on_devices(tasks().into_iter(), &mut workers(), None, &pool, &options, || false, &mut tell);
+        let refused =
+            run_on_devices(tasks().into_iter(), &mut workers(), &mut || None, &pool, &options, || false, &mut tell);
         assert_eq!(refused.unwrap_err().to_string(), "the disk is full");
         assert_eq!(seen.len(), 1, "nothing is reported after that");
         let stopped = run_on_devices::<EngineError>(
             tasks().into_iter(),
             &mut workers(),
-            None,
+            &mut || None,
             &pool,
             &options,
             || true,

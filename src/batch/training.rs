@@ -65,7 +65,9 @@ pub fn model(named: &Named) -> Result<Arc<Model>, SetupError> {
     match named {
         Named::Asset(name) => Ok(Model::named(name)?),
         Named::Table(text) => Ok(Arc::new(Model::parse(&unrolled(text)?, "workload.model")?)),
-        Named::File(path) => Ok(Arc::new(Model::parse(&read(path)?, &path.display().to_string())?)),
+        Named::File(path) => {
+            Ok(Arc::new(Model::parse(&read(path, input::read_small_tree)?, &path.display().to_string())?))
+        }
     }
 }
 
@@ -75,7 +77,8 @@ pub fn gpu(named: &Named) -> Result<Gpu, SetupError> {
         Named::Asset(name) => return Ok(Gpu::named(name)?),
         Named::Table(text) => table(text)?,
         Named::File(path) => {
-            let table = read(path)?.parse().map_err(|e: toml::de::Error| file_error(path, e.to_string().trim_end()))?;
+            let text = read(path, input::read_small_tree)?;
+            let table = text.parse::<toml::Table>().map_err(|e| file_error(path, &input::toml_problem(&e, &text)))?;
             return Gpu::parse(&table).map_err(|e| match e {
                 compute::Error::Gpu { message, .. } => file_error(path, &message),
                 other => other.into(),
@@ -92,7 +95,7 @@ pub(super) fn gpus_with(dtype: Dtype) -> Vec<String> {
 
 /// A user's database of kernels.
 pub fn kernels(path: &std::path::Path) -> Result<UserDatabase, SetupError> {
-    Ok(UserDatabase::parse(&path.display().to_string(), &read(path)?)?)
+    Ok(UserDatabase::parse(&path.display().to_string(), &read(path, input::read_table)?)?)
 }
 
 /// What communication costs kernels beside it.
@@ -101,9 +104,11 @@ pub fn slowdown(asked: &spec::SlowdownChoice) -> Result<Slowdown, SetupError> {
         spec::SlowdownChoice::None => Slowdown::None,
         spec::SlowdownChoice::Own => Slowdown::Own,
         spec::SlowdownChoice::Table(path) => {
-            Slowdown::Table(SlowdownTable::parse(&path.display().to_string(), &read(path)?)?)
+            Slowdown::Table(SlowdownTable::parse(&path.display().to_string(), &read(path, input::read_table)?)?)
         }
-        spec::SlowdownChoice::Trees(path) => Slowdown::Trees(Trees::parse(&path.display().to_string(), &read(path)?)?),
+        spec::SlowdownChoice::Trees(path) => {
+            Slowdown::Trees(Trees::parse(&path.display().to_string(), &read(path, input::read_tree)?)?)
+        }
     })
 }
 
@@ -111,8 +116,11 @@ fn file_error(path: &std::path::Path, why: &str) -> SetupError {
     SetupError::File { file: path.display().to_string(), why: why.to_string() }
 }
 
-fn read(path: &std::path::Path) -> Result<String, SetupError> {
-    input::read_text(path).map_err(|e| file_error(path, &format!("cannot read it: {e}")))
+fn read(
+    path: &std::path::Path,
+    of_kind: fn(&std::path::Path) -> std::io::Result<String>,
+) -> Result<String, SetupError> {
+    of_kind(path).map_err(|e| file_error(path, &format!("cannot read it: {e}")))
 }
 
 /// An inline table. It was valid TOML when the sweep was read.

@@ -15,7 +15,7 @@ mod available;
 use std::cell::Cell;
 use std::panic::{AssertUnwindSafe, catch_unwind, resume_unwind};
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
-use std::sync::{Arc, OnceLock};
+use std::sync::{Arc, Mutex, OnceLock, PoisonError};
 
 #[cfg(test)]
 pub use allocator::inject;
@@ -87,6 +87,19 @@ pub fn total() -> u64 {
     }
 }
 
+/// What is made at present, for people who wait.
+static DOING: Mutex<&'static str> = Mutex::new("");
+
+/// Notes what is made from now on; of several threads the last that began something counts. Work says so where it begins something that may take long.
+pub fn doing(what: &'static str) {
+    *DOING.lock().unwrap_or_else(PoisonError::into_inner) = what;
+}
+
+/// What is made at present; empty: nothing was begun yet.
+pub fn current_work() -> &'static str {
+    *DOING.lock().unwrap_or_else(PoisonError::into_inner)
+}
+
 /// Runs `work`, which may hold `allowance` bytes at a time, and says how many it holds at its end.
 ///
 /// # Errors
@@ -129,6 +142,33 @@ pub fn measured<T>(work: impl FnOnce() -> T) -> (T, Measured) {
     let most = allocator::most();
     allocator::set_most(most.max(most_before));
     (value, Measured { held: held(start), most: u64::try_from(most - start).unwrap_or(0) })
+}
+
+/// Memory that a piece of work on this thread may hold, for work that ends by an error of its own instead of unwinding, and that a request
+/// to stop does not end.
+#[derive(Clone, Copy, Debug)]
+pub struct MemoryMeter {
+    start: i64,
+    allowance: u64,
+}
+
+impl MemoryMeter {
+    /// Counts from now on.
+    pub fn new(allowance: u64) -> MemoryMeter {
+        MemoryMeter { start: allocator::net(), allowance }
+    }
+
+    /// Whether what the work holds, and `more` bytes, are within the allowance.
+    ///
+    /// # Errors
+    /// They are not; `what` is what it was making.
+    pub fn check(&self, what: &'static str, more: u64) -> Result<(), OverBudget> {
+        let wanted = held(self.start).saturating_add(more);
+        if wanted > self.allowance {
+            return Err(OverBudget { wanted, allowance: self.allowance, what });
+        }
+        Ok(())
+    }
 }
 
 fn held(start: i64) -> u64 {
@@ -248,6 +288,17 @@ mod tests {
         drop(kept);
         let (_, after) = measured(|| ());
         assert_eq!(after, Measured::default());
+    }
+
+    #[test]
+    fn a_meter_tells_what_is_too_much_and_ends_nothing() {
+        let meter = MemoryMeter::new(1 << 20);
+        assert_eq!(meter.check("rows", 1 << 19), Ok(()));
+        let rows = vec![0u8; 1 << 20];
+        let over = meter.check("rows", 1000).unwrap_err();
+        assert!((over.what, over.allowance) == ("rows", 1 << 20) && over.wanted >= (1 << 20) + 1000, "{over:?}");
+        drop(rows);
+        assert_eq!(meter.check("rows", 1000), Ok(()));
     }
 
     #[test]

@@ -4,10 +4,8 @@
 
 use std::collections::BTreeMap;
 
-use serde_json::Value;
-
 use super::nccl_tests::quoted;
-use super::profiler_trace::{EventArgs, TraceEvent, number};
+use super::profiler_trace::{EventArgs, Inputs, Scalar, TraceEvent, number};
 use super::statistic::ProfilerStatistic;
 
 /// A product: batch, m, n, k and the type as the database calls it.
@@ -29,7 +27,7 @@ pub(super) fn kernel_rows(
     }
     let mut times: BTreeMap<Product, BTreeMap<u64, f64>> = BTreeMap::new();
     for event in events.iter().filter(|e| e.is_kernel()) {
-        let Some(id) = event.args.as_ref().and_then(id) else { continue };
+        let Some(id) = event.args.as_deref().and_then(id) else { continue };
         if let Some(product) = of_id.get(&id) {
             // Split-K products are several kernels of one operation.
             *times.entry(*product).or_default().entry(id).or_default() += event.duration_us();
@@ -78,6 +76,6 @@ fn product(name: &str, args: &EventArgs) -> Option<Product> {
 }
 
 /// Whole numbers above 0.
-fn dims(value: &Value) -> Option<Vec<u64>> {
-    value.as_array()?.iter().map(|d| d.as_u64().filter(|d| *d > 0)).collect()
+fn dims(value: &Inputs<Scalar>) -> Option<Vec<u64>> {
+    value.whole()?.iter().map(|d| d.as_u64().filter(|d| *d > 0)).collect()
 }

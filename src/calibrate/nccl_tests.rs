@@ -2,6 +2,8 @@
 //!
 //! Layer: calibrate. Takes any version's columns by the names in their header, and lines that a launcher has put a prefix before.
 
+use std::collections::HashSet;
+
 use super::error::CalibrateError;
 
 /// Ranks that a log may have, and rows: more are no log.
@@ -69,7 +71,7 @@ pub fn nccl_tests(text: &str, file: &str, op: Option<&str>, in_place: bool) -> R
     let whole = |why: String| CalibrateError::File { file: file.to_string(), why };
     let mut columns: Option<Columns> = None;
     let (mut found, mut rows, mut wrong) = (None, Vec::new(), 0usize);
-    let (mut ranks, mut hosts) = (0u32, Vec::<String>::new());
+    let (mut ranks, mut hosts) = (0u32, HashSet::<String>::new());
     for (number, line) in text.lines().enumerate() {
         let line = without_prefix(line);
         let named = PROGRAMS.iter().find(|(program, _)| has_word(line, program));
@@ -90,8 +92,8 @@ pub fn nccl_tests(text: &str, file: &str, op: Option<&str>, in_place: bool) -> R
             } else if words.first() == Some(&"Rank") && words.get(1).is_some_and(|w| w.parse::<u32>().is_ok()) {
                 ranks += 1;
                 let host = words.iter().position(|w| *w == "on").and_then(|i| words.get(i + 1));
-                if let Some(host) = host.filter(|host| !hosts.iter().any(|h| h == **host)) {
-                    hosts.push((*host).to_string());
+                if let Some(host) = host.filter(|host| !hosts.contains(**host)) {
+                    hosts.insert((*host).to_string());
                 }
             }
             continue;
@@ -298,6 +300,21 @@ node-a:11:60 [0] NCCL INFO comm 0x5 nranks 2
         }
         let error = nccl_tests(&format!("{header} 8 2 float sum -1 6 0 0 0\n"), "log", None, true).unwrap_err();
         assert!(error.to_string().contains("in place"), "{error}");
+    }
+
+    #[test]
+    fn a_log_of_many_hosts_takes_time_by_its_length() {
+        let seconds = |hosts: usize| {
+            let ranks: String =
+                (0..hosts).map(|n| format!("#  Rank {n} Group 0 Pid {n} on n{n:06} device 0\n")).collect();
+            let text = ranks + LOG;
+            let clock = std::time::Instant::now();
+            assert_eq!(read(&text).unwrap().servers, Some(hosts as u32 + 2));
+            clock.elapsed().as_secs_f64()
+        };
+        // Comparing each host with all others would take 64 times as long.
+        let (few, many) = (seconds(5_000), seconds(40_000));
+        assert!(many < 24.0 * few, "{few} s and {many} s");
     }
 
     #[test]

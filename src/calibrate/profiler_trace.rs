@@ -3,21 +3,23 @@
 //! Layer: calibrate. Keeps what is asked for of each event and drops the rest while it reads, because traces have gigabytes.
 
 use std::fmt;
+use std::marker::PhantomData;
 
 use serde::Deserialize;
 use serde::de::{Deserializer, IgnoredAny, MapAccess, SeqAccess, Visitor};
-use serde_json::Value;
+
+use crate::budget::{self, MemoryMeter};
 
 /// An event that took time, us.
 #[derive(Clone, Debug, Default, Deserialize)]
 #[serde(default)]
 pub(super) struct TraceEvent {
-    pub ph: Value,
-    pub cat: Value,
-    pub name: Value,
-    pub ts: Value,
-    pub dur: Value,
-    pub args: Option<EventArgs>,
+    pub ph: Scalar,
+    pub cat: Scalar,
+    pub name: Scalar,
+    pub ts: Scalar,
+    pub dur: Scalar,
+    pub args: Option<Box<EventArgs>>,
 }
 
 /// What the profiler notes of kernels and operations. Versions differ in types, so they are looked at when they are needed.
@@ -25,20 +27,182 @@ pub(super) struct TraceEvent {
 #[serde(default)]
 pub(super) struct EventArgs {
     #[serde(rename = "External id")]
-    pub external_id: Value,
+    pub external_id: Scalar,
     #[serde(rename = "Input Dims")]
-    pub input_dims: Value,
+    pub input_dims: Inputs<Inputs<Scalar>>,
     #[serde(rename = "Input type")]
-    pub input_type: Value,
+    pub input_type: Inputs<Scalar>,
     #[serde(rename = "Collective name")]
-    pub collective: Value,
+    pub collective: Scalar,
     #[serde(rename = "In msg nelems")]
-    pub in_elements: Value,
+    pub in_elements: Scalar,
     #[serde(rename = "Out msg nelems")]
-    pub out_elements: Value,
+    pub out_elements: Scalar,
     #[serde(rename = "Group size")]
-    pub group_size: Value,
-    pub dtype: Value,
+    pub group_size: Scalar,
+    pub dtype: Scalar,
+}
+
+/// A number or a text. What is something else in the file is nothing here, so that no event is larger than its text.
+#[derive(Clone, Debug, Default, PartialEq)]
+pub(super) enum Scalar {
+    #[default]
+    Nothing,
+    Whole(u64),
+    Number(f64),
+    Text(Box<str>),
+}
+
+impl Scalar {
+    pub(super) fn as_str(&self) -> Option<&str> {
+        match self {
+            Scalar::Text(text) => Some(text),
+            _ => None,
+        }
+    }
+
+    pub(super) fn as_u64(&self) -> Option<u64> {
+        match self {
+            Scalar::Whole(n) => Some(*n),
+            _ => None,
+        }
+    }
+}
+
+impl<'de> Deserialize<'de> for Scalar {
+    fn deserialize<D: Deserializer<'de>>(d: D) -> Result<Scalar, D::Error> {
+        d.deserialize_any(ScalarVisitor)
+    }
+}
+
+struct ScalarVisitor;
+
+impl<'de> Visitor<'de> for ScalarVisitor {
+    type Value = Scalar;
+
+    fn expecting(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str("any value")
+    }
+
+    fn visit_bool<E>(self, _: bool) -> Result<Scalar, E> {
+        Ok(Scalar::Nothing)
+    }
+
+    fn visit_u64<E>(self, value: u64) -> Result<Scalar, E> {
+        Ok(Scalar::Whole(value))
+    }
+
+    fn visit_i64<E>(self, value: i64) -> Result<Scalar, E> {
+        Ok(Scalar::Number(value as f64))
+    }
+
+    fn visit_f64<E>(self, value: f64) -> Result<Scalar, E> {
+        Ok(Scalar::Number(value))
+    }
+
+    fn visit_str<E>(self, value: &str) -> Result<Scalar, E> {
+        Ok(Scalar::Text(value.into()))
+    }
+
+    fn visit_unit<E>(self) -> Result<Scalar, E> {
+        Ok(Scalar::Nothing)
+    }
+
+    fn visit_seq<A: SeqAccess<'de>>(self, mut seq: A) -> Result<Scalar, A::Error> {
+        while seq.next_element::<IgnoredAny>()?.is_some() {}
+        Ok(Scalar::Nothing)
+    }
+
+    fn visit_map<A: MapAccess<'de>>(self, mut map: A) -> Result<Scalar, A::Error> {
+        while map.next_entry::<IgnoredAny, IgnoredAny>()?.is_some() {}
+        Ok(Scalar::Nothing)
+    }
+}
+
+/// Most inputs of an operation, and dimensions of an input, that are kept: a product has three of either.
+const MOST_INPUTS: usize = 4;
+
+/// The first values of a list, and whether there are more. What is no list has none.
+#[derive(Clone, Debug)]
+pub(super) struct Inputs<T> {
+    first: Vec<T>,
+    is_cut: bool,
+}
+
+impl<T> Default for Inputs<T> {
+    fn default() -> Inputs<T> {
+        Inputs { first: Vec::new(), is_cut: false }
+    }
+}
+
+impl<T> Inputs<T> {
+    pub(super) fn get(&self, at: usize) -> Option<&T> {
+        self.first.get(at)
+    }
+
+    /// All values; `None` where some were not kept.
+    pub(super) fn whole(&self) -> Option<&[T]> {
+        (!self.is_cut).then_some(&self.first)
+    }
+}
+
+impl<'de, T: Deserialize<'de>> Deserialize<'de> for Inputs<T> {
+    fn deserialize<D: Deserializer<'de>>(d: D) -> Result<Inputs<T>, D::Error> {
+        d.deserialize_any(InputsVisitor(PhantomData))
+    }
+}
+
+struct InputsVisitor<T>(PhantomData<T>);
+
+impl<'de, T: Deserialize<'de>> Visitor<'de> for InputsVisitor<T> {
+    type Value = Inputs<T>;
+
+    fn expecting(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str("any value")
+    }
+
+    fn visit_bool<E>(self, _: bool) -> Result<Inputs<T>, E> {
+        Ok(Inputs::default())
+    }
+
+    fn visit_u64<E>(self, _: u64) -> Result<Inputs<T>, E> {
+        Ok(Inputs::default())
+    }
+
+    fn visit_i64<E>(self, _: i64) -> Result<Inputs<T>, E> {
+        Ok(Inputs::default())
+    }
+
+    fn visit_f64<E>(self, _: f64) -> Result<Inputs<T>, E> {
+        Ok(Inputs::default())
+    }
+
+    fn visit_str<E>(self, _: &str) -> Result<Inputs<T>, E> {
+        Ok(Inputs::default())
+    }
+
+    fn visit_unit<E>(self) -> Result<Inputs<T>, E> {
+        Ok(Inputs::default())
+    }
+
+    fn visit_seq<A: SeqAccess<'de>>(self, mut seq: A) -> Result<Inputs<T>, A::Error> {
+        let mut inputs = Inputs::default();
+        while inputs.first.len() < MOST_INPUTS {
+            match seq.next_element::<T>()? {
+                Some(value) => inputs.first.push(value),
+                None => return Ok(inputs),
+            }
+        }
+        while seq.next_element::<IgnoredAny>()?.is_some() {
+            inputs.is_cut = true;
+        }
+        Ok(inputs)
+    }
+
+    fn visit_map<A: MapAccess<'de>>(self, mut map: A) -> Result<Inputs<T>, A::Error> {
+        while map.next_entry::<IgnoredAny, IgnoredAny>()?.is_some() {}
+        Ok(Inputs::default())
+    }
 }
 
 impl TraceEvent {
@@ -73,10 +237,12 @@ impl TraceEvent {
 }
 
 /// A number, as such or as text.
-pub(super) fn number(value: &Value) -> Option<f64> {
+pub(super) fn number(value: &Scalar) -> Option<f64> {
     let found = match value {
-        Value::String(s) => s.trim().parse().ok(),
-        other => other.as_f64(),
+        Scalar::Text(text) => text.trim().parse().ok(),
+        Scalar::Whole(n) => Some(*n as f64),
+        Scalar::Number(x) => Some(*x),
+        Scalar::Nothing => None,
     };
     found.filter(|x: &f64| x.is_finite())
 }
@@ -144,7 +310,15 @@ impl<'de> Visitor<'de> for EventsVisitor {
 
     fn visit_seq<A: SeqAccess<'de>>(self, mut seq: A) -> Result<Events, A::Error> {
         let mut kept = Vec::new();
+        let meter = MemoryMeter::new(budget::total() / 2);
         while let Some(event) = seq.next_element::<TraceEvent>()? {
+            let growth = if kept.len() == kept.capacity() { 2 * kept.len() } else { 0 };
+            meter.check("events", (growth * size_of::<TraceEvent>()) as u64).map_err(|over| {
+                let most = over.allowance >> 20;
+                serde::de::Error::custom(format!(
+                    "the events up to here take more than {most} MiB, half of the memory that may be used; profile fewer steps"
+                ))
+            })?;
             if event.counts() {
                 kept.push(event);
             }

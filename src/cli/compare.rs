@@ -19,7 +19,7 @@ use crate::session::{Interrupt, trace};
 use super::compare_render::{json, markdown, text};
 use super::exit::{CliError, Exit};
 use super::table::number;
-use super::{compare_summary, say, tell_approximate, tell_losses};
+use super::{compare_summary, say, say_json, tell_approximate, tell_losses};
 
 /// Packet-hops of two experiments that are simulated again without being asked: seconds.
 const AGAIN_UP_TO: f64 = 20e6;
@@ -93,7 +93,7 @@ pub fn execute(args: &CompareArgs, interrupt: &Interrupt) -> Result<Exit, CliErr
             CompareFormat::Text => text(section, most),
             CompareFormat::Markdown => markdown(section, most),
         };
-        lines.iter().for_each(|line| say(line));
+        lines.iter().for_each(|line| if args.json { say_json(line) } else { say(line) });
     }
     Ok(if hit { Exit::Condition } else { Exit::Ok })
 }

@@ -6,6 +6,7 @@
 use serde_json::{Map, Number, Value};
 
 use crate::compare::Section;
+use crate::printable::printable;
 use crate::results::Cell;
 use crate::spec;
 
@@ -39,14 +40,14 @@ fn with_ties(mut section: Section) -> Section {
 /// Lines for a terminal, at most `most` rows.
 pub fn text(section: &Section, most: usize) -> Vec<String> {
     let section = &for_people(section);
-    let mut lines = vec![plain(&section.title)];
+    let mut lines = vec![section.title.clone()];
     if !section.rows.is_empty() {
-        let mut table = TextTable::new(headings(section).iter().map(|c| plain(c)));
-        rows(section, most).for_each(|row| table.row(row.iter().map(|c| clipped(&plain(c))).collect()));
+        let mut table = TextTable::new(headings(section));
+        rows(section, most).for_each(|row| table.row(row.iter().map(|c| clipped(&printable(c))).collect()));
         lines.extend(table.lines().into_iter().map(|l| format!("  {l}")));
     }
     lines.extend(hidden(section, most).map(|n| format!("  {n}")));
-    lines.extend(section.notes.iter().map(|n| format!("  {}", plain(n))));
+    lines.extend(section.notes.iter().map(|n| format!("  {n}")));
     lines.push(String::new());
     lines
 }
@@ -82,7 +83,8 @@ pub fn json(section: &Section) -> Vec<String> {
     section.rows.iter().map(row).chain(section.notes.iter().map(note)).collect()
 }
 
-fn value(cell: &Cell) -> Value {
+/// A cell as JSON has it.
+pub(super) fn value(cell: &Cell) -> Value {
     match cell {
         Cell::Empty => Value::Null,
         Cell::Int(v) => (*v).into(),
@@ -185,7 +187,8 @@ pub(super) fn shown(name: &str, cell: &Cell) -> String {
 
 /// Whether a whole number is one to find things by, and stays as the files have it.
 fn is_name(column: &str) -> bool {
-    let word = |w: &str| matches!(w, "exp_id" | "replica" | "seed" | "rank" | "src" | "dst" | "flow_id");
+    let word =
+        |w: &str| matches!(w, "exp_id" | "replica" | "seed" | "rank" | "critical_rank" | "src" | "dst" | "flow_id");
     column.split([' ', '.']).any(word)
 }
 
@@ -195,15 +198,10 @@ fn signed(v: f64, show: impl Fn(f64) -> String) -> String {
     if v < 0.0 && text.contains(|c: char| ('1'..='9').contains(&c)) { format!("-{text}") } else { text }
 }
 
-/// Without control characters, which terminals obey.
-fn plain(text: &str) -> String {
-    text.chars().map(|c| if c.is_control() { '\u{fffd}' } else { c }).collect()
-}
-
 /// What Markdown and HTML would take for markup, as what it is.
 pub(super) fn escaped(text: &str) -> String {
     let mut out = String::with_capacity(text.len());
-    for c in plain(text).chars() {
+    for c in printable(text).chars() {
         match c {
             '&' => out.push_str("&amp;"),
             '<' => out.push_str("&lt;"),
@@ -314,7 +312,7 @@ mod tests {
         let lines = markdown(&section(), 9);
         assert_eq!(lines[0], "### a &lt;b&gt;title&lt;/b&gt;");
         assert_eq!(lines[3], "| :-- | --: | --: | --: | --: | --: |");
-        assert_eq!(lines[5], "| a\\|b\u{fffd}&lt;i&gt;&#64;all |  | 500 |  |  | 1,235,000 |");
+        assert_eq!(lines[5], "| a\\|b\\\\n&lt;i&gt;&#64;all |  | 500 |  |  | 1,235,000 |");
         assert_eq!(lines[7], "see \\[this\\](http://x)");
     }
 

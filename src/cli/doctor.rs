@@ -3,16 +3,21 @@
 //! Layer: cli. Judges the machine, changes nothing on it.
 
 use std::fs;
+use std::time::Duration;
 
 use serde_json::json;
 
+use crate::engine::gpu::SubTest;
 use crate::engine::gpu::adapter::{self, AdapterReport, GpuError};
-use crate::engine::gpu::{SelfTest, SubTest, open};
+use crate::engine::gpu::open::{self, AdapterTest, EngineKernels};
 
 use super::args::DoctorArgs;
 use super::exit::{CliError, Exit};
 use super::machine::{MachineInfo, value_of};
-use super::{say, table};
+use super::{say, say_json, table};
+
+/// How long the engine's kernels may take to compile here: drivers of GPUs need seconds. Those in software may need minutes, which a run waits for.
+const COMPILE_PATIENCE: Duration = Duration::from_secs(120);
 
 /// Reports the machine and every adapter; succeeds if at least one adapter passes.
 ///
@@ -27,12 +32,12 @@ pub fn execute(args: &DoctorArgs) -> Result<Exit, CliError> {
     let mut nvidia = false;
     let found = adapter::list_adapters();
     for adapter in &found {
-        let test = open::self_test(adapter);
+        let test = open::test(adapter, COMPILE_PATIENCE);
         let passed = matches!(&test, Ok(t) if t.passed());
         passing += usize::from(passed);
         nvidia |= passed && adapter.report.name.to_lowercase().contains("nvidia");
         if args.json {
-            say(&as_json(&adapter.report, &test));
+            say_json(&as_json(&adapter.report, &test));
         } else {
             as_text(&adapter.report, &test).iter().for_each(|line| say(line));
         }
@@ -41,7 +46,7 @@ pub fn execute(args: &DoctorArgs) -> Result<Exit, CliError> {
     install.extend(nvidia_advice(&machine, nvidia));
     match args.json {
         // Last, so that a line's number is its adapter's.
-        true => say(&machine_as_json(&machine, &install)),
+        true => say_json(&machine_as_json(&machine, &install)),
         false => install.iter().for_each(|line| say(line)),
     }
     Ok(if passing > 0 { Exit::Ok } else { Exit::BadInput })
@@ -102,7 +107,7 @@ fn nvidia_advice(machine: &MachineInfo, usable: bool) -> Option<String> {
     })
 }
 
-fn as_text(report: &AdapterReport, test: &Result<SelfTest, GpuError>) -> Vec<String> {
+fn as_text(report: &AdapterReport, test: &Result<AdapterTest, GpuError>) -> Vec<String> {
     let limits = &report.limits;
     let mut lines = vec![
         format!("adapter {report}"),
@@ -117,30 +122,47 @@ fn as_text(report: &AdapterReport, test: &Result<SelfTest, GpuError>) -> Vec<Str
         format!("  features: 64-bit integers {}, timestamps {}", yes(report.int64), yes(report.timestamps)),
     ];
     match test {
-        Ok(test) if test.passed() => {
+        Ok(AdapterTest { self_test, kernels }) if self_test.passed() => {
             lines.push(format!(
                 "  self-test: passed ({} kernels, {})",
-                test.sub_tests.len(),
-                table::seconds(test.wall.as_secs_f64())
+                self_test.sub_tests.len(),
+                table::seconds(self_test.wall.as_secs_f64())
             ));
+            lines.extend(kernels.as_ref().map(|kernels| format!("  engine kernel: {}", in_words(kernels))));
         }
-        Ok(test) => {
+        Ok(AdapterTest { self_test, .. }) => {
             lines.push("  self-test: FAILED, this adapter will not be used".into());
             let told = |t: &SubTest| t.failure.as_ref().map(|why| format!("    {}: {why}", t.name));
-            lines.extend(test.sub_tests.iter().filter_map(told));
+            lines.extend(self_test.sub_tests.iter().filter_map(told));
         }
         Err(error) => lines.push(format!("  self-test: could not run: {error}")),
     }
     lines
 }
 
+fn in_words(kernels: &EngineKernels) -> String {
+    match kernels {
+        EngineKernels::Compiled(wall) => format!("compiled in {}", table::seconds(wall.as_secs_f64())),
+        EngineKernels::NotWithin(patience) => {
+            format!("NOT compiled within {}; a run waits for it", table::seconds(patience.as_secs_f64()))
+        }
+        EngineKernels::Refused(why) => format!("REFUSED, this adapter cannot be used: {why}"),
+    }
+}
+
 fn yes(is: bool) -> &'static str {
     if is { "yes" } else { "no" }
 }
 
-fn as_json(report: &AdapterReport, test: &Result<SelfTest, GpuError>) -> String {
+fn as_json(report: &AdapterReport, test: &Result<AdapterTest, GpuError>) -> String {
+    let (kernels, kernels_seconds) = match test.as_ref().ok().and_then(|test| test.kernels.as_ref()) {
+        Some(EngineKernels::Compiled(wall)) => ("compiled".to_string(), Some(wall.as_secs_f64())),
+        Some(EngineKernels::NotWithin(patience)) => ("not compiled".to_string(), Some(patience.as_secs_f64())),
+        Some(EngineKernels::Refused(why)) => (format!("refused: {why}"), None),
+        None => ("not tried".to_string(), None),
+    };
     let (outcome, failures, seconds) = match test {
-        Ok(test) => {
+        Ok(AdapterTest { self_test: test, .. }) => {
             let failed = test.sub_tests.iter().filter(|t| t.failure.is_some());
             let failures: Vec<_> = failed.map(|t| json!({"name": t.name, "failure": t.failure})).collect();
             (if test.passed() { "pass" } else { "fail" }, failures, Some(test.wall.as_secs_f64()))
@@ -166,6 +188,8 @@ fn as_json(report: &AdapterReport, test: &Result<SelfTest, GpuError>) -> String 
         "self_test": outcome,
         "failures": failures,
         "seconds": seconds,
+        "engine_kernel": kernels,
+        "engine_kernel_seconds": kernels_seconds,
     })
     .to_string()
 }
@@ -199,8 +223,8 @@ fn advice(passing: usize, found: usize, os_release: &str) -> Vec<String> {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::engine::gpu::SelfTest;
     use crate::engine::gpu::adapter::AdapterLimits;
-    use std::time::Duration;
 
     fn report() -> AdapterReport {
         AdapterReport {
@@ -228,12 +252,43 @@ mod tests {
         let stopped = Some("output 0 is 65535, must be 200000 (256 of 256 words differ)".to_string());
         let sub_tests =
             vec![SubTest { name: "long_loops", failure: stopped }, SubTest { name: "atomics", failure: None }];
-        let test = Ok(SelfTest { sub_tests, wall: Duration::from_millis(1500) });
+        let self_test = SelfTest { sub_tests, wall: Duration::from_millis(1500) };
+        let test = Ok(AdapterTest { self_test, kernels: None });
         insta::assert_snapshot!("doctor_text", as_text(&report(), &test).join("\n"));
         insta::assert_snapshot!("doctor_json", as_json(&report(), &test));
         let lost = Err(GpuError::NoInt64("llvmpipe".into()));
         assert!(as_json(&report(), &lost).contains("\"self_test\":\"error\""));
         assert!(as_text(&report(), &lost).last().unwrap().contains("SHADER_INT64"));
+    }
+
+    #[test]
+    fn what_passes_says_whether_its_kernels_are_compiled() {
+        let test = |kernels| {
+            let sub_tests = vec![SubTest { name: "atomics", failure: None }];
+            let self_test = SelfTest { sub_tests, wall: Duration::from_millis(1500) };
+            Ok(AdapterTest { self_test, kernels: Some(kernels) })
+        };
+        for (kernels, passes, text, json) in [
+            (
+                EngineKernels::Compiled(Duration::from_millis(2500)),
+                true,
+                "compiled in 2.5 s",
+                "\"engine_kernel\":\"compiled\"",
+            ),
+            (
+                EngineKernels::NotWithin(COMPILE_PATIENCE),
+                true,
+                "NOT compiled within 2 min 00 s; a run waits",
+                "\"not compiled\"",
+            ),
+            (EngineKernels::Refused("no room".into()), false, "cannot be used: no room", "\"refused: no room\""),
+        ] {
+            let test = test(kernels);
+            assert_eq!(test.as_ref().is_ok_and(AdapterTest::passed), passes);
+            let lines = as_text(&report(), &test);
+            assert!(lines.last().is_some_and(|line| line.contains(text)), "{lines:?}");
+            assert!(as_json(&report(), &test).contains(json), "{}", as_json(&report(), &test));
+        }
     }
 
     #[test]

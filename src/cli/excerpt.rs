@@ -5,43 +5,63 @@
 use std::ops::Range;
 
 use crate::input;
+use crate::printable::is_plain;
 use crate::spec::{Place, SpecError};
 
-use super::style::Style;
+use super::output::{tell, tell_mark};
 
 /// Characters of a line that are shown: fewer than a terminal has, with the margin.
 const MOST: usize = 100;
 /// Characters shown before what is meant, where the line is cut.
 const BEFORE: usize = 40;
 
-/// Lines to print below an error, if it is about a part of a file.
-pub fn of(error: &anyhow::Error, style: Style) -> Option<String> {
-    let place = error.chain().find_map(|e| e.downcast_ref::<SpecError>())?.place();
-    let Place::File { path, line: Some(line), columns: Some(columns) } = place else { return None };
-    let text = input::read_text_anywhere(path, input::MOST_SWEEP_BYTES).ok()?;
-    let shown = path.display().to_string();
-    lines(&shown, text.lines().nth(line.checked_sub(1)? as usize)?, *line, columns.as_ref().clone(), style)
+/// Lines to print below an error.
+pub(super) struct SweepExcerpt {
+    /// Where it is, an empty line, and the line of the file.
+    lines: [String; 3],
+    /// What stands before the mark, and the mark.
+    mark: (String, String),
 }
 
-fn lines(path: &str, text: &str, line: u32, columns: Range<usize>, style: Style) -> Option<String> {
+impl SweepExcerpt {
+    /// Prints it.
+    pub(super) fn tell(&self) {
+        self.lines.iter().for_each(|line| tell(line));
+        tell_mark(&self.mark.0, &self.mark.1);
+    }
+}
+
+/// The excerpt for an error, if it is about a part of a file.
+pub(super) fn of(error: &anyhow::Error) -> Option<SweepExcerpt> {
+    let place = error.chain().find_map(|e| e.downcast_ref::<SpecError>())?.place();
+    let Place::File { path, line: Some(line), columns: Some(columns) } = place else { return None };
+    let text = input::read_tree_anywhere(path).ok()?;
+    let shown = path.display().to_string();
+    lines(&shown, text.lines().nth(line.checked_sub(1)? as usize)?, *line, columns.as_ref().clone())
+}
+
+fn lines(path: &str, text: &str, line: u32, columns: Range<usize>) -> Option<SweepExcerpt> {
     // A place at the end of its line (something is missing there) is beyond its last byte.
     let at = text.get(..columns.start.min(text.len()))?.chars().count();
     let meant = text.get(columns.start.min(text.len())..columns.end.min(text.len()))?.chars().count().max(1);
     let first = if at > MOST - BEFORE { at - BEFORE } else { 0 };
     // Tabs and what a terminal would obey become single spaces, so that the mark stays below.
-    let plain = |c: char| if c.is_control() { ' ' } else { c };
+    let plain = |c: char| if is_plain(c) { c } else { ' ' };
     let part: String = text.chars().skip(first).take(MOST).map(plain).collect();
     let (front, back) =
         (if first > 0 { "..." } else { "" }, if text.chars().count() > first + MOST { "..." } else { "" });
     let number = line.to_string();
     let margin = " ".repeat(number.len());
     let indent = " ".repeat(front.len() + at - first);
-    let mark = style.error(&"^".repeat(meant.min(MOST - (at - first).min(MOST - 1))));
-    Some(format!(
-        "{margin}--> {path}:{line}:{}\n{margin} |\n{number} | {front}{}{back}\n{margin} | {indent}{mark}",
-        at + 1,
-        part.trim_end()
-    ))
+    let mark = "^".repeat(meant.min(MOST - (at - first).min(MOST - 1)));
+    Some(SweepExcerpt {
+        lines: [
+            format!("{margin}--> {path}:{line}:{}", at + 1),
+            format!("{margin} |"),
+            format!("{number} | {front}{}{back}", part.trim_end()),
+        ],
+        mark: (format!("{margin} | {indent}"), mark),
+    })
 }
 
 #[cfg(test)]
@@ -49,7 +69,8 @@ mod tests {
     use super::*;
 
     fn plain(text: &str, columns: Range<usize>) -> String {
-        lines("s.toml", text, 12, columns, Style::PLAIN).unwrap()
+        let SweepExcerpt { lines, mark } = lines("s.toml", text, 12, columns).unwrap();
+        format!("{}\n{}{}", lines.join("\n"), mark.0, mark.1)
     }
 
     #[test]
@@ -74,7 +95,13 @@ mod tests {
     }
 
     #[test]
+    fn what_steers_terminals_takes_a_blank_in_it() {
+        let shown = plain("a\u{1b}\u{202e}\u{e0041} = 1", 7..8);
+        assert!(!shown.contains(['\u{1b}', '\u{202e}', '\u{e0041}']), "{shown}");
+    }
+
+    #[test]
     fn a_place_inside_a_character_has_no_excerpt() {
-        assert_eq!(lines("s", "é", 1, 1..2, Style::PLAIN), None);
+        assert!(lines("s", "é", 1, 1..2).is_none());
     }
 }

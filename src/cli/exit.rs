@@ -41,12 +41,14 @@ impl From<Exit> for ExitCode {
 pub struct CliError {
     pub exit: Exit,
     pub error: anyhow::Error,
+    /// A line of its own below it: what is safe, and how to go on.
+    pub then: Option<String>,
 }
 
 impl CliError {
     /// The user's input or machine is not as it must be.
     pub fn bad_input(error: impl Into<anyhow::Error>) -> CliError {
-        CliError { exit: Exit::BadInput, error: error.into() }
+        CliError { exit: Exit::BadInput, error: error.into(), then: None }
     }
 
     /// Results that cannot be read or written: a folder that is not as it must be is the user's to mend, a full disk is not bad input.
@@ -56,7 +58,7 @@ impl CliError {
 
     /// The run itself broke off.
     pub fn broken(error: impl Into<anyhow::Error>) -> CliError {
-        CliError { exit: Exit::Failed, error: error.into() }
+        CliError { exit: Exit::Failed, error: error.into(), then: None }
     }
 }
 
@@ -68,6 +70,6 @@ impl From<SessionError> for CliError {
             SessionError::Spec(error) => error.into(),
             other => other.into(),
         };
-        CliError { exit, error }
+        CliError { exit, error, then: None }
     }
 }

@@ -30,7 +30,9 @@ pub fn on_ctrl_c() -> Interrupt {
         if AT_ONCE.load(Ordering::SeqCst) || set.request() {
             std::process::exit(i32::from(Exit::Interrupted.code()));
         }
-        tell("\nhyperfold: stopping; what is complete is being written (Ctrl-C again ends at once)");
+        // A terminal shows ^C on the line at hand.
+        tell("");
+        tell("hyperfold: stopping; what is complete is being written (Ctrl-C again ends at once)");
     });
     if let Err(error) = installed {
         // The run is still good: Ctrl-C then ends it the default way.

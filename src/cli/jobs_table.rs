@@ -10,7 +10,7 @@ use crate::input;
 /// Up to so many rows get a line each.
 const EACH_UP_TO: usize = 40;
 /// Columns of the file that are shown, and what they are called here.
-const SHOWN: [(&str, &str); 8] = [
+const SHOWN: [(&str, &str); 9] = [
     ("exp_id", "exp"),
     ("job", "job"),
     ("gpu_list", "GPUs"),
@@ -18,26 +18,28 @@ const SHOWN: [(&str, &str); 8] = [
     ("makespan_ns", "time"),
     ("iteration_time_ns", "iteration"),
     ("slowdown", "slowdown"),
+    ("slowed_by", "slowed by"),
     ("shares_with", "shares links with"),
 ];
 
 /// The lines for standard output; none where the run has one workload an experiment, or so many rows that nobody would read them.
 pub fn lines(out: &Path) -> Vec<String> {
     let path = out.join("jobs.csv");
-    let text =
-        if input::is_file(&path) { input::read_text_anywhere(&path, input::MOST_BYTES) } else { return Vec::new() };
+    if !input::is_file(&path) {
+        return Vec::new();
+    }
     // A table that cannot be read costs the table, not the run.
-    let mut lines = text.ok().and_then(|text| table(&text)).unwrap_or_default();
+    let mut lines = input::open_table_anywhere(&path).ok().and_then(table).unwrap_or_default();
     if !lines.is_empty() {
         lines.push(String::new());
     }
     lines
 }
 
-fn table(text: &str) -> Option<Vec<String>> {
-    let mut reader = csv::Reader::from_reader(text.as_bytes());
+fn table(text: impl std::io::Read) -> Option<Vec<String>> {
+    let mut reader = csv::Reader::from_reader(text);
     let headers = reader.headers().ok()?.clone();
-    let rows: Vec<csv::StringRecord> = reader.records().collect::<Result<_, _>>().ok()?;
+    let rows: Vec<csv::StringRecord> = reader.records().take(EACH_UP_TO + 1).collect::<Result<_, _>>().ok()?;
     if rows.is_empty() || rows.len() > EACH_UP_TO {
         return None;
     }
@@ -67,7 +69,7 @@ mod tests {
     fn what_is_empty_is_not_shown() {
         let text = "exp_id,job,gpu_list,start_ns,makespan_ns,iteration_time_ns,slowdown,shares_with\n\
                     0,a,0-3,0,1500,,1.25,b:2\n0,b,4-7,20000,2500.5,,,a:2\n";
-        let lines = table(text).unwrap();
+        let lines = table(text.as_bytes()).unwrap();
         assert_eq!(
             lines[0].split_whitespace().collect::<Vec<_>>().join(" "),
             "exp job GPUs start time slowdown shares links with"
@@ -77,6 +79,6 @@ mod tests {
             "{}",
             lines[1]
         );
-        assert_eq!(table("exp_id,job\n"), None);
+        assert_eq!(table("exp_id,job\n".as_bytes()), None);
     }
 }

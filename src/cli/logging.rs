@@ -7,6 +7,8 @@ use std::time::Instant;
 
 use env_logger::{Builder, Env, WriteStyle};
 
+use crate::printable::printable;
+
 use super::style::Style;
 
 /// Turns logging on if RUST_LOG asks for it (`info`, `hyperfold=debug`, `hyperfold::batch=trace,wgpu_core=warn`): to standard error, with seconds since the start.
@@ -21,7 +23,12 @@ pub fn start() {
         let level = record.level();
         let style = out.default_level_style(level);
         let seconds = start.elapsed().as_secs_f64();
-        writeln!(out, "{seconds:9.3} {style}{level:5}{style:#} {}: {}", record.target(), record.args())
+        writeln!(
+            out,
+            "{seconds:9.3} {style}{level:5}{style:#} {}: {}",
+            record.target(),
+            printable(&record.args().to_string())
+        )
     });
     // A second logger cannot be there: this is called once, first of all.
     builder.try_init().expect("no logger is set before this one");

@@ -3,6 +3,7 @@
 //! Layer: cli. Reads by `calibrate`; writes files only where options say so.
 
 use std::fs;
+use std::io::IsTerminal;
 use std::path::{Path, PathBuf};
 
 use anyhow::anyhow;
@@ -14,7 +15,7 @@ use super::output::write_out;
 use super::{say, tell};
 use crate::calibrate::{ProfilerRows, ProfilerStatistic, nccl_operations, nccl_tests, profiler_rows};
 use crate::collective::Server;
-use crate::input;
+use crate::{budget, input};
 
 #[derive(Debug, Args)]
 pub struct MeasuredArgs {
@@ -165,23 +166,29 @@ fn of_pytorch(args: &PytorchArgs) -> Result<Exit, CliError> {
         (RowsOf::Compute, None) => ProfilerRows::Compute,
         (RowsOf::Collectives, None) => ProfilerRows::Collectives,
     };
-    let bytes = read(&args.trace)?;
+    let most = input::MOST_BYTES.min(budget::total() / 4);
+    let bytes = input::read_anywhere(&args.trace, most)
+        .map_err(|e| CliError::bad_input(anyhow!("{}: {e}", args.trace.display())))?;
     let text = String::from_utf8_lossy(&bytes);
     let csv = profiler_rows(&text, &file, rows, args.statistic).map_err(CliError::bad_input)?;
     write(&args.output, &csv)?;
     Ok(Exit::Ok)
 }
 
-/// The bytes of a file that the user names.
+/// The bytes of a log or a table that the user names.
 pub(super) fn read(path: &Path) -> Result<Vec<u8>, CliError> {
-    input::read_anywhere(path, input::MOST_BYTES).map_err(|e| CliError::bad_input(anyhow!("{}: {e}", path.display())))
+    input::read_anywhere(path, input::most_table()).map_err(|e| CliError::bad_input(anyhow!("{}: {e}", path.display())))
 }
 
 fn write(output: &MeasuredOutput, csv: &str) -> Result<(), CliError> {
     match &output.out {
         Some(path) => save(path, csv, output.force),
         None => {
-            write_out(csv.as_bytes());
+            // A terminal gets names of files as text; a file or another program gets what they are.
+            match std::io::stdout().is_terminal() {
+                true => csv.lines().for_each(say),
+                false => write_out(csv.as_bytes()),
+            }
             Ok(())
         }
     }

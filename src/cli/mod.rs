@@ -22,6 +22,7 @@ pub mod fold;
 pub mod init;
 pub mod interrupt;
 pub mod jobs_table;
+pub mod knee;
 pub mod logging;
 pub mod machine;
 pub mod measured;
@@ -36,6 +37,7 @@ pub mod recover;
 pub mod report;
 pub mod resume;
 pub mod run;
+mod run_json;
 pub mod sbatch;
 pub mod schema;
 mod serve;
@@ -56,6 +58,7 @@ use std::process::ExitCode;
 use anyhow::anyhow;
 use clap::Parser;
 
+use crate::printable::printable;
 use crate::results::approximate;
 use crate::results::losses;
 use crate::session::BuiltIn;
@@ -64,33 +67,35 @@ use crate::{input, isolation};
 use command::{Cli, Command};
 use exit::{CliError, Exit};
 use interrupt::on_ctrl_c;
-pub(crate) use output::{say, tell};
+pub(crate) use output::{say, say_json, tell};
+use output::{tell_error, write_err};
 
 /// Runs the program on the process's arguments.
 pub fn main() -> ExitCode {
     let cli = match Cli::try_parse() {
         Ok(cli) => cli,
         Err(error) => {
+            let is_wrong = error.use_stderr();
             // Help and version come this way too, and then on standard output. A closed pipe is no reason to complain.
-            if error.use_stderr() {
-                let text = error.render();
-                let coloured = style::Style::of_stderr() != style::Style::PLAIN;
-                tell((if coloured { text.ansi().to_string() } else { text.to_string() }).trim_end());
+            if is_wrong {
+                tell_usage(error);
             } else {
                 let _ = error.print();
             }
-            return if error.use_stderr() { Exit::BadInput } else { Exit::Ok }.into();
+            return if is_wrong { Exit::BadInput } else { Exit::Ok }.into();
         }
     };
     logging::start();
     isolation::install_hook();
     let exit = match confined(cli.root.as_deref()).and_then(|()| dispatch(&cli.command)) {
         Ok(exit) => exit,
-        Err(CliError { exit, error }) => {
-            let style = style::Style::of_stderr();
-            tell(&format!("{} {error:#}", style.error("hyperfold:")));
-            if let Some(lines) = excerpt::of(&error, style) {
-                tell(&lines);
+        Err(CliError { exit, error, then }) => {
+            tell_error(&format!("{error:#}"));
+            if let Some(then) = then {
+                tell(&then);
+            }
+            if let Some(excerpt) = excerpt::of(&error) {
+                excerpt.tell();
             }
             exit
         }
@@ -98,17 +103,28 @@ pub fn main() -> ExitCode {
     output::exit(exit).into()
 }
 
+/// Tells what is wrong with the arguments. Those with characters that steer terminals are read once more with their codes, so that the
+/// message, its colours and its lines are all the parser's own.
+fn tell_usage(error: clap::Error) {
+    let arguments: Vec<String> = std::env::args_os().map(|a| printable(&a.to_string_lossy()).into_owned()).collect();
+    let mut error = Cli::try_parse_from(arguments).err().filter(clap::Error::use_stderr).unwrap_or(error);
+    command::suggest(&mut error);
+    let text = error.render();
+    let coloured = style::Style::of_stderr() != style::Style::PLAIN;
+    write_err((if coloured { text.ansi().to_string() } else { text.to_string() }).trim_end());
+}
+
 /// Tells what the journal of a folder has lost, whatever else is printed.
 fn tell_losses(dir: &Path) {
     for text in losses(dir) {
-        tell(&format!("{} {text}", style::Style::of_stderr().warning("warning:")));
+        tell(&format!("warning: {text}"));
     }
 }
 
 /// Says what skipped phases may put off in the results in `dir`.
 fn tell_approximate(dir: &Path) {
     if let Some(text) = approximate::of_folder(dir) {
-        tell(&format!("{} {text}", style::Style::of_stderr().warning("warning:")));
+        tell(&format!("warning: {text}"));
     }
 }
 
@@ -133,7 +149,7 @@ fn dispatch(command: &Command) -> Result<Exit, CliError> {
         Command::Fold(args) => fold::execute(args, &on_ctrl_c()),
         Command::Workload(args) => workload::execute(args),
         Command::Validate(args) => validate::execute(args),
-        Command::Calibrate(args) => calibrate::execute(args),
+        Command::Calibrate(args) => calibrate::execute(args, &on_ctrl_c()),
         Command::Measured(args) => measured::execute(args),
         Command::Report(args) => report::execute(args),
         Command::Watch(args) => watch::execute(args),

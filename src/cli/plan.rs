@@ -12,7 +12,7 @@ use crate::session::{Excluded, MemoryForecast, Planned, Simulator, TimeForecast}
 use super::args::PlanArgs;
 use super::exit::{CliError, Exit};
 use super::patience::Patience;
-use super::{say, table};
+use super::{say, say_json, table};
 
 /// Says what a run would do.
 ///
@@ -30,8 +30,10 @@ pub fn execute<S: Simulator>(args: &PlanArgs, simulator: &S) -> Result<Exit, Cli
         planned.seconds = simulator.probe(&sweep).map(|time| time.after(planning)).or(planned.seconds);
     }
     drop(patience);
-    let lines = if args.json { vec![as_json(&planned)] } else { as_text(&planned) };
-    lines.iter().for_each(|line| say(line));
+    match args.json {
+        true => say_json(&as_json(&planned)),
+        false => as_text(&planned).iter().for_each(|line| say(line)),
+    }
     if planned.selected.is_empty() {
         let error = anyhow!("{}: no experiments; check constraints, --shard and --limit", args.sweep.sweep.display());
         return Err(CliError::bad_input(error));

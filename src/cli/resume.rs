@@ -4,8 +4,6 @@
 
 use std::path::Path;
 
-use anyhow::anyhow;
-
 use crate::results::{Recovered, ResultDir, ResultsError, cut_off};
 use crate::session::{Planned, SessionError};
 
@@ -64,10 +62,9 @@ pub fn broke_off(broken: CliError, saved: u64, of: u64, out: &Path) -> CliError 
     if broken.error.chain().any(folder_lost) {
         return broken;
     }
-    let told = anyhow!(
-        "{:#}\n{saved} of {of} experiments are safe in {}; run the same command with --resume once the cause is mended",
-        broken.error,
+    let then = format!(
+        "{saved} of {of} experiments are safe in {}; run the same command with --resume once the cause is mended",
         out.display()
     );
-    CliError { error: told, ..broken }
+    CliError { then: Some(then), ..broken }
 }

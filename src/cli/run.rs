@@ -17,8 +17,7 @@ use super::exit::{CliError, Exit};
 use super::interrupt::may_end_at_once;
 use super::patience::Patience;
 use super::progress::{self, Progress};
-use super::style::Style;
-use super::{best, jobs_table, resume, say, summary, table, tell};
+use super::{best, jobs_table, resume, run_json, say, say_json, summary, table, tell};
 
 /// Planning that takes longer than this is told of.
 const TOLD_FROM_SECONDS: f64 = 1.0;
@@ -33,6 +32,7 @@ pub fn execute<S: Simulator>(args: &RunArgs, simulator: &S, interrupt: &Interrup
     ResultDir::check(&args.out, args.resume).map_err(CliError::results)?;
     args.sweep.limit_memory();
     let settings = settings(args, interrupt)?;
+    settings.memo.check_outside(&args.out)?;
     if args.jobs.is_some() {
         // Planning uses the threads of the process. In tests another run may have made them.
         let made = rayon::ThreadPoolBuilder::new().num_threads(settings.jobs).build_global();
@@ -102,7 +102,7 @@ pub fn execute<S: Simulator>(args: &RunArgs, simulator: &S, interrupt: &Interrup
     let quiet = args.quiet && !args.strict;
     let early: &[String] = if args.quiet && args.strict { &planned.warnings } else { &[] };
     for warning in early.iter().chain(late.iter().filter(|_| !quiet)) {
-        tell(&format!("{} {warning}", Style::of_stderr().warning("warning:")));
+        tell(&format!("warning: {warning}"));
     }
     let mut warned = !planned.warnings.is_empty() || !late.is_empty();
     let saved = folder.saved();
@@ -112,7 +112,9 @@ pub fn execute<S: Simulator>(args: &RunArgs, simulator: &S, interrupt: &Interrup
     // The rest can be had again by `hyperfold report`.
     may_end_at_once(true);
 
-    if !args.quiet {
+    if args.json {
+        run_json::lines(&planned.axes, &finished.records).iter().for_each(|line| say_json(line));
+    } else if !args.quiet {
         summary::lines(&planned.axes, &finished.records).iter().for_each(|line| say(line));
         jobs_table::lines(&args.out).iter().for_each(|line| say(line));
         best::lines(&args.out, planned.search.as_ref().map(|_| planned.experiments), &planned.tight)
@@ -120,7 +122,7 @@ pub fn execute<S: Simulator>(args: &RunArgs, simulator: &S, interrupt: &Interrup
             .for_each(|line| say(line));
         say(&format!("results: {}", args.out.display()));
     }
-    warned |= !super::report::after_run(&args.out, args.quiet);
+    warned |= !super::report::after_run(&args.out, args.quiet || args.json);
     let missing = finished.expected - finished.records.len();
     if outcome == Outcome::Interrupted && missing > 0 {
         let of = counted(finished.expected, "experiment");
@@ -173,15 +175,14 @@ fn show(update: &Update, progress: &mut dyn Progress) {
         Update::Finished(finished) => progress.finished(&finished.record),
         Update::Compiled { .. } | Update::Looked(_) | Update::Chosen { .. } | Update::Traced { .. } => {}
         Update::Defect { exp_id, .. } => progress.message(&format!(
-            "{} experiment {exp_id} met a defect in hyperfold; defects.txt in the folder of the results says more: please report it",
-            Style::of_stderr().warning("warning:")
+            "warning: experiment {exp_id} met a defect in hyperfold; defects.txt in the folder of the results says more: please report it"
         )),
     }
 }
 
 fn greet(progress: &mut dyn Progress, planned: &Planned, used: &EngineUsed, jobs: usize) {
     for warning in &planned.warnings {
-        progress.message(&format!("{} {warning}", Style::of_stderr().warning("warning:")));
+        progress.message(&format!("warning: {warning}"));
     }
     if let Some(note) = &planned.duplicates_note {
         progress.message(&format!("note: {note}"));

@@ -3,17 +3,21 @@
 //! Layer: cli. Answers GET of the one page from memory: nothing that a request says is ever opened, and a request that was meant for another host (as a page of a
 //! stranger's with a name that leads to 127.0.0.1 would send) is refused.
 
+use std::collections::VecDeque;
 use std::io::{Read, Write};
-use std::net::{Ipv4Addr, TcpListener, TcpStream};
-use std::sync::Arc;
-use std::sync::atomic::{AtomicUsize, Ordering};
+use std::net::{Ipv4Addr, Shutdown, TcpListener, TcpStream};
+use std::sync::{Arc, Mutex, PoisonError};
 use std::thread;
 use std::time::{Duration, Instant};
 
-/// A request's head may have so many bytes and take so long.
+/// A request's head may have so many bytes and take so long: a browser on this machine sends it in one piece.
 const LONGEST_HEAD: usize = 16 << 10;
-const PATIENCE: Duration = Duration::from_secs(10);
-/// Connections that are open at once; more are closed unanswered.
+const PATIENCE: Duration = Duration::from_secs(2);
+/// How long an answer may take in all.
+const ANSWER_PATIENCE: Duration = Duration::from_secs(30);
+/// Bytes of an answer between two looks at the clock.
+const PIECE: usize = 64 << 10;
+/// Connections that are open at once. One more closes the oldest, so that nobody keeps others from the page by saying nothing.
 const MOST_AT_ONCE: usize = 32;
 
 /// A page that waits to be asked for.
@@ -41,7 +45,7 @@ impl PageServer {
 
     /// Answers until the process ends.
     pub(super) fn run(self) -> std::io::Result<()> {
-        let open = Arc::new(AtomicUsize::new(0));
+        let open = Arc::new(OpenConnections::default());
         loop {
             let stream = match self.listener.accept() {
                 Ok((stream, _)) => stream,
@@ -51,20 +55,45 @@ impl PageServer {
                     continue;
                 }
             };
-            if open.fetch_add(1, Ordering::AcqRel) >= MOST_AT_ONCE {
-                open.fetch_sub(1, Ordering::AcqRel);
-                continue;
-            }
+            let Ok(number) = open.begin(&stream) else { continue };
             let (page, port, of_thread) = (Arc::clone(&self.page), self.port, Arc::clone(&open));
             let spawned = thread::Builder::new().name("page".into()).spawn(move || {
                 // Whoever does not read the answer to its end does without.
                 let _ = serve(stream, &page, port);
-                of_thread.fetch_sub(1, Ordering::AcqRel);
+                of_thread.end(number);
             });
             if spawned.is_err() {
-                open.fetch_sub(1, Ordering::AcqRel);
+                open.end(number);
             }
         }
+    }
+}
+
+/// The connections that are open, the oldest first, each with a number of its own.
+#[derive(Default)]
+struct OpenConnections {
+    list: Mutex<(u64, VecDeque<(u64, TcpStream)>)>,
+}
+
+impl OpenConnections {
+    /// Counts one more, and closes the oldest where there are too many.
+    fn begin(&self, stream: &TcpStream) -> std::io::Result<u64> {
+        let handle = stream.try_clone()?;
+        let mut list = self.list.lock().unwrap_or_else(PoisonError::into_inner);
+        list.0 += 1;
+        let number = list.0;
+        list.1.push_back((number, handle));
+        if list.1.len() > MOST_AT_ONCE
+            && let Some((_, oldest)) = list.1.pop_front()
+        {
+            // Its thread then finds that the other side has gone; a connection that has gone already cannot be closed.
+            let _ = oldest.shutdown(Shutdown::Both);
+        }
+        Ok(number)
+    }
+
+    fn end(&self, number: u64) {
+        self.list.lock().unwrap_or_else(PoisonError::into_inner).1.retain(|(other, _)| *other != number);
     }
 }
 
@@ -89,7 +118,12 @@ fn serve(mut stream: TcpStream, page: &[u8], port: u16) -> std::io::Result<()> {
         body.len()
     )?;
     if !matches!(answer, Answer::Page { head_only: true }) {
-        stream.write_all(body)?;
+        let until = Instant::now() + ANSWER_PATIENCE;
+        let mut rest = body;
+        while !rest.is_empty() && Instant::now() < until {
+            let written = stream.write(&rest[..rest.len().min(PIECE)])?;
+            rest = &rest[written..];
+        }
     }
     stream.flush()
 }
@@ -99,7 +133,9 @@ fn head(stream: &mut TcpStream) -> std::io::Result<Option<Vec<u8>>> {
     let until = Instant::now() + PATIENCE;
     let mut head = Vec::new();
     let mut chunk = [0; 2048];
-    while !head.windows(4).any(|w| w == b"\r\n\r\n") {
+    let mut looked = 0usize;
+    while !head[looked.saturating_sub(3)..].windows(4).any(|w| w == b"\r\n\r\n") {
+        looked = head.len();
         let left = until.saturating_duration_since(Instant::now());
         if head.len() > LONGEST_HEAD || left.is_zero() {
             return Ok(None);
@@ -159,6 +195,43 @@ fn is_here(host: &str, port: u16) -> bool {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    fn ask(port: u16) -> std::io::Result<String> {
+        let mut stream = TcpStream::connect((Ipv4Addr::LOCALHOST, port))?;
+        stream.set_read_timeout(Some(Duration::from_secs(5)))?;
+        write!(stream, "GET / HTTP/1.1\r\nHost: 127.0.0.1:{port}\r\n\r\n")?;
+        let mut said = String::new();
+        stream.read_to_string(&mut said)?;
+        Ok(said)
+    }
+
+    #[test]
+    fn clients_that_say_nothing_keep_nobody_from_the_page() {
+        let server = PageServer::new(b"<p>here</p>".to_vec(), 0).unwrap();
+        let port = server.port;
+        thread::spawn(move || server.run());
+        let silent: Vec<TcpStream> = (0..3 * MOST_AT_ONCE)
+            .map(|n| {
+                let mut stream = TcpStream::connect((Ipv4Addr::LOCALHOST, port)).unwrap();
+                // Every second one has begun to speak.
+                if n % 2 == 0 {
+                    stream.write_all(b"GET / HT").unwrap();
+                }
+                stream
+            })
+            .collect();
+        let clock = Instant::now();
+        for _ in 0..5 {
+            let said = ask(port).unwrap();
+            assert!(said.starts_with("HTTP/1.1 200 OK") && said.ends_with("<p>here</p>"), "{said}");
+        }
+        assert!(clock.elapsed() < PATIENCE, "others waited {:?}", clock.elapsed());
+        // Those that still say nothing are let go soon.
+        let mut last = silent.last().expect("there are some");
+        last.set_read_timeout(Some(3 * PATIENCE)).unwrap();
+        assert_eq!(last.read(&mut [0; 8]).unwrap_or(0), 0);
+        assert!(clock.elapsed() < 2 * PATIENCE, "{:?}", clock.elapsed());
+    }
 
     #[test]
     fn only_the_page_is_answered_and_only_here() {

@@ -19,7 +19,6 @@ use crate::sweep::{Selection, Shard};
 use super::command::Cli;
 use super::exit::{CliError, Exit};
 use super::sbatch;
-use super::style::Style;
 use super::submit_args::SubmitArgs;
 use super::{say, tell};
 
@@ -44,7 +43,7 @@ pub fn execute<S: Simulator>(args: &SubmitArgs, simulator: &S) -> Result<Exit, C
     // What a shard refuses (a sweep that cannot be cut into shards, say), it would refuse only in its job.
     let first = Selection { limit: args.limit, shard: Some(Shard { index: 0, of: args.shards }) };
     simulator.load(&SweepRequest { selection: first, ..request })?;
-    planned.warnings.iter().for_each(|warning| tell(&format!("{} {warning}", Style::of_stderr().warning("warning:"))));
+    planned.warnings.iter().for_each(|warning| tell(&format!("warning: {warning}")));
     match args.slurm {
         true => slurm(args, planned.name),
         false => kubernetes(args, planned.name),
@@ -120,7 +119,8 @@ fn slurm(args: &SubmitArgs, name: String) -> Result<Exit, CliError> {
     let scripts = [("shards.sbatch", asked.array_script(&shards)), ("merge.sbatch", asked.merge_script(&shards))];
     if args.dry_run {
         for (file, script) in &scripts {
-            say(&format!("# {}/{file}\n{}", shards.out, script.trim_end()));
+            say(&format!("# {}/{file}", shards.out));
+            script.trim_end().lines().for_each(say);
         }
         return Ok(Exit::Ok);
     }
@@ -170,7 +170,7 @@ fn claim(dir: &Path, shards: &Shards, resume: bool) -> anyhow::Result<()> {
         return ResultDir::check(dir, false).with_context(|| "to submit the same again, add --resume");
     }
     let path = dir.join(RECORD);
-    let text = input::read_text_anywhere(&path, input::MOST_BYTES).with_context(|| {
+    let text = input::read_tree_anywhere(&path).with_context(|| {
         format!("--resume: {} cannot be read; is this the folder of an earlier submission?", path.display())
     })?;
     let earlier: Value = serde_json::from_str(&text).with_context(|| format!("--resume: {}", path.display()))?;
@@ -243,7 +243,7 @@ fn kubernetes(args: &SubmitArgs, name: String) -> Result<Exit, CliError> {
                 .map_err(CliError::bad_input)?;
             say(&format!("wrote {}; apply it with: kubectl apply -f {}", path.display(), path.display()));
         }
-        _ => say(manifest.trim_end()),
+        _ => manifest.trim_end().lines().for_each(say),
     }
     Ok(Exit::Ok)
 }

@@ -2,6 +2,9 @@
 //!
 //! Layer: cli. Rounds; files show exact values instead.
 
+use std::borrow::Cow;
+
+use crate::printable::printable;
 use crate::units::thousands;
 
 /// A table with a header, columns aligned: numbers to the right, words to the left.
@@ -12,13 +15,13 @@ pub struct TextTable {
 impl TextTable {
     /// An empty table with these columns.
     pub fn new(header: impl IntoIterator<Item = impl Into<String>>) -> TextTable {
-        TextTable { rows: vec![header.into_iter().map(Into::into).collect()] }
+        TextTable { rows: vec![header.into_iter().map(|name| shown(name.into())).collect()] }
     }
 
     /// Adds a row of as many cells as the header has.
     pub fn row(&mut self, cells: Vec<String>) {
         debug_assert_eq!(cells.len(), self.rows[0].len());
-        self.rows.push(cells);
+        self.rows.push(cells.into_iter().map(shown).collect());
     }
 
     /// The lines, without trailing blanks.
@@ -37,6 +40,14 @@ impl TextTable {
             cells.collect::<Vec<_>>().join("  ").trim_end().to_string()
         };
         self.rows.iter().map(line).collect()
+    }
+}
+
+/// A cell as it is printed, so that columns are as wide as they look.
+fn shown(cell: String) -> String {
+    match printable(&cell) {
+        Cow::Borrowed(_) => cell,
+        Cow::Owned(shown) => shown,
     }
 }
 
@@ -148,5 +159,9 @@ mod tests {
         table.row(vec!["hpcc".into(), "7".into()]);
         table.row(vec!["none".into(), "1,234".into()]);
         assert_eq!(table.lines(), ["cc    marks", "hpcc      7", "none  1,234"]);
+        table.row(vec!["\u{1b}[3J\nx".into(), "9".into()]);
+        let lines = table.lines();
+        assert_eq!(lines[3], "\\u{1b}[3J\\nx      9");
+        assert!(lines.iter().all(|l| l.chars().count() == lines[3].len()), "{lines:?}");
     }
 }

@@ -11,10 +11,11 @@ use anyhow::anyhow;
 use clap::Args;
 use indicatif::{ProgressBar, ProgressDrawTarget, ProgressStyle};
 
+use crate::printable::printable;
 use crate::results::{RunFollower, RunState};
 
 use super::exit::{CliError, Exit};
-use super::output::{is_closed, printable};
+use super::output::is_closed;
 use super::work_left::WorkShare;
 use super::{best, say, table, tell};
 
@@ -241,7 +242,7 @@ impl View {
                 lines().iter().for_each(|line| say(line));
             }
             View::Terminal(bar) => {
-                let text: Vec<String> = lines().iter().map(|line| printable(line).replace('\n', " ")).collect();
+                let text: Vec<String> = lines().iter().map(|line| printable(line).into_owned()).collect();
                 bar.set_message(text.join("\n"));
             }
             View::Lines { .. } if is_last => lines().iter().for_each(|line| say(line)),

@@ -10,7 +10,7 @@ use clap::{Args, Subcommand, ValueEnum};
 
 use super::exit::{CliError, Exit};
 use super::table::{TextTable, time};
-use super::{say, tell};
+use super::{say, say_json, tell};
 use crate::workload::critical_path::free_makespan;
 use crate::workload::export;
 use crate::workload::import::{self, ImportOptions, Imported, WorkloadFormat, chakra::GROUPS_FILE};
@@ -192,7 +192,7 @@ fn inspect(args: &InspectArgs) -> Result<Exit, CliError> {
         _ => None,
     };
     if args.json {
-        say(&json(&args.input.path, format, &imported, &s, makespan).to_string());
+        say_json(&json(&args.input.path, format, &imported, &s, makespan).to_string());
     } else {
         print(format, &s, makespan);
     }

@@ -63,7 +63,7 @@ impl<'a> Table<'a> {
         required: impl Fn(&csv::StringRecord) -> &'static [&'static str],
     ) -> Result<Table<'a>, ClusterError> {
         let unreadable = |source| ClusterError::Unreadable { path: path.into(), source };
-        let file = input::open(path).map_err(unreadable)?;
+        let file = input::open_table(path).map_err(unreadable)?;
         let mut reader = csv::ReaderBuilder::new().trim(csv::Trim::All).comment(Some(b'#')).from_reader(file);
         let wrong = |e: csv::Error| {
             let line = e.position().map_or(1, csv::Position::line);

@@ -63,6 +63,9 @@ pub struct SliceOutcome {
 pub enum EngineError {
     #[error("{0}")]
     Device(String),
+    /// The run is to stop, and the device was not done with what it was at.
+    #[error("the run was asked to stop while the device was at work")]
+    Stopped,
 }
 
 /// Packets that left a port so far: data and ACKs.

@@ -7,6 +7,7 @@ use super::font;
 use super::paint::{FAINT, GRID, INK, colour, dash, mark};
 use super::shape::{Anchor, Colour, FigureShape, Picture};
 use super::ticks::Ruler;
+use crate::printable::printable;
 
 /// Size of the field that is drawn in.
 const FIELD: (f64, f64) = (560.0, 340.0);
@@ -22,13 +23,6 @@ const TURN: f64 = -35.0;
 /// Cosine and sine of it.
 const TURNED: (f64, f64) = (0.819_152, 0.573_576);
 
-/// Whether a character is shown as it is, rather than as a sign that something stands there: XML knows no control characters, and marks of direction would turn
-/// around what follows them.
-pub(super) fn is_plain(c: char) -> bool {
-    let direction = matches!(c, '\u{200b}'..='\u{200f}' | '\u{202a}'..='\u{202e}' | '\u{2060}'..='\u{2069}' | '\u{feff}' | '\u{61c}');
-    !(c.is_control() || direction || matches!(c, '\u{fffe}' | '\u{ffff}'))
-}
-
 /// The shapes of a figure.
 pub(super) fn shapes(figure: &Figure) -> Picture {
     let of = |value: fn(&FigurePoint) -> Vec<f64>| -> Vec<f64> {
@@ -36,11 +30,14 @@ pub(super) fn shapes(figure: &Figure) -> Picture {
     };
     let x = Ruler::new(&figure.x, &of(|p| vec![p.x]), figure.form != Form::Steps);
     let y = Ruler::new(&figure.y, &of(|p| vec![p.y, p.range.0, p.range.1]), false);
-    let plain = |text: &str| -> String { text.chars().map(|c| if is_plain(c) { c } else { '\u{fffd}' }).collect() };
-    let x_texts: Vec<String> = x.ticks.iter().map(|(_, t)| font::cut(&plain(t), TEXT, TICK_WIDTH)).collect();
-    let y_texts: Vec<String> = y.ticks.iter().map(|(_, t)| font::cut(&plain(t), TEXT, TICK_WIDTH)).collect();
+    let plain = |text: &str| -> String { printable(text).into_owned() };
+    let x_texts: Vec<String> =
+        x.ticks.iter().map(|(_, t)| font::cut_in_the_middle(&plain(t), TEXT, TICK_WIDTH)).collect();
+    let y_texts: Vec<String> =
+        y.ticks.iter().map(|(_, t)| font::cut_in_the_middle(&plain(t), TEXT, TICK_WIDTH)).collect();
     let widest = |texts: &[String]| texts.iter().map(|t| font::width(t, TEXT)).fold(0.0, f64::max);
-    let entries: Vec<String> = figure.series.iter().map(|s| font::cut(&plain(&s.label), TEXT, ENTRY_WIDTH)).collect();
+    let entries: Vec<String> =
+        figure.series.iter().map(|s| font::cut_in_the_middle(&plain(&s.label), TEXT, ENTRY_WIDTH)).collect();
     let has_legend = !figure.legend.is_empty();
     let legend_title = font::cut(&plain(&figure.legend), TEXT, ENTRY_WIDTH + 30.0);
     let legend = if has_legend { 16.0 + (30.0 + widest(&entries)).max(font::width(&legend_title, TEXT)) } else { 0.0 };

@@ -1,8 +1,10 @@
 //! A picture as SVG.
 //!
-//! Layer: plot. Whatever comes from names and values is escaped, and characters that XML forbids or that turn text around are replaced.
+//! Layer: plot. Whatever comes from names and values is escaped, and characters that XML forbids or that turn text around are shown as their codes.
 
 use std::fmt::Write;
+
+use crate::printable::printable;
 
 use super::shape::{Anchor, Colour, FigureShape, Picture};
 
@@ -91,15 +93,14 @@ fn number(value: f64) -> String {
 /// Text that markup cannot end.
 fn escaped(text: &str) -> String {
     let mut out = String::with_capacity(text.len());
-    for c in text.chars() {
+    for c in printable(text).chars() {
         match c {
             '&' => out.push_str("&amp;"),
             '<' => out.push_str("&lt;"),
             '>' => out.push_str("&gt;"),
             '"' => out.push_str("&quot;"),
             '\'' => out.push_str("&#39;"),
-            c if super::layout::is_plain(c) => out.push(c),
-            _ => out.push('\u{fffd}'),
+            c => out.push(c),
         }
     }
     out

@@ -9,6 +9,9 @@ use csv::ByteRecord;
 
 use super::ReportError;
 use super::sketch::Sketch;
+use crate::input;
+use crate::results::memory_meter;
+use crate::results::read::ReadError;
 use crate::results::stats::nearest_rank;
 
 /// Bytes of either file that are read at most.
@@ -65,7 +68,9 @@ pub(super) fn excerpt<T>(
         return Ok(None);
     }
     let bad = |source| ReportError::Csv { path: path.clone(), source };
-    let mut reader = csv::ReaderBuilder::new().buffer_capacity(1 << 20).from_path(&path).map_err(bad)?;
+    let file = input::open_table_anywhere(&path).map_err(|e| bad(e.into()))?;
+    let mut reader = csv::ReaderBuilder::new().buffer_capacity(1 << 20).from_reader(file);
+    let meter = memory_meter();
     let mut of = BTreeMap::new();
     let (mut rows, mut current) = (Vec::new(), None);
     let mut record = ByteRecord::new();
@@ -89,6 +94,9 @@ pub(super) fn excerpt<T>(
         }
         if id.is_some_and(|id| wanted.binary_search(&id).is_ok()) {
             rows.push(record.clone());
+            meter
+                .check("rows of an experiment", 0)
+                .map_err(|over| ReadError::Memory { path: path.clone(), allowance: over.allowance })?;
         }
     }
     end(current, &mut rows);

@@ -7,7 +7,9 @@ use std::path::Path;
 
 use crate::compare::Questions;
 use crate::compare::metric::objectives;
-use crate::results::read::{ColumnRole, RunResults};
+use crate::input;
+use crate::results::memory_meter;
+use crate::results::read::{ColumnRole, ReadError, RunResults};
 use crate::results::{Cell, ColumnKind, Manifest, StatsRecord};
 
 use super::ReportError;
@@ -84,10 +86,15 @@ fn exact_texts(dir: &Path, run: &RunResults) -> Result<Option<Vec<Vec<String>>>,
         return Ok(None);
     }
     let bad = |source| ReportError::Csv { path: path.clone(), source };
-    let mut reader = csv::Reader::from_path(&path).map_err(bad)?;
+    let file = input::open_table_anywhere(&path).map_err(|e| bad(e.into()))?;
+    let mut reader = csv::Reader::from_reader(file);
+    let meter = memory_meter();
     let same_names = reader.headers().map_err(bad)?.iter().eq(run.columns.iter().map(|c| c.name.as_str()));
     let mut texts: Vec<Vec<String>> = Vec::new();
     for record in reader.records() {
+        meter
+            .check("texts of results", 0)
+            .map_err(|over| ReadError::Memory { path: path.clone(), allowance: over.allowance })?;
         texts.push(record.map_err(bad)?.iter().map(String::from).collect());
     }
     let same_number = |(cell, text): (&Cell, &String)| match cell {

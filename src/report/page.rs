@@ -5,6 +5,8 @@
 
 use std::path::Path;
 
+use crate::printable::{is_plain, printable};
+
 use super::ReportError;
 use super::load::LoadedFolder;
 use super::payload::payload;
@@ -27,7 +29,7 @@ const SCRIPTS: &[&str] = &[
 /// A companion file is damaged.
 pub fn html(loaded: &LoadedFolder, dir: &Path) -> Result<String, ReportError> {
     let data = json_text(&payload(loaded, dir)?.to_string());
-    let title = escape(&loaded.manifest.name);
+    let title = escape(&printable(&loaded.manifest.name));
     let mut page = String::with_capacity(data.len() + TEMPLATE.len() + STYLE.len() + 65_536);
     // One pass over the template, so that what is put in is not looked at again.
     let mut rest = TEMPLATE;
@@ -47,14 +49,16 @@ pub fn html(loaded: &LoadedFolder, dir: &Path) -> Result<String, ReportError> {
     Ok(page)
 }
 
-/// JSON that can stand in a script element: nothing in it opens or closes an element, a comment or a line.
+/// JSON that can stand in a script element: nothing in it opens or closes an element, a comment or a line. Characters that would change how
+/// a reader sees others become their codes as text.
 fn json_text(json: &str) -> String {
     let mut text = String::with_capacity(json.len());
     for c in json.chars() {
         match c {
             // All of these occur in strings only.
-            '<' | '>' | '&' | '\u{2028}' | '\u{2029}' => text.push_str(&format!("\\u{:04x}", u32::from(c))),
-            _ => text.push(c),
+            '<' | '>' | '&' => text.push_str(&format!("\\u{:04x}", u32::from(c))),
+            c if is_plain(c) || c == '\n' => text.push(c),
+            c => text.push_str(&format!("\\\\u{{{:x}}}", u32::from(c))),
         }
     }
     text
@@ -82,11 +86,13 @@ mod tests {
 
     #[test]
     fn no_text_leaves_its_place() {
-        let hostile = "</script><!--<script>\u{2028}&\"";
+        let hostile = "</script><!--<script>&\"";
         let json = serde_json::to_string(hostile).unwrap();
         let text = json_text(&json);
-        assert!(!text.contains(['<', '>', '&', '\u{2028}']), "{text}");
+        assert!(!text.contains(['<', '>', '&']), "{text}");
         assert_eq!(serde_json::from_str::<String>(&text).unwrap(), hostile, "and none is changed");
+        let turned = json_text(&serde_json::to_string("a\u{2028}\u{202e}\u{e0041}b").unwrap());
+        assert_eq!(serde_json::from_str::<String>(&turned).unwrap(), "a\\u{2028}\\u{202e}\\u{e0041}b");
         assert_eq!(escape("<b onload=\"x\">&'"), "&lt;b onload=&quot;x&quot;&gt;&amp;&#39;");
     }
 }

@@ -8,6 +8,7 @@ use csv::{ByteRecord, StringRecord};
 
 use super::ReportError;
 use super::details::{Excerpt, excerpt, text, value};
+use crate::input;
 
 /// Links that are named.
 const NAMED: usize = 8;
@@ -52,7 +53,10 @@ pub fn jobs(dir: &Path, wanted: &[u64]) -> Result<Option<Excerpt<SharingJobs>>, 
         return Ok(None);
     }
     let wrong = |source| ReportError::Csv { path: path.clone(), source };
-    let headers: StringRecord = csv::Reader::from_path(&path).and_then(|mut r| r.headers().cloned()).map_err(wrong)?;
+    let headers: StringRecord = {
+        let file = input::open_table_anywhere(&path).map_err(|e| wrong(e.into()))?;
+        csv::Reader::from_reader(file).headers().map_err(wrong)?.clone()
+    };
     let place = |name: &str| headers.iter().position(|h| h == name).unwrap_or(usize::MAX);
     let columns = ["job", "shared_links", "busiest_shared_link", "shares_with"].map(place);
     excerpt(dir, "jobs.csv", wanted, |rows| {

@@ -158,11 +158,11 @@ impl RunFollower {
             }
             self.offset += read;
             self.rest.extend_from_slice(&bytes);
-            self.take_lines();
+            self.take_lines()?;
         }
     }
 
-    fn take_lines(&mut self) {
+    fn take_lines(&mut self) -> io::Result<()> {
         let whole = self.rest.iter().rposition(|b| *b == b'\n').map_or(0, |at| at + 1);
         for line in self.rest[..whole].split(|b| *b == b'\n') {
             // What a kill has left of a line says nothing.
@@ -172,8 +172,11 @@ impl RunFollower {
         }
         self.rest.drain(..whole);
         if self.rest.len() > LONGEST_LINE {
-            self.rest.clear();
+            return Err(io::Error::other(format!(
+                "events.jsonl: a line is longer than {LONGEST_LINE} bytes; this is no log of a run, or it is damaged"
+            )));
         }
+        Ok(())
     }
 
     /// Whether a process writes to the folder; `None` where its file system cannot tell.
@@ -240,6 +243,14 @@ mod tests {
         fs::write(dir.join("events.jsonl"), "{\"event\":\"merged\",\"experiments\":4,\"t_s\":0.0}\n").unwrap();
         let state = follower.poll().unwrap();
         assert_eq!((state.done(), state.ended.as_deref()), (4, Some("complete")));
+    }
+
+    #[test]
+    fn a_log_without_lines_is_refused_before_it_is_read() {
+        let root = tempfile::tempdir().unwrap();
+        fs::File::create(root.path().join("events.jsonl")).unwrap().set_len(100 << 30).unwrap();
+        let why = RunFollower::new(root.path()).poll().unwrap_err().to_string();
+        assert!(why.contains("a line is longer than"), "{why}");
     }
 
     #[test]

@@ -8,7 +8,7 @@
 //! to this run at this place. Reading goes on at the next sound record behind damage. Decides nothing: it says what it holds.
 
 use std::fs::{File, OpenOptions};
-use std::io::{self, BufReader, Read, Seek, SeekFrom, Write};
+use std::io::{self, BufRead, BufReader, Read, Seek, SeekFrom, Write};
 use std::path::{Path, PathBuf};
 
 use sha2::{Digest, Sha256};
@@ -19,6 +19,7 @@ use super::journal_identity::RunIdentity;
 use super::journal_sync::GroupCommit;
 use super::record::{Finished, LookRecord};
 use super::{ResultDir, ResultsError};
+use crate::{budget, input};
 
 /// What a journal begins with: its name and its format's version.
 const MAGIC: &[u8; 16] = b"hyperfold jrnl 2";
@@ -26,6 +27,12 @@ const MAGIC: &[u8; 16] = b"hyperfold jrnl 2";
 const MARK: &[u8; 8] = b"\xffrecord\n";
 /// Bytes before a record's own: mark, length, number, checksum.
 const HEAD: u64 = 40;
+/// Most bytes that are looked through in vain, for a record that is sound. What a disk or a kill damages is far less.
+const MOST_IN_VAIN: u64 = 512 << 20;
+/// Longer records are checked before they are taken into memory.
+const CHECKED_FIRST: u64 = 1 << 20;
+/// Most bytes behind the last sound record that a run cuts off and keeps.
+const MOST_CUT_OFF: u64 = 1 << 30;
 /// Records that say whose the journal is.
 const IDENTITIES: u64 = 2;
 /// Where what a run cuts off its journal is kept.
@@ -106,9 +113,19 @@ struct Record {
 /// What is found where a record should be.
 enum Found {
     Sound(Record),
+    /// A sound record of so many bytes that has no room in memory.
+    TooLong(u64),
     /// The file ends before the record does, or looks so.
     Cut,
     Damaged,
+}
+
+fn too_long(bytes: u64, most: u64) -> String {
+    format!(
+        "a record has {} MiB, and at most {} MiB may be read (half of the memory that may be used)",
+        bytes >> 20,
+        most >> 20
+    )
 }
 
 /// A journal that is read.
@@ -119,6 +136,15 @@ struct Scanner<'a> {
     key: Option<Sum>,
     /// Least number that the next record may have.
     least: u64,
+    /// Bytes that were looked through and held nothing sound.
+    in_vain: u64,
+    /// Longest record that has room in memory.
+    most: u64,
+}
+
+/// What a journal's records may take in memory, one at a time.
+fn most_record() -> u64 {
+    budget::total() / 2
 }
 
 impl Scanner<'_> {
@@ -143,24 +169,67 @@ impl Scanner<'_> {
         if number < self.least {
             return Ok(Found::Damaged);
         }
+        if number < IDENTITIES && length > input::most_table() {
+            return Ok(Found::Damaged);
+        }
+        if number >= IDENTITIES && length > CHECKED_FIRST {
+            if !self.is_sound(&head, number, length)? {
+                return Ok(Found::Damaged);
+            }
+            if length > self.most {
+                return Ok(Found::TooLong(length));
+            }
+            self.reader.seek(SeekFrom::Start(at + HEAD))?;
+        }
         let mut bytes = Vec::new();
         self.reader.by_ref().take(length).read_to_end(&mut bytes)?;
         let key = if number < IDENTITIES { Some(key_of(&bytes)) } else { self.key };
         let sound = bytes.len() as u64 == length && key.is_some_and(|key| sum(&key, number, &bytes)[..] == head[24..]);
+        self.in_vain += if sound { 0 } else { length };
         Ok(if sound { Found::Sound(Record { number, bytes }) } else { Found::Damaged })
     }
 
-    /// The next sound record that begins at `from` or later, and where.
+    /// Whether the checksum in `head` is that of the next `length` bytes, none of which are kept.
+    fn is_sound(&mut self, head: &[u8], number: u64, length: u64) -> io::Result<bool> {
+        let Some(key) = self.key.filter(|_| self.in_vain <= MOST_IN_VAIN) else { return Ok(false) };
+        let mut hash = Sha256::new().chain_update(key).chain_update(number.to_le_bytes());
+        hash.update(length.to_le_bytes());
+        let mut left = length;
+        while left > 0 {
+            let piece = self.reader.fill_buf()?;
+            let n = piece.len().min(usize::try_from(left).unwrap_or(usize::MAX));
+            if n == 0 {
+                break;
+            }
+            hash.update(&piece[..n]);
+            self.reader.consume(n);
+            left -= n as u64;
+        }
+        let is_sound = left == 0 && half(hash)[..] == head[24..];
+        self.in_vain += if is_sound { 0 } else { length - left };
+        Ok(is_sound)
+    }
+
+    /// The next sound record that begins at `from` or later, and where. Gives up after [`MOST_IN_VAIN`].
     fn next_sound(&mut self, mut from: u64) -> io::Result<Option<(u64, Record)>> {
         const CHUNK: u64 = 1 << 16;
-        while from + HEAD <= self.length {
+        while from + HEAD <= self.length && self.in_vain <= MOST_IN_VAIN {
+            self.in_vain += CHUNK;
             self.reader.seek(SeekFrom::Start(from))?;
             let mut chunk = Vec::new();
             self.reader.by_ref().take(CHUNK + MARK.len() as u64 - 1).read_to_end(&mut chunk)?;
-            for i in (0..chunk.len()).filter(|&i| chunk[i..].starts_with(MARK)) {
+            let mut next = 0;
+            // Most of what is damaged has no byte that a mark begins with.
+            while let Some(i) = chunk[next..].iter().position(|byte| *byte == MARK[0]).map(|at| next + at) {
+                next = i + 1;
+                if !chunk[i..].starts_with(MARK) {
+                    continue;
+                }
                 let at = from + i as u64;
-                if let Found::Sound(record) = self.record(at)? {
-                    return Ok(Some((at, record)));
+                match self.record(at)? {
+                    Found::Sound(record) => return Ok(Some((at, record))),
+                    Found::TooLong(bytes) => return Err(io::Error::other(too_long(bytes, self.most))),
+                    Found::Cut | Found::Damaged => {}
                 }
             }
             from += CHUNK;
@@ -181,7 +250,14 @@ pub(super) fn scan(
     let unreadable = || ResultsError::unreadable(path);
     let foreign = || ResultsError::ForeignJournal(path.into());
     let length = file.metadata().map_err(unreadable())?.len();
-    let mut scanner = Scanner { reader: BufReader::with_capacity(1 << 18, file), length, key: None, least: 0 };
+    let mut scanner = Scanner {
+        reader: BufReader::with_capacity(1 << 18, file),
+        length,
+        key: None,
+        least: 0,
+        in_vain: 0,
+        most: most_record(),
+    };
     scanner.reader.seek(SeekFrom::Start(0)).map_err(unreadable())?;
     let mut magic = Vec::new();
     scanner.reader.by_ref().take(MAGIC.len() as u64).read_to_end(&mut magic).map_err(unreadable())?;
@@ -207,6 +283,9 @@ pub(super) fn scan(
     while at < length {
         let (start, record) = match scanner.record(at).map_err(unreadable())? {
             Found::Sound(record) => (at, record),
+            Found::TooLong(bytes) => {
+                return Err(unreadable()(io::Error::other(too_long(bytes, scanner.most))));
+            }
             found => match scanner.next_sound(at + 1).map_err(unreadable())? {
                 Some((start, record)) => {
                     damage.push(format!("bytes {at} to {}", start - 1));
@@ -249,7 +328,12 @@ pub(super) fn scan(
     scan.beginning_is_whole = magic == MAGIC && identities == IDENTITIES;
     scan.tail = length - scan.sound;
     if scan.tail > 0 && !cut {
-        damage.push(format!("its last {} bytes", scan.tail));
+        let given_up = if scanner.in_vain > MOST_IN_VAIN {
+            format!(" (of which the first {} MiB were looked through)", MOST_IN_VAIN >> 20)
+        } else {
+            String::new()
+        };
+        damage.push(format!("its last {} bytes{given_up}", scan.tail));
     }
     scan.is_only_cut = cut && damage.is_empty();
     let mut told = Vec::new();
@@ -330,6 +414,9 @@ impl Journal {
         }
         let sound = if scan.has_run { scan.sound } else { 0 };
         let mut damage = scan.damage.filter(|_| scan.has_run);
+        if scan.has_run && scan.tail > MOST_CUT_OFF && !scan.is_only_cut {
+            return Err(ResultsError::DamagedFar { path, bytes: scan.tail });
+        }
         if scan.has_run && scan.tail > 0 {
             keep_tail(dir, &path, &file, sound)?;
             damage = damage.map(|text| format!("{text} (its end is kept in {CUT_OFF})"));

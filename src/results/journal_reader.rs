@@ -10,19 +10,34 @@ use super::ResultsError;
 use super::dir::{JOURNAL, lock, regular};
 use super::journal::{JournalPiece, JournalSpan, read_at, scan};
 use super::journal_identity::RunIdentity;
+use super::meter::memory_meter;
 use super::outputs::ColumnSets;
 use super::record::{ExperimentRecord, Finished};
 use super::value::Axis;
+use crate::budget::OverBudget;
 use crate::input;
+
+/// Axes, columns of clusters, and experiments by `exp_id`.
+type FinishedSoFar = (Vec<Axis>, ColumnSets, BTreeMap<u64, ExperimentRecord>);
 
 /// The axes of a folder's sweep, its columns of clusters, and the experiments that have finished so far, by `exp_id`; also while a run goes on there. `None`: its journal says nothing, because
 /// there is none, or another version's.
-pub(super) fn finished(folder: &Path) -> Option<(Vec<Axis>, ColumnSets, BTreeMap<u64, ExperimentRecord>)> {
+///
+/// # Errors
+/// They have no room in memory.
+pub(super) fn finished(folder: &Path) -> Result<Option<FinishedSoFar>, OverBudget> {
     let path = folder.join(JOURNAL);
-    regular(&path).ok().flatten()?;
-    let file = input::open_anywhere(&path).ok()?;
+    if regular(&path).ok().flatten().is_none() {
+        return Ok(None);
+    }
+    let Ok(file) = input::open_anywhere(&path) else { return Ok(None) };
     let (mut run, mut records) = (None, BTreeMap::new());
+    let (meter, mut over) = (memory_meter(), None);
     let looked = scan(&path, &file, &mut |found| {
+        if let Err(much) = meter.check("records of a journal", 0) {
+            over = Some(much);
+            return Err(ResultsError::ForeignJournal(path.clone()));
+        }
         match found {
             JournalPiece::Run(of) if !is_of_this_version(&of) => {
                 return Err(ResultsError::ForeignJournal(path.clone()));
@@ -34,9 +49,10 @@ pub(super) fn finished(folder: &Path) -> Option<(Vec<Axis>, ColumnSets, BTreeMap
         }
         Ok(())
     });
-    looked.ok()?;
-    let (axes, sets) = run?;
-    Some((axes, sets, records))
+    if let Some(over) = over {
+        return Err(over);
+    }
+    Ok(run.filter(|_| looked.is_ok()).map(|(axes, sets)| (axes, sets, records)))
 }
 
 /// What other versions wrote may mean other things: their experiments are not read.

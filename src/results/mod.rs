@@ -17,6 +17,7 @@ pub mod journal_reader;
 mod journal_sync;
 pub mod losses;
 pub mod manifest;
+mod meter;
 mod outputs;
 pub mod parquet_file;
 pub mod read;
@@ -45,6 +46,7 @@ pub use journal_identity::RunIdentity;
 pub use journal_reader::{JournalReader, JournaledExperiment};
 pub use losses::{cut_off, losses};
 pub use manifest::{InputFile, Manifest, Outcome, Seconds};
+pub(crate) use meter::memory_meter;
 pub use outputs::{ClusterColumns, ColumnSets, Outputs};
 pub use read::{ColumnInfo, ColumnRole, ReadError, RunResults};
 pub use record::{
@@ -70,6 +72,12 @@ pub enum ResultsError {
     NoRun(PathBuf),
     #[error("{}: this is no journal that can be read: another program's or version's, or its beginning is damaged, which `hyperfold run --resume` of the same run mends; else start over in a new folder", .0.display())]
     ForeignJournal(PathBuf),
+    #[error(
+        "{}: its last {} MiB are damaged, more than a run cuts off; `hyperfold recover` saves the rest in another folder",
+        .path.display(),
+        .bytes >> 20
+    )]
+    DamagedFar { path: PathBuf, bytes: u64 },
     #[error("{}: the folder holds another run ({}); run it as it was, or name another folder", .path.display(), .differences.join("; "))]
     OtherRun { path: PathBuf, differences: Vec<String> },
     #[error(
@@ -139,8 +147,8 @@ impl ResultsError {
     /// Whether the user's arguments are at fault, rather than the disk.
     pub fn is_usage(&self) -> bool {
         use ResultsError::{
-            Cannot, ForeignJournal, InUse, Locked, NoJournal, NoRun, NotAFolder, NotRegular, OtherChoice, OtherRun,
-            Unreadable,
+            Cannot, DamagedFar, ForeignJournal, InUse, Locked, NoJournal, NoRun, NotAFolder, NotRegular, OtherChoice,
+            OtherRun, Unreadable,
         };
         matches!(
             self,
@@ -151,6 +159,7 @@ impl ResultsError {
                 | NoJournal(_)
                 | NoRun(_)
                 | ForeignJournal(_)
+                | DamagedFar { .. }
                 | OtherRun { .. }
                 | OtherChoice { .. }
                 | NotRegular(_)

@@ -32,6 +32,12 @@ pub fn copy_timeline(from: &Path, dir: &Path, exp_id: u64) -> Result<bool, Resul
         return Ok(false);
     }
     let unreadable = || ResultsError::unreadable(&source);
+    if regular(&source)?.is_some_and(|bytes| bytes > input::MOST_BYTES) {
+        let most = input::MOST_BYTES >> 30;
+        return Err(unreadable()(std::io::Error::other(format!(
+            "it is longer than {most} GiB; no timeline is, so remove it"
+        ))));
+    }
     let mut bytes = BufReader::with_capacity(1 << 18, input::open_anywhere(&source).map_err(unreadable())?);
     place(dir, exp_id, |file, path| {
         loop {

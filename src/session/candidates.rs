@@ -7,7 +7,7 @@ use std::collections::HashMap;
 
 use rayon::prelude::*;
 
-use crate::batch::{self, Ended, QueuedExperiment, RunEvent, Worker};
+use crate::batch::{self, Ended, QueuedExperiment, RunEvent};
 use crate::optimize::{CandidateValues, Evaluate, Objective, SearchLevel, SearchLimit, WithinLimits, coarser, within};
 use crate::results::{LookRecord, Outputs, Status};
 use crate::spec::Config;
@@ -19,7 +19,7 @@ use super::experiment::{config, unmeasured};
 use super::memo::RunMemo;
 use super::settings::RunSettings;
 use super::update::{Update, UpdateSink};
-use super::workers;
+use super::workers::{self, DeviceWorkers};
 
 /// Candidates estimated between two writes to the journal: what a kill loses at most.
 const ESTIMATED_AT_ONCE: usize = 64;
@@ -63,7 +63,7 @@ struct CandidateValue {
 /// Estimates and simulates candidates, and tells how far that is.
 pub(crate) struct CandidateEvaluator<'a, 's> {
     view: CandidateView<'a>,
-    workers: &'a mut Vec<Worker>,
+    workers: &'a mut DeviceWorkers,
     memo: RunMemo,
     /// By level and the candidate's first experiment.
     seen: HashMap<(u8, u64), (CandidateValues, u64)>,
@@ -84,7 +84,7 @@ impl<'a, 's> CandidateEvaluator<'a, 's> {
     /// Begins where `known` ends.
     pub(crate) fn new(
         view: CandidateView<'a>,
-        workers: &'a mut Vec<Worker>,
+        workers: &'a mut DeviceWorkers,
         known: &[LookRecord],
         sink: &'a mut UpdateSink<'s>,
     ) -> CandidateEvaluator<'a, 's> {

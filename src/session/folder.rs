@@ -237,7 +237,7 @@ impl RunFolder {
 
 /// Seconds that earlier sessions of the run have recorded.
 fn earlier_seconds(path: &Path) -> Seconds {
-    let manifest = input::read_anywhere(&path.join("manifest.json"), input::MOST_BYTES)
+    let manifest = input::read_anywhere(&path.join("manifest.json"), input::most_table())
         .ok()
         .and_then(|text| serde_json::from_slice::<Manifest>(&text).ok());
     // A manifest is for people; one that cannot be read costs the sum, not the run.

@@ -6,7 +6,6 @@
 use std::collections::{HashMap, HashSet};
 use std::sync::Arc;
 
-use crate::batch::Worker;
 use crate::optimize::{Budget, Fate, Objective, SearchLimit, WithinLimits, record_within, search, table};
 use crate::results::record::SERVING;
 use crate::results::{Axis, Cell, ExperimentRecord, LookRecord};
@@ -19,6 +18,7 @@ use super::experiment::config;
 use super::planned::SearchPlan;
 use super::settings::RunSettings;
 use super::update::{Update, UpdateSink};
+use super::workers::DeviceWorkers;
 use crate::units::counted;
 
 /// What is searched, decided when the sweep is read.
@@ -192,7 +192,7 @@ pub(crate) fn choose(
     sweep: &Sweep,
     setup: &SearchSetup,
     axes: &[Axis],
-    workers: &mut Vec<Worker>,
+    workers: &mut DeviceWorkers,
     pool: &rayon::ThreadPool,
     settings: &RunSettings,
     known: &[LookRecord],

@@ -2,7 +2,7 @@
 //!
 //! Layer: session. None of it changes a result.
 
-use std::path::{Path, PathBuf};
+use std::path::{Component, Path, PathBuf};
 
 use crate::batch::memo_store::somebody_elses;
 use crate::engine::gpu::DeviceChoice;
@@ -65,6 +65,40 @@ impl MemoChoice {
             None => Ok(MemoChoice::Kept { path: path.into(), limit_bytes }),
         }
     }
+
+    /// Refuses a memo inside the folder `results`: that folder holds what one run writes and nothing else, and a memo outlives runs.
+    ///
+    /// # Errors
+    /// The memo lies in there.
+    pub(crate) fn check_outside(&self, results: &Path) -> Result<(), SessionError> {
+        match self {
+            MemoChoice::Kept { path, .. } if resolved(path).starts_with(resolved(results)) => {
+                Err(SessionError::Input(format!(
+                    "--memo {}: it lies in the folder of the results, {}; name a place outside of it, because a memo is for later runs as well",
+                    path.display(),
+                    results.display()
+                )))
+            }
+            _ => Ok(()),
+        }
+    }
+}
+
+/// A path that need not exist, absolute and without links as far as it does exist.
+fn resolved(path: &Path) -> PathBuf {
+    let whole = std::path::absolute(path).unwrap_or_else(|_| path.into());
+    let mut found = PathBuf::new();
+    for part in whole.components() {
+        match part {
+            Component::ParentDir => drop(found.pop()),
+            part => found.push(part),
+        }
+        // A link leads elsewhere before what follows it counts.
+        if let Ok(real) = found.canonicalize() {
+            found = real;
+        }
+    }
+    found
 }
 
 /// How to simulate.
@@ -94,5 +128,33 @@ impl Default for RunSettings {
             memo: MemoChoice::Run,
             interrupt: Interrupt::default(),
         }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_memo_is_not_kept_among_results() {
+        let root = tempfile::tempdir().unwrap();
+        let out = root.path().join("out");
+        let memo = |path: &str| MemoChoice::Kept { path: root.path().join(path), limit_bytes: 1 };
+        let refused = |path: &str| memo(path).check_outside(&out).is_err();
+        for inside in ["out", "out/memo", "out/a/../m", "x/../out/m", "out/../out/m"] {
+            assert!(refused(inside), "{inside}");
+        }
+        for outside in ["memo", "out-memo", "out/../memo", "x/out/m"] {
+            assert!(!refused(outside), "{outside}");
+        }
+        assert!(MemoChoice::Off.check_outside(&out).is_ok());
+        #[cfg(unix)]
+        {
+            std::fs::create_dir(&out).unwrap();
+            std::os::unix::fs::symlink(&out, root.path().join("link")).unwrap();
+            assert!(refused("link/m"));
+        }
+        let why = memo("out/m").check_outside(&out).unwrap_err().to_string();
+        assert!(why.contains("--memo") && why.contains("outside"), "{why}");
     }
 }

@@ -5,8 +5,9 @@
 use crate::batch::{self, QueuedExperiment, RunEvent, RunOptions, Worker};
 use crate::engine::EngineError;
 use crate::engine::beside::Beside;
+use crate::engine::gpu::adapter::{self, AdapterReport};
 use crate::engine::gpu::rates::FEWEST_THAT_PAY;
-use crate::engine::gpu::{GpuDevice, GpuEngine, Mode};
+use crate::engine::gpu::{DeviceChoice, GpuDevice, GpuEngine, Mode, SoftwarePolicy, open};
 
 use super::error::SessionError;
 use super::memo::RunMemo;
@@ -29,6 +30,21 @@ pub(crate) fn host_bytes_of_many(threads: usize, on_device: bool) -> u64 {
     if on_device { BYTES_A_DEVICE } else { BYTES_OF_MANY_A_THREAD * threads.max(2) as u64 }
 }
 
+/// The devices of a run, an engine each.
+pub(crate) struct DeviceWorkers {
+    /// Those that were not lost.
+    list: Vec<Worker>,
+    /// Numbers of all adapters that the run has opened, or tried to.
+    tried: Vec<usize>,
+}
+
+impl DeviceWorkers {
+    /// Whether the run has none, and simulates on the CPU.
+    pub(crate) fn is_empty(&self) -> bool {
+        self.list.is_empty()
+    }
+}
+
 /// An engine a device.
 ///
 /// # Errors
@@ -37,21 +53,44 @@ pub(crate) fn workers(
     devices: &[GpuDevice],
     settings: &RunSettings,
     memo: &RunMemo,
-) -> Result<Vec<Worker>, SessionError> {
-    let worker = |(place, device): (usize, &GpuDevice)| {
-        let name =
-            format!("device {} of this run, adapter {} ({})", place + 1, device.report.index, device.report.name);
-        let mut engine =
-            GpuEngine::on(device).map_err(|e| SessionError::Device { name: name.clone(), source: e.into() })?;
-        engine.dispatch_as(match settings.gpu_dispatch {
-            GpuDispatch::Auto => None,
-            GpuDispatch::Fused => Some(Mode::Fused),
-            GpuDispatch::PerSystem => Some(Mode::PerSystem),
-        });
-        engine.solve_rates_from(if settings.engine == EngineChoice::Auto { FEWEST_THAT_PAY } else { 1 });
-        Ok(Worker { name, engine: Box::new(Beside::new(Box::new(engine), memo.engine())), on_pool: false })
-    };
-    devices.iter().enumerate().map(worker).collect()
+) -> Result<DeviceWorkers, SessionError> {
+    let list = devices.iter().enumerate().map(|(place, device)| worker(place + 1, device, settings, memo));
+    Ok(DeviceWorkers {
+        list: list.collect::<Result<_, _>>()?,
+        tried: devices.iter().map(|device| device.report.index).collect(),
+    })
+}
+
+/// The engine of one device, the run's `number`-th.
+fn worker(number: usize, device: &GpuDevice, settings: &RunSettings, memo: &RunMemo) -> Result<Worker, SessionError> {
+    let name = format!("device {number} of this run, adapter {} ({})", device.report.index, device.report.name);
+    let mut engine =
+        GpuEngine::on(device).map_err(|e| SessionError::Device { name: name.clone(), source: e.into() })?;
+    engine.dispatch_as(match settings.gpu_dispatch {
+        GpuDispatch::Auto => None,
+        GpuDispatch::Fused => Some(Mode::Fused),
+        GpuDispatch::PerSystem => Some(Mode::PerSystem),
+    });
+    engine.solve_rates_from(if settings.engine == EngineChoice::Auto { FEWEST_THAT_PAY } else { 1 });
+    let interrupt = settings.interrupt.clone();
+    engine.stop_on(move || interrupt.requested());
+    Ok(Worker { name, engine: Box::new(Beside::new(Box::new(engine), memo.engine())), on_pool: false })
+}
+
+/// A device that the run has not tried yet, where the user has named none: real ones first.
+fn another_device(settings: &RunSettings, memo: &RunMemo, tried: &mut Vec<usize>) -> Option<Worker> {
+    let mut found: Vec<AdapterReport> = adapter::list_adapters().into_iter().map(|a| a.report).collect();
+    loop {
+        found.retain(|report| !tried.contains(&report.index));
+        let next = found[adapter::choose(&found, None, SoftwarePolicy::IfNothingElse).ok()?].index;
+        tried.push(next);
+        let opened = open::open(Some(&DeviceChoice::Index(next)), SoftwarePolicy::IfNothingElse);
+        let made = opened.map_err(SessionError::from).and_then(|device| worker(tried.len(), &device, settings, memo));
+        match made {
+            Ok(worker) => return Some(worker),
+            Err(why) => log::warn!("adapter {next}: {why}"),
+        }
+    }
 }
 
 /// Simulates every task, on the workers or, where there are none, on the CPU engine. Workers that are lost are taken out. Stops early, without an error, when interrupted.
@@ -60,7 +99,7 @@ pub(crate) fn workers(
 /// No engine is left to go on, or `tell` refuses news.
 pub(crate) fn simulate<E: From<EngineError> + Send>(
     tasks: impl ExactSizeIterator<Item = QueuedExperiment> + Send,
-    workers: &mut Vec<Worker>,
+    workers: &mut DeviceWorkers,
     settings: &RunSettings,
     memo: &RunMemo,
     pool: &rayon::ThreadPool,
@@ -79,8 +118,14 @@ pub(crate) fn simulate<E: From<EngineError> + Send>(
     if workers.is_empty() {
         return pool.install(|| batch::run(tasks, Box::new(memo.engine()), &options, stop, tell));
     }
-    // Only `auto` has left the choice of the engine to us.
-    let cpu = || Worker { name: "CPU engine".into(), engine: Box::new(memo.engine()), on_pool: true };
-    let fallback = (settings.engine == EngineChoice::Auto).then_some(&cpu as &dyn Fn() -> Worker);
-    batch::run_on_devices(tasks, workers, fallback, pool, &options, stop, tell)
+    let DeviceWorkers { list, tried } = workers;
+    let mut another = || match settings.engine {
+        // Only `auto` has left the choice of the engine to us.
+        EngineChoice::Auto => {
+            Some(Worker { name: "CPU engine".into(), engine: Box::new(memo.engine()), on_pool: true })
+        }
+        EngineChoice::Gpu if settings.devices.is_empty() => another_device(settings, memo, tried),
+        EngineChoice::Gpu | EngineChoice::Cpu => None,
+    };
+    batch::run_on_devices(tasks, list, &mut another, pool, &options, stop, tell)
 }

@@ -44,6 +44,7 @@ pub(super) fn read(
     };
     let dir = source.path.parent().unwrap_or(Path::new(""));
     let mut files: Vec<IncludedFile> = Vec::new();
+    let (mut bytes, most) = (source.text.len() as u64, input::most_tree());
     for item in one {
         let name = match item.get_ref() {
             DeValue::String(s) if !s.is_empty() && !s.contains('\0') => s,
@@ -53,10 +54,18 @@ pub(super) fn read(
         if files.iter().any(|f| f.path == path) {
             return Err(source.bad("include", item, "it is included twice; keep one of them".into()));
         }
-        let text = input::read_text(&path).map_err(|e| {
+        let text = input::read_tree(&path).map_err(|e| {
             let why = format!("cannot read {}: {e}; give a file's path, relative to the sweep file", path.display());
             source.bad("include", item, why)
         })?;
+        bytes += text.len() as u64;
+        if bytes > most {
+            let why = format!(
+                "with {} the sweep and what it includes have {bytes} bytes, and at most {most} are read",
+                path.display()
+            );
+            return Err(source.bad("include", item, why));
+        }
         let calibration = read_file(&path, &text, base)?;
         files.push(IncludedFile { path, calibration });
     }

@@ -143,7 +143,7 @@ impl std::str::FromStr for Shard {
 /// Reads, expands and checks the sweep file at `path`. Every error is the user's to mend (exit code 2).
 pub fn load(path: &Path, sets: &SetOverrides) -> Result<Sweep, SpecError> {
     let unreadable = |why: String| SpecError::Read { place: Place::file(path), why };
-    let bytes = input::read_anywhere(path, input::MOST_SWEEP_BYTES).map_err(|e| unreadable(e.to_string()))?;
+    let bytes = input::read_anywhere(path, input::most_tree()).map_err(|e| unreadable(e.to_string()))?;
     let text =
         String::from_utf8(bytes).map_err(|_| unreadable("it is not UTF-8 text; save it as UTF-8".to_string()))?;
     parse(&text, path, sets)

@@ -93,7 +93,7 @@ pub(super) fn tables(suite: &str, folder: Option<&Path>) -> Result<Vec<MeasuredT
         .collect();
     // By name, as the program's own: `a` before `a-2`.
     sweeps.sort_by(|a, b| a.file_stem().cmp(&b.file_stem()));
-    let read = |file: &Path| input::read_text(file).map_err(|e| failed(file, e));
+    let read = |file: &Path| input::read_table(file).map_err(|e| failed(file, e));
     sweeps
         .iter()
         .map(|sweep| {

@@ -218,7 +218,7 @@ fn a_file_that_is_too_long_is_refused_before_it_is_read() {
     for args in [&["plan", "long"][..], &["run", "long", "--out", "o"]] {
         let ran = folder.run(args);
         assert_eq!(ran.code, 2, "{}", ran.stderr);
-        assert!(ran.stderr.contains("it has 10240 MiB, and at most 64 MiB are read"), "{}", ran.stderr);
+        assert!(ran.stderr.contains("it has 10240 MiB, and at most 8 MiB are read"), "{}", ran.stderr);
     }
     for (section, key, workload) in KEYS.iter().filter(|(_, key, _)| file_name(key) == "f.txt") {
         folder.write("s.toml", &naming(section, key, workload, "long"));

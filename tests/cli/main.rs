@@ -5,6 +5,8 @@
 mod calibrate;
 mod corpus;
 mod doctor;
+#[cfg(unix)]
+mod hostile;
 mod inputs;
 mod memory;
 mod messages;

@@ -8,7 +8,7 @@ use std::time::Duration;
 
 use super::adapter::{AdapterReport, FoundAdapter, GpuError, one_line};
 
-/// How long the host waits for one submission before it declares the device hung.
+/// How long the host waits for one submission of compiled kernels before it declares the device hung.
 pub const SUBMISSION_TIMEOUT: Duration = Duration::from_secs(60);
 
 /// An open device with its queue. Errors that wgpu reports asynchronously are kept and returned by
@@ -80,17 +80,18 @@ impl GpuDevice {
         self.lock().clone()
     }
 
-    /// Waits until everything submitted so far is done.
+    /// Waits until everything submitted so far is done, for so long.
     ///
     /// # Errors
     /// A device that hangs, was lost, or reported an error.
-    pub fn wait(&self) -> Result<(), GpuError> {
-        let polled =
-            self.device.poll(wgpu::PollType::Wait { submission_index: None, timeout: Some(SUBMISSION_TIMEOUT) });
+    pub(super) fn wait(&self, patience: Duration) -> Result<(), GpuError> {
+        let polled = self.device.poll(wgpu::PollType::Wait { submission_index: None, timeout: Some(patience) });
         self.check()?;
         polled.map(|_| ()).map_err(|e| match e {
             wgpu::PollError::Timeout => {
-                GpuError::Hung { adapter: self.report.name.clone(), seconds: SUBMISSION_TIMEOUT.as_secs() }
+                // Taking down a device that is still at work would wait for it.
+                std::mem::forget((self.device.clone(), self.queue.clone()));
+                GpuError::Hung { adapter: self.report.name.clone(), seconds: patience.as_secs() }
             }
             other => GpuError::Reported { adapter: self.report.name.clone(), reason: one_line(&other.to_string()) },
         })
@@ -107,7 +108,7 @@ impl GpuDevice {
             // The receiver is gone only if `wait` below has failed, and then nobody asks for the outcome.
             let _ = sender.send(result);
         });
-        self.wait()?;
+        self.wait(SUBMISSION_TIMEOUT)?;
         receiver.try_recv().map_err(|e| failed(e.to_string()))?.map_err(|e| failed(e.to_string()))?;
         let words = {
             let view = staging.get_mapped_range(..).map_err(|e| failed(e.to_string()))?;

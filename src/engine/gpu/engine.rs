@@ -61,7 +61,7 @@ impl Engine for GpuEngine {
         let mode = self.mode.unwrap_or_else(|| Self::mode_for(batch));
         let report = self
             .run(batch, mode, packet_limit, &mut |_| start.elapsed() < SLICE && !stop())
-            .map_err(|e| EngineError::Device(e.to_string()))?;
+            .inspect_err(|e| self.abandon_after(e))?;
         let share = start.elapsed().as_secs_f64() / ran.iter().filter(|r| **r).count().max(1) as f64;
         Ok(SliceOutcome {
             seconds: ran.iter().map(|r| if *r { share } else { 0.0 }).collect(),

@@ -1,15 +1,25 @@
 //! What goes wrong on a device while it runs, as values: wgpu reports most of it asynchronously.
 //!
-//! Layer: engine. Opens no device.
+//! Layer: engine. Opens no device. Whoever waits for a device waits here: in short pieces, so that a request to stop is heard.
 
+use std::fmt;
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::mpsc::{self, RecvTimeoutError};
 use std::sync::{Arc, Mutex, PoisonError};
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
 use super::source::SourceError;
 
-/// How long one submission may take before the device counts as hung. The first dispatch compiles its kernel, which takes
-/// software Vulkan one to three minutes on a busy machine.
-pub const SUBMISSION_TIMEOUT: Duration = Duration::from_secs(600);
+/// How long one submission of compiled kernels may take before the device counts as hung. A dispatch is made to take 50 ms; the first one of a
+/// large network may take seconds in software.
+pub const SUBMISSION_TIMEOUT: Duration = Duration::from_secs(120);
+/// How long a kernel may take to compile before the device counts as hung. Software Vulkan takes minutes on a busy machine, some of them
+/// within the first dispatch.
+pub const COMPILE_TIMEOUT: Duration = Duration::from_secs(3600);
+/// Time between two looks at whether to stop.
+const LOOK_EVERY: Duration = Duration::from_millis(50);
+/// Work that ends so soon after the request to stop ends in order.
+const GRACE: Duration = Duration::from_secs(1);
 
 /// Why a run on a GPU ended early.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
@@ -28,14 +38,37 @@ pub enum RunError {
     Reported(String),
     #[error("the device did not finish a submission within {seconds} s")]
     Hung { seconds: u64 },
+    #[error("the device did not compile a kernel within {seconds} s")]
+    NotCompiled { seconds: u64 },
+    #[error("the run was asked to stop while the device was at work")]
+    Stopped,
     #[error("reading tables back from the device failed: {0}")]
     ReadBack(String),
 }
 
+impl RunError {
+    /// Whether the device is still at work, so that nothing of it can be taken down.
+    pub(super) fn leaves_work_behind(&self) -> bool {
+        matches!(self, RunError::Hung { .. } | RunError::NotCompiled { .. } | RunError::Stopped)
+    }
+}
+
+/// Says whether to stop.
+type StopSign = Box<dyn Fn() -> bool + Send + Sync>;
+
 /// Faults of one device, kept in the order they came; the first one counts.
-#[derive(Clone, Debug, Default)]
+#[derive(Clone, Default)]
 pub struct Faults {
     kept: Arc<Mutex<Vec<RunError>>>,
+    stop: Arc<Mutex<Option<StopSign>>>,
+    /// A kernel that has not run yet is among what was submitted.
+    is_cold: Arc<AtomicBool>,
+}
+
+impl fmt::Debug for Faults {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_tuple("Faults").field(&self.kept).finish()
+    }
 }
 
 impl Faults {
@@ -80,17 +113,83 @@ impl Faults {
         self.check().err().unwrap_or_else(|| RunError::Lost("it takes no more data".to_string()))
     }
 
+    /// From now on whoever waits for the device ends soon after `stop` says so.
+    pub fn stop_on(&self, stop: impl Fn() -> bool + Send + Sync + 'static) {
+        *self.stop.lock().unwrap_or_else(PoisonError::into_inner) = Some(Box::new(stop));
+    }
+
+    /// Says whether what is submitted next has a kernel that has not run yet. Drivers compile some of it only then, which takes its time.
+    pub(super) fn expect_compilation(&self, is_cold: bool) {
+        self.is_cold.store(is_cold, Ordering::Relaxed);
+    }
+
     /// Waits until all that was submitted is done.
     ///
     /// # Errors
-    /// A device that hangs, was lost, or reported an error.
+    /// A device that hangs, was lost, or reported an error; or the run is to stop and the device goes on.
     pub fn wait(&self, device: &wgpu::Device) -> Result<(), RunError> {
-        let polled = device.poll(wgpu::PollType::Wait { submission_index: None, timeout: Some(SUBMISSION_TIMEOUT) });
-        self.check()?;
-        polled.map(|_| ()).map_err(|e| match e {
-            wgpu::PollError::Timeout => RunError::Hung { seconds: SUBMISSION_TIMEOUT.as_secs() },
-            other => RunError::Reported(one_line(&other.to_string())),
+        let over = match self.is_cold.load(Ordering::Relaxed) {
+            true => (COMPILE_TIMEOUT, RunError::NotCompiled { seconds: COMPILE_TIMEOUT.as_secs() }),
+            false => (SUBMISSION_TIMEOUT, RunError::Hung { seconds: SUBMISSION_TIMEOUT.as_secs() }),
+        };
+        self.wait_for(over, &mut |piece| {
+            let polled = device.poll(wgpu::PollType::Wait { submission_index: None, timeout: Some(piece) });
+            self.check()?;
+            match polled {
+                Ok(_) => Ok(Some(())),
+                Err(wgpu::PollError::Timeout) => Ok(None),
+                Err(other) => Err(RunError::Reported(one_line(&other.to_string()))),
+            }
         })
+    }
+
+    /// Runs `compile` on a thread of its own and waits for what it gives, so that a request to stop is heard meanwhile.
+    ///
+    /// # Errors
+    /// It takes longer than [`COMPILE_TIMEOUT`], or the run is to stop; the thread then goes on alone.
+    pub(super) fn compiled<T: Send + 'static>(
+        &self,
+        compile: impl FnOnce() -> T + Send + 'static,
+    ) -> Result<T, RunError> {
+        let (sender, receiver) = mpsc::channel();
+        let thread = std::thread::Builder::new().name("kernels".into());
+        // Whoever waits may have left by then.
+        let spawned = thread.spawn(move || drop(sender.send(compile())));
+        spawned.map_err(|e| RunError::Reported(format!("there is no thread to compile on: {e}")))?;
+        let over = (COMPILE_TIMEOUT, RunError::NotCompiled { seconds: COMPILE_TIMEOUT.as_secs() });
+        self.wait_for(over, &mut |piece| match receiver.recv_timeout(piece) {
+            Ok(made) => Ok(Some(made)),
+            Err(RecvTimeoutError::Timeout) => Ok(None),
+            Err(RecvTimeoutError::Disconnected) => {
+                Err(RunError::Reported("the driver's compiler ended without a kernel".into()))
+            }
+        })
+    }
+
+    /// Waits by `look`, which waits for a moment at a time, until it gives something; no longer than `over` says, and not when the run is to stop.
+    fn wait_for<T>(
+        &self,
+        over: (Duration, RunError),
+        look: &mut dyn FnMut(Duration) -> Result<Option<T>, RunError>,
+    ) -> Result<T, RunError> {
+        let begin = Instant::now();
+        let mut asked: Option<Instant> = None;
+        loop {
+            if let Some(found) = look(LOOK_EVERY)? {
+                return Ok(found);
+            }
+            let stop = self.stop.lock().unwrap_or_else(PoisonError::into_inner);
+            if asked.is_none() && stop.as_ref().is_some_and(|stop| stop()) {
+                asked = Some(Instant::now());
+            }
+            drop(stop);
+            if asked.is_some_and(|at| at.elapsed() >= GRACE) {
+                return Err(RunError::Stopped);
+            }
+            if begin.elapsed() >= over.0 {
+                return Err(over.1);
+            }
+        }
     }
 
     /// Hands the first `bytes` bytes of a mappable buffer to `take`, after everything submitted so far.
@@ -123,4 +222,41 @@ impl Faults {
 
 fn one_line(text: &str) -> String {
     text.split_whitespace().collect::<Vec<_>>().join(" ")
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn compiling_takes_its_time_and_a_request_to_stop_is_heard() {
+        let faults = Faults::default();
+        assert_eq!(faults.compiled(|| 7), Ok(7));
+        assert!(matches!(faults.compiled(|| -> u32 { panic!("the driver fails") }), Err(RunError::Reported(_))));
+        let asked = Arc::new(AtomicBool::new(false));
+        let sign = Arc::clone(&asked);
+        faults.stop_on(move || sign.load(Ordering::Relaxed));
+        let slow = || {
+            std::thread::sleep(Duration::from_millis(300));
+            8
+        };
+        assert_eq!(faults.compiled(slow), Ok(8));
+        asked.store(true, Ordering::Relaxed);
+        assert_eq!(faults.compiled(slow), Ok(8), "what ends soon ends in order");
+        let clock = Instant::now();
+        let never = || std::thread::sleep(Duration::from_secs(600));
+        assert_eq!(faults.compiled(never), Err(RunError::Stopped));
+        assert!(clock.elapsed() < Duration::from_secs(10), "{:?}", clock.elapsed());
+    }
+
+    #[test]
+    fn what_takes_too_long_is_told() {
+        let faults = Faults::default();
+        let over = (Duration::from_millis(20), RunError::Hung { seconds: 0 });
+        let look = &mut |piece| {
+            std::thread::sleep(piece);
+            Ok(None::<()>)
+        };
+        assert_eq!(faults.wait_for(over, look), Err(RunError::Hung { seconds: 0 }));
+    }
 }

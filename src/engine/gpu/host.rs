@@ -266,31 +266,36 @@ impl GpuEngine {
             resident.set_control(&self.queue, steps, &running);
             let mut encoder =
                 self.device.create_command_encoder(&wgpu::CommandEncoderDescriptor { label: Some("steps") });
-            match batch.mode {
-                Mode::Fused => {
-                    self.kernels.prepare(&self.device, &self.faults, EntryPoint::Fused)?;
-                    let mut pass = begin(&mut encoder, resident);
-                    self.kernels.dispatch(&mut pass, EntryPoint::Fused, running.len() as u32, 1);
-                }
-                Mode::PerSystem => {
-                    // Without gates there is nothing to schedule.
-                    let gates = running.iter().any(|&r| resident.exps()[r as usize].gate_len > 0);
-                    let systems = (0..SYSTEMS.len())
-                        .filter(|&k| gates || SYSTEMS[k].when != RunCondition::Gates)
-                        .map(EntryPoint::System);
-                    for kernel in systems.clone() {
-                        self.kernels.prepare(&self.device, &self.faults, kernel)?;
-                    }
-                    let mut pass = begin(&mut encoder, resident);
-                    for _ in 0..steps {
-                        for kernel in systems.clone() {
-                            self.dispatch_system(&mut pass, kernel, resident.exps(), &running);
+            // Without gates there is nothing to schedule.
+            let gates = running.iter().any(|&r| resident.exps()[r as usize].gate_len > 0);
+            let kernels: Vec<EntryPoint> = match batch.mode {
+                Mode::Fused => vec![EntryPoint::Fused],
+                Mode::PerSystem => (0..SYSTEMS.len())
+                    .filter(|&k| gates || SYSTEMS[k].when != RunCondition::Gates)
+                    .map(EntryPoint::System)
+                    .collect(),
+            };
+            for &kernel in &kernels {
+                self.kernels.prepare(&self.device, &self.faults, kernel)?;
+            }
+            {
+                let mut pass = begin(&mut encoder, resident);
+                match batch.mode {
+                    Mode::Fused => self.kernels.dispatch(&mut pass, EntryPoint::Fused, running.len() as u32, 1),
+                    Mode::PerSystem => {
+                        for _ in 0..steps {
+                            for &kernel in &kernels {
+                                self.dispatch_system(&mut pass, kernel, resident.exps(), &running);
+                            }
                         }
                     }
                 }
             }
             let clock = Instant::now();
+            self.faults.expect_compilation(self.kernels.are_cold(kernels.iter().copied()));
             let exps = resident.submit_and_read_exps(&self.device, &self.queue, &self.faults, encoder)?;
+            self.faults.expect_compilation(false);
+            self.kernels.have_run(kernels.iter().copied());
             let wall = clock.elapsed();
             log::trace!(
                 "dispatch: up to {steps} steps of {} experiments in {:.6} s",
@@ -381,6 +386,41 @@ impl GpuEngine {
         match experiments {
             Some(experiments) => resident.download(&self.device, &self.queue, &self.faults, experiments),
             None => Ok(()),
+        }
+    }
+
+    /// Compiles the kernel that most runs need, all of it: drivers compile some of a kernel only when it is dispatched, so it is, for no step.
+    ///
+    /// # Errors
+    /// As [`GpuEngine::run`].
+    pub fn compile(&mut self) -> Result<(), RunError> {
+        self.kernels.prepare(&self.device, &self.faults, EntryPoint::Fused)?;
+        // An experiment of nothing: a header without rows.
+        let exps = vec![<Exp as bytemuck::Zeroable>::zeroed()];
+        let resident = self.upload(&[&Tables { exps: exps.into(), ..Tables::default() }])?;
+        resident.set_control(&self.queue, 0, &[0]);
+        let mut encoder =
+            self.device.create_command_encoder(&wgpu::CommandEncoderDescriptor { label: Some("compile") });
+        {
+            let mut pass = begin(&mut encoder, &resident);
+            self.kernels.dispatch(&mut pass, EntryPoint::Fused, 1, 1);
+        }
+        self.faults.expect_compilation(self.kernels.are_cold(std::iter::once(EntryPoint::Fused)));
+        resident.submit_and_read_exps(&self.device, &self.queue, &self.faults, encoder)?;
+        self.faults.expect_compilation(false);
+        self.kernels.have_run(std::iter::once(EntryPoint::Fused));
+        Ok(())
+    }
+
+    /// From now on a run ends soon after `stop` says so, also while a kernel compiles.
+    pub fn stop_on(&self, stop: impl Fn() -> bool + Send + Sync + 'static) {
+        self.faults.stop_on(stop);
+    }
+
+    /// Leaves a device alone that is still at work: taking it down would wait for it.
+    pub(super) fn abandon_after(&self, error: &RunError) {
+        if error.leaves_work_behind() {
+            std::mem::forget((self.device.clone(), self.queue.clone()));
         }
     }
 }

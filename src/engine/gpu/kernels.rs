@@ -41,6 +41,8 @@ pub struct Kernels {
     group_layout: wgpu::BindGroupLayout,
     layout: wgpu::PipelineLayout,
     pipelines: [Option<wgpu::ComputePipeline>; SYSTEMS.len() + 1],
+    /// Those that have run once: drivers have then compiled all of them.
+    warm: [bool; SYSTEMS.len() + 1],
     /// Invocations of a workgroup.
     pub workgroup: u32,
 }
@@ -77,7 +79,7 @@ impl Kernels {
             immediate_size: 0,
         });
         faults.check()?;
-        Ok(Kernels { module, group_layout, layout, pipelines: Default::default(), workgroup })
+        Ok(Kernels { module, group_layout, layout, pipelines: Default::default(), warm: Default::default(), workgroup })
     }
 
     /// Compiles `kernel` unless it is there.
@@ -88,23 +90,36 @@ impl Kernels {
         let slot = &mut self.pipelines[kernel.slot()];
         if slot.is_none() {
             let clock = std::time::Instant::now();
-            let pipeline = device.create_compute_pipeline(&wgpu::ComputePipelineDescriptor {
-                label: Some(kernel.entry()),
-                layout: Some(&self.layout),
-                module: &self.module,
-                entry_point: Some(kernel.entry()),
-                compilation_options: wgpu::PipelineCompilationOptions {
-                    // Private variables are set by `enter`, workgroup variables before they are read.
-                    zero_initialize_workgroup_memory: false,
-                    ..Default::default()
-                },
-                cache: None,
-            });
+            let (device, layout, module) = (device.clone(), self.layout.clone(), self.module.clone());
+            let pipeline = faults.compiled(move || {
+                device.create_compute_pipeline(&wgpu::ComputePipelineDescriptor {
+                    label: Some(kernel.entry()),
+                    layout: Some(&layout),
+                    module: &module,
+                    entry_point: Some(kernel.entry()),
+                    compilation_options: wgpu::PipelineCompilationOptions {
+                        // Private variables are set by `enter`, workgroup variables before they are read.
+                        zero_initialize_workgroup_memory: false,
+                        ..Default::default()
+                    },
+                    cache: None,
+                })
+            })?;
             faults.check()?;
             log::info!("kernel {}: compiled in {:.3} s", kernel.entry(), clock.elapsed().as_secs_f64());
             *slot = Some(pipeline);
         }
         Ok(())
+    }
+
+    /// Whether one of `kernels` has not run yet.
+    pub fn are_cold(&self, mut kernels: impl Iterator<Item = EntryPoint>) -> bool {
+        kernels.any(|kernel| !self.warm[kernel.slot()])
+    }
+
+    /// Notes that `kernels` have run.
+    pub fn have_run(&mut self, kernels: impl Iterator<Item = EntryPoint>) {
+        kernels.for_each(|kernel| self.warm[kernel.slot()] = true);
     }
 
     /// Appends a dispatch of `kernel`, which [`Kernels::prepare`] has compiled.

@@ -2,8 +2,12 @@
 //!
 //! Layer: engine.
 
+use std::time::{Duration, Instant};
+
 use super::adapter::{AdapterReport, DeviceChoice, FoundAdapter, GpuError, SoftwarePolicy, choose, list_adapters};
 use super::device::{GpuDevice, open_untested};
+use super::faults::RunError;
+use super::host::GpuEngine;
 use super::selftest::{self, SelfTest};
 
 /// Finds, opens and self-tests an adapter.
@@ -30,10 +34,52 @@ pub fn open(choice: Option<&DeviceChoice>, policy: SoftwarePolicy) -> Result<Gpu
     Ok(device)
 }
 
-/// Opens an adapter and runs the self-test on it.
+/// What became of the engine's own kernels on an adapter.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum EngineKernels {
+    /// The driver took so long for them.
+    Compiled(Duration),
+    /// The driver was not done after so long, and nobody waited on.
+    NotWithin(Duration),
+    /// The driver does not take them; why.
+    Refused(String),
+}
+
+/// What an adapter was tried with.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct AdapterTest {
+    pub self_test: SelfTest,
+    /// `None`: they are not compiled where the self-test fails.
+    pub kernels: Option<EngineKernels>,
+}
+
+impl AdapterTest {
+    /// Whether a run can use the adapter, as far as that is known.
+    pub fn passed(&self) -> bool {
+        self.self_test.passed() && !matches!(self.kernels, Some(EngineKernels::Refused(_)))
+    }
+}
+
+/// Opens an adapter, runs the self-test on it, and compiles the kernel that most runs need, for at most `patience`.
 ///
 /// # Errors
 /// As [`open_untested`]; a failed sub-test is in the returned value.
-pub fn self_test(found: &FoundAdapter) -> Result<SelfTest, GpuError> {
-    Ok(selftest::run(&open_untested(found)?))
+pub fn test(found: &FoundAdapter, patience: Duration) -> Result<AdapterTest, GpuError> {
+    let device = open_untested(found)?;
+    let self_test = selftest::run(&device);
+    let kernels = self_test.passed().then(|| compile(&device, patience));
+    Ok(AdapterTest { self_test, kernels })
+}
+
+fn compile(device: &GpuDevice, patience: Duration) -> EngineKernels {
+    let begin = Instant::now();
+    let compiled = GpuEngine::on(device).and_then(|mut engine| {
+        engine.stop_on(move || begin.elapsed() >= patience);
+        engine.compile().inspect_err(|error| engine.abandon_after(error))
+    });
+    match compiled {
+        Ok(()) => EngineKernels::Compiled(begin.elapsed()),
+        Err(RunError::Stopped) => EngineKernels::NotWithin(patience),
+        Err(refused) => EngineKernels::Refused(refused.to_string()),
+    }
 }

@@ -10,6 +10,7 @@ use super::super::record::{FlowRecord, FoldingRecord, LinkPackets, LinkRecord, R
 use super::super::value::{Micro, Ps};
 use super::{ReadError, RunResults};
 use crate::input;
+use crate::results::meter::memory_meter;
 
 /// The row at hand, with what messages need.
 struct Fields<'a> {
@@ -176,8 +177,10 @@ impl RunResults {
         read: fn(&Fields) -> Result<T, ReadError>,
     ) -> Result<Option<Vec<T>>, ReadError> {
         let mut found = Vec::new();
+        let meter = memory_meter();
         let there = self.each(name, |exp_id, fields| {
             if exp_id == wanted {
+                meter.check("rows of an experiment", 0).map_err(ReadError::memory(fields.path))?;
                 found.push(read(fields)?);
             }
             Ok(if exp_id > wanted { Go::Enough } else { Go::On })
@@ -190,7 +193,7 @@ impl RunResults {
         if !path.is_file() {
             return Ok(false);
         }
-        let file = input::open_anywhere(&path).map_err(ReadError::io(&path))?;
+        let file = input::open_table_anywhere(&path).map_err(ReadError::io(&path))?;
         let mut reader = csv::ReaderBuilder::new().buffer_capacity(1 << 16).from_reader(file);
         let wrong = |source| ReadError::Csv { path: path.clone(), source };
         let names = reader.headers().map_err(wrong)?.clone();

@@ -8,6 +8,7 @@ use super::super::job_record::JOBS;
 use super::super::value::{Cell, ColumnKind};
 use super::{ColumnInfo, ColumnRole, ReadError, RunResults};
 use crate::input;
+use crate::results::meter::memory_meter;
 use crate::spec::JOB;
 
 /// Folders with more jobs than this get no columns for them: nobody would find their way among these.
@@ -34,7 +35,7 @@ pub(super) fn add(run: &mut RunResults) -> Result<(), ReadError> {
         return Ok(());
     }
     let wrong = |source| ReadError::Csv { path: path.clone(), source };
-    let mut reader = csv::Reader::from_reader(input::open_anywhere(&path).map_err(ReadError::io(&path))?);
+    let mut reader = csv::Reader::from_reader(input::open_table_anywhere(&path).map_err(ReadError::io(&path))?);
     let headers = reader.headers().map_err(wrong)?.clone();
     let place = |name: &str| headers.iter().position(|h| h == name);
     let (Some(id), Some(job)) = (place("exp_id"), place("job")) else { return Ok(()) };
@@ -48,7 +49,9 @@ pub(super) fn add(run: &mut RunResults) -> Result<(), ReadError> {
     let mut first: Option<String> = None;
     // By job, measure and row of the results.
     let mut cells: BTreeMap<(usize, usize), Vec<(usize, f64)>> = BTreeMap::new();
+    let meter = memory_meter();
     for record in reader.records() {
+        meter.check("jobs of results", 0).map_err(ReadError::memory(&path))?;
         let record = record.map_err(wrong)?;
         let Some(row) = record[id].parse().ok().and_then(|id| run.find(id)) else { continue };
         let of_job = names.iter().position(|n| *n == record[job]).unwrap_or_else(|| {

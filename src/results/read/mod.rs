@@ -22,6 +22,7 @@ use super::manifest::{Manifest, Outcome};
 use super::outputs::ColumnSets;
 use super::record::{IDENTITY, RecordColumn, Status, outcome_columns};
 use super::value::{Cell, ColumnKind};
+use crate::budget::OverBudget;
 use crate::input;
 use crate::units::counted;
 
@@ -44,12 +45,23 @@ pub enum ReadError {
     Value { path: PathBuf, line: u64, column: String, value: String, want: &'static str },
     #[error("{}: {why}", .path.display())]
     Table { path: PathBuf, why: String },
+    #[error(
+        "{}: more of it than fits into {} MiB of memory (half of what may be used); use a machine with more, or fewer experiments a folder",
+        .path.display(),
+        .allowance >> 20
+    )]
+    Memory { path: PathBuf, allowance: u64 },
 }
 
 impl ReadError {
     fn io(path: &Path) -> impl FnOnce(io::Error) -> ReadError {
         let path = path.to_path_buf();
         move |source| ReadError::Io { path, source }
+    }
+
+    fn memory(path: &Path) -> impl FnOnce(OverBudget) -> ReadError {
+        let path = path.to_path_buf();
+        move |over| ReadError::Memory { path, allowance: over.allowance }
     }
 }
 
@@ -100,7 +112,7 @@ impl RunResults {
         let (file, table) = if parquet.is_file() {
             let table = table::from_parquet(&parquet)?;
             (parquet, table)
-        } else if let Some((axes, sets, records)) = finished(path) {
+        } else if let Some((axes, sets, records)) = finished(path).map_err(ReadError::memory(&path.join(JOURNAL)))? {
             let journal = path.join(JOURNAL);
             let table = table::from_records(&journal, &axes, sets, records.values())?;
             (journal, table)
@@ -195,7 +207,8 @@ impl RunResults {
 
     /// The sweep with every key resolved; `None` if the manifest holds none.
     pub fn sweep(&self) -> Option<toml::Table> {
-        self.manifest.sweep.parse().ok().filter(|t: &toml::Table| !t.is_empty())
+        let text = Some(&self.manifest.sweep).filter(|text| input::tree_fits(text.len()))?;
+        text.parse().ok().filter(|t: &toml::Table| !t.is_empty())
     }
 
     /// Why these are not all results of the run, in words; `None` if they are.
@@ -251,6 +264,6 @@ fn manifest(dir: &Path) -> Result<Manifest, ReadError> {
     if !path.is_file() {
         return Err(ReadError::NotResults { path: dir.into(), missing: "manifest.json" });
     }
-    let bytes = input::read_anywhere(&path, input::MOST_BYTES).map_err(ReadError::io(&path))?;
+    let bytes = input::read_anywhere(&path, input::most_table()).map_err(ReadError::io(&path))?;
     serde_json::from_slice(&bytes).map_err(|source| ReadError::Manifest { path, source })
 }

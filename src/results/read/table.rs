@@ -17,6 +17,7 @@ use super::super::rows;
 use super::super::value::{Axis, Cell, ColumnKind};
 use super::ReadError;
 use crate::input;
+use crate::results::meter::memory_meter;
 
 /// Names, kinds and cells.
 pub(super) struct CellTable {
@@ -40,13 +41,24 @@ pub(super) fn from_parquet(path: &Path) -> Result<CellTable, ReadError> {
         columns.push((name.clone(), kind(column).ok_or_else(why)?));
     }
     let mut rows: Vec<Vec<Cell>> = Vec::new();
+    let meter = memory_meter();
     for group in 0..reader.num_row_groups() {
         let group = reader.get_row_group(group).map_err(wrong)?;
         let n = usize::try_from(group.metadata().num_rows()).unwrap_or(0);
         let first = rows.len();
+        let bytes = (n as u64).saturating_mul((size_of::<Vec<Cell>>() + columns.len() * size_of::<Cell>()) as u64);
+        meter.check("rows of results", bytes).map_err(ReadError::memory(path))?;
         rows.resize_with(first + n, || Vec::with_capacity(columns.len()));
         for (at, (name, kind)) in columns.iter().enumerate() {
-            let cells = cells(group.as_ref(), at, *kind, n).map_err(wrong)?;
+            let cells = cells(group.as_ref(), at, *kind, n, &mut || {
+                meter.check("cells of results", 0).map_err(|_| ParquetError::General(TOO_LARGE.into()))
+            });
+            let cells = cells.map_err(|e| match e {
+                ParquetError::General(why) if why == TOO_LARGE => ReadError::memory(path)(
+                    meter.check("cells of results", u64::MAX).expect_err("this is more than any allowance"),
+                ),
+                other => wrong(other),
+            })?;
             if cells.len() != n {
                 return Err(ReadError::Table {
                     path: path.into(),
@@ -74,14 +86,30 @@ fn kind(column: &ColumnDescriptor) -> Option<ColumnKind> {
     }
 }
 
-fn cells(group: &dyn RowGroupReader, at: usize, kind: ColumnKind, n: usize) -> Result<Vec<Cell>, ParquetError> {
+/// Whether there is room for more.
+type HasRoom<'a> = &'a mut dyn FnMut() -> Result<(), ParquetError>;
+
+/// What a want of memory is called until it is an error of the file.
+const TOO_LARGE: &str = "too large";
+/// Records that are read between two looks at the memory.
+const PIECE: usize = 1 << 14;
+
+fn cells(
+    group: &dyn RowGroupReader,
+    at: usize,
+    kind: ColumnKind,
+    n: usize,
+    has_room: HasRoom,
+) -> Result<Vec<Cell>, ParquetError> {
     match (group.get_column_reader(at)?, kind) {
-        (ColumnReader::Int64ColumnReader(r), ColumnKind::Unsigned) => values(r, n, |v| Cell::Unsigned(v as u64)),
-        (ColumnReader::Int64ColumnReader(r), _) => values(r, n, Cell::Int),
-        (ColumnReader::DoubleColumnReader(r), _) => values(r, n, Cell::Real),
-        (ColumnReader::BoolColumnReader(r), _) => values(r, n, Cell::Flag),
+        (ColumnReader::Int64ColumnReader(r), ColumnKind::Unsigned) => {
+            values(r, n, has_room, |v| Cell::Unsigned(v as u64))
+        }
+        (ColumnReader::Int64ColumnReader(r), _) => values(r, n, has_room, Cell::Int),
+        (ColumnReader::DoubleColumnReader(r), _) => values(r, n, has_room, Cell::Real),
+        (ColumnReader::BoolColumnReader(r), _) => values(r, n, has_room, Cell::Flag),
         (ColumnReader::ByteArrayColumnReader(r), _) => {
-            values(r, n, |v| Cell::Text(String::from_utf8_lossy(v.data()).into_owned()))
+            values(r, n, has_room, |v| Cell::Text(String::from_utf8_lossy(v.data()).into_owned()))
         }
         _ => Err(ParquetError::General("a column's pages are of another type than its schema says".into())),
     }
@@ -90,28 +118,33 @@ fn cells(group: &dyn RowGroupReader, at: usize, kind: ColumnKind, n: usize) -> R
 fn values<T: DataType>(
     mut reader: ColumnReaderImpl<T>,
     n: usize,
+    has_room: HasRoom,
     cell: impl Fn(T::T) -> Cell,
 ) -> Result<Vec<Cell>, ParquetError> {
-    let (mut levels, mut present, mut read) = (Vec::new(), Vec::new(), 0);
-    while read < n {
-        let (records, _, _) = reader.read_records(n - read, Some(&mut levels), None, &mut present)?;
+    let (mut cells, mut levels, mut present) = (Vec::new(), Vec::new(), Vec::new());
+    while cells.len() < n {
+        has_room()?;
+        let most = (n - cells.len()).min(PIECE);
+        let (records, _, _) = reader.read_records(most, Some(&mut levels), None, &mut present)?;
         if records == 0 {
             break;
         }
-        read += records;
+        let mut values = present.drain(..).map(&cell);
+        // A required column has no levels.
+        match levels.is_empty() {
+            true => cells.extend(values),
+            false => cells.extend(levels.drain(..).map(|level| match level {
+                0 => Cell::Empty,
+                _ => values.next().unwrap_or(Cell::Empty),
+            })),
+        }
     }
-    // A required column has no levels.
-    if levels.is_empty() {
-        return Ok(present.into_iter().map(cell).collect());
-    }
-    let mut present = present.into_iter();
-    let next = |level: i16| if level == 0 { Cell::Empty } else { present.next().map_or(Cell::Empty, &cell) };
-    Ok(levels.into_iter().map(next).collect())
+    Ok(cells)
 }
 
 /// Reads `results.csv`. Kinds of axes come from the manifest, or from the values where it names none.
 pub(super) fn from_csv(path: &Path, axes: &[Axis]) -> Result<CellTable, ReadError> {
-    from_text(path, input::open_anywhere(path).map_err(ReadError::io(path))?, axes)
+    from_text(path, input::open_table_anywhere(path).map_err(ReadError::io(path))?, axes)
 }
 
 /// The rows that `results.csv` will have of these records.
@@ -136,8 +169,10 @@ fn from_text(path: &Path, text: impl std::io::Read, axes: &[Axis]) -> Result<Cel
         let fixed = IDENTITY.iter().chain(outcome_columns(ColumnSets::ALL)).find(|c| c.name == name).map(|c| c.kind);
         fixed.or_else(|| axes.iter().find(|a| a.key == name).map(|a| a.kind))
     };
+    let meter = memory_meter();
     let mut texts: Vec<(u64, csv::StringRecord)> = Vec::new();
     for record in reader.records() {
+        meter.check("rows of results", 0).map_err(ReadError::memory(path))?;
         let record = record.map_err(wrong)?;
         texts.push((record.position().map_or(0, csv::Position::line), record));
     }
@@ -153,6 +188,7 @@ fn from_text(path: &Path, text: impl std::io::Read, axes: &[Axis]) -> Result<Cel
         .collect();
     let mut rows = Vec::with_capacity(texts.len());
     for (line, record) in &texts {
+        meter.check("rows of results", 0).map_err(ReadError::memory(path))?;
         let cell = |(text, (name, kind)): (&str, &(String, ColumnKind))| {
             let (path, column) = (path.to_path_buf(), name.clone());
             parse(text, *kind).map_err(|want| ReadError::Value { path, line: *line, column, value: text.into(), want })

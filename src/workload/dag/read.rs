@@ -6,6 +6,7 @@ use std::path::Path;
 use super::build::{Dag, build};
 use super::{DagError, RawNode, Text};
 use crate::input;
+use crate::topology::FileError;
 use crate::topology::text::load_text;
 use crate::workload::program::Workload;
 
@@ -25,12 +26,11 @@ struct Document {
 /// Reads a graph from disk: `.csv` as CSV, anything else as TOML. `gpus`: how many ranks there are where the graph gives no number and names none beyond them.
 pub fn read_dag(path: &Path, gpus: Option<u32>) -> Result<Workload, DagError> {
     let shown = path.display().to_string();
-    let text = load_text(path)?;
     if path.extension().is_some_and(|e| e.eq_ignore_ascii_case("csv")) {
-        parse_dag_csv(&shown, &text, gpus)
-    } else {
-        parse_dag_toml(&shown, &text, gpus)
+        return parse_dag_csv(&shown, &load_text(path)?, gpus);
     }
+    let text = input::read_tree(path).map_err(|e| FileError::Read { path: shown.clone(), reason: e.to_string() })?;
+    parse_dag_toml(&shown, &text, gpus)
 }
 
 /// Reads the TOML form; `path` is for messages.
@@ -40,8 +40,9 @@ pub fn parse_dag_toml(path: &str, text: &str, gpus: Option<u32>) -> Result<Workl
         DagError::Syntax { path: format!("{path}:{line}"), message: e.message().to_string() }
     };
     let document: Document = toml::from_str(text).map_err(syntax)?;
+    let line_ends: Vec<usize> = text.bytes().enumerate().filter(|(_, b)| *b == b'\n').map(|(at, _)| at).collect();
     let node = |spanned: toml::Spanned<RawNode>| {
-        let line = line_of(text, spanned.span().start);
+        let line = line_ends.partition_point(|&end| end < spanned.span().start) as u64 + 1;
         RawNode { line, ..spanned.into_inner() }
     };
     let nodes = document.node.into_iter().map(node).collect();

@@ -128,7 +128,7 @@ pub fn read(path: &Path, options: &ImportOptions) -> Result<Imported, ImportErro
         traces.push((shown, bytes));
     }
     let folder = files[0].1.parent().unwrap_or(Path::new("."));
-    let groups = match input::read_text(&folder.join(GROUPS_FILE)) {
+    let groups = match input::read_table(&folder.join(GROUPS_FILE)) {
         Ok(text) => Some((folder.join(GROUPS_FILE).display().to_string(), text)),
         Err(e) if e.kind() == std::io::ErrorKind::NotFound => None,
         Err(e) => {

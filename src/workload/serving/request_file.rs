@@ -27,7 +27,7 @@ pub struct RequestTrace {
 /// # Errors
 /// The file cannot be read, or one of its lines is wrong.
 pub fn read_requests(path: &Path) -> Result<RequestTrace, ServingError> {
-    let file = input::open(path).map_err(|source| ServingError::Unreadable { path: path.into(), source })?;
+    let file = input::open_table(path).map_err(|source| ServingError::Unreadable { path: path.into(), source })?;
     let mut reader = csv::ReaderBuilder::new().trim(csv::Trim::All).comment(Some(b'#')).from_reader(file);
     let line = |line: u64, why: String| ServingError::Line { path: path.into(), line, why };
     let malformed = |e: csv::Error| line(e.position().map_or(1, csv::Position::line), input::csv_problem(&e));

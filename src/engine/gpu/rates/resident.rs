@@ -2,6 +2,8 @@
 //!
 //! Layer: engine. Moves bytes; what they mean is the kernel's.
 
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::{Duration, Instant};
 
 use super::rows::{NetworkRows, TOLD_HEAD};
@@ -38,6 +40,8 @@ struct Traffic {
 pub(super) struct NetworksOnDevice {
     handles: DeviceHandles,
     pipeline: wgpu::ComputePipeline,
+    /// Whether it has run.
+    is_warm: Arc<AtomicBool>,
     group: wgpu::BindGroup,
     changes: wgpu::Buffer,
     solutions: wgpu::Buffer,
@@ -54,6 +58,7 @@ impl NetworksOnDevice {
     pub(super) fn upload(
         handles: DeviceHandles,
         pipeline: wgpu::ComputePipeline,
+        is_warm: Arc<AtomicBool>,
         layout: &wgpu::BindGroupLayout,
         rows: &NetworkRows,
     ) -> Result<NetworksOnDevice, RunError> {
@@ -101,7 +106,18 @@ impl NetworksOnDevice {
             rows.networks.len()
         );
         let traffic = Traffic { bytes_there, ..Traffic::default() };
-        Ok(NetworksOnDevice { handles, pipeline, group, changes, solutions, told, staging, expected: 0, traffic })
+        Ok(NetworksOnDevice {
+            handles,
+            pipeline,
+            is_warm,
+            group,
+            changes,
+            solutions,
+            told,
+            staging,
+            expected: 0,
+            traffic,
+        })
     }
 
     fn run(&mut self, changes: &[(u32, &[FlowsChange])]) -> Result<Vec<RateChange>, RunError> {
@@ -132,11 +148,14 @@ impl NetworksOnDevice {
         queue.submit([encoder.finish()]);
         let mut n = 0;
         let mut rates: Vec<RateChange> = Vec::new();
+        faults.expect_compilation(!self.is_warm.load(Ordering::Relaxed));
         faults.read(device, &self.staging, bytes, |bytes| {
             n = u64::from(u32::from_le_bytes(bytes[..4].try_into().expect("four bytes")));
             let told = &bytes[TOLD_HEAD as usize..][..(n.min(first) * row) as usize];
             rates = bytemuck::pod_collect_to_vec(told);
         })?;
+        faults.expect_compilation(false);
+        self.is_warm.store(true, Ordering::Relaxed);
         if n > most {
             return Err(RunError::ReadBack(format!("{n} rates told, of at most {most}")));
         }
@@ -163,7 +182,12 @@ impl NetworksOnDevice {
 
 impl ResidentRates for NetworksOnDevice {
     fn solve(&mut self, changes: &[(u32, &[FlowsChange])]) -> Result<Vec<RateChange>, EngineError> {
-        Ok(self.run(changes)?)
+        Ok(self.run(changes).inspect_err(|error| {
+            if error.leaves_work_behind() {
+                // Taking down a device that is still at work would wait for it.
+                std::mem::forget(self.handles.clone());
+            }
+        })?)
     }
 }
 

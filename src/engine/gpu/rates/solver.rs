@@ -2,6 +2,8 @@
 //!
 //! Layer: engine.
 
+use std::sync::Arc;
+use std::sync::atomic::AtomicBool;
 use std::time::Instant;
 
 use super::resident::{DeviceHandles, NetworksOnDevice};
@@ -26,6 +28,8 @@ pub const FEWEST_THAT_PAY: usize = 512;
 struct FillKernel {
     pipeline: wgpu::ComputePipeline,
     layout: wgpu::BindGroupLayout,
+    /// Whether it has run: drivers have then compiled all of it.
+    is_warm: Arc<AtomicBool>,
 }
 
 /// Solves rates on a device.
@@ -93,21 +97,24 @@ impl DeviceRates {
                 bind_group_layouts: &[Some(&layout)],
                 immediate_size: 0,
             });
-            let pipeline = device.create_compute_pipeline(&wgpu::ComputePipelineDescriptor {
-                label: Some(source::ENTRY),
-                layout: Some(&pipeline_layout),
-                module: &module,
-                entry_point: Some(source::ENTRY),
-                compilation_options: wgpu::PipelineCompilationOptions {
-                    // Lane 0 sets workgroup variables before they are read.
-                    zero_initialize_workgroup_memory: false,
-                    ..Default::default()
-                },
-                cache: None,
-            });
+            let compile_on = device.clone();
+            let pipeline = self.handles.faults.compiled(move || {
+                compile_on.create_compute_pipeline(&wgpu::ComputePipelineDescriptor {
+                    label: Some(source::ENTRY),
+                    layout: Some(&pipeline_layout),
+                    module: &module,
+                    entry_point: Some(source::ENTRY),
+                    compilation_options: wgpu::PipelineCompilationOptions {
+                        // Lane 0 sets workgroup variables before they are read.
+                        zero_initialize_workgroup_memory: false,
+                        ..Default::default()
+                    },
+                    cache: None,
+                })
+            })?;
             self.handles.faults.check()?;
             log::info!("kernel {}: compiled in {:.3} s", source::ENTRY, clock.elapsed().as_secs_f64());
-            self.kernel = Some(FillKernel { pipeline, layout });
+            self.kernel = Some(FillKernel { pipeline, layout, is_warm: Arc::default() });
         }
         Ok(self.kernel.as_ref().expect("compiled above"))
     }
@@ -143,14 +150,18 @@ impl RateSolver for DeviceRates {
             NetworkRows::of(networks.iter().zip(&numbers).filter(|(_, n)| n.is_some()).map(|(network, _)| network));
         let handles = self.handles.clone();
         let kernel = self.kernel()?;
-        let on_device = NetworksOnDevice::upload(handles, kernel.pipeline.clone(), &kernel.layout, &rows)?;
+        let (pipeline, is_warm) = (kernel.pipeline.clone(), Arc::clone(&kernel.is_warm));
+        let on_device = NetworksOnDevice::upload(handles, pipeline, is_warm, &kernel.layout, &rows)?;
         Ok((Box::new(on_device), numbers))
     }
 }
 
 impl From<RunError> for EngineError {
     fn from(error: RunError) -> EngineError {
-        EngineError::Device(error.to_string())
+        match error {
+            RunError::Stopped => EngineError::Stopped,
+            other => EngineError::Device(other.to_string()),
+        }
     }
 }
 
