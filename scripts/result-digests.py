@@ -3,6 +3,8 @@
 
     scripts/result-digests.py BINARY --out FILE            run every case, write one line per case and file
     scripts/result-digests.py BINARY --compare FILE        run every case, say which lines differ (exit 1 if any does)
+    scripts/result-digests.py BINARY --compare FILE --memo off
+                                                           the same for cases that are folded, without a memo: the lines are the same
 
 FILE of the repository: tests/digests/results.sha256. Cases are every sweep under experiments/ at small size, each case of experiments/contention folded in two ways, and 300
 random sweeps, drawn from a fixed seed, each with fidelity.fast_forward "off", "exact" and "steady". A line is `case file digest`; the digest is the first 16 digits of the SHA-256 of
@@ -37,6 +39,7 @@ FILES = ("results.csv", "flows.csv", "links.csv", "rtt.csv", "jobs.csv", "shared
 # Columns of results.csv that do not count: hashes of all keys, which every new key changes, and columns that are younger than the recorded digests.
 NOT_COUNTED = {"config_key", "exp_key", "algorithm", "protocol", "channels"}
 NOT_COUNTED |= {"validated_error", "validated_class", "validated_mean_error", "validated_p90_error", "validated_rows"}
+NOT_COUNTED |= {"retransmissions"}
 MEMORY_BYTES = 8 << 30
 CPU_S = 60
 TIMEOUT_S = 600
@@ -101,6 +104,8 @@ SMALL = {
     "suites/wormhole-trace-small": ["workload.seq=64", "workload.global_batch=32", "transport.payload_bytes=9000"],
 }
 LIMIT = {"studies/topologies-13b": 2, "studies/fair-shares": 3, "papers/arcadia-buffers": 10, "papers/arcadia-link-rates": 2, "papers/arcadia-shared-hosts": 6, "papers/moye-chunks": 12, "papers/moye-memory": 14, "papers/multiverse-balancing": 2, "papers/multiverse-priorities": 2, "studies/inference-experts": 6, "papers/arcadia-queue-pairs": 7, "papers/moye-layouts": 1, "papers/multiverse-groups": 20, "papers/simai-scale-up": 12, "suites/wormhole-models": 3, "suites/wormhole-table1": 9, "suites/simai-v1": 2, "studies/parallelism": 8, "suites/wormhole-trace": 1}
+# Cases that repeat so much that they take minutes without a memo.
+NEEDS_MEMO = set()
 SKIPPED = [
     "suites/simai-v1: experiments 2 to 6, suites/wormhole-table1: experiments 9 to 23, suites/wormhole-models: experiments 3 to 7, suites/wormhole-trace: experiments 1 to 5, studies/parallelism: experiments 8 to 30: "
     "hundreds of GPUs, minutes or gigabytes each",
@@ -479,7 +484,7 @@ def call(command):
         return "timeout", ""
 
 
-def run(case, binary, engine, jobs, folder, keep):
+def run(case, binary, engine, jobs, folder, keep, memo):
     work = folder / case.key.replace("/", "_")
     work.mkdir()
     lines, sweep = [], case.sweep
@@ -494,6 +499,7 @@ def run(case, binary, engine, jobs, folder, keep):
     # What folding counts depends on which of several threads comes first; every second random case has one, and its stats.csv counts.
     jobs = 1 if case.index is not None and case.index % 2 else jobs
     command = [binary, "run", str(sweep), "--out", str(out), "--engine", engine, "--jobs", str(jobs), "--quiet"]
+    command += ["--memo", "off"] if memo == "off" else []
     command += [word for key in case.sets for word in ("--set", key)] + (["--limit", str(case.limit)] if case.limit else [])
     started = time.monotonic()
     code, text = call(command)
@@ -509,7 +515,7 @@ def run(case, binary, engine, jobs, folder, keep):
     for name in FILES:
         if (out / name).exists():
             lines.append((name, results_digest(out / name) if name == "results.csv" else digest((out / name).read_bytes())))
-    if engine == "cpu" and jobs == 1 and (out / "stats.csv").exists() and (stats := stats_digest(out / "stats.csv")):
+    if engine == "cpu" and memo == "on" and jobs == 1 and (out / "stats.csv").exists() and (stats := stats_digest(out / "stats.csv")):
         lines.append(("stats.csv", stats))
     if keep:
         shutil.copytree(work, keep / work.name, dirs_exist_ok=True)
@@ -523,12 +529,18 @@ def gpu_subset(all_cases):
     return [c for c in all_cases if c.key == "reference-cases" or (c.index is not None and c.index % 10 == 3 and c.mode == "off")]
 
 
+def folded_subset(all_cases):
+    """Cases that ask for folding, as far as they end without a memo within the time that a case may take."""
+    return [c for c in all_cases if c.mode != "off" and c.key not in NEEDS_MEMO]
+
+
 def main():
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("binary")
     parser.add_argument("--out", type=pathlib.Path, help="write the lines to this file")
     parser.add_argument("--compare", type=pathlib.Path, help="say which lines differ from this file's")
     parser.add_argument("--engine", choices=("cpu", "gpu"), default="cpu", help="gpu: a subset, whose lines are those of the CPU engine")
+    parser.add_argument("--memo", choices=("on", "off"), default="on", help="off: cases that are folded, without a memo; their lines are those with it")
     parser.add_argument("--jobs", type=int, default=2, help="threads of a run (default 2)")
     parser.add_argument("--parallel", type=int, default=2, help="runs at a time (default 2)")
     parser.add_argument("--only", help="only cases whose name matches this regular expression")
@@ -546,12 +558,14 @@ def main():
     chosen = [c for c in cases() if not args.only or re.search(args.only, c.key)]
     if args.engine == "gpu":
         chosen = gpu_subset(chosen)
+    if args.memo == "off":
+        chosen = folded_subset(chosen)
     for what in SKIPPED:
         print(f"not run: {what}", file=sys.stderr)
     started = time.monotonic()
     now, labels, took, texts = {}, {}, [], {}
     with tempfile.TemporaryDirectory(prefix="digests.") as folder, concurrent.futures.ThreadPoolExecutor(args.parallel) as pool:
-        runs = [(c, pool.submit(run, c, binary, args.engine, args.jobs, pathlib.Path(folder), args.keep)) for c in chosen]
+        runs = [(c, pool.submit(run, c, binary, args.engine, args.jobs, pathlib.Path(folder), args.keep, args.memo)) for c in chosen]
         for case, future in runs:
             lines, seconds, text = future.result()
             took.append((seconds, case.key))
@@ -570,7 +584,7 @@ def main():
         args.out.write_text("# case file digest; written by scripts/result-digests.py\n" + "".join(f"{k} {n} {v}\n" for (k, n), v in sorted(now.items())))
     if args.compare:
         run_keys = {c.key for c in chosen}
-        before = {(k, n): v for (k, n), v in before.items() if k in run_keys and (args.engine == "cpu" or n != "stats.csv")}
+        before = {(k, n): v for (k, n), v in before.items() if k in run_keys and ((args.engine == "cpu" and args.memo == "on") or n != "stats.csv")}
         differ = [at for at in sorted(before.keys() | now.keys()) if before.get(at) != now.get(at)]
         for key, name in differ:
             print(f"differs: {key} {name}: {before.get((key, name), 'absent')} before, {now.get((key, name), 'absent')} now {'(' + labels[key] + ')' if labels.get(key) else ''}")

@@ -23,8 +23,9 @@ fn classify(s: u32) {
             let most = ingress_bytes(p) + ports[port_base + p].arr_bytes;
             let limit = free >> ports[port_base + p].shift;
             independent = independent && u64(sub_sat_u32(most, reserve)) < limit;
-            // What is below its headroom is admitted; beyond that a small threshold drops even where nothing is full.
-            independent = independent && (max_wire <= ports[port_base + p].headroom || u64(max_wire) + shared_sum <= limit);
+            // What is below its headroom is admitted; beyond that a small threshold drops even where nothing is full. Without
+            // PFC what is below the threshold is admitted.
+            independent = independent && (!has_mode(MODE_PFC) || max_wire <= ports[port_base + p].headroom || u64(max_wire) + shared_sum <= limit);
         }
     }
     switches[sw].independent = select(0u, 1u, independent);

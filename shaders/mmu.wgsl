@@ -26,7 +26,7 @@ fn threshold(sw: u32, port: u32, used: u64) -> u64 {
     return sub_sat(switches[sw].shared_size, used) >> ports[port_base + port].shift;
 }
 
-// Whether a packet of `x` bytes that came in by `port` may stay.
+// Whether a packet of `x` bytes that came in by `port` may stay. Without PFC there is no headroom, and what would take it is dropped.
 fn admit(port: u32, x: u32) -> bool {
     let row = port_base + port;
     if x + ports[row].headroom_used <= ports[row].headroom {
@@ -34,7 +34,11 @@ fn admit(port: u32, x: u32) -> bool {
     }
     let sw = switch_base + ports[row].switch_idx;
     let used = shared_used(sw);
-    return u64(x) + used <= threshold(sw, port, used);
+    let most = threshold(sw, port, used);
+    if !has_mode(MODE_PFC) {
+        return u64(sub_sat_u32(ingress_bytes(port) + x, exps[exp_row].reserve)) <= most;
+    }
+    return u64(x) + used <= most;
 }
 
 // Charges `x` bytes to ingress `port`, then pauses its peer if that is due.

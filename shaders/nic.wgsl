@@ -181,6 +181,9 @@ fn timeout(n: u32, at: EventKey) -> bool {
         let tx = flow_base + due;
         let retries = flow_tx[tx].retries + 1u;
         flow_tx[tx].retries = retries;
+        if !has_mode(MODE_NS3_LOSS) {
+            halve_loss_window(tx, at.t);
+        }
         step_back(tx);
         // Nothing is outstanding now; the next packet sets a deadline anew.
         flow_tx[tx].rto_at = NEVER;
@@ -223,13 +226,15 @@ fn kick(n: u32, at: EventKey) {
     }
 }
 
-// Whether the queue pair in row `tx` has something to send and its window lets it.
+// Whether the queue pair in row `tx` has something to send and its windows let it.
 fn may_send(tx: u32, paused: bool) -> bool {
     if paused || flow_tx[tx].snd_nxt >= flow_tx[tx].size {
         return false;
     }
+    let outstanding = flow_tx[tx].snd_nxt - flow_tx[tx].snd_una;
     let win = flow_tx[tx].win;
-    return win == 0lu || flow_tx[tx].snd_nxt - flow_tx[tx].snd_una < win;
+    let loss_window = flow_tx[tx].loss_window;
+    return (win == 0lu || outstanding < win) && (loss_window == 0lu || outstanding < loss_window);
 }
 
 // The queue pair whose turn it is, its timers run; if there is none, the timer is set.

@@ -51,3 +51,11 @@ fn step_back(tx: u32) {
     flow_tx[tx].msg_send = flow_tx[tx].msg_ack;
     flow_tx[tx].send_end = flow_tx[tx].ack_end;
 }
+
+// A loss has shown: half of what was outstanding may be from now on. PRECONDITION: it has not stepped back yet.
+fn halve_loss_window(tx: u32, now: u64) {
+    let outstanding = sub_sat(flow_tx[tx].snd_nxt, flow_tx[tx].snd_una);
+    flow_tx[tx].loss_window = max(outstanding / 2lu, LOSS_WINDOW_PACKETS * u64(exps[exp_row].payload));
+    flow_tx[tx].back_at = now;
+    flow_tx[tx].window_at = now;
+}

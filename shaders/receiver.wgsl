@@ -1,5 +1,24 @@
 // The receiving side of a queue pair (twin: `src/engine/cpu/receiver.rs`).
 
+// Whether data from byte `seq`, which is beyond what is expected, is answered with a NACK.
+//
+// As adapters do it, each gap gets one. It has had its NACK until the expected byte arrives, or until sequence numbers fall
+// back: then the sender has stepped back, and what is expected was lost once more.
+fn is_nack_due(rx: u32, seq: u64, now: u64) -> bool {
+    let nacked = flow_rx[rx].nack_seq;
+    if !has_mode(MODE_NS3_LOSS) {
+        flow_rx[rx].nack_seq = seq;
+        return seq <= nacked;
+    }
+    let expected = flow_rx[rx].expected;
+    if now < flow_rx[rx].nack_t && nacked == expected {
+        return false;
+    }
+    flow_rx[rx].nack_t = now + exps[exp_row].nack_interval;
+    flow_rx[rx].nack_seq = expected;
+    return true;
+}
+
 // Data packet `p` has arrived whole at NIC `n`. Returns whether an answer was queued; the data packet's record becomes the
 // answer, or is held until the next one.
 fn on_data(n: u32, p: u32, now: u64) -> bool {
@@ -14,6 +33,9 @@ fn on_data(n: u32, p: u32, now: u64) -> bool {
     if seq == expected {
         let reached = expected + payload;
         flow_rx[rx].expected = reached;
+        if !has_mode(MODE_NS3_LOSS) {
+            flow_rx[rx].nack_seq = NEVER;
+        }
         let milestone = reached >= flow_rx[rx].milestone;
         if milestone {
             flow_rx[rx].milestone += exps[exp_row].ack_interval;
@@ -31,11 +53,9 @@ fn on_data(n: u32, p: u32, now: u64) -> bool {
         }
     } else if seq > expected {
         answer = KIND_NACK;
-        due = now >= flow_rx[rx].nack_t || flow_rx[rx].nack_seq != expected;
-        if due {
-            flow_rx[rx].nack_t = now + exps[exp_row].nack_interval;
-            flow_rx[rx].nack_seq = expected;
-        }
+        due = is_nack_due(rx, seq, now);
+    } else if !has_mode(MODE_NS3_LOSS) {
+        flow_rx[rx].nack_seq = NEVER;
     }
     if !due {
         packets[pk].next = flow_rx[rx].held;

@@ -17,7 +17,8 @@ fn on_ack(n: u32, p: u32, at: EventKey) {
     let cnp = (meta_word & META_CNP) != 0u;
     if (flow_tx[flow_base + f].flags & QP_FINISHED) == 0u {
         let oldest = flow_tx[flow_base + f].msg_ack;
-        advance_una(f, seq, packet_kind(meta_word) == KIND_NACK, at.t);
+        let sent_at = details[pk].sent_at;
+        advance_una(f, seq, packet_kind(meta_word) == KIND_NACK && is_news(f, sent_at), sent_at, at.t);
         var rtt = 0lu;
         if exps[exp_row].cc == CC_TIMELY || exps[exp_row].rtt_cap > 0u {
             rtt = at.t - details[pk].sent_at;
@@ -52,8 +53,24 @@ fn on_ack(n: u32, p: u32, at: EventKey) {
     free_packet(n, p);
 }
 
-// What the sequence number says: progress, a step back, the end.
-fn advance_una(f: u32, seq: u64, nack: bool, now: u64) {
+// Whether a NACK that answers data sent at `sent_at` tells of a loss that the sender has not stepped back for. As adapters do it,
+// it steps back once a round trip: what was sent before the last time is on its way anew.
+fn is_news(f: u32, sent_at: u64) -> bool {
+    let tx = flow_base + f;
+    return flow_tx[tx].loss_window == 0lu || sent_at >= flow_tx[tx].back_at;
+}
+
+// An acknowledgement of new data, sent at `sent_at`: once a round trip the loss window grows.
+fn grow_loss_window(tx: u32, sent_at: u64, now: u64) {
+    let window = flow_tx[tx].loss_window;
+    if window != 0lu && sent_at >= flow_tx[tx].window_at {
+        flow_tx[tx].loss_window = window + max(flow_tx[tx].window / WINDOW_STEPS, u64(exps[exp_row].payload));
+        flow_tx[tx].window_at = now;
+    }
+}
+
+// What the sequence number says: progress, a step back, the end. `nack`: the data sent at `sent_at` showed a loss.
+fn advance_una(f: u32, seq: u64, nack: bool, sent_at: u64, now: u64) {
     let tx = flow_base + f;
     let progress = seq > flow_tx[tx].snd_una;
     if progress {
@@ -74,6 +91,11 @@ fn advance_una(f: u32, seq: u64, nack: bool, now: u64) {
         }
     }
     let una = flow_tx[tx].snd_una;
+    if nack && !has_mode(MODE_NS3_LOSS) {
+        halve_loss_window(tx, now);
+    } else if progress {
+        grow_loss_window(tx, sent_at, now);
+    }
     if flow_tx[tx].snd_nxt < una || nack {
         step_back(tx);
     }
@@ -88,6 +110,9 @@ fn advance_una(f: u32, seq: u64, nack: bool, now: u64) {
     if una >= flow_tx[tx].size {
         flow_tx[tx].flags |= QP_FINISHED;
         flow_tx[tx].rto_at = NEVER;
+        flow_tx[tx].loss_window = 0lu;
+        flow_tx[tx].back_at = 0lu;
+        flow_tx[tx].window_at = 0lu;
         if flow_tx[tx].start != NEVER {
             flow_tx[tx].finish = now;
             atomicSub(&shared_words[shared_base + SHARED_FLOWS_LEFT], 1u);

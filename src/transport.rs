@@ -14,6 +14,15 @@ pub enum Cc {
     Dctcp = 8,
 }
 
+/// What receivers and senders do after a loss.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
+pub enum LossRecovery {
+    /// One NACK a gap, one step back a round trip, and each halves what may be outstanding.
+    Adapter,
+    /// The reference's: a NACK every `nack_interval_ps`, each a step back, the rate as before.
+    Ns3,
+}
+
 /// ECN thresholds of ports of one link rate.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct EcnThresholds {
@@ -38,6 +47,7 @@ pub struct Transport {
     pub ack_bytes: u32,
     pub ack_interval: u64,
     pub chunk: u64,
+    pub loss_recovery: LossRecovery,
     pub nack_interval_ps: u64,
     pub cnp_interval_ps: u64,
     pub rto_ps: u64,

@@ -3,10 +3,11 @@
 const WIDTH = 1180, LEFT = 330, RIGHT = 110;
 const COLOURS = [0, 1, 2, 3, 4, 5, 6, 7].map((i) => "var(--c" + i + ")");
 const picture = (width, height, label) => svg("svg", { viewBox: "0 0 " + width + " " + height, role: "img", "aria-label": label });
-// Text that would leave its place is shortened; the whole is in the tooltip. In the middle: what tells labels apart may stand at either end.
-function fitted(t, x, y, width, attributes, inTheMiddle) {
+// Text that would leave its place is shortened in its middle; the whole is in the tooltip. A label is a name and then its value: the value, which tells
+// labels apart, stays.
+function fitted(t, x, y, width, attributes) {
   const most = Math.max(4, Math.floor(width / 6.3));
-  const head = inTheMiddle ? Math.floor(most / 3) : most - 1, tail = inTheMiddle ? most - 1 - head : 0;
+  const head = Math.floor(most / 3), tail = most - 1 - head;
   const node = svg("text", Object.assign({ x, y }, attributes), t.length > most ? t.slice(0, head) + "…" + t.slice(t.length - tail) : t);
   if (t.length > most) node.append(svg("title", {}, t));
   return node;
@@ -214,7 +215,7 @@ function rankingBars(items, tickText, unit, label) {
   items.forEach((it, at) => {
     const y = at * rowHeight, middle = y + rowHeight / 2 - 1;
     pic.append(
-      fitted(it.label, left - 10, middle + 4, left - 12, { "text-anchor": "end", class: "label" }, true),
+      fitted(it.label, left - 10, middle + 4, left - 12, { "text-anchor": "end", class: "label" }),
       svg("rect", { x: left, y: y + 4, width: Math.max(1, x(it.value) - left), height: rowHeight - 10, rx: 2, fill: it.best ? "var(--good)" : "var(--c0)", class: "ranked" }, svg("title", {}, it.label + ": " + it.note)));
     if (it.error > 0) {
       const [low, high] = [x(Math.max(0, it.value - it.error)), x(it.value + it.error)];

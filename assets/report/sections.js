@@ -12,7 +12,7 @@ const okFirst = (c) => members(c).find((row) => text("status", row) === "ok");
 function headline() {
   if (!DATA.rows) return [none("The run has no results yet.")];
   if (!DATA.metrics.length) return [none("No experiment has a result that could be ranked; see the failures below.")];
-  return [...searched(), ...(state.group >= 0 ? [winner(state.group)] : winnersOfAll())];
+  return [...searched(), ...kneesOfAll(), ...(state.group >= 0 ? [winner(state.group)] : winnersOfAll())];
 }
 
 function rankingTable() {
@@ -20,7 +20,7 @@ function rankingTable() {
   if (DATA.metrics.length) for (const g of groupsInView()) for (const [c, p] of placeOf(g, state.metric)) places.set(c, p);
   const rows = ROWS.filter((row) => state.group < 0 || DATA.design.group[CONFIGURATION_OF[row]] === state.group);
   const place = (row) => places.get(CONFIGURATION_OF[row]);
-  const bests = new Map(groupsInView().map((g) => [g, DATA.metrics.length ? ranking(g).order[0] : undefined]));
+  const bests = new Map(groupsInView().map((g) => [g, DATA.metrics.length && ranking(g).verdict ? ranking(g).verdict.best : undefined]));
   const distance = (row) => {
     if (!DATA.metrics.length) return NaN;
     const c = CONFIGURATION_OF[row], best = bests.get(DATA.design.group[c]);
@@ -53,13 +53,13 @@ function effectsSection() {
   const undrawn = DATA.design.axes.filter((a) => a.levels.length > 64).map((a) => a.key);
   const bars = effects.some((e) => e.levels.some((l) => l.interval));
   return [
-    el("p", { class: "soft" }, "How far each value of an axis is from the average of the axis's values, with all other axes the same: " + (m.more ? "more" : "less") + " is better. " + (effects[0].ratio ? "In per cent of " : "In the unit of ") + m.label + "."),
+    el("p", { class: "soft" }, "How far each value of an axis is from the average of the axis's values, with all other axes the same, averaged over all their values: " + (m.more ? "more" : "less") + " is better. " + (effects[0].ratio ? "In per cent of " : "In the unit of ") + m.label + "."),
     el("h3", {}, "All axes (tornado)"), answers.length ? tornado(answers, m.unit, m.more) : none("The sweep varies only what is asked, no answer to it."),
     el("h3", {}, "Each axis"),
     el("p", { class: "soft" }, (bars ? "Brackets: 95 % interval from replicas. " : DATA.means ? "There are no error bars because all replicas gave the same. " : "There are no error bars because nothing was repeated (sweep.replicas = 3 would give them where anything depends on the seed). ") + "Pale bars: from the least to the most in any combination with the other axes."),
     unmatched.length ? el("p", { class: "soft" }, "Of " + unmatched.join(", ") + " no two experiments differ in nothing else, so averages are compared, whatever else varied.") : null,
     undrawn.length ? el("p", { class: "soft" }, "Not drawn, having more than 64 values: " + undrawn.join(", ") + ".") : null,
-    el("div", { class: "pair" }, answers.concat(effects.filter(asks)).map((e) => el("div", { class: "effect" }, el("h3", {}, DATA.design.axes[e.axis].key + (DATA.design.axes[e.axis].question ? " (what is asked)" : "")), effectPicture(e, DATA.design.axes[e.axis].levels, m.unit, m.more ? "more" : "less")))),
+    el("div", { class: "pair" }, answers.concat(effects.filter(asks)).map((e) => el("div", { class: "effect" }, el("h3", {}, DATA.design.axes[e.axis].key + (DATA.design.axes[e.axis].question ? " (what is asked)" : DATA.design.axes[e.axis].notSimulated ? " (not simulated)" : "")), effectPicture(e, DATA.design.axes[e.axis].levels, m.unit, m.more ? "more" : "less")))),
   ];
 }
 

@@ -2,7 +2,8 @@
 
 const value = (c) => format(mean(state.metric, c), metric().unit);
 // How much worse than the best, of a regret: what is left of a rate, or what a time takes more.
-const worseBy = (regret) => share(metric().more ? 1 - 1 / (1 + regret) : regret);
+const worseBy0 = (regret) => (metric().more ? 1 - 1 / (1 + regret) : regret);
+const worseBy = (regret) => share(worseBy0(regret));
 const worseWord = () => (metric().more ? "less" : "more");
 
 function placeOf(g, m) {
@@ -14,27 +15,42 @@ function placeOf(g, m) {
   return places;
 }
 
-function decidingLines(g) {
-  const r = ranking(g), v = r.verdict, best = r.order[0];
+// Other values of axes around a configuration: [configuration, how much worse, whether tied], best first.
+function aroundLines(best, decides, averaged) {
   const level = (axis, c) => shown(AXES[axis].text(firstRow(c)));
   const listed = (axis, others) => others.slice(0, 6).map((o) => level(axis, o[0])).join(", ") + (others.length > 6 ? " and " + (others.length - 6) + " more" : "");
-  const mine = (axis) => shown(AXES[axis].text(firstRow(best)));
   const line = (d) => {
     const key = DATA.design.axes[d.axis].key;
     const [first, last] = [d.others[0], d.others[d.others.length - 1]];
-    const costs = d.others.length === 1 ? level(d.axis, first[0]) + " is " + share(first[1]) + " worse" : "the next best, " + level(d.axis, first[0]) + ", is " + share(first[1]) + " worse, and " + level(d.axis, last[0]) + " is " + share(last[1]) + " worse";
+    const worse = (o) => (o[1] > 0 ? "is " + share(o[1]) + " worse" : "is as good on average");
+    const costs = d.others.length === 1 ? level(d.axis, first[0]) + " " + worse(first) : "the next best, " + level(d.axis, first[0]) + ", " + worse(first) + ", and " + level(d.axis, last[0]) + " " + worse(last);
     const ties = d.others.filter((o) => o[2]);
-    if (ties.length === 0) return el("li", {}, el("code", {}, key + " = " + mine(d.axis)), (first[1] < 0.01 ? " is slightly ahead" : " decides") + ": with all else the same, " + costs + ".");
+    if (ties.length === 0) return el("li", {}, el("code", {}, key + " = " + level(d.axis, best)), (first[1] < 0.01 ? " is slightly ahead" : " decides") + ": " + costs + ".");
     const same = listed(d.axis, ties), worst = d.others.filter((o) => !o[2]).pop();
-    return el("li", {}, el("code", {}, key + " = " + mine(d.axis)), " is one of several good values: " + same + (ties.length === 1 ? " does" : " do") + " as well; " + level(d.axis, worst[0]) + " is " + share(worst[1]) + " worse.");
+    return el("li", {}, el("code", {}, key + " = " + level(d.axis, best)), " is one of several good values: " + same + (ties.length === 1 ? " does" : " do") + " as well; " + level(d.axis, worst[0]) + " " + worse(worst) + ".");
   };
-  if (!v.decides.length) {
+  const unsimulated = ANSWERS.filter((a) => DATA.design.axes[a].notSimulated).map((a) => el("li", {}, "Not simulated, so nothing is said of it: ", el("code", {}, DATA.design.axes[a].key), " (" + DATA.design.axes[a].notSimulated + ")."));
+  if (!decides.length && !unsimulated.length) {
     return [el("p", { class: "soft" }, ANSWERS.length ? "No experiment differs from the best in one axis alone, so what decides it cannot be read off directly; see the effect of each axis below." : "The sweep has no axis that tries different answers.")];
   }
-  const idle = v.decides.filter((d) => d.others.every((o) => o[2]));
-  const lines = v.decides.filter((d) => !idle.includes(d)).map(line);
+  const idle = decides.filter((d) => d.others.every((o) => o[2]));
+  const lines = decides.filter((d) => !idle.includes(d)).map(line);
   if (idle.length) lines.push(el("li", {}, "Does not matter here: ", el("code", {}, idle.map((d) => DATA.design.axes[d.axis].key).join(", ")), "."));
-  return [el("ul", { id: "decides" }, lines)];
+  const how = decides.length ? [el("p", { class: "soft" }, "Other values of each axis, with all else as in the best" + (averaged ? ", on average (geometric) over the workloads" : "") + ":")] : [];
+  return [...how, el("ul", { id: "decides" }, lines.concat(unsimulated))];
+}
+const decidingLines = (g) => aroundLines(ranking(g).verdict.best, ranking(g).verdict.decides, false);
+
+// What a configuration costs, and what the cheapest design would.
+function priceLine(c) {
+  const r = (DATA.recommendations || [])[state.metric];
+  const own = r && r.configuration === c ? r : null;
+  const cost = own ? own.cost : number("cost_usd", firstRow(c));
+  if (cost === null || !Number.isFinite(cost)) return null;
+  const apart = own && own.costsApart ? ", and from " + usd(own.costsApart[0]) + " to " + usd(own.costsApart[1]) + " by what was not simulated" : "";
+  const o = own && own.cheapest;
+  const other = o ? "; the cheapest, " + describeDesign(o.configuration) + ", is " + (o.tied ? "as good" : worseBy(o.worse) + " worse") + " and costs " + usd(o.cost) : own ? "; no other is cheaper" : "";
+  return el("div", { id: "price" }, "Price: " + usd(cost) + apart + other);
 }
 
 // What replicas and seeds can tell of this run, and what they cannot.
@@ -46,7 +62,8 @@ const MODEL = "None of this covers the model's own error against hardware (the c
 // How far times of a row's class were off measured machines.
 const worth = (row) => {
   const error = row === undefined ? "" : text("validated_error", row);
-  if (error === "") return MODEL;
+  if (row === undefined) return MODEL;
+  if (error === "") return "No machine with its GPU was measured (validated_error is empty), so how far its times are off hardware is not known.";
   if (error === "not validated") return "Nothing like it was held against a measured machine (not validated), so how far its times are off hardware is not known.";
   return "None of this covers the model's own error against hardware. Times of the nearest validated class (" + text("validated_class", row) + ") are off by: " + error + ". A lead below that is no certainty.";
 };
@@ -55,12 +72,12 @@ const worth = (row) => {
 const SKIPPED = DATA.steady > 0.005 ? " Phases skipped as steady may put times off by up to " + share(DATA.steady) + "." : "";
 
 function surety(g) {
-  const r = ranking(g), v = r.verdict, best = r.order[0], n = members(best).length;
+  const r = ranking(g), v = r.verdict, best = v.best, n = members(best).length;
   const out = [];
   const carried = STATS.some((c) => c.name === "carried_skips") ? " Some experiments carried measured rates on where flows collide, and may be off by percents (carried_skips in stats.csv)." : "";
   const audited = (DATA.audit === null ? "" : " An audit found approximate results to be off by up to " + share(DATA.audit) + "." + SKIPPED) + carried;
   if (v.tied > 1) {
-    const others = r.order.slice(1, Math.min(v.tied, 6)).map(describe).join("; ");
+    const others = r.order.slice(0, v.tied).filter((c) => c !== best).slice(0, 5).map(describe).join("; ");
     out.push(plural(v.tied - 1, "other configuration", "other configurations") + " cannot be told apart from it: " + others + (v.tied > 6 ? " and more" : "") + ".");
   }
   if (v.lead === null) out.push(v.tied === r.order.length && v.tied > 1 ? "All of them are tied." : r.order.length > 1 ? "" : "Nothing else completed, so there is nothing to compare it with.");
@@ -107,7 +124,7 @@ function pictureOfGroup(g) {
   const labels = briefs(r.order.slice(0, n));
   const items = r.order.slice(0, n).map((c, at) => ({ label: labels[at], value: Math.abs(mean(state.metric, c)), error: r.error[at] || 0, note: value(c), best: at < r.verdict.tied }));
   const shown = r.order.length > n ? "The best " + n + " of " + plural(r.order.length, "configuration", "configurations") : plural(n, "configuration", "configurations");
-  return firstPicture(items, (t) => format(t, m.unit), m.unit, shown + " by " + m.label + (m.more ? ", more is better" : ", less is better"), r.order[0]);
+  return firstPicture(items, (t) => format(t, m.unit), m.unit, shown + " by " + m.label + (m.more ? ", more is better" : ", less is better"), r.verdict.best);
 }
 
 function pictureOfAll(overall) {
@@ -122,40 +139,52 @@ function pictureOfAll(overall) {
 function winner(g) {
   const r = ranking(g);
   if (!r.order.length) return el("p", { class: "none" }, groupName(g) + ": no experiment completed with a value of " + metric().label + ". See the failures below.");
-  const best = r.order[0];
+  const best = r.verdict.best;
   const title = DATA.design.groups.length > 1 ? "Best for " + groupName(g) : "Best configuration";
-  return el("div", {}, el("div", { class: "winner" }, el("span", { class: "soft" }, title + " by " + metric().label), el("div", { class: "what", id: "best" }, describe(best)),
+  return el("div", {}, el("div", { class: "winner" }, el("span", { class: "soft" }, title + " by " + metric().label), el("div", { class: "what", id: "best" }, describeDesign(best)), priceLine(best),
     el("div", {}, metric().label + " " + value(best) + " (" + (members(best).length === 1 ? "experiment " : "experiments ") + members(best).slice(0, 5).map((row) => text("exp_id", row)).join(", ") + (members(best).length > 5 ? ", ..." : "") + ")")),
     pictureOfGroup(g), el("h3", {}, "What decides it"), ...decidingLines(g), el("h3", {}, "How sure that is"), surety(g));
 }
 
-// Over all workloads: what each axis does on average.
+// Over all workloads: what other values of each axis cost around what is recommended, as the command line has it.
 function decidingOnAverage() {
-  const effects = (DATA.effects[state.metric].all || []).filter((e) => !DATA.design.axes[e.axis].question);
-  const unit = metric().unit, more = metric().more;
-  const line = (e) => {
-    const sorted = e.levels.slice().sort((a, b) => (more ? b.effect - a.effect : a.effect - b.effect));
-    const [best, next, worst] = [sorted[0], sorted[1], sorted[sorted.length - 1]];
-    const level = (l) => shown(DATA.design.axes[e.axis].levels[l.level]);
-    const apart = (l) => (e.ratio ? share(Math.abs((1 + l.effect) / (1 + best.effect) - 1)) : format(Math.abs(l.effect - best.effect), unit)) + " worse";
-    const overlap = best.interval && next.interval && best.interval[0] <= next.interval[1] && next.interval[0] <= best.interval[1];
-    const same = best.effect === next.effect || overlap;
-    return el("li", {}, el("code", {}, DATA.design.axes[e.axis].key), same ? ": " + level(best) + " and " + level(next) + " are alike on average" : ": " + level(best) + " is best on average, " + level(next) + " is " + apart(next), worst !== next ? ", " + level(worst) + " is " + apart(worst) + "." : ".");
+  const r = DATA.recommendations[state.metric];
+  const of = (o) => [o.configuration, o.tied ? Math.max(worseBy0(o.worse), 0) : worseBy0(o.worse), o.tied];
+  const decides = r ? r.axes.map((a) => ({ axis: a.axis, others: a.others.map(of) })) : [];
+  const best = r ? r.configuration : undefined;
+  if (!r && !ANSWERS.length) return [];
+  const sure = DATA.means ? "" : "Every configuration ran once" + (PACKETS ? ", so how much results vary between seeds is not known. " : ". ") + SEEDS;
+  return [el("h3", {}, "What decides it"), ...aroundLines(best, decides, true), el("h3", {}, "How sure that is"), el("p", { id: "sure" }, sure + (DATA.constant ? " Replicas are all alike: nothing in this run depends on the seed." : "") + (DATA.audit === null ? "" : " An audit found approximate results to be off by up to " + share(DATA.audit) + "." + SKIPPED) + " " + MODEL)];
+}
+
+// Of a sweep over rates of requests: up to which rate each design keeps the bounds.
+function kneesOfAll() {
+  if (!DATA.knees || state.group >= 0) return [];
+  const atLeast = share(DATA.knees.share);
+  // Toward zero, so that what does not hold is never shown as if it did.
+  const within = (t) => digits(Math.floor(t.within * 1000) / 10, 4) + " %";
+  const told = (d) => {
+    if (!d.holds) return "below " + digits(d.fails.rate, 4) + " requests/s, the lowest rate that was tried: there " + within(d.fails) + " of requests keep both bounds";
+    const rate = digits(d.holds.rate, 4) + " requests/s";
+    return d.fails ? rate + "; at " + digits(d.fails.rate, 4) + ", " + within(d.fails) + " of requests keep both bounds" : rate + ", the highest rate that was tried: the knee may lie beyond";
   };
-  if (!effects.length) return [];
-  const idle = effects.filter((e) => e.negligible), told = effects.filter((e) => !e.negligible);
-  const lines = told.map(line);
-  if (idle.length) lines.push(el("li", {}, "Does not matter here: ", el("code", {}, idle.map((e) => DATA.design.axes[e.axis].key).join(", ")), " (below 0.01 %, all else equal)."));
-  const sure = DATA.means ? "Averages over all workloads and all values of the other axes; alike means that the 95 % intervals from replicas overlap." : "Averages over all workloads and all values of the other axes. Every configuration ran once" + (PACKETS ? ", so how much results vary between seeds is not known. " : ". ") + SEEDS;
-  return [el("h3", {}, "What decides it"), el("ul", { id: "decides" }, lines), el("h3", {}, "How sure that is"), el("p", { id: "sure" }, sure + (DATA.constant ? " Replicas are all alike: nothing in this run depends on the seed." : "") + (DATA.audit === null ? "" : " An audit found approximate results to be off by up to " + share(DATA.audit) + "." + SKIPPED) + " " + MODEL)];
+  const name = (d) => (ANSWERS.length ? describe(CONFIGURATION_OF[d.row]) : "");
+  const group = (g) => {
+    const best = g.designs[0], others = g.designs.slice(1, 8);
+    const ties = g.best > 1 && best.holds ? plural(g.best, "design has", "designs have") + " this knee; rates between those that were tried would tell them apart." : null;
+    return el("div", {}, el("div", { class: "winner knee" }, el("span", { class: "soft" }, "Knee" + (g.question ? " for " + g.question : "") + ": the highest rate at which " + atLeast + " of requests keep both bounds, workload.ttft_bound_ms and workload.tpot_bound_ms"), el("div", { class: "what" }, name(best) || told(best)), name(best) ? el("div", {}, told(best)) : null),
+      ties ? el("p", {}, ties) : null, others.length ? el("ul", {}, others.map((d) => el("li", {}, name(d) + ": " + told(d)))) : null, g.designs.length > 8 ? el("p", { class: "soft" }, "and " + plural(g.designs.length - 8, "more design", "more designs")) : null);
+  };
+  return [el("div", { id: "knee" }, DATA.knees.groups.map(group))];
 }
 
 function winnersOfAll() {
-  const overall = DATA.overall[state.metric] || [];
+  const overall = (!DATA.knees && DATA.overall[state.metric]) || [];
   const out = [];
-  if (overall.length) {
+  if (DATA.knees) out.push(el("p", { class: "soft" }, "The table below has the best of each rate by " + metric().label + "."));
+  else if (overall.length) {
     const o = overall[0];
-    out.push(el("div", { class: "winner" }, el("span", { class: "soft" }, "Best on average over " + DATA.design.groups.length + " workloads, by " + metric().label), el("div", { class: "what", id: "best" }, describe(o.configuration)),
+    out.push(el("div", { class: "winner" }, el("span", { class: "soft" }, "Best on average over " + DATA.design.groups.length + " workloads, by " + metric().label), el("div", { class: "what", id: "best" }, describeDesign(o.configuration)), priceLine(o.configuration),
       el("div", {}, o.worst === 0 ? "it is the best for each of them" : worseBy(o.regret) + " worse than each workload's own best on average, " + worseBy(o.worst) + " where it does worst")));
     out.push(pictureOfAll(overall));
     const ties = overall.slice(1).filter((x) => x.tied);
@@ -163,14 +192,14 @@ function winnersOfAll() {
     const runnersUp = overall.slice(1).filter((x) => !x.tied).slice(0, 3).map((x) => el("li", {}, describe(x.configuration) + ": " + worseBy(x.regret) + " worse on average, " + worseBy(x.worst) + " at worst"));
     if (runnersUp.length) out.push(el("p", { class: "soft" }, "Next on average:"), el("ul", {}, runnersUp));
   } else out.push(el("p", { class: "none" }, "No configuration completed for every workload, so none is best on average."));
-  out.push(...decidingOnAverage());
+  if (!DATA.knees) out.push(...decidingOnAverage());
   const groups = DATA.design.groups.map((_, g) => g);
   out.push(el("h3", {}, "Best for each workload"), ...dataTable({
     id: "winners", rows: groups, pageSize: 12,
     columns: [
       { title: "workload", text: groupName, number: null },
-      { title: "best", text: (g) => (ranking(g).order.length ? brief(ranking(g).order[0]) : "none completed"), number: null },
-      { title: metric().label, text: (g) => (ranking(g).order.length ? value(ranking(g).order[0]) : ""), number: (g) => (ranking(g).order.length ? mean(state.metric, ranking(g).order[0]) : NaN) },
+      { title: "best", text: (g) => (ranking(g).order.length ? brief(ranking(g).verdict.best) : "none completed"), number: null },
+      { title: metric().label, text: (g) => (ranking(g).order.length ? value(ranking(g).verdict.best) : ""), number: (g) => (ranking(g).order.length ? mean(state.metric, ranking(g).verdict.best) : NaN) },
       { title: "tied with it", text: (g) => (ranking(g).verdict ? String(ranking(g).verdict.tied - 1) : ""), number: (g) => (ranking(g).verdict ? ranking(g).verdict.tied - 1 : NaN) },
       { title: "next is worse by", text: (g) => (ranking(g).verdict && ranking(g).verdict.lead !== null ? share(ranking(g).verdict.lead) : ""), number: (g) => (ranking(g).verdict && ranking(g).verdict.lead !== null ? ranking(g).verdict.lead : NaN) },
     ],

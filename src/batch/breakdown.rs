@@ -28,7 +28,7 @@ pub struct Breakdown {
 
 impl Breakdown {
     /// Every part divided by `n`; what rounding leaves goes to `other`.
-    fn per(self, n: u64) -> Breakdown {
+    pub(super) fn per(self, n: u64) -> Breakdown {
         let n = n.max(1);
         let mut b = Breakdown {
             total: self.total / n,
@@ -62,11 +62,12 @@ pub fn iteration(
     Some((rank, of_rank(workload, &times, rank, warmup, begin_ps)))
 }
 
-/// The same of what began at 0, by times that were worked out.
-pub(super) fn worked_out(workload: &Workload, times: &WorkloadTimes, warmup: u32) -> Option<(u32, Breakdown)> {
+/// All measured iterations on the critical rank of what began at 0, by times that were worked out, and how many iterations these are.
+pub(super) fn summed(workload: &Workload, times: &WorkloadTimes, warmup: u32) -> Option<(u32, Breakdown, u64)> {
     let of_op = |rank: u32, op: u32| times.op(rank, op);
     let rank = critical_rank(workload, &of_op, times.own_ranks())?;
-    Some((rank, of_rank(workload, &of_op, rank, warmup, 0)))
+    let (parts, iterations) = sum_of_rank(workload, &of_op, rank, warmup, 0);
+    Some((rank, parts, iterations))
 }
 
 /// The rank of these, ascending, that ends last, of several the lowest; `None` if none ended.
@@ -77,6 +78,12 @@ pub(super) fn critical_rank(workload: &Workload, times: TimesOfOps, ranks: impl 
 
 /// The mean measured iteration on a rank of what began at `begin_ps`. PRECONDITION: it has ended.
 pub(super) fn of_rank(workload: &Workload, times: TimesOfOps, rank: u32, warmup: u32, begin_ps: u64) -> Breakdown {
+    let (parts, iterations) = sum_of_rank(workload, times, rank, warmup, begin_ps);
+    parts.per(iterations)
+}
+
+/// The sum of the measured iterations, and how many they are.
+fn sum_of_rank(workload: &Workload, times: TimesOfOps, rank: u32, warmup: u32, begin_ps: u64) -> (Breakdown, u64) {
     let program = &workload.programs[workload.ranks[rank as usize].program as usize];
     let iterations = program.iteration_ends.len().max(1) as u64;
     let warm = u64::from(warmup).min(iterations - 1);
@@ -84,7 +91,7 @@ pub(super) fn of_rank(workload: &Workload, times: TimesOfOps, rank: u32, warmup:
     let start = if warm == 0 { begin_ps } else { end_of(workload, times, rank, warm_ops(warm)) };
     let end = end_of(workload, times, rank, usize::MAX);
     let timeline = RankTimeline { workload, times, rank, program, peers: Peers::of(workload) };
-    timeline.parts(start, end).per(iterations - warm)
+    (timeline.parts(start, end), iterations - warm)
 }
 
 /// When the first `n` ops of a rank have ended.

@@ -12,7 +12,7 @@ use crate::columns::{
 };
 use crate::engine::grow;
 use crate::topology::{ArcIdx, Network, NodeKind};
-use crate::transport::Cc;
+use crate::transport::{Cc, LossRecovery};
 use crate::units::{BPS_PER_MBPS, PS_PER_S, tx_ps};
 use crate::workload::Flow;
 
@@ -211,6 +211,7 @@ fn header(case: &PacketCase, rates: &[u32], step: u64) -> Exp {
         (case.options.links, mode::LINKS),
         (case.graph.is_some_and(|g| g.fresh_qp), mode::FRESH_QP),
         (case.options.flow_level, mode::FLOW),
+        (tr.loss_recovery == LossRecovery::Ns3, mode::NS3_LOSS),
     ] {
         modes |= if on { bit } else { 0 };
     }
@@ -291,6 +292,10 @@ fn nics(t: &mut OwnedTables, case: &PacketCase, ends: &Ends) {
     }
 }
 
+/// What ports of a switch have for themselves where they may pause.
+const PFC_WANTS: &str =
+    "PFC's headroom (3 x rate x delay / 8 each, more on short links; none with `transport.pfc = false`) and reserve";
+
 /// Room for what still comes in after a pause was sent: the reference's three one-way delays at line rate; on short links or with large packets more, namely a
 /// round trip, the packet that the pause frame waits for, the one that is on its way out at the peer, and one for the frame and for counting by packets.
 fn headroom_bytes(rate_bps: u64, delay_ps: u64, max_wire: u32) -> u64 {
@@ -311,7 +316,8 @@ fn switches(t: &mut OwnedTables, case: &PacketCase, ends: &Ends, rates: &[u32]) 
         for p in first.run(n) {
             let arc = ends.arcs[p.end(ends.n_nics).usize()];
             let link = net.arc_link(arc);
-            let headroom = headroom_bytes(link.rate_bps, link.delay_ps, max_wire);
+            // Without PFC nothing is sent after a pause.
+            let headroom = if tr.pfc { headroom_bytes(link.rate_bps, link.delay_ps, max_wire) } else { 0 };
             headrooms += headroom;
             let headroom = headroom.min(u32::MAX as u64 / 2) as u32;
             let ecn = tr.ecn_for(link.rate_bps);
@@ -356,6 +362,7 @@ fn switches(t: &mut OwnedTables, case: &PacketCase, ends: &Ends, rates: &[u32]) 
                 needs: fixed,
                 has: buffer,
                 mib: fixed.div_ceil(1 << 20),
+                wants: if tr.pfc { PFC_WANTS } else { "reserve" },
             });
         }
         t.switches.push(Switch {

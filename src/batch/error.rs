@@ -2,7 +2,6 @@
 //!
 //! Layer: batch. Error types only; the steps that return them are in `prepare`, `job`, `training` and `build`.
 
-use crate::budget::OverBudget;
 use crate::collective::EnvError;
 use crate::compute::{self, Dtype};
 use crate::cost::CostError;
@@ -19,6 +18,7 @@ use crate::workload::lower::LowerError;
 use crate::workload::serving::ServingError;
 use crate::workload::training::TrainingError;
 
+use super::memory_refusal::MemoryRefusal;
 use super::outcome::Ending;
 use super::placement::PlacementError;
 use super::servers::ServerError;
@@ -57,11 +57,8 @@ pub enum PrepareError {
     Cost(#[from] CostError),
     #[error("{breakdown}")]
     Oom { peak_bytes: u64, breakdown: String },
-    #[error(
-        "memory: it needs at least {}, counted up to the {}, and may take {}; make the experiment smaller, or allow more: --memory, \
-         limits.memory_gib, a machine with more memory", gib(.0.wanted), .0.what, gib(.0.allowance)
-    )]
-    Memory(OverBudget),
+    #[error("{0}")]
+    Memory(MemoryRefusal),
     #[error(
         "{flows} flows between {ranks} GPUs are more than the {} that are supported; use fewer GPUs, another workload.pattern, or of storage traffic fewer bursts (workload.every_us, workload.duration_ns)",
         crate::workload::MAX_FLOWS
@@ -114,12 +111,6 @@ impl From<PrepareError> for Ending {
             other => Ending::Failed(other.to_string()),
         }
     }
-}
-
-/// GiB with three digits, or what is less in MiB.
-fn gib(bytes: u64) -> String {
-    let mib = bytes as f64 / f64::from(1 << 20);
-    if mib < 1024.0 { format!("{mib:.0} MiB") } else { format!("{:.1} GiB", mib / 1024.0) }
 }
 
 /// Why a program cannot be put on a cluster.
@@ -213,10 +204,9 @@ pub enum BuildError {
     #[error("flow {flow} starts on node {node}, which is not a host with a NIC on its path")]
     NotAHost { flow: u32, node: u32 },
     #[error(
-        "`topology.buffer_mib` (or its tier's key): {has} bytes are too few for switch {switch}: its {ports} ports need {needs} bytes for headroom (3 x rate x delay / 8 each, more on short links) \
-         and reserve; use at least {mib}"
+        "`topology.buffer_mib` (or its tier's key): {has} bytes are too few for switch {switch}: its {ports} ports need {needs} bytes for {wants}; use at least {mib}"
     )]
-    SmallBuffer { switch: u32, ports: u32, needs: u64, has: u64, mib: u64 },
+    SmallBuffer { switch: u32, ports: u32, needs: u64, has: u64, mib: u64, wants: &'static str },
     #[error("too large for one experiment: {what} ({n}) exceed 2^32 table rows")]
     TooLarge { what: &'static str, n: u64 },
 }

@@ -3,10 +3,11 @@
 //! Layer: batch. Reads networks and paths; simulates nothing.
 
 use crate::columns::{FlowIdx, TaskIdx};
+use crate::flow::{Hop, PacketSizes};
 use crate::routing::FlowPaths;
 use crate::topology::{ArcIdx, Network, NvLink};
 use crate::transport::Transport;
-use crate::units::{PS_PER_S, tx_ps};
+use crate::units::PS_PER_S;
 
 use super::job::Job;
 
@@ -71,24 +72,17 @@ pub(super) fn messages(job: &Job, net: &Network, paths: &[FlowPaths], transport:
 /// Completion time on an idle network at line rate: all packets one behind the other over every link of the path, store and forward, until the last is
 /// whole at the receiver, and its acknowledgement back. Whichever link makes the packets wait most decides. No flow is faster.
 pub(super) fn ideal_ps(bytes: u64, net: &Network, paths: &FlowPaths, tr: &Transport) -> u64 {
-    let packets = bytes.div_ceil(tr.payload as u64);
-    let last = (bytes - (packets - 1) * tr.payload as u64) as u32 + tr.data_overhead;
-    let full = tr.payload + tr.data_overhead;
-    let first = if packets > 1 { full } else { last };
-    let over = |arc: ArcIdx, wire: u32| tx_ps(wire, net.arc_link(arc).rate_bps, tr.clock_ps);
-    let delay = |arc: ArcIdx| net.arc_link(arc).delay_ps;
-    let path = &paths.data[0];
-    let data = (0..path.len()).map(|slowest| {
-        let before: u64 = path[..=slowest].iter().map(|&a| over(a, first) + delay(a)).sum();
-        let behind = match packets {
-            1 => 0,
-            n => (n - 2) * over(path[slowest], full) + over(path[slowest], last),
-        };
-        let after: u64 = path[slowest + 1..].iter().map(|&a| over(a, last) + delay(a)).sum();
-        before + behind + after
-    });
-    let back: u64 = paths.ack[0].iter().map(|&a| over(a, tr.ack_bytes) + delay(a)).sum();
-    data.max().unwrap_or(0) + back
+    let hops = |arcs: &[ArcIdx]| -> Vec<Hop> {
+        arcs.iter().map(|&arc| net.arc_link(arc)).map(|link| (link.rate_bps, link.delay_ps)).collect()
+    };
+    let sizes = PacketSizes {
+        payload: tr.payload,
+        data_overhead: tr.data_overhead,
+        ack_bytes: tr.ack_bytes,
+        ack_interval: tr.ack_interval,
+        clock_ps: tr.clock_ps,
+    };
+    sizes.alone(&hops(&paths.data[0]), &hops(&paths.ack[0]), bytes).acked_ps
 }
 
 /// Completion time inside a server: out, across and the acknowledgement back.

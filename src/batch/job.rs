@@ -6,28 +6,31 @@ use std::collections::BTreeMap;
 use std::path::Path;
 use std::sync::Arc;
 
-use crate::collective::{Arch, CollectiveOp, CollectiveSystem, Env, InsideLink, Overheads, message_overheads};
+use crate::budget;
+use crate::collective::{Arch, CollectiveSystem, Env, InsideLink, Overheads, message_overheads};
 use crate::compute::{Dtype, Gpu, Slowdown, Timing};
 use crate::model::model_flops;
 use crate::spec::{self, Compute, Config};
 use crate::topology::Network;
 use crate::workload::dag::read_dag;
 use crate::workload::import::{self, ImportError};
-use crate::workload::lower::{Lowering, lower};
-use crate::workload::program::{Dim, Group, OpKind, Peer, Phase, Program, Rank, Stream, Workload};
+use crate::workload::lower::{GraphSize, Lowering, least_size, lower};
+use crate::workload::program::{Dim, OpKind, Phase, Workload};
 use crate::workload::repeat::repeat;
 use crate::workload::tasks::TaskGraph;
-use crate::workload::training::{Cluster, TrainingError, evaluate, generate_matched};
+use crate::workload::training::{Cluster, TrainingError, evaluate, generate_with, least_ops};
 
+use super::benchmark::{benchmark, bus_factor};
 use super::breakdown::Breakdown;
 use super::error::{JobError, PrepareError, SetupError};
+use super::memory_refusal::check_graph;
 use super::outcome::Iteration;
 use super::planner::{ClusterPlanner, CollectiveNetwork, Environments, LongestCollective, is_analytic};
 use super::servers::{self, Described, generation};
 use super::serving::{self, Served, ServingJob};
 use super::task_row_cache::TaskRowCache;
 use super::training::{self as setup, TrainingSetup};
-use super::worked_out::{RanksWithTasks, WorkedOut, representatives};
+use super::worked_out::{AskedPeriod, JobSums, RanksWithTasks, WorkedOut, representatives};
 
 /// A program and its tasks.
 #[derive(Debug)]
@@ -75,18 +78,34 @@ pub struct CollectiveBenchmark {
     pub bus: (u64, u64),
 }
 
-/// Builds the job of an experiment.
+/// A job, and where it was worked out its sums and the pairs of passes after which its pipelines repeat, if that was asked for and is proved.
+pub(super) struct MadeJob {
+    pub job: Job,
+    pub sums: Option<JobSums>,
+    pub period: Option<u32>,
+}
+
+/// How long a job of a model is made, and what is asked of it.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct JobLength {
+    /// Micro-batches of an iteration; `None`: all.
+    pub microbatches: Option<u32>,
+    pub period: AskedPeriod,
+}
+
+/// Builds the job of an experiment, with as many micro-batches as `length` says.
 ///
 /// # Errors
 /// Files, models and collectives that do not fit.
-pub fn job(
+pub(super) fn job_of_length(
     config: &Config,
     program: &spec::ProgramSpec,
     net: &Network,
     described: Option<&Described>,
     ranks: RanksWithTasks,
+    length: JobLength,
     notes: &mut Vec<String>,
-) -> Result<Job, PrepareError> {
+) -> Result<MadeJob, PrepareError> {
     let c = &program.communication;
     let environments = environments(config, program, described)?;
     let env = environments.open();
@@ -97,7 +116,9 @@ pub fn job(
     let system = servers::system(config, net, &gpu, described);
     let servers: Vec<u32> = net.ranks.iter().map(|&h| net.nodes[h as usize].server).collect();
     let on = ReadOn { gpu: &gpu, system, environments: &environments, servers: &servers };
-    let Read { workload, collective, peak_bytes, serving } = read(config, program, net, &on, notes)?;
+    budget::doing("programs of ranks");
+    let Read { workload, collective, peak_bytes, serving } =
+        read(config, program, net, &on, length.microbatches, notes)?;
     if let Some(&rank) = program.compute.stragglers.last().filter(|&&rank| rank as usize >= workload.ranks.len()) {
         return Err(JobError::Straggler { rank, ranks: workload.ranks.len() }.into());
     }
@@ -169,27 +190,21 @@ pub fn job(
     if ranks == RanksWithTasks::Unsimulated && serving.is_none() {
         let of_classes = Lowering { representatives: by_class.as_ref(), ..lowering.clone() };
         let bus = collective.map(|m| (m.bytes, m.bus));
-        if let Some(of) = WorkedOut::of(&workload, &of_classes, &mut planner, program.warmup, bus) {
+        if let Some((sums, period)) = JobSums::of(&workload, &of_classes, &mut planner, program.warmup, length.period) {
             let longest = planner.longest();
             notes.extend(planner.notes());
-            let (warmup, worked_out) = (program.warmup, Some(of));
+            let (warmup, worked_out) = (program.warmup, Some(sums.worked_out(&workload, bus)));
             let (workload, graph) = Default::default();
-            return Ok(Job {
-                workload,
-                graph,
-                warmup,
-                collective,
-                longest,
-                peak_bytes,
-                serving,
-                worked_out,
-                rows: None,
-            });
+            let job = Job { workload, graph, warmup, collective, longest, peak_bytes, serving, worked_out, rows: None };
+            return Ok(MadeJob { job, sums: Some(sums), period });
         }
     }
     if matches!(program.source, spec::Source::Model(_)) {
         workload.check_end().map_err(|e| JobError::Training(TrainingError::Graph(e)))?;
     }
+    budget::doing("tasks of ranks");
+    let of_classes = Lowering { representatives: by_class.as_ref(), ..lowering.clone() };
+    check_graph(config, &least_size(&workload, &of_classes, &mut planner)).map_err(PrepareError::Memory)?;
     let lowered = match &by_class {
         // Every rank for itself is what was not asked for.
         Some(representatives) if joining == spec::Joining::Ranks => {
@@ -206,7 +221,8 @@ pub fn job(
     let longest = planner.longest();
     notes.extend(planner.notes());
     let (warmup, worked_out) = (program.warmup, None);
-    Ok(Job { workload, graph, warmup, collective, longest, peak_bytes, serving, worked_out, rows: None })
+    let job = Job { workload, graph, warmup, collective, longest, peak_bytes, serving, worked_out, rows: None };
+    Ok(MadeJob { job, sums: None, period: None })
 }
 
 /// Payload over wire bytes of a full packet, where software's costs depend on it; 1 over 1 elsewhere.
@@ -276,7 +292,7 @@ fn cluster(
 /// A training iteration by closed form: every communication takes what it takes alone on an idle cluster, kernels take their mean times.
 ///
 /// # Errors
-/// As [`job`].
+/// As [`job_of_length`].
 pub fn evaluated(
     config: &Config,
     program: &spec::ProgramSpec,
@@ -350,6 +366,9 @@ fn environments(
     Ok(Environments::parse(&variables).map_err(JobError::Nccl)?)
 }
 
+/// From so many micro-batches on it is counted before anything is written whether the tasks of all ranks can fit. Our choice: writing fewer takes a second.
+const MANY_MICROBATCHES: u32 = 4096;
+
 /// A program, and what is known beside it.
 struct Read {
     workload: Workload,
@@ -393,6 +412,7 @@ fn read(
     program: &spec::ProgramSpec,
     net: &Network,
     on: &ReadOn,
+    microbatches: Option<u32>,
     notes: &mut Vec<String>,
 ) -> Result<Read, PrepareError> {
     Ok(match &program.source {
@@ -411,8 +431,17 @@ fn read(
             let env = on.environments.open();
             let cluster = cluster(program, t, &gpu, on.system, env, notes)?;
             let iterations = program.warmup + program.iterations;
-            let workload =
-                generate_matched(&model, &layout, &cluster.machine(dtype), iterations).map_err(JobError::Training)?;
+            let every_rank =
+                program.communication.analytic != spec::Analytic::ALL && config.joining() == spec::Joining::Nothing;
+            if every_rank && layout.microbatches().saturating_mul(iterations) >= MANY_MICROBATCHES {
+                let ops =
+                    least_ops(&model, &layout, &cluster.machine(dtype), iterations).map_err(JobError::Training)?;
+                let size = GraphSize { ops, tasks: ops, messages: 0 };
+                check_graph(config, &size).map_err(PrepareError::Memory)?;
+            }
+            let microbatches = microbatches.unwrap_or(layout.microbatches());
+            let workload = generate_with(&model, &layout, &cluster.machine(dtype), iterations, microbatches)
+                .map_err(JobError::Training)?;
             Read { workload, collective: None, peak_bytes: Some(memory.peak_bytes()), serving: None }
         }
         spec::Source::File { format, path, ranks, bytes_scale_ppm } => {
@@ -482,74 +511,6 @@ fn scale_bytes(workload: &mut Workload, ppm: u64) {
         if let OpKind::Collective { bytes, .. } | OpKind::Send { bytes, .. } | OpKind::Recv { bytes, .. } = &mut op.kind
         {
             *bytes = ((*bytes as u128 * ppm as u128 / 1_000_000) as u64).max(u64::from(*bytes > 0));
-        }
-    }
-}
-
-/// The benchmark of one collective on `n` ranks, `times` times one after another.
-fn benchmark(op: spec::OpChoice, bytes: u64, n: u32, times: u32) -> Workload {
-    let mut w = Workload { groups: vec![Group { members: (0..n).collect(), dim: Dim::Other }], ..Workload::default() };
-    let name = w.name(name_of(op));
-    let stream = Stream::comm(Dim::Other);
-    let collective =
-        |op: CollectiveOp| OpKind::Collective { op, slot: 0, bytes, dim: Dim::Other, algorithm: None, shares: None };
-    let kind = match op {
-        spec::OpChoice::AllReduce => collective(CollectiveOp::AllReduce),
-        spec::OpChoice::AllGather => collective(CollectiveOp::AllGather),
-        spec::OpChoice::ReduceScatter => collective(CollectiveOp::ReduceScatter),
-        spec::OpChoice::AllToAll => collective(CollectiveOp::AllToAll),
-        spec::OpChoice::Broadcast => collective(CollectiveOp::Broadcast),
-        spec::OpChoice::Reduce => collective(CollectiveOp::Reduce),
-        spec::OpChoice::Barrier => collective(CollectiveOp::Barrier),
-        spec::OpChoice::SendRecv => {
-            // Every rank has its own neighbours, so each has its own program.
-            for rank in 0..n {
-                let mut p = Program::default();
-                for _ in 0..times {
-                    let first = p.ops.len() as u32;
-                    let to = Peer { slot: 0, member: (rank + 1) % n };
-                    let from = Peer { slot: 0, member: (rank + n - 1) % n };
-                    let last: &[u32] = if first == 0 { &[] } else { &[first - 1, first - 2] };
-                    p.push(OpKind::Send { peer: to, bytes, tag: 0, dim: Dim::Other }, Stream::FREE, name, last);
-                    p.push(OpKind::Recv { peer: from, bytes, tag: 0, dim: Dim::Other }, Stream::FREE, name, last);
-                    p.iteration_ends.push(p.ops.len() as u32);
-                }
-                w.programs.push(p);
-                w.ranks.push(Rank { program: rank, groups: vec![0] });
-            }
-            return w;
-        }
-    };
-    let mut p = Program::default();
-    for _ in 0..times {
-        p.push(kind, stream, name, &[]);
-        p.iteration_ends.push(p.ops.len() as u32);
-    }
-    w.programs.push(p);
-    w.ranks = (0..n).map(|_| Rank { program: 0, groups: vec![0] }).collect();
-    w
-}
-
-fn name_of(op: spec::OpChoice) -> &'static str {
-    match op {
-        spec::OpChoice::AllReduce => "all-reduce",
-        spec::OpChoice::AllGather => "all-gather",
-        spec::OpChoice::ReduceScatter => "reduce-scatter",
-        spec::OpChoice::AllToAll => "all-to-all",
-        spec::OpChoice::Broadcast => "broadcast",
-        spec::OpChoice::Reduce => "reduce",
-        spec::OpChoice::SendRecv => "send-recv",
-        spec::OpChoice::Barrier => "barrier",
-    }
-}
-
-/// nccl-tests' PERFORMANCE.md: bus over algorithm bandwidth.
-fn bus_factor(op: spec::OpChoice, n: u64) -> (u64, u64) {
-    match op {
-        spec::OpChoice::AllReduce => (2 * (n - 1), n),
-        spec::OpChoice::AllGather | spec::OpChoice::ReduceScatter | spec::OpChoice::AllToAll => (n - 1, n),
-        spec::OpChoice::Broadcast | spec::OpChoice::Reduce | spec::OpChoice::SendRecv | spec::OpChoice::Barrier => {
-            (1, 1)
         }
     }
 }

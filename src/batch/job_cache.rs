@@ -8,6 +8,7 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use super::error::PrepareError;
 use super::job::{self, Job};
 use super::servers::Described;
+use super::steady_pipeline;
 use super::task_row_cache::TaskRowCache;
 use super::worked_out::RanksWithTasks;
 use crate::budget;
@@ -85,7 +86,7 @@ impl JobKey {
 /// The job of an experiment, perhaps one that another experiment has as well.
 ///
 /// # Errors
-/// As [`job::job`].
+/// As [`steady_pipeline::job`].
 pub(super) fn job(
     config: &Config,
     program: &ProgramSpec,
@@ -96,7 +97,7 @@ pub(super) fn job(
 ) -> Result<Arc<Job>, PrepareError> {
     let ranks = ranks.of(program);
     if !is_self_contained(program, config) {
-        return job::job(config, program, net, described, ranks, notes).map(Arc::new);
+        return steady_pipeline::job(config, program, net, described, ranks, notes).map(Arc::new);
     }
     let key = key(config, program, net, ranks)?;
     if let Some(cached) = find(&key) {
@@ -107,7 +108,7 @@ pub(super) fn job(
     let mut own = Vec::new();
     let job = Arc::new(Job {
         rows: Some(TaskRowCache::default()),
-        ..job::job(config, program, net, described, ranks, &mut own)?
+        ..steady_pipeline::job(config, program, net, described, ranks, &mut own)?
     });
     notes.extend(own.iter().cloned());
     keep(CachedJob { bytes: job.bytes() + key.bytes(), key, job: Arc::clone(&job), notes: own });

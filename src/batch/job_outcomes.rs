@@ -51,6 +51,7 @@ pub(super) fn read(jobs: &[JobRows], flows: &[FlowOutcome], tasks: &[Task], link
             shared_bytes: shared.bytes,
             busiest_shared_link: shared.busiest.and_then(|end| link_names.get(end).cloned()),
             alone: None,
+            without: Vec::new(),
         }
     };
     jobs.iter().map(of).collect()

@@ -13,7 +13,7 @@ use super::placement::{Wanted, place, ranges};
 use super::servers::Described;
 use super::traffic::{flows, one_class, queue_pairs};
 use super::worked_out::RanksWithTasks;
-use crate::spec::{Config, JobSection, JobsSection, KeyId, WorkloadSection};
+use crate::spec::{Config, JobSection, JobsSection, KeyId, RunningJobs, WorkloadSection};
 use crate::topology::{Network, Node};
 use crate::workload::Flow;
 
@@ -83,7 +83,7 @@ pub(super) fn joined(
         notes.extend(own.into_iter().map(|note| format!("job {}: {note}", job.name)));
         lowered.push(made);
     }
-    Ok(join_all(lowered, jobs.only, has))
+    Ok(join_all(lowered, jobs.running, has))
 }
 
 /// GPUs of a job: what it says, what its file needs, or all.
@@ -141,9 +141,8 @@ fn numbered_by_rank(net: &Network) -> Network {
     Network { ranks: (0..nodes.len() as u32).collect(), nodes, ..Network::default() }
 }
 
-/// Numbers flows and queue pairs through and joins the graphs. `only`: the others keep their numbers, and nothing else.
-fn join_all(lowered: Vec<Lowered>, only: Option<usize>, has: u32) -> JoinedJobs {
-    let runs = |j: usize| only.is_none_or(|only| only == j);
+/// Numbers flows and queue pairs through and joins the graphs. Jobs that do not run keep their numbers, and nothing else.
+fn join_all(lowered: Vec<Lowered>, running: RunningJobs, has: u32) -> JoinedJobs {
     let first_qp_id: u32 = lowered.iter().map(|l| l.flows.len() as u32).sum();
     let (mut next_flow, mut next_qp, mut next_message) = (0u32, first_qp_id, first_qp_id);
     let (mut plain, mut pairs, mut parts, mut placed) = (Vec::new(), Vec::new(), Vec::new(), Vec::new());
@@ -166,7 +165,7 @@ fn join_all(lowered: Vec<Lowered>, only: Option<usize>, has: u32) -> JoinedJobs 
             qps: 0..0,
             gpus,
         };
-        if runs(j) {
+        if running.has(j) {
             plain.extend((next_flow..).zip(flows).map(|(id, flow)| Flow {
                 id,
                 dport: flow.dport.wrapping_add(own_ports),

@@ -2,6 +2,7 @@
 //!
 //! Layer: batch. Knows every layer above it; formats nothing and prints nothing.
 
+mod benchmark;
 pub mod breakdown;
 pub mod build;
 mod build_joined;
@@ -27,6 +28,7 @@ mod join_graphs;
 pub mod memo_keeper;
 pub mod memo_store;
 mod memo_store_file;
+mod memory_refusal;
 mod message_estimate;
 mod network;
 pub mod outcome;
@@ -41,6 +43,7 @@ pub mod runner;
 pub mod servers;
 pub mod serving;
 mod serving_outcome;
+mod steady_pipeline;
 mod task_row_cache;
 pub mod timeline;
 mod traffic;
@@ -55,10 +58,11 @@ pub use estimate::estimate;
 pub use experiment::QueuedExperiment;
 pub use job_cache::{cached_job_bytes, experiments_begin_anew};
 pub use join_graphs::add_tasks;
+pub use memory_refusal::MemoryRefusal;
 pub use network::cluster_network;
 pub use outcome::{
-    AloneTimes, Ending, ExperimentOutcome, FlowOutcome, Iteration, JobOutcome, LinkOutcome, PoolOutcome,
-    RequestOutcome, ServingOutcome, SharedLinkOutcome,
+    Ending, ExperimentOutcome, FlowOutcome, Iteration, JobOutcome, JobTimes, LinkOutcome, PoolOutcome, RequestOutcome,
+    ServingOutcome, SharedLinkOutcome,
 };
 pub use prepare::{LONG_PACKET_HOPS, Prepared, prepare, prepare_within};
 pub use route::{fits, is_worked_out};

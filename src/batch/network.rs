@@ -3,6 +3,7 @@
 //! Layer: batch. Reads the topology's file.
 
 use std::collections::BTreeMap;
+use std::path::Path;
 
 use crate::collective::Env;
 use crate::cost::{self, Bill};
@@ -50,6 +51,7 @@ pub(super) fn network(
         if file.left_out > 0 {
             notes.push(format!("{}: {} lines after the announced ones were left out", path.display(), file.left_out));
         }
+        notes.extend(isolated_switches(path, &file.network));
         let found = file.network.ranks.len() as u32;
         if let Some(asked) = c.gpus.filter(|&n| n != found) {
             return Err(PrepareError::Gpus { asked, found });
@@ -70,7 +72,11 @@ pub(super) fn network(
         uplink_bps: t.uplink_bps,
         link_delay_ps: t.link_delay_ps,
         switch_latency_ps: t.switch_latency_ps,
-        nvlink: (c.nvlink_bps > 0).then_some(NvLink { rate_bps: c.nvlink_bps, latency_ps: c.nvlink_latency_ps }),
+        nvlink: (c.nvlink_bps > 0).then_some(NvLink {
+            // Between two GPUs: in a mesh they have one link.
+            rate_bps: c.nvlink_bps / u64::from(servers::links_of_mesh(config, described)),
+            latency_ps: c.nvlink_latency_ps,
+        }),
     };
     let servers = gpus.div_ceil(c.gpus_per_server.max(1));
     let mut network = match t.kind {
@@ -92,6 +98,28 @@ pub(super) fn network(
     Ok(network)
 }
 
+/// Names the switches of a topology file that have no links: a line of the file may be missing.
+fn isolated_switches(path: &Path, network: &Network) -> Option<String> {
+    let ids = network.isolated_switches();
+    let named: Vec<String> = ids.iter().take(MOST_NAMED).map(u32::to_string).collect();
+    let more = match ids.len().saturating_sub(MOST_NAMED) {
+        0 => String::new(),
+        more => format!(" and {more} more"),
+    };
+    let (switches, have) = if ids.len() == 1 { ("switch", "has") } else { ("switches", "have") };
+    let file = path.display();
+    let note = || {
+        format!(
+            "{file}: {switches} {}{more} {have} no links, so nothing crosses there; is a link missing?",
+            named.join(", ")
+        )
+    };
+    (!ids.is_empty()).then(note)
+}
+
+/// Switches that a note names one by one.
+const MOST_NAMED: usize = 8;
+
 /// GPUs of as many servers as so many ranks need, at least one server.
 fn whole_servers(ranks: Option<u32>, per_server: u32) -> u32 {
     let per_server = per_server.max(1);
@@ -102,11 +130,12 @@ pub(super) fn bill(config: &Config, network: &Network) -> Result<Bill, PrepareEr
     let generated = !matches!(config.topology.kind, TopologyKind::File { .. });
     let gpus = network.ranks.len() as u64;
     let gpu = setup::gpu(&config.cluster.gpu)?;
-    Ok(cost::bill(&cost::parts(network, gpus, generated), &gpu.name, config.cluster.server, &config.cost)?)
+    Ok(cost::bill(&cost::parts(network, gpus, generated), &gpu.priced_as, config.cluster.server, &config.cost)?)
 }
 
-/// Gives every server a switch of its own between its GPUs, at NVLink's rate and latency, and packets instead of times.
-pub(super) fn nvlink_as_packets(net: &mut Network) {
+/// Gives every server links between its GPUs at NVLink's rate and latency, with packets instead of times. They lead to a switch of its own, or in a mesh from each GPU to each
+/// other one.
+pub(super) fn nvlink_as_packets(net: &mut Network, is_mesh: bool) {
     let Some(nvlink) = net.nvlink.take() else { return };
     let mut next_id = net.nodes.iter().map(|n| n.id).max().map_or(0, |id| id + 1);
     let mut servers: BTreeMap<u32, Vec<u32>> = BTreeMap::new();
@@ -117,6 +146,12 @@ pub(super) fn nvlink_as_packets(net: &mut Network) {
     }
     // NVSwitches of a file, which no packet crosses, stay beside them without effect.
     for (server, hosts) in servers.into_iter().filter(|(_, hosts)| hosts.len() > 1) {
+        if is_mesh {
+            let link = |(a, b)| Link { a, b, rate_bps: nvlink.rate_bps, delay_ps: nvlink.latency_ps.max(1) };
+            let pairs = hosts.iter().enumerate().flat_map(|(i, &a)| hosts[i + 1..].iter().map(move |&b| (a, b)));
+            net.links.extend(pairs.map(link));
+            continue;
+        }
         let switch = net.nodes.len() as u32;
         net.nodes.push(Node { kind: NodeKind::Switch, id: next_id, server });
         next_id += 1;

@@ -51,11 +51,13 @@ pub struct ExperimentOutcome {
     /// Flows had rates in place of packets: counts of packets, marks, pauses, drops and queues are unknown.
     pub flow_level: bool,
     pub packet_hops: u64,
-    /// Marked data packets.
+    /// Marks that switch ports put on data packets.
     pub ecn_marks: u64,
     /// Pause frames received.
     pub pfc_pauses: u64,
     pub drops: u64,
+    /// Data packets that were sent again.
+    pub retransmissions: u64,
     pub max_queue_bytes: u64,
     pub links: Vec<LinkOutcome>,
     /// (flow, when, round-trip time), by flow.
@@ -74,6 +76,17 @@ pub struct ExperimentOutcome {
     pub jobs: Vec<JobOutcome>,
     /// Links that data of several of them cross, in the order of link ends, where somebody asks for them.
     pub shared_links: Vec<SharedLinkOutcome>,
+}
+
+impl ExperimentOutcome {
+    /// Each job by its name, with its times.
+    pub fn job_times(&self) -> Vec<(Arc<str>, JobTimes)> {
+        let times = |job: &JobOutcome| JobTimes {
+            makespan_ps: job.end_ps.map(|end| end - job.start_ps),
+            iteration_ps: job.iteration.map(|iteration| iteration.time.total),
+        };
+        self.jobs.iter().map(|job| (Arc::clone(&job.name), times(job))).collect()
+    }
 }
 
 /// A direction of a link that data of several jobs cross.
@@ -117,12 +130,14 @@ pub struct JobOutcome {
     /// The shared link over which most bytes of all jobs go.
     pub busiest_shared_link: Option<String>,
     /// The same job without the others, where that was simulated.
-    pub alone: Option<AloneTimes>,
+    pub alone: Option<JobTimes>,
+    /// The same job beside all others but the named one, where that was simulated.
+    pub without: Vec<(Arc<str>, JobTimes)>,
 }
 
-/// Times of a job without the others; `None`: it did not end, or has no iterations.
+/// Times of a job; `None`: it did not end, or has no iterations.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct AloneTimes {
+pub struct JobTimes {
     /// From the job's start to its end.
     pub makespan_ps: Option<u64>,
     pub iteration_ps: Option<u64>,

@@ -269,6 +269,7 @@ impl<'a> ClusterPlanner<'a> {
             chunk_bytes: c.chunk_bytes.unwrap_or(chunk),
             root: 0,
             shares: asked.shares,
+            own_links: self.network.inside.is_some_and(|link| link.by_pair),
         };
         let kind = &self.shapes[shape].0;
         let message_ps = c.start_overhead_ps + c.work_queue_latency_ps;

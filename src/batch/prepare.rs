@@ -19,6 +19,7 @@ use super::flow_info::{FlowCarrier, FlowInfo, ideal_ps, messages, nvlink_ps};
 use super::host_memory::world_bytes;
 use super::job::Job;
 use super::job_rows::{self, Crossing, JobRows, LinkShares};
+use super::memory_refusal::MemoryRefusal;
 use super::packet_case::{BuildOptions, GraphCase, PacketCase};
 use super::route::{Routed, routed, routed_with};
 use super::worked_out::RanksWithTasks;
@@ -143,7 +144,8 @@ pub(super) fn can_run(config: &Config, prepared: &Prepared) -> Result<(), Prepar
     let allowance = config.limits.memory_bytes.unwrap_or(u64::MAX).min(budget::total());
     let wanted = prepared.peak_bytes();
     if wanted > allowance {
-        return Err(PrepareError::Memory(OverBudget { wanted, allowance, what: "tables and results" }));
+        let over = OverBudget { wanted, allowance, what: "tables and results" };
+        return Err(PrepareError::Memory(MemoryRefusal::of(config, &over)));
     }
     Ok(())
 }
@@ -158,7 +160,7 @@ pub(super) fn guarded<T>(
     let ended = isolated(|| budget::within(allowance, work)).map_err(PrepareError::Defect)?;
     match ended {
         Ok((made, _)) => made,
-        Err(Unfinished::OverBudget(over)) => Err(PrepareError::Memory(over)),
+        Err(Unfinished::OverBudget(over)) => Err(PrepareError::Memory(MemoryRefusal::of(config, &over))),
         Err(Unfinished::Interrupted) => Err(PrepareError::Interrupted),
     }
 }
@@ -218,6 +220,7 @@ pub(super) fn tabled(routed: Routed, exp_id: u32) -> Result<Prepared, PrepareErr
         graph,
         options,
     };
+    budget::doing("tables");
     let mut built = build_sharing(&case, job.as_ref().and_then(|j| j.rows.as_ref()))?;
     if let Some(memo) = config.folding() {
         fold(&mut built, memo, config.steady().filter(|_| job.is_some()));

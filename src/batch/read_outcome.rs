@@ -4,7 +4,7 @@
 
 use std::sync::Arc;
 
-use crate::columns::{Exp, FlowIdx, FlowTx, NEVER, Nic, Port, RttSample, Task, mode};
+use crate::columns::{Exp, FlowIdx, FlowTx, NEVER, Nic, Port, RttSample, Task, mode, task};
 
 use super::flow_info::{FlowCarrier, FlowInfo};
 use super::job::Job;
@@ -85,6 +85,9 @@ pub(super) fn read(
         out.serving = out.jobs.iter().find_map(|job| job.serving.clone());
         out.peak_memory_bytes = out.jobs.iter().filter_map(|job| job.peak_memory_bytes).max();
     }
+    if !flow_level {
+        out.retransmissions = retransmissions(rows);
+    }
     for (nic, name) in rows.nics.iter().zip(link_names) {
         out.packet_hops += nic.hops;
         out.pfc_pauses += nic.pauses as u64;
@@ -117,4 +120,20 @@ pub(super) fn read(
         });
     }
     out
+}
+
+/// Data packets that queue pairs sent beyond those that their messages have. Packets never span two messages, and are the same
+/// when they are sent again.
+fn retransmissions(rows: OutcomeRows) -> u64 {
+    let packets = |bytes: u64| bytes.div_ceil(u64::from(rows.exp.payload.max(1)));
+    let mut needed = vec![0u64; rows.tx.len()];
+    for message in rows.tasks.iter().filter(|t| t.flags & task::MESSAGE != 0 && t.at != NEVER) {
+        needed[message.flow.usize()] += packets(message.bytes);
+    }
+    let again = |(tx, &needed): (&FlowTx, &u64)| {
+        // One that carries no messages is a flow.
+        let needed = if needed == 0 { packets(tx.size) } else { needed };
+        if tx.sent_bytes > tx.size { u64::from(tx.n_sent.wrapping_sub(needed as u32)) } else { 0 }
+    };
+    rows.tx.iter().zip(&needed).map(again).sum()
 }

@@ -94,12 +94,20 @@ pub(super) fn routed_with(config: &Config, ranks: RanksWithTasks) -> Result<Rout
     fits(config)?;
     let mut notes = Vec::new();
     let described = servers::described(config)?;
-    let applied = servers::applied(config, described.as_ref())?;
+    let mut applied = servers::applied(config, described.as_ref())?;
+    budget::doing("the network");
+    let mut network = network(&applied, described.as_ref(), &mut notes)?;
+    if applied.cluster.nvlink_packets && network.nvlink.is_none() {
+        applied.to_mut().cluster.nvlink_packets = false;
+        notes.push(
+            "cluster.nvlink = \"packet\" has no effect here: the topology file has no NVSwitches, so no packet can cross one"
+                .to_string(),
+        );
+    }
     let config = &*applied;
-    let mut network = network(config, described.as_ref(), &mut notes)?;
     let bill = bill(config, &network)?;
     if config.cluster.nvlink_packets {
-        nvlink_as_packets(&mut network);
+        nvlink_as_packets(&mut network, servers::links_of_mesh(config, described.as_ref()) > 1);
     }
     let JoinedJobs { flows, first_qp_id, job, placed } = match (&config.workload, &config.jobs) {
         (WorkloadSection::Program(program), _) => {
@@ -121,6 +129,7 @@ pub(super) fn routed_with(config: &Config, ranks: RanksWithTasks) -> Result<Rout
             JoinedJobs { first_qp_id: flows.len() as u32, flows, job: None, placed: Vec::new() }
         }
     };
+    budget::doing("paths");
     let mut transport = config.transport(first_host_rate(&network))?;
     let router = Router::new(&network);
     let policy: Box<dyn RoutingPolicy> = match &config.routing.policy {
@@ -158,6 +167,7 @@ pub(super) fn routed_with(config: &Config, ranks: RanksWithTasks) -> Result<Rout
         own.clone()
     };
     drop(router);
+    notes.extend(reordering(config, &paths));
     notes.extend(inside_servers(config, &network, job.is_some() || !flows.is_empty(), packet_flows.is_empty()));
     Ok(Routed {
         config: applied,
@@ -173,6 +183,19 @@ pub(super) fn routed_with(config: &Config, ranks: RanksWithTasks) -> Result<Rout
         rtt,
         bill,
         notes,
+    })
+}
+
+/// Where packets of a flow may overtake each other: what that comes to at receivers that go back N.
+fn reordering(config: &Config, paths: &[FlowPaths]) -> Option<String> {
+    let several = || paths.iter().any(|of| of.data.len() > 1);
+    (!config.is_flow_level() && several()).then(|| {
+        format!(
+            "routing.policy = \"{}\" lets packets of a flow overtake each other, and receivers here are go-back-N (transport.loss_recovery): \
+             they take reordering for loss, and what follows is sent again (column retransmissions); adapters that take packets in any order \
+             are not modelled, so this is no judge of spraying with them",
+            config.values.text(KeyId::Policy)
+        )
     })
 }
 

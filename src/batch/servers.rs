@@ -4,13 +4,14 @@
 
 use std::borrow::Cow;
 use std::collections::BTreeSet;
+use std::path::Path;
 
 use crate::collective::nccl::{Hca, XmlError, host_bps, topology};
 use crate::collective::{Arch, CollectiveSystem, Cpu, Server, ServerInterconnect, measured_run};
 use crate::compute::Gpu;
 use crate::input;
-use crate::spec::{self, Config, KeyId, TopologyKind, WorkloadSection};
-use crate::topology::{Link, Network, NodeIdx};
+use crate::spec::{self, Config, KeyId, LinkKind, LinksOfGpu, Named, TopologyKind, WorkloadSection};
+use crate::topology::{Link, Network, NodeIdx, NvLink};
 use crate::workload::lower;
 
 /// What a server's description and the configuration do not agree on.
@@ -28,6 +29,8 @@ pub enum ServerError {
         "cluster.server_xml: {file} has no NIC with a <net>, so its servers cannot be joined; write cluster.nics_per_server to say how many there are"
     )]
     NoNics { file: String },
+    #[error("cluster.gpu: {file}: {why}")]
+    Gpu { file: String, why: String },
     #[error("workload.nccl.NCCL_IB_HCA = \"{value}\" leaves no NIC; servers have {have}")]
     Hca { value: String, have: String },
 }
@@ -65,6 +68,9 @@ pub fn described(config: &Config) -> Result<Option<Described>, ServerError> {
 /// # Errors
 /// The file has another number of GPUs, which decides too much to be changed silently.
 pub fn applied<'c>(config: &'c Config, described: Option<&Described>) -> Result<Cow<'c, Config>, ServerError> {
+    if let (Named::File(path), None) = (&config.cluster.gpu, described) {
+        return links_of_file(config, path);
+    }
     let Some(Described { server, file: Some(file), .. }) = described else { return Ok(Cow::Borrowed(config)) };
     if matches!(config.topology.kind, TopologyKind::File { .. }) {
         return Ok(Cow::Borrowed(config));
@@ -99,6 +105,39 @@ pub fn applied<'c>(config: &'c Config, described: Option<&Described>) -> Result<
     }
     if open(KeyId::NvlinkLatencyNs) {
         config.cluster.nvlink_latency_ps = server.latency_ps;
+    }
+    Ok(Cow::Owned(config))
+}
+
+/// The configuration with the links that the file of its GPU says, where nobody wrote something else.
+///
+/// # Errors
+/// It cannot be read, or does not say them.
+fn links_of_file<'c>(config: &'c Config, path: &Path) -> Result<Cow<'c, Config>, ServerError> {
+    let open = |key: KeyId| !config.values.given(key);
+    let gpus = config.cluster.gpus_per_server;
+    // 0 with a value: NCCL may not use them.
+    let unsaid = *config.values.get(KeyId::NvlinkGbps) == spec::Value::Unset;
+    if matches!(config.topology.kind, TopologyKind::File { .. }) || gpus < 2 || !unsaid {
+        return Ok(Cow::Borrowed(config));
+    }
+    let bad = |why: String| ServerError::Gpu { file: path.display().to_string(), why };
+    let text = input::read_text(path).map_err(|e| bad(e.to_string()))?;
+    let table: toml::Table = text.parse().map_err(|e: toml::de::Error| bad(e.message().to_string()))?;
+    let known = match spec::links_of_table(&table).map_err(bad)? {
+        LinksOfGpu::Known(links) => links.gbps_in_server(gpus).map(|gbps| (links, gbps)),
+        _ => None,
+    };
+    let Some((links, gbps)) = known else {
+        return Err(bad(format!(
+            "it does not say how {gpus} GPUs of one server are joined; write links (nvswitch, mesh, pcie) and links_gbps there, cluster.nvlink_gbps, or name a cluster.server"
+        )));
+    };
+    let mut config = config.clone();
+    config.cluster.nvlink_bps = (gbps * 1e9).round() as u64;
+    config.cluster.link_kind = links.kind;
+    if open(KeyId::NvlinkLatencyNs) {
+        config.cluster.nvlink_latency_ps = links.latency_ps;
     }
     Ok(Cow::Owned(config))
 }
@@ -151,15 +190,17 @@ pub fn system(config: &Config, net: &Network, gpu: &Gpu, described: Option<&Desc
     };
     let nic = used.first().copied();
     let nic_bps: u64 = nic.map_or(0, |n| out_of(n).map(|l| l.rate_bps).sum());
-    let nvlink = net
-        .nvlink
-        .map(|n| n.rate_bps)
-        .or((config.cluster.nvlink_packets && config.cluster.nvlink_bps > 0).then_some(config.cluster.nvlink_bps));
+    let nvlink = nvlink(config, net).map(|n| n.rate_bps);
     let server = described.map(|d| &d.server);
     let inside = match (server, nvlink) {
-        (Some(s), _) => s.inside,
-        (None, Some(_)) => ServerInterconnect::NvSwitch,
         (None, None) => ServerInterconnect::Pcie,
+        _ => interconnect(config, described),
+    };
+    // A network knows a mesh by the link of a pair.
+    let peers = (hosts.len() as u64).saturating_sub(1).max(1);
+    let nvlink = match u64::from(links_of_mesh(config, described)) {
+        1 => nvlink,
+        links => nvlink.map(|_| config.cluster.nvlink_bps * peers / links),
     };
     let arch = generation(gpu);
     CollectiveSystem {
@@ -178,6 +219,45 @@ pub fn system(config: &Config, net: &Network, gpu: &Gpu, described: Option<&Desc
         latency_ppm: program(config).map_or(1_000_000, |p| p.communication.latency_ppm),
         left_out_run: program(config).and_then(|p| measured_run(&p.communication.leave_out_run)),
         by_chunks: program(config).is_some_and(|p| p.communication.cost_by_chunks),
+    }
+}
+
+/// NVLink of the servers, whether it takes calibrated times or carries packets; `None`: there is none.
+fn nvlink(config: &Config, net: &Network) -> Option<NvLink> {
+    let (rate_bps, latency_ps) = (config.cluster.nvlink_bps, config.cluster.nvlink_latency_ps);
+    let as_packets = || match config.topology.kind {
+        TopologyKind::File { .. } => inside_link(net),
+        _ => (rate_bps > 0).then_some(NvLink { rate_bps, latency_ps }),
+    };
+    net.nvlink.or_else(|| config.cluster.nvlink_packets.then(as_packets).flatten())
+}
+
+/// A link from a GPU to the switch of its own server, and the same link back, which packets cross.
+fn inside_link(net: &Network) -> Option<NvLink> {
+    let server = |node: NodeIdx| net.nodes[node as usize].server;
+    // Only a server's own switch bears its number.
+    let link =
+        net.links.iter().find(|l| server(l.a) == server(l.b) && net.is_packet_link(l) && server(l.a) != u32::MAX)?;
+    Some(NvLink { rate_bps: link.rate_bps, latency_ps: 2 * link.delay_ps })
+}
+
+/// What joins GPUs of one server that have links.
+fn interconnect(config: &Config, described: Option<&Described>) -> ServerInterconnect {
+    match (described, config.cluster.link_kind) {
+        (Some(d), _) => d.server.inside,
+        (None, LinkKind::NvSwitch) => ServerInterconnect::NvSwitch,
+        (None, LinkKind::Mesh) => ServerInterconnect::NvlinkMesh,
+        (None, LinkKind::Pcie) => ServerInterconnect::Pcie,
+    }
+}
+
+/// Other GPUs that a GPU has a link of its own to; 1 where all it sends shares one link, or a file has the network.
+pub(super) fn links_of_mesh(config: &Config, described: Option<&Described>) -> u32 {
+    let generated = !matches!(config.topology.kind, TopologyKind::File { .. });
+    let gpus = described.map_or(config.cluster.gpus_per_server, |d| d.server.gpus);
+    match interconnect(config, described) {
+        ServerInterconnect::NvlinkMesh if generated => gpus.saturating_sub(1).max(1),
+        _ => 1,
     }
 }
 
@@ -206,14 +286,17 @@ pub fn ways(
         latency_ps: latency_ps.max(1),
         links,
     };
-    let mesh = described.filter(|d| d.server.inside == ServerInterconnect::NvlinkMesh);
-    let intra = net.nvlink.filter(|_| !config.cluster.nvlink_packets).map(|n| match mesh {
-        Some(d) => way(n.rate_bps / u64::from(d.server.gpus.saturating_sub(1).max(1)), n.latency_ps, d.server.gpus),
-        None => way(n.rate_bps, n.latency_ps, 1),
-    });
+    let links = links_of_mesh(config, described);
+    // Links out of a GPU are told apart by the number of the GPU that they lead to.
+    let numbers = if links > 1 { links + 1 } else { 1 };
+    let intra = net.nvlink.filter(|_| !config.cluster.nvlink_packets).map(|n| way(n.rate_bps, n.latency_ps, numbers));
     // As packets or not, GPUs of one NIC have their NVLink; without it they go through the host.
-    let shared = if config.cluster.nvlink_bps > 0 { config.cluster.nvlink_bps } else { host_bps() };
-    (intra, way(shared, config.cluster.nvlink_latency_ps, 1))
+    let from_file = matches!(config.topology.kind, TopologyKind::File { .. });
+    let shared = if config.cluster.nvlink_bps > 0 { config.cluster.nvlink_bps / u64::from(links) } else { host_bps() };
+    let inside = nvlink(config, net)
+        .filter(|_| from_file)
+        .unwrap_or(NvLink { rate_bps: shared, latency_ps: config.cluster.nvlink_latency_ps });
+    (intra, way(inside.rate_bps, inside.latency_ps, numbers))
 }
 
 /// The GPU generation that NCCL's model goes by. GPUs of a user's own count as what they are `like`.

@@ -4,7 +4,7 @@
 
 use std::collections::HashMap;
 
-use crate::budget::{self, OverBudget};
+use crate::budget;
 use crate::columns::NEVER;
 use crate::spec::{self, CdfChoice, Config, Pattern, WorkloadSection};
 use crate::topology::Network;
@@ -13,6 +13,7 @@ use crate::workload::{self, AllToAll, Cdf, FIRST_SPORT, Flow, Incast, Permutatio
 
 use super::error::PrepareError;
 use super::job::Job;
+use super::memory_refusal::MemoryRefusal;
 
 /// RoCE's port, as flow files of the reference have it; only ECMP's hash sees it.
 pub const QP_DPORT: u16 = 100;
@@ -112,7 +113,7 @@ pub(super) fn few_enough(pattern: &Pattern, ranks: u64) -> Result<(), PrepareErr
     }
     let (wanted, allowance) = (flows * workload::BYTES_A_FLOW, budget::total());
     if wanted > allowance {
-        return Err(PrepareError::Memory(OverBudget { wanted, allowance, what: "flows" }));
+        return Err(PrepareError::Memory(MemoryRefusal::of_flows(flows, wanted, allowance)));
     }
     Ok(())
 }

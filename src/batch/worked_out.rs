@@ -4,12 +4,12 @@
 
 use std::collections::HashMap;
 
-use super::breakdown;
+use super::breakdown::{self, Breakdown};
 use super::outcome::Iteration;
 use super::planner::is_analytic;
 use crate::spec;
 use crate::workload::Representatives;
-use crate::workload::lower::{Lowering, Planner, op_times};
+use crate::workload::lower::{Lowering, Planner, SteadyPairs, solved_ops};
 use crate::workload::program::{Group, OpKind, Workload};
 
 /// Which ranks of a program get tasks.
@@ -48,19 +48,90 @@ pub struct WorkedOut {
     pub iteration: Option<Iteration>,
 }
 
-impl WorkedOut {
-    /// Of a workload. `warmup` iterations do not count; `collective`: see [`Iteration::collective`]. `None`: it has to be simulated.
+/// Sums of a job whose times were worked out.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) struct JobSums {
+    /// From 0 to the end of the last op.
+    pub makespan_ps: u64,
+    /// The critical rank, its measured iterations taken together, and how many they are; `None`: nothing ended.
+    pub critical: Option<(u32, Breakdown, u64)>,
+}
+
+/// Whether somebody asks after how many pairs of passes the pipelines of a job repeat.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum AskedPeriod {
+    No,
+    /// It is a multiple of so many pairs.
+    Find(u32),
+    /// So many pairs.
+    Prove(u32),
+}
+
+/// Most multiples that are tried. Our choice: pipelines repeat after one micro-batch, or after about as many as there are stages between two that wait for each other.
+const MOST_MULTIPLES: u32 = 64;
+
+impl JobSums {
+    /// Of a workload, of which `warmup` iterations do not count; and its period in pairs of passes, as far as it was asked for and can be proved. `None`: it has to be
+    /// simulated.
     pub(super) fn of(
         workload: &Workload,
         on: &Lowering,
         planner: &mut dyn Planner,
         warmup: u32,
-        collective: Option<(u64, (u64, u64))>,
-    ) -> Option<WorkedOut> {
-        let times = op_times(workload, on, planner)?;
-        let found = breakdown::worked_out(workload, &times, warmup);
-        let iteration = found.map(|found| Iteration::of(workload, collective, found));
-        Some(WorkedOut { makespan_ps: times.end_ps(), iteration })
+        asked: AskedPeriod,
+    ) -> Option<(JobSums, Option<u32>)> {
+        let solved = solved_ops(workload, on, planner)?;
+        let sums = JobSums {
+            makespan_ps: solved.times.end_ps(),
+            critical: breakdown::summed(workload, &solved.times, warmup),
+        };
+        let pairs = || SteadyPairs::of(workload, on, &solved);
+        let period = match asked {
+            AskedPeriod::No => None,
+            AskedPeriod::Find(unit) => {
+                pairs().and_then(|steady| steady.period(unit, MOST_MULTIPLES)).map(|times| times * unit)
+            }
+            AskedPeriod::Prove(pairs_each) => {
+                pairs().filter(|steady| steady.is_steady(pairs_each as i32)).map(|_| pairs_each)
+            }
+        };
+        Some((sums, period))
+    }
+
+    /// What a job comes to that has `times` as many periods more than this one as `next` has. `None`: it cannot be counted.
+    pub(super) fn extended(&self, next: &JobSums, times: u64) -> Option<JobSums> {
+        let more = |now: u64, then: u64| -> Option<u64> {
+            let each = i128::from(then) - i128::from(now);
+            u64::try_from(i128::from(now) + each.checked_mul(times.into())?).ok()
+        };
+        let critical = match (self.critical, next.critical) {
+            (None, None) => None,
+            (Some((rank, now, iterations)), Some((same, then, as_many))) if (rank, iterations) == (same, as_many) => {
+                let mut exposed = now.exposed;
+                for (part, then) in exposed.iter_mut().zip(then.exposed) {
+                    *part = more(*part, then)?;
+                }
+                let parts = Breakdown {
+                    total: more(now.total, then.total)?,
+                    compute: more(now.compute, then.compute)?,
+                    exposed,
+                    bubble: more(now.bubble, then.bubble)?,
+                    optimizer: more(now.optimizer, then.optimizer)?,
+                    other: more(now.other, then.other)?,
+                };
+                Some((rank, parts, iterations))
+            }
+            _ => return None,
+        };
+        Some(JobSums { makespan_ps: more(self.makespan_ps, next.makespan_ps)?, critical })
+    }
+
+    /// The outcome of a job of such sums. `collective`: see [`Iteration::collective`].
+    pub(super) fn worked_out(&self, workload: &Workload, collective: Option<(u64, (u64, u64))>) -> WorkedOut {
+        let iteration = self
+            .critical
+            .map(|(rank, parts, iterations)| Iteration::of(workload, collective, (rank, parts.per(iterations))));
+        WorkedOut { makespan_ps: self.makespan_ps, iteration }
     }
 }
 

@@ -15,7 +15,7 @@ mod available;
 use std::cell::Cell;
 use std::panic::{AssertUnwindSafe, catch_unwind, resume_unwind};
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
-use std::sync::{Arc, OnceLock};
+use std::sync::{Arc, Mutex, OnceLock, PoisonError};
 
 #[cfg(test)]
 pub use allocator::inject;
@@ -85,6 +85,19 @@ pub fn total() -> u64 {
         }
         set => set,
     }
+}
+
+/// What is made at present, for people who wait.
+static DOING: Mutex<&'static str> = Mutex::new("");
+
+/// Notes what is made from now on; of several threads the last that began something counts. Work says so where it begins something that may take long.
+pub fn doing(what: &'static str) {
+    *DOING.lock().unwrap_or_else(PoisonError::into_inner) = what;
+}
+
+/// What is made at present; empty: nothing was begun yet.
+pub fn current_work() -> &'static str {
+    *DOING.lock().unwrap_or_else(PoisonError::into_inner)
 }
 
 /// Runs `work`, which may hold `allowance` bytes at a time, and says how many it holds at its end.

@@ -46,6 +46,9 @@ pub enum CalibrateError {
         /// What its row of results says.
         why: String,
     },
+    /// Ctrl-C, or the end of the time, before the sweep had run once.
+    #[error("stopped before the sweep had run with its own values: there is nothing to keep yet")]
+    Stopped,
     /// No threads.
     #[error("cannot start threads: {0}")]
     Threads(#[from] rayon::ThreadPoolBuildError),

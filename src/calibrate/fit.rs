@@ -3,23 +3,26 @@
 //! Layer: calibrate. Random choices come from the seed; no result depends on the number of threads.
 
 use rayon::prelude::*;
-use serde::Serialize;
 
+use super::calibration::{Calibration, FittedParameter, FittedRow, RowErrors, what_got_worse};
 use super::error::CalibrateError;
-use super::evaluate::Evaluator;
+use super::evaluate::{Evaluator, SweepAsItIs};
 use super::objective::{FitObjective, log_error, mean_error};
 use super::parameter::FitParameter;
-use super::resample::LinearModel;
+use super::resample::{Determined, LinearModel};
 use super::rows::CalibrationRow;
 use super::simplex::{SimplexLimits, Vertex, minimise};
+use super::weights::{RowWeights, weights};
+use crate::session::Interrupt;
 use crate::spec::mix;
 use crate::sweep::Sweep;
-use crate::validated::nearest_rank_90;
 
 /// Candidates before the search begins, a parameter.
 const DESIGN_A_PARAMETER: usize = 12;
 /// Distance of places for a slope: beyond the digits of values, within what is about linear.
 const SLOPE_STEP: f64 = 0.015;
+/// Places over its whole range at which a parameter is tried that changes nothing near the best.
+const MOVES: [f64; 5] = [0.0, 0.25, 0.5, 0.75, 1.0];
 /// Share of its range from which on an interval says nothing.
 const WIDE: f64 = 0.5;
 /// Primes that sequences of Halton are made of; more parameters are not fitted at once.
@@ -31,6 +34,8 @@ const OF_FOLDS: u64 = 0xf01d;
 /// How to fit.
 #[derive(Clone, Copy, Debug)]
 pub struct FitSettings {
+    /// What rows are weighted by; `None`: their own weights, else the root of their times.
+    pub weights: Option<RowWeights>,
     /// Weight of the order of rows beside squared errors.
     pub order_weight: f64,
     /// Searches, from the best candidates of the design.
@@ -43,94 +48,7 @@ pub struct FitSettings {
     pub jobs: usize,
 }
 
-/// A fitted parameter.
-#[derive(Clone, Debug, Serialize)]
-pub struct FittedParameter {
-    /// Its key.
-    pub key: &'static str,
-    /// What the sweep has.
-    pub before: f64,
-    /// What fits.
-    pub value: f64,
-    /// Ends of the 95 % interval by resampling rows.
-    pub low: f64,
-    /// The upper one.
-    pub high: f64,
-    /// Bounds of the search.
-    pub min: f64,
-    /// The upper one.
-    pub max: f64,
-    /// Whether the rows say anything of it.
-    pub determined: bool,
-    /// What the user should know of it, in words; empty where there is nothing.
-    pub note: String,
-    /// As TOML.
-    #[serde(skip)]
-    pub toml: String,
-}
-
-/// A measured row and what is said of it.
-#[derive(Clone, Debug, Serialize)]
-pub struct FittedRow {
-    /// As the measured file has it.
-    pub name: String,
-    /// Of the values.
-    pub unit: String,
-    /// Measured.
-    pub measured: f64,
-    /// What the sweep says as it is.
-    pub before: f64,
-    /// What it says with fitted values.
-    pub after: f64,
-    /// Not fitted, only checked.
-    pub held_back: bool,
-}
-
-/// Mean and 90th percentile of absolute relative errors.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Serialize)]
-pub struct RowErrors {
-    /// How many.
-    pub rows: usize,
-    /// Mean, before and after.
-    pub mean: [f64; 2],
-    /// 90th percentile, before and after.
-    pub p90: [f64; 2],
-}
-
-/// What a fit came to.
-#[derive(Clone, Debug, Serialize)]
-pub struct Calibration {
-    /// In the order asked for.
-    pub parameters: Vec<FittedParameter>,
-    /// In the order of the measured file.
-    pub rows: Vec<FittedRow>,
-    /// Of rows that were fitted.
-    pub fitted: RowErrors,
-    /// Of rows that were held back; none: 0 rows.
-    pub held_back: RowErrors,
-    /// Mean absolute error of rows by fits without them; `None` without cross-validation.
-    pub cross_validation: Option<f64>,
-    /// Parts of it.
-    pub folds: usize,
-    /// Candidates that were run.
-    pub candidates: usize,
-}
-
-impl Calibration {
-    /// Errors of rows, before and after.
-    pub fn errors(rows: &[FittedRow], held_back: bool) -> RowErrors {
-        let of: Vec<&FittedRow> = rows.iter().filter(|r| r.held_back == held_back).collect();
-        let errors = |value: fn(&FittedRow) -> f64| {
-            let mut all: Vec<f64> = of.iter().map(|r| (value(r) / r.measured - 1.0).abs()).collect();
-            all.sort_by(f64::total_cmp);
-            (all.iter().sum::<f64>() / all.len().max(1) as f64, nearest_rank_90(&all))
-        };
-        let (before, after) = (errors(|r| r.before), errors(|r| r.after));
-        RowErrors { rows: of.len(), mean: [before.0, after.0], p90: [before.1, after.1] }
-    }
-}
-
-/// Fits parameters of a sweep to rows. `progress` is told in words how far it is.
+/// Fits parameters of a sweep to rows. `progress` is told in words how far it is. Where `stop` asks to, the best of what has run by then is kept.
 ///
 /// # Errors
 /// The sweep cannot be run as it is, or there is nothing to fit.
@@ -139,6 +57,7 @@ pub fn fit(
     rows: &[CalibrationRow],
     parameters: &[FitParameter],
     settings: &FitSettings,
+    stop: &Interrupt,
     progress: &(dyn Fn(&str) + Sync),
 ) -> Result<Calibration, CalibrateError> {
     let fitted: Vec<usize> = (0..rows.len()).filter(|&i| !rows[i].held_back).collect();
@@ -160,107 +79,203 @@ pub fn fit(
             parameters[twice].key.name
         )));
     }
-    let evaluator = Evaluator::new(sweep, rows, parameters);
+    let evaluator = Evaluator::new(sweep, rows, parameters, stop.clone());
     let before = evaluator.as_it_is(settings.jobs)?;
-    progress(&format!("{} rows to fit, mean error {:.1} %", fitted.len(), mean_error(rows, &before, &fitted) * 100.0));
+    let by = settings.weights.unwrap_or_else(|| RowWeights::usual(rows, &before.times_ns));
+    let mut rows = rows.to_vec();
+    let weights = weights(by, sweep, &rows, &before.times_ns)?;
+    rows.iter_mut().zip(weights).for_each(|(row, weight)| row.weight = weight);
+    progress(&format!(
+        "{} rows to fit, mean error {:.1} %; rows are weighted by: {}",
+        fitted.len(),
+        mean_error(&rows, &before.predicted, &fitted) * 100.0,
+        by.name()
+    ));
     let search = Search {
         evaluator: &evaluator,
-        objective: FitObjective::new(rows, settings.order_weight),
+        objective: FitObjective::new(&rows, settings.order_weight),
+        rows: &rows,
+        fitted: &fitted,
         parameters,
         settings,
     };
     let pool = rayon::ThreadPoolBuilder::new().num_threads(settings.jobs).build()?;
-    pool.install(|| search.run(rows, &fitted, before, progress))
+    pool.install(|| search.run(before, by, progress))
 }
 
 /// What a search needs at every step.
 struct Search<'a> {
     evaluator: &'a Evaluator<'a>,
     objective: FitObjective<'a>,
+    rows: &'a [CalibrationRow],
+    /// Places of the rows that are fitted.
+    fitted: &'a [usize],
     parameters: &'a [FitParameter],
     settings: &'a FitSettings,
+}
+
+/// What is known of a parameter where it was fitted.
+#[derive(Clone, Copy, Debug)]
+enum Effect {
+    /// Rows change with it near its value.
+    Here(Determined),
+    /// Rows change with it only further off.
+    Elsewhere,
+    /// No row changes with it anywhere.
+    Nowhere,
+    /// No other value of it has a result for every row.
+    Immovable,
+    /// The fit was stopped before that was found.
+    Unknown,
 }
 
 impl Search<'_> {
     fn run(
         &self,
-        rows: &[CalibrationRow],
-        fitted: &[usize],
-        before: Vec<f64>,
+        before: SweepAsItIs,
+        by: RowWeights,
         progress: &(dyn Fn(&str) + Sync),
     ) -> Result<Calibration, CalibrateError> {
         let design = self.design();
         design.par_iter().for_each(|places| drop(self.evaluator.at(places)));
-        let best = self.best(&design, fitted, self.settings.restarts);
-        let cost = |v: &Vertex| mean_of(self.evaluator, v, rows, fitted);
-        progress(&format!("{} candidates, best mean error {:.1} %", self.evaluator.n_run(), cost(&best) * 100.0));
-        if best.cost.is_infinite() {
+        let best = self.best(&design, self.fitted, self.settings.restarts);
+        if best.cost.is_infinite() && !self.evaluator.is_stopped() {
             let why =
                 "no candidate within the bounds has a result for every row; give other bounds with --fit KEY=MIN..MAX";
             return Err(CalibrateError::Input(why.to_string()));
         }
-        let model = self.linear(&best.places, rows, fitted);
-        let determined = model.determined(&best.places, self.settings.seed);
+        // A search that was stopped may not have come to its own start.
+        let as_it_is = self.objective.of(Some(&before.predicted), self.fitted);
+        let keeps_own = self.evaluator.is_stopped() && best.cost >= as_it_is;
         let mut values: Vec<f64> = self.parameters.iter().zip(&best.places).map(|(p, x)| p.value(*x)).collect();
-        for ((value, p), d) in values.iter_mut().zip(self.parameters).zip(&determined) {
-            if d.no_effect {
-                *value = p.before;
-            }
+        if keeps_own {
+            values = self.parameters.iter().map(|p| p.before).collect();
         }
-        let after = self.evaluator.with_values(&values).unwrap_or_else(|| before.clone().into());
-        let folds = self.settings.folds.min(fitted.len());
-        let cross_validation = (folds >= 2).then(|| self.cross_validation(&design, rows, fitted, folds));
+        let effects = self.effects(&best.places);
+        self.leave_idle(&mut values, &effects, best.cost);
+        let known = if keeps_own { None } else { self.evaluator.with_values(&values) };
+        let after = known.unwrap_or_else(|| before.predicted.clone().into());
+        let error = mean_error(self.rows, &after, self.fitted) * 100.0;
+        progress(&format!("{} candidates, best mean error {error:.1} %", self.evaluator.n_run()));
+        let folds = self.settings.folds.min(self.fitted.len());
+        let validates = folds >= 2 && !self.evaluator.is_stopped();
+        let cross_validation = validates.then(|| self.cross_validation(&design, folds));
+        let cross_validation = cross_validation.filter(|_| !self.evaluator.is_stopped());
         if let Some(error) = cross_validation {
             progress(&format!("{} candidates, cross-validation {:.1} %", self.evaluator.n_run(), error * 100.0));
         }
-        let parameter = |((i, p), d): ((usize, &FitParameter), &super::resample::Determined)| {
-            let ends = [d.low, d.high].map(|x| p.value(x));
-            let wide = d.high - d.low > WIDE;
-            let at_bound = values[i] == p.min || values[i] == p.max;
-            let note = match d.same_as {
-                _ if d.no_effect => "no effect on any measured row: left out of the overlay".to_string(),
-                Some(other) => {
-                    let other = self.parameters[other].key.name;
-                    format!("cannot be told apart from {other} by these rows: fit one of the two")
-                }
-                None if wide => {
-                    "hardly determined by these rows: its interval is more than half of its bounds".to_string()
-                }
-                None if at_bound => "ends at a bound; what fits may lie beyond it".to_string(),
-                None => String::new(),
-            };
-            FittedParameter {
-                key: p.key.name,
-                before: p.before,
-                value: values[i],
-                low: ends[0].min(values[i]),
-                high: ends[1].max(values[i]),
-                min: p.min,
-                max: p.max,
-                determined: !d.no_effect && d.same_as.is_none() && !wide,
-                note,
-                toml: p.toml(values[i]),
-            }
-        };
-        let parameters = self.parameters.iter().enumerate().zip(&determined).map(parameter).collect();
-        let row = |((row, before), after): ((&CalibrationRow, &f64), &f64)| FittedRow {
-            name: row.name.clone(),
-            unit: row.unit.clone(),
-            measured: row.value,
-            before: *before,
-            after: *after,
-            held_back: row.held_back,
-        };
-        let rows: Vec<FittedRow> = rows.iter().zip(&before).zip(after.iter()).map(row).collect();
+        let rows: Vec<FittedRow> = (0..self.rows.len())
+            .map(|i| FittedRow::new(&self.rows[i], before.predicted[i], after[i], self.rows[i].weight))
+            .collect();
+        let stopped = self.evaluator.is_stopped();
+        let early = stopped.then(|| {
+            let n = self.evaluator.n_run();
+            format!(
+                "the fit was stopped: values are the best of the {n} candidates that had run, and better ones may exist"
+            )
+        });
+        let worse = what_got_worse(&rows, &before.times_ns, by == RowWeights::Time);
         Ok(Calibration {
-            parameters,
-            fitted: Calibration::errors(&rows, false),
-            held_back: Calibration::errors(&rows, true),
+            parameters: (0..values.len()).map(|k| self.parameter(k, values[k], effects[k])).collect(),
+            fitted: RowErrors::of(&rows, false),
+            held_back: RowErrors::of(&rows, true),
+            warnings: early.into_iter().chain(worse).collect(),
             rows,
+            weights: by.name(),
+            folds: if cross_validation.is_some() { folds } else { 0 },
             cross_validation,
-            folds: if folds >= 2 { folds } else { 0 },
             candidates: self.evaluator.n_run(),
+            stopped,
         })
+    }
+
+    /// What each parameter does to the rows, around these places. A key that seems to do nothing is moved over all of its bounds before that is said.
+    fn effects(&self, places: &[f64]) -> Vec<Effect> {
+        if self.evaluator.is_stopped() {
+            return vec![Effect::Unknown; places.len()];
+        }
+        let model = self.linear(places);
+        let determined = model.determined(places, self.settings.seed);
+        let effect = |k: usize| match determined[k].is_flat {
+            false => Effect::Here(determined[k]),
+            true => self.moved(places, k),
+        };
+        let effects = (0..places.len()).map(effect).collect();
+        if self.evaluator.is_stopped() { vec![Effect::Unknown; places.len()] } else { effects }
+    }
+
+    /// Whether any row, fitted or not, changes when one parameter is moved and the others stay.
+    fn moved(&self, places: &[f64], k: usize) -> Effect {
+        let Some(here) = self.evaluator.at(places) else { return Effect::Immovable };
+        let to = |place: &f64| {
+            let mut moved = places.to_vec();
+            moved[k] = *place;
+            let is_another = self.parameters[k].value(*place) != self.parameters[k].value(places[k]);
+            if is_another { self.evaluator.at(&moved) } else { None }
+        };
+        let found: Vec<_> = MOVES.par_iter().filter_map(to).collect();
+        match () {
+            () if found.is_empty() => Effect::Immovable,
+            () if found.iter().all(|moved| *moved == here) => Effect::Nowhere,
+            () => Effect::Elsewhere,
+        }
+    }
+
+    /// Gives parameters on which no fitted row depends near the best what the sweep has, if that is as good.
+    fn leave_idle(&self, values: &mut [f64], effects: &[Effect], cost: f64) {
+        for k in 0..values.len() {
+            let fitted = match effects[k] {
+                Effect::Here(_) | Effect::Unknown => continue,
+                Effect::Nowhere | Effect::Elsewhere | Effect::Immovable => {
+                    std::mem::replace(&mut values[k], self.parameters[k].before)
+                }
+            };
+            let of_own =
+                self.objective.of(self.evaluator.with_values(values).as_deref().map(Vec::as_slice), self.fitted);
+            if of_own > cost {
+                values[k] = fitted;
+            }
+        }
+    }
+
+    fn parameter(&self, k: usize, value: f64, effect: Effect) -> FittedParameter {
+        let p = &self.parameters[k];
+        let (low, high, same_as) = match effect {
+            Effect::Here(d) => (p.value(d.low), p.value(d.high), d.same_as),
+            _ => (p.min, p.max, None),
+        };
+        let is_wide = match effect {
+            Effect::Here(d) => d.high - d.low > WIDE,
+            _ => true,
+        };
+        let note = match (effect, same_as) {
+            (Effect::Nowhere, _) => "no effect on any measured row: left out of the overlay".to_string(),
+            (Effect::Elsewhere, _) => {
+                "rows depend on it, but not near this value: what fits best does not say where it lies".to_string()
+            }
+            (Effect::Immovable, _) => "no other value within its bounds has a result for every row".to_string(),
+            (Effect::Unknown, _) => "the fit was stopped before its interval was found".to_string(),
+            (_, Some(other)) => {
+                let other = self.parameters[other].key.name;
+                format!("cannot be told apart from {other} by these rows: fit one of the two")
+            }
+            _ if is_wide => "hardly determined by these rows: its interval is more than half of its bounds".to_string(),
+            _ if value == p.min || value == p.max => "ends at a bound; what fits may lie beyond it".to_string(),
+            _ => String::new(),
+        };
+        FittedParameter {
+            key: p.key.name,
+            before: p.before,
+            value,
+            low: low.min(value),
+            high: high.max(value),
+            min: p.min,
+            max: p.max,
+            determined: same_as.is_none() && !is_wide,
+            has_effect: !matches!(effect, Effect::Nowhere),
+            note,
+            toml: p.toml(value),
+        }
     }
 
     /// The sweep's own values, then points that fill the cube: Halton's, shifted by the seed.
@@ -286,7 +301,8 @@ impl Search<'_> {
     }
 
     /// Slopes by differences around a point.
-    fn linear(&self, places: &[f64], rows: &[CalibrationRow], fitted: &[usize]) -> LinearModel {
+    fn linear(&self, places: &[f64]) -> LinearModel {
+        let (rows, fitted) = (self.rows, self.fitted);
         let at = |k: usize, by: f64| {
             let mut moved = places.to_vec();
             moved[k] = (moved[k] + by).clamp(0.0, 1.0);
@@ -316,20 +332,20 @@ impl Search<'_> {
     }
 
     /// Mean absolute error of rows by fits to the others: parts of about equal size, by lot.
-    fn cross_validation(&self, design: &[Vec<f64>], rows: &[CalibrationRow], fitted: &[usize], folds: usize) -> f64 {
-        let mut order: Vec<usize> = fitted.to_vec();
+    fn cross_validation(&self, design: &[Vec<f64>], folds: usize) -> f64 {
+        let mut order: Vec<usize> = self.fitted.to_vec();
         order.sort_by_key(|&i| (mix(self.settings.seed, OF_FOLDS, i as u64), i));
         let part = |fold: usize| order.iter().copied().skip(fold).step_by(folds).collect::<Vec<usize>>();
         let errors: Vec<f64> = (0..folds)
             .into_par_iter()
             .map(|fold| {
                 let left_out = part(fold);
-                let others: Vec<usize> = fitted.iter().copied().filter(|i| !left_out.contains(i)).collect();
+                let others: Vec<usize> = self.fitted.iter().copied().filter(|i| !left_out.contains(i)).collect();
                 let best = self.best(design, &others, 1);
-                left_out.len() as f64 * mean_of(self.evaluator, &best, rows, &left_out)
+                left_out.len() as f64 * mean_of(self.evaluator, &best, self.rows, &left_out)
             })
             .collect();
-        errors.iter().sum::<f64>() / fitted.len() as f64
+        errors.iter().sum::<f64>() / self.fitted.len() as f64
     }
 }
 

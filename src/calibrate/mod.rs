@@ -3,6 +3,7 @@
 //! Layer: calibrate, between validation and the command line. Candidates run as `hyperfold run` runs them; there is no other path.
 //! Readers make measured rows of other tools' output. Opens no files to write, prints nothing.
 
+mod calibration;
 mod error;
 mod evaluate;
 mod fit;
@@ -17,13 +18,16 @@ mod resample;
 mod rows;
 mod simplex;
 mod statistic;
+mod weights;
 
+pub use calibration::{Calibration, FittedParameter, FittedRow, RowChange, RowErrors};
 pub use error::CalibrateError;
-pub use evaluate::Evaluator;
-pub use fit::{Calibration, FitSettings, FittedParameter, FittedRow, RowErrors, fit};
+pub use evaluate::{Evaluator, SweepAsItIs};
+pub use fit::{FitSettings, fit};
 pub use nccl_tests::{NcclTestsLog, nccl_operations, nccl_tests};
 pub use overlay::{OverlaySource, overlay};
 pub use parameter::FitParameter;
 pub use profiler::{ProfilerRows, profiler_rows};
 pub use rows::{CalibrationRow, calibration_rows};
 pub use statistic::ProfilerStatistic;
+pub use weights::RowWeights;

@@ -4,7 +4,7 @@
 
 use std::fmt::Write;
 
-use super::fit::Calibration;
+use super::calibration::Calibration;
 
 /// Where the values are from.
 #[derive(Clone, Debug)]
@@ -29,7 +29,7 @@ pub fn overlay(calibration: &Calibration, source: &OverlaySource<'_>) -> String 
     let mut out = String::from(
         "# Fitted by `hyperfold calibrate`. A sweep has these values with include = [\"THIS FILE\"]; keys that it writes itself win.\n\n[base]\n",
     );
-    for p in calibration.parameters.iter().filter(|p| !p.note.starts_with("no effect")) {
+    for p in calibration.parameters.iter().filter(|p| p.has_effect) {
         let _ = writeln!(out, "{} = {}", p.key, p.toml);
     }
     let _ = write!(
@@ -41,9 +41,18 @@ pub fn overlay(calibration: &Calibration, source: &OverlaySource<'_>) -> String 
         source.sweep_digest,
         source.seed,
     );
+    if calibration.stopped {
+        let _ = writeln!(out, "complete = false\ncandidates = {}", calibration.candidates);
+    }
     let [before, after] = calibration.fitted.mean;
-    let _ = writeln!(out, "rows = {}", calibration.fitted.rows);
+    let _ = writeln!(out, "weights = {}\nrows = {}", text(calibration.weights), calibration.fitted.rows);
     let _ = writeln!(out, "mean_error_before = {}\nmean_error = {}", number(before), number(after));
+    let [before, after] = calibration.fitted.weighted_mean;
+    let _ = writeln!(out, "weighted_error_before = {}\nweighted_error = {}", number(before), number(after));
+    if !calibration.warnings.is_empty() {
+        let warnings: Vec<String> = calibration.warnings.iter().map(|w| text(w)).collect();
+        let _ = writeln!(out, "warnings = [{}]", warnings.join(", "));
+    }
     if let Some(error) = calibration.cross_validation {
         let _ = writeln!(out, "cross_validation_error = {}", number(error));
     }

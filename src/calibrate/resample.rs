@@ -11,7 +11,7 @@ use crate::spec::mix;
 /// Resamplings. Our choice: the ends of a 95 % interval are then the means of about 25 of them.
 const RESAMPLINGS: u64 = 1000;
 /// A sensitivity below this is none: logarithm of times over the whole range of a parameter.
-const NO_EFFECT: f64 = 1e-6;
+const FLAT: f64 = 1e-6;
 /// Columns of sensitivities this parallel cannot be told apart. Our choice.
 const PARALLEL: f64 = 0.995;
 /// Stream of random numbers, so that none is shared with others of the same seed.
@@ -36,8 +36,8 @@ pub(super) struct Determined {
     /// Places of the ends of its 95 % interval.
     pub low: f64,
     pub high: f64,
-    /// Nothing that was measured depends on it.
-    pub no_effect: bool,
+    /// No fitted row changes with it near its place.
+    pub is_flat: bool,
     /// The first parameter before it that does the same to all rows.
     pub same_as: Option<usize>,
 }
@@ -50,12 +50,12 @@ impl LinearModel {
             let products = self.slopes[a].iter().zip(&self.slopes[b]).zip(&self.weights);
             products.map(|((x, y), w)| x * y * w).sum::<f64>()
         };
-        let no_effect: Vec<bool> = (0..n).map(|k| libm::sqrt(dot(k, k)) < NO_EFFECT).collect();
+        let is_flat: Vec<bool> = self.slopes.iter().map(|slopes| slopes.iter().all(|s| s.abs() < FLAT)).collect();
         let same = |k: usize| {
             let parallel = |&other: &usize| dot(k, other).abs() > PARALLEL * libm::sqrt(dot(k, k) * dot(other, other));
-            (0..k).filter(|&other| !no_effect[k] && !no_effect[other]).find(parallel)
+            (0..k).filter(|&other| !is_flat[k] && !is_flat[other]).find(parallel)
         };
-        let active: Vec<usize> = (0..n).filter(|&k| !no_effect[k]).collect();
+        let active: Vec<usize> = (0..n).filter(|&k| !is_flat[k]).collect();
         let once = vec![1.0; self.errors.len()];
         let model = LinearModel { errors: self.unfitted_errors(&active), ..self.clone() };
         let centre = model.step(&active, &once);
@@ -79,7 +79,7 @@ impl LinearModel {
                 let end = |share: f64| of[((of.len() - 1) as f64 * share).round() as usize];
                 // Rows that say nothing leave the whole range.
                 let (low, high) = if of.is_empty() { (0.0, 1.0) } else { (end(0.025), end(0.975)) };
-                Determined { low, high, no_effect: no_effect[k], same_as: same(k) }
+                Determined { low, high, is_flat: is_flat[k], same_as: same(k) }
             })
             .collect()
     }
@@ -178,7 +178,7 @@ mod tests {
         // The mean of 20 errors of 0.05 has a standard error of 0.0112; half of it in places at a slope of 2.
         let widths: Vec<f64> = found.iter().map(|d| d.high - d.low).collect();
         assert!((0.017..0.027).contains(&widths[0]) && (0.034..0.054).contains(&widths[1]), "{widths:?}");
-        assert!(found.iter().all(|d| d.low < 0.5 && d.high > 0.5 && !d.no_effect && d.same_as.is_none()));
+        assert!(found.iter().all(|d| d.low < 0.5 && d.high > 0.5 && !d.is_flat && d.same_as.is_none()));
     }
 
     /// Of intervals from few rows with normal noise, how many hold the truth.
@@ -210,7 +210,7 @@ mod tests {
     #[test]
     fn what_rows_do_not_determine_is_told() {
         let found = model(0.05).determined(&[0.5; 4], 1);
-        assert_eq!(found.iter().map(|d| d.no_effect).collect::<Vec<_>>(), [false, false, true, false]);
+        assert_eq!(found.iter().map(|d| d.is_flat).collect::<Vec<_>>(), [false, false, true, false]);
         assert_eq!(found.iter().map(|d| d.same_as).collect::<Vec<_>>(), [None, None, None, Some(0)]);
         assert_eq!((found[2].low, found[2].high), (0.0, 1.0));
     }

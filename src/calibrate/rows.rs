@@ -31,6 +31,8 @@ pub struct CalibrationRow {
     pub unit: String,
     /// Relative weight in the fit, above 0; 1 where nothing is said.
     pub weight: f64,
+    /// Whether the measured file says what its rows weigh.
+    pub has_own_weight: bool,
     /// Not fitted, only checked.
     pub held_back: bool,
     /// Columns of results whose sum it is, places in [`OUTCOME`].
@@ -46,6 +48,17 @@ impl CalibrationRow {
         // Parts of an iteration that there are not are empty.
         let sum: f64 = cells.flatten().sum();
         (sum > 0.0 && sum.is_finite()).then_some(sum / self.per_unit)
+    }
+
+    /// The measured value as a time, ns: of anything but a time the iteration that was simulated, of rates as much longer or shorter as the rate was
+    /// measured lower or higher. `predicted` is what the sweep says of the row; `None`: there is no such time.
+    pub(super) fn time_ns(&self, predicted: f64, iteration_ns: Option<f64>) -> Option<f64> {
+        let name = OUTCOME[self.columns[0]].name;
+        match () {
+            () if name.ends_with("_ns") => Some(self.value * self.per_unit),
+            () if name.ends_with("_bytes") => iteration_ns,
+            () => iteration_ns.map(|ns| ns * predicted / self.value),
+        }
     }
 
     /// Whether order between two rows means something: they are of the same columns.
@@ -195,7 +208,9 @@ impl Names {
         let (point, named) = self.point(record)?;
         let name = if cell("name").is_empty() { named } else { cell("name").to_string() };
         let (experiments, unit) = (self.points[point].1.clone(), cell("unit").to_string());
-        let row = CalibrationRow { name, experiments, value, unit, weight, held_back, columns, per_unit };
+        let has_own_weight = self.at.contains_key("weight") || self.at.contains_key("error");
+        let row =
+            CalibrationRow { name, experiments, value, unit, weight, has_own_weight, held_back, columns, per_unit };
         Ok(Some((row, error)))
     }
 

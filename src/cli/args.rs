@@ -89,6 +89,9 @@ pub struct RunArgs {
     /// No progress, no table, and warnings only with --strict; only errors
     #[arg(long, short)]
     pub quiet: bool,
+    /// In place of the tables one JSON object a line, for each row of results.csv
+    #[arg(long)]
+    pub json: bool,
 }
 
 #[derive(Debug, Args)]
@@ -141,7 +144,7 @@ pub struct BenchArgs {
 
 #[derive(Debug, Args)]
 pub struct ValidateArgs {
-    /// The suite: reference, closed-forms, kernels, layers, collectives, training or memory [default: all that there are]
+    /// The suite: closed-forms, kernels, layers, collectives, training or memory [default: all]
     pub suite: Option<String>,
     /// Sweeps and measured values of this folder, FOLDER/SUITE/NAME.toml and NAME.csv, in place of the program's own
     #[arg(long, value_name = "FOLDER")]

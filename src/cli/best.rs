@@ -6,22 +6,23 @@
 use std::collections::BTreeMap;
 use std::path::Path;
 
+use crate::compare::knee::knees;
 use crate::compare::metric::searched_by;
 use crate::compare::rank::Ranked;
-use crate::compare::{RankedGroup, RankingMetric, Study, front, rank};
-use crate::report::recommend::{Alternative, Recommended, of_folder};
+use crate::compare::{Questions, RankedGroup, RankingMetric, Study, front, rank};
+use crate::report::recommend::{Alternative, Recommendation, Recommended, of_folder};
 use crate::results::{Cell, RunResults};
 use crate::spec::{self, split_job_name};
 use crate::submit::quote;
 
 use super::compare_render::shown;
-use super::table;
+use super::{knee, table};
 use crate::units::counted;
 
 /// Workloads for which the best is told.
 const BESTS_UP_TO: usize = 8;
 /// Experiments that are named.
-const NAMED_UP_TO: usize = 6;
+pub(super) const NAMED_UP_TO: usize = 6;
 
 /// The lines for standard output; `candidates` is how many experiments a search chose from, `tight` why an experiment may need more memory than its GPUs have.
 pub(super) fn lines(dir: &Path, candidates: Option<u64>, tight: &BTreeMap<u64, String>) -> Vec<String> {
@@ -41,6 +42,13 @@ pub(super) fn lines(dir: &Path, candidates: Option<u64>, tight: &BTreeMap<u64, S
     }
     let groups: Vec<RankedGroup> = rank(&study, &metric).into_iter().filter(|g| !g.ranked.is_empty()).collect();
     let objectives = searched_by(&study);
+    // A sweep over load has one conclusion: its knee.
+    let knees = knees(&study);
+    if !knees.is_empty() && objectives.is_empty() {
+        lines.extend(knee::lines(&study, &knees));
+        lines.extend(study.runs[0].incomplete().map(|why| format!("this is not all yet: {why}")));
+        return lines;
+    }
     for group in groups.iter().take(BESTS_UP_TO) {
         lines.push(best(&study, &metric, group));
         if objectives.len() > 1 {
@@ -60,7 +68,7 @@ pub(super) fn lines(dir: &Path, candidates: Option<u64>, tight: &BTreeMap<u64, S
         None => {
             let found = of_folder(dir).ok().flatten();
             lines.extend(found.iter().flat_map(recommended));
-            lines.extend(found.and_then(|r| memory(&r, tight)));
+            lines.extend(found.and_then(|r| memory(&r, r.recommendation.as_ref()?, tight)));
         }
     }
     lines
@@ -79,22 +87,55 @@ fn by_which_job(run: &RunResults, metric: &str) -> Option<String> {
     Some(format!("ranked by the {} of job {job}{}", words(metric), hint.unwrap_or_default()))
 }
 
-/// What to build, what another choice would cost, at what price.
+/// What to build, what another choice would cost, at what price; nothing where there is nothing to choose.
 pub(super) fn recommended(r: &Recommended) -> Vec<String> {
-    let best = &r.recommendation;
-    let for_all = if best.groups > 1 { format!(" for all {} workloads", best.groups) } else { String::new() };
+    let unmodelled = r.design.not_simulated().map(|(axis, why)| (r.design.axes[axis].key.as_str(), why));
+    let unmodelled: Vec<String> = unmodelled.map(|(key, why)| format!("  not simulated: {key}; {why}")).collect();
+    let Some(best) = &r.recommendation else {
+        let nothing = "nothing is recommended: no axis that tries designs was simulated".to_string();
+        let first = (!unmodelled.is_empty()).then_some(nothing);
+        return first.into_iter().chain(unmodelled).collect();
+    };
+    let over = over(r, best.groups);
+    let for_all = over.as_ref().map_or(String::new(), |over| format!(" for all {over}"));
     let regret = match best.groups {
         1 => String::new(),
         _ if best.worst <= 0.0 => format!("; it has the best {} of each", words(&r.metric.name)),
         _ => format!(
-            "; on average it {} each workload's own best, {} where it does worst",
+            "; on average it {} each one's own best, {} where it does worst",
             than(r, best.regret),
             share(best.worst)
         ),
     };
     let mut lines = vec![format!("recommended{for_all}: {}{regret}", in_words(r, best.configuration))];
+    lines.extend(around(r, best, over.as_deref()));
+    lines.extend(unmodelled);
+    lines.extend(next(r, best));
+    lines.extend(price_line(r, best));
+    lines
+}
+
+/// What a recommendation is for, where it is for several rankings.
+fn over(r: &Recommended, groups: usize) -> Option<String> {
+    let asked = r.design.axes.iter().filter(|a| a.question && a.levels.len() > 1);
+    let (model, work): (Vec<_>, Vec<_>) = asked.partition(|a| Questions::is_of_the_model(&a.key));
+    let what = match (model.is_empty(), work.is_empty()) {
+        (true, _) => "workloads",
+        (false, true) => "ways of simulating",
+        (false, false) => "workloads and ways of simulating",
+    };
+    (groups > 1).then(|| format!("{groups} {what}"))
+}
+
+/// Other values of each axis with all else as in the recommended design.
+fn around(r: &Recommended, best: &Recommendation, over: Option<&str>) -> Vec<String> {
+    let mut lines = Vec::new();
     // Of these nothing is worth a line of its own.
     let (idle, told): (Vec<_>, Vec<_>) = best.axes.iter().partition(|(_, others)| others.iter().all(|o| o.tied));
+    if !told.is_empty() {
+        let averaged = over.map_or(String::new(), |over| format!(", averaged over the {over}"));
+        lines.push(format!("  with all else the same{averaged}:"));
+    }
     for (axis, others) in told {
         let value = |c: usize| r.sheet.axes()[*axis].text[r.design.configurations[c].rows[0]].as_str();
         let (tied, worse): (Vec<&Alternative>, Vec<&Alternative>) = others.iter().partition(|o| o.tied);
@@ -105,7 +146,7 @@ pub(super) fn recommended(r: &Recommended) -> Vec<String> {
         let mut said: Vec<String> =
             (!tied.is_empty()).then(|| format!("{}{more} {are} as good", listed(&named))).into_iter().collect();
         let told = worse.iter().take(NAMED_UP_TO);
-        said.extend(told.map(|o| format!("{} {}{}", value(o.configuration), is_worse(r, o.worse), price(r, o))));
+        said.extend(told.map(|o| format!("{} {}{}", value(o.configuration), is_worse(r, o.worse), price(best, o))));
         let unsaid = worse.len().saturating_sub(NAMED_UP_TO);
         said.extend((unsaid > 0).then(|| format!("{} worse", counted(unsaid, "more value"))));
         lines.push(format!("  {} {}: {}", r.design.axes[*axis].key, value(best.configuration), said.join("; ")));
@@ -118,41 +159,47 @@ pub(super) fn recommended(r: &Recommended) -> Vec<String> {
             n => format!("  not decided by {n} replicas: {}", listed(&keys)),
         });
     }
-    lines.extend(next(r));
-    lines.extend(best.cost_usd.map(|cost| {
-        let other = match &best.cheapest {
-            None => "; no other is cheaper".to_string(),
-            Some(o) => format!(
-                "; the cheapest, {}, {}{}",
-                in_words(r, o.configuration),
-                if o.tied { "is as good".to_string() } else { is_worse(r, o.worse) },
-                price(r, o)
-            ),
-        };
-        format!("  price: {}{other}", usd(cost))
-    }));
     lines
 }
 
+/// What the recommended design costs, and the cheapest one.
+fn price_line(r: &Recommended, best: &Recommendation) -> Option<String> {
+    let cost = best.cost_usd?;
+    let other = match &best.cheapest {
+        None => "; no other is cheaper".to_string(),
+        Some(o) => format!(
+            "; the cheapest, {}, {}{}",
+            in_words(r, o.configuration),
+            if o.tied { "is as good".to_string() } else { is_worse(r, o.worse) },
+            price(best, o)
+        ),
+    };
+    let keys: Vec<&str> = r.design.not_simulated().map(|(axis, _)| r.design.axes[axis].key.as_str()).collect();
+    let apart = best.costs_apart.map_or(String::new(), |(low, high)| {
+        format!(" ({} to {} by {}, not simulated)", usd(low), usd(high), listed(&keys))
+    });
+    Some(format!("  price: {}{apart}{other}", usd(cost)))
+}
+
 /// The next best design, where it differs from the recommended one in several axes: no line of an axis names it then.
-fn next(r: &Recommended) -> Option<String> {
-    let next = r.recommendation.others.iter().find(|o| !o.tied)?;
-    let in_axes = r.recommendation.axes.iter().flat_map(|(_, others)| others);
+fn next(r: &Recommended, best: &Recommendation) -> Option<String> {
+    let next = best.others.iter().find(|o| !o.tied)?;
+    let in_axes = best.axes.iter().flat_map(|(_, others)| others);
     if in_axes.clone().any(|o| o.configuration == next.configuration) {
         return None;
     }
     let (name, worse) = (in_words(r, next.configuration), is_worse(r, next.worse));
-    Some(format!("  next best: {name}, {worse}{}", price(r, next)))
+    Some(format!("  next best: {name}, {worse}{}", price(best, next)))
 }
 
 /// That the recommended design may need more memory than its GPUs have, and the best one that does not.
-fn memory(r: &Recommended, tight: &BTreeMap<u64, String>) -> Option<String> {
+fn memory(r: &Recommended, best: &Recommendation, tight: &BTreeMap<u64, String>) -> Option<String> {
     let why = |c: usize| {
         let ids = r.design.configurations[c].rows.iter().map(|&row| r.sheet.text("exp_id", row).parse::<u64>());
         ids.flatten().find_map(|id| tight.get(&id))
     };
-    let text = why(r.recommendation.configuration)?;
-    let fits = r.recommendation.others.iter().find(|o| why(o.configuration).is_none());
+    let text = why(best.configuration)?;
+    let fits = best.others.iter().find(|o| why(o.configuration).is_none());
     Some(match fits {
         Some(o) if o.tied => {
             format!("  memory: {text}; {} needs no more than there is and is as good", in_words(r, o.configuration))
@@ -161,7 +208,7 @@ fn memory(r: &Recommended, tight: &BTreeMap<u64, String>) -> Option<String> {
             "  memory: {text}; the best that needs no more than there is, {}, {}{}",
             in_words(r, o.configuration),
             is_worse(r, o.worse),
-            price(r, o)
+            price(best, o)
         ),
         None => format!("  memory: {text}; so does every other design that completed"),
     })
@@ -196,8 +243,8 @@ fn than(r: &Recommended, worse: f64) -> String {
 }
 
 /// What another design costs beside the recommended one; nothing where prices are alike or not known.
-fn price(r: &Recommended, other: &Alternative) -> String {
-    match (r.recommendation.cost_usd, other.cost_usd) {
+fn price(best: &Recommendation, other: &Alternative) -> String {
+    match (best.cost_usd, other.cost_usd) {
         (Some(mine), Some(theirs)) if mine != theirs && mine > 0.0 => {
             let word = if theirs < mine { "less" } else { "more" };
             format!(" and costs {} ({}) {word}", usd((theirs - mine).abs()), share((theirs / mine - 1.0).abs()))
@@ -207,7 +254,7 @@ fn price(r: &Recommended, other: &Alternative) -> String {
 }
 
 /// US dollars, four digits.
-fn usd(v: f64) -> String {
+pub(super) fn usd(v: f64) -> String {
     match v {
         _ if v >= 999_950.0 => format!("${} million", table::number(v / 1e6)),
         _ => format!("${}", table::number(v)),
@@ -322,7 +369,7 @@ mod tests {
         let metric = metrics(&sheet, &[]).into_iter().next().unwrap();
         let measured = MetricSamples::of(&sheet, &design, &metric, None);
         let rankings: Vec<Ranking> = (0..design.groups.len()).map(|g| Ranking::of(&design, &measured, g)).collect();
-        let recommendation = recommendation(&design, &measured, &rankings, sheet.column("cost_usd")).unwrap();
+        let recommendation = recommendation(&design, &measured, &rankings);
         Recommended { metric, sheet, design, recommendation }
     }
 
@@ -332,9 +379,13 @@ mod tests {
             0,k0,1,rail,800,ok,100,900
             1,k1,1,clos,800,ok,110,800
             2,k2,1,rail,400,ok,120,700";
-        assert_eq!(next(&found(grid)), None, "clos stands in the line of its axis");
+        let next_of = |text: &str| {
+            let r = found(text);
+            next(&r, r.recommendation.as_ref().unwrap())
+        };
+        assert_eq!(next_of(grid), None, "clos stands in the line of its axis");
         let apart = grid.replace("clos,800,ok,110", "clos,400,ok,110");
-        let said = next(&found(&apart)).unwrap();
+        let said = next_of(&apart).unwrap();
         assert_eq!(said, "  next best: clos, gbps 400, takes 10 % longer and costs $100 (11.1 %) less");
     }
 
@@ -345,6 +396,7 @@ mod tests {
             0,k0,1,2,ok,100
             1,k1,1,1,ok,105",
         );
+        let memory = |r: &Recommended, tight: &_| memory(r, r.recommendation.as_ref().unwrap(), tight);
         let tight = |ids: &[u64]| ids.iter().map(|&id| (id, format!("the estimate of {id}"))).collect();
         assert_eq!(memory(&r, &tight(&[])), None);
         assert_eq!(memory(&r, &tight(&[1])), None, "another may be");

@@ -4,21 +4,24 @@
 
 use std::fmt::Write;
 use std::path::{Path, PathBuf};
+use std::time::Duration;
 
 use anyhow::anyhow;
 use clap::Args;
+use clap::builder::{PossibleValuesParser, TypedValueParser};
 use sha2::{Digest, Sha256};
 
 use super::args::key_value;
 use super::exit::{CliError, Exit};
+use super::interrupt::may_end_at_once;
 use super::measured::{read, save};
 use super::table::{TextTable, number};
 use super::{say, say_json, tell};
 use crate::calibrate::{
     CalibrateError, Calibration, CalibrationRow, Evaluator, FitParameter, FitSettings, FittedRow, OverlaySource,
-    RowErrors, calibration_rows, fit, overlay,
+    RowChange, RowErrors, RowWeights, calibration_rows, fit, overlay,
 };
-use crate::session::{EngineChoice, Session};
+use crate::session::{EngineChoice, Interrupt, Session};
 use crate::sweep::{SetOverrides, Sweep, load};
 
 #[derive(Debug, Args)]
@@ -59,6 +62,12 @@ pub struct CalibrateArgs {
     /// Searches, each from another start
     #[arg(long, value_name = "N", default_value_t = 4, value_parser = clap::value_parser!(u64).range(1..=100))]
     pub restarts: u64,
+    /// What rows count by: their own columns weight or error, nothing, the square root of their time, their time, their size in bytes [default: own, else root-time]
+    #[arg(long, value_name = "BY", value_parser = row_weights())]
+    pub weights: Option<RowWeights>,
+    /// Stop after so long, as 90s, 10m or 2h, and keep the best so far; Ctrl-C does the same
+    #[arg(long, value_name = "TIME", conflicts_with = "check", value_parser = duration)]
+    pub budget: Option<Duration>,
     /// Weight of the order of rows beside squared errors; 0: none
     #[arg(long, value_name = "WEIGHT", default_value_t = 0.1, value_parser = weight)]
     pub order_weight: f64,
@@ -77,6 +86,22 @@ fn per_cent(text: &str) -> Result<f64, String> {
     match text.trim_end_matches('%').trim().parse::<f64>() {
         Ok(x) if (0.0..=1e6).contains(&x) => Ok(x),
         _ => Err("a number of per cent would be right, such as 10".to_string()),
+    }
+}
+
+fn row_weights() -> impl TypedValueParser<Value = RowWeights> {
+    let named =
+        |name: String| RowWeights::ALL.iter().find(|(n, _)| *n == name).map_or(RowWeights::Equal, |(_, by)| *by);
+    PossibleValuesParser::new(RowWeights::ALL.map(|(name, _)| name)).map(named)
+}
+
+fn duration(text: &str) -> Result<Duration, String> {
+    let units = [("ms", 1e-3), ("s", 1.0), ("m", 60.0), ("h", 3600.0)];
+    let seconds =
+        |(unit, seconds): &(&str, f64)| text.strip_suffix(unit)?.trim().parse::<f64>().ok().map(|n| n * seconds);
+    match units.iter().find_map(seconds).filter(|s| *s > 0.0 && *s <= 1e8) {
+        Some(seconds) => Ok(Duration::from_secs_f64(seconds)),
+        None => Err("a number with s, m or h would be right, such as 90s or 10m".to_string()),
     }
 }
 
@@ -100,7 +125,7 @@ impl From<CalibrateError> for CliError {
 ///
 /// # Errors
 /// Something is wrong with the rows, the sweep or the keys, or the overlay cannot be written.
-pub fn execute(args: &CalibrateArgs) -> Result<Exit, CliError> {
+pub fn execute(args: &CalibrateArgs, interrupt: &Interrupt) -> Result<Exit, CliError> {
     let bytes = read(&args.measured)?;
     let file = args.measured.display().to_string();
     let text = std::str::from_utf8(&bytes).map_err(|_| CliError::bad_input(anyhow!("{file}: it is not UTF-8 text")))?;
@@ -127,13 +152,31 @@ pub fn execute(args: &CalibrateArgs) -> Result<Exit, CliError> {
     }
     let parameters = args.fit.iter().map(|text| FitParameter::parse(text, &sweep)).collect::<Result<Vec<_>, _>>()?;
     let settings = FitSettings {
+        weights: args.weights,
         order_weight: args.order_weight,
         restarts: args.restarts as usize,
         folds: args.folds as usize,
         seed: args.seed,
         jobs,
     };
-    let calibration = fit(&sweep, &rows, &parameters, &settings, &|text| tell(&format!("hyperfold: {text}")))?;
+    let stop = interrupt.part();
+    if let Some(budget) = args.budget {
+        let ends = stop.clone();
+        std::thread::spawn(move || {
+            std::thread::sleep(budget);
+            ends.request();
+        });
+    }
+    may_end_at_once(false);
+    let calibration = fit(&sweep, &rows, &parameters, &settings, &stop, &|text| tell(&format!("hyperfold: {text}")));
+    may_end_at_once(true);
+    let calibration = match calibration {
+        Err(CalibrateError::Stopped) if interrupt.requested() => return Ok(Exit::Interrupted),
+        other => other?,
+    };
+    for warning in &calibration.warnings {
+        tell(&format!("warning: {warning}"));
+    }
     if args.json {
         say_json(&serde_json::to_string(&calibration).expect("plain numbers and strings serialise"));
     } else {
@@ -150,7 +193,7 @@ pub fn execute(args: &CalibrateArgs) -> Result<Exit, CliError> {
         };
         save_overlay(out, &overlay(&calibration, &source), args)?;
     }
-    Ok(Exit::Ok)
+    Ok(if interrupt.requested() { Exit::Interrupted } else { Exit::Ok })
 }
 
 fn save_overlay(out: &Path, text: &str, args: &CalibrateArgs) -> Result<(), CliError> {
@@ -173,17 +216,13 @@ fn hex(bytes: &[u8]) -> String {
 
 /// `--check`.
 fn check(args: &CalibrateArgs, sweep: &Sweep, rows: &[CalibrationRow], jobs: usize) -> Result<Exit, CliError> {
-    let said = Evaluator::new(sweep, rows, &[]).as_it_is(jobs)?;
+    let said = Evaluator::new(sweep, rows, &[], Interrupt::default()).as_it_is(jobs)?.predicted;
     let row = |(row, said): (&CalibrationRow, &f64)| FittedRow {
-        name: row.name.clone(),
-        unit: row.unit.clone(),
-        measured: row.value,
-        before: *said,
-        after: *said,
         held_back: false,
+        ..FittedRow::new(row, *said, *said, row.weight)
     };
     let rows: Vec<FittedRow> = rows.iter().zip(&said).map(row).collect();
-    let errors = Calibration::errors(&rows, false);
+    let errors = RowErrors::of(&rows, false);
     let within = errors.mean[1] * 100.0 <= args.bound;
     if args.json {
         let json = serde_json::json!({ "rows": rows, "errors": errors, "bound": args.bound / 100.0, "within": within });
@@ -191,13 +230,7 @@ fn check(args: &CalibrateArgs, sweep: &Sweep, rows: &[CalibrationRow], jobs: usi
     } else {
         let mut table = TextTable::new(["row", "unit", "measured", "simulated", "error"]);
         for r in &rows {
-            table.row(vec![
-                r.name.clone(),
-                r.unit.clone(),
-                number(r.measured),
-                number(r.after),
-                error(r.after, r.measured),
-            ]);
+            table.row(vec![r.name.clone(), r.unit.clone(), number(r.measured), number(r.after), error(r.error_after)]);
         }
         table.lines().iter().for_each(|line| say(line));
         say("");
@@ -219,16 +252,20 @@ fn check(args: &CalibrateArgs, sweep: &Sweep, rows: &[CalibrationRow], jobs: usi
 
 /// The tables of a fit.
 fn lines(c: &Calibration) -> Vec<String> {
-    let mut table = TextTable::new(["row", "unit", "measured", "before", "error", "after", "error", "use"]);
+    let header = ["row", "unit", "measured", "before", "error", "after", "error", "became", "weight", "use"];
+    let mut table = TextTable::new(header);
+    let all_weights = c.rows.iter().map(|r| r.weight).sum::<f64>();
     for r in &c.rows {
         table.row(vec![
             r.name.clone(),
             r.unit.clone(),
             number(r.measured),
             number(r.before),
-            error(r.before, r.measured),
+            error(r.error_before),
             number(r.after),
-            error(r.after, r.measured),
+            error(r.error_after),
+            became(r),
+            percent(r.weight / all_weights),
             if r.held_back { "held back" } else { "fitted" }.to_string(),
         ]);
     }
@@ -247,11 +284,24 @@ fn lines(c: &Calibration) -> Vec<String> {
     }
     out.extend(table.lines());
     out.push(String::new());
-    let mut table = TextTable::new(["rows", "n", "mean error before", "after", "90th percentile before", "after"]);
+    let header = [
+        "rows",
+        "n",
+        "better",
+        "worse",
+        "mean error before",
+        "after",
+        "by weight before",
+        "after",
+        "90th percentile before",
+        "after",
+    ];
+    let mut table = TextTable::new(header);
     let mut of = |name: &str, e: &RowErrors| {
         if e.rows > 0 {
-            let cells = [percent(e.mean[0]), percent(e.mean[1]), percent(e.p90[0]), percent(e.p90[1])];
-            table.row([vec![name.to_string(), e.rows.to_string()], cells.to_vec()].concat());
+            let errors = [e.mean, e.weighted_mean, e.p90].concat();
+            let counts = [e.rows, e.better, e.worse].map(|n| n.to_string());
+            table.row([vec![name.to_string()], counts.to_vec(), errors.into_iter().map(percent).collect()].concat());
         }
     };
     of("fitted", &c.fitted);
@@ -261,12 +311,22 @@ fn lines(c: &Calibration) -> Vec<String> {
         format!("cross-validation: mean error {} of rows by fits to the others, in {} parts", percent(e), c.folds)
     });
     out.extend(cross);
-    out.push(format!("{} candidates were run", c.candidates));
+    out.push(format!("{} candidates were run; rows are weighted by: {}", c.candidates, c.weights));
     out
 }
 
-fn error(value: f64, measured: f64) -> String {
-    format!("{:+.1} %", (value / measured - 1.0) * 100.0)
+fn error(relative: f64) -> String {
+    format!("{:+.1} %", relative * 100.0)
+}
+
+/// Whether a row got better or worse, and by how many percentage points.
+fn became(r: &FittedRow) -> String {
+    let points = format!("{:.1}", r.worse_by().abs() * 100.0);
+    match r.change {
+        RowChange::Better => format!("better by {points}"),
+        RowChange::Worse => format!("worse by {points}"),
+        RowChange::Same => String::new(),
+    }
 }
 
 fn percent(x: f64) -> String {

@@ -4,7 +4,10 @@
 
 use std::path::PathBuf;
 
-use clap::{Parser, Subcommand};
+use clap::error::{ContextKind, ContextValue};
+use clap::{CommandFactory, Parser, Subcommand};
+
+use crate::spec::nearest;
 
 use super::args::{
     BenchArgs, CompletionsArgs, DoctorArgs, InitArgs, ManArgs, PlanArgs, RunArgs, SchemaArgs, ValidateArgs,
@@ -70,10 +73,31 @@ pub enum Command {
     Man(ManArgs),
 }
 
+/// Adds the command that a mistyped one is nearest to, where the parser's own measure finds none: it knows no swapped letters in short words.
+pub fn suggest(error: &mut clap::Error) {
+    let typed = match error.get(ContextKind::InvalidSubcommand) {
+        Some(ContextValue::String(typed)) if error.get(ContextKind::SuggestedSubcommand).is_none() => typed.clone(),
+        _ => return,
+    };
+    let command = Cli::command();
+    if let Some(name) = nearest(&typed, command.get_subcommands().map(clap::Command::get_name)) {
+        error.insert(ContextKind::SuggestedSubcommand, ContextValue::Strings(vec![name.to_string()]));
+    }
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
-    use clap::CommandFactory;
+
+    #[test]
+    fn a_mistyped_command_is_told_the_nearest() {
+        let mut error = Cli::try_parse_from(["hyperfold", "rnu"]).unwrap_err();
+        suggest(&mut error);
+        assert!(error.to_string().contains("'run'"), "{error}");
+        let mut stranger = Cli::try_parse_from(["hyperfold", "xyzzyxyzzy"]).unwrap_err();
+        suggest(&mut stranger);
+        assert!(!stranger.to_string().contains("similar"), "{stranger}");
+    }
 
     #[test]
     fn the_declaration_is_consistent() {

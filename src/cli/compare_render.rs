@@ -83,7 +83,8 @@ pub fn json(section: &Section) -> Vec<String> {
     section.rows.iter().map(row).chain(section.notes.iter().map(note)).collect()
 }
 
-fn value(cell: &Cell) -> Value {
+/// A cell as JSON has it.
+pub(super) fn value(cell: &Cell) -> Value {
     match cell {
         Cell::Empty => Value::Null,
         Cell::Int(v) => (*v).into(),
@@ -186,7 +187,8 @@ pub(super) fn shown(name: &str, cell: &Cell) -> String {
 
 /// Whether a whole number is one to find things by, and stays as the files have it.
 fn is_name(column: &str) -> bool {
-    let word = |w: &str| matches!(w, "exp_id" | "replica" | "seed" | "rank" | "src" | "dst" | "flow_id");
+    let word =
+        |w: &str| matches!(w, "exp_id" | "replica" | "seed" | "rank" | "critical_rank" | "src" | "dst" | "flow_id");
     column.split([' ', '.']).any(word)
 }
 

@@ -39,13 +39,14 @@ pub(super) fn lines(
     let last = study.runs.len() - 1;
     let against = if last > 0 { format!(" against {}", study.dir(0)) } else { String::new() };
     let mut lines = vec![format!("### {}{}", escaped(&study.dir(last)), escaped(&against)), String::new()];
-    let recommended = of_folder(&dirs[last])?;
+    let recommended = of_folder(&dirs[last])?.filter(|r| !best::recommended(r).is_empty());
     let told = match &recommended {
         // Its last line is the price.
         Some(r) => {
             let mut all = best::recommended(r);
             let price = all.pop().filter(|line| line.starts_with("  price")).into_iter();
-            all.truncate(1 + AXES_UP_TO);
+            // The design, that all else is the same, and the axes.
+            all.truncate(2 + AXES_UP_TO);
             all.into_iter().chain(price).collect()
         }
         None => best::of_workloads(study, last, metric, BESTS_UP_TO),

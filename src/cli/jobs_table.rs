@@ -10,7 +10,7 @@ use crate::input;
 /// Up to so many rows get a line each.
 const EACH_UP_TO: usize = 40;
 /// Columns of the file that are shown, and what they are called here.
-const SHOWN: [(&str, &str); 8] = [
+const SHOWN: [(&str, &str); 9] = [
     ("exp_id", "exp"),
     ("job", "job"),
     ("gpu_list", "GPUs"),
@@ -18,6 +18,7 @@ const SHOWN: [(&str, &str); 8] = [
     ("makespan_ns", "time"),
     ("iteration_time_ns", "iteration"),
     ("slowdown", "slowdown"),
+    ("slowed_by", "slowed by"),
     ("shares_with", "shares links with"),
 ];
 

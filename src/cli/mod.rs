@@ -22,6 +22,7 @@ pub mod fold;
 pub mod init;
 pub mod interrupt;
 pub mod jobs_table;
+pub mod knee;
 pub mod logging;
 pub mod machine;
 pub mod measured;
@@ -36,6 +37,7 @@ pub mod recover;
 pub mod report;
 pub mod resume;
 pub mod run;
+mod run_json;
 pub mod sbatch;
 pub mod schema;
 mod serve;
@@ -105,7 +107,8 @@ pub fn main() -> ExitCode {
 /// message, its colours and its lines are all the parser's own.
 fn tell_usage(error: clap::Error) {
     let arguments: Vec<String> = std::env::args_os().map(|a| printable(&a.to_string_lossy()).into_owned()).collect();
-    let error = Cli::try_parse_from(arguments).err().filter(clap::Error::use_stderr).unwrap_or(error);
+    let mut error = Cli::try_parse_from(arguments).err().filter(clap::Error::use_stderr).unwrap_or(error);
+    command::suggest(&mut error);
     let text = error.render();
     let coloured = style::Style::of_stderr() != style::Style::PLAIN;
     write_err((if coloured { text.ansi().to_string() } else { text.to_string() }).trim_end());
@@ -146,7 +149,7 @@ fn dispatch(command: &Command) -> Result<Exit, CliError> {
         Command::Fold(args) => fold::execute(args, &on_ctrl_c()),
         Command::Workload(args) => workload::execute(args),
         Command::Validate(args) => validate::execute(args),
-        Command::Calibrate(args) => calibrate::execute(args),
+        Command::Calibrate(args) => calibrate::execute(args, &on_ctrl_c()),
         Command::Measured(args) => measured::execute(args),
         Command::Report(args) => report::execute(args),
         Command::Watch(args) => watch::execute(args),

@@ -7,12 +7,15 @@ use std::thread::JoinHandle;
 use std::time::{Duration, Instant};
 
 use super::{table, tell};
+use crate::budget;
 use crate::session::PlanProgress;
 
 /// The first line comes after this long.
-const FIRST: Duration = Duration::from_secs(3);
-/// Then one this often.
-const EVERY: Duration = Duration::from_secs(15);
+const FIRST: Duration = Duration::from_millis(900);
+/// Then one this often: at first, and later.
+const EVERY: [Duration; 2] = [Duration::from_secs(4), Duration::from_secs(15)];
+/// So many lines come at first.
+const AT_FIRST: usize = 3;
 
 /// Tells lines on standard error until it is dropped.
 pub(super) struct Patience {
@@ -31,10 +34,11 @@ impl Patience {
         let progress = progress.clone();
         let thread = std::thread::Builder::new().name("patience".into()).spawn(move || {
             let start = Instant::now();
-            let mut wait = FIRST;
+            let (mut wait, mut lines) = (FIRST, 0);
             while dead.recv_timeout(wait) == Err(RecvTimeoutError::Timeout) {
-                tell(&line(progress.planned(), start.elapsed().as_secs_f64()));
-                wait = EVERY;
+                tell(&line(progress.planned(), budget::current_work(), start.elapsed().as_secs_f64()));
+                lines += 1;
+                wait = EVERY[usize::from(lines > AT_FIRST)];
             }
         });
         // Without a thread nothing is told.
@@ -42,10 +46,11 @@ impl Patience {
     }
 }
 
-/// What is told, with experiments that are planned and all of them.
-fn line((planned, of): (u64, u64), seconds: f64) -> String {
+/// What is told, with experiments that are planned and all of them, and what is made at present.
+fn line((planned, of): (u64, u64), made: &str, seconds: f64) -> String {
     let far = if of > 1 { format!("{planned} of {of} done, ") } else { String::new() };
-    format!("still planning the experiments: {far}{} so far", table::seconds(seconds))
+    let now = if made.is_empty() { String::new() } else { format!("now {made}, ") };
+    format!("still planning the experiments: {far}{now}{} so far", table::seconds(seconds))
 }
 
 impl Drop for Patience {
@@ -64,7 +69,8 @@ mod tests {
 
     #[test]
     fn a_line_says_how_far_it_is() {
-        assert_eq!(line((3, 12), 18.0), "still planning the experiments: 3 of 12 done, 18.0 s so far");
-        assert_eq!(line((0, 1), 3.0), "still planning the experiments: 3.0 s so far");
+        let text = line((3, 12), "tables", 18.0);
+        assert_eq!(text, "still planning the experiments: 3 of 12 done, now tables, 18.0 s so far");
+        assert_eq!(line((0, 1), "", 3.0), "still planning the experiments: 3.0 s so far");
     }
 }

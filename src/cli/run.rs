@@ -17,7 +17,7 @@ use super::exit::{CliError, Exit};
 use super::interrupt::may_end_at_once;
 use super::patience::Patience;
 use super::progress::{self, Progress};
-use super::{best, jobs_table, resume, say, summary, table, tell};
+use super::{best, jobs_table, resume, run_json, say, say_json, summary, table, tell};
 
 /// Planning that takes longer than this is told of.
 const TOLD_FROM_SECONDS: f64 = 1.0;
@@ -112,7 +112,9 @@ pub fn execute<S: Simulator>(args: &RunArgs, simulator: &S, interrupt: &Interrup
     // The rest can be had again by `hyperfold report`.
     may_end_at_once(true);
 
-    if !args.quiet {
+    if args.json {
+        run_json::lines(&planned.axes, &finished.records).iter().for_each(|line| say_json(line));
+    } else if !args.quiet {
         summary::lines(&planned.axes, &finished.records).iter().for_each(|line| say(line));
         jobs_table::lines(&args.out).iter().for_each(|line| say(line));
         best::lines(&args.out, planned.search.as_ref().map(|_| planned.experiments), &planned.tight)
@@ -120,7 +122,7 @@ pub fn execute<S: Simulator>(args: &RunArgs, simulator: &S, interrupt: &Interrup
             .for_each(|line| say(line));
         say(&format!("results: {}", args.out.display()));
     }
-    warned |= !super::report::after_run(&args.out, args.quiet);
+    warned |= !super::report::after_run(&args.out, args.quiet || args.json);
     let missing = finished.expected - finished.records.len();
     if outcome == Outcome::Interrupted && missing > 0 {
         let of = counted(finished.expected, "experiment");

@@ -106,6 +106,7 @@ fn args(out: &Path) -> RunArgs {
         resume: false,
         strict: false,
         quiet: true,
+        json: false,
     }
 }
 

@@ -47,12 +47,15 @@ fn worth(records: &[ExperimentRecord]) -> Vec<String> {
     let line = |((error, class), n): &((&str, &str), usize)| {
         let of = counted(*n, "experiment");
         match *class {
-            "" => format!("times against measured machines: {error}, {of}"),
-            class => format!("times against measured machines: {error}; {of} nearest to {class}"),
+            "" => format!("error of simulated times: {error}, as nobody measured such experiments ({of})"),
+            class => {
+                format!("error of simulated times: {error}, from measured runs of the nearest class, {class} ({of})")
+            }
         }
     };
     let more = classes.len().saturating_sub(CLASSES_UP_TO);
-    let rest = (more > 0).then(|| format!("... and {more} more classes; the column `validated_class` names them"));
+    let rest =
+        (more > 0).then(|| format!("... and {more} more classes: see the column `validated_class` of results.csv"));
     classes.iter().take(CLASSES_UP_TO).map(line).chain(rest).collect()
 }
 
@@ -288,6 +291,9 @@ fn per_value(axes: &[Axis], records: &[ExperimentRecord]) -> Vec<String> {
             lines.push(format!("... and {} more values of {}", groups.len() - VALUES_UP_TO, axis.key));
         }
     }
+    if axes.len() > 1 {
+        lines.push("best, worst: over all other axes".into());
+    }
     let oom = records.iter().filter(|r| r.status == Status::Oom).count();
     if oom > 0 {
         lines.push(format!(
@@ -373,8 +379,16 @@ mod tests {
         );
         assert!(lines[0].ends_with("validated error") && lines[1].ends_with(" 3.0 %"), "{lines:?}");
         assert!(lines[3].ends_with(" not validated"), "{lines:?}");
-        assert_eq!(lines[4], format!("times against measured machines: {known}; 2 experiments nearest to {class}"));
-        assert_eq!(lines[5], "times against measured machines: not validated, 1 experiment");
+        assert_eq!(
+            lines[4],
+            format!(
+                "error of simulated times: {known}, from measured runs of the nearest class, {class} (2 experiments)"
+            )
+        );
+        assert_eq!(
+            lines[5],
+            "error of simulated times: not validated, as nobody measured such experiments (1 experiment)"
+        );
     }
 
     #[test]

@@ -4,6 +4,7 @@
 
 use super::servers::GpuShare;
 use super::state::ClusterState;
+use super::stop_check::StopCheck;
 
 /// One job, from a server to another.
 struct Move {
@@ -14,8 +15,8 @@ struct Move {
 }
 
 /// Empties as many servers as a job of `gpus` needs, if moving can do it and there is room for it; each moved job saves its state and stands still for
-/// `scheduler.move_s`.
-pub(super) fn make_room(state: &mut ClusterState, gpus: u32) -> bool {
+/// `scheduler.move_s`. Nobody moves where `stop` says so meanwhile.
+pub(super) fn make_room(state: &mut ClusterState, gpus: u32, stop: &StopCheck) -> bool {
     let per_server = state.servers.per_server();
     let needed = gpus.div_ceil(per_server);
     let empty = state.servers.with_free(per_server).len() as u32;
@@ -28,7 +29,7 @@ pub(super) fn make_room(state: &mut ClusterState, gpus: u32) -> bool {
     let mut moves: Vec<Move> = Vec::new();
     let mut emptied = Vec::new();
     for &server in &used {
-        if empty + emptied.len() as u32 == needed {
+        if empty + emptied.len() as u32 == needed || stop.step() {
             break;
         }
         let jobs: Vec<u32> = state.jobs_on[server as usize].iter().copied().collect();

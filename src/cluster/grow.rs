@@ -9,11 +9,12 @@ use super::pass::may_start;
 use super::placement::{Placement, Request};
 use super::servers::GpuShare;
 use super::state::ClusterState;
+use super::stop_check::StopCheck;
 use crate::spec::GrowBack;
 use crate::workload::random::RandomStream;
 
-/// Grows whoever may now.
-pub(super) fn grow(state: &mut ClusterState, placement: &dyn Placement) {
+/// Grows whoever may now. Ends early where `stop` says so.
+pub(super) fn grow(state: &mut ClusterState, placement: &dyn Placement, stop: &StopCheck) {
     if state.run.grow == GrowBack::Never || state.shrunk.is_empty() || state.servers.free_gpus() == 0 {
         return;
     }
@@ -21,6 +22,9 @@ pub(super) fn grow(state: &mut ClusterState, placement: &dyn Placement) {
     let goes_before = |of: &&_| first.is_none_or(|first| **of < first);
     let shrunk: Vec<u32> = state.shrunk.iter().take_while(goes_before).map(|(_, job)| *job).collect();
     for job in shrunk {
+        if stop.step() {
+            return;
+        }
         if state.run.grow == GrowBack::AtOnce || state.at_checkpoint.contains(&job) {
             grow_job(state, placement, job);
         }

@@ -11,7 +11,7 @@
 //! | `iterations` | speeds of jobs beside each other, by simulating their iterations |
 //! | `progress`, `interval`, `storage`, `slowdown`, `account` | work, checkpoints and who shares the storage, speed, where GPU time went |
 //! | `congestion`, `history`, `map`, `timeline` | what is told of it over time |
-//! | `state`, `event`, `pass`, `scratch`, `defragment`, `grow`, `breakage`, `simulate` | the simulation |
+//! | `state`, `event`, `pass`, `scratch`, `defragment`, `grow`, `breakage`, `stop_check`, `simulate` | the simulation |
 //! | `outcome`, `error` | what came of it |
 
 mod account;
@@ -42,6 +42,7 @@ mod servers;
 mod simulate;
 mod slowdown;
 mod state;
+mod stop_check;
 mod storage;
 mod timeline;
 mod trace;

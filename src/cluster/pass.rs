@@ -1,26 +1,52 @@
 //! A look at the queue: who starts now.
 //!
 //! Layer: cluster. The same for every scheduler and placement. A job that is first and has to wait gets a reservation under backfill: the time at
-//! which enough GPUs are free, by what is believed of those that run, and which servers it will have then. Others may start if they end before, or leave these alone.
+//! which enough GPUs are free, by the estimates of those that run, and which servers it will have then. Others may start if they end before, by their
+//! estimates, or leave these alone. All of this is EASY backfill (Lifka 1995; Mu'alem and Feitelson 2001).
 
 use std::ops::Bound;
 
 use super::defragment;
 use super::placement::{Placement, Request};
 use super::scheduler::Behind;
-use super::scratch::Scratch;
-use super::servers::GpuShare;
+use super::scratch::{Scratch, is_empty_now};
+use super::servers::{GpuShare, Servers};
 use super::state::ClusterState;
+use super::stop_check::StopCheck;
 use crate::workload::random::RandomStream;
 
 /// What is kept for the first of the queue.
 struct Reservation {
-    /// `u64::MAX`: not as long as nothing is mended.
+    /// When enough GPUs are free if all estimates are right; `u64::MAX`: not as long as nothing is mended.
     at_ms: u64,
     /// Servers, with placements in whole servers.
     kept: Option<Vec<bool>>,
+    /// Of these, servers that are empty already.
+    kept_empty: Vec<u32>,
     /// GPUs that are left over then, with the others.
     left_over: u64,
+    /// Free GPUs then, the first of the queue still without its own.
+    then: Scratch,
+}
+
+impl Reservation {
+    /// A job has started that ends before. What it has of servers that will be empty again is as good as servers that are empty now, which others can
+    /// have instead.
+    fn ends_before(&mut self, servers: &Servers, shares: &[GpuShare]) {
+        let Some(kept) = &mut self.kept else { return };
+        for share in shares.iter().filter(|share| self.then.is_empty(share.server)) {
+            if kept[share.server as usize] {
+                continue;
+            }
+            while let Some(empty) = self.kept_empty.pop() {
+                if is_empty_now(servers, empty) {
+                    kept[empty as usize] = false;
+                    kept[share.server as usize] = true;
+                    break;
+                }
+            }
+        }
+    }
 }
 
 /// GPUs for a waiting job, if it can have them now.
@@ -35,27 +61,33 @@ fn find(state: &ClusterState, placement: &dyn Placement, job: u32, kept: Option<
     placement.place(&state.servers, &mut Request { gpus, rack: &state.machine.rack, kept, random })
 }
 
+/// What a waiting job gets when those that run have ended by their estimates. Jobs that end at one instant end together, and one that has outrun its
+/// estimate is believed to end at once.
 fn reserve(state: &ClusterState, placement: &dyn Placement, job: u32) -> Reservation {
     let gpus = state.jobs[job as usize].gpus;
     let whole = placement.whole_servers();
     let mut then = Scratch::of(&state.servers);
     let mut at_ms = u64::MAX;
-    for &(ends, running) in &state.running {
+    let mut ends = state.believed_ends.iter().map(|&(ends, running)| (ends.max(state.now_ms), running)).peekable();
+    while let Some((end, running)) = ends.next() {
         then.give(&state.of[running as usize].shares);
-        if then.fits(gpus, whole) {
-            at_ms = ends;
+        let is_last_of_instant = ends.peek().is_none_or(|next| next.0 > end);
+        if is_last_of_instant && then.fits(gpus, whole) {
+            at_ms = end;
             break;
         }
     }
     if at_ms == u64::MAX {
-        return Reservation { at_ms, kept: None, left_over: 0 };
+        return Reservation { at_ms, kept: None, kept_empty: Vec::new(), left_over: 0, then };
     }
+    let servers = if whole { then.servers_for(gpus, &state.servers) } else { Vec::new() };
     let kept = whole.then(|| {
         let mut kept = vec![false; state.servers.len() as usize];
-        then.servers_for(gpus).into_iter().for_each(|s| kept[s as usize] = true);
+        servers.iter().for_each(|&s| kept[s as usize] = true);
         kept
     });
-    Reservation { at_ms, kept, left_over: then.total() - u64::from(gpus) }
+    let kept_empty = servers.into_iter().filter(|&s| is_empty_now(&state.servers, s)).collect();
+    Reservation { at_ms, kept, kept_empty, left_over: then.total() - u64::from(gpus), then }
 }
 
 /// Takes GPUs of jobs with a lower priority, the lowest and then the latest first, until `job` fits; false if it would not.
@@ -98,8 +130,8 @@ fn may_start_ms(state: &ClusterState, job: u32) -> u64 {
     asked.submit_ms + if asked.priority == 0 { state.run.scheduler.low_delay_ms } else { 0 }
 }
 
-/// Starts whoever may start now.
-pub(super) fn schedule(state: &mut ClusterState, placement: &dyn Placement) {
+/// Starts whoever may start now. Ends early where `stop` says so.
+pub(super) fn schedule(state: &mut ClusterState, placement: &dyn Placement, stop: &StopCheck) {
     state.stranded = 0;
     let mut last = None;
     let keys = &state.run.scheduler;
@@ -110,6 +142,9 @@ pub(super) fn schedule(state: &mut ClusterState, placement: &dyn Placement) {
         let job = next.1;
         let gpus = state.jobs[job as usize].gpus;
         last = Some(next);
+        if stop.step() {
+            return;
+        }
         if !may_start(state, job) {
             continue;
         }
@@ -118,7 +153,7 @@ pub(super) fn schedule(state: &mut ClusterState, placement: &dyn Placement) {
             continue;
         }
         let preempts = keys.preempt && preempt(state, placement, job);
-        let moves = !preempts && keys.defragment && defragment::make_room(state, gpus);
+        let moves = !preempts && keys.defragment && defragment::make_room(state, gpus, stop);
         if (preempts || moves)
             && let Some(shares) = find(state, placement, job, None)
         {
@@ -138,11 +173,17 @@ pub(super) fn schedule(state: &mut ClusterState, placement: &dyn Placement) {
         state.queue.range((Bound::Excluded(blocked), Bound::Unbounded)).take(keys.depth).map(|(_, job)| *job).collect();
     if state.scheduler.behind() == Behind::Overtakes {
         for job in behind {
+            if stop.step() || state.servers.free_gpus() == 0 {
+                break;
+            }
             start_if(state, placement, job, None);
         }
     } else if behind.iter().any(|job| u64::from(state.jobs[*job as usize].gpus) <= state.servers.free_gpus()) {
         let mut reservation = reserve(state, placement, blocked.1);
         for job in behind {
+            if stop.step() || state.servers.free_gpus() == 0 {
+                break;
+            }
             backfill(state, placement, job, &mut reservation);
         }
     }
@@ -163,14 +204,19 @@ fn start_if(state: &mut ClusterState, placement: &dyn Placement, job: u32, kept:
 
 fn backfill(state: &mut ClusterState, placement: &dyn Placement, job: u32, reservation: &mut Reservation) {
     let asked = &state.jobs[job as usize];
-    let ends = state.now_ms.saturating_add(asked.estimate_ms);
-    if ends <= reservation.at_ms {
-        start_if(state, placement, job, None);
+    let ends = state.believed_ms(job).map(|ms| state.now_ms.saturating_add(ms));
+    // Where nobody knows when the first can start, nobody delays it.
+    if reservation.at_ms == u64::MAX || ends.is_some_and(|ends| ends <= reservation.at_ms) {
+        if start_if(state, placement, job, None) {
+            reservation.ends_before(&state.servers, &state.of[job as usize].shares);
+        }
         return;
     }
     match &reservation.kept {
         Some(kept) => {
-            start_if(state, placement, job, Some(kept));
+            if start_if(state, placement, job, Some(kept)) {
+                reservation.then.take(&state.of[job as usize].shares);
+            }
         }
         None if u64::from(asked.gpus) <= reservation.left_over => {
             let gpus = u64::from(asked.gpus);

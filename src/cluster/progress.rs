@@ -259,6 +259,12 @@ impl JobProgress {
         ms.saturating_add(clock_ms(left - pieces * interval, factor_ppm))
     }
 
+    /// Clock time until the end if an estimate of all of its work is believed; `None`: it has done more than that already.
+    pub(super) fn believed_left_ms(&self, estimate_ms: u64, factor_ppm: u64) -> Option<u64> {
+        let total_ns = estimate_ms.saturating_mul(NS_PER_MS);
+        (total_ns > self.done_ns()).then(|| JobProgress { total_ns, ..self.clone() }.left_ms(factor_ppm))
+    }
+
     /// Goes back to the last checkpoint; the work that is lost.
     pub(super) fn roll_back(&mut self) -> u64 {
         self.standing = None;
@@ -301,6 +307,17 @@ mod tests {
         assert_eq!(job.clone().roll_back(), 3_000_000_000);
         assert_eq!(job.advance(1_000, 1_000_000).write_ms, 1_000);
         assert!(job.is_safe() && job.safe_ns() == 3_000_000_000);
+    }
+
+    #[test]
+    fn an_estimate_stands_in_for_the_work_until_it_is_outrun() {
+        let mut job = JobProgress::new(10_000, Some(3_000), cost(500));
+        let believed = |job: &JobProgress, estimate| job.believed_left_ms(estimate, 2_000_000);
+        assert_eq!(believed(&job, 10_000), Some(job.left_ms(2_000_000)));
+        // 3 + 1 s of work at half the speed, and a checkpoint between.
+        assert_eq!(believed(&job, 4_000), Some(8_500));
+        job.advance(8_500, 2_000_000);
+        assert_eq!((job.done_ns(), believed(&job, 4_000), believed(&job, 5_000)), (4_000_000_000, None, Some(2_000)));
     }
 
     #[test]

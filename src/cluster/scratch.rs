@@ -39,6 +39,22 @@ impl Scratch {
         }
     }
 
+    /// Somebody has these for longer. PRECONDITION: they are free, of servers in service.
+    pub(super) fn take(&mut self, shares: &[GpuShare]) {
+        for share in shares {
+            let free = &mut self.free[share.server as usize];
+            self.with[usize::from(*free)] -= 1;
+            *free -= share.count() as u8;
+            self.with[usize::from(*free)] += 1;
+            self.total -= u64::from(share.count());
+        }
+    }
+
+    /// Whether all GPUs of a server are free.
+    pub(super) fn is_empty(&self, server: u32) -> bool {
+        self.in_service[server as usize] && u32::from(self.free[server as usize]) == self.per_server
+    }
+
     /// Free GPUs.
     pub(super) fn total(&self) -> u64 {
         self.total
@@ -55,12 +71,14 @@ impl Scratch {
         empty >= whole && (left == 0 || empty > whole || room())
     }
 
-    /// Servers that a job of so many GPUs takes in whole servers: the emptiest first. PRECONDITION: it fits.
-    pub(super) fn servers_for(&self, gpus: u32) -> Vec<u32> {
+    /// Servers to keep for a job of so many GPUs that takes whole servers. Servers that are not empty `now` come first: nobody else could have them
+    /// before, and those that are empty stay for jobs that start now. PRECONDITION: it fits.
+    pub(super) fn servers_for(&self, gpus: u32, now: &Servers) -> Vec<u32> {
         let (whole, left) = ((gpus / self.per_server) as usize, gpus % self.per_server);
         let usable = || (0..self.free.len()).filter(|&s| self.in_service[s]);
-        let mut of: Vec<u32> =
-            usable().filter(|&s| u32::from(self.free[s]) == self.per_server).take(whole).map(|s| s as u32).collect();
+        let then_empty = || (0..self.free.len() as u32).filter(|&s| self.is_empty(s));
+        let empty = |is_now: bool| then_empty().filter(move |&s| is_empty_now(now, s) == is_now);
+        let mut of: Vec<u32> = empty(false).chain(empty(true)).take(whole).collect();
         if left > 0 {
             let room = |&s: &usize| u32::from(self.free[s]) >= left && !of.contains(&(s as u32));
             // The fullest that will do.
@@ -69,4 +87,9 @@ impl Scratch {
         }
         of
     }
+}
+
+/// Whether all GPUs of a server in service are free.
+pub(super) fn is_empty_now(servers: &Servers, server: u32) -> bool {
+    servers.with_free(servers.per_server()).contains(&server)
 }

@@ -23,12 +23,13 @@ use super::pass::schedule;
 use super::placement::{Placement, placement};
 use super::scheduler::{Scheduler, scheduler};
 use super::state::{ClusterState, JobPhase, JobState};
+use super::stop_check::StopCheck;
 use super::timeline::ClusterTimeline;
 use super::trace::{self, ListedFailure};
 use crate::budget;
 use crate::spec::{ClusterRun, Config, JobSource};
 
-/// Events between two looks at whether the user wants to stop.
+/// Events between two looks at the memory in use.
 const LOOK_EVERY: u64 = 1024;
 const MS_PER_HOUR: f64 = 3.6e6;
 /// A million hours, as a trace or `jobs.max_hours` may say at most: nanoseconds of work fit 64 bits.
@@ -305,6 +306,7 @@ impl PreparedCluster {
         stop: &(dyn Fn() -> bool + Sync),
     ) -> Result<(), ClusterError> {
         let ToldOverTime { breakage, timeline, map } = told;
+        let check = StopCheck::new(stop);
         let (mut left, mut events, mut lasting) = (self.jobs.len(), 0u64, None);
         if let Some(job) = self.jobs.first() {
             state.events.add(job.submit_ms, Event::Arrives { job: 0 });
@@ -345,9 +347,9 @@ impl PreparedCluster {
                 left -= std::mem::take(&mut state.given_up);
                 if events % LOOK_EVERY == 0 {
                     budget::check("jobs and events");
-                    if stop() {
-                        return Err(ClusterError::Interrupted);
-                    }
+                }
+                if check.step() {
+                    return Err(ClusterError::Interrupted);
                 }
                 if events % WITHOUT_PROGRESS == 0 && self.run.end_ms.is_none() {
                     let now = Some(lasting_progress(state, left));
@@ -359,9 +361,12 @@ impl PreparedCluster {
             }
             // What runs on is as fast as without those that have gone; then who starts joins it.
             state.measure(stop)?;
-            grow(state, place);
-            schedule(state, place);
-            grow(state, place);
+            grow(state, place, &check);
+            schedule(state, place, &check);
+            grow(state, place, &check);
+            if check.now() {
+                return Err(ClusterError::Interrupted);
+            }
             state.at_checkpoint.clear();
             state.record_uses();
             state.share_storage();

@@ -52,6 +52,8 @@ pub(super) struct JobState {
     has_since_ms: u64,
     /// When it ends, if nothing happens.
     pub ends_ms: u64,
+    /// When the scheduler believes that it ends.
+    believed_ends_ms: u64,
     version: u32,
     pub first_start_ms: Option<u64>,
     pub ended_ms: Option<u64>,
@@ -80,8 +82,10 @@ pub(super) struct ClusterState<'a> {
     pub servers: Servers,
     pub of: Vec<JobState>,
     pub queue: BTreeSet<(QueueKey, u32)>,
-    /// Jobs that run, by when they end as far as is believed.
+    /// Jobs that run, by when they end.
     pub running: BTreeSet<(u64, u32)>,
+    /// The same jobs by when the scheduler believes that they end: a time that has passed for those that have outrun their estimates.
+    pub believed_ends: BTreeSet<(u64, u32)>,
     /// Of these, jobs with fewer GPUs than they asked for, in the order of the queue.
     pub shrunk: BTreeSet<(QueueKey, u32)>,
     /// Jobs that have written a checkpoint at this moment.
@@ -134,6 +138,7 @@ impl<'a> ClusterState<'a> {
                 as_of_ms: 0,
                 has_since_ms: 0,
                 ends_ms: 0,
+                believed_ends_ms: 0,
                 version: 0,
                 first_start_ms: None,
                 ended_ms: None,
@@ -161,6 +166,7 @@ impl<'a> ClusterState<'a> {
             of: jobs.iter().map(state).collect(),
             queue: BTreeSet::new(),
             running: BTreeSet::new(),
+            believed_ends: BTreeSet::new(),
             shrunk: BTreeSet::new(),
             at_checkpoint: BTreeSet::new(),
             jobs_on: vec![BTreeSet::new(); m.rack.len()],
@@ -214,6 +220,13 @@ impl<'a> ClusterState<'a> {
             _ => Some(gpus),
         };
         most.filter(|most| *most >= asked.min_gpus.max(1))
+    }
+
+    /// Clock time that a waiting job takes at full speed if its estimate is believed; `None`: it has done more work than that already.
+    pub(super) fn believed_ms(&self, job: u32) -> Option<u64> {
+        let of = &self.of[job as usize];
+        let left = of.progress.believed_left_ms(self.jobs[job as usize].estimate_ms, 1_000_000);
+        left.map(|ms| ms.saturating_add(of.restart_ms))
     }
 
     fn key(&self, job: u32) -> (QueueKey, u32) {
@@ -314,8 +327,9 @@ impl<'a> ClusterState<'a> {
         let of = &mut self.of[job as usize];
         of.has_since_ms = self.now_ms;
         // It has no time of its end yet.
-        of.ends_ms = u64::MAX;
+        (of.ends_ms, of.believed_ends_ms) = (u64::MAX, u64::MAX);
         self.running.insert((u64::MAX, job));
+        self.believed_ends.insert((u64::MAX, job));
         self.rerate(job);
         others.into_iter().for_each(|other| self.rerate(other));
     }
@@ -331,6 +345,7 @@ impl<'a> ClusterState<'a> {
         }
         let of = &mut self.of[job as usize];
         self.running.remove(&(of.ends_ms, job));
+        self.believed_ends.remove(&(of.believed_ends_ms, job));
         of.version += 1;
         of.held = 0;
         let (shares, racks) = (std::mem::take(&mut of.shares), std::mem::take(&mut of.racks));
@@ -428,6 +443,13 @@ impl<'a> ClusterState<'a> {
         of.ends_ms = self.now_ms.saturating_add(of.progress.left_ms(of.factor_ppm));
         of.version += 1;
         self.running.insert((of.ends_ms, job));
+        self.believed_ends.remove(&(of.believed_ends_ms, job));
+        of.believed_ends_ms = match of.progress.believed_left_ms(asked.estimate_ms, of.factor_ppm) {
+            _ if asked.estimate_ms == asked.duration_ms => of.ends_ms,
+            Some(ms) => self.now_ms.saturating_add(ms),
+            None => self.now_ms,
+        };
+        self.believed_ends.insert((of.believed_ends_ms, job));
         if let Some(storage) = &mut self.storage {
             storage.set(job, of.progress.is_writing(), (&of.shares, &of.racks), self.machine);
         }

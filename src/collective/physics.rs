@@ -101,7 +101,7 @@ impl CommunicatorLinks {
         let c = calibration();
         // Without peer-to-peer, data inside a server passes the host: PCIe up and down at NCCL's rate for it.
         let host = tuning().link_bw.pci_gen3_x16;
-        let sheet = system.inside_bps as f64 / 8e9;
+        let sheet = system.rate_among_bps(at.ranks_per_node) as f64 / 8e9;
         let held = |gbps: f64| if env.no_p2p() { gbps.min(host) } else { gbps };
         // Without RDMA, or without a path from NIC to GPU, what leaves crosses the host's memory as well.
         let through_host = env.sockets || env.gdr_level == Some(super::nccl::PathLevel::Loc);

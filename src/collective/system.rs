@@ -101,6 +101,17 @@ impl MemberPlacement {
 }
 
 impl CollectiveSystem {
+    /// Rate of one GPU to the others of `members` GPUs of its server, one direction, bit/s: in a mesh that of the links to them.
+    pub fn rate_among_bps(&self, members: u32) -> u64 {
+        let (peers, all) = (members.saturating_sub(1), self.gpus_per_server.saturating_sub(1));
+        match self.inside {
+            ServerInterconnect::NvlinkMesh if (1..all).contains(&peers) => {
+                (u128::from(self.inside_bps) * u128::from(peers) / u128::from(all)) as u64
+            }
+            _ => self.inside_bps,
+        }
+    }
+
     /// Factor on the latencies of steps and messages.
     pub(super) fn latency_scale(&self) -> f64 {
         self.latency_ppm as f64 / 1e6

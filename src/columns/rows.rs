@@ -81,6 +81,8 @@ pub mod mode {
     pub const FLOW: u32 = 1 << 17;
     /// With [`STEADY`]: where senders meet at a port, measured rates are carried on although shares wander.
     pub const RATES: u32 = 1 << 18;
+    /// After a loss the reference's rules, in place of those of adapters.
+    pub const NS3_LOSS: u32 = 1 << 19;
 }
 
 /// What a partition must be steady in to be skipped.
@@ -163,6 +165,10 @@ pub const FRAME_BYTES: u32 = 43;
 pub const STALL_DOUBLINGS: u32 = 6;
 /// NACKs without progress that weigh as much as one timeout.
 pub const STALLS_A_RETRY: u32 = 16;
+/// Full packets that may be outstanding after any loss: the second tells the receiver that the first is missing.
+pub const LOSS_WINDOW_PACKETS: u64 = 2;
+/// A round trip without loss adds this part of the bandwidth-delay product to the loss window, at least a packet.
+pub const WINDOW_STEPS: u64 = 20;
 /// Hops an INT header has room for.
 pub const INT_HOPS: u32 = 5;
 /// Bytes an INT queue field counts by, times `int_multi`; the transmitted-bytes field likewise.
@@ -353,6 +359,8 @@ rows! {
         rate: u64, next_avail: u64,
         /// Window in force (`W'`), 0 for none; and the full window `W`.
         win: u64,
+        /// After a loss: what may be outstanding until all is acknowledged; 0: no limit.
+        loss_window: u64,
         last_wire: u32, flags: u32,
         path_first: u32, path_len: u32, n_paths: u32,
         /// Data packets sent, for spraying.
@@ -366,6 +374,8 @@ rows! {
         cnt: u32, batch: u32,
         window: u64,
         rto_at: u64,
+        /// With a loss window: when it last stepped back, and when that window last changed.
+        back_at: u64, window_at: u64,
         start: u64, finish: u64,
         sent_bytes: u64,
         retries: u32,

@@ -97,6 +97,8 @@ pub fn constants() -> String {
     constant(&mut out, "FRAME_BYTES", super::FRAME_BYTES);
     constant(&mut out, "STALL_DOUBLINGS", super::STALL_DOUBLINGS);
     constant(&mut out, "STALLS_A_RETRY", super::STALLS_A_RETRY);
+    constant(&mut out, "LOSS_WINDOW_PACKETS", super::LOSS_WINDOW_PACKETS);
+    constant(&mut out, "WINDOW_STEPS", super::WINDOW_STEPS);
     constant(&mut out, "INT_HOPS", super::INT_HOPS);
     constant(&mut out, "CHANGES", CHANGES as u32);
     constant(&mut out, "FARTHEST", FARTHEST);
@@ -109,7 +111,7 @@ pub fn constants() -> String {
     constant(&mut out, "SHARED_HEADER", super::SHARED_HEADER);
     module!(out, "STATUS", status: RUNNING, DONE, NEEDS_PACKETS, TIME_LIMIT, GAVE_UP, VIOLATION, ENDED_BY_HOST);
     module!(out, "FLAG", flag: NEEDS_FRAMES, NEEDS_PACKETS, TO_RETURN, GAVE_UP, OVER_BUFFER, POOL_EMPTY, SIGNALS);
-    module!(out, "MODE", mode: WINDOW, VAR_WINDOW, RATE_BOUND, ACK_HIGH_PRIO, FAST_REACT, DCQCN_CLAMP, ECN, PFC, LINKS, FRESH_QP);
+    module!(out, "MODE", mode: WINDOW, VAR_WINDOW, RATE_BOUND, ACK_HIGH_PRIO, FAST_REACT, DCQCN_CLAMP, ECN, PFC, LINKS, FRESH_QP, NS3_LOSS);
     module!(out, "CC", cc: NONE, DCQCN, HPCC, TIMELY, DCTCP);
     module!(out, "KIND", kind: DATA, ACK, NACK, FRAME);
     module!(out, "META", meta: WIRE_MASK, KIND_SHIFT, KIND_MASK, MARKED, CNP, RESUME, INT_SHIFT, INT_MASK);

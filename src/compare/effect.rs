@@ -100,6 +100,15 @@ pub fn section(study: &Study, metric: &RankingMetric, effects: &Effects) -> Sect
             section.rows.push(row);
         }
     }
+    let unmodelled = study.not_simulated();
+    let (idle, negligible): (Vec<&MeasuredAxis>, Vec<&MeasuredAxis>) =
+        negligible.into_iter().partition(|a| unmodelled.contains_key(&a.effect.axis));
+    for axis in idle {
+        let why = unmodelled[&axis.effect.axis];
+        section
+            .notes
+            .push(format!("not simulated, so nothing is said of it: {} ({why})", study.axes[axis.effect.axis]));
+    }
     if !negligible.is_empty() {
         let names: Vec<&str> = negligible.iter().map(|a| study.axes[a.effect.axis].as_str()).collect();
         section.notes.push(format!("does not matter here (below 0.01 % all else equal): {}", names.join(", ")));
@@ -118,7 +127,7 @@ pub fn section(study: &Study, metric: &RankingMetric, effects: &Effects) -> Sect
     if !effects.axes.is_empty() {
         let of = if relative { "in per cent of it (logarithms are averaged)" } else { "in its unit" };
         section.notes.push(format!(
-            "effect: distance from the average of the axis' values, all else equal, {of}; low and high: its 95 % interval over replicas, where there are any"
+            "effect: distance from the average of the axis' values, all else equal, averaged over all values of the other axes, {of}; low and high: its 95 % interval over replicas, where there are any; best: with the other axes at their best"
         ));
     }
     section

@@ -7,7 +7,7 @@ use std::collections::BTreeMap;
 use super::metric::PARTS;
 use super::pick::Pick;
 use super::rank::percent;
-use super::{CompareError, Section, Study, jobs, link_kinds, metric, shared_links};
+use super::{CompareError, Section, Study, jobs, link_kinds, metric, resent, shared_links};
 use crate::batch::FlowOutcome;
 use crate::batch::timeline::Timeline;
 use crate::results::{Cell, FlowRecord, LinkRecord, Micro, Ps};
@@ -35,7 +35,9 @@ pub fn explain(
             sections.extend(timelines.and_then(|(of_a, of_b)| time_of_a_rank(of_a, of_b)).or_else(|| time(study, a, b)))
         }
     }
-    sections.push(metrics(study, a, b));
+    let mut metrics = metrics(study, a, b);
+    resent::add_notes(&mut metrics, study, &[("a: ", a), ("b: ", b)]);
+    sections.push(metrics);
     sections.extend(super::worth::sections(study, a, b));
     sections.extend(shared_links::section(&[("a", &study.runs[a.run], a.row), ("b", &study.runs[b.run], b.row)], top)?);
     let (run_a, run_b) = (&study.runs[a.run], &study.runs[b.run]);

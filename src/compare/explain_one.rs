@@ -5,7 +5,7 @@
 use super::explain::in_words;
 use super::metric::{PARTS, available};
 use super::pick::Pick;
-use super::{CompareError, Section, Study, jobs, link_kinds, shared_links};
+use super::{CompareError, Section, Study, jobs, link_kinds, resent, shared_links};
 use crate::results::{Cell, FlowRecord, LinkRecord};
 use crate::spec::split_job_name;
 
@@ -74,6 +74,7 @@ fn metrics(study: &Study, pick: Pick) -> Section {
     let words = ["bottleneck_link", "algorithm", "protocol", "validated_error"].map(String::from);
     let row = |name: String| vec![name.as_str().into(), pick.cell(study, &name)];
     section.rows.extend(numbers.chain(words).map(row).filter(|row| row[1] != Cell::Empty));
+    resent::add_notes(&mut section, study, &[("", pick)]);
     section
 }
 

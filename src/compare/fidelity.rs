@@ -114,7 +114,7 @@ fn pairs(study: &Study, metric: &RankingMetric, mode: usize) -> Vec<LevelPair> {
 }
 
 /// Whether packets of one queue pair take several paths, so that they overtake each other.
-fn sprays(study: &Study, configuration: usize) -> bool {
+pub(super) fn sprays(study: &Study, configuration: usize) -> bool {
     const POLICY: &str = "routing.policy";
     let keys = PolicyKeys { seed: 1, max_paths: 2 };
     let of = |policy: &str| routing_policy(policy, keys).is_some_and(|policy| policy.sprays());

@@ -80,6 +80,36 @@ const OF_A_CLUSTER: &[&str] = &[
     "failures.seed",
 ];
 
+/// Sections of keys that choose how to simulate, what to write or what things are taken to cost, rather than what to build.
+const OF_THE_MODEL: &[&str] = &["fidelity.", "scheduler.iterations", "limits.", "output.", "cost."];
+
+/// Keys of `[base.workload]` of that kind.
+const WORKLOAD_MODEL: &[&str] = &[
+    "analytic",
+    "analytic_cost",
+    "collective_overhead",
+    "flow_weights",
+    "kernels",
+    "latency_scale",
+    "leave_out_run",
+    "memory_check",
+    "memory_fragmentation",
+    "memory_margin",
+    "memory_reserve_gib",
+    "rendezvous_ns",
+    "slowdown",
+    "warmup",
+];
+
+/// Keys of other sections of that kind.
+const OTHER_MODEL: &[&str] = &["cluster.nvlink", "transport.clock", "transport.seed"];
+
+/// The key of `[base.workload]` behind a dotted name, which may be that of a job.
+fn workload_leaf(key: &str) -> Option<&str> {
+    let of_job = key.strip_prefix("job.").and_then(|rest| rest.split_once('.')).map(|(_, leaf)| leaf);
+    key.strip_prefix("workload.").or(of_job)
+}
+
 /// What a study's experiments do, as far as it decides what other keys ask.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Questions {
@@ -96,25 +126,25 @@ impl Questions {
         self.patterns.extend(values("pattern"));
     }
 
-    /// Whether a key says how closely the simulator looks.
-    pub fn is_accuracy(key: &str) -> bool {
-        key.starts_with("fidelity.") || key.starts_with("scheduler.iterations")
+    /// Whether a key chooses how to simulate rather than what to build: the level of detail, what stands in for packets, what prices are taken to be.
+    pub fn is_of_the_model(key: &str) -> bool {
+        OF_THE_MODEL.iter().any(|section| key.starts_with(section))
+            || OTHER_MODEL.contains(&key)
+            || workload_leaf(key).is_some_and(|leaf| WORKLOAD_MODEL.contains(&leaf))
     }
 
     /// Whether experiments that differ in this key do different work, any of them. A model's batch is the same on any number of GPUs, but traffic,
     /// collectives and programs grow with them; a load is a share of the links' rate, so that faster links carry more of it.
     pub fn asks(&self, key: &str) -> bool {
         match key {
-            // How closely the simulator looks is no property of a design: what packets say is the best is the best by packets.
-            _ if Questions::is_accuracy(key) => true,
+            // How something is simulated is no property of a design: what packets say is the best is the best by packets.
+            _ if Questions::is_of_the_model(key) => true,
             "cluster.gpus" => self.kinds.iter().any(|k| k != "model"),
             _ if OF_A_CLUSTER.contains(&key) => true,
             "topology.link_gbps" => self.kinds.contains("traffic") && self.patterns.contains("poisson"),
-            _ => {
-                let of_job = key.strip_prefix("job.").and_then(|rest| rest.split_once('.')).map(|(_, k)| k);
-                key.strip_prefix("workload.").or(of_job).is_some_and(|k| QUESTIONS.contains(&k))
-                    || of_job.is_some_and(|k| OF_A_JOB.contains(&k))
-            }
+            _ => workload_leaf(key).is_some_and(|leaf| {
+                QUESTIONS.contains(&leaf) || (!key.starts_with("workload.") && OF_A_JOB.contains(&leaf))
+            }),
         }
     }
 }
@@ -136,6 +166,16 @@ mod tests {
             assert!(spec::find(q).is_some() && Questions::default().asks(q), "{q}");
         }
         assert!(!Questions::default().asks("failures.hot_spares"));
+    }
+
+    #[test]
+    fn keys_that_choose_how_to_simulate_are_known() {
+        for leaf in WORKLOAD_MODEL {
+            assert!(spec::find(&format!("workload.{leaf}")).is_some(), "{leaf}");
+            assert!(Questions::default().asks(&format!("job.a.{leaf}")), "{leaf}");
+        }
+        assert!(OTHER_MODEL.iter().all(|key| spec::find(key).is_some() && Questions::default().asks(key)));
+        assert!(Questions::default().asks("cost.gpu_usd") && !Questions::default().asks("workload.tp"));
     }
 
     /// Every key of `[fidelity]` and all `scheduler.iterations...`: the simulator's accuracy is nothing that a user could deploy.

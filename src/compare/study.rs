@@ -11,7 +11,9 @@ use crate::results::{Cell, RunResults, Status};
 use crate::spec::{self, Key, KeyId, Value, Values};
 
 use super::carried::CarriedRuns;
+use super::levels::Levels;
 use super::spread::tied_in_pairs;
+use super::unmodelled::{Outcome, crossed, why_not_simulated};
 use super::{CompareError, Questions, RankingMetric};
 
 /// Relative differences up to this say nothing, whatever replicas and audits say: 0.01 %. Our choice: far below what any model of a network is right by.
@@ -128,10 +130,10 @@ impl Study {
         Ok(Study { runs, axes, configurations, carried, asked })
     }
 
-    /// Whether an axis says what is to be done, so that experiments that differ in it are not ranked against each other. Folders that differ in how closely
-    /// the simulator looked, packets or flows apart, are compared to see just that.
+    /// Whether an axis says what is to be done, so that experiments that differ in it are not ranked against each other. Folders that differ in how they
+    /// were simulated, packets or flows apart, are compared to see just that.
     pub fn asks(&self, key: &str) -> bool {
-        let between_folders = Questions::is_accuracy(key) && key != "fidelity.mode" && !self.varied(key);
+        let between_folders = Questions::is_of_the_model(key) && key != "fidelity.mode" && !self.varied(key);
         self.asked.asks(key) && !between_folders
     }
 
@@ -185,6 +187,24 @@ impl Study {
         }
         tied_in_pairs(&self.by_seed(a, &metric.name), &self.by_seed(b, &metric.name))
             .unwrap_or_else(|| apart <= x.deviation.max(y.deviation))
+    }
+
+    /// Axes that no experiment simulated, by index, and why.
+    pub fn not_simulated(&self) -> BTreeMap<usize, &'static str> {
+        let values = |axis: usize| {
+            Levels::of(&self.configurations.iter().map(|c| c.values[axis].to_string()).collect::<Vec<_>>()).value
+        };
+        let of_axes: Vec<Vec<u32>> = (0..self.axes.len()).map(values).collect();
+        let mean = |c: &StudyConfiguration, column: &str| self.sample(c, column).map(|s| s.mean);
+        let outcome = |(at, c): (usize, &StudyConfiguration)| Outcome {
+            values: of_axes.iter().map(|of| of[at]).collect(),
+            config_key: c.config_key.clone(),
+            crossed: crossed(mean(c, "packet_hops"), mean(c, "max_link_utilisation")),
+            time: mean(c, "makespan_ns"),
+        };
+        let outcomes: Vec<Outcome> = self.configurations.iter().enumerate().map(outcome).collect();
+        let why = |axis: usize| Some((axis, why_not_simulated(&self.axes[axis], axis, &outcomes)?));
+        (0..self.axes.len()).filter_map(why).collect()
     }
 
     /// Which of the questions asked each configuration answers, from 0 in the order of the first that does.

@@ -26,6 +26,8 @@ pub struct Gpu {
     pub attention_of: String,
     /// The GPU of the assets that it is, or is `like`: what machines and networks with it are taken for.
     pub kin: String,
+    /// The GPU whose price and power it has: the one of the assets that it is, or is `like`; its own name where there is neither.
+    pub priced_as: String,
     /// Dense peak FLOP/s for each of [`Dtype::ALL`]; 0: the hardware has no such units.
     pub peak_flops: [f64; 7],
     /// Share of that peak which long products sustain under the power limit, for each of [`Dtype::ALL`].
@@ -56,8 +58,6 @@ pub struct Gpu {
     /// Time of a kernel beside communication over its time alone: of products and attention, of kernels bound by memory.
     pub slowdown: f64,
     pub slowdown_memory: f64,
-    /// NVLink bit/s, each direction, all links together; 0: none.
-    pub nvlink_bps: u64,
     /// From the end of a kernel to the beginning of the next one on the same stream, and its ramps up and down, ps.
     pub launch_ps: u64,
     /// Time of the host's processor for one operation of PyTorch, with the framework's code around it, ps.
@@ -103,7 +103,17 @@ struct Specification {
     results_overlap: Option<bool>,
     slowdown: Option<f64>,
     slowdown_memory: Option<f64>,
-    nvlink_gbps: Option<f64>,
+    /// Links inside a server are `spec`'s to read from the same table: here their keys are known names only.
+    #[serde(rename = "links")]
+    _links: Option<serde::de::IgnoredAny>,
+    #[serde(rename = "links_gbps")]
+    _links_gbps: Option<serde::de::IgnoredAny>,
+    #[serde(rename = "mesh_links")]
+    _mesh_links: Option<serde::de::IgnoredAny>,
+    #[serde(rename = "links_ns")]
+    _links_ns: Option<serde::de::IgnoredAny>,
+    #[serde(rename = "links_source")]
+    _links_source: Option<serde::de::IgnoredAny>,
     launch_ns: Option<f64>,
     host_op_us: Option<f64>,
 }
@@ -134,12 +144,6 @@ impl Gpu {
             .clone()
             .try_into()
             .map_err(|e: toml::de::Error| Error::Gpu { name: label.clone(), message: e.message().to_string() })?;
-        if spec.nvlink_gbps.is_some() {
-            let message =
-                "nvlink_gbps has no place in a table of a GPU: links belong to servers; cluster.nvlink_gbps sets them"
-                    .to_string();
-            return Err(Error::Gpu { name: label, message });
-        }
         Self::resolve(assets(), &label, &spec, 0)
     }
 
@@ -170,7 +174,6 @@ impl Gpu {
         keep(spec.memory_gib, &mut self.capacity_bytes, like.capacity_bytes);
         keep(spec.l2_mib, &mut self.l2_bytes, like.l2_bytes);
         keep(spec.l2_gb_per_s, &mut self.l2_bps, like.l2_bps);
-        keep(spec.nvlink_gbps, &mut self.nvlink_bps, like.nvlink_bps);
         keep(spec.launch_ns, &mut self.launch_ps, like.launch_ps);
         keep(spec.host_op_us, &mut self.host_op_ps, like.host_op_ps);
     }
@@ -274,6 +277,10 @@ impl Gpu {
                 Some(like) => like.kin.clone(),
                 None => "a100-80g-sxm".to_string(),
             },
+            priced_as: match &like {
+                Some(like) if !assets().contains_key(spec.name.as_deref().unwrap_or(name)) => like.priced_as.clone(),
+                _ => spec.name.clone().unwrap_or_else(|| name.to_string()),
+            },
             peak_flops,
             sustained,
             clock,
@@ -316,13 +323,6 @@ impl Gpu {
                 1.0,
                 1000.0,
             )?,
-            nvlink_bps: (need(
-                "nvlink_gbps",
-                spec.nvlink_gbps,
-                inherit(|g| g.nvlink_bps as f64 / 1e9).or(Some(0.0)),
-                0.0,
-                1e6,
-            )? * 1e9) as u64,
             launch_ps: (need("launch_ns", spec.launch_ns, inherit(|g| g.launch_ps as f64 / 1e3), 0.0, 1e6)? * 1e3)
                 as u64,
             host_op_ps: (need(
@@ -411,6 +411,9 @@ mod tests {
         assert_eq!((gpu.kin.as_str(), kin("like = 'b200'").as_str()), ("h100-sxm", "b200-sxm"));
         assert_eq!(kin("like = 'h100'\nname = 'gb200'"), "gb200", "a name of the assets counts");
         assert_eq!(Gpu::named("h200").unwrap().kin, "h200-sxm");
+        let priced_as = |text: &str| Gpu::parse(&table(text)).unwrap().priced_as;
+        assert_eq!((gpu.priced_as.as_str(), priced_as("like = 'b200'").as_str()), ("h100-sxm", "b200-sxm"));
+        assert_eq!(priced_as("like = 'h100'\nname = 'gb200'"), "gb200");
         assert_eq!(gpu.peak(Dtype::Bf16), 2_000_000_000_000_000);
         assert_eq!(gpu.memory_bps, h100.memory_bps);
         assert_eq!(gpu.sustained, h100.sustained);
@@ -423,7 +426,7 @@ mod tests {
             ("like = 'h100'\nsms = 0", "sms = 0"),
             ("like = 'nothing'", "nothing"),
             ("bf16_tflops = 100", "missing"),
-            ("like = 'h100'\nnvlink_gbps = 900", "cluster.nvlink_gbps"),
+            ("like = 'h100'\nnvlink_gbps = 900", "nvlink_gbps"),
             ("like = 'h100'\nmemory_gb_per_s = 'fast'", "string"),
         ] {
             let error = Gpu::parse(&table(text)).unwrap_err().to_string();

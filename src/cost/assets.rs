@@ -12,7 +12,9 @@ const ASSET: &str = include_str!("../../assets/costs.toml");
 /// Why something has no price.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum CostError {
-    #[error("there is no price and power of the GPU {gpu}; set cost.gpu_usd and cost.gpu_watts (known: {known})")]
+    #[error(
+        "there is no price and power of the GPU {gpu}; set cost.gpu_usd and cost.gpu_watts, or say in its table which GPU it is `like` (known: {known})"
+    )]
     Gpu { gpu: String, known: String },
 }
 

@@ -6,7 +6,7 @@
 use std::cmp::Reverse;
 use std::collections::{BTreeMap, BinaryHeap, HashMap};
 
-use super::crossings::{ack_share, links, rate_bps};
+use super::crossings::{ack_share, links};
 use super::joined;
 use super::latency::{Latency, Path};
 use super::maxmin::{LinkShare, MaxMin, SHARE_BITS, WHOLE};
@@ -29,8 +29,10 @@ pub(super) struct Carrier {
     pub is_touched: bool,
     /// Flows of its rate that cross its most loaded link, in units of [`WHOLE`]: more than one where queue pairs are joined.
     pub scale: u64,
-    /// The rate of a flow alone, in the units of `rate`.
+    /// The rate of a flow alone, in the units of `rate`, where that is needed.
     pub alone: u64,
+    /// Whether acknowledgements, not data, fill the link that decides the rate of a flow alone.
+    filled_by_acks: bool,
     /// Wire bytes on its most loaded link of messages that were sent.
     pub wire_bytes: u64,
 }
@@ -48,6 +50,7 @@ impl Carrier {
             is_touched: false,
             scale,
             alone: 0,
+            filled_by_acks: false,
             wire_bytes: 0,
         }
     }
@@ -79,9 +82,10 @@ impl Carrier {
             return Latency { arrival_ps: alone_ps.saturating_sub(sent), back_ps: self.path.back_ps };
         }
         match self.known {
-            Some((of, latency)) if of == bytes => latency,
+            Some((known_bytes, latency)) if known_bytes == bytes => latency,
             _ => {
-                let latency = self.path.latency(t, bytes);
+                let sent_ps = self.filled_by_acks.then(|| service.div_ceil(u128::from(self.alone)) as u64);
+                let latency = self.path.latency(t, bytes, sent_ps);
                 self.known = Some((bytes, latency));
                 latency
             }
@@ -110,12 +114,13 @@ impl Carriers {
     /// Those of an experiment's rows.
     pub(super) fn of(t: &Tables) -> Carriers {
         let capacities: Vec<u64> = t.nics.iter().map(|n| n.rate).chain(t.ports.iter().map(|p| p.rate)).collect();
-        let sprayed = t.flow_tx.iter().any(|f| f.n_paths > 1 || f.joined > 0 || weight(f) > 1);
-        let mut rates = MaxMin::new(&capacities, sprayed);
+        let acks = ack_share(t);
+        let parts = t.flow_tx.iter().any(|f| f.n_paths > 1 || f.joined > 0 || weight(f) > 1);
+        let acks_may_fill = may_fill(&capacities, acks) && any_filled_by_acks(t, &capacities, acks);
+        let mut rates = MaxMin::new(&capacities, parts || acks_may_fill);
         let mut known: HashMap<Crossings, u32> = HashMap::new();
         let mut all = Vec::new();
         let mut of_flow = Vec::with_capacity(t.flow_tx.len());
-        let acks = ack_share(t);
         let mut joined: BTreeMap<u32, Vec<FlowIdx>> = BTreeMap::new();
         for flow in FlowIdx::all(t.flow_tx.len() as u32) {
             let (tx, rx) = (&t.flow_tx[flow], &t.flow_rx[flow]);
@@ -128,16 +133,27 @@ impl Carriers {
             let weight = weight(tx);
             let data = links(t, tx.nic, tx.path_first, tx.path_len, tx.n_paths, WHOLE * weight);
             let back = links(t, rx.nic, rx.path_first, rx.path_len, rx.n_paths, acks * weight);
+            let filled_by_acks = acks_may_fill && acks_fill(&capacities, &data, &back);
+            let (data, back) = if filled_by_acks { (together(&data, &back), Box::default()) } else { (data, back) };
             let next = all.len() as u32;
             let carrier = *known.entry((data.clone(), back.clone(), weight)).or_insert(next);
             if carrier == next {
                 rates.add(&data, &back);
-                all.push(Carrier::new(Path::of(t, flow), u64::from(WHOLE / weight)));
+                let mut carrier = Carrier::new(Path::of(t, flow), u64::from(WHOLE / weight));
+                carrier.filled_by_acks = filled_by_acks;
+                if filled_by_acks {
+                    let taken = |c: &LinkShare| alone_rate(&rates, capacities[c.link as usize], c.share.into());
+                    carrier.alone = data.iter().map(taken).min().unwrap_or(1);
+                }
+                all.push(carrier);
             }
             of_flow.push(carrier);
         }
         for (leader, rows) in joined {
-            let loads = joined::loads(t, rows.iter().copied());
+            let mut loads = joined::loads(t, rows.iter().copied());
+            if acks_may_fill {
+                joined::acks_as_data(&mut loads, &capacities);
+            }
             let scale = loads.values().map(|l| l[0]).max().unwrap_or(0).max(u64::from(WHOLE));
             let scale = scale / u64::from(weight(&t.flow_tx[FlowIdx(leader)]));
             let share = |load: u64| (u128::from(load) * u128::from(WHOLE) / u128::from(scale)).max(1) as u32;
@@ -148,8 +164,7 @@ impl Carriers {
             of_flow[leader as usize] = rates.add(&of(0), &of(1));
             let mut carrier = Carrier::new(Path::of(t, longest(t, &rows)), scale);
             let alone = |(&link, l): (&u32, &[u64; 2])| {
-                let taken = u128::from(share(l[0])) + u128::from(share(l[1]));
-                (((u128::from(rate_bps(t, link)) << rates.rate_bits()) * u128::from(WHOLE)) / taken) as u64
+                alone_rate(&rates, capacities[link as usize], u64::from(share(l[0])) + u64::from(share(l[1])))
             };
             carrier.alone = loads.iter().filter(|(_, l)| l[0] > 0).map(alone).min().unwrap_or(1);
             all.push(carrier);
@@ -179,6 +194,44 @@ impl Carriers {
             }
         }
     }
+}
+
+/// The rate, in the units of `rates`, of a flow that alone takes `share` of itself on a link.
+fn alone_rate(rates: &MaxMin, capacity_bps: u64, share: u64) -> u64 {
+    (((u128::from(capacity_bps) << rates.rate_bits()) * u128::from(WHOLE)) / u128::from(share.max(1))) as u64
+}
+
+/// Whether acknowledgements of any flow could fill a link on their own: they take more than the data that they answer, or links are as much slower than others.
+fn may_fill(capacities: &[u64], acks: u32) -> bool {
+    let (most, least) = (capacities.iter().max(), capacities.iter().min());
+    let (Some(&most), Some(&least)) = (most, least) else { return false };
+    u128::from(most) * u128::from(acks) > u128::from(least) * u128::from(WHOLE)
+}
+
+/// Whether there is such a flow.
+fn any_filled_by_acks(t: &Tables, capacities: &[u64], acks: u32) -> bool {
+    FlowIdx::all(t.flow_tx.len() as u32).any(|flow| {
+        let (tx, rx) = (&t.flow_tx[flow], &t.flow_rx[flow]);
+        let data = links(t, tx.nic, tx.path_first, tx.path_len, tx.n_paths, WHOLE);
+        acks_fill(capacities, &data, &links(t, rx.nic, rx.path_first, rx.path_len, rx.n_paths, acks))
+    })
+}
+
+/// Whether a flow alone would have a link filled by its acknowledgements before one is full of its data.
+fn acks_fill(capacities: &[u64], data: &[LinkShare], back: &[LinkShare]) -> bool {
+    let capacity = |c: &LinkShare| u128::from(capacities[c.link as usize]);
+    back.iter().any(|b| data.iter().all(|d| capacity(d) * u128::from(b.share) > capacity(b) * u128::from(d.share)))
+}
+
+/// What data and acknowledgements take of each link, so that both together are fair.
+///
+/// Acknowledgements come first elsewhere, and data take what they leave. Where acknowledgements alone fill a link, that leaves no data to be slowed down.
+fn together(data: &[LinkShare], back: &[LinkShare]) -> Box<[LinkShare]> {
+    let mut shares: BTreeMap<u32, u32> = BTreeMap::new();
+    for c in data.iter().chain(back) {
+        *shares.entry(c.link).or_default() += c.share;
+    }
+    shares.into_iter().map(|(link, share)| LinkShare { link, share }).collect()
 }
 
 /// Carriers whose rates are solved exactly. Our choice: with more, each end of a flow would change the rates of nearly all by less than anybody asks for.

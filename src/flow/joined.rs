@@ -65,6 +65,18 @@ pub(super) fn loads(t: &Tables, rows: impl Iterator<Item = FlowIdx>) -> Loads {
     loads
 }
 
+/// Counts acknowledgements as data where they alone would fill a link before data fill one.
+pub(super) fn acks_as_data(loads: &mut Loads, capacities: &[u64]) {
+    let capacity = |link: u32| u128::from(capacities[link as usize]);
+    let fills = |(&b, back): (&u32, &[u64; 2])| {
+        let mut data = loads.iter().filter(|(_, l)| l[0] > 0);
+        back[1] > 0 && data.all(|(&d, l)| capacity(d) * u128::from(back[1]) > capacity(b) * u128::from(l[0]))
+    };
+    if loads.iter().any(fills) {
+        loads.values_mut().for_each(|l| *l = [l[0] + l[1], 0]);
+    }
+}
+
 /// An edge of a ring: what a message takes on it, and from the end of that to its arrival; ps.
 #[derive(Clone, Copy)]
 struct Edge {
@@ -109,7 +121,7 @@ impl CollectiveAlone {
         };
         let crossed = links(t, tx.nic, tx.path_first, tx.path_len, tx.n_paths, WHOLE);
         let serial = crossed.iter().map(|l| on(l.link)).max().unwrap_or(0);
-        let latency = Path::of(t, row).latency(t, self.piece_bytes).arrival_ps;
+        let latency = Path::of(t, row).latency(t, self.piece_bytes, None).arrival_ps;
         Edge { serial, latency, software: self.net_ps }
     }
 

@@ -22,3 +22,4 @@ mod tasks;
 
 pub use engine::{FlowEngine, advance_beside, expected_bytes, is_flow_level, run_to_end};
 pub use joined::{CollectiveAlone, join};
+pub use latency::{AloneTimes, Hop, PacketSizes};

@@ -48,20 +48,46 @@ pub(super) fn cut(text: &str, size: f64, most: f64) -> String {
     if width(text, size) <= most {
         return text.to_string();
     }
+    format!("{}…", cut_plain(text.chars(), size, most - width("…", size)).trim_end())
+}
+
+/// The text, cut to a width in its middle: a third of what fits is its beginning, the rest its end. A label is a name and then its value, and the value
+/// tells labels apart.
+pub(super) fn cut_in_the_middle(text: &str, size: f64, most: f64) -> String {
+    if width(text, size) <= most {
+        return text.to_string();
+    }
+    let fits = most - width("…", size);
+    let head = cut_plain(text.chars(), size, fits / 3.0);
+    let tail: String = cut_plain(text.chars().rev(), size, fits - width(&head, size)).chars().rev().collect();
+    format!("{}…{}", head.trim_end(), tail.trim_start())
+}
+
+/// As many of the characters as fit into a width.
+fn cut_plain(chars: impl Iterator<Item = char>, size: f64, most: f64) -> String {
     let mut kept = String::new();
-    for c in text.chars() {
+    for c in chars {
         kept.push(c);
-        if width(&kept, size) + width("…", size) > most {
+        if width(&kept, size) > most {
             kept.pop();
             break;
         }
     }
-    format!("{}…", kept.trim_end())
+    kept
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn labels_keep_their_values() {
+        let [a, b] =
+            ["dcqcn", "hpcc"].map(|cc| cut_in_the_middle(&format!("a.very.long.name.of.a.key = {cc}"), 12.0, 90.0));
+        assert!(a.starts_with('a') && a.ends_with("= dcqcn") && width(&a, 12.0) <= 90.0, "{a}");
+        assert!(b.ends_with("= hpcc") && a != b, "{b}");
+        assert_eq!(cut_in_the_middle("short", 12.0, 90.0), "short");
+    }
 
     #[test]
     fn texts_are_measured_and_cut() {

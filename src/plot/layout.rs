@@ -31,10 +31,13 @@ pub(super) fn shapes(figure: &Figure) -> Picture {
     let x = Ruler::new(&figure.x, &of(|p| vec![p.x]), figure.form != Form::Steps);
     let y = Ruler::new(&figure.y, &of(|p| vec![p.y, p.range.0, p.range.1]), false);
     let plain = |text: &str| -> String { printable(text).into_owned() };
-    let x_texts: Vec<String> = x.ticks.iter().map(|(_, t)| font::cut(&plain(t), TEXT, TICK_WIDTH)).collect();
-    let y_texts: Vec<String> = y.ticks.iter().map(|(_, t)| font::cut(&plain(t), TEXT, TICK_WIDTH)).collect();
+    let x_texts: Vec<String> =
+        x.ticks.iter().map(|(_, t)| font::cut_in_the_middle(&plain(t), TEXT, TICK_WIDTH)).collect();
+    let y_texts: Vec<String> =
+        y.ticks.iter().map(|(_, t)| font::cut_in_the_middle(&plain(t), TEXT, TICK_WIDTH)).collect();
     let widest = |texts: &[String]| texts.iter().map(|t| font::width(t, TEXT)).fold(0.0, f64::max);
-    let entries: Vec<String> = figure.series.iter().map(|s| font::cut(&plain(&s.label), TEXT, ENTRY_WIDTH)).collect();
+    let entries: Vec<String> =
+        figure.series.iter().map(|s| font::cut_in_the_middle(&plain(&s.label), TEXT, ENTRY_WIDTH)).collect();
     let has_legend = !figure.legend.is_empty();
     let legend_title = font::cut(&plain(&figure.legend), TEXT, ENTRY_WIDTH + 30.0);
     let legend = if has_legend { 16.0 + (30.0 + widest(&entries)).max(font::width(&legend_title, TEXT)) } else { 0.0 };

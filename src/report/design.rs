@@ -7,6 +7,7 @@ use std::collections::HashMap;
 
 use crate::compare::fit::{Grid, Point};
 use crate::compare::levels::Levels;
+use crate::compare::unmodelled::{Outcome, crossed, why_not_simulated};
 use crate::spec::short_name;
 
 use super::sheet::{Holds, Sheet, SheetColumn};
@@ -18,6 +19,8 @@ pub struct AxisLevels {
     pub key: String,
     /// Whether it asks another question rather than tries another answer.
     pub question: bool,
+    /// Why no experiment simulated it, where none did: then nothing is recommended of it.
+    pub not_simulated: Option<&'static str>,
     /// In order of value, or of first appearance for words.
     pub levels: Vec<String>,
     /// Whether levels are ranges of values.
@@ -52,7 +55,7 @@ impl Design {
         let stands: Vec<Levels> = sheet.axes().iter().map(|c| Levels::of(&c.text)).collect();
         let axis = |(column, of): (&SheetColumn, &Levels)| {
             let (key, question) = (column.name.clone(), sheet.asked.asks(&column.name));
-            AxisLevels { key, question, levels: of.names.clone(), binned: of.binned }
+            AxisLevels { key, question, not_simulated: None, levels: of.names.clone(), binned: of.binned }
         };
         let mut design = Design { axes: sheet.axes().iter().zip(&stands).map(axis).collect(), ..Design::default() };
         // Points of a sweep that resolve to the same configuration have one key; their axes' values set them apart.
@@ -87,12 +90,21 @@ impl Design {
             let levels = stands.iter().map(|s| s.level[row]).collect();
             design.configurations.push(Configuration { rows: vec![row], levels, values: values(), group });
         }
+        let outcomes: Vec<Outcome> = design.configurations.iter().map(|c| outcome(sheet, c)).collect();
+        for (at, axis) in design.axes.iter_mut().enumerate().filter(|(_, axis)| !axis.question) {
+            axis.not_simulated = why_not_simulated(&axis.key, at, &outcomes);
+        }
         design
     }
 
     /// The axes that try answers, by their numbers.
     pub fn answers(&self) -> impl Iterator<Item = usize> + '_ {
-        (0..self.axes.len()).filter(|&a| !self.axes[a].question)
+        (0..self.axes.len()).filter(|&a| !self.axes[a].question && self.axes[a].not_simulated.is_none())
+    }
+
+    /// The axes that would try answers, but that no experiment simulated, with the reason.
+    pub fn not_simulated(&self) -> impl Iterator<Item = (usize, &'static str)> + '_ {
+        self.axes.iter().enumerate().filter_map(|(a, axis)| Some((a, axis.not_simulated?)))
     }
 
     /// Its configurations, in whose effects axes are told apart.
@@ -105,6 +117,18 @@ impl Design {
     pub fn describe(&self, configuration: usize) -> Vec<(String, String)> {
         let c = &self.configurations[configuration];
         self.answers().map(|a| (self.axes[a].key.clone(), self.axes[a].levels[c.levels[a] as usize].clone())).collect()
+    }
+}
+
+/// What came out of a configuration, by its first experiment that completed.
+fn outcome(sheet: &Sheet, c: &Configuration) -> Outcome {
+    let row = c.rows.iter().copied().find(|&row| sheet.ok(row));
+    let number = |name: &str| sheet.column(name)?.number(row?);
+    Outcome {
+        values: c.values.clone(),
+        config_key: sheet.text("config_key", c.rows[0]).to_string(),
+        crossed: crossed(number("packet_hops"), number("max_link_utilisation")),
+        time: number("makespan_ns"),
     }
 }
 

@@ -67,6 +67,7 @@ const KNOWN: &[(&str, &str, &str)] = &[
     ("pfc_pauses", "PFC pauses", ""),
     ("ecn_marks", "ECN marks", ""),
     ("drops", "drops", ""),
+    ("retransmissions", "retransmissions", ""),
 ];
 
 /// The measures that this sheet's experiments differ in, after those that a search was for; the default first of all where it was for none.

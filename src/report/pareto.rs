@@ -33,6 +33,7 @@ mod tests {
             uncertainty: vec![0.0; values.len()],
             audited: vec![0.0; values.len()],
             by_seed: vec![Vec::new(); values.len()],
+            cost_usd: vec![None; values.len()],
             more,
         }
     }

@@ -9,6 +9,7 @@ use serde_json::{Map, Value, json};
 
 use crate::compare;
 use crate::compare::fit::{AxisEffect, LevelEffect, Scale, effects};
+use crate::compare::knee;
 use crate::compare::pareto::of_points;
 use crate::compare::spread::half_width;
 
@@ -21,6 +22,7 @@ use super::metric::{Metric, metrics};
 use super::pareto::front;
 use super::rank::{MetricSamples, Ranking};
 use super::reasons::reasons;
+use super::recommend::{Alternative, Recommendation, recommendation};
 use super::shared_links;
 use super::sheet::{Holds, SheetColumn};
 use super::verdict::{Overall, overall, verdict};
@@ -61,6 +63,7 @@ pub fn payload(loaded: &LoadedFolder, dir: &Path) -> Result<Value, ReportError> 
                 "error": r.order.iter().take(PICTURED).map(|&c| short(measured[m].uncertainty[c])).collect::<Vec<_>>(),
                 "starts": r.starts,
                 "verdict": verdict.map(|v| json!({
+                    "best": v.best,
                     "tied": v.tied,
                     "lead": v.lead.map(short),
                     "threshold": v.threshold.map(short),
@@ -96,7 +99,7 @@ pub fn payload(loaded: &LoadedFolder, dir: &Path) -> Result<Value, ReportError> 
         "axes": [sheet.axes.start, sheet.axes.end],
         "stats": loaded.stats.iter().map(column).collect::<Vec<_>>(),
         "design": {
-            "axes": design.axes.iter().map(|a| json!({ "key": a.key, "levels": a.levels, "question": a.question, "binned": a.binned })).collect::<Vec<_>>(),
+            "axes": design.axes.iter().map(|a| json!({ "key": a.key, "levels": a.levels, "question": a.question, "notSimulated": a.not_simulated, "binned": a.binned })).collect::<Vec<_>>(),
             "groups": design.groups,
             "group": design.configurations.iter().map(|c| c.group).collect::<Vec<_>>(),
             // Without replicas configuration and row are the same number.
@@ -110,7 +113,9 @@ pub fn payload(loaded: &LoadedFolder, dir: &Path) -> Result<Value, ReportError> 
         "audit": audits.and_then(largest),
         "steady": loaded.stats.iter().find(|c| c.name == "steady_error").and_then(largest),
         "rankings": of_groups,
+        "knees": knees(loaded, dir),
         "overall": measured.iter().enumerate().map(|(m, s)| best_overall(&design, s, &rankings, m)).collect::<Vec<_>>(),
+        "recommendations": measured.iter().enumerate().map(|(m, s)| recommended(&design, s, &rankings, m)).collect::<Vec<_>>(),
         "effects": all_effects(&design, &measured, &rankings),
         "pareto": all_fronts(&measured, &rankings),
         "flows": details::flows(dir, &ids)?.map(flows),
@@ -180,6 +185,23 @@ fn best_overall(design: &Design, measured: &MetricSamples, rankings: &[Vec<Ranki
     overall(design, measured, &of_metric).iter().take(OVERALL).map(one).collect()
 }
 
+/// What to build by a metric, as the command line says it.
+fn recommended(design: &Design, measured: &MetricSamples, rankings: &[Vec<Ranking>], m: usize) -> Value {
+    let of_metric: Vec<Ranking> = rankings.iter().map(|r| r[m].clone()).collect();
+    let other = |o: &Alternative| json!({ "configuration": o.configuration, "worse": short(o.worse), "tied": o.tied, "cost": o.cost_usd });
+    let one = |r: Recommendation| {
+        let axis = |(axis, others): &(usize, Vec<Alternative>)| json!({ "axis": axis, "others": others.iter().map(other).collect::<Vec<_>>() });
+        json!({
+            "configuration": r.configuration,
+            "cost": r.cost_usd,
+            "costsApart": r.costs_apart.map(|(low, high)| [low, high]),
+            "cheapest": r.cheapest.as_ref().map(other),
+            "axes": r.axes.iter().map(axis).collect::<Vec<_>>(),
+        })
+    };
+    recommendation(design, measured, &of_metric).map_or(Value::Null, one)
+}
+
 /// By metric: of each group, and of all together if there are several.
 fn all_effects(design: &Design, measured: &[MetricSamples], rankings: &[Vec<Ranking>]) -> Value {
     let grid = design.grid();
@@ -230,6 +252,28 @@ fn search(loaded: &LoadedFolder, measured: &[MetricSamples], metrics: &[Metric],
     };
     let fronts = (places.len() > 1).then(|| rankings.iter().take(GROUPS_UP_TO).map(front).collect::<Vec<_>>());
     json!({ "objectives": names, "metrics": places, "of": loaded.manifest.selected, "fronts": fronts })
+}
+
+/// Up to which rate of requests designs keep their bounds, where that is what the sweep varies.
+fn knees(loaded: &LoadedFolder, dir: &Path) -> Value {
+    let sheet = &loaded.sheet;
+    let is_over_load = sheet.axes().iter().any(|axis| knee::is_rate(&axis.name));
+    if !is_over_load || loaded.searched || sheet.column("within_bounds").is_none() {
+        return Value::Null;
+    }
+    // A folder that cannot be read has said so before.
+    let Ok(study) = compare::Study::open(&[dir]) else { return Value::Null };
+    let tried = |t: Option<knee::TriedRate>| t.map(|t| json!({ "rate": t.rate, "within": t.within }));
+    let one = |k: &knee::Knee| {
+        let row = study.configurations[k.configuration].rows[0];
+        json!({ "row": row, "holds": tried(k.holds), "fails": tried(k.fails) })
+    };
+    let groups = knee::knees(&study);
+    let one_group = |g: &knee::KneeGroup| json!({ "question": g.label(), "best": g.n_best(), "designs": g.knees.iter().map(one).collect::<Vec<_>>() });
+    if groups.is_empty() {
+        return Value::Null;
+    }
+    json!({ "share": knee::HOLDS_FROM, "groups": groups.iter().map(one_group).collect::<Vec<_>>() })
 }
 
 /// Configurations of each group that are shown in detail at most.

@@ -21,6 +21,8 @@ pub struct MetricSamples {
     pub audited: Vec<f64>,
     /// The replicas' values with their seeds.
     pub by_seed: Vec<Vec<(u64, f64)>>,
+    /// What each costs, US dollars, where that is known.
+    pub cost_usd: Vec<Option<f64>>,
     pub more: bool,
 }
 
@@ -41,7 +43,10 @@ impl MetricSamples {
             rows.iter().filter_map(|&r| Some((sheet.text("seed", r).parse().ok()?, value(r)?))).collect()
         };
         let by_seed = design.configurations.iter().map(|c| seeded(&c.rows)).collect();
-        MetricSamples { samples, uncertainty, audited, by_seed, more: metric.more }
+        let costs = sheet.column("cost_usd");
+        let cost = |c: &Configuration| c.rows.iter().find_map(|&row| costs?.number(row));
+        let cost_usd = design.configurations.iter().map(cost).collect();
+        MetricSamples { samples, uncertainty, audited, by_seed, cost_usd, more: metric.more }
     }
 
     /// Whether `a` is better than `b`, as an ordering: less means better.

@@ -9,7 +9,7 @@ use super::design::Design;
 use super::load::load;
 use super::metric::{Metric, metrics};
 use super::rank::{MetricSamples, Ranking};
-use super::sheet::{Sheet, SheetColumn};
+use super::sheet::Sheet;
 use super::verdict::{designs, worse};
 
 /// A design beside the recommended one.
@@ -38,6 +38,8 @@ pub struct Recommendation {
     /// By axis that tries answers: its other values with all else the same, best first.
     pub axes: Vec<(usize, Vec<Alternative>)>,
     pub cost_usd: Option<f64>,
+    /// The least and the most that it costs by axes that nobody simulated, where those differ.
+    pub costs_apart: Option<(f64, f64)>,
     /// The cheapest design that completed everywhere, where it is cheaper.
     pub cheapest: Option<Alternative>,
     /// All other designs that completed everywhere, best first.
@@ -49,10 +51,11 @@ pub struct Recommended {
     pub metric: Metric,
     pub sheet: Sheet,
     pub design: Design,
-    pub recommendation: Recommendation,
+    /// `None` where no design completed for every kind of work, or there is only one.
+    pub recommendation: Option<Recommendation>,
 }
 
-/// Reads a folder of results; `None` where no design completed for every kind of work, or the sweep tries only one.
+/// Reads a folder of results; `None` where nothing completed.
 ///
 /// # Errors
 /// It is no folder of results, or one of its files is damaged.
@@ -63,21 +66,16 @@ pub fn of_folder(dir: &Path) -> Result<Option<Recommended>, ReportError> {
     let audits = loaded.times_error.as_ref();
     let measured = MetricSamples::of(&loaded.sheet, &design, &metric, audits);
     let rankings: Vec<Ranking> = (0..design.groups.len()).map(|g| Ranking::of(&design, &measured, g)).collect();
-    let found = recommendation(&design, &measured, &rankings, loaded.sheet.column("cost_usd"));
-    Ok(found.map(|recommendation| Recommended { metric, sheet: loaded.sheet, design, recommendation }))
+    let recommendation = recommendation(&design, &measured, &rankings);
+    Ok(Some(Recommended { metric, sheet: loaded.sheet, design, recommendation }))
 }
 
 /// The recommendation; `None` where no design completed in every group, a value is not positive, or there is but one design.
-pub fn recommendation(
-    design: &Design,
-    measured: &MetricSamples,
-    rankings: &[Ranking],
-    costs: Option<&SheetColumn>,
-) -> Option<Recommendation> {
+pub fn recommendation(design: &Design, measured: &MetricSamples, rankings: &[Ranking]) -> Option<Recommendation> {
     let answers: Vec<usize> = design.answers().collect();
     let complete = designs(design, measured, rankings);
     let best = complete.first().filter(|_| complete.len() > 1)?;
-    let cost = |c: usize| design.configurations[c].rows.iter().find_map(|&row| costs?.number(row));
+    let cost = |c: usize| measured.cost_usd[c];
     let alternative = |other: &[(usize, f64)]| -> Option<Alternative> {
         // Both lists are in the order of the groups.
         let pairs = || best.iter().zip(other).map(|(a, b)| (a.0, b.0));
@@ -110,9 +108,22 @@ pub fn recommendation(
         worst: libm::expm1(best.iter().map(|b| b.1).fold(0.0, f64::max)),
         axes: answers.iter().map(around).filter(|(_, others)| !others.is_empty()).collect(),
         cost_usd: dearest,
+        costs_apart: costs_apart(design, measured, best[0].0),
         cheapest: cheapest.and_then(|o| alternative(o)),
         others: complete[1..].iter().filter_map(|o| alternative(o)).collect(),
     })
+}
+
+/// The least and the most that configurations cost which differ from this one in axes alone that nobody simulated.
+fn costs_apart(design: &Design, measured: &MetricSamples, here: usize) -> Option<(f64, f64)> {
+    let idle: Vec<usize> = design.not_simulated().map(|(axis, _)| axis).collect();
+    let values = |c: usize| &design.configurations[c].values;
+    let differs_in_those_alone =
+        |c: usize| (0..values(c).len()).all(|a| values(c)[a] == values(here)[a] || idle.contains(&a));
+    let costs =
+        (0..design.configurations.len()).filter(|&c| differs_in_those_alone(c)).filter_map(|c| measured.cost_usd[c]);
+    let (low, high) = costs.fold((f64::INFINITY, f64::NEG_INFINITY), |(low, high), c| (low.min(c), high.max(c)));
+    (low < high).then_some((low, high))
 }
 
 #[cfg(test)]
@@ -136,7 +147,7 @@ mod tests {
         let metric = metrics(&s, &[]).into_iter().next().unwrap();
         let measured = MetricSamples::of(&s, &design, &metric, None);
         let rankings: Vec<Ranking> = (0..design.groups.len()).map(|g| Ranking::of(&design, &measured, g)).collect();
-        recommendation(&design, &measured, &rankings, s.column("cost_usd"))
+        recommendation(&design, &measured, &rankings)
     }
 
     #[test]
@@ -153,6 +164,35 @@ mod tests {
         let cheapest = r.cheapest.unwrap();
         assert_eq!((cheapest.configuration, cheapest.cost_usd), (3, Some(700.0)));
         assert!((cheapest.worse - ((1.3f64 * 200.0 / 210.0).sqrt() - 1.0)).abs() < 1e-12);
+    }
+
+    #[test]
+    fn of_equal_designs_the_cheapest_is_recommended() {
+        let cheaper = SHEET.replace("dcqcn,ring,ok,100,900", "dcqcn,ring,ok,100,850");
+        let r = found(&cheaper.replace("dcqcn,incast,ok,210,900", "dcqcn,incast,ok,210,850")).unwrap();
+        assert_eq!((r.configuration, r.cost_usd, r.others[0].configuration), (1, Some(850.0), 0));
+        assert!(r.others[0].tied && !r.others[1].tied);
+    }
+
+    /// Closed forms give every topology one time; prices differ, and still nothing is said for one of them.
+    #[test]
+    fn nothing_is_recommended_of_an_axis_that_was_not_simulated() {
+        let text = "exp_id,config_key,seed,topology.kind,workload.tp,status,makespan_ns,packet_hops,cost_usd
+            0,k0,1,rail,1,ok,100,0,900
+            1,k1,1,clos,1,ok,100,0,800
+            2,k2,1,rail,2,ok,120,0,900
+            3,k3,1,clos,2,ok,120,0,800";
+        let r = found(text).unwrap();
+        assert_eq!(r.axes.iter().map(|a| a.0).collect::<Vec<_>>(), [1], "of tp alone");
+        assert_eq!((r.cost_usd, r.costs_apart), (Some(900.0), Some((800.0, 900.0))));
+        assert_eq!(r.cheapest, None);
+        let design = Design::of(&sheet(text));
+        assert_eq!(design.not_simulated().map(|(axis, _)| axis).collect::<Vec<_>>(), [0]);
+        // As packets the same equality is a finding, and the cheapest is taken.
+        let packets = found(&text.replace(",0,900", ",77,900").replace(",0,800", ",77,800")).unwrap();
+        assert_eq!((packets.configuration, packets.cost_usd), (1, Some(800.0)));
+        let one = "exp_id,config_key,seed,topology.kind,status,makespan_ns,packet_hops\n0,k0,1,rail,ok,7,0\n1,k1,1,clos,ok,7,0";
+        assert_eq!(found(one), None);
     }
 
     #[test]

@@ -7,7 +7,7 @@ use std::collections::BTreeMap;
 use super::design::Design;
 use super::rank::{MetricSamples, Ranking};
 
-/// The best configuration of a group, and what happens to it when one axis takes another level.
+/// The best configuration of a group, the cheapest of equal ones, and what happens to it when one axis takes another level.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Verdict {
     pub best: usize,
@@ -52,7 +52,8 @@ pub(super) fn worse(measured: &MetricSamples, a: usize, b: usize) -> Option<f64>
 
 /// The verdict on a group; `None` if none of it completed.
 pub fn verdict(design: &Design, measured: &MetricSamples, ranking: &Ranking) -> Option<Verdict> {
-    let best = *ranking.order.first()?;
+    let first = *ranking.order.first()?;
+    let best = designs(design, measured, std::slice::from_ref(ranking)).first().map_or(first, |design| design[0].0);
     let tied = ranking.leaders().len();
     let next = ranking.order.get(tied).copied();
     let mean = measured.samples[best]?.mean.abs();
@@ -93,24 +94,42 @@ pub struct Overall {
     pub error: f64,
 }
 
-/// Designs that completed in every group, least average regret first: of each the configurations in the order of the groups, with the logarithm
-/// of how much worse each is than its group's best. Nothing where a value is not positive.
+/// Designs that completed in every group, least average regret first. Of those that cannot be told apart from the first, the cheapest goes before all. A design is its
+/// configurations in the order of the groups, with the logarithm of how much worse each is than its group's best. Of what differs in axes that nobody simulated, one stands
+/// for all. Nothing where a value is not positive.
 pub(super) fn designs(design: &Design, measured: &MetricSamples, rankings: &[Ranking]) -> Vec<Vec<(usize, f64)>> {
     let answers: Vec<usize> = design.answers().collect();
     let mut of: BTreeMap<Vec<u32>, Vec<(usize, f64)>> = BTreeMap::new();
-    for ranking in rankings {
+    for (at, ranking) in rankings.iter().enumerate() {
         for &c in &ranking.order {
             let log = worse(measured, ranking.order[0], c).map_or(f64::NAN, |worse| measured.log_ratio(worse));
             if !log.is_finite() {
                 return Vec::new();
             }
             let values = answers.iter().map(|&a| design.configurations[c].values[a]).collect();
-            of.entry(values).or_default().push((c, log));
+            let worse = of.entry(values).or_default();
+            if worse.len() <= at {
+                worse.push((c, log));
+            }
         }
     }
     let mut complete: Vec<Vec<(usize, f64)>> = of.into_values().filter(|worse| worse.len() == rankings.len()).collect();
     complete.sort_by(|a, b| regret(a).total_cmp(&regret(b)).then(a[0].0.cmp(&b[0].0)));
+    if let Some(at) = cheapest_of_equals(measured, &complete) {
+        complete[..=at].rotate_right(1);
+    }
     complete
+}
+
+/// The place of the cheapest design of those that cannot be told apart from the first; `None` where that is the first, or prices are not known.
+fn cheapest_of_equals(measured: &MetricSamples, complete: &[Vec<(usize, f64)>]) -> Option<usize> {
+    let first = complete.first()?;
+    let mine = measured.cost_usd[first[0].0]?;
+    let equal = |other: &[(usize, f64)]| other.iter().zip(first).all(|(a, b)| measured.tied(a.0, b.0));
+    let cost = |at: &usize| measured.cost_usd[complete[*at][0].0];
+    let cheaper = (1..complete.len()).filter(|at| cost(at).is_some_and(|c| c < mine) && equal(&complete[*at]));
+    // Of several at one price the best, which stands first.
+    cheaper.reduce(|a, b| if cost(&b) < cost(&a) { b } else { a })
 }
 
 fn relative_error(measured: &MetricSamples, c: usize) -> f64 {
@@ -172,6 +191,16 @@ mod tests {
         assert_eq!(found, [(1, true, 0.5), (0, true, 0.1), (2, false, 0.0)]);
         let more = with(GRID, true, |d, m, r| verdict(d, m, &r[0])).unwrap();
         assert_eq!((more.best, more.lead), (3, Some(10.0 / 160.0)));
+    }
+
+    #[test]
+    fn of_equal_configurations_the_cheapest_is_best() {
+        let text = "exp_id,config_key,seed,t.a,status,makespan_ns,cost_usd
+            0,k0,1,x,ok,100,900
+            1,k1,1,y,ok,100,700
+            2,k2,1,z,ok,101,500";
+        let v = with(text, false, |d, m, r| verdict(d, m, &r[0])).unwrap();
+        assert_eq!((v.best, v.tied), (1, 2), "what is slower is no equal, however cheap");
     }
 
     #[test]

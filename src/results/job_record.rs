@@ -28,6 +28,8 @@ pub struct JobRecord {
     pub bubble: Option<Ps>,
     pub optimizer: Option<Ps>,
     pub other: Option<Ps>,
+    /// The rank of the job whose timeline these parts are of.
+    pub critical_rank: Option<u64>,
     pub tokens_per_s: Option<f64>,
     pub mfu: Option<f64>,
     pub algbw_gbps: Option<f64>,
@@ -52,6 +54,8 @@ pub struct JobRecord {
     /// The same job without the others.
     pub alone_makespan: Option<Ps>,
     pub alone_iteration_time: Option<Ps>,
+    /// Each other job with the factor by which it slows this one: time with it over time without it, `b:1.25 c:1`.
+    pub slowed_by: String,
 }
 
 impl JobRecord {
@@ -62,11 +66,16 @@ impl JobRecord {
 
     /// Time beside the others over time alone: of an iteration where there are any, else of the whole job.
     pub fn slowdown(&self) -> Option<Micro> {
-        let of = |own: Option<Ps>, alone: Option<Ps>| match (own, alone) {
-            (Some(own), Some(alone)) if alone.0 > 0 => Some(Micro::ratio(own.0.into(), alone.0.into())),
+        self.slowdown_against(self.alone_iteration_time, self.alone_makespan)
+    }
+
+    /// Its time over that of another run of the same job: of an iteration where both have one, else of the whole job.
+    pub fn slowdown_against(&self, iteration_time: Option<Ps>, makespan: Option<Ps>) -> Option<Micro> {
+        let ratio = |own: Option<Ps>, other: Option<Ps>| match (own, other) {
+            (Some(own), Some(other)) if other.0 > 0 => Some(Micro::ratio(own.0.into(), other.0.into())),
             _ => None,
         };
-        of(self.iteration_time, self.alone_iteration_time).or_else(|| of(self.makespan(), self.alone_makespan))
+        ratio(self.iteration_time, iteration_time).or_else(|| ratio(self.makespan(), makespan))
     }
 }
 
@@ -94,6 +103,7 @@ pub const JOBS: &[JobColumn] = &[
     ("bubble_ns", |j| j.bubble.into()),
     ("optimizer_ns", |j| j.optimizer.into()),
     ("other_ns", |j| j.other.into()),
+    ("critical_rank", |j| j.critical_rank.into()),
     ("tokens_per_s", |j| j.tokens_per_s.into()),
     ("mfu", |j| j.mfu.into()),
     ("algbw_gbps", |j| j.algbw_gbps.into()),
@@ -115,6 +125,7 @@ pub const JOBS: &[JobColumn] = &[
     ("alone_makespan_ns", |j| j.alone_makespan.into()),
     ("alone_iteration_time_ns", |j| j.alone_iteration_time.into()),
     ("slowdown", |j| j.slowdown().into()),
+    ("slowed_by", |j| j.slowed_by.as_str().into()),
 ];
 
 /// One row of `shared_links.csv`: what a job sends over a direction of a link that data of others cross, too.

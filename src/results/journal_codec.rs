@@ -180,9 +180,9 @@ macro_rules! records {
 records! {
     ExperimentRecord {
         exp_id, config_key, exp_key, replica, seed, axis_values, status, error, machine_limit, makespan, iteration_time, compute, comm_exposed_tp,
-        comm_exposed_pp, comm_exposed_dp, comm_exposed_ep, comm_exposed_cp, bubble, optimizer, other, tokens_per_s, tokens_per_s_per_gpu, mfu,
+        comm_exposed_pp, comm_exposed_dp, comm_exposed_ep, comm_exposed_cp, bubble, optimizer, other, critical_rank, tokens_per_s, tokens_per_s_per_gpu, mfu,
         algbw_gbps, busbw_gbps, peak_memory_bytes, flows, fct_mean, fct_p50, fct_p99, fct_max, fct_slowdown_p50, fct_slowdown_p99, packet_hops,
-        ecn_marks, pfc_pauses, drops, max_queue_bytes, max_link_utilisation, bottleneck_link, algorithm, protocol, channels, validated_error, validated_class,
+        ecn_marks, pfc_pauses, drops, retransmissions, max_queue_bytes, max_link_utilisation, bottleneck_link, algorithm, protocol, channels, validated_error, validated_class,
         validated_mean_error, validated_p90_error, validated_rows, cost_usd, power_kw, usd_per_mtoken, cluster, serving,
     }
     FlowRecord { flow_id, src, dst, bytes, start, fct }
@@ -197,9 +197,9 @@ records! {
     }
     JobRecord {
         job, kind, background, gpus, gpu_list, placement, start, end, iteration_time, compute, comm_exposed_tp, comm_exposed_pp, comm_exposed_dp,
-        comm_exposed_ep, comm_exposed_cp, bubble, optimizer, other, tokens_per_s, mfu, algbw_gbps, busbw_gbps, peak_memory_bytes, algorithm,
+        comm_exposed_ep, comm_exposed_cp, bubble, optimizer, other, critical_rank, tokens_per_s, mfu, algbw_gbps, busbw_gbps, peak_memory_bytes, algorithm,
         first_flow, flows, bytes, fct_mean, fct_p50, fct_p99, fct_max, packet_hops, shares_with, shared_links, shared_bytes, busiest_shared_link,
-        alone_makespan, alone_iteration_time,
+        alone_makespan, alone_iteration_time, slowed_by,
     }
     SharedLinkRecord { link, job, job_bytes, other_bytes, shared_with }
     ClusterRecord {

@@ -59,6 +59,8 @@ pub struct ExperimentRecord {
     pub bubble: Option<Ps>,
     pub optimizer: Option<Ps>,
     pub other: Option<Ps>,
+    /// The rank whose timeline the parts of an iteration are of: the last to end, of several the lowest.
+    pub critical_rank: Option<u64>,
     pub tokens_per_s: Option<f64>,
     pub tokens_per_s_per_gpu: Option<f64>,
     pub mfu: Option<f64>,
@@ -74,11 +76,13 @@ pub struct ExperimentRecord {
     pub fct_slowdown_p99: Option<Micro>,
     /// Packet-hops represented, simulated or skipped.
     pub packet_hops: Option<u64>,
-    /// Marked data packets.
+    /// Marks that switch ports put on data packets.
     pub ecn_marks: Option<u64>,
     /// Pause frames received.
     pub pfc_pauses: Option<u64>,
     pub drops: Option<u64>,
+    /// Data packets that were sent again.
+    pub retransmissions: Option<u64>,
     pub max_queue_bytes: Option<u64>,
     pub max_link_utilisation: Option<Micro>,
     /// The link of that utilisation, as `links.csv` names it.
@@ -137,6 +141,7 @@ impl ExperimentRecord {
             bubble: None,
             optimizer: None,
             other: None,
+            critical_rank: None,
             tokens_per_s: None,
             tokens_per_s_per_gpu: None,
             mfu: None,
@@ -154,6 +159,7 @@ impl ExperimentRecord {
             ecn_marks: None,
             pfc_pauses: None,
             drops: None,
+            retransmissions: None,
             max_queue_bytes: None,
             max_link_utilisation: None,
             bottleneck_link: None,
@@ -241,6 +247,7 @@ pub const OUTCOME: &[RecordColumn] = &[
     optional("bubble_ns", ColumnKind::Real, |r| r.bubble.into()),
     optional("optimizer_ns", ColumnKind::Real, |r| r.optimizer.into()),
     optional("other_ns", ColumnKind::Real, |r| r.other.into()),
+    optional("critical_rank", ColumnKind::Unsigned, |r| r.critical_rank.into()),
     optional("tokens_per_s", ColumnKind::Real, |r| r.tokens_per_s.into()),
     optional("tokens_per_s_per_gpu", ColumnKind::Real, |r| r.tokens_per_s_per_gpu.into()),
     optional("mfu", ColumnKind::Real, |r| r.mfu.into()),
@@ -258,6 +265,7 @@ pub const OUTCOME: &[RecordColumn] = &[
     optional("ecn_marks", ColumnKind::Unsigned, |r| r.ecn_marks.into()),
     optional("pfc_pauses", ColumnKind::Unsigned, |r| r.pfc_pauses.into()),
     optional("drops", ColumnKind::Unsigned, |r| r.drops.into()),
+    optional("retransmissions", ColumnKind::Unsigned, |r| r.retransmissions.into()),
     optional("max_queue_bytes", ColumnKind::Unsigned, |r| r.max_queue_bytes.into()),
     optional("max_link_utilisation", ColumnKind::Real, |r| r.max_link_utilisation.into()),
     optional("bottleneck_link", ColumnKind::Text, |r| r.bottleneck_link.as_deref().into()),
@@ -509,7 +517,7 @@ pub struct FoldingRecord {
     pub carried_audits: u64,
     pub carried_messages_error: f64,
     pub pauses_left_out: u64,
-    /// 1: skips left out less than half, or may have had the makespan off by more than 1 %, so the experiment started over without them.
+    /// 1: skips left out too little, might have missed a pause, or may have had the makespan off by more than 1 %. So the experiment started over without them.
     pub exact_instead: u64,
     /// Of the skips: how many were audited (also simulated), the packet-hops of that (not counted as simulated),
     /// messages compared, the largest relative error of a completion time, the share of messages off by more than 1 %,

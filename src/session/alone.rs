@@ -1,97 +1,118 @@
-//! Jobs once more, each without the others: what a job's slowdown is held against.
+//! Runs of several jobs once more: each job without the others, and all jobs but one. Slowdowns are held against them.
 //!
-//! Layer: session. With `output.alone = true` an experiment of several jobs is queued with one more for each job. Their ids are of the queue
-//! alone; the experiment ends when all of them have.
+//! Layer: session. With `output.alone = true` an experiment of several jobs is queued with one more run for each job, and with
+//! `output.leave_one_out = true` with another. Their ids are of the queue alone; the experiment ends when all of them have.
 
 use std::collections::HashMap;
+use std::sync::Arc;
 
-use crate::batch::{AloneTimes, Ended};
-use crate::spec::Config;
+use crate::batch::{Ended, JobTimes};
+use crate::spec::{Config, RunningJobs};
 
-/// What a place of the queue is: an experiment, or one of its jobs alone.
+/// What a place of the queue is: an experiment, or the same with only some of its jobs.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) struct QueueRole {
     pub exp_id: u64,
-    pub job: Option<usize>,
+    pub running: RunningJobs,
 }
 
-/// Experiments and jobs alone, by their ids in the queue.
+/// How an experiment is queued: by its id, with these further runs of some of its jobs.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(super) struct QueuedRuns {
+    pub exp_id: u64,
+    pub further: Vec<RunningJobs>,
+}
+
+/// Experiments and their runs of some jobs, by their ids in the queue.
 pub(super) struct AloneRuns {
-    /// Empty: no job runs alone, and ids are those of experiments.
+    /// Empty: no experiment has further runs, and ids are those of experiments.
     roles: Vec<QueueRole>,
     open: HashMap<u64, OpenExperiment>,
 }
 
-/// An experiment whose jobs also run alone.
+/// An experiment of which some jobs also run without others.
 struct OpenExperiment {
     ended: Option<Ended>,
-    alone: Vec<Option<AloneTimes>>,
-    /// Jobs that have not ended alone.
+    /// What ended of the further runs: each job by its name, with its times.
+    further: Vec<(RunningJobs, Vec<(Arc<str>, JobTimes)>)>,
+    /// Further runs that have not ended.
     left: usize,
 }
 
 impl AloneRuns {
-    /// For experiments, each with the number of its jobs that also run alone.
-    pub(super) fn new(experiments: &[(u64, usize)]) -> AloneRuns {
-        if experiments.iter().all(|(_, jobs)| *jobs == 0) {
+    pub(super) fn new(experiments: &[QueuedRuns]) -> AloneRuns {
+        if experiments.iter().all(|e| e.further.is_empty()) {
             return AloneRuns { roles: Vec::new(), open: HashMap::new() };
         }
-        let of = |&(exp_id, jobs): &(u64, usize)| {
-            std::iter::once(None).chain((0..jobs).map(Some)).map(move |job| QueueRole { exp_id, job })
+        let roles = |e: &QueuedRuns| {
+            let exp_id = e.exp_id;
+            let running = std::iter::once(RunningJobs::All).chain(e.further.clone());
+            running.map(move |running| QueueRole { exp_id, running })
         };
-        let waits = |&(exp_id, jobs): &(u64, usize)| {
-            (exp_id, OpenExperiment { ended: None, alone: vec![None; jobs], left: jobs })
-        };
+        let waits =
+            |e: &QueuedRuns| (e.exp_id, OpenExperiment { ended: None, further: Vec::new(), left: e.further.len() });
         AloneRuns {
-            roles: experiments.iter().flat_map(of).collect(),
-            open: experiments.iter().filter(|(_, jobs)| *jobs > 0).map(waits).collect(),
+            roles: experiments.iter().flat_map(roles).collect(),
+            open: experiments.iter().filter(|e| !e.further.is_empty()).map(waits).collect(),
         }
     }
 
-    /// What is queued, by its id there: `experiments` and their jobs.
-    pub(super) fn queue(&self, experiments: &[(u64, usize)]) -> Vec<(u64, QueueRole)> {
+    /// What is queued, by its id there: `experiments` and their further runs.
+    pub(super) fn queue(&self, experiments: &[QueuedRuns]) -> Vec<(u64, QueueRole)> {
         if self.roles.is_empty() {
-            return experiments.iter().map(|&(exp_id, _)| (exp_id, QueueRole { exp_id, job: None })).collect();
+            let role = |e: &QueuedRuns| (e.exp_id, QueueRole { exp_id: e.exp_id, running: RunningJobs::All });
+            return experiments.iter().map(role).collect();
         }
         (0..).zip(self.roles.iter().copied()).collect()
     }
 
-    /// The experiment of an id of the queue; `None`: a job alone.
+    /// The experiment of an id of the queue; `None`: a run of some of its jobs.
     pub(super) fn experiment(&self, id: u64) -> Option<u64> {
         match self.roles.get(usize::try_from(id).unwrap_or(usize::MAX)) {
             _ if self.roles.is_empty() => Some(id),
-            Some(QueueRole { exp_id, job: None }) => Some(*exp_id),
+            Some(QueueRole { exp_id, running: RunningJobs::All }) => Some(*exp_id),
             _ => None,
         }
     }
 
-    /// Takes an end; the experiment's, once its jobs have ended alone too.
+    /// Takes an end; gives the experiment's, once its further runs have ended too.
     pub(super) fn take(&mut self, ended: Ended) -> Option<Ended> {
         if self.roles.is_empty() {
             return Some(ended);
         }
-        let QueueRole { exp_id, job } = self.roles[ended.exp_id as usize];
+        let QueueRole { exp_id, running } = self.roles[ended.exp_id as usize];
         let Some(open) = self.open.get_mut(&exp_id) else { return Some(Ended { exp_id, ..ended }) };
-        match job {
-            None => open.ended = Some(Ended { exp_id, ..ended }),
-            Some(job) => {
+        match running {
+            RunningJobs::All => open.ended = Some(Ended { exp_id, ..ended }),
+            _ => {
                 open.left -= 1;
-                open.alone[job] = ended.result.ok().and_then(|outcome| {
-                    let own = outcome.jobs.first()?;
-                    Some(AloneTimes {
-                        makespan_ps: own.end_ps.map(|end| end - own.start_ps),
-                        iteration_ps: own.iteration.map(|i| i.time.total),
-                    })
-                });
+                // A run that failed leaves its cells empty.
+                open.further.extend(ended.result.ok().map(|outcome| (running, outcome.job_times())));
             }
         }
         if open.left > 0 || open.ended.is_none() {
             return None;
         }
-        let OpenExperiment { ended, alone, .. } = self.open.remove(&exp_id)?;
+        let OpenExperiment { ended, mut further, .. } = self.open.remove(&exp_id)?;
         let mut ended = ended?;
+        // In the order of the sweep file, whichever run ended first.
+        further.sort_by_key(|(running, _)| match running {
+            RunningJobs::All => (0, 0),
+            RunningJobs::Only(job) => (1, *job),
+            RunningJobs::AllBut(job) => (2, *job),
+        });
         if let Ok(outcome) = &mut ended.result {
-            outcome.jobs.iter_mut().zip(alone).for_each(|(job, alone)| job.alone = alone);
+            let names: Vec<Arc<str>> = outcome.jobs.iter().map(|job| Arc::clone(&job.name)).collect();
+            for job in &mut outcome.jobs {
+                for (running, times) in &further {
+                    let Some((_, times)) = times.iter().find(|(name, _)| *name == job.name) else { continue };
+                    match running {
+                        RunningJobs::Only(_) => job.alone = Some(*times),
+                        RunningJobs::AllBut(left_out) => job.without.push((Arc::clone(&names[*left_out]), *times)),
+                        RunningJobs::All => {}
+                    }
+                }
+            }
         }
         Some(ended)
     }
@@ -99,15 +120,18 @@ impl AloneRuns {
 
 /// The configuration of a place of the queue, given that of its experiment.
 pub(super) fn config_of(role: QueueRole, mut config: Config) -> Config {
-    if let Some(job) = role.job {
-        config.jobs = config.jobs.map(|jobs| jobs.alone(job));
+    if role.running != RunningJobs::All {
+        config.jobs = config.jobs.map(|jobs| jobs.with_running(role.running));
     }
     config
 }
 
-/// How many jobs of an experiment also run alone.
-pub(super) fn jobs_alone(config: &Config) -> usize {
-    config.jobs.as_ref().filter(|_| config.output.alone).map_or(0, |jobs| jobs.jobs.len())
+/// The further runs that an experiment asks for.
+pub(super) fn further_runs(config: &Config) -> Vec<RunningJobs> {
+    let n_jobs = config.jobs.as_ref().map_or(0, |jobs| jobs.jobs.len());
+    let alone = (0..n_jobs).filter(|_| config.output.alone).map(RunningJobs::Only);
+    let without = (0..n_jobs).filter(|_| config.output.leave_one_out && n_jobs > 1).map(RunningJobs::AllBut);
+    alone.chain(without).collect()
 }
 
 #[cfg(test)]
@@ -120,19 +144,23 @@ mod tests {
         Ended { exp_id: id, result, packet_hops: 0, folds: None, seconds: 0.0 }
     }
 
+    fn queued(exp_id: u64, further: &[RunningJobs]) -> QueuedRuns {
+        QueuedRuns { exp_id, further: further.to_vec() }
+    }
+
     #[test]
-    fn an_experiment_ends_with_the_last_of_its_jobs() {
-        let of = [(5, 2), (9, 0)];
-        let mut runs = AloneRuns::new(&of);
-        assert_eq!(runs.queue(&of).len(), 4);
+    fn an_experiment_ends_with_the_last_of_its_further_runs() {
+        let experiments = [queued(5, &[RunningJobs::Only(0), RunningJobs::AllBut(1)]), queued(9, &[])];
+        let mut runs = AloneRuns::new(&experiments);
+        assert_eq!(runs.queue(&experiments).len(), 4);
         assert_eq!([0, 1, 2, 3].map(|id| runs.experiment(id)), [Some(5), None, None, Some(9)]);
         assert_eq!([2, 0, 3].map(|id| runs.take(ended(id)).map(|e| e.exp_id)), [None, None, Some(9)]);
         assert_eq!(runs.take(ended(1)).map(|e| e.exp_id), Some(5));
     }
 
     #[test]
-    fn without_jobs_alone_ids_are_those_of_experiments() {
-        let mut runs = AloneRuns::new(&[(5, 0)]);
+    fn without_further_runs_ids_are_those_of_experiments() {
+        let mut runs = AloneRuns::new(&[queued(5, &[])]);
         assert_eq!((runs.experiment(5), runs.take(ended(5)).map(|e| e.exp_id)), (Some(5), Some(5)));
     }
 }

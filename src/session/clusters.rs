@@ -8,7 +8,7 @@ use std::time::Instant;
 
 use rayon::prelude::*;
 
-use crate::batch::{Ending, PrepareError};
+use crate::batch::{Ending, MemoryRefusal, PrepareError};
 use crate::budget::{self, Unfinished};
 use crate::cluster::{ClusterError, ClusterHistory, ClusterOutcome, PreparedCluster};
 use crate::isolation;
@@ -43,7 +43,7 @@ fn simulated(config: &Config, interrupt: &Interrupt) -> Ended {
     let allowance = config.limits.memory_bytes.map_or(allowance, |most| most.min(allowance));
     let bounded = || match budget::within(allowance, run) {
         Ok((ended, _)) => ended,
-        Err(Unfinished::OverBudget(over)) => Err(PrepareError::Memory(over).into()),
+        Err(Unfinished::OverBudget(over)) => Err(PrepareError::Memory(MemoryRefusal::of(config, &over)).into()),
         Err(Unfinished::Interrupted) => Err(ClusterError::Interrupted),
     };
     let result = match isolation::isolated(bounded) {

@@ -113,7 +113,7 @@ fn folding(f: &FoldStats) -> FoldingRecord {
 
 fn measured(mut r: ExperimentRecord, o: &ExperimentOutcome, config: &Config) -> ExperimentRecord {
     let worth = ClassErrors::built_in().worth(config);
-    (r.validated_error, r.validated_class) = (Some(worth.text), worth.class);
+    (r.validated_error, r.validated_class) = (worth.text, worth.class);
     (r.validated_mean_error, r.validated_p90_error, r.validated_rows) = (worth.mean, worth.p90, worth.rows);
     r.makespan = Some(Ps(o.makespan_ps));
     r.flows = Some(o.flows.len() as u64);
@@ -130,6 +130,7 @@ fn measured(mut r: ExperimentRecord, o: &ExperimentOutcome, config: &Config) -> 
         r.ecn_marks = Some(o.ecn_marks);
         r.pfc_pauses = Some(o.pfc_pauses);
         r.drops = Some(o.drops);
+        r.retransmissions = Some(o.retransmissions);
         r.max_queue_bytes = Some(o.max_queue_bytes);
     }
     r.peak_memory_bytes = o.peak_memory_bytes;

@@ -20,6 +20,7 @@ pub(super) fn measured_iteration(r: &mut ExperimentRecord, i: &Iteration) {
     r.bubble = Some(Ps(t.bubble));
     r.optimizer = Some(Ps(t.optimizer));
     r.other = Some(Ps(t.other + other.0));
+    r.critical_rank = Some(u64::from(i.rank));
     let seconds = t.total as f64 / PS_PER_S as f64;
     if i.tokens > 0 {
         r.tokens_per_s = Some(i.tokens as f64 / seconds);

@@ -2,9 +2,11 @@
 //!
 //! Layer: session.
 
+use std::sync::Arc;
+
 use super::convert_iteration::measured_iteration;
-use crate::batch::{ExperimentOutcome, JobOutcome, SharedLinkOutcome};
-use crate::results::{ExperimentRecord, JobRecord, Ps, SharedLinkRecord, fct_stats};
+use crate::batch::{ExperimentOutcome, JobOutcome, JobTimes, SharedLinkOutcome};
+use crate::results::{Cell, ExperimentRecord, JobRecord, Ps, SharedLinkRecord, fct_stats};
 
 /// A row for each job of an experiment; none where there is one workload.
 pub(super) fn jobs(outcome: &ExperimentOutcome) -> Vec<JobRecord> {
@@ -40,7 +42,7 @@ fn row(outcome: &ExperimentOutcome, job: &JobOutcome) -> JobRecord {
     let flows = &outcome.flows[job.flows.clone()];
     let fct = fct_stats(flows.iter().filter_map(|f| f.fct_ps.map(|fct| (fct, f.ideal_ps))));
     let shares: Vec<String> = job.shares_with.iter().map(|(name, links)| format!("{name}:{links}")).collect();
-    JobRecord {
+    let mut record = JobRecord {
         job: job.name.to_string(),
         kind: job.kind.clone(),
         background: job.background,
@@ -59,6 +61,7 @@ fn row(outcome: &ExperimentOutcome, job: &JobOutcome) -> JobRecord {
         bubble: of.bubble,
         optimizer: of.optimizer,
         other: of.other,
+        critical_rank: of.critical_rank,
         tokens_per_s: of.tokens_per_s,
         mfu: of.mfu,
         algbw_gbps: of.algbw_gbps,
@@ -79,5 +82,12 @@ fn row(outcome: &ExperimentOutcome, job: &JobOutcome) -> JobRecord {
         busiest_shared_link: job.busiest_shared_link.clone(),
         alone_makespan: job.alone.and_then(|alone| alone.makespan_ps).map(Ps),
         alone_iteration_time: job.alone.and_then(|alone| alone.iteration_ps).map(Ps),
-    }
+        slowed_by: String::new(),
+    };
+    let factor = |(other, times): &(Arc<str>, JobTimes)| {
+        let factor = record.slowdown_against(times.iteration_ps.map(Ps), times.makespan_ps.map(Ps))?;
+        Some(format!("{other}:{}", Cell::from(factor)))
+    };
+    record.slowed_by = job.without.iter().filter_map(factor).collect::<Vec<_>>().join(" ");
+    record
 }

@@ -67,14 +67,17 @@ fn stats(of: impl Iterator<Item = Option<u64>>) -> TimeStats {
     }
 }
 
-/// The figures of results.csv. Rates are over the time from the first arrival to the last token.
+/// The figures of results.csv. What was served is counted over the time from the first arrival to the last token. Goodput is counted over the time in
+/// which requests arrive: the last answers come after that, and would count for less the fewer requests there are.
 pub(super) fn serving(of: &ServingOutcome, config: &Config) -> ServingRecord {
     let keys = first_keys(config);
     let times: Vec<Times> = of.requests.iter().map(Times::of).collect();
     let first = of.requests.iter().map(|r| r.arrival_ps).min().unwrap_or(0);
     let last = of.requests.iter().filter_map(|r| r.last_token_ps).max().unwrap_or(first);
     let span = last.saturating_sub(first);
-    let rate = |n: u64| Micro::ratio(u128::from(n) * u128::from(PS_PER_S), u128::from(span));
+    let arriving = of.requests.iter().map(|r| r.arrival_ps).max().unwrap_or(first) - first;
+    let rate_over = |n: u64, ps: u64| Micro::ratio(u128::from(n) * u128::from(PS_PER_S), u128::from(ps));
+    let rate = |n: u64| rate_over(n, span);
     let done = of.requests.iter().filter(|r| r.last_token_ps.is_some());
     let good = times.iter().filter(|t| t.good(keys)).count() as u64;
     let (pools, decoder) = (&of.pools, of.pools.last().expect("there is a pool"));
@@ -97,7 +100,8 @@ pub(super) fn serving(of: &ServingOutcome, config: &Config) -> ServingRecord {
         kv_transfer_bytes: of.requests.iter().map(|r| r.transferred_bytes).sum(),
         requests_per_s: rate(done.clone().count() as u64),
         output_tokens_per_s: rate(done.map(|r| u64::from(r.output)).sum()),
-        goodput_rps: rate(good),
+        // Requests that all arrive at once have no such time.
+        goodput_rps: rate_over(good, if arriving > 0 { arriving } else { span }),
         within_bounds: Micro::ratio(u128::from(good), of.requests.len() as u128),
         steps,
         sequences_per_step: Micro::ratio(u128::from(sum(|p| p.sequences)), u128::from(steps)),

@@ -102,8 +102,7 @@ impl ExperimentSize {
     pub(crate) fn of(config: &Config, prepared: &Prepared, took: Measured, preparing_s: f64) -> ExperimentSize {
         let tables = &prepared.built.tables;
         let own_bytes = prepared.host_bytes();
-        // Jobs that run alone, too, do all of it again.
-        let times = if config.output.alone { 2 } else { 1 };
+        let times = config.times_simulated();
         let size = ExperimentSize {
             exp_id: 0,
             packet_hops: if config.is_flow_level() { 0 } else { prepared.packet_hops * times },

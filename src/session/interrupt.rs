@@ -7,21 +7,45 @@ use std::sync::atomic::{AtomicBool, Ordering};
 
 /// Whether the user has asked to stop. Cloning shares the flag.
 #[derive(Clone, Debug, Default)]
-pub struct Interrupt(Arc<AtomicBool>);
+pub struct Interrupt {
+    own: Arc<AtomicBool>,
+    /// Flags of those that this one is a part of, each of which stops it as well.
+    others: Vec<Arc<AtomicBool>>,
+}
 
 impl Interrupt {
     /// Whether to stop.
     pub fn requested(&self) -> bool {
-        self.0.load(Ordering::Relaxed)
+        self.own.load(Ordering::Relaxed) || self.others.iter().any(|other| other.load(Ordering::Relaxed))
     }
 
     /// Asks to stop. True if that was asked before.
     pub fn request(&self) -> bool {
-        self.0.swap(true, Ordering::SeqCst)
+        self.own.swap(true, Ordering::SeqCst)
+    }
+
+    /// A flag for a part of the work: it is asked to stop with the whole, and the whole is not asked to stop with it.
+    pub fn part(&self) -> Interrupt {
+        let others = self.others.iter().chain([&self.own]).map(Arc::clone).collect();
+        Interrupt { own: Arc::default(), others }
     }
 
     /// The flag itself, for a signal handler.
     pub(crate) fn flag(&self) -> &Arc<AtomicBool> {
-        &self.0
+        &self.own
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_part_stops_with_the_whole_and_not_the_other_way_round() {
+        let whole = Interrupt::default();
+        let (one, other) = (whole.part(), whole.part().part());
+        assert!(!one.request() && one.requested() && !whole.requested() && !other.requested());
+        whole.request();
+        assert!(other.requested() && whole.part().requested());
     }
 }

@@ -220,8 +220,7 @@ fn simulated_for_a_moment(sweep: &Sweep, size: &ExperimentSize, memo: &Arc<Memo>
         log::debug!("probe: with coarse packets {coarse}");
     }
     log::debug!("probe: {seconds:.3} s");
-    // Jobs may also run alone.
-    Some(if config.output.alone { 2.0 * seconds } else { seconds })
+    Some(config.times_simulated() as f64 * seconds)
 }
 
 /// The same with coarse packets, where packets are folded.

@@ -104,7 +104,7 @@ impl Session {
         self
     }
 
-    /// A flag that asks [`Session::run_into`] to stop; what is complete by then is written.
+    /// A flag that asks a run to stop. What is complete by then is written by [`Session::run_into`], and given by [`Session::run`].
     pub fn interrupt(mut self, interrupt: Interrupt) -> Session {
         self.settings.interrupt = interrupt;
         self
@@ -124,7 +124,8 @@ impl Session {
     /// As [`Session::plan`], or there is no such engine.
     pub fn run(&self, sweep: &Sweep) -> Result<Results, SessionError> {
         let (planned, loaded) = self.planned(sweep)?;
-        let settings = RunSettings { interrupt: Interrupt::default(), ..self.settings.clone() };
+        // Who drops the results stops this run alone.
+        let settings = RunSettings { interrupt: self.settings.interrupt.part(), ..self.settings.clone() };
         let (engine, devices) = BuiltIn.engine(&loaded, &settings)?;
         let interrupt = settings.interrupt.clone();
         let (sender, events) = sync_channel(WAITING);

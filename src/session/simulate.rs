@@ -14,7 +14,7 @@ use crate::routing::{PolicyKeys, routing_policy};
 use crate::spec;
 use crate::sweep::{self, Experiment, Hash128, SetOverrides, Sweep};
 
-use super::alone::{AloneRuns, config_of, jobs_alone};
+use super::alone::{AloneRuns, QueuedRuns, config_of, further_runs};
 use super::audits::Audits;
 use super::axis_effects::AxisEffects;
 use super::clusters::{self, ClusterUpdate};
@@ -115,8 +115,11 @@ impl Simulator for BuiltIn {
             }
         })?;
         let mut work = WorkDone::new(open.iter().map(|e| (e.exp_id, loaded.work_of(e.exp_id))));
-        let of_jobs = |e: &&Experiment| if outputs.jobs { jobs_alone(&config(sweep, e)) } else { 0 };
-        let queued: Vec<(u64, usize)> = open.iter().map(|e| (e.exp_id, of_jobs(e))).collect();
+        let runs_of = |e: &&Experiment| {
+            let further = if outputs.jobs { further_runs(&config(sweep, e)) } else { Vec::new() };
+            QueuedRuns { exp_id: e.exp_id, further }
+        };
+        let queued: Vec<QueuedRuns> = open.iter().map(runs_of).collect();
         let mut alone = AloneRuns::new(&queued);
         let queue = alone.queue(&queued);
         let experiments: HashMap<u64, &Experiment> = open.into_iter().map(|e| (e.exp_id, e)).collect();

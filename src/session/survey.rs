@@ -8,11 +8,12 @@ use std::time::{Duration, Instant};
 
 use rayon::prelude::*;
 
-use crate::batch::{self, PrepareError};
+use crate::batch::{self, MemoryRefusal, PrepareError};
 use crate::budget::{self, Unfinished};
 use crate::cluster::{BYTES_A_JOB, ClusterError, PreparedCluster};
 use crate::spec::{self, Config, SpecError};
 use crate::sweep::{Experiment, Hash128, Sweep};
+use crate::validated;
 
 use super::error::SessionError;
 use super::experiment::config;
@@ -318,7 +319,7 @@ fn prepared_within(config: &Config, allowance: u64) -> Made {
     match prepared {
         Ok(prepared) => {
             let size = ExperimentSize::of(config, &prepared, took, seconds);
-            (Ok(prepared.notes), size)
+            (Ok(prepared.notes.into_iter().chain(validated::notes(config)).collect()), size)
         }
         Err(e) => (Err(e), ExperimentSize::default()),
     }
@@ -368,7 +369,7 @@ fn cluster_size(config: &Config, clocks: &mut [ClusterClock; 2]) -> Result<Exper
     let (prepared, took) = budget::measured(|| budget::within(allowance, || PreparedCluster::new(config)));
     let prepared = match prepared {
         Ok((prepared, _)) => prepared?,
-        Err(Unfinished::OverBudget(over)) => return Err(PrepareError::Memory(over).into()),
+        Err(Unfinished::OverBudget(over)) => return Err(PrepareError::Memory(MemoryRefusal::of(config, &over)).into()),
         Err(Unfinished::Interrupted) => return Err(PrepareError::Interrupted.into()),
     };
     let preparing_s = start.elapsed().as_secs_f64();

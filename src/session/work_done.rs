@@ -55,6 +55,8 @@ pub(crate) struct WorkDone {
     /// The same by class.
     of_class: HashMap<u64, EndedWork>,
     reported: Option<Instant>,
+    /// The largest share of the work that a report gave.
+    share_reported: f64,
 }
 
 impl WorkDone {
@@ -70,6 +72,7 @@ impl WorkDone {
             ended: EndedWork::default(),
             of_class: HashMap::new(),
             reported: None,
+            share_reported: 0.0,
         }
     }
 
@@ -116,8 +119,20 @@ impl WorkDone {
             return None;
         }
         self.reported = Some(Instant::now());
-        let (done, total) = self.done();
+        let (done, total) = self.done_at_least_as_reported();
         Some(Update::Progress { done, total })
+    }
+
+    /// As [`WorkDone::done`], but never a smaller share than before. Estimates of what is left may grow, and an experiment that starts over
+    /// loses what it had done; a bar that goes back tells nobody anything.
+    fn done_at_least_as_reported(&mut self) -> (u64, u64) {
+        let (done, total) = self.done();
+        let held = (self.share_reported * total as f64) as u64;
+        let done = done.max(held).min(total);
+        if total > 0 {
+            self.share_reported = self.share_reported.max(done as f64 / total as f64);
+        }
+        (done, total)
     }
 }
 
@@ -152,6 +167,20 @@ mod tests {
         assert_eq!(work.done(), (11_000_000, 22_000_000));
         work.runs(vec![(4, 500)]);
         assert_eq!(work.done(), (11_500_000, 22_000_000));
+    }
+
+    #[test]
+    fn the_share_never_goes_back() {
+        let mut work = WorkDone::new([(1, (1000, 0)), (2, (1000, 1))].into_iter());
+        assert_eq!(work.done_at_least_as_reported(), (0, 2000));
+        work.runs(vec![(1, 900)]);
+        assert_eq!(work.done_at_least_as_reported(), (900, 2000));
+        // It starts over.
+        work.runs(vec![(1, 10)]);
+        assert_eq!(work.done_at_least_as_reported(), (900, 2000));
+        work.ends(1, 1.0);
+        let (done, total) = work.done_at_least_as_reported();
+        assert!(done as f64 / total as f64 >= 0.45, "{done} of {total}");
     }
 
     #[test]

@@ -30,9 +30,20 @@ pub(super) fn set(v: &Values, key: KeyId) -> bool {
 pub(super) fn generated(v: &Values) -> bool {
     !v.is(KeyId::TopologyKind, "file")
 }
+/// GPUs of a server have links: a rate above 0, or one that the file of the GPU says.
+pub(super) fn linked(v: &Values) -> bool {
+    generated(v) && (*v.get(KeyId::NvlinkGbps) == Value::Unset || v.float(KeyId::NvlinkGbps) > 0.0)
+}
 /// Whose leaves and top have a tier between them.
 pub(super) fn three_tiers(v: &Values) -> bool {
     topology(v, "fat-tree") || (topology(v, "clos") && v.int(KeyId::Tiers) == 3)
+}
+/// Networks whose servers may have NVLink: generated ones, and files that say what is inside a server.
+pub(super) fn has_nvlink(v: &Values) -> bool {
+    match generated(v) {
+        true => linked(v),
+        false => v.is(KeyId::TopologyFormat, "simai"),
+    }
 }
 pub(super) fn topology(v: &Values, kind: &str) -> bool {
     v.is(KeyId::TopologyKind, kind)
@@ -228,7 +239,7 @@ pub(super) fn nccl(v: &Values, key: KeyId) -> bool {
 pub(super) fn pxn(v: &Values) -> bool {
     let fixed = v.is(KeyId::Algorithm, "direct") || v.is(KeyId::Algorithm, "hierarchical");
     let exchanges = !collective(v) || v.is(KeyId::Op, "all-to-all");
-    collectives(v) && exchanges && !fixed && generated(v) && v.float(KeyId::NvlinkGbps) > 0.0
+    collectives(v) && exchanges && !fixed && linked(v)
 }
 pub(super) fn pxn_variable(v: &Values) -> bool {
     pxn(v) && !v.given(KeyId::Pxn)

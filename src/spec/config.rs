@@ -4,7 +4,7 @@
 
 use std::path::Path;
 
-use super::applies_when::job_mode;
+use super::applies_when::{has_nvlink, job_mode};
 use super::cluster::{ClusterRun, cluster_run};
 use super::costs::CostKeys;
 use super::ecn_by_rate::ecn_by_rate;
@@ -19,6 +19,7 @@ use super::sections::{
     ClusterSection, LimitsSection, OutputSection, PolicyChoice, Routing, TopologyFormatChoice, TopologyKind,
     TopologySection, WorkloadSection,
 };
+use super::server_links::{check_links, link_kind};
 use super::servers::SERVERS;
 use super::value::{Value, Values};
 use super::workload::{members, workload};
@@ -104,9 +105,10 @@ impl Config {
                 server_xml: v.has(KeyId::ServerXml).then(|| dir.join(v.text(KeyId::ServerXml))),
                 gpu: named(v.text(KeyId::Gpu), dir),
                 gpu_memory_bytes: some(scaled(v.float(KeyId::GpuMemoryGib), (1u64 << 30) as f64)),
-                nvlink_packets: v.is(KeyId::Nvlink, "packet"),
+                nvlink_packets: v.is(KeyId::Nvlink, "packet") && has_nvlink(v),
                 nvlink_bps: scaled(v.float(KeyId::NvlinkGbps), BPS_PER_GBPS as f64),
                 nvlink_latency_ps: scaled(v.float(KeyId::NvlinkLatencyNs), PS_PER_NS as f64),
+                link_kind: link_kind(v),
             },
             topology: TopologySection {
                 kind,
@@ -142,6 +144,7 @@ impl Config {
                 rtt: v.bool(KeyId::OutRtt) && !job_mode(v),
                 trace: v.bool(KeyId::OutTrace),
                 alone: v.bool(KeyId::Alone) && !job_mode(v),
+                leave_one_out: v.bool(KeyId::LeaveOneOut) && !job_mode(v),
                 shared_links: v.bool(KeyId::OutSharedLinks) && !job_mode(v),
                 cluster_jobs: v.bool(KeyId::OutJobs) && job_mode(v),
                 cluster_map: v.bool(KeyId::OutMap) && job_mode(v),
@@ -160,6 +163,7 @@ impl Config {
         let v = &self.values;
         let fail = |key: KeyId, why: String| Err(Conflict { job: None, key, why });
         let generated = !matches!(self.topology.kind, TopologyKind::File { .. });
+        check_links(v)?;
         match self.topology.kind {
             TopologyKind::FatTree { k } if k % 2 == 1 => {
                 return fail(KeyId::FatTreeK, format!("it must be even: {} or {}", k - 1, k + 1));
@@ -308,6 +312,12 @@ impl Config {
     /// Whether each message of a collective starts with fresh congestion-control state, instead of its queue pair's.
     pub fn fresh_qp(&self) -> bool {
         self.values.bool(KeyId::FreshQp)
+    }
+
+    /// How often about the work of all its jobs is simulated: once, and again for jobs alone and for all jobs but one.
+    pub fn times_simulated(&self) -> u64 {
+        let n_jobs = self.jobs.as_ref().map_or(0, |jobs| jobs.jobs.len() as u64);
+        1 + u64::from(self.output.alone) + if self.output.leave_one_out { n_jobs.saturating_sub(1) } else { 0 }
     }
 
     /// Whether flows have max-min fair rates in place of packets.

@@ -4,6 +4,7 @@
 
 use super::applies_when::{collective, collectives, inference, job_mode, program, traffic, transformer};
 use super::key_id::KeyId;
+use super::server_links::{has_server_file, own_links};
 use super::servers::{ServerModel, find_server, gpu_of};
 use super::value::{Value, Values};
 
@@ -11,8 +12,11 @@ use super::value::{Value, Values};
 fn server(v: &Values) -> Option<&'static ServerModel> {
     find_server(v.text(KeyId::Server))
 }
+/// All of a server's GPUs; of a cluster with fewer GPUs than a server has, those that the cluster has.
 pub(super) fn gpus_per_server(v: &Values) -> Value {
-    Value::Int(server(v).map_or(8, |s| s.gpus))
+    let whole = server(v).map_or(8, |s| s.gpus);
+    let asked = if v.given(KeyId::Gpus) { v.int(KeyId::Gpus) } else { 0 };
+    Value::Int(if (1..whole).contains(&asked) { asked } else { whole })
 }
 pub(super) fn nics_per_server(v: &Values) -> Value {
     // A server that was given another number of GPUs keeps at most one NIC a GPU.
@@ -27,8 +31,19 @@ pub(super) fn gpu(v: &Values) -> Value {
 }
 pub(super) fn nvlink_gbps(v: &Values) -> Value {
     let no_p2p = v.int(KeyId::NcclP2pDisable) == 1 || matches!(v.text(KeyId::NcclP2pLevel), "0" | "LOC");
-    Value::Float(if no_p2p && collectives(v) { 0.0 } else { server(v).map_or(3600.0, |s| s.inside_gbps) })
+    if no_p2p && collectives(v) {
+        return Value::Float(0.0);
+    }
+    let gpus = v.int(KeyId::GpusPerServer) as u32;
+    match server(v) {
+        Some(server) => Value::Float(server.inside_gbps),
+        // What the file of the servers says takes its place.
+        None if has_server_file(v) => Value::Float(BEFORE_THE_FILE),
+        None => own_links(v).and_then(|links| links.gbps_in_server(gpus)).map_or(Value::Unset, Value::Float),
+    }
 }
+/// Any rate above 0: the file of the servers decides.
+const BEFORE_THE_FILE: f64 = 3600.0;
 /// The largest MTU of InfiniBand, which RoCE has where it is deployed; without a named server the reference's.
 pub(super) fn payload_bytes(v: &Values) -> Value {
     Value::Int(if server(v).is_some() { 4096 } else { 1000 })
@@ -36,9 +51,10 @@ pub(super) fn payload_bytes(v: &Values) -> Value {
 pub(super) fn collective_overhead(v: &Values) -> Value {
     Value::Text(if server(v).is_some() { "measured" } else { "none" }.into())
 }
-/// Our choice where no server is named: 500.
+/// Our choice where neither a server nor a GPU says it: 500.
 pub(super) fn nvlink_latency_ns(v: &Values) -> Value {
-    Value::Float(server(v).map_or(500.0, |s| s.latency_ns))
+    let own = || own_links(v).map_or(500.0, |links| links.latency_ps as f64 / 1e3);
+    Value::Float(server(v).map_or_else(own, |s| s.latency_ns))
 }
 pub(super) fn server_xml(v: &Values) -> Value {
     v.get(KeyId::NcclTopoFile).clone()

@@ -40,8 +40,27 @@ const OF_THE_NETWORK: [(KeyId, &str); 6] = [
 pub struct JobsSection {
     /// In the order of the sweep file.
     pub jobs: Vec<JobSection>,
-    /// Only this one runs, on the GPUs that it has beside the others.
-    pub only: Option<usize>,
+    /// Which of them run. Each keeps the GPUs that it has beside all others.
+    pub running: RunningJobs,
+}
+
+/// Which of several jobs run, by their index in the order of the sweep file.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum RunningJobs {
+    All,
+    Only(usize),
+    AllBut(usize),
+}
+
+impl RunningJobs {
+    /// Whether the job with this index runs.
+    pub fn has(self, job: usize) -> bool {
+        match self {
+            RunningJobs::All => true,
+            RunningJobs::Only(only) => only == job,
+            RunningJobs::AllBut(left_out) => left_out != job,
+        }
+    }
 }
 
 /// One of several jobs.
@@ -149,12 +168,12 @@ impl JobsSection {
                 job.start_ps += arrival_ps;
             }
         }
-        Ok(JobsSection { jobs, only: None })
+        Ok(JobsSection { jobs, running: RunningJobs::All })
     }
 
-    /// The same with one job alone, which keeps the GPUs that it has beside the others.
-    pub fn alone(&self, job: usize) -> JobsSection {
-        JobsSection { jobs: self.jobs.clone(), only: Some(job) }
+    /// The same jobs on the same GPUs, of which only some run.
+    pub fn with_running(&self, running: RunningJobs) -> JobsSection {
+        JobsSection { jobs: self.jobs.clone(), running }
     }
 
     /// Whether the jobs find room on so many GPUs, as far as their numbers tell.

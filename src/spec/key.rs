@@ -2,6 +2,8 @@
 //!
 //! Layer: spec. The declarations themselves are in `keys`.
 
+use std::sync::Arc;
+
 use toml::de::{DeTable, DeValue};
 
 use super::aliases::meant_value;
@@ -74,6 +76,18 @@ impl Key {
     /// Whether the key has an effect, given the values of all keys and the level of detail.
     pub fn applies(&self, values: &Values) -> bool {
         mode_reads(values, self.id, self.name) && (self.applies_when)(values)
+    }
+
+    /// The default where it depends on nothing; else [`Value::Unset`].
+    pub fn plain_default(&self) -> Value {
+        match self.default {
+            Default::Int(i) => Value::Int(i),
+            Default::Float(x) => Value::Float(x),
+            Default::Bool(b) => Value::Bool(b),
+            Default::Choice(s) => Value::Choice(s),
+            Default::Text(s) => Value::Text(Arc::from(s)),
+            Default::None(_) | Default::Derived(..) => Value::Unset,
+        }
     }
 
     /// The default as it is printed in the template and the reference.

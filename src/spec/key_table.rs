@@ -11,23 +11,23 @@ macro_rules! for_each_key {
         $declare! {
             Server "cluster.server" one_of(&SERVERS, &[]), D::None("none"), generated,
                 "a server of assets/servers: it gives gpu, gpus_per_server, nics_per_server, nvlink_gbps, nvlink_latency_ns and topology.link_gbps where they are not written";
-            GpusPerServer "cluster.gpus_per_server" int(1, 1024), D::Derived(derive::gpus_per_server, "the server's, else 8"), generated, "GPUs in one server";
+            GpusPerServer "cluster.gpus_per_server" int(1, 1024), D::Derived(derive::gpus_per_server, "the server's, else 8; cluster.gpus where that is less"), generated, "GPUs in one server";
             Gpus "cluster.gpus" int(0, COUNT), D::Derived(derive::gpus, "what the workload or the topology file needs, else 128"),
                 generated, "GPUs in the network; 0 is the default";
             Gpu "cluster.gpu" KeyKind::Named, D::Derived(derive::gpu, "the server's, else \"h100\""), always,
-                "accelerator: a name of assets, a .toml file or an inline table of specifications; with plain traffic it decides cost and power alone";
+                "accelerator: a name of assets, a .toml file or an inline table of specifications; with plain traffic it decides links inside servers, cost and power alone";
             GpuMemoryGib "cluster.gpu_memory_gib" stepped(0.0, 1e6, 0.001), D::Float(0.0), |v| inference(v) || (model(v) && v.bool(KeyId::MemoryCheck)),
                 "memory of one GPU; 0: what its specifications say";
             NicsPerServer "cluster.nics_per_server" int(1, 1024), D::Derived(derive::nics_per_server, "the server's, else one a GPU"),
                 generated, "network ports of one server, at most one a GPU; with fewer, neighbouring GPUs share one";
             NicPorts "cluster.nic_ports" int(1, 8), D::Derived(derive::nic_ports, "the server's, else 1"), generated,
                 "links of one NIC, each with its share of topology.link_gbps; queue pairs of programs take them in turn";
-            NvlinkGbps "cluster.nvlink_gbps" stepped(0.0, 8796.0, 0.001), D::Derived(derive::nvlink_gbps, "the server's, else 3600; 0 with NCCL_P2P_DISABLE"), generated,
-                "rate between GPUs of one server; 0: none, they use the network";
-            NvlinkLatencyNs "cluster.nvlink_latency_ns" stepped(0.001, 1e9, 0.001), D::Derived(derive::nvlink_latency_ns, "the server's, else 500"),
-                |v| generated(v) && v.float(KeyId::NvlinkGbps) > 0.0, "one-way latency between GPUs of one server (our choice)";
-            Nvlink "cluster.nvlink" one_of(&["analytic", "packet"], &[]), D::Choice("analytic"), |v| program(v) && generated(v) && v.float(KeyId::NvlinkGbps) > 0.0,
-                "what carries traffic inside a server: a calibrated cost, or packets over an NVSwitch";
+            NvlinkGbps "cluster.nvlink_gbps" stepped(0.0, 8796.0, 0.001), D::Derived(derive::nvlink_gbps, "the server's, else the GPU's own; 0 with NCCL_P2P_DISABLE"), generated,
+                "rate of a GPU to the others of its server, all its links together; 0: none, they use the network";
+            NvlinkLatencyNs "cluster.nvlink_latency_ns" stepped(0.001, 1e9, 0.001), D::Derived(derive::nvlink_latency_ns, "the server's, else the GPU's own"),
+                linked, "one-way latency between GPUs of one server (our choice)";
+            Nvlink "cluster.nvlink" one_of(&["analytic", "packet"], &[]), D::Choice("analytic"), |v| program(v) && has_nvlink(v),
+                "what carries traffic inside a server: a calibrated cost, or packets over an NVSwitch, in a mesh over its links";
             ServerXml "cluster.server_xml" KeyKind::Path, D::Derived(derive::server_xml, "NCCL_TOPO_FILE, else none"), |v| collectives(v) && v.has(KeyId::ServerXml),
                 "PCIe and NIC topology of one server in NCCL's XML form";
 
@@ -94,7 +94,9 @@ macro_rules! for_each_key {
                 "a NIC's ACKs are not held by pauses of the data class";
             RateBound "transport.rate_bound" KeyKind::Bool, D::Bool(true), packets, "packets are paced at the flow's rate, else only limited by windows";
             MinRateMbps "transport.min_rate_mbps" RATE_MBPS, D::Float(1000.0), |v| packets(v) && !cc(v, "none"), "least rate of a flow; where it is not given, at most the NIC's";
-            NackIntervalUs "transport.nack_interval_us" DELAY_US_OR_0, D::Float(500.0), packets, "least time between two NACKs for one byte";
+            LossRecovery "transport.loss_recovery" one_of(&["adapter", "ns3"], &[]), D::Choice("adapter"), packets,
+                "go-back-N: \"adapter\" sends one NACK a gap and halves what may be outstanding, \"ns3\" does as the reference; a file of transport.config sets \"ns3\"";
+            NackIntervalUs "transport.nack_interval_us" DELAY_US_OR_0, D::Float(500.0), |v| packets(v) && v.is(KeyId::LossRecovery, "ns3"), "least time between two NACKs for one byte";
             CnpIntervalUs "transport.cnp_interval_us" DELAY_US_OR_0, D::Float(0.0), |v| packets(v) && (v.bool(KeyId::Ecn) && (cc(v, "dcqcn") || cc(v, "dctcp"))),
                 "least time between two congestion notifications of a flow; 0: every marked packet gives one";
             RtoUs "transport.rto_us" DELAY_US_OR_0, D::Derived(derive::rto_us, "NCCL_IB_TIMEOUT's, else 4194 without PFC, 67109 with"), packets,
@@ -466,6 +468,7 @@ macro_rules! for_each_key {
             #[outside_identity]
             OutSharedLinks "output.shared_links" KeyKind::Bool, D::Bool(false), |v| v.jobs().len() > 1, "write shared_links.csv, a row a link and job whose data shares it with those of others";
             Alone "output.alone" KeyKind::Bool, D::Bool(false), |v| v.is_of_job(), "simulate each [[job]] also without the others, for the slowdown in jobs.csv";
+            LeaveOneOut "output.leave_one_out" KeyKind::Bool, D::Bool(false), |v| v.jobs().len() > 1, "simulate the [[job]]s once more for each of them, without that one: jobs.csv then says by how much each slows each";
             OutJobs "output.cluster_jobs" KeyKind::Bool, D::Bool(false), |v| v.is(KeyId::Mode, "job"), "write cluster_jobs.csv, a row a job";
             OutMap "output.cluster_map" KeyKind::Bool, D::Bool(false), |v| v.is(KeyId::Mode, "job"), "write cluster_map.csv, what groups of servers do over time, which the report draws";
             TimelineS "output.timeline_s" stepped(1.0, 1e9, 0.001), D::Float(3600.0), |v| v.is(KeyId::Mode, "job"), "time between rows of cluster_timeline.csv, and between looks for cluster_map.csv, at least";

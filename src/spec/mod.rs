@@ -11,6 +11,7 @@ mod derive;
 mod docs;
 mod ecn_by_rate;
 mod error;
+mod gpu_links;
 mod jobs;
 mod key;
 mod key_id;
@@ -26,6 +27,7 @@ pub(crate) mod registries;
 mod resolve;
 mod scale;
 mod sections;
+mod server_links;
 mod servers;
 mod serving;
 mod training;
@@ -41,7 +43,8 @@ pub use config::{Config, Joining, Steady};
 pub use costs::CostKeys;
 pub use docs::{reference_markdown, template};
 pub use error::{Conflict, Place, SpecError, nearest, nearest_column};
-pub use jobs::{JobSection, JobsSection, PlacementChoice, wrong_job_name};
+pub use gpu_links::{GpuLinks, LinkKind, LinksOfGpu, links_of_table};
+pub use jobs::{JobSection, JobsSection, PlacementChoice, RunningJobs, wrong_job_name};
 pub use key::{Default, Key, KeyKind};
 pub use key_id::{KeyId, N_KEYS};
 pub use key_path::{JOB, KeyPath, split_job_name};
@@ -58,7 +61,7 @@ pub use sections::{
     CdfChoice, ClusterSection, LimitsSection, OutputSection, Pattern, PolicyChoice, Routing, StartUnitChoice,
     TopologyFormatChoice, TopologyKind, TopologySection, WorkloadSection,
 };
-pub use servers::{SERVERS, ServerModel, find_server};
+pub use servers::{SERVERS, ServerModel, find_server, gpu_of};
 pub use serving::{BatchingChoice, GeneratedRequests, PoolLayout, RequestSource, Serving};
 pub use training::{
     CudaGraphChoice, FrameworkChoice, MemoryBudget, PrecisionChoice, RecomputeChoice, RecomputeModule, ScheduleChoice,

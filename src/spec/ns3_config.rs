@@ -174,6 +174,8 @@ pub fn read_ns3_config(text: &str, path: &Path) -> Result<FileConfig, SpecError>
         let (seed, run) = (got.rng[0].unwrap_or(1), got.rng[1].unwrap_or(1));
         values.push((KeyId::TransportSeed, Value::Int(((seed.wrapping_sub(1) & 0x7fff_ffff) << 32 | run) as i64)));
     }
+    // These simulators have one way to recover from loss.
+    values.push((KeyId::LossRecovery, Value::Choice("ns3")));
     Ok(FileConfig { values, notes })
 }
 

@@ -20,15 +20,7 @@ fn zero_is_default(key: KeyId) -> bool {
 fn defaults() -> Values {
     let mut v = Values::empty();
     for k in &KEYS {
-        let value = match k.default {
-            Default::Int(i) => Value::Int(i),
-            Default::Float(x) => Value::Float(x),
-            Default::Bool(b) => Value::Bool(b),
-            Default::Choice(s) => Value::Choice(s),
-            Default::Text(s) => Value::Text(Arc::from(s)),
-            Default::None(_) | Default::Derived(..) => Value::Unset,
-        };
-        v.set_derived(k.id, value);
+        v.set_derived(k.id, k.plain_default());
     }
     v
 }

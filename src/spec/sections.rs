@@ -5,6 +5,7 @@
 use std::path::PathBuf;
 
 use super::cluster::ClusterRun;
+use super::gpu_links::LinkKind;
 use super::named::Named;
 use super::program::ProgramSpec;
 use crate::transport::TierBuffers;
@@ -27,10 +28,12 @@ pub struct ClusterSection {
     pub gpu_memory_bytes: Option<u64>,
     /// Traffic inside a server crosses an NVSwitch as packets, instead of taking a calibrated time.
     pub nvlink_packets: bool,
-    /// Rate between GPUs of one server, bps; 0: they use the network.
+    /// Rate of a GPU to the others of its server, all its links together, bps; 0: they use the network.
     pub nvlink_bps: u64,
     /// One way, ps.
     pub nvlink_latency_ps: u64,
+    /// What joins GPUs of one server, where no server says it: by the GPU's own table, a switch where it says nothing.
+    pub link_kind: LinkKind,
 }
 
 /// `[base.topology]`. Rates in bps (whole Mb/s), times in ps.
@@ -196,6 +199,8 @@ pub struct OutputSection {
     pub trace: bool,
     /// Each of several jobs is simulated without the others, too.
     pub alone: bool,
+    /// Each `[[job]]` is also left out once.
+    pub leave_one_out: bool,
     /// Of several jobs, a row a job and link that it shares.
     pub shared_links: bool,
     /// Of a cluster over days, a row a job.

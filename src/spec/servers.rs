@@ -86,8 +86,13 @@ pub fn find_server(name: &str) -> Option<&'static ServerModel> {
         .filter(|_| SERVERS.contains(&name))
 }
 
+/// The servers of an accelerator.
+pub(super) fn servers_of_gpu(gpu: &str) -> impl Iterator<Item = &'static str> + '_ {
+    GPU_OF.iter().filter(move |(_, of)| gpu.eq_ignore_ascii_case(of)).map(|(server, _)| *server)
+}
+
 /// The accelerator of a server.
-pub(super) fn gpu_of(name: &str) -> Option<&'static str> {
+pub fn gpu_of(name: &str) -> Option<&'static str> {
     GPU_OF.iter().find(|(server, _)| *server == name).map(|(_, gpu)| *gpu)
 }
 

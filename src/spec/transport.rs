@@ -6,7 +6,7 @@ use super::config::Config;
 use super::error::Conflict;
 use super::key_id::KeyId;
 use super::scale::{fixed, scaled};
-use crate::transport::{Cc, EcnThresholds, Transport};
+use crate::transport::{Cc, EcnThresholds, LossRecovery, Transport};
 use crate::units::{BPS_PER_GBPS, BPS_PER_MBPS, PS_PER_US};
 
 impl Config {
@@ -71,6 +71,10 @@ impl Config {
             ack_bytes: if cc == Cc::Hpcc { 88 } else { 60 },
             ack_interval: v.int(KeyId::AckIntervalBytes) as u64,
             chunk,
+            loss_recovery: match v.text(KeyId::LossRecovery) {
+                "ns3" => LossRecovery::Ns3,
+                _ => LossRecovery::Adapter,
+            },
             nack_interval_ps: us(KeyId::NackIntervalUs),
             cnp_interval_ps: us(KeyId::CnpIntervalUs),
             rto_ps: us(KeyId::RtoUs),

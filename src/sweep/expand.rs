@@ -360,9 +360,17 @@ impl Run<'_> {
         SpecError::BadValue { place: self.place(point, k), key: name, value: own.get(k.key).to_toml(), why }
     }
 
-    /// Axes that nothing reads are mistakes; keys of `[base]` that nothing reads are worth a note.
+    /// Whether an axis that nothing reads has a value that somebody may have meant to do something: another than the default.
+    fn is_mistaken(&self, axis: usize, found: &[FoundPoint]) -> bool {
+        let default = key(self.layers.axes[axis].key).plain_default();
+        let values = found.iter().map(|p| self.layers.design.value(p.point, axis));
+        default == Value::Unset || values.into_iter().any(|value| *value != default && *value != Value::Unset)
+    }
+
+    /// Axes that nothing reads are mistakes, unless they have the default everywhere; keys of `[base]` that nothing reads are worth a note.
     fn check_used(&mut self, found: &[FoundPoint]) -> Result<(), SpecError> {
-        if let Some(i) = self.axis_used.iter().position(|u| !u) {
+        let unread = (0..self.axis_used.len()).filter(|&axis| !self.axis_used[axis]);
+        if let Some(i) = unread.into_iter().find(|&axis| self.is_mistaken(axis, found)) {
             let k = self.layers.axes[i];
             let declared = self.doc.axes.iter().find(|a| a.path == k).map(|a| a.place.clone());
             let place = declared.or_else(|| {

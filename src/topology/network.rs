@@ -145,6 +145,17 @@ impl Network {
         out
     }
 
+    /// Ids of switches that no link joins to anything: nothing crosses them.
+    pub fn isolated_switches(&self) -> Vec<u32> {
+        let mut linked = vec![false; self.nodes.len()];
+        for link in &self.links {
+            linked[link.a as usize] = true;
+            linked[link.b as usize] = true;
+        }
+        let isolated = self.nodes.iter().zip(linked).filter(|(node, linked)| node.kind != NodeKind::Host && !linked);
+        isolated.map(|(node, _)| node.id).collect()
+    }
+
     /// Whether the link crosses at packet level (neither end is an NVSwitch).
     pub fn is_packet_link(&self, link: &Link) -> bool {
         self.nodes[link.a as usize].kind != NodeKind::NvSwitch && self.nodes[link.b as usize].kind != NodeKind::NvSwitch

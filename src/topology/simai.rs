@@ -7,7 +7,7 @@ use super::body::{self, Counts};
 use super::network::{Network, Node, NodeIdx, NodeKind, NvLink};
 use super::ns3::{TopologyFile, at};
 use super::text::{FileError, Lines};
-use super::validate::{MAX_LINKS, MAX_NODES, TopologyError};
+use super::validate::{MAX_LINKS, MAX_NODES, TopologyError, check_rate};
 
 /// Reads SimAI's form; `path` is for messages.
 pub fn parse_simai(path: &str, text: &str) -> Result<TopologyFile, TopologyError> {
@@ -49,12 +49,20 @@ pub fn parse_simai(path: &str, text: &str) -> Result<TopologyFile, TopologyError
     Ok(TopologyFile { network, gpus_per_server: Some(per_server), gpu: Some(gpu.to_string()), left_out: body.left_out })
 }
 
-/// One NVLink for all servers: every GPU-to-NVSwitch link must have the same rate and delay, and an NVSwitch serves one server.
+/// NVLink of one GPU: the sum of its links' rates, the delay they share, and the line of the last of them.
+#[derive(Clone, Copy)]
+struct GpuNvLink {
+    rate_bps: u64,
+    delay_ps: u64,
+    line: usize,
+}
+
+/// One NVLink for all servers. A GPU's links to NVSwitches add up. All GPUs must have the same sum and the same delay, and an NVSwitch serves one server.
 fn read_nvlink(path: &str, nodes: &[Node], body: &body::TopologyBody) -> Result<Option<NvLink>, FileError> {
-    let mut found: Option<NvLink> = None;
+    let mut of_gpu: Vec<Option<GpuNvLink>> = vec![None; nodes.len()];
     let mut server_of = vec![u32::MAX; nodes.len()];
     for (l, &line) in body.links.iter().zip(&body.link_lines) {
-        let error = |problem: String| Err(FileError::Line { path: path.to_string(), line, problem });
+        let error = |problem: String| Err(line_error(path, line, problem));
         let (nv, other) = match (nodes[l.a as usize].kind, nodes[l.b as usize].kind) {
             (NodeKind::NvSwitch, _) => (l.a, l.b),
             (_, NodeKind::NvSwitch) => (l.b, l.a),
@@ -72,19 +80,47 @@ fn read_nvlink(path: &str, nodes: &[Node], body: &body::TopologyBody) -> Result<
             ));
         }
         *server = gpu.server;
-        let this = NvLink { rate_bps: l.rate_bps, latency_ps: 2 * l.delay_ps };
-        match found {
-            Some(first) if first != this => {
-                return error(format!(
-                    "NVLink of {} bps and {} ps differs from the first one's {} bps and {} ps; all must agree",
-                    this.rate_bps,
-                    this.latency_ps / 2,
-                    first.rate_bps,
-                    first.latency_ps / 2
-                ));
-            }
-            _ => found = Some(this),
+        let before = of_gpu[other as usize].unwrap_or(GpuNvLink { rate_bps: 0, delay_ps: l.delay_ps, line });
+        if before.delay_ps != l.delay_ps {
+            return error(format!(
+                "GPU {other} has NVLinks with delays of {} ps and {} ps; all must agree",
+                before.delay_ps, l.delay_ps
+            ));
+        }
+        let rate_bps = before.rate_bps + l.rate_bps;
+        check_rate(rate_bps)
+            .map_err(|e| line_error(path, line, format!("all NVLinks of GPU {other} together: {e}")))?;
+        of_gpu[other as usize] = Some(GpuNvLink { rate_bps, delay_ps: l.delay_ps, line });
+    }
+    one_for_all(path, nodes, &of_gpu)
+}
+
+/// The NVLink that all GPUs have alike; `None`: the file has no NVSwitch with a link.
+fn one_for_all(path: &str, nodes: &[Node], of_gpu: &[Option<GpuNvLink>]) -> Result<Option<NvLink>, FileError> {
+    let Some((first_id, first)) =
+        (0..).zip(of_gpu).find_map(|(id, nvlink): (u32, _)| nvlink.map(|nvlink| (id, nvlink)))
+    else {
+        return Ok(None);
+    };
+    for (id, (node, nvlink)) in (0u32..).zip(nodes.iter().zip(of_gpu)) {
+        if node.kind != NodeKind::Host {
+            continue;
+        }
+        let Some(this) = nvlink else {
+            let problem = format!("GPU {first_id} has an NVLink, but GPU {id} has none; all must agree");
+            return Err(line_error(path, first.line, problem));
+        };
+        if (this.rate_bps, this.delay_ps) != (first.rate_bps, first.delay_ps) {
+            let problem = format!(
+                "NVLinks of GPU {id} add up to {} bps and have a delay of {} ps, those of GPU {first_id} to {} bps and {} ps; all must agree",
+                this.rate_bps, this.delay_ps, first.rate_bps, first.delay_ps
+            );
+            return Err(line_error(path, this.line, problem));
         }
     }
-    Ok(found)
+    Ok(Some(NvLink { rate_bps: first.rate_bps, latency_ps: 2 * first.delay_ps }))
+}
+
+fn line_error(path: &str, line: usize, problem: String) -> FileError {
+    FileError::Line { path: path.to_string(), line, problem }
 }

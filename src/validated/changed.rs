@@ -2,7 +2,9 @@
 //!
 //! Layer: validated. Compares a configuration with the defaults of its server and GPU.
 
-use crate::spec::{Config, Named, ProgramSpec, SlowdownChoice, Source, TopologyKind, WorkloadSection, find_server};
+use crate::spec::{
+    Config, KeyId, Named, ProgramSpec, SlowdownChoice, Source, TopologyKind, WorkloadSection, find_server,
+};
 
 /// What is otherwise, in the words of documents, in a fixed order.
 pub(super) fn changed(config: &Config) -> Vec<&'static str> {
@@ -14,8 +16,8 @@ pub(super) fn changed(config: &Config) -> Vec<&'static str> {
     let mut note = |is: bool, what: &'static str| otherwise.extend(is.then_some(what));
     note(matches!(cluster.gpu, Named::Table(_) | Named::File(_)), "GPU table");
     note(cluster.gpu_memory_bytes.is_some(), "GPU memory");
-    let nvlink = server.map_or(DEFAULT_NVLINK_GBPS, |s| s.inside_gbps);
-    note(cluster.nvlink_bps != bps(nvlink), "NVLink rate");
+    let own_rate = server.map_or(!config.values.given(KeyId::NvlinkGbps), |s| cluster.nvlink_bps == bps(s.inside_gbps));
+    note(!own_rate, "NVLink rate");
     note(server.is_some_and(|s| topology.link_bps != bps(s.port_gbps())), "link rate");
     let narrow = topology.oversubscription_milli > 1000 || topology.uplink_bps < topology.link_bps;
     note(narrow && !matches!(topology.kind, TopologyKind::RailOnly { .. }), "oversubscription");
@@ -23,8 +25,6 @@ pub(super) fn changed(config: &Config) -> Vec<&'static str> {
     otherwise
 }
 
-/// `cluster.nvlink_gbps` where no server is named.
-const DEFAULT_NVLINK_GBPS: f64 = 3600.0;
 /// A factor of one, in millionths.
 const ONE: u64 = 1_000_000;
 

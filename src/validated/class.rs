@@ -9,8 +9,9 @@ use serde::{Deserialize, Serialize};
 use crate::batch::servers::generation;
 use crate::batch::training;
 use crate::collective::Arch;
+use crate::compute::Gpu;
 use crate::spec::{
-    Analytic, Config, FrameworkChoice, OpChoice, PrecisionChoice, ProgramSpec, Source, Training, WorkloadSection,
+    Analytic, Config, FrameworkChoice, Named, OpChoice, PrecisionChoice, ProgramSpec, Source, Training, WorkloadSection,
 };
 
 /// Sizes of at most this are small: what they take is launch and latency.
@@ -188,6 +189,14 @@ impl ExperimentClass {
             network,
             server: config.cluster.server.unwrap_or_default().to_string(),
         })
+    }
+}
+
+/// The GPU of an experiment as the assets name it; `None` of a user's own specifications, which no machine has.
+pub(super) fn measured_gpu(config: &Config) -> Option<String> {
+    match &config.cluster.gpu {
+        Named::Asset(name) => Gpu::named(name).ok().map(|gpu| gpu.name),
+        Named::Table(_) | Named::File(_) => None,
     }
 }
 

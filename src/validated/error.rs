@@ -7,7 +7,7 @@ use std::sync::OnceLock;
 use serde::{Deserialize, Serialize};
 
 use super::changed::changed;
-use super::class::ExperimentClass;
+use super::class::{ExperimentClass, measured_gpu};
 use crate::spec::Config;
 
 const ASSET: &str = include_str!("../../assets/validation/classes.toml");
@@ -42,14 +42,22 @@ pub struct ClassError {
     pub class: ExperimentClass,
     #[serde(rename = "use")]
     pub used: Use,
+    /// GPUs of the machines that were measured, as the assets name them, in alphabetical order.
+    #[serde(default)]
+    pub gpus: Vec<String>,
     /// Rows with a result, and rows without one.
     pub n: u64,
     pub without_result: u64,
-    /// Mean of the absolute errors; mean of the errors, above 0 where times are too long; 90th percentile of the absolute errors, nearest rank.
+    /// Mean of the absolute errors; mean of the errors, above 0 where times are too long.
     pub mean: f64,
     pub bias: f64,
-    pub p90: f64,
+    /// 90th percentile of the absolute errors, nearest rank; `None` of fewer than [`LEAST_FOR_P90`] rows.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub p90: Option<f64>,
 }
+
+/// Rows below which a 90th percentile is but one of the largest.
+const LEAST_FOR_P90: usize = 10;
 
 impl ClassError {
     /// Of errors of times, one for each row with a result. Rounded to hundredths of a per cent, as the asset has it.
@@ -62,18 +70,25 @@ impl ClassError {
         ClassError {
             class,
             used,
+            gpus: Vec::new(),
             n: n as u64,
             without_result,
             mean: mean(sizes.iter().sum()),
             bias: mean(errors.iter().sum()),
-            p90: round(nearest_rank_90(&sizes)),
+            p90: (n >= LEAST_FOR_P90).then(|| round(nearest_rank_90(&sizes))),
         }
+    }
+
+    /// Whether a machine with that GPU was measured; `None`: it is nobody's.
+    pub fn saw(&self, gpu: Option<&str>) -> bool {
+        gpu.is_some_and(|gpu| self.gpus.iter().any(|seen| seen == gpu))
     }
 
     /// As `validated_error` has it.
     pub fn text(&self) -> String {
         let percent = |x: f64| format!("{:.1} %", x * 100.0);
-        format!("mean {}; 90th percentile {}; n {}", percent(self.mean), percent(self.p90), self.n)
+        let p90 = self.p90.map_or(String::new(), |p90| format!("90th percentile {}; ", percent(p90)));
+        format!("mean {}; {p90}n {}", percent(self.mean), self.n)
     }
 }
 
@@ -140,25 +155,28 @@ impl ClassErrors {
     /// What the columns of an experiment that has a time say.
     pub fn worth(&self, config: &Config) -> Worth {
         let Some(mut nearest) = ExperimentClass::of(config).as_ref().and_then(|class| self.nearest(class)) else {
-            return Worth { text: NOT_VALIDATED.to_string(), ..Worth::default() };
+            return Worth { text: Some(NOT_VALIDATED.to_string()), ..Worth::default() };
         };
         nearest.differs.extend(changed(config));
         let error = nearest.error;
+        if !error.saw(measured_gpu(config).as_deref()) {
+            return Worth::default();
+        }
         Worth {
-            text: error.text(),
+            text: Some(error.text()),
             class: Some(nearest.text()),
             mean: Some(error.mean),
-            p90: Some(error.p90),
+            p90: error.p90,
             rows: Some(error.n),
         }
     }
 }
 
-/// What a result is worth, as the columns `validated_*` have it. Only the text is there of what nothing comparable was measured.
+/// What a result is worth, as the columns `validated_*` have it. Only the text is there where nothing comparable was measured, nothing where the class never saw the GPU.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct Worth {
     /// `validated_error`.
-    pub text: String,
+    pub text: Option<String>,
     pub class: Option<String>,
     /// Of the absolute errors; 0.05 is 5 %.
     pub mean: Option<f64>,
@@ -210,11 +228,23 @@ mod tests {
         let other =
             ExperimentClass { framework: "ddp".to_string(), ..class(Arch::Hopper, PrecisionClass::Bf16, closed) };
         assert_eq!(errors.nearest(&other), None);
-        assert_eq!(errors.classes[2].text(), "mean 4.0 %; 90th percentile 4.0 %; n 2");
+        assert_eq!(errors.classes[2].text(), "mean 4.0 %; n 2", "a percentile of two rows says nothing");
+    }
+
+    #[test]
+    fn a_percentile_needs_ten_rows() {
+        let of = |n: usize| {
+            let errors: Vec<f64> = (1..=n).map(|i| i as f64 / 100.0).collect();
+            ClassError::new(class(Arch::Hopper, PrecisionClass::Bf16, NetworkClass::Packets), Use::Fitted, &errors, 0)
+        };
+        assert_eq!((of(9).p90, of(10).p90), (None, Some(0.09)));
+        assert_eq!(of(9).text(), "mean 5.0 %; n 9");
+        assert_eq!(of(10).text(), "mean 5.5 %; 90th percentile 9.0 %; n 10");
     }
 
     #[test]
     fn the_asset_reads() {
-        assert!(!ClassErrors::built_in().classes.is_empty());
+        let classes = &ClassErrors::built_in().classes;
+        assert!(!classes.is_empty() && classes.iter().all(|c| c.n == 0 || !c.gpus.is_empty()));
     }
 }

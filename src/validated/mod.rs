@@ -5,6 +5,8 @@
 mod changed;
 mod class;
 mod error;
+mod hardware;
 
 pub use class::{ExperimentClass, NetworkClass, Parallelism, PrecisionClass, SizeClass, WorkloadClass};
 pub use error::{ClassError, ClassErrors, NOT_VALIDATED, NearestClass, Use, Worth, nearest_rank_90};
+pub use hardware::notes;

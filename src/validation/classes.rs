@@ -2,7 +2,7 @@
 //!
 //! Layer: validation.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 
 use super::measured::Unit;
 use super::row::ValidationRow;
@@ -16,18 +16,21 @@ const HEADER: &str = "# How far times of each class of experiments are off measu
 
 /// Errors of the classes that the rows belong to, in the order of the classes. Doubtful rows belong to none.
 pub fn classes(rows: &[ValidationRow]) -> ClassErrors {
-    let mut of: BTreeMap<(&ExperimentClass, Use), (Vec<f64>, u64)> = BTreeMap::new();
+    let mut of: BTreeMap<(&ExperimentClass, Use), (Vec<f64>, u64, BTreeSet<&String>)> = BTreeMap::new();
     for row in rows.iter().filter(|r| r.used != Use::Doubtful) {
         let (Some(class), Some(unit)) = (&row.class, Unit::named(&row.unit)) else { continue };
-        let (errors, without_result) = of.entry((class, row.used)).or_default();
+        let (errors, without_result, gpus) = of.entry((class, row.used)).or_default();
+        gpus.extend(&row.gpu);
         match row.simulated.map(|simulated| unit.time_error(row.measured, simulated)) {
             Some(Some(error)) => errors.push(error),
             Some(None) => {}
             None => *without_result += 1,
         }
     }
-    let one = |((class, used), (errors, without)): ((&ExperimentClass, Use), (Vec<f64>, u64))| {
-        ClassError::new(class.clone(), used, &errors, without)
+    let one = |((class, used), (errors, without, gpus)): (_, (Vec<f64>, u64, BTreeSet<&String>))| {
+        let class: &ExperimentClass = class;
+        let gpus = gpus.into_iter().cloned().collect();
+        ClassError { gpus, ..ClassError::new(class.clone(), used, &errors, without) }
     };
     ClassErrors { classes: of.into_iter().map(one).collect() }
 }
@@ -57,6 +60,7 @@ mod tests {
         };
         let row = |used, unit, values| ValidationRow {
             class: Some(class.clone()),
+            gpu: Some("h100-sxm".to_string()),
             ..ValidationRow::new("training", "t", used, "n", unit, values, "")
         };
         let rows = [
@@ -73,6 +77,7 @@ mod tests {
         let figures: Vec<(Use, u64, u64, f64, f64)> =
             found.classes.iter().map(|c| (c.used, c.n, c.without_result, c.mean, c.bias)).collect();
         assert_eq!(figures, [(Use::Fitted, 1, 0, 0.0, 0.0), (Use::Checked, 2, 1, 0.3, -0.2)]);
+        assert!(found.classes.iter().all(|c| c.gpus == ["h100-sxm"] && c.p90.is_none()), "{found:?}");
         let text = classes_toml(&found);
         assert_eq!(toml::from_str::<ClassErrors>(&text).unwrap(), found, "{text}");
     }

@@ -4,7 +4,7 @@
 
 use super::measured::MeasuredRow;
 use super::row::ValidationRow;
-use super::run::{Records, class, records, row};
+use super::run::{Records, class, gpu, records, row};
 use super::tables::MeasuredTable;
 use crate::collective::measured_run;
 use crate::session::SessionError;
@@ -94,6 +94,7 @@ impl TableRun<'_> {
         ValidationRow {
             group: words.into_iter().flatten().collect::<Vec<_>>().join(", "),
             class: class.clone().filter(|_| predicted).map(|class| ExperimentClass { network, ..class }),
+            gpu: gpu(self.table, r),
             ..row(self.suite, &self.table.name, r, records)
         }
     }

@@ -30,6 +30,9 @@ pub struct ValidationRow {
     /// The class of experiments to whose error it belongs: of times of a whole experiment.
     #[serde(skip)]
     pub class: Option<ExperimentClass>,
+    /// The GPU that was measured, as the assets name it.
+    #[serde(skip)]
+    pub gpu: Option<String>,
 }
 
 impl ValidationRow {
@@ -59,6 +62,7 @@ impl ValidationRow {
             group: String::new(),
             closed_form: None,
             class: None,
+            gpu: None,
         }
     }
 

@@ -7,8 +7,10 @@ use std::collections::HashMap;
 use super::measured::MeasuredRow;
 use super::row::ValidationRow;
 use super::tables::MeasuredTable;
+use crate::batch::training;
 use crate::results::{ExperimentRecord, Status};
 use crate::session::{EngineChoice, Session, SessionError};
+use crate::spec::Config;
 use crate::validated::ExperimentClass;
 
 /// Records of a run of a table's sweep by `exp_id`.
@@ -31,9 +33,18 @@ pub(super) fn records(table: &MeasuredTable, set: &[String]) -> Result<Records, 
 /// The class of a row's experiment, if the row is of its time.
 pub(super) fn class(table: &MeasuredTable, row: &MeasuredRow) -> Option<ExperimentClass> {
     row.unit.time_error(1.0, 1.0)?;
+    config(table, row).and_then(|config| ExperimentClass::of(&config))
+}
+
+/// The GPU of the machine that a row was measured on. A sweep that describes it by a table says which one it is like.
+pub(super) fn gpu(table: &MeasuredTable, row: &MeasuredRow) -> Option<String> {
+    Some(training::gpu(&config(table, row)?.cluster.gpu).ok()?.kin)
+}
+
+fn config(table: &MeasuredTable, row: &MeasuredRow) -> Option<Config> {
     // The n-th of a whole sweep has the id n.
     let experiment = &table.sweep.experiments[row.experiment as usize];
-    table.sweep.config(experiment).ok().and_then(|config| ExperimentClass::of(&config))
+    table.sweep.config(experiment).ok()
 }
 
 /// A measured row beside what a run says.
@@ -52,6 +63,10 @@ pub(super) fn row(suite: &'static str, table: &str, r: &MeasuredRow, records: &R
 /// As [`records`].
 pub(super) fn rows(suite: &'static str, table: &MeasuredTable) -> Result<Vec<ValidationRow>, SessionError> {
     let records = records(table, &[])?;
-    let one = |r: &MeasuredRow| ValidationRow { class: class(table, r), ..row(suite, &table.name, r, &records) };
+    let one = |r: &MeasuredRow| ValidationRow {
+        class: class(table, r),
+        gpu: gpu(table, r),
+        ..row(suite, &table.name, r, &records)
+    };
     Ok(table.rows.iter().map(one).collect())
 }

@@ -24,8 +24,6 @@ pub struct Suite {
 
 /// Where a suite's rows come from.
 enum Parts {
-    /// Not available in this version.
-    None,
     /// Sweep files with measured values, in the folder of the suite's name.
     Sweeps,
     /// The same, as packets and by closed form.
@@ -37,8 +35,6 @@ enum Parts {
 /// Why a suite has no rows.
 #[derive(Debug, thiserror::Error)]
 pub enum SuiteError {
-    #[error("the suite `{name}` ({about}) is not available in this version")]
-    Missing { name: &'static str, about: &'static str },
     #[error(
         "{file} has no sweeps with measured values; the suite `{suite}` looks for {file}/*.toml, each with a .csv of its name"
     )]
@@ -52,13 +48,7 @@ pub enum SuiteError {
 }
 
 /// All suites, in the order in which they are printed.
-pub static SUITES: [Suite; 7] = [
-    Suite {
-        name: "reference",
-        about: "flow completion times against the packet-level reference",
-        bounds: [0.01, 0.01],
-        parts: Parts::None,
-    },
+pub static SUITES: [Suite; 6] = [
     Suite {
         name: "closed-forms",
         about: "collectives and pipelines against their formulas",
@@ -98,11 +88,6 @@ pub static SUITES: [Suite; 7] = [
 ];
 
 impl Suite {
-    /// Whether this version has it.
-    pub fn available(&self) -> bool {
-        !matches!(self.parts, Parts::None)
-    }
-
     /// Whether its rows are whole experiments, whose times have a class.
     pub fn has_classes(&self) -> bool {
         matches!(self.parts, Parts::Sweeps | Parts::Collectives)
@@ -121,10 +106,9 @@ impl Suite {
     /// Its rows, by table. Sweeps are the program's own, or those of `folder/NAME`. Of collectives `closed_forms` alone are much faster.
     ///
     /// # Errors
-    /// There is no such suite, or its sweeps cannot be run.
+    /// Its folder has no sweeps, or they cannot be run.
     pub fn rows(&self, folder: Option<&Path>, closed_forms: bool) -> Result<Vec<ValidationRow>, SuiteError> {
         match &self.parts {
-            Parts::None => Err(SuiteError::Missing { name: self.name, about: self.about }),
             Parts::Components(rows) => Ok(rows()?),
             Parts::Sweeps | Parts::Collectives => {
                 let tables = tables::tables(self.name, folder)?;

@@ -4,6 +4,8 @@
 
 mod joined;
 mod op_times;
+mod size;
+mod steady;
 mod transfer;
 
 use std::borrow::Cow;
@@ -18,7 +20,9 @@ use crate::collective::{Algorithm, CollectiveOp, EqualSteps, Overheads, Protocol
 use joined::JoinedLowering;
 use transfer::Arrival;
 
-pub use op_times::{OpTimes, WorkloadTimes, op_times};
+pub use op_times::{OpTimes, SolvedOps, WorkloadTimes, op_times, solved_ops};
+pub use size::{GraphSize, least_size};
+pub use steady::SteadyPairs;
 
 /// What a collective becomes.
 #[derive(Clone, Debug)]
@@ -183,7 +187,7 @@ pub fn lower(workload: &Workload, on: &Lowering, planner: &mut dyn Planner) -> R
         same_calls: 0,
         weights: Vec::new(),
     };
-    announce_ops(workload, &lowerer);
+    size::announce_ops(workload, on);
     let mut instances: Vec<Vec<Instance>> = workload.groups.iter().map(|_| Vec::new()).collect();
     let parties = parties(workload, on.representatives);
     let positions = positions(&parties);
@@ -212,13 +216,6 @@ pub fn lower(workload: &Workload, on: &Lowering, planner: &mut dyn Planner) -> R
     }
     graph.shrink();
     Ok(graph)
-}
-
-/// Stops at once what cannot fit: every op of a rank with tasks of its own becomes at least one task.
-fn announce_ops(workload: &Workload, lowerer: &Lowerer) {
-    let ops_of = |rank: u32| workload.programs[workload.ranks[rank as usize].program as usize].ops.len() as u64;
-    let own = (0..workload.ranks.len() as u32).filter(|&rank| lowerer.stands_for(rank) == rank);
-    budget::announce_rows::<(GraphTask, OpTasks)>("tasks", own.map(ops_of).sum());
 }
 
 /// For each group the ranks that call its collectives: its members, or those that stand for them. Groups that another stands for have none.

@@ -120,6 +120,8 @@ pub struct Program {
     pub deps: Vec<u32>,
     /// For each iteration the number of ops up to its end, ascending; the last is `ops.len()`.
     pub iteration_ends: Vec<u32>,
+    /// For each iteration the ops that begin a pair of a forward and a backward pass in the pipeline's steady phase, then the op after the last pair. Empty: no such phase is known.
+    pub pairs: Vec<Vec<u32>>,
 }
 
 /// A communicator.

@@ -88,6 +88,16 @@ impl ProgramWriter<'_> {
         self.program.push(kind, stream, name, deps)
     }
 
+    /// Of an iteration, the ops that begin a pair of passes in the pipeline's steady phase, then the op after the last pair.
+    pub fn pairs(&mut self, pairs: Vec<u32>) {
+        self.program.pairs.push(pairs);
+    }
+
+    /// Index of the op that is written next.
+    pub fn next_op(&self) -> u32 {
+        self.program.ops.len() as u32
+    }
+
     /// Everything written since the last call (or the start) is one iteration.
     pub fn end_iteration(&mut self) {
         self.program.iteration_ends.push(self.program.ops.len() as u32);

@@ -10,9 +10,14 @@ const SIZES: std::ops::Range<u32> = 12..32;
 
 /// A log of all-reduces as a sweep with other values says they are, off by up to 5 % by a fixed pattern.
 fn folder() -> Folder {
+    folder_of(RATE_GBPS, |i, _| 1.0 + 0.05 * [1.0, -1.0, 0.3, -0.3, 0.7, -0.7][i % 6])
+}
+
+/// The same at some rate of links, with times that are off by factors of the row's number and its bytes.
+fn folder_of(rate_gbps: f64, off: impl Fn(usize, u64) -> f64) -> Folder {
     let sizes: Vec<u64> = SIZES.map(|log2| 1 << log2).collect();
     let sweep = format!(
-        "name = \"true\"\n[base.cluster]\nserver = \"aws-p4de\"\ngpus = 16\n[base.topology]\nlink_gbps = {RATE_GBPS}\n\
+        "name = \"true\"\n[base.cluster]\nserver = \"aws-p4de\"\ngpus = 16\n[base.topology]\nlink_gbps = {rate_gbps}\n\
          [base.workload]\nkind = \"collective\"\nop = \"all-reduce\"\nanalytic = \"all\"\n[axes]\n\"workload.bytes\" = {sizes:?}\n"
     );
     let folder = Folder::new(&[("true.toml", &sweep)]);
@@ -25,8 +30,7 @@ fn folder() -> Folder {
     }
     log += "#       size         count      type   redop    root     time   algbw   busbw #wrong\n";
     for (i, (bytes, ns)) in sizes.iter().zip(folder.column("o/results.csv", "iteration_time_ns")).enumerate() {
-        let off = 1.0 + 0.05 * [1.0, -1.0, 0.3, -0.3, 0.7, -0.7][i % 6];
-        let us = ns.parse::<f64>().unwrap() / 1e3 * off;
+        let us = ns.parse::<f64>().unwrap() / 1e3 * off(i, *bytes);
         let _ = writeln!(log, "{bytes:12} {:10} float sum -1 {us:.2} 1.0 1.0 0", bytes / 4);
     }
     folder.write("nccl.log", &log);
@@ -113,4 +117,144 @@ fn what_cannot_be_fitted_is_explained() {
         let ran = ran(&folder, &format!("measured {args}"), 2);
         assert!(ran.stderr.contains(part), "{args}: {}", ran.stderr);
     }
+}
+
+/// A machine whose large all-reduces take what the sweep says, and whose middle sizes take 1.4 times as long, which no value of a key mends.
+fn slow_in_the_middle() -> Folder {
+    let folder = folder_of(100.0, |_, bytes| if (1 << 18..1 << 26).contains(&bytes) { 1.4 } else { 1.0 });
+    ran(&folder, "measured nccl-tests nccl.log --out m.csv --sweep s.toml --server aws-p4de", 0);
+    folder
+}
+
+fn fitted(folder: &Folder, more: &str) -> (serde_json::Value, String) {
+    let args = "calibrate m.csv s.toml --fit topology.link_gbps=25..100 --folds 0 --restarts 2 --json";
+    let ran = ran(folder, &format!("{args}{more}"), 0);
+    (serde_json::from_str(&ran.stdout).unwrap(), ran.stderr)
+}
+
+#[test]
+fn a_fit_that_makes_large_rows_worse_says_so_and_is_not_the_default() {
+    let folder = slow_in_the_middle();
+    let largest = |fit: &serde_json::Value| {
+        let row = fit["rows"].as_array().unwrap().last().unwrap().clone();
+        (
+            row["error_after"].as_f64().unwrap(),
+            row["change"].as_str().unwrap().to_string(),
+            row["weight"].as_f64().unwrap(),
+        )
+    };
+    // Rows that count alike: two gigabytes go from 0 to more than 10 %, and that is said.
+    let (equal, warned) = fitted(&folder, " --weights equal");
+    let (error, change, weight) = largest(&equal);
+    assert!(error > 0.1 && change == "worse" && weight == 1.0, "{error} {change} {weight}");
+    let names_it = |text: &str| {
+        text.contains("rows that count much got worse: ") && text.contains("workload.bytes = 2147483648 from")
+    };
+    assert!(names_it(&warned) && names_it(equal["warnings"][0].as_str().unwrap()), "{warned}");
+    assert_eq!(equal["weights"], "equal");
+    let counts = |name: &str| equal["fitted"][name].as_u64().unwrap();
+    let of =
+        |change: &str| equal["rows"].as_array().unwrap().iter().filter(|row| row["change"] == change).count() as u64;
+    assert!((counts("better"), counts("worse")) == (of("better"), of("worse")) && of("better") > 0 && of("worse") > 0);
+    // By the root of times that is less than half, and by times and sizes next to nothing.
+    let (by_root, _) = fitted(&folder, "");
+    let (error_by_root, _, weight) = largest(&by_root);
+    assert!(
+        error_by_root < error / 2.0 && weight > 3.0 && by_root["weights"] == "root-time",
+        "{error_by_root} {weight}"
+    );
+    for by in ["time", "size"] {
+        let (fit, _) = fitted(&folder, &format!(" --weights {by}"));
+        let (error, _, weight) = largest(&fit);
+        assert!(error.abs() < 0.02 && weight > 5.0 && fit["weights"] == by, "{by}: {error} {weight}");
+    }
+    // The table has both columns, and the overlay what it was weighted by.
+    let args = "calibrate m.csv s.toml --fit topology.link_gbps=25..100 --folds 0 --restarts 1 --weights equal --out overlay.toml";
+    let ran = ran(&folder, args, 0);
+    assert!(ran.stdout.contains("better by ") && ran.stdout.contains("worse by "), "{}", ran.stdout);
+    let overlay: toml::Table = folder.text("overlay.toml").parse().unwrap();
+    assert_eq!(overlay["calibration"]["weights"].as_str(), Some("equal"));
+    assert!(overlay["calibration"]["warnings"][0].as_str().is_some_and(names_it));
+}
+
+#[test]
+fn a_files_own_weights_come_first_and_sizes_are_needed_for_theirs() {
+    let folder = slow_in_the_middle();
+    let rows = folder.text("m.csv");
+    let weighted = rows.replace("value,unit", "value,weight,unit").replace(",us,", ",1,us,");
+    assert_ne!(rows, weighted);
+    folder.write("m.csv", &weighted);
+    assert_eq!(fitted(&folder, "").0["weights"], "own");
+    folder.write("m.csv", &rows);
+    let why = ran(&folder, "calibrate m.csv s.toml --fit topology.link_gbps --weights own", 2).stderr;
+    assert!(why.contains("--weights own: the measured file has no column `weight` or `error`"), "{why}");
+    folder.write("t.toml", "name = \"t\"\n[base]\ncluster = { server = \"aws-p4de\", gpus = 16 }\nworkload = { kind = \"model\", model = \"gpt2\", dp = 16, analytic = \"all\" }\n");
+    folder.write("t.csv", "experiment,value,unit\n0,80,ms\n");
+    let why = ran(&folder, "calibrate t.csv t.toml --fit workload.compute_scale --weights size", 2).stderr;
+    assert!(why.contains("--weights size: experiment 0 has no workload.bytes"), "{why}");
+}
+
+#[test]
+fn no_effect_is_said_of_keys_alone_that_have_none_anywhere() {
+    let folder = folder();
+    ran(&folder, "measured nccl-tests nccl.log --out m.csv --sweep s.toml --server aws-p4de", 0);
+    // NVLink is faster than the network by far, so that its rate decides nothing until it is far lower. Closed forms have no rendezvous.
+    let fit = "calibrate m.csv s.toml --fit topology.link_gbps --fit cluster.nvlink_gbps=10..4800 --fit workload.rendezvous_ns --folds 0 --restarts 1 --json --out o.toml";
+    let fit: serde_json::Value = serde_json::from_str(&ran(&folder, fit, 0).stdout).unwrap();
+    let of = |key: &str| fit["parameters"].as_array().unwrap().iter().find(|p| p["key"] == key).unwrap().clone();
+    let (nvlink, rendezvous) = (of("cluster.nvlink_gbps"), of("workload.rendezvous_ns"));
+    assert_eq!((rendezvous["has_effect"].as_bool(), nvlink["has_effect"].as_bool()), (Some(false), Some(true)));
+    assert!(rendezvous["note"].as_str().unwrap().starts_with("no effect on any measured row"), "{rendezvous}");
+    assert!(nvlink["note"].as_str().unwrap().starts_with("rows depend on it, but not near this value"), "{nvlink}");
+    assert_eq!(nvlink["value"], nvlink["before"], "what the sweep has is as good as anything near it");
+    let overlay = folder.text("o.toml");
+    assert!(
+        overlay.contains("\ncluster.nvlink_gbps = ") && !overlay.contains("\nworkload.rendezvous_ns ="),
+        "{overlay}"
+    );
+}
+
+#[test]
+fn a_fit_that_runs_out_of_time_keeps_its_best() {
+    let sweep = "name = \"p\"\n[base]\ncluster = { gpus = 8, gpus_per_server = 1 }\ntopology = { kind = \"clos\", hosts_per_leaf = 4, link_gbps = 100, uplink_gbps = 100 }\n\
+        workload = { kind = \"traffic\", pattern = \"permutation\", bytes = 4000000 }\nfidelity.fast_forward = \"off\"\n[axes]\n\"workload.bytes\" = [4000000, 8000000]\n";
+    let sweep = sweep.replace(", bytes = 4000000", "");
+    // Links of 60 Gb/s.
+    let rows = "workload.bytes,value,unit,column\n4000000,560,us,fct_mean_ns\n8000000,1120,us,fct_mean_ns\n";
+    let folder = Folder::new(&[("s.toml", &sweep), ("m.csv", rows)]);
+    let fit = "calibrate m.csv s.toml --fit topology.link_gbps=20..400 --fit topology.link_delay_ns --restarts 100 --folds 2 --budget 6s --out o.toml --json";
+    let started = std::time::Instant::now();
+    let ran = ran(&folder, fit, 0);
+    assert!(started.elapsed().as_secs() < 60, "{:?}", started.elapsed());
+    let fit: serde_json::Value = serde_json::from_str(&ran.stdout).unwrap();
+    assert_eq!(fit["stopped"], true, "{fit}");
+    let [before, after] = [0, 1].map(|at| fit["fitted"]["mean"][at].as_f64().unwrap());
+    assert!(fit["candidates"].as_u64().unwrap() > 0 && after < before, "{fit}");
+    assert!(ran.stderr.contains("the fit was stopped: values are the best of the"), "{}", ran.stderr);
+    let overlay: toml::Table = folder.text("o.toml").parse().unwrap();
+    assert_eq!(overlay["calibration"]["complete"].as_bool(), Some(false));
+    let kept = overlay["base"]["topology"]["link_gbps"].as_float().unwrap();
+    assert_eq!(Some(kept), fit["parameters"][0]["value"].as_f64());
+}
+
+#[test]
+fn a_gpu_like_another_has_its_price_and_power() {
+    let sweep = |gpu: &str, more: &str| {
+        format!(
+            "name = \"g\"\n[base]\ncluster = {{ server = \"dgx-h100\", gpus = 8, gpu = {gpu} }}\n\
+             workload = {{ kind = \"model\", model = \"gpt2\", dp = 8, analytic = \"all\" }}\n{more}"
+        )
+    };
+    let like = "{ name = \"mine\", like = \"h200\", bf16_tflops = 1200 }";
+    let folder = Folder::new(&[
+        ("like.toml", &sweep(like, "")),
+        ("h200.toml", &sweep("\"h200\"", "")),
+        ("own.toml", &sweep(like, "cost = { gpu_usd = 1, gpu_watts = 2 }\n")),
+    ]);
+    let of = |name: &str| {
+        ran(&folder, &format!("run {name}.toml --out {name} --quiet"), 0);
+        ["cost_usd", "power_kw"].map(|column| folder.column(&format!("{name}/results.csv"), column)[0].clone())
+    };
+    assert_eq!(of("like"), of("h200"));
+    assert_ne!(of("own"), of("h200"));
 }

@@ -1,5 +1,7 @@
 //! Memory is a budget: what does not fit is one failed row, said beforehand by `plan`, and the rest of the sweep runs.
 
+use std::time::{Duration, Instant};
+
 use crate::support::program::Folder;
 
 /// All-to-all between 4,096 GPUs has 16.8 million flows.
@@ -25,6 +27,7 @@ fn what_does_not_fit_fails_alone_and_plan_says_so() {
     assert_eq!(plan.code, 0, "{}", plan.stderr);
     assert!(plan.stdout.contains("cannot fit: 2"), "{}", plan.stdout);
     assert!(plan.stdout.contains("experiment 2: memory: it needs at least "), "{}", plan.stdout);
+    assert!(plan.stdout.contains("may take 1.5 GiB of 2.0 GiB, because the rest is "), "{}", plan.stdout);
     assert!(plan.stdout.contains("experiment 3: 1073709056 flows"), "{}", plan.stdout);
     let ran = folder.run(&["run", "a.toml", "--out", "o", "--memory", "2"]);
     assert_eq!(ran.code, 1, "{}", ran.stderr);
@@ -47,6 +50,32 @@ fn training_that_does_not_fit_is_stopped_while_it_is_prepared() {
         let failed = failed(&folder, "o");
         assert!(ran.code == 1 && failed.len() == 1 && failed[0].contains(what), "{more}: {failed:?} {}", ran.stderr);
     }
+}
+
+#[test]
+fn tasks_that_cannot_fit_are_refused_at_once_with_the_sum() {
+    let text = "name = \"j\"\n[base]\ncluster.gpus = 512\nfidelity.mode = \"flow\"\n[base.workload]\nkind = \"collective\"\nop = \"all-to-all\"\n\
+                algorithm = \"direct\"\nbytes = 1000000000\niterations = 40\n";
+    let folder = Folder::new(&[("j.toml", text)]);
+    let start = Instant::now();
+    let plan = folder.run(&["plan", "j.toml", "--memory", "0.5"]);
+    let took = start.elapsed();
+    assert!(plan.code == 0 && plan.stdout.contains("cannot fit: 1"), "{} {}", plan.stdout, plan.stderr);
+    for part in [" tasks of ", " messages among them, of ", "may take 512 MiB", "set fidelity.join = \"ranks\""] {
+        assert!(plan.stdout.contains(part), "{part}: {}", plan.stdout);
+    }
+    assert!(took < Duration::from_secs(20), "{took:?}");
+    // The cure that the message names.
+    let joined = folder.run(&["plan", "j.toml", "--memory", "0.5", "--set", "fidelity.join=ranks"]);
+    assert!(joined.code == 0 && joined.stdout.contains("cannot fit: 0"), "{} {}", joined.stdout, joined.stderr);
+}
+
+#[test]
+fn closed_forms_need_no_memory_for_many_micro_batches() {
+    let text = model("global_batch = 1048576\npp = 2\nanalytic = \"all\"");
+    let folder = Folder::new(&[("m.toml", &text)]);
+    let plan = folder.run(&["plan", "m.toml", "--memory", "0.5"]);
+    assert!(plan.code == 0 && plan.stdout.contains("cannot fit: 0"), "{} {}", plan.stdout, plan.stderr);
 }
 
 #[test]

@@ -5,13 +5,14 @@ use std::path::{Path, PathBuf};
 use std::time::Instant;
 
 use crate::support::program::{Folder, hyperfold};
+use crate::worked_examples::hold_lines;
 
 fn experiments() -> PathBuf {
     Path::new(env!("CARGO_MANIFEST_DIR")).join("experiments")
 }
 
-/// Plans and runs a sweep from the crate's folder, as the README does; gives the results.
-fn plan_and_run(name: &str) -> Folder {
+/// Plans and runs a sweep from the crate's folder, as the README does; gives the results, and what it printed.
+fn plan_and_run(name: &str) -> (Folder, String) {
     let here = Path::new(env!("CARGO_MANIFEST_DIR"));
     let typed = format!("experiments/{name}");
     let plan = hyperfold(here, &["plan", &typed]);
@@ -27,7 +28,7 @@ fn plan_and_run(name: &str) -> Folder {
     assert!(status.iter().all(|s| s == "ok"), "{name}: {status:?}");
     assert!(plan.stdout.starts_with(&format!("experiments: {}\n", status.len())), "{name}: {}", plan.stdout);
     assert!(run.stdout.contains("best"), "{name} ends with a table: {}", run.stdout);
-    folder
+    (folder, run.stdout)
 }
 
 #[test]
@@ -43,7 +44,10 @@ fn every_sweep_runs_and_the_readme_names_every_file() {
                 "experiments/README.md does not name {name}"
             );
             if name.ends_with(".toml") {
-                plan_and_run(&name);
+                let (_, printed) = plan_and_run(&name);
+                if name == "quickstart.toml" {
+                    hold_lines("README.md", "topology.kind  ", &printed);
+                }
                 sweeps += 1;
             }
         }
@@ -53,7 +57,7 @@ fn every_sweep_runs_and_the_readme_names_every_file() {
 
 #[test]
 fn reference_cases_write_every_flow() {
-    let folder = plan_and_run("reference-cases.toml");
+    let (folder, _) = plan_and_run("reference-cases.toml");
     let lines = |file: &str| {
         fs::read_to_string(experiments().join(file)).unwrap().lines().next().unwrap().parse::<usize>().unwrap()
     };

@@ -6,13 +6,18 @@ mod circles;
 mod columns;
 mod dependencies;
 mod experiments;
+mod figures;
 mod layers;
+mod ledger;
 mod pages;
 mod presets;
 mod registries;
+mod tables;
 mod type_names;
 mod unsafe_code;
 mod words;
+mod worked_examples;
+mod worked_tables;
 
 #[path = "../support/mod.rs"]
 mod support;

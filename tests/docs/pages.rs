@@ -5,7 +5,7 @@ use std::fs;
 use std::path::{Path, PathBuf};
 
 /// Words that a page may have, counted as `wc -w` does.
-const LONGEST_PAGES: &[(&str, usize)] = &[("README.md", 1300), ("ARCHITECTURE.md", 3000)];
+const LONGEST_PAGES: &[(&str, usize)] = &[("README.md", 1500), ("ARCHITECTURE.md", 3000)];
 /// Words of a sentence at most, and on average over a page.
 const SENTENCE: usize = 30;
 const MEAN_SENTENCE: f64 = 18.0;
@@ -17,7 +17,7 @@ const GENERATED: &[&str] = &["docs/reference/keys.md", "docs/reference/presets.m
 const FOLDERS: &[&str] =
     &["src", "shaders", "docs", "tests", "scripts", "assets", "experiments", "benches", "examples", "fuzz", ".ci"];
 
-fn root() -> &'static Path {
+pub fn root() -> &'static Path {
     Path::new(env!("CARGO_MANIFEST_DIR"))
 }
 
@@ -33,7 +33,7 @@ fn files(folder: &Path, ends: &[&str], into: &mut Vec<PathBuf>) {
 }
 
 /// Every page, by its path from the root, with its text.
-fn pages() -> Vec<(String, String)> {
+pub fn pages() -> Vec<(String, String)> {
     let mut paths: Vec<PathBuf> = ["README.md", "ARCHITECTURE.md", "CONTRIBUTING.md", "CHANGELOG.md", "SECURITY.md"]
         .map(|name| root().join(name))
         .to_vec();
@@ -49,7 +49,7 @@ fn pages() -> Vec<(String, String)> {
 }
 
 /// The lines outside fenced code, with their numbers.
-fn unfenced(text: &str) -> Vec<(usize, &str)> {
+pub fn unfenced(text: &str) -> Vec<(usize, &str)> {
     let mut fenced = false;
     let mut lines = Vec::new();
     for (number, line) in text.lines().enumerate() {

@@ -57,14 +57,18 @@ fn page() -> String {
             let _ = writeln!(out, "| `{}` | {} | {} |", text(model, "name"), aliases(model), text(model, "source"));
         }
     }
-    out.push_str("\n## GPUs: `cluster.gpu`\n\n| name | other names | GiB | BF16 TFLOP/s | NVLink Gb/s | source |\n|---|---|---|---|---|---|\n");
+    out.push_str("\n## GPUs: `cluster.gpu`\n\n| name | other names | GiB | BF16 TFLOP/s | links | Gb/s | source |\n|---|---|---|---|---|---|---|\n");
     let gpus = read("assets/gpus.toml");
     for (name, gpu) in &gpus {
         let gpu = gpu.as_table().unwrap();
-        let [memory, peak, nvlink] =
-            ["memory_gib", "bf16_tflops", "nvlink_gbps"].map(|key| number(inherited(&gpus, gpu, key)));
+        let [memory, peak, rate] =
+            ["memory_gib", "bf16_tflops", "links_gbps"].map(|key| number(inherited(&gpus, gpu, key)));
+        let links = inherited(&gpus, gpu, "links").and_then(Value::as_str).unwrap();
+        let rate = if links == "by-server" { String::new() } else { rate };
+        let from = inherited(&gpus, gpu, "links_source").and_then(Value::as_str).unwrap();
+        let (aliases, source) = (aliases(gpu), text(gpu, "source"));
         let _ =
-            writeln!(out, "| `{name}` | {} | {memory} | {peak} | {nvlink} | {} |", aliases(gpu), text(gpu, "source"));
+            writeln!(out, "| `{name}` | {aliases} | {memory} | {peak} | {links} | {rate} | {source}; links: {from} |");
     }
     out.push_str(
         "\n## Servers: `cluster.server`\n\n| name | GPUs | NICs | NIC Gb/s | source |\n|---|---|---|---|---|\n",

@@ -2,6 +2,7 @@
 
 #![forbid(unsafe_code)]
 
+mod alone;
 mod closed_forms;
 mod dense;
 mod joined;

@@ -12,6 +12,7 @@ mod memo_writers;
 mod pauses;
 mod rates;
 mod runs;
+mod same_bytes;
 
 #[path = "../support/mod.rs"]
 mod support;

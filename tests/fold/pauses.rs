@@ -27,8 +27,10 @@ fn congested(seed: u64, longer: u64) -> gpu_graphs::Graph {
     tr.pfc = seed.is_multiple_of(2);
     tr.ecn = rng.chance(50);
     tr.rto_retries = 7;
-    tr.buffer_bytes = random::fixed_part(&g.case.network, (tr.payload + tr.data_overhead).max(tr.ack_bytes))
-        + rng.pick(&[0, 10_000, 50_000, 200_000]);
+    // Without headroom a large packet needs a share of the buffer.
+    let least = if tr.pfc { 0 } else { 5_000 };
+    tr.buffer_bytes = random::fixed_part(&g.case.network, (tr.payload + tr.data_overhead).max(tr.ack_bytes), tr.pfc)
+        + rng.pick(&[least, 10_000, 50_000, 200_000]);
     g.name = format!("congested {}", g.name);
     g
 }
@@ -134,7 +136,7 @@ fn incast_beside_rails(cc: Cc, pfc: bool, shared: u64) -> gpu_graphs::Graph {
     transport.pfc = pfc;
     transport.ecn = false;
     transport.rto_ps = if pfc { 20_000 * US } else { 200 * US };
-    transport.buffer_bytes = random::fixed_part(&network, 1200) + shared;
+    transport.buffer_bytes = random::fixed_part(&network, 1200, pfc) + shared;
     let flows: Vec<Flow> = graph
         .qps
         .iter()

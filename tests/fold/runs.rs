@@ -95,6 +95,25 @@ fn checkpoints_of_merged_partitions_depend_only_on_the_past() {
     assert!(flows("true") == flows("false"), "flows differ");
 }
 
+/// How many messages wait is in no key, but it decides whether a skip promises enough: a skip begins where it begins without a memo (found with gradients that are scattered and parameters that are gathered,
+/// where rails post at different times).
+#[test]
+fn what_waits_decides_with_a_memo_as_without() {
+    let text = "name = \"m\"\nbase.cluster = { gpus = 16, server = \"dgx-a100\" }\nbase.topology = { kind = \"rail-optimized\", uplink_gbps = 200 }\n\
+        base.transport = { payload_bytes = 4000, cc = \"dcqcn\" }\nbase.output.flows = true\n\
+        base.workload = { kind = \"model\", zero = 1, microbatch = 2, global_batch = 32, model = { name = \"small\", source = \"our choice\", \
+        transformer = { layers = 4, hidden = 512, heads = 8, vocab = 50257, seq = 128 } } }\naxes.\"fidelity.fast_forward\" = [\"steady\", \"rates\"]\n";
+    let sweep = Sweep::new(&[], text);
+    let memo = sweep.memo();
+    let alone = sweep.flows("alone", &["--memo", "off"]);
+    assert!(sweep.column("alone", "stats.csv", "steady_skips").iter().all(|&skips| skips > 0.0), "nothing was skipped");
+    for out in ["within", "cold", "warm"] {
+        let kept: &[&str] = if out == "within" { &[] } else { &["--memo", &memo] };
+        assert!(sweep.flows(out, kept) == alone, "flows differ, {out}");
+        assert!(sweep.column(out, "stats.csv", "memo_hits").iter().sum::<f64>() > 0.0, "nothing was looked up, {out}");
+    }
+}
+
 /// HPCC moves the instant before which a queue pair does not send with every new rate, from where it is, also where that is past: a state must say it (found 1 ps late, in a
 /// second run with a memo on disk).
 #[test]

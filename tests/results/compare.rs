@@ -412,6 +412,80 @@ fn an_axis_goes_before_a_result_of_the_same_name_in_series() {
     assert!(figure.contains(">auto<") && figure.contains(">tree<"), "{figure}");
 }
 
+/// The page's data, as `report.html` has them.
+fn payload(folder: &Folder, page: &str) -> Value {
+    let text = folder.text(page);
+    let data = text.split_once("id=\"data\"").expect("the page has data").1;
+    let (data, _) = data.split_once('>').unwrap().1.split_once("</script>").unwrap();
+    serde_json::from_str(data).unwrap()
+}
+
+/// Four networks by closed form alone: one time each, so that nothing is said of them, in either place.
+#[test]
+fn what_closed_forms_do_not_simulate_is_not_recommended() {
+    let sweep = "name = \"a\"\n[base]\ncluster = { gpus = 32 }\n\
+                 workload = { kind = \"model\", model = \"gpt3-1.7b\", tp = 8, global_batch = 16, analytic = \"all\" }\n[axes]\n\
+                 \"topology.kind\" = [\"rail-optimized\", \"fat-tree\", \"clos\", \"rail-only\"]\n";
+    let folder = Folder::new(&[("s.toml", sweep)]);
+    let ran = folder.run(&["run", "s.toml", "--out", "o", "--engine", "cpu"]);
+    assert_eq!(ran.code, 0, "{}", ran.stderr);
+    for words in ["nothing is recommended: ", "not simulated: topology.kind; no packet and no flow crossed the network"]
+    {
+        assert!(ran.stdout.contains(words), "{words}\n{}", ran.stdout);
+    }
+    for words in ["\nrecommended", "does not matter"] {
+        assert!(!ran.stdout.contains(words), "{words}\n{}", ran.stdout);
+    }
+    let page = payload(&folder, "o/report.html");
+    assert!(page["design"]["axes"][0]["notSimulated"].is_string() && page["recommendations"][0].is_null());
+    let compared = folder.run(&["compare", "o"]).stdout;
+    assert!(compared.contains("not simulated") && !compared.contains("does not matter here"), "{compared}");
+    // Beside an axis that closed forms do know, that one alone is recommended.
+    folder.write("t.toml", &(sweep.replace("tp = 8, ", "") + "\"workload.tp\" = [4, 8]\n"));
+    let both = folder.run(&["run", "t.toml", "--out", "t", "--engine", "cpu"]).stdout;
+    let line = both.lines().find(|l| l.starts_with("recommended: ")).unwrap_or_else(|| panic!("{both}"));
+    assert!(line.starts_with("recommended: tp ") && !line.contains("fat-tree"), "{both}");
+    assert!(both.contains("not simulated: topology.kind"), "{both}");
+}
+
+/// The terminal and the page have one figure for what another value costs.
+#[test]
+fn the_terminal_and_the_page_have_one_figure() {
+    let sweep = "name = \"a\"\n[base]\ncluster = { gpus = 8, gpus_per_server = 1, nics_per_server = 1 }\n\
+                 workload = { kind = \"traffic\", bytes = 200000 }\n[axes]\n\
+                 \"workload.pattern\" = [\"ring\", \"incast\"]\n\"transport.cc\" = [\"dcqcn\", \"timely\"]\n\"topology.link_gbps\" = [100, 400]\n";
+    let folder = Folder::new(&[("s.toml", sweep)]);
+    let said = folder.run(&["run", "s.toml", "--out", "o", "--engine", "cpu"]).stdout;
+    let page = payload(&folder, "o/report.html");
+    let best = &page["recommendations"][0];
+    assert!(said.contains("with all else the same, averaged over the 2 workloads:"), "{said}");
+    assert!(said.contains("  price: $") && best["cost"].as_f64().unwrap() > 0.0, "{said}");
+    let mut compared = 0;
+    for axis in best["axes"].as_array().unwrap() {
+        let key = page["design"]["axes"][axis["axis"].as_u64().unwrap() as usize]["key"].as_str().unwrap();
+        let Some(line) = said.lines().find(|l| l.starts_with(&format!("  {key} "))) else { continue };
+        for other in axis["others"].as_array().unwrap().iter().filter(|o| o["tied"] == false) {
+            let percent: f64 = format!("{:.2e}", other["worse"].as_f64().unwrap() * 100.0).parse().unwrap();
+            assert!(line.contains(&format!("{percent} %")), "{percent}: {line}");
+            compared += 1;
+        }
+    }
+    assert!(compared > 0, "{said}");
+}
+
+/// What stands in for packets is no design: its values are ranked apart.
+#[test]
+fn choices_of_model_are_not_recommended() {
+    let sweep = "name = \"a\"\n[base]\ncluster = { gpus = 16, server = \"dgx-h100\" }\n\
+                 workload = { kind = \"collective\", op = \"all-reduce\", bytes = 1000000 }\n[axes]\n\
+                 \"workload.collective_overhead\" = [\"measured\", \"none\"]\n\"workload.algorithm\" = [\"ring\", \"tree\"]\n";
+    let folder = Folder::new(&[("s.toml", sweep)]);
+    let said = folder.run(&["run", "s.toml", "--out", "o", "--engine", "cpu"]).stdout;
+    let line = said.lines().find(|l| l.starts_with("recommended")).unwrap_or_else(|| panic!("{said}"));
+    assert!(line.starts_with("recommended for all 2 ways of simulating: "), "{said}");
+    assert!(!line.contains("measured") && !line.contains("none"), "{said}");
+}
+
 #[test]
 fn an_incomplete_folder_recommends_nothing_yet() {
     let sweep = "name = \"a\"\n[base]\ncluster = { gpus = 8, gpus_per_server = 1, nics_per_server = 1 }\n\

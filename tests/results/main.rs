@@ -2,6 +2,7 @@
 
 #![forbid(unsafe_code)]
 
+mod backfill;
 mod classes;
 mod clusters;
 mod compare;
@@ -10,6 +11,7 @@ mod failures;
 mod files;
 mod iterations;
 mod job_rows;
+mod losses;
 #[cfg(unix)]
 mod output;
 mod python;

@@ -9,7 +9,7 @@ use std::path::{Path, PathBuf};
 
 use hyperfold::routing::FlowPaths;
 use hyperfold::topology::{ArcIdx, Link, Network, Node, NodeKind};
-use hyperfold::transport::{Cc, EcnThresholds, RttWindow, Transport};
+use hyperfold::transport::{Cc, EcnThresholds, LossRecovery, RttWindow, Transport};
 use hyperfold::workload::Flow;
 
 use super::Case;
@@ -283,6 +283,7 @@ fn transport(config: &HashMap<String, String>) -> Transport {
         ack_bytes,
         ack_interval: int("L2_ACK_INTERVAL"),
         chunk: int("L2_CHUNK_SIZE"),
+        loss_recovery: LossRecovery::Ns3,
         nack_interval_ps: 500_000_000,
         cnp_interval_ps: 0,
         // The reference has no retransmission timer; a second is longer than any case.

@@ -74,7 +74,8 @@ fn lossy(case: &mut Case, graph: &mut TaskGraph) {
     let tr = &mut case.transport;
     tr.pfc = false;
     tr.rto_retries = 7;
-    tr.buffer_bytes = random::fixed_part(&case.network, (tr.payload + tr.data_overhead).max(tr.ack_bytes));
+    let largest = (tr.payload + tr.data_overhead).max(tr.ack_bytes);
+    tr.buffer_bytes = random::fixed_part(&case.network, largest, false) + 5_000;
 }
 
 /// Its tables.

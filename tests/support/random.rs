@@ -6,7 +6,7 @@ use std::collections::VecDeque;
 
 use hyperfold::routing::FlowPaths;
 use hyperfold::topology::{ArcIdx, Link, Network, Node, NodeIdx, NodeKind};
-use hyperfold::transport::{Cc, EcnThresholds, RttWindow, TierBuffers, Transport};
+use hyperfold::transport::{Cc, EcnThresholds, LossRecovery, RttWindow, TierBuffers, Transport};
 use hyperfold::workload::Flow;
 
 use super::Case;
@@ -215,7 +215,7 @@ pub fn shortest_paths(network: &Network, src: NodeIdx, dst: NodeIdx) -> Vec<Vec<
 }
 
 /// The least buffer that a switch may have: headrooms and reserves of the largest, for packets of up to `largest` bytes.
-pub fn fixed_part(network: &Network, largest: u32) -> u64 {
+pub fn fixed_part(network: &Network, largest: u32, pfc: bool) -> u64 {
     network
         .out_arcs()
         .iter()
@@ -226,7 +226,7 @@ pub fn fixed_part(network: &Network, largest: u32) -> u64 {
                 let l = network.arc_link(a);
                 let in_flight =
                     |delays: u128| (delays * l.rate_bps as u128 * l.delay_ps as u128 / 8 / 1_000_000_000_000) as u64;
-                in_flight(3).max(in_flight(2) + 3 * largest as u64)
+                if pfc { in_flight(3).max(in_flight(2) + 3 * largest as u64) } else { 0 }
             };
             arcs.iter().map(|a| headroom(a) + 4096).sum::<u64>()
         })
@@ -244,10 +244,10 @@ pub fn transport(rng: &mut Rng, network: &Network, cc: Cc, clock_ps: u64) -> Tra
     let windowed = matches!(cc, Cc::Hpcc | Cc::Dctcp) != rng.chance(20);
     // From "a handful of packets beyond the reserves" (storms, losses) to plenty.
     let payload = rng.pick(&[1000, 1000, 1000, 256, 4096]);
-    let fixed_part = fixed_part(network, (payload + data_overhead).max(ack_bytes));
+    let fixed_part = fixed_part(network, (payload + data_overhead).max(ack_bytes), pfc);
     let spare = rng.pick(&[10_000, 50_000, 200_000, 1_000_000, 32 << 20]);
-    // A smaller buffer than the fixed part is refused before anything runs.
-    let buffer_bytes = if rng.chance(10) { fixed_part } else { fixed_part + spare };
+    // A smaller buffer than the fixed part is refused before anything runs. Without headroom large packets need more.
+    let buffer_bytes = if rng.chance(10) && pfc { fixed_part } else { fixed_part + spare };
     let k = rng.range(2_000, 150_000);
     let ecn = EcnThresholds {
         kmin_bytes: k,
@@ -266,6 +266,7 @@ pub fn transport(rng: &mut Rng, network: &Network, cc: Cc, clock_ps: u64) -> Tra
         ack_bytes,
         ack_interval: rng.pick(&[1, 1, 1, 2000, 10_000]),
         chunk: rng.pick(&[4000, 4000, 1000, 64_000]),
+        loss_recovery: if rng.chance(70) { LossRecovery::Adapter } else { LossRecovery::Ns3 },
         nack_interval_ps: rng.pick(&[500_000_000, 5_000_000]),
         cnp_interval_ps: rng.pick(&[0, 0, 4_000_000, 50_000_000]),
         rto_ps: rng.pick(&[50_000_000, 200_000_000]),

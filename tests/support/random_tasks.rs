@@ -41,8 +41,10 @@ pub fn case(seed: u64) -> TaskCase {
     }
     if rng.chance(30) {
         let largest = (transport.payload + transport.data_overhead).max(transport.ack_bytes);
-        transport.buffer_bytes = random::fixed_part(&network, largest) + rng.pick(&[0, 10_000, 50_000]);
         transport.pfc = rng.chance(30);
+        let least = if transport.pfc { 0 } else { 5_000 };
+        transport.buffer_bytes =
+            random::fixed_part(&network, largest, transport.pfc) + rng.pick(&[least, 10_000, 50_000]);
     }
     let rtt = random::rtt(&network, &paths, &transport);
     let case = Case { network, flows, paths, transport, rtt };

@@ -4,7 +4,7 @@ use hyperfold::batch::build::BuildOptions;
 use hyperfold::columns::{OwnedTables, Packet, PacketIdx};
 use hyperfold::routing::FlowPaths;
 use hyperfold::topology::{ArcIdx, Link, Network, Node, NodeKind};
-use hyperfold::transport::{Cc, RttWindow, Transport};
+use hyperfold::transport::{Cc, LossRecovery, RttWindow, Transport};
 use hyperfold::workload::Flow;
 
 use super::transports::transport;
@@ -128,6 +128,7 @@ pub fn all() -> Vec<(&'static str, Case)> {
                 t.dcqcn_increase_ps = 2 * US;
                 t.pfc = false;
                 t.buffer_bytes = 150_000;
+                t.loss_recovery = LossRecovery::Ns3;
                 t.nack_interval_ps = US;
             }),
         ),

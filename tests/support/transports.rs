@@ -1,6 +1,6 @@
 //! Transport parameters for small cases.
 
-use hyperfold::transport::{Cc, EcnThresholds, Transport};
+use hyperfold::transport::{Cc, EcnThresholds, LossRecovery, Transport};
 
 const US: u64 = 1_000_000;
 
@@ -21,6 +21,7 @@ pub fn transport(cc: Cc) -> Transport {
         ack_bytes,
         ack_interval: 1,
         chunk: 4_000,
+        loss_recovery: LossRecovery::Adapter,
         nack_interval_ps: 20 * US,
         cnp_interval_ps: 0,
         rto_ps: 60 * US,

@@ -199,3 +199,68 @@ fn surprises_are_told() {
     let said = ran(trace, "arrival_s,prompt_tokens,output_tokens\n1,50,4\n0,10000000,10000000\n");
     assert!(said.contains("t.csv line 3: the request has") && said.contains("use shorter requests"), "{said}");
 }
+
+/// Requests that arrive almost evenly, all within the bounds, and whose answers take far longer than the time between two arrivals.
+const EVEN: &str = "tp = 2\nanalytic = \"all\"\nburstiness = 100.0\nlengths = \"fixed\"\n";
+
+#[test]
+fn goodput_does_not_depend_on_the_number_of_requests() {
+    let more = "\n[axes]\n\"workload.request_count\" = [50, 100, 400]\n";
+    let text = sweep(&format!("{EVEN}{more}"))
+        .replace("request_count = 12\n", "")
+        .replace("output_tokens = 8", "output_tokens = 60");
+    let folder = Folder::new(&[("s.toml", &text)]);
+    let ran = folder.run(&["run", "s.toml", "--out", "o", "--engine", "cpu", "--quiet"]);
+    assert_eq!(ran.code, 0, "{}{}", ran.stdout, ran.stderr);
+    let of = |column: &str| numbers(&folder, "o/results.csv", column);
+    assert_eq!(of("within_bounds"), [1.0; 3]);
+    let goodput = of("goodput_rps");
+    assert!(goodput.iter().all(|rate| (rate / 20_000.0 - 1.0).abs() < 0.03), "{goodput:?}");
+    let served = of("requests_per_s");
+    assert!(served[0] < 0.8 * served[2], "answers after the last arrival take their time: {served:?}");
+    // By the rows of requests, to the digit.
+    let ids = folder.column("o/requests.csv", "exp_id");
+    let arrivals = numbers(&folder, "o/requests.csv", "arrival_ns");
+    let of_first: Vec<f64> = ids.iter().zip(&arrivals).filter(|(id, _)| *id == "0").map(|(_, at)| *at).collect();
+    let window = of_first[of_first.len() - 1] - of_first[0];
+    assert!((goodput[0] / (50.0 / window * 1e9) - 1.0).abs() < 1e-6, "{}", goodput[0]);
+}
+
+#[test]
+fn requests_that_arrive_at_once_are_good_over_the_time_until_the_last_token() {
+    let folder = Folder::new(&[("s.toml", &sweep("tp = 2\n").replace("request_rate = 20000.0", "request_rate = 0.0"))]);
+    let ran = folder.run(&["run", "s.toml", "--out", "o", "--engine", "cpu", "--quiet"]);
+    assert_eq!(ran.code, 0, "{}{}", ran.stdout, ran.stderr);
+    let of = |column: &str| numbers(&folder, "o/results.csv", column)[0];
+    assert_eq!((of("within_bounds"), of("goodput_rps")), (1.0, of("requests_per_s")));
+}
+
+#[test]
+fn a_sweep_over_rates_ends_with_its_knee() {
+    // The bound on the time to the first token holds until prompts queue, which they do sooner where each step takes longer.
+    let axes = "\n[axes]\n\"workload.step_overhead_us\" = [0.0, 200.0]\n\"workload.request_rate\" = [4000.0, 8000.0, 16000.0, 32000.0, 64000.0, 128000.0]\n";
+    let text = sweep(&format!("{EVEN}ttft_bound_ms = 1.0\n{axes}"))
+        .replace("request_rate = 20000.0\n", "")
+        .replace("request_count = 12", "request_count = 200");
+    let folder = Folder::new(&[("s.toml", &text)]);
+    let ran = folder.run(&["run", "s.toml", "--out", "o", "--engine", "cpu"]);
+    assert_eq!(ran.code, 0, "{}{}", ran.stdout, ran.stderr);
+    let of = |column: &str| numbers(&folder, "o/results.csv", column);
+    let (rates, within) = (of("workload.request_rate"), of("within_bounds"));
+    let overhead = of("workload.step_overhead_us");
+    let knee = |us: f64| {
+        let holds = (0..rates.len()).filter(|&i| overhead[i] == us && within[i] >= 0.99).map(|i| rates[i]);
+        holds.fold(0.0, f64::max)
+    };
+    let (slow, fast) = (knee(200.0), knee(0.0));
+    assert!(slow > 0.0 && slow < fast && fast < 128_000.0, "{slow} {fast}: {within:?}");
+    let lines: Vec<&str> = ran.stdout.lines().collect();
+    let told = |rate: f64| format!("{},000 requests/s", rate / 1000.0);
+    let first = lines.iter().position(|line| line.starts_with("knee: step_overhead_us 0: ")).expect(&ran.stdout);
+    assert!(lines[first].contains(&told(fast)) && lines[first].contains("99 % of requests keep both bounds"));
+    assert!(lines[first + 1].starts_with("  step_overhead_us 200: ") && lines[first + 1].contains(&told(slow)));
+    let recommended = "recommended: step_overhead_us 0, which keeps the bounds at the highest rate; price: $";
+    assert!(lines[first + 2].starts_with(recommended), "{}", lines[first + 2]);
+    let page = folder.text("o/report.html");
+    assert!(page.contains(&format!("\"holds\":{{\"rate\":{fast:.1},")) && page.contains("\"knees\":{"));
+}

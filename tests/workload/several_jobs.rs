@@ -492,3 +492,50 @@ fn a_ranking_says_which_job_it_is_by() {
     assert_eq!(ranking(&["--metric", "makespan_ns"]), "ranking by makespan_ns (less is better)");
     assert!(folder.text("o/report.html").contains("iteration time of job a"));
 }
+
+/// An all-reduce across the leaves, another one beside it, and one that stays under a leaf.
+const CROSSING: &str = r#"
+[[job]]
+name = "a"
+kind = "collective"
+op = "all-reduce"
+bytes = 400000
+placement = [0, 4]
+
+[[job]]
+name = "b"
+kind = "collective"
+op = "all-reduce"
+bytes = 400000
+placement = [1, 5]
+
+[[job]]
+name = "c"
+kind = "collective"
+op = "all-reduce"
+bytes = 400000
+placement = [2, 3]
+"#;
+
+#[test]
+fn leaving_each_job_out_says_who_slows_whom() {
+    let apart = [TWO_LEAVES, &table_of(CROSSING, "a"), &table_of(CROSSING, "c")].concat();
+    let folder = Folder::new(&[
+        ("all.toml", &sweep("all", &[TWO_LEAVES, "output.leave_one_out = true\n", CROSSING])),
+        ("without-b.toml", &sweep("without-b", &[&apart])),
+    ]);
+    run(&folder, "all.toml", "all", &[]);
+    run(&folder, "without-b.toml", "without-b", &[]);
+    let slowed_by = folder.column("all/jobs.csv", "slowed_by");
+    let factors = |row: usize| -> Vec<(&str, f64)> {
+        let cells = slowed_by[row].split(' ').filter_map(|cell| cell.split_once(':'));
+        cells.map(|(job, factor)| (job, factor.parse().unwrap())).collect()
+    };
+    let of_a = factors(0);
+    assert_eq!([of_a[0].0, of_a[1].0], ["b", "c"]);
+    assert!(of_a[0].1 > 1.2, "b shares the uplinks of a: {slowed_by:?}");
+    assert_eq!((of_a[1].1, factors(2)), (1.0, vec![("a", 1.0), ("b", 1.0)]), "c meets nobody");
+    // The factor is that of a run in which b does not take part.
+    let time = |out: &str| folder.column(&format!("{out}/jobs.csv"), "makespan_ns")[0].parse::<f64>().unwrap();
+    assert!((time("all") / time("without-b") - of_a[0].1).abs() < 1e-5, "{slowed_by:?}");
+}

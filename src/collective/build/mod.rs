@@ -70,11 +70,13 @@ pub struct ScheduleOptions<'a> {
     pub root: u32,
     /// All-to-all: weights of the members as destinations; what a member sends is split in proportion.
     pub shares: Option<&'a [u64]>,
+    /// Each pair of GPUs of one server has a link of its own.
+    pub own_links: bool,
 }
 
 impl Default for ScheduleOptions<'_> {
     fn default() -> Self {
-        ScheduleOptions { channels: 1, chunk_bytes: 0, root: 0, shares: None }
+        ScheduleOptions { channels: 1, chunk_bytes: 0, root: 0, shares: None, own_links: false }
     }
 }
 
@@ -177,7 +179,7 @@ fn write(
             | CollectiveOp::Broadcast
             | CollectiveOp::Reduce,
             Algorithm::Ring,
-        ) => ring::write(&mut w, op, bytes, shape, channels, options.root),
+        ) => ring::write(&mut w, op, bytes, shape, options),
         (CollectiveOp::AllReduce | CollectiveOp::Broadcast | CollectiveOp::Reduce, Algorithm::Tree) => {
             tree::write(&mut w, op, bytes, shape, channels, options.root)
         }

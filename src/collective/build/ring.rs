@@ -2,11 +2,12 @@
 //!
 //! Layer: collective. Each channel has its own order of members, so that channels leave servers by different NICs.
 
-use super::{CollectiveOp, How, Range, ScheduleWriter, Shape, span};
+use super::{CollectiveOp, How, Range, ScheduleOptions, ScheduleWriter, Shape, span};
 
 /// Members in the order of channel `c`'s ring. Across servers the ring of channel c enters a server at place c and leaves it at place c - 1; every other server is passed through
-/// backwards, so that a hop between servers stays on its rail. Within one server rings step by different strides, so that a mesh's links are all used.
-pub(in crate::collective) fn order(shape: &Shape, c: u16) -> Vec<u32> {
+/// backwards, so that a hop between servers stays on its rail. Within one server rings step by different strides, so that a mesh's links are all used. Where pairs have links of
+/// their own, rings across servers zigzag through each (Walecki's paths). So k channels of an even number k of members use every link once in each direction.
+pub(in crate::collective) fn order(shape: &Shape, c: u16, own_links: bool) -> Vec<u32> {
     let servers = shape.by_server();
     if servers.len() == 1 {
         let members = &servers[0];
@@ -18,7 +19,12 @@ pub(in crate::collective) fn order(shape: &Shape, c: u16) -> Vec<u32> {
     let mut ring = Vec::with_capacity(shape.members.len());
     for (s, members) in servers.iter().enumerate() {
         let k = members.len();
-        let turned = (0..k).map(|i| members[(i + c as usize) % k]);
+        let step = |i: usize| match (own_links, i % 2) {
+            (false, _) => i,
+            (true, 1) => i.div_ceil(2),
+            (true, _) => k - i / 2,
+        };
+        let turned = (0..k).map(|i| members[(step(i) + c as usize) % k]);
         if s % 2 == 0 {
             ring.extend(turned);
         } else {
@@ -32,11 +38,12 @@ fn gcd(a: usize, b: usize) -> usize {
     if b == 0 { a } else { gcd(b, a % b) }
 }
 
-pub(super) fn write(w: &mut ScheduleWriter, op: CollectiveOp, bytes: u64, shape: &Shape, channels: u16, root: u32) {
+pub(super) fn write(w: &mut ScheduleWriter, op: CollectiveOp, bytes: u64, shape: &Shape, options: &ScheduleOptions) {
+    let (channels, root) = (options.channels.max(1), options.root);
     let n = w.n() as u64;
     let whole = Range { start: 0, end: bytes };
     for c in 0..channels {
-        let ring = order(shape, c);
+        let ring = order(shape, c, options.own_links);
         // Member m's shard belongs to m on every channel; a channel takes its share of each shard.
         let share: Vec<Range> =
             ring.iter().map(|&m| span(span(whole, m as u64, n), c as u64, channels as u64)).collect();

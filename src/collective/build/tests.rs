@@ -45,7 +45,9 @@ fn every_member_ends_with_the_right_data() {
                     [(1, 1, 0), (7, 2, 0), (1001, 1, 0), (1001, 3, 64), (4099, 2, 200)]
                 {
                     let root = (n * 2 / 3) % n;
-                    prove(op, algorithm, bytes, &shape, &ScheduleOptions { channels, chunk_bytes, root, shares: None });
+                    let own_links = channels % 2 == 1;
+                    let options = ScheduleOptions { channels, chunk_bytes, root, shares: None, own_links };
+                    prove(op, algorithm, bytes, &shape, &options);
                 }
             }
         }
@@ -56,7 +58,7 @@ fn every_member_ends_with_the_right_data() {
 fn servers_of_different_sizes() {
     let shape = Shape { members: vec![(0, 0), (0, 1), (0, 2), (1, 0), (2, 1), (2, 0), (1, 5)] };
     for (op, algorithm) in pairs() {
-        let options = ScheduleOptions { channels: 3, chunk_bytes: 100, root: 4, shares: None };
+        let options = ScheduleOptions { channels: 3, chunk_bytes: 100, root: 4, ..ScheduleOptions::default() };
         if algorithm == Algorithm::Hierarchical && op != CollectiveOp::AllToAll {
             assert_eq!(
                 build(op, algorithm, 999, &shape, &options).unwrap_err(),
@@ -81,7 +83,7 @@ fn uneven_shares_lose_no_byte() {
                 algorithm,
                 1013,
                 &shape,
-                &ScheduleOptions { channels: 2, chunk_bytes: 50, root: 0, shares: Some(&weights) },
+                &ScheduleOptions { channels: 2, chunk_bytes: 50, shares: Some(&weights), ..ScheduleOptions::default() },
             );
         }
         let sent: u64 = build(
@@ -154,13 +156,27 @@ fn trees_are_binary_and_share_the_load() {
 #[test]
 fn rings_between_servers_stay_on_their_rail() {
     let shape = Shape::servers(4, 8);
-    for c in 0..8 {
-        let ring = ring::order(&shape, c);
+    for (c, own_links) in (0..8).flat_map(|c| [(c, false), (c, true)]) {
+        let ring = ring::order(&shape, c, own_links);
         for i in 0..ring.len() {
             let (a, b) = (shape.members[ring[i] as usize], shape.members[ring[(i + 1) % ring.len()] as usize]);
             assert!(a.0 == b.0 || a.1 == b.1, "channel {c}: {a:?} -> {b:?}");
         }
     }
+}
+
+/// Eight rings through servers of eight GPUs with a link a pair: every link carries one ring each way.
+#[test]
+fn rings_between_servers_use_every_link_of_a_mesh_once() {
+    let shape = Shape::servers(2, 8);
+    let mut uses = std::collections::BTreeMap::new();
+    for c in 0..8 {
+        let ring = ring::order(&shape, c, true);
+        for pair in ring.windows(2).filter(|pair| pair[0] / 8 == pair[1] / 8) {
+            *uses.entry((pair[0], pair[1])).or_insert(0) += 1;
+        }
+    }
+    assert_eq!((uses.len(), uses.values().max()), (2 * 8 * 7, Some(&1)));
 }
 
 #[test]

@@ -31,9 +31,9 @@ pub struct Context {
     pub amd_cpu: bool,
 }
 
-/// GB/s that NCCL counts for a GPU's links of a data-sheet rate: whole NVLinks of its own figure each (A100 12 x 25 -> 12 x 20).
-fn counted_gbps(system: &CollectiveSystem) -> f64 {
-    let sheet = system.inside_bps as f64 / 8e9;
+/// GB/s that NCCL counts for a GPU's links to so many members, of a data-sheet rate: whole NVLinks of its own figure each (A100 12 x 25 -> 12 x 20).
+fn counted_gbps(system: &CollectiveSystem, members: u32) -> f64 {
+    let sheet = system.rate_among_bps(members) as f64 / 8e9;
     let links = &tuning().link_bw;
     match (system.inside, system.arch) {
         (ServerInterconnect::Pcie, _) => sheet * 0.75,
@@ -73,9 +73,9 @@ impl Context {
             Arch::Hopper => (&speeds.intra_sm90, &speeds.inter_sm90),
             Arch::Blackwell => (&speeds.intra_sm100, &speeds.inter_sm100),
         };
-        let gpu = counted_gbps(system);
         let nodes = at.nodes();
         let per_node = at.ranks_per_node.min(at.ranks).max(1);
+        let gpu = counted_gbps(system, per_node);
         let inside = if env.no_p2p() { ServerInterconnect::Pcie } else { system.inside };
         let gpu = if env.no_p2p() && system.inside != ServerInterconnect::Pcie {
             gpu.min(t.link_bw.pci_gen3_x16)

@@ -31,8 +31,10 @@ pub fn classify(t: &mut Tables, s: SwitchIdx) {
             let most = t.shared[(SHARED_HEADER + p.0) as usize] + row.arr_bytes;
             let threshold = free >> row.shift;
             independent = independent && (most.saturating_sub(reserve) as u64) < threshold;
-            // What is below its headroom is admitted; beyond that a small threshold drops even where nothing is full.
-            independent = independent && (sw.max_wire <= row.headroom || sw.max_wire as u64 + shared <= threshold);
+            // What is below its headroom is admitted; beyond that a small threshold drops even where nothing is full. Without
+            // PFC what is below the threshold is admitted.
+            independent =
+                independent && (!pfc || sw.max_wire <= row.headroom || sw.max_wire as u64 + shared <= threshold);
         }
     }
     let row = &mut t.switches[s];

@@ -22,7 +22,7 @@ fn threshold(t: &Tables, sw: &Switch, port: PortIdx, used: u64) -> u64 {
     sw.shared_size.saturating_sub(used) >> t.ports[port].shift
 }
 
-/// Whether a packet of `x` bytes that came in by `port` may stay.
+/// Whether a packet of `x` bytes that came in by `port` may stay. Without PFC there is no headroom, and what would take it is dropped.
 pub fn admit(t: &Tables, port: PortIdx, x: u32) -> bool {
     let row = &t.ports[port];
     if x + row.headroom_used <= row.headroom {
@@ -30,7 +30,12 @@ pub fn admit(t: &Tables, port: PortIdx, x: u32) -> bool {
     }
     let sw = &t.switches[row.switch_idx];
     let used = shared_used(t, sw);
-    x as u64 + used <= threshold(t, sw, port, used)
+    let most = threshold(t, sw, port, used);
+    if t.exps[0].modes & mode::PFC == 0 {
+        let held = t.shared[(SHARED_HEADER + port.0) as usize] + x;
+        return held.saturating_sub(t.exps[0].reserve) as u64 <= most;
+    }
+    x as u64 + used <= most
 }
 
 /// Charges `x` bytes to ingress `port`. Returns whether a pause frame was queued there, for the caller to send.

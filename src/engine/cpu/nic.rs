@@ -183,9 +183,13 @@ fn timeout(t: &mut Tables, n: NicIdx, at: &EventKey) -> bool {
         }
     }
     if due.is_some() {
-        let most = t.exps[0].rto_retries;
+        let e = &t.exps[0];
+        let (most, payload, adapter) = (e.rto_retries, e.payload, e.modes & mode::NS3_LOSS == 0);
         let tx = &mut t.flow_tx[due];
         tx.retries += 1;
+        if adapter {
+            queue_pair::halve_loss_window(tx, payload, at.t);
+        }
         queue_pair::step_back(tx);
         // Nothing is outstanding now; the next packet sets a deadline anew.
         tx.rto_at = NEVER;
@@ -235,7 +239,7 @@ fn kick(t: &mut Tables, n: NicIdx, at: &EventKey) {
             dcqcn::advance(t, f, at);
         }
         let tx = &t.flow_tx[f];
-        let sendable = !paused && tx.snd_nxt < tx.size && (tx.win == 0 || tx.snd_nxt - tx.snd_una < tx.win);
+        let sendable = !paused && tx.snd_nxt < tx.size && queue_pair::is_within_windows(tx);
         if sendable && tx.next_avail <= at.t {
             found = idx;
             break;

@@ -2,7 +2,7 @@
 
 use super::math::{ONE_Q32, ONE_Q48};
 use super::rate::set_rate;
-use crate::columns::{FlowIdx, FlowTx, NEVER, NicIdx, Tables, cc, qp};
+use crate::columns::{FlowIdx, FlowTx, LOSS_WINDOW_PACKETS, NEVER, NicIdx, Tables, cc, qp};
 
 /// Queue pair `f` of NIC `n` comes into being: line rate, free to send.
 pub fn create(t: &mut Tables, n: NicIdx, f: FlowIdx, now: u64) {
@@ -47,4 +47,18 @@ pub fn step_back(tx: &mut FlowTx) {
     tx.snd_nxt = tx.snd_una;
     tx.msg_send = tx.msg_ack;
     tx.send_end = tx.ack_end;
+}
+
+/// A loss has shown: half of what was outstanding may be from now on. PRECONDITION: it has not stepped back yet.
+pub fn halve_loss_window(tx: &mut FlowTx, payload: u32, now: u64) {
+    let outstanding = tx.snd_nxt.saturating_sub(tx.snd_una);
+    tx.loss_window = (outstanding / 2).max(LOSS_WINDOW_PACKETS * payload as u64);
+    (tx.back_at, tx.window_at) = (now, now);
+}
+
+/// Whether less is outstanding than congestion control and losses allow.
+#[inline]
+pub fn is_within_windows(tx: &FlowTx) -> bool {
+    let outstanding = tx.snd_nxt.wrapping_sub(tx.snd_una);
+    (tx.win == 0 || outstanding < tx.win) && (tx.loss_window == 0 || outstanding < tx.loss_window)
 }

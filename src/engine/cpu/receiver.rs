@@ -3,7 +3,25 @@
 use super::key::EventKey;
 use super::math::hash32;
 use super::task;
-use crate::columns::{NicIdx, PacketIdx, Tables, TaskIdx, kind, meta};
+use crate::columns::{Exp, FlowRx, NEVER, NicIdx, PacketIdx, Tables, TaskIdx, kind, meta, mode};
+
+/// Whether data from byte `seq`, which is beyond what is expected, is answered with a NACK.
+///
+/// As adapters do it, each gap gets one. It has had its NACK until the expected byte arrives, or until sequence numbers fall
+/// back: then the sender has stepped back, and what is expected was lost once more.
+fn is_nack_due(e: &Exp, rx: &mut FlowRx, seq: u64, now: u64) -> bool {
+    if e.modes & mode::NS3_LOSS == 0 {
+        let due = seq <= rx.nack_seq;
+        rx.nack_seq = seq;
+        return due;
+    }
+    let due = now >= rx.nack_t || rx.nack_seq != rx.expected;
+    if due {
+        rx.nack_t = now + e.nack_interval;
+        rx.nack_seq = rx.expected;
+    }
+    due
+}
 
 /// Data packet `p` has arrived whole at NIC `n`. Returns whether an answer was queued; the data packet's record becomes the
 /// answer, or is held until the next one.
@@ -19,6 +37,9 @@ pub fn on_data(t: &mut Tables, n: NicIdx, p: PacketIdx, at: &EventKey) -> bool {
     let due;
     if details.seq == rx.expected {
         rx.expected += pk.payload as u64;
+        if e.modes & mode::NS3_LOSS == 0 {
+            rx.nack_seq = NEVER;
+        }
         let milestone = rx.expected >= rx.milestone;
         if milestone {
             rx.milestone += e.ack_interval;
@@ -33,13 +54,12 @@ pub fn on_data(t: &mut Tables, n: NicIdx, p: PacketIdx, at: &EventKey) -> bool {
         }
     } else if details.seq > rx.expected {
         answer = kind::NACK;
-        due = now >= rx.nack_t || rx.nack_seq != rx.expected;
-        if due {
-            rx.nack_t = now + e.nack_interval;
-            rx.nack_seq = rx.expected;
-        }
+        due = is_nack_due(e, rx, details.seq, now);
     } else {
         due = true;
+        if e.modes & mode::NS3_LOSS == 0 {
+            rx.nack_seq = NEVER;
+        }
     }
     if !due {
         pk.next = rx.held;

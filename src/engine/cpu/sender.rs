@@ -3,10 +3,11 @@
 use super::cc::{dcqcn, dctcp, hpcc, timely};
 use super::key::EventKey;
 use super::math::hash32;
-use super::queue_pair::step_back;
+use super::queue_pair::{halve_loss_window, step_back};
 use super::task;
 use crate::columns::{
-    FlowIdx, NEVER, NicIdx, PacketIdx, RttSample, STALL_DOUBLINGS, STALLS_A_RETRY, Tables, cc, flag, kind, meta, qp,
+    FlowIdx, FlowTx, NEVER, NicIdx, PacketIdx, RttSample, STALL_DOUBLINGS, STALLS_A_RETRY, Tables, WINDOW_STEPS, cc,
+    flag, kind, meta, mode, qp,
 };
 
 /// Gives record `p` back to the pool of NIC `n`.
@@ -24,7 +25,8 @@ pub fn on_ack(t: &mut Tables, n: NicIdx, p: PacketIdx, at: &EventKey) {
     if t.flow_tx[f].flags & qp::FINISHED == 0 {
         let oldest = t.flow_tx[f].msg_ack;
         let (seq, sent_at) = (t.details[p].seq, t.details[p].sent_at);
-        advance_una(t, f, seq, (pk.meta >> meta::KIND_SHIFT) & meta::KIND_MASK == kind::NACK, at.t);
+        let nack = (pk.meta >> meta::KIND_SHIFT) & meta::KIND_MASK == kind::NACK;
+        advance_una(t, f, seq, nack && is_news(t, f, sent_at), sent_at, at.t);
         let rtt = if t.exps[0].measures_rtts() { at.t - sent_at } else { 0 };
         if t.exps[0].rtt_cap > 0 {
             sample_rtt(t, f, at.t, rtt);
@@ -50,9 +52,25 @@ pub fn on_ack(t: &mut Tables, n: NicIdx, p: PacketIdx, at: &EventKey) {
     free_packet(t, n, p);
 }
 
-/// What the sequence number says: progress, a step back, the end.
-fn advance_una(t: &mut Tables, f: FlowIdx, seq: u64, nack: bool, now: u64) {
-    let rto = t.exps[0].rto;
+/// Whether a NACK that answers data sent at `sent_at` tells of a loss that the sender has not stepped back for. As adapters do it,
+/// it steps back once a round trip: what was sent before the last time is on its way anew.
+fn is_news(t: &Tables, f: FlowIdx, sent_at: u64) -> bool {
+    let tx = &t.flow_tx[f];
+    tx.loss_window == 0 || sent_at >= tx.back_at
+}
+
+/// An acknowledgement of new data, sent at `sent_at`: once a round trip the loss window grows.
+fn grow_loss_window(tx: &mut FlowTx, payload: u32, sent_at: u64, now: u64) {
+    if tx.loss_window != 0 && sent_at >= tx.window_at {
+        tx.loss_window += (tx.window / WINDOW_STEPS).max(payload as u64);
+        tx.window_at = now;
+    }
+}
+
+/// What the sequence number says: progress, a step back, the end. `nack`: the data sent at `sent_at` showed a loss.
+fn advance_una(t: &mut Tables, f: FlowIdx, seq: u64, nack: bool, sent_at: u64, now: u64) {
+    let e = &t.exps[0];
+    let (rto, payload, adapter) = (e.rto, e.payload, e.modes & mode::NS3_LOSS == 0);
     let tx = &mut t.flow_tx[f];
     let progress = seq > tx.snd_una;
     if progress {
@@ -65,6 +83,11 @@ fn advance_una(t: &mut Tables, f: FlowIdx, seq: u64, nack: bool, now: u64) {
                 tx.ack_end += t.tasks[tx.msg_ack].bytes;
             }
         }
+    }
+    if nack && adapter {
+        halve_loss_window(tx, payload, now);
+    } else if progress {
+        grow_loss_window(tx, payload, sent_at, now);
     }
     if tx.snd_nxt < tx.snd_una || nack {
         step_back(tx);
@@ -81,6 +104,7 @@ fn advance_una(t: &mut Tables, f: FlowIdx, seq: u64, nack: bool, now: u64) {
     if tx.snd_una >= tx.size {
         tx.flags |= qp::FINISHED;
         tx.rto_at = NEVER;
+        (tx.loss_window, tx.back_at, tx.window_at) = (0, 0, 0);
         if tx.start != NEVER {
             tx.finish = now;
             t.one_less_left();

@@ -52,7 +52,7 @@ impl WorkloadTimes {
 
 /// Not known yet.
 const UNKNOWN: u64 = u64::MAX;
-const NONE: u32 = u32::MAX;
+pub(super) const NONE: u32 = u32::MAX;
 /// Later than anything that is simulated: beyond this, sums could overflow.
 const MOST_PS: u64 = 1 << 62;
 /// Messages between two looks at the budget.
@@ -61,21 +61,37 @@ const MESSAGES_PER_CHECK: u32 = 1024;
 /// Works out the times of all ops. `None`: a collective becomes messages, what is sent crosses the network, or the programs do not fit each other; [`super::lower`] does the
 /// one and says why the other is wrong.
 pub fn op_times(workload: &Workload, on: &Lowering, planner: &mut dyn Planner) -> Option<WorkloadTimes> {
+    solved_ops(workload, on, planner).map(|solved| solved.times)
+}
+
+/// Times of the ops of a workload, and what they were worked out from.
+pub struct SolvedOps<'w> {
+    pub times: WorkloadTimes,
+    /// Ranks that call each group's collectives.
+    pub(super) parties: Vec<Cow<'w, [u32]>>,
+    pub(super) meetings: Meetings,
+    pub(super) messages: Vec<Message>,
+    /// By program and op the op before it on its stream, or [`NONE`].
+    pub(super) before: Vec<Vec<u32>>,
+}
+
+/// As [`op_times`], with what the times were worked out from.
+pub fn solved_ops<'w>(workload: &'w Workload, on: &'w Lowering, planner: &mut dyn Planner) -> Option<SolvedOps<'w>> {
     let parties = parties(workload, on.representatives);
     let mut meetings = Meetings::of(workload, on, &parties)?;
     meetings.plan(workload, &parties, planner)?;
     let messages = messages(workload, on, &mut meetings)?;
     let mut run = OpsUnderWay::new(workload, on, parties, meetings, messages);
     run.all()?;
-    let ranks = run.times;
+    let OpsUnderWay { times: ranks, parties, meetings, messages, before, .. } = run;
     let stands_for = on.representatives.map_or_else(Vec::new, |representatives| representatives.rank.clone());
     let times = WorkloadTimes { ranks, stands_for };
-    (times.end_ps() < MOST_PS).then_some(times)
+    (times.end_ps() < MOST_PS).then_some(SolvedOps { times, parties, meetings, messages, before })
 }
 
 /// Collectives of a group, in its order.
 #[derive(Default)]
-struct GroupCalls {
+pub(super) struct GroupCalls {
     /// Distinct ones, as they come, and what each takes.
     calls: Vec<(Call, u64)>,
     /// Places of these.
@@ -83,16 +99,16 @@ struct GroupCalls {
     /// Of each collective its place among them.
     of: Vec<u32>,
     /// Of each collective and party the party's op.
-    ops: Vec<u32>,
+    pub(super) ops: Vec<u32>,
     /// Parties that have called any.
     joined: usize,
 }
 
 /// What the ops of ranks meet.
-struct Meetings {
-    groups: Vec<GroupCalls>,
+pub(super) struct Meetings {
+    pub(super) groups: Vec<GroupCalls>,
     /// By rank and op: of a collective its number in its group, of a message the message's.
-    of_op: Vec<Vec<u32>>,
+    pub(super) of_op: Vec<Vec<u32>>,
 }
 
 impl Meetings {
@@ -175,19 +191,22 @@ impl GroupCalls {
 }
 
 /// A message from one rank to another.
-struct Message {
-    dst: u32,
+pub(super) struct Message {
+    pub(super) src: u32,
+    /// The sender's op.
+    pub(super) send: u32,
+    pub(super) dst: u32,
     /// The receiver's op.
-    recv: u32,
+    pub(super) recv: u32,
     /// From the sender's begin to its turn on the link.
     overhead_ps: u64,
-    link: u32,
+    pub(super) link: u32,
     serial_ps: u64,
-    latency_ps: u64,
+    pub(super) latency_ps: u64,
     /// When it is there.
-    arrives: u64,
+    pub(super) arrives: u64,
     /// When it asked for the link.
-    posted: u64,
+    pub(super) posted: u64,
 }
 
 /// One end of a message in its rank's program.
@@ -258,6 +277,8 @@ fn messages(workload: &Workload, on: &Lowering, meetings: &mut Meetings) -> Opti
             }
         }
         all.push(Message {
+            src,
+            send: op,
             dst: own,
             recv: recv.op,
             overhead_ps: if same_server { on.p2p_overheads.inside_ps } else { on.p2p_overheads.net_ps },
@@ -470,7 +491,7 @@ fn before(program: &Program) -> Vec<u32> {
     (0u32..).zip(&program.ops).map(of).collect()
 }
 
-fn program(workload: &Workload, rank: u32) -> &Program {
+pub(super) fn program(workload: &Workload, rank: u32) -> &Program {
     &workload.programs[workload.ranks[rank as usize].program as usize]
 }
 
@@ -483,7 +504,7 @@ fn has_tasks(on: &Lowering, rank: u32) -> bool {
 }
 
 /// The group whose collectives those of a rank's slot are.
-fn group_of(workload: &Workload, on: &Lowering, rank: u32, slot: u16) -> u32 {
+pub(super) fn group_of(workload: &Workload, on: &Lowering, rank: u32, slot: u16) -> u32 {
     let group = workload.ranks[rank as usize].groups[slot as usize];
     on.representatives.map_or(group, |representatives| representatives.group[group as usize])
 }

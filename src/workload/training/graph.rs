@@ -10,7 +10,7 @@ use super::step::{Comm, Overlap, PassStep, piece, share};
 use crate::budget;
 use crate::collective::CollectiveOp;
 use crate::model::Layout;
-use crate::model::pipeline::order;
+use crate::model::pipeline::{StageSchedule, order};
 use crate::workload::program::{Dim, Group, Op, OpKind, Peer, Phase, Stream};
 use crate::workload::rules::{Message, ProgramWriter, RankSchedule};
 
@@ -91,7 +91,7 @@ impl RankSchedule for JobGraph<'_> {
 
 impl JobGraph<'_> {
     /// Ops that the program of a pipeline rank has at least: its kernels.
-    fn least_ops(&self, pp: u32) -> u64 {
+    pub(super) fn least_ops(&self, pp: u32) -> u64 {
         let is_op = |step: &&PassStep| !matches!(step, PassStep::Comm(_) | PassStep::Kernel { ps: 0, .. });
         let of_layer = |&l: &u16| {
             let layer = &self.plan.layers[l as usize];
@@ -227,7 +227,17 @@ impl Pen<'_, '_, '_> {
         }
         let mut backwards = vec![0; layout.vpp.max(1) as usize];
         let mut before = vec![None; layout.vpp.max(1) as usize];
-        for slot in order(layout, self.rank) {
+        let warmup = StageSchedule::new(layout, self.rank).warmup as usize;
+        let mut pairs = Vec::new();
+        let slots = order(layout, self.rank);
+        let steady = warmup..slots.len() - warmup;
+        for (number, slot) in slots.into_iter().enumerate() {
+            if steady.contains(&number) && (number - warmup).is_multiple_of(2) {
+                pairs.push(self.to.next_op());
+            }
+            if number == steady.end {
+                pairs.push(self.to.next_op());
+            }
             let gather = sync.gathers(slot.backward, before[slot.chunk as usize].replace(slot.backward));
             let stage = slot.chunk * layout.pp + self.rank;
             self.receive(stage, slot.backward);
@@ -252,6 +262,10 @@ impl Pen<'_, '_, '_> {
             self.stretch = 1.0;
             self.send(stage, slot.backward);
         }
+        if pairs.len() == steady.len() / 2 {
+            pairs.push(self.to.next_op());
+        }
+        self.to.pairs(pairs);
         self.finish();
     }
 

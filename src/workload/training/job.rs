@@ -64,6 +64,17 @@ pub fn generate_matched(
     machine: &Machine,
     iterations: u32,
 ) -> Result<Workload, TrainingError> {
+    generate_with(model, layout, machine, iterations, layout.microbatches())
+}
+
+/// The same with another number of micro-batches in an iteration: each of them takes what it takes in the whole layout, and what is counted of an iteration is the whole's.
+pub fn generate_with(
+    model: &Model,
+    layout: &Layout,
+    machine: &Machine,
+    iterations: u32,
+    microbatches: u32,
+) -> Result<Workload, TrainingError> {
     if iterations == 0 {
         return Err(TrainingError::key("iterations", 0, "at least one is trained"));
     }
@@ -71,11 +82,13 @@ pub fn generate_matched(
     let placement = RankPlacement::new(layout)?;
     let price = Price::new(machine, &placement);
     let plan = plan(model, layout, &price);
+    let as_long = Layout { global_batch: microbatches * layout.dp * layout.microbatch, ..layout.clone() };
+    let written = if microbatches == layout.microbatches() { layout } else { &as_long };
     let shares = match &model.body {
         ModelFamily::Transformer(t) => shares(t, layout),
         ModelFamily::Layers(_) | ModelFamily::Dlrm(_) => Vec::new(),
     };
-    let mut workload = assemble_matched(&JobGraph::new(&plan, layout, placement, iterations, shares))?;
+    let mut workload = assemble_matched(&JobGraph::new(&plan, written, placement, iterations, shares))?;
     workload.tokens = match &model.body {
         ModelFamily::Transformer(_) => layout.global_batch as u64 * layout.seq as u64,
         ModelFamily::Layers(_) | ModelFamily::Dlrm(_) => 0,
@@ -83,6 +96,16 @@ pub fn generate_matched(
     workload.model_flops = model_flops(model, layout.global_batch, layout.seq);
     workload.peak_flops = machine.peak_flops;
     Ok(workload)
+}
+
+/// Ops that all ranks together have at least, known before any is written.
+pub fn least_ops(model: &Model, layout: &Layout, machine: &Machine, iterations: u32) -> Result<u64, TrainingError> {
+    layout.check(model, layout.gpus())?;
+    let placement = RankPlacement::new(layout)?;
+    let plan = plan(model, layout, &Price::new(machine, &placement));
+    let of_each_stage = u64::from(placement.ranks() / layout.pp.max(1));
+    let graph = JobGraph::new(&plan, layout, placement, iterations, Vec::new());
+    Ok((0..layout.pp).map(|stage| graph.least_ops(stage)).sum::<u64>().saturating_mul(of_each_stage))
 }
 
 /// Iteration time and where it goes, without a graph.

@@ -3,7 +3,7 @@
 use std::collections::VecDeque;
 
 use hyperfold::topology::ArcIdx;
-use hyperfold::transport::Transport;
+use hyperfold::transport::{LossRecovery, Transport};
 
 use super::arith::{hash32, mul_div, tx};
 use super::cc::CcState;
@@ -20,6 +20,17 @@ pub struct Nic {
     armed: Option<u64>,
     /// Timers armed so far; only the event of the latest counts.
     generation: u64,
+}
+
+/// What an adapter's sender keeps after a loss.
+#[derive(Clone, Copy, Debug)]
+struct Recovery {
+    /// Bytes that may be outstanding.
+    window: u64,
+    /// When it last stepped back.
+    stepped_back: u64,
+    /// Since when packets count whose acknowledgement widens the window.
+    round: u64,
 }
 
 /// The sending end of a flow, or of a queue pair of a task graph.
@@ -46,6 +57,8 @@ pub struct Sender {
     retries: u32,
     /// NACKs without progress since the last progress.
     stalls: u32,
+    /// Since the first loss since everything was acknowledged.
+    recovery: Option<Recovery>,
     deadline: u64,
     /// An event for the deadline, or an earlier one, is in the heap.
     deadline_queued: bool,
@@ -74,6 +87,7 @@ impl Sender {
             sent: 0,
             retries: 0,
             stalls: 0,
+            recovery: None,
             deadline: 0,
             deadline_queued: false,
             cc: CcState::new(case.transport.cc, rate_max),
@@ -101,7 +115,17 @@ impl Sender {
 
     fn window_bound(&self, t: &Transport) -> bool {
         let w = self.window(t);
-        w != 0 && self.snd_nxt - self.snd_una >= w
+        let outstanding = self.snd_nxt - self.snd_una;
+        (w != 0 && outstanding >= w) || self.recovery.is_some_and(|r| outstanding >= r.window)
+    }
+
+    /// Goes back to what is not acknowledged, at `now`. An adapter then has half as much outstanding.
+    fn step_back(&mut self, t: &Transport, now: u64) {
+        if t.loss_recovery == LossRecovery::Adapter {
+            let window = ((self.snd_nxt - self.snd_una) / 2).max(2 * t.payload as u64);
+            self.recovery = Some(Recovery { window, stepped_back: now, round: now });
+        }
+        self.snd_nxt = self.snd_una;
     }
 }
 
@@ -112,17 +136,33 @@ pub struct Receiver {
     milestone: u64,
     nack_t: u64,
     nack_seq: u64,
+    /// The latest packet beyond what is expected, since one that was not.
+    beyond: Option<u64>,
     cnp_t: u64,
     sent: u32,
 }
 
 impl Receiver {
     pub fn new(t: &Transport) -> Self {
-        Receiver { expected: 0, milestone: t.ack_interval, nack_t: 0, nack_seq: u64::MAX, cnp_t: 0, sent: 0 }
+        Receiver {
+            expected: 0,
+            milestone: t.ack_interval,
+            nack_t: 0,
+            nack_seq: u64::MAX,
+            beyond: None,
+            cnp_t: 0,
+            sent: 0,
+        }
     }
 
     /// What is due in answer to data `[seq, seq + payload)`.
     fn answer(&mut self, t: &Transport, ends: &[u64], seq: u64, payload: u32, now: u64) -> Option<Kind> {
+        let adapter = t.loss_recovery == LossRecovery::Adapter;
+        if seq > self.expected && adapter {
+            let again = self.beyond.is_some_and(|last| seq > last);
+            self.beyond = Some(seq);
+            return (!again).then_some(Kind::Nack);
+        }
         if seq > self.expected {
             if now >= self.nack_t || self.nack_seq != self.expected {
                 self.nack_t = now + t.nack_interval_ps;
@@ -131,6 +171,7 @@ impl Receiver {
             }
             return None;
         }
+        self.beyond = None;
         if seq < self.expected {
             return Some(Kind::Ack);
         }
@@ -318,10 +359,16 @@ impl Sim<'_> {
             let progress = ack.seq > sender.snd_una;
             sender.snd_una = sender.snd_una.max(ack.seq);
             sender.snd_nxt = sender.snd_nxt.max(sender.snd_una);
-            if ack.kind == Kind::Nack {
-                sender.snd_nxt = sender.snd_una;
+            let t = &self.case.transport;
+            let known = sender.recovery.is_some_and(|r| ack.ts < r.stepped_back);
+            let lost = ack.kind == Kind::Nack && !known;
+            if let Some(recovery) = sender.recovery.as_mut().filter(|r| progress && !lost && ack.ts >= r.round) {
+                recovery.window += (sender.base_window.max(1) / 20).max(t.payload as u64);
+                recovery.round = self.now;
+            }
+            if lost {
+                sender.step_back(t, self.now);
                 if !progress {
-                    let t = &self.case.transport;
                     sender.stalls += 1;
                     let longest = (sender.rtt_ns * 1000) << sender.stalls.min(6);
                     let draw = hash32(ack.flow, sender.stalls, sender.snd_una as u32, t.seed) as u64;
@@ -334,6 +381,7 @@ impl Sim<'_> {
             }
             if sender.snd_una >= sender.size {
                 sender.finish_ps = Some(self.now);
+                sender.recovery = None;
             }
             if progress {
                 sender.retries = 0;
@@ -374,7 +422,7 @@ impl Sim<'_> {
             self.failure = Some(Failure::GaveUp { flow });
             return;
         }
-        sender.snd_nxt = sender.snd_una;
+        sender.step_back(&self.case.transport, self.now);
         let nic = sender.nic;
         self.set_deadline(flow);
         self.kick(nic);

@@ -22,6 +22,8 @@ struct Ingress {
 #[derive(Clone, Debug, Default)]
 pub struct Mmu {
     ingress: Vec<Ingress>,
+    /// Without, each in-port has a share of the buffer and no more.
+    pfc: bool,
     reserve: u64,
     /// Buffer less all headrooms and reserves; negative where the buffer is too small for them.
     pool: i128,
@@ -57,7 +59,9 @@ pub fn mmus(case: &Case) -> Vec<Mmu> {
                 let in_flight = link.rate_bps as u128 * link.delay_ps as u128;
                 let largest = (t.payload + t.data_overhead).max(t.ack_bytes) as u128;
                 let headroom = (3 * in_flight / 8 / PS_PER_S).max(2 * in_flight / 8 / PS_PER_S + 3 * largest);
-                Ingress { arc, bytes: 0, headroom_used: 0, headroom: headroom as u64, shift, has_paused: false }
+                // Without pauses nothing comes in after one.
+                let headroom = if t.pfc { headroom as u64 } else { 0 };
+                Ingress { arc, bytes: 0, headroom_used: 0, headroom, shift, has_paused: false }
             })
             .collect();
         let reserve = t.reserve_bytes as u64;
@@ -67,7 +71,7 @@ pub fn mmus(case: &Case) -> Vec<Mmu> {
             _ => b.agg,
         });
         let taken: i128 = ingress.iter().map(|i| (i.headroom + reserve) as i128).sum();
-        Mmu { ingress, reserve, pool: buffer as i128 - taken, shared: 0 }
+        Mmu { ingress, pfc: t.pfc, reserve, pool: buffer as i128 - taken, shared: 0 }
     };
     (0..net.nodes.len()).map(mmu).collect()
 }
@@ -93,6 +97,10 @@ impl Mmu {
 
     fn admits(&self, i: usize, x: u64) -> bool {
         let port = &self.ingress[i];
+        if !self.pfc {
+            let n = port.bytes + x;
+            return n <= self.reserve || n - self.reserve <= self.threshold(i);
+        }
         !(x + port.headroom_used > port.headroom && x + self.shared > self.threshold(i))
     }
 

@@ -17,7 +17,7 @@ use sha2::Sha256;
 
 use crate::columns::{Field, FlowRx, FlowTx, Packet, Row};
 use crate::engine::fold::memo::codec_checkpoint::{
-    get_checkpoint, get_nic, get_port, put_checkpoint, put_nic, put_port,
+    get_checkpoint, get_choice, get_nic, get_port, put_checkpoint, put_choice, put_nic, put_port,
 };
 use crate::engine::fold::memo::node::{MemoNode, MessageEvent, Saved, TimedMessageEvent, standing};
 use crate::engine::fold::memo::node_id::{MemoNodeId, child_id, root_id};
@@ -27,7 +27,7 @@ use crate::engine::fold::rows::bytes::{NumberReader, NumberWriter};
 
 /// The version of what records mean, packet model included. PRECONDITION of every change to either: a new number.
 /// `tests/fold/memo_store.rs` compares it with digests of what is recorded.
-pub const SEMANTICS: u32 = 19;
+pub const SEMANTICS: u32 = 20;
 
 /// Bits of a node's flags.
 const EVENTS: u64 = 1;
@@ -37,6 +37,8 @@ const ENDED: u64 = 2;
 const UNPREDICTABLE: u64 = 4;
 
 const CHECKPOINT: u64 = 8;
+
+const CHOICE: u64 = 16;
 
 /// A version of the program, as far as records are concerned. Records of another version are of no use.
 pub type Version = [u8; 16];
@@ -59,7 +61,13 @@ pub fn version() -> Version {
 pub(crate) fn put_node(w: &mut NumberWriter, node: &MemoNode, news: bool) -> Saved {
     let body = node.body();
     let now = standing(node, &body);
-    let flags = [(true, EVENTS), (now.end, ENDED), (now.unpredictable, UNPREDICTABLE), (now.checkpoint, CHECKPOINT)];
+    let flags = [
+        (true, EVENTS),
+        (now.end, ENDED),
+        (now.unpredictable, UNPREDICTABLE),
+        (now.checkpoint, CHECKPOINT),
+        (now.choice, CHOICE),
+    ];
     w.number(flags.iter().filter(|f| news && f.0).map(|f| f.1).sum());
     w.number(node.born);
     if !news {
@@ -79,6 +87,9 @@ pub(crate) fn put_node(w: &mut NumberWriter, node: &MemoNode, news: bool) -> Sav
     }
     if let Some(checkpoint) = &body.checkpoint {
         put_checkpoint(w, checkpoint);
+    }
+    if let Some(choice) = &body.choice {
+        put_choice(w, choice);
     }
     now
 }
@@ -159,6 +170,14 @@ fn get_node(r: &mut NumberReader, id: MemoNodeId, bytes: &mut usize) -> Option<M
             }
             *bytes += checkpoint.bytes();
             body.checkpoint = Some(Arc::new(checkpoint));
+        }
+        if flags & CHOICE != 0 {
+            let choice = get_choice(r)?;
+            if choice.at == 0 || choice.at > body.known {
+                return None;
+            }
+            *bytes += choice.bytes();
+            body.choice = Some(Arc::new(choice));
         }
     }
     body.saved = Some(standing(&node, &body));

@@ -1,4 +1,4 @@
-//! Checkpoints as bytes. They name the snapshots they lead to by id, so a pattern that repeats, a cycle of checkpoints,
+//! Checkpoints and choices as bytes. Checkpoints name the snapshots they lead to by id, so a pattern that repeats, a cycle of checkpoints,
 //! takes few records.
 //!
 //! Layer: fold/memo. Fetches nothing: whoever passes a checkpoint asks for what it leads to.
@@ -8,6 +8,7 @@ use std::sync::Arc;
 use crate::engine::fold::memo::node::{Checkpoint, Continuation};
 use crate::engine::fold::memo::node_id::MemoNodeId;
 use crate::engine::fold::memo::outcome::{CounterDelta, NicDelta, PartitionPiece, PortDelta};
+use crate::engine::fold::memo::skip_choice::{NeededBytes, SkipChoice};
 use crate::engine::fold::memo::skip_plan::{SkipPlan, SkipRate, draw};
 use crate::engine::fold::rows::bytes::{NumberReader, NumberWriter};
 
@@ -100,6 +101,25 @@ pub(crate) fn get_checkpoint(r: &mut NumberReader) -> Option<Checkpoint> {
         });
     }
     Some(checkpoint)
+}
+
+pub(crate) fn put_choice(w: &mut NumberWriter, choice: &SkipChoice) {
+    w.number(choice.at);
+    w.number(choice.pieces.len() as u64);
+    for needs in &choice.pieces {
+        w.number(needs.len() as u64);
+        needs.iter().flat_map(|need| [u64::from(need.member), need.bytes]).for_each(|x| w.number(x));
+    }
+}
+
+/// `None`: it is no choice.
+pub(crate) fn get_choice(r: &mut NumberReader) -> Option<SkipChoice> {
+    let mut choice = SkipChoice { at: r.number()?, pieces: Vec::new() };
+    for _ in 0..r.count()? {
+        let need = |r: &mut NumberReader| Some(NeededBytes { member: r.small()?, bytes: r.number()? });
+        choice.pieces.push((0..r.count()?).map(|_| need(r)).collect::<Option<_>>()?);
+    }
+    Some(choice)
 }
 
 /// A skip plan except its snapshot.

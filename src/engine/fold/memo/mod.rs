@@ -14,6 +14,7 @@ pub(super) mod node;
 pub(super) mod node_id;
 pub(super) mod outcome;
 pub(super) mod owner;
+pub(super) mod skip_choice;
 pub(super) mod skip_plan;
 pub(super) mod table;
 pub(super) mod unsaved;

@@ -18,6 +18,7 @@ use crate::engine::fold::memo::lock::lock;
 use crate::engine::fold::memo::node_id::{MemoNodeId, child_id, root_id};
 use crate::engine::fold::memo::outcome::{CounterDelta, FinalState, NicDelta, PartitionPiece, PortDelta};
 use crate::engine::fold::memo::owner::{NodeMaker, NodeOwner};
+use crate::engine::fold::memo::skip_choice::SkipChoice;
 use crate::engine::fold::memo::skip_plan::{SkipPlan, SkipRate};
 use crate::engine::fold::rows::canonical_key::CanonicalKey;
 
@@ -164,6 +165,8 @@ pub struct NodeBody {
     pub end: Option<Arc<FinalState>>,
     /// What is known goes on from snapshots that other pasts share.
     pub checkpoint: Option<Arc<Checkpoint>>,
+    /// What is known goes on with a child, which depends on the messages that wait then.
+    pub choice: Option<Arc<SkipChoice>>,
     /// How much of it the store has.
     pub saved: Option<Saved>,
 }
@@ -214,6 +217,12 @@ pub struct Checkpoint {
 }
 
 impl Checkpoint {
+    /// Packets that left ports.
+    pub fn hops(&self) -> u64 {
+        self.nics.iter().map(|gained| gained.hops).sum::<u64>()
+            + self.ports.iter().map(|gained| gained.hops).sum::<u64>()
+    }
+
     /// The room that it takes.
     pub fn bytes(&self) -> usize {
         let piece = |p: &PartitionPiece| {
@@ -264,6 +273,7 @@ pub struct Saved {
     pub events: usize,
     pub end: bool,
     pub checkpoint: bool,
+    pub choice: bool,
     pub unpredictable: bool,
 }
 
@@ -283,6 +293,7 @@ pub(crate) fn standing(node: &MemoNode, body: &NodeBody) -> Saved {
         events,
         end: body.end.is_some(),
         checkpoint: body.checkpoint.is_some(),
+        choice: body.choice.is_some(),
         unpredictable: node.unpredictable.load(Ordering::Relaxed),
     }
 }
@@ -291,6 +302,7 @@ pub(crate) fn is_news(now: Saved, saved: Option<Saved>) -> bool {
     saved.is_none_or(|s| {
         (now.end && !s.end)
             || (now.checkpoint && !s.checkpoint)
+            || (now.choice && !s.choice)
             || (now.unpredictable && !s.unpredictable)
             || (!s.end && now.says_more_than(&s))
     })

@@ -101,6 +101,12 @@ impl Memo {
         Some((child, false))
     }
 
+    /// The child of `node` by `key`, if it is there.
+    pub fn known_child(&self, node: &MemoNode, key: &[u8], by: Recorder) -> Option<Arc<MemoNode>> {
+        let child = node.body().children.get(key).map(Arc::clone);
+        child.inspect(|_| note_found(by, key.len()))
+    }
+
     /// A new node whose key has `key` bytes, the last `state` of which are the snapshot, if it is one.
     pub fn node(
         &self,
@@ -258,10 +264,14 @@ fn merge_one(body: &mut NodeBody, other: MemoNode, left: &mut Vec<(Arc<MemoNode>
         // The later one was found where the earlier one led nowhere.
         body.checkpoint = more.checkpoint;
     }
+    if more.choice.is_some() {
+        body.choice = more.choice;
+    }
     if let Some(saved) = &mut body.saved {
         for also in [was, more.saved].into_iter().flatten() {
             saved.unpredictable |= also.unpredictable;
             saved.checkpoint |= also.checkpoint;
+            saved.choice |= also.choice;
         }
     }
     for (key, child) in more.children {

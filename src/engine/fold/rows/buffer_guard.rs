@@ -269,6 +269,7 @@ impl BufferGuard {
     fn holds(&self, t: &Tables, s: SwitchIdx, peak: impl Fn(PortIdx) -> u32) -> bool {
         let sw = &t.switches[s];
         let reserve = t.exps[0].reserve;
+        let pfc = t.exps[0].modes & mode::PFC != 0;
         let mut ports = sw.ports();
         let (mut most, mut shared, mut held) = (0, 0, 0);
         for p in ports.clone() {
@@ -284,7 +285,7 @@ impl BufferGuard {
                 let row = &t.ports[p];
                 let threshold = free >> row.shift;
                 (most < threshold || u64::from(peak(p).saturating_sub(reserve)) < threshold)
-                    && (sw.max_wire <= row.headroom || u64::from(sw.max_wire) + shared <= threshold)
+                    && (!pfc || sw.max_wire <= row.headroom || u64::from(sw.max_wire) + shared <= threshold)
             })
     }
 }

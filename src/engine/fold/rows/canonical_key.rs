@@ -259,6 +259,11 @@ impl CanonicalKey {
         }
         self.u32(tx.retries);
         self.u32(tx.stalls);
+        self.u64(tx.loss_window);
+        if tx.loss_window != 0 {
+            self.time(tx.back_at, start);
+            self.time(tx.window_at, start);
+        }
         if e.cc == cc::DCTCP {
             // The first batch is counted from the first byte of all.
             self.u64(if tx.last_seq == 0 { tx.size } else { NEVER });

@@ -69,6 +69,11 @@ impl Member {
         }
     }
 
+    /// Bytes of its messages that wait behind those that the network was given.
+    pub(crate) fn waiting(&self, t: &Tables) -> u64 {
+        self.posted[self.given..].iter().map(|&(i, _)| t.tasks[i].bytes).sum()
+    }
+
     /// For how long all its messages have been acknowledged at `at`, ps.
     pub(crate) fn idle_for(&self, at: u64) -> u64 {
         if self.idle_since == NEVER { 0 } else { at.saturating_sub(self.idle_since) }

@@ -47,6 +47,13 @@ pub(super) fn member<P: Pen>(walk: &mut SnapshotWalk<P>, t: &mut Tables, m: usiz
     tx.rto_at = walk.time(tx.rto_at);
     tx.retries = walk.half(tx.retries);
     tx.stalls = walk.half(tx.stalls);
+    tx.loss_window = walk.word(tx.loss_window);
+    if tx.loss_window != 0 {
+        tx.back_at = walk.near(tx.back_at, walk.now);
+        tx.window_at = walk.near(tx.window_at, walk.now);
+    } else {
+        (tx.back_at, tx.window_at) = (0, 0);
+    }
     walk.pen.part(KeyPart::Rates);
     control(walk, t, f, &mut tx, known, member.routed);
     walk.pen.part(before);

@@ -12,7 +12,8 @@ use crate::columns::Tables;
 use crate::engine::fold::memo::cursor::MemoCursor;
 use crate::engine::fold::memo::node::{Checkpoint, Continuation};
 use crate::engine::fold::memo::outcome::PartitionPiece;
-use crate::engine::fold::rows::partition_rows::hops;
+use crate::engine::fold::memo::skip_choice::{NeededBytes, is_met};
+use crate::engine::fold::rows::partition_rows::{hops, waits_its_turn};
 use crate::engine::fold::rows::snapshot;
 use crate::engine::fold::run::claim::update_claim;
 use crate::engine::fold::run::counters::{
@@ -22,7 +23,7 @@ use crate::engine::fold::run::detection::{forget_rule, sample_partition, schedul
 use crate::engine::fold::run::explain::settle;
 use crate::engine::fold::run::fold_run::FoldRun;
 use crate::engine::fold::run::progress::next_reported;
-use crate::engine::fold::run::recording::flush_covered;
+use crate::engine::fold::run::recording::{flush_covered, record_choice};
 use crate::engine::fold::run::restore::stand_at_snapshot;
 use crate::engine::fold::run::resume::resume;
 use crate::engine::fold::run::retire::dissolve;
@@ -31,7 +32,7 @@ use crate::engine::fold::run::skip::{begin_skip, plan_skip};
 use crate::engine::fold::run::split::{fall_apart, pieces};
 use crate::engine::fold::run::stop::{Stop, reason};
 use crate::engine::fold::run::turn_order::schedule_partition;
-use crate::engine::fold::steady::criterion::steady;
+use crate::engine::fold::steady::criterion::{SteadyPiece, steady};
 use crate::engine::fold::steady::detector::SteadyRates;
 use crate::engine::fold::steady::rates::carried;
 use crate::engine::fold::steady::sampling::is_steadying;
@@ -80,24 +81,11 @@ pub(crate) fn sample_and_checkpoint(run: &mut FoldRun, t: &mut Tables, p: u32, a
         continue_after_sample(run, t, p);
         return;
     }
-    let steady: Vec<Option<SteadyRates>> = pieces
-        .iter()
-        .map(|piece| {
-            if !may_skip {
-                return None;
-            }
-            let all =
-                || (0..run.partitions[p as usize].rows.members.len() as u32).filter(|&m| works(run, t, p, m)).collect();
-            if carries {
-                let routed = |m: &u32| run.partitions[p as usize].rows.members[*m as usize].routed;
-                let n = run.partitions[p as usize].rows.members.len() as u32;
-                let of = if pieces.len() == 1 { (0..n).filter(routed).collect() } else { piece.working.clone() };
-                return if run.carries { carried(t, view(run, p), &of) } else { None };
-            }
-            let working = if pieces.len() == 1 { all() } else { piece.working.clone() };
-            steady(t, view(run, p), &working, pieces.len() == 1)
-        })
-        .collect();
+    let steady: Vec<Option<SteadyRates>> = match may_skip {
+        false => vec![None; pieces.len()],
+        true if carries => carried_pieces(run, t, p, &pieces),
+        true => steady_pieces(run, t, p, at, &pieces),
+    };
     if carries {
         (run.copy_if_due)(run, t, p, at, &steady);
     }
@@ -109,6 +97,45 @@ pub(crate) fn sample_and_checkpoint(run: &mut FoldRun, t: &mut Tables, p: u32, a
     }
     // Copies are counted as audits.
     run.stats.checkpointing += began.elapsed().saturating_sub(run.stats.auditing - audited);
+}
+
+/// Of each of `pieces` of `p`, in which measured rates are carried on: its rates, if their sum is steady.
+fn carried_pieces(run: &FoldRun, t: &Tables, p: u32, pieces: &[PartitionPiece]) -> Vec<Option<SteadyRates>> {
+    let members = &run.partitions[p as usize].rows.members;
+    let all = || (0..members.len() as u32).filter(|&m| members[m as usize].routed).collect();
+    let rates = |piece: &PartitionPiece| {
+        let queue_pairs = if pieces.len() == 1 { all() } else { piece.working.clone() };
+        if run.carries { carried(t, view(run, p), &queue_pairs) } else { None }
+    };
+    pieces.iter().map(rates).collect()
+}
+
+/// Of each of `pieces` of `p`: its rates, if they are steady and a skip is worth it. Where that depends on the messages
+/// that wait, the memo has what follows for each decision.
+fn steady_pieces(
+    run: &mut FoldRun,
+    t: &Tables,
+    p: u32,
+    at: u64,
+    pieces: &[PartitionPiece],
+) -> Vec<Option<SteadyRates>> {
+    let members = &run.partitions[p as usize].rows.members;
+    let whole = pieces.len() == 1;
+    let all = || (0..members.len() as u32).filter(|&m| works(run, t, p, m)).collect();
+    let judged = |piece: &PartitionPiece| {
+        let working = if whole { all() } else { piece.working.clone() };
+        steady(t, view(run, p), &working, whole)
+    };
+    let judged: Vec<Option<SteadyPiece>> = pieces.iter().map(judged).collect();
+    let waiting = |m: u32| members[m as usize].waiting(t);
+    let begins = |piece: &SteadyPiece| is_met(&piece.needs, waiting);
+    let rates = judged.iter().map(|piece| piece.as_ref().filter(|x| begins(x)).map(|x| x.rates.clone())).collect();
+    let needs: Vec<Vec<NeededBytes>> =
+        judged.into_iter().flatten().map(|piece| piece.needs).filter(|needs| !needs.is_empty()).collect();
+    if !needs.is_empty() && waits_its_turn(t) {
+        record_choice(run, t, p, at, needs);
+    }
+    rates
 }
 
 /// Partition `p` as the criterion of steadiness sees it.
@@ -151,8 +178,8 @@ pub(crate) fn split_at_checkpoint(
     run.partitions[p as usize].explained_hops = 0;
     let deltas = deltas(run, t, p);
     report_peaks(run, t, p, at);
-    run.stats.hops_simulated +=
-        deltas.nics.iter().map(|g| g.hops).sum::<u64>() + deltas.ports.iter().map(|g| g.hops).sum::<u64>();
+    run.stats.hops_simulated += deltas.hops();
+    run.gain.count(at, deltas.hops());
     let partition = &run.partitions[p as usize];
     let numbers: Vec<u32> = partition.rows.flow_ids.iter().chain(&partition.rows.ancestors).copied().collect();
     let mut traced = true;
@@ -230,6 +257,7 @@ pub(crate) fn split_at_checkpoint(
 pub(crate) fn pass_checkpoint(run: &mut FoldRun, t: &mut Tables, p: u32, checkpoint: &Checkpoint) -> Result<(), Stop> {
     run.stats.hits += 1;
     let partition = &run.partitions[p as usize];
+    run.gain.count(partition.start + checkpoint.at, checkpoint.hops());
     for (&n, delta) in partition.rows.nics.iter().zip(&checkpoint.nics) {
         delta.count(&mut t.nics[n]);
     }

@@ -2,6 +2,8 @@
 //!
 //! Layer: fold/run. Changes nothing but counts.
 
+use std::cmp::Reverse;
+
 use crate::columns::{FlowIdx, NEVER, NONE, Tables, TaskIdx, task as bits};
 use crate::engine::fold::run::copies::ExperimentCopy;
 use crate::engine::fold::run::fold_run::FoldRun;
@@ -34,11 +36,15 @@ pub(crate) fn compare_all(run: &mut FoldRun, t: &Tables) {
     note_progress(run, t, NEVER);
     let audits = &run.continued;
     let carried = union(&audits.carried);
-    let makespan = t.tasks.iter().map(|row| if row.done == NEVER { 0 } else { row.done }).max().unwrap_or(0);
+    let ended = t.tasks.iter().filter(|row| row.done != NEVER);
+    let makespan = ended.clone().map(|row| row.done).max().unwrap_or(0);
+    // The queue pair whose last message ended last: its share decides the makespan.
+    let messages = ended.filter(|row| row.flags & bits::MESSAGE != 0);
+    let last = messages.max_by_key(|row| (row.done, Reverse(row.flow))).map(|row| row.flow);
     let copies: Vec<ComparedCopy> = audits
         .copies
         .iter()
-        .map(|copied| ComparedCopy { covered: within(&carried, copied.from, copied.to), ..compared(t, copied) })
+        .map(|copied| ComparedCopy { covered: within(&carried, copied.from, copied.to), ..compared(t, copied, last) })
         .collect();
     for (copy, copied) in copies.iter().zip(&audits.copies) {
         log::debug!(
@@ -54,12 +60,12 @@ pub(crate) fn compare_all(run: &mut FoldRun, t: &Tables) {
 }
 
 /// What the experiment was off by at the end of what was copied, but for how long rates were carried on. Messages count
-/// one by one.
-fn compared(t: &Tables, copied: &ExperimentCopy) -> ComparedCopy {
+/// one by one. `last`: the queue pair that ended last of all.
+fn compared(t: &Tables, copied: &ExperimentCopy, last: Option<FlowIdx>) -> ComparedCopy {
     let span = (copied.to - copied.from) as f64;
     let came = copied.came.as_deref().unwrap_or_default();
     let flows = || copied.flows.iter().zip(came).filter(|((_, from, to), _)| to > from);
-    let late = late(t, flows().map(|(&(f, from, to), &came)| (f, from, to, came)), span);
+    let late = late(t, flows().map(|(&(f, from, to), &came)| (f, from, to, came)), last, span);
     let (mut messages_late, mut messages_took) = (0.0, 0.0);
     let is_done = |i: &TaskIdx| t.tasks[*i].flags & bits::MESSAGE != 0 && t.tasks[*i].done != NEVER;
     for &(i, took, done) in copied.tasks.iter().filter(|(i, ..)| is_done(i)) {
@@ -81,12 +87,16 @@ fn compared(t: &Tables, copied: &ExperimentCopy) -> ComparedCopy {
 /// in the copy when it ended, and in the experiment by then.
 ///
 /// Of two queue pairs that share a port, one is early by what the other is late. So all are taken together, or those
-/// through the port that has most left to send by then: it decides when all is sent. What is more counts.
-fn late(t: &Tables, flows: impl Iterator<Item = (FlowIdx, u64, u64, u64)>, span: f64) -> f64 {
+/// through the port that has most left to send by then: it decides when all is sent. But shares themselves may be off.
+/// Then the `last` queue pair to end is early or late by what its own share is off. What is most counts.
+fn late(t: &Tables, flows: impl Iterator<Item = (FlowIdx, u64, u64, u64)>, last: Option<FlowIdx>, span: f64) -> f64 {
     let nics = t.exps[0].nic_len as usize;
     let mut transmitters = vec![Progress::default(); nics + t.ports.len()];
-    let mut all = Progress::default();
+    let (mut all, mut of_last) = (Progress::default(), Progress::default());
     for (f, from, to, came) in flows {
+        if Some(f) == last {
+            of_last.add(from, to, came, 0.0);
+        }
         let tx = &t.flow_tx[f];
         let path = &t.paths[tx.path_first as usize..(tx.path_first + tx.path_len) as usize];
         let crossed = path.iter().map(|q| (nics + q.usize(), t.ports[*q].tx_full));
@@ -95,14 +105,15 @@ fn late(t: &Tables, flows: impl Iterator<Item = (FlowIdx, u64, u64, u64)>, span:
         }
         all.add(from, to, came, 0.0);
     }
-    most_late(&transmitters, all, span)
+    most_late(&transmitters, [all, of_last], span)
 }
 
-/// How late all queue pairs together are after `span` ps, or those of the transmitter that has most left to send, ps: what is
-/// more.
-fn most_late(transmitters: &[Progress], all: Progress, span: f64) -> f64 {
-    let last = transmitters.iter().max_by(|a, b| a.left.total_cmp(&b.left)).copied().unwrap_or_default();
-    [last.late(span), all.late(span)].into_iter().max_by(|a, b| a.abs().total_cmp(&b.abs())).unwrap_or_default()
+/// How late `groups` of queue pairs are after `span` ps, or those of the transmitter that has most left to send, ps: what
+/// is most.
+fn most_late(transmitters: &[Progress], groups: [Progress; 2], span: f64) -> f64 {
+    let slowest = transmitters.iter().max_by(|a, b| a.left.total_cmp(&b.left)).copied().unwrap_or_default();
+    let late = groups.into_iter().chain([slowest]).map(|group| group.late(span));
+    late.max_by(|a, b| a.abs().total_cmp(&b.abs())).unwrap_or_default()
 }
 
 /// How far queue pairs came that a transmitter sends for.
@@ -161,11 +172,14 @@ mod tests {
         // Others are early by as much, so all together are on time.
         let ports = [through(-110.0, 5.0), through(110.0, 9.0), through(0.0, 7.0)];
         let all = Progress { sent: 3000.0, ..Progress::default() };
-        assert_eq!(most_late(&ports, all, 2000.0), 220.0);
+        assert_eq!(most_late(&ports, [all, Progress::default()], 2000.0), 220.0);
         // The last port is on time, and all together are early.
         let ports = [through(0.0, 9.0), through(-60.0, 1.0)];
         let all = Progress { sent: 2000.0, behind: -60.0, left: 0.0 };
-        assert_eq!(most_late(&ports, all, 2000.0), -60.0);
-        assert_eq!(most_late(&[], Progress::default(), 2000.0), 0.0);
+        assert_eq!(most_late(&ports, [all, Progress::default()], 2000.0), -60.0);
+        // What is shared is on time, but the queue pair that ends last has more of it than it should have.
+        let share = through(-90.0, 0.0);
+        assert_eq!(most_late(&ports, [all, share], 2000.0), -180.0);
+        assert_eq!(most_late(&[], [Progress::default(); 2], 2000.0), 0.0);
     }
 }

@@ -12,13 +12,13 @@ use crate::engine::cpu::{nic, task};
 use crate::engine::fold::memo::keys::{follow_key, post_key};
 use crate::engine::fold::memo::node::MessageEvent;
 use crate::engine::fold::rows::partition_rows::{Member, waits_its_turn};
-use crate::engine::fold::run::checkpoint::pass_checkpoint;
+use crate::engine::fold::run::checkpoint::{pass_checkpoint, sample_and_checkpoint};
 use crate::engine::fold::run::claim::{must_simulate, update_claim};
 use crate::engine::fold::run::detection::{goes_on_soon, reset_detector, schedule_sampling, take_sample};
 use crate::engine::fold::run::explain::{because, new_edge};
 use crate::engine::fold::run::explanation::FoldCause;
 use crate::engine::fold::run::fold_run::FoldRun;
-use crate::engine::fold::run::progress::{ends_by, final_state_by, next_reported};
+use crate::engine::fold::run::progress::{ends_by, final_state_by, leaves_at, next_reported};
 use crate::engine::fold::run::recording::{drain, flush_covered};
 use crate::engine::fold::run::restore::restore;
 use crate::engine::fold::run::retire::retire_looked_up;
@@ -26,6 +26,7 @@ use crate::engine::fold::run::simulate::{next_event_at, window};
 use crate::engine::fold::run::skip::{SkipEnd, end_skip, report_skipped, skip_up_to};
 use crate::engine::fold::run::stop::Stop;
 use crate::engine::fold::run::turn_order::collect_all;
+use crate::engine::fold::steady::sampling::is_steadying;
 
 /// The first task under way of NIC `n`, a message on member `m`, is due. Its posts lead to a child in the memo, or the
 /// partition is simulated.
@@ -89,19 +90,24 @@ pub(crate) fn follow(run: &mut FoldRun, t: &mut Tables, p: u32, key: Vec<u8>, at
 pub(crate) fn report_events(run: &mut FoldRun, t: &mut Tables, p: u32, at: u64) -> Result<(), Stop> {
     while run.partitions[p as usize].looked_up {
         if run.partitions[p as usize].skip.is_some() {
-            t.fold_trace.clear();
+            run.gain.take_trace(t);
             return report_skipped(run, t, p, at);
         }
         let partition = &mut run.partitions[p as usize];
         let Some(cursor) = &mut partition.cursor else { return Ok(()) };
         let now = at - partition.start;
         let body = cursor.node.body();
-        let until = body.checkpoint.as_ref().map_or(NEVER, |checkpoint| checkpoint.at);
+        let until = leaves_at(&body);
         let Some(&event) = body.events.get(cursor.next_event).filter(|x| x.at <= now && x.at < until) else {
             let checkpoint = body.checkpoint.as_ref().filter(|checkpoint| checkpoint.at <= now).map(Arc::clone);
             drop(body);
-            t.fold_trace.clear();
-            let (Some(checkpoint), Some(memo)) = (checkpoint, &run.memo) else { break };
+            run.gain.take_trace(t);
+            let (Some(checkpoint), Some(memo)) = (checkpoint, &run.memo) else {
+                if pass_choice(run, t, p, now) {
+                    continue;
+                }
+                break;
+            };
             // What it leads to may be missing here: then there is no checkpoint, and perhaps more events.
             if let Some(checkpoint) = memo.reach(&cursor.node, checkpoint) {
                 pass_checkpoint(run, t, p, &checkpoint)?;
@@ -125,7 +131,7 @@ pub(crate) fn report_events(run: &mut FoldRun, t: &mut Tables, p: u32, at: u64) 
                 if let Some(&(next, _)) = member.posted.get(member.given) {
                     member.given += 1;
                     let key = follow_key(event.at, event.member, t.tasks[next].bytes);
-                    t.fold_trace.clear();
+                    run.gain.take_trace(t);
                     follow(run, t, p, key, when, when)?;
                 }
             }
@@ -144,8 +150,21 @@ pub(crate) fn report_events(run: &mut FoldRun, t: &mut Tables, p: u32, at: u64) 
             }
         }
     }
-    t.fold_trace.clear();
+    run.gain.take_trace(t);
     Ok(())
+}
+
+/// Looked-up partition `p` passes a sample by `now`, from the start of its episode, at which what waits decides. Returns
+/// whether it is known what follows.
+fn pass_choice(run: &mut FoldRun, t: &Tables, p: u32, now: u64) -> bool {
+    let partition = &mut run.partitions[p as usize];
+    let (Some(cursor), Some(memo)) = (&mut partition.cursor, &run.memo) else { return false };
+    let choice = cursor.node.body().choice.clone().filter(|choice| choice.at <= now);
+    let Some(choice) = choice else { return false };
+    let key = choice.key(|m| partition.rows.members[m as usize].waiting(t));
+    let Some(child) = memo.known_child(&cursor.node, &key, run.ticket.by(partition.start)) else { return false };
+    cursor.at(child);
+    true
 }
 
 /// Looked-up partition `p` goes on to `at`, at which rows join it, ahead of its turn. Its own tasks that are due
@@ -178,7 +197,12 @@ pub(crate) fn catch_up_with(run: &mut FoldRun, t: &mut Tables, p: u32, at: u64) 
         }
         if must_simulate(run, p, next)? {
             because(run, t, p, FoldCause::PostAtOtherTime);
-            return start_simulating(run, t, p, next);
+            start_simulating(run, t, p, next)?;
+            // A sample comes before whoever joins at its instant.
+            let partition = &run.partitions[p as usize];
+            if is_steadying(t) && partition.recordable && partition.detector.next() == next {
+                sample_and_checkpoint(run, t, p, next);
+            }
         }
     }
     Ok(())

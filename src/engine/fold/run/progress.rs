@@ -5,6 +5,7 @@
 use std::sync::Arc;
 
 use crate::columns::{NEVER, Tables};
+use crate::engine::fold::memo::node::NodeBody;
 use crate::engine::fold::memo::outcome::FinalState;
 use crate::engine::fold::run::fold_run::FoldRun;
 
@@ -47,6 +48,7 @@ pub(crate) fn ends_by(run: &FoldRun, p: u32, at: u64) -> bool {
     over <= now
         && (body.checkpoint.is_some()
             || body.end.is_some()
+            || body.choice.is_some()
             || (now > 0 && ![b'J', b'M'].iter().any(|&tag| body.has_edge(tag, now))))
 }
 
@@ -58,13 +60,19 @@ pub(crate) fn is_unknown_at(run: &FoldRun, p: u32, at: u64) -> bool {
     body.end.is_none() && body.checkpoint.is_none() && partition.start.saturating_add(body.known) <= at
 }
 
+/// When what is known goes on at another node, whatever else happens.
+pub(crate) fn leaves_at(body: &NodeBody) -> u64 {
+    let checkpoint = body.checkpoint.as_ref().map_or(NEVER, |checkpoint| checkpoint.at);
+    checkpoint.min(body.choice.as_ref().map_or(NEVER, |choice| choice.at))
+}
+
 /// Whether the memo has events of `p` by `at` that were not reported.
 pub(crate) fn has_more(run: &FoldRun, p: u32, at: u64) -> bool {
     let partition = &run.partitions[p as usize];
     let Some(cursor) = &partition.cursor else { return false };
     let body = cursor.node.body();
     let event = body.events.get(cursor.next_event).map_or(NEVER, |x| x.at);
-    event.min(body.checkpoint.as_ref().map_or(NEVER, |checkpoint| checkpoint.at)) <= at - partition.start
+    event.min(leaves_at(&body)) <= at - partition.start
 }
 
 /// The outcome of `p`, if the memo says that it is idle by `at`.

@@ -2,14 +2,17 @@
 //!
 //! Layer: fold/run.
 
+use std::sync::Arc;
 use std::sync::atomic::Ordering;
 
 use crate::columns::{FoldTrace, NEVER, NONE, NicIdx, Tables, TaskIdx};
 use crate::engine::fold::memo::cursor::{PendingEvent, PendingKind};
 use crate::engine::fold::memo::keys::{edge, follow_key, post_key};
 use crate::engine::fold::memo::node::{MessageEvent, TimedMessageEvent};
+use crate::engine::fold::memo::skip_choice::{NeededBytes, SkipChoice};
 use crate::engine::fold::rows::canonical_key::CanonicalKey;
 use crate::engine::fold::rows::partition_rows::waits_its_turn;
+use crate::engine::fold::run::claim::update_claim;
 use crate::engine::fold::run::detection::{goes_on_soon, reset_detector};
 use crate::engine::fold::run::explain::because;
 use crate::engine::fold::run::explanation::FoldCause;
@@ -19,6 +22,7 @@ use crate::engine::fold::run::fold_run::FoldRun;
 pub(crate) fn drain(run: &mut FoldRun, t: &mut Tables, p: u32) {
     let waits = waits_its_turn(t);
     let mut noted = std::mem::take(&mut t.fold_trace);
+    run.gain.note_acknowledged(t, &noted);
     for what in noted.drain(..) {
         let (FoldTrace::Posted { task: i, .. }
         | FoldTrace::Sent { task: i, .. }
@@ -209,6 +213,31 @@ pub(crate) fn flush(run: &mut FoldRun, p: u32, until: (u64, NicIdx), known: u64)
     let known = cursor.pending.first().map_or(known, |e| known.min(known_by(e)));
     let mut body = cursor.node.body();
     body.known = body.known.max(known.saturating_sub(start));
+}
+
+/// At a sample of `p` at `at`, what waits decided about pieces that need so much: what follows is known for this decision.
+pub(crate) fn record_choice(run: &mut FoldRun, t: &Tables, p: u32, at: u64, pieces: Vec<Vec<NeededBytes>>) {
+    let partition = &mut run.partitions[p as usize];
+    let (Some(cursor), Some(memo)) = (&mut partition.cursor, &run.memo) else { return };
+    if !cursor.pending.is_empty() {
+        partition.turn_away();
+        return;
+    }
+    let choice = SkipChoice { at: at - partition.start, pieces };
+    let key = choice.key(|m| partition.rows.members[m as usize].waiting(t));
+    let by = run.ticket.by(partition.start);
+    let Some((child, _)) = memo.child(&cursor.node, key, choice.at, by) else {
+        partition.turn_away();
+        return;
+    };
+    let mut body = cursor.node.body();
+    body.known = body.known.max(choice.at);
+    if body.choice.is_none() && memo.room(choice.bytes(), by) {
+        body.choice = Some(Arc::new(choice));
+    }
+    drop(body);
+    cursor.at(child);
+    update_claim(run, p);
 }
 
 /// Something random happened in `p`: what comes after it is not recorded.

@@ -4,7 +4,7 @@
 
 use std::sync::Arc;
 
-use crate::columns::{NEVER, Tables};
+use crate::columns::{NEVER, Tables, mode};
 use crate::engine::fold::memo::cursor::MemoCursor;
 use crate::engine::fold::memo::node::{Continuation, MemoNode};
 use crate::engine::fold::rows::canonical_key::{CanonicalKey, shape};
@@ -12,7 +12,7 @@ use crate::engine::fold::rows::coupling::put_coupling;
 use crate::engine::fold::rows::snapshot;
 use crate::engine::fold::run::claim::{is_free, update_claim};
 use crate::engine::fold::run::counters::{rebase, until_next, write_snapshot};
-use crate::engine::fold::run::detection::{forget_rule, schedule_sampling};
+use crate::engine::fold::run::detection::{forget_rule, rule_of, schedule_sampling};
 use crate::engine::fold::run::explain::new_snapshot;
 use crate::engine::fold::run::fold_run::FoldRun;
 use crate::engine::fold::run::restore::stand_at_snapshot;
@@ -77,6 +77,7 @@ pub(crate) fn find_node(
         Some(plan) => plan.put(&mut key),
         None => key.u32(u32::MAX),
     }
+    put_idle_times(run, t, p, at, &mut key);
     key.0.extend_from_slice(&bytes);
     let (node, known) = memo.state(key.0, bytes.len(), run.ticket.by(at))?;
     let body = node.body();
@@ -92,6 +93,18 @@ pub(crate) fn find_node(
         new_snapshot(run, t, p, at);
     }
     Some((node, known))
+}
+
+/// Where measured rates are carried on, adds to `key` for how long each queue pair of `p` has had nothing to send, as far
+/// as that matters: after a while a post changes rates.
+fn put_idle_times(run: &mut FoldRun, t: &Tables, p: u32, at: u64, key: &mut CanonicalKey) {
+    if t.exps[0].modes & mode::RATES == 0 {
+        return;
+    }
+    let patience = rule_of(run, t, p).patience;
+    if patience > 0 {
+        run.partitions[p as usize].rows.members.iter().for_each(|m| key.u64(m.idle_for(at).min(patience)));
+    }
 }
 
 /// What never changes about `p`'s rows while no others join.

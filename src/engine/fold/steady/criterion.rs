@@ -3,6 +3,7 @@
 //! Layer: fold/steady.
 
 use crate::columns::{FlowIdx, NEVER, Tables};
+use crate::engine::fold::memo::skip_choice::NeededBytes;
 use crate::engine::fold::memo::skip_plan::SkipPlan;
 use crate::engine::fold::rows::index::RowIndex;
 use crate::engine::fold::rows::partition_rows::{PartitionRows, is_idle};
@@ -23,9 +24,16 @@ pub(crate) struct PartitionView<'a> {
     pub checkpoint_hops: u64,
 }
 
-/// The rates of the partition, if all of `working`, queue pairs by local numbers, are steady. PRECONDITION: a whole
-/// window has been sampled.
-pub(crate) fn steady(t: &Tables, view: PartitionView, working: &[u32], whole: bool) -> Option<SteadyRates> {
+/// A piece of a partition that is steady.
+pub(crate) struct SteadyPiece {
+    pub rates: SteadyRates,
+    /// What must wait behind the messages that the network was given, or a skip is not worth it.
+    pub needs: Vec<NeededBytes>,
+}
+
+/// The rates of the partition, if all of `working`, queue pairs by local numbers, are steady, and what must wait so that
+/// a skip is worth it. PRECONDITION: a whole window has been sampled.
+pub(crate) fn steady(t: &Tables, view: PartitionView, working: &[u32], whole: bool) -> Option<SteadyPiece> {
     let PartitionView { rows, detector, .. } = view;
     let rule = detector.rule?;
     let e = &t.exps[0];
@@ -52,7 +60,7 @@ pub(crate) fn steady(t: &Tables, view: PartitionView, working: &[u32], whole: bo
         Some(plan) if whole && plan.held(&work, window, full) => plan.level + 1,
         _ => 0,
     };
-    let steady = SteadyRates {
+    let rates = SteadyRates {
         window,
         theta_ppm: rule.theta_ppm,
         holds,
@@ -67,26 +75,44 @@ pub(crate) fn steady(t: &Tables, view: PartitionView, working: &[u32], whole: bo
         unsettled_ppm: 0,
         drift: None,
     };
-    if is_overloaded(t, rows, view.index, &steady) {
+    if is_overloaded(t, rows, view.index, &rates) {
         return None;
     }
     // A skip costs two snapshots, and its error may change how a contention turns out.
-    (promises(t, rows, working, &steady) >= 2 * view.checkpoint_hops).then_some(steady)
+    let needs = needed(t, rows, working, &rates, 2 * view.checkpoint_hops)?;
+    Some(SteadyPiece { rates, needs })
 }
 
-/// Packet-hops that a skip of `working` queue pairs would save if nothing else is posted and rates hold.
-fn promises(t: &Tables, rows: &PartitionRows, working: &[u32], steady: &SteadyRates) -> u64 {
-    let lasts = |&m: &u32| {
-        let tx = &t.flow_tx[rows.members[m as usize].flow];
-        (u128::from(tx.size - tx.snd_una) * u128::from(steady.window) / u128::from(steady.work[m as usize].max(1)))
-            as u64
-    };
-    let hops = |&m: &u32| steady.packets[m as usize] * hops_there_and_back(t, rows.members[m as usize].flow);
-    // A lone queue pair has no contention to change: all its skips together count, otherwise only the next.
-    let trusted = if working.len() == 1 { steady.holds } else { steady.lasts() };
-    let lasts = working.iter().map(lasts).min().unwrap_or(0).min(trusted);
+/// What must wait on each of `working` queue pairs so that a skip saves `least` packet-hops if nothing else is posted and
+/// rates hold. `None`: it saves fewer, whatever waits.
+fn needed(
+    t: &Tables,
+    rows: &PartitionRows,
+    working: &[u32],
+    rates: &SteadyRates,
+    least: u64,
+) -> Option<Vec<NeededBytes>> {
+    let hops = |&m: &u32| rates.packets[m as usize] * hops_there_and_back(t, rows.members[m as usize].flow);
     let hops: u64 = working.iter().map(hops).sum();
-    (u128::from(hops) * u128::from(lasts) / u128::from(steady.window.max(1))) as u64
+    let window = u128::from(rates.window.max(1));
+    if hops == 0 {
+        return None;
+    }
+    let lasts = (u128::from(least) * window).div_ceil(u128::from(hops));
+    // A lone queue pair has no contention to change: all its skips together count, otherwise only the next.
+    let trusted = if working.len() == 1 { rates.holds } else { rates.lasts() };
+    if u128::from(trusted) < lasts {
+        return None;
+    }
+    let need = |&m: &u32| {
+        let member = &rows.members[m as usize];
+        let tx = &t.flow_tx[member.flow];
+        let given = tx.size - member.waiting(t) - tx.snd_una;
+        let bytes = (lasts * u128::from(rates.work[m as usize].max(1))).div_ceil(window);
+        let more = u64::try_from(bytes).unwrap_or(u64::MAX).saturating_sub(given);
+        (more > 0).then_some(NeededBytes { member: m, bytes: more })
+    };
+    Some(working.iter().filter_map(need).collect())
 }
 
 /// Whether more is in flight of queue pair `f` than its receiver has yet to see: after a timeout it repeats what may

@@ -93,12 +93,11 @@ pub(crate) fn plan(t: &Tables, rows: &PartitionRows, index: &RowIndex, steady: &
             return SkipRate::default();
         }
         let posted: u64 = m.posted.iter().map(|&(i, _)| t.tasks[i].bytes).sum();
-        let behind: u64 = m.posted[m.given..].iter().map(|&(i, _)| t.tasks[i].bytes).sum();
         let stream = MessageStream::new(t, m, tx.size - posted);
         let una = stream.packet(tx.snd_una);
         SkipRate {
             work,
-            left: tx.size - behind - tx.snd_una,
+            left: tx.size - m.waiting(t) - tx.snd_una,
             arrived: stream.packet(rx.expected) - una,
             sent: stream.packet(tx.snd_nxt) - una,
             turn,

@@ -1,0 +1,110 @@
+//! Why an experiment is refused for memory: what it needs, what it may take of how much, and what would make it smaller.
+//!
+//! Layer: batch. Counts bytes of what is to be built; builds nothing.
+
+use std::fmt;
+
+use crate::budget::{self, OverBudget};
+use crate::columns::Task;
+use crate::spec::{Config, Joining, WorkloadSection};
+use crate::units::thousands;
+use crate::workload::lower::GraphSize;
+use crate::workload::tasks::{GraphTask, OpTasks};
+
+/// An experiment that would take more memory than it may.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct MemoryRefusal {
+    /// Bytes that it needs, at least.
+    pub wanted: u64,
+    /// Bytes that it may take.
+    pub allowance: u64,
+    /// What these bytes are.
+    sum: String,
+    bound: MemoryBound,
+    hint: &'static str,
+}
+
+/// What decides how much an experiment may take.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum MemoryBound {
+    /// `limits.memory_gib`.
+    Own,
+    /// A part of what the process may use, which is so many bytes.
+    PartOf(u64),
+    /// All that the process may use.
+    Whole,
+}
+
+/// What makes an experiment at flow level smaller.
+const JOIN: &str = ", set fidelity.join = \"ranks\", which makes one flow of what ranks send alike";
+
+impl MemoryRefusal {
+    /// Of an experiment that was stopped while it was made.
+    pub(crate) fn of(config: &Config, over: &OverBudget) -> MemoryRefusal {
+        let bound = match config.limits.memory_bytes {
+            Some(limit) if limit == over.allowance => MemoryBound::Own,
+            _ if over.allowance < budget::total() => MemoryBound::PartOf(budget::total()),
+            _ => MemoryBound::Whole,
+        };
+        let joins = config.is_flow_level() && matches!(config.workload, WorkloadSection::Program(_));
+        let hint = if joins && config.joining() != Joining::Ranks { JOIN } else { "" };
+        let sum = format!("counted up to the {}", over.what);
+        MemoryRefusal { wanted: over.wanted, allowance: over.allowance, sum, bound, hint }
+    }
+
+    /// Of so many flows.
+    pub(super) fn of_flows(flows: u64, wanted: u64, allowance: u64) -> MemoryRefusal {
+        let sum = format!("for {} flows", thousands(flows));
+        MemoryRefusal { wanted, allowance, sum, bound: MemoryBound::Whole, hint: "" }
+    }
+}
+
+impl fmt::Display for MemoryRefusal {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "memory: it needs at least {}, {}, and may take ", gib(self.wanted), self.sum)?;
+        match self.bound {
+            MemoryBound::Own => write!(f, "{}, because limits.memory_gib says so", gib(self.allowance))?,
+            MemoryBound::PartOf(all) => {
+                let rest = "because the rest is for what is prepared or grows beside it";
+                write!(f, "{} of {}, {rest}", gib(self.allowance), gib(all))?;
+            }
+            MemoryBound::Whole => write!(f, "{}, all that this process may use", gib(self.allowance))?,
+        }
+        let hint = self.hint;
+        write!(
+            f,
+            "; make the experiment smaller{hint}, or allow more: --memory, limits.memory_gib, a machine with more memory"
+        )
+    }
+}
+
+/// Refuses at once a program whose task graph cannot fit: before its tasks are made, which may take minutes.
+///
+/// # Errors
+/// It cannot fit, with the sum.
+pub(super) fn check_graph(config: &Config, size: &GraphSize) -> Result<(), MemoryRefusal> {
+    let allowance = config.limits.memory_bytes.unwrap_or(u64::MAX).min(budget::total());
+    let bytes = |n: u64, each: usize| n.saturating_mul(each as u64);
+    let rows = bytes(size.tasks, size_of::<Task>());
+    let graph = bytes(size.tasks, size_of::<GraphTask>()).saturating_add(bytes(size.ops, size_of::<OpTasks>()));
+    // As in `Prepared::peak_bytes`: twice what the tables take.
+    let wanted = rows.saturating_mul(2).saturating_add(graph);
+    if wanted <= allowance {
+        return Ok(());
+    }
+    let over = OverBudget { wanted, allowance, what: "tasks" };
+    let messages = match size.messages {
+        0 => String::new(),
+        messages => format!(", {} messages among them", thousands(messages)),
+    };
+    let each = wanted / size.tasks.max(1);
+    let (tasks, ops) = (thousands(size.tasks), thousands(size.ops));
+    let sum = format!("for {tasks} tasks of {ops} operations{messages}, of {each} bytes each or more");
+    Err(MemoryRefusal { sum, ..MemoryRefusal::of(config, &over) })
+}
+
+/// GiB with three digits, or what is less in MiB.
+fn gib(bytes: u64) -> String {
+    let mib = bytes as f64 / f64::from(1 << 20);
+    if mib < 1024.0 { format!("{mib:.0} MiB") } else { format!("{:.1} GiB", mib / 1024.0) }
+}

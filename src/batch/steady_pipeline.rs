@@ -1,0 +1,149 @@
+//! Training jobs with very many micro-batches, worked out from shorter ones: once the pipelines are steady, each period adds the same.
+//!
+//! Layer: batch. `workload::lower::SteadyPairs` proves that it does; here lengths are chosen and sums extended. The result is that of the whole job, to the picosecond.
+
+use super::error::PrepareError;
+use super::job::{Job, JobLength, MadeJob, job_of_length};
+use super::outcome::Iteration;
+use super::servers::Described;
+use super::worked_out::{AskedPeriod, JobSums, RanksWithTasks, WorkedOut};
+use crate::spec::{Config, ProgramSpec, ScheduleChoice, Source, Training};
+use crate::topology::Network;
+
+/// A job of so many micro-batches, with what there is to note.
+type Shorter<'a> = dyn FnMut(JobLength) -> Result<(MadeJob, Vec<String>), PrepareError> + 'a;
+
+/// Jobs with fewer micro-batches are worked out as they are. Our choice: they take less than a second.
+const FEWEST: u32 = 512;
+/// A job is at least so many times longer than what is looked at of it, or it is worked out as it is.
+const LONGER: u32 = 4;
+
+/// Micro-batches of a job, and what they come in.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+struct Pipeline {
+    microbatches: u32,
+    stages: u32,
+    /// Micro-batches that are added at a time, at least, and the pairs of passes that these are.
+    round: u32,
+    pairs: u32,
+}
+
+impl Pipeline {
+    /// `None`: its pipelines have no steady phase of pairs, or it is short.
+    fn of(program: &ProgramSpec) -> Option<Pipeline> {
+        let Source::Model(training) = &program.source else { return None };
+        // Kernels that vary at random never repeat. GPipe has no pairs: it keeps the activations of all micro-batches, so there are never many.
+        if program.compute.jitter_ppm > 0 || training.schedule != ScheduleChoice::OneFOneB {
+            return None;
+        }
+        let microbatches = microbatches(training)?;
+        let (stages, chunks) = (training.pp, training.vpp.max(1));
+        let round = if chunks > 1 { stages } else { 1 };
+        let pipeline = Pipeline { microbatches, stages, round, pairs: round * chunks };
+        (microbatches >= FEWEST && microbatches.is_multiple_of(round) && pipeline.first() <= microbatches / LONGER)
+            .then_some(pipeline)
+    }
+
+    /// Micro-batches of the first job that is looked at: several times what fills the pipeline.
+    fn first(self) -> u32 {
+        (16 + 8 * self.stages).next_multiple_of(self.round)
+    }
+
+    /// Micro-batches in so many pairs of passes.
+    fn in_pairs(self, pairs: u32) -> u32 {
+        pairs / self.pairs * self.round
+    }
+}
+
+/// Micro-batches of an iteration; `None`: the layout is wrong.
+fn microbatches(training: &Training) -> Option<u32> {
+    training.global_batch.checked_div(training.dp.checked_mul(training.microbatch)?)
+}
+
+/// Builds the job of an experiment. Where it is worked out and very long, that goes by way of shorter ones.
+///
+/// # Errors
+/// As [`job_of_length`].
+pub(super) fn job(
+    config: &Config,
+    program: &ProgramSpec,
+    net: &Network,
+    described: Option<&Described>,
+    ranks: RanksWithTasks,
+    notes: &mut Vec<String>,
+) -> Result<Job, PrepareError> {
+    let mut shorter = |length: JobLength| {
+        let mut own = Vec::new();
+        let made = job_of_length(config, program, net, described, ranks, length, &mut own)?;
+        Ok((made, own))
+    };
+    if ranks == RanksWithTasks::Unsimulated
+        && let Some((job, own)) = by_periods(program, &mut shorter)?
+    {
+        notes.extend(own);
+        return Ok(job);
+    }
+    let whole = JobLength { microbatches: None, period: AskedPeriod::No };
+    job_of_length(config, program, net, described, ranks, whole, notes).map(|made| made.job)
+}
+
+/// The job by way of shorter ones. `None`: it is to be worked out as it is.
+fn by_periods(program: &ProgramSpec, shorter: &mut Shorter) -> Result<Option<(Job, Vec<String>)>, PrepareError> {
+    let Some(pipeline) = Pipeline::of(program) else { return Ok(None) };
+    let mut of_length = |microbatches, period| shorter(JobLength { microbatches: Some(microbatches), period });
+    let mut length = pipeline.first();
+    while length <= pipeline.microbatches / LONGER {
+        let (made, _) = of_length(length, AskedPeriod::Find(pipeline.pairs))?;
+        if made.sums.is_none() {
+            return Ok(None);
+        }
+        if let Some(pairs) = made.period {
+            let each = pipeline.in_pairs(pairs);
+            let whole = pipeline.microbatches;
+            // A whole number of periods is left to add.
+            let least = length + (whole - length) % each;
+            if least <= whole / LONGER
+                && let Some(found) = extended(&mut of_length, pairs, [least, least + each, least + 2 * each], whole)?
+            {
+                return Ok(Some(found));
+            }
+        }
+        length = length.saturating_mul(2).next_multiple_of(pipeline.round);
+    }
+    Ok(None)
+}
+
+/// The job of `whole` micro-batches, from three that are one period apart. `None`: that every period adds the same is not proved.
+fn extended(
+    of_length: &mut impl FnMut(u32, AskedPeriod) -> Result<(MadeJob, Vec<String>), PrepareError>,
+    pairs: u32,
+    [first, second, third]: [u32; 3],
+    whole: u32,
+) -> Result<Option<(Job, Vec<String>)>, PrepareError> {
+    let (made, notes) = of_length(first, AskedPeriod::Prove(pairs))?;
+    let (Some(sums), Some(_)) = (made.sums, made.period) else { return Ok(None) };
+    let (Some(next), Some(last)) =
+        (of_length(second, AskedPeriod::No)?.0.sums, of_length(third, AskedPeriod::No)?.0.sums)
+    else {
+        return Ok(None);
+    };
+    // Times follow from the proof. How they are attributed is looked at once more.
+    if sums.extended(&next, 2) != Some(last) {
+        return Ok(None);
+    }
+    let periods = u64::from((whole - first) / (second - first));
+    let Some(all) = sums.extended(&next, periods) else { return Ok(None) };
+    let worked_out = made.job.worked_out.map(|shorter| of_sums(shorter, &all));
+    Ok(Some((Job { worked_out, ..made.job }, notes)))
+}
+
+/// The outcome of a job that differs from another in its sums alone.
+fn of_sums(shorter: WorkedOut, sums: &JobSums) -> WorkedOut {
+    let time = sums.critical.map(|(_, parts, iterations)| parts.per(iterations));
+    let iteration = shorter.iteration.zip(time).map(|(iteration, time)| Iteration { time, ..iteration });
+    WorkedOut { makespan_ps: sums.makespan_ps, iteration }
+}
+
+#[cfg(test)]
+#[path = "steady_pipeline_tests.rs"]
+mod tests;

@@ -1,0 +1,79 @@
+//! Axes that an experiment's level of detail does not simulate: equal results say nothing of them.
+//!
+//! Layer: compare. Judges by what came out: reads neither sweeps nor the key table.
+
+use std::collections::BTreeMap;
+
+/// A configuration as far as it decides whether an axis was simulated.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Outcome {
+    /// Its value on each axis, counted among the values that occur.
+    pub values: Vec<u32>,
+    pub config_key: String,
+    /// Whether packets or flows crossed links of the network.
+    pub crossed: bool,
+    /// Its time; `None` where it has none.
+    pub time: Option<f64>,
+}
+
+/// Whether a number of a result says that something crossed the network.
+pub fn crossed(packet_hops: Option<f64>, max_link_utilisation: Option<f64>) -> bool {
+    packet_hops.unwrap_or(0.0) > 0.0 || max_link_utilisation.unwrap_or(0.0) > 0.0
+}
+
+/// Sections whose keys say what the network between servers is and does.
+const NETWORK: [&str; 3] = ["topology.", "routing.", "transport."];
+
+/// Why an axis was not simulated, the rest of a sentence about it; `None` where it was, or nothing tells.
+pub fn why_not_simulated(key: &str, axis: usize, outcomes: &[Outcome]) -> Option<&'static str> {
+    let done: Vec<&Outcome> = outcomes.iter().filter(|o| o.time.is_some()).collect();
+    let mut blocks: BTreeMap<Vec<u32>, Vec<&Outcome>> = BTreeMap::new();
+    for outcome in &done {
+        let others = [&outcome.values[..axis], &outcome.values[axis + 1..]].concat();
+        blocks.entry(others).or_default().push(outcome);
+    }
+    // Only where values of this axis stand beside each other can anything be said of it.
+    blocks.retain(|_, of| of.iter().any(|o| o.values[axis] != of[0].values[axis]));
+    if blocks.is_empty() {
+        return None;
+    }
+    let in_all_blocks =
+        |same: &dyn Fn(&Outcome, &Outcome) -> bool| blocks.values().all(|of| of.iter().all(|o| same(of[0], o)));
+    if in_all_blocks(&|a, b| a.config_key == b.config_key) {
+        return Some("these experiments do not read it, so its values are one configuration");
+    }
+    let of_network = NETWORK.iter().any(|section| key.starts_with(section));
+    if of_network && !done.iter().any(|o| o.crossed) && in_all_blocks(&|a, b| a.time == b.time) {
+        return Some("no packet and no flow crossed the network: communication took what closed forms say");
+    }
+    None
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn outcome(values: [u32; 2], key: &str, crossed: bool, time: f64) -> Outcome {
+        Outcome { values: values.to_vec(), config_key: key.into(), crossed, time: Some(time) }
+    }
+
+    #[test]
+    fn a_network_that_nothing_crossed_was_not_simulated() {
+        let grid = |crossed: bool| {
+            [([0, 0], "a", 5.0), ([1, 0], "b", 5.0), ([0, 1], "c", 7.0), ([1, 1], "d", 7.0)]
+                .map(|(values, key, time)| outcome(values, key, crossed, time))
+        };
+        assert!(why_not_simulated("topology.kind", 0, &grid(false)).is_some_and(|why| why.contains("closed forms")));
+        assert_eq!(why_not_simulated("topology.link_gbps", 1, &grid(false)), None, "closed forms read the rate");
+        assert_eq!(why_not_simulated("workload.tp", 0, &grid(false)), None, "no key of the network");
+        assert_eq!(why_not_simulated("topology.kind", 0, &grid(true)), None, "it does not matter, as packets say");
+    }
+
+    #[test]
+    fn an_axis_that_makes_no_other_configuration_was_not_simulated() {
+        let of = |last: &str| [outcome([0, 0], "a", true, 5.0), outcome([1, 0], last, true, 5.0)];
+        assert!(why_not_simulated("transport.cc", 0, &of("a")).is_some_and(|why| why.contains("do not read it")));
+        assert_eq!(why_not_simulated("transport.cc", 0, &of("b")), None);
+        assert_eq!(why_not_simulated("transport.cc", 1, &of("a")), None, "it takes one value");
+    }
+}

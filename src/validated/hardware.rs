@@ -1,0 +1,112 @@
+//! What of an experiment's hardware was never measured, or is nobody's but this program's: notes for the user.
+//!
+//! Layer: validated. Reads configurations and assets; simulates nothing.
+
+use super::class::{ExperimentClass, measured_gpu};
+use super::error::ClassErrors;
+use crate::batch::training;
+use crate::compute::Gpu;
+use crate::spec::{Config, KeyId, SERVERS, Source, TopologyKind, WorkloadSection, find_server, gpu_of};
+
+/// What the user should know of the hardware of an experiment.
+pub fn notes(config: &Config) -> Vec<String> {
+    let Ok(gpu) = training::gpu(&config.cluster.gpu) else { return Vec::new() };
+    [unmeasured(config, &gpu), kernels_of_another(config, &gpu), server_of_nobody(config, &gpu)]
+        .into_iter()
+        .flatten()
+        .collect()
+}
+
+fn unmeasured(config: &Config, gpu: &Gpu) -> Option<String> {
+    let class = ExperimentClass::of(config)?;
+    let nearest = ClassErrors::built_in().nearest(&class)?;
+    if nearest.error.saw(measured_gpu(config).as_deref()) {
+        return None;
+    }
+    Some(format!(
+        "no machine with {} was measured in the nearest class, {}, which has {}: validated_error and the columns beside it are empty",
+        gpu.name,
+        nearest.error.class,
+        nearest.error.gpus.join(", ")
+    ))
+}
+
+/// Times of kernels that were measured on another GPU.
+fn kernels_of_another(config: &Config, gpu: &Gpu) -> Option<String> {
+    let WorkloadSection::Program(program) = &config.workload else { return None };
+    let computes = matches!(program.source, Source::Model(_) | Source::Inference(_));
+    (computes && gpu.baseline != gpu.name).then(|| {
+        format!(
+            "no kernels of {} were measured: their times are those of {}, scaled by peaks and bandwidths",
+            gpu.name, gpu.baseline
+        )
+    })
+}
+
+/// Keys of a server that nobody wrote, though the GPU is none that such a server has.
+fn server_of_nobody(config: &Config, gpu: &Gpu) -> Option<String> {
+    let (cluster, topology) = (&config.cluster, &config.topology);
+    let generated = !matches!(topology.kind, TopologyKind::File { .. });
+    if cluster.server.is_some() || cluster.server_xml.is_some() || !generated || !config.values.given(KeyId::Gpu) {
+        return None;
+    }
+    let keys = [KeyId::GpusPerServer, KeyId::NicsPerServer, KeyId::LinkGbps];
+    let open: Vec<String> = keys
+        .into_iter()
+        .filter(|key| !config.values.given(*key))
+        .map(|key| format!("{} = {}", key.name(), config.values.get(key)))
+        .collect();
+    if open.is_empty() || SERVERS.into_iter().any(|server| is_default(server, gpu)) {
+        return None;
+    }
+    Some(format!(
+        "cluster.gpu = {} names no server: {} are this program's defaults, not taken from a machine with that GPU; set them, or a cluster.server",
+        gpu.name,
+        open.join(", ")
+    ))
+}
+
+/// Whether a server of the assets has this GPU, in the number and with the NICs that are the defaults.
+fn is_default(server: &str, gpu: &Gpu) -> bool {
+    let has = |name: &str| Gpu::named(name).is_ok_and(|of| of.name == gpu.name);
+    find_server(server).is_some_and(|s| (s.gpus, s.ports(), s.port_gbps()) == (8, 8, 400.0))
+        && gpu_of(server).is_some_and(has)
+}
+
+#[cfg(test)]
+mod tests {
+    use std::path::Path;
+
+    use super::*;
+    use crate::sweep::{self, SetOverrides};
+
+    fn of(cluster: &str, workload: &str) -> Vec<String> {
+        let text =
+            format!("name = \"hardware\"\n[base]\ncluster = {{ gpus = 16, {cluster} }}\nworkload = {{ {workload} }}\n");
+        let sweep =
+            sweep::parse(&text, Path::new("s.toml"), &SetOverrides::default()).unwrap_or_else(|e| panic!("{e}"));
+        notes(&sweep.config(&sweep.experiments[0]).unwrap())
+    }
+
+    #[test]
+    fn what_was_never_measured_is_told() {
+        let model = "kind = \"model\", model = \"gpt3-1.7b\", tp = 2";
+        assert_eq!(of("server = \"dgx-h100\"", model), Vec::<String>::new());
+        let told = of("gpu = \"l40s\"", model).join("\n");
+        for words in [
+            "no machine with l40s was measured",
+            "no kernels of l40s were measured: their times are those of h100-sxm",
+            "gpus_per_server = 8, cluster.nics_per_server = 8, topology.link_gbps = 400 are this program's defaults",
+        ] {
+            assert!(told.contains(words), "{words}: {told}");
+        }
+        let said = "gpu = \"l40s\", gpus_per_server = 8, nics_per_server = 2";
+        assert!(of(said, model).join("").contains("names no server: topology.link_gbps = 400 are"));
+        assert_eq!(of("gpu = \"b200\"", "kind = \"traffic\", pattern = \"ring\""), Vec::<String>::new());
+        let own = of(
+            "gpu = { like = \"h100\", bf16_tflops = 2000.0 }",
+            "kind = \"collective\", op = \"all-reduce\", analytic = \"all\"",
+        );
+        assert!(own.iter().any(|n| n.starts_with("no machine with custom was measured")), "{own:?}");
+    }
+}

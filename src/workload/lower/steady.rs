@@ -1,0 +1,324 @@
+//! Whether a job of pipelines whose times were worked out has become steady: more micro-batches would then add whole periods and change nothing else.
+//!
+//! Layer: workload. A proof by induction for jobs that differ in nothing but the number of pairs (of a forward and a backward pass) in the steady phase of each iteration:
+//!
+//! - In a *window* of pairs, ops and dependencies of each pair are those of the pair one period before, and times are later by the same amount on every rank.
+//! - The longer job has more periods behind a pair in the window, the *cut*. Its times are taken to be: those of this job up to the cut, the window's going on
+//!   period by period in the pairs that were added, and those of this job, later by the added periods, behind the cut.
+//! - That these are its times follows if they satisfy every equation `begin = latest end of what it waits for`. Each dependency is looked at once: whether both sides move
+//!   alike; and if one side does not move, whether another dependency that moves decides.
+
+use foldhash::{HashMap, HashMapExt};
+
+use super::Lowering;
+use super::op_times::{Message, NONE, OpTimes, SolvedOps, group_of, program};
+use crate::workload::program::{Op, OpKind, Program, Workload};
+
+/// Where an op stands: its iteration, and in which pair of its steady phase.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+struct Place {
+    iteration: u32,
+    /// [`BEFORE`] the first, [`BEHIND`] the last.
+    pair: i32,
+}
+
+const BEFORE: i32 = -1;
+const BEHIND: i32 = i32::MAX;
+
+impl Place {
+    fn is_in_pair(self) -> bool {
+        self.pair != BEFORE && self.pair != BEHIND
+    }
+}
+
+/// How a dependency behaves where periods are added.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Moves {
+    /// What is waited for is later by as much as what waits.
+    Alike,
+    /// What is waited for stays, or moves less.
+    Less,
+    /// What is waited for moves more.
+    More,
+}
+
+/// The pairs of passes of a solved job.
+pub struct SteadyPairs<'a> {
+    workload: &'a Workload,
+    on: &'a Lowering<'a>,
+    solved: &'a SolvedOps<'a>,
+    /// By program and op.
+    places: Vec<Vec<Place>>,
+    /// Pairs that every rank has in every iteration.
+    n_pairs: i32,
+    /// Ranks that no other stands for.
+    ranks: Vec<u32>,
+}
+
+/// Pairs of the window, and the period that is looked for.
+#[derive(Clone, Copy, Debug)]
+struct Window {
+    first: i32,
+    /// Behind the last.
+    end: i32,
+    period: i32,
+    /// Periods are added behind this pair.
+    cut: i32,
+}
+
+impl Window {
+    fn has(self, place: Place) -> bool {
+        (self.first..self.end).contains(&place.pair)
+    }
+
+    /// Cuts before a place.
+    fn level(self, place: Place) -> u32 {
+        place.iteration + u32::from(place.pair > self.cut)
+    }
+
+    /// How `waits` behaves to what it waits for.
+    fn moves(self, waited_for: Place, waits: Place) -> Moves {
+        let (from, to) = (self.level(waited_for), self.level(waits));
+        // What stands in the window has an image in each added period, next to that of what waits for it.
+        match from.abs_diff(to) {
+            0 => Moves::Alike,
+            1 if self.has(waited_for) => Moves::Alike,
+            _ if from < to => Moves::Less,
+            _ => Moves::More,
+        }
+    }
+}
+
+impl<'a> SteadyPairs<'a> {
+    /// `None`: the programs know of no such pairs.
+    pub fn of(workload: &'a Workload, on: &'a Lowering<'a>, solved: &'a SolvedOps<'a>) -> Option<SteadyPairs<'a>> {
+        let places: Vec<Vec<Place>> = workload.programs.iter().map(places).collect::<Option<_>>()?;
+        let n_pairs = workload.programs.iter().flat_map(|p| &p.pairs).map(|pairs| pairs.len() as i32 - 1).min()?;
+        let ranks = solved.times.own_ranks().collect();
+        Some(SteadyPairs { workload, on, solved, places, n_pairs, ranks })
+    }
+
+    /// After how many times `unit` pairs everything repeats, at most `most`; `None`: nothing proves that anything does.
+    pub fn period(&self, unit: u32, most: u32) -> Option<u32> {
+        (1..=most).find(|times| self.is_steady((times * unit) as i32))
+    }
+
+    /// Whether every `period` pairs more would add the same, and change nothing else.
+    pub fn is_steady(&self, period: i32) -> bool {
+        // The second half: the first may still settle. Without the last period, in which gradients may be reduced.
+        let (first, end) = (self.n_pairs - self.n_pairs / 2, self.n_pairs - period);
+        let window = Window { first, end, period, cut: end };
+        if first + 2 * period > end || !self.repeats(window) {
+            return false;
+        }
+        let Some((back, ahead)) = self.reach(window) else { return false };
+        let cut = window.end - 1 - ahead;
+        let window = Window { cut, ..window };
+        first + period + back <= cut + 1 && self.goes_on(window)
+    }
+
+    fn place(&self, rank: u32, op: u32) -> Place {
+        self.places[self.workload.ranks[rank as usize].program as usize][op as usize]
+    }
+
+    fn time(&self, rank: u32, op: u32) -> OpTimes {
+        self.solved.times.op(rank, op)
+    }
+
+    /// The message that an op sends or receives.
+    fn message(&self, rank: u32, op: u32) -> &Message {
+        &self.solved.messages[self.solved.meetings.of_op[rank as usize][op as usize] as usize]
+    }
+
+    /// Whether all pairs of the window are those of a period before, later by the same amount.
+    fn repeats(&self, window: Window) -> bool {
+        let iterations = self.workload.programs.iter().map(|p| p.pairs.len()).min().unwrap_or(0);
+        (0..iterations).all(|iteration| {
+            let mut later = None;
+            self.ranks.iter().all(|&rank| self.rank_repeats(rank, iteration, window, &mut later))
+        })
+    }
+
+    /// The same of a rank's iteration. `later`: by how much a period is later than the one before, once that is known.
+    fn rank_repeats(&self, rank: u32, iteration: usize, window: Window, later: &mut Option<u64>) -> bool {
+        let own_program = program(self.workload, rank);
+        let starts = &own_program.pairs[iteration];
+        (window.first..window.end - window.period).all(|pair| {
+            let ops = starts[pair as usize]..starts[pair as usize + 1];
+            let next = starts[(pair + window.period) as usize]..starts[(pair + window.period) as usize + 1];
+            let by = next.start - ops.start;
+            ops.len() == next.len()
+                && (ops.start..ops.end).all(|op| {
+                    let (now, then) = (self.time(rank, op), self.time(rank, op + by));
+                    let expected = *later.get_or_insert(then.end.saturating_sub(now.end));
+                    same_op(own_program, op, op + by)
+                        && [(now.begin, then.begin), (now.go, then.go), (now.end, then.end)]
+                            .iter()
+                            .all(|&(now, then)| now.checked_add(expected) == Some(then))
+                        && self.message_repeats(rank, op, op + by, expected, window.period)
+                })
+        })
+    }
+
+    /// Whether the message of an op that sends is that of the op a period before it, and goes to the op a period before its own receiver's.
+    fn message_repeats(&self, rank: u32, op: u32, next: u32, later: u64, period: i32) -> bool {
+        if !matches!(program(self.workload, rank).ops[op as usize].kind, OpKind::Send { .. }) {
+            return true;
+        }
+        let (now, then) = (self.message(rank, op), self.message(rank, next));
+        let (from, to) = (self.place(now.dst, now.recv), self.place(then.dst, then.recv));
+        let phase = |place: Place, dst: u32, recv: u32| {
+            recv - program(self.workload, dst).pairs[place.iteration as usize][place.pair as usize]
+        };
+        now.dst == then.dst
+            && from.is_in_pair()
+            && to == (Place { pair: from.pair + period, ..from })
+            && phase(from, now.dst, now.recv) == phase(to, then.dst, then.recv)
+            && now.posted.checked_add(later) == Some(then.posted)
+            && now.arrives.checked_add(later) == Some(then.arrives)
+    }
+
+    /// How many pairs back and ahead the dependencies of the window's last period reach; `None`: one reaches out of the pairs.
+    fn reach(&self, window: Window) -> Option<(i32, i32)> {
+        let (mut back, mut ahead) = (0, 0);
+        let last = window.end - window.period..window.end;
+        for &rank in &self.ranks {
+            for op in (0..program(self.workload, rank).ops.len() as u32)
+                .filter(|&op| last.contains(&self.place(rank, op).pair))
+            {
+                let waits = self.place(rank, op);
+                let mut within = true;
+                self.waits_for(rank, op, &mut |waited_for, _| {
+                    within &= waited_for.is_in_pair() && waited_for.iteration == waits.iteration;
+                    back = back.max(waits.pair.saturating_sub(waited_for.pair));
+                    ahead = ahead.max(waited_for.pair.saturating_sub(waits.pair));
+                });
+                if !within {
+                    return None;
+                }
+            }
+        }
+        Some((back, ahead))
+    }
+
+    /// Calls `each` with the place and the end of all that an op waits for, on its own rank and on others.
+    fn waits_for(&self, rank: u32, op: u32, each: &mut impl FnMut(Place, u64)) {
+        self.own_dependencies(rank, op, each);
+        match program(self.workload, rank).ops[op as usize].kind {
+            OpKind::Recv { .. } => {
+                let message = self.message(rank, op);
+                each(self.place(message.src, message.send), message.arrives);
+            }
+            OpKind::Collective { slot, .. } => self.parties(rank, op, slot, &mut |party, party_op| {
+                each(self.place(party, party_op), self.time(party, party_op).begin);
+            }),
+            _ => {}
+        }
+    }
+
+    /// The same of those on its own rank.
+    fn own_dependencies(&self, rank: u32, op: u32, each: &mut impl FnMut(Place, u64)) {
+        let number = self.workload.ranks[rank as usize].program as usize;
+        let before = self.solved.before[number][op as usize];
+        let deps = self.workload.programs[number].deps_of(op).iter().copied();
+        for dep in deps.chain((before != NONE).then_some(before)) {
+            each(self.place(rank, dep), self.time(rank, dep).end);
+        }
+    }
+
+    /// Calls `each` with the ranks and ops of a collective.
+    fn parties(&self, rank: u32, op: u32, slot: u16, each: &mut impl FnMut(u32, u32)) {
+        let group = group_of(self.workload, self.on, rank, slot) as usize;
+        let parties = &self.solved.parties[group];
+        let nth = self.solved.meetings.of_op[rank as usize][op as usize] as usize;
+        let ops = &self.solved.meetings.groups[group].ops[nth * parties.len()..(nth + 1) * parties.len()];
+        parties.iter().zip(ops).for_each(|(&party, &op)| each(party, op));
+    }
+
+    /// Whether every equation holds in a longer job.
+    fn goes_on(&self, window: Window) -> bool {
+        let ops = |&rank: &u32| (0..program(self.workload, rank).ops.len() as u32).map(move |op| (rank, op));
+        self.ranks.iter().flat_map(ops).all(|(rank, op)| self.op_goes_on(rank, op, window)) && self.links_go_on(window)
+    }
+
+    fn op_goes_on(&self, rank: u32, op: u32, window: Window) -> bool {
+        let waits = self.place(rank, op);
+        let times = self.time(rank, op);
+        let (mut decided, mut sound) = (false, true);
+        self.own_dependencies(rank, op, &mut |place, end| {
+            let moves = window.moves(place, waits);
+            sound &= moves != Moves::More;
+            decided |= moves == Moves::Alike && end == times.begin;
+        });
+        // What waits for nothing begins at 0, with or without more periods.
+        decided |= times.begin == 0 && window.level(waits) == 0;
+        if !sound || !decided {
+            return false;
+        }
+        match program(self.workload, rank).ops[op as usize].kind {
+            OpKind::Recv { .. } => {
+                let message = self.message(rank, op);
+                match window.moves(self.place(message.src, message.send), waits) {
+                    Moves::Alike => true,
+                    Moves::Less => message.arrives <= times.begin,
+                    Moves::More => false,
+                }
+            }
+            OpKind::Collective { slot, .. } => {
+                let mut alike = true;
+                self.parties(rank, op, slot, &mut |party, party_op| {
+                    let place = self.place(party, party_op);
+                    alike &= window.level(place) == window.level(waits);
+                    // Added periods have the same number of collectives on all ranks.
+                    alike &= place == waits || !(window.has(place) || window.has(waits));
+                });
+                alike
+            }
+            _ => true,
+        }
+    }
+
+    /// Whether the messages of each link take their turns in the order of their sender's program, and wait for those that would be before them in a longer job.
+    fn links_go_on(&self, window: Window) -> bool {
+        let mut last: HashMap<u32, &Message> = HashMap::new();
+        // They are numbered by sender and op.
+        self.solved.messages.iter().all(|message| {
+            let Some(before) = last.insert(message.link, message) else { return true };
+            let free = before.arrives - before.latency_ps;
+            let (from, to) = (self.place(before.src, before.send), self.place(message.src, message.send));
+            let moves = window.moves(from, to);
+            before.src == message.src
+                && before.posted <= message.posted
+                && (moves == Moves::Alike || (moves == Moves::Less && free <= message.posted))
+                && (!window.has(to) || (from.is_in_pair() && to.pair - from.pair <= window.period))
+        })
+    }
+}
+
+/// Whether two ops of a program are the same, with the same dependencies as seen from them.
+fn same_op(program: &Program, a: u32, b: u32) -> bool {
+    let look = |op: &Op| (op.kind, op.stream, op.name, op.deps_n);
+    let from = |op: u32| program.deps_of(op).iter().map(move |dep| op - dep);
+    look(&program.ops[a as usize]) == look(&program.ops[b as usize]) && from(a).eq(from(b))
+}
+
+/// Where each op of a program stands; `None`: it does not know its pairs.
+fn places(program: &Program) -> Option<Vec<Place>> {
+    if program.pairs.is_empty() || program.pairs.len() != program.iteration_ends.len() {
+        return None;
+    }
+    let mut places = Vec::with_capacity(program.ops.len());
+    for (iteration, (pairs, &end)) in (0..).zip(program.pairs.iter().zip(&program.iteration_ends)) {
+        let mut pair = BEFORE;
+        for op in places.len() as u32..end {
+            while pair != BEHIND && pairs.get((pair + 1) as usize).is_some_and(|&start| start <= op) {
+                pair += 1;
+                if pair as usize + 1 == pairs.len() {
+                    pair = BEHIND;
+                }
+            }
+            places.push(Place { iteration, pair });
+        }
+    }
+    Some(places)
+}

@@ -1,0 +1,130 @@
+//! Networks that lose packets, reorder them, or do without PFC's headroom.
+
+use crate::support::program::Folder;
+
+/// A folder in which the sweep has run into `out`, with what the run said.
+fn ran(sweep: &str, more: &[(&str, &str)]) -> (Folder, String) {
+    let folder = Folder::new(&[&[("s.toml", sweep)], more].concat());
+    let ran = folder.run(&["run", "s.toml", "--out", "out", "--engine", "cpu"]);
+    assert_eq!(ran.code, 0, "{}", ran.stderr);
+    (folder, ran.stderr + &ran.stdout)
+}
+
+fn numbers(folder: &Folder, file: &str, column: &str) -> Vec<f64> {
+    let number = |cell: &String| cell.parse().unwrap_or_else(|e| panic!("{column} {cell:?}: {e}"));
+    folder.column(&format!("out/{file}.csv"), column).iter().map(number).collect()
+}
+
+/// Senders into one port of a switch, without PFC and congestion control.
+const INCAST: &str = r#"
+name = "lossy"
+[base]
+cluster = { gpus = 17, gpus_per_server = 1 }
+topology = { kind = "clos", hosts_per_leaf = 17, link_gbps = 100, link_delay_ns = 500, buffer_mib = 5 }
+workload = { kind = "traffic", pattern = "incast", bytes = 33554432 }
+transport = { cc = "none", pfc = false, ecn = false, payload_bytes = 4096 }
+output = { flows = true }
+[axes]
+"workload.fan_in" = [2, 4, 8, 16]
+"#;
+
+#[test]
+fn senders_that_lose_packets_share_most_of_a_port() {
+    let (folder, _) = ran(INCAST, &[]);
+    let (ids, times) = (numbers(&folder, "flows", "exp_id"), numbers(&folder, "flows", "fct_ns"));
+    for (row, senders) in [2.0, 4.0, 8.0, 16.0].into_iter().enumerate() {
+        let packets = senders * 8192.0;
+        let ideal_ns = packets * f64::from((4096 + 48) * 8) / 100.0;
+        let of = |column: &str| numbers(&folder, "results", column)[row];
+        let share = ideal_ns / of("makespan_ns");
+        assert!(share > 0.7, "{senders} senders have {share} of the port's rate together");
+        let (drops, again) = (of("drops") / packets, of("retransmissions") / packets);
+        assert!(drops > 0.0 && drops < 0.5, "{senders} senders: {drops} drops a packet");
+        assert!(again >= drops && again < 0.6, "{senders} senders: {again} retransmissions a packet, {drops} drops");
+        let ends: Vec<f64> = ids.iter().zip(&times).filter(|(id, _)| **id == row as f64).map(|(_, t)| *t).collect();
+        assert_eq!(ends.len(), senders as usize);
+        let (first, last) = ends.iter().fold((f64::MAX, 0.0f64), |(a, b), &t| (a.min(t), b.max(t)));
+        assert!(first > 0.75 * last, "{senders} senders end between {first} and {last} ns");
+    }
+}
+
+#[test]
+fn the_references_rule_stays_as_a_value_of_a_key() {
+    let ns3 = INCAST.replace("cc = \"none\"", "cc = \"none\", loss_recovery = \"ns3\"").replace("[2, 4, 8, 16]", "[2]");
+    let (folder, _) = ran(&ns3.replace("33554432", "4194304"), &[]);
+    assert!(numbers(&folder, "results", "drops")[0] > 2048.0, "each packet is dropped once and more");
+}
+
+/// Two pairs of switches; the link in the middle is 2,000 km long.
+const LONG_LINK: &str = "6 2 5\n4 5\n0 4 400Gbps 0.0005ms 0\n1 4 400Gbps 0.0005ms 0\n2 5 400Gbps 0.0005ms 0\n3 5 400Gbps 0.0005ms 0\n4 5 400Gbps 10ms 0\n";
+
+#[test]
+fn a_long_link_needs_headroom_only_with_pfc() {
+    let sweep = |pfc: bool| {
+        format!(
+            "name = \"long\"\n[base]\ncluster = {{ gpus = 4, gpus_per_server = 1 }}\n\
+             topology = {{ kind = \"file\", path = \"t.txt\", format = \"ns3\" }}\n\
+             workload = {{ kind = \"collective\", op = \"all-reduce\", algorithm = \"ring\", bytes = 4000000 }}\n\
+             transport = {{ pfc = {pfc} }}\n[axes]\n\"transport.cc\" = [\"none\", \"dcqcn\", \"hpcc\", \"timely\", \"dctcp\"]\n"
+        )
+    };
+    let (folder, _) = ran(&sweep(false), &[("t.txt", LONG_LINK)]);
+    let times = numbers(&folder, "results", "makespan_ns");
+    // What goes round crosses the long link in every second of six steps; the last acknowledgement crosses it too.
+    assert!(times.iter().all(|t| (30e6..60e6).contains(t)), "{times:?}");
+    assert_eq!(numbers(&folder, "results", "drops"), [0.0; 5]);
+    let refused = Folder::new(&[("s.toml", &sweep(true)), ("t.txt", LONG_LINK)]);
+    let ran = refused.run(&["run", "s.toml", "--out", "out"]);
+    assert_ne!(ran.code, 0);
+    assert!(ran.stderr.contains("PFC's headroom") && ran.stderr.contains("transport.pfc = false"), "{}", ran.stderr);
+}
+
+/// An all-to-all over four spines, by one path a flow and by all.
+const SPRAYED: &str = r#"
+name = "sprayed"
+[base]
+cluster = { gpus = 16, gpus_per_server = 1 }
+topology = { kind = "clos", hosts_per_leaf = 4, spines = 4, link_gbps = 10, uplink_gbps = 10, buffer_mib = 8 }
+workload = { kind = "traffic", pattern = "all-to-all", bytes = 80000 }
+transport = { payload_bytes = 1000, cc = "none" }
+[axes]
+"routing.policy" = ["ecmp", "spray"]
+"#;
+
+#[test]
+fn spraying_names_what_receivers_make_of_reordering() {
+    let (folder, said) = ran(SPRAYED, &[]);
+    let named = |text: &str| {
+        let all = ["go-back-N", "routing.policy = \"spray\"", "transport.loss_recovery", "retransmissions"];
+        all.iter().all(|word| text.contains(word))
+    };
+    assert!(named(&said), "{said}");
+    let plan = folder.run(&["plan", "s.toml"]);
+    assert!(named(&(plan.stdout + &plan.stderr)));
+    let again = numbers(&folder, "results", "retransmissions");
+    assert!(again[0] == 0.0 && again[1] > 100.0, "{again:?}");
+    assert_eq!(numbers(&folder, "results", "drops"), [0.0, 0.0]);
+    let explained = folder.run(&["compare", "out", "--explain", "0", "1"]);
+    assert!(explained.stdout.contains("none was dropped: reordering"), "{}", explained.stdout);
+    // Without the second policy nothing is said of it.
+    let (_, said) = ran(&SPRAYED.replace(", \"spray\"", ""), &[]);
+    assert!(!said.contains("go-back-N"), "{said}");
+}
+
+#[test]
+fn marks_count_at_every_port() {
+    let sweep = r#"
+name = "marks"
+[base]
+cluster = { gpus = 8, gpus_per_server = 1 }
+topology = { kind = "clos", hosts_per_leaf = 4, spines = 1, link_gbps = 100, uplink_gbps = 100 }
+transport = { cc = "timely", payload_bytes = 1000, ecn_kmin_kb = 1, ecn_kmax_kb = 1 }
+workload = { kind = "traffic", pattern = "incast", fan_in = 0, bytes = 200000 }
+output = { links = true }
+"#;
+    let (folder, _) = ran(sweep, &[]);
+    let marks = numbers(&folder, "results", "ecn_marks")[0];
+    let of_links: f64 = numbers(&folder, "links", "ecn_marks").iter().sum();
+    let packets = 7.0 * 200.0;
+    assert!(marks == of_links && marks > packets, "{marks} marks of {packets} packets, {of_links} by links");
+}
