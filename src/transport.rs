@@ -24,7 +24,7 @@ pub enum LossRecovery {
 }
 
 /// ECN thresholds of ports of one link rate.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub struct EcnThresholds {
     pub kmin_bytes: u64,
     pub kmax_bytes: u64,
@@ -33,7 +33,7 @@ pub struct EcnThresholds {
 }
 
 /// Everything that decides how packets are sent, marked, paused and answered. Times ps, rates bps, sizes bytes.
-#[derive(Clone, Debug, PartialEq, Eq)]
+#[derive(Clone, Debug, PartialEq, Eq, Hash)]
 pub struct Transport {
     pub cc: Cc,
     /// 1, or 1000 where every transmission is rounded to the nanosecond.

@@ -1,149 +1,29 @@
 //! Experiments that differ in nothing an engine sees: one of them is simulated, the others come to the same.
 //!
 //! Layer: batch. A seed of paths where there is one path, a price, a key that this cluster does not heed: sweeps are full of axes that change nothing for some of
-//! their values. Duplicate is what is equal in everything tables are built from, compared value by value; nothing is hashed. Only what may be remembered takes part
+//! their values. Duplicate is what is equal in everything tables are built from, compared value by value; jobs are compared by what decides them. Only what may be remembered takes part
 //! (`fidelity.memo`), and only outcomes are shared, never failures.
 
+use std::collections::{HashMap, VecDeque};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
+use super::dedup_key::DedupKey;
 use super::error::PrepareError;
 use super::experiment::QueuedExperiment;
-use super::job::Job;
-use super::jobs::PlacedJob;
+use super::kept::KeptExperiment;
 use super::outcome::{ExperimentOutcome, FlowOutcome, LinkOutcome};
 use super::prepare::{Prepared, tabled};
-use super::route::{Routed, routed};
+use super::route::routed;
 use super::world::{Ended, Limits, folds_of_duplicate};
-use crate::columns::NEVER;
 use crate::cost::Bill;
 use crate::engine::fold::FoldStats;
-use crate::routing::FlowPaths;
-use crate::spec::Steady;
-use crate::topology::{Link, Network, Node};
-use crate::transport::{RttWindow, Transport};
-use crate::workload::Flow;
 
 /// Bytes of outcomes kept, about: our choice, some hundred experiments of ten thousand messages.
 const MOST_BYTES: usize = 256 << 20;
-/// Experiments kept; each new one is compared with all of them.
-const MOST_KEPT: usize = 1024;
-
-/// Everything that decides the outcome of an experiment, except for what its cluster costs.
-#[derive(Debug)]
-struct DedupKey {
-    /// Of one workload its job; of several jobs the programs among them, in their order.
-    programs: Vec<Arc<Job>>,
-    /// Of several jobs what else they are.
-    placed: Vec<PlacedKey>,
-    /// Of several jobs the flows of traffic.
-    flows: Vec<Flow>,
-    transport: Transport,
-    limits: Limits,
-    time_limit_ps: Option<u64>,
-    flow_level: bool,
-    links: bool,
-    shared_links: bool,
-    rtt_samples: bool,
-    fresh_qp: bool,
-    steady: Option<Steady>,
-    rtt: Vec<RttWindow>,
-    paths: Vec<FlowPaths>,
-    network: Network,
-}
-
-/// A job among several: name, kind and placement as its row names them, GPUs by rank, start, whether nobody waits for it, its first flow.
-type PlacedKey = (Arc<str>, [String; 2], Vec<u32>, u64, bool, u32);
-
-impl PartialEq for DedupKey {
-    fn eq(&self, other: &DedupKey) -> bool {
-        let DedupKey {
-            programs,
-            placed,
-            flows,
-            transport,
-            limits,
-            time_limit_ps,
-            flow_level,
-            links,
-            shared_links,
-            rtt_samples,
-            fresh_qp,
-            steady,
-            rtt,
-            paths,
-            network,
-        } = self;
-        // Jobs that are equal are one: they are kept by what decides them.
-        programs.len() == other.programs.len()
-            && programs.iter().zip(&other.programs).all(|(a, b)| Arc::ptr_eq(a, b))
-            && (placed, flows) == (&other.placed, &other.flows)
-            && *transport == other.transport
-            && *limits == other.limits
-            && *time_limit_ps == other.time_limit_ps
-            && *flow_level == other.flow_level
-            && (*links, *shared_links) == (other.links, other.shared_links)
-            && (*rtt_samples, *fresh_qp) == (other.rtt_samples, other.fresh_qp)
-            && *steady == other.steady
-            && *rtt == other.rtt
-            && *paths == other.paths
-            && *network == other.network
-    }
-}
-
-impl DedupKey {
-    /// Of an experiment that may be remembered and whose job others may have.
-    fn of(r: &Routed, limits: Limits) -> Option<DedupKey> {
-        let config = &*r.config;
-        let programs: Vec<Arc<Job>> = match &config.jobs {
-            None => vec![Arc::clone(r.job.as_ref()?)],
-            Some(_) => r.placed.iter().filter_map(|job| job.program.clone()).collect(),
-        };
-        if !config.shares_outcomes() || programs.iter().any(|job| job.rows.is_none()) {
-            return None;
-        }
-        let n_plain = if config.jobs.is_some() { r.flows.iter().filter(|f| f.start_ps != NEVER).count() } else { 0 };
-        let mut transport = r.transport.clone();
-        if r.paths.iter().all(|p| p.data.len() <= 1 && p.ack.len() <= 1) {
-            // Nobody draws a path.
-            transport.routing_seed = 0;
-        }
-        Some(DedupKey {
-            programs,
-            placed: r.placed.iter().map(placed_key).collect(),
-            flows: r.flows[..n_plain].to_vec(),
-            transport,
-            limits,
-            time_limit_ps: config.limits.sim_ps,
-            flow_level: config.is_flow_level(),
-            links: config.output.links,
-            shared_links: config.output.shared_links,
-            rtt_samples: config.output.rtt,
-            fresh_qp: config.fresh_qp(),
-            steady: config.steady(),
-            rtt: r.rtt.clone(),
-            paths: r.paths.clone(),
-            network: r.network.clone(),
-        })
-    }
-
-    fn bytes(&self) -> usize {
-        let arcs: usize =
-            self.paths.iter().flat_map(|p| p.data.iter().chain(&p.ack)).map(|path| size_of_val(&**path)).sum();
-        arcs + size_of_val(&*self.flows)
-            + self.network.nodes.len() * size_of::<Node>()
-            + self.network.links.len() * size_of::<Link>()
-    }
-}
-
-fn placed_key(job: &PlacedJob) -> PlacedKey {
-    let words = [job.kind.clone(), job.placement.clone()];
-    (Arc::clone(&job.name), words, job.gpus.clone(), job.start_ps, job.background, job.first_flow)
-}
 
 /// An experiment that is simulated; its duplicates get its outcome.
 #[derive(Debug)]
 pub(super) struct Original {
-    exp_id: u64,
     key: DedupKey,
     end: Mutex<OriginalEnd>,
 }
@@ -213,7 +93,7 @@ pub(super) enum Preparation {
     Duplicate(Box<Duplicate>),
 }
 
-/// Those that were or are being simulated, the oldest original.
+/// Those that were or are being simulated.
 #[derive(Default)]
 pub(super) struct Dedup {
     kept: Mutex<Originals>,
@@ -221,9 +101,46 @@ pub(super) struct Dedup {
 
 #[derive(Default)]
 struct Originals {
-    originals: Vec<Arc<Original>>,
+    by_id: HashMap<u64, Arc<Original>>,
+    /// Ids by the number of their keys.
+    by_number: HashMap<u64, Vec<u64>>,
+    /// Ids of those that have ended, in that order.
+    ended: VecDeque<u64>,
     /// Of their outcomes and keys.
     bytes: usize,
+}
+
+impl Originals {
+    fn find(&self, key: &DedupKey) -> Option<&Arc<Original>> {
+        let mut ids = self.by_number.get(&key.number)?.iter();
+        ids.find_map(|id| Some(&self.by_id[id]).filter(|original| original.key == *key))
+    }
+
+    fn add(&mut self, exp_id: u64, key: DedupKey) {
+        self.bytes += key.bytes();
+        self.by_number.entry(key.number).or_default().push(exp_id);
+        self.by_id.insert(exp_id, Arc::new(Original { key, end: Mutex::new(OriginalEnd::Running) }));
+    }
+
+    fn remove(&mut self, exp_id: u64) -> Option<Arc<Original>> {
+        let gone = self.by_id.remove(&exp_id)?;
+        if let Some(ids) = self.by_number.get_mut(&gone.key.number) {
+            ids.retain(|&id| id != exp_id);
+            if ids.is_empty() {
+                self.by_number.remove(&gone.key.number);
+            }
+        }
+        self.bytes -= gone.key.bytes();
+        if let OriginalEnd::Known(outcome, ..) = &*gone.end() {
+            self.bytes -= bytes(outcome);
+        }
+        Some(gone)
+    }
+
+    /// One that is being simulated.
+    fn running(&self, exp_id: u64) -> Option<&Arc<Original>> {
+        self.by_id.get(&exp_id).filter(|original| matches!(*original.end(), OriginalEnd::Running))
+    }
 }
 
 impl Dedup {
@@ -231,28 +148,29 @@ impl Dedup {
         self.kept.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// Prepares an experiment, unless it equals one that has been prepared.
+    /// Prepares an experiment, unless it equals one that has been prepared. `known`: it was prepared before the run.
     ///
     /// # Errors
     /// As [`super::prepare()`].
-    pub(super) fn prepare(&self, task: QueuedExperiment, limits: Limits) -> Result<Preparation, PrepareError> {
-        let mut routed = routed(&task.config)?;
-        let Some(key) = DedupKey::of(&routed, limits) else {
-            return tabled(routed, task.exp_id as u32).map(|p| Preparation::Prepared(Box::new(p)));
-        };
-        let mut kept = self.lock();
-        if let Some(original) = kept
-            .originals
-            .iter()
-            .find(|original| original.key == key && !matches!(*original.end(), OriginalEnd::Failed))
-        {
-            let (original, bill, notes) = (Arc::clone(original), routed.bill, std::mem::take(&mut routed.notes));
-            drop((kept, routed));
-            return Ok(Preparation::Duplicate(Box::new(Duplicate { task, original, bill, notes })));
+    pub(super) fn prepare(
+        &self,
+        task: &QueuedExperiment,
+        limits: Limits,
+        known: Option<KeptExperiment>,
+    ) -> Result<Preparation, PrepareError> {
+        if let Some(KeptExperiment { mut prepared, key }) = known {
+            let notes = std::mem::take(&mut prepared.notes);
+            return Ok(match self.original(task, key, prepared.bill, notes) {
+                Ok(duplicate) => duplicate,
+                Err(notes) => Preparation::Prepared(Box::new(Prepared { notes, ..*prepared })),
+            });
         }
-        kept.bytes += key.bytes();
-        kept.originals.push(Arc::new(Original { exp_id: task.exp_id, key, end: Mutex::new(OriginalEnd::Running) }));
-        drop(kept);
+        let mut routed = routed(&task.config)?;
+        let (key, notes) = (DedupKey::of(&routed, limits), std::mem::take(&mut routed.notes));
+        routed.notes = match self.original(task, key, routed.bill, notes) {
+            Ok(duplicate) => return Ok(duplicate),
+            Err(notes) => notes,
+        };
         match tabled(routed, task.exp_id as u32) {
             Ok(p) => Ok(Preparation::Prepared(Box::new(p))),
             Err(e) => {
@@ -262,44 +180,47 @@ impl Dedup {
         }
     }
 
+    /// The duplicate of the original with this key. Where there is none it is one itself from now on, and `notes` come back.
+    fn original(
+        &self,
+        task: &QueuedExperiment,
+        key: Option<DedupKey>,
+        bill: Bill,
+        notes: Vec<String>,
+    ) -> Result<Preparation, Vec<String>> {
+        let Some(key) = key else { return Err(notes) };
+        let mut kept = self.lock();
+        if let Some(original) = kept.find(&key) {
+            let (task, original) = (task.clone(), Arc::clone(original));
+            return Ok(Preparation::Duplicate(Box::new(Duplicate { task, original, bill, notes })));
+        }
+        kept.add(task.exp_id, key);
+        Err(notes)
+    }
+
     /// Records that an experiment has ended, for its duplicates.
     pub(super) fn ended(&self, ended: &Ended) {
         let Ok(outcome) = &ended.result else { return self.failed(ended.exp_id) };
         let mut kept = self.lock();
-        let Some(original) = kept
-            .originals
-            .iter()
-            .find(|original| original.exp_id == ended.exp_id && matches!(*original.end(), OriginalEnd::Running))
-        else {
-            return;
-        };
+        let Some(original) = kept.running(ended.exp_id) else { return };
         let shared = folds_of_duplicate(&ended.folds.unwrap_or_default());
         *original.end() = OriginalEnd::Known(Arc::new(outcome.clone()), ended.packet_hops, shared);
         kept.bytes += bytes(outcome);
+        kept.ended.push_back(ended.exp_id);
         // A duplicate that still waits keeps its original alive by its own reference.
-        while kept.bytes > MOST_BYTES || kept.originals.len() > MOST_KEPT {
-            let Some(at) = kept.originals.iter().position(|original| matches!(*original.end(), OriginalEnd::Known(..)))
-            else {
-                return;
-            };
-            let evicted = kept.originals.remove(at);
-            if let OriginalEnd::Known(outcome, ..) = &*evicted.end() {
-                kept.bytes -= bytes(outcome) + evicted.key.bytes();
-            }
+        while kept.bytes > MOST_BYTES {
+            let Some(oldest) = kept.ended.pop_front() else { return };
+            kept.remove(oldest);
         }
     }
 
     /// Records that an experiment has failed, if it was to be simulated: its duplicates are then simulated themselves.
     pub(super) fn failed(&self, exp_id: u64) {
         let mut kept = self.lock();
-        if let Some(at) = kept
-            .originals
-            .iter()
-            .position(|original| original.exp_id == exp_id && matches!(*original.end(), OriginalEnd::Running))
+        if kept.running(exp_id).is_some()
+            && let Some(gone) = kept.remove(exp_id)
         {
-            let evicted = kept.originals.remove(at);
-            kept.bytes -= evicted.key.bytes();
-            *evicted.end() = OriginalEnd::Failed;
+            *gone.end() = OriginalEnd::Failed;
         }
     }
 }
@@ -319,11 +240,13 @@ mod tests {
     use crate::engine::fold::FoldEngine;
     use crate::sweep::{self, SetOverrides};
 
-    /// All-reduces of 16 GPUs by seed of paths, kind of network and size of packets.
-    fn tasks(base: &str) -> Vec<QueuedExperiment> {
+    const AXES: &str = "\"routing.seed\" = [1, 2, 3]\n\"topology.kind\" = [\"rail-only\", \"fat-tree\"]\n\"transport.payload_bytes\" = [1000, 4000]";
+
+    /// All-reduces of 16 GPUs.
+    fn tasks(base: &str, axes: &str) -> Vec<QueuedExperiment> {
         let text = format!(
             "name = \"t\"\nbase.cluster = {{ gpus = 16, gpus_per_server = 2 }}\nbase.workload = {{ kind = \"collective\", op = \"all-reduce\", bytes = 300000 }}\n{base}\n\
-             [axes]\n\"routing.seed\" = [1, 2, 3]\n\"topology.kind\" = [\"rail-only\", \"fat-tree\"]\n\"transport.payload_bytes\" = [1000, 4000]\n"
+             [axes]\n{axes}\n"
         );
         let sweep = sweep::parse(&text, Path::new("sweep.toml"), &SetOverrides::default()).unwrap();
         sweep
@@ -335,9 +258,17 @@ mod tests {
 
     /// The outcome of each experiment, and how many packet-hops were simulated for it.
     fn ends(base: &str, once: bool, batch: usize) -> BTreeMap<u64, (Result<ExperimentOutcome, String>, u64)> {
+        ends_of(tasks(base, AXES), once, batch)
+    }
+
+    fn ends_of(
+        tasks: Vec<QueuedExperiment>,
+        once: bool,
+        batch: usize,
+    ) -> BTreeMap<u64, (Result<ExperimentOutcome, String>, u64)> {
         let mut ends = BTreeMap::new();
         let options = RunOptions { once, batch, ..RunOptions::default() };
-        run::<EngineError>(tasks(base).into_iter(), Box::new(FoldEngine::default()), &options, || false, &mut |news| {
+        run::<EngineError>(tasks.into_iter(), Box::new(FoldEngine::default()), &options, || false, &mut |news| {
             if let RunEvent::Ended(e) = news {
                 let end = (e.result.map_err(|why| format!("{why:?}")), e.folds.map_or(0, |f| f.hops_simulated));
                 assert!(ends.insert(e.exp_id, end).is_none(), "experiment {} ended twice", e.exp_id);
@@ -358,16 +289,24 @@ mod tests {
             for (id, (outcome, _)) in &each {
                 assert_eq!(&once[id].0, outcome, "experiment {id}");
             }
-            // Without spines there is one path, whatever the seed. Which of the seeds is simulated is up to the threads that prepare; two that make their job at the same time
-            // may both be.
+            // Without spines there is one path, whatever the seed. Which of the seeds is simulated is up to the threads that prepare.
             for payload in [0, 1] {
                 simulated.push([0, 4, 8].iter().filter(|&id| once[&(id + payload)].1 > 0).count());
             }
         }
-        assert!(
-            simulated.iter().all(|&n| n > 0) && simulated.iter().sum::<usize>() < 3 * simulated.len(),
-            "{simulated:?} of 3 each"
-        );
+        assert_eq!(simulated, [1; 6], "of 3 each");
+    }
+
+    #[test]
+    fn duplicates_are_found_though_many_experiments_lie_between() {
+        // The last axis varies first: all hundred jobs come before the first of them comes again.
+        let axes = "\"routing.seed\" = [1, 2]\n\"workload.bytes\" = { start = 4000, stop = 103000, step = 1000 }";
+        let tasks = tasks("base.topology = { kind = \"rail-only\" }", axes);
+        assert_eq!(tasks.len(), 200);
+        let ends = ends_of(tasks, true, 32);
+        let simulated = |ids: std::ops::Range<u64>| ids.filter(|id| ends[id].1 > 0).count();
+        assert_eq!((simulated(0..100), simulated(100..200)), (100, 0));
+        assert!((0..100).all(|id| ends[&id].0.is_ok() && ends[&id].0 == ends[&(id + 100)].0));
     }
 
     #[test]

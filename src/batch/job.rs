@@ -14,7 +14,7 @@ use crate::spec::{self, Compute, Config};
 use crate::topology::Network;
 use crate::workload::dag::read_dag;
 use crate::workload::import::{self, ImportError};
-use crate::workload::lower::{GraphSize, Lowering, least_size, lower};
+use crate::workload::lower::{self, GraphSize, Lowering, least_size, lower};
 use crate::workload::program::{Dim, OpKind, Phase, Workload};
 use crate::workload::repeat::repeat;
 use crate::workload::tasks::TaskGraph;
@@ -23,6 +23,8 @@ use crate::workload::training::{Cluster, TrainingError, evaluate, generate_with,
 use super::benchmark::{benchmark, bus_factor};
 use super::breakdown::Breakdown;
 use super::error::{JobError, PrepareError, SetupError};
+use super::job_key::{JobKey, payload_share};
+use super::kernel_times::factor_q32;
 use super::memory_refusal::check_graph;
 use super::outcome::Iteration;
 use super::planner::{ClusterPlanner, CollectiveNetwork, Environments, LongestCollective, is_analytic};
@@ -49,8 +51,19 @@ pub struct Job {
     pub serving: Option<ServingJob>,
     /// What it comes to, where that is worked out: then there are neither programs nor tasks.
     pub worked_out: Option<WorkedOut>,
-    /// What the graph became in another experiment; `None`: no other has it.
-    pub(super) rows: Option<TaskRowCache>,
+    /// Whether the size of packets is among what decides it ([`payload_share`]).
+    pub(super) heeds_payload: bool,
+    /// What experiments that have it share; `None`: no other has it.
+    pub(super) shared: Option<SharedJob>,
+}
+
+/// What those have in common that have one job.
+#[derive(Debug)]
+pub(super) struct SharedJob {
+    /// What decides the job: those with equal keys are equal.
+    pub key: Arc<JobKey>,
+    /// What its graph became in another experiment.
+    pub rows: TaskRowCache,
 }
 
 impl Job {
@@ -191,11 +204,22 @@ pub(super) fn job_of_length(
         let of_classes = Lowering { representatives: by_class.as_ref(), ..lowering.clone() };
         let bus = collective.map(|m| (m.bytes, m.bus));
         if let Some((sums, period)) = JobSums::of(&workload, &of_classes, &mut planner, program.warmup, length.period) {
-            let longest = planner.longest();
+            let (longest, heeds_payload) = (planner.longest(), planner.heeds_payload());
             notes.extend(planner.notes());
             let (warmup, worked_out) = (program.warmup, Some(sums.worked_out(&workload, bus)));
             let (workload, graph) = Default::default();
-            let job = Job { workload, graph, warmup, collective, longest, peak_bytes, serving, worked_out, rows: None };
+            let job = Job {
+                workload,
+                graph,
+                warmup,
+                collective,
+                longest,
+                peak_bytes,
+                serving,
+                worked_out,
+                heeds_payload,
+                shared: None,
+            };
             return Ok(MadeJob { job, sums: Some(sums), period });
         }
     }
@@ -218,27 +242,45 @@ pub(super) fn job_of_length(
         None => lower(&workload, &lowering, &mut planner),
     };
     let graph = lowered.map_err(JobError::Lower)?;
-    let longest = planner.longest();
+    let (longest, heeds_payload) = (planner.longest(), planner.heeds_payload());
     notes.extend(planner.notes());
     let (warmup, worked_out) = (program.warmup, None);
-    let job = Job { workload, graph, warmup, collective, longest, peak_bytes, serving, worked_out, rows: None };
+    let job = Job {
+        workload,
+        graph,
+        warmup,
+        collective,
+        longest,
+        peak_bytes,
+        serving,
+        worked_out,
+        heeds_payload,
+        shared: None,
+    };
     Ok(MadeJob { job, sums: None, period: None })
 }
 
-/// Payload over wire bytes of a full packet, where software's costs depend on it; 1 over 1 elsewhere.
-///
-/// # Errors
-/// Keys of the transport that do not go together.
-pub(super) fn payload_share(
-    config: &Config,
-    program: &spec::ProgramSpec,
-    nic_bps: u64,
-) -> Result<(u64, u64), spec::Conflict> {
-    if !program.communication.measured_overhead {
-        return Ok((1, 1));
+/// The job of `program`, given that of one that differs in `workload.compute_scale` alone. `None`: it has to be made anew.
+pub(super) fn rescaled(job: &Job, config: &Config, program: &spec::ProgramSpec) -> Option<Job> {
+    if job.serving.is_some() || job.worked_out.is_some() {
+        return None;
     }
-    let transport = config.transport(nic_bps.max(1))?;
-    Ok((u64::from(transport.payload), u64::from(transport.payload + transport.data_overhead)))
+    budget::announce("tasks of ranks", job.bytes());
+    let seed = config.jitter_seed();
+    let factor = |rank: u32, op: u32| factor_q32(&program.compute, seed, rank, op);
+    let &Job { warmup, collective, longest, peak_bytes, heeds_payload, .. } = job;
+    Some(Job {
+        workload: job.workload.clone(),
+        graph: lower::rescaled(&job.graph, &job.workload, &factor),
+        warmup,
+        collective,
+        longest,
+        peak_bytes,
+        serving: None,
+        worked_out: None,
+        heeds_payload,
+        shared: None,
+    })
 }
 
 /// Choices of kernels that are taken as they are, though no machine has such kernels, or that another choice holds already.
@@ -513,25 +555,4 @@ fn scale_bytes(workload: &mut Workload, ppm: u64) {
             *bytes = ((*bytes as u128 * ppm as u128 / 1_000_000) as u64).max(u64::from(*bytes > 0));
         }
     }
-}
-
-/// What scale, jitter and stragglers make of a kernel's time, 1 being 2^32. Jitter is normal, cut at three deviations and at a tenth of the mean.
-fn factor_q32(compute: &spec::Compute, seed: u64, rank: u32, op: u32) -> u64 {
-    let mut factor = compute.scale_ppm as f64 / 1e6;
-    if compute.jitter_ppm > 0 {
-        let a = unit(spec::mix(seed, u64::from(rank), u64::from(op) * 2));
-        let b = unit(spec::mix(seed, u64::from(rank), u64::from(op) * 2 + 1));
-        // Box and Muller's way from two uniform draws to a normal one.
-        let normal = libm::sqrt(-2.0 * libm::log(a)) * libm::cos(2.0 * std::f64::consts::PI * b);
-        factor *= (1.0 + compute.jitter_ppm as f64 / 1e6 * normal.clamp(-3.0, 3.0)).max(0.1);
-    }
-    if compute.stragglers.binary_search(&rank).is_ok() {
-        factor *= compute.straggler_ppm as f64 / 1e6;
-    }
-    (factor * 4_294_967_296.0) as u64
-}
-
-/// A number in (0, 1] from a hash.
-fn unit(hash: u64) -> f64 {
-    ((hash >> 11) + 1) as f64 / (1u64 << 53) as f64
 }

@@ -2,18 +2,19 @@
 //!
 //! Layer: batch. `job` builds a job. The cache changes no result, only the time and memory that a sweep takes.
 
-use std::hash::{DefaultHasher, Hash, Hasher};
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::collections::{BTreeMap, HashMap, HashSet};
+use std::sync::{Arc, LazyLock, Mutex, MutexGuard, PoisonError};
 
 use super::error::PrepareError;
-use super::job::{self, Job};
+use super::job::{self, Job, SharedJob};
+use super::job_key::JobKey;
 use super::servers::Described;
 use super::steady_pipeline;
 use super::task_row_cache::TaskRowCache;
 use super::worked_out::RanksWithTasks;
 use crate::budget;
-use crate::spec::{Config, Joining, Named, ProgramSpec, RequestSource, SlowdownChoice, Source, TopologyKind};
-use crate::topology::{Link, Network, NodeIdx, NvLink};
+use crate::spec::{Config, ProgramSpec};
+use crate::topology::Network;
 
 /// Tasks of all jobs cached: some 1 GB with their edges.
 const MOST_TASKS: usize = 1 << 24;
@@ -21,65 +22,124 @@ const MOST_TASKS: usize = 1 << 24;
 const SHARE: u64 = 8;
 /// What they may take as long as none was asked for again after it had to go: most sweeps of layouts have a job an experiment (our choice).
 const BYTES_AT_FIRST: u64 = 192 << 20;
-/// Evicted jobs that are known by a number.
-const MOST_EVICTED: usize = 1 << 12;
-/// Jobs with tasks cached: an axis beside the network's is rarely longer.
-const MOST_JOBS: usize = 64;
-/// Jobs cached that were worked out. They are a few numbers, and stay from the survey of a sweep, which makes up to 256, to its run (our choice).
-const MOST_WORKED_OUT: usize = 1024;
-
-/// What decides a job.
-#[derive(Clone, Debug, PartialEq)]
-struct JobKey {
-    with_tasks: RanksWithTasks,
-    joining: Joining,
-    /// Cluster and workload, as text.
-    config: String,
-    /// Whether the sweep asks for a slowdown: only then is anything said of one that does nothing.
-    jitter_seed: u64,
-    ranks: Vec<(NodeIdx, u32)>,
-    nvlink: Option<NvLink>,
-    /// Links of the first server's hosts: what cost models know of the network.
-    links: Vec<Link>,
-    /// See [`job::payload_share`].
-    payload_share: (u64, u64),
-}
+/// Share of that which jobs may take that were worked out. They are a few numbers each, and stay from the survey of a sweep to its run (our choice).
+const SHARE_OF_WORKED_OUT: u64 = 4;
+/// Evicted jobs that are known by a number: some 4 MB.
+const MOST_EVICTED: usize = 1 << 18;
 
 struct CachedJob {
-    key: JobKey,
+    key: Arc<JobKey>,
     job: Arc<Job>,
     /// What it and its key take, without its rows.
     bytes: u64,
     notes: Vec<String>,
 }
 
-/// Jobs, and how many of them there may be.
+impl CachedJob {
+    fn worked_out(&self) -> bool {
+        self.job.worked_out.is_some()
+    }
+
+    /// With its rows.
+    fn bytes(&self) -> u64 {
+        self.bytes + self.job.shared.as_ref().map_or(0, |shared| shared.rows.bytes())
+    }
+}
+
+/// Jobs, and how many bytes they may take.
+#[derive(Default)]
 struct JobCache {
-    /// The most recently used last.
-    jobs: Vec<CachedJob>,
+    /// By when they were asked for, the most recent last.
+    jobs: BTreeMap<u64, CachedJob>,
+    /// Where those with a number of inputs are among `jobs`.
+    places: HashMap<u64, Vec<u64>>,
+    /// How often jobs were asked for.
+    now: u64,
     /// Numbers of those that had to go ([`JobKey::number`]).
-    evicted: Vec<u64>,
+    evicted: HashSet<u64>,
     /// Bytes that the others may take beside the newest.
     room: u64,
 }
 
-static CACHE: Mutex<JobCache> = Mutex::new(JobCache { jobs: Vec::new(), evicted: Vec::new(), room: BYTES_AT_FIRST });
+static CACHE: LazyLock<Mutex<JobCache>> =
+    LazyLock::new(|| Mutex::new(JobCache { room: BYTES_AT_FIRST, ..JobCache::default() }));
 
 fn cache() -> MutexGuard<'static, JobCache> {
     CACHE.lock().unwrap_or_else(PoisonError::into_inner)
 }
 
-impl JobKey {
-    /// About how many bytes it takes.
-    fn bytes(&self) -> u64 {
-        (self.config.len() + size_of_val(&*self.ranks) + size_of_val(&*self.links)) as u64
+impl JobCache {
+    fn add(&mut self, job: CachedJob) {
+        self.now += 1;
+        self.places.entry(job.key.number_of_inputs()).or_default().push(self.now);
+        self.jobs.insert(self.now, job);
     }
 
-    /// Tells jobs apart, but for chance.
-    fn number(&self) -> u64 {
-        let mut hasher = DefaultHasher::new();
-        (&self.config, self.jitter_seed, self.payload_share, self.ranks.len()).hash(&mut hasher);
-        hasher.finish()
+    fn remove(&mut self, place: u64) -> Option<CachedJob> {
+        let job = self.jobs.remove(&place)?;
+        let number = job.key.number_of_inputs();
+        if let Some(places) = self.places.get_mut(&number) {
+            places.retain(|&p| p != place);
+            if places.is_empty() {
+                self.places.remove(&number);
+            }
+        }
+        Some(job)
+    }
+
+    /// The job that a key asks for, with what there is to note.
+    fn find(&mut self, key: &JobKey) -> Option<(Arc<Job>, Vec<String>)> {
+        let mut places = self.places.get(&key.number_of_inputs())?.iter().copied();
+        let place = places.find(|place| self.jobs[place].key.serves(key))?;
+        let found = self.remove(place)?;
+        let result = (Arc::clone(&found.job), found.notes.clone());
+        self.add(found);
+        Some(result)
+    }
+
+    /// A job that is what a key asks for but for the speed of kernels, with what there is to note.
+    fn sibling(&self, key: &JobKey) -> Option<(Arc<Job>, Vec<String>)> {
+        let mut places = self.places.get(&key.number_of_inputs())?.iter();
+        let place = places.find(|place| self.jobs[*place].key.is_sibling(key))?;
+        let sibling = &self.jobs[place];
+        Some((Arc::clone(&sibling.job), sibling.notes.clone()))
+    }
+
+    /// A job that was asked for is not here. If it was, it would still be if there were more room.
+    fn missed(&mut self, key: &JobKey) {
+        if self.evicted.contains(&key.number()) {
+            self.room = (2 * self.room).min(budget::total() / SHARE);
+        }
+    }
+
+    /// Keeps a job, and lets go of those that were not asked for longest until the others fit.
+    fn keep(&mut self, new: CachedJob, most: u64) {
+        // Its rows are yet to come, as large as it is.
+        let expected = new.bytes;
+        self.add(new);
+        let of = |worked_out: bool| self.jobs.values().filter(move |k| k.worked_out() == worked_out);
+        let mut small: u64 = of(true).map(CachedJob::bytes).sum();
+        let mut large: u64 = of(false).map(CachedJob::bytes).sum::<u64>() + expected;
+        let mut tasks: usize = of(false).map(|k| k.job.graph.tasks.len()).sum();
+        while !self.jobs.is_empty() {
+            // The next experiments may share the newest, however large it is.
+            let room = if self.jobs.len() == 1 { most } else { self.room.min(most) };
+            let too_many_small = small > room / SHARE_OF_WORKED_OUT;
+            if !too_many_small && small + large <= room && tasks <= MOST_TASKS {
+                return;
+            }
+            // Of the kind of which there is too much.
+            let others = self.jobs.len() - 1;
+            let oldest = self.jobs.iter().take(others).find(|(_, k)| k.worked_out() == too_many_small);
+            let oldest = oldest.or_else(|| self.jobs.iter().next()).map(|(&place, _)| place);
+            let Some(gone) = oldest.and_then(|place| self.remove(place)) else { return };
+            let sum = if gone.worked_out() { &mut small } else { &mut large };
+            *sum = sum.saturating_sub(gone.bytes());
+            tasks -= gone.job.graph.tasks.len();
+            if self.evicted.len() < MOST_EVICTED {
+                self.evicted.insert(gone.key.number());
+            }
+        }
     }
 }
 
@@ -96,79 +156,47 @@ pub(super) fn job(
     notes: &mut Vec<String>,
 ) -> Result<Arc<Job>, PrepareError> {
     let ranks = ranks.of(program);
-    if !is_self_contained(program, config) {
+    let Some(key) = JobKey::new(config, program, net, ranks)? else {
         return steady_pipeline::job(config, program, net, described, ranks, notes).map(Arc::new);
-    }
-    let key = key(config, program, net, ranks)?;
-    if let Some(cached) = find(&key) {
-        notes.extend(cached.1);
-        return Ok(cached.0);
+    };
+    let (found, sibling) = {
+        let mut cache = cache();
+        let found = cache.find(&key);
+        if found.is_none() {
+            cache.missed(&key);
+        }
+        let sibling = if found.is_none() { cache.sibling(&key) } else { None };
+        (found, sibling)
+    };
+    if let Some((job, noted)) = found {
+        notes.extend(noted);
+        return Ok(job);
     }
     // Not under the lock: others prepare meanwhile, at worst the same.
     let mut own = Vec::new();
-    let job = Arc::new(Job {
-        rows: Some(TaskRowCache::default()),
-        ..steady_pipeline::job(config, program, net, described, ranks, &mut own)?
-    });
+    let rescaled = sibling.and_then(|(sibling, noted)| Some((job::rescaled(&sibling, config, program)?, noted)));
+    let job = match rescaled {
+        Some((job, noted)) => {
+            own = noted;
+            job
+        }
+        None => steady_pipeline::job(config, program, net, described, ranks, &mut own)?,
+    };
     notes.extend(own.iter().cloned());
-    keep(CachedJob { bytes: job.bytes() + key.bytes(), key, job: Arc::clone(&job), notes: own });
+    if let Some((job, _)) = cache().find(&key) {
+        return Ok(job);
+    }
+    let key = Arc::new(if job.heeds_payload { key } else { key.of_any_payload() });
+    let shared = Some(SharedJob { key: Arc::clone(&key), rows: TaskRowCache::default() });
+    let job = Arc::new(Job { shared, ..job });
+    let bytes = size_of::<Job>() as u64 + job.bytes() + key.bytes();
+    cache().keep(CachedJob { bytes, key, job: Arc::clone(&job), notes: own }, budget::total() / SHARE);
     Ok(job)
 }
 
-/// Nothing but the configuration decides: no file, which might change.
-fn is_self_contained(program: &ProgramSpec, config: &Config) -> bool {
-    let named = |n: &Named| !matches!(n, Named::File(_));
-    let source = match &program.source {
-        Source::Model(t) => named(&t.model) && t.kernels.is_none(),
-        Source::Inference(t) => {
-            named(&t.model) && t.kernels.is_none() && matches!(t.requests, RequestSource::Generated(_))
-        }
-        Source::Collective { .. } => true,
-        Source::File { .. } => false,
-    };
-    source
-        && named(&config.cluster.gpu)
-        && config.cluster.server_xml.is_none()
-        && !matches!(program.compute.slowdown, SlowdownChoice::Table(_) | SlowdownChoice::Trees(_))
-}
-
-fn key(
-    config: &Config,
-    program: &ProgramSpec,
-    net: &Network,
-    with_tasks: RanksWithTasks,
-) -> Result<JobKey, PrepareError> {
-    let server = |host: NodeIdx| net.nodes[host as usize].server;
-    let first = net.ranks.first().map(|&h| server(h));
-    let of_first = |l: &&Link| Some(server(l.a)) == first || Some(server(l.b)) == first;
-    let from_file = matches!(config.topology.kind, TopologyKind::File { .. });
-    // Requests are drawn, too.
-    let serves = matches!(program.source, Source::Inference(_));
-    Ok(JobKey {
-        with_tasks,
-        joining: config.joining(),
-        config: format!("{:?}{program:?}{from_file}{}", config.cluster, config.topology.link_bps),
-        jitter_seed: if program.compute.jitter_ppm > 0 || serves { config.jitter_seed() } else { 0 },
-        ranks: net.ranks.iter().map(|&h| (h, server(h))).collect(),
-        nvlink: net.nvlink,
-        links: net.links.iter().filter(of_first).cloned().collect(),
-        payload_share: job::payload_share(config, program, config.topology.link_bps)?,
-    })
-}
-
-fn find(key: &JobKey) -> Option<(Arc<Job>, Vec<String>)> {
-    let mut cache = cache();
-    let Some(at) = cache.jobs.iter().position(|k| k.key == *key) else {
-        // It was here, and would still be if there were more room.
-        if cache.evicted.contains(&key.number()) {
-            cache.room = (2 * cache.room).min(budget::total() / SHARE);
-        }
-        return None;
-    };
-    let found = cache.jobs.remove(at);
-    let result = (Arc::clone(&found.job), found.notes.clone());
-    cache.jobs.push(found);
-    Some(result)
+/// Lets go of all jobs: for measurements of experiments that know nothing of each other.
+pub fn forget_jobs() {
+    *cache() = JobCache { room: BYTES_AT_FIRST, ..JobCache::default() };
 }
 
 /// From here on experiments may come again that were prepared before: that says nothing of how many share a job.
@@ -178,39 +206,101 @@ pub fn experiments_begin_anew() {
 
 /// About how many bytes the cached jobs take, with their rows.
 pub fn cached_job_bytes() -> u64 {
-    bytes_of(&cache().jobs)
+    cache().jobs.values().map(CachedJob::bytes).sum()
 }
 
-fn bytes_of(cached: &[CachedJob]) -> u64 {
-    cached.iter().map(|k| k.bytes + k.job.rows.as_ref().map_or(0, TaskRowCache::bytes)).sum()
-}
+#[cfg(test)]
+mod tests {
+    use std::path::Path;
 
-fn keep(new: CachedJob) {
-    let mut cache = cache();
-    cache.jobs.push(new);
-    let tasks = |cached: &[CachedJob]| cached.iter().map(|k| k.job.graph.tasks.len()).sum::<usize>();
-    // Rows of the newest are yet to come, as large as it is.
-    let bytes = |cached: &[CachedJob]| bytes_of(cached) + cached.last().map_or(0, |k| k.bytes);
-    let most = budget::total() / SHARE;
-    loop {
-        let jobs = &cache.jobs;
-        let newest_alone = jobs.len() <= 1;
-        // The next experiments may share the newest, however large it is.
-        let room = if newest_alone { most } else { cache.room.min(most) };
-        let worked_out = |of: &&CachedJob| of.job.worked_out.is_some();
-        let n_worked_out = jobs.iter().filter(worked_out).count();
-        let too_many = n_worked_out > MOST_WORKED_OUT;
-        let fits = jobs.len() - n_worked_out <= MOST_JOBS && tasks(jobs) <= MOST_TASKS && bytes(jobs) <= room;
-        if jobs.is_empty() || (fits && !too_many) {
-            return;
+    use super::super::network::network;
+    use super::super::servers;
+    use super::*;
+    use crate::batch::prepare;
+    use crate::spec::WorkloadSection;
+    use crate::sweep::{self, SetOverrides};
+
+    /// An all-reduce of 16 GPUs. With a server, software's costs are measured ones, which heed the size of packets.
+    fn cached(server: bool, bytes: u32, payload: u32) -> CachedJob {
+        let cluster = if server { "server = \"dgx-a100\"" } else { "gpus_per_server = 8" };
+        let text = format!(
+            "name = \"t\"\nbase.cluster = {{ gpus = 16, {cluster} }}\nbase.transport = {{ payload_bytes = {payload} }}\n\
+             base.workload = {{ kind = \"collective\", op = \"all-reduce\", bytes = {bytes} }}\n"
+        );
+        let sweep = sweep::parse(&text, Path::new("sweep.toml"), &SetOverrides::default()).expect("it is right");
+        let config = sweep.config(&sweep.experiments[0]).expect("it is right");
+        let job = prepare(&config, 0).expect("it can be prepared").job.expect("it is a program");
+        let key = Arc::clone(&job.shared.as_ref().expect("others may have it").key);
+        CachedJob { bytes: job.bytes() + key.bytes(), key, job, notes: Vec::new() }
+    }
+
+    #[test]
+    fn bytes_decide_how_many_jobs_stay() {
+        let jobs: Vec<CachedJob> = (0..100).map(|k| cached(false, 4096 + k, 1000)).collect();
+        let keys: Vec<Arc<JobKey>> = jobs.iter().map(|k| Arc::clone(&k.key)).collect();
+        let each = jobs[0].bytes();
+        let mut cache = JobCache { room: 200 * each, ..JobCache::default() };
+        jobs.into_iter().for_each(|job| cache.keep(job, u64::MAX));
+        assert!(keys.iter().all(|key| cache.find(key).is_some()), "all fit");
+        // Two and the newest, whose rows are expected to be as large as it is.
+        cache.room = 4 * each;
+        cache.keep(cached(false, 5000, 1000), u64::MAX);
+        assert!((2..4).contains(&cache.jobs.len()), "{} stay", cache.jobs.len());
+        assert!(cache.find(&keys[99]).is_some(), "it was asked for last");
+        assert!(cache.find(&keys[0]).is_none());
+        cache.missed(&keys[0]);
+        assert_eq!(cache.room, 8 * each, "what comes again shows that there is too little room");
+    }
+
+    /// The configuration of a training iteration whose kernels take so many times as long, and its job, made anew.
+    fn trained(scale: f64, jitter: f64) -> (Config, ProgramSpec, Job) {
+        let text = format!(
+            "name = \"t\"\nbase.cluster = {{ gpus = 16, server = \"dgx-a100\" }}\n\
+             base.workload = {{ kind = \"model\", model = \"gpt3-1.7b\", tp = 8, pp = 2, microbatch = 1, global_batch = 4, seq = 512, compute_scale = {scale:?}, compute_jitter = {jitter:?} }}\n"
+        );
+        let sweep = sweep::parse(&text, Path::new("sweep.toml"), &SetOverrides::default()).expect("it is right");
+        let config = sweep.config(&sweep.experiments[0]).expect("it is right");
+        let described = servers::described(&config).expect("a known server");
+        let config = servers::applied(&config, described.as_ref()).expect("a known server").into_owned();
+        let WorkloadSection::Program(program) = config.workload.clone() else { panic!("it is a program") };
+        let net = network(&config, described.as_ref(), &mut Vec::new()).expect("a network for 16 GPUs");
+        let ranks = RanksWithTasks::Representatives;
+        let job = steady_pipeline::job(&config, &program, &net, described.as_ref(), ranks, &mut Vec::new());
+        let job = job.expect("it can be made");
+        (config, *program, job)
+    }
+
+    #[test]
+    fn a_job_with_other_kernel_times_is_what_would_be_made() {
+        for jitter in [0.0, 0.1] {
+            let (_, _, one) = trained(1.0, jitter);
+            let (config, program, other) = trained(1.37, jitter);
+            assert_ne!(one.graph, other.graph);
+            let rescaled = job::rescaled(&one, &config, &program).expect("nothing else differs");
+            assert_eq!(rescaled.graph, other.graph);
+            let rest = |job: &Job| format!("{:?}", (&job.workload, job.warmup, job.longest, job.peak_bytes));
+            assert_eq!(rest(&rescaled), rest(&other));
+            assert_eq!(rescaled.heeds_payload, other.heeds_payload);
         }
-        // Of the kind of which there are too many.
-        let oldest = jobs.iter().position(|of| worked_out(&of) == too_many).unwrap_or(0);
-        let oldest = cache.jobs.remove(oldest);
-        if cache.evicted.len() == MOST_EVICTED {
-            cache.evicted.remove(0);
+    }
+
+    #[test]
+    fn the_size_of_packets_is_a_part_of_the_key_only_where_it_decides() {
+        for (server, one) in [(false, true), (true, false)] {
+            let (a, b) = (cached(server, 7_000_000, 1000), cached(server, 7_000_000, 4000));
+            assert_eq!(Arc::ptr_eq(&a.job, &b.job), one, "with a server: {server}");
+            assert_eq!(a.key == b.key, one);
         }
-        let number = oldest.key.number();
-        cache.evicted.push(number);
+        // Inside a server nothing becomes packets.
+        let inside = |payload| {
+            let text = format!(
+                "name = \"t\"\nbase.cluster = {{ gpus = 8, server = \"dgx-a100\" }}\nbase.transport = {{ payload_bytes = {payload} }}\n\
+                 base.workload = {{ kind = \"collective\", op = \"all-reduce\", bytes = 7000000 }}\n"
+            );
+            let sweep = sweep::parse(&text, Path::new("sweep.toml"), &SetOverrides::default()).expect("it is right");
+            prepare(&sweep.config(&sweep.experiments[0]).expect("it is right"), 0).expect("it can be prepared").job
+        };
+        let (a, b) = (inside(1000).expect("it is a program"), inside(4000).expect("it is a program"));
+        assert!(Arc::ptr_eq(&a, &b));
     }
 }

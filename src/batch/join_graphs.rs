@@ -47,7 +47,8 @@ pub(super) fn join(parts: &[JobPart], gpus: u32) -> Joined {
         peak_bytes: None,
         serving: None,
         worked_out: None,
-        rows: None,
+        heeds_payload: false,
+        shared: None,
     };
     Joined { job, tasks }
 }

@@ -5,10 +5,11 @@
 use std::collections::{BTreeMap, BTreeSet, HashMap};
 use std::sync::Arc;
 
+use super::plan_cache::{self, FitKey, FittedSchedule, PlanKey};
 use crate::collective::{
     Algorithm, Choice, CollectiveOp, CollectiveSystem, Communicator, Env, EnvError, EqualSteps, IdleMachine,
-    InsideLink, MemberPlacement, Overheads, Protocol, Schedule, ScheduleOptions, Shape, analytic_ps, build,
-    chunk_rounds, latencies,
+    InsideLink, MemberPlacement, Overheads, Protocol, Schedule, ScheduleError, ScheduleOptions, Shape, analytic_ps,
+    build, chunk_rounds, latencies,
 };
 use crate::spec;
 use crate::workload::lower::{Asked, CollectivePlan, Planner};
@@ -80,6 +81,8 @@ pub(super) struct ClusterPlanner<'a> {
     joined: bool,
     /// Whether any collective takes what Moye's equations say.
     by_chunks: bool,
+    /// Whether the size of packets decided what any collective costs.
+    heeds_payload: bool,
     /// Shape of each group that was asked for, by its number in `shapes`.
     of_group: HashMap<u32, u32>,
     shapes: Vec<(Shape, MemberPlacement)>,
@@ -175,12 +178,18 @@ impl<'a> ClusterPlanner<'a> {
             notes: BTreeSet::new(),
             joined: false,
             by_chunks: false,
+            heeds_payload: false,
         }
     }
 
     /// How the collective is carried out that takes longest alone; of equals the first.
     pub(super) fn longest(&self) -> Option<LongestCollective> {
         self.longest
+    }
+
+    /// Whether plans would be others if packets were of another size.
+    pub(super) fn heeds_payload(&self) -> bool {
+        self.heeds_payload
     }
 
     /// What the user should know about the choices made.
@@ -290,37 +299,40 @@ impl<'a> ClusterPlanner<'a> {
             self.joined = true;
             return Ok(CollectivePlan::OneFlow { steps: Arc::new(steps), overheads, least_ps });
         }
-        let schedule = match algorithm {
+        let build = || match algorithm {
             // NVLink SHARP between servers: what switches reduce inside goes by rail outside. Unequal servers have no rails, there NCCL has rings.
-            Algorithm::Nvls => {
-                self.notes.insert("NVLS across servers is simulated as a hierarchical collective: inside servers by NVLink, between them rail by rail".to_string());
-                build(asked.op, Algorithm::Hierarchical, asked.bytes, kind, &options)
-                    .or_else(|_| build(asked.op, Algorithm::Ring, asked.bytes, kind, &options))
-            }
+            Algorithm::Nvls => build(asked.op, Algorithm::Hierarchical, asked.bytes, kind, &options)
+                .or_else(|_| build(asked.op, Algorithm::Ring, asked.bytes, kind, &options)),
             _ => build(asked.op, algorithm, asked.bytes, kind, &options),
         };
-        let schedule = schedule.map_err(|e| e.to_string())?;
-        let overheads = match c.measured_overhead {
-            true => self.measured(asked, shape, environment, algorithm, choice, &schedule).plus(message_ps),
-            false => Overheads::each(message_ps),
+        let key = PlanKey::new(asked.op, algorithm, asked.bytes, kind, &options);
+        let plan = match c.measured_overhead {
+            true => self.measured(asked, shape, environment, key, choice, build),
+            false => plan_cache::fitted(key, || Ok((build()?, Overheads::default()))),
         };
-        Ok(CollectivePlan::Transfers { schedule: Arc::new(schedule), protocol: choice.protocol, overheads })
+        let (schedule, overheads) = plan.map_err(|e: ScheduleError| e.to_string())?;
+        self.heeds_payload |= c.measured_overhead;
+        if algorithm == Algorithm::Nvls {
+            self.notes.insert("NVLS across servers is simulated as a hierarchical collective: inside servers by NVLink, between them rail by rail".to_string());
+        }
+        Ok(CollectivePlan::Transfers { schedule, protocol: choice.protocol, overheads: overheads.plus(message_ps) })
     }
 
-    /// What software must cost the messages of a schedule, so that alone and on an idle network it takes what the closed form says.
-    fn measured(
+    /// A schedule, and what software must cost its messages so that alone and on an idle network it takes what the closed form says.
+    fn measured<E>(
         &self,
         asked: &Asked,
         shape: usize,
         environment: &Env,
-        algorithm: Algorithm,
+        key: PlanKey,
         choice: Choice,
-        schedule: &Schedule,
-    ) -> Overheads {
+        build: impl FnOnce() -> Result<Schedule, E>,
+    ) -> Result<FittedSchedule, E> {
         let (c, system) = (self.communication, self.system);
         let (shape, at) = &self.shapes[shape];
         let alone = MemberPlacement { sharing: 1, ..*at };
         let communicator = Communicator::new(&alone, system, environment);
+        let algorithm = key.algorithm;
         let nics: Vec<u32> = asked.members.iter().map(|&rank| self.network.nics[rank as usize]).collect();
         let (payload, wire) = self.network.payload_share;
         let machine = IdleMachine {
@@ -335,7 +347,12 @@ impl<'a> ClusterPlanner<'a> {
         };
         let latencies = latencies(&communicator, algorithm, choice.protocol);
         let target = communicator.cost_with_ps(asked.op, algorithm, choice.protocol, asked.bytes);
-        machine.fitted(schedule, choice.protocol, &latencies, target)
+        let key = PlanKey { fit: Some(FitKey::new(&machine, choice.protocol, latencies, target)), ..key };
+        plan_cache::fitted(key, || {
+            let schedule = build()?;
+            let overheads = machine.fitted(&schedule, choice.protocol, &latencies, target);
+            Ok((schedule, overheads))
+        })
     }
 
     /// The algorithm asked for: the operation's own, else `workload.algorithm` where the operation knows it.

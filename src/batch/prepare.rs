@@ -69,14 +69,14 @@ impl Prepared {
     /// share none.
     pub(super) fn batch_bytes(&self) -> u64 {
         let with_cache =
-            |job: &Arc<Job>| if job.rows.is_some() && Arc::strong_count(job) == 2 { job.bytes() } else { 0 };
+            |job: &Arc<Job>| if job.shared.is_some() && Arc::strong_count(job) == 2 { job.bytes() } else { 0 };
         self.host_bytes() + self.job.as_ref().map_or(0, with_cache)
     }
 
     /// The job that other experiments may have as well: what tells it apart, and its bytes.
-    pub fn shared_job(&self) -> Option<(usize, u64)> {
-        let job = self.job.as_ref().filter(|job| job.rows.is_some() && Arc::strong_count(job) > 1)?;
-        Some((Arc::as_ptr(job).addr(), job.bytes()))
+    pub fn shared_job(&self) -> Option<(u64, u64)> {
+        let job = self.job.as_ref().filter(|job| Arc::strong_count(job) > 1)?;
+        Some((job.shared.as_ref()?.key.number(), job.bytes()))
     }
 
     /// Bytes of its rows in the world, with what the world keeps of each.
@@ -221,7 +221,7 @@ pub(super) fn tabled(routed: Routed, exp_id: u32) -> Result<Prepared, PrepareErr
         options,
     };
     budget::doing("tables");
-    let mut built = build_sharing(&case, job.as_ref().and_then(|j| j.rows.as_ref()))?;
+    let mut built = build_sharing(&case, job.as_ref().and_then(|j| Some(&j.shared.as_ref()?.rows)))?;
     if let Some(memo) = config.folding() {
         fold(&mut built, memo, config.steady().filter(|_| job.is_some()));
     }

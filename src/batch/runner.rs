@@ -2,17 +2,18 @@
 //!
 //! Layer: batch. Order of batches, their size and the engine change no outcome, only the time it takes.
 
+use std::sync::Arc;
 use std::time::{Duration, Instant};
 
 use rayon::prelude::*;
 
 use crate::budget;
 use crate::engine::{Engine, EngineError};
-use crate::spec::Config;
 
 use super::dedup::{Dedup, Duplicate, DuplicateState, Preparation};
 use super::error::PrepareError;
 use super::experiment::QueuedExperiment;
+use super::kept::KeptExperiments;
 use super::prepare::{Prepared, can_run, guarded, prepare};
 use super::world::{Batch, Ended, Limits};
 
@@ -57,6 +58,8 @@ pub struct RunOptions {
     pub bytes_of_many: u64,
     /// Experiments that are equal in all that decides their results are simulated once, where they may be remembered.
     pub once: bool,
+    /// Experiments that were prepared before the run.
+    pub kept: Arc<KeptExperiments>,
 }
 
 impl Default for RunOptions {
@@ -68,6 +71,7 @@ impl Default for RunOptions {
             bytes: MOST_BYTES,
             bytes_of_many: MOST_BYTES,
             once: true,
+            kept: Arc::default(),
         }
     }
 }
@@ -161,7 +165,10 @@ pub(super) fn drive<E: From<EngineError>>(
         let mut duplicates = Vec::new();
         let pool_of = pool.map(|p| p.0);
         if left.is_empty() && !large.is_empty() {
-            let makers = Makers { dedup: dedup.as_ref(), pool: pool_of, allowance: memory - room.few.host };
+            // What needs so much finds nothing that waits.
+            options.kept.retain(|_| false);
+            let allowance = memory - room.few.host;
+            let makers = Makers { dedup: dedup.as_ref(), kept: &options.kept, pool: pool_of, allowance };
             for (task, made, limits) in makers.make(vec![large.swap_remove(0)], false) {
                 match made {
                     Ok(Preparation::Duplicate(duplicate)) => duplicates.push(*duplicate),
@@ -170,8 +177,8 @@ pub(super) fn drive<E: From<EngineError>>(
                 }
             }
         } else {
-            let allowance = memory / 2 / threads.max(1) as u64;
-            let makers = Makers { dedup: dedup.as_ref(), pool: pool_of, allowance };
+            let allowance = (memory / 2).saturating_sub(options.kept.bytes()) / threads.max(1) as u64;
+            let makers = Makers { dedup: dedup.as_ref(), kept: &options.kept, pool: pool_of, allowance };
             fill(&mut left, &mut duplicates, &mut to_simulate, &mut large, source, &makers, most, room, stop);
         }
         if stop() || left.iter().any(|c| matches!(c.1, Err(PrepareError::Interrupted))) {
@@ -291,6 +298,8 @@ fn report_duplicates<E>(
 /// What prepares experiments. `dedup` knows those before them; without it each is simulated.
 struct Makers<'a> {
     dedup: Option<&'a Dedup>,
+    /// What was prepared before the run.
+    kept: &'a KeptExperiments,
     pool: Option<&'a rayon::ThreadPool>,
     /// Bytes that each experiment may take while several are prepared.
     allowance: u64,
@@ -304,9 +313,11 @@ impl Makers<'_> {
         without_dedup: bool,
     ) -> Vec<(QueuedExperiment, Result<Preparation, PrepareError>, Limits)> {
         let one = |t: QueuedExperiment| {
-            let (exp_id, limits) = (t.exp_id, limits(&t.config));
-            let made = guarded(&t.config, self.allowance, || match self.dedup {
-                Some(dedup) if !without_dedup => dedup.prepare(t.clone(), limits),
+            let (exp_id, limits) = (t.exp_id, Limits::of(&t.config));
+            let known = self.kept.take(exp_id);
+            let made = guarded(&t.config, self.allowance, || match (self.dedup, known) {
+                (Some(dedup), known) if !without_dedup => dedup.prepare(&t, limits, known),
+                (_, Some(known)) => Ok(Preparation::Prepared(known.prepared)),
                 _ => prepare(&t.config, exp_id as u32).map(|p| Preparation::Prepared(Box::new(p))),
             });
             let made = made.and_then(|made| match &made {
@@ -438,10 +449,6 @@ fn fill(
             used.host
         );
     }
-}
-
-fn limits(config: &Config) -> Limits {
-    Limits { packet_hops: config.limits.packet_hops, wall_ms: config.limits.wall_ms }
 }
 
 #[cfg(test)]

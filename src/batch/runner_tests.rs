@@ -4,6 +4,7 @@ use std::cell::Cell;
 use std::collections::BTreeMap;
 use std::path::Path;
 
+use super::super::kept::prepare_to_keep;
 use super::*;
 use crate::engine::cpu::engine::CpuEngine;
 use crate::sweep::{self, SetOverrides};
@@ -91,6 +92,32 @@ fn memory_may_run_out_anywhere() {
     }
     assert!(failed > 20, "{failed} of its checks could fail");
     assert_eq!(prepare(&config, 0).unwrap().built.tables.bytes(), whole, "what experiments share is as it was");
+}
+
+#[test]
+fn what_was_prepared_before_the_run_is_not_prepared_again() {
+    let (_, _, all) = run_within(u64::MAX);
+    for once in [false, true] {
+        let kept = Arc::new(KeptExperiments::default());
+        for (id, as_if) in [(0, 0), (5, 7)] {
+            // In the place of the sixth waits the eighth: if it ends as that one does, nobody has prepared it again.
+            let config = &tasks()[as_if].config;
+            kept.put(id, prepare_to_keep(config, id as u32, u64::MAX, false).unwrap());
+        }
+        assert!(kept.has(5) && kept.bytes() > 0);
+        let options = RunOptions { once, kept: Arc::clone(&kept), batch: 3, ..RunOptions::default() };
+        let mut ends = BTreeMap::new();
+        run::<EngineError>(tasks().into_iter(), Box::new(CpuEngine), &options, || false, &mut |news| {
+            if let RunEvent::Ended(e) = news {
+                ends.insert(e.exp_id, format!("{:?} {}", e.result, e.packet_hops));
+            }
+            Ok(())
+        })
+        .unwrap();
+        assert_eq!((ends.len(), kept.bytes()), (12, 0));
+        let as_if = |id: u64| if id == 5 { 7 } else { id };
+        assert!(ends.iter().all(|(&id, end)| *end == all[&as_if(id)]), "{ends:?}");
+    }
 }
 
 #[test]

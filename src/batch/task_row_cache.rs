@@ -173,7 +173,7 @@ mod tests {
     #[test]
     fn what_is_copied_is_what_would_be_worked_out() {
         let alone = prepared(1000, 3333, 2);
-        let rows = alone.job.as_ref().unwrap().rows.as_ref().unwrap();
+        let rows = &alone.job.as_ref().unwrap().shared.as_ref().unwrap().rows;
         assert!(rows.0.lock().unwrap().rows.is_none(), "kept for nobody");
         let first = prepared(1000, 1111, 3);
         assert!(rows.0.lock().unwrap().rows.is_some(), "nothing was kept");

@@ -24,6 +24,7 @@ use crate::engine::fold::FoldStats;
 use crate::engine::{Engine, EngineError, is_final, packet_hops};
 use crate::flow::{FlowEngine, advance_beside};
 use crate::isolation::isolated;
+use crate::spec::Config;
 
 use super::flow_info::FlowInfo;
 use super::outcome::{Ending, ExperimentOutcome};
@@ -40,6 +41,13 @@ pub struct ExpId(pub u64);
 pub struct Limits {
     pub packet_hops: Option<u64>,
     pub wall_ms: Option<u64>,
+}
+
+impl Limits {
+    /// What a configuration says of them.
+    pub fn of(config: &Config) -> Limits {
+        Limits { packet_hops: config.limits.packet_hops, wall_ms: config.limits.wall_ms }
+    }
 }
 
 /// Where an experiment of the batch stands.

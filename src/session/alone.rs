@@ -57,6 +57,11 @@ impl AloneRuns {
         }
     }
 
+    /// Whether ids of the queue are others than those of experiments.
+    pub(super) fn renumbers(&self) -> bool {
+        !self.roles.is_empty()
+    }
+
     /// What is queued, by its id there: `experiments` and their further runs.
     pub(super) fn queue(&self, experiments: &[QueuedRuns]) -> Vec<(u64, QueueRole)> {
         if self.roles.is_empty() {

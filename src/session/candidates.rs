@@ -4,6 +4,7 @@
 //! from it. Decides nothing.
 
 use std::collections::HashMap;
+use std::sync::Arc;
 
 use rayon::prelude::*;
 
@@ -136,7 +137,15 @@ impl<'a, 's> CandidateEvaluator<'a, 's> {
                 RunEvent::Started(_) | RunEvent::Progress(_) | RunEvent::Note(_) => Ok(()),
             }
         };
-        match workers::simulate(tasks.into_iter(), self.workers, view.settings, &self.memo, view.pool, &mut tell) {
+        match workers::simulate(
+            tasks.into_iter(),
+            self.workers,
+            view.settings,
+            &self.memo,
+            view.pool,
+            Arc::default(),
+            &mut tell,
+        ) {
             _ if view.settings.interrupt.requested() => Err(SearchStop::Interrupted),
             Ok(()) => Ok(()),
             Err(e) => Err(e.into()),

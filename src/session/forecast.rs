@@ -58,13 +58,15 @@ pub(crate) struct ExperimentSize {
     /// What it takes in a batch, without what it shares with others.
     pub(crate) own_bytes: u64,
     /// A job that others may share: what tells it apart, and its bytes.
-    pub(crate) job: Option<(usize, u64)>,
+    pub(crate) job: Option<(u64, u64)>,
     /// Of its own bytes, rows that the world keeps.
     pub(crate) row_bytes: u64,
     /// The most that it takes while it is prepared.
     pub(crate) preparing_bytes: u64,
     pub(crate) preparing_s: f64,
     pub(crate) folds: Folding,
+    /// What it takes while it waits for the run, if it does since the inputs were checked.
+    pub(crate) kept_bytes: u64,
     /// Those with equal ones take about as long for as much work; 0: nothing is known of it.
     pub(crate) class: u64,
 }
@@ -120,6 +122,7 @@ impl ExperimentSize {
             preparing_bytes: took.most.max(own_bytes),
             preparing_s,
             folds: Folding::of(config, prepared.job.is_some()),
+            kept_bytes: 0,
             class: 0,
         };
         ExperimentSize { class: SpeedClass::of(config, size.work()).hashed(), ..size }
@@ -180,7 +183,7 @@ impl BatchShape {
 }
 
 /// Bytes of an experiment's job, if it is not yet among `jobs`.
-fn new_job(jobs: &mut HashSet<usize>, of: &ExperimentSize) -> u64 {
+fn new_job(jobs: &mut HashSet<u64>, of: &ExperimentSize) -> u64 {
     of.job.filter(|(id, _)| jobs.insert(*id)).map_or(0, |(_, bytes)| bytes)
 }
 
@@ -196,6 +199,7 @@ pub(crate) fn memory(sizes: &[ExperimentSize], job_bytes: u64, rows: usize, shap
     let (mut batch, mut outcomes, mut at) = (0u64, 0u64, 0);
     // Rows of a batch stay where they are until those of the next are written over them.
     let mut rows_before = 0u64;
+    let mut wait: u64 = sizes.iter().map(|s| s.kept_bytes).sum();
     while at < sizes.len() {
         let n = shape.len(&sizes[at..]);
         let these = &sizes[at..at + n];
@@ -207,7 +211,9 @@ pub(crate) fn memory(sizes: &[ExperimentSize], job_bytes: u64, rows: usize, shap
         let rows_here = these.iter().map(|s| s.row_bytes).sum();
         // The world's columns double as they grow.
         let columns = COLUMNS_OF * rows_before.max(rows_here);
-        batch = batch.max(COLUMNS_OF * rows_before + held + preparing).max(columns - rows_here + held + growing);
+        wait -= these.iter().map(|s| s.kept_bytes).sum::<u64>();
+        let most = (COLUMNS_OF * rows_before + held + preparing).max(columns - rows_here + held + growing);
+        batch = batch.max(most + wait);
         rows_before = rows_before.max(rows_here);
         outcomes = outcomes.max(these.iter().map(|s| s.flows * OUTCOME_BYTES).sum());
         at += n;
@@ -328,8 +334,7 @@ mod tests {
         let forecast = memory(&[sized(400, Folding::Off); 4], 0, 4, shape);
         assert_eq!(forecast.batch, (800 + 2 * 400) * MIB);
         // Of 100 MiB five fit, or four with a job of 100 MiB that they share, or two with a job each.
-        let with =
-            |job: Option<usize>| ExperimentSize { job: job.map(|id| (id, 100 * MIB)), ..sized(100, Folding::Off) };
+        let with = |job: Option<u64>| ExperimentSize { job: job.map(|id| (id, 100 * MIB)), ..sized(100, Folding::Off) };
         let lens = [[None; 6], [Some(1); 6], [1, 2, 3, 4, 5, 6].map(Some)].map(|jobs| shape.len(&jobs.map(with)));
         assert_eq!(lens, [5, 4, 2]);
     }

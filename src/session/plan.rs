@@ -2,7 +2,9 @@
 //!
 //! Layer: session. Writes nothing.
 
-use crate::batch;
+use std::sync::Arc;
+
+use crate::batch::{self, KeptExperiments};
 use crate::budget;
 use crate::engine::gpu::rates::FEWEST_THAT_PAY;
 use crate::results::{Axis, Cell, InputFile, Outputs};
@@ -93,6 +95,8 @@ pub struct LoadedSweep {
     share: f64,
     pub(crate) axes: Vec<Axis>,
     pub(crate) search: Option<SearchSetup>,
+    /// Large experiments that are prepared already.
+    pub(crate) kept: Arc<KeptExperiments>,
 }
 
 impl LoadedSweep {
@@ -176,8 +180,8 @@ pub(crate) fn plan(
         }),
         search,
     };
-    let packet_hops = survey.sizes.iter().map(|s| s.packet_hops).sum();
-    let loaded = LoadedSweep { sweep, outputs, packet_hops, sizes: survey.sizes, share, axes, search: setup };
+    let (packet_hops, kept) = (survey.sizes.iter().map(|s| s.packet_hops).sum(), survey.kept);
+    let loaded = LoadedSweep { sweep, outputs, packet_hops, sizes: survey.sizes, share, axes, search: setup, kept };
     Ok((planned, loaded))
 }
 

@@ -3,6 +3,7 @@
 //! Layer: session. Writes no file: whoever takes the events does.
 
 use std::collections::{HashMap, HashSet};
+use std::sync::Arc;
 use std::time::Instant;
 
 use crate::batch::{Ended, QueuedExperiment, RunEvent};
@@ -122,6 +123,7 @@ impl Simulator for BuiltIn {
         let queued: Vec<QueuedRuns> = open.iter().map(runs_of).collect();
         let mut alone = AloneRuns::new(&queued);
         let queue = alone.queue(&queued);
+        loaded.kept.retain(|id| !alone.renumbers() && queued.iter().any(|open| open.exp_id == id));
         let experiments: HashMap<u64, &Experiment> = open.into_iter().map(|e| (e.exp_id, e)).collect();
         let tasks = queue.into_iter().map(|(id, role)| {
             let config = config_of(role, config(sweep, experiments[&role.exp_id]));
@@ -190,7 +192,7 @@ impl Simulator for BuiltIn {
                 }
             }
         };
-        let ran = workers::simulate(tasks, &mut workers, settings, &memo, &pool, &mut tell);
+        let ran = workers::simulate(tasks, &mut workers, settings, &memo, &pool, Arc::clone(&loaded.kept), &mut tell);
         let of_memo = memo.finish();
         findings.messages(&settings.memo).into_iter().try_for_each(|text| sink(Update::Message(text)))?;
         ran?;

@@ -1,6 +1,6 @@
 //! What running a sweep takes, and what is wrong with its inputs, found before anything runs.
 //!
-//! Layer: session. Prepares one experiment of every shape and lets it go again. Simulates nothing but clusters over days, for a moment.
+//! Layer: session. Prepares one experiment of every shape. Simulates nothing but clusters over days, for a moment.
 
 use std::collections::{BTreeMap, HashMap, HashSet};
 use std::sync::Arc;
@@ -8,7 +8,7 @@ use std::time::{Duration, Instant};
 
 use rayon::prelude::*;
 
-use crate::batch::{self, MemoryRefusal, PrepareError};
+use crate::batch::{self, KeptExperiments, MemoryRefusal, PrepareError};
 use crate::budget::{self, Unfinished};
 use crate::cluster::{BYTES_A_JOB, ClusterError, PreparedCluster};
 use crate::spec::{self, Config, SpecError};
@@ -27,6 +27,10 @@ const CHECKED_SHAPES: usize = 256;
 const CHECKED_BYTES: u64 = 2 << 30;
 /// Bytes of tables after which what was freed is given back.
 const GIVEN_BACK_BYTES: u64 = 128 << 20;
+/// Bytes of tables from which on an experiment is kept for the run (our choice): smaller ones are quickly prepared again.
+const KEPT_BYTES: u64 = 16 << 20;
+/// Share of the memory that those kept may take (our choice).
+const SHARE_OF_KEPT: u64 = 8;
 /// Shapes that a thread prepares before their turn, and how many experiments are looked through for one of them.
 const AHEAD_A_THREAD: usize = 4;
 const AHEAD_OF: usize = 8;
@@ -50,6 +54,10 @@ pub(crate) struct Survey {
     pub(crate) tight: BTreeMap<u64, String>,
     /// Experiments whose keys or inputs do not go together, and why.
     pub(crate) cannot_run: Vec<(u64, Arc<str>)>,
+    /// Large experiments, for the run to go on with.
+    pub(crate) kept: Arc<KeptExperiments>,
+    /// What these have allocated.
+    kept_held: u64,
 }
 
 /// Why an experiment will not be simulated.
@@ -94,13 +102,45 @@ impl Tight {
 }
 
 impl Survey {
+    /// Prepares an experiment, says what it is told of and what it takes, and keeps it if it is large and there is room. `alone`: the sweep has no other.
+    fn prepared(&mut self, config: &Config, exp_id: u64, alone: bool) -> Made {
+        let start = Instant::now();
+        let prepare = |allowance| budget::measured(|| batch::prepare_to_keep(config, exp_id as u32, allowance, alone));
+        let allowance = budget::total() / 4 * 3;
+        let waits = self.kept.bytes();
+        let (mut made, mut took) = prepare(allowance.saturating_sub(waits));
+        if waits > 0 && matches!(made, Err(PrepareError::Memory(_))) {
+            // What needs so much has all the memory.
+            self.kept.retain(|_| false);
+            self.sizes.iter_mut().for_each(|size| size.kept_bytes = 0);
+            self.kept_held = 0;
+            (made, took) = prepare(allowance);
+        }
+        let seconds = start.elapsed().as_secs_f64();
+        let made = match made {
+            Ok(made) => made,
+            Err(e) => return (Err(e), ExperimentSize::default()),
+        };
+        let (prepared, bytes) = (made.prepared(), made.bytes());
+        let notes = prepared.notes.clone();
+        let size = ExperimentSize::of(config, prepared, took, seconds);
+        let fits = self.kept.bytes().saturating_add(bytes) <= budget::total() / SHARE_OF_KEPT;
+        // Several jobs may also run in other company; the run then counts in other numbers.
+        if size.table_bytes < KEPT_BYTES || !fits || config.jobs.is_some() {
+            return (Ok(notes), size);
+        }
+        self.kept_held += took.held.saturating_sub(size.job.map_or(0, |(_, bytes)| bytes));
+        self.kept.put(exp_id, made);
+        (Ok(notes), ExperimentSize { kept_bytes: bytes, ..size })
+    }
+
     fn exclude(&mut self, experiment: &Experiment, of: &Exclusion) {
         let list = if of.too_large { &mut self.cannot_fit } else { &mut self.cannot_run };
         list.push((experiment.exp_id, Arc::clone(&of.why)));
     }
 }
 
-/// Prepares one experiment of every shape and lets it go again: bad input is found before anything runs.
+/// Prepares one experiment of every shape: bad input is found before anything runs. Large ones are kept as long as there is room, the others are let go again.
 ///
 /// # Errors
 /// Bad input, if it leaves nothing of the whole sweep to run.
@@ -108,8 +148,9 @@ pub(crate) fn survey(sweep: &Sweep, progress: &PlanProgress) -> Result<Survey, S
     let (surveyed, took) = budget::measured(|| surveyed(sweep, progress));
     batch::experiments_begin_anew();
     budget::give_back();
-    // What is left of what was prepared are jobs, which the run goes on with.
-    surveyed.map(|survey| Survey { job_bytes: took.held.max(batch::cached_job_bytes()), ..survey })
+    // What is left beside experiments that are kept are jobs, which the run goes on with.
+    let left = |survey: &Survey| took.held.saturating_sub(survey.kept_held).max(batch::cached_job_bytes());
+    surveyed.map(|survey| Survey { job_bytes: left(&survey), ..survey })
 }
 
 fn surveyed(sweep: &Sweep, progress: &PlanProgress) -> Result<Survey, SessionError> {
@@ -127,6 +168,7 @@ fn surveyed(sweep: &Sweep, progress: &PlanProgress) -> Result<Survey, SessionErr
     let at_a_time = rayon::current_num_threads().div_ceil(sweep.experiments.len().max(1));
     let clock = |left| ClusterClock { left, at_a_time, jobs: 0, seconds: 0.0, bytes: 0 };
     let mut clocks = [clock(CLUSTERS_PATIENCE), clock(2 * ITERATIONS_PATIENCE)];
+    let alone = sweep.experiments.len() == 1;
     let mut bytes = 0u64;
     let mut ahead = PreparedAhead::default();
     // Experiments that bad input stops, and the first of them.
@@ -210,7 +252,7 @@ fn surveyed(sweep: &Sweep, progress: &PlanProgress) -> Result<Survey, SessionErr
                                 });
                                 ahead.take(&shape).unwrap_or_else(|| prepared(&config))
                             }
-                            None => prepared(&config),
+                            None => survey.prepared(&config, experiment.exp_id, alone),
                         };
                         let before = bytes / GIVEN_BACK_BYTES;
                         if (bytes + size.table_bytes) / GIVEN_BACK_BYTES > before {
@@ -240,8 +282,10 @@ fn surveyed(sweep: &Sweep, progress: &PlanProgress) -> Result<Survey, SessionErr
         };
         unprepared += usize::from(matches!(work, Ok(None)));
         if let Some(of) = foreseen {
-            let folds = Folding::of(&config, of.tasks > 0);
-            survey.sizes.push(ExperimentSize { exp_id: experiment.exp_id, folds, ..of });
+            let (exp_id, folds) = (experiment.exp_id, Folding::of(&config, of.tasks > 0));
+            // Others of its shape are prepared when their turn comes.
+            let kept_bytes = if survey.kept.has(exp_id) { of.kept_bytes } else { 0 };
+            survey.sizes.push(ExperimentSize { exp_id, folds, kept_bytes, ..of });
         }
         if sweep.duplicates > 0 {
             seen.insert(experiment.exp_key, work.err());
@@ -406,4 +450,32 @@ fn named(sweep: &Sweep, experiment: &Experiment, error: ClusterError) -> Session
     let axes = sweep.axes_text(experiment);
     let of = if axes.is_empty() { String::new() } else { format!(" (experiment with {axes})") };
     SessionError::Prepare { path: sweep.path.clone(), experiment: of, source: Box::new(error) }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::path::Path;
+
+    use super::*;
+    use crate::sweep::{self, SetOverrides};
+
+    fn surveyed(k: u32, ccs: &str) -> Survey {
+        let hosts = k * k * k / 4;
+        let text = format!(
+            "name = \"t\"\nbase.cluster = {{ gpus = {hosts}, gpus_per_server = 1, nics_per_server = 1 }}\nbase.topology = {{ kind = \"fat-tree\", k = {k} }}\n\
+             base.workload = {{ kind = \"traffic\", pattern = \"permutation\", bytes = 1000 }}\naxes.\"transport.cc\" = {ccs}\n"
+        );
+        let sweep = sweep::parse(&text, Path::new("sweep.toml"), &SetOverrides::default()).expect("it is right");
+        survey(&sweep, &PlanProgress::default()).expect("it can be prepared")
+    }
+
+    #[test]
+    fn large_experiments_wait_for_the_run() {
+        let large = surveyed(36, "[\"dcqcn\"]");
+        assert!(large.kept.has(0) && large.kept.bytes() >= KEPT_BYTES);
+        assert_eq!(large.sizes[0].kept_bytes, large.kept.bytes());
+        let small = surveyed(4, "[\"dcqcn\", \"none\"]");
+        assert_eq!((small.sizes.len(), small.kept.bytes()), (2, 0));
+        assert!(small.sizes.iter().all(|size| size.kept_bytes == 0));
+    }
 }

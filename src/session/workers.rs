@@ -2,7 +2,9 @@
 //!
 //! Layer: session. Which devices is decided in [`super::devices`].
 
-use crate::batch::{self, QueuedExperiment, RunEvent, RunOptions, Worker};
+use std::sync::Arc;
+
+use crate::batch::{self, KeptExperiments, QueuedExperiment, RunEvent, RunOptions, Worker};
 use crate::engine::EngineError;
 use crate::engine::beside::Beside;
 use crate::engine::gpu::adapter::{self, AdapterReport};
@@ -93,7 +95,7 @@ fn another_device(settings: &RunSettings, memo: &RunMemo, tried: &mut Vec<usize>
     }
 }
 
-/// Simulates every task, on the workers or, where there are none, on the CPU engine. Workers that are lost are taken out. Stops early, without an error, when interrupted.
+/// Simulates every task, on the workers or, where there are none, on the CPU engine. Workers that are lost are taken out. `kept`: experiments that are prepared already, by their numbers in `tasks`. Stops early, without an error, when interrupted.
 ///
 /// # Errors
 /// No engine is left to go on, or `tell` refuses news.
@@ -103,6 +105,7 @@ pub(crate) fn simulate<E: From<EngineError> + Send>(
     settings: &RunSettings,
     memo: &RunMemo,
     pool: &rayon::ThreadPool,
+    kept: Arc<KeptExperiments>,
     tell: &mut (dyn FnMut(RunEvent) -> Result<(), E> + Send),
 ) -> Result<(), E> {
     let once = settings.memo != MemoChoice::Off;
@@ -111,6 +114,7 @@ pub(crate) fn simulate<E: From<EngineError> + Send>(
         bytes: host_bytes(settings.jobs, on_device),
         bytes_of_many: host_bytes_of_many(settings.jobs, on_device),
         once,
+        kept,
         ..RunOptions::default()
     };
     let interrupt = settings.interrupt.clone();

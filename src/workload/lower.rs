@@ -4,6 +4,7 @@
 
 mod joined;
 mod op_times;
+mod rescale;
 mod size;
 mod steady;
 mod transfer;
@@ -21,6 +22,7 @@ use joined::JoinedLowering;
 use transfer::Arrival;
 
 pub use op_times::{OpTimes, SolvedOps, WorkloadTimes, op_times, solved_ops};
+pub use rescale::rescaled;
 pub use size::{GraphSize, least_size};
 pub use steady::SteadyPairs;
 
@@ -291,7 +293,7 @@ impl Lowerer<'_> {
             self.room(3, rank, i)?;
             let tasks = match op.kind {
                 OpKind::Compute { ps, .. } => {
-                    let ps = ((ps as u128 * (self.on.factor_q32)(rank, i) as u128) >> 32) as u64;
+                    let ps = rescale::scaled(ps, (self.on.factor_q32)(rank, i));
                     let task = self.graph.task(rank, ps, Work::Delay);
                     OpTasks { begin: task, go: u32::MAX, end: task }
                 }

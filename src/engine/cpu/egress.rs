@@ -3,7 +3,7 @@
 use super::key::{ARRIVAL, COMPLETION, EventRef, lineages};
 use super::lists::{fetch_rest, wire_push};
 use super::math::{hash32, tx_time};
-use super::mmu;
+use super::mmu::SharedBuffer;
 use crate::columns::{
     FRAME_BYTES, INT_HOPS, INT_Q_UNIT, INT_TX_UNIT, Lineage, NEVER, PacketIdx, PortIdx, SHARED_HEADER, Tables, cc,
     flag, kind, meta, mode,
@@ -106,17 +106,20 @@ pub fn enqueue(t: &mut Tables, port: PortIdx, p: PacketIdx, now: u64) {
 
 /// Starts the next transmission of an idle port, caused by `at`: a pause frame, else the head of the queue, else nothing.
 ///
+/// `joint`: the buffer of a switch whose ports affect each other in this step. Returns the port at which a resume frame was queued, if any.
+///
 /// `forward` has this in its loop, so that places of rows are found once a port. What is rare stays outside.
 #[inline(always)]
-pub fn start_next(t: &mut Tables, port: PortIdx, at: &At, joint: bool) {
+pub fn start_next(t: &mut Tables, port: PortIdx, at: &At, joint: Option<&mut SharedBuffer>) -> PortIdx {
     let row = &t.ports[port];
     if row.frame_head.is_some() {
         start_frame(t, port, at);
     } else if row.q_head.is_some() && row.paused == 0 {
-        start_head(t, port, at, joint);
+        return start_head(t, port, at, joint);
     } else {
         t.ports[port].busy = 0;
     }
+    PortIdx::NONE
 }
 
 /// Sends the pause frame that was queued at `port` by event `at`, if the transmitter is free.
@@ -140,9 +143,9 @@ fn start_frame(t: &mut Tables, port: PortIdx, at: &At) {
     transmit(t, port, p, FRAME_BYTES, tx_time(FRAME_BYTES, rate, clock), at);
 }
 
-/// Sends the head of the queue: counters, mark, resume test, telemetry, wire, in the reference's order.
+/// Sends the head of the queue: counters, mark, resume test, telemetry, wire, in the reference's order. Returns as [`start_next`].
 #[inline(always)]
-fn start_head(t: &mut Tables, port: PortIdx, at: &At, joint: bool) {
+fn start_head(t: &mut Tables, port: PortIdx, at: &At, mut joint: Option<&mut SharedBuffer>) -> PortIdx {
     integrate(t, port, at.t);
     let p = t.ports[port].q_head;
     let (next, in_port, pk_meta) = {
@@ -160,8 +163,8 @@ fn start_head(t: &mut Tables, port: PortIdx, at: &At, joint: bool) {
     }
     row.q_bytes -= wire;
     let q = row.q_bytes;
-    if joint {
-        mmu::release(t, in_port, wire);
+    if let Some(buffer) = &mut joint {
+        buffer.release(t, in_port, wire);
     } else {
         let word = (SHARED_HEADER + in_port.0) as usize;
         t.shared[word] = t.shared[word].wrapping_sub(wire);
@@ -176,8 +179,13 @@ fn start_head(t: &mut Tables, port: PortIdx, at: &At, joint: bool) {
             row.draws += u64::from(q <= row.kmax);
         }
     }
-    if joint && mmu::resume_test(t, in_port, port) {
-        send_frame_if_idle(t, in_port, at);
+    let mut resumed = PortIdx::NONE;
+    if joint.is_some_and(|buffer| buffer.resume_test(t, in_port)) {
+        resumed = in_port;
+        // The transmitter of the port itself is being loaded at this moment: there the frame goes next.
+        if in_port != port {
+            send_frame_if_idle(t, in_port, at);
+        }
     }
     if data && t.exps[0].cc == cc::HPCC {
         push_int(t, port, p, at.t);
@@ -185,6 +193,7 @@ fn start_head(t: &mut Tables, port: PortIdx, at: &At, joint: bool) {
     let x = duration(t, port, wire);
     t.ports[port].hops += 1;
     transmit(t, port, p, wire, x, at);
+    resumed
 }
 
 /// How long `port` takes to send a packet of `wire` bytes.

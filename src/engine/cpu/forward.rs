@@ -92,7 +92,7 @@ pub fn forward(t: &mut Tables, port: PortIdx, end: u64) {
             }
         };
         if starts {
-            start_next(t, port, &at, false);
+            start_next(t, port, &at, None);
         }
     }
     let clock = completion_time(t, port);

@@ -5,31 +5,37 @@ use super::egress::{
     At, PortEvent, completion_time, enqueue, idle, on_frame, return_later, send_frame_if_idle, start_next,
 };
 use super::forward::{arrival_time, gather};
-use super::mmu;
+use super::mmu::SharedBuffer;
 use crate::columns::{NEVER, PacketIdx, PortIdx, SwitchIdx, Tables, kind, meta};
 
 /// Processes switch `s` up to `end`.
+///
+/// While it is at work, the own clock of a port is the time of its next event of any kind: the first of all is found without rows of ports.
 pub fn forward_joint(t: &mut Tables, s: SwitchIdx, end: u64) {
     let sw = t.switches[s];
-    let ports = sw.ports();
-    for port in ports.clone() {
+    let (first, n) = (sw.port_first, sw.port_n);
+    for port in first.run(n) {
         t.ports[port].merged = gather(t, port);
         t.ports[port].arr_bytes = 0;
         t.ports[port].arr_n = 0;
+        note_next(t, port);
     }
-    while let Some((which, at)) = next_event(t, ports.clone()).filter(|(_, at)| at.t < end) {
+    let mut buffer = SharedBuffer::of(t, first.run(n));
+    while let Some((which, at)) = next_event(t, first, n, end) {
         let starts = match at.what {
             PortEvent::Completion(_) => true,
             PortEvent::Arrival(p) => {
                 t.ports[which].merged = t.packets[p].next;
                 let pk = &t.packets[p];
                 let (ingress, wire) = (pk.in_port, pk.meta & meta::WIRE_MASK);
-                if !mmu::admit(t, ingress, wire) {
+                if !buffer.admit(t, ingress, wire) {
                     drop_packet(t, which, p);
+                    note_next(t, which);
                     continue;
                 }
-                if mmu::charge(t, ingress, wire) {
+                if buffer.charge(t, ingress, wire) {
                     send_frame_if_idle(t, ingress, &at);
+                    note_next(t, ingress);
                 }
                 enqueue(t, which, p, at.t);
                 idle(t, which, &at)
@@ -40,34 +46,75 @@ pub fn forward_joint(t: &mut Tables, s: SwitchIdx, end: u64) {
             }
         };
         if starts {
-            start_next(t, which, &at, true);
+            let resumed = start_next(t, which, &at, Some(&mut buffer));
+            if resumed.is_some() {
+                note_next(t, resumed);
+            }
         }
+        note_next(t, which);
     }
-    for port in ports {
+    debug_assert_eq!(buffer, SharedBuffer::of(t, first.run(n)), "sums of switch {s:?} and of its ports");
+    for port in first.run(n) {
         let at = port.end(t.exps[0].nic_len).own_clock(t.exps[0].end_len);
         t.clocks[at] = completion_time(t, port);
     }
 }
 
-/// The first event at any of `ports`, and where. Times are compared first.
-fn next_event(t: &Tables, ports: impl Iterator<Item = PortIdx>) -> Option<(PortIdx, At)> {
-    let mut first: Option<(PortIdx, At)> = None;
-    let mut least = NEVER;
-    for port in ports {
-        let row = &t.ports[port];
-        let (merged, frame) = (row.merged, row.in_frames);
-        for (at, what) in [
-            (completion_time(t, port), PortEvent::Completion(port)),
-            (arrival_time(t, merged), PortEvent::Arrival(merged)),
-            (arrival_time(t, frame), PortEvent::Frame(port, frame)),
-        ] {
-            if at > least || at == NEVER {
-                continue;
+/// Notes in its own clock when the next event happens at `port`.
+#[inline]
+fn note_next(t: &mut Tables, port: PortIdx) {
+    let row = &t.ports[port];
+    let (merged, frame) = (row.merged, row.in_frames);
+    let next = completion_time(t, port).min(arrival_time(t, merged)).min(arrival_time(t, frame));
+    let at = port.end(t.exps[0].nic_len).own_clock(t.exps[0].end_len);
+    t.clocks[at] = next;
+}
+
+/// The first event before `end` at any of `n` ports from `first` on, and where. Times are compared first: how events came about is looked at only where two happen at
+/// one time.
+#[inline]
+fn next_event(t: &Tables, first: PortIdx, n: u32, end: u64) -> Option<(PortIdx, At)> {
+    let own = first.end(t.exps[0].nic_len).own_clock(t.exps[0].end_len);
+    let clocks = &t.clocks[own..own + n as usize];
+    let (mut least, mut at, mut ties) = (NEVER, 0, false);
+    for (k, &clock) in (0u32..).zip(clocks) {
+        if clock < least {
+            (least, at, ties) = (clock, k, false);
+        } else {
+            ties |= clock == least;
+        }
+    }
+    if least >= end {
+        return None;
+    }
+    let which = first.run(n).nth(at as usize).expect("it is one of the ports");
+    let mut found = (which, first_at(t, which, least).expect("its clock says so"));
+    if ties {
+        for (port, &clock) in first.run(n).zip(clocks).skip(at as usize + 1) {
+            if clock == least
+                && let Some(what) = first_at(t, port, least)
+                && what.key(t, least).is_before(&found.1.key(t, least))
+            {
+                found = (port, what);
             }
-            let sooner = at < least || first.is_none_or(|(_, f)| what.key(t, at).is_before(&f.what.key(t, at)));
-            if sooner {
-                (least, first) = (at, Some((port, At { t: at, what })));
-            }
+        }
+    }
+    Some((found.0, At { t: least, what: found.1 }))
+}
+
+/// The first of the events of `port` at the time `at`.
+#[inline]
+fn first_at(t: &Tables, port: PortIdx, at: u64) -> Option<PortEvent> {
+    let row = &t.ports[port];
+    let (merged, frame) = (row.merged, row.in_frames);
+    let mut first: Option<PortEvent> = None;
+    for (time, what) in [
+        (completion_time(t, port), PortEvent::Completion(port)),
+        (arrival_time(t, merged), PortEvent::Arrival(merged)),
+        (arrival_time(t, frame), PortEvent::Frame(port, frame)),
+    ] {
+        if time == at && first.is_none_or(|f| what.key(t, at).is_before(&f.key(t, at))) {
+            first = Some(what);
         }
     }
     first

@@ -401,7 +401,7 @@ impl<'a> OpsUnderWay<'a> {
         (times.begin, times.go) = (begin, begin);
         match program.ops[op as usize].kind {
             OpKind::Compute { ps, .. } => {
-                let ps = ((ps as u128 * (self.on.factor_q32)(rank, op) as u128) >> 32) as u64;
+                let ps = super::rescale::scaled(ps, (self.on.factor_q32)(rank, op));
                 self.end(rank, op, begin.saturating_add(ps));
             }
             OpKind::Join => self.end(rank, op, begin),

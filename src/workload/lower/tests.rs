@@ -115,6 +115,25 @@ fn transfers_leave_servers_as_messages_and_stay_inside_as_gates() {
 }
 
 #[test]
+fn a_graph_with_other_kernel_times_is_what_would_be_lowered() {
+    let kernel = |ps| OpKind::Compute { ps, phase: crate::workload::program::Phase::Forward };
+    let p = program(&[kernel(1000), collective(CollectiveOp::AllReduce, 96), kernel(70), kernel(3)]);
+    let programs = vec![p.clone(), p.clone(), p.clone(), p];
+    let by = |factor: &'static dyn Fn(u32, u32) -> u64| {
+        lowered(programs.clone(), |on| on.factor_q32 = factor, false).unwrap()
+    };
+    let slower = |rank: u32, op: u32| (5 << 30) + (u64::from(rank) << 29) + u64::from(op);
+    let workload = Workload {
+        ranks: (0..4).map(|program| Rank { program, groups: vec![0] }).collect(),
+        programs: programs.clone(),
+        ..Workload::default()
+    };
+    let (one, other) = (by(&|_, _| 1 << 32), by(&|rank, op| (5 << 30) + (u64::from(rank) << 29) + u64::from(op)));
+    assert_ne!(one, other);
+    assert_eq!(rescaled(&one, &workload, &slower), other);
+}
+
+#[test]
 fn a_rendezvous_and_an_analytical_collective_are_gates_of_all_members() {
     let p = program(&[collective(CollectiveOp::AllReduce, 100)]);
     let g = lowered(vec![p.clone(), p.clone(), p.clone()], |on| on.rendezvous_ps = Some(9), false).unwrap();

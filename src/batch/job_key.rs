@@ -1,0 +1,152 @@
+//! What decides a job: jobs with equal keys are equal, whoever made them and wherever they are kept.
+//!
+//! Layer: batch. Reads configuration and network; `job_cache` finds jobs by their keys, `dedup` compares experiments by them.
+
+use std::hash::{DefaultHasher, Hash, Hasher};
+
+use super::worked_out::RanksWithTasks;
+use crate::spec::{
+    Compute, Config, Conflict, Joining, Named, ProgramSpec, RequestSource, SlowdownChoice, Source, TopologyKind,
+};
+use crate::topology::{Link, Network, NodeIdx, NvLink};
+
+/// What decides a job, beside packets.
+#[derive(Debug, PartialEq)]
+struct JobInputs {
+    with_tasks: RanksWithTasks,
+    joining: Joining,
+    /// Cluster and workload, as text, without the speed of kernels.
+    config: String,
+    /// Of what is drawn at random; 0 where nothing is.
+    jitter_seed: u64,
+    ranks: Vec<(NodeIdx, u32)>,
+    nvlink: Option<NvLink>,
+    /// Links of the first server's hosts: what cost models know of the network.
+    links: Vec<Link>,
+}
+
+/// What decides a job.
+#[derive(Debug, PartialEq)]
+pub(super) struct JobKey {
+    /// Of the inputs. It comes first, so that most jobs that differ are told apart by it.
+    number: u64,
+    inputs: JobInputs,
+    /// `workload.compute_scale`: jobs that differ in nothing else have one graph, but for the times of kernels.
+    scale_ppm: u64,
+    /// See [`payload_share`]; `None`: the job is the same for every size of packets.
+    payload_share: Option<(u64, u64)>,
+}
+
+impl JobKey {
+    /// Of a program that nothing but the configuration decides; `None`: files do, which might change.
+    ///
+    /// # Errors
+    /// Keys of the transport that do not go together.
+    pub(super) fn new(
+        config: &Config,
+        program: &ProgramSpec,
+        net: &Network,
+        with_tasks: RanksWithTasks,
+    ) -> Result<Option<JobKey>, Conflict> {
+        if !is_self_contained(program, config) {
+            return Ok(None);
+        }
+        let server = |host: NodeIdx| net.nodes[host as usize].server;
+        let first = net.ranks.first().map(|&h| server(h));
+        let of_first = |l: &&Link| Some(server(l.a)) == first || Some(server(l.b)) == first;
+        let from_file = matches!(config.topology.kind, TopologyKind::File { .. });
+        // Requests are drawn, too.
+        let serves = matches!(program.source, Source::Inference(_));
+        let scale_ppm = program.compute.scale_ppm;
+        let program = &at_full_speed(program);
+        let inputs = JobInputs {
+            with_tasks,
+            joining: config.joining(),
+            config: format!("{:?}{program:?}{from_file}{}", config.cluster, config.topology.link_bps),
+            jitter_seed: if program.compute.jitter_ppm > 0 || serves { config.jitter_seed() } else { 0 },
+            ranks: net.ranks.iter().map(|&h| (h, server(h))).collect(),
+            nvlink: net.nvlink,
+            links: net.links.iter().filter(of_first).cloned().collect(),
+        };
+        let payload_share = Some(payload_share(config, program, config.topology.link_bps)?);
+        Ok(Some(JobKey { number: inputs.number(), inputs, scale_ppm, payload_share }))
+    }
+
+    /// Of a job that turned out to be the same for every size of packets.
+    pub(super) fn of_any_payload(self) -> JobKey {
+        JobKey { payload_share: None, ..self }
+    }
+
+    /// Whether the job with this key is what `asked` asks for.
+    pub(super) fn serves(&self, asked: &JobKey) -> bool {
+        self.scale_ppm == asked.scale_ppm && self.is_sibling(asked)
+    }
+
+    /// Whether the job with this key is what `asked` asks for, but for the speed of kernels.
+    pub(super) fn is_sibling(&self, asked: &JobKey) -> bool {
+        self.number == asked.number
+            && (self.payload_share.is_none() || self.payload_share == asked.payload_share)
+            && self.inputs == asked.inputs
+    }
+
+    /// Tells jobs apart that differ in more than the size of packets and the speed of kernels, but for chance.
+    pub(super) fn number_of_inputs(&self) -> u64 {
+        self.number
+    }
+
+    /// Tells jobs apart, but for chance.
+    pub(super) fn number(&self) -> u64 {
+        let mut hasher = DefaultHasher::new();
+        (self.number, self.scale_ppm, self.payload_share).hash(&mut hasher);
+        hasher.finish()
+    }
+
+    /// About how many bytes it takes.
+    pub(super) fn bytes(&self) -> u64 {
+        let JobInputs { config, ranks, links, .. } = &self.inputs;
+        (config.len() + size_of_val(&**ranks) + size_of_val(&**links)) as u64
+    }
+}
+
+impl JobInputs {
+    fn number(&self) -> u64 {
+        let mut hasher = DefaultHasher::new();
+        (&self.config, self.jitter_seed, &self.ranks, self.links.len()).hash(&mut hasher);
+        hasher.finish()
+    }
+}
+
+/// A program whose kernels take the times of the model.
+fn at_full_speed(program: &ProgramSpec) -> ProgramSpec {
+    let compute = Compute { scale_ppm: 1_000_000, ..program.compute.clone() };
+    ProgramSpec { compute, ..program.clone() }
+}
+
+/// Nothing but the configuration decides: no file, which might change.
+fn is_self_contained(program: &ProgramSpec, config: &Config) -> bool {
+    let named = |n: &Named| !matches!(n, Named::File(_));
+    let source = match &program.source {
+        Source::Model(t) => named(&t.model) && t.kernels.is_none(),
+        Source::Inference(t) => {
+            named(&t.model) && t.kernels.is_none() && matches!(t.requests, RequestSource::Generated(_))
+        }
+        Source::Collective { .. } => true,
+        Source::File { .. } => false,
+    };
+    source
+        && named(&config.cluster.gpu)
+        && config.cluster.server_xml.is_none()
+        && !matches!(program.compute.slowdown, SlowdownChoice::Table(_) | SlowdownChoice::Trees(_))
+}
+
+/// Payload over wire bytes of a full packet, where software's costs depend on it; 1 over 1 elsewhere.
+///
+/// # Errors
+/// Keys of the transport that do not go together.
+pub(super) fn payload_share(config: &Config, program: &ProgramSpec, nic_bps: u64) -> Result<(u64, u64), Conflict> {
+    if !program.communication.measured_overhead {
+        return Ok((1, 1));
+    }
+    let transport = config.transport(nic_bps.max(1))?;
+    Ok((u64::from(transport.payload), u64::from(transport.payload + transport.data_overhead)))
+}
