@@ -227,8 +227,9 @@ mod tests {
             assert!(rows.contains(&format!("\n{} steps,4.000,us,", steps - 1)), "{rows}");
             clock.elapsed().as_secs_f64()
         };
-        // Each step held against each kernel would take 64 times as long.
-        let (few, many) = (seconds(2_500), seconds(20_000));
+        // Each step held against each kernel would take 64 times as long. The best of five, as the machine may be busy.
+        let best = |steps| (0..5).map(|_| seconds(steps)).fold(f64::INFINITY, f64::min);
+        let (few, many) = (best(2_500), best(20_000));
         assert!(many < 24.0 * few, "{few} s and {many} s");
     }
 

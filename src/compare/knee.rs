@@ -131,6 +131,12 @@ mod tests {
         let mut experiment = ok(exp_id, &format!("k{}", axes.join("-")), axes, 5_000);
         let record = ServingRecord { requests: 1, within_bounds: Micro(within), ..ServingRecord::default() };
         experiment.record.serving = Some(Box::new(record));
+        for value in &mut experiment.record.axis_values {
+            // Rates are numbers, as a sweep file has them.
+            if let Ok(number) = value.to_string().parse::<u64>() {
+                *value = number.into();
+            }
+        }
         experiment
     }
 
