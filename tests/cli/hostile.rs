@@ -117,7 +117,7 @@ fn trees_that_take_many_times_their_text_are_refused() {
     let ran = limited(&folder, &["plan", "long.toml"], GIB);
     assert!(ran.code == 2 && ran.stderr.contains("TOML"), "{} {}", ran.code, ran.stderr);
     // What is read fits.
-    folder.write("short.toml", &empty(3 << 20));
+    folder.write("short.toml", &empty(2 << 20));
     let ran = limited(&folder, &["plan", "short.toml"], GIB);
     assert!(ran.code == 2 && ran.stderr.contains("unknown key `x`"), "{} {}", ran.code, ran.stderr);
     let ran = folder.run(&["plan", "short.toml", "--memory", "0.1"]);
