@@ -16,8 +16,10 @@ use super::exit::{CliError, Exit};
 use super::machine::{MachineInfo, value_of};
 use super::{say, say_json, table};
 
-/// How long the engine's kernels may take to compile here: drivers of GPUs need seconds. Those in software may need minutes, which a run waits for.
+/// How long the engine's kernels may take to compile here: drivers of GPUs need seconds.
 const COMPILE_PATIENCE: Duration = Duration::from_secs(120);
+/// The same of drivers in software. They may need minutes, which a run waits for and nobody who only asks.
+const SOFTWARE_PATIENCE: Duration = Duration::from_secs(20);
 
 /// Reports the machine and every adapter; succeeds if at least one adapter passes.
 ///
@@ -32,7 +34,8 @@ pub fn execute(args: &DoctorArgs) -> Result<Exit, CliError> {
     let mut nvidia = false;
     let found = adapter::list_adapters();
     for adapter in &found {
-        let test = open::test(adapter, COMPILE_PATIENCE);
+        let patience = if adapter.report.is_software() { SOFTWARE_PATIENCE } else { COMPILE_PATIENCE };
+        let test = open::test(adapter, patience);
         let passed = matches!(&test, Ok(t) if t.passed());
         passing += usize::from(passed);
         nvidia |= passed && adapter.report.name.to_lowercase().contains("nvidia");
