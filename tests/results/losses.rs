@@ -79,13 +79,13 @@ fn a_long_link_needs_headroom_only_with_pfc() {
     assert!(ran.stderr.contains("PFC's headroom") && ran.stderr.contains("transport.pfc = false"), "{}", ran.stderr);
 }
 
-/// An all-to-all over four spines, by one path a flow and by all.
+/// Everyone to one host over four spines, by one path a flow and by all.
 const SPRAYED: &str = r#"
 name = "sprayed"
 [base]
 cluster = { gpus = 16, gpus_per_server = 1 }
 topology = { kind = "clos", hosts_per_leaf = 4, spines = 4, link_gbps = 10, uplink_gbps = 10, buffer_mib = 8 }
-workload = { kind = "traffic", pattern = "all-to-all", bytes = 80000 }
+workload = { kind = "traffic", pattern = "incast", fan_in = 0, bytes = 80000 }
 transport = { payload_bytes = 1000, cc = "none" }
 [axes]
 "routing.policy" = ["ecmp", "spray"]
