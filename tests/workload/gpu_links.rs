@@ -18,7 +18,7 @@ fn busbw(cluster: &str, workload: &str, axes: &str) -> Vec<f64> {
 /// What `plan` says of a sweep that cannot run.
 fn refused(cluster: &str) -> String {
     let sweep = format!(
-        "name = \"links\"\n[base]\ncluster = {{ gpus = 16, {cluster} }}\nworkload = {{ kind = \"collective\", op = \"all-reduce\" }}\n"
+        "name = \"links\"\n[base]\ncost = {{ gpu_usd = 1, gpu_watts = 1 }}\ncluster = {{ gpus = 16, {cluster} }}\nworkload = {{ kind = \"collective\", op = \"all-reduce\" }}\n"
     );
     let own = "fp32_tflops = 60\ntf32_tflops = 500\nbf16_tflops = 900\nfp16_tflops = 900\nfp8_tflops = 1800\nsustained = 0.8\nmemory_gb_per_s = 3000\nmemory_efficiency = 0.8\nmemory_gib = 80\nl2_mib = 50\nl2_gb_per_s = 9000\nsms = 130\ntile_step = 16\ncluster = 2\nlaunch_ns = 3000\n";
     let folder = Folder::new(&[
