@@ -104,8 +104,8 @@ SMALL = {
     "suites/wormhole-trace-small": ["workload.seq=64", "workload.global_batch=32", "transport.payload_bytes=9000"],
 }
 LIMIT = {"studies/topologies-13b": 2, "studies/fair-shares": 3, "papers/arcadia-buffers": 10, "papers/arcadia-link-rates": 2, "papers/arcadia-shared-hosts": 6, "papers/moye-chunks": 12, "papers/moye-memory": 14, "papers/multiverse-balancing": 2, "papers/multiverse-priorities": 2, "studies/inference-experts": 6, "papers/arcadia-queue-pairs": 7, "papers/moye-layouts": 1, "papers/multiverse-groups": 20, "papers/simai-scale-up": 12, "suites/wormhole-models": 3, "suites/wormhole-table1": 9, "suites/simai-v1": 2, "studies/parallelism": 8, "suites/wormhole-trace": 1}
-# Cases that repeat so much that they take minutes without a memo.
-NEEDS_MEMO = set()
+# Cases that repeat so much that they take minutes without a memo: 2,000 and 140 million packet-hops.
+NEEDS_MEMO = {"studies/topologies-13b", "studies/flow-beside-packets"}
 SKIPPED = [
     "suites/simai-v1: experiments 2 to 6, suites/wormhole-table1: experiments 9 to 23, suites/wormhole-models: experiments 3 to 7, suites/wormhole-trace: experiments 1 to 5, studies/parallelism: experiments 8 to 30: "
     "hundreds of GPUs, minutes or gigabytes each",

@@ -122,7 +122,7 @@ fn links_of_file<'c>(config: &'c Config, path: &Path) -> Result<Cow<'c, Config>,
         return Ok(Cow::Borrowed(config));
     }
     let bad = |why: String| ServerError::Gpu { file: path.display().to_string(), why };
-    let text = input::read_text(path).map_err(|e| bad(e.to_string()))?;
+    let text = input::read_small_tree(path).map_err(|e| bad(e.to_string()))?;
     let table: toml::Table = text.parse().map_err(|e: toml::de::Error| bad(e.message().to_string()))?;
     let known = match spec::links_of_table(&table).map_err(bad)? {
         LinksOfGpu::Known(links) => links.gbps_in_server(gpus).map(|gbps| (links, gbps)),

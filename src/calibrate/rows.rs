@@ -50,8 +50,8 @@ impl CalibrationRow {
         (sum > 0.0 && sum.is_finite()).then_some(sum / self.per_unit)
     }
 
-    /// The measured value as a time, ns: of anything but a time the iteration that was simulated, of rates as much longer or shorter as the rate was
-    /// measured lower or higher. `predicted` is what the sweep says of the row; `None`: there is no such time.
+    /// The measured value as a time, ns. A rate is taken for the time of the simulated iteration, longer by as much as the rate was measured lower.
+    /// Anything else counts by that iteration. `predicted` is what the sweep says of the row; `None`: there is no such time.
     pub(super) fn time_ns(&self, predicted: f64, iteration_ns: Option<f64>) -> Option<f64> {
         let name = OUTCOME[self.columns[0]].name;
         match () {

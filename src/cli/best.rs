@@ -22,7 +22,7 @@ use crate::units::counted;
 /// Workloads for which the best is told.
 const BESTS_UP_TO: usize = 8;
 /// Experiments that are named.
-pub(super) const NAMED_UP_TO: usize = 6;
+const NAMED_UP_TO: usize = 6;
 
 /// The lines for standard output; `candidates` is how many experiments a search chose from, `tight` why an experiment may need more memory than its GPUs have.
 pub(super) fn lines(dir: &Path, candidates: Option<u64>, tight: &BTreeMap<u64, String>) -> Vec<String> {
@@ -45,7 +45,7 @@ pub(super) fn lines(dir: &Path, candidates: Option<u64>, tight: &BTreeMap<u64, S
     // A sweep over load has one conclusion: its knee.
     let knees = knees(&study);
     if !knees.is_empty() && objectives.is_empty() {
-        lines.extend(knee::lines(&study, &knees));
+        lines.extend(knee::lines(&study, &knees, usd));
         lines.extend(study.runs[0].incomplete().map(|why| format!("this is not all yet: {why}")));
         return lines;
     }
@@ -254,7 +254,7 @@ fn price(best: &Recommendation, other: &Alternative) -> String {
 }
 
 /// US dollars, four digits.
-pub(super) fn usd(v: f64) -> String {
+fn usd(v: f64) -> String {
     match v {
         _ if v >= 999_950.0 => format!("${} million", table::number(v / 1e6)),
         _ => format!("${}", table::number(v)),

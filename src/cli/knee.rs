@@ -2,7 +2,6 @@
 //!
 //! Layer: cli. [`crate::compare::knee`] finds it.
 
-use super::best::{NAMED_UP_TO, usd};
 use super::table::number;
 use crate::compare::Study;
 use crate::compare::knee::{HOLDS_FROM, Knee, KneeGroup, is_rate};
@@ -11,9 +10,11 @@ use crate::units::counted;
 
 /// Questions whose knees are told.
 const GROUPS_UP_TO: usize = 8;
+/// Designs of each that are named.
+const NAMED_UP_TO: usize = 6;
 
-/// The lines for standard output. PRECONDITION: there is a group.
-pub(super) fn lines(study: &Study, groups: &[KneeGroup]) -> Vec<String> {
+/// The lines for standard output; `usd` shows a price. PRECONDITION: there is a group.
+pub(super) fn lines(study: &Study, groups: &[KneeGroup], usd: fn(f64) -> String) -> Vec<String> {
     let mut lines: Vec<String> = groups.iter().take(GROUPS_UP_TO).flat_map(|group| of_group(study, group)).collect();
     if groups.len() > GROUPS_UP_TO {
         lines.push(format!("... and the knees of {}", counted(groups.len() - GROUPS_UP_TO, "more workload")));
@@ -21,7 +22,7 @@ pub(super) fn lines(study: &Study, groups: &[KneeGroup]) -> Vec<String> {
     if let [group] = groups
         && group.knees.len() > 1
     {
-        lines.push(recommended(study, group));
+        lines.push(recommended(study, group, usd));
     }
     lines
 }
@@ -66,7 +67,7 @@ fn told(knee: &Knee, whole: bool) -> String {
 }
 
 /// What to build: the design with the highest knee, where there is one.
-fn recommended(study: &Study, group: &KneeGroup) -> String {
+fn recommended(study: &Study, group: &KneeGroup, usd: fn(f64) -> String) -> String {
     let best = &group.knees[0];
     match (best.holds, group.n_best()) {
         (None, _) => "nothing is recommended: no design keeps the bounds at any rate that was tried".to_string(),

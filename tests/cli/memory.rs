@@ -54,8 +54,8 @@ fn training_that_does_not_fit_is_stopped_while_it_is_prepared() {
 
 #[test]
 fn tasks_that_cannot_fit_are_refused_at_once_with_the_sum() {
-    let text = "name = \"j\"\n[base]\ncluster.gpus = 512\nfidelity.mode = \"flow\"\n[base.workload]\nkind = \"collective\"\nop = \"all-to-all\"\n\
-                algorithm = \"direct\"\nbytes = 1000000000\niterations = 40\n";
+    let text = "name = \"j\"\n[base]\ncluster.gpus = 256\nfidelity.mode = \"flow\"\n[base.workload]\nkind = \"collective\"\nop = \"all-to-all\"\n\
+                algorithm = \"direct\"\nbytes = 1000000000\niterations = 160\n";
     let folder = Folder::new(&[("j.toml", text)]);
     let start = Instant::now();
     let plan = folder.run(&["plan", "j.toml", "--memory", "0.5"]);

@@ -58,9 +58,14 @@ impl Sweep {
 
     /// A column of results in the folder `out`.
     pub fn column(&self, out: &str, file: &str, name: &str) -> Vec<f64> {
+        self.text(out, file, name).iter().map(|field| field.parse().unwrap()).collect()
+    }
+
+    /// The same as it is written: a field may be empty.
+    pub fn text(&self, out: &str, file: &str, name: &str) -> Vec<String> {
         let mut rows = csv::Reader::from_path(self.root.path().join(out).join(file)).unwrap();
         let at = rows.headers().unwrap().iter().position(|h| h == name).unwrap();
-        rows.records().map(|r| r.unwrap()[at].parse().unwrap()).collect()
+        rows.records().map(|r| r.unwrap()[at].to_owned()).collect()
     }
 
     /// Runs it into `without` and `with`, without and with a memo: flows are the same.

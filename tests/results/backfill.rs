@@ -22,7 +22,7 @@ struct Asked {
 /// Starts of jobs under EASY backfill on a cluster that is `gpus` and nothing else. Jobs ascend by arrival.
 ///
 /// The definition (Lifka 1995; Mu'alem and Feitelson 2001): jobs start in the order of arrival. Where the first has to wait, its shadow time is when enough
-/// GPUs are free for it if those that run end by their estimates; what is left over then is extra. A job behind it starts if it fits now, and either
+/// GPUs are free for it, if those that run end by their estimates. What is left over then is extra. A job behind it starts if it fits now, and either
 /// ends by the shadow time by its estimate or takes extra GPUs only.
 fn easy(gpus: u64, jobs: &[Asked]) -> Vec<u64> {
     let mut starts: Vec<Option<u64>> = vec![None; jobs.len()];
@@ -142,8 +142,7 @@ fn a_reservation_believes_estimates_and_counts_all_that_ends_at_one_instant() {
     assert_eq!(simulated(4, 1, "spread", &ties), [0, 0, 1000, 2]);
 }
 
-/// A trace whose second look at the queue is long: a job that waits for all servers, all of them kept for it but one, and jobs behind it that would each
-/// fit and last too long.
+/// A trace with a long look at the queue. One job waits for all servers, of which one is in use. Those behind it would each fit, and last too long.
 fn long_look(servers: u64, waiting: usize) -> String {
     let mut trace = format!("job,submit_s,gpus,duration_s\nruns,0,1,100000\nwaits,1,{servers},100\n");
     (0..waiting).for_each(|n| writeln!(trace, "{n},2,1,200000").unwrap());

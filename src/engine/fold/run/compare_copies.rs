@@ -8,7 +8,10 @@ use crate::columns::{FlowIdx, NEVER, NONE, Tables, TaskIdx, task as bits};
 use crate::engine::fold::run::copies::ExperimentCopy;
 use crate::engine::fold::run::fold_run::FoldRun;
 use crate::engine::fold::steady::carried_error::{ComparedCopy, carried_error};
-use crate::units::PS_PER_NS;
+use crate::units::{PS_PER_NS, PS_PER_S};
+
+/// A transmitter that is busy for more than this part of the time is always busy, in millionths (our choice).
+const BUSY_PPM: u128 = 950_000;
 
 /// Bytes that queue pair `f` has sent by `at`, where rows are not later than that.
 pub(crate) fn sent(run: &FoldRun, t: &Tables, f: FlowIdx, at: u64) -> u64 {
@@ -41,6 +44,7 @@ pub(crate) fn compare_all(run: &mut FoldRun, t: &Tables) {
     // The queue pair whose last message ended last: its share decides the makespan.
     let messages = ended.filter(|row| row.flags & bits::MESSAGE != 0);
     let last = messages.max_by_key(|row| (row.done, Reverse(row.flow))).map(|row| row.flow);
+    let last = last.filter(|&f| !is_paced(t, f, makespan));
     let copies: Vec<ComparedCopy> = audits
         .copies
         .iter()
@@ -59,8 +63,19 @@ pub(crate) fn compare_all(run: &mut FoldRun, t: &Tables) {
         carried_error(&copies, within(&carried, 0, NEVER), (audits.unsettled / 1_000_000) as u64, makespan);
 }
 
+/// Whether a transmitter on the path of queue pair `f` was busy all the `makespan` long, ps. Then what `f` lacks others had
+/// earlier, and `f` ends on time.
+fn is_paced(t: &Tables, f: FlowIdx, makespan: u64) -> bool {
+    let tx = &t.flow_tx[f];
+    let busy = |bytes: u64, rate: u64| u128::from(bytes) * 8 * u128::from(PS_PER_S) / u128::from(rate.max(1));
+    let is_busy = |busy: u128| busy * 1_000_000 >= BUSY_PPM * u128::from(makespan);
+    let ports = &t.paths[tx.path_first as usize..(tx.path_first + tx.path_len) as usize];
+    let nic = &t.nics[tx.nic];
+    is_busy(busy(nic.tx_bytes, nic.rate)) || ports.iter().any(|&q| is_busy(busy(t.ports[q].tx_bytes, t.ports[q].rate)))
+}
+
 /// What the experiment was off by at the end of what was copied, but for how long rates were carried on. Messages count
-/// one by one. `last`: the queue pair that ended last of all.
+/// one by one. `last`: the queue pair that ended last of all, if its own share decides when.
 fn compared(t: &Tables, copied: &ExperimentCopy, last: Option<FlowIdx>) -> ComparedCopy {
     let span = (copied.to - copied.from) as f64;
     let came = copied.came.as_deref().unwrap_or_default();
@@ -88,7 +103,8 @@ fn compared(t: &Tables, copied: &ExperimentCopy, last: Option<FlowIdx>) -> Compa
 ///
 /// Of two queue pairs that share a port, one is early by what the other is late. So all are taken together, or those
 /// through the port that has most left to send by then: it decides when all is sent. But shares themselves may be off.
-/// Then the `last` queue pair to end is early or late by what its own share is off. What is most counts.
+/// Where no port is busy all the time, the `last` queue pair to end is early or late by what its own share is off. What is
+/// most counts.
 fn late(t: &Tables, flows: impl Iterator<Item = (FlowIdx, u64, u64, u64)>, last: Option<FlowIdx>, span: f64) -> f64 {
     let nics = t.exps[0].nic_len as usize;
     let mut transmitters = vec![Progress::default(); nics + t.ports.len()];
