@@ -117,10 +117,10 @@ impl JobCache {
         // Its rows are yet to come, as large as it is.
         let expected = new.bytes;
         self.add(new);
-        let of = |worked_out: bool| self.jobs.values().filter(move |k| k.worked_out() == worked_out);
-        let mut small: u64 = of(true).map(CachedJob::bytes).sum();
-        let mut large: u64 = of(false).map(CachedJob::bytes).sum::<u64>() + expected;
-        let mut tasks: usize = of(false).map(|k| k.job.graph.tasks.len()).sum();
+        let jobs = |worked_out: bool| self.jobs.values().filter(move |k| k.worked_out() == worked_out);
+        let mut small: u64 = jobs(true).map(CachedJob::bytes).sum();
+        let mut large: u64 = jobs(false).map(CachedJob::bytes).sum::<u64>() + expected;
+        let mut tasks: usize = jobs(false).map(|k| k.job.graph.tasks.len()).sum();
         while !self.jobs.is_empty() {
             // The next experiments may share the newest, however large it is.
             let room = if self.jobs.len() == 1 { most } else { self.room.min(most) };

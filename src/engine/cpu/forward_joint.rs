@@ -76,10 +76,10 @@ fn note_next(t: &mut Tables, port: PortIdx) {
 fn next_event(t: &Tables, first: PortIdx, n: u32, end: u64) -> Option<(PortIdx, At)> {
     let own = first.end(t.exps[0].nic_len).own_clock(t.exps[0].end_len);
     let clocks = &t.clocks[own..own + n as usize];
-    let (mut least, mut at, mut ties) = (NEVER, 0, false);
+    let (mut least, mut place, mut ties) = (NEVER, 0, false);
     for (k, &clock) in (0u32..).zip(clocks) {
         if clock < least {
-            (least, at, ties) = (clock, k, false);
+            (least, place, ties) = (clock, k, false);
         } else {
             ties |= clock == least;
         }
@@ -87,10 +87,10 @@ fn next_event(t: &Tables, first: PortIdx, n: u32, end: u64) -> Option<(PortIdx, 
     if least >= end {
         return None;
     }
-    let which = first.run(n).nth(at as usize).expect("it is one of the ports");
+    let which = first.run(n).nth(place as usize).expect("it is one of the ports");
     let mut found = (which, first_at(t, which, least).expect("its clock says so"));
     if ties {
-        for (port, &clock) in first.run(n).zip(clocks).skip(at as usize + 1) {
+        for (port, &clock) in first.run(n).zip(clocks).skip(place as usize + 1) {
             if clock == least
                 && let Some(what) = first_at(t, port, least)
                 && what.key(t, least).is_before(&found.1.key(t, least))
