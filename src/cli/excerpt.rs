@@ -96,7 +96,7 @@ mod tests {
 
     #[test]
     fn what_steers_terminals_takes_a_blank_in_it() {
-        let shown = plain("a\u{1b}\u{202e}\u{e0041} = 1", 7..8);
+        let shown = plain("a\u{1b}\u{202e}\u{e0041} = 1", 10..11);
         assert!(!shown.contains(['\u{1b}', '\u{202e}', '\u{e0041}']), "{shown}");
     }
 
