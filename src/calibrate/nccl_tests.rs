@@ -313,7 +313,8 @@ node-a:11:60 [0] NCCL INFO comm 0x5 nranks 2
             clock.elapsed().as_secs_f64()
         };
         // Comparing each host with all others would take 64 times as long.
-        let (few, many) = (seconds(5_000), seconds(40_000));
+        let best = |hosts| (0..3).map(|_| seconds(hosts)).fold(f64::MAX, f64::min);
+        let (few, many) = (best(5_000), best(40_000));
         assert!(many < 24.0 * few, "{few} s and {many} s");
     }
 
