@@ -13,7 +13,7 @@ use crate::spec::{self, Key, KeyId, Value, Values};
 use super::carried::CarriedRuns;
 use super::levels::Levels;
 use super::spread::tied_in_pairs;
-use super::unmodelled::{Outcome, crossed, why_not_simulated};
+use super::unmodelled::{ComparedOutcome, crossed, why_not_simulated};
 use super::{CompareError, Questions, RankingMetric};
 
 /// Relative differences up to this say nothing, whatever replicas and audits say: 0.01 %. Our choice: far below what any model of a network is right by.
@@ -196,13 +196,13 @@ impl Study {
         };
         let of_axes: Vec<Vec<u32>> = (0..self.axes.len()).map(values).collect();
         let mean = |c: &StudyConfiguration, column: &str| self.sample(c, column).map(|s| s.mean);
-        let outcome = |(at, c): (usize, &StudyConfiguration)| Outcome {
+        let outcome = |(at, c): (usize, &StudyConfiguration)| ComparedOutcome {
             values: of_axes.iter().map(|of| of[at]).collect(),
             config_key: c.config_key.clone(),
             crossed: crossed(mean(c, "packet_hops"), mean(c, "max_link_utilisation")),
             time: mean(c, "makespan_ns"),
         };
-        let outcomes: Vec<Outcome> = self.configurations.iter().enumerate().map(outcome).collect();
+        let outcomes: Vec<ComparedOutcome> = self.configurations.iter().enumerate().map(outcome).collect();
         let why = |axis: usize| Some((axis, why_not_simulated(&self.axes[axis], axis, &outcomes)?));
         (0..self.axes.len()).filter_map(why).collect()
     }

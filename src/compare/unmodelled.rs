@@ -6,7 +6,7 @@ use std::collections::BTreeMap;
 
 /// A configuration as far as it decides whether an axis was simulated.
 #[derive(Clone, Debug, PartialEq)]
-pub struct Outcome {
+pub struct ComparedOutcome {
     /// Its value on each axis, counted among the values that occur.
     pub values: Vec<u32>,
     pub config_key: String,
@@ -25,9 +25,9 @@ pub fn crossed(packet_hops: Option<f64>, max_link_utilisation: Option<f64>) -> b
 const NETWORK: [&str; 3] = ["topology.", "routing.", "transport."];
 
 /// Why an axis was not simulated, the rest of a sentence about it; `None` where it was, or nothing tells.
-pub fn why_not_simulated(key: &str, axis: usize, outcomes: &[Outcome]) -> Option<&'static str> {
-    let done: Vec<&Outcome> = outcomes.iter().filter(|o| o.time.is_some()).collect();
-    let mut blocks: BTreeMap<Vec<u32>, Vec<&Outcome>> = BTreeMap::new();
+pub fn why_not_simulated(key: &str, axis: usize, outcomes: &[ComparedOutcome]) -> Option<&'static str> {
+    let done: Vec<&ComparedOutcome> = outcomes.iter().filter(|o| o.time.is_some()).collect();
+    let mut blocks: BTreeMap<Vec<u32>, Vec<&ComparedOutcome>> = BTreeMap::new();
     for outcome in &done {
         let others = [&outcome.values[..axis], &outcome.values[axis + 1..]].concat();
         blocks.entry(others).or_default().push(outcome);
@@ -37,8 +37,9 @@ pub fn why_not_simulated(key: &str, axis: usize, outcomes: &[Outcome]) -> Option
     if blocks.is_empty() {
         return None;
     }
-    let in_all_blocks =
-        |same: &dyn Fn(&Outcome, &Outcome) -> bool| blocks.values().all(|of| of.iter().all(|o| same(of[0], o)));
+    let in_all_blocks = |same: &dyn Fn(&ComparedOutcome, &ComparedOutcome) -> bool| {
+        blocks.values().all(|of| of.iter().all(|o| same(of[0], o)))
+    };
     if in_all_blocks(&|a, b| a.config_key == b.config_key) {
         return Some("these experiments do not read it, so its values are one configuration");
     }
@@ -53,8 +54,8 @@ pub fn why_not_simulated(key: &str, axis: usize, outcomes: &[Outcome]) -> Option
 mod tests {
     use super::*;
 
-    fn outcome(values: [u32; 2], key: &str, crossed: bool, time: f64) -> Outcome {
-        Outcome { values: values.to_vec(), config_key: key.into(), crossed, time: Some(time) }
+    fn outcome(values: [u32; 2], key: &str, crossed: bool, time: f64) -> ComparedOutcome {
+        ComparedOutcome { values: values.to_vec(), config_key: key.into(), crossed, time: Some(time) }
     }
 
     #[test]

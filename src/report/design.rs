@@ -7,7 +7,7 @@ use std::collections::HashMap;
 
 use crate::compare::fit::{Grid, Point};
 use crate::compare::levels::Levels;
-use crate::compare::unmodelled::{Outcome, crossed, why_not_simulated};
+use crate::compare::unmodelled::{ComparedOutcome, crossed, why_not_simulated};
 use crate::spec::short_name;
 
 use super::sheet::{Holds, Sheet, SheetColumn};
@@ -90,7 +90,7 @@ impl Design {
             let levels = stands.iter().map(|s| s.level[row]).collect();
             design.configurations.push(Configuration { rows: vec![row], levels, values: values(), group });
         }
-        let outcomes: Vec<Outcome> = design.configurations.iter().map(|c| outcome(sheet, c)).collect();
+        let outcomes: Vec<ComparedOutcome> = design.configurations.iter().map(|c| outcome(sheet, c)).collect();
         for (at, axis) in design.axes.iter_mut().enumerate().filter(|(_, axis)| !axis.question) {
             axis.not_simulated = why_not_simulated(&axis.key, at, &outcomes);
         }
@@ -121,10 +121,10 @@ impl Design {
 }
 
 /// What came out of a configuration, by its first experiment that completed.
-fn outcome(sheet: &Sheet, c: &Configuration) -> Outcome {
+fn outcome(sheet: &Sheet, c: &Configuration) -> ComparedOutcome {
     let row = c.rows.iter().copied().find(|&row| sheet.ok(row));
     let number = |name: &str| sheet.column(name)?.number(row?);
-    Outcome {
+    ComparedOutcome {
         values: c.values.clone(),
         config_key: sheet.text("config_key", c.rows[0]).to_string(),
         crossed: crossed(number("packet_hops"), number("max_link_utilisation")),

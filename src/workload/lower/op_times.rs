@@ -70,7 +70,7 @@ pub struct SolvedOps<'w> {
     /// Ranks that call each group's collectives.
     pub(super) parties: Vec<Cow<'w, [u32]>>,
     pub(super) meetings: Meetings,
-    pub(super) messages: Vec<Message>,
+    pub(super) messages: Vec<TimedMessage>,
     /// By program and op the op before it on its stream, or [`NONE`].
     pub(super) before: Vec<Vec<u32>>,
 }
@@ -191,7 +191,7 @@ impl GroupCalls {
 }
 
 /// A message from one rank to another.
-pub(super) struct Message {
+pub(super) struct TimedMessage {
     pub(super) src: u32,
     /// The sender's op.
     pub(super) send: u32,
@@ -225,7 +225,7 @@ struct Matches {
 }
 
 /// Sends meet receives, in the order of the senders' programs.
-fn messages(workload: &Workload, on: &Lowering, meetings: &mut Meetings) -> Option<Vec<Message>> {
+fn messages(workload: &Workload, on: &Lowering, meetings: &mut Meetings) -> Option<Vec<TimedMessage>> {
     let mut matches: HashMap<(u32, u32, u32), Matches> = HashMap::new();
     for rank in (0..workload.ranks.len() as u32).filter(|&rank| has_tasks(on, rank)) {
         for (i, op) in (0u32..).zip(&program(workload, rank).ops) {
@@ -255,7 +255,7 @@ fn messages(workload: &Workload, on: &Lowering, meetings: &mut Meetings) -> Opti
     }
     pairs.sort_unstable_by_key(|&(src, op, ..)| (src, op));
     let mut links: HashMap<(u32, u32), u32> = HashMap::new();
-    let mut all: Vec<Message> = Vec::with_capacity(pairs.len());
+    let mut all: Vec<TimedMessage> = Vec::with_capacity(pairs.len());
     for (src, op, dst, send, recv) in pairs {
         let own = stands_for(on, dst);
         if send.bytes != recv.bytes {
@@ -276,7 +276,7 @@ fn messages(workload: &Workload, on: &Lowering, meetings: &mut Meetings) -> Opti
                 return None;
             }
         }
-        all.push(Message {
+        all.push(TimedMessage {
             src,
             send: op,
             dst: own,
@@ -305,7 +305,7 @@ struct OpsUnderWay<'a> {
     on: &'a Lowering<'a>,
     parties: Vec<Cow<'a, [u32]>>,
     meetings: Meetings,
-    messages: Vec<Message>,
+    messages: Vec<TimedMessage>,
     times: Vec<Vec<OpTimes>>,
     /// By program and op the op before it on its stream.
     before: Vec<Vec<u32>>,
@@ -327,7 +327,7 @@ impl<'a> OpsUnderWay<'a> {
         on: &'a Lowering,
         parties: Vec<Cow<'a, [u32]>>,
         meetings: Meetings,
-        messages: Vec<Message>,
+        messages: Vec<TimedMessage>,
     ) -> OpsUnderWay<'a> {
         let n_ops = |rank: usize| if has_tasks(on, rank as u32) { program(workload, rank as u32).ops.len() } else { 0 };
         let n_ranks = workload.ranks.len();
@@ -463,7 +463,7 @@ impl<'a> OpsUnderWay<'a> {
 
     /// A message is there, and so is its receiver.
     fn receive(&mut self, message: u32) {
-        let Message { dst, recv, arrives, posted, .. } = self.messages[message as usize];
+        let TimedMessage { dst, recv, arrives, posted, .. } = self.messages[message as usize];
         let times = &mut self.times[dst as usize][recv as usize];
         let end = arrives.max(times.begin);
         times.go = posted.clamp(times.begin, end);

@@ -6,12 +6,12 @@
 //! - The longer job has more periods behind a pair in the window, the *cut*. Its times are taken to be: those of this job up to the cut, the window's going on
 //!   period by period in the pairs that were added, and those of this job, later by the added periods, behind the cut.
 //! - That these are its times follows if they satisfy every equation `begin = latest end of what it waits for`. Each dependency is looked at once: whether both sides move
-//!   alike; and if one side does not move, whether another dependency that moves decides.
+//!   equal; and if one side does not move, whether another dependency that moves decides.
 
 use foldhash::{HashMap, HashMapExt};
 
 use super::Lowering;
-use super::op_times::{Message, NONE, OpTimes, SolvedOps, group_of, program};
+use super::op_times::{NONE, OpTimes, SolvedOps, TimedMessage, group_of, program};
 use crate::workload::program::{Op, OpKind, Program, Workload};
 
 /// Where an op stands: its iteration, and in which pair of its steady phase.
@@ -35,7 +35,7 @@ impl Place {
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Moves {
     /// What is waited for is later by as much as what waits.
-    Alike,
+    Together,
     /// What is waited for stays, or moves less.
     Less,
     /// What is waited for moves more.
@@ -81,8 +81,8 @@ impl Window {
         let (from, to) = (self.level(waited_for), self.level(waits));
         // What stands in the window has an image in each added period, next to that of what waits for it.
         match from.abs_diff(to) {
-            0 => Moves::Alike,
-            1 if self.has(waited_for) => Moves::Alike,
+            0 => Moves::Together,
+            1 if self.has(waited_for) => Moves::Together,
             _ if from < to => Moves::Less,
             _ => Moves::More,
         }
@@ -126,7 +126,7 @@ impl<'a> SteadyPairs<'a> {
     }
 
     /// The message that an op sends or receives.
-    fn message(&self, rank: u32, op: u32) -> &Message {
+    fn message(&self, rank: u32, op: u32) -> &TimedMessage {
         &self.solved.messages[self.solved.meetings.of_op[rank as usize][op as usize] as usize]
     }
 
@@ -248,7 +248,7 @@ impl<'a> SteadyPairs<'a> {
         self.own_dependencies(rank, op, &mut |place, end| {
             let moves = window.moves(place, waits);
             sound &= moves != Moves::More;
-            decided |= moves == Moves::Alike && end == times.begin;
+            decided |= moves == Moves::Together && end == times.begin;
         });
         // What waits for nothing begins at 0, with or without more periods.
         decided |= times.begin == 0 && window.level(waits) == 0;
@@ -259,20 +259,20 @@ impl<'a> SteadyPairs<'a> {
             OpKind::Recv { .. } => {
                 let message = self.message(rank, op);
                 match window.moves(self.place(message.src, message.send), waits) {
-                    Moves::Alike => true,
+                    Moves::Together => true,
                     Moves::Less => message.arrives <= times.begin,
                     Moves::More => false,
                 }
             }
             OpKind::Collective { slot, .. } => {
-                let mut alike = true;
+                let mut equal = true;
                 self.parties(rank, op, slot, &mut |party, party_op| {
                     let place = self.place(party, party_op);
-                    alike &= window.level(place) == window.level(waits);
+                    equal &= window.level(place) == window.level(waits);
                     // Added periods have the same number of collectives on all ranks.
-                    alike &= place == waits || !(window.has(place) || window.has(waits));
+                    equal &= place == waits || !(window.has(place) || window.has(waits));
                 });
-                alike
+                equal
             }
             _ => true,
         }
@@ -280,7 +280,7 @@ impl<'a> SteadyPairs<'a> {
 
     /// Whether the messages of each link take their turns in the order of their sender's program, and wait for those that would be before them in a longer job.
     fn links_go_on(&self, window: Window) -> bool {
-        let mut last: HashMap<u32, &Message> = HashMap::new();
+        let mut last: HashMap<u32, &TimedMessage> = HashMap::new();
         // They are numbered by sender and op.
         self.solved.messages.iter().all(|message| {
             let Some(before) = last.insert(message.link, message) else { return true };
@@ -289,7 +289,7 @@ impl<'a> SteadyPairs<'a> {
             let moves = window.moves(from, to);
             before.src == message.src
                 && before.posted <= message.posted
-                && (moves == Moves::Alike || (moves == Moves::Less && free <= message.posted))
+                && (moves == Moves::Together || (moves == Moves::Less && free <= message.posted))
                 && (!window.has(to) || (from.is_in_pair() && to.pair - from.pair <= window.period))
         })
     }
