@@ -101,14 +101,13 @@ pub fn section(study: &Study, metric: &RankingMetric, effects: &Effects) -> Sect
         }
     }
     let unmodelled = study.not_simulated();
-    let (idle, negligible): (Vec<&MeasuredAxis>, Vec<&MeasuredAxis>) =
-        negligible.into_iter().partition(|a| unmodelled.contains_key(&a.effect.axis));
-    for axis in idle {
-        let why = unmodelled[&axis.effect.axis];
-        section
-            .notes
-            .push(format!("not simulated, so nothing is said of it: {} ({why})", study.axes[axis.effect.axis]));
+    for axis in effects.axes.iter().map(|a| a.effect.axis) {
+        if let Some(why) = unmodelled.get(&axis) {
+            section.notes.push(format!("not simulated, so nothing is said of it: {} ({why})", study.axes[axis]));
+        }
     }
+    let negligible: Vec<&MeasuredAxis> =
+        negligible.into_iter().filter(|a| !unmodelled.contains_key(&a.effect.axis)).collect();
     if !negligible.is_empty() {
         let names: Vec<&str> = negligible.iter().map(|a| study.axes[a.effect.axis].as_str()).collect();
         section.notes.push(format!("does not matter here (below 0.01 % all else equal): {}", names.join(", ")));

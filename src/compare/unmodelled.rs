@@ -4,21 +4,43 @@
 
 use std::collections::BTreeMap;
 
+/// What crossed links of the network.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Crossed {
+    Nothing,
+    /// Flows with fair rates.
+    Flows,
+    Packets,
+}
+
 /// A configuration as far as it decides whether an axis was simulated.
 #[derive(Clone, Debug, PartialEq)]
 pub struct ComparedOutcome {
     /// Its value on each axis, counted among the values that occur.
     pub values: Vec<u32>,
     pub config_key: String,
-    /// Whether packets or flows crossed links of the network.
-    pub crossed: bool,
+    pub crossed: Crossed,
     /// Its time; `None` where it has none.
     pub time: Option<f64>,
 }
 
-/// Whether a number of a result says that something crossed the network.
-pub fn crossed(packet_hops: Option<f64>, max_link_utilisation: Option<f64>) -> bool {
-    packet_hops.unwrap_or(0.0) > 0.0 || max_link_utilisation.unwrap_or(0.0) > 0.0
+/// What crossed the network, by columns of a result: flow level counts no packets.
+pub fn crossed(packet_hops: Option<f64>, max_link_utilisation: Option<f64>) -> Crossed {
+    let used = max_link_utilisation.unwrap_or(0.0) > 0.0;
+    match packet_hops {
+        Some(hops) if hops > 0.0 => Crossed::Packets,
+        None if used => Crossed::Flows,
+        _ => Crossed::Nothing,
+    }
+}
+
+/// Keys of the transport that flows feel as well: what a packet holds, and how many acknowledgements there are.
+const OF_FLOWS: [&str; 3] = ["transport.payload_bytes", "transport.ack_interval_bytes", "transport.ack_chunk_bytes"];
+
+/// Keys that only packets feel: how senders, switches and their buffers treat them.
+fn is_of_packets(key: &str) -> bool {
+    (key.starts_with("transport.") && !OF_FLOWS.contains(&key))
+        || (key.starts_with("topology.") && key.ends_with("buffer_mib"))
 }
 
 /// Sections whose keys say what the network between servers is and does.
@@ -37,14 +59,17 @@ pub fn why_not_simulated(key: &str, axis: usize, outcomes: &[ComparedOutcome]) -
     if blocks.is_empty() {
         return None;
     }
-    let in_all_blocks = |same: &dyn Fn(&ComparedOutcome, &ComparedOutcome) -> bool| {
-        blocks.values().all(|of| of.iter().all(|o| same(of[0], o)))
-    };
+    let in_all_blocks =
+        |same: &dyn Fn(&ComparedOutcome, &ComparedOutcome) -> bool| blocks.values().all(|of| of.iter().all(|o| same(of[0], o)));
     if in_all_blocks(&|a, b| a.config_key == b.config_key) {
         return Some("these experiments do not read it, so its values are one configuration");
     }
+    let of_flows = done.iter().all(|o| o.crossed == Crossed::Flows);
+    if of_flows && is_of_packets(key) {
+        return Some("flows have fair rates: no congestion control, no queue and no pause acts on them");
+    }
     let of_network = NETWORK.iter().any(|section| key.starts_with(section));
-    if of_network && !done.iter().any(|o| o.crossed) && in_all_blocks(&|a, b| a.time == b.time) {
+    if of_network && done.iter().all(|o| o.crossed == Crossed::Nothing) && in_all_blocks(&|a, b| a.time == b.time) {
         return Some("no packet and no flow crossed the network: communication took what closed forms say");
     }
     None
@@ -54,25 +79,42 @@ pub fn why_not_simulated(key: &str, axis: usize, outcomes: &[ComparedOutcome]) -
 mod tests {
     use super::*;
 
-    fn outcome(values: [u32; 2], key: &str, crossed: bool, time: f64) -> ComparedOutcome {
+    const NOTHING: Crossed = Crossed::Nothing;
+    const PACKETS: Crossed = Crossed::Packets;
+
+    fn outcome(values: [u32; 2], key: &str, crossed: Crossed, time: f64) -> ComparedOutcome {
         ComparedOutcome { values: values.to_vec(), config_key: key.into(), crossed, time: Some(time) }
     }
 
     #[test]
     fn a_network_that_nothing_crossed_was_not_simulated() {
-        let grid = |crossed: bool| {
+        let grid = |crossed: Crossed| {
             [([0, 0], "a", 5.0), ([1, 0], "b", 5.0), ([0, 1], "c", 7.0), ([1, 1], "d", 7.0)]
                 .map(|(values, key, time)| outcome(values, key, crossed, time))
         };
-        assert!(why_not_simulated("topology.kind", 0, &grid(false)).is_some_and(|why| why.contains("closed forms")));
-        assert_eq!(why_not_simulated("topology.link_gbps", 1, &grid(false)), None, "closed forms read the rate");
-        assert_eq!(why_not_simulated("workload.tp", 0, &grid(false)), None, "no key of the network");
-        assert_eq!(why_not_simulated("topology.kind", 0, &grid(true)), None, "it does not matter, as packets say");
+        assert!(why_not_simulated("topology.kind", 0, &grid(NOTHING)).is_some_and(|why| why.contains("closed forms")));
+        assert_eq!(why_not_simulated("topology.link_gbps", 1, &grid(NOTHING)), None, "closed forms read the rate");
+        assert_eq!(why_not_simulated("workload.tp", 0, &grid(NOTHING)), None, "no key of the network");
+        assert_eq!(why_not_simulated("topology.kind", 0, &grid(PACKETS)), None, "it does not matter, as packets say");
+    }
+
+    /// Headers differ by congestion control, so times do; still none acted.
+    #[test]
+    fn flow_level_has_no_congestion_control() {
+        let of = |last: Crossed| [outcome([0, 0], "a", Crossed::Flows, 5.0), outcome([1, 0], "b", last, 5.2)];
+        assert!(
+            why_not_simulated("transport.cc", 0, &of(Crossed::Flows)).is_some_and(|why| why.contains("fair rates"))
+        );
+        assert_eq!(why_not_simulated("topology.kind", 0, &of(Crossed::Flows)), None);
+        assert_eq!(why_not_simulated("transport.payload_bytes", 0, &of(Crossed::Flows)), None);
+        assert_eq!(why_not_simulated("transport.cc", 0, &of(PACKETS)), None);
+        assert_eq!(crossed(None, Some(0.5)), Crossed::Flows);
+        assert_eq!([crossed(Some(0.0), None), crossed(None, None)], [NOTHING; 2]);
     }
 
     #[test]
     fn an_axis_that_makes_no_other_configuration_was_not_simulated() {
-        let of = |last: &str| [outcome([0, 0], "a", true, 5.0), outcome([1, 0], last, true, 5.0)];
+        let of = |last: &str| [outcome([0, 0], "a", PACKETS, 5.0), outcome([1, 0], last, PACKETS, 5.0)];
         assert!(why_not_simulated("transport.cc", 0, &of("a")).is_some_and(|why| why.contains("do not read it")));
         assert_eq!(why_not_simulated("transport.cc", 0, &of("b")), None);
         assert_eq!(why_not_simulated("transport.cc", 1, &of("a")), None, "it takes one value");

@@ -452,7 +452,7 @@ fn what_closed_forms_do_not_simulate_is_not_recommended() {
 #[test]
 fn the_terminal_and_the_page_have_one_figure() {
     let sweep = "name = \"a\"\n[base]\ncluster = { gpus = 8, gpus_per_server = 1, nics_per_server = 1 }\n\
-                 workload = { kind = \"traffic\", bytes = 200000 }\n[axes]\n\
+                 workload = { kind = \"traffic\", bytes = 200000, fan_in = 4 }\n[axes]\n\
                  \"workload.pattern\" = [\"ring\", \"incast\"]\n\"transport.cc\" = [\"dcqcn\", \"timely\"]\n\"topology.link_gbps\" = [100, 400]\n";
     let folder = Folder::new(&[("s.toml", sweep)]);
     let said = folder.run(&["run", "s.toml", "--out", "o", "--engine", "cpu"]).stdout;
