@@ -123,18 +123,18 @@ impl Originals {
     }
 
     fn remove(&mut self, exp_id: u64) -> Option<Arc<Original>> {
-        let gone = self.by_id.remove(&exp_id)?;
-        if let Some(ids) = self.by_number.get_mut(&gone.key.number) {
+        let removed = self.by_id.remove(&exp_id)?;
+        if let Some(ids) = self.by_number.get_mut(&removed.key.number) {
             ids.retain(|&id| id != exp_id);
             if ids.is_empty() {
-                self.by_number.remove(&gone.key.number);
+                self.by_number.remove(&removed.key.number);
             }
         }
-        self.bytes -= gone.key.bytes();
-        if let OriginalEnd::Known(outcome, ..) = &*gone.end() {
+        self.bytes -= removed.key.bytes();
+        if let OriginalEnd::Known(outcome, ..) = &*removed.end() {
             self.bytes -= bytes(outcome);
         }
-        Some(gone)
+        Some(removed)
     }
 
     /// One that is being simulated.
@@ -218,9 +218,9 @@ impl Dedup {
     pub(super) fn failed(&self, exp_id: u64) {
         let mut kept = self.lock();
         if kept.running(exp_id).is_some()
-            && let Some(gone) = kept.remove(exp_id)
+            && let Some(removed) = kept.remove(exp_id)
         {
-            *gone.end() = OriginalEnd::Failed;
+            *removed.end() = OriginalEnd::Failed;
         }
     }
 }

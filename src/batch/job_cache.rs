@@ -132,12 +132,12 @@ impl JobCache {
             let others = self.jobs.len() - 1;
             let oldest = self.jobs.iter().take(others).find(|(_, k)| k.worked_out() == too_many_small);
             let oldest = oldest.or_else(|| self.jobs.iter().next()).map(|(&place, _)| place);
-            let Some(gone) = oldest.and_then(|place| self.remove(place)) else { return };
-            let sum = if gone.worked_out() { &mut small } else { &mut large };
-            *sum = sum.saturating_sub(gone.bytes());
-            tasks -= gone.job.graph.tasks.len();
+            let Some(removed) = oldest.and_then(|place| self.remove(place)) else { return };
+            let sum = if removed.worked_out() { &mut small } else { &mut large };
+            *sum = sum.saturating_sub(removed.bytes());
+            tasks -= removed.job.graph.tasks.len();
             if self.evicted.len() < MOST_EVICTED {
-                self.evicted.insert(gone.key.number());
+                self.evicted.insert(removed.key.number());
             }
         }
     }

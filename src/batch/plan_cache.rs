@@ -118,8 +118,8 @@ impl PlanCache {
             return;
         }
         while self.bytes + more > MOST_BYTES {
-            let Some(gone) = self.order.pop_front().and_then(|oldest| self.plans.remove(&oldest)) else { break };
-            self.bytes -= bytes(&gone);
+            let Some(evicted) = self.order.pop_front().and_then(|oldest| self.plans.remove(&oldest)) else { break };
+            self.bytes -= bytes(&evicted);
         }
         self.bytes += more;
         self.order.push_back(number);

@@ -10,6 +10,7 @@ use anyhow::{anyhow, bail};
 use crate::batch::{self, QueuedExperiment, RunEvent, RunOptions};
 use crate::engine::EngineError;
 use crate::engine::fold::FoldEngine;
+use crate::input;
 use crate::sweep::{self, SetOverrides, Sweep};
 
 use super::measurement::{BenchInfo, BenchRow};
@@ -112,7 +113,7 @@ fn forget() {
 
 /// Seconds of processor that this thread has had, where the system tells.
 fn processor_s() -> Option<f64> {
-    let text = std::fs::read_to_string("/proc/thread-self/schedstat").ok()?;
+    let text = input::read_text_anywhere(Path::new("/proc/thread-self/schedstat"), 4096).ok()?;
     let nanoseconds: u64 = text.split_whitespace().next()?.parse().ok()?;
     Some(nanoseconds as f64 / 1e9)
 }
