@@ -108,3 +108,24 @@ fn gib(bytes: u64) -> String {
     let mib = bytes as f64 / f64::from(1 << 20);
     if mib < 1024.0 { format!("{mib:.0} MiB") } else { format!("{:.1} GiB", mib / 1024.0) }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_part_of_the_memory_is_told_with_the_whole_and_the_reason() {
+        let sum = "counted up to the paths".to_string();
+        let whole = MemoryRefusal { wanted: 5 << 30, allowance: 6 << 30, sum, bound: MemoryBound::Whole, hint: "" };
+        let part =
+            MemoryRefusal { allowance: 9 << 29, bound: MemoryBound::PartOf(6 << 30), hint: JOIN, ..whole.clone() };
+        let text = part.to_string();
+        assert!(
+            text.contains("needs at least 5.0 GiB, counted up to the paths, and may take 4.5 GiB of 6.0 GiB, because ")
+        );
+        assert!(text.contains("fidelity.join = \"ranks\""), "{text}");
+        assert!(whole.to_string().contains("may take 6.0 GiB, all that this process may use"));
+        let own = MemoryRefusal { bound: MemoryBound::Own, ..whole };
+        assert!(own.to_string().contains("because limits.memory_gib says so"));
+    }
+}
