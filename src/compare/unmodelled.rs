@@ -59,8 +59,9 @@ pub fn why_not_simulated(key: &str, axis: usize, outcomes: &[ComparedOutcome]) -
     if blocks.is_empty() {
         return None;
     }
-    let in_all_blocks =
-        |same: &dyn Fn(&ComparedOutcome, &ComparedOutcome) -> bool| blocks.values().all(|of| of.iter().all(|o| same(of[0], o)));
+    let in_all_blocks = |same: &dyn Fn(&ComparedOutcome, &ComparedOutcome) -> bool| {
+        blocks.values().all(|of| of.iter().all(|o| same(of[0], o)))
+    };
     if in_all_blocks(&|a, b| a.config_key == b.config_key) {
         return Some("these experiments do not read it, so its values are one configuration");
     }
