@@ -304,7 +304,7 @@ fn check(meta: &Metadata, most: u64) -> io::Result<()> {
 
 fn too_long(length: u64, most: u64) -> Error {
     let of = |bytes: u64| match bytes {
-        _ if bytes < 10 << 20 && bytes % (1 << 20) > 0 => format!("{bytes} bytes"),
+        _ if bytes < 10 << 20 && !bytes.is_multiple_of(1 << 20) => format!("{bytes} bytes"),
         _ => format!("{} MiB", bytes >> 20),
     };
     let hint = match () {

@@ -214,7 +214,8 @@ fn backfill(state: &mut ClusterState, placement: &dyn Placement, job: u32, reser
     }
     match &reservation.kept {
         Some(kept) => {
-            if start_if(state, placement, job, Some(kept)) {
+            let started = start_if(state, placement, job, Some(kept));
+            if started {
                 reservation.then.take(&state.of[job as usize].shares);
             }
         }

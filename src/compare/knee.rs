@@ -67,6 +67,9 @@ pub fn is_rate(axis: &str) -> bool {
     axis == "workload.request_rate" || (axis.starts_with(JOB) && axis.ends_with(".request_rate"))
 }
 
+/// A design without its rate: its folder, and its values on all other axes.
+type RatedDesign = (usize, Vec<String>);
+
 /// The knees of a study whose one load axis is a rate of requests; empty where no design was tried at two rates or more.
 pub fn knees(study: &Study) -> Vec<KneeGroup> {
     let rates: Vec<usize> = (0..study.axes.len()).filter(|&axis| is_rate(&study.axes[axis])).collect();
@@ -78,7 +81,7 @@ pub fn knees(study: &Study) -> Vec<KneeGroup> {
     let others: Vec<usize> = (0..study.axes.len()).filter(|&axis| axis != rate_axis).collect();
     // By what is asked, then by folder and all values but the rate; both in the order of the first experiment.
     let mut groups: Vec<(Vec<String>, KneeGroup)> = Vec::new();
-    let mut designs: BTreeMap<(usize, Vec<String>), Vec<(TriedRate, usize)>> = BTreeMap::new();
+    let mut designs: BTreeMap<RatedDesign, Vec<(TriedRate, usize)>> = BTreeMap::new();
     for (index, c) in study.configurations.iter().enumerate() {
         let rate = c.values[rate_axis].number().filter(|rate| *rate > 0.0);
         let within = study.sample(c, "within_bounds").map(|sample| sample.mean);

@@ -30,11 +30,14 @@ pub(super) struct AloneRuns {
     open: HashMap<u64, OpenExperiment>,
 }
 
+/// Jobs by their names, with their times.
+type TimesByJob = Vec<(Arc<str>, JobTimes)>;
+
 /// An experiment of which some jobs also run without others.
 struct OpenExperiment {
     ended: Option<Ended>,
     /// What ended of the further runs: each job by its name, with its times.
-    further: Vec<(RunningJobs, Vec<(Arc<str>, JobTimes)>)>,
+    further: Vec<(RunningJobs, TimesByJob)>,
     /// Further runs that have not ended.
     left: usize,
 }

@@ -14,9 +14,12 @@ const HEADER: &str = "# How far times of each class of experiments are off measu
 
 ";
 
+/// What the rows of a class come to: their errors, how many have no result, and their GPUs.
+type RowsOfClass<'a> = (Vec<f64>, u64, BTreeSet<&'a String>);
+
 /// Errors of the classes that the rows belong to, in the order of the classes. Doubtful rows belong to none.
 pub fn classes(rows: &[ValidationRow]) -> ClassErrors {
-    let mut of: BTreeMap<(&ExperimentClass, Use), (Vec<f64>, u64, BTreeSet<&String>)> = BTreeMap::new();
+    let mut of: BTreeMap<(&ExperimentClass, Use), RowsOfClass> = BTreeMap::new();
     for row in rows.iter().filter(|r| r.used != Use::Doubtful) {
         let (Some(class), Some(unit)) = (&row.class, Unit::named(&row.unit)) else { continue };
         let (errors, without_result, gpus) = of.entry((class, row.used)).or_default();
@@ -27,7 +30,7 @@ pub fn classes(rows: &[ValidationRow]) -> ClassErrors {
             None => *without_result += 1,
         }
     }
-    let one = |((class, used), (errors, without, gpus)): (_, (Vec<f64>, u64, BTreeSet<&String>))| {
+    let one = |((class, used), (errors, without, gpus)): (_, RowsOfClass<'_>)| {
         let class: &ExperimentClass = class;
         let gpus = gpus.into_iter().cloned().collect();
         ClassError { gpus, ..ClassError::new(class.clone(), used, &errors, without) }
