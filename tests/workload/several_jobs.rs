@@ -536,6 +536,6 @@ fn leaving_each_job_out_says_who_slows_whom() {
     assert!(of_a[0].1 > 1.2, "b shares the uplinks of a: {slowed_by:?}");
     assert_eq!((of_a[1].1, factors(2)), (1.0, vec![("a", 1.0), ("b", 1.0)]), "c meets nobody");
     // The factor is that of a run in which b does not take part.
-    let time = |out: &str| folder.column(&format!("{out}/jobs.csv"), "makespan_ns")[0].parse::<f64>().unwrap();
+    let time = |out: &str| folder.column(&format!("{out}/jobs.csv"), "iteration_time_ns")[0].parse::<f64>().unwrap();
     assert!((time("all") / time("without-b") - of_a[0].1).abs() < 1e-5, "{slowed_by:?}");
 }
