@@ -1,4 +1,4 @@
-//! Whether skipping is worth its error. It is judged as the experiment goes on, from its first eighth on: where less
+//! Whether skipping is worth its error. It is judged as the experiment goes on, from the first 5 % of it on: where less
 //! than half of what happened since the first skip was left out, less than a factor of two is gained, and the experiment
 //! starts over without skips. The same where it has to start over because a switch may pause.
 //!
@@ -17,15 +17,14 @@ use crate::engine::fold::steady::sampling::{hops_there_and_back, is_steadying};
 /// Once more than one in so many packet-hops was simulated, an experiment is not given up any more.
 const LEAST_SHARE: u64 = 2;
 
-/// One in so many packet-hops of the experiment may be simulated before skipping must have gained anything (our choice:
-/// at 5 % many partitions are still in their first windows, also where five sixths are skipped in the end).
-const FREE: u64 = 8;
+/// One in so many packet-hops of the experiment may be simulated before skipping must have gained anything: 5 %.
+const FREE: u64 = 20;
 
 /// An experiment that needs no more packet-hops takes a second (our choice). Where a switch of it may pause, skips are not
 /// worth a second try.
 const SMALL: u64 = 1 << 23;
 
-/// It is judged so many times over an experiment (our choice).
+/// It is judged so many times over an experiment (our choice: twice in what is free).
 const JUDGEMENTS: u64 = 40;
 
 /// What an experiment gains by skips.
@@ -205,8 +204,8 @@ mod tests {
     }
 
     #[test]
-    fn little_gain_is_given_up_once_an_eighth_was_simulated() {
-        assert_eq!(given_up(&[(20, 5), (100, 20), (126, 30), (200, 40)]), Some(3));
+    fn little_gain_is_given_up_once_a_twentieth_was_simulated() {
+        assert_eq!(given_up(&[(20, 5), (45, 20), (51, 30), (90, 40)]), Some(3));
         // Half is skipped.
         assert_eq!(given_up(&[(20, 5), (60, 70), (300, 310), (480, 520)]), None);
         // It was until then.
@@ -216,7 +215,7 @@ mod tests {
     #[test]
     fn what_was_simulated_before_the_first_skip_is_no_loss() {
         assert_eq!(given_up(&[(100, 0), (300, 0), (320, 10), (340, 200)]), None);
-        assert_eq!(given_up(&[(100, 0), (300, 0), (320, 10), (430, 15)]), Some(4));
+        assert_eq!(given_up(&[(100, 0), (300, 0), (320, 10), (360, 15)]), Some(4));
     }
 
     #[test]
