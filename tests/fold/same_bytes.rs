@@ -100,8 +100,8 @@ fn check(seed: u64) {
     sweep.run("cold", &[]);
     sweep.run("kept", &["--memo", &memo, "--jobs", "2"]);
     sweep.run("warm", &["--memo", &memo]);
-    // An eighth of this is for the memo: 4 MiB.
-    sweep.run("full", &["--memory", "0.03"]);
+    // An eighth of this is for the memo: 13 MiB.
+    sweep.run("full", &["--memory", "0.1"]);
     std::thread::scope(|scope| {
         for out in ["one", "two"] {
             let (sweep, shared) = (&sweep, &shared);
