@@ -8,6 +8,8 @@ use crate::results::{Axis, ColumnSets, Finished, parquet_file, rows};
 /// Writes the files of a finished run; experiments ascend by id. `flows.csv` and the like are there if any experiment has such rows.
 pub(crate) fn write(dir: &Path, axes: &[Axis], experiments: &[Finished], sweep: &str) {
     let n = experiments.len();
+    let serving = experiments.iter().any(|f| f.record.serving.is_some());
+    let sets = ColumnSets { serving, ..ColumnSets::default() };
     let manifest = serde_json::json!({
         "version": "1", "command_line": [], "outcome": "complete", "name": "n", "sweep": sweep, "sweep_path": "s.toml", "axes": axes, "replicas": 1,
         "inputs": [], "experiments": n, "selected": n, "ok": n, "oom": 0, "failed": 0, "engine": "cpu", "engine_reason": "", "adapters": [], "jobs": 1,
@@ -21,9 +23,9 @@ pub(crate) fn write(dir: &Path, axes: &[Axis], experiments: &[Finished], sweep: 
             fs::write(dir.join(name), [header, parts.concat()].concat()).unwrap();
         }
     };
-    file("results.csv", rows::header(rows::results_header(axes, ColumnSets::default())), &|f| {
+    file("results.csv", rows::header(rows::results_header(axes, sets)), &|f| {
         let mut text = rows::CollectedRows::default();
-        text.push(rows::results_row(&f.record, ColumnSets::default()));
+        text.push(rows::results_row(&f.record, sets));
         text.into_bytes()
     });
     file("stats.csv", rows::header(rows::STATS.iter().copied()), &rows::stats_text);
@@ -33,6 +35,5 @@ pub(crate) fn write(dir: &Path, axes: &[Axis], experiments: &[Finished], sweep: 
     file("jobs.csv", rows::header(rows::jobs_header()), &rows::jobs_text);
     file("shared_links.csv", rows::header(rows::shared_links_header()), &rows::shared_links_text);
     let records: Vec<_> = experiments.iter().map(|f| f.record.clone()).collect();
-    parquet_file::write(fs::File::create(dir.join("results.parquet")).unwrap(), axes, ColumnSets::default(), &records)
-        .unwrap();
+    parquet_file::write(fs::File::create(dir.join("results.parquet")).unwrap(), axes, sets, &records).unwrap();
 }
