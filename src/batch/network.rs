@@ -73,8 +73,8 @@ pub(super) fn network(
         link_delay_ps: t.link_delay_ps,
         switch_latency_ps: t.switch_latency_ps,
         nvlink: (c.nvlink_bps > 0).then_some(NvLink {
-            // Between two GPUs: in a mesh they have one link.
-            rate_bps: c.nvlink_bps / u64::from(servers::links_of_mesh(config, described)),
+            // Between two GPUs: in a mesh they have one link. Rates of links are whole Mb/s.
+            rate_bps: c.nvlink_bps / u64::from(servers::links_of_mesh(config, described)) / 1_000_000 * 1_000_000,
             latency_ps: c.nvlink_latency_ps,
         }),
     };
