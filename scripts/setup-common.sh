@@ -23,3 +23,14 @@ install_packages() { # what is installed, then packages
     "${as_root[@]}" apt-get update -q || say "apt-get update reported a problem; trying to install anyway"
     "${as_root[@]}" apt-get install -y -q --no-install-recommends "$@" || die "apt-get could not install $what; see its messages above"
 }
+
+# Makes sure of a command that is a package of the same name.
+install_command() { # the command
+    if command -v "$1" >/dev/null; then
+        say "$1 is installed; nothing to do"
+        return
+    fi
+    command -v apt-get >/dev/null || die "$1 is missing; install it with your system's package manager"
+    become_root "$1" "$1"
+    install_packages "$1" "$1"
+}

@@ -200,26 +200,25 @@ pub(super) fn job_of_length(
                 .to_string(),
         );
     }
+    let job_of = |workload, graph, worked_out, serving, planner: &ClusterPlanner| Job {
+        workload,
+        graph,
+        warmup: program.warmup,
+        collective,
+        longest: planner.longest(),
+        peak_bytes,
+        serving,
+        worked_out,
+        heeds_payload: planner.heeds_payload(),
+        shared: None,
+    };
     if ranks == RanksWithTasks::Unsimulated && serving.is_none() {
         let of_classes = Lowering { representatives: by_class.as_ref(), ..lowering.clone() };
         let bus = collective.map(|m| (m.bytes, m.bus));
         if let Some((sums, period)) = JobSums::of(&workload, &of_classes, &mut planner, program.warmup, length.period) {
-            let (longest, heeds_payload) = (planner.longest(), planner.heeds_payload());
+            let worked_out = Some(sums.worked_out(&workload, bus));
+            let job = job_of(Workload::default(), TaskGraph::default(), worked_out, None, &planner);
             notes.extend(planner.notes());
-            let (warmup, worked_out) = (program.warmup, Some(sums.worked_out(&workload, bus)));
-            let (workload, graph) = Default::default();
-            let job = Job {
-                workload,
-                graph,
-                warmup,
-                collective,
-                longest,
-                peak_bytes,
-                serving,
-                worked_out,
-                heeds_payload,
-                shared: None,
-            };
             return Ok(MadeJob { job, sums: Some(sums), period });
         }
     }
@@ -242,21 +241,8 @@ pub(super) fn job_of_length(
         None => lower(&workload, &lowering, &mut planner),
     };
     let graph = lowered.map_err(JobError::Lower)?;
-    let (longest, heeds_payload) = (planner.longest(), planner.heeds_payload());
+    let job = job_of(workload, graph, None, serving, &planner);
     notes.extend(planner.notes());
-    let (warmup, worked_out) = (program.warmup, None);
-    let job = Job {
-        workload,
-        graph,
-        warmup,
-        collective,
-        longest,
-        peak_bytes,
-        serving,
-        worked_out,
-        heeds_payload,
-        shared: None,
-    };
     Ok(MadeJob { job, sums: None, period: None })
 }
 

@@ -23,7 +23,7 @@ const MOST_IN_BATCH: usize = 512;
 const MOST_BYTES: u64 = 2 << 30;
 
 /// A batch of so many bytes leaves enough behind to be worth giving back.
-const LARGE_BATCH_BYTES: u64 = 64 << 20;
+const LARGE_BATCH_BYTES: u64 = 512 << 20;
 
 /// Time between reports of how far a batch is.
 const PROGRESS_EVERY: Duration = Duration::from_secs(1);
