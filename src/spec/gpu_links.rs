@@ -2,7 +2,7 @@
 //!
 //! Layer: spec. Reads no file of a user: the table of a file is `batch`'s to read. What a GPU computes is `compute`'s to read from the same tables.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, HashMap};
 use std::sync::OnceLock;
 
 use serde::Deserialize;
@@ -80,10 +80,21 @@ fn assets() -> &'static BTreeMap<String, Entry> {
     })
 }
 
+/// The GPUs of the assets by each of their names, all in lower case.
+fn by_name() -> &'static HashMap<&'static str, &'static Entry> {
+    static NAMES: OnceLock<HashMap<&'static str, &'static Entry>> = OnceLock::new();
+    NAMES.get_or_init(|| {
+        let names = |(key, entry): (&'static String, &'static Entry)| {
+            let aliases = entry.aliases.iter().flatten();
+            std::iter::once(key).chain(aliases).map(|name| (name.as_str(), entry)).collect::<Vec<_>>()
+        };
+        assets().iter().flat_map(names).collect()
+    })
+}
+
 fn entry(name: &str) -> Option<&'static Entry> {
-    let wanted = name.trim().to_ascii_lowercase();
-    let hit = assets().iter().find(|(key, e)| **key == wanted || e.aliases.iter().flatten().any(|a| *a == wanted));
-    hit.map(|(_, entry)| entry)
+    let names = by_name();
+    names.get(name).or_else(|| names.get(name.trim().to_ascii_lowercase().as_str())).copied()
 }
 
 /// The links of a GPU as `cluster.gpu` has it: a name, the path of a file, or an inline table.
