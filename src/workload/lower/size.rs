@@ -1,4 +1,4 @@
-//! How large a task graph becomes at least, counted from programs and plans of collectives before any task is made.
+//! Counts the minimum size of a task graph from programs and collective plans, before any task is made.
 //!
 //! Layer: workload.
 
@@ -9,30 +9,30 @@ use crate::budget;
 use crate::workload::program::{OpKind, Program, Workload};
 use crate::workload::tasks::{GraphTask, OpTasks};
 
-/// What a graph has at least.
+/// A lower bound of a graph's size.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct GraphSize {
-    /// Ops of ranks that have tasks.
+    /// Number of ops of ranks that have tasks.
     pub ops: u64,
     pub tasks: u64,
-    /// Of these, those that cross the network.
+    /// Number of tasks that cross the network.
     pub messages: u64,
 }
 
-/// What a program's ops become on a rank, but for the messages of collectives.
+/// What a program's ops become on a rank, without the messages of its collectives.
 #[derive(Default)]
 struct ProgramSize {
     tasks: u64,
     sends: u64,
-    /// By slot: each collective that is called there, in the order of its first call, and how often.
+    /// By slot: the distinct collectives called there, in order of first call, and how often each is called.
     calls: HashMap<u16, Vec<(Call, u64)>>,
 }
 
-/// Counts what [`super::lower`] would make, and plans collectives in the same order.
+/// Counts the tasks that [`super::lower`] would make at least. Collectives are planned in the same order.
 ///
-/// Where a collective cannot be planned, that one counts nothing: lowering says why.
+/// A collective that cannot be planned counts as nothing; lowering gives the error.
 pub fn least_size(workload: &Workload, on: &Lowering, planner: &mut dyn Planner) -> GraphSize {
-    let programs: Vec<ProgramSize> = workload.programs.iter().map(|program| of_program(program, on)).collect();
+    let programs: Vec<ProgramSize> = workload.programs.iter().map(|program| program_size(program, on)).collect();
     let mut size = GraphSize::default();
     for rank in (0..workload.ranks.len() as u32).filter(|&rank| has_tasks(on, rank)) {
         let number = workload.ranks[rank as usize].program as usize;
@@ -66,7 +66,7 @@ pub fn least_size(workload: &Workload, on: &Lowering, planner: &mut dyn Planner)
     size
 }
 
-/// Stops at once what cannot fit: every op of a rank with tasks of its own becomes at least one task.
+/// Stops a workload that cannot fit before any task is made: every op of a rank with tasks becomes at least one task.
 pub(super) fn announce_ops(workload: &Workload, on: &Lowering) {
     let ops_of = |rank: u32| workload.programs[workload.ranks[rank as usize].program as usize].ops.len() as u64;
     let own = (0..workload.ranks.len() as u32).filter(|&rank| has_tasks(on, rank));
@@ -77,7 +77,7 @@ fn has_tasks(on: &Lowering, rank: u32) -> bool {
     on.representatives.is_none_or(|all| all.rank[rank as usize] == rank)
 }
 
-fn of_program(program: &Program, on: &Lowering) -> ProgramSize {
+fn program_size(program: &Program, on: &Lowering) -> ProgramSize {
     let mut size = ProgramSize::default();
     let mut known: HashMap<(u16, Call), usize> = HashMap::new();
     for op in &program.ops {
@@ -86,7 +86,7 @@ fn of_program(program: &Program, on: &Lowering) -> ProgramSize {
             OpKind::Recv { .. } => size.tasks += 2,
             OpKind::Send { dim, .. } => {
                 size.tasks += 2;
-                // Inside a server it may be a time.
+                // A message inside a server may take a time instead of packets.
                 size.sends += u64::from((on.analytic_p2p)(dim).is_none() && on.intra.is_none());
             }
             OpKind::Collective { op, slot, bytes, dim, algorithm, shares } => {
