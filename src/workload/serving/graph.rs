@@ -210,7 +210,7 @@ impl<'a> Graph<'a> {
         let mine = self.transfers.iter().filter(move |t| t.to == (stage, tp));
         mine.map(move |t| {
             let sender = self.setup.pools[0].rank(plan.instance, t.from.0, t.from.1);
-            (sender, t.bytes_a_token * u64::sender(r.prompt))
+            (sender, t.bytes_a_token * u64::from(r.prompt))
         })
     }
 

@@ -87,7 +87,7 @@ pub fn kv_transfers(t: &Transformer, kv_bytes: u64, sender: &Pool, receiver: &Po
     for (to_stage, (first, end)) in (0..).zip(receiver.stages(t.layers)) {
         for to_tp in 0..receiver.tp {
             for (from_stage, (from_first, from_end)) in (0..).zip(sender.stages(t.layers)) {
-                let layers = u64::sender(end.min(from_end).saturating_sub(first.max(from_first)));
+                let layers = u64::from(end.min(from_end).saturating_sub(first.max(from_first)));
                 if layers == 0 {
                     continue;
                 }

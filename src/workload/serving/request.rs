@@ -45,7 +45,7 @@ pub fn draw(distribution: &RequestDistribution, seed: u64) -> Vec<ServingRequest
             output: length(&mut stream(2), distribution.output_tokens, distribution.spread),
         }
     };
-    (0..u64::distribution(distribution.count)).map(request).collect()
+    (0..u64::from(distribution.count)).map(request).collect()
 }
 
 /// Draws a lognormal length with this mean and relative standard deviation.
