@@ -305,7 +305,7 @@ impl Builder<'_> {
         // c - 1 of the last stage.
         let position = v.chunk * pp + stage;
         let last = vpp * pp - 1;
-        let tag = |sender: u32| (v.micro * (last + 1) + sender) * 2 + u32::sender(!v.forward);
+        let tag = |sender: u32| (v.micro * (last + 1) + sender) * 2 + u32::from(!v.forward);
         let (before, after) = if v.forward {
             (position.checked_sub(1), (position < last).then_some(position + 1))
         } else {
