@@ -183,21 +183,21 @@ struct Matches {
 ///
 /// # Errors
 /// Ranks do not agree on what they call, or a collective cannot be planned.
-pub fn lower(workload: &Workload, on: &Lowering, planner: &mut dyn Planner) -> Result<TaskGraph, LowerError> {
+pub fn lower(workload: &Workload, machine: &Lowering, planner: &mut dyn Planner) -> Result<TaskGraph, LowerError> {
     let mut lowerer = Lowerer {
         workload,
-        on,
+        machine,
         graph: TaskGraph::default(),
         qps: HashMap::new(),
         turns: HashMap::new(),
         links: HashMap::new(),
-        joined: JoinedLowering::new(workload, on.representatives),
+        joined: JoinedLowering::new(workload, machine.representatives),
         same_calls: 0,
         weights: Vec::new(),
     };
-    size::announce_ops(workload, on);
+    size::announce_ops(workload, machine);
     let mut instances: Vec<Vec<Instance>> = workload.groups.iter().map(|_| Vec::new()).collect();
-    let parties = parties(workload, on.representatives);
+    let parties = parties(workload, machine.representatives);
     let positions = positions(&parties);
     let mut matches: BTreeMap<(u32, u32, u32), Matches> = BTreeMap::new();
     for rank in 0..workload.ranks.len() as u32 {
@@ -206,7 +206,7 @@ pub fn lower(workload: &Workload, on: &Lowering, planner: &mut dyn Planner) -> R
             false => lowerer.graph.ops.push(Vec::new()),
         }
     }
-    if let Some(representatives) = on.representatives {
+    if let Some(representatives) = machine.representatives {
         lowerer.receives_of_those_stood_for(&mut matches);
         lowerer.graph.stands_for = representatives.rank.clone();
     }
@@ -250,7 +250,7 @@ fn positions(parties: &[Cow<[u32]>]) -> Vec<HashMap<u32, u32>> {
 
 struct Lowerer<'a> {
     workload: &'a Workload,
-    on: &'a Lowering<'a>,
+    machine: &'a Lowering<'a>,
     graph: TaskGraph,
     /// Queue pairs by (communicator, source, destination, lane). Communicators are the groups, then one for each class of sends; see [`P2P`].
     qps: HashMap<(u32, u32, u32, u32), u32>,
@@ -273,12 +273,12 @@ const P2P_FREE: u32 = 1 << 31;
 impl Lowerer<'_> {
     /// Gives the queue pairs added since the last call the weight of a dimension.
     fn weigh(&mut self, dim: Dim) {
-        self.weights.resize(self.graph.qps.len(), (self.on.weight)(dim));
+        self.weights.resize(self.graph.qps.len(), (self.machine.weight)(dim));
     }
 
     /// The representative of a rank: the rank itself or the one whose tasks it shares.
     fn stands_for(&self, rank: u32) -> u32 {
-        self.on.representatives.map_or(rank, |representatives| representatives.rank[rank as usize])
+        self.machine.representatives.map_or(rank, |representatives| representatives.rank[rank as usize])
     }
 
     /// Makes the tasks of one rank's ops, and the edges within the rank. Adds its collectives to `instances` and its messages to `matches`.
@@ -300,7 +300,7 @@ impl Lowerer<'_> {
             self.check_task_limit(3, rank, i)?;
             let tasks = match op.kind {
                 OpKind::Compute { ps, .. } => {
-                    let ps = rescale::scaled(ps, (self.on.factor_q32)(rank, i));
+                    let ps = rescale::scaled(ps, (self.machine.factor_q32)(rank, i));
                     let task = self.graph.task(rank, ps, Work::Delay);
                     OpTasks { begin: task, go: u32::MAX, end: task }
                 }
@@ -310,8 +310,10 @@ impl Lowerer<'_> {
                 }
                 OpKind::Collective { op: operation, slot, bytes, dim, algorithm, shares } => {
                     let group = info.groups[slot as usize];
-                    let group =
-                        self.on.representatives.map_or(group, |representatives| representatives.group[group as usize]);
+                    let group = self
+                        .machine
+                        .representatives
+                        .map_or(group, |representatives| representatives.group[group as usize]);
                     let call = Call { op: operation, bytes, dim, algorithm, shares };
                     let nth = called.entry(group).or_insert(0);
                     let tasks = self.call(rank, i, group, *nth, call, parties, positions, instances)?;
@@ -422,22 +424,22 @@ impl Lowerer<'_> {
             }
             CollectivePlan::OneFlow { steps, overheads, least_ps } => {
                 self.check_task_limit(2, rank, op)?;
-                self.meet(instance, self.on.rendezvous_ps.unwrap_or(0));
+                self.meet(instance, self.machine.rendezvous_ps.unwrap_or(0));
                 joined::one_flow(self, group, instance, &steps, &overheads, least_ps);
             }
             CollectivePlan::Transfers { schedule, protocol, overheads } => {
-                if self.on.representatives.is_some() {
+                if self.machine.representatives.is_some() {
                     return Err(LowerError::NotOneFlow { op: call.text(), rank, name: self.name(rank, op) });
                 }
                 // Each transfer is up to three tasks. If messages are split over queue pairs, it is one more per queue pair.
-                let each = 3 + if self.on.split { self.on.qps_per_connection as usize } else { 0 };
+                let each = 3 + if self.machine.split { self.machine.qps_per_connection as usize } else { 0 };
                 self.check_task_limit(schedule.transfers.len().saturating_mul(each), rank, op)?;
                 if nth == 0 {
                     // Each transfer of each equal collective becomes at least one task. A graph that cannot fit is stopped here.
                     let transfers = schedule.transfers.len().saturating_mul(self.same_calls);
                     budget::announce_rows::<(GraphTask, Edge)>("tasks", transfers as u64);
                 }
-                match self.on.rendezvous_ps {
+                match self.machine.rendezvous_ps {
                     Some(ps) => self.meet(instance, ps),
                     None => self.meet(instance, 0),
                 }
@@ -475,7 +477,7 @@ impl Lowerer<'_> {
         let mut got: Vec<Arrival> = Vec::with_capacity(schedule.transfers.len());
         // Messages of one queue pair arrive in order, so the last of a connection implies those before it. On several queue pairs, and through gates, messages
         // may overtake.
-        let in_order = self.on.qps_per_connection <= 1;
+        let in_order = self.machine.qps_per_connection <= 1;
         let mut lasts: HashMap<(u32, u32, u16), usize> = HashMap::new();
         let mut receives = vec![false; members.len()];
         for (k, tr) in schedule.transfers.iter().enumerate() {
@@ -509,7 +511,7 @@ impl Lowerer<'_> {
 
     /// Software overhead in ps of a message from one rank to another.
     fn overhead_ps(&self, src: u32, dst: u32, overheads: &Overheads) -> u64 {
-        let server = |rank: u32| self.on.servers[rank as usize];
+        let server = |rank: u32| self.machine.servers[rank as usize];
         if server(src) == server(dst) { overheads.inside_ps } else { overheads.net_ps }
     }
 
@@ -547,15 +549,18 @@ impl Lowerer<'_> {
             let send_tasks = self.graph.ops[src as usize][send.op as usize];
             let recv_tasks = self.graph.ops[dst_own as usize][recv.op as usize];
             let comm = if send.free { P2P_FREE | send.tag } else { P2P | send.dim as u32 };
-            let overhead = self.overhead_ps(src, dst, &self.on.p2p_overheads);
-            if (self.on.analytic_p2p)(send.dim).is_none() {
+            let overhead = self.overhead_ps(src, dst, &self.machine.p2p_overheads);
+            if (self.machine.analytic_p2p)(send.dim).is_none() {
                 joined::join_sends(self, comm, src, dst, send.op);
             }
             let (post, arrival) = if src == dst {
-                self.through_gate(src, dst_own, send.bytes, alone(u64::MAX, self.on.local_ps), overhead)
+                self.through_gate(src, dst_own, send.bytes, alone(u64::MAX, self.machine.local_ps), overhead)
             } else {
-                let inside = self.on.intra.filter(|_| self.on.servers[src as usize] == self.on.servers[dst as usize]);
-                match (self.on.analytic_p2p)(send.dim) {
+                let inside = self
+                    .machine
+                    .intra
+                    .filter(|_| self.machine.servers[src as usize] == self.machine.servers[dst as usize]);
+                match (self.machine.analytic_p2p)(send.dim) {
                     Some(_) if let Some(way) = inside => self.through_gate(src, dst_own, send.bytes, way, overhead),
                     Some((rate, latency)) => {
                         self.through_gate(src, dst_own, send.bytes, alone(rate, latency), overhead)

@@ -51,7 +51,7 @@ pub(super) fn one_flow(
     least_ps: u64,
 ) {
     let (qp, edges) = joined_queue_pairs(l, group, steps);
-    let n_lanes = u64::from(l.on.qps_per_connection.max(1));
+    let n_lanes = u64::from(l.machine.qps_per_connection.max(1));
     let bytes = steps.edge_bytes().div_ceil(n_lanes);
     let src = l.graph.qps[qp as usize].src;
     let task = l.graph.task(src, 0, Work::Message { qp, bytes });
@@ -62,12 +62,12 @@ pub(super) fn one_flow(
         l.graph.into_gate(m.go, begin);
         l.graph.release(end, m.end);
     }
-    let way = l.on.intra.unwrap_or(l.on.shared_nic);
+    let way = l.machine.intra.unwrap_or(l.machine.shared_nic);
     let inside_each = if steps.steps > 1 { 1 } else { most_inside(l, group, steps, way.links) };
     l.graph.one_flow.push(JoinedCollective {
         task,
         edges,
-        lanes: l.on.qps_per_connection.max(1),
+        lanes: l.machine.qps_per_connection.max(1),
         overheads: *overheads,
         steps: steps.steps,
         pieces: steps.pieces,
@@ -98,7 +98,7 @@ fn joined_queue_pairs(l: &mut Lowerer, group: u32, steps: &EqualSteps) -> (u32, 
         return (*first, Arc::clone(edges));
     }
     let first = l.graph.qps.len() as u32;
-    let n_lanes = l.on.qps_per_connection.max(1);
+    let n_lanes = l.machine.qps_per_connection.max(1);
     let mut own: Vec<Vec<u32>> = Vec::with_capacity(steps.rings.len());
     for g in l.joined.groups[group as usize].clone() {
         let members = &l.workload.groups[g as usize].members;
@@ -128,7 +128,7 @@ fn joined_queue_pairs(l: &mut Lowerer, group: u32, steps: &EqualSteps) -> (u32, 
 
 /// Adds the queue pairs of the sends that `src` and all ranks it stands for post by one op. The queue pair of `src` comes first.
 pub(super) fn join_sends(l: &mut Lowerer, comm: u32, src: u32, dst: u32, op: u32) {
-    let n_lanes = l.on.qps_per_connection.max(1);
+    let n_lanes = l.machine.qps_per_connection.max(1);
     if l.joined.ranks.is_empty() || src == dst || l.inside(src, dst).is_some() {
         return;
     }

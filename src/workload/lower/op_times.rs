@@ -62,8 +62,8 @@ const MESSAGES_PER_CHECK: u32 = 1024;
 
 /// Computes the times of all ops. The result is `None` if a collective becomes messages, a message crosses the network, or the programs do not fit together.
 /// For the first two use [`super::lower`]; for the third it gives the error.
-pub fn op_times(workload: &Workload, on: &Lowering, planner: &mut dyn Planner) -> Option<WorkloadTimes> {
-    solved_ops(workload, on, planner).map(|solved| solved.times)
+pub fn op_times(workload: &Workload, machine: &Lowering, planner: &mut dyn Planner) -> Option<WorkloadTimes> {
+    solved_ops(workload, machine, planner).map(|solved| solved.times)
 }
 
 /// Times of the ops of a workload, with the data that they follow from.
@@ -78,15 +78,19 @@ pub struct SolvedOps<'w> {
 }
 
 /// Does the same as [`op_times`] and also returns the data that the times follow from.
-pub fn solved_ops<'w>(workload: &'w Workload, on: &'w Lowering, planner: &mut dyn Planner) -> Option<SolvedOps<'w>> {
-    let parties = parties(workload, on.representatives);
-    let mut meetings = Meetings::of(workload, on, &parties)?;
+pub fn solved_ops<'w>(
+    workload: &'w Workload,
+    machine: &'w Lowering,
+    planner: &mut dyn Planner,
+) -> Option<SolvedOps<'w>> {
+    let parties = parties(workload, machine.representatives);
+    let mut meetings = Meetings::of(workload, machine, &parties)?;
     meetings.plan(workload, &parties, planner)?;
-    let messages = messages(workload, on, &mut meetings)?;
-    let mut run = OpsUnderWay::new(workload, on, parties, meetings, messages);
+    let messages = messages(workload, machine, &mut meetings)?;
+    let mut run = OpsUnderWay::new(workload, machine, parties, meetings, messages);
     run.all()?;
     let OpsUnderWay { times: ranks, parties, meetings, messages, before, .. } = run;
-    let stands_for = on.representatives.map_or_else(Vec::new, |representatives| representatives.rank.clone());
+    let stands_for = machine.representatives.map_or_else(Vec::new, |representatives| representatives.rank.clone());
     let times = WorkloadTimes { ranks, stands_for };
     (times.end_ps() < MOST_PS).then_some(SolvedOps { times, parties, meetings, messages, before })
 }
@@ -114,11 +118,11 @@ pub(super) struct Meetings {
 }
 
 impl Meetings {
-    fn of(workload: &Workload, on: &Lowering, parties: &[Cow<[u32]>]) -> Option<Meetings> {
+    fn of(workload: &Workload, machine: &Lowering, parties: &[Cow<[u32]>]) -> Option<Meetings> {
         let mut groups: Vec<GroupCalls> = workload.groups.iter().map(|_| GroupCalls::default()).collect();
         let mut of_op: Vec<Vec<u32>> = Vec::with_capacity(workload.ranks.len());
         for rank in 0..workload.ranks.len() as u32 {
-            if !has_tasks(on, rank) {
+            if !has_tasks(machine, rank) {
                 of_op.push(Vec::new());
                 continue;
             }
@@ -131,7 +135,7 @@ impl Meetings {
                 let OpKind::Collective { op: operation, slot, bytes, dim, algorithm, shares } = op.kind else {
                     continue;
                 };
-                let group = group_of(workload, on, rank, slot);
+                let group = group_of(workload, machine, rank, slot);
                 let call = Call { op: operation, bytes, dim, algorithm, shares };
                 let own = &parties[group as usize];
                 let (place, n) = match called.entry(group) {
@@ -231,9 +235,9 @@ struct Matches {
 }
 
 /// Matches sends with receives, in the order of the senders' programs. `None` if they do not match or one crosses the network.
-fn messages(workload: &Workload, on: &Lowering, meetings: &mut Meetings) -> Option<Vec<TimedMessage>> {
+fn messages(workload: &Workload, machine: &Lowering, meetings: &mut Meetings) -> Option<Vec<TimedMessage>> {
     let mut matches: HashMap<(u32, u32, u32), Matches> = HashMap::new();
-    for rank in (0..workload.ranks.len() as u32).filter(|&rank| has_tasks(on, rank)) {
+    for rank in (0..workload.ranks.len() as u32).filter(|&rank| has_tasks(machine, rank)) {
         for (i, op) in (0u32..).zip(&program(workload, rank).ops) {
             let OpKind::Send { peer, bytes, tag, dim } = op.kind else { continue };
             let dst = member(workload, rank, peer.slot, peer.member);
@@ -263,14 +267,14 @@ fn messages(workload: &Workload, on: &Lowering, meetings: &mut Meetings) -> Opti
     let mut links: HashMap<(u32, u32), u32> = HashMap::new();
     let mut all: Vec<TimedMessage> = Vec::with_capacity(pairs.len());
     for (src, op, dst, send, recv) in pairs {
-        let own = stands_for(on, dst);
+        let own = stands_for(machine, dst);
         if send.bytes != recv.bytes {
             return None;
         }
-        let same_server = on.servers[src as usize] == on.servers[dst as usize];
-        let (rate, latency) = (on.analytic_p2p)(send.dim)?;
-        let way = match on.intra.filter(|_| same_server) {
-            _ if src == dst => alone(u64::MAX, on.local_ps),
+        let same_server = machine.servers[src as usize] == machine.servers[dst as usize];
+        let (rate, latency) = (machine.analytic_p2p)(send.dim)?;
+        let way = match machine.intra.filter(|_| same_server) {
+            _ if src == dst => alone(u64::MAX, machine.local_ps),
             Some(way) => way,
             None => alone(rate, latency),
         };
@@ -287,7 +291,7 @@ fn messages(workload: &Workload, on: &Lowering, meetings: &mut Meetings) -> Opti
             send: op,
             dst: own,
             recv: recv.op,
-            overhead_ps: if same_server { on.p2p_overheads.inside_ps } else { on.p2p_overheads.net_ps },
+            overhead_ps: if same_server { machine.p2p_overheads.inside_ps } else { machine.p2p_overheads.net_ps },
             link: *links.entry((src, link_of(&way, own))).or_insert(next),
             serial_ps: serial_ps(send.bytes, &way),
             latency_ps: way.latency_ps.max(1),
@@ -309,7 +313,7 @@ struct Gathering {
 /// State of the computation: which times are known so far, and which ops wait.
 struct OpsUnderWay<'a> {
     workload: &'a Workload,
-    on: &'a Lowering<'a>,
+    machine: &'a Lowering<'a>,
     parties: Vec<Cow<'a, [u32]>>,
     meetings: Meetings,
     messages: Vec<TimedMessage>,
@@ -331,12 +335,13 @@ struct OpsUnderWay<'a> {
 impl<'a> OpsUnderWay<'a> {
     fn new(
         workload: &'a Workload,
-        on: &'a Lowering,
+        machine: &'a Lowering,
         parties: Vec<Cow<'a, [u32]>>,
         meetings: Meetings,
         messages: Vec<TimedMessage>,
     ) -> OpsUnderWay<'a> {
-        let n_ops = |rank: usize| if has_tasks(on, rank as u32) { program(workload, rank as u32).ops.len() } else { 0 };
+        let n_ops =
+            |rank: usize| if has_tasks(machine, rank as u32) { program(workload, rank as u32).ops.len() } else { 0 };
         let n_ranks = workload.ranks.len();
         let rows: u64 = (0..n_ranks).map(|rank| n_ops(rank) as u64).sum();
         budget::announce_rows::<(OpTimes, (u32, u32))>("times of operations", rows);
@@ -351,7 +356,7 @@ impl<'a> OpsUnderWay<'a> {
             posted: BinaryHeap::new(),
             woken: Vec::new(),
             workload,
-            on,
+            machine,
             parties,
             meetings,
             messages,
@@ -409,12 +414,12 @@ impl<'a> OpsUnderWay<'a> {
         (times.begin, times.go) = (begin, begin);
         match program.ops[op as usize].kind {
             OpKind::Compute { ps, .. } => {
-                let ps = super::rescale::scaled(ps, (self.on.factor_q32)(rank, op));
+                let ps = super::rescale::scaled(ps, (self.machine.factor_q32)(rank, op));
                 self.end(rank, op, begin.saturating_add(ps));
             }
             OpKind::Join => self.end(rank, op, begin),
             OpKind::Collective { slot, .. } => {
-                self.gather(rank, op, group_of(self.workload, self.on, rank, slot), begin)
+                self.gather(rank, op, group_of(self.workload, self.machine, rank, slot), begin)
             }
             OpKind::Send { .. } => {
                 let message = self.meetings.of_op[r][op as usize];
@@ -505,18 +510,18 @@ pub(super) fn program(workload: &Workload, rank: u32) -> &Program {
     &workload.programs[workload.ranks[rank as usize].program as usize]
 }
 
-fn stands_for(on: &Lowering, rank: u32) -> u32 {
-    on.representatives.map_or(rank, |representatives| representatives.rank[rank as usize])
+fn stands_for(machine: &Lowering, rank: u32) -> u32 {
+    machine.representatives.map_or(rank, |representatives| representatives.rank[rank as usize])
 }
 
-fn has_tasks(on: &Lowering, rank: u32) -> bool {
-    stands_for(on, rank) == rank
+fn has_tasks(machine: &Lowering, rank: u32) -> bool {
+    stands_for(machine, rank) == rank
 }
 
 /// The group of a rank's slot, or the group that stands for it.
-pub(super) fn group_of(workload: &Workload, on: &Lowering, rank: u32, slot: u16) -> u32 {
+pub(super) fn group_of(workload: &Workload, machine: &Lowering, rank: u32, slot: u16) -> u32 {
     let group = workload.ranks[rank as usize].groups[slot as usize];
-    on.representatives.map_or(group, |representatives| representatives.group[group as usize])
+    machine.representatives.map_or(group, |representatives| representatives.group[group as usize])
 }
 
 fn member(workload: &Workload, rank: u32, slot: u16, member: u32) -> u32 {

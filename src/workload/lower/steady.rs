@@ -44,7 +44,7 @@ enum Moves {
 /// The pairs of passes of a solved job.
 pub struct SteadyPairs<'a> {
     workload: &'a Workload,
-    on: &'a Lowering<'a>,
+    machine: &'a Lowering<'a>,
     solved: &'a SolvedOps<'a>,
     /// By program and op.
     places: Vec<Vec<Place>>,
@@ -90,11 +90,11 @@ impl Window {
 
 impl<'a> SteadyPairs<'a> {
     /// Finds the pairs of a job. `None` if its programs do not mark pairs.
-    pub fn of(workload: &'a Workload, on: &'a Lowering<'a>, solved: &'a SolvedOps<'a>) -> Option<SteadyPairs<'a>> {
+    pub fn of(workload: &'a Workload, machine: &'a Lowering<'a>, solved: &'a SolvedOps<'a>) -> Option<SteadyPairs<'a>> {
         let places: Vec<Vec<Place>> = workload.programs.iter().map(places).collect::<Option<_>>()?;
         let n_pairs = workload.programs.iter().flat_map(|p| &p.pairs).map(|pairs| pairs.len() as i32 - 1).min()?;
         let ranks = solved.times.own_ranks().collect();
-        Some(SteadyPairs { workload, on, solved, places, n_pairs, ranks })
+        Some(SteadyPairs { workload, machine, solved, places, n_pairs, ranks })
     }
 
     /// The smallest multiple of `unit` pairs, as a number of times up to `max_times`, after which everything repeats. `None` if none can be proved.
@@ -228,7 +228,7 @@ impl<'a> SteadyPairs<'a> {
 
     /// Calls `each` with the ranks and ops of a collective.
     fn parties(&self, rank: u32, op: u32, slot: u16, each: &mut impl FnMut(u32, u32)) {
-        let group = group_of(self.workload, self.on, rank, slot) as usize;
+        let group = group_of(self.workload, self.machine, rank, slot) as usize;
         let parties = &self.solved.parties[group];
         let nth = self.solved.meetings.of_op[rank as usize][op as usize] as usize;
         let ops = &self.solved.meetings.groups[group].ops[nth * parties.len()..(nth + 1) * parties.len()];

@@ -52,7 +52,7 @@ fn lowered_by(
     workload.name("op");
     let servers: Vec<u32> = (0..n).map(|r| r / 2).collect();
     let hosts: Vec<u32> = (0..n).collect();
-    let mut on = Lowering {
+    let mut machine = Lowering {
         representatives: None,
         servers: &servers,
         hosts: &hosts,
@@ -67,8 +67,8 @@ fn lowered_by(
         split: false,
         factor_q32: &|rank, _| (1 << 32) + (u64::from(rank) << 31),
     };
-    change(&mut on);
-    lower(&workload, &on, planner)
+    change(&mut machine);
+    lower(&workload, &machine, planner)
 }
 
 fn collective(op: CollectiveOp, bytes: u64) -> OpKind {
@@ -120,7 +120,7 @@ fn a_graph_with_other_kernel_times_is_what_would_be_lowered() {
     let p = program(&[kernel(1000), collective(CollectiveOp::AllReduce, 96), kernel(70), kernel(3)]);
     let programs = vec![p.clone(), p.clone(), p.clone(), p];
     let lowered_with = |factor: &'static dyn Fn(u32, u32) -> u64| {
-        lowered(programs.clone(), |on| on.factor_q32 = factor, false).unwrap()
+        lowered(programs.clone(), |machine| machine.factor_q32 = factor, false).unwrap()
     };
     let slower = |rank: u32, op: u32| (5 << 30) + (u64::from(rank) << 29) + u64::from(op);
     let workload = Workload {
@@ -137,7 +137,7 @@ fn a_graph_with_other_kernel_times_is_what_would_be_lowered() {
 #[test]
 fn a_rendezvous_and_an_analytical_collective_are_gates_of_all_members() {
     let p = program(&[collective(CollectiveOp::AllReduce, 100)]);
-    let g = lowered(vec![p.clone(), p.clone(), p.clone()], |on| on.rendezvous_ps = Some(9), false).unwrap();
+    let g = lowered(vec![p.clone(), p.clone(), p.clone()], |machine| machine.rendezvous_ps = Some(9), false).unwrap();
     let n_into = |gate: u32| g.edges.iter().filter(|e| e.to == Target::Gate(gate)).count();
     assert_eq!((g.gates[0].latency_ps, n_into(0), g.releases.iter().filter(|r| r.0 == 0).count()), (9, 3, 3));
     let g = lowered(vec![p.clone(), p.clone(), p], |_| {}, true).unwrap();
@@ -150,9 +150,9 @@ fn queue_pairs_take_turns_or_share_messages() {
     let recv = |tag| OpKind::Recv { peer: peer(0), bytes: 10, tag, dim: Dim::Pp };
     let programs = || vec![program(&[send(1), send(0), send(1)]), program(&[]), program(&[recv(1), recv(0), recv(1)])];
     let lanes = |g: &TaskGraph| g.messages().map(|(_, qp, bytes)| (g.qps[qp as usize].lane, bytes)).collect::<Vec<_>>();
-    let turns = lowered(programs(), |on| on.qps_per_connection = 2, false).unwrap();
+    let turns = lowered(programs(), |machine| machine.qps_per_connection = 2, false).unwrap();
     assert_eq!(lanes(&turns), [(0, 10), (1, 10), (0, 10)]);
-    let split = lowered(programs(), |on| (on.qps_per_connection, on.split) = (4, true), false).unwrap();
+    let split = lowered(programs(), |machine| (machine.qps_per_connection, machine.split) = (4, true), false).unwrap();
     assert_eq!(lanes(&split)[..4], [(0, 2), (1, 3), (2, 2), (3, 3)]);
     // Messages of a queue pair go in the order of the sender's program, whatever their tags.
     let posts: Vec<u32> = lowered(programs(), |_| {}, false).unwrap().messages().map(|(task, ..)| task).collect();
@@ -202,7 +202,7 @@ fn what_may_overtake_is_waited_for_by_itself() {
         let g = lowered_by(vec![p.clone(), p.clone()], change, &mut Twice).unwrap();
         g.edges.iter().filter(|e| e.to == Target::Task(g.ops[1][0].end)).count() - 1
     };
-    assert_eq!(waits(&|on| on.intra = None), 1);
-    assert_eq!(waits(&|on| (on.intra, on.qps_per_connection) = (None, 2)), 2);
+    assert_eq!(waits(&|machine| machine.intra = None), 1);
+    assert_eq!(waits(&|machine| (machine.intra, machine.qps_per_connection) = (None, 2)), 2);
     assert_eq!(waits(&|_| {}), 2);
 }

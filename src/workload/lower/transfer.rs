@@ -26,8 +26,8 @@ impl Lowerer<'_> {
         if let Some(inside) = self.inside(src, dst) {
             return self.through_gate(src, dst, bytes, inside, overhead_ps);
         }
-        let n_lanes = self.on.qps_per_connection.max(1);
-        if self.on.split && n_lanes > 1 {
+        let n_lanes = self.machine.qps_per_connection.max(1);
+        if self.machine.split && n_lanes > 1 {
             return self.split(comm, src, dst, lane * n_lanes, n_lanes, bytes, overhead_ps);
         }
         let turn = self.turns.entry((comm, src, dst, lane)).or_insert(0);
@@ -96,9 +96,9 @@ impl Lowerer<'_> {
     /// The path between two ranks without packets, or `None` if packets are needed.
     pub(super) fn inside(&self, a: u32, b: u32) -> Option<IntraServerPath> {
         let (a, b) = (a as usize, b as usize);
-        match self.on.intra {
-            Some(inside) => (self.on.servers[a] == self.on.servers[b]).then_some(inside),
-            None => (self.on.hosts[a] == self.on.hosts[b]).then_some(self.on.shared_nic),
+        match self.machine.intra {
+            Some(inside) => (self.machine.servers[a] == self.machine.servers[b]).then_some(inside),
+            None => (self.machine.hosts[a] == self.machine.hosts[b]).then_some(self.machine.shared_nic),
         }
     }
 

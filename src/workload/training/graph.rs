@@ -74,7 +74,7 @@ impl RankSchedule for JobGraph<'_> {
         let coords = self.placement.coords(rank);
         budget::announce_rows::<Op>("operations", self.least_ops(coords.pp));
         let mut pen = Pen {
-            writer: to,
+            writer,
             graph: self,
             plan: self.plan,
             rank: at.pp,
@@ -438,15 +438,15 @@ impl Pen<'_, '_, '_> {
     fn send(&mut self, stage: u32, backward: bool) {
         let layout = self.graph.layout;
         let stages = layout.pp * layout.vpp.max(1);
-        let writer = if backward { stage.wrapping_sub(1) } else { stage + 1 };
-        if writer >= stages {
+        let target = if backward { stage.wrapping_sub(1) } else { stage + 1 };
+        if target >= stages {
             return;
         }
-        let Some(peer) = self.peer(writer) else { return };
+        let Some(peer) = self.peer(target) else { return };
         let deps = self.so_far();
         let lane = if backward { TO_PREVIOUS } else { TO_NEXT };
         let name = if backward { "send-backward" } else { "send-forward" };
-        let message = Message { peer, bytes: self.plan.message_bytes, tag: tag(writer, backward), dim: Dim::Pp };
+        let message = Message { peer, bytes: self.plan.message_bytes, tag: tag(target, backward), dim: Dim::Pp };
         let op = self.writer.send(name, message, Stream::comm_lane(Dim::Pp, lane), &deps);
         if !layout.overlap_p2p {
             self.pending.push(op);
