@@ -217,14 +217,14 @@ fn deliver(made: &mut Made, range: Range, index: u32, how: How) {
         && *end == range.end
     {
         match how {
-            How::Copy => *by = By::one(index),
+            How::Copy => *by = Deliveries::one(index),
             How::Reduce => by.rest.push(index),
         }
         return;
     }
     // The other common case: nothing in this range was delivered before.
     if made.range(..range.end).next_back().is_none_or(|(_, (end, _))| *end <= range.start) {
-        made.insert(range.start, (range.end, By::one(index)));
+        made.insert(range.start, (range.end, Deliveries::one(index)));
         return;
     }
     cut(made, range.start);
@@ -234,19 +234,19 @@ fn deliver(made: &mut Made, range: Range, index: u32, how: How) {
         for start in inside {
             made.remove(&start);
         }
-        made.insert(range.start, (range.end, By::one(index)));
+        made.insert(range.start, (range.end, Deliveries::one(index)));
         return;
     }
     let mut position = range.start;
     for start in inside {
         if start > position {
-            made.insert(position, (start, By::one(index)));
+            made.insert(position, (start, Deliveries::one(index)));
         }
         let (end, by) = made.get_mut(&start).expect("its key was just read");
         by.rest.push(index);
         position = *end;
     }
     if position < range.end {
-        made.insert(position, (range.end, By::one(index)));
+        made.insert(position, (range.end, Deliveries::one(index)));
     }
 }
