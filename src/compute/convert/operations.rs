@@ -1,6 +1,6 @@
-//! What selection by operation computes again before a layer's backward pass: all that is cheap, and every second matrix product.
+//! Recomputation selected by operation: everything cheap is computed again before a layer's backward pass, and every second matrix product.
 //!
-//! Part of compute. Which products these are is the model's; results of collectives and of attention are kept.
+//! Part of compute. The model determines which products these are. Results of collectives and of attention are kept.
 
 use crate::model::{Moe, ProductPlace, layer_products};
 
@@ -10,14 +10,14 @@ use super::moe::experts;
 use super::part::Site;
 use super::shape::Builder;
 
-/// Kernels of a layer again, in the order of its forward pass.
+/// Adds the kernels that are computed again, in the order of the forward pass.
 pub(super) fn again(b: &mut Builder, moe: Option<&Moe>) {
     norm_forward(b, Site::AttnNorm);
     products(b, moe, ProductPlace::Qkv);
     if !b.model.learned_positions {
         rope_forward(b);
     }
-    // With tensor parallelism the sum over ranks was kept, so that nothing needs this rank's part of it.
+    // With tensor parallelism the sum over ranks was kept, so this rank's part of it is not needed.
     if b.tp == 1 {
         products(b, moe, ProductPlace::Proj);
     }
@@ -34,6 +34,7 @@ pub(super) fn again(b: &mut Builder, moe: Option<&Moe>) {
     activation_forward(b, Site::Activation, rows, inner);
 }
 
+/// Adds the products at a place that are computed again.
 fn products(b: &mut Builder, moe: Option<&Moe>, place: ProductPlace) {
     let (tokens, hidden) = (b.tokens, b.hidden);
     for p in layer_products(b.model, b.layout.tp, moe.is_some()).iter().filter(|p| p.recomputed && p.place == place) {
