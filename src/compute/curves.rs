@@ -164,7 +164,7 @@ mod tests {
         for (bytes, ps) in [(1000, 5.0), (4000, 4.0), (8000, 9.0)] {
             curve.insert(bytes, ps);
         }
-        curve.settle();
+        curve.make_monotone();
         let mut before = 0.0;
         for bytes in (0..20_000).step_by(100) {
             let now = curve.at(bytes, 3.0).unwrap();

@@ -77,7 +77,7 @@ impl RankSchedule for JobGraph<'_> {
             writer,
             graph: self,
             plan: self.plan,
-            rank: at.pp,
+            rank: coords.pp,
             last: None,
             stretch: 1.0,
             pending: Vec::new(),
@@ -102,7 +102,7 @@ impl JobGraph<'_> {
             layer.forward.iter().chain(&layer.backward).filter(is_op).count() as u64
         };
         let ops_per_microbatch: u64 = self.plan.chunks(self.layout, pp).flatten().map(n_ops).sum();
-        u64::from(self.iterations) * u64::from(self.layout.microbatches()) * a_microbatch
+        u64::from(self.iterations) * u64::from(self.layout.microbatches()) * ops_per_microbatch
     }
 }
 
