@@ -160,7 +160,7 @@ fn modules(t: &Transformer, layout: &Layout, moe: bool, tokens: &Tokens, core: u
             let input = tokens.hidden_input(t);
             // If the norm is fused with the first product, the part's input is the norm's input, which is kept.
             part(chosen.layernorm && norms[1] || chosen.mlp && !norms[1], input)
-                + part(chosen.mlp, all - input - tokens.mask(t))
+                + part(chosen.mlp, whole_part - input - tokens.mask(t))
         }
     };
     attention + feed_forward
