@@ -46,8 +46,8 @@ pub fn parse_ns3(path: &str, text: &str) -> Result<TopologyFile, TopologyError> 
         Node { kind, id, server }
     });
     let nodes = nodes.collect();
-    let network = Network::new(nodes, links, ranks, None).map_err(|e| at(&counts, e))?;
-    network.check_connected().map_err(|e| at(&counts, e))?;
+    let network = Network::new(nodes, links, ranks, None).map_err(|e| at_header(&counts, e))?;
+    network.check_connected().map_err(|e| at_header(&counts, e))?;
     Ok(TopologyFile { network, gpus_per_server: None, gpu: None, left_out })
 }
 
@@ -61,7 +61,7 @@ fn simai_hint(header: &super::text::Line, e: FileError) -> FileError {
 }
 
 /// Places an error of the whole network at the header of its file.
-pub(crate) fn at(counts: &Counts, e: TopologyError) -> TopologyError {
+pub(crate) fn at_header(counts: &Counts, e: TopologyError) -> TopologyError {
     match e {
         TopologyError::File(_) => e,
         other => counts.header.error(other.to_string()).into(),

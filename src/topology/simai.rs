@@ -5,7 +5,7 @@
 
 use super::body::{self, Counts};
 use super::network::{Network, Node, NodeIdx, NodeKind, NvLink};
-use super::ns3::{TopologyFile, at};
+use super::ns3::{TopologyFile, at_header};
 use super::text::{FileError, Lines};
 use super::validate::{MAX_LINKS, MAX_NODES, TopologyError, check_rate};
 
@@ -44,8 +44,8 @@ pub fn parse_simai(path: &str, text: &str) -> Result<TopologyFile, TopologyError
         nodes[host as usize].server = rank as u32 / per_server;
     }
     let nvlink = read_nvlink(path, &nodes, &body)?;
-    let network = Network::new(nodes, body.links, ranks, nvlink).map_err(|e| at(&counts, e))?;
-    network.check_connected().map_err(|e| at(&counts, e))?;
+    let network = Network::new(nodes, body.links, ranks, nvlink).map_err(|e| at_header(&counts, e))?;
+    network.check_connected().map_err(|e| at_header(&counts, e))?;
     Ok(TopologyFile { network, gpus_per_server: Some(per_server), gpu: Some(gpu.to_string()), left_out: body.left_out })
 }
 
