@@ -1,4 +1,4 @@
-//! A cluster over days for Perfetto: a track for each job and for each server, with what it did.
+//! Shows a cluster's history over days in Perfetto: a track for each job and for each server, with its activities.
 //!
 //! Layer: trace. Field numbers are those of `perfetto_trace.proto`, as in [`super::tracks`].
 
@@ -10,18 +10,19 @@ use super::tracks::{BEGIN, CLEARED, END, MERGE_NONE, NEEDS, Names, SEQUENCE};
 use crate::cluster::{ActivityTime, ClusterHistory, JobActivity, ServerActivity, ServerUse};
 
 const NS_PER_MS: u64 = 1_000_000;
-/// Process numbers.
+/// Process number of the jobs.
 const JOBS_PID: u64 = 1_000_000_000;
+/// Process number of the servers.
 const SERVERS_PID: u64 = 1_000_000_001;
 
-/// Something on a track.
+/// One slice on a track.
 struct ClusterSlice {
     is_server: bool,
     of: u32,
     from_ms: u64,
     to_ms: u64,
     name: String,
-    /// Name and number.
+    /// (name, number).
     args: Vec<(&'static str, u64)>,
 }
 
@@ -60,7 +61,7 @@ fn of_server(time: &ActivityTime<ServerActivity>, history: &ClusterHistory) -> C
     ClusterSlice { is_server: true, of: time.of, from_ms: time.from_ms, to_ms: time.to_ms, name, args }
 }
 
-/// Shows a history from one time to another with at most `limit` slices: where there are more, the longest.
+/// Shows a history from one time to another with at most `limit` slices. If there are more, the longest are shown.
 pub fn perfetto_cluster(history: &ClusterHistory, from_ms: u64, to_ms: u64, limit: usize) -> Trace {
     let jobs = history.jobs.iter().map(of_job);
     let mut slices: Vec<ClusterSlice> = jobs.chain(history.servers.iter().map(|t| of_server(t, history))).collect();
@@ -108,19 +109,19 @@ fn encode(history: &ClusterHistory, slices: &[ClusterSlice]) -> Vec<u8> {
     let processes =
         [tracks.add(None, None, Some((JOBS_PID, "jobs"))), tracks.add(None, None, Some((SERVERS_PID, "servers")))];
     let (mut names, mut categories, mut arguments) = (Names::default(), Names::default(), Names::default());
-    // Ends come before beginnings of the same time.
+    // Ends are sorted before beginnings of the same time.
     let mut timed: Vec<(u64, bool, ProtoMessage)> = Vec::with_capacity(2 * slices.len());
-    for of_track in slices.chunk_by(|a, b| (a.is_server, a.of) == (b.is_server, b.of)) {
-        let (is_server, of) = (of_track[0].is_server, of_track[0].of);
+    for track_slices in slices.chunk_by(|a, b| (a.is_server, a.of) == (b.is_server, b.of)) {
+        let (is_server, of) = (track_slices[0].is_server, track_slices[0].of);
         let name = if is_server {
             format!("server {of}")
         } else {
             let (name, user, gpus) = &history.names[of as usize];
             format!("job {name}: {gpus} GPUs, user {user}")
         };
-        // Jobs that share a server lie on different lanes: when the last slice of each ends, and its track.
+        // Jobs that share a server are on different lanes: (end of the lane's last slice, its track).
         let mut lanes: Vec<(u64, u64)> = Vec::new();
-        for slice in of_track {
+        for slice in track_slices {
             let lane = lanes.iter().position(|(end, _)| *end <= slice.from_ms).unwrap_or_else(|| {
                 lanes.push((0, tracks.add(Some(processes[usize::from(is_server)]), Some(&name), None)));
                 lanes.len() - 1
