@@ -19,7 +19,7 @@ const INSTANTS_PER_CHECK: u32 = 64;
 
 /// An event, with its row.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
-enum What {
+enum FlowEvent {
     /// Checks a carrier's flows, if this is its next check.
     Look(u32),
     Arrived(u32),
@@ -34,7 +34,7 @@ enum What {
 #[derive(Debug)]
 pub(super) struct FlowRun {
     carriers: Carriers,
-    events: BinaryHeap<Reverse<(u64, What)>>,
+    events: BinaryHeap<Reverse<(u64, FlowEvent)>>,
     released: Released,
     /// Carriers whose number of flows or rate has changed in this instant.
     touched: Vec<u32>,
@@ -59,9 +59,9 @@ impl FlowRun {
     /// The state at time 0 of an experiment.
     pub(super) fn new(t: &Tables) -> FlowRun {
         let carriers = Carriers::of(t);
-        let starts = FlowIdx::all(t.flow_tx.len() as u32).map(|f| (t.flow_tx[f].start, What::FlowStarts(f.0)));
+        let starts = FlowIdx::all(t.flow_tx.len() as u32).map(|f| (t.flow_tx[f].start, FlowEvent::FlowStarts(f.0)));
         let starts = starts.filter(|s| s.0 != NEVER);
-        let due = first_due(t).map(|i| (t.tasks[i].at, What::Due(i.0)));
+        let due = first_due(t).map(|i| (t.tasks[i].at, FlowEvent::Due(i.0)));
         let events = starts.chain(due).map(Reverse).collect();
         let released = Released::default();
         FlowRun { carriers, events, released, touched: Vec::new(), changes: Vec::new(), instants: 0 }
@@ -69,7 +69,7 @@ impl FlowRun {
 
     /// Approximate bytes on the heap.
     pub(super) fn bytes(&self) -> u64 {
-        self.carriers.bytes() + (self.events.capacity() * size_of::<(u64, What)>()) as u64
+        self.carriers.bytes() + (self.events.capacity() * size_of::<(u64, FlowEvent)>()) as u64
     }
 
     /// Advances until `end`, until `stop` returns true, or until the experiment is final. Solves rates itself.
@@ -182,32 +182,32 @@ impl FlowRun {
             // If a rate has fallen, the scheduled check comes too early and is followed by another one.
             if let Some(end_ps) = c.next_end().filter(|&end_ps| end_ps < c.next_look) {
                 c.next_look = end_ps;
-                self.events.push(Reverse((end_ps, What::Look(carrier))));
+                self.events.push(Reverse((end_ps, FlowEvent::Look(carrier))));
             }
         }
     }
 
     /// Handles an event.
-    fn happens(&mut self, t: &mut Tables, event: What, now: u64) {
+    fn happens(&mut self, t: &mut Tables, event: FlowEvent, now: u64) {
         match event {
-            What::Look(carrier) => {
+            FlowEvent::Look(carrier) => {
                 if self.carriers.all[carrier as usize].next_look == now {
                     self.carriers.all[carrier as usize].next_look = NEVER;
                     self.sent(t, carrier, now);
                 }
             }
-            What::Arrived(i) => self.released.arrive(t, TaskIdx(i), now),
-            What::Acknowledged(i) => self.released.end(t, TaskIdx(i), now),
-            What::FlowAcknowledged(f) => {
+            FlowEvent::Arrived(i) => self.released.arrive(t, TaskIdx(i), now),
+            FlowEvent::Acknowledged(i) => self.released.end(t, TaskIdx(i), now),
+            FlowEvent::FlowAcknowledged(f) => {
                 t.flow_tx[FlowIdx(f)].finish = now;
                 t.shared[SHARED_FLOWS_LEFT as usize] -= 1;
             }
-            What::FlowStarts(f) => {
+            FlowEvent::FlowStarts(f) => {
                 let f = FlowIdx(f);
                 let bytes = t.flow_tx[f].size;
                 self.begins(t, f, bytes, now);
             }
-            What::Due(i) => {
+            FlowEvent::Due(i) => {
                 let i = TaskIdx(i);
                 if t.tasks[i].flags & task::MESSAGE == 0 {
                     return self.released.end(t, i, now);
@@ -225,7 +225,7 @@ impl FlowRun {
     /// Adds the released tasks to the events.
     fn schedule(&mut self, t: &Tables) {
         for i in self.released.due.drain(..) {
-            self.events.push(Reverse((t.tasks[i].at, What::Due(i.0))));
+            self.events.push(Reverse((t.tasks[i].at, FlowEvent::Due(i.0))));
         }
     }
 
@@ -264,10 +264,10 @@ impl FlowRun {
             let latency = self.carriers.all[carrier as usize].latency(t, message, bytes, service);
             let arrived = now + latency.arrival_ps;
             if message.is_some() {
-                self.events.push(Reverse((arrived, What::Arrived(message.0))));
-                self.events.push(Reverse((arrived + latency.back_ps, What::Acknowledged(message.0))));
+                self.events.push(Reverse((arrived, FlowEvent::Arrived(message.0))));
+                self.events.push(Reverse((arrived + latency.back_ps, FlowEvent::Acknowledged(message.0))));
             } else {
-                self.events.push(Reverse((arrived + latency.back_ps, What::FlowAcknowledged(f))));
+                self.events.push(Reverse((arrived + latency.back_ps, FlowEvent::FlowAcknowledged(f))));
             }
             if let Some(next) = next {
                 let service = self.service(t, carrier, next);
