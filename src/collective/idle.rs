@@ -15,16 +15,16 @@ use super::{Algorithm, Schedule};
 /// Software overheads of a collective, in addition to its links.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Overheads {
-    /// Once, before the first messages, in ps.
+    /// Time that passes once, before the first messages, in ps.
     pub start_ps: u64,
-    /// Before each message to a GPU of the same server, in ps.
+    /// Overhead of each message to a GPU of the same server, in ps.
     pub inside_ps: u64,
-    /// Before each message to another server, in ps.
+    /// Overhead of each message to another server, in ps.
     pub net_ps: u64,
 }
 
 impl Overheads {
-    /// The same overhead for every message, and none at the start.
+    /// Makes overheads that are `ps` for every message and 0 at the start.
     pub fn each(ps: u64) -> Overheads {
         Overheads { start_ps: 0, inside_ps: ps, net_ps: ps }
     }
@@ -34,7 +34,7 @@ impl Overheads {
         Overheads { start_ps: times(self.start_ps), inside_ps: times(self.inside_ps), net_ps: times(self.net_ps) }
     }
 
-    /// These overheads plus `ps` before each message.
+    /// Returns these overheads with `ps` more for each message.
     pub fn plus(&self, ps: u64) -> Overheads {
         Overheads { start_ps: self.start_ps, inside_ps: self.inside_ps + ps, net_ps: self.net_ps + ps }
     }

@@ -53,7 +53,7 @@ pub enum Algorithm {
     HalvingDoubling,
     /// Every member sends to every other at once.
     Direct,
-    /// Within servers first, between them by rail, and back within servers.
+    /// Three phases: within servers, between servers by rail, and within servers again.
     Hierarchical,
     /// NVLink SHARP: reduction in the NVSwitch.
     Nvls,

@@ -22,7 +22,7 @@ struct PerLink {
 }
 
 impl PerLink {
-    fn of(&self, system: &CollectiveSystem) -> f64 {
+    fn for_system(&self, system: &CollectiveSystem) -> f64 {
         match (system.inside, system.arch) {
             (ServerInterconnect::Pcie, _) => self.pcie,
             (_, Arch::Volta) => self.volta,
@@ -118,7 +118,7 @@ impl CommunicatorLinks {
             Arch::Blackwell => c.nvls.blackwell,
             _ => c.nvls.hopper,
         };
-        let ring = held(sheet * c.ring.of(system));
+        let ring = held(sheet * c.ring.for_system(system));
         let across = placement.nodes() > 1;
         // Bounds on channels reduce the links' rates as they reduce the bandwidths of NCCL's model.
         context.intra_bus = ring * context.held;
@@ -132,7 +132,7 @@ impl CommunicatorLinks {
             placement: *placement,
             ring: context.intra_bus,
             nvls: sheet * nvls,
-            copy: held(sheet * c.copy.of(system)),
+            copy: held(sheet * c.copy.for_system(system)),
             net: net * c.net.ring * context.held,
             net_point: net * c.net.point,
             net_extra_us: if across { (system.net_extra_ps + system.transport_extra_ps) as f64 / 1e6 } else { 0.0 },

@@ -91,8 +91,9 @@ fn curves(rows: &[MeasuredKernel], gpu: &str, variant: &str, measured: Measured)
         return own;
     }
     let (on_older, on_gpu) = (measured(rows, OLDER.0, OLDER.1), measured(rows, gpu, OLDER.1));
-    measured(rows, OLDER.0, variant)
-        .map(|causal, d, s, value| Some(value * on_gpu.at(causal, d, s)? / on_older.at(causal, d, s)?))
+    measured(rows, OLDER.0, variant).map(|causal, d, s, value| {
+        Some(value * on_gpu.ps_per_flop(causal, d, s)? / on_older.ps_per_flop(causal, d, s)?)
+    })
 }
 
 /// Forward curves of an implementation. Rows of the forward direction count first, else combined measurements, divided as in [`DIVIDED`].
@@ -100,8 +101,9 @@ fn measured_forward(rows: &[MeasuredKernel], gpu: &str, variant: &str) -> Attent
     let combined = AttentionCurves::collect(rows, gpu, Operation::Attention, variant);
     let known_forward = AttentionCurves::collect(rows, DIVIDED.0, Operation::AttentionForward, DIVIDED.1);
     let known_together = AttentionCurves::collect(rows, DIVIDED.0, Operation::Attention, DIVIDED.1);
-    let divided = combined
-        .map(|causal, d, s, value| Some(value * known_forward.at(causal, d, s)? / known_together.at(causal, d, s)?));
+    let divided = combined.map(|causal, d, s, value| {
+        Some(value * known_forward.ps_per_flop(causal, d, s)? / known_together.ps_per_flop(causal, d, s)?)
+    });
     divided.overlaid(AttentionCurves::collect(rows, gpu, Operation::AttentionForward, variant))
 }
 
@@ -112,11 +114,12 @@ fn measured_backward(rows: &[MeasuredKernel], gpu: &str, variant: &str) -> Atten
     let backward_part = |rows: &[MeasuredKernel], gpu: &str, variant: &str| {
         let forward = measured_forward(rows, gpu, variant);
         let combined = AttentionCurves::collect(rows, gpu, Operation::Attention, variant);
-        combined.map(|causal, d, s, value| Some((3.5 * value - forward.at(causal, d, s)?) / 2.5))
+        combined.map(|causal, d, s, value| Some((3.5 * value - forward.ps_per_flop(causal, d, s)?) / 2.5))
     };
     let (known_forward, known_backward) = (measured_forward(rows, gpu, DIVIDED.1), backward_part(rows, gpu, DIVIDED.1));
-    let guessed = forward
-        .map(|causal, d, s, value| Some(value * known_backward.at(causal, d, s)? / known_forward.at(causal, d, s)?));
+    let guessed = forward.map(|causal, d, s, value| {
+        Some(value * known_backward.ps_per_flop(causal, d, s)? / known_forward.ps_per_flop(causal, d, s)?)
+    });
     guessed.overlaid(backward_part(rows, gpu, variant)).overlaid(AttentionCurves::collect(
         rows,
         gpu,
@@ -156,11 +159,11 @@ mod tests {
             let rate = rate(gpu, name, 8192).unwrap();
             assert!((rate / tflops - 1.0).abs() < 0.01, "{gpu} {name}: {rate}");
         }
-        let of = |name| rate("h100", name, 8192).unwrap();
-        assert!((of("flash2") / of("triton") - 1.8).abs() < 0.01);
-        assert!(of("flash1") < of("triton") && of("flash2") < of("cudnn") && of("cudnn") < of("flash3"));
+        let h100 = |name| rate("h100", name, 8192).unwrap();
+        assert!((h100("flash2") / h100("triton") - 1.8).abs() < 0.01);
+        assert!(h100("flash1") < h100("triton") && h100("flash2") < h100("cudnn") && h100("cudnn") < h100("flash3"));
         // A newer GPU has the implementations of the GPU that it is like.
-        assert!(rate("b200", "flash2", 8192).unwrap() > 2.0 * of("flash2"));
+        assert!(rate("b200", "flash2", 8192).unwrap() > 2.0 * h100("flash2"));
         // A GPU that is like another has the measured attention of that one. FP8 attention needs FP8 units.
         let own = |text: &str| Gpu::parse(&text.parse().unwrap());
         let of_gpu = |gpu: Gpu| {

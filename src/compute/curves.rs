@@ -59,7 +59,7 @@ impl AttentionCurves {
     }
 
     /// ps per FLOP at a shape; `None` if there is no row with this mask.
-    pub(super) fn at(&self, causal: bool, head_dim: u64, seq: u64) -> Option<f64> {
+    pub(super) fn ps_per_flop(&self, causal: bool, head_dim: u64, seq: u64) -> Option<f64> {
         let sizes: Vec<(u64, f64)> =
             self.0.range((causal, 0)..=(causal, u64::MAX)).map(|((_, d), points)| (*d, along(points, seq))).collect();
         let (first, last) = (sizes.first()?, sizes.last()?);
@@ -119,7 +119,7 @@ impl MemoryCurve {
     }
 
     /// Time in ps of a kernel of `bytes`; `None` if the curve is empty.
-    pub(super) fn at(&self, bytes: u64, floor_ps: f64) -> Option<f64> {
+    pub(super) fn time_ps(&self, bytes: u64, floor_ps: f64) -> Option<f64> {
         let (first, last) = (*self.0.first()?, *self.0.last()?);
         let line = |a: (u64, f64), b: (u64, f64)| a.1 + (b.1 - a.1) * (bytes - a.0) as f64 / (b.0 - a.0) as f64;
         Some(if bytes < first.0 {
@@ -146,16 +146,16 @@ mod tests {
         }
         let mut before = f64::INFINITY;
         for seq in (64..20_000).step_by(64) {
-            let now = curves.at(true, 64, seq).unwrap();
+            let now = curves.ps_per_flop(true, 64, seq).unwrap();
             assert!(now <= before, "seq {seq}");
             before = now;
         }
-        assert_eq!(curves.at(true, 64, 1024), Some(8.0));
-        assert_eq!(curves.at(true, 256, 1024), curves.at(true, 128, 1024));
-        assert_eq!(curves.at(true, 32, 1024), Some(16.0));
-        let middle = curves.at(true, 96, 1024).unwrap();
+        assert_eq!(curves.ps_per_flop(true, 64, 1024), Some(8.0));
+        assert_eq!(curves.ps_per_flop(true, 256, 1024), curves.ps_per_flop(true, 128, 1024));
+        assert_eq!(curves.ps_per_flop(true, 32, 1024), Some(16.0));
+        let middle = curves.ps_per_flop(true, 96, 1024).unwrap();
         assert!(middle > 6.4 && middle < 8.0);
-        assert_eq!(curves.at(false, 64, 1024), None);
+        assert_eq!(curves.ps_per_flop(false, 64, 1024), None);
     }
 
     #[test]
@@ -167,10 +167,13 @@ mod tests {
         curve.make_monotone();
         let mut before = 0.0;
         for bytes in (0..20_000).step_by(100) {
-            let now = curve.at(bytes, 3.0).unwrap();
+            let now = curve.time_ps(bytes, 3.0).unwrap();
             assert!(now >= before, "{bytes}");
             before = now;
         }
-        assert_eq!((curve.at(0, 3.0), curve.at(4000, 3.0), curve.at(16_000, 3.0)), (Some(3.0), Some(5.0), Some(18.0)));
+        assert_eq!(
+            (curve.time_ps(0, 3.0), curve.time_ps(4000, 3.0), curve.time_ps(16_000, 3.0)),
+            (Some(3.0), Some(5.0), Some(18.0))
+        );
     }
 }

@@ -179,7 +179,7 @@ impl Timing {
             }
             Kernel::Attention { .. } => self.attention_ps(kernel),
             Kernel::Memory { name, bytes } => {
-                self.memory.get(name).and_then(|c| c.at(bytes, self.gpu.launch_ps as f64))
+                self.memory.get(name).and_then(|c| c.time_ps(bytes, self.gpu.launch_ps as f64))
             }
             Kernel::Work { .. } => None,
         };
@@ -191,7 +191,7 @@ impl Timing {
             return None;
         };
         let curves = if backward { &self.backward } else { &self.forward };
-        let per_flop = curves.at(causal, head_dim, seq_q.min(seq_kv))?;
+        let per_flop = curves.ps_per_flop(causal, head_dim, seq_q.min(seq_kv))?;
         // Curves describe GPUs that are filled with blocks. An incomplete last wave leaves multiprocessors idle.
         let blocks = (batch * heads * seq_q.div_ceil(ATTENTION_ROWS)) as f64;
         let waves = libm::ceil(blocks / self.gpu.sms as f64);

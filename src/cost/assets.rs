@@ -38,7 +38,7 @@ pub(super) struct ByRate {
 
 impl ByRate {
     /// Price and power of one part with this rate.
-    pub(super) fn at(&self, gbps: f64) -> PartCost {
+    pub(super) fn cost(&self, gbps: f64) -> PartCost {
         PartCost { usd: self.usd + self.usd_per_gbps * gbps, watts: self.watts + self.watts_per_gbps * gbps }
     }
 }
@@ -120,7 +120,7 @@ mod tests {
     fn a_dgx_draws_what_its_guide_says() {
         let c = Costs::shipped();
         let dgx =
-            c.server(Some("dgx-h100"), 8.0).watts + 8.0 * (c.gpu("h100-sxm").unwrap().watts + c.nic.at(400.0).watts);
+            c.server(Some("dgx-h100"), 8.0).watts + 8.0 * (c.gpu("h100-sxm").unwrap().watts + c.nic.cost(400.0).watts);
         assert_eq!(dgx, 10_200.0);
         let a100 = c.server(Some("dgx-a100"), 8.0).watts + 8.0 * (c.gpu("a100-80g-sxm").unwrap().watts + 20.0);
         assert_eq!(a100, 6_500.0);

@@ -90,9 +90,9 @@ pub fn bill(parts: &Parts, gpu: &str, server: Option<&str>, keys: &CostKeys) -> 
         total.watts += n * p.watts;
     };
     add(gpus, own_gpu);
-    parts.nics.iter().for_each(|&g| add(1.0, with_own(keys.nic, costs.nic.at(g))));
-    parts.switches.iter().for_each(|&g| add(1.0, with_own(keys.switch, costs.switch.at(g))));
-    parts.links.iter().for_each(|&g| add(1.0, with_own(keys.link, costs.link.at(g))));
+    parts.nics.iter().for_each(|&g| add(1.0, with_own(keys.nic, costs.nic.cost(g))));
+    parts.switches.iter().for_each(|&g| add(1.0, with_own(keys.switch, costs.switch.cost(g))));
+    parts.links.iter().for_each(|&g| add(1.0, with_own(keys.link, costs.link.cost(g))));
     Ok(Bill { cost_cents: (total.usd * 100.0).round() as u64, power_mw: (total.watts * 1e3).round() as u64 })
 }
 

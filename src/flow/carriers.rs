@@ -18,10 +18,10 @@ pub(super) struct Carrier {
     pub path: Path,
     /// The size of the last message, and its latency. Messages of a collective have one size or two.
     known: Option<(u64, Latency)>,
-    /// Service that every flow has received up to `since`: units of rate (see [`MaxMin::rate`]) times ps.
+    /// Service that every flow has received up to `served_until_ps`: units of rate (see [`MaxMin::rate`]) times ps.
     pub served: u128,
     /// Time in ps up to which `served` is counted.
-    pub since: u64,
+    pub served_until_ps: u64,
     /// Current rate of each flow, in units of [`MaxMin::rate`].
     pub rate: u64,
     /// Its sending flows: (value of `served` at which the flow ends, row of the flow).
@@ -32,7 +32,7 @@ pub(super) struct Carrier {
     /// Number of flows of its rate that cross its most loaded link, in units of [`WHOLE`]. It is more than one if queue pairs are joined.
     pub scale: u64,
     /// The rate of a flow without other traffic, in the units of `rate`; set only where it is needed.
-    pub alone: u64,
+    pub rate_alone: u64,
     /// Whether acknowledgements, not data, fill the link that limits the rate of a flow without other traffic.
     filled_by_acks: bool,
     /// Wire bytes of sent messages on its most loaded link.
@@ -45,13 +45,13 @@ impl Carrier {
             path,
             known: None,
             served: 0,
-            since: 0,
+            served_until_ps: 0,
             rate: 0,
             sending: BinaryHeap::new(),
             next_look: NEVER,
             is_touched: false,
             scale,
-            alone: 0,
+            rate_alone: 0,
             filled_by_acks: false,
             wire_bytes: 0,
         }
@@ -64,8 +64,8 @@ impl Carrier {
 
     /// Serves its flows until `now`.
     pub(super) fn serve(&mut self, now: u64) {
-        self.served += u128::from(self.rate) * u128::from(now - self.since);
-        self.since = now;
+        self.served += u128::from(self.rate) * u128::from(now - self.served_until_ps);
+        self.served_until_ps = now;
     }
 
     /// When the first of its flows ends at the current rate, in ps. `None` if it has no flows, or if their rate is 0.
@@ -74,19 +74,19 @@ impl Carrier {
         let left = end.saturating_sub(self.served);
         // A duration that is too long for a time ends the run before.
         let duration_ps = |rate: u64| u64::try_from(left.div_ceil(u128::from(rate))).unwrap_or(NEVER);
-        (self.rate > 0).then(|| self.since.saturating_add(duration_ps(self.rate)).min(NEVER - 1))
+        (self.rate > 0).then(|| self.served_until_ps.saturating_add(duration_ps(self.rate)).min(NEVER - 1))
     }
 
     /// Latency of a message. For a collective it is the time that it takes without other traffic, minus its transmission.
     pub(super) fn latency(&mut self, t: &Tables, message: TaskIdx, bytes: u64, service: u128) -> Latency {
         if let Some(alone_ps) = message.is_some().then(|| joined::alone(t, message)).flatten() {
-            let sent = service.div_ceil(u128::from(self.alone.max(1))) as u64;
+            let sent = service.div_ceil(u128::from(self.rate_alone.max(1))) as u64;
             return Latency { arrival_ps: alone_ps.saturating_sub(sent), back_ps: self.path.back_ps };
         }
         match self.known {
             Some((known_bytes, latency)) if known_bytes == bytes => latency,
             _ => {
-                let sent_ps = self.filled_by_acks.then(|| service.div_ceil(u128::from(self.alone)) as u64);
+                let sent_ps = self.filled_by_acks.then(|| service.div_ceil(u128::from(self.rate_alone)) as u64);
                 let latency = self.path.latency(t, bytes, sent_ps);
                 self.known = Some((bytes, latency));
                 latency
@@ -145,7 +145,7 @@ impl Carriers {
                 carrier.filled_by_acks = filled_by_acks;
                 if filled_by_acks {
                     let rate_alone = |c: &LinkShare| alone_rate(&rates, capacities[c.link as usize], c.share.into());
-                    carrier.alone = data.iter().map(rate_alone).min().unwrap_or(1);
+                    carrier.rate_alone = data.iter().map(rate_alone).min().unwrap_or(1);
                 }
                 all.push(carrier);
             }
@@ -168,7 +168,7 @@ impl Carriers {
             let alone = |(&link, l): (&u32, &[u64; 2])| {
                 alone_rate(&rates, capacities[link as usize], u64::from(share(l[0])) + u64::from(share(l[1])))
             };
-            carrier.alone = loads.iter().filter(|(_, l)| l[0] > 0).map(alone).min().unwrap_or(1);
+            carrier.rate_alone = loads.iter().filter(|(_, l)| l[0] > 0).map(alone).min().unwrap_or(1);
             all.push(carrier);
         }
         if all.len() > MOST_EXACT {

@@ -94,9 +94,9 @@ pub(super) struct Path {
 /// Times of a message in ps.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) struct Latency {
-    /// From the end of its transmission to its arrival.
+    /// Time from the end of the message's transmission to its arrival.
     pub arrival_ps: u64,
-    /// From its arrival to its acknowledgement.
+    /// Time from the message's arrival to its acknowledgement.
     pub back_ps: u64,
 }
 

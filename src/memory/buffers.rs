@@ -51,9 +51,9 @@ fn fsdp(layout: &Layout, share: &Share) -> u64 {
     if layout.pp > 1 {
         return (params + grads) * (share.dense + share.experts);
     }
-    let gathered = share.beside + share.layer * (1 + layout.overlap_param as u64);
+    let gathered = share.outside_layers + share.layer * (1 + layout.overlap_param as u64);
     let sharded = if layout.zero == 3 { params * gathered } else { 0 };
-    sharded + params * share.beside + grads * share.layer * (1 + layout.overlap_grad as u64)
+    sharded + params * share.outside_layers + grads * share.layer * (1 + layout.overlap_grad as u64)
 }
 
 /// Bytes of all buffers on a rank of the stage.

@@ -13,14 +13,14 @@ pub(super) struct Share {
     pub experts: u64,
     /// Parameters of a recommender's tables, each on one rank and trained without Adam.
     pub tables: u64,
-    /// Those of `dense` and `experts` in layers' matrices, of which FP8 training keeps a second copy.
+    /// Parameters in the layers' matrices, already counted in `dense` or `experts`. FP8 training keeps a second copy of them.
     pub matrices: u64,
     /// Parameters of the largest unit that ZeRO-3 gathers at once: a layer, or an embedding.
     pub unit: u64,
     /// Parameters of the largest layer.
     pub layer: u64,
     /// Parameters outside the layers: embedding, output matrix, final norm.
-    pub beside: u64,
+    pub outside_layers: u64,
 }
 
 /// The rank's part of one layer.
@@ -84,7 +84,7 @@ fn transformer(t: &Transformer, layout: &Layout, stage: u32, counts: &[(u32, u32
         share.dense += u64::from(t.mtp) * (2 * h * h / u64::from(layout.tp) + 3 * t.norm_params());
     }
     share.unit = if first || last { share.layer.max(words) } else { share.layer };
-    share.beside = share.dense - layers;
+    share.outside_layers = share.dense - layers;
     share
 }
 

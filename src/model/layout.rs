@@ -306,18 +306,18 @@ pub(super) mod tests {
 
     #[test]
     fn layers_that_do_not_divide_leave_the_ends_lighter() {
-        let with = |pp, vpp, layers, mtp| Layout { pp, vpp, ..layout() }.chunk_layers(layers, mtp);
-        let of = |pp, vpp, layers| with(pp, vpp, layers, 0);
-        assert_eq!(of(4, 2, 40), [5; 8]);
-        assert_eq!(of(4, 1, 14), [3, 4, 4, 3]);
-        assert_eq!(of(4, 1, 5), [1, 2, 1, 1]);
+        let chunks_with_mtp = |pp, vpp, layers, mtp| Layout { pp, vpp, ..layout() }.chunk_layers(layers, mtp);
+        let chunks_of = |pp, vpp, layers| chunks_with_mtp(pp, vpp, layers, 0);
+        assert_eq!(chunks_of(4, 2, 40), [5; 8]);
+        assert_eq!(chunks_of(4, 1, 14), [3, 4, 4, 3]);
+        assert_eq!(chunks_of(4, 1, 5), [1, 2, 1, 1]);
         // The embedding and the loss alone; then DeepSeek-V3's 61 layers and its module, placed as in Megatron-Bridge.
-        assert_eq!(of(4, 2, 6), [0, 1, 1, 1, 1, 1, 1, 0]);
-        assert_eq!(with(4, 4, 61, 1), [[4; 15].as_slice(), &[1]].concat());
-        assert_eq!(with(1, 1, 61, 1), [61]);
-        assert_eq!(with(4, 1, 4, 1).iter().sum::<u32>(), 4);
+        assert_eq!(chunks_of(4, 2, 6), [0, 1, 1, 1, 1, 1, 1, 0]);
+        assert_eq!(chunks_with_mtp(4, 4, 61, 1), [[4; 15].as_slice(), &[1]].concat());
+        assert_eq!(chunks_with_mtp(1, 1, 61, 1), [61]);
+        assert_eq!(chunks_with_mtp(4, 1, 4, 1).iter().sum::<u32>(), 4);
         for (pp, vpp, layers) in [(16, 1, 126), (64, 1, 96), (16, 1, 61), (7, 3, 64)] {
-            let chunks = of(pp, vpp, layers);
+            let chunks = chunks_of(pp, vpp, layers);
             assert_eq!(chunks.iter().sum::<u32>(), layers);
             assert!(chunks.iter().all(|&n| n >= layers / (pp * vpp)));
         }

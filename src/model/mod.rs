@@ -77,7 +77,7 @@ pub struct Transformer {
     pub mla: Option<Mla>,
     /// Number of tokens that attention in a windowed layer sees, its own included; 0 if every layer sees the whole sequence.
     pub window: u32,
-    /// In each run of so many layers, the last sees the whole sequence in spite of `window`; 0 if none does.
+    /// Every `full_every`-th layer sees the whole sequence in spite of `window`; 0 if no layer does.
     pub full_every: u32,
     /// Number of modules after the last layer that each predict one more token in training (DeepSeek-V3, arXiv 2412.19437, Section 2.2). A module has a
     /// projection of two hidden states to one, a layer like the last one, and the logits and the loss once more. It shares the model's embedding and output
@@ -96,7 +96,7 @@ pub struct Moe {
     pub shared_experts: u32,
     /// Number of leading layers that are dense.
     pub dense_layers: u32,
-    /// Of the layers after those, every `every`-th has experts; 1 if all do.
+    /// Every `every`-th layer after the leading dense layers has experts; 1 if all of them do.
     pub every: u32,
     /// Whether the router has biases, and the experts have biases that are weighted by it like their results (gpt-oss).
     pub biases: bool,

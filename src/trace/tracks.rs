@@ -35,7 +35,7 @@ const NETWORK_PID: u64 = 1_900_000_001;
 pub(super) struct Names(BTreeMap<String, u64>);
 
 impl Names {
-    pub(super) fn of(&mut self, name: &str) -> u64 {
+    pub(super) fn id(&mut self, name: &str) -> u64 {
         let next = self.0.len() as u64 + 1;
         match self.0.get(name) {
             Some(id) => *id,
@@ -77,18 +77,18 @@ impl Tracks<'_> {
         uuid
     }
 
-    /// The track with this key; `make` adds it if it is new.
-    fn once(&mut self, key: (u8, u64, u64), make: impl FnOnce(&mut Self) -> u64) -> u64 {
+    /// The track with this key; `add` adds it if it is new.
+    fn get_or_add(&mut self, key: (u8, u64, u64), add: impl FnOnce(&mut Self) -> u64) -> u64 {
         if let Some(uuid) = self.known.get(&key) {
             return *uuid;
         }
-        let uuid = make(self);
+        let uuid = add(self);
         self.known.insert(key, uuid);
         uuid
     }
 
     fn process(&mut self, pid: u64, name: &str) -> u64 {
-        self.once((0, pid, 0), |t| {
+        self.get_or_add((0, pid, 0), |t| {
             t.describe(None, None, |track| {
                 track.message(3, |process| {
                     process.uint(1, pid).text(6, name);
@@ -103,7 +103,7 @@ impl Tracks<'_> {
         let server = net.ranks.get(rank as usize).map_or(0, |&host| net.nodes[host as usize].server);
         let pid = SERVER_PID + u64::from(server);
         let process = self.process(pid, &format!("server {server}"));
-        self.once((1, rank.into(), 0), |t| {
+        self.get_or_add((1, rank.into(), 0), |t| {
             t.describe(Some(process), None, |track| {
                 track.message(4, |thread| {
                     thread.uint(1, pid).uint(2, u64::from(rank) + 1).text(5, &format!("GPU rank {rank}"));
@@ -115,7 +115,7 @@ impl Tracks<'_> {
     /// A track of the network process.
     fn network(&mut self, kind: u64, name: &str) -> u64 {
         let process = self.process(NETWORK_PID, "network");
-        self.once((2, kind, 0), |t| t.describe(Some(process), Some(name), |_| {}))
+        self.get_or_add((2, kind, 0), |t| t.describe(Some(process), Some(name), |_| {}))
     }
 
     /// A track of slices. Slices that overlap are on different lanes; `lane` is the number of the lane.
@@ -125,8 +125,9 @@ impl Tracks<'_> {
             Track::Stream { rank, stream } => (self.rank(rank), named(stream_name(stream))),
             Track::Pair { src, dst, lane: qp } => {
                 let messages = self.process(MESSAGES_PID, "messages");
-                let sender_track =
-                    self.once((3, src.into(), 0), |t| t.describe(Some(messages), Some(&format!("from {src}")), |_| {}));
+                let sender_track = self.get_or_add((3, src.into(), 0), |t| {
+                    t.describe(Some(messages), Some(&format!("from {src}")), |_| {})
+                });
                 let pair =
                     if qp == 0 { format!("{src} to {dst}") } else { format!("{src} to {dst}, queue pair {}", qp + 1) };
                 (sender_track, named(pair))
@@ -164,7 +165,7 @@ pub(super) fn encode(timeline: &Timeline, slices: &[Slice], samples: &[QueueSamp
     if !notes.is_empty() {
         let track = tracks.describe(None, Some("notes of hyperfold"), |_| {});
         for note in notes {
-            timed.push(instant(track, names.of(note)));
+            timed.push(instant(track, names.id(note)));
         }
     }
     for track_slices in slices.chunk_by(|a, b| a.track == b.track) {
@@ -180,9 +181,9 @@ pub(super) fn encode(timeline: &Timeline, slices: &[Slice], samples: &[QueueSamp
             lanes[lane].0 = slice.end_ns;
             let uuid = lanes[lane].1;
             let mut event = ProtoMessage::default();
-            event.uint(3, categories.of(slice.category));
+            event.uint(3, categories.id(slice.category));
             for (name, value) in &slice.args {
-                let id = arguments.of(name);
+                let id = arguments.id(name);
                 event.message(4, |arg| {
                     arg.uint(1, id);
                     match value {
@@ -191,7 +192,7 @@ pub(super) fn encode(timeline: &Timeline, slices: &[Slice], samples: &[QueueSamp
                     };
                 });
             }
-            event.uint(9, BEGIN).uint(10, names.of(&slice.name)).uint(11, uuid);
+            event.uint(9, BEGIN).uint(10, names.id(&slice.name)).uint(11, uuid);
             let mut end = ProtoMessage::default();
             end.uint(9, END).uint(11, uuid);
             by_lane[lane].extend([Timed { at_ns: slice.begin_ns, event }, Timed { at_ns: slice.end_ns, event: end }]);

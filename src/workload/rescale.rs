@@ -10,7 +10,7 @@ use super::program::{OpKind, Workload};
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Factor {
     pub numerator: u64,
-    /// At least 1.
+    /// Divisor of the factor; at least 1.
     pub denominator: u64,
 }
 

@@ -92,11 +92,11 @@ mod tests {
     fn all_bytes_of_each_burst_go_to_those_that_store() {
         let flows = STORAGE.flows(5).unwrap();
         assert_eq!((flows.len() as u64, STORAGE.n_flows(5)), (18, 18));
-        for (burst, of) in (0..).zip(flows.chunks(6)) {
-            assert!(of.iter().all(|f| f.start_ps == 10 * burst && f.src_rank < 3 && f.dst_rank >= 3));
-            assert_eq!(of.iter().map(|f| f.bytes).sum::<u64>(), 21);
+        for (burst, burst_flows) in (0..).zip(flows.chunks(6)) {
+            assert!(burst_flows.iter().all(|f| f.start_ps == 10 * burst && f.src_rank < 3 && f.dst_rank >= 3));
+            assert_eq!(burst_flows.iter().map(|f| f.bytes).sum::<u64>(), 21);
             // Each of the two clients has three flows.
-            assert_eq!(of.iter().filter(|f| f.dst_rank == 3).count(), 3);
+            assert_eq!(burst_flows.iter().filter(|f| f.dst_rank == 3).count(), 3);
         }
         let read = StorageTraffic { reads: true, ..STORAGE }.flows(5).unwrap();
         let turned = |(a, b): (&Flow, &Flow)| (a.src_rank, a.dst_rank, a.bytes) == (b.dst_rank, b.src_rank, b.bytes);
@@ -114,8 +114,8 @@ mod tests {
 
     #[test]
     fn what_cannot_be_says_what_would_do() {
-        let says = |of: StorageTraffic, ranks, part: &str| {
-            let why = of.flows(ranks).unwrap_err().to_string();
+        let says = |traffic: StorageTraffic, ranks, part: &str| {
+            let why = traffic.flows(ranks).unwrap_err().to_string();
             assert!(why.contains(part), "{why}");
         };
         says(StorageTraffic { servers: 5, ..STORAGE }, 5, "of 5 ranks from 1 to 4 store");

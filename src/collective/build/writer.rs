@@ -145,7 +145,9 @@ impl ScheduleWriter {
         let token = Range { start: 0, end: 1 };
         let waits: Vec<Vec<u32>> = round
             .iter()
-            .map(|(src, _)| self.made[*src as usize].get(&0).map_or(Vec::new(), |(_, by)| by.iter().collect()))
+            .map(|(src, _)| {
+                self.made[*src as usize].get(&0).map_or(Vec::new(), |(_, deliveries)| deliveries.iter().collect())
+            })
             .collect();
         budget::check("transfers of a collective");
         for ((src, dst), waits) in round.iter().zip(&waits) {
@@ -184,27 +186,27 @@ impl ScheduleWriter {
 /// Appends the deliveries that the bytes of a range come from to `out`.
 fn collect(made: &Made, range: Range, out: &mut Vec<u32>) {
     // The common case: the range is within one delivered stretch.
-    if let Some((end, by)) = made.get(&range.start)
+    if let Some((end, deliveries)) = made.get(&range.start)
         && *end >= range.end
     {
-        out.extend(by.iter());
+        out.extend(deliveries.iter());
         return;
     }
     let before = made.range(..=range.start).next_back();
-    for (_, (end, by)) in before.into_iter().chain(made.range(range.start + 1..range.end)) {
+    for (_, (end, deliveries)) in before.into_iter().chain(made.range(range.start + 1..range.end)) {
         if *end > range.start {
-            out.extend(by.iter());
+            out.extend(deliveries.iter());
         }
     }
 }
 
 /// Splits the stretch that contains `offset` there.
 fn cut(made: &mut Made, offset: u64) {
-    if let Some((&start, (end, by))) = made.range_mut(..offset).next_back()
+    if let Some((&start, (end, deliveries))) = made.range_mut(..offset).next_back()
         && *end > offset
         && start < offset
     {
-        let rest = (*end, by.clone());
+        let rest = (*end, deliveries.clone());
         *end = offset;
         made.insert(offset, rest);
     }
@@ -213,12 +215,12 @@ fn cut(made: &mut Made, offset: u64) {
 /// Records that transfer `index` delivers a range.
 fn deliver(made: &mut Made, range: Range, index: u32, how: How) {
     // The common case: exactly this stretch was delivered before.
-    if let Some((end, by)) = made.get_mut(&range.start)
+    if let Some((end, deliveries)) = made.get_mut(&range.start)
         && *end == range.end
     {
         match how {
-            How::Copy => *by = Deliveries::one(index),
-            How::Reduce => by.rest.push(index),
+            How::Copy => *deliveries = Deliveries::one(index),
+            How::Reduce => deliveries.rest.push(index),
         }
         return;
     }
@@ -242,8 +244,8 @@ fn deliver(made: &mut Made, range: Range, index: u32, how: How) {
         if start > position {
             made.insert(position, (start, Deliveries::one(index)));
         }
-        let (end, by) = made.get_mut(&start).expect("its key was just read");
-        by.rest.push(index);
+        let (end, deliveries) = made.get_mut(&start).expect("its key was just read");
+        deliveries.rest.push(index);
         position = *end;
     }
     if position < range.end {

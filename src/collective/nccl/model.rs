@@ -173,7 +173,7 @@ fn bandwidth(op: CollectiveOp, algorithm: Algorithm, protocol: Protocol, c: &Con
     } else {
         c.inter_bus
     };
-    let ll_max = t.ll_max_bw.of(if nodes <= 1.0 {
+    let ll_max = t.ll_max_bw.for_arch(if nodes <= 1.0 {
         c.arch
     } else if c.amd_cpu {
         Arch::Ampere
@@ -181,7 +181,7 @@ fn bandwidth(op: CollectiveOp, algorithm: Algorithm, protocol: Protocol, c: &Con
         Arch::Volta
     })[by_nodes];
     let channels = c.channels as f64;
-    let cap = |rows: &super::tuning::ByArch| channels * rows.of(c.arch)[by_nodes];
+    let cap = |rows: &super::tuning::ByArch| channels * rows.for_arch(c.arch)[by_nodes];
     let caps = &t.per_channel_max_bw;
     // LL128 relies on 128-byte stores that stay whole, so it needs NVLink inside servers.
     if protocol == Protocol::Ll128 && c.inside == ServerInterconnect::Pcie {
@@ -213,14 +213,14 @@ fn bandwidth(op: CollectiveOp, algorithm: Algorithm, protocol: Protocol, c: &Con
         }
         // With NVLS, the server's switch reduces before the network does (NCCL calls this NVLS too).
         Algorithm::InNetwork if simple_only && c.in_network && op == CollectiveOp::AllReduce && c.nvls_bus > 0.0 => {
-            c.nvls_bus * t.nvls_efficiency.of(c.arch) * (c.ranks_per_node - 1.0) / c.ranks_per_node * 2.0
+            c.nvls_bus * t.nvls_efficiency.for_arch(c.arch) * (c.ranks_per_node - 1.0) / c.ranks_per_node * 2.0
         }
         Algorithm::InNetwork if simple_only && c.in_network && op == CollectiveOp::AllReduce => {
             bus * if c.arch >= Arch::Hopper { f.collnet_direct_sm90 } else { 1.0 }
         }
         Algorithm::Nvls if simple_only && c.nvls_bus > 0.0 => {
             let heads = c.ranks_per_node;
-            let inside = c.nvls_bus * t.nvls_efficiency.of(c.arch) * (heads - 1.0) / heads;
+            let inside = c.nvls_bus * t.nvls_efficiency.for_arch(c.arch) * (heads - 1.0) / heads;
             match op {
                 CollectiveOp::AllReduce if nodes > 1.0 => {
                     (inside * 2.0).min(c.inter_bus * if nodes <= 2.0 { 2.0 } else { 1.0 }).min(cap(&caps.nvls_tree))

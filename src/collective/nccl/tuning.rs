@@ -41,7 +41,7 @@ pub struct ByArch {
 
 impl ByArch {
     /// The row of a generation.
-    pub fn of(&self, arch: Arch) -> &[f64; 3] {
+    pub fn for_arch(&self, arch: Arch) -> &[f64; 3] {
         match arch {
             Arch::Volta => &self.volta,
             Arch::Ampere => &self.ampere,
@@ -71,7 +71,7 @@ pub struct NvlsEfficiency {
 
 impl NvlsEfficiency {
     /// The value of a generation.
-    pub fn of(&self, arch: Arch) -> f64 {
+    pub fn for_arch(&self, arch: Arch) -> f64 {
         match arch {
             Arch::Volta => self.volta,
             Arch::Ampere => self.ampere,

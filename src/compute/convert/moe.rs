@@ -18,7 +18,7 @@ use super::shape::Builder;
 pub fn expert_loads(moe: &Moe, layout: &Layout, total: u64) -> Vec<u64> {
     let ranks = (layout.ep as u64).max(1);
     let experts = (moe.experts as u64).max(ranks);
-    let here = experts as f64 / ranks as f64;
+    let n_experts = experts as f64 / ranks as f64;
     let skew = layout.expert_skew.clamp(1.0, experts as f64);
     let others = if experts > 1 { (experts as f64 - skew) / (experts as f64 - 1.0) } else { 0.0 };
     let busiest = (total as f64 / experts as f64 * (skew + (here - 1.0) * others)).min(total as f64);
@@ -37,9 +37,9 @@ pub fn expert_loads(moe: &Moe, layout: &Layout, total: u64) -> Vec<u64> {
 /// The experts of one rank, and their tokens.
 pub(super) struct Experts {
     /// Number of experts on this rank.
-    pub here: u64,
+    pub n_experts: u64,
     /// Tokens of each expert: the tokens of the busiest rank, divided evenly.
-    pub each: u64,
+    pub tokens_per_expert: u64,
     /// Tokens that this rank sends, counted once for each expert that they go to.
     sent: u64,
     /// Inner size of an expert on this rank.
@@ -50,14 +50,14 @@ pub(super) struct Experts {
 
 pub(super) fn experts(b: &Builder, moe: &Moe) -> Experts {
     let (ep, top_k) = (b.layout.ep.max(1) as u64, moe.top_k as u64);
-    let here = (moe.experts as u64).div_ceil(ep).max(1);
+    let n_experts = (moe.experts as u64).div_ceil(ep).max(1);
     // All ranks of the group send as many tokens as this one. If experts are split, the tensor-parallel ranks gather the tokens that each of them received.
     let folded = b.layout.folded_experts();
     let total = if folded { b.local_tokens } else { b.tokens } * top_k * ep;
     let mine = expert_loads(moe, b.layout, total)[0];
     Experts {
-        here,
-        each: mine.div_ceil(here),
+        n_experts,
+        tokens_per_expert: mine.div_ceil(n_experts),
         sent: b.local_tokens * top_k,
         inner: (moe.expert_ffn as u64).div_ceil(u64::from(b.layout.expert_tp())),
         shared: (moe.expert_ffn as u64 * moe.shared_experts as u64).div_ceil(b.tp),
@@ -74,9 +74,10 @@ fn all_to_all(b: &mut Builder, tokens: u64, needed_by: LayerPart) {
 /// Adds the sorting of tokens by expert. Tokens arrive from each rank sorted by expert. A rank with several experts sorts all of its tokens by expert, and
 /// undoes that before results go back (Megatron-Core's `sort_chunks_by_idxs`): each token is read and written.
 fn sort_by_expert(b: &mut Builder, e: &Experts, site: Site, role: KernelRole) {
-    if b.layout.ep > 1 && e.here > 1 {
+    if b.layout.ep > 1 && e.n_experts > 1 {
         let split = b.layout.sequence_parallel && !b.layout.folded_experts();
-        let routed = if split { (e.here * e.each).div_ceil(b.tp) } else { e.here * e.each };
+        let routed =
+            if split { (e.n_experts * e.tokens_per_expert).div_ceil(b.tp) } else { e.n_experts * e.tokens_per_expert };
         b.memory(site, role, "sort-by-expert", routed * b.hidden * 2 * b.bytes);
     }
 }
@@ -95,15 +96,15 @@ pub(super) fn experts_forward(b: &mut Builder, moe: &Moe) {
     router_forward(b, moe);
     b.memory(Site::Permute, role, "permute", e.sent * hidden * 2 * b.bytes);
     all_to_all(b, e.sent, part(Site::Up));
-    let routed = e.here * e.each;
+    let routed = e.n_experts * e.tokens_per_expert;
     sort_by_expert(b, &e, Site::Permute, role);
     if !b.layout.folded_experts() {
         b.enter_forward(Site::Up, routed);
     }
     b.cast(Site::Up, role, routed * hidden);
-    b.linear_forward(Site::Up, e.each, up_columns(b, e.inner), hidden, e.here);
+    b.linear_forward(Site::Up, e.tokens_per_expert, up_columns(b, e.inner), hidden, e.n_experts);
     activated_forward(b, routed, e.inner);
-    b.linear_forward(Site::Down, e.each, hidden, e.inner, e.here);
+    b.linear_forward(Site::Down, e.tokens_per_expert, hidden, e.inner, e.n_experts);
     biases_forward(b, &e);
     if !b.layout.folded_experts() {
         b.leave_forward(routed, Some(part(Site::Unpermute)));
@@ -127,14 +128,14 @@ fn biases_forward(b: &mut Builder, e: &Experts) {
     if !b.expert_biases() || b.layout.fused_grouped_mlp {
         return;
     }
-    let (role, elements, weighted) = (b.forward, e.each * b.hidden, weight_bytes(b));
-    for _ in 0..e.here {
+    let (role, elements, weighted) = (b.forward, e.tokens_per_expert * b.hidden, weight_bytes(b));
+    for _ in 0..e.n_experts {
         b.memory(Site::Down, role, "multiply", elements * weighted);
         b.memory(Site::Down, role, "add", elements * (b.bytes + 2 * weighted));
     }
-    b.memory(Site::Down, role, "concatenate", e.here * elements * 2 * weighted);
+    b.memory(Site::Down, role, "concatenate", e.n_experts * elements * 2 * weighted);
     if weighted != b.bytes {
-        b.memory(Site::Down, role, "downcast", e.here * elements * (weighted + b.bytes));
+        b.memory(Site::Down, role, "downcast", e.n_experts * elements * (weighted + b.bytes));
     }
 }
 
@@ -144,12 +145,12 @@ fn biases_backward(b: &mut Builder, e: &Experts) {
     if !b.expert_biases() || b.layout.fused_grouped_mlp {
         return;
     }
-    let (role, elements, weighted) = (KernelRole::InputGrad, e.each * b.hidden, weight_bytes(b));
+    let (role, elements, weighted) = (KernelRole::InputGrad, e.tokens_per_expert * b.hidden, weight_bytes(b));
     let wider = weighted != b.bytes;
     if wider {
-        b.memory(Site::Down, role, "upcast", e.here * elements * (b.bytes + weighted));
+        b.memory(Site::Down, role, "upcast", e.n_experts * elements * (b.bytes + weighted));
     }
-    for _ in 0..e.here {
+    for _ in 0..e.n_experts {
         if wider {
             b.memory(Site::Down, role, "downcast", elements * (weighted + b.bytes));
         }
@@ -158,7 +159,7 @@ fn biases_backward(b: &mut Builder, e: &Experts) {
             b.memory(Site::Down, role, "sum", elements * weighted);
         }
     }
-    b.memory(Site::Down, role, "concatenate", e.here * elements * 2 * b.bytes);
+    b.memory(Site::Down, role, "concatenate", e.n_experts * elements * 2 * b.bytes);
 }
 
 /// Adds the accumulation of bias gradients. No product does it, so Megatron's hook adds both gradients of each expert (`DistributedDataParallel`,
@@ -168,7 +169,7 @@ fn bias_sums(b: &mut Builder, e: &Experts) {
         return;
     }
     let bytes_per_element = b.bytes + 2 * u64::from(b.layout.bytes.grads);
-    for _ in 0..e.here {
+    for _ in 0..e.n_experts {
         for (site, width) in [(Site::Down, b.hidden), (Site::Up, up_columns(b, e.inner))] {
             b.memory(site, KernelRole::WeightGrad, "gradient-accumulate", width * bytes_per_element);
         }
@@ -186,7 +187,7 @@ pub(super) fn shared_forward(b: &mut Builder, moe: &Moe) {
 /// Adds the activation function of a rank's experts, and the conversion of its result for the next product, whose operand was dropped too.
 pub(super) fn activation_again(b: &mut Builder, moe: &Moe) {
     let e = experts(b, moe);
-    activated_forward(b, e.here * e.each, e.inner);
+    activated_forward(b, e.n_experts * e.tokens_per_expert, e.inner);
 }
 
 /// Adds the activation function and the conversion of its results, unless the experts' products do both.
@@ -208,7 +209,7 @@ fn router_forward(b: &mut Builder, moe: &Moe) {
 pub(super) fn backward(b: &mut Builder, moe: &Moe) {
     let (e, hidden, tokens) = (experts(b, moe), b.hidden, b.tokens);
     let part = |site| LayerPart { site, role: KernelRole::InputGrad };
-    let routed = e.here * e.each;
+    let routed = e.n_experts * e.tokens_per_expert;
     residual_backward(b, Site::MlpResidual);
     b.memory(
         Site::Unpermute,
@@ -232,18 +233,18 @@ pub(super) fn backward(b: &mut Builder, moe: &Moe) {
     b.cast(Site::Down, KernelRole::InputGrad, routed * hidden);
     let bias_grads = b.bias_grads;
     b.bias_grads &= !b.expert_biases();
-    b.linear_backward(Site::Down, e.each, hidden, e.inner, e.here);
+    b.linear_backward(Site::Down, e.tokens_per_expert, hidden, e.inner, e.n_experts);
     if !b.layout.fused_grouped_mlp {
         activation_backward(b, Site::Activation, routed, e.inner);
         b.cast_activation(Site::Up, KernelRole::InputGrad, routed * up_columns(b, e.inner));
     }
-    b.input_grad(Site::Up, e.each, up_columns(b, e.inner), hidden, e.here);
+    b.input_grad(Site::Up, e.tokens_per_expert, up_columns(b, e.inner), hidden, e.n_experts);
     if !b.layout.folded_experts() {
         b.leave_forward(routed, Some(part(Site::Permute)));
     }
     sort_by_expert(b, &e, Site::Permute, KernelRole::InputGrad);
     all_to_all(b, e.sent, part(Site::Permute));
-    b.weight_grad(Site::Up, e.each, up_columns(b, e.inner), hidden, e.here);
+    b.weight_grad(Site::Up, e.tokens_per_expert, up_columns(b, e.inner), hidden, e.n_experts);
     b.bias_grads = bias_grads;
     bias_sums(b, &e);
     b.memory(Site::Permute, KernelRole::InputGrad, "permute-backward", (e.sent + b.local_tokens) * hidden * b.bytes);

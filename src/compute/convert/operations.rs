@@ -27,7 +27,7 @@ pub(super) fn again(b: &mut Builder, moe: Option<&Moe>) {
     let (rows, inner) = match moe {
         Some(moe) => {
             let e = experts(b, moe);
-            (e.here * e.each, e.inner)
+            (e.n_experts * e.tokens_per_expert, e.inner)
         }
         None => (b.tokens, (b.model.ffn as u64).div_ceil(b.tp)),
     };
@@ -41,7 +41,7 @@ fn products(b: &mut Builder, moe: Option<&Moe>, place: ProductPlace) {
         match (place, moe) {
             (ProductPlace::Up, Some(moe)) => {
                 let e = experts(b, moe);
-                b.linear_forward(Site::Up, e.each, e.inner, hidden, e.here);
+                b.linear_forward(Site::Up, e.tokens_per_expert, e.inner, hidden, e.n_experts);
             }
             (ProductPlace::Up, None) => b.linear_forward(Site::Up, tokens, p.columns, p.rows, 1),
             (ProductPlace::Qkv, _) => b.linear_forward(Site::Qkv, tokens, p.columns, p.rows, 1),

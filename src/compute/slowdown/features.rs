@@ -91,15 +91,15 @@ impl KernelFeatures {
 
     /// Sets a feature by name. Returns whether the feature exists.
     pub fn set(&mut self, name: &str, value: f64) -> bool {
-        let place = FEATURES.iter().position(|f| *f == name);
-        if let Some(i) = place {
+        let index = FEATURES.iter().position(|f| *f == name);
+        if let Some(i) = index {
             self.values[i] = value as f32;
         }
-        place.is_some()
+        index.is_some()
     }
 
     /// The feature at this index of [`FEATURES`]; NaN if missing.
-    pub(super) fn at(&self, place: usize) -> f32 {
-        self.values[place]
+    pub(super) fn value(&self, index: usize) -> f32 {
+        self.values[index]
     }
 }

@@ -49,7 +49,7 @@ fn leaf(tree: &[Node], features: &KernelFeatures) -> f32 {
         match &tree[node] {
             Node::Leaf(value) => return *value,
             Node::Split { feature, condition, default_left, left, right } => {
-                let value = features.at(*feature);
+                let value = features.value(*feature);
                 let go_left = match condition {
                     _ if value.is_nan() => *default_left,
                     Condition::Below(threshold) => value < *threshold,

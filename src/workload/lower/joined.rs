@@ -21,10 +21,10 @@ pub(super) struct JoinedLowering {
     edges: HashMap<(u32, Vec<EdgeRing>), (u32, EdgePairs)>,
 }
 
-/// For each number, those that have it as their representative, given the representative of each.
+/// Lists for each rank or group the ranks or groups that it represents. `representative_of` has the representative of each.
 fn stood_for(representative_of: &[u32]) -> Vec<Vec<u32>> {
     let mut followers: Vec<Vec<u32>> = vec![Vec::new(); representative_of.len()];
-    (0..).zip(representative_of).for_each(|(own, &representative_of)| followers[representative_of as usize].push(own));
+    (0..).zip(representative_of).for_each(|(own, &representative)| followers[representative as usize].push(own));
     followers
 }
 

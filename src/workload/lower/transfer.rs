@@ -3,7 +3,8 @@
 use super::{IntraServerPath, Lowerer};
 use crate::workload::tasks::{QueuePair, Work};
 
-/// Which tasks to wait for: the sender for the end of `sent`; the receiver for the arrival of `arrived` if `message` is set, else for its end.
+/// The tasks that show the progress of a transfer. The sender waits for the end of `sent`. The receiver waits for the arrival of `arrived` if `message` is set,
+/// else for its end.
 #[derive(Clone, Copy)]
 pub(super) struct Arrival {
     pub sent: u32,

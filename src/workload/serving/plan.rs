@@ -37,7 +37,7 @@ pub struct RoundAt {
     pub round: u32,
 }
 
-/// Where a request is served. Times are those of the scheduler.
+/// Where and when a request is served. Times are as the scheduler computes them.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct PlannedRequest {
     /// Instance of the first pool, counted there.
@@ -61,9 +61,9 @@ pub struct PlannedRequest {
 pub struct ServingPlan {
     /// Engines of the first pool, then of the second.
     pub engines: Vec<ServingEngine>,
-    /// In the order in which requests were given.
+    /// The requests, in the order in which they were given.
     pub requests: Vec<PlannedRequest>,
-    /// By pool.
+    /// Statistics of each pool.
     pub pools: Vec<PoolUse>,
 }
 

@@ -102,10 +102,10 @@ mod tests {
     };
 
     /// Mean, and variance divided by the square of the mean.
-    fn moments(of: impl Iterator<Item = f64> + Clone) -> (f64, f64) {
-        let n = of.clone().count() as f64;
-        let mean = of.clone().sum::<f64>() / n;
-        (mean, of.map(|x| (x - mean) * (x - mean)).sum::<f64>() / n / mean / mean)
+    fn moments(values: impl Iterator<Item = f64> + Clone) -> (f64, f64) {
+        let n = values.clone().count() as f64;
+        let mean = values.clone().sum::<f64>() / n;
+        (mean, values.map(|x| (x - mean) * (x - mean)).sum::<f64>() / n / mean / mean)
     }
 
     #[test]
@@ -119,9 +119,9 @@ mod tests {
             assert!((variance * burstiness - 1.0).abs() < 0.1, "{burstiness}: {variance}");
         }
         let requests = draw(&FROM, 7);
-        let of =
+        let lengths_of =
             |length: fn(&ServingRequest) -> u32| requests.iter().map(|r| f64::from(length(r))).collect::<Vec<f64>>();
-        for (lengths, wanted) in [(of(|r| r.prompt), 1000.0), (of(|r| r.output), 200.0)] {
+        for (lengths, wanted) in [(lengths_of(|r| r.prompt), 1000.0), (lengths_of(|r| r.output), 200.0)] {
             let (mean, variance) = moments(lengths.iter().copied());
             assert!((mean / wanted - 1.0).abs() < 0.02, "{mean}");
             assert!((variance / 0.25 - 1.0).abs() < 0.1, "{variance}");

@@ -62,7 +62,7 @@ fn exchange(
     comm: &Comm,
     needed_by: Option<LayerPart>,
     before: Option<Kernel>,
-    rest: &[compute::LayerStep],
+    following: &[compute::LayerStep],
     layout: &Layout,
     price: &Price,
     out: &mut Vec<PassStep>,
@@ -72,7 +72,7 @@ fn exchange(
             compute::LayerStep::Kernel { part, kernel } if wanted(*part) => Some((*part, *kernel)),
             _ => None,
         };
-        let kernels: Vec<(LayerPart, Kernel)> = rest.iter().map_while(next).collect();
+        let kernels: Vec<(LayerPart, Kernel)> = following.iter().map_while(next).collect();
         let name = kernels.first().map_or("", |(p, _)| block(p.site));
         (kernels.into_iter().map(|(_, k)| k).collect(), name)
     };
@@ -88,7 +88,7 @@ fn exchange(
     let (overlapped, name) = run(&|p| Some(p) != needed_by);
     let n = overlapped.len();
     let used_later =
-        rest[n..].iter().any(|s| matches!(s, compute::LayerStep::Kernel { part, .. } if Some(*part) == needed_by))
+        following[n..].iter().any(|s| matches!(s, compute::LayerStep::Kernel { part, .. } if Some(*part) == needed_by))
             || needed_by.is_none();
     if n > 0 && used_later {
         out.push(price.both(name, &overlapped, *comm, Overlap::Beside));

@@ -13,8 +13,8 @@ pub(super) struct Held {
     pub dense: u64,
     /// Parameters of experts, copied on the expert-data-parallel ranks.
     pub expert: u64,
-    /// Those of `dense` that every tensor-parallel rank copies and that work on a part of the sequence. Their gradients need a sum over the tensor-parallel
-    /// ranks.
+    /// Parameters, already counted in `dense`, that every tensor-parallel rank copies and uses on its part of the sequence. Their gradients need a sum over
+    /// the tensor-parallel ranks.
     pub sequence: u64,
 }
 
@@ -162,7 +162,7 @@ mod tests {
 
     #[test]
     fn a_pipeline_gathers_again_only_what_a_forward_pass_freed() {
-        let of = |zero| Sync::of(&Layout { framework: Framework::Fsdp2, pp: 2, zero, ..layout() });
+        let sync = |zero| Sync::of(&Layout { framework: Framework::Fsdp2, pp: 2, zero, ..layout() });
         // Two forward passes fill the pipeline, two backward passes drain it.
         let order = [false, false, true, false, true, false, true, true];
         let gathers = |sync: Sync| {
@@ -173,10 +173,10 @@ mod tests {
                 .map(|(backward, before)| sync.gathers(backward, before))
                 .collect::<Vec<bool>>()
         };
-        assert_eq!(gathers(of(2)), [true, false, false, false, false, false, false, false]);
-        assert_eq!(gathers(of(3)), [true, true, true, false, true, false, true, false]);
+        assert_eq!(gathers(sync(2)), [true, false, false, false, false, false, false, false]);
+        assert_eq!(gathers(sync(3)), [true, true, true, false, true, false, true, false]);
         let alone = Sync::of(&Layout { framework: Framework::Fsdp2, zero: 3, ..layout() });
         assert_eq!(gathers(alone), [true; 8]);
-        assert!(alone.reduce_each && !of(3).reduce_each);
+        assert!(alone.reduce_each && !sync(3).reduce_each);
     }
 }
