@@ -18,10 +18,10 @@ use super::shape::Builder;
 pub fn expert_loads(moe: &Moe, layout: &Layout, total: u64) -> Vec<u64> {
     let ranks = (layout.ep as u64).max(1);
     let experts = (moe.experts as u64).max(ranks);
-    let n_experts = experts as f64 / ranks as f64;
+    let experts_per_rank = experts as f64 / ranks as f64;
     let skew = layout.expert_skew.clamp(1.0, experts as f64);
     let others = if experts > 1 { (experts as f64 - skew) / (experts as f64 - 1.0) } else { 0.0 };
-    let busiest = (total as f64 / experts as f64 * (skew + (here - 1.0) * others)).min(total as f64);
+    let busiest = (total as f64 / experts as f64 * (skew + (experts_per_rank - 1.0) * others)).min(total as f64);
     let first = (busiest + 0.5) as u64;
     let rest = total - first.min(total);
     let mut loads = vec![first.min(total)];
