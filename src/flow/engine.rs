@@ -248,7 +248,7 @@ impl Lockstep {
 /// Advances a batch: experiments at flow level here, the others on `packets`.
 ///
 /// # Errors
-/// Those of `packets`, and of its device if it solves rates.
+/// The errors of `packets`, and of its device if the device solves rates.
 pub fn advance_beside(
     flows: &mut FlowEngine,
     packets: &mut dyn Engine,

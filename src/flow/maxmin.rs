@@ -290,8 +290,8 @@ impl MaxMin {
         }
     }
 
-    /// Adjusts the reserved capacity of unsettled links whose acknowledgements take more than is reserved, or clearly less. A smaller reserve is set at once. A
-    /// larger one grows by a part of the difference only, because it slows down data, which then have fewer acknowledgements.
+    /// Adjusts the capacity that the links in `unsettled` reserve for acknowledgements, if these need more than is reserved, or clearly less. A smaller reserve
+    /// is set at once. A larger one grows by a part of the difference only, because it slows down data, which then have fewer acknowledgements.
     fn settle(&mut self) {
         let mut unsettled = std::mem::take(&mut self.unsettled);
         unsettled.retain(|&link| {

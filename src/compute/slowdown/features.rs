@@ -49,7 +49,7 @@ pub struct KernelFeatures {
     pub baseline: String,
     pub class: Class,
     pub op: CollectiveOp,
-    /// The slowdown of such a kernel by the GPU's specification.
+    /// Slowdown of a kernel of this class during this operation, by the GPU's specification.
     pub own: f64,
     /// Values in the order of [`FEATURES`]; NaN if missing.
     values: [f32; FEATURES.len()],

@@ -148,7 +148,7 @@ pub fn read(path: &Path, options: &ImportOptions) -> Result<Imported, ImportErro
 /// Reads traces from bytes: for each rank the path (for messages) and the content, and the text of `comm_group.json` if there is one.
 ///
 /// # Errors
-/// The same as of [`read`], except those about reading files.
+/// All errors of [`read`] except those of reading files.
 pub fn parse(
     path: &str,
     traces: &[(String, Vec<u8>)],

@@ -25,7 +25,7 @@ pub fn read(path: &Path, options: &ImportOptions) -> Result<Imported, ImportErro
 /// Parses GOAL text; `path` is for messages.
 ///
 /// # Errors
-/// The same as of [`read`], except those about reading the file.
+/// All errors of [`read`] except those of reading the file.
 pub fn parse(path: &str, text: &str, options: &ImportOptions) -> Result<Imported, ImportError> {
     let text = without_comments(text);
     let mut p =

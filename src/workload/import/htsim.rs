@@ -33,7 +33,7 @@ pub fn read(path: &Path, options: &ImportOptions) -> Result<Imported, ImportErro
 /// Parses a connection matrix; `path` is for messages.
 ///
 /// # Errors
-/// The same as of [`read`], except those about reading the file.
+/// All errors of [`read`] except those of reading the file.
 pub fn parse(path: &str, text: &str, options: &ImportOptions) -> Result<Imported, ImportError> {
     let file = parse_file(path, text)?;
     if let Some(ranks) = options.ranks.filter(|&n| n != file.n_nodes) {

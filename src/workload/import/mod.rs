@@ -94,7 +94,7 @@ impl ImportError {
 /// Reads a workload file of a known format.
 ///
 /// # Errors
-/// Those of the format's reader.
+/// The errors of the format's reader.
 pub fn read(path: &Path, format: WorkloadFormat, options: &ImportOptions) -> Result<Imported, ImportError> {
     match format {
         WorkloadFormat::Simai => simai::read(path, options),

@@ -40,7 +40,7 @@ pub fn read(path: &Path, options: &ImportOptions) -> Result<Imported, ImportErro
 /// Parses workload text; `path` is for messages.
 ///
 /// # Errors
-/// The same as of [`read`], except those about reading the file.
+/// All errors of [`read`] except those of reading the file.
 pub fn parse(path: &str, text: &str, options: &ImportOptions) -> Result<Imported, ImportError> {
     simai_program::build(path, parse_file(path, text)?, options)
 }
