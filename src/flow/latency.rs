@@ -57,7 +57,7 @@ impl PacketSizes {
             last_packet_ps -= tx_time_ps(rate, last);
         }
         arrived_ps += delays;
-        let answer_ps = back.iter().map(|hop| over(hop.0, self.ack_bytes)).max().unwrap_or(0);
+        let answer_ps = back.iter().map(|hop| tx_time_ps(hop.0, self.ack_bytes)).max().unwrap_or(0);
         let (answers, answered) = self.answers(packets);
         // The last acknowledgement queues behind those before it. The one that delays it most is either the first of them or the last.
         let queue_end_ps = |nth: u64| first + delays + (answered(nth) - 1) * slowest + (answers - nth) * answer_ps;
