@@ -81,13 +81,13 @@ pub(super) struct CommunicatorLinks {
     placement: MemberPlacement,
     /// A GPU's rate into the server's fabric for rings.
     ring: f64,
-    /// The same rate for the reduction in the switch.
+    /// A GPU's rate into the server's fabric for reductions in the switch.
     nvls: f64,
-    /// The same rate for copies.
+    /// A GPU's rate into the server's fabric for copies.
     copy: f64,
     /// Rate that the group gets from one server's NICs for rings.
     net: f64,
-    /// The same rate for single messages.
+    /// Rate that the group gets from one server's NICs for single messages.
     net_point: f64,
     /// Extra time of a pass through the network in us.
     net_extra_us: f64,

@@ -32,7 +32,7 @@ pub struct Gpu {
     pub priced_as: String,
     /// Dense peak FLOP/s for each of [`Dtype::ALL`]; 0 if the hardware has no units for the type.
     pub peak_flops: [f64; 7],
-    /// Share of that peak that long products sustain within the power limit, for each of [`Dtype::ALL`].
+    /// Share of `peak_flops` that long products sustain within the power limit, for each of [`Dtype::ALL`].
     pub sustained: [f64; 7],
     /// Clock within the power limit divided by the clock without a limit; at most 1.
     pub clock: f64,
@@ -60,7 +60,7 @@ pub struct Gpu {
     pub results_overlap: bool,
     /// Time of a product or attention kernel that overlaps with communication, divided by its time alone.
     pub slowdown: f64,
-    /// The same ratio for kernels bound by memory.
+    /// Time of a memory-bound kernel that overlaps with communication, divided by its time alone.
     pub slowdown_memory: f64,
     /// Time in ps from the end of a kernel to the beginning of the next one on the same stream, including ramping up and down.
     pub launch_ps: u64,
