@@ -117,7 +117,7 @@ struct RawLayer {
     name: String,
     /// Input channels, output channels, width of the square kernel, width of the square output.
     conv: Option<[u64; 4]>,
-    /// Inputs, outputs.
+    /// Numbers of inputs and outputs of a linear layer.
     linear: Option<[u64; 2]>,
     #[serde(default)]
     bias: bool,

@@ -17,7 +17,7 @@ const SHAPE: &str = "flow_id src dst sport dport | data path | ack path";
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct RouteFile {
     path: String,
-    /// Ascending by flow id.
+    /// Paths by flow id, ascending.
     routes: Vec<(u32, FlowPaths)>,
 }
 

@@ -8,7 +8,7 @@ use crate::topology::{Network, TopologyError};
 /// Parameters of a Clos network. 0 stands for a value that is derived from the others.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Clos {
-    /// 2 or 3.
+    /// Number of tiers of switches: 2 or 3.
     pub tiers: u32,
     /// Hosts below one leaf. 0: the power of two that balances the tiers (about the square root of the hosts, or the cube root).
     pub hosts_per_leaf: u32,

@@ -138,7 +138,8 @@ impl<'a> SteadyPairs<'a> {
         })
     }
 
-    /// Whether that holds for one iteration of a rank. `later` is the shift of a period in ps, once it is known.
+    /// Whether each pair of one iteration of a rank in the window equals the pair one period before, later by the same amount. `later` is the shift of a period
+    /// in ps, once it is known.
     fn rank_repeats(&self, rank: u32, iteration: usize, window: Window, later: &mut Option<u64>) -> bool {
         let own_program = program(self.workload, rank);
         let starts = &own_program.pairs[iteration];
