@@ -11,7 +11,7 @@ pub(super) struct CurveKind {
     /// 0: all-reduce; 1: all-gather and similar; 2: all-to-all.
     pub(super) group: u8,
     pub(super) algorithm: Algorithm,
-    /// Whether it spans several servers.
+    /// Whether the communicator spans several servers.
     pub(super) across: bool,
     /// Whether the NVLink domain is large.
     pub(super) large_domain: bool,

@@ -47,7 +47,7 @@ pub enum LayerKind {
 }
 
 impl LayerKind {
-    /// Whether it is one of the model's layers.
+    /// Whether this kind is one of the model's layers, not a part at its ends.
     pub fn is_layer(self) -> bool {
         matches!(self, LayerKind::Dense | LayerKind::Moe | LayerKind::WindowedDense | LayerKind::WindowedMoe)
     }

@@ -9,7 +9,7 @@ use crate::collective::CollectiveOp;
 pub(super) enum SimaiKind {
     /// Training: forward in the order of rows, backward in reverse.
     Transformer,
-    /// The same as `Transformer`, but forward passes are repeated from checkpoints.
+    /// Training as with `Transformer`, with forward passes repeated from checkpoints.
     Recompute,
     /// Data parallel: only weight-gradient communication, over all ranks.
     Data,

@@ -19,7 +19,7 @@ pub(super) struct Sequence {
     pub in_flight: bool,
     /// Whether its keys and values are in this instance's memory.
     pub ready: bool,
-    /// Whether it has been in a step of this instance.
+    /// Whether the sequence has been in a step of this instance.
     pub begun: bool,
 }
 

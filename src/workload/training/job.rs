@@ -36,9 +36,9 @@ const KINDS: [LayerKind; 7] = [
 /// What happens to the activations of a layer. A plan has all [`KINDS`] for each combination that its layout has.
 #[derive(Clone, Copy, PartialEq, Eq)]
 struct Kept {
-    /// Whether they are not recomputed although the layout recomputes those of other layers.
+    /// Whether these activations are not recomputed although the layout recomputes the activations of other layers.
     whole: bool,
-    /// Whether they are in the host's memory.
+    /// Whether these activations are in the host's memory.
     offloaded: bool,
 }
 
