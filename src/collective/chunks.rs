@@ -1,7 +1,7 @@
-//! Moye's white-box model of collectives: rounds of chunks round a ring or through a tree, added up (Section 5.3, Equations 2 to 5).
+//! Moye's white-box model of collectives: rounds of chunks around a ring or through a tree, added up (Section 5.3, Equations 2 to 5).
 //!
-//! Layer: collective. Moye profiles its parameters on a cluster; here chunks take the rates
-//! of their links, and what does not depend on bytes is counted once, so that the equations can be held against packets.
+//! Layer: collective. Moye profiles the parameters on a cluster. Here chunks take the rates of their links, and parts that do not depend on bytes are counted
+//! once, so that the equations can be compared with packet simulation.
 
 use super::communicator::Communicator;
 use super::nccl::Choice;
@@ -13,22 +13,25 @@ pub struct ChunkRounds {
     pub op: CollectiveOp,
     /// A ring or a tree.
     pub algorithm: Algorithm,
-    /// Members, servers, and members of a server: N, M and K.
+    /// Number of members: N.
     pub ranks: f64,
+    /// Number of servers: M.
     pub nodes: f64,
+    /// Members per server: K.
     pub ranks_per_node: f64,
-    /// Connection set-up and NCCL's latencies, once: alpha.
+    /// Connection set-up and NCCL's latencies, counted once: alpha.
     pub setup_us: f64,
-    /// A chunk to a member of the same server: beta; nothing where the collective stays in one.
+    /// Time of a chunk to a member of the same server: beta; 0 if the collective stays in one server.
     pub inside_us: f64,
-    /// A chunk to another server, or to the next member where there is only one: gamma.
+    /// Time of a chunk to another server, or to the next member if there is only one server: gamma.
     pub edge_us: f64,
-    /// Chunks of a channel, of a ring for each member: eta.
+    /// Chunks of a channel; for a ring, chunks of a channel and member: eta.
     pub rounds: f64,
 }
 
 impl ChunkRounds {
-    /// Time of the collective, us. The term delta x tensor_size is left out: receiving, reducing and sending are one pass of NCCL's kernels, and links' rates are measured with it.
+    /// Time of the collective in us. The term delta x tensor_size is left out: receiving, reducing and sending are one pass of NCCL's kernels, and the measured
+    /// rates of links include it.
     pub fn time_us(&self) -> f64 {
         let steps = self.ranks - 1.0;
         let one = match (self.op, self.algorithm) {
@@ -49,7 +52,7 @@ impl ChunkRounds {
     }
 }
 
-/// A collective by Moye's equations, with the channels and chunks of `choice`; `None`: they have no form for it.
+/// A collective by Moye's equations, with the channels and chunks of `choice`. `None` if the equations have no form for it.
 pub fn chunk_rounds(
     communicator: &Communicator,
     op: CollectiveOp,
@@ -58,36 +61,37 @@ pub fn chunk_rounds(
     bytes: u64,
 ) -> Option<ChunkRounds> {
     use CollectiveOp::{AllGather, AllReduce, ReduceScatter};
-    let (at, system) = (&communicator.at, communicator.system);
-    let across = at.nodes() > 1;
+    let (placement, system) = (&communicator.placement, communicator.system);
+    let across = placement.nodes() > 1;
     let in_ring = algorithm == Algorithm::Ring && matches!(op, AllReduce | AllGather | ReduceScatter);
     let in_tree = algorithm == Algorithm::Tree && op == AllReduce && across;
-    if !(in_ring || in_tree) || at.ranks <= 1 || bytes == 0 {
+    if !(in_ring || in_tree) || placement.ranks <= 1 || bytes == 0 {
         return None;
     }
     let channels = f64::from(choice.channels.max(1));
     let (inside_gbps, net_gbps) = communicator.links.edge_gbps();
-    // What one channel moves, of a ring for each member.
-    let part = bytes as f64 / channels / if in_ring { f64::from(at.ranks) } else { 1.0 };
+    // Bytes that one channel moves; for a ring, per member.
+    let part = bytes as f64 / channels / if in_ring { f64::from(placement.ranks) } else { 1.0 };
     let rounds = libm::ceil(part / choice.chunk_bytes.max(1) as f64).max(1.0);
     let kb = choice.protocol.wire_bytes(libm::ceil(part / rounds) as u64) as f64 / 1000.0;
     let inside_us = kb * channels / inside_gbps;
-    // A channel has one NIC at most.
+    // A channel uses at most one NIC.
     let net_us = kb / (net_gbps / channels).min(system.nic_bps as f64 / 8e9);
     Some(ChunkRounds {
         op,
         algorithm,
-        ranks: f64::from(at.ranks),
-        nodes: f64::from(at.nodes()),
-        ranks_per_node: f64::from(at.ranks_per_node.min(at.ranks)),
+        ranks: f64::from(placement.ranks),
+        nodes: f64::from(placement.nodes()),
+        ranks_per_node: f64::from(placement.ranks_per_node.min(placement.ranks)),
         setup_us: communicator.links.setup_us(op, algorithm, choice.protocol, bytes),
-        inside_us: if across && at.ranks_per_node > 1 { inside_us } else { 0.0 },
+        inside_us: if across && placement.ranks_per_node > 1 { inside_us } else { 0.0 },
         edge_us: if across { net_us } else { inside_us },
         rounds,
     })
 }
 
-/// What a collective takes where it is analytic, ps: by Moye's equations where `workload.analytic_cost` asks for them and they have a form, else as [`super::cost_with_ps`].
+/// Duration of an analytic collective in ps. It follows Moye's equations if `workload.analytic_cost` asks for them and they have a form for it, else
+/// [`super::cost_with_ps`].
 pub fn analytic_ps(
     communicator: &Communicator,
     op: CollectiveOp,
@@ -106,7 +110,7 @@ pub fn analytic_ps(
 mod tests {
     use super::*;
 
-    /// Eight members in two servers, two rounds; an equation's terms told apart by their sizes.
+    /// Eight members in two servers, two rounds. The terms of an equation can be told apart by their sizes.
     fn rounds(op: CollectiveOp, algorithm: Algorithm) -> ChunkRounds {
         let times = (1.0, 10.0, 1000.0);
         let (setup_us, inside_us, edge_us) = times;

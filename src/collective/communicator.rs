@@ -1,6 +1,6 @@
-//! A communicator on a system: what NCCL would choose for its operations, and what the physics of its links says that they take.
+//! A communicator on a system: what NCCL would choose for its operations, and the time that these take by the physics of the links.
 //!
-//! Layer: collective. Not corrected by measured runs: that is `cost`'s.
+//! Layer: collective. Times are not corrected by measured runs here; `cost` does that.
 
 use super::curve_kind::CurveKind;
 use super::nccl::{Choice, Context, Env, Protocol, all_to_all_algorithm, choose_collective, point_chunk_bytes};
@@ -8,33 +8,39 @@ use super::physics::CommunicatorLinks;
 use super::system::{CollectiveSystem, MemberPlacement};
 use super::{Algorithm, CollectiveOp};
 
-/// A communicator, set up once: costs of its operations then take a fraction of a microsecond.
+/// A communicator that is set up once. The cost of an operation then takes a fraction of a microsecond to compute.
 pub struct Communicator<'a> {
     pub(super) context: Context,
     pub(super) links: CommunicatorLinks,
-    pub(super) at: MemberPlacement,
+    pub(super) placement: MemberPlacement,
     pub(super) system: &'a CollectiveSystem,
     pub(super) env: &'a Env,
 }
 
 impl<'a> Communicator<'a> {
-    /// The communicator `at` on `system`.
-    pub fn new(at: &MemberPlacement, system: &'a CollectiveSystem, env: &'a Env) -> Communicator<'a> {
-        let context = Context::new(system, at, env);
-        Communicator { context, links: CommunicatorLinks::new(context, system, at, env), at: *at, system, env }
+    /// The communicator with this placement on `system`.
+    pub fn new(placement: &MemberPlacement, system: &'a CollectiveSystem, env: &'a Env) -> Communicator<'a> {
+        let context = Context::new(system, placement, env);
+        Communicator {
+            context,
+            links: CommunicatorLinks::new(context, system, placement, env),
+            placement: *placement,
+            system,
+            env,
+        }
     }
 
-    /// What NCCL's tuner would choose.
+    /// The choice of NCCL's tuner.
     pub(super) fn nccl_choice(&self, op: CollectiveOp, bytes: u64) -> Choice {
         match op {
             CollectiveOp::AllToAll => {
-                let algorithm = all_to_all_algorithm(&self.at, self.system, self.env);
+                let algorithm = all_to_all_algorithm(&self.placement, self.system, self.env);
                 let us = self.links.time_us(op, algorithm, Protocol::Simple, bytes);
                 Choice {
                     algorithm,
                     protocol: Protocol::Simple,
                     channels: self.env.bound_channels(1),
-                    chunk_bytes: point_chunk_bytes(&self.at, self.env),
+                    chunk_bytes: point_chunk_bytes(&self.placement, self.env),
                     predicted_ps: (us * 1e6) as u64,
                 }
             }
@@ -43,7 +49,7 @@ impl<'a> Communicator<'a> {
         }
     }
 
-    /// What `physics` says with what NCCL would choose, or the algorithm given, us; and the curve that would correct it.
+    /// The time of an operation in us by `physics`, with NCCL's choice or the given algorithm, and the curve that would correct it.
     pub(super) fn plain(&self, op: CollectiveOp, algorithm: Option<Algorithm>, bytes: u64) -> (f64, CurveKind) {
         let (algorithm, protocol) = match algorithm {
             Some(a) => (a, Protocol::Simple),
@@ -52,6 +58,9 @@ impl<'a> Communicator<'a> {
                 (choice.algorithm, choice.protocol)
             }
         };
-        (self.links.time_us(op, algorithm, protocol, bytes), CurveKind::new(op, algorithm, &self.at, self.system.arch))
+        (
+            self.links.time_us(op, algorithm, protocol, bytes),
+            CurveKind::new(op, algorithm, &self.placement, self.system.arch),
+        )
     }
 }

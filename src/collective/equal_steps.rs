@@ -1,32 +1,33 @@
-//! Collectives whose steps are all alike, as wholes: who sends to whom, and what each edge carries in how many steps. They need no transfers of their own.
+//! Collectives whose steps are all equal, described as a whole: the edges, and the bytes of an edge in each step. They need no list of transfers.
 //!
-//! Layer: collective. Operations that go round whole rings, and all-to-alls at once; flow level makes one flow of each.
+//! Layer: collective. These are operations around whole rings, and all-to-alls. Flow level makes one flow of each.
 
 use super::build::{Shape, ring_order};
 use super::nccl::Protocol;
 use super::{Algorithm, CollectiveOp, ScheduleOptions};
 
-/// Edges of one channel, (from, to), in order.
+/// The edges of one channel in order: (from, to).
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
 pub struct EdgeRing {
     pub channel: u16,
     pub edges: Vec<(u32, u32)>,
 }
 
-/// A collective whose steps are all alike.
+/// A collective whose steps are all equal.
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
 pub struct EqualSteps {
-    /// In a ring a member sends what it got over the edge before, the first over the last.
+    /// In a ring, a member sends over its edge what it received over the edge before; the first edge follows the last.
     pub rings: Vec<EdgeRing>,
-    /// In each, every edge carries a block.
+    /// Number of steps. In each step, every edge carries a block.
     pub steps: u64,
-    /// Messages of a block, and bytes of each on the wire without packets' headers.
+    /// Number of messages of a block.
     pub pieces: u64,
+    /// Bytes of each message on the wire, without packet headers.
     pub piece_bytes: u64,
 }
 
 impl EqualSteps {
-    /// A collective by an algorithm; `None`: its steps differ.
+    /// Describes a collective with this algorithm. `None` if its steps differ.
     pub fn of(
         op: CollectiveOp,
         algorithm: Algorithm,
@@ -48,12 +49,12 @@ impl EqualSteps {
                 (n - 1, (0..channels).map(ring).collect())
             }
             (CollectiveOp::AllToAll, Algorithm::Direct) if options.shares.is_none() => {
-                // Whatever is received is passed on by nobody, so any order will do.
-                let turn = |channel: u16, by: u32| EdgeRing {
+                // No member forwards what it receives, so any order of edges is right.
+                let turn = |channel: u16, distance: u32| EdgeRing {
                     channel,
-                    edges: (0..n).map(|from| (from, (from + by) % n)).collect(),
+                    edges: (0..n).map(|from| (from, (from + distance) % n)).collect(),
                 };
-                (1, (0..channels).flat_map(|c| (1..n).map(move |by| turn(c, by))).collect())
+                (1, (0..channels).flat_map(|c| (1..n).map(move |distance| turn(c, distance))).collect())
             }
             _ => return None,
         };
@@ -63,7 +64,7 @@ impl EqualSteps {
         Some(EqualSteps { rings, steps: steps.into(), pieces, piece_bytes })
     }
 
-    /// What an edge carries in all, on the wire without packets' headers.
+    /// Bytes that an edge carries in total, on the wire without packet headers.
     pub fn edge_bytes(&self) -> u64 {
         self.steps * self.pieces * self.piece_bytes
     }

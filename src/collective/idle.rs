@@ -1,6 +1,6 @@
-//! What a schedule takes on a machine on which nothing else happens, message by message; and the software costs with which it takes a given time.
+//! The duration of a schedule on an otherwise idle machine, message by message, and the software overheads with which it has a given duration.
 //!
-//! Layer: collective. Knows rates and latencies, no packets: messages of one link follow each other whole.
+//! Layer: collective. It knows rates and latencies, no packets: messages on a link follow each other as wholes.
 
 use std::cmp::Reverse;
 use std::collections::{BinaryHeap, HashMap};
@@ -12,19 +12,19 @@ use super::physics::point_latencies_us;
 use super::system::CollectiveSystem;
 use super::{Algorithm, Schedule};
 
-/// What software costs a collective beyond its links, ps.
+/// Software overheads of a collective, in addition to its links.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Overheads {
-    /// Once, before the first messages.
+    /// Time that passes once, before the first messages, in ps.
     pub start_ps: u64,
-    /// Before each message to a GPU of the same server.
+    /// Overhead of each message to a GPU of the same server, in ps.
     pub inside_ps: u64,
-    /// Before each message to another server.
+    /// Overhead of each message to another server, in ps.
     pub net_ps: u64,
 }
 
 impl Overheads {
-    /// The same for every message, nothing at the start.
+    /// Makes overheads that are `ps` for every message and 0 at the start.
     pub fn each(ps: u64) -> Overheads {
         Overheads { start_ps: 0, inside_ps: ps, net_ps: ps }
     }
@@ -34,7 +34,7 @@ impl Overheads {
         Overheads { start_ps: times(self.start_ps), inside_ps: times(self.inside_ps), net_ps: times(self.net_ps) }
     }
 
-    /// With so much more before each message.
+    /// Returns these overheads with `ps` more for each message.
     pub fn plus(&self, ps: u64) -> Overheads {
         Overheads { start_ps: self.start_ps, inside_ps: self.inside_ps + ps, net_ps: self.net_ps + ps }
     }
@@ -45,100 +45,102 @@ impl Overheads {
 pub struct InsideLink {
     pub rate_bps: u64,
     pub latency_ps: u64,
-    /// Each pair has a link of its own, else all that a GPU sends shares one.
+    /// Whether each pair of GPUs has a link of its own. Otherwise all that a GPU sends shares one link.
     pub by_pair: bool,
 }
 
-/// The machine of a communicator.
+/// The machine of a communicator, without other traffic.
 #[derive(Clone, Debug)]
 pub struct IdleMachine<'a> {
-    /// Servers of the members.
+    /// The servers of the members.
     pub shape: &'a Shape,
-    /// The NIC of each member; members of one NIC have the same number.
+    /// The NIC of each member. Members that share a NIC have the same number.
     pub nics: &'a [u32],
-    /// `None`: GPUs of a server use their NICs.
+    /// The link within a server; `None` if GPUs of a server use their NICs.
     pub inside: Option<InsideLink>,
-    /// Payload rate of a NIC, bit/s, all its ports together.
+    /// Payload rate of a NIC in bit/s, all its ports together.
     pub net_bps: u64,
-    /// Ports of a NIC; each connection uses one.
+    /// Number of ports of a NIC; each connection uses one.
     pub ports: u32,
-    /// Of a first packet from one server to the nearest other.
+    /// Latency in ps of a first packet from a server to the nearest other server.
     pub net_latency_ps: u64,
-    /// From the last member's arrival to the first message, ps.
+    /// Time in ps from the last member's arrival to the first message.
     pub rendezvous_ps: u64,
-    /// Software cost of each message that the user gave, ps.
+    /// Software overhead in ps that the user gave for each message.
     pub message_ps: u64,
 }
 
-/// Most transfers of a schedule whose costs are fitted; larger ones take NCCL's latencies as they stand. Our choice: a fit of so many takes about a second.
+/// The most transfers of a schedule whose overheads are fitted. Larger schedules use NCCL's latencies unchanged. Our choice: a fit of so many takes about a
+/// second.
 const MOST_FITTED: usize = 1 << 20;
 
-/// How close a fit is to the time that it aims at.
+/// How close a fit must come to its target time, as a share of it.
 const CLOSE: f64 = 0.001;
 
-/// Most trials of a fit. Our choice: false position needs about six.
+/// The most trials of a fit. Our choice: false position needs about six.
 const MOST_TRIALS: u32 = 24;
 
-/// When messages begin on a link of `serial` ps each.
+/// The time in ps at which each link is free.
 #[derive(Default)]
 struct FreeAt<K>(HashMap<K, u64>);
 
 impl<K: std::hash::Hash + Eq> FreeAt<K> {
-    /// A message that could begin at `at` occupies the link for `serial`: when it begins.
-    fn take(&mut self, link: K, at: u64, serial: u64) -> u64 {
+    /// Lets a message that could begin at `ready_ps` occupy the link for `serial_ps`. Returns the time in ps at which it begins.
+    fn take(&mut self, link: K, ready_ps: u64, serial_ps: u64) -> u64 {
         let free = self.0.entry(link).or_insert(0);
-        let begin = at.max(*free);
-        *free = begin + serial;
+        let begin = ready_ps.max(*free);
+        *free = begin + serial_ps;
         begin
     }
 }
 
 impl IdleMachine<'_> {
-    /// From the last member's arrival until all have everything, ps.
+    /// Time in ps from the last member's arrival until all members have everything.
     pub fn time_ps(&self, schedule: &Schedule, protocol: Protocol, overheads: &Overheads) -> u64 {
         let n = schedule.transfers.len();
         let mut waits: Vec<u32> = schedule.transfers.iter().map(|t| t.after_n).collect();
-        // Who waits for a transfer: a list through `schedule.after`'s places.
+        // For each transfer, the transfers that wait for it: a linked list through the places of `schedule.after`.
         let mut first = vec![u32::MAX; n];
         let mut next = vec![u32::MAX; schedule.after.len()];
         let mut waiting = vec![0u32; schedule.after.len()];
         for (k, t) in schedule.transfers.iter().enumerate() {
             for place in t.after_first..t.after_first + t.after_n {
-                let before = schedule.after[place as usize] as usize;
+                let awaited = schedule.after[place as usize] as usize;
                 waiting[place as usize] = k as u32;
-                next[place as usize] = first[before];
-                first[before] = place;
+                next[place as usize] = first[awaited];
+                first[awaited] = place;
             }
         }
-        let each = overheads.plus(self.message_ps);
+        let overheads_per_message = overheads.plus(self.message_ps);
         let begin = self.rendezvous_ps + overheads.start_ps;
-        let apart = |k: usize| {
+        let crosses_network = |k: usize| {
             let t = &schedule.transfers[k];
             let server = |m: u32| self.shape.members[m as usize].0;
             server(t.from) != server(t.to)
         };
-        let cost = |k: usize| if apart(k) { each.net_ps } else { each.inside_ps };
+        let cost =
+            |k: usize| if crosses_network(k) { overheads_per_message.net_ps } else { overheads_per_message.inside_ps };
         let mut ready: BinaryHeap<Reverse<(u64, u32)>> = BinaryHeap::new();
         let mut arrived = vec![begin; n];
         ready.extend((0..n).filter(|&k| waits[k] == 0).map(|k| Reverse((begin + cost(k), k as u32))));
-        let (mut out, mut into, mut inside) = (FreeAt::default(), FreeAt::default(), FreeAt::default());
+        let (mut out_ports, mut in_ports, mut inside) = (FreeAt::default(), FreeAt::default(), FreeAt::default());
         let mut end = begin;
-        while let Some(Reverse((at, k))) = ready.pop() {
+        while let Some(Reverse((ready_ps, k))) = ready.pop() {
             let k = k as usize;
             let t = &schedule.transfers[k];
             let bytes = protocol.wire_bytes(t.bytes).max(1);
             let done = match self.inside {
-                Some(link) if !apart(k) => {
+                Some(link) if !crosses_network(k) => {
                     let serial = serial_ps(bytes, link.rate_bps);
-                    let to = if link.by_pair { t.to } else { u32::MAX };
-                    inside.take((t.from, to), at, serial) + serial + link.latency_ps
+                    let link_end = if link.by_pair { t.to } else { u32::MAX };
+                    inside.take((t.from, link_end), ready_ps, serial) + serial + link.latency_ps
                 }
                 _ => {
                     let ports = self.ports.max(1);
                     let port = u32::from(t.channel) % ports;
                     let serial = serial_ps(bytes, self.net_bps / u64::from(ports));
-                    let sent = out.take((self.nics[t.from as usize], port), at, serial);
-                    into.take((self.nics[t.to as usize], port), sent + self.net_latency_ps, serial) + serial
+                    let sent = out_ports.take((self.nics[t.from as usize], port), ready_ps, serial);
+                    in_ports.take((self.nics[t.to as usize], port), sent + self.net_latency_ps, serial) + serial
                 }
             };
             end = end.max(done);
@@ -156,7 +158,7 @@ impl IdleMachine<'_> {
         end
     }
 
-    /// `latencies` times the factor with which the schedule takes `target_ps`; nothing where links alone take longer.
+    /// `latencies` multiplied by the factor with which the schedule takes `target_ps`. No overheads if the links alone take longer.
     pub fn fitted(&self, schedule: &Schedule, protocol: Protocol, latencies: &Overheads, target_ps: u64) -> Overheads {
         if schedule.transfers.len() > MOST_FITTED {
             return *latencies;
@@ -166,7 +168,7 @@ impl IdleMachine<'_> {
             took as f64 - target_ps as f64
         };
         let close = target_ps as f64 * CLOSE;
-        // The time never falls as the factor grows.
+        // The duration never falls as the factor grows.
         let (mut low, mut low_miss) = (0.0, miss(0.0));
         if low_miss >= 0.0 || *latencies == Overheads::default() {
             return Overheads::default();
@@ -187,7 +189,7 @@ impl IdleMachine<'_> {
             if missed.abs() <= close {
                 return latencies.scaled(factor);
             }
-            // Illinois: an end that stays twice counts half.
+            // Illinois method: the value of an end that stays twice is halved.
             if missed < 0.0 {
                 (low, low_miss) = (factor, missed);
                 if last == -1 {
@@ -206,21 +208,21 @@ impl IdleMachine<'_> {
     }
 }
 
-/// NCCL's own latencies of an algorithm and a protocol, from its tuning constants; the network's with what its transport adds.
+/// NCCL's own latencies of an algorithm and a protocol, from its tuning constants. The network's latency includes the extra time of its transport.
 pub fn latencies(communicator: &Communicator, algorithm: Algorithm, protocol: Protocol) -> Overheads {
     let ps = |us: f64| (us * communicator.system.latency_scale() * 1e6) as u64;
     let (start, inside, net) = hop_latencies_us(algorithm, protocol, &communicator.context);
     Overheads { start_ps: ps(start), inside_ps: ps(inside), net_ps: ps(net) + communicator.system.transport_extra_ps }
 }
 
-/// What software costs a message between two GPUs that belongs to no collective, beyond what the way itself takes.
+/// Software overheads of a message between two GPUs that belongs to no collective, without the latency of the path itself.
 pub fn message_overheads(system: &CollectiveSystem, inside_latency_ps: u64) -> Overheads {
     let (inside, net) = point_latencies_us();
     let ps = |us: f64| (us * system.latency_scale() * 1e6) as u64;
     Overheads {
         start_ps: 0,
         inside_ps: ps(inside).saturating_sub(inside_latency_ps),
-        // The closed form has the network's own latency on top.
+        // The closed form adds the network's own latency.
         net_ps: ps(net) + system.transport_extra_ps,
     }
 }
@@ -264,7 +266,7 @@ mod tests {
         let options = ScheduleOptions { channels: 1, chunk_bytes: 1 << 30, ..ScheduleOptions::default() };
         let direct = build(CollectiveOp::AllToAll, Algorithm::Direct, 4_000_000, &shape, &options).expect("direct");
         let took = |nics: &[u32]| machine(&shape, nics).time_ps(&direct, Protocol::Simple, &Overheads::default());
-        // Members 0 and 1 send to 2 first: its NIC has two messages to take before both send to 3.
+        // Members 0 and 1 send to 2 first. Its NIC receives two messages before both members send to 3.
         assert_eq!(took(&[0, 1, 2, 3]), 1_000_000 + 2_000_000 + 3 * 20_000_000);
         assert_eq!(took(&[0, 0, 1, 1]), 1_000_000 + 2_000_000 + 4 * 20_000_000);
     }

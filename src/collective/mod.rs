@@ -1,6 +1,6 @@
-//! Collective operations: what they are, which transfers an algorithm makes of them, which algorithm NCCL would choose, what they cost on an idle system.
+//! Collective operations: which transfers an algorithm makes of them, which algorithm NCCL would choose, and what they cost on an idle system.
 //!
-//! Layer: collective. Pure: members are numbered from 0, times are ps; knows no network, no ranks, no workload.
+//! Layer: collective. Pure: members are numbered from 0, times are in ps. It knows no network, no ranks, no workload.
 
 mod build;
 mod chunks;
@@ -38,22 +38,22 @@ pub enum CollectiveOp {
     AllToAll,
     Broadcast,
     Reduce,
-    /// Nobody goes on before all have arrived; carries no bytes.
+    /// No member goes on before all have arrived; it carries no bytes.
     Barrier,
 }
 
-/// How a collective is carried out.
+/// The algorithm that carries out a collective.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
 pub enum Algorithm {
-    /// What NCCL's cost model chooses.
+    /// The choice of NCCL's cost model.
     Auto,
     Ring,
     /// Double binary tree.
     Tree,
     HalvingDoubling,
-    /// Everyone to everyone at once.
+    /// Every member sends to every other at once.
     Direct,
-    /// Within servers first, between them by rail, and back.
+    /// Three phases: within servers, between servers by rail, and within servers again.
     Hierarchical,
     /// NVLink SHARP: reduction in the NVSwitch.
     Nvls,
@@ -62,7 +62,7 @@ pub enum Algorithm {
 }
 
 impl Algorithm {
-    /// As `workload.algorithm` and `results.csv` have it.
+    /// Name of the algorithm in `workload.algorithm` and `results.csv`.
     pub fn name(self) -> &'static str {
         match self {
             Algorithm::Auto => "auto",

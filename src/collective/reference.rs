@@ -1,6 +1,6 @@
-//! Measured collectives, as `assets/reference` holds them: runs of nccl-tests, each with the machine it ran on.
+//! Measured collectives from `assets/reference`: runs of nccl-tests, each with the machine that it ran on.
 //!
-//! Layer: collective. Reads; `curves` uses it.
+//! Layer: collective. This module reads them; `curves` uses them.
 
 use std::collections::BTreeMap;
 use std::sync::OnceLock;
@@ -18,10 +18,10 @@ use super::{Algorithm, CollectiveOp};
 #[derive(Clone, Debug)]
 pub(super) struct ReferenceRow {
     pub bytes: u64,
-    /// Out of place, us.
+    /// Time out of place in us.
     pub time_us: f64,
     pub op: CollectiveOp,
-    pub at: MemberPlacement,
+    pub placement: MemberPlacement,
 }
 
 /// A sweep over sizes on one machine.
@@ -29,17 +29,17 @@ pub(super) struct ReferenceRow {
 pub(super) struct ReferenceRun {
     pub id: String,
     pub system: CollectiveSystem,
-    /// Part of the database.
+    /// Whether the run is part of the database of curves.
     pub curve: bool,
-    /// Not what NCCL would choose.
+    /// The run's algorithm if it is not NCCL's choice.
     pub algorithm: Option<Algorithm>,
     pub rows: Vec<ReferenceRow>,
 }
 
 impl ReferenceRun {
-    /// What `physics` says of a row, us, and the curve it belongs to.
+    /// The time of a row by `physics` in us, and the curve that the row belongs to.
     pub(super) fn plain(&self, row: &ReferenceRow) -> (f64, CurveKind) {
-        Communicator::new(&row.at, &self.system, &Env::default()).plain(row.op, self.algorithm, row.bytes)
+        Communicator::new(&row.placement, &self.system, &Env::default()).plain(row.op, self.algorithm, row.bytes)
     }
 }
 
@@ -86,7 +86,7 @@ fn csv<T: serde::de::DeserializeOwned>(text: &str) -> Vec<T> {
         .expect(ASSET)
 }
 
-/// An operation by nccl-tests' name; what follows the name is a remark.
+/// The operation with this name in nccl-tests. Words after the name are a remark.
 pub(super) fn op_named(name: &str) -> Option<CollectiveOp> {
     Some(match name.split(' ').next().unwrap_or(name).replace('_', "").as_str() {
         "allreduce" => CollectiveOp::AllReduce,
@@ -99,14 +99,14 @@ pub(super) fn op_named(name: &str) -> Option<CollectiveOp> {
     })
 }
 
-/// The sweeps.
+/// All sweeps.
 pub(super) fn runs() -> &'static [ReferenceRun] {
     static RUNS: OnceLock<Vec<ReferenceRun>> = OnceLock::new();
     RUNS.get_or_init(|| {
         let mut runs: Vec<ReferenceRun> = Vec::new();
         for row in csv::<SweepRow>(include_str!("../../assets/reference/nccl_tests_sweeps.csv")) {
             let entry = systems().run.get(&row.run_id).expect(ASSET);
-            let at = MemberPlacement {
+            let placement = MemberPlacement {
                 ranks: row.ranks,
                 ranks_per_node: entry.ranks_per_node.unwrap_or(if row.nodes > 1 {
                     row.gpus_per_node
@@ -129,19 +129,19 @@ pub(super) fn runs() -> &'static [ReferenceRun] {
                 bytes: row.size_bytes,
                 time_us: row.time_us,
                 op,
-                at,
+                placement,
             });
         }
         runs
     })
 }
 
-/// Names of the runs that correct costs, in the order of the table that they are from.
+/// Names of the runs that correct costs, in the order of their table.
 pub fn measured_runs() -> impl Iterator<Item = &'static str> {
     runs().iter().filter(|r| r.curve).map(|r| r.id.as_str())
 }
 
-/// The place of a run in [`measured_runs`].
+/// The index of a run in [`measured_runs`].
 pub fn measured_run(name: &str) -> Option<u16> {
     measured_runs().position(|id| id == name).map(|place| place as u16)
 }

@@ -1,16 +1,17 @@
-//! A collective as transfers with dependencies.
+//! A collective as a list of transfers with dependencies.
 
 /// One message from a member to another.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub struct Transfer {
-    /// Members, numbered from 0 in the communicator.
+    /// Sending member, numbered from 0 in the communicator.
     pub from: u32,
+    /// Receiving member, numbered from 0 in the communicator.
     pub to: u32,
-    /// Payload bytes (a protocol's flags are the network's business), at least 1.
+    /// Payload bytes, at least 1. The flags of a protocol are added by the network.
     pub bytes: u64,
-    /// The connection it uses: transfers of one (from, to, channel) are sent in the order of the schedule.
+    /// The connection that it uses. Transfers with equal (from, to, channel) are sent in the order of the schedule.
     pub channel: u16,
-    /// What must have been delivered to `from` before: `Schedule::after[first .. first + n]`, indices of earlier transfers.
+    /// Transfers that must have been delivered to `from` before: `Schedule::after[after_first .. after_first + after_n]`, indices of earlier transfers.
     pub after_first: u32,
     pub after_n: u32,
 }
@@ -30,7 +31,7 @@ impl Schedule {
         Schedule { n, ..Schedule::default() }
     }
 
-    /// Appends a transfer; gives its index.
+    /// Appends a transfer and returns its index.
     pub fn push(&mut self, from: u32, to: u32, bytes: u64, channel: u16, after: &[u32]) -> u32 {
         let after_first = self.after.len() as u32;
         self.after.extend_from_slice(after);

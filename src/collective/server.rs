@@ -1,6 +1,6 @@
-//! Servers: GPUs, what links them, NICs and which GPU is near which. Presets from `assets/servers`.
+//! Servers: GPUs, their links, NICs, and the nearest NIC of each GPU. Presets are in `assets/servers`.
 //!
-//! Layer: collective. NCCL's XML form is `xml`'s.
+//! Layer: collective. `nccl::topology` reads NCCL's XML form.
 
 use std::collections::BTreeMap;
 use std::sync::OnceLock;
@@ -9,35 +9,35 @@ use serde::Deserialize;
 
 use super::system::{Arch, CollectiveSystem, Cpu, ServerInterconnect};
 
-/// A server.
+/// A type of server.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Server {
     pub arch: Arch,
     pub inside: ServerInterconnect,
     pub cpu: Cpu,
     pub gpus: u32,
-    /// One GPU's rate into the fabric that links the GPUs, one direction, bit/s.
+    /// One GPU's rate in bit/s into the fabric that links the GPUs, one direction.
     pub inside_bps: u64,
-    /// From a GPU to another, ps.
+    /// Latency from a GPU to another in ps.
     pub latency_ps: u64,
     pub nics: u32,
-    /// One NIC's rate, one direction, all its ports together, bit/s.
+    /// One NIC's rate in bit/s, one direction, all its ports together.
     pub nic_bps: u64,
-    /// Ports of one NIC; of a dual-port NIC each has half the rate.
+    /// Number of ports of one NIC; each port of a dual-port NIC has half the rate.
     pub ports: u32,
     /// The nearest NIC of each GPU.
     pub nic_of_gpu: Vec<u32>,
-    /// What its NICs' transport adds to each pass through the network beyond NCCL's constants, which are for InfiniBand, ps.
+    /// Time in ps that the transport of its NICs adds to each pass through the network. NCCL's constants are for InfiniBand; this comes on top of them.
     pub transport_extra_ps: u64,
-    /// Its network gives no order inside a message, so that NCCL is held to the Simple protocol there.
+    /// Whether its network keeps no order inside a message. NCCL is then limited to the Simple protocol.
     pub simple_only: bool,
-    /// Its switches reduce.
+    /// Whether its switches reduce (NVLS).
     pub nvls: bool,
-    /// Where the figures are from.
+    /// The source of the figures.
     pub source: String,
 }
 
-/// A name without a preset.
+/// The error for a name without a preset.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 #[error("no server is called \"{name}\"; there are {}", Server::names().collect::<Vec<_>>().join(", "))]
 pub struct NoSuchServer {
@@ -57,10 +57,10 @@ struct Entry {
     nics: u32,
     nic_gbps: u64,
     ports: u32,
-    /// Left out: one each.
+    /// If left out, each GPU has a NIC of its own.
     nic_of_gpu: Option<Vec<u32>>,
     nvls: bool,
-    /// Left out: 0.
+    /// If left out, 0.
     #[serde(default)]
     transport_extra_ns: u64,
     #[serde(default)]
@@ -98,7 +98,7 @@ impl Entry {
 }
 
 impl Server {
-    /// A preset by name.
+    /// The preset with this name.
     pub fn preset(name: &str) -> Result<&'static Server, NoSuchServer> {
         presets().get(name).ok_or_else(|| NoSuchServer { name: name.to_string() })
     }
@@ -108,7 +108,7 @@ impl Server {
         presets().keys().map(String::as_str)
     }
 
-    /// What costs are computed from, for a cluster of such servers.
+    /// The system for computing costs, for a cluster of such servers. `in_network` says whether the network's switches reduce.
     pub fn system(&self, in_network: bool) -> CollectiveSystem {
         CollectiveSystem {
             arch: self.arch,
@@ -133,12 +133,12 @@ impl Server {
         self.nic_of_gpu.iter().enumerate().filter(move |(_, n)| **n == nic).map(|(gpu, _)| gpu as u32)
     }
 
-    /// Rate of one port of a NIC, bit/s.
+    /// Rate of one port of a NIC in bit/s.
     pub fn port_bps(&self) -> u64 {
         self.nic_bps / self.ports.max(1) as u64
     }
 
-    /// Rate between two GPUs that talk alone, one direction, bit/s: all of a GPU's links through a switch, a peer's share of them in a mesh.
+    /// Rate in bit/s between two GPUs without other traffic, one direction: all of a GPU's links through a switch, or a peer's share of them in a mesh.
     pub fn pair_bps(&self) -> u64 {
         match self.inside {
             ServerInterconnect::NvlinkMesh => self.inside_bps / self.gpus.saturating_sub(1).max(1) as u64,

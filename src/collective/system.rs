@@ -1,8 +1,8 @@
 //! The machine as collectives see it: GPU generation, links inside a server, NICs; and where a communicator's members are.
 //!
-//! Layer: collective. Plain numbers; knows no topology, no file.
+//! Layer: collective. Plain numbers; it knows no topology and no file.
 
-/// GPU generations that NCCL's model tells apart, by compute capability.
+/// GPU generations that NCCL's model distinguishes, by compute capability.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord, serde::Serialize, serde::Deserialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum Arch {
@@ -17,7 +17,7 @@ pub enum Arch {
 }
 
 impl Arch {
-    /// From a compute capability times ten (80, 90, 100).
+    /// The generation of a compute capability times ten (80, 90, 100).
     pub fn of_capability(sm: u32) -> Arch {
         match sm {
             0..80 => Arch::Volta,
@@ -32,15 +32,15 @@ impl Arch {
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord, serde::Deserialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum ServerInterconnect {
-    /// NVLink through switches: every pair at full rate.
+    /// NVLink through switches: every pair has the full rate.
     NvSwitch,
-    /// NVLink from GPU to GPU: a GPU's rate is shared out over its peers.
+    /// NVLink from GPU to GPU: a GPU's rate is divided over its peers.
     NvlinkMesh,
     /// PCIe only.
     Pcie,
 }
 
-/// Makers of host CPUs, which decide what posting a network operation costs.
+/// Makers of host CPUs, which determine the overhead of posting a network operation.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord, serde::Deserialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum Cpu {
@@ -49,59 +49,59 @@ pub enum Cpu {
     Other,
 }
 
-/// What decides the cost of a collective on an idle cluster of equal servers.
+/// The parameters that determine the cost of a collective on an idle cluster of equal servers.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub struct CollectiveSystem {
     pub arch: Arch,
     pub inside: ServerInterconnect,
     pub cpu: Cpu,
     pub gpus_per_server: u32,
-    /// Rate of one GPU into the server's fabric, one direction, as the data sheet has it, bit/s: NVLink's, or PCIe's where there is no NVLink.
+    /// Rate in bit/s of one GPU into the server's fabric, one direction, by the data sheet: NVLink's, or PCIe's if there is no NVLink.
     pub inside_bps: u64,
     pub nics_per_server: u32,
-    /// Rate of one NIC, one direction, bit/s (all its ports together).
+    /// Rate in bit/s of one NIC, one direction, all its ports together.
     pub nic_bps: u64,
-    /// One-way latency of the network beyond what NCCL's own constants hold for adjacent servers, ps.
+    /// One-way latency of the network in ps, beyond what NCCL's own constants include for adjacent servers.
     pub net_extra_ps: u64,
-    /// What the NICs' transport adds to each pass through the network beyond NCCL's constants, which are for InfiniBand, ps.
+    /// Time in ps that the NICs' transport adds to each pass through the network. NCCL's constants are for InfiniBand; this comes on top of them.
     pub transport_extra_ps: u64,
-    /// Factor on the latencies of steps and messages, millionths: one million as NCCL has them.
+    /// Factor on the latencies of steps and messages in millionths; one million leaves NCCL's latencies unchanged.
     pub latency_ppm: u64,
-    /// The NVSwitches reduce (NVLink SHARP).
+    /// Whether the NVSwitches reduce (NVLink SHARP).
     pub nvls: bool,
-    /// The network's switches reduce (SHARP).
+    /// Whether the network's switches reduce (SHARP).
     pub in_network: bool,
-    /// A measured run that costs take nothing from: its place in [`super::measured_runs`].
+    /// A measured run that costs must not use, as its index in [`super::measured_runs`].
     pub left_out_run: Option<u16>,
-    /// Collectives that are analytic take what Moye's equations say: see [`super::ChunkRounds`].
+    /// Whether analytic collectives follow Moye's equations: see [`super::ChunkRounds`].
     pub by_chunks: bool,
 }
 
-/// Where the members of a communicator are.
+/// How the members of a communicator are placed on servers.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub struct MemberPlacement {
-    /// Members in all, at least 1.
+    /// Number of members, at least 1.
     pub ranks: u32,
-    /// Members in one server; 1 for data-parallel groups across servers whose GPUs are all in one tensor-parallel group.
+    /// Number of members in one server. It is 1 for data-parallel groups across servers whose GPUs are all in one tensor-parallel group.
     pub ranks_per_node: u32,
-    /// Groups like this that communicate at the same time on each server and share its NICs; 1: alone.
+    /// Number of such groups that communicate at the same time on each server and share its NICs; 1 if the group is alone.
     pub sharing: u32,
 }
 
 impl MemberPlacement {
-    /// A communicator that has its servers to itself.
+    /// A communicator that has its servers for itself.
     pub fn alone(ranks: u32, ranks_per_node: u32) -> MemberPlacement {
         MemberPlacement { ranks, ranks_per_node, sharing: 1 }
     }
 
-    /// Servers it spans.
+    /// Number of servers that it spans.
     pub fn nodes(&self) -> u32 {
         self.ranks.max(1).div_ceil(self.ranks_per_node.max(1))
     }
 }
 
 impl CollectiveSystem {
-    /// Rate of one GPU to the others of `members` GPUs of its server, one direction, bit/s: in a mesh that of the links to them.
+    /// Rate in bit/s of one GPU to the others of `members` GPUs of its server, one direction. In a mesh it is the rate of the links to them.
     pub fn rate_among_bps(&self, members: u32) -> u64 {
         let (peers, all) = (members.saturating_sub(1), self.gpus_per_server.saturating_sub(1));
         match self.inside {
@@ -117,11 +117,11 @@ impl CollectiveSystem {
         self.latency_ppm as f64 / 1e6
     }
 
-    /// Bytes a second that one group may send from a server's NICs: those its GPUs reach, its share of them if others are at work.
-    pub fn net_share_bytes_per_s(&self, at: &MemberPlacement) -> f64 {
+    /// Bytes per second that one group may send from a server's NICs: those that its GPUs reach, or its share of them if other groups communicate.
+    pub fn net_share_bytes_per_s(&self, placement: &MemberPlacement) -> f64 {
         let nics = self.nics_per_server.max(1) as f64;
-        let reach = (at.ranks_per_node as f64 * nics / self.gpus_per_server.max(1) as f64).max(1.0).min(nics);
-        let share = nics / at.sharing.max(1) as f64;
+        let reach = (placement.ranks_per_node as f64 * nics / self.gpus_per_server.max(1) as f64).max(1.0).min(nics);
+        let share = nics / placement.sharing.max(1) as f64;
         reach.min(share) * self.nic_bps as f64 / 8.0
     }
 }

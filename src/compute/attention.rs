@@ -1,22 +1,22 @@
-//! Implementations of fused attention: which there are, and their curves on a GPU.
+//! Implementations of fused attention, and their curves on a GPU.
 //!
-//! Layer: compute. Measured where there are rows; else from those of another implementation or GPU by a published ratio.
+//! Layer: compute. A curve is measured if there are rows for it. Otherwise it follows from that of another implementation or GPU by a published ratio.
 
 use super::curves::AttentionCurves;
 use super::database::{MeasuredKernel, Operation};
 use super::{Dtype, Error, Gpu};
 
-/// Implementation whose directions were measured apart and together on one GPU, and that GPU: it tells how to divide what others measured together.
+/// A GPU and the implementation whose directions were measured both separately and together on it. It shows how to divide combined measurements of others.
 const DIVIDED: (&str, &str) = ("h100-sxm", "FlashAttention-2");
 
-/// The GPU on which older implementations were measured, and the implementation by which their rates are carried to newer GPUs.
+/// The GPU on which older implementations were measured, and the implementation that carries their rates to newer GPUs.
 const OLDER: (&str, &str) = ("a100-80g-sxm", "FlashAttention-2");
 
-/// FlashAttention of 2022 in Triton: the implementation it is held against, and how many times slower it is. The paper of FlashAttention-2 (arXiv 2307.08691, Section 4.1) says 1.3 to
-/// 2.5 times on the A100, over lengths and head sizes; the geometric middle.
+/// FlashAttention of 2022 in Triton: its name, the implementation that it is compared with, and the factor by which it is slower. The paper of FlashAttention-2
+/// (arXiv 2307.08691, Section 4.1) says 1.3 to 2.5 times on the A100, over lengths and head sizes; this is the geometric middle.
 const TRITON: (&str, &str, f64) = ("Triton", "FlashAttention-2", 1.8);
 
-/// Names of the implementations, as users and as the database call them.
+/// Names of the implementations: the user's, and the database's.
 const NAMES: [(&str, &str); 7] = [
     ("flash1", "FlashAttention-1"),
     ("triton", "Triton"),
@@ -27,12 +27,12 @@ const NAMES: [(&str, &str); 7] = [
     ("cudnn-mxfp8", "cuDNN-MXFP8"),
 ];
 
-/// Implementations in 16 bit, as a GPU's table may name them; those in FP8 are a choice of the workload, which converts for them.
+/// Implementations in 16 bit, which a GPU's table may name. Those in FP8 are an option of the workload, which then adds conversions.
 pub(super) fn named_in_tables() -> Vec<&'static str> {
     NAMES.iter().map(|n| n.1).filter(|variant| operands(variant) == Dtype::Bf16).collect()
 }
 
-/// What the implementation multiplies.
+/// The data type that an implementation multiplies.
 pub(super) fn operands(variant: &str) -> Dtype {
     match variant {
         "cuDNN-FP8" => Dtype::Fp8,
@@ -41,10 +41,10 @@ pub(super) fn operands(variant: &str) -> Dtype {
     }
 }
 
-/// The GPU with the implementation of that name instead of its usual one.
+/// Returns the GPU with the named implementation instead of its usual one.
 ///
 /// # Errors
-/// No such implementation, or it was never measured on this GPU or the one it is like.
+/// There is no such implementation, or it was never measured on this GPU or on the GPU that it is like.
 pub fn with_attention(mut gpu: Gpu, name: &str) -> Result<Gpu, Error> {
     let rows = &super::UserDatabase::shipped().rows;
     let names = [&gpu.name, &gpu.attention_of, &gpu.baseline];
@@ -58,10 +58,10 @@ pub fn with_attention(mut gpu: Gpu, name: &str) -> Result<Gpu, Error> {
             Ok(gpu)
         }
         None => {
-            let there: Vec<&str> = NAMES.iter().filter(|n| known(n.1)).map(|n| n.0).collect();
+            let measured_names: Vec<&str> = NAMES.iter().filter(|n| known(n.1)).map(|n| n.0).collect();
             let message = format!(
                 "workload.attention = {name:?} was not measured on it, or needs units that it lacks; {} were measured",
-                there.join(", ")
+                measured_names.join(", ")
             );
             Err(Error::Gpu { name: gpu.name.clone(), message })
         }
@@ -73,14 +73,15 @@ pub(super) fn forward_curves(rows: &[MeasuredKernel], gpu: &str, variant: &str) 
     curves(rows, gpu, variant, measured_forward)
 }
 
-/// Backward curves.
+/// Backward curves of an implementation on a GPU.
 pub(super) fn backward_curves(rows: &[MeasuredKernel], gpu: &str, variant: &str) -> AttentionCurves {
     curves(rows, gpu, variant, measured_backward)
 }
 
 type Measured = fn(&[MeasuredKernel], &str, &str) -> AttentionCurves;
 
-/// What was measured, or what follows from it: of Triton by its ratio; of what was measured on the older GPU alone by how much faster the implementation of [`OLDER`] is here.
+/// Curves that were measured, or that follow from measurements. Those of Triton follow by its ratio. Those of implementations measured only on the older GPU
+/// follow from the speedup of the implementation of [`OLDER`] on this GPU.
 fn curves(rows: &[MeasuredKernel], gpu: &str, variant: &str, measured: Measured) -> AttentionCurves {
     if variant == TRITON.0 {
         return measured(rows, gpu, TRITON.1).map(|_, _, _, value| Some(value * TRITON.2));
@@ -89,34 +90,37 @@ fn curves(rows: &[MeasuredKernel], gpu: &str, variant: &str, measured: Measured)
     if !own.is_empty() {
         return own;
     }
-    let (there, here) = (measured(rows, OLDER.0, OLDER.1), measured(rows, gpu, OLDER.1));
-    measured(rows, OLDER.0, variant)
-        .map(|causal, d, s, value| Some(value * here.at(causal, d, s)? / there.at(causal, d, s)?))
+    let (on_older, on_gpu) = (measured(rows, OLDER.0, OLDER.1), measured(rows, gpu, OLDER.1));
+    measured(rows, OLDER.0, variant).map(|causal, d, s, value| {
+        Some(value * on_gpu.ps_per_flop(causal, d, s)? / on_older.ps_per_flop(causal, d, s)?)
+    })
 }
 
-/// Forward curves of an implementation: measured, else what was measured together, divided as [`DIVIDED`] tells.
+/// Forward curves of an implementation. Rows of the forward direction count first, else combined measurements, divided as in [`DIVIDED`].
 fn measured_forward(rows: &[MeasuredKernel], gpu: &str, variant: &str) -> AttentionCurves {
-    let together = AttentionCurves::collect(rows, gpu, Operation::Attention, variant);
+    let combined = AttentionCurves::collect(rows, gpu, Operation::Attention, variant);
     let known_forward = AttentionCurves::collect(rows, DIVIDED.0, Operation::AttentionForward, DIVIDED.1);
     let known_together = AttentionCurves::collect(rows, DIVIDED.0, Operation::Attention, DIVIDED.1);
-    let divided = together
-        .map(|causal, d, s, value| Some(value * known_forward.at(causal, d, s)? / known_together.at(causal, d, s)?));
+    let divided = combined.map(|causal, d, s, value| {
+        Some(value * known_forward.ps_per_flop(causal, d, s)? / known_together.ps_per_flop(causal, d, s)?)
+    });
     divided.overlaid(AttentionCurves::collect(rows, gpu, Operation::AttentionForward, variant))
 }
 
-/// Backward curves: what was measured together less the forward direction (3.5 = 1 + 2.5 times its FLOPs); where only forward was measured, as much better than
-/// FlashAttention-2 backward as it is forward.
+/// Backward curves of an implementation. They are the combined measurements minus the forward direction (3.5 = 1 + 2.5 times its FLOPs). If only forward was
+/// measured, backward is as much faster than FlashAttention-2's backward as forward is.
 fn measured_backward(rows: &[MeasuredKernel], gpu: &str, variant: &str) -> AttentionCurves {
     let forward = measured_forward(rows, gpu, variant);
-    let apart = |rows: &[MeasuredKernel], gpu: &str, variant: &str| {
+    let backward_part = |rows: &[MeasuredKernel], gpu: &str, variant: &str| {
         let forward = measured_forward(rows, gpu, variant);
-        let together = AttentionCurves::collect(rows, gpu, Operation::Attention, variant);
-        together.map(|causal, d, s, value| Some((3.5 * value - forward.at(causal, d, s)?) / 2.5))
+        let combined = AttentionCurves::collect(rows, gpu, Operation::Attention, variant);
+        combined.map(|causal, d, s, value| Some((3.5 * value - forward.ps_per_flop(causal, d, s)?) / 2.5))
     };
-    let (known_forward, known_backward) = (measured_forward(rows, gpu, DIVIDED.1), apart(rows, gpu, DIVIDED.1));
-    let guessed = forward
-        .map(|causal, d, s, value| Some(value * known_backward.at(causal, d, s)? / known_forward.at(causal, d, s)?));
-    guessed.overlaid(apart(rows, gpu, variant)).overlaid(AttentionCurves::collect(
+    let (known_forward, known_backward) = (measured_forward(rows, gpu, DIVIDED.1), backward_part(rows, gpu, DIVIDED.1));
+    let guessed = forward.map(|causal, d, s, value| {
+        Some(value * known_backward.ps_per_flop(causal, d, s)? / known_forward.ps_per_flop(causal, d, s)?)
+    });
+    guessed.overlaid(backward_part(rows, gpu, variant)).overlaid(AttentionCurves::collect(
         rows,
         gpu,
         Operation::AttentionBackward,
@@ -129,7 +133,7 @@ mod tests {
     use super::super::{Dtype, Kernel, Timing};
     use super::*;
 
-    /// TFLOP/s of both directions at head size 128 under a causal mask.
+    /// TFLOP/s of both directions at head size 128 with a causal mask.
     fn rate(gpu: &str, name: &str, seq: u64) -> Result<f64, Error> {
         let gpu = with_attention(Gpu::named(gpu)?, name)?;
         let timing = Timing::shared(&gpu);
@@ -150,17 +154,17 @@ mod tests {
 
     #[test]
     fn generations_have_their_published_rates() {
-        // The charts' own labels, at 8192 tokens.
+        // Labels of the published charts, at 8192 tokens.
         for (gpu, name, tflops) in [("a100", "flash1", 80.0), ("a100", "flash2", 182.0), ("h100", "flash2", 308.0)] {
             let rate = rate(gpu, name, 8192).unwrap();
             assert!((rate / tflops - 1.0).abs() < 0.01, "{gpu} {name}: {rate}");
         }
-        let of = |name| rate("h100", name, 8192).unwrap();
-        assert!((of("flash2") / of("triton") - 1.8).abs() < 0.01);
-        assert!(of("flash1") < of("triton") && of("flash2") < of("cudnn") && of("cudnn") < of("flash3"));
-        // Newer GPUs have what the one they are like has.
-        assert!(rate("b200", "flash2", 8192).unwrap() > 2.0 * of("flash2"));
-        // What is like a GPU has its measured attention, and FP8 needs units for it.
+        let h100 = |name| rate("h100", name, 8192).unwrap();
+        assert!((h100("flash2") / h100("triton") - 1.8).abs() < 0.01);
+        assert!(h100("flash1") < h100("triton") && h100("flash2") < h100("cudnn") && h100("cudnn") < h100("flash3"));
+        // A newer GPU has the implementations of the GPU that it is like.
+        assert!(rate("b200", "flash2", 8192).unwrap() > 2.0 * h100("flash2"));
+        // A GPU that is like another has the measured attention of that one. FP8 attention needs FP8 units.
         let own = |text: &str| Gpu::parse(&text.parse().unwrap());
         let of_gpu = |gpu: Gpu| {
             let timing = Timing::shared(&gpu);

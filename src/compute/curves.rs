@@ -1,4 +1,4 @@
-//! What measured rows say of shapes between them: curves of fused attention and of memory-bound kernels.
+//! Curves through measured rows, for shapes between them: of fused attention and of memory-bound kernels.
 //!
 //! Layer: compute. Knows rows, not GPUs.
 
@@ -7,13 +7,13 @@ use std::collections::BTreeMap;
 use super::Kernel;
 use super::database::{MeasuredKernel, Operation};
 
-/// Attention: ps a FLOP as measured, by (head size, causal), ascending in the sequence's length. Overheads per row of tiles make it linear in 1 / length and in
-/// 1 / head size, so it is interpolated, and carried on, in these.
+/// Attention: measured ps per FLOP by (causal, head size), ascending in the sequence's length. Overheads per row of tiles make it linear in 1 / length and in 1
+/// / head size, so it is interpolated and extrapolated in these.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub(super) struct AttentionCurves(BTreeMap<(bool, u64), Vec<(u64, f64)>>);
 
 impl AttentionCurves {
-    /// The rows of one GPU, operation and implementation; each as the function reads it: ps a FLOP.
+    /// The curves of one GPU, operation and implementation, in ps per FLOP.
     pub(super) fn collect(rows: &[MeasuredKernel], gpu: &str, operation: Operation, variant: &str) -> AttentionCurves {
         let mut curves = AttentionCurves::default();
         for row in rows.iter().filter(|r| r.gpu == gpu && r.operation == operation && r.variant == variant) {
@@ -37,7 +37,7 @@ impl AttentionCurves {
         self.0.is_empty()
     }
 
-    /// Every point changed by a function of (causal, head size, length, value); those that become `None` are left out.
+    /// Maps every point by a function of (causal, head size, length, value). Points for which it returns `None` are left out.
     pub(super) fn map(&self, f: impl Fn(bool, u64, u64, f64) -> Option<f64>) -> AttentionCurves {
         let mut out = AttentionCurves::default();
         for ((causal, head_dim), points) in &self.0 {
@@ -50,16 +50,16 @@ impl AttentionCurves {
         out
     }
 
-    /// Points of `over` replace those of the same mask: measurements of several origins are not mixed in one curve.
-    pub(super) fn overlaid(mut self, over: AttentionCurves) -> AttentionCurves {
-        for (key, points) in over.0 {
+    /// Replaces the curves of each mask and head size that `other` has too. Measurements of several origins are not mixed in one curve.
+    pub(super) fn overlaid(mut self, other: AttentionCurves) -> AttentionCurves {
+        for (key, points) in other.0 {
             self.0.insert(key, points);
         }
         self
     }
 
-    /// ps a FLOP at a shape; `None` without any row of that mask.
-    pub(super) fn at(&self, causal: bool, head_dim: u64, seq: u64) -> Option<f64> {
+    /// ps per FLOP at a shape; `None` if there is no row with this mask.
+    pub(super) fn ps_per_flop(&self, causal: bool, head_dim: u64, seq: u64) -> Option<f64> {
         let sizes: Vec<(u64, f64)> =
             self.0.range((causal, 0)..=(causal, u64::MAX)).map(|((_, d), points)| (*d, along(points, seq))).collect();
         let (first, last) = (sizes.first()?, sizes.last()?);
@@ -75,14 +75,14 @@ impl AttentionCurves {
     }
 }
 
-/// Linear in 1 / x.
+/// Interpolates linearly in 1 / x.
 fn between(a: (u64, f64), b: (u64, f64), x: u64) -> f64 {
     let (xa, xb, x) = (1.0 / a.0 as f64, 1.0 / b.0 as f64, 1.0 / x as f64);
     a.1 + (b.1 - a.1) * (x - xa) / (xb - xa)
 }
 
-/// Along a curve of one head size. Outside its points the first or last piece goes on, but never so that a longer sequence would cost more a FLOP, nor less than nine tenths of
-/// the longest that was measured.
+/// The value at a length on the curve of one head size. Outside its points the first or last segment is extended. But a longer sequence never costs more per
+/// FLOP than a shorter one, nor less than nine tenths of the longest measured one.
 fn along(points: &[(u64, f64)], seq: u64) -> f64 {
     let (first, last) = (points[0], points[points.len() - 1]);
     let one = points.len() == 1;
@@ -96,7 +96,8 @@ fn along(points: &[(u64, f64)], seq: u64) -> f64 {
     between(points[i - 1], points[i], seq)
 }
 
-/// Memory-bound kernels: ps by bytes, ascending in both. Linear between points; below the first towards `floor_ps` at no bytes; above the last at the last one's rate.
+/// Memory-bound kernels: ps by bytes, ascending in both. Between points it is linear. Below the first point it is linear to `floor_ps` at no bytes. Above the
+/// last point it has that point's rate.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub(super) struct MemoryCurve(Vec<(u64, f64)>);
 
@@ -108,16 +109,17 @@ impl MemoryCurve {
         }
     }
 
-    /// Makes it monotone: a kernel that was measured to take less than a smaller one takes as much.
-    pub(super) fn settle(&mut self) {
-        let mut most = 0.0f64;
+    /// Makes the curve monotone: a kernel that was measured faster than a smaller one gets the time of the smaller one.
+    pub(super) fn make_monotone(&mut self) {
+        let mut longest_ps = 0.0f64;
         for point in &mut self.0 {
-            most = most.max(point.1);
-            point.1 = most;
+            longest_ps = longest_ps.max(point.1);
+            point.1 = longest_ps;
         }
     }
 
-    pub(super) fn at(&self, bytes: u64, floor_ps: f64) -> Option<f64> {
+    /// Time in ps of a kernel of `bytes`; `None` if the curve is empty.
+    pub(super) fn time_ps(&self, bytes: u64, floor_ps: f64) -> Option<f64> {
         let (first, last) = (*self.0.first()?, *self.0.last()?);
         let line = |a: (u64, f64), b: (u64, f64)| a.1 + (b.1 - a.1) * (bytes - a.0) as f64 / (b.0 - a.0) as f64;
         Some(if bytes < first.0 {
@@ -144,16 +146,16 @@ mod tests {
         }
         let mut before = f64::INFINITY;
         for seq in (64..20_000).step_by(64) {
-            let now = curves.at(true, 64, seq).unwrap();
+            let now = curves.ps_per_flop(true, 64, seq).unwrap();
             assert!(now <= before, "seq {seq}");
             before = now;
         }
-        assert_eq!(curves.at(true, 64, 1024), Some(8.0));
-        assert_eq!(curves.at(true, 256, 1024), curves.at(true, 128, 1024));
-        assert_eq!(curves.at(true, 32, 1024), Some(16.0));
-        let middle = curves.at(true, 96, 1024).unwrap();
+        assert_eq!(curves.ps_per_flop(true, 64, 1024), Some(8.0));
+        assert_eq!(curves.ps_per_flop(true, 256, 1024), curves.ps_per_flop(true, 128, 1024));
+        assert_eq!(curves.ps_per_flop(true, 32, 1024), Some(16.0));
+        let middle = curves.ps_per_flop(true, 96, 1024).unwrap();
         assert!(middle > 6.4 && middle < 8.0);
-        assert_eq!(curves.at(false, 64, 1024), None);
+        assert_eq!(curves.ps_per_flop(false, 64, 1024), None);
     }
 
     #[test]
@@ -162,13 +164,16 @@ mod tests {
         for (bytes, ps) in [(1000, 5.0), (4000, 4.0), (8000, 9.0)] {
             curve.insert(bytes, ps);
         }
-        curve.settle();
+        curve.make_monotone();
         let mut before = 0.0;
         for bytes in (0..20_000).step_by(100) {
-            let now = curve.at(bytes, 3.0).unwrap();
+            let now = curve.time_ps(bytes, 3.0).unwrap();
             assert!(now >= before, "{bytes}");
             before = now;
         }
-        assert_eq!((curve.at(0, 3.0), curve.at(4000, 3.0), curve.at(16_000, 3.0)), (Some(3.0), Some(5.0), Some(18.0)));
+        assert_eq!(
+            (curve.time_ps(0, 3.0), curve.time_ps(4000, 3.0), curve.time_ps(16_000, 3.0)),
+            (Some(3.0), Some(5.0), Some(18.0))
+        );
     }
 }

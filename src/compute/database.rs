@@ -1,6 +1,6 @@
-//! The operation database: measured kernels, one a row, keyed by GPU, operation, shape and data type (SimAI's Table 4, down to kernels).
+//! The operation database: measured kernels, one per row, keyed by GPU, operation, shape and data type (SimAI's Table 4, down to kernels).
 //!
-//! Layer: compute. Reads and checks rows; what they say of other shapes and other GPUs is `curves`' and `timing`'s.
+//! Layer: compute. It reads and checks rows. `curves` and `timing` derive the times of other shapes and GPUs.
 //!
 //! A file is CSV with a header and `#` comments: `gpu,operation,variant,shape,dtype,value,unit,source`.
 //!
@@ -8,9 +8,9 @@
 //! |---|---|---|
 //! | `gemm` | `m= n= k=`, `batch=` (1) | `us`, `tflops` |
 //! | `attention-forward`, `attention-backward`, `attention` (both) | `batch= heads= seq= head_dim= causal=0 or 1` | `us`, `tflops` |
-//! | a memory-bound kernel's name: `layernorm`, `gelu`, `adam` ... | `bytes=` (read and written) | `us`, `gbps` (10^9 bytes/s) |
+//! | name of a memory-bound kernel: `layernorm`, `gelu`, `adam` ... | `bytes=` (read and written) | `us`, `gbps` (10^9 bytes/s) |
 //!
-//! `variant` tells implementations of attention apart (a GPU's `attention` chooses); rows without one, as users write them, come first.
+//! `variant` distinguishes implementations of attention (a GPU's `attention` chooses). Rows without a variant, as users write them, take precedence.
 
 use std::sync::OnceLock;
 
@@ -21,7 +21,7 @@ use serde::Deserialize;
 use super::{Dtype, Error, Kernel};
 use crate::input;
 
-/// What a row measured.
+/// The operation that a row measured.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Operation {
     Gemm,
@@ -37,12 +37,12 @@ pub enum Operation {
 pub struct MeasuredKernel {
     pub gpu: String,
     pub operation: Operation,
-    /// As the file calls it.
+    /// Name of the operation in the file.
     pub name: String,
     pub variant: String,
-    /// The kernel; of both directions of attention the forward one, of memory-bound kernels any name.
+    /// The kernel. For both directions of attention it is the forward one; for memory-bound kernels its name is arbitrary.
     pub kernel: Kernel,
-    /// Duration, ps.
+    /// Duration in ps.
     pub ps: f64,
     /// Line in its file.
     pub line: u64,
@@ -51,7 +51,7 @@ pub struct MeasuredKernel {
 /// Measured kernels of any number of GPUs.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct UserDatabase {
-    /// For messages.
+    /// Name of the file, for messages.
     pub file: String,
     pub rows: Vec<MeasuredKernel>,
 }
@@ -84,7 +84,7 @@ impl UserDatabase {
         UserDatabase { file: "assets/kernels".to_string(), rows }
     }
 
-    /// Reads a file's text. Every fault names file and line.
+    /// Parses a file's text. Every error names file and line.
     pub fn parse(file: &str, text: &str) -> Result<UserDatabase, Error> {
         let mut reader =
             csv::ReaderBuilder::new().comment(Some(b'#')).trim(csv::Trim::All).from_reader(text.as_bytes());
@@ -169,7 +169,7 @@ fn measured(line: &Line, number: u64) -> Result<MeasuredKernel, String> {
     })
 }
 
-/// A shape's `key=value` pairs, taken one by one.
+/// The `key=value` pairs of a shape, which are taken one by one.
 struct Shape(BTreeMap<String, u64>);
 
 impl Shape {

@@ -1,4 +1,4 @@
-//! What can be wrong with descriptions of GPUs, operation databases and slowdown models.
+//! Errors of descriptions of GPUs, operation databases and slowdown models.
 
 use thiserror::Error;
 

@@ -1,6 +1,6 @@
-//! GPUs by their specifications: from `assets/gpus.toml`, or a user's table.
+//! GPUs by their specifications: from `assets/gpus.toml`, or from a user's table.
 //!
-//! Layer: compute. Knows no kernels: what a specification is worth in practice is `roofline`'s and the database's.
+//! Layer: compute. Knows no kernels; `roofline` and the database say what a specification achieves in practice.
 
 use std::collections::BTreeMap;
 use std::sync::OnceLock;
@@ -11,60 +11,64 @@ use super::{Dtype, Error};
 
 const ASSETS: &str = include_str!("../../assets/gpus.toml");
 
-/// A GPU, as much of it as decides how long kernels take and what fits.
+/// The properties of a GPU that determine how long kernels take and what fits into its memory.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Gpu {
     /// Canonical name.
     pub name: String,
-    /// Data sheet or paper the numbers are from.
+    /// Data sheet or paper with the numbers.
     pub source: String,
-    /// GPU whose measured kernels stand in where it has none of its own, scaled by the ratio of specifications; its own name where it has.
+    /// The GPU whose measured kernels are used if this GPU has none, scaled by the ratio of specifications. It is the GPU's own name if it has measured
+    /// kernels.
     pub baseline: String,
-    /// Implementation of fused attention whose measurements apply, as the database calls it.
+    /// Name in the database of the fused attention whose measurements apply.
     pub attention: String,
-    /// GPU whose measured attention stands in for what this one lacks, scaled by peaks, before that of `baseline`; its own name or an empty one where there is none.
+    /// The GPU whose measured attention is used where this one has none, scaled by peaks; it comes before that of `baseline`. Its own name or empty if there is
+    /// none.
     pub attention_of: String,
-    /// The GPU of the assets that it is, or is `like`: what machines and networks with it are taken for.
+    /// The GPU of the assets that this GPU is, or that it is `like`. Machines and networks with this GPU are treated as having that one.
     pub kin: String,
-    /// The GPU whose price and power it has: the one of the assets that it is, or is `like`; its own name where there is neither.
+    /// The GPU whose price and power apply: the one of the assets that this GPU is, or that it is `like`; its own name if there is neither.
     pub priced_as: String,
-    /// Dense peak FLOP/s for each of [`Dtype::ALL`]; 0: the hardware has no such units.
+    /// Dense peak FLOP/s for each of [`Dtype::ALL`]; 0 if the hardware has no units for the type.
     pub peak_flops: [f64; 7],
-    /// Share of that peak which long products sustain under the power limit, for each of [`Dtype::ALL`].
+    /// Share of `peak_flops` that long products sustain within the power limit, for each of [`Dtype::ALL`].
     pub sustained: [f64; 7],
-    /// Clock under the power limit over the clock without one; at most 1.
+    /// Clock within the power limit divided by the clock without a limit; at most 1.
     pub clock: f64,
-    /// Time of a product inside a layer over its time in a benchmark of its own, for each of [`Dtype::ALL`].
+    /// Time of a product inside a layer divided by its time in a separate benchmark, for each of [`Dtype::ALL`].
     pub in_layer: [f64; 7],
-    /// Memory bandwidth, bytes/s, as specified.
+    /// Specified memory bandwidth in bytes/s.
     pub memory_bps: f64,
-    /// Share of that bandwidth which streams reach.
+    /// Share of that bandwidth that streams reach.
     pub memory_efficiency: f64,
-    /// Bytes/s to or from the host's memory, each direction.
+    /// Bandwidth to or from the host's memory in bytes/s, each direction.
     pub host_bps: f64,
-    /// Memory, bytes.
+    /// Memory in bytes.
     pub capacity_bytes: u64,
-    /// Second-level cache: bytes, and bytes/s that all multiprocessors together read from it.
+    /// Second-level cache in bytes.
     pub l2_bytes: u64,
+    /// Rate in bytes/s at which all multiprocessors together read from the second-level cache.
     pub l2_bps: f64,
-    /// Streaming multiprocessors.
+    /// Number of streaming multiprocessors.
     pub sms: u64,
-    /// Columns of a tile of a matrix product come in multiples of this.
+    /// The number of columns of a matrix product's tile is a multiple of this.
     pub tile_step: u64,
-    /// Multiprocessors that share what they load of a matrix product; 1: each for itself.
+    /// Number of multiprocessors that share what they load for a matrix product; 1 if each loads for itself.
     pub cluster: u64,
     /// Whether a tile's results go to memory while the multiprocessor works on other products.
     pub results_overlap: bool,
-    /// Time of a kernel beside communication over its time alone: of products and attention, of kernels bound by memory.
+    /// Time of a product or attention kernel that overlaps with communication, divided by its time alone.
     pub slowdown: f64,
+    /// Time of a memory-bound kernel that overlaps with communication, divided by its time alone.
     pub slowdown_memory: f64,
-    /// From the end of a kernel to the beginning of the next one on the same stream, and its ramps up and down, ps.
+    /// Time in ps from the end of a kernel to the beginning of the next one on the same stream, including ramping up and down.
     pub launch_ps: u64,
-    /// Time of the host's processor for one operation of PyTorch, with the framework's code around it, ps.
+    /// Time in ps of the host's processor for one operation of PyTorch, including the framework's code around it.
     pub host_op_ps: u64,
 }
 
-/// A table of specifications as it is written. What is missing comes from `like`.
+/// A table of specifications as written. Missing keys are taken from `like`.
 #[derive(Clone, Debug, Default, Deserialize)]
 #[serde(deny_unknown_fields)]
 struct Specification {
@@ -89,7 +93,7 @@ struct Specification {
     sustained_nvfp4: Option<f64>,
     in_layer: Option<f64>,
     in_layer_fp8: Option<f64>,
-    /// Share of the board's power that it is held to.
+    /// Share of the board's power that the GPU is limited to.
     power_limit: Option<f64>,
     memory_gb_per_s: Option<f64>,
     memory_efficiency: Option<f64>,
@@ -103,7 +107,7 @@ struct Specification {
     results_overlap: Option<bool>,
     slowdown: Option<f64>,
     slowdown_memory: Option<f64>,
-    /// Links inside a server are `spec`'s to read from the same table: here their keys are known names only.
+    /// `spec` reads the links inside a server from the same table. Here their keys are only accepted.
     #[serde(rename = "links")]
     _links: Option<serde::de::IgnoredAny>,
     #[serde(rename = "links_gbps")]
@@ -118,7 +122,7 @@ struct Specification {
     host_op_us: Option<f64>,
 }
 
-/// The assets, read once: every experiment asks for its GPU.
+/// The GPUs of the assets, read once, because every experiment asks for its GPU.
 fn assets() -> &'static BTreeMap<String, Specification> {
     static READ: OnceLock<BTreeMap<String, Specification>> = OnceLock::new();
     READ.get_or_init(|| toml::from_str(ASSETS).expect("assets/gpus.toml is read by a test"))
@@ -130,14 +134,18 @@ impl Gpu {
         assets().keys().cloned().collect()
     }
 
-    /// The GPU of that name or alias, whatever the case.
+    /// The GPU with this name or alias, in upper or lower case.
     pub fn named(name: &str) -> Result<Gpu, Error> {
         Self::find(assets(), name, 0)
     }
 
-    /// A GPU from a user's table: the keys of `assets/gpus.toml`, and `name`, and `power_limit`, the share of the board's power that it is held to. Power grows with the cube of
-    /// the clock, whose voltage grows with it, so products and attention slow down by the cube root. With `like`, only what differs need be given; all but names and `results_overlap`
-    /// must be there without it; `slowdown` and `slowdown_memory` are then 1. Measured kernels come from the GPU that `like` names, scaled; without it from the A100.
+    /// Makes a GPU from a user's table. Its keys are those of `assets/gpus.toml`, `name`, and `power_limit`, the share of the board's power that the GPU is
+    /// limited to.
+    ///
+    /// Power grows with the cube of the clock, because the voltage grows with it. So products and attention slow down by the cube root.
+    ///
+    /// With `like`, only differences need to be given. Without it all keys are required, except names and `results_overlap`; `slowdown` and `slowdown_memory`
+    /// are then 1. Measured kernels come from the GPU that `like` names, scaled; without it from the A100.
     pub fn parse(table: &toml::Table) -> Result<Gpu, Error> {
         let label = table.get("name").and_then(|v| v.as_str()).unwrap_or("custom").to_string();
         let spec: Specification = table
@@ -159,7 +167,8 @@ impl Gpu {
         }
     }
 
-    /// What a user's table does not say is exactly what the GPU has that it is like: not by way of the units of tables, which round.
+    /// Copies what a user's table does not give from the GPU that it is like. The values are exact, since they do not pass through the rounding units of
+    /// tables.
     fn take_over(&mut self, spec: &Specification, peaks: &[Option<f64>; 7], like: &Gpu) {
         fn keep<T: Copy>(given: Option<f64>, own: &mut T, theirs: T) {
             if given.is_none() {
@@ -189,17 +198,16 @@ impl Gpu {
             return Err(bad("`like` leads in a circle".to_string()));
         }
         let like = spec.like.as_deref().map(|like| Self::find(all, like, depth + 1)).transpose()?;
-        let need =
-            |key: &str, value: Option<f64>, inherited: Option<f64>, least: f64, most: f64| -> Result<f64, Error> {
-                let value = value
-                    .or(inherited)
-                    .ok_or_else(|| bad(format!("`{key}` is missing; give it, or `like` a GPU that has it")))?;
-                if value.is_finite() && value >= least && value <= most {
-                    Ok(value)
-                } else {
-                    Err(bad(format!("{key} = {value} is out of range; from {least} to {most} would be right")))
-                }
-            };
+        let need = |key: &str, value: Option<f64>, inherited: Option<f64>, min: f64, max: f64| -> Result<f64, Error> {
+            let value = value
+                .or(inherited)
+                .ok_or_else(|| bad(format!("`{key}` is missing; give it, or `like` a GPU that has it")))?;
+            if value.is_finite() && value >= min && value <= max {
+                Ok(value)
+            } else {
+                Err(bad(format!("{key} = {value} is out of range; from {min} to {max} would be right")))
+            }
+        };
         let given = [
             spec.fp32_tflops,
             spec.tf32_tflops,
@@ -216,7 +224,7 @@ impl Gpu {
         for (i, dtype) in Dtype::ALL.into_iter().enumerate() {
             let narrow = dtype.bytes() == 1;
             let key = format!("{dtype}_tflops");
-            // Units for scaling factors by block are not every GPU's.
+            // Not every GPU has units for scaling factors by block.
             let none = (dtype as usize > Dtype::Fp8 as usize).then_some(0.0);
             let inherited = like.as_ref().map(|g| g.peak_flops[i] / 1e12).or(none);
             peak_flops[i] = need(&key, given[i], inherited, 0.0, 1e6)? * 1e12;
@@ -233,7 +241,7 @@ impl Gpu {
         if peak_flops[0] == 0.0 {
             return Err(bad("fp32_tflops = 0; every GPU computes in fp32".to_string()));
         }
-        let inherit = |of: fn(&Gpu) -> f64| like.as_ref().map(of);
+        let inherit = |property: fn(&Gpu) -> f64| like.as_ref().map(property);
         let measured = spec.measured.unwrap_or(false);
         let gib = (1u64 << 30) as f64;
         let mib = (1u64 << 20) as f64;
@@ -339,12 +347,12 @@ impl Gpu {
         Ok(gpu)
     }
 
-    /// Whether the hardware computes in that type.
+    /// Whether the hardware computes in this type.
     pub fn supports(&self, dtype: Dtype) -> bool {
         self.peak_flops[dtype as usize] > 0.0
     }
 
-    /// The type that stands in where the hardware lacks one: FP4 is computed in FP8, FP8 in 16 bits, BF16 and TF32 in FP32.
+    /// The type that the hardware uses instead of one that it lacks: FP8 for FP4, 16 bits for FP8, FP32 for BF16 and TF32.
     pub fn effective(&self, dtype: Dtype) -> Dtype {
         let next = match dtype {
             _ if self.supports(dtype) => return dtype,
@@ -357,7 +365,7 @@ impl Gpu {
         next
     }
 
-    /// Dense peak FLOP/s in that type (or what stands in for it), for MFU.
+    /// Dense peak FLOP/s in this type (or the type used instead), for MFU.
     pub fn peak(&self, dtype: Dtype) -> u64 {
         self.peak_flops[self.effective(dtype) as usize] as u64
     }

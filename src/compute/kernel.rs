@@ -1,4 +1,4 @@
-//! Kernels, by what decides how long they take, and the floating-point operations and bytes that follow.
+//! Kernels by the parameters that determine their duration, and their floating-point operations and bytes.
 //!
 //! Layer: compute. Knows no GPU.
 
@@ -16,18 +16,18 @@ pub enum Dtype {
     Bf16,
     Fp16,
     Fp8,
-    /// FP8 with a scaling factor for 32 elements.
+    /// FP8 with a scaling factor per 32 elements.
     Mxfp8,
-    /// FP4 with a scaling factor for 16 elements.
+    /// FP4 with a scaling factor per 16 elements.
     Nvfp4,
 }
 
 impl Dtype {
-    /// All of them, in order.
+    /// All types in order.
     pub const ALL: [Dtype; 7] =
         [Dtype::Fp32, Dtype::Tf32, Dtype::Bf16, Dtype::Fp16, Dtype::Fp8, Dtype::Mxfp8, Dtype::Nvfp4];
 
-    /// What linear layers multiply, where `unquantised` is the activations' type.
+    /// The type that linear layers multiply. `unquantised` is the activations' type.
     pub const fn of(precision: Precision, unquantised: Dtype) -> Dtype {
         match precision {
             Precision::Bf16 => unquantised,
@@ -37,7 +37,7 @@ impl Dtype {
         }
     }
 
-    /// Bytes of 32 elements in memory, with their scaling factors.
+    /// Bytes of 32 elements in memory, including their scaling factors.
     pub const fn bytes_of_32(self) -> u64 {
         match self {
             Dtype::Fp32 | Dtype::Tf32 => 128,
@@ -57,7 +57,7 @@ impl Dtype {
         }
     }
 
-    /// The name used in files.
+    /// Name of the type in files.
     pub const fn name(self) -> &'static str {
         match self {
             Dtype::Fp32 => "fp32",
@@ -85,15 +85,14 @@ impl FromStr for Dtype {
     }
 }
 
-/// One kernel, by what decides its duration.
+/// One kernel, described by the parameters that determine its duration.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
 pub enum Kernel {
-    /// `batch` products of an m x k by a k x n matrix. `kept`: bytes of an element of what each is added to in place (gradients of weights over micro-batches);
-    /// 0: the result is written as it is.
+    /// `batch` products of an m x k by a k x n matrix. `kept` is the size in bytes of an element to which the result is added in place (gradients of weights
+    /// over micro-batches), or 0 if the result is only written.
     Gemm { m: u64, n: u64, k: u64, batch: u64, kept: u64, dtype: Dtype },
-    /// Fused attention (FlashAttention) of one layer on one rank. `causal` halves the pairs of queries and keys, also where `seq_q` is a context-parallel
-    /// share of `seq_kv`: ranks hold early and late pieces, so that each has half of its rectangle. `head_dim` is the mean of the sizes that queries
-    /// and values have.
+    /// Fused attention (FlashAttention) of one layer on one rank. `causal` halves the pairs of queries and keys, even if `seq_q` is a context-parallel share of
+    /// `seq_kv`: ranks hold early and late pieces, so each has half of its rectangle. `head_dim` is the mean of the sizes of queries and values.
     Attention {
         batch: u64,
         heads: u64,
@@ -105,13 +104,14 @@ pub enum Kernel {
         backward: bool,
         dtype: Dtype,
     },
-    /// Bound by memory: bytes read and written; `name` for the database ("layernorm", "gelu", "dropout-add", "softmax", "rope", "adam" ...).
+    /// A kernel bound by memory. `bytes` are read and written; `name` is its name in the database ("layernorm", "gelu", "dropout-add", "softmax", "rope",
+    /// "adam" ...).
     Memory { name: &'static str, bytes: u64 },
-    /// Known by its totals only (a convolution, a layer of a CNN).
+    /// A kernel known only by its totals (a convolution, a layer of a CNN).
     Work { flops: u64, bytes: u64, dtype: Dtype },
 }
 
-/// What class of resources a kernel leans on, for the slowdown beside communication.
+/// Class of a kernel by the resources that it uses, for the slowdown during communication.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
 pub enum Class {
     Gemm,
@@ -120,7 +120,7 @@ pub enum Class {
 }
 
 impl Class {
-    /// The name used in files.
+    /// Name of the class in files.
     pub const fn name(self) -> &'static str {
         match self {
             Class::Gemm => "gemm",
@@ -136,8 +136,8 @@ impl Kernel {
         Kernel::Gemm { m, n, k, batch: 1, kept: 0, dtype }
     }
 
-    /// Floating-point operations, 2 a multiply-add. Attention as its authors count: 4 for each pair of query and key and element of the head, half of the
-    /// pairs where causal, 2.5 times that backward (five products for two). 0 for what is bound by memory.
+    /// Floating-point operations, counting 2 per multiply-add. Attention is counted as its authors do: 4 for each pair of query and key and element of the
+    /// head, half of the pairs if causal, and 2.5 times that backward (five products instead of two). 0 for kernels bound by memory.
     pub fn flops(&self) -> u128 {
         match *self {
             Kernel::Gemm { m, n, k, batch, .. } => 2 * m as u128 * n as u128 * k as u128 * batch as u128,
@@ -151,7 +151,7 @@ impl Kernel {
         }
     }
 
-    /// Bytes that must cross the memory interface at least: each operand once, each result once.
+    /// Minimum number of bytes that cross the memory interface: each operand once, each result once.
     pub fn bytes(&self) -> u128 {
         match *self {
             Kernel::Gemm { m, n, k, batch, dtype, .. } => {
@@ -161,7 +161,7 @@ impl Kernel {
             Kernel::Attention { batch, heads, kv_heads, seq_q, seq_kv, head_dim, backward, dtype, .. } => {
                 let q = batch as u128 * heads as u128 * seq_q as u128 * head_dim as u128;
                 let kv = 2 * batch as u128 * kv_heads as u128 * seq_kv as u128 * head_dim as u128;
-                // Forward reads Q, K, V and writes O; backward reads these and dO and writes dQ, dK, dV.
+                // Forward reads Q, K, V and writes O. Backward also reads these and dO, and writes dQ, dK, dV.
                 let elements = if backward { 4 * q + 2 * kv } else { 2 * q + kv };
                 elements * dtype.bytes().max(2) as u128
             }
@@ -170,8 +170,8 @@ impl Kernel {
         }
     }
 
-    /// Bytes that a product of matrices reads and writes once its sums are complete: its result, and what that is added to. FP8 and FP4 products write 16-bit results. 0 for
-    /// all else.
+    /// Bytes that a matrix product reads and writes when its sums are complete: its result, and the matrix that it is added to. FP8 and FP4 products write
+    /// 16-bit results. 0 for other kernels.
     pub fn result_bytes(&self) -> u128 {
         match *self {
             Kernel::Gemm { m, n, batch, kept, dtype, .. } => {
@@ -182,7 +182,7 @@ impl Kernel {
         }
     }
 
-    /// Data type of the arithmetic; `None` for what is bound by memory.
+    /// Data type of the arithmetic; `None` for kernels bound by memory.
     pub fn dtype(&self) -> Option<Dtype> {
         match *self {
             Kernel::Gemm { dtype, .. } | Kernel::Attention { dtype, .. } | Kernel::Work { dtype, .. } => Some(dtype),
@@ -190,7 +190,7 @@ impl Kernel {
         }
     }
 
-    /// Its class.
+    /// Class of the kernel.
     pub fn class(&self) -> Class {
         match self {
             Kernel::Gemm { .. } | Kernel::Work { .. } => Class::Gemm,

@@ -1,11 +1,11 @@
-//! Compute: kernels, what submodules become as kernels, and how long a kernel takes on a GPU: measured, else by a roofline.
+//! Compute: kernels, the conversion of submodules to kernels, and the duration of a kernel on a GPU: measured, else by a roofline.
 //!
-//! Layer: compute. Host-side floats through one libm; results are whole ps. Knows no parallel schedule, no network.
+//! Layer: compute. Floats on the host go through one libm; results are whole ps. Knows no parallel schedule and no network.
 //!
 //! - [`Gpu`]: specifications, from `assets/gpus.toml` or a user's table.
-//! - [`Kernel`]: what decides a duration. [`convert`]: a model's submodules as kernels and the exchanges between them.
-//! - [`Timing`]: durations: the operation database (`assets/kernels`, overlaid by the user's), scaled to GPUs it lacks, then the roofline.
-//! - [`Slowdown`]: what communication beside a kernel costs it. [`validation`]: all of it against published measurements.
+//! - [`Kernel`]: the parameters that determine a duration. [`convert`]: a model's submodules as kernels and the exchanges between them.
+//! - [`Timing`]: durations from the operation database (`assets/kernels`, overlaid by the user's), scaled to GPUs that it lacks, then from the roofline.
+//! - [`Slowdown`]: how much communication slows down a kernel that overlaps with it. [`validation`]: comparison with published measurements.
 
 mod attention;
 pub mod convert;

@@ -1,28 +1,30 @@
-//! How long a kernel takes by the machine's limits: arithmetic, cache and memory, in whole waves of tiles.
+//! The duration of a kernel by the machine's limits: arithmetic, cache and memory, in whole waves of tiles.
 //!
-//! Layer: compute. Knows no measured kernel: `timing` asks here for what the database lacks, and for the shape of the curve between its rows.
+//! Layer: compute. Knows no measured kernel. `timing` uses it for kernels that the database lacks, and for the shape of the curve between its rows.
 //!
-//! A product of matrices is cut into tiles of the result; each multiprocessor computes one tile at a time, so that the last wave may be ragged. A tile
-//! proceeds at the slower of its arithmetic and of what the cache can deliver to a multiprocessor. The library is taken to choose the tile that is fastest.
-//! Results are written after that, unless the GPU has room for the sums of tiles that are computed meanwhile.
+//! A matrix product is cut into tiles of the result. Each multiprocessor computes one tile at a time, so the last wave may be incomplete. A tile proceeds at
+//! the slower of its arithmetic and the cache's delivery to a multiprocessor. The library is assumed to choose the fastest tile. Results are written
+//! afterwards, unless the GPU can hold the sums of tiles while it computes others.
 
 use super::{Dtype, Gpu, Kernel};
 
-/// Rows of a tile that libraries offer, and the most elements a tile's sums fill registers with: 256 x 160. Columns come in the GPU's `tile_step`.
+/// Numbers of rows of a tile that libraries offer. Columns are multiples of the GPU's `tile_step`.
 const TILE_ROWS: [u64; 3] = [64, 128, 256];
+/// The most elements of a tile, whose sums fill the registers: 256 x 160.
 const TILE_ELEMENTS: u64 = 256 * 160;
 
-/// Depth that a tile's pipeline is filled by before it runs at its rate, elements of `k`: one stage of 64 (16-bit) elements. Stages behind it load meanwhile.
+/// Elements of `k` that fill a tile's pipeline before it runs at its rate: one stage of 64 (16-bit) elements. Later stages load meanwhile.
 const FILL_K: f64 = 64.0;
 
-/// Ways to split `k` over multiprocessors where tiles are few; partial sums cross the cache once in FP32.
+/// Numbers of parts into which `k` is split over multiprocessors if there are few tiles. Partial sums cross the cache once in FP32.
 const SPLITS: [u64; 5] = [1, 2, 4, 8, 16];
 
-/// Efficiency of kernels known by FLOPs only, by their size in GFLOP: the matrix curve of calculon systems/*.json@caa4b11 (assumed there, not measured), whose
-/// lowest step, below 1 GFLOP, we place at 10 MFLOP.
+/// Efficiency of kernels known only by FLOPs, by their size in GFLOP: the matrix curve of calculon systems/*.json@caa4b11 (assumed there, not measured). We
+/// place its lowest step, below 1 GFLOP, at 10 MFLOP.
 const WORK_EFFICIENCY: [(f64, f64); 4] = [(0.01, 0.1), (1.0, 0.6), (16.0, 0.9), (128.0, 0.95)];
 
-/// Seconds of a kernel, without launch. Attention is the database's; here it counts as its two (or five) products at the sustained rate, or its memory traffic.
+/// Duration of a kernel in seconds, without launch. Attention is measured in the database; here it takes the time of its two (or five) products at the
+/// sustained rate, or of its memory traffic.
 pub(super) fn seconds(gpu: &Gpu, kernel: &Kernel) -> f64 {
     let memory = kernel.bytes() as f64 / gpu.stream_bps();
     match *kernel {
@@ -31,7 +33,7 @@ pub(super) fn seconds(gpu: &Gpu, kernel: &Kernel) -> f64 {
             if gpu.results_overlap {
                 return products.max(memory);
             }
-            // All tiles of a wave end together, so that their results leave at the memory's rate.
+            // All tiles of a wave end together, so their results leave at the memory's rate.
             let results = kernel.result_bytes() as f64 / gpu.stream_bps();
             products.max(memory - results) + results
         }
@@ -41,7 +43,7 @@ pub(super) fn seconds(gpu: &Gpu, kernel: &Kernel) -> f64 {
     }
 }
 
-/// The fastest of the tiles and splits.
+/// Duration in seconds with the fastest tile and split.
 fn gemm_seconds(gpu: &Gpu, m: u64, n: u64, k: u64, batch: u64, dtype: Dtype) -> f64 {
     let sms = gpu.sms as f64;
     let flops = gpu.sustained_flops(dtype) / sms;
@@ -52,7 +54,7 @@ fn gemm_seconds(gpu: &Gpu, m: u64, n: u64, k: u64, batch: u64, dtype: Dtype) -> 
         for tn in (gpu.tile_step..=256).step_by(gpu.tile_step as usize).filter(|tn| tm * tn <= TILE_ELEMENTS) {
             let tiles = m.div_ceil(tm) * n.div_ceil(tn) * batch;
             let loaded = loaded_per_step(tm as f64, tn as f64, gpu.cluster);
-            // Seconds that a step of one element of k takes.
+            // Seconds per element of k.
             let step = (2.0 * (tm * tn) as f64 / flops).max(loaded * element / l2);
             for split in SPLITS {
                 if split > 1 && (tiles * split > 2 * gpu.sms || k < split * 64) {
@@ -67,13 +69,14 @@ fn gemm_seconds(gpu: &Gpu, m: u64, n: u64, k: u64, batch: u64, dtype: Dtype) -> 
     best
 }
 
-/// Elements that a multiprocessor loads for one step of k: clusters of neighbours, arranged as serves best, load once what they share.
+/// Elements that a multiprocessor loads per element of k. A cluster of multiprocessors, in its best arrangement, loads shared elements once.
 fn loaded_per_step(tm: f64, tn: f64, cluster: u64) -> f64 {
     let arrangements = (1..=cluster).filter(|rows| cluster.is_multiple_of(*rows));
     arrangements.map(|rows| tm / (cluster / rows) as f64 + tn / rows as f64).fold(f64::INFINITY, f64::min)
 }
 
-/// Between the curve's points efficiency is linear in the logarithm of the size, gently enough that time always grows with size.
+/// Duration in seconds of a kernel known only by FLOPs. Between the curve's points, efficiency is linear in the logarithm of the size, so gently that time
+/// always grows with size.
 fn work_seconds(gpu: &Gpu, flops: u64, dtype: Dtype) -> f64 {
     let size = libm::log2((flops as f64).max(1.0));
     let points = WORK_EFFICIENCY.map(|(gflop, efficiency)| (libm::log2(gflop * 1e9), efficiency));

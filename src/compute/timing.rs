@@ -1,9 +1,9 @@
-//! Durations of kernels on one GPU: measured rows where there are any, else the roofline.
+//! Durations of kernels on one GPU: from measured rows if there are any, else from the roofline.
 //!
-//! Layer: compute. Each distinct kernel is worked out once and remembered.
+//! Layer: compute. Each distinct kernel is computed once and cached.
 //!
-//! Rows of a GPU that is not the one asked for, but its baseline, are scaled as physics has it: time by old over new FLOP/s where arithmetic decides, by old over new
-//! bandwidth where memory does. (SimAI's two equations, section 3.3, print the ratio the other way round.)
+//! Rows of a GPU's baseline are scaled by physics: time by old over new FLOP/s if arithmetic decides, by old over new bandwidth if memory does. (SimAI's two
+//! equations, section 3.3, print the inverse ratio.)
 
 use std::collections::{BTreeMap, HashMap};
 use std::sync::{Arc, Mutex, PoisonError, RwLock};
@@ -13,20 +13,22 @@ use super::curves::{AttentionCurves, MemoryCurve};
 use super::database::{MeasuredKernel, Operation, UserDatabase};
 use super::{Dtype, Error, Gpu, Kernel, roofline};
 
-/// Queries that one block of fused attention works on: 128 rows in FlashAttention-2 and after.
+/// Queries that one block of fused attention works on: 128 rows in FlashAttention-2 and later.
 const ATTENTION_ROWS: u64 = 128;
 
-/// GPUs whose durations are kept by [`Timing::shared`]: more than a sweep has, few enough to be looked through.
+/// The most GPUs whose durations [`Timing::shared`] keeps: more than a sweep has, few enough for a linear search.
 const MOST_SHARED: usize = 64;
 
-/// A measured product: where it is, and how the measurement differs from the roofline.
+/// A measured product: its shape, and how its duration differs from the roofline.
 #[derive(Clone, Debug)]
 struct Product {
-    at: [f64; 4],
+    /// log2 of m, n, k and batch.
+    log_shape: [f64; 4],
+    /// log of measured over roofline time.
     log_ratio: f64,
 }
 
-/// Durations on one GPU. Shared by threads; what is remembered changes no result.
+/// Durations on one GPU. Threads share it; the cache does not change results.
 #[derive(Debug)]
 pub struct Timing {
     gpu: Gpu,
@@ -38,7 +40,8 @@ pub struct Timing {
 }
 
 impl Timing {
-    /// Durations on `gpu`; the user's rows, which may call a GPU by any of its names, come before the assets'. A database without a row of this GPU or its baseline is an error: it would have no effect.
+    /// Durations on `gpu`. The user's rows, which may use any of a GPU's names, take precedence over the assets'. A database without a row of this GPU or its
+    /// baseline is an error, because it would have no effect.
     pub fn new(gpu: &Gpu, user: Option<&UserDatabase>) -> Result<Timing, Error> {
         let named = |r: &MeasuredKernel| MeasuredKernel {
             gpu: Gpu::named(&r.gpu).map_or_else(|_| r.gpu.clone(), |g| g.name),
@@ -62,7 +65,7 @@ impl Timing {
         Ok(Timing::from_rows(gpu, &rows))
     }
 
-    /// Durations on `gpu` by the assets. All who ask for the same GPU share what is remembered.
+    /// Durations on `gpu` by the assets. All callers with an equal GPU share the cache.
     pub fn shared(gpu: &Gpu) -> Arc<Timing> {
         static SHARED: Mutex<Vec<Arc<Timing>>> = Mutex::new(Vec::new());
         let mut shared = SHARED.lock().unwrap_or_else(PoisonError::into_inner);
@@ -77,7 +80,7 @@ impl Timing {
         timing
     }
 
-    /// Durations on `gpu` by these rows alone; later rows replace earlier ones of the same kernel.
+    /// Durations on `gpu` by these rows only. Later rows replace earlier ones of the same kernel.
     pub(super) fn from_rows(gpu: &Gpu, rows: &[MeasuredKernel]) -> Timing {
         let baseline = Gpu::named(&gpu.baseline).unwrap_or_else(|_| gpu.clone());
         let curves = |name: &str, backward| {
@@ -94,12 +97,12 @@ impl Timing {
             Dtype::Bf16 => gpu.peak_16bit(),
             narrow => gpu.peak(narrow) as f64,
         };
-        let scaled = |from: &Gpu, backward| {
-            let ratio = from.peak(operands(&gpu.attention)) as f64 / (peak * gpu.clock);
-            curves(&from.name, backward).map(|_, _, _, value| Some(value * ratio))
+        let scaled = |source: &Gpu, backward| {
+            let ratio = source.peak(operands(&gpu.attention)) as f64 / (peak * gpu.clock);
+            curves(&source.name, backward).map(|_, _, _, value| Some(value * ratio))
         };
         let closer = Gpu::named(&gpu.attention_of).ok();
-        let both = |backward| {
+        let merged_curves = |backward| {
             let mut all = scaled(&baseline, backward);
             if let Some(closer) = &closer {
                 all = all.overlaid(scaled(closer, backward));
@@ -108,8 +111,8 @@ impl Timing {
         };
         let mut timing = Timing {
             gpu: gpu.clone(),
-            forward: both(false),
-            backward: both(true),
+            forward: merged_curves(false),
+            backward: merged_curves(true),
             products: BTreeMap::new(),
             memory: BTreeMap::new(),
             known: RwLock::default(),
@@ -117,24 +120,24 @@ impl Timing {
         if gpu.name != baseline.name {
             timing.add(rows, &baseline, baseline.memory_bps / gpu.memory_bps);
         }
-        // What was measured on the GPU that a user's is like comes before what was on the one that this is like.
+        // Measurements on the GPU that a user's GPU is like take precedence over those on its baseline.
         if let Some(kin) = Gpu::named(&gpu.kin).ok().filter(|kin| kin.name != gpu.name && kin.name != baseline.name) {
             timing.add(rows, &kin, kin.memory_bps / gpu.memory_bps);
         }
         timing.add(rows, gpu, 1.0);
-        timing.memory.values_mut().for_each(MemoryCurve::settle);
+        timing.memory.values_mut().for_each(MemoryCurve::make_monotone);
         timing
     }
 
-    /// Takes in products and memory-bound kernels measured on `owner`.
+    /// Adds products and memory-bound kernels measured on `owner`.
     fn add(&mut self, rows: &[MeasuredKernel], owner: &Gpu, memory_ratio: f64) {
         for row in rows.iter().filter(|r| r.gpu == owner.name) {
             match row.kernel {
                 Kernel::Gemm { m, n, k, batch, dtype, .. } => {
                     let log_ratio = libm::log(row.ps / roofline_ps(owner, &row.kernel));
-                    let product = Product { at: logs(m, n, k, batch), log_ratio };
+                    let product = Product { log_shape: logs(m, n, k, batch), log_ratio };
                     let products = self.products.entry(owner.effective(dtype)).or_default();
-                    products.retain(|p| p.at != product.at);
+                    products.retain(|p| p.log_shape != product.log_shape);
                     products.push(product);
                 }
                 Kernel::Memory { bytes, .. } => {
@@ -150,22 +153,23 @@ impl Timing {
         &self.gpu
     }
 
-    /// Picoseconds from the launch of a kernel to its end, alone on the GPU, with the gap before it.
+    /// Picoseconds from the launch of a kernel to its end, alone on the GPU, including the gap before it.
     pub fn ps(&self, kernel: &Kernel) -> u64 {
         if let Some(ps) = self.known.read().unwrap_or_else(PoisonError::into_inner).get(kernel) {
             return *ps;
         }
-        let ps = self.work_out(kernel) as u64;
+        let ps = self.compute_ps(kernel) as u64;
         self.known.write().unwrap_or_else(PoisonError::into_inner).insert(*kernel, ps);
         ps
     }
 
-    /// Picoseconds of several kernels in a row.
+    /// Picoseconds of several kernels one after another.
     pub fn total_ps<'k>(&self, kernels: impl IntoIterator<Item = &'k Kernel>) -> u64 {
         kernels.into_iter().map(|k| self.ps(k)).sum()
     }
 
-    fn work_out(&self, kernel: &Kernel) -> f64 {
+    /// Computes the duration of a kernel in ps.
+    fn compute_ps(&self, kernel: &Kernel) -> f64 {
         let roofline = roofline_ps(&self.gpu, kernel);
         let ps = match *kernel {
             Kernel::Gemm { m, n, k, batch, dtype, .. } => {
@@ -175,7 +179,7 @@ impl Timing {
             }
             Kernel::Attention { .. } => self.attention_ps(kernel),
             Kernel::Memory { name, bytes } => {
-                self.memory.get(name).and_then(|c| c.at(bytes, self.gpu.launch_ps as f64))
+                self.memory.get(name).and_then(|c| c.time_ps(bytes, self.gpu.launch_ps as f64))
             }
             Kernel::Work { .. } => None,
         };
@@ -187,11 +191,11 @@ impl Timing {
             return None;
         };
         let curves = if backward { &self.backward } else { &self.forward };
-        let per_flop = curves.at(causal, head_dim, seq_q.min(seq_kv))?;
-        // Curves are of GPUs filled with blocks; a ragged last wave leaves multiprocessors idle.
+        let per_flop = curves.ps_per_flop(causal, head_dim, seq_q.min(seq_kv))?;
+        // Curves describe GPUs that are filled with blocks. An incomplete last wave leaves multiprocessors idle.
         let blocks = (batch * heads * seq_q.div_ceil(ATTENTION_ROWS)) as f64;
         let waves = libm::ceil(blocks / self.gpu.sms as f64);
-        // From eight waves on the raggedness is as small as it was where the curves were measured.
+        // From eight waves on, the incomplete wave matters as little as where the curves were measured.
         let idle = if waves >= 8.0 { 1.0 } else { waves * self.gpu.sms as f64 / blocks };
         let slower = self.gpu.peak_16bit() / self.gpu.peak(if dtype.bytes() == 1 { Dtype::Bf16 } else { dtype }) as f64;
         let ps = kernel.flops() as f64 * per_flop * idle * slower.max(1.0);
@@ -200,7 +204,7 @@ impl Timing {
 }
 
 impl Gpu {
-    /// Peak of the better of the 16-bit types.
+    /// Peak FLOP/s of the better of the 16-bit types.
     fn peak_16bit(&self) -> f64 {
         self.peak(Dtype::Bf16).max(self.peak(Dtype::Fp16)) as f64
     }
@@ -214,12 +218,12 @@ fn logs(m: u64, n: u64, k: u64, batch: u64) -> [f64; 4] {
     [m, n, k, batch].map(|x| libm::log2(x.max(1) as f64))
 }
 
-/// How measurements near a shape differ from the roofline, by Shepard's weights: exactly that of a row at its shape, nothing beyond a factor of 2 (in all dimensions
-/// together) from any, and in between falling off smoothly against a weight of 1 for the roofline.
-fn log_ratio(products: &[Product], at: [f64; 4]) -> f64 {
+/// log of measured over roofline time near a shape, by Shepard's weights. At the shape of a row it is exactly that row's. Beyond a factor of 2 (in all
+/// dimensions together) from any row it is 0. In between it falls off smoothly against a weight of 1 for the roofline.
+fn log_ratio(products: &[Product], log_shape: [f64; 4]) -> f64 {
     let (mut sum, mut weights) = (0.0, 1.0);
     for product in products {
-        let distance = product.at.iter().zip(&at).map(|(a, b)| (a - b).abs()).sum::<f64>();
+        let distance = product.log_shape.iter().zip(&log_shape).map(|(a, b)| (a - b).abs()).sum::<f64>();
         if distance == 0.0 {
             return product.log_ratio;
         }
@@ -299,11 +303,11 @@ mod tests {
         let (m, n, k) = (12288, 12288, 2048);
         let product = |kept| Kernel::Gemm { m, n, k, batch: 1, kept, dtype: Dtype::Fp8 };
         let written = h100.ps(&product(0));
-        // Added to FP32 in place: 8 bytes an element instead of 2.
+        // The result is added to FP32 in place: 8 bytes per element instead of 2.
         let more = ((m * n * 6) as f64 / h100.gpu().stream_bps() * 1e12) as u64;
         let added = h100.ps(&product(4));
         assert!(added.abs_diff(written + more) < more / 5, "{added} {written} {more}");
-        // Where results overlap, only a product that memory cannot keep up with is held up.
+        // If results overlap, only a product that memory cannot keep up with is slowed down.
         let overlapping =
             Timing::new(&Gpu::parse(&"like = 'h100'\nresults_overlap = true".parse().unwrap()).unwrap(), None).unwrap();
         assert!(overlapping.ps(&product(0)) < written);
@@ -320,7 +324,7 @@ mod tests {
         assert_eq!(h100.ps(&Kernel::Memory { name: "gelu", bytes: 1_000_000 }), 100_000_000);
         assert_eq!(h100.ps(&Kernel::gemm(2048, 2048, 13312, Dtype::Bf16)), 300_000_000);
         assert_eq!(h100.ps(&attention(4096, 128, false)), 1_000_000_000);
-        // A GPU like it takes them over, by the ratio of bandwidths.
+        // A GPU that is like it inherits its rows, scaled by the ratio of bandwidths.
         let h200 = Timing::new(&Gpu::named("h200").unwrap(), Some(&user)).unwrap();
         assert_eq!(h200.ps(&Kernel::Memory { name: "gelu", bytes: 1_000_000 }), 69_833_333);
         let error = Timing::new(&Gpu::named("a100").unwrap(), Some(&user)).unwrap_err().to_string();

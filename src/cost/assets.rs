@@ -1,6 +1,6 @@
 //! Prices and powers of parts, from `assets/costs.toml`.
 //!
-//! Layer: cost. Each number's source stands beside it in the asset.
+//! Layer: cost. The asset gives the source of each number.
 
 use std::collections::BTreeMap;
 use std::sync::OnceLock;
@@ -9,7 +9,7 @@ use serde::Deserialize;
 
 const ASSET: &str = include_str!("../../assets/costs.toml");
 
-/// Why something has no price.
+/// Why a price is missing.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum CostError {
     #[error(
@@ -25,7 +25,7 @@ pub(super) struct PartCost {
     pub watts: f64,
 }
 
-/// A part whose price grows with its rate.
+/// A part whose price and power grow with its rate.
 #[derive(Clone, Debug, PartialEq, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub(super) struct ByRate {
@@ -37,8 +37,8 @@ pub(super) struct ByRate {
 }
 
 impl ByRate {
-    /// One part of so many Gbit/s.
-    pub(super) fn at(&self, gbps: f64) -> PartCost {
+    /// Price and power of one part with this rate.
+    pub(super) fn cost(&self, gbps: f64) -> PartCost {
         PartCost { usd: self.usd + self.usd_per_gbps * gbps, watts: self.watts + self.watts_per_gbps * gbps }
     }
 }
@@ -62,7 +62,7 @@ struct Server {
     names: Vec<String>,
 }
 
-/// The whole asset.
+/// The content of the asset.
 #[derive(Clone, Debug, PartialEq, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub(super) struct Costs {
@@ -74,13 +74,13 @@ pub(super) struct Costs {
 }
 
 impl Costs {
-    /// The asset.
+    /// The asset, parsed once.
     pub(super) fn shipped() -> &'static Costs {
         static SHIPPED: OnceLock<Costs> = OnceLock::new();
         SHIPPED.get_or_init(|| toml::from_str(ASSET).expect("the asset is part of the program and a test reads it"))
     }
 
-    /// A GPU by its canonical name.
+    /// Price and power of a GPU by its canonical name.
     pub(super) fn gpu(&self, name: &str) -> Result<PartCost, CostError> {
         match self.gpu.get(name) {
             Some(g) => Ok(PartCost { usd: g.usd, watts: g.watts }),
@@ -91,7 +91,7 @@ impl Costs {
         }
     }
 
-    /// A server for so many GPUs, without them; by its name where the asset knows it, else the default one.
+    /// Price and power of a server for `gpus` GPUs, without them. It is the named server if the asset has it, else the default one.
     pub(super) fn server(&self, name: Option<&str>, gpus: f64) -> PartCost {
         let named = self.server.values().find(|s| name.is_some_and(|n| s.names.iter().any(|m| m == n)));
         let s = named.unwrap_or_else(|| &self.server["default"]);
@@ -120,7 +120,7 @@ mod tests {
     fn a_dgx_draws_what_its_guide_says() {
         let c = Costs::shipped();
         let dgx =
-            c.server(Some("dgx-h100"), 8.0).watts + 8.0 * (c.gpu("h100-sxm").unwrap().watts + c.nic.at(400.0).watts);
+            c.server(Some("dgx-h100"), 8.0).watts + 8.0 * (c.gpu("h100-sxm").unwrap().watts + c.nic.cost(400.0).watts);
         assert_eq!(dgx, 10_200.0);
         let a100 = c.server(Some("dgx-a100"), 8.0).watts + 8.0 * (c.gpu("a100-80g-sxm").unwrap().watts + 20.0);
         assert_eq!(a100, 6_500.0);

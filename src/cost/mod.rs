@@ -1,7 +1,7 @@
-//! What a cluster costs and draws: GPUs, servers, NICs, switches, links.
+//! The price and power of a cluster: GPUs, servers, NICs, switches, links.
 //!
-//! Layer: cost. Counts parts on the network's graph and prices them by `assets/costs.toml`, or by what `[base.cost]` says. Knows no workload: power is that of full load,
-//! whatever runs. Cooling, buildings, storage and people are not in it.
+//! Layer: cost. Parts are counted on the network's graph and priced by `assets/costs.toml` or `[base.cost]`. It knows no workload: power is that of full load,
+//! whatever runs. Cooling, buildings, storage and people are not included.
 
 mod assets;
 mod bill;

@@ -1,4 +1,4 @@
-//! Link ends that a queue pair's data and acknowledgements cross, and with which part of its rate.
+//! The link ends that a queue pair's data and acknowledgements cross, and the share of its rate on each.
 //!
 //! Layer: flow level.
 
@@ -7,7 +7,7 @@ use std::collections::BTreeMap;
 use super::maxmin::{LinkShare, WHOLE};
 use crate::columns::{LinkEndIdx, NicIdx, PortIdx, Tables};
 
-/// Rate of a link end.
+/// Rate of a link end in bps.
 pub(super) fn rate_bps(t: &Tables, link: u32) -> u64 {
     match link.checked_sub(t.nics.len() as u32) {
         None => t.nics[NicIdx(link)].rate,
@@ -15,7 +15,7 @@ pub(super) fn rate_bps(t: &Tables, link: u32) -> u64 {
     }
 }
 
-/// Acknowledgements' bytes over those of full packets that they answer, as a share.
+/// Bytes of acknowledgements divided by the wire bytes of the packets that they answer, as a share.
 pub(super) fn ack_share(t: &Tables) -> u32 {
     let e = &t.exps[0];
     let answered = e.ack_interval.div_ceil(e.payload.into()).max(1);
@@ -23,7 +23,7 @@ pub(super) fn ack_share(t: &Tables) -> u32 {
     (u128::from(e.ack_bytes) * u128::from(WHOLE)).div_ceil(wire) as u32
 }
 
-/// Link ends of `n` paths that leave a NIC, each with its part of `whole`; ascending.
+/// Link ends of `n` paths from a NIC, each with its part of `whole`; ascending.
 pub(super) fn links(t: &Tables, nic: NicIdx, first: u32, len: u32, n: u32, whole: u32) -> Box<[LinkShare]> {
     let mut times: BTreeMap<LinkEndIdx, u64> = BTreeMap::new();
     times.insert(nic.end(), n.max(1).into());

@@ -1,7 +1,7 @@
-//! The flow level beside a packet engine: each takes its own experiments of a batch.
+//! The flow level next to a packet engine: each simulates its own experiments of a batch.
 //!
-//! Layer: flow level. Experiments run in parallel, each on one thread, so threads and batches change no result. Where the packet engine has a device, it solves
-//! their rates, to the bit as the CPU does: see decision 33.
+//! Layer: flow level. Experiments run in parallel, each on one thread, so threads and batches change no result. If the packet engine has a device, it solves
+//! the rates, bit for bit as the CPU does: see decision 33.
 
 use std::time::{Duration, Instant};
 
@@ -14,15 +14,15 @@ use crate::engine::fold::FoldStats;
 use crate::engine::{Engine, EngineError, SliceOutcome, is_final};
 use crate::isolation::isolated;
 
-/// As the packet engine's: short enough for progress and limits.
+/// Duration of a slice, the same as the packet engine's: short enough for progress and limits.
 const SLICE: Duration = Duration::from_millis(100);
 
-/// Whether flows of an experiment have rates in place of packets.
+/// Whether an experiment has flow rates instead of packets.
 pub fn is_flow_level(t: &Tables) -> bool {
     t.exps.first().is_some_and(|e| e.modes & mode::FLOW != 0)
 }
 
-/// About what simulating an experiment takes beside its tables: its carriers, what these cross, and events. 0 for packets.
+/// Approximate memory of simulating an experiment, besides its tables: its carriers, the links that these cross, and events. 0 for packet simulation.
 pub fn expected_bytes(t: &OwnedTables) -> u64 {
     if t.exps.first().is_none_or(|e| e.modes & mode::FLOW == 0) {
         return 0;
@@ -31,13 +31,16 @@ pub fn expected_bytes(t: &OwnedTables) -> u64 {
     (links + t.flow_tx.len() * CARRIER_BYTES + t.paths.len() * CROSSING_BYTES + t.tasks.len() * EVENT_BYTES) as u64
 }
 
-/// A link, a carrier, an entry of a path and an event, on the heap.
+/// Heap bytes of a link.
 const LINK_BYTES: usize = 160;
+/// Heap bytes of a carrier.
 const CARRIER_BYTES: usize = 480;
+/// Heap bytes of an entry of a path.
 const CROSSING_BYTES: usize = 32;
+/// Heap bytes of an event.
 const EVENT_BYTES: usize = 16;
 
-/// Runs one experiment, which has not begun, to its end. Whether it got there, or `stop` said so before.
+/// Runs one experiment from its beginning to its end. Returns whether it got there before `stop` returned true.
 pub fn run_to_end(t: &mut Tables, stop: &dyn Fn() -> bool) -> bool {
     let mut run = FlowRun::new(t);
     while !is_final(t) {
@@ -49,14 +52,14 @@ pub fn run_to_end(t: &mut Tables, stop: &dyn Fn() -> bool) -> bool {
     true
 }
 
-/// Experiments at flow level that have begun, by their places in the batch.
+/// Running experiments at flow level, by their places in the batch.
 #[derive(Debug, Default)]
 pub struct FlowEngine {
     runs: Vec<Option<Box<FlowRun>>>,
     lockstep: Option<Lockstep>,
 }
 
-/// An experiment of the batch, its run if it has begun, and what the slice came to.
+/// An experiment of the batch, its run if it has begun, and the outcome of the slice.
 struct Turn<'a, 't> {
     t: &'a mut Tables<'t>,
     run: &'a mut Option<Box<FlowRun>>,
@@ -65,7 +68,7 @@ struct Turn<'a, 't> {
 }
 
 impl Turn<'_, '_> {
-    /// Does something with the run, if there is one; a panic is its failure.
+    /// Runs `work` if the experiment has begun. A panic becomes its failure.
     fn take_part<R>(&mut self, work: impl FnOnce(&mut Tables, &mut FlowRun) -> R) -> Option<R> {
         let run = self.run.as_deref_mut()?;
         let start = Instant::now();
@@ -83,7 +86,7 @@ impl Turn<'_, '_> {
 }
 
 impl FlowEngine {
-    /// Advances those of the batch that are at flow level for a slice of time, or until `stop` says so. `solver`: a device for their rates.
+    /// Advances the experiments at flow level by a slice of time, or until `stop` returns true. `solver` is a device for their rates.
     fn advance(
         &mut self,
         batch: &mut [Tables],
@@ -120,13 +123,13 @@ impl FlowEngine {
     }
 }
 
-/// Begins an experiment that has not begun, and lets go of one that is over; whether it has begun now.
+/// Begins an experiment that has not begun, and drops the run of one that is over. Returns whether it has begun now.
 fn begin(turn: &mut Turn) -> bool {
     if !is_flow_level(turn.t) || is_final(turn.t) {
         *turn.run = None;
         return false;
     }
-    // One that has not begun is another than the one that was in its place.
+    // An experiment without steps is not the one that was at its place before.
     if turn.run.is_some() && turn.t.exps[0].steps > 0 {
         return false;
     }
@@ -140,7 +143,7 @@ fn begin(turn: &mut Turn) -> bool {
     true
 }
 
-/// Brings runs that have just begun to the device, if there are enough for it, and no earlier ones that it still solves for.
+/// Loads runs that have just begun onto the device, if there are enough of them and the device does not solve for earlier ones.
 fn begin_lockstep(
     lockstep: &mut Option<Lockstep>,
     turns: &[Turn],
@@ -165,16 +168,16 @@ fn begin_lockstep(
     Ok(())
 }
 
-/// Runs whose rates a device solves: all of them go on to their next solution, then one dispatch solves for all.
+/// Runs whose rates a device solves. All of them advance to their next solution, then one dispatch solves for all.
 #[derive(Debug)]
 struct Lockstep {
     rates: Box<dyn ResidentRates>,
-    /// By place in the batch: the number on the device.
+    /// Number on the device, by place in the batch.
     numbers: Vec<Option<u32>>,
 }
 
 impl Lockstep {
-    /// Brings the networks of runs at these places of the batch to the device, as far as they have room.
+    /// Loads the networks of the runs at these places onto the device, as far as they fit.
     fn new(solver: &mut dyn RateSolver, places: &[usize], networks: &[RateNetwork]) -> Result<Lockstep, EngineError> {
         let (rates, found) = solver.load(networks)?;
         let mut numbers = vec![None; places.last().map_or(0, |last| last + 1)];
@@ -190,14 +193,14 @@ impl Lockstep {
         self.numbers.get(place).copied().flatten()
     }
 
-    /// Another experiment is at this place.
+    /// Forgets the run at a place, which now has another experiment.
     fn forget(&mut self, place: usize) {
         if let Some(number) = self.numbers.get_mut(place) {
             *number = None;
         }
     }
 
-    /// Advances its runs until `end`, until `stop` says so, or until none has anything left to solve.
+    /// Advances its runs until `end`, until `stop` returns true, or until no run needs rates.
     fn advance(
         &mut self,
         turns: &mut [Turn],
@@ -227,9 +230,9 @@ impl Lockstep {
             let share = start.elapsed().as_secs_f64() / waiting.len() as f64;
             waiting.par_iter_mut().with_max_len(1).for_each(|(number, turn)| {
                 let first = rates.partition_point(|r| r.network < *number);
-                let its = rates[first..].iter().take_while(|r| r.network == *number).map(|r| (r.carrier, r.rate));
+                let new_rates = rates[first..].iter().take_while(|r| r.network == *number).map(|r| (r.carrier, r.rate));
                 turn.seconds += share;
-                turn.take_part(|t, run| run.answer(t, its));
+                turn.take_part(|t, run| run.answer(t, new_rates));
             });
             if Instant::now() >= end || stop() {
                 break;
@@ -242,10 +245,10 @@ impl Lockstep {
     }
 }
 
-/// Advances a batch: what is at flow level here, what is left on `packets`.
+/// Advances a batch: experiments at flow level here, the others on `packets`.
 ///
 /// # Errors
-/// Those of `packets`, and of its device where it solves rates.
+/// The errors of `packets`, and of its device if the device solves rates.
 pub fn advance_beside(
     flows: &mut FlowEngine,
     packets: &mut dyn Engine,
@@ -253,32 +256,32 @@ pub fn advance_beside(
     packet_limit: u64,
     stop: &(dyn Fn() -> bool + Sync),
 ) -> Result<SliceOutcome, EngineError> {
-    let ours: Vec<usize> = (0..batch.len()).filter(|&k| is_flow_level(&batch[k])).collect();
-    if ours.is_empty() {
+    let at_flow_level: Vec<usize> = (0..batch.len()).filter(|&k| is_flow_level(&batch[k])).collect();
+    if at_flow_level.is_empty() {
         return packets.advance(batch, packet_limit, stop);
     }
-    let theirs: Vec<usize> = (0..batch.len()).filter(|&k| !is_flow_level(&batch[k])).collect();
-    if theirs.is_empty() {
+    let at_packet_level: Vec<usize> = (0..batch.len()).filter(|&k| !is_flow_level(&batch[k])).collect();
+    if at_packet_level.is_empty() {
         return flows.advance(batch, packets.rates(), stop);
     }
-    let mut others: Vec<Tables> = theirs.iter().map(|&k| std::mem::take(&mut batch[k])).collect();
+    let mut others: Vec<Tables> = at_packet_level.iter().map(|&k| std::mem::take(&mut batch[k])).collect();
     let ran = packets.advance(&mut others, packet_limit, stop);
     let advanced = flows.advance(batch, packets.rates(), stop);
-    for (&k, t) in theirs.iter().zip(others) {
+    for (&k, t) in at_packet_level.iter().zip(others) {
         batch[k] = t;
     }
     let (ran, mut slice) = (ran?, advanced?);
-    for (&k, seconds) in theirs.iter().zip(ran.seconds) {
+    for (&k, seconds) in at_packet_level.iter().zip(ran.seconds) {
         slice.seconds[k] = seconds;
     }
-    for (&k, folds) in theirs.iter().zip(&ran.folds) {
+    for (&k, folds) in at_packet_level.iter().zip(&ran.folds) {
         slice.folds[k] = *folds;
     }
     if ran.folds.is_empty() {
-        for &k in &theirs {
+        for &k in &at_packet_level {
             slice.folds[k].hops_simulated = crate::engine::packet_hops(&batch[k]);
         }
     }
-    slice.failures.extend(ran.failures.into_iter().map(|(at, why)| (theirs[at], why)));
+    slice.failures.extend(ran.failures.into_iter().map(|(place, why)| (at_packet_level[place], why)));
     Ok(slice)
 }

@@ -1,6 +1,7 @@
-//! Queue pairs that are one flow: all have the same rate, that of the slowest. And what such a collective takes alone.
+//! Queue pairs that are one flow: all have the rate of the slowest. Also the duration of such a collective without other traffic.
 //!
-//! Layer: flow level. Steps of rings are followed step by step on an idle network; of long ones the first steps, as the others are like them.
+//! Layer: flow level. Steps of rings are followed one by one on an idle network. Of a long ring only the first steps are followed, since the others are
+//! similar.
 
 use std::collections::BTreeMap;
 
@@ -10,46 +11,49 @@ use super::maxmin::{SHARE_BITS, WHOLE};
 use crate::columns::{FlowIdx, NEVER, Tables, TaskIdx};
 use crate::units::PS_PER_S;
 
-/// What the queue pairs of a flow take of each link, in units of one flow's rate and share: data, then acknowledgements.
+/// The load of a flow's queue pairs on each link, in units of one flow's rate and share: (data, acknowledgements).
 pub(super) type Loads = BTreeMap<u32, [u64; 2]>;
 
-/// A collective whose steps are alike, by rows.
+/// A collective with equal steps, by rows of the tables.
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
 pub struct CollectiveAlone {
-    /// The queue pair that carries all.
+    /// The queue pair that carries all messages.
     pub leader: FlowIdx,
-    /// Queue pairs that each edge's bytes are spread over.
+    /// Number of queue pairs that each edge's bytes are spread over.
     pub lanes: u64,
-    /// The queue pair of each edge, ring by ring; `None`: no packet goes there.
+    /// The queue pair of each edge, ring by ring; `None` if no packet goes there.
     pub edges: Vec<Vec<Option<FlowIdx>>>,
     pub steps: u64,
-    /// Messages of a step, and bytes of each.
+    /// Number of messages of a step.
     pub pieces: u64,
+    /// Bytes of each message.
     pub piece_bytes: u64,
-    /// What software costs: once, before each message over the network, before each other.
+    /// Software overhead in ps, once at the start.
     pub start_ps: u64,
+    /// Software overhead in ps before each message over the network.
     pub net_ps: u64,
+    /// Software overhead in ps before each other message.
     pub inside_ps: u64,
-    /// Blocks that a GPU sends one after the other inside its server in a step.
+    /// Number of blocks that a GPU sends one after another inside its server in a step.
     pub inside_each: u64,
-    /// Where no packet goes: rate in bps and latency in ps.
+    /// Path without packets: (rate in bps, latency in ps).
     pub inside: (u64, u64),
-    /// No less than this.
+    /// Minimum duration in ps.
     pub least_ps: u64,
 }
 
-/// Steps of members that are followed, at most, about. Our choice: a tenth of a second.
+/// Approximate maximum of followed steps, summed over members. Our choice: it takes a tenth of a second.
 const MOST_STEPS: usize = 1 << 24;
-/// Steps that are followed at least: several times round the GPUs of a server.
+/// Minimum of followed steps: several times around the GPUs of a server.
 const LEAST_STEPS: usize = 64;
 
-/// Makes one flow of queue pairs, the first of which has the messages.
+/// Joins queue pairs into one flow. The first of them has the messages.
 pub fn join(t: &mut Tables, rows: &[FlowIdx]) {
     let leader = rows[0].0 + 1;
     rows.iter().for_each(|&row| t.flow_tx[row].joined = leader);
 }
 
-/// What joined queue pairs take of the links that they cross.
+/// The load of joined queue pairs on the links that they cross.
 pub(super) fn loads(t: &Tables, rows: impl Iterator<Item = FlowIdx>) -> Loads {
     let acks = ack_share(t);
     let mut loads = Loads::new();
@@ -65,7 +69,7 @@ pub(super) fn loads(t: &Tables, rows: impl Iterator<Item = FlowIdx>) -> Loads {
     loads
 }
 
-/// Counts acknowledgements as data where they alone would fill a link before data fill one.
+/// Counts acknowledgements as data if they alone would fill a link before data fill one.
 pub(super) fn acks_as_data(loads: &mut Loads, capacities: &[u64]) {
     let capacity = |link: u32| u128::from(capacities[link as usize]);
     let fills = |(&b, back): (&u32, &[u64; 2])| {
@@ -77,7 +81,7 @@ pub(super) fn acks_as_data(loads: &mut Loads, capacities: &[u64]) {
     }
 }
 
-/// An edge of a ring: what a message takes on it, and from the end of that to its arrival; ps.
+/// An edge of a ring, with times in ps: the transmission of a message, the latency to its arrival, and the software overhead.
 #[derive(Clone, Copy)]
 struct Edge {
     serial: u64,
@@ -85,7 +89,7 @@ struct Edge {
     software: u64,
 }
 
-/// When the first and the last message of a block are there, and when the edge is free.
+/// When the first and the last message of a block have arrived, and when the edge is free; ps.
 #[derive(Clone, Copy)]
 struct Block {
     first: u64,
@@ -94,11 +98,11 @@ struct Block {
 }
 
 impl CollectiveAlone {
-    /// What it takes on an idle network, ps.
+    /// Duration of the collective on an idle network in ps.
     pub fn ps(&self, t: &Tables) -> u64 {
         let leader = self.leader.0 + 1;
-        let all = FlowIdx::all(t.flow_tx.len() as u32).filter(|&row| t.flow_tx[row].joined == leader);
-        let loads = loads(t, all);
+        let rows = FlowIdx::all(t.flow_tx.len() as u32).filter(|&row| t.flow_tx[row].joined == leader);
+        let loads = loads(t, rows);
         let members = self.edges.first().map_or(0, Vec::len).max(1);
         let rings = (MOST_STEPS / (members * LEAST_STEPS)).clamp(1, self.edges.len().max(1));
         let steps = MOST_STEPS / (members * rings) / LEAST_STEPS * LEAST_STEPS;
@@ -115,24 +119,24 @@ impl CollectiveAlone {
         };
         let tx = &t.flow_tx[row];
         let wire = bits(wire_bytes(t, self.piece_bytes));
-        let on = |link: u32| {
+        let serial_on = |link: u32| {
             let load: u64 = loads.get(&link).map_or(0, |l| l.iter().sum());
             (wire * u128::from(load / self.lanes)).div_ceil(u128::from(rate_bps(t, link)) << SHARE_BITS) as u64
         };
         let crossed = links(t, tx.nic, tx.path_first, tx.path_len, tx.n_paths, WHOLE);
-        let serial = crossed.iter().map(|l| on(l.link)).max().unwrap_or(0);
+        let serial = crossed.iter().map(|l| serial_on(l.link)).max().unwrap_or(0);
         let latency = Path::of(t, row).latency(t, self.piece_bytes, None).arrival_ps;
         Edge { serial, latency, software: self.net_ps }
     }
 
-    /// One ring, of whose steps so many are followed.
+    /// Duration of one ring in ps, of which `followed` steps are followed.
     fn ring_ps(&self, t: &Tables, ring: &[Option<FlowIdx>], loads: &Loads, followed: u64) -> u64 {
         let edges: Vec<Edge> = ring.iter().map(|&row| self.edge(t, row, loads)).collect();
         steps_ps(&edges, self.start_ps, self.pieces, self.steps, followed)
     }
 }
 
-/// When all blocks of a ring are there, ps. The steps that are not `followed` take as long as those of the second half of the others.
+/// When all blocks of a ring have arrived, in ps. Steps that are not followed take as long on average as those of the second half of the followed ones.
 fn steps_ps(edges: &[Edge], start_ps: u64, pieces: u64, steps: u64, followed: u64) -> u64 {
     let mut blocks = vec![Block { first: start_ps, last: start_ps, free: 0 }; edges.len()];
     let last = |blocks: &[Block]| blocks.iter().map(|b| b.last).max().unwrap_or(0);
@@ -141,20 +145,20 @@ fn steps_ps(edges: &[Edge], start_ps: u64, pieces: u64, steps: u64, followed: u6
         if 2 * step == followed {
             half = last(&blocks);
         }
-        // What the member before has sent in the step before.
-        let Some(&(mut before)) = blocks.last() else { break };
+        // The block that the member before has sent in the step before.
+        let Some(&(mut previous)) = blocks.last() else { break };
         for (block, edge) in blocks.iter_mut().zip(edges) {
-            let begin = block.free.max(before.first + edge.software);
-            let sent = (begin + pieces * edge.serial).max(before.last + edge.software + edge.serial);
+            let begin = block.free.max(previous.first + edge.software);
+            let sent = (begin + pieces * edge.serial).max(previous.last + edge.software + edge.serial);
             let now = Block { first: begin + edge.serial + edge.latency, last: sent + edge.latency, free: sent };
-            before = std::mem::replace(block, now);
+            previous = std::mem::replace(block, now);
         }
     }
-    let all = last(&blocks);
-    all + (u128::from(all - half) * u128::from(steps - followed) / u128::from((followed / 2).max(1))) as u64
+    let end_ps = last(&blocks);
+    end_ps + (u128::from(end_ps - half) * u128::from(steps - followed) / u128::from((followed / 2).max(1))) as u64
 }
 
-/// What a message takes alone that is a whole collective and has not arrived; `None`: it is no collective.
+/// Duration in ps without other traffic of a message that is a whole collective; `None` if it is not one. PRECONDITION: the message has not arrived.
 pub(super) fn alone(t: &Tables, message: TaskIdx) -> Option<u64> {
     let ps = t.tasks[message].got;
     (ps != NEVER).then_some(ps)
@@ -173,7 +177,7 @@ mod tests {
 
     #[test]
     fn steps_that_are_not_followed_are_like_those_that_are() {
-        // Latency decides, then what the slowest edge carries.
+        // At first latency decides, then the load of the slowest edge.
         for (serial, pieces) in [(10_000, 1), (50_000_000, 1), (5_000_000, 8)] {
             let edges = ring(100, serial);
             let all = steps_ps(&edges, 0, pieces, 1598, 1598);
@@ -189,7 +193,7 @@ mod tests {
     fn a_ring_of_equal_edges_takes_its_steps() {
         let edges = vec![Edge { serial: 20_000_000, latency: 2_000_000, software: 7_000 }; 4];
         assert_eq!(steps_ps(&edges, 1_000_000, 1, 6, 6), 1_000_000 + 6 * 22_007_000);
-        // In four pieces, a step's latency is hidden behind what is still sent.
+        // With four pieces, the latency of a step is hidden by the remaining transmission.
         let edges = vec![Edge { serial: 5_000_000, latency: 2_000_000, software: 7_000 }; 4];
         assert_eq!(steps_ps(&edges, 0, 4, 6, 6), 6 * 20_000_000 + 2_000_000 + 7_000);
     }

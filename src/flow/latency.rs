@@ -1,28 +1,29 @@
-//! What a message takes beside its transmission at its rate: links' delays, switches that store before they forward, and the acknowledgement's way back.
+//! The latency of a message besides its transmission at its rate: delays of links, store-and-forward in switches, and the path back of the acknowledgement.
 //!
-//! Layer: flow level. Together with its transmission at the rate of the slowest link, it makes a message alone take what packets take on an idle network.
+//! Layer: flow level. Together with the transmission at the rate of the slowest link, a message takes exactly the time that its packets take on an idle
+//! network.
 
 use crate::columns::{FlowIdx, NicIdx, Tables};
 use crate::units::{PS_PER_S, tx_ps};
 
-/// A link on a path: its rate in bps and its delay in ps.
+/// A link on a path: (rate in bps, delay in ps).
 pub type Hop = (u64, u64);
 
-/// How messages become packets, and how these are answered.
+/// How messages are split into packets, and how these are acknowledged.
 #[derive(Clone, Copy, Debug)]
 pub struct PacketSizes {
-    /// Most bytes of a message in one packet.
+    /// The most bytes of a message in one packet.
     pub payload: u32,
     /// Header bytes of a packet.
     pub data_overhead: u32,
     pub ack_bytes: u32,
-    /// Bytes from one acknowledgement to the next. Not above `payload`: every packet is answered.
+    /// Bytes from one acknowledgement to the next. If this is at most `payload`, every packet is acknowledged.
     pub ack_interval: u64,
-    /// Transmission times are multiples of this.
+    /// Transmission times are multiples of this, in ps.
     pub clock_ps: u64,
 }
 
-/// When a message that begins at 0 is there, and when its last acknowledgement is back; ps.
+/// When a message that begins at 0 has arrived, and when its last acknowledgement has arrived back; ps.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct AloneTimes {
     pub arrived_ps: u64,
@@ -30,44 +31,47 @@ pub struct AloneTimes {
 }
 
 impl PacketSizes {
-    /// What a message of `bytes` takes alone: its packets go one behind the other over the links of `data`, store and forward, their acknowledgements over those of `back`.
+    /// Times of a message of `bytes` on an idle network. Its packets go one after another over the links of `data`, store and forward; their acknowledgements
+    /// go over those of `back`.
     ///
-    /// Packets but the last are alike. So the packet before the last leaves link `m` as if the slowest link up to `m` had spaced all packets. The last packet may be shorter: it
-    /// follows right behind from one link on, and that link is the one which makes it latest. Acknowledgements are alike, so the slowest link back spaces them.
+    /// All packets except the last have equal size. So the packet before the last leaves link `m` as if the slowest link up to `m` had spaced all packets. The
+    /// last packet may be shorter. From some link on it follows right after the packet before it; the link at which that makes it latest counts.
+    /// Acknowledgements have equal size, so the slowest link back spaces them.
     pub fn alone(&self, data: &[Hop], back: &[Hop], bytes: u64) -> AloneTimes {
         let payload = u64::from(self.payload);
         let packets = bytes.div_ceil(payload).max(1);
         let full = self.payload + self.data_overhead;
         let last = bytes.saturating_sub((packets - 1) * payload) as u32 + self.data_overhead;
-        let over = |rate: u64, wire: u32| tx_ps(wire, rate, self.clock_ps);
+        let tx_time_ps = |rate: u64, wire: u32| tx_ps(wire, rate, self.clock_ps);
         let delays = data.iter().map(|hop| hop.1).sum::<u64>();
-        let mut of_last: u64 = data.iter().map(|hop| over(hop.0, last)).sum();
+        let mut last_packet_ps: u64 = data.iter().map(|hop| tx_time_ps(hop.0, last)).sum();
         if packets == 1 {
-            let arrived_ps = of_last + delays;
+            let arrived_ps = last_packet_ps + delays;
             return AloneTimes { arrived_ps, acked_ps: arrived_ps + self.one_back_ps(back) };
         }
         let (mut first, mut slowest, mut arrived_ps) = (0, 0, 0);
         for &(rate, _) in data {
-            first += over(rate, full);
-            slowest = slowest.max(over(rate, full));
-            arrived_ps = arrived_ps.max(first + (packets - 2) * slowest + of_last);
-            of_last -= over(rate, last);
+            first += tx_time_ps(rate, full);
+            slowest = slowest.max(tx_time_ps(rate, full));
+            arrived_ps = arrived_ps.max(first + (packets - 2) * slowest + last_packet_ps);
+            last_packet_ps -= tx_time_ps(rate, last);
         }
         arrived_ps += delays;
-        let answer_ps = back.iter().map(|hop| over(hop.0, self.ack_bytes)).max().unwrap_or(0);
+        let answer_ps = back.iter().map(|hop| tx_time_ps(hop.0, self.ack_bytes)).max().unwrap_or(0);
         let (answers, answered) = self.answers(packets);
-        // The acknowledgement that the last one waits for: of those before it, the first or the last.
-        let waits = |nth: u64| first + delays + (answered(nth) - 1) * slowest + (answers - nth) * answer_ps;
-        let queued = if answers > 1 { waits(1).max(waits(answers - 1)) } else { 0 };
+        // The last acknowledgement queues behind those before it. The one that delays it most is either the first of them or the last.
+        let queue_end_ps = |nth: u64| first + delays + (answered(nth) - 1) * slowest + (answers - nth) * answer_ps;
+        let queued = if answers > 1 { queue_end_ps(1).max(queue_end_ps(answers - 1)) } else { 0 };
         AloneTimes { arrived_ps, acked_ps: arrived_ps.max(queued) + self.one_back_ps(back) }
     }
 
-    /// What one acknowledgement takes on its way back.
+    /// Time in ps of one acknowledgement on its path back.
     fn one_back_ps(&self, back: &[Hop]) -> u64 {
         back.iter().map(|&(rate, delay)| tx_ps(self.ack_bytes, rate, self.clock_ps) + delay).sum()
     }
 
-    /// How many acknowledgements so many packets get, and which packet the nth answers; both counted from 1. The last answers the last packet.
+    /// Number of acknowledgements of `packets` packets, and a function that gives the packet that the nth one answers; both count from 1. The last
+    /// acknowledgement answers the last packet.
     fn answers(&self, packets: u64) -> (u64, impl Fn(u64) -> u64) {
         let (payload, interval) = (u64::from(self.payload), self.ack_interval.max(self.payload.into()));
         let before_last = (packets - 1) * payload / interval;
@@ -82,17 +86,17 @@ pub(super) struct Path {
     data: Vec<Hop>,
     /// Links that acknowledgements cross.
     back: Vec<Hop>,
-    /// Transmissions and delays of an acknowledgement.
+    /// Time in ps of an acknowledgement on its path back: transmissions and delays.
     pub back_ps: u64,
     slowest_bps: u64,
 }
 
-/// Times of a message, ps.
+/// Times of a message in ps.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) struct Latency {
-    /// From the end of its transmission to its arrival.
+    /// Time from the end of the message's transmission to its arrival.
     pub arrival_ps: u64,
-    /// From there to its acknowledgement.
+    /// Time from the message's arrival to its acknowledgement.
     pub back_ps: u64,
 }
 
@@ -112,19 +116,20 @@ impl Path {
         Path { data, back, back_ps, slowest_bps }
     }
 
-    /// Of a message of `bytes`. `sent_ps`: what its transmission takes alone; `None`: what it takes at the rate of the slowest link.
+    /// Latency of a message of `bytes`. `sent_ps` is the duration of its transmission without other traffic; with `None` it is that at the rate of the slowest
+    /// link.
     pub(super) fn latency(&self, t: &Tables, bytes: u64, sent_ps: Option<u64>) -> Latency {
         let alone = sizes(t).alone(&self.data, &self.back, bytes);
         let bits = u128::from(wire_bytes(t, bytes)) * 8;
         let at_slowest = || (bits * u128::from(PS_PER_S)).div_ceil(u128::from(self.slowest_bps)) as u64;
         let sent_ps = sent_ps.unwrap_or_else(at_slowest);
-        // Where acknowledgements are the bottleneck, all data may be there before the flow counts as sent.
+        // If acknowledgements are the bottleneck, all data may have arrived before the flow counts as sent.
         let arrived_ps = alone.arrived_ps.max(sent_ps);
         Latency { arrival_ps: arrived_ps - sent_ps, back_ps: alone.acked_ps.saturating_sub(arrived_ps) }
     }
 }
 
-/// How an experiment's messages become packets.
+/// How an experiment's messages are split into packets.
 fn sizes(t: &Tables) -> PacketSizes {
     let e = &t.exps[0];
     PacketSizes {
@@ -136,7 +141,7 @@ fn sizes(t: &Tables) -> PacketSizes {
     }
 }
 
-/// Bytes of a message on a link, headers included.
+/// Bytes of a message on a link, including headers.
 pub(super) fn wire_bytes(t: &Tables, bytes: u64) -> u64 {
     let e = &t.exps[0];
     bytes + bytes.div_ceil(u64::from(e.payload)).max(1) * u64::from(e.data_overhead)
@@ -146,7 +151,7 @@ pub(super) fn wire_bytes(t: &Tables, bytes: u64) -> u64 {
 mod tests {
     use super::*;
 
-    /// Departures of packets from a line of links, each of which takes one packet after the other; `ready`: when each is there.
+    /// Departure times of packets from a line of links, each of which sends one packet after another. `ready` is when each packet is there.
     fn line(mut ready: Vec<u64>, hops: &[Hop], wire: impl Fn(usize) -> u32) -> Vec<u64> {
         for &(rate, delay) in hops {
             let mut free = 0;

@@ -1,82 +1,90 @@
-//! Max-min fair rates: all rates rise together until a link is full, whose flows stop there; the others go on.
+//! Max-min fair rates. All rates rise together until a link is full; flows on it stop there, and the others continue.
 //!
-//! Layer: flow level. Integers alone, so that sums do not depend on their order, and flows that are alike have the same rate to the bit.
-//! Knows no time and no tables. `fill` does the filling; here are the rows and what changes them.
+//! Layer: flow level. Only integers are used, so that sums do not depend on their order and equal flows have equal rates to the bit. It knows no time and no
+//! tables. `fill` does the filling; this file has the rows and their changes.
 //!
-//! A *carrier* is a number of flows that cross the same links. A flow crosses a link with a *share* of its rate: below 1 where it is sprayed.
-//! Acknowledgements cross other links and take what they need of them first: a link has for data what they leave.
+//! A *carrier* is a number of flows that cross the same links. A flow crosses a link with a *share* of its rate, which is below 1 if the flow is sprayed.
+//! Acknowledgements cross other links and take their rate first; a link's data get the rest.
 
 mod fill;
 
 use crate::engine::fair_rates::{CarrierCrossings, FlowsChange, MOST_ROUNDS, RateNetwork, SLACK_SHIFT};
 pub use crate::engine::fair_rates::{NONE, SHARE_BITS, WHOLE};
 
-/// Shift of the tolerance where rates are solved exactly: what is left of any rate is less than a unit.
+/// Tolerance shift if rates are solved exactly: the tolerance of any rate is less than a unit.
 const EXACT: u32 = 63;
 
-/// A link that a carrier's flows cross, with their share there.
+/// A link that a carrier's flows cross, with their share on it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
 pub struct LinkShare {
     pub link: u32,
-    /// Of [`SHARE_BITS`] behind the point.
+    /// Fixed-point share with [`SHARE_BITS`] fractional bits.
     pub share: u32,
 }
 
 #[derive(Clone, Copy, Debug)]
 struct Link {
-    /// Units of rate.
+    /// Capacity in units of rate.
     capacity: u64,
-    /// Of that, what is kept for acknowledgements, and what they take.
+    /// Part of the capacity that is reserved for acknowledgements.
     reserved: u64,
+    /// Rate of the acknowledgements, in units of rate.
     acks: u64,
-    /// What its carriers' data take, in units of rate and share.
+    /// Load of its carriers' data, in units of rate and share.
     load: u64,
     /// Sum of flows times shares.
     weight: u64,
-    /// No carrier with flows is faster; none that is kept back here is slower. Bounds: what they bound may have changed since.
+    /// Upper bound of the rates of its carriers with flows. Carriers may have changed since it was computed.
     fastest: u64,
+    /// Lower bound of the rates of carriers that this link limits. Carriers may have changed since it was computed.
     slowest: u64,
+    /// Whether the link is in `MaxMin::dirty`.
     dirty: bool,
+    /// Whether the link is in `MaxMin::unsettled`.
     unsettled: bool,
 }
 
 #[derive(Clone, Copy, Debug)]
 struct Carrier {
-    /// Places in `crossings`.
+    /// First of its entries in `crossings`.
     first: u32,
+    /// Number of its entries in `crossings`.
     n: u32,
-    /// Places in `ack_crossings`.
+    /// First of its entries in `ack_crossings`.
     first_ack: u32,
+    /// Number of its entries in `ack_crossings`.
     n_ack: u32,
     flows: u32,
-    /// Of each flow.
+    /// Rate of each of its flows.
     rate: u64,
-    /// The link that keeps it from being faster.
+    /// The link that limits its rate.
     bottleneck: u32,
 }
 
-/// Rates of carriers over links.
+/// Max-min fair rates of carriers over links.
 #[derive(Debug)]
 pub struct MaxMin {
     links: Vec<Link>,
     carriers: Vec<Carrier>,
     crossings: Vec<LinkShare>,
-    /// The carrier of each crossing, and where it is among its link's members.
+    /// The carrier of each crossing.
     owner: Vec<u32>,
+    /// The place of each crossing among its link's members.
     place: Vec<u32>,
     ack_crossings: Vec<LinkShare>,
     /// Crossings of carriers with flows, by link.
     members: Vec<Vec<u32>>,
+    /// Links whose load has changed since rates were solved.
     dirty: Vec<u32>,
-    /// Links whose acknowledgements may be others than those that they keep room for.
+    /// Links whose acknowledgements may no longer match the reserved capacity.
     unsettled: Vec<u32>,
-    /// Bits of a share in use: none where no flow is sprayed.
+    /// Number of fractional bits of shares in use; 0 if no flow is sprayed.
     share_bits: u32,
     /// A unit of rate is 2^-`rate_bits` bps.
     rate_bits: u32,
-    /// Rates may be off by this part of themselves, as a shift.
+    /// Relative tolerance of rates, as a shift.
     tolerance_shift: u32,
-    /// Carriers with flows.
+    /// Number of carriers with flows.
     n_active: usize,
     /// The largest share of an acknowledgement.
     ack_share: u32,
@@ -84,7 +92,7 @@ pub struct MaxMin {
 }
 
 impl MaxMin {
-    /// Links of these capacities, bps. `sprayed`: shares other than [`WHOLE`] will come.
+    /// Links of these capacities in bps. `sprayed` says whether shares other than [`WHOLE`] will be added.
     pub fn new(capacities_bps: &[u64], sprayed: bool) -> MaxMin {
         let share_bits = if sprayed { SHARE_BITS } else { 0 };
         let largest = capacities_bps.iter().copied().max().unwrap_or(1).max(1);
@@ -120,14 +128,15 @@ impl MaxMin {
         }
     }
 
-    /// From now on rates that are off by no more than 2^-`shift` of themselves, and room of no more than that part of a link, stay as they are.
+    /// From now on, a rate stays as it is if its relative error is at most 2^-`shift`, or the unused part of its link is at most that share of the capacity.
     pub fn tolerate(&mut self, shift: u32) {
         self.tolerance_shift = shift;
     }
 
-    /// Adds a carrier without flows. `acks`: the links that its acknowledgements cross, with their part of its rate as share.
+    /// Adds a carrier without flows and returns its number. `acks` are the links that its acknowledgements cross, each with the acknowledgements' part of its
+    /// rate as share.
     ///
-    /// PRECONDITION: it crosses a link, and no link twice.
+    /// PRECONDITION: it crosses at least one link, and no link twice.
     pub fn add(&mut self, data: &[LinkShare], acks: &[LinkShare]) -> u32 {
         let id = self.carriers.len() as u32;
         self.carriers.push(Carrier {
@@ -155,17 +164,17 @@ impl MaxMin {
         data.iter().chain(&self.ack_crossings[c.first_ack as usize..(c.first_ack + c.n_ack) as usize])
     }
 
-    /// Bits behind the point of a rate in bps.
+    /// Number of fractional bits of a rate in bps.
     pub fn rate_bits(&self) -> u32 {
         self.rate_bits
     }
 
-    /// The rate of each flow of a carrier, in units of 2^-[`Self::rate_bits`] bps; as of the last [`Self::solve`].
+    /// The rate of each flow of a carrier, in units of 2^-[`Self::rate_bits`] bps, as of the last [`Self::solve`].
     pub fn rate(&self, carrier: u32) -> u64 {
         self.carriers[carrier as usize].rate
     }
 
-    /// Bytes that it has on the heap, about.
+    /// Approximate bytes on the heap.
     pub fn bytes(&self) -> u64 {
         let members: usize = self.members.iter().map(|m| m.capacity() * size_of::<u32>()).sum();
         let links = self.links.len() * (size_of::<Link>() + size_of::<Vec<u32>>());
@@ -174,12 +183,12 @@ impl MaxMin {
         (members + links + crossings + acks + self.carriers.len() * size_of::<Carrier>()) as u64 + self.fill.bytes()
     }
 
-    /// How many flows a carrier has.
+    /// Number of flows of a carrier.
     pub fn flows(&self, carrier: u32) -> u32 {
         self.carriers[carrier as usize].flows
     }
 
-    /// All that a device needs to solve in its place. Nobody may have flows yet.
+    /// The network in the form that a device needs to solve rates. PRECONDITION: no carrier has flows yet.
     pub fn network(&self) -> RateNetwork {
         let n_data = self.crossings.len() as u32;
         let carrier =
@@ -194,7 +203,8 @@ impl MaxMin {
         }
     }
 
-    /// Notes how many flows a carrier has, where a device solves: sums of links are kept there alone, so [`Self::solve`] is of no use any more.
+    /// Notes the number of flows of a carrier if a device solves the rates. Link sums are then kept on the device only, so [`Self::solve`] must not be used any
+    /// more.
     pub fn note_flows(&mut self, change: FlowsChange) {
         let c = &mut self.carriers[change.carrier as usize];
         c.flows = change.flows;
@@ -203,36 +213,36 @@ impl MaxMin {
         }
     }
 
-    /// Notes the rate that a device has found.
+    /// Notes a rate that a device has computed.
     pub fn note_rate(&mut self, carrier: u32, rate: u64) {
         self.carriers[carrier as usize].rate = rate;
     }
 
-    /// Sets how many flows a carrier has. Their rate follows with [`Self::solve`].
+    /// Sets the number of flows of a carrier. [`Self::solve`] computes their rate.
     pub fn set_flows(&mut self, carrier: u32, flows: u32) {
         let c = self.carriers[carrier as usize];
         if c.flows == flows {
             return;
         }
         self.count_acks(&c, false);
-        for at in c.first..c.first + c.n {
-            let LinkShare { link, share } = self.crossings[at as usize];
+        for crossing_idx in c.first..c.first + c.n {
+            let LinkShare { link, share } = self.crossings[crossing_idx as usize];
             let share = u64::from(share >> (SHARE_BITS - self.share_bits));
             let l = &mut self.links[link as usize];
             l.weight = l.weight + share * u64::from(flows) - share * u64::from(c.flows);
             l.load = l.load + share * u64::from(flows) * c.rate - share * u64::from(c.flows) * c.rate;
             let members = &mut self.members[link as usize];
             if c.flows == 0 {
-                self.place[at as usize] = members.len() as u32;
-                members.push(at);
+                self.place[crossing_idx as usize] = members.len() as u32;
+                members.push(crossing_idx);
             } else if flows == 0 {
-                let place = self.place[at as usize];
+                let place = self.place[crossing_idx as usize];
                 members.swap_remove(place as usize);
                 if let Some(&moved) = members.get(place as usize) {
                     self.place[moved as usize] = place;
                 }
             }
-            self.soil(link);
+            self.mark_dirty(link);
         }
         self.n_active += usize::from(c.flows == 0);
         self.n_active -= usize::from(flows == 0);
@@ -243,7 +253,7 @@ impl MaxMin {
         }
         let c = *c;
         self.count_acks(&c, true);
-        self.unsettle(&c);
+        self.mark_unsettled(&c);
     }
 
     /// Whether anything has changed since rates were solved.
@@ -251,7 +261,8 @@ impl MaxMin {
         !self.dirty.is_empty() || !self.unsettled.is_empty()
     }
 
-    fn soil(&mut self, link: u32) {
+    /// Marks a link for the next solution, since its load or capacity for data has changed.
+    fn mark_dirty(&mut self, link: u32) {
         let l = &mut self.links[link as usize];
         if !l.dirty {
             l.dirty = true;
@@ -259,28 +270,28 @@ impl MaxMin {
         }
     }
 
-    /// Adds what acknowledgements of a carrier take to its links, or takes it away.
+    /// Adds the rate of a carrier's acknowledgements to its links, or subtracts it.
     fn count_acks(&mut self, c: &Carrier, add: bool) {
-        for at in c.first_ack..c.first_ack + c.n_ack {
-            let LinkShare { link, share } = self.ack_crossings[at as usize];
-            let takes = ((u128::from(c.rate) * u128::from(c.flows) * u128::from(share)) >> SHARE_BITS) as u64;
+        for crossing_idx in c.first_ack..c.first_ack + c.n_ack {
+            let LinkShare { link, share } = self.ack_crossings[crossing_idx as usize];
+            let ack_rate = ((u128::from(c.rate) * u128::from(c.flows) * u128::from(share)) >> SHARE_BITS) as u64;
             let l = &mut self.links[link as usize];
-            l.acks = if add { l.acks + takes } else { l.acks - takes };
+            l.acks = if add { l.acks + ack_rate } else { l.acks - ack_rate };
         }
     }
 
-    /// What is kept on the links of a carrier's acknowledgements may not be right any more.
-    fn unsettle(&mut self, c: &Carrier) {
-        for at in c.first_ack..c.first_ack + c.n_ack {
-            let link = self.ack_crossings[at as usize].link;
+    /// Marks the links of a carrier's acknowledgements, whose reserved capacity may no longer be right.
+    fn mark_unsettled(&mut self, c: &Carrier) {
+        for crossing_idx in c.first_ack..c.first_ack + c.n_ack {
+            let link = self.ack_crossings[crossing_idx as usize].link;
             if !std::mem::replace(&mut self.links[link as usize].unsettled, true) {
                 self.unsettled.push(link);
             }
         }
     }
 
-    /// Where acknowledgements take more than is kept for them, or clearly less, links keep what they take. If that is more than before, a part of the difference:
-    /// it slows down data, whose acknowledgements are fewer then.
+    /// Adjusts the capacity that the links in `unsettled` reserve for acknowledgements, if these need more than is reserved, or clearly less. A smaller reserve
+    /// is set at once. A larger one grows by a part of the difference only, because it slows down data, which then have fewer acknowledgements.
     fn settle(&mut self) {
         let mut unsettled = std::mem::take(&mut self.unsettled);
         unsettled.retain(|&link| {
@@ -299,7 +310,7 @@ impl MaxMin {
             let (reserved, unsettled) = (l.reserved, l.unsettled);
             let full = l.load + (reserved << self.share_bits) > l.capacity << self.share_bits;
             if full || (reserved < before && self.is_bottleneck(link)) {
-                self.soil(link);
+                self.mark_dirty(link);
             }
             unsettled
         });
@@ -308,10 +319,12 @@ impl MaxMin {
 
     /// Whether a carrier would be faster if the link were.
     fn is_bottleneck(&self, link: u32) -> bool {
-        self.members[link as usize].iter().any(|&at| self.carriers[self.owner[at as usize] as usize].bottleneck == link)
+        self.members[link as usize]
+            .iter()
+            .any(|&crossing_idx| self.carriers[self.owner[crossing_idx as usize] as usize].bottleneck == link)
     }
 
-    /// Solves anew what changes reach. `changed` takes every carrier with flows whose rate is another one than before, once for each time that it changes.
+    /// Solves all rates that are affected by changes. `changed` is called with every carrier with flows whose rate has changed, once per change.
     pub fn solve(&mut self, changed: &mut impl FnMut(u32)) {
         for _ in 0..MOST_ROUNDS {
             self.settle();
@@ -327,14 +340,14 @@ impl MaxMin {
                     self.count_acks(&c, false);
                     let c = Carrier { rate, bottleneck, ..c };
                     self.count_acks(&c, true);
-                    self.unsettle(&c);
+                    self.mark_unsettled(&c);
                     self.carriers[carrier as usize] = c;
                     changed(carrier);
                 }
             }
             self.fill.give_back(solved);
         }
-        // What is left is far below the slack of any link but those that acknowledgements alone fill.
+        // The remaining differences are far below the slack of any link, except links that acknowledgements alone fill.
         for link in std::mem::take(&mut self.dirty) {
             self.links[link as usize].dirty = false;
         }

@@ -1,15 +1,15 @@
-//! Flow level: the same tables as the packet engine's, with max-min fair rates of flows in place of packets.
+//! Flow level: the same tables as the packet engine's, with max-min fair rates of flows instead of packets.
 //!
-//! Layer: flow level. Knows columns and numbers only. Steps what the packet engine does not: experiments whose header has `mode::FLOW`.
+//! Layer: flow level. Knows columns and numbers only. It simulates the experiments that the packet engine does not: those whose header has `mode::FLOW`.
 //!
-//! - `maxmin`: fair rates over links with capacities; only what a change reaches is solved anew.
-//! - `carriers`: queue pairs that cross the same links are one carrier, with one rate a flow.
+//! - `maxmin`: fair rates over links with capacities; only affected rates are solved again.
+//! - `carriers`: queue pairs that cross the same links share a carrier, with one rate per flow.
 //! - `crossings`: the links that a queue pair crosses.
-//! - `joined`: queue pairs that are one flow, and what their collectives take alone.
-//! - `latency`: what a message takes beside its transmission.
-//! - `run`: one experiment's events in the order of time.
-//! - `tasks`: what ends releases what waits, gates and servers among them.
-//! - `engine`: experiments in parallel, beside the packet engine.
+//! - `joined`: queue pairs that are one flow, and the duration of their collectives without other traffic.
+//! - `latency`: the latency of a message besides its transmission.
+//! - `run`: one experiment's events in order of time.
+//! - `tasks`: ends of tasks release waiting tasks, gates and servers.
+//! - `engine`: experiments in parallel, next to the packet engine.
 
 mod carriers;
 mod crossings;

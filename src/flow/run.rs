@@ -1,7 +1,7 @@
-//! One experiment at flow level: its events in the order of time, and rates solved anew after each instant that changes who sends.
+//! One experiment at flow level: its events in order of time. Rates are solved again after each instant that changes which flows send.
 //!
-//! Layer: flow level. Nothing here depends on the order of events of one instant: queue pairs keep the order of their messages, gates of an instant are served by
-//! number, and rates are integers.
+//! Layer: flow level. Results do not depend on the order of events of one instant: queue pairs keep the order of their messages, gates of an instant are served
+//! by number, and rates are integers.
 
 use std::cmp::Reverse;
 use std::collections::BinaryHeap;
@@ -14,65 +14,65 @@ use crate::columns::{FlowIdx, NEVER, SHARED_FLOWS_LEFT, Tables, TaskIdx, status,
 use crate::engine::fair_rates::{FlowsChange, RateNetwork};
 use crate::units::PS_PER_S;
 
-/// Instants between two questions whether to stop.
+/// Number of instants between two checks whether to stop.
 const INSTANTS_PER_CHECK: u32 = 64;
 
-/// What happens at an instant, by row.
+/// An event, with its row.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
-enum What {
-    /// A carrier's flows are looked at, if that is its next look.
+enum FlowEvent {
+    /// Checks a carrier's flows, if this is its next check.
     Look(u32),
     Arrived(u32),
     Acknowledged(u32),
-    /// Of a flow that is no queue pair of tasks.
+    /// Acknowledgement of a flow that is not a queue pair of tasks.
     FlowAcknowledged(u32),
     FlowStarts(u32),
     Due(u32),
 }
 
-/// Where an experiment stands, beside its rows.
+/// State of an experiment besides its rows.
 #[derive(Debug)]
 pub(super) struct FlowRun {
     carriers: Carriers,
-    events: BinaryHeap<Reverse<(u64, What)>>,
+    events: BinaryHeap<Reverse<(u64, FlowEvent)>>,
     released: Released,
-    /// Carriers that have more or fewer flows than before this instant, or other rates.
+    /// Carriers whose number of flows or rate has changed in this instant.
     touched: Vec<u32>,
-    /// Of these, those whose number of flows is another one than rates were solved for: the instant waits for rates while there are any.
+    /// Carriers whose number of flows differs from that of the last solution. While there are any, the instant waits for rates.
     changes: Vec<FlowsChange>,
     instants: u32,
 }
 
-/// No flow ends later: 107 days, so that no sum of a time and a latency overflows.
+/// The latest end of a flow: 107 days. No sum of a time and a latency overflows.
 const LATEST_PS: u64 = 1 << 63;
 
 /// Why a run has paused.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum FlowPause {
-    /// Rates of the instant have to be solved.
+    /// The rates of the instant have to be solved.
     Rates,
-    /// It is over, or the slice is.
+    /// The experiment is over, or the slice is.
     Slice,
 }
 
 impl FlowRun {
-    /// At time 0 of an experiment.
+    /// The state at time 0 of an experiment.
     pub(super) fn new(t: &Tables) -> FlowRun {
         let carriers = Carriers::of(t);
-        let starts = FlowIdx::all(t.flow_tx.len() as u32).map(|f| (t.flow_tx[f].start, What::FlowStarts(f.0)));
+        let starts = FlowIdx::all(t.flow_tx.len() as u32).map(|f| (t.flow_tx[f].start, FlowEvent::FlowStarts(f.0)));
         let starts = starts.filter(|s| s.0 != NEVER);
-        let due = first_due(t).map(|i| (t.tasks[i].at, What::Due(i.0)));
+        let due = first_due(t).map(|i| (t.tasks[i].at, FlowEvent::Due(i.0)));
         let events = starts.chain(due).map(Reverse).collect();
         let released = Released::default();
         FlowRun { carriers, events, released, touched: Vec::new(), changes: Vec::new(), instants: 0 }
     }
 
-    /// Bytes on the heap, about.
+    /// Approximate bytes on the heap.
     pub(super) fn bytes(&self) -> u64 {
-        self.carriers.bytes() + (self.events.capacity() * size_of::<(u64, What)>()) as u64
+        self.carriers.bytes() + (self.events.capacity() * size_of::<(u64, FlowEvent)>()) as u64
     }
 
-    /// Goes on until `end`, until `stop` says so, or until the experiment is final. Solves rates itself.
+    /// Advances until `end`, until `stop` returns true, or until the experiment is final. Solves rates itself.
     pub(super) fn advance(&mut self, t: &mut Tables, end: Instant, stop: &(dyn Fn() -> bool + Sync)) {
         while self.until_rates(t, end, stop) == FlowPause::Rates {
             self.solve();
@@ -81,7 +81,7 @@ impl FlowRun {
         self.end_slice(t);
     }
 
-    /// Goes on likewise, but pauses where rates have to be solved: [`Self::changes`] says of what, and [`Self::answer`] gives them.
+    /// Advances in the same way, but pauses when rates have to be solved: [`Self::changes`] says for which carriers, and [`Self::answer`] takes the rates.
     pub(super) fn until_rates(&mut self, t: &mut Tables, end: Instant, stop: &(dyn Fn() -> bool + Sync)) -> FlowPause {
         while self.changes.is_empty() {
             let Some(&Reverse((now, _))) = self.events.peek() else {
@@ -104,26 +104,26 @@ impl FlowRun {
         FlowPause::Rates
     }
 
-    /// What experiments report after a slice.
+    /// Updates the columns that experiments report after a slice.
     pub(super) fn end_slice(&mut self, t: &mut Tables) {
-        // What folds and packets count has no meaning here; that some events are over does.
+        // Counts of folds and packets have no meaning at flow level, but the end of events does.
         t.exps[0].steps += 1;
         if t.exps[0].status != status::RUNNING {
             self.carriers.count_link_bytes(t);
         }
     }
 
-    /// Its links and carriers, for a device that solves its rates; before it has begun.
+    /// Its links and carriers, for a device that solves its rates. PRECONDITION: it has not begun.
     pub(super) fn network(&self) -> RateNetwork {
         self.carriers.rates.network()
     }
 
-    /// What rates have to be solved for, while it waits for them.
+    /// The changes for which rates have to be solved.
     pub(super) fn changes(&self) -> &[FlowsChange] {
         &self.changes
     }
 
-    /// Takes rates that a device has solved for [`Self::changes`], those alone that are others than before, and goes on from there.
+    /// Takes the rates that a device has solved for [`Self::changes`], only those that have changed, and continues.
     pub(super) fn answer(&mut self, t: &Tables, rates: impl Iterator<Item = (u32, u64)>) {
         self.changes.iter().for_each(|&change| self.carriers.rates.note_flows(change));
         for (carrier, rate) in rates {
@@ -133,14 +133,14 @@ impl FlowRun {
         self.go_on(now(t));
     }
 
-    /// All that happens at `now` but for rates. Where these stay as they are, the instant is over.
+    /// Handles all events at `now`. If no rates have to be solved, the instant is over.
     fn instant(&mut self, t: &mut Tables, now: u64) {
         t.exps[0].now = now;
-        while let Some(&Reverse((at, what))) = self.events.peek()
-            && at == now
+        while let Some(&Reverse((event_ps, event))) = self.events.peek()
+            && event_ps == now
         {
             self.events.pop();
-            self.happens(t, what, now);
+            self.happens(t, event, now);
             self.schedule(t);
             if self.events.peek().is_none_or(|next| next.0.0 > now) {
                 self.released.serve(t);
@@ -171,7 +171,7 @@ impl FlowRun {
         });
     }
 
-    /// The instant is over: carriers have the rates from then on.
+    /// Ends the instant: carriers have their new rates from now on.
     fn go_on(&mut self, now: u64) {
         self.changes.clear();
         for carrier in self.touched.drain(..) {
@@ -179,34 +179,35 @@ impl FlowRun {
             c.serve(now);
             c.rate = self.carriers.rates.rate(carrier);
             c.is_touched = false;
-            // Where rates have fallen, the look that is due comes too early and is followed by another.
-            if let Some(at) = c.next_end().filter(|&at| at < c.next_look) {
-                c.next_look = at;
-                self.events.push(Reverse((at, What::Look(carrier))));
+            // If a rate has fallen, the scheduled check comes too early and is followed by another one.
+            if let Some(end_ps) = c.next_end().filter(|&end_ps| end_ps < c.next_look) {
+                c.next_look = end_ps;
+                self.events.push(Reverse((end_ps, FlowEvent::Look(carrier))));
             }
         }
     }
 
-    fn happens(&mut self, t: &mut Tables, what: What, now: u64) {
-        match what {
-            What::Look(carrier) => {
+    /// Handles an event.
+    fn happens(&mut self, t: &mut Tables, event: FlowEvent, now: u64) {
+        match event {
+            FlowEvent::Look(carrier) => {
                 if self.carriers.all[carrier as usize].next_look == now {
                     self.carriers.all[carrier as usize].next_look = NEVER;
                     self.sent(t, carrier, now);
                 }
             }
-            What::Arrived(i) => self.released.arrive(t, TaskIdx(i), now),
-            What::Acknowledged(i) => self.released.end(t, TaskIdx(i), now),
-            What::FlowAcknowledged(f) => {
+            FlowEvent::Arrived(i) => self.released.arrive(t, TaskIdx(i), now),
+            FlowEvent::Acknowledged(i) => self.released.end(t, TaskIdx(i), now),
+            FlowEvent::FlowAcknowledged(f) => {
                 t.flow_tx[FlowIdx(f)].finish = now;
                 t.shared[SHARED_FLOWS_LEFT as usize] -= 1;
             }
-            What::FlowStarts(f) => {
+            FlowEvent::FlowStarts(f) => {
                 let f = FlowIdx(f);
                 let bytes = t.flow_tx[f].size;
                 self.begins(t, f, bytes, now);
             }
-            What::Due(i) => {
+            FlowEvent::Due(i) => {
                 let i = TaskIdx(i);
                 if t.tasks[i].flags & task::MESSAGE == 0 {
                     return self.released.end(t, i, now);
@@ -221,14 +222,14 @@ impl FlowRun {
         }
     }
 
-    /// Puts what was released among the events.
+    /// Adds the released tasks to the events.
     fn schedule(&mut self, t: &Tables) {
         for i in self.released.due.drain(..) {
-            self.events.push(Reverse((t.tasks[i].at, What::Due(i.0))));
+            self.events.push(Reverse((t.tasks[i].at, FlowEvent::Due(i.0))));
         }
     }
 
-    /// What a message takes of its carrier's service.
+    /// Service of its carrier that a message needs.
     fn service(&self, t: &Tables, carrier: u32, bytes: u64) -> u128 {
         let wire = self.carriers.all[carrier as usize].scaled(wire_bytes(t, bytes));
         (u128::from(wire) * 8 * u128::from(PS_PER_S)) << self.carriers.rates.rate_bits()
@@ -240,7 +241,7 @@ impl FlowRun {
         }
     }
 
-    /// Flow `f`, which has not been sending, begins to send `bytes`.
+    /// Lets flow `f`, which was not sending, begin to send `bytes`.
     fn begins(&mut self, t: &Tables, f: FlowIdx, bytes: u64, now: u64) {
         let carrier = self.carriers.of_flow[f.usize()];
         let service = self.service(t, carrier, bytes);
@@ -250,7 +251,7 @@ impl FlowRun {
         self.touch(carrier);
     }
 
-    /// What a carrier's flows have sent by now is on its way; their next messages follow.
+    /// Ends the transmission of flows that have been served by now, and begins their next messages.
     fn sent(&mut self, t: &mut Tables, carrier: u32, now: u64) {
         self.carriers.all[carrier as usize].serve(now);
         loop {
@@ -263,10 +264,10 @@ impl FlowRun {
             let latency = self.carriers.all[carrier as usize].latency(t, message, bytes, service);
             let arrived = now + latency.arrival_ps;
             if message.is_some() {
-                self.events.push(Reverse((arrived, What::Arrived(message.0))));
-                self.events.push(Reverse((arrived + latency.back_ps, What::Acknowledged(message.0))));
+                self.events.push(Reverse((arrived, FlowEvent::Arrived(message.0))));
+                self.events.push(Reverse((arrived + latency.back_ps, FlowEvent::Acknowledged(message.0))));
             } else {
-                self.events.push(Reverse((arrived + latency.back_ps, What::FlowAcknowledged(f))));
+                self.events.push(Reverse((arrived + latency.back_ps, FlowEvent::FlowAcknowledged(f))));
             }
             if let Some(next) = next {
                 let service = self.service(t, carrier, next);
@@ -277,7 +278,7 @@ impl FlowRun {
     }
 }
 
-/// The instant that an experiment is at.
+/// The current instant of an experiment in ps.
 fn now(t: &Tables) -> u64 {
     t.exps[0].now
 }

@@ -1,23 +1,23 @@
-//! Tasks at flow level: what ends releases what waits for it, as in the packet engine, but without steps.
+//! Tasks at flow level: the end of a task releases the tasks that wait for it, as in the packet engine, but without steps.
 //!
-//! Layer: flow level. The packet engine's rules (`engine::cpu::task`, `schedule`, `analytical`) on the same rows. Gates are served at the instant at which
-//! their last signal is given, those of one instant by number.
+//! Layer: flow level. It applies the packet engine's rules (`engine::cpu::task`, `schedule`, `analytical`) to the same rows. A gate is served at the instant of
+//! its last signal; gates of one instant are served by number.
 
 use crate::columns::{EDGE_SIGNAL, FlowIdx, NEVER, NONE, SHARED_FLOWS_LEFT, Tables, TaskIdx, qp, task};
 
-/// What an instant's ends lead to.
+/// The consequences of an instant's ends.
 #[derive(Debug, Default)]
 pub(super) struct Released {
-    /// Tasks whose time is set and lies ahead, or messages that are due now.
+    /// Tasks with a known later time, or messages that are due now.
     pub due: Vec<TaskIdx>,
-    /// Gates that everybody has reached.
+    /// Gates that have received all signals.
     fired: Vec<u32>,
     /// Tasks that end at this instant.
     chain: Vec<TaskIdx>,
 }
 
 impl Released {
-    /// Task `i` ends, and whatever takes no time after it.
+    /// Ends task `i`, and all tasks after it that take no time.
     pub(super) fn end(&mut self, t: &mut Tables, i: TaskIdx, now: u64) {
         self.chain.push(i);
         while let Some(i) = self.chain.pop() {
@@ -29,7 +29,7 @@ impl Released {
         }
     }
 
-    /// Message `i` has arrived whole.
+    /// Handles the complete arrival of message `i`.
     pub(super) fn arrive(&mut self, t: &mut Tables, i: TaskIdx, now: u64) {
         let row = &mut t.tasks[i];
         row.got = now;
@@ -40,7 +40,7 @@ impl Released {
         }
     }
 
-    /// Takes one dependency from everything that `n` edges from `first` on lead to.
+    /// Removes one dependency from the target of each of `n` edges, beginning with `first`.
     fn release(&mut self, t: &mut Tables, first: u32, n: u32, now: u64) {
         for k in first..first + n {
             let edge = t.edges[k as usize];
@@ -69,7 +69,7 @@ impl Released {
         }
     }
 
-    /// Serves the gates of this instant. What they release lies ahead.
+    /// Serves the gates of this instant. The tasks that they release begin later.
     pub(super) fn serve(&mut self, t: &mut Tables) {
         self.fired.sort_unstable();
         for number in self.fired.drain(..) {
@@ -91,7 +91,7 @@ impl Released {
     }
 }
 
-/// Posts the messages of queue pair `f` whose turn has come. Whether it has begun to send by that.
+/// Posts the messages of queue pair `f` that are next in order and ready. Returns whether the queue pair thereby begins to send.
 pub(super) fn post(t: &mut Tables, f: FlowIdx, now: u64) -> bool {
     loop {
         let i = t.flow_tx[f].msg_post;
@@ -105,7 +105,7 @@ pub(super) fn post(t: &mut Tables, f: FlowIdx, now: u64) -> bool {
         tx.msg_post = row.follow;
     }
     let tx = &mut t.flow_tx[f];
-    // What waits behind what is being sent begins when that has gone.
+    // A message behind one that is being sent begins when that one has been sent.
     let begins = tx.flags & qp::QUEUED == 0 && tx.msg_send != tx.msg_post;
     if begins {
         tx.flags |= qp::QUEUED;
@@ -113,7 +113,8 @@ pub(super) fn post(t: &mut Tables, f: FlowIdx, now: u64) -> bool {
     begins
 }
 
-/// The message that queue pair `f` was sending has gone; its bytes, and what it sends next: another message, nothing (`Some(None)`), or, a flow, nothing ever.
+/// Handles the end of transmission of queue pair `f`'s message. Returns the message, its bytes, and the bytes of the next message, or `None` if there is none.
+/// A flow has no message and no next one.
 pub(super) fn sent(t: &mut Tables, f: FlowIdx) -> (TaskIdx, u64, Option<u64>) {
     let i = t.flow_tx[f].msg_send;
     if i.is_none() {
@@ -132,7 +133,7 @@ pub(super) fn sent(t: &mut Tables, f: FlowIdx) -> (TaskIdx, u64, Option<u64>) {
     (i, bytes, Some(t.tasks[next].bytes))
 }
 
-/// Bytes that will arrive, since nothing is lost.
+/// Counts bytes as sent and arrived, since nothing is lost.
 fn count(t: &mut Tables, f: FlowIdx, bytes: u64) {
     let (tx, rx) = (&mut t.flow_tx[f], &mut t.flow_rx[f]);
     tx.sent_bytes += bytes;

@@ -1,20 +1,23 @@
-//! What a transformer keeps of a micro-batch for its backward pass, on one rank.
+//! The activations that a transformer keeps of a micro-batch for its backward pass, on one rank.
 //!
-//! Layer: memory. Masks of dropout take a byte, router's scores and logits four, inputs of products in FP8 and FP4 as many as these, all else what the layout says of activations.
+//! Layer: memory. Masks of dropout take one byte per element, the router's scores and logits four. Inputs of products in FP8 and FP4 take the bytes of these
+//! types. Everything else takes the layout's bytes per activation.
 
 use crate::model::{Framework, Layout, Mla, Moe, Recompute, RecomputeModules, Transformer, layer_products};
 
-/// Tokens of a micro-batch on a context-parallel rank, and how tensors are divided.
+/// The tokens of a micro-batch on a context-parallel rank, and how their tensors are divided.
 #[derive(Clone, Copy)]
 pub(super) struct Tokens {
+    /// Number of tokens.
     pub n: u64,
-    /// Bytes of an element.
+    /// Bytes per element.
     pub e: u64,
-    /// Bytes of 32 elements of what a matrix product keeps of its input: as it was multiplied (Transformer Engine keeps the order that the weights' gradient reads).
+    /// Bytes of 32 elements of a matrix product's kept input. It is kept as it was multiplied (Transformer Engine keeps the order that the weights' gradient
+    /// reads).
     pub input_32: u64,
-    /// Ranks over which heads and inner sizes are divided.
+    /// Number of ranks over which heads and inner sizes are divided.
     pub tp: u64,
-    /// Ranks over which everything else is: `tp` with sequence parallelism, else 1.
+    /// Number of ranks over which everything else is divided: `tp` with sequence parallelism, else 1.
     pub sp: u64,
 }
 
@@ -33,52 +36,52 @@ impl Tokens {
         }
     }
 
-    /// A tensor of `width` an token, divided by sequence parallelism only.
+    /// Bytes of a tensor with `width` elements per token, divided by sequence parallelism only.
     fn whole(&self, width: u64) -> u64 {
         self.e * self.n * width / self.sp
     }
 
-    /// A tensor of `width` a token, divided by tensor parallelism.
+    /// Bytes of a tensor with `width` elements per token, divided by tensor parallelism.
     fn split(&self, width: u64) -> u64 {
         self.e * self.n * width / self.tp
     }
 
-    /// A hidden state as a product keeps its input.
+    /// Bytes of a hidden state that is kept as a product's input.
     fn hidden_input(&self, t: &Transformer) -> u64 {
         self.input_32 * self.n * t.hidden as u64 / 32 / self.sp
     }
 
-    /// A tensor of `width` a token, divided by tensor parallelism, as a product keeps its input.
+    /// Bytes of a tensor with `width` elements per token, divided by tensor parallelism, that is kept as a product's input.
     fn split_input(&self, width: u64) -> u64 {
         self.input_32 * self.n * width / 32 / self.tp
     }
 
-    /// One hidden state.
+    /// Bytes of one hidden state.
     pub(super) fn hidden(&self, t: &Transformer) -> u64 {
         self.whole(t.hidden as u64)
     }
 
-    /// A dropout mask over hidden states.
+    /// Bytes of a dropout mask over hidden states.
     pub(super) fn mask(&self, t: &Transformer) -> u64 {
         t.dropout as u64 * self.n * t.hidden as u64 / self.sp
     }
 }
 
-/// Bytes that one layer keeps of one micro-batch, were nothing recomputed; `kept` says what is.
+/// Bytes that one layer would keep of one micro-batch without recomputation. `kept` is what it really keeps.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct LayerActivations {
     /// Inputs of both norms. The first is the layer's own input.
     pub norms: u64,
     pub input: u64,
-    /// Attention but for its core: inputs of the projections, queries, keys, values, the dropout mask.
+    /// Attention without its core: inputs of the projections, queries, keys, values, the dropout mask.
     pub attention: u64,
     /// The core: scores after softmax and dropout with their mask, or the row sums that fused attention keeps.
     pub core: u64,
-    /// Feed-forward part, or router and experts.
+    /// The feed-forward part, or router and experts.
     pub mlp: u64,
-    /// What stays of all this from the forward to the backward pass, as `Layout::recompute` says.
+    /// What is kept of all this from the forward to the backward pass, by `Layout::recompute`.
     pub kept: u64,
-    /// The largest single tensor, whose gradient and whose input's gradient the backward pass holds at once.
+    /// The largest single tensor. The backward pass holds its gradient and the gradient of its input at the same time.
     pub widest: u64,
 }
 
@@ -109,18 +112,19 @@ impl LayerActivations {
         layer
     }
 
-    /// Everything, as without recomputation.
+    /// Bytes of everything, as without recomputation.
     pub fn all(&self) -> u64 {
         self.norms + self.attention + self.core + self.mlp
     }
 
-    /// What the layer's backward pass needs for a while: what it computes again, and two gradients of the widest tensor.
+    /// Bytes that the layer's backward pass needs temporarily: what it computes again, and two gradients of the widest tensor.
     pub fn working(&self) -> u64 {
         self.all().saturating_sub(self.kept) + 2 * self.widest
     }
 }
 
-/// The layer's input, results of attention and of the products that are not computed again, and sums over tensor-parallel ranks.
+/// Bytes kept with recomputation by operation: the layer's input, results of attention and of products that are not computed again, and sums over
+/// tensor-parallel ranks.
 fn operations(t: &Transformer, layout: &Layout, moe: bool, tokens: &Tokens) -> u64 {
     let kept = layer_products(t, layout.tp, moe).into_iter().filter(|p| !p.recomputed).map(|p| p.columns).sum::<u64>();
     let (heads, out) = (t.heads as u64, t.mla.map_or(t.head_dim, |m| m.v_dim) as u64);
@@ -128,13 +132,13 @@ fn operations(t: &Transformer, layout: &Layout, moe: bool, tokens: &Tokens) -> u
     tokens.hidden(t) + tokens.e * tokens.n * kept + tokens.split(heads * out) + 4 * tokens.n * heads / tokens.tp + sums
 }
 
-/// What a layer does not keep because modules are computed again; each from its own input, which is kept.
+/// Bytes that a layer does not keep because modules are computed again, each from its own input, which is kept.
 fn modules(t: &Transformer, layout: &Layout, moe: bool, tokens: &Tokens, core: u64) -> u64 {
     let chosen = layout.recompute.modules();
     let norms = RecomputeModules::norms_alone(t, layout, moe);
     let part = |chosen: bool, bytes: u64| if chosen { bytes } else { 0 };
     let up_projections = t.mla.map_or(0, |m| {
-        // What the norms of the compressed vectors make of them is not kept either. Attention in FP8 keeps copies of its own.
+        // The normalised compressed vectors are not kept either. Attention in FP8 keeps its own copies.
         let vectors = if layout.fp8_attention { 0 } else { latent(&m, u64::from(t.heads), tokens).1 };
         vectors + tokens.whole(u64::from(m.q_rank + m.kv_rank))
     });
@@ -144,19 +148,19 @@ fn modules(t: &Transformer, layout: &Layout, moe: bool, tokens: &Tokens, core: u
     let feed_forward = match t.moe {
         Some(m) if moe => {
             let input = tokens.hidden(t);
-            let (all, activated, shared) =
+            let (whole_part, activated, shared) =
                 (experts(t, &m, layout, tokens).0, activated(t, &m, layout, tokens), shared(t, &m, tokens));
             part(chosen.layernorm && norms[1], input)
-                + part(chosen.moe, all - input - tokens.mask(t))
+                + part(chosen.moe, whole_part - input - tokens.mask(t))
                 + part(chosen.moe_act && !chosen.moe, activated)
                 + part(chosen.shared_experts && !chosen.moe, shared)
         }
         _ => {
-            let (all, _) = feed_forward(t, u64::from(t.ffn), tokens);
+            let (whole_part, _) = feed_forward(t, u64::from(t.ffn), tokens);
             let input = tokens.hidden_input(t);
-            // Where the norm belongs to the first product, the part's input is the norm's, which is kept as such.
+            // If the norm is fused with the first product, the part's input is the norm's input, which is kept.
             part(chosen.layernorm && norms[1] || chosen.mlp && !norms[1], input)
-                + part(chosen.mlp, all - input - tokens.mask(t))
+                + part(chosen.mlp, whole_part - input - tokens.mask(t))
         }
     };
     attention + feed_forward
@@ -173,43 +177,45 @@ fn attention(t: &Transformer, layout: &Layout, tokens: &Tokens) -> (u64, u64, u6
             tokens.split(heads * t.head_dim as u64),
         ),
     };
-    // In FP8 attention keeps what it multiplied.
+    // In FP8, attention keeps the operands that it multiplied.
     let query_key_value = if layout.fp8_attention { query_key_value / tokens.e } else { query_key_value };
-    // Attention keeps its result itself; a product in FP8 keeps another copy.
+    // Attention keeps its own result; a product in FP8 keeps another copy.
     let copy = if layout.quantised() { out / tokens.e * tokens.input_32 / 32 } else { 0 };
-    let rest = tokens.hidden_input(t) + compressed + query_key_value + out + copy + tokens.mask(t);
+    let without_core = tokens.hidden_input(t) + compressed + query_key_value + out + copy + tokens.mask(t);
     let rows = tokens.n * heads / tokens.tp;
     if layout.flash_attention {
-        // The logarithm of each row's sum, fp32.
-        return (rest, 4 * rows, query_key_value);
+        // The logarithm of each row's sum, in fp32.
+        return (without_core, 4 * rows, query_key_value);
     }
     let scores = rows * layout.seq as u64;
     let dropout = if t.dropout { 1 + tokens.e } else { 0 };
-    (rest, scores * (tokens.e + dropout), query_key_value.max(tokens.e * scores))
+    (without_core, scores * (tokens.e + dropout), query_key_value.max(tokens.e * scores))
 }
 
-/// Latent attention: the compressed vectors before and after their norms (their projections are not divided), the vectors of each head, and the core's output.
+/// Bytes of latent attention: the compressed vectors before and after their norms (their projections are not divided), the vectors of each head, and the core's
+/// output.
 fn latent(m: &Mla, heads: u64, tokens: &Tokens) -> (u64, u64, u64) {
     let [q, kv, rope, nope, v] = [m.q_rank, m.kv_rank, m.rope_dim, m.nope_dim, m.v_dim].map(u64::from);
     (tokens.whole(2 * q + 2 * kv + rope), tokens.split(heads * (2 * (nope + rope) + v)), tokens.split(heads * v))
 }
 
-/// A feed-forward part of inner size `ffn`: its input, the activation function's input and output, the dropout mask.
+/// Bytes of a feed-forward part with inner size `ffn` (its input, the activation function's input and output, the dropout mask), and of its widest tensor.
 fn feed_forward(t: &Transformer, ffn: u64, tokens: &Tokens) -> (u64, u64) {
     let up = tokens.split((1 + t.gated as u64) * ffn);
     (tokens.hidden_input(t) + up + tokens.split_input(ffn) + tokens.mask(t), up)
 }
 
-/// Tokens that a rank's experts see, on the busiest rank.
+/// Number of tokens of a rank's experts, on the busiest rank.
 pub(super) fn routed(m: &Moe, layout: &Layout, tokens: &Tokens) -> u64 {
-    // Ranks that share out whole experts get as many tokens as they send, which is their share of the sequence.
-    let own = if layout.folded_experts() { tokens.n / tokens.sp } else { tokens.n };
-    let even = (own * m.top_k as u64) as f64;
+    // Ranks that share out whole experts receive as many tokens as they send, which is their share of the sequence.
+    let own_tokens = if layout.folded_experts() { tokens.n / tokens.sp } else { tokens.n };
+    let even = (own_tokens * m.top_k as u64) as f64;
     (even * layout.expert_skew) as u64
 }
 
-/// Experts: router and its input, tokens as they arrive from the other ranks (each tensor-parallel rank holds all of them and a slice of each expert), inner tensors,
-/// and experts that every token visits. The router's scores are multiplied in by the activation function, so that results need not be kept (Megatron-Core 0.12).
+/// Bytes of a layer's experts, and of the widest tensor: the router and its input, tokens as received from the other ranks (each tensor-parallel rank holds all
+/// of them and a slice of each expert), inner tensors, and the shared experts. The activation function multiplies by the router's scores, so results need not
+/// be kept (Megatron-Core 0.12).
 fn experts(t: &Transformer, m: &Moe, layout: &Layout, tokens: &Tokens) -> (u64, u64) {
     let (h, f, gate) = (t.hidden as u64, m.expert_ffn as u64, t.gated as u64);
     let slices = u64::from(layout.expert_tp());
@@ -221,19 +227,19 @@ fn experts(t: &Transformer, m: &Moe, layout: &Layout, tokens: &Tokens) -> (u64, 
     (kept + tokens.mask(t), up.max(tokens.e * arrived * h))
 }
 
-/// What the experts' activation function leaves behind: its results, and where Megatron clamps by operations of their own, what they make of its input, which the function keeps.
+/// Bytes that the experts' activation function keeps: its results, and if Megatron clamps by separate operations, the clamped input, which the function keeps.
 fn activated(t: &Transformer, m: &Moe, layout: &Layout, tokens: &Tokens) -> u64 {
-    let apart = t.activation_clamp && layout.framework == Framework::Megatron && !layout.fused_grouped_mlp;
+    let separate_clamps = t.activation_clamp && layout.framework == Framework::Megatron && !layout.fused_grouped_mlp;
     let clamped = 2 * tokens.e * routed(m, layout, tokens) * u64::from(m.expert_ffn) / u64::from(layout.expert_tp());
-    inner(m, layout, tokens) + if apart { clamped } else { 0 }
+    inner(m, layout, tokens) + if separate_clamps { clamped } else { 0 }
 }
 
-/// Results of the experts' activation function, as the product after it keeps them.
+/// Bytes of the results of the experts' activation function, as the next product keeps them.
 fn inner(m: &Moe, layout: &Layout, tokens: &Tokens) -> u64 {
     tokens.input_32 * routed(m, layout, tokens) * u64::from(m.expert_ffn) / 32 / u64::from(layout.expert_tp())
 }
 
-/// Experts that every token visits.
+/// Bytes of the experts that every token visits.
 fn shared(t: &Transformer, m: &Moe, tokens: &Tokens) -> u64 {
     let f = u64::from(m.expert_ffn);
     u64::from(m.shared_experts) * (tokens.split((1 + u64::from(t.gated)) * f) + tokens.split_input(f))

@@ -1,13 +1,13 @@
-//! Buffers of communication.
+//! Communication buffers.
 //!
-//! Layer: memory. NCCL's own, buckets of gradients, gathered parameters, staging of tensor, expert and pipeline parallelism.
+//! Layer: memory. NCCL's own buffers, buckets of gradients, gathered parameters, and staging of tensor, expert and pipeline parallelism.
 
 use super::activations::{Tokens, routed};
 use super::options::MemoryOptions;
 use super::shares::Share;
 use crate::model::{Framework, Layout, Model, ModelFamily};
 
-/// Communicators that a rank takes part in.
+/// Number of communicators that a rank takes part in.
 fn communicators(layout: &Layout) -> u64 {
     let copies = layout.dense_replicas() / layout.shards();
     let groups = [layout.tp, layout.cp, layout.pp, layout.ep, layout.shards(), copies];
@@ -15,19 +15,19 @@ fn communicators(layout: &Layout) -> u64 {
     groups.iter().filter(|&&n| n > 1).count() as u64 + experts_apart as u64
 }
 
-/// Buckets and gathered parameters of data parallelism.
+/// Bytes of buckets and gathered parameters of data parallelism.
 fn data_parallel(layout: &Layout, share: &Share) -> u64 {
     let (dense, params, grads) = (share.dense + share.experts, layout.bytes.params as u64, layout.bytes.grads as u64);
     if layout.dense_replicas() == 1 {
         return 0;
     }
     let bucket = layout.bucket_bytes.min(dense * grads);
-    // Two in turn where reduction overlaps with the backward pass.
+    // Two buckets in turn if reduction overlaps with the backward pass.
     let buckets = bucket * (1 + layout.overlap_grad as u64);
-    // The unit in use and the one that is on its way.
+    // The unit in use and the one that is being gathered.
     let gathered = if layout.zero == 3 { params * share.unit * (1 + layout.overlap_param as u64) } else { 0 };
     match layout.framework {
-        // Gradients and parameters live in one contiguous buffer each, which is communicated in place.
+        // Gradients and parameters are in one contiguous buffer each, which is communicated in place.
         Framework::Megatron => 0,
         // Buckets are copies of all gradients (`gradient_as_bucket_view` is off by default).
         Framework::Ddp => dense * grads,
@@ -39,21 +39,24 @@ fn data_parallel(layout: &Layout, share: &Share) -> u64 {
     }
 }
 
-/// On a pipeline parameters are the whole stage's, and so are the sums of gradients, in the type that they are reduced in. A backward pass leaves all parameters there even
-/// where forward passes free them.
-/// FSDP's units are the layers, and one of all that is beside them, which stays gathered and whose gradients wait for the end. A layer's whole gradients are there in the
-/// type they are reduced in until they are scattered.
+/// Bytes that FSDP holds besides its shards.
+///
+/// On a pipeline these are the parameters of the whole stage, and the sums of its gradients in the type of their reduction. All parameters stay after a
+/// backward pass, even if forward passes free them.
+///
+/// Otherwise FSDP's units are the layers, and one unit of everything outside the layers, which stays gathered and whose gradients are reduced at the end. A
+/// layer's whole gradients exist in the type of their reduction until they are scattered.
 fn fsdp(layout: &Layout, share: &Share) -> u64 {
     let (params, grads) = (layout.bytes.params as u64, layout.bytes.grads as u64);
     if layout.pp > 1 {
         return (params + grads) * (share.dense + share.experts);
     }
-    let gathered = share.beside + share.layer * (1 + layout.overlap_param as u64);
+    let gathered = share.outside_layers + share.layer * (1 + layout.overlap_param as u64);
     let sharded = if layout.zero == 3 { params * gathered } else { 0 };
-    sharded + params * share.beside + grads * share.layer * (1 + layout.overlap_grad as u64)
+    sharded + params * share.outside_layers + grads * share.layer * (1 + layout.overlap_grad as u64)
 }
 
-/// Bytes of all of them on a rank of the stage.
+/// Bytes of all buffers on a rank of the stage.
 pub(super) fn buffers(model: &Model, layout: &Layout, options: &MemoryOptions, share: &Share) -> u64 {
     let nccl = communicators(layout) * options.nccl_channels as u64 * options.nccl_channel_bytes;
     let mut staging = 0;
@@ -64,7 +67,7 @@ pub(super) fn buffers(model: &Model, layout: &Layout, options: &MemoryOptions, s
         if layout.sequence_parallel && layout.tp > 1 {
             staging += hidden * layout.tp as u64;
         }
-        // An activation and a gradient, one coming and one going each.
+        // One activation and one gradient, each both arriving and leaving.
         if layout.pp > 1 {
             staging += 4 * hidden;
         }

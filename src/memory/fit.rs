@@ -8,23 +8,23 @@ use thiserror::Error;
 
 use super::stage::StageMemory;
 
-/// What each pipeline stage holds at its peak, in order of stage.
+/// The memory of each pipeline stage at its peak, in order of stages.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Estimate {
     pub stages: Vec<StageMemory>,
 }
 
-/// The fullest stage of a configuration that is over a GPU's capacity.
+/// The fullest stage of a configuration that exceeds a GPU's capacity.
 #[derive(Clone, Debug, Error, PartialEq, Eq)]
 pub struct OutOfMemory {
     pub capacity_bytes: u64,
     pub stages: usize,
-    /// Boxed, since results that fit should not pay for its size.
+    /// Boxed, so that results that fit stay small.
     pub fullest: Box<StageMemory>,
 }
 
 impl Estimate {
-    /// The stage that needs most; the first of equals.
+    /// The stage that needs most memory; the first of equal ones.
     pub fn fullest(&self) -> &StageMemory {
         self.stages
             .iter()
@@ -32,15 +32,16 @@ impl Estimate {
             .expect("a layout has at least one stage")
     }
 
-    /// The fullest stage's bytes, `peak_memory_bytes` of the results.
+    /// Bytes of the fullest stage, `peak_memory_bytes` of the results.
     pub fn peak_bytes(&self) -> u64 {
         self.fullest().peak()
     }
 
-    /// Whether every stage fits into a GPU of `capacity_bytes`, or is above it by no more than the estimate may err: the share `margin_ppm` of it, in millionths. That is a
-    /// warning's text.
+    /// Checks whether every stage fits into a GPU of `capacity_bytes`. A stage may exceed the capacity by the uncertainty of the estimate, the share
+    /// `margin_ppm` in millionths; the result is then the text of a warning.
     ///
     /// # Errors
+    /// A stage needs more than that.
     /// A stage needs more.
     pub fn fits(&self, capacity_bytes: u64, margin_ppm: u64) -> Result<Option<String>, OutOfMemory> {
         let fullest = self.fullest();
@@ -64,7 +65,7 @@ fn gib(bytes: u64) -> String {
     format!("{:.2}", bytes as f64 / (1u64 << 30) as f64)
 }
 
-/// The parts, without those that are nothing.
+/// The parts of the memory, without those that are 0.
 impl fmt::Display for StageMemory {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let parts = [

@@ -1,8 +1,9 @@
-//! Memory: what a rank's GPU holds over an iteration, and whether it fits.
+//! Memory: what a rank's GPU holds during an iteration, and whether it fits.
 //!
-//! Layer: memory. Pure arithmetic on a model and its parallel layout, microseconds a configuration; knows no network, no durations. Ranks of one pipeline stage
-//! hold the same but for uneven expert load, of which the busiest rank is taken. Activations follow Korthikanti et al. 2022 (arXiv 2205.05198, "the paper" in
-//! this module), extended to what it leaves out: grouped-query and latent attention, gated feed-forward parts, experts, context parallelism, fused attention.
+//! Layer: memory. Pure arithmetic on a model and its parallel layout, in microseconds per configuration. It knows no network and no durations. Ranks of one
+//! pipeline stage hold the same, except for uneven expert load; the busiest rank counts. Activations follow Korthikanti et al. 2022 (arXiv 2205.05198, "the
+//! paper" in this module), extended to what it does not cover: grouped-query and latent attention, gated feed-forward parts, experts, context parallelism,
+//! fused attention.
 
 mod activations;
 mod buffers;
@@ -19,13 +20,13 @@ pub use stage::{Moment, StageMemory};
 
 use crate::model::{Layout, Model, Transformer};
 
-/// What each pipeline stage holds at its peak. PRECONDITION: `layout.check` accepts the model.
+/// The memory of each pipeline stage at its peak. PRECONDITION: `layout.check` accepts the model.
 pub fn estimate(model: &Model, layout: &Layout, options: &MemoryOptions) -> Estimate {
     Estimate { stages: (0..layout.pp).map(|stage| stage::Stage::new(model, layout, options, stage).peak()).collect() }
 }
 
-/// What pipeline stage `stage` holds in each slot of its schedule, in order, and then in the optimizer's step. The greatest total is [`estimate`]'s peak.
-/// PRECONDITION: as for [`estimate`], and `stage < layout.pp`.
+/// The memory of pipeline stage `stage` in each slot of its schedule, in order, and then in the optimizer's step. The largest total is [`estimate`]'s peak.
+/// PRECONDITION: that of [`estimate`], and `stage < layout.pp`.
 pub fn timeline(model: &Model, layout: &Layout, options: &MemoryOptions, stage: u32) -> Vec<Moment> {
     stage::Stage::new(model, layout, options, stage).timeline()
 }
@@ -35,7 +36,7 @@ pub fn kept_bytes(t: &Transformer, layout: &Layout, moe: bool) -> u64 {
     LayerActivations::new(t, layout, moe).kept
 }
 
-/// What one transformer layer keeps of one micro-batch on a rank, by component; `layer` from 0. `None` for other models.
+/// What one transformer layer keeps of one micro-batch on a rank, by component; `layer` counts from 0. `None` for other models.
 pub fn layer_activations(model: &Model, layout: &Layout, layer: u32) -> Option<LayerActivations> {
     model.transformer().map(|t| LayerActivations::new(t, layout, t.is_moe(layer)))
 }

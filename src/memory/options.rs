@@ -1,19 +1,19 @@
-//! Parameters of the estimate that neither the model nor its layout says.
+//! Parameters of the estimate that neither the model nor its layout gives.
 //!
 //! Layer: memory.
 
-/// What runtime and libraries take.
+/// Memory of the runtime and of libraries.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct MemoryOptions {
-    /// Channels of each NCCL communicator. 16: our choice, what NCCL opens on eight-NIC servers unless told otherwise.
+    /// Number of channels of each NCCL communicator. 16: our choice, NCCL's default on servers with eight NICs.
     pub nccl_channels: u32,
-    /// Bytes of buffers of one channel. NCCL 2.30.7: 4 MiB for Simple, 512 KiB for LL, 4,915,200 for LL128 (`NCCL_BUFFSIZE` and its kin).
+    /// Bytes of buffers of one channel. NCCL 2.30.7: 4 MiB for Simple, 512 KiB for LL, 4,915,200 for LL128 (`NCCL_BUFFSIZE` and similar variables).
     pub nccl_channel_bytes: u64,
-    /// CUDA context, loaded kernels, library workspaces. 1 GiB: our choice.
+    /// Bytes of the CUDA context, loaded kernels and library workspaces. 1 GiB: our choice.
     pub context_bytes: u64,
-    /// What the caching allocator cannot use, as a share of activations and working memory (what is allocated and freed all the time). 0.05: our choice.
+    /// What the caching allocator cannot use, as a share of activations and working memory (which are allocated and freed all the time). 0.05: our choice.
     pub fragmentation: f64,
-    /// Keep each stage's output until its backward pass instead of dropping it when it is sent (Megatron-LM's `--no-deallocate-pipeline-outputs`).
+    /// Whether each stage's output is kept until its backward pass instead of being dropped when it is sent (Megatron-LM's `--no-deallocate-pipeline-outputs`).
     pub keep_stage_outputs: bool,
 }
 
@@ -30,7 +30,7 @@ impl Default for MemoryOptions {
 }
 
 impl MemoryOptions {
-    /// The allowance over `dynamic` bytes.
+    /// Bytes lost to fragmentation, given `dynamic` bytes that are allocated and freed.
     pub(super) fn fragmented(&self, dynamic: u64) -> u64 {
         (dynamic as f64 * self.fragmentation) as u64
     }

@@ -1,25 +1,26 @@
-//! What a pipeline stage's rank holds of the parameters.
+//! The parameters that a pipeline stage's rank holds.
 //!
-//! Layer: memory. Counts of parameters; bytes and sharding by ZeRO are `stage`'s.
+//! Layer: memory. Counts of parameters; `stage` computes bytes and sharding by ZeRO.
 
 use crate::model::{Dlrm, Layout, Model, ModelFamily, Transformer};
 
-/// Parameters on a rank, before ZeRO divides anything.
+/// Number of parameters on a rank, before ZeRO divides them.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub(super) struct Share {
-    /// Replicated over data- and context-parallel ranks.
+    /// Parameters replicated over data- and context-parallel ranks.
     pub dense: u64,
-    /// Routed experts: spread over `ep` of those ranks.
+    /// Parameters of routed experts, spread over `ep` of those ranks.
     pub experts: u64,
-    /// A recommender's tables: on one rank each, trained without Adam.
+    /// Parameters of a recommender's tables, each on one rank and trained without Adam.
     pub tables: u64,
-    /// Those of `dense` and `experts` in layers' matrices, which FP8 training keeps a second time.
+    /// Parameters in the layers' matrices, already counted in `dense` or `experts`. FP8 training keeps a second copy of them.
     pub matrices: u64,
-    /// The largest unit that ZeRO-3 gathers at once: a layer, or an embedding.
+    /// Parameters of the largest unit that ZeRO-3 gathers at once: a layer, or an embedding.
     pub unit: u64,
-    /// The largest layer, and what is beside the layers: embedding, output matrix, final norm.
+    /// Parameters of the largest layer.
     pub layer: u64,
-    pub beside: u64,
+    /// Parameters outside the layers: embedding, output matrix, final norm.
+    pub outside_layers: u64,
 }
 
 /// The rank's part of one layer.
@@ -30,11 +31,12 @@ struct LayerShare {
     vectors: u64,
 }
 
-/// Column- and row-parallel matrices are divided; norms, the router, biases after the reduction and the down-projections of latent attention are not.
+/// A rank's parameters of one layer. Column- and row-parallel matrices are divided. Norms, the router, biases after the reduction and the down-projections of
+/// latent attention are not.
 fn layer(t: &Transformer, layout: &Layout, moe: bool) -> LayerShare {
     let (h, tp, bias) = (t.hidden as u64, layout.tp as u64, t.biases as u64);
-    let over = |ranks: u64, ffn: u32| (t.ffn_params(ffn) - bias * h) / ranks + bias * h;
-    let feed_forward = |ffn: u32| over(tp, ffn);
+    let divided_by = |ranks: u64, ffn: u32| (t.ffn_params(ffn) - bias * h) / ranks + bias * h;
+    let feed_forward = |ffn: u32| divided_by(tp, ffn);
     let attention = match t.mla {
         Some(m) => {
             let [q, kv, rope] = [m.q_rank, m.kv_rank, m.rope_dim].map(u64::from);
@@ -48,7 +50,7 @@ fn layer(t: &Transformer, layout: &Layout, moe: bool) -> LayerShare {
     match t.moe {
         Some(m) if moe => LayerShare {
             dense: common + t.router_params(&m) + m.shared_experts as u64 * feed_forward(m.expert_ffn),
-            experts: (m.experts / layout.ep) as u64 * over(u64::from(layout.expert_tp()), m.expert_ffn),
+            experts: (m.experts / layout.ep) as u64 * divided_by(u64::from(layout.expert_tp()), m.expert_ffn),
             vectors,
         },
         _ => LayerShare { dense: common + feed_forward(t.ffn), experts: 0, vectors },
@@ -75,19 +77,19 @@ fn transformer(t: &Transformer, layout: &Layout, stage: u32, counts: &[(u32, u32
     if first {
         share.dense += words + t.learned_positions as u64 * t.seq as u64 * h;
     }
-    // Tied weights are on both ends of a pipeline; so is the embedding where further tokens are predicted.
+    // Both ends of a pipeline hold tied weights, and the embedding if further tokens are predicted.
     if last {
         share.dense += t.norm_params() + if t.tied && first { 0 } else { words };
         share.dense += if t.mtp > 0 && !t.tied && !first { words } else { 0 };
         share.dense += u64::from(t.mtp) * (2 * h * h / u64::from(layout.tp) + 3 * t.norm_params());
     }
     share.unit = if first || last { share.layer.max(words) } else { share.layer };
-    share.beside = share.dense - layers;
+    share.outside_layers = share.dense - layers;
     share
 }
 
 fn dlrm(d: &Dlrm, layout: &Layout) -> Share {
-    // Whole tables where there are enough of them, else rows of all.
+    // Whole tables if there are enough of them, else rows of all tables.
     let ranks = layout.dp as u64;
     let (tables, one) = (d.tables as u64, d.table_params());
     let tables = if tables >= ranks { tables.div_ceil(ranks) * one } else { (tables * one).div_ceil(ranks) };
@@ -95,7 +97,7 @@ fn dlrm(d: &Dlrm, layout: &Layout) -> Share {
 }
 
 impl Share {
-    /// `counts`: dense layers and layers with experts of each of the stage's virtual stages.
+    /// The share of a rank. `counts` is (dense layers, layers with experts) of each of the stage's virtual stages.
     pub(super) fn new(model: &Model, layout: &Layout, stage: u32, counts: &[(u32, u32)]) -> Share {
         match &model.body {
             ModelFamily::Transformer(t) => transformer(t, layout, stage, counts),
@@ -115,14 +117,14 @@ mod tests {
     use crate::memory::validation::seqsel;
     use crate::model::parameters;
 
-    /// What all ranks hold together is the model, but for what is replicated.
+    /// The shares of all ranks together are the model, apart from replicated parameters.
     #[test]
     fn shares_of_all_ranks_add_up_to_the_model() {
         for name in ["gpt3-22b", "llama3-8b", "mixtral-8x7b", "deepseek-v3"] {
             let model = Model::named(name).unwrap();
             let t = model.transformer().unwrap();
             let layout = Layout { tp: 8, ep: t.moe.map_or(1, |m| m.experts.min(8)), dp: 8, ..seqsel("22B", 1, 1, 1) };
-            // A module that predicts a further token has a layer with experts, as the last one.
+            // A module that predicts a further token has a layer with experts, like the last one.
             let (dense, moe) = (t.layers - t.moe_layers(), t.moe_layers() + t.mtp);
             let share = Share::new(&model, &layout, 0, &[(dense, moe)]);
             let held = share.dense * 8 + share.experts * 8 * layout.ep as u64;

@@ -1,4 +1,4 @@
-//! One pipeline stage's memory: what stays, what each slot of the schedule adds and frees.
+//! The memory of one pipeline stage: the fixed part, and what each slot of the schedule adds and frees.
 //!
 //! Layer: memory.
 
@@ -19,27 +19,27 @@ pub struct StageMemory {
     pub optimizer: u64,
     /// Activations of layers, over all micro-batches in flight.
     pub activations: u64,
-    /// Activations beside the layers: the embedding's dropout mask, the final norm, logits, outputs kept for the next stage.
+    /// Activations outside the layers: the embedding's dropout mask, the final norm, logits, outputs kept for the next stage.
     pub ends: u64,
-    /// What a backward pass needs for a while: what it recomputes, gradients of activations.
+    /// Temporary memory of a backward pass: what it recomputes, and gradients of activations.
     pub working: u64,
-    /// Communication.
+    /// Communication buffers.
     pub buffers: u64,
     /// CUDA context and libraries.
     pub context: u64,
-    /// What the allocator cannot use.
+    /// Memory that the allocator cannot use.
     pub fragmentation: u64,
-    /// Passes (of a micro-batch through a virtual stage) whose activations are held at the peak.
+    /// Number of passes (of a micro-batch through a virtual stage) whose activations are held at the peak.
     pub in_flight: u64,
 }
 
 impl StageMemory {
-    /// All of it.
+    /// Bytes of everything.
     pub fn peak(&self) -> u64 {
         self.states() + self.activations + self.ends + self.working + self.buffers + self.context + self.fragmentation
     }
 
-    /// Parameters, gradients and optimizer state.
+    /// Bytes of parameters, gradients and optimizer state.
     pub fn states(&self) -> u64 {
         self.params + self.grads + self.optimizer
     }
@@ -48,17 +48,17 @@ impl StageMemory {
 /// What a stage holds during one slot of its schedule.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Moment {
-    /// `None`: the optimizer's step.
+    /// The slot; `None` for the optimizer's step.
     pub slot: Option<Slot>,
-    /// Passes whose activations are held.
+    /// Number of passes whose activations are held.
     pub in_flight: u32,
-    /// Activations, of layers and beside them.
+    /// Bytes of activations, in layers and outside of them.
     pub activations: u64,
-    /// Everything that is held.
+    /// Bytes of everything.
     pub total: u64,
 }
 
-/// What one virtual stage keeps of one micro-batch, and needs for a while in its backward pass.
+/// Bytes that one virtual stage keeps of one micro-batch, and bytes that its backward pass needs temporarily.
 #[derive(Clone, Copy, Default)]
 struct Chunk {
     layers: u64,
@@ -66,7 +66,7 @@ struct Chunk {
     working: u64,
 }
 
-/// A stage, ready to be walked through its schedule.
+/// A stage and its schedule.
 pub(super) struct Stage {
     fixed: StageMemory,
     chunks: Vec<Chunk>,
@@ -89,14 +89,14 @@ impl Stage {
         Stage { fixed, chunks, schedule: StageSchedule::new(layout, stage), options: *options }
     }
 
-    /// The peak, without a walk through all micro-batches.
+    /// The memory at the peak, computed without a walk through all micro-batches.
     pub(super) fn peak(&self) -> StageMemory {
         let held = |k: u64| (0..).zip(&self.chunks).map(move |(c, chunk)| (self.schedule.held(k, c), chunk));
         let dynamic = |k: u64| {
             let working = self.chunks[self.schedule.backward_chunk(k) as usize].working;
             working + held(k).map(|(n, chunk)| n * (chunk.layers + chunk.ends)).sum::<u64>()
         };
-        // The first of equals.
+        // The first of equal ones.
         let peak = self
             .schedule
             .candidates()
@@ -106,9 +106,10 @@ impl Stage {
         self.state(&held, Some(self.schedule.backward_chunk(peak) as usize))
     }
 
-    /// With `held` passes of each virtual stage, while `backward` of them runs its backward pass.
+    /// The memory with `held` passes of each virtual stage, while virtual stage `backward` runs a backward pass.
     fn state(&self, held: &[u64], backward: Option<usize>) -> StageMemory {
-        let sum = |of: fn(&Chunk) -> u64| self.chunks.iter().zip(held).map(|(c, &n)| n * of(c)).sum::<u64>();
+        let sum =
+            |bytes_of: fn(&Chunk) -> u64| self.chunks.iter().zip(held).map(|(c, &n)| n * bytes_of(c)).sum::<u64>();
         let (activations, ends) = (sum(|c| c.layers), sum(|c| c.ends));
         let working = backward.map_or(0, |c| self.chunks[c].working);
         let fragmentation = self.options.fragmented(activations + ends + working);
@@ -144,53 +145,56 @@ impl Stage {
     }
 }
 
-/// Parameters, gradients and optimizer state, divided as ZeRO says.
+/// Bytes of parameters, gradients and optimizer state, divided as ZeRO says.
 fn states(model: &Model, layout: &Layout, share: &Share) -> StageMemory {
     let bytes = layout.bytes;
-    let over = |from: u8, each: u32| {
-        let divide = |n: u64, ranks: u32| if layout.zero >= from { n.div_ceil(ranks as u64) } else { n };
+    let sharded_from = |zero_stage: u8, bytes_each: u32| {
+        let divide = |n: u64, ranks: u32| if layout.zero >= zero_stage { n.div_ceil(ranks as u64) } else { n };
         let experts = if layout.hybrid() { layout.shards() } else { layout.expert_replicas() };
-        each as u64 * (divide(share.dense, layout.shards()) + divide(share.experts, experts))
+        bytes_each as u64 * (divide(share.dense, layout.shards()) + divide(share.experts, experts))
     };
-    // Each matrix quantised, and transposed for the backward pass, as Transformer Engine keeps them between micro-batches.
+    // Each quantised matrix, and its transpose for the backward pass, as Transformer Engine keeps them between micro-batches.
     let fsdp = layout.fsdp() && (layout.zero == 3 || layout.pp > 1);
     let quantised = if layout.quantised() && !fsdp {
-        // Parameters of one byte are one of the two orders themselves.
+        // If parameters have one byte, they are one of the two orders themselves.
         (if bytes.params == 1 { 1 } else { 2 }) * share.matrices * layout.precision.bytes_of_32()
             / 32
             / if layout.zero == 3 { layout.shards() as u64 } else { 1 }
     } else {
         0
     };
-    // Tables have sparse gradients, which are activations, and one fp32 accumulator a row (row-wise AdaGrad).
+    // Tables have sparse gradients, which count as activations, and one fp32 accumulator per row (row-wise AdaGrad).
     let (tables, accumulators) = match &model.body {
         ModelFamily::Dlrm(d) => (bytes.params as u64 * share.tables, 4 * share.tables / d.embedding_dim as u64),
         _ => (0, 0),
     };
-    // What FSDP shards are the master weights, and their gradients have their type; copies for computing are there while they are gathered.
-    let (params, grads) =
-        if fsdp { (0, over(2, bytes.optimizer / 3)) } else { (over(3, bytes.params), over(2, bytes.grads)) };
+    // FSDP shards the master weights, and gradients have the same type. Copies for computing exist only while they are gathered.
+    let (params, grads) = if fsdp {
+        (0, sharded_from(2, bytes.optimizer / 3))
+    } else {
+        (sharded_from(3, bytes.params), sharded_from(2, bytes.grads))
+    };
     StageMemory {
         params: params + quantised + tables,
         grads,
-        optimizer: over(1, bytes.optimizer) + accumulators,
+        optimizer: sharded_from(1, bytes.optimizer) + accumulators,
         ..StageMemory::default()
     }
 }
 
-/// Each virtual stage of `stage`, and its numbers of dense layers and of layers with experts.
+/// Each virtual stage of `stage`, and its numbers of (dense layers, layers with experts).
 fn transformer_chunks(
     t: &Transformer,
     layout: &Layout,
     options: &MemoryOptions,
     stage: u32,
 ) -> (Vec<Chunk>, Vec<(u32, u32)>) {
-    // By whether a layer has experts: of those that compute again what the layout says, and of those that keep everything.
-    let of = |layout: &Layout| [false, true].map(|moe| LayerActivations::new(t, layout, moe));
-    let again = of(layout);
-    let whole = match layout.recompute_layers {
-        0 => again,
-        _ => of(&Layout { recompute: Recompute::None, ..layout.clone() }),
+    // Both arrays are indexed by whether a layer has experts: layers with the layout's recomputation, and layers that keep everything.
+    let both_kinds = |layout: &Layout| [false, true].map(|moe| LayerActivations::new(t, layout, moe));
+    let recomputing = both_kinds(layout);
+    let keeping = match layout.recompute_layers {
+        0 => recomputing,
+        _ => both_kinds(&Layout { recompute: Recompute::None, ..layout.clone() }),
     };
     let tokens = Tokens::new(layout);
     let hidden = tokens.hidden(t);
@@ -205,28 +209,28 @@ fn transformer_chunks(
             continue;
         }
         let (first, last) = (global == 0, global + 1 == all.len());
-        // A module that predicts a further token has a layer as the last one.
+        // A module that predicts a further token has a layer like the last one.
         let further = if last { t.mtp } else { 0 };
         let further_moe = if t.is_moe(t.layers - 1) { further } else { 0 };
         let n_moe = layers.clone().filter(|&l| t.is_moe(l)).count() as u32 + further_moe;
         let n_dense = n + further - n_moe;
-        let away = [n_dense.min(in_host), n_moe.min(in_host - n_dense.min(in_host))];
-        in_host -= away[0] + away[1];
+        let offloaded = [n_dense.min(in_host), n_moe.min(in_host - n_dense.min(in_host))];
+        in_host -= offloaded[0] + offloaded[1];
         let mut chunk = Chunk::default();
-        // Layers in the host's memory, by kind: of each kind one is in use and one is on its way.
-        let (mut left, mut coming, mut staged) = (away, [2, 2], 0);
-        let of_stage = layers.map(|l| (t.is_moe(l), l >= first_whole));
-        for (experts, keeps_all) in of_stage.chain((0..further).map(|_| (further_moe > 0, false))) {
-            let kind = if keeps_all { whole } else { again }[usize::from(experts)];
+        // Offloaded layers by kind. Of each kind, one is in use and one is being copied.
+        let (mut to_offload, mut to_stage, mut staged) = (offloaded, [2, 2], 0);
+        let stage_layers = layers.map(|l| (t.is_moe(l), l >= first_whole));
+        for (experts, keeps_all) in stage_layers.chain((0..further).map(|_| (further_moe > 0, false))) {
+            let kind = if keeps_all { keeping } else { recomputing }[usize::from(experts)];
             chunk.working = chunk.working.max(kind.working());
-            let at = usize::from(experts);
-            if left[at] == 0 {
+            let kind_idx = usize::from(experts);
+            if to_offload[kind_idx] == 0 {
                 chunk.layers += kind.kept;
                 continue;
             }
-            left[at] -= 1;
-            if coming[at] > 0 {
-                coming[at] -= 1;
+            to_offload[kind_idx] -= 1;
+            if to_stage[kind_idx] > 0 {
+                to_stage[kind_idx] -= 1;
                 staged += kind.kept;
             }
         }
@@ -240,7 +244,7 @@ fn transformer_chunks(
             chunk.ends += 2 * hidden + loss.kept;
             // Each module: both hidden states before and after their norms, and its own final norm, logits and loss.
             chunk.ends += u64::from(t.mtp) * (6 * hidden + loss.kept);
-            // Gradients of logits are there before the first layer's backward pass, which finds the logits gone.
+            // Gradients of logits exist before the first layer's backward pass; the logits are freed by then.
             if loss.working > 0 {
                 chunk.working = chunk.working.saturating_sub(loss.kept).max(loss.working);
             }
@@ -254,15 +258,16 @@ fn transformer_chunks(
     (chunks, counts)
 }
 
-/// What the loss keeps of its logits, and what its backward pass needs for a while.
+/// Bytes that the loss keeps of its logits, and bytes that its backward pass needs temporarily.
 struct Loss {
     kept: u64,
     working: u64,
 }
 
 impl Loss {
-    /// Megatron's keeps fp32 exponentials and makes gradients of them in place. PyTorch's keeps the logarithms of probabilities in fp32; their gradient and the logits' are
-    /// two more tensors of that size, and over tensor-parallel ranks exponentials a third (torch/distributed/tensor/parallel/loss.py).
+    /// The loss of one micro-batch. Megatron's loss keeps fp32 exponentials and turns them into gradients in place. PyTorch's keeps the logarithms of
+    /// probabilities in fp32. Their gradient and that of the logits are two more tensors of that size, and over tensor-parallel ranks exponentials are a third
+    /// (torch/distributed/tensor/parallel/loss.py).
     fn new(t: &Transformer, layout: &Layout, tokens: &Tokens) -> Loss {
         let logits = tokens.n * (t.vocab as u64).div_ceil(tokens.tp);
         let copies = if tokens.tp > 1 { 3 } else { 2 };
@@ -280,7 +285,8 @@ fn layers_chunk(layers: &[Layer], layout: &Layout) -> Chunk {
     Chunk { layers: layers.iter().map(|l| scale(l.activation_bytes)).sum(), ends: 0, working: 2 * widest }
 }
 
-/// Outputs of both networks' layers, the dot products, and the looked-up vectors before and after the all-to-all; gradients of the latter while they are scattered.
+/// Outputs of both networks' layers, the dot products, and the looked-up vectors before and after the all-to-all. The backward pass needs gradients of the
+/// latter while they are scattered.
 fn dlrm_chunk(d: &Dlrm, layout: &Layout) -> Chunk {
     let per_sample = |width: u64| width * layout.bytes.activations as u64 * layout.microbatch as u64;
     let outputs: u64 = d.mlp_widths().iter().flat_map(|w| &w[..]).sum();

@@ -1,7 +1,7 @@
-//! The memory suite of `hyperfold validate`: published figures beside the estimate's.
+//! The memory suite of `hyperfold validate`: published figures compared with the estimate.
 //!
-//! Layer: memory. The tables are embedded from `assets/reference`, whose headers say their sources. None of them is a reading of a GPU's memory: the figures
-//! of Korthikanti et al. are (nearly) their own formulas, so agreement says that these are implemented, and Moye's are a simulator's.
+//! Layer: memory. The tables are embedded from `assets/reference`; their headers give the sources. None of them is a reading of a GPU's memory. The figures of
+//! Korthikanti et al. are (nearly) their own formulas, so agreement shows that these are implemented; Moye's are a simulator's.
 
 use super::stage::StageMemory;
 use super::{MemoryOptions, estimate};
@@ -13,14 +13,14 @@ const MOYE: &str = include_str!("../../assets/reference/moye_table8_memory.csv")
 
 const GIB: f64 = (1u64 << 30) as f64;
 
-/// One published figure.
+/// One published figure and the estimate.
 #[derive(Clone, Debug, PartialEq)]
 pub struct MemoryValidationRow {
     pub name: String,
     pub unit: &'static str,
     pub measured: f64,
     pub simulated: f64,
-    /// What is compared, and why it is off where it is.
+    /// What is compared, and the reason for a difference.
     pub note: String,
 }
 
@@ -28,7 +28,7 @@ pub struct MemoryValidationRow {
 const SEQSEL: [(&str, u32, u32, u32, u32, u32); 4] =
     [("22B", 8, 1, 1, 4, 4), ("175B", 8, 8, 3, 1, 64), ("530B", 8, 35, 3, 1, 280), ("1T", 8, 64, 1, 1, 512)];
 
-/// All rows.
+/// All rows of the suite.
 pub fn rows() -> Vec<MemoryValidationRow> {
     let mut rows = Vec::new();
     for (name, tp, pp, vpp, ..) in SEQSEL {
@@ -136,9 +136,9 @@ fn seqsel_gib(rows: &mut Vec<MemoryValidationRow>, name: &str, layout: &Layout) 
         ("activations, tensor parallel", plain[0].activations, layers(&plain[0])),
         ("activations, sequence parallel and selective recomputation", best[0].activations, layers(&best[0])),
     ];
-    for ((what, bytes, note), measured) in figure.into_iter().zip(&published[1..]) {
+    for ((quantity, bytes, note), measured) in figure.into_iter().zip(&published[1..]) {
         rows.push(MemoryValidationRow {
-            name: format!("seqsel Fig. 1 {name}: {what}"),
+            name: format!("seqsel Fig. 1 {name}: {quantity}"),
             unit: "GiB",
             measured: number(measured),
             simulated: gib(bytes),
@@ -159,9 +159,9 @@ fn seqsel_percent(rows: &mut Vec<MemoryValidationRow>, name: &str, layout: &Layo
         ("sequence parallel and selective recomputation", first(true, Recompute::CORE)),
         ("full recomputation", first(false, Recompute::Full)),
     ];
-    for ((what, bytes), measured) in columns.into_iter().zip(&published[2..]) {
+    for ((technique, bytes), measured) in columns.into_iter().zip(&published[2..]) {
         rows.push(MemoryValidationRow {
-            name: format!("seqsel Fig. 7 {name}: {what}"),
+            name: format!("seqsel Fig. 7 {name}: {technique}"),
             unit: "%",
             measured: number(measured),
             simulated: 100.0 * bytes / base,
@@ -171,7 +171,7 @@ fn seqsel_percent(rows: &mut Vec<MemoryValidationRow>, name: &str, layout: &Layo
     }
 }
 
-/// The paper's text (its Appendix B): what dropping the outputs of the first stage's micro-batches saves with 530B.
+/// The figure of the paper's text (its Appendix B): the memory saved with 530B by dropping the outputs of the first stage's micro-batches.
 fn stage_outputs() -> MemoryValidationRow {
     let model = model_of("530B");
     let layout = seqsel("530B", 8, 35, 1);

@@ -1,11 +1,12 @@
-//! Whether a layout goes with its model and cluster.
+//! Checks whether a layout fits its model and cluster.
 //!
-//! Layer: model. Says the first thing that does not fit, by the sweep file's key; what memory it takes is `memory`'s.
+//! Layer: model. The error is the first value that does not fit, with its key in the sweep file. `memory` computes the memory of a layout.
 
 use super::{
     Framework, Layout, Model, ModelError, ModelFamily, PipelineSchedule, Recompute, RecomputeModules, Transformer,
 };
 
+/// An error about a key, unless the condition holds.
 fn must(holds: bool, key: &'static str, value: impl ToString, expected: impl ToString) -> Result<(), ModelError> {
     if holds {
         return Ok(());
@@ -14,7 +15,7 @@ fn must(holds: bool, key: &'static str, value: impl ToString, expected: impl ToS
 }
 
 impl Layout {
-    /// Whether this layout can train `model` on `gpus` GPUs. Everything that takes a layout relies on it.
+    /// Checks whether this layout can train `model` on `gpus` GPUs. All code that takes a layout relies on it.
     pub fn check(&self, model: &Model, gpus: u64) -> Result<(), ModelError> {
         self.check_ranges()?;
         self.check_framework()?;
@@ -177,26 +178,26 @@ impl Layout {
             format!("a divisor of the feed-forward part's inner size {}", t.ffn),
         )?;
         let chunks = pp as u64 * vpp as u64;
-        // The embedding and the loss may have a stage each.
-        let most = t.layers + if t.mtp > 0 { 1 } else { 2 };
-        let key = if pp > most { "workload.pp" } else { "workload.vpp" };
+        // The embedding and the loss may each have a stage of their own.
+        let max_chunks = t.layers + if t.mtp > 0 { 1 } else { 2 };
+        let key = if pp > max_chunks { "workload.pp" } else { "workload.vpp" };
         let stages = format!(
             "such that each of the pp x vpp = {chunks} virtual stages has one of the model's {} layers, the embedding or the loss",
             t.layers
         );
-        must(chunks <= u64::from(most), key, if pp > most { pp } else { vpp }, stages)?;
+        must(chunks <= u64::from(max_chunks), key, if pp > max_chunks { pp } else { vpp }, stages)?;
         let folds = self.expert_tp() == tp || (self.expert_tp() == 1 && self.sequence_parallel);
         let expected = format!("{tp} (workload.tp), or 1 with workload.sequence_parallel");
         must(folds, "workload.etp", self.etp, expected)?;
         self.check_modules(t)?;
         let chunk_layers = self.chunk_layers(t.layers, t.mtp);
-        let most = chunk_layers.iter().copied().max().unwrap_or(0);
-        let expected = format!("at most {most}, the layers of a virtual stage; 0: all of them");
-        must(self.recompute_layers <= most, "workload.recompute_layers", self.recompute_layers, expected)?;
-        let of_rank = |rank: u32| chunk_layers.iter().skip(rank as usize).step_by(pp as usize).sum::<u32>();
-        let most = (0..pp).map(of_rank).max().unwrap_or(0) + t.mtp;
-        let expected = format!("at most {most}, the layers of a pipeline rank");
-        must(self.offload_layers <= most, "workload.offload_layers", self.offload_layers, expected)?;
+        let max_layers = chunk_layers.iter().copied().max().unwrap_or(0);
+        let expected = format!("at most {max_layers}, the layers of a virtual stage; 0: all of them");
+        must(self.recompute_layers <= max_layers, "workload.recompute_layers", self.recompute_layers, expected)?;
+        let layers_of_rank = |rank: u32| chunk_layers.iter().skip(rank as usize).step_by(pp as usize).sum::<u32>();
+        let max_layers = (0..pp).map(layers_of_rank).max().unwrap_or(0) + t.mtp;
+        let expected = format!("at most {max_layers}, the layers of a pipeline rank");
+        must(self.offload_layers <= max_layers, "workload.offload_layers", self.offload_layers, expected)?;
         must(
             !self.fused_grouped_mlp || t.moe.is_some(),
             "workload.fused_grouped_mlp",
@@ -232,7 +233,7 @@ impl Layout {
                     tp,
                     format!("a divisor of an expert's inner size {}", moe.expert_ffn),
                 )?;
-                let (replicas, over) =
+                let (replicas, formula) =
                     (dp as u64 * cp as u64, if self.folded_experts() { "tp x dp x cp" } else { "dp x cp" });
                 let ranks = replicas * u64::from(tp / self.expert_tp());
                 let fold = ranks == replicas && (replicas * u64::from(tp)).is_multiple_of(u64::from(ep));
@@ -241,18 +242,18 @@ impl Layout {
                     ranks.is_multiple_of(ep as u64),
                     "workload.ep",
                     ep,
-                    format!("a divisor of {over} = {ranks}: experts are spread over those ranks{hint}"),
+                    format!("a divisor of {formula} = {ranks}: experts are spread over those ranks{hint}"),
                 )?;
-                let most = moe.experts as f64 / moe.top_k as f64;
+                let max_skew = moe.experts as f64 / moe.top_k as f64;
                 must(
-                    self.expert_skew <= most,
+                    self.expert_skew <= max_skew,
                     "workload.expert_skew",
                     self.expert_skew,
-                    format!("at most experts / top_k = {most}: one that every token visits"),
+                    format!("at most experts / top_k = {max_skew}: one that every token visits"),
                 )?;
             }
         }
-        // Causal attention is balanced over context-parallel ranks by giving each a slice from both ends.
+        // Causal attention is balanced over context-parallel ranks by giving each rank a slice from both ends.
         let slices = if cp > 1 { 2 * cp as u64 } else { 1 };
         must(
             (seq as u64).is_multiple_of(slices),
@@ -269,7 +270,7 @@ impl Layout {
         self.check_magnitude(t)
     }
 
-    /// Modules that are computed again are there.
+    /// Checks that the model has the modules that are to be computed again.
     fn check_modules(&self, t: &Transformer) -> Result<(), ModelError> {
         let chosen = self.recompute.modules();
         let dense = t.moe_layers() < t.layers;
@@ -278,7 +279,7 @@ impl Layout {
             .flatten()
             .flat_map(|moe| RecomputeModules::norms_alone(t, self, moe))
             .any(|alone| alone);
-        for (name, chosen, there, why) in [
+        for (name, chosen, exists, why) in [
             ("mla_up_proj", chosen.mla_up_proj, t.mla.is_some(), "its attention is not latent"),
             ("layernorm", chosen.layernorm, norms, "each norm is one kernel with the product after it"),
             ("mlp", chosen.mlp, dense, "all its layers have experts"),
@@ -287,12 +288,12 @@ impl Layout {
             ("shared_experts", chosen.shared_experts, t.moe.is_some_and(|m| m.shared_experts > 0), "it has none"),
         ] {
             let expected = format!("without {name} with this model: {why}");
-            must(there || !chosen, "workload.recompute_modules", name, expected)?;
+            must(exists || !chosen, "workload.recompute_modules", name, expected)?;
         }
         Ok(())
     }
 
-    /// Memory is counted in 64 bits. What a rank would keep of all micro-batches, in floating point and from above.
+    /// Checks that bytes of memory fit into 64 bits: an upper bound, in floating point, of what a rank would keep of all micro-batches.
     fn check_magnitude(&self, t: &Transformer) -> Result<(), ModelError> {
         let [layers, h, ffn, heads, d, vocab] =
             [t.layers, t.hidden, t.ffn, t.heads, t.head_dim, t.vocab].map(f64::from);
@@ -309,7 +310,7 @@ impl Layout {
         self.few_enough(f64::from(self.seq) * per_token)
     }
 
-    /// At `per_sample` elements a sample.
+    /// Checks that the activations fit into 64 bits, at `per_sample` elements per sample.
     fn few_enough(&self, per_sample: f64) -> Result<(), ModelError> {
         let bytes = 8.0 * f64::from(self.global_batch) * per_sample;
         must(

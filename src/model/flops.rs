@@ -1,7 +1,7 @@
-//! How many floating-point operations a model takes, as the literature counts them for MFU and HFU.
+//! The floating-point operations of a model, as the literature counts them for MFU and HFU.
 //!
-//! Layer: model. Matrix products only (2 a multiply-add), attention over the whole square even where it is causal: the convention of Megatron-LM
-//! (Korthikanti et al. 2022, arXiv 2205.05198, Appendix A). How long kernels take, and what a causal kernel leaves out, is `compute`'s.
+//! Layer: model. Only matrix products count (2 per multiply-add), and attention counts the whole square even if it is causal. This is the convention of
+//! Megatron-LM (Korthikanti et al. 2022, arXiv 2205.05198, Appendix A). `compute` gives the time of kernels and the work that a causal kernel omits.
 
 use super::{Dlrm, LayerProduct, Model, ModelFamily, Recompute, RecomputeModules, Transformer, layer_products};
 
@@ -12,15 +12,15 @@ pub struct TokenFlops {
     pub projections: u64,
     /// Scores and their product with the values.
     pub core: u64,
-    /// Feed-forward parts; of experts those that a token visits.
+    /// Feed-forward parts; of experts only those that a token visits.
     pub mlp: u64,
     pub router: u64,
-    /// The output matrix, once for every token that is predicted.
+    /// The output matrix, once for every predicted token.
     pub logits: u64,
 }
 
 impl TokenFlops {
-    /// What full recomputation does again.
+    /// The operations that full recomputation repeats.
     pub fn layers(&self) -> u64 {
         self.projections + self.core + self.mlp + self.router
     }
@@ -30,12 +30,13 @@ impl TokenFlops {
     }
 }
 
-/// Forward operations of one token of a sequence of `seq`.
+/// Forward operations of one token in a sequence of `seq` tokens.
 pub fn token_flops(t: &Transformer, seq: u32) -> TokenFlops {
     let [h, heads, layers] = [t.hidden, t.heads, t.layers + t.mtp].map(u64::from);
     let [dense_layers, moe_layers] = layers_by_kind(t);
     let windowed = t.windowed_layers() + if t.is_windowed(t.layers - 1) { t.mtp } else { 0 };
-    let seen = u64::from(windowed) * u64::from(seq.min(t.window)) + (layers - u64::from(windowed)) * u64::from(seq);
+    let keys_seen =
+        u64::from(windowed) * u64::from(seq.min(t.window)) + (layers - u64::from(windowed)) * u64::from(seq);
     let dense = 2 * dense_layers * matrices(t, t.ffn);
     let (experts, router) = match t.moe {
         Some(m) => (
@@ -57,7 +58,7 @@ pub fn token_flops(t: &Transformer, seq: u32) -> TokenFlops {
     };
     TokenFlops {
         projections: 2 * layers * weights,
-        core: 2 * seen * per_key,
+        core: 2 * keys_seen * per_key,
         mlp: dense + experts + u64::from(t.mtp) * 2 * 2 * h * h,
         router,
         logits: (1 + u64::from(t.mtp)) * 2 * h * t.vocab as u64,
@@ -65,7 +66,7 @@ pub fn token_flops(t: &Transformer, seq: u32) -> TokenFlops {
 }
 
 impl Dlrm {
-    /// Forward operations of one sample: both networks and the dot products between them. Look-ups are no matrix products.
+    /// Forward operations of one sample: both networks and the dot products between them. Look-ups are not matrix products.
     pub fn sample_flops(&self) -> u64 {
         let vectors = self.tables as u64 + 1;
         let dots = vectors * (vectors - 1) / 2 * self.embedding_dim as u64;
@@ -73,7 +74,7 @@ impl Dlrm {
     }
 }
 
-/// Forward operations of one sample: a sequence of `seq` tokens, or what a CNN or a recommender takes as one.
+/// Forward operations of one sample: a sequence of `seq` tokens, or one sample of a CNN or a recommender.
 pub fn sample_flops(model: &Model, seq: u32) -> u128 {
     match &model.body {
         ModelFamily::Transformer(t) => seq as u128 * token_flops(t, seq).total() as u128,
@@ -82,23 +83,23 @@ pub fn sample_flops(model: &Model, seq: u32) -> u128 {
     }
 }
 
-/// Operations of the model in one iteration of `batch` samples; the backward pass takes twice the forward one. For MFU.
+/// Operations of the model in one iteration of `batch` samples, for MFU. The backward pass takes twice as many as the forward pass.
 pub fn model_flops(model: &Model, batch: u32, seq: u32) -> u128 {
     3 * batch as u128 * sample_flops(model, seq)
 }
 
-/// Layers of a kind that run for a token: dense ones, and those with experts. A module that predicts a further token has a layer as the last one.
+/// Number of layers that a token passes: (dense ones, those with experts). A module that predicts a further token has a layer like the last one.
 fn layers_by_kind(t: &Transformer) -> [u64; 2] {
     let moe = t.moe_layers() + if t.is_moe(t.layers - 1) { t.mtp } else { 0 };
     [u64::from(t.layers + t.mtp - moe), u64::from(moe)]
 }
 
-/// Parameters of a feed-forward part's matrices.
+/// Parameters of the matrices of a feed-forward part.
 fn matrices(t: &Transformer, ffn: u32) -> u64 {
     (2 + u64::from(t.gated)) * u64::from(t.hidden) * u64::from(ffn)
 }
 
-/// Operations of one token that modules take again. The attention core counts three times: forward and backward.
+/// Operations of one token that recomputed modules repeat. The attention core counts three times: forward and backward.
 fn module_flops(t: &Transformer, seq: u32, modules: RecomputeModules) -> u64 {
     let all = token_flops(t, seq);
     let [dense, moe] = layers_by_kind(t);
@@ -117,26 +118,26 @@ fn module_flops(t: &Transformer, seq: u32, modules: RecomputeModules) -> u64 {
         + part(modules.shared_experts && !modules.moe, 2 * experts(shared))
 }
 
-/// The same with what is computed again. For HFU. Selective recomputation counts the attention core twice over forward and backward together, as
-/// Korthikanti et al. do (their ratio 1 + s/6h), though a kernel does the forward third of it again only; full recomputation adds the layers' forward pass
-/// (Narayanan et al., SC'21, Equation 3).
+/// Operations of one iteration including recomputation, for HFU. Selective recomputation counts the attention core twice over forward and backward together, as
+/// Korthikanti et al. do (their ratio 1 + s/6h), although a kernel repeats only the forward third. Full recomputation adds the layers' forward pass (Narayanan
+/// et al., SC'21, Equation 3).
 pub fn hardware_flops(model: &Model, batch: u32, seq: u32, recompute: Recompute) -> u128 {
-    let again = match (&model.body, recompute) {
+    let repeated = match (&model.body, recompute) {
         (_, Recompute::None) => 0,
         (ModelFamily::Transformer(t), Recompute::Selective(modules)) => {
             seq as u128 * module_flops(t, seq, modules) as u128
         }
         (ModelFamily::Transformer(t), Recompute::Operations) => {
-            let again = |p: LayerProduct| if p.recomputed { 2 * p.columns as u128 * p.rows as u128 } else { 0 };
-            let layer = |l| layer_products(t, 1, t.is_moe(l)).into_iter().map(again).sum::<u128>();
+            let repeated = |p: LayerProduct| if p.recomputed { 2 * p.columns as u128 * p.rows as u128 } else { 0 };
+            let layer = |l| layer_products(t, 1, t.is_moe(l)).into_iter().map(repeated).sum::<u128>();
             let further = u128::from(t.mtp) * layer(t.layers - 1);
             seq as u128 * ((0..t.layers).map(layer).sum::<u128>() + further)
         }
         (ModelFamily::Transformer(t), Recompute::Full) => seq as u128 * token_flops(t, seq).layers() as u128,
-        // Refused by `Layout::check`: nothing to recompute is defined.
+        // `Layout::check` rejects this case: no recomputation is defined for these models.
         (_, _) => 0,
     };
-    model_flops(model, batch, seq) + batch as u128 * again
+    model_flops(model, batch, seq) + batch as u128 * repeated
 }
 
 #[cfg(test)]
@@ -144,7 +145,7 @@ mod tests {
     use super::*;
     use crate::model::parameters;
 
-    /// L, h, v, s of a GPT.
+    /// L, h, v and s of a GPT.
     fn sizes(t: &Transformer) -> [f64; 4] {
         [t.layers, t.hidden, t.vocab, t.seq].map(f64::from)
     }
@@ -176,7 +177,7 @@ mod tests {
         }
     }
 
-    /// MFU and HFU of Korthikanti et al., Table 5: their ratio is that of the operations.
+    /// MFU and HFU of Korthikanti et al., Table 5. Their ratio is the ratio of the operations.
     #[test]
     fn hardware_over_model_is_the_published_hfu_over_mfu() {
         for (name, mfu, hfu) in

@@ -1,6 +1,6 @@
-//! Models: hyper-parameters, presets, and what follows from them by arithmetic: parameters, FLOPs.
+//! Models: hyper-parameters, presets, and the parameters and FLOPs computed from them.
 //!
-//! Layer: model. Pure; knows no GPU. [`Layout`] describes how a model is spread over GPUs; what follows from that is for the layers below.
+//! Layer: model. Pure; it knows no GPU. [`Layout`] describes how a model is spread over GPUs; lower layers compute the consequences.
 
 mod check;
 mod error;
@@ -20,11 +20,11 @@ pub use params::{LayerParams, Params, parameters};
 pub use products::{LayerProduct, ProductPlace, layer_products};
 pub use recompute::{Recompute, RecomputeModules};
 
-/// A neural network, as much of it as decides compute, memory and communication.
+/// A neural network, described by the properties that determine compute, memory and communication.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Model {
     pub name: String,
-    /// Paper or model card the numbers are from.
+    /// Paper or model card with the numbers.
     pub source: String,
     pub body: ModelFamily,
 }
@@ -33,9 +33,9 @@ pub struct Model {
 #[derive(Clone, Debug, PartialEq)]
 pub enum ModelFamily {
     Transformer(Transformer),
-    /// Recommendation: embedding tables and multi-layer perceptrons.
+    /// A recommendation model: embedding tables and multi-layer perceptrons.
     Dlrm(Dlrm),
-    /// A list of layers with their parameters and FLOPs, trained data-parallel: CNNs and the like.
+    /// A list of layers with their parameters and FLOPs, trained data-parallel: CNNs and similar.
     Layers(Vec<Layer>),
 }
 
@@ -47,40 +47,41 @@ pub struct Transformer {
     /// Inner size of the dense feed-forward part.
     pub ffn: u32,
     pub heads: u32,
-    /// Key/value heads; `heads` without grouped-query attention.
+    /// Number of key/value heads; `heads` without grouped-query attention.
     pub kv_heads: u32,
-    /// Size of one head; `hidden / heads` in most.
+    /// Size of one head; `hidden / heads` in most models.
     pub head_dim: u32,
     pub vocab: u32,
-    /// Sequence length trained with, unless the user says another.
+    /// Default sequence length of training.
     pub seq: u32,
-    /// SwiGLU: three matrices in the feed-forward part, else two.
+    /// Whether the feed-forward part has a gate (SwiGLU), and so three matrices instead of two.
     pub gated: bool,
-    /// Input and output embedding share their weights.
+    /// Whether input and output embedding share their weights.
     pub tied: bool,
-    /// Learned positions (GPT) take `seq * hidden` parameters; rotary ones none.
+    /// Whether positions are learned (GPT), which takes `seq * hidden` parameters. Rotary positions have no parameters.
     pub learned_positions: bool,
-    /// Attention sees earlier tokens only.
+    /// Whether attention sees earlier tokens only.
     pub causal: bool,
-    /// Biases in linear layers.
+    /// Whether linear layers have biases.
     pub biases: bool,
-    /// RMSNorm (one vector) rather than LayerNorm (two).
+    /// Whether norms are RMSNorm (one vector) rather than LayerNorm (two).
     pub rms_norm: bool,
-    /// Each head's softmax has a learned logit more, which no value belongs to (gpt-oss).
+    /// Whether each head's softmax has an additional learned logit without a value (gpt-oss).
     pub attention_sink: bool,
-    /// What a gated activation function gets is clamped first, and one is added to the half that is not gated (gpt-oss).
+    /// Whether the input of a gated activation function is clamped, and one is added to the half without the gate (gpt-oss).
     pub activation_clamp: bool,
-    /// Dropout, and so its masks in activation memory.
+    /// Whether there is dropout, which adds masks to activation memory.
     pub dropout: bool,
     pub moe: Option<Moe>,
-    /// Latent attention (DeepSeek).
+    /// Sizes of latent attention (DeepSeek), if the model has it.
     pub mla: Option<Mla>,
-    /// Tokens that attention in a windowed layer sees, its own included; 0: every layer sees the whole sequence.
+    /// Number of tokens that attention in a windowed layer sees, its own included; 0 if every layer sees the whole sequence.
     pub window: u32,
-    /// Of how many layers in a row the last sees the whole sequence in spite of `window`; 0: none does.
+    /// Every `full_every`-th layer sees the whole sequence in spite of `window`; 0 if no layer does.
     pub full_every: u32,
-    /// Modules behind the last layer that each predict one more token in training (DeepSeek-V3, arXiv 2412.19437, Section 2.2): a projection of two hidden states to one, a
-    /// layer as the last one, and the logits and the loss once more. Embedding and output matrix are the model's.
+    /// Number of modules after the last layer that each predict one more token in training (DeepSeek-V3, arXiv 2412.19437, Section 2.2). A module has a
+    /// projection of two hidden states to one, a layer like the last one, and the logits and the loss once more. It shares the model's embedding and output
+    /// matrix.
     pub mtp: u32,
 }
 
@@ -91,20 +92,20 @@ pub struct Moe {
     pub top_k: u32,
     /// Inner size of one expert.
     pub expert_ffn: u32,
-    /// Experts that every token visits.
+    /// Number of experts that every token visits.
     pub shared_experts: u32,
-    /// Leading layers that are dense.
+    /// Number of leading layers that are dense.
     pub dense_layers: u32,
-    /// Every how many layers after those one has experts; 1: all.
+    /// Every `every`-th layer after the leading dense layers has experts; 1 if all of them do.
     pub every: u32,
-    /// The router has biases, and the experts' own are weighted by it like their results (gpt-oss).
+    /// Whether the router has biases, and the experts have biases that are weighted by it like their results (gpt-oss).
     pub biases: bool,
 }
 
-/// Multi-head latent attention's sizes.
+/// Sizes of multi-head latent attention.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct Mla {
-    /// Rank of the queries' compression; 0: queries are not compressed.
+    /// Rank of the queries' compression; 0 if queries are not compressed.
     pub q_rank: u32,
     pub kv_rank: u32,
     pub rope_dim: u32,
@@ -118,7 +119,7 @@ pub struct Dlrm {
     pub tables: u32,
     pub rows_per_table: u64,
     pub embedding_dim: u32,
-    /// Look-ups a table and sample.
+    /// Look-ups per table and sample.
     pub pooling: u32,
     pub dense_features: u32,
     /// Widths of the layers after the dense features; the last is `embedding_dim`.
@@ -127,14 +128,14 @@ pub struct Dlrm {
     pub top_mlp: Vec<u32>,
 }
 
-/// A layer known by its totals only.
+/// A layer known only by its totals.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Layer {
     pub name: String,
     pub params: u64,
-    /// Forward FLOPs a sample (2 a multiply-add).
+    /// Forward FLOPs per sample (2 per multiply-add).
     pub flops: u64,
-    /// Bytes a sample that it writes and the backward pass needs, 16-bit: its output, with batch normalisation that one's output too.
+    /// Bytes per sample, in 16 bit, that it writes and the backward pass needs: its output, and with batch normalisation also that of the normalisation.
     pub activation_bytes: u64,
 }
 
@@ -144,12 +145,12 @@ impl Transformer {
         self.moe.is_some_and(|m| layer >= m.dense_layers && (layer - m.dense_layers).is_multiple_of(m.every))
     }
 
-    /// Whether attention in layer `layer` (from 0) sees a window of tokens alone.
+    /// Whether attention in layer `layer` (from 0) sees only a window of tokens.
     pub fn is_windowed(&self, layer: u32) -> bool {
         self.window > 0 && (self.full_every == 0 || !(layer + 1).is_multiple_of(self.full_every))
     }
 
-    /// How many layers are windowed.
+    /// Number of windowed layers.
     pub fn windowed_layers(&self) -> u32 {
         match (self.window, self.full_every) {
             (0, _) => 0,
@@ -158,14 +159,14 @@ impl Transformer {
         }
     }
 
-    /// Layers with experts.
+    /// Number of layers with experts.
     pub fn moe_layers(&self) -> u32 {
         self.moe.map_or(0, |m| (self.layers - m.dense_layers).div_ceil(m.every))
     }
 }
 
 impl Model {
-    /// The transformer, if it is one.
+    /// The transformer; `None` if the model is not one.
     pub fn transformer(&self) -> Option<&Transformer> {
         match &self.body {
             ModelFamily::Transformer(t) => Some(t),

@@ -1,20 +1,21 @@
-//! How many parameters a model has, by component.
+//! The number of parameters of a model, by component.
 //!
-//! Layer: model. Exact counts of the whole model; shares of a rank are `memory`'s.
+//! Layer: model. Exact counts of the whole model; `memory` computes a rank's share.
 
 use super::{Dlrm, Model, ModelFamily, Moe, Transformer};
 
 /// Parameters of one transformer layer.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct LayerParams {
-    /// Projections of queries, keys, values and output, with biases and, in latent attention, the norms between them.
+    /// Projections of queries, keys, values and output, with biases, and with the norms between them in latent attention.
     pub attention: u64,
     /// The feed-forward part of a dense layer, or the experts that every token visits.
     pub mlp: u64,
     /// Both norms.
     pub norms: u64,
-    /// All routed experts, and what a token visits of them.
+    /// All routed experts.
     pub experts: u64,
+    /// The routed experts that a token visits.
     pub active_experts: u64,
     pub router: u64,
 }
@@ -24,7 +25,7 @@ impl LayerParams {
         self.attention + self.mlp + self.norms + self.experts + self.router
     }
 
-    /// What a token passes through.
+    /// Parameters that a token uses.
     pub fn active(&self) -> u64 {
         self.total() - self.experts + self.active_experts
     }
@@ -35,12 +36,12 @@ impl LayerParams {
 pub struct Params {
     /// Input embedding with learned positions; a recommender's tables.
     pub embedding: u64,
-    /// Output matrix where it is not the input embedding.
+    /// Output matrix, if it is not the input embedding.
     pub output: u64,
-    /// Layers, summed by component; a CNN's and a recommender's dense layers count as `mlp`.
+    /// Layers, summed by component. The dense layers of a CNN or a recommender count as `mlp`.
     pub layers: LayerParams,
     pub final_norm: u64,
-    /// Modules that predict further tokens, which training alone has.
+    /// Modules that predict further tokens, which are used in training only.
     pub mtp: u64,
 }
 
@@ -49,7 +50,7 @@ impl Params {
         self.embedding + self.output + self.layers.total() + self.final_norm + self.mtp
     }
 
-    /// Parameters that a token's forward pass has to do with: of the routed experts only those it visits, all else whole (Mixtral's count). Without [`Params::mtp`].
+    /// Parameters that a token's forward pass uses: of the routed experts those that it visits, and all others (Mixtral's count). Without [`Params::mtp`].
     pub fn active(&self) -> u64 {
         self.total() - self.mtp - self.layers.experts + self.layers.active_experts
     }
@@ -75,29 +76,29 @@ impl Transformer {
         }
     }
 
-    /// One norm: scale, and shift in LayerNorm.
+    /// Parameters of one norm: a scale, and a shift in LayerNorm.
     pub fn norm_params(&self) -> u64 {
         self.hidden as u64 * (1 + !self.rms_norm as u64)
     }
 
-    /// A router over the experts.
+    /// Parameters of a router over the experts.
     pub fn router_params(&self, moe: &Moe) -> u64 {
         (u64::from(self.hidden) + u64::from(moe.biases)) * u64::from(moe.experts)
     }
 
-    /// Sinks of attention, one a head.
+    /// Attention sinks, one per head.
     fn sink_params(&self) -> u64 {
         u64::from(self.attention_sink) * u64::from(self.heads)
     }
 
-    /// A feed-forward part of inner size `ffn`.
+    /// Parameters of a feed-forward part with inner size `ffn`.
     pub fn ffn_params(&self, ffn: u32) -> u64 {
         let (h, f) = (self.hidden as u64, ffn as u64);
         let up = 1 + self.gated as u64;
         (up + 1) * h * f + self.biases as u64 * (up * f + h)
     }
 
-    /// The attention part of a layer.
+    /// Parameters of the attention part of a layer.
     pub fn attention_params(&self) -> u64 {
         let (h, heads) = (self.hidden as u64, self.heads as u64);
         if let Some(m) = self.mla {
@@ -109,7 +110,7 @@ impl Transformer {
         h * (q + 2 * kv) + q * h + self.biases as u64 * (q + 2 * kv + h) + self.sink_params()
     }
 
-    /// A module that predicts a further token: norms of both hidden states, their projection, a layer as the last one, and a final norm.
+    /// Parameters of a module that predicts a further token: norms of both hidden states, their projection, a layer like the last one, and a final norm.
     pub fn mtp_params(&self) -> u64 {
         let h = self.hidden as u64;
         2 * h * h + 3 * self.norm_params() + self.layer_params(self.layers - 1).total()
@@ -143,7 +144,8 @@ impl Transformer {
 }
 
 impl Dlrm {
-    /// Widths of the bottom and the top network, their inputs first. The top one's input is the bottom's output with the dot products of all pairs of vectors.
+    /// Widths of the bottom and the top network, each with its input first. The top network's input is the bottom's output and the dot products of all pairs of
+    /// vectors.
     pub fn mlp_widths(&self) -> [Vec<u64>; 2] {
         let vectors = self.tables as u64 + 1;
         let pairs = vectors * (vectors - 1) / 2;
@@ -180,7 +182,7 @@ pub fn parameters(model: &Model) -> Params {
 mod tests {
     use super::*;
 
-    /// Published counts in millions: total, and active where it differs. Sources: the papers and model cards in `assets/models`; torchvision for the CNNs.
+    /// Published counts in millions: total, and active if it differs. Sources: the papers and model cards in `assets/models`; torchvision for the CNNs.
     const PUBLISHED: [(&str, f64, f64); 28] = [
         ("gpt3-175b", 174_600.0, 174_600.0),
         ("gpt3-22b", 22_000.0, 22_000.0),
@@ -203,7 +205,7 @@ mod tests {
         ("qwen3-32b", 32_762.0, 32_762.0),
         ("qwen3-235b-a22b", 235_094.0, 22_190.0),
         ("kimi-k2", 1_030_000.0, 32_860.0),
-        // The card leaves the input embedding, 579 million, out of the active ones.
+        // The card does not count the input embedding, 579 million, as active.
         ("gpt-oss-20b", 20_910.0, 3_610.0 + 579.0),
         ("gpt-oss-120b", 116_830.0, 5_130.0 + 579.0),
         ("nemotron4-340b", 341_000.0, 341_000.0),
@@ -242,10 +244,10 @@ mod tests {
     fn deepseek_v3_has_671_billion_of_which_37_are_active() {
         let p = parameters(&Model::named("deepseek-v3").unwrap());
         assert!(((p.total() - p.mtp) as f64 / 671e9 - 1.0).abs() < 0.01, "{}", p.total());
-        // 11.5 billion parameters of its own (README_WEIGHTS.md of deepseek-ai/DeepSeek-V3).
+        // The module has 11.5 billion parameters of its own (README_WEIGHTS.md of deepseek-ai/DeepSeek-V3).
         assert!((p.mtp as f64 / 11.5e9 - 1.0).abs() < 0.01, "{}", p.mtp);
-        // "37B" is rounded to whole billions. The layers and the output matrix are 36.63, 1.01 % less than 37; with the input embedding, of which a token reads
-        // one row, `active` is 37.55, 1.5 % more. Mixtral's 12.9 counts the embedding.
+        // "37B" is rounded to whole billions. The layers and the output matrix have 36.63, 1.01 % less than 37. With the input embedding, of which a token
+        // reads one row, `active` is 37.55, 1.5 % more. Mixtral's 12.9 counts the embedding.
         let without_embedding = p.active() - p.embedding;
         assert_eq!((without_embedding as f64 / 1e9).round(), 37.0);
         assert_eq!(p.active(), 37_552_282_624);

@@ -1,7 +1,7 @@
-//! Order of micro-batches on each pipeline rank: its schedule as a sequence of slots, and how many of them it holds at once.
+//! The order of micro-batches on each pipeline rank: its schedule as a sequence of slots, and the number of passes that it holds at once.
 //!
-//! Layer: model. Order only, no durations. GPipe, 1F1B, and 1F1B interleaved over virtual stages (Narayanan et al., SC'21, Section 2.2), as Megatron-LM runs them.
-//! Virtual stage `chunk * pp + rank` follows the one before it on the rank before (the first of a chunk: on the last rank).
+//! Layer: model. Order only, no durations. Schedules are GPipe, 1F1B, and 1F1B interleaved over virtual stages (Narayanan et al., SC'21, Section 2.2), as in
+//! Megatron-LM. Virtual stage `chunk * pp + rank` follows the one on the rank before; the first of a chunk follows the one on the last rank.
 
 use super::{Layout, PipelineSchedule};
 use crate::budget;
@@ -9,56 +9,57 @@ use crate::budget;
 /// One pass of one micro-batch through one virtual stage of a rank.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Slot {
-    /// Virtual stage of this rank, from 0.
+    /// Index of the virtual stage on this rank.
     pub chunk: u32,
     pub microbatch: u32,
     pub backward: bool,
 }
 
-/// A rank's schedule. PRECONDITION: where stages are virtual, `pp` divides the micro-batches ([`Layout::check`] sees to it).
+/// A rank's schedule. PRECONDITION: with several virtual stages per rank, `pp` divides the micro-batches ([`Layout::check`] ensures it).
 #[derive(Clone, Copy, Debug)]
 pub struct StageSchedule {
     pp: u64,
     vpp: u64,
-    /// Passes in each direction.
+    /// Number of passes in each direction.
     pub passes: u64,
-    /// Forward passes before the first backward pass's own one.
+    /// Number of forward passes before the one that is followed by the first backward pass.
     pub warmup: u64,
     gpipe: bool,
 }
 
 impl StageSchedule {
-    /// Of pipeline rank `stage`.
+    /// The schedule of pipeline rank `stage`.
     pub fn new(layout: &Layout, stage: u32) -> StageSchedule {
         let (pp, vpp) = (layout.pp as u64, layout.vpp.max(1) as u64);
         let passes = layout.microbatches() as u64 * vpp;
-        let after = pp - 1 - stage as u64;
+        let stages_after = pp - 1 - stage as u64;
         let gpipe = layout.schedule == PipelineSchedule::GPipe;
         let warmup = match gpipe {
             true => passes,
-            false if vpp == 1 => after,
-            false => 2 * after + (vpp - 1) * pp,
+            false if vpp == 1 => stages_after,
+            false => 2 * stages_after + (vpp - 1) * pp,
         };
         StageSchedule { pp, vpp, passes, warmup: warmup.min(passes), gpipe }
     }
 
-    /// Of the first `n` forward passes, those through virtual stage `chunk`.
+    /// How many of the first `n` forward passes go through virtual stage `chunk`.
     fn forwards(&self, n: u64, chunk: u64) -> u64 {
         let group = self.pp * self.vpp;
         n / group * self.pp + (n % group).saturating_sub(chunk * self.pp).min(self.pp)
     }
 
-    /// Passes through `chunk` that are held when the k-th backward pass (from 0) begins.
+    /// Number of passes through `chunk` that are held when the k-th backward pass (from 0) begins.
     pub fn held(&self, k: u64, chunk: u32) -> u64 {
         let done = self.forwards(k, self.vpp - 1 - chunk as u64);
         self.forwards((self.warmup + 1 + k).min(self.passes), chunk as u64) - done
     }
 
-    /// Backward passes among which is the one that needs most, whatever each virtual stage keeps. Between these, what is held grows or shrinks steadily; after
-    /// one round of `pp` micro-batches through all virtual stages everything repeats, and in the end less and less is held.
+    /// Backward passes among which is the one with the highest memory use, whatever each virtual stage keeps. Between them, the held memory grows or shrinks
+    /// steadily. After one round of `pp` micro-batches through all virtual stages everything repeats, and at the end less and less is held.
     pub fn candidates(self) -> impl Iterator<Item = u64> {
         let round = (self.pp * self.vpp).min(self.passes);
-        // The first and last of each run of backward passes through one virtual stage, and where the forward passes beside them change theirs.
+        // The first and last of each run of backward passes through one virtual stage, and the points where the forward passes between them change their
+        // virtual stage.
         let turn = (self.pp - (self.warmup + 1) % self.pp) % self.pp;
         let offsets = [0, turn.saturating_sub(1), turn, self.pp - 1];
         (0..round).step_by(self.pp as usize).flat_map(move |k| offsets.map(|o| k + o)).filter(move |&k| k < round)
@@ -69,7 +70,7 @@ impl StageSchedule {
         self.backward(k).chunk
     }
 
-    /// The k-th forward pass: micro-batches in groups of `pp`, each group through one virtual stage after the other.
+    /// The k-th forward pass. Micro-batches go in groups of `pp`; each group passes one virtual stage after the other.
     fn forward(&self, k: u64) -> Slot {
         if self.vpp == 1 {
             return Slot { chunk: 0, microbatch: k as u32, backward: false };
@@ -84,7 +85,7 @@ impl StageSchedule {
 
     fn backward(&self, k: u64) -> Slot {
         if self.gpipe {
-            // The newest first: its activations are the warmest.
+            // The newest pass comes first, since its activations are most likely in the cache.
             return Slot { backward: true, ..self.forward(self.passes - 1 - k) };
         }
         let forward = self.forward(k);
@@ -99,7 +100,7 @@ impl StageSchedule {
     }
 }
 
-/// What pipeline rank `rank` does in an iteration, in order.
+/// The slots of pipeline rank `rank` in an iteration, in order.
 pub fn order(layout: &Layout, rank: u32) -> Vec<Slot> {
     let slots = 2 * u64::from(layout.microbatches()) * u64::from(layout.vpp);
     budget::announce_rows::<Slot>("passes of micro-batches", slots);

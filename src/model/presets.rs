@@ -1,6 +1,6 @@
 //! Models by name: the embedded presets, and users' own files.
 //!
-//! Layer: model. Opens no file; the caller hands in the text.
+//! Layer: model. It opens no file; the caller passes the text.
 
 use std::sync::{Arc, OnceLock};
 
@@ -10,7 +10,7 @@ use super::raw::RawModel;
 use super::{Model, ModelError};
 use crate::spec::nearest;
 
-/// The families, each with the file it is from.
+/// The preset files: (name, text).
 const FAMILIES: [(&str, &str); 7] = [
     ("gpt3.toml", include_str!("../../assets/models/gpt3.toml")),
     ("mcore.toml", include_str!("../../assets/models/mcore.toml")),
@@ -21,7 +21,7 @@ const FAMILIES: [(&str, &str); 7] = [
     ("classic.toml", include_str!("../../assets/models/classic.toml")),
 ];
 
-/// A file of presets: what its transformers have in common, then the models.
+/// A file of presets: keys that its transformers have in common, then the models.
 #[derive(Deserialize)]
 #[serde(deny_unknown_fields)]
 struct Family {
@@ -60,7 +60,7 @@ fn family(text: &str, file: &str) -> Result<Vec<Preset>, ModelError> {
     Ok(presets)
 }
 
-/// A message of the TOML reader with file and line.
+/// An error of the TOML reader with file and line.
 fn syntax(e: &toml::de::Error, text: &str, file: &str) -> ModelError {
     let place = match e.span() {
         Some(span) => format!("{file}:{}", 1 + text[..span.start.min(text.len())].matches('\n').count()),
@@ -70,7 +70,7 @@ fn syntax(e: &toml::de::Error, text: &str, file: &str) -> ModelError {
 }
 
 impl Model {
-    /// The preset of that name or alias. The error names the nearest ones.
+    /// The preset with this name or alias. The error names the most similar ones.
     pub fn named(name: &str) -> Result<Arc<Model>, ModelError> {
         let lower = name.to_ascii_lowercase();
         if let Some(p) = presets().iter().find(|p| p.model.name == lower || p.aliases.contains(&lower)) {
@@ -82,10 +82,10 @@ impl Model {
                 .flat_map(|p| std::iter::once(p.model.name.as_str()).chain(p.aliases.iter().map(String::as_str)))
         };
         let family = lower.split(['-', '_']).next().unwrap_or_default();
-        let of_family: Vec<&str> = Model::names().filter(|n| !family.is_empty() && n.starts_with(family)).collect();
+        let same_family: Vec<&str> = Model::names().filter(|n| !family.is_empty() && n.starts_with(family)).collect();
         let hint = match nearest(&lower, all()) {
             Some(near) => format!("did you mean \"{near}\"?"),
-            None if !of_family.is_empty() => format!("of that family there are {}", of_family.join(", ")),
+            None if !same_family.is_empty() => format!("of that family there are {}", same_family.join(", ")),
             None => {
                 format!("there are {}; or give the path of a .toml file", Model::names().collect::<Vec<_>>().join(", "))
             }
@@ -98,8 +98,8 @@ impl Model {
         presets().iter().map(|p| p.model.name.as_str())
     }
 
-    /// A user's model: `name`, `source` (optional) and one of `[transformer]`, `[dlrm]` and `[[blocks]]`, as in `assets/models`.
-    /// `file` is what messages call the text.
+    /// Parses a user's model: `name`, `source` (optional) and one of `[transformer]`, `[dlrm]` and `[[blocks]]`, as in `assets/models`. `file` is the name used
+    /// in messages.
     pub fn parse(text: &str, file: &str) -> Result<Model, ModelError> {
         let raw: RawModel = toml::from_str(text).map_err(|e| syntax(&e, text, file))?;
         raw.model(file)

@@ -1,10 +1,10 @@
-//! The matrix products of a layer's forward pass, in order, and which of them selection by operation computes again.
+//! The matrix products of a layer's forward pass, in order, and which of them are computed again if recomputation is selected by operation.
 //!
 //! Layer: model.
 
 use super::Transformer;
 
-/// Where in a layer a product stands.
+/// The place of a product in a layer.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum ProductPlace {
     Qkv,
@@ -13,19 +13,21 @@ pub enum ProductPlace {
     Down,
 }
 
-/// A product of a layer's input to it, `rows` wide, with a matrix of `rows` x `columns` on one tensor-parallel rank. Of experts: one token's, for all experts that it visits.
+/// A product of an input of width `rows` with a matrix of `rows` x `columns` on one tensor-parallel rank. For experts it is one token's, for all experts that
+/// it visits.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct LayerProduct {
     pub place: ProductPlace,
     pub columns: u64,
     pub rows: u64,
-    /// Its result is not kept, but computed again: every second product. The last of a layer never is: only the next layer reads it.
+    /// Whether its result is not kept but computed again: every second product. The last product of a layer is never recomputed, because only the next layer
+    /// reads it.
     pub recomputed: bool,
 }
 
-/// Products of a layer, dense or with experts, over `tp` ranks. Llama's code, which gated models follow, has a product each for queries, keys, values, gate and up; others
-/// have one for queries, keys and values. torchtitan keeps the first product's result, drops the second's, and so on (pytorch/torchtitan@9dec370 parallelize_llama.py,
-/// `_save_list` and the policy below it).
+/// Products of a layer, dense or with experts, over `tp` ranks. Llama's code, which gated models follow, has separate products for queries, keys, values, gate
+/// and up. Other models have one for queries, keys and values. torchtitan keeps the first product's result, drops the second's, and so on
+/// (pytorch/torchtitan@9dec370 parallelize_llama.py, `_save_list` and the policy below it).
 pub fn layer_products(t: &Transformer, tp: u32, moe: bool) -> Vec<LayerProduct> {
     let (tp, h) = (u64::from(tp), u64::from(t.hidden));
     let (heads, kv_heads, d) = (u64::from(t.heads), u64::from(t.kv_heads), u64::from(t.head_dim));
@@ -42,11 +44,11 @@ pub fn layer_products(t: &Transformer, tp: u32, moe: bool) -> Vec<LayerProduct> 
             list.push((ProductPlace::Proj, h, heads * v / tp));
         }
         None => {
-            let each = |n: u64| (ProductPlace::Qkv, n * d / tp, h);
+            let projection = |n: u64| (ProductPlace::Qkv, n * d / tp, h);
             if t.gated {
-                list.extend([heads, kv_heads, kv_heads].map(each));
+                list.extend([heads, kv_heads, kv_heads].map(projection));
             } else {
-                list.push(each(heads + 2 * kv_heads));
+                list.push(projection(heads + 2 * kv_heads));
             }
             list.push((ProductPlace::Proj, h, heads * d / tp));
         }

@@ -1,4 +1,4 @@
-//! Models as files write them, and the way from there to [`Model`]: defaults, then checks.
+//! Models as written in files, and their conversion to [`Model`]: defaults first, then checks.
 //!
 //! Layer: model. The same tables serve the presets and users' own files.
 
@@ -6,7 +6,7 @@ use serde::Deserialize;
 
 use super::{Dlrm, Layer, Mla, Model, ModelError, ModelFamily, Moe, Transformer};
 
-/// One model; exactly one of `transformer`, `dlrm` and `blocks`.
+/// One model, with exactly one of `transformer`, `dlrm` and `blocks`.
 #[derive(Debug, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub(super) struct RawModel {
@@ -28,7 +28,7 @@ struct RawTransformer {
     heads: u32,
     vocab: u32,
     seq: u32,
-    /// 4 x hidden by default; with `gated` it must be said.
+    /// Default: 4 x hidden. Required with `gated`.
     ffn: Option<u32>,
     kv_heads: Option<u32>,
     head_dim: Option<u32>,
@@ -42,7 +42,7 @@ struct RawTransformer {
     causal: bool,
     #[serde(default)]
     biases: bool,
-    /// LayerNorm with biases, else RMSNorm, by default.
+    /// Default: LayerNorm if there are biases, else RMSNorm.
     norm: Option<String>,
     #[serde(default)]
     attention_sink: bool,
@@ -65,7 +65,7 @@ struct RawTransformer {
 struct RawMoe {
     experts: u32,
     top_k: u32,
-    /// The dense inner size by default.
+    /// Default: the dense inner size.
     expert_ffn: Option<u32>,
     #[serde(default)]
     shared_experts: u32,
@@ -101,7 +101,7 @@ struct RawDlrm {
     top_mlp: Vec<u32>,
 }
 
-/// Layers that follow each other, all of them `repeat` times.
+/// A sequence of layers that is repeated `repeat` times.
 #[derive(Debug, Deserialize)]
 #[serde(deny_unknown_fields)]
 struct RawBlock {
@@ -117,7 +117,7 @@ struct RawLayer {
     name: String,
     /// Input channels, output channels, width of the square kernel, width of the square output.
     conv: Option<[u64; 4]>,
-    /// Inputs, outputs.
+    /// Numbers of inputs and outputs of a linear layer.
     linear: Option<[u64; 2]>,
     #[serde(default)]
     bias: bool,
@@ -136,7 +136,7 @@ fn one() -> u32 {
     1
 }
 
-/// What must hold of a value, collected so that each rule is one line.
+/// Checks of values, each of which names the file.
 struct Rules<'a> {
     file: &'a str,
 }
@@ -160,18 +160,18 @@ impl Rules<'_> {
         })
     }
 
-    /// Sizes are positive, and small enough that their products fit.
+    /// Checks a size: it must be positive, and small enough that products of sizes fit.
     fn size(&self, key: &'static str, value: u32) -> Result<(), ModelError> {
         self.up_to(1 << 20, key, value)
     }
 
-    fn up_to(&self, most: u32, key: &'static str, value: u32) -> Result<(), ModelError> {
-        self.must((1..=most).contains(&value), key, value, format!("from 1 to {most}"))
+    fn up_to(&self, max: u32, key: &'static str, value: u32) -> Result<(), ModelError> {
+        self.must((1..=max).contains(&value), key, value, format!("from 1 to {max}"))
     }
 }
 
 impl RawModel {
-    /// The model, or the first rule that it breaks. `file` is for messages.
+    /// The model, or the first rule that it violates. `file` is for messages.
     pub(super) fn model(self, file: &str) -> Result<Model, ModelError> {
         let rules = Rules { file };
         rules.must(!self.name.is_empty(), "name", "\"\"", "a name")?;
@@ -198,10 +198,10 @@ impl RawModel {
     }
 }
 
-/// More would overflow what is counted per weight; a thousand times the largest model of today.
+/// The most weights of a model. More would overflow counts per weight. It is a thousand times today's largest model.
 const MOST_WEIGHTS: f64 = (1u64 << 50) as f64;
 
-/// Weights of the matrices in floating point, which cannot overflow, and at least as many as there are.
+/// An upper bound of the matrices' weights, in floating point, which cannot overflow.
 fn rough_weights(t: &Transformer) -> f64 {
     let [layers, h, ffn, heads, vocab, d] = [t.layers, t.hidden, t.ffn, t.heads, t.vocab, t.head_dim].map(f64::from);
     let attention = t.mla.map_or(4.0 * h * heads * d, |m| {
@@ -224,14 +224,14 @@ fn rough_weights(t: &Transformer) -> f64 {
 
 impl RawTransformer {
     fn transformer(self, rules: &Rules) -> Result<Transformer, ModelError> {
-        for (key, value, most) in [
+        for (key, value, max) in [
             ("transformer.layers", self.layers, 1 << 12),
             ("transformer.hidden", self.hidden, 1 << 20),
             ("transformer.heads", self.heads, 1 << 10),
             ("transformer.vocab", self.vocab, 1 << 24),
             ("transformer.seq", self.seq, 1 << 24),
         ] {
-            rules.up_to(most, key, value)?;
+            rules.up_to(max, key, value)?;
         }
         rules.must(
             !self.gated || self.ffn.is_some(),
@@ -394,7 +394,7 @@ impl RawDlrm {
     }
 }
 
-/// All layers in order, repeats written out.
+/// All layers in order, with repeats expanded.
 fn layers(blocks: &[RawBlock], rules: &Rules) -> Result<Vec<Layer>, ModelError> {
     let mut all = Vec::new();
     for block in blocks {
@@ -410,7 +410,7 @@ fn layers(blocks: &[RawBlock], rules: &Rules) -> Result<Vec<Layer>, ModelError> 
         }
     }
     rules.must((1..=1 << 13).contains(&all.len()), "blocks", format!("{} layers", all.len()), "of 1 to 8192 layers")?;
-    let total = |of: fn(&Layer) -> u64| all.iter().map(|l| of(l) as f64).sum::<f64>();
+    let total = |property: fn(&Layer) -> u64| all.iter().map(|l| property(l) as f64).sum::<f64>();
     let fits = total(|l| l.params) < MOST_WEIGHTS && total(|l| l.activation_bytes) < MOST_WEIGHTS;
     rules.must(
         fits,
@@ -423,7 +423,7 @@ fn layers(blocks: &[RawBlock], rules: &Rules) -> Result<Vec<Layer>, ModelError> 
 
 impl RawLayer {
     fn layer(&self, rules: &Rules) -> Result<Layer, ModelError> {
-        // Larger ones would overflow the sums, and none is that large.
+        // Larger values would overflow the sums; no real layer is that large.
         let fits = |v: u64| v < 1 << 50;
         let name = self.name.clone();
         if let (None, None, Some(params), Some(flops), Some(activation_bytes)) =
@@ -439,10 +439,10 @@ impl RawLayer {
         }
         let totals = self.params.is_some() || self.flops.is_some() || self.activation_bytes.is_some();
         let shape = match (self.conv, self.linear) {
-            (Some([from, to, kernel, width]), None) if !totals => {
-                Some((from as u128 * (kernel as u128).pow(2), to as u128, (width as u128).pow(2)))
+            (Some([inputs, outputs, kernel, width]), None) if !totals => {
+                Some((inputs as u128 * (kernel as u128).pow(2), outputs as u128, (width as u128).pow(2)))
             }
-            (None, Some([from, to])) if !totals => Some((from as u128, to as u128, 1)),
+            (None, Some([inputs, outputs])) if !totals => Some((inputs as u128, outputs as u128, 1)),
             _ => None,
         };
         let expected = "one with `conv = [in, out, kernel, width]`, `linear = [in, out]`, or all of `params`, `flops` and `activation_bytes`";

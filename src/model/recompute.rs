@@ -1,4 +1,4 @@
-//! What the backward pass computes again instead of keeping.
+//! What the backward pass computes again instead of keeping it.
 //!
 //! Layer: model.
 
@@ -8,19 +8,19 @@ use super::{Framework, Layout, Transformer};
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub enum Recompute {
     None,
-    /// Some of a layer's modules.
+    /// Some modules of a layer.
     Selective(RecomputeModules),
-    /// All but attention and every other matrix product, as torchtitan selects by operation ([`LayerProduct`](super::LayerProduct)).
+    /// Everything except attention and every second matrix product, as torchtitan selects by operation ([`LayerProduct`](super::LayerProduct)).
     Operations,
-    /// Everything from each layer's input.
+    /// Everything, from each layer's input.
     Full,
 }
 
 impl Recompute {
-    /// The attention core alone, which is what Megatron selects by itself.
+    /// The attention core only, which is Megatron's default selection.
     pub const CORE: Recompute = Recompute::Selective(RecomputeModules { core_attn: true, ..RecomputeModules::NONE });
 
-    /// The modules, none unless `Selective`.
+    /// The chosen modules; none unless the selection is `Selective`.
     pub fn modules(self) -> RecomputeModules {
         match self {
             Recompute::Selective(modules) => modules,
@@ -29,17 +29,17 @@ impl Recompute {
     }
 }
 
-/// Modules of a layer by the names that Megatron-Core has for them (`recompute_modules` of its `TransformerConfig`).
+/// Modules of a layer, named as in Megatron-Core (`recompute_modules` of its `TransformerConfig`).
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub struct RecomputeModules {
     pub core_attn: bool,
-    /// Latent attention: from the compressed vectors to queries, keys and values, with their rotary embedding.
+    /// Latent attention's step from the compressed vectors to queries, keys and values, with their rotary embedding.
     pub mla_up_proj: bool,
-    /// Norms that are kernels of their own: [`RecomputeModules::norms_alone`].
+    /// Norms that are separate kernels: [`RecomputeModules::norms_alone`].
     pub layernorm: bool,
     /// The feed-forward part of layers without experts.
     pub mlp: bool,
-    /// All of the feed-forward part of layers with experts, with its exchanges.
+    /// The whole feed-forward part of layers with experts, including its exchanges.
     pub moe: bool,
     /// The activation function of routed experts.
     pub moe_act: bool,
@@ -57,8 +57,8 @@ impl RecomputeModules {
         shared_experts: false,
     };
 
-    /// Whether the norm before attention, and the one before the feed-forward part, are kernels of their own, whose results are kept. Megatron computes a norm together with
-    /// the product after it where there is one such product: not before latent attention, which has two, nor before experts and their router.
+    /// Whether the norm before attention, and the norm before the feed-forward part, are separate kernels whose results are kept. Megatron fuses a norm with
+    /// the product after it if there is one such product. There is not before latent attention, which has two, nor before experts and their router.
     pub fn norms_alone(model: &Transformer, layout: &Layout, moe: bool) -> [bool; 2] {
         let separate = layout.framework != Framework::Megatron;
         [separate || model.mla.is_some(), separate || moe]

@@ -1,6 +1,6 @@
-//! Why a flow has no path.
+//! The reasons why a flow has no path.
 //!
-//! Layer: routing. The error only; `router` and `file` return it.
+//! Layer: routing. Only the error; `router` and `file` return it.
 
 use crate::topology::FileError;
 

@@ -1,7 +1,7 @@
 //! Explicit routes from a file.
 //!
-//! Layer: routing. One line a flow: `flow_id src dst sport dport | data path node ids | ack path node ids`; without an ACK path it is the
-//! reverse of the data path. Everything is checked against the network and the flows when the file is read.
+//! Layer: routing. One line per flow: `flow_id src dst sport dport | data path node ids | ack path node ids`. Without an ACK path, it is the reverse of the
+//! data path. Everything is checked against the network and the flows when the file is read.
 
 use super::error::RouteError;
 use super::hash::{EcmpKey, FlowKey};
@@ -17,12 +17,12 @@ const SHAPE: &str = "flow_id src dst sport dport | data path | ack path";
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct RouteFile {
     path: String,
-    /// Ascending by flow id.
+    /// Paths by flow id, ascending.
     routes: Vec<(u32, FlowPaths)>,
 }
 
 impl RouteFile {
-    /// Reads a route file for these flows over this network; `path` is for messages.
+    /// Parses a route file for these flows over this network; `path` is for messages.
     pub fn parse<K: Into<FlowKey>>(
         path: &str,
         text: &str,
@@ -74,24 +74,24 @@ fn parse_line(
     };
     let [id, src, dst, sport, dport] = head.exactly(SHAPE)?;
     let id = line.number("flow id", id, 0, u32::MAX)?;
-    let Ok(at) = flows.binary_search_by_key(&id, |f| f.id) else {
+    let Ok(flow_idx) = flows.binary_search_by_key(&id, |f| f.id) else {
         return Err(line.error(match flows.last() {
             Some(last) => format!("there is no flow {id}; flows are numbered 0 to {}", last.id),
             None => format!("there is no flow {id}; there are no flows at all"),
         }));
     };
-    let flow = &flows[at];
+    let flow = &flows[flow_idx];
     let node = |rank: u32| net.ranks.get(rank as usize).copied();
-    for (what, field, rank) in [("source", src, flow.src_rank), ("destination", dst, flow.dst_rank)] {
+    for (field_name, field, rank) in [("source", src, flow.src_rank), ("destination", dst, flow.dst_rank)] {
         let id_of = node(rank).map(|n| net.nodes[n as usize].id);
         if field.parse().ok() != id_of {
             let right = id_of.map_or("not a host of this network".to_string(), |i| format!("host {i}"));
-            return Err(line.error(format!("{what} `{}` of flow {id}: the flow's is {right}", shown(field))));
+            return Err(line.error(format!("{field_name} `{}` of flow {id}: the flow's is {right}", shown(field))));
         }
     }
-    for (what, field, port) in [("source port", sport, flow.sport), ("destination port", dport, flow.dport)] {
+    for (field_name, field, port) in [("source port", sport, flow.sport), ("destination port", dport, flow.dport)] {
         if field.parse() != Ok(port) {
-            return Err(line.error(format!("{what} `{}` of flow {id}: the flow's is {port}", shown(field))));
+            return Err(line.error(format!("{field_name} `{}` of flow {id}: the flow's is {port}", shown(field))));
         }
     }
     let (Some(src), Some(dst)) = (node(flow.src_rank), node(flow.dst_rank)) else {
@@ -112,14 +112,14 @@ fn parse_line(
     Ok((id, FlowPaths { data: vec![data], ack: vec![ack] }))
 }
 
-/// Node ids to arcs. Where parallel links join two nodes, the flow's hash picks one.
+/// Converts node ids to arcs. If parallel links join two nodes, the flow's hash picks one.
 fn resolve(
     line: &Line,
     net: &Network,
     graph: &SwitchGraph,
-    what: &str,
+    path_name: &str,
     text: &str,
-    (from, to): (NodeIdx, NodeIdx),
+    (src, dst): (NodeIdx, NodeIdx),
     key: EcmpKey,
 ) -> Result<Vec<ArcIdx>, FileError> {
     let id = |n: NodeIdx| net.nodes[n as usize].id;
@@ -127,20 +127,20 @@ fn resolve(
     for field in text.split_whitespace() {
         let found = field.parse::<u32>().ok().and_then(|i| net.nodes.binary_search_by_key(&i, |n| n.id).ok());
         let Some(node) = found else {
-            return Err(line.error(format!("{what}: `{}` is not a node of the topology", shown(field))));
+            return Err(line.error(format!("{path_name}: `{}` is not a node of the topology", shown(field))));
         };
         let node = node as NodeIdx;
         if nodes.contains(&node) {
-            return Err(line.error(format!("{what}: node {} comes twice, which is a loop", id(node))));
+            return Err(line.error(format!("{path_name}: node {} comes twice, which is a loop", id(node))));
         }
         nodes.push(node);
     }
-    if nodes.first() != Some(&from) || nodes.last() != Some(&to) || nodes.len() < 2 {
-        return Err(line.error(format!("{what}: it must run from host {} to host {}", id(from), id(to))));
+    if nodes.first() != Some(&src) || nodes.last() != Some(&dst) || nodes.len() < 2 {
+        return Err(line.error(format!("{path_name}: it must run from host {} to host {}", id(src), id(dst))));
     }
     for &n in &nodes[1..nodes.len() - 1] {
         if net.nodes[n as usize].kind != NodeKind::Switch {
-            return Err(line.error(format!("{what}: node {} is not a switch and does not forward", id(n))));
+            return Err(line.error(format!("{path_name}: node {} is not a switch and does not forward", id(n))));
         }
     }
     let mut arcs = Vec::with_capacity(nodes.len() - 1);
@@ -149,7 +149,7 @@ fn resolve(
         let begin = neighbours.partition_point(|&n| n < pair[1]);
         let n = neighbours[begin..].iter().take_while(|&&n| n == pair[1]).count();
         if n == 0 {
-            return Err(line.error(format!("{what}: no link joins nodes {} and {}", id(pair[0]), id(pair[1]))));
+            return Err(line.error(format!("{path_name}: no link joins nodes {} and {}", id(pair[0]), id(pair[1]))));
         }
         let pick = if n == 1 { 0 } else { key.hash(id(pair[0])) as usize % n };
         arcs.push(graph.arcs(pair[0])[begin + pick]);
@@ -157,7 +157,7 @@ fn resolve(
     Ok(arcs)
 }
 
-/// The ACK path uses the two NICs of the data path: a queue pair is pinned to one NIC.
+/// Moves the ends of the ACK path to the two NICs of the data path, because a queue pair is pinned to one NIC at either end.
 fn pin(line: &Line, net: &Network, data: &[ArcIdx], ack: &mut [ArcIdx]) -> Result<(), FileError> {
     let pairs = [(0, data[data.len() - 1] ^ 1), (ack.len() - 1, data[0] ^ 1)];
     for (i, nic) in pairs {

@@ -1,8 +1,8 @@
 //! The hash of equal-cost multipath: murmur3 over the addresses and ports of a packet.
 //!
-//! Layer: routing. Reproduces the reference's choice (`hash32` of docs/explanation/model-semantics.md); ties to nothing else.
+//! Layer: routing. It reproduces the reference's choice (`hash32` of docs/explanation/model-semantics.md) and has no other dependencies.
 
-/// A flow as routing sees it.
+/// The properties of a flow that routing uses.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub struct FlowKey {
     pub id: u32,
@@ -12,7 +12,7 @@ pub struct FlowKey {
     pub dport: u16,
 }
 
-/// The three words of a packet's key, mixed once; what is left per switch is its seed.
+/// The three words of a packet's key, mixed once. Each switch then only adds its seed.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct EcmpKey([u32; 3]);
 
@@ -41,7 +41,7 @@ impl EcmpKey {
     }
 }
 
-/// Seed of a node's choices: its id, as in the reference, where the experiment's routing seed is 1; other seeds shift all of them.
+/// Seed of a node's choices. With routing seed 1 it is the node's id, as in the reference; other seeds shift all of them.
 pub fn node_seed(node_id: u32, routing_seed: u32) -> u32 {
     node_id.wrapping_add(routing_seed.wrapping_sub(1).wrapping_mul(0x9e37_79b9))
 }
@@ -58,7 +58,7 @@ mod tests {
 
     #[test]
     fn hash_is_murmur3_32_of_the_little_endian_words() {
-        // Computed byte by byte from the published algorithm, with no premixing.
+        // The hash is computed byte by byte from the published algorithm, without premixing.
         fn murmur3(bytes: &[u8; 12], seed: u32) -> u32 {
             let mut h = seed;
             for c in bytes.chunks(4) {

@@ -1,6 +1,6 @@
 //! Routing: shortest-path next hops, ECMP, spraying, explicit routes, base round-trip times.
 //!
-//! Layer: routing, beside topology. It knows ranks and ports of a flow ([`FlowKey`]), not what it carries.
+//! Layer: routing, at the level of topology. It knows the ranks and ports of a flow ([`FlowKey`]), not its content.
 
 mod error;
 mod file;

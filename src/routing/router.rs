@@ -1,6 +1,6 @@
-//! Shortest paths of a network, as policies choose among them: the one that the reference's hash takes, and all of them by number.
+//! The shortest paths of a network, among which policies choose: the path of the reference's hash, and all paths by number.
 //!
-//! Layer: routing. Tables are built when a destination is first asked for and shared by all hosts behind the same switch.
+//! Layer: routing. A table is built when its destination is first needed, and shared by all hosts behind the same switch.
 
 use std::collections::HashMap;
 use std::sync::OnceLock;
@@ -18,7 +18,7 @@ pub struct Router<'a> {
     pub(super) graph: SwitchGraph,
     /// Class of every node that is a host and attached to a switch; `u32::MAX` for others.
     class_of: Vec<u32>,
-    /// Class of the hosts behind just this switch, by switch number.
+    /// Class of the hosts that are attached to one switch only, by switch number.
     edge_class: Vec<u32>,
     /// Attachment switches of every class, by switch number, ascending.
     roots: Vec<Vec<u32>>,
@@ -39,7 +39,7 @@ impl<'a> Router<'a> {
                 graph.neighbours(i as NodeIdx).iter().map(|&v| graph.switch_of[v as usize]).filter(|&s| s != u32::MAX),
             );
             attached.dedup();
-            // Paths are pinned to one NIC on the way back, so every attachment switch has a class of its own.
+            // Paths back are pinned to one NIC, so every attachment switch has a class of its own.
             for &s in &attached {
                 if edge_class[s as usize] == u32::MAX {
                     edge_class[s as usize] = roots.len() as u32;
@@ -59,12 +59,12 @@ impl<'a> Router<'a> {
         Router { net, graph, class_of, edge_class, roots, tables }
     }
 
-    /// The paths of a flow. Flows for which [`is_intra_server`] holds are not routed: ask that first.
+    /// The paths of a flow. PRECONDITION: [`is_intra_server`] does not hold, since such flows are not routed.
     pub fn paths(&self, flow: impl Into<FlowKey>, policy: &dyn RoutingPolicy) -> Result<FlowPaths, RouteError> {
         policy.paths(self, &flow.into(), None)
     }
 
-    /// The same for a queue pair that is pinned to one of the links that its two hosts may use, counted round; `None`: by the hash.
+    /// The paths of a queue pair that is pinned to one of the links that its two hosts may use, modulo their number; with `None` the hash chooses.
     pub fn paths_from(
         &self,
         flow: impl Into<FlowKey>,
@@ -86,7 +86,7 @@ impl<'a> Router<'a> {
         self.tables.iter().filter_map(|t| t.get()).map(NextHopTable::bytes).sum()
     }
 
-    /// Hosts of a flow as nodes.
+    /// The host nodes of a flow.
     fn ends(&self, flow: &FlowKey) -> Result<(NodeIdx, NodeIdx), RouteError> {
         let host = |rank: u32| {
             self.net.ranks.get(rank as usize).copied().ok_or(RouteError::NoSuchRank {
@@ -98,12 +98,12 @@ impl<'a> Router<'a> {
         Ok((host(flow.src_rank)?, host(flow.dst_rank)?))
     }
 
-    /// Table towards a class.
+    /// The table towards a class.
     fn table(&self, class: u32) -> &NextHopTable {
         self.tables[class as usize].get_or_init(|| NextHopTable::build(&self.graph, &self.roots[class as usize]))
     }
 
-    /// Table towards all attachment switches of a host, if it has any.
+    /// The table towards all attachment switches of a host; `None` if it has none.
     pub(super) fn host_table(&self, host: NodeIdx) -> Option<&NextHopTable> {
         let class = self.class_of[host as usize];
         (class != u32::MAX).then(|| self.table(class))
@@ -114,7 +114,7 @@ impl<'a> Router<'a> {
         self.graph.switch_of[self.net.arc_to(arc) as usize]
     }
 
-    /// The arcs from `host` that begin a shortest path to `dst`, in the order in which the search from `dst` leaves their far ends.
+    /// The arcs from `host` that begin a shortest path to `dst`, in the order in which the search from `dst` visits their far ends.
     pub(super) fn first_arcs(&self, host: NodeIdx, dst: NodeIdx) -> Vec<ArcIdx> {
         let arcs = self.graph.arcs(host);
         let direct: Vec<ArcIdx> = arcs.iter().copied().filter(|&a| self.net.arc_to(a) == dst).collect();
@@ -126,19 +126,19 @@ impl<'a> Router<'a> {
             u32::MAX => UNREACHED,
             s => table.dist(s),
         };
-        let least = arcs.iter().map(|&a| dist(a)).min().unwrap_or(UNREACHED);
-        if least == UNREACHED {
+        let min_dist = arcs.iter().map(|&a| dist(a)).min().unwrap_or(UNREACHED);
+        if min_dist == UNREACHED {
             return Vec::new();
         }
-        let mut first: Vec<ArcIdx> = arcs.iter().copied().filter(|&a| dist(a) == least).collect();
-        // Several NICs: a switch was found by its first next hop, so earlier parents come first, then smaller ids.
+        let mut first: Vec<ArcIdx> = arcs.iter().copied().filter(|&a| dist(a) == min_dist).collect();
+        // With several NICs: a switch is found by its first next hop, so earlier parents come first, then smaller ids.
         if first.len() > 1 {
             first.sort_by_cached_key(|&arc| (self.discovery(table, self.switch_at(arc)), arc));
         }
         first
     }
 
-    /// What orders switches of equal distance as the search met them: the chain of first next hops from the class, then the switch.
+    /// Sort key of switches with equal distance, in the order in which the search met them: the chain of first next hops from the class, then the switch.
     fn discovery(&self, table: &NextHopTable, mut switch: u32) -> Vec<u32> {
         let mut chain = vec![switch];
         while table.n_next(switch) > 0 {
@@ -154,18 +154,18 @@ impl<'a> Router<'a> {
         self.graph.arcs(self.graph.switches[switch as usize])[table.next(switch, i) as usize]
     }
 
-    /// Arcs from an attachment switch to a host: more than one only with parallel links.
+    /// Arcs from an attachment switch to a host. There are several only with parallel links.
     pub(super) fn last_arcs(&self, switch: u32, host: NodeIdx) -> impl Iterator<Item = ArcIdx> + Clone + '_ {
         let node = self.graph.switches[switch as usize];
         self.graph.arcs(host).iter().map(|&a| a ^ 1).filter(move |&a| self.net.arc_from(a) == node)
     }
 
-    /// A choice of one among `n` at a node.
+    /// The hash's choice among `n` options at a node.
     fn choose(&self, key: EcmpKey, node: NodeIdx, seed: u32, n: u32) -> u32 {
         if n <= 1 { 0 } else { key.hash(node_seed(self.net.nodes[node as usize].id, seed)) % n }
     }
 
-    /// Follows the hash from `switch` to an attachment switch of the table's class, which is returned.
+    /// Follows the hash from `switch` to an attachment switch of the table's class, and returns that switch.
     fn walk(&self, table: &NextHopTable, mut switch: u32, key: EcmpKey, seed: u32, path: &mut Vec<ArcIdx>) -> u32 {
         loop {
             let n = table.n_next(switch);
@@ -179,7 +179,7 @@ impl<'a> Router<'a> {
         }
     }
 
-    /// The shortest path that the hash chooses, hop by hop. `link`: which of the links that the hosts may use; `None`: by the hash.
+    /// The shortest path that the hash chooses, hop by hop. `link` selects one of the links that the hosts may use; with `None` the hash chooses.
     pub fn hashed_path(&self, flow: &FlowKey, seed: u32, link: Option<u32>) -> Result<Vec<ArcIdx>, RouteError> {
         let (src, dst) = self.ends(flow)?;
         let id = |node: NodeIdx| self.net.nodes[node as usize].id;
@@ -209,7 +209,7 @@ impl<'a> Router<'a> {
         Ok(path)
     }
 
-    /// The way back between the two NICs of a data path; the key is the ACK's own.
+    /// The path back between the two NICs of a data path, chosen by the ACK's own key.
     pub fn hashed_way_back(&self, flow: &FlowKey, data: &[ArcIdx], seed: u32) -> Vec<ArcIdx> {
         let (first, last) = (data[0], data[data.len() - 1]);
         if data.len() == 1 {
@@ -226,8 +226,8 @@ impl<'a> Router<'a> {
         path
     }
 
-    /// All shortest paths that begin with NIC arc `first` and end with NIC arc `last`, in the order of next hops; at most `max_paths`, evenly
-    /// sampled from the `offset`-th on, around.
+    /// All shortest paths that begin with NIC arc `first` and end with NIC arc `last`, in the order of next hops. If there are more than `max_paths`, they are
+    /// sampled evenly, beginning with the `offset`-th and wrapping around.
     pub fn shortest_paths(&self, first: ArcIdx, last: ArcIdx, max_paths: u32, offset: u32) -> Vec<Vec<ArcIdx>> {
         if first == last {
             return vec![vec![first]];
@@ -239,7 +239,7 @@ impl<'a> Router<'a> {
         let n = total.min(u64::from(max_paths.max(1)));
         let offset = if n < total { u64::from(offset) % total } else { 0 };
         let nth = |i: u64| {
-            // The i-th of n samples of `total` paths; a path is spelled out by how many come before it at each hop.
+            // The i-th of n samples of `total` paths. A path is identified by the number of paths that come before it at each hop.
             let mut rank = ((u128::from(i) * u128::from(total) / u128::from(n)) as u64 + offset) % total;
             let mut path = vec![first];
             let mut switch = start;
@@ -261,8 +261,8 @@ impl<'a> Router<'a> {
         (0..n).map(nth).collect()
     }
 
-    /// One of these paths, by a number that is spelled out hop by hop: its remainder chooses among the next hops of the first switch, what is left after dividing by
-    /// how many these are chooses at the second, and so on.
+    /// One of these paths, selected by a number. Its remainder chooses among the next hops of the first switch. The quotient by the number of these hops
+    /// chooses at the second switch, and so on.
     pub fn shortest_path(&self, first: ArcIdx, last: ArcIdx, mut number: u64) -> Vec<ArcIdx> {
         let mut path = vec![first];
         if first == last {
@@ -284,9 +284,9 @@ impl<'a> Router<'a> {
         path
     }
 
-    /// Number of shortest paths from a switch, at most 2^48; `counts` remembers them.
+    /// Number of shortest paths from a switch, at most 2^48; `counts` caches them.
     fn count_paths(&self, table: &NextHopTable, start: u32, counts: &mut HashMap<u32, u64>) -> u64 {
-        // Depth first with a stack of its own: a chain of switches can be as long as a file likes.
+        // Depth first with an explicit stack, since a chain of switches in a file may be very long.
         let mut stack = vec![start];
         while let Some(&switch) = stack.last() {
             let n = table.n_next(switch);
@@ -308,7 +308,7 @@ impl<'a> Router<'a> {
     }
 }
 
-/// Whether a flow stays inside a server that has NVLink, so that it is analytical and has no packet path.
+/// Whether a flow stays inside a server that has NVLink. Such a flow is analytical and has no packet path.
 pub fn is_intra_server(net: &Network, flow: impl Into<FlowKey>) -> bool {
     let flow = flow.into();
     let server = |rank: u32| net.ranks.get(rank as usize).map(|&n| net.nodes[n as usize].server);

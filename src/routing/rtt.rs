@@ -1,6 +1,6 @@
 //! Base round-trip times and windows.
 //!
-//! Layer: routing. As `transport::RttWindow` defines them; the window's use is the engine's.
+//! Layer: routing. They are defined in `transport::RttWindow`; the engine uses the window.
 
 use std::collections::HashMap;
 
@@ -11,23 +11,23 @@ use crate::topology::{ArcIdx, Network, NodeIdx, NodeKind};
 use crate::transport::RttWindow;
 use crate::units::PS_PER_S;
 
-/// What round trips are reckoned with.
+/// The packet size and the clock with which round trips are computed.
 #[derive(Clone, Copy, Debug)]
 pub struct PayloadClock {
     /// Bytes of a packet's payload, below 65,536.
     pub payload: u32,
-    /// Each hop's transmission counts in whole units of this, cut off, as the reference cuts it off to whole ns; 1: in ps.
+    /// Each hop's transmission time is rounded down to a multiple of this, in ps, as the reference rounds it down to whole ns; 1 for no rounding.
     pub clock_ps: u64,
 }
 
 impl PayloadClock {
-    /// A payload whose transmissions count in ps.
+    /// A payload whose transmission times are not rounded.
     pub fn ps(payload: u32) -> PayloadClock {
         PayloadClock { payload, clock_ps: 1 }
     }
 }
 
-/// What a path adds up to, one way.
+/// The sums over a path, one way: delay, transmission time, and the smallest rate.
 #[derive(Clone, Copy)]
 struct Sum {
     delay_ps: u64,
@@ -38,6 +38,7 @@ struct Sum {
 impl Sum {
     const EMPTY: Sum = Sum { delay_ps: 0, tx_ps: 0, rate_bps: u64::MAX };
 
+    /// The sum with one more arc.
     fn plus(self, net: &Network, arc: ArcIdx, packet: PayloadClock) -> Sum {
         let l = net.arc_link(arc);
         let tx_ps = u64::from(packet.payload) * 8 * PS_PER_S / l.rate_bps;
@@ -48,6 +49,7 @@ impl Sum {
         }
     }
 
+    /// The sum of two parts of a path.
     fn join(self, other: Sum) -> Sum {
         Sum {
             delay_ps: self.delay_ps + other.delay_ps,
@@ -68,18 +70,19 @@ pub fn path_rtt_window(net: &Network, path: &[ArcIdx], packet: PayloadClock) -> 
     path.iter().fold(Sum::EMPTY, |s, &arc| s.plus(net, arc, packet)).window()
 }
 
-/// Base RTT and window of a flow: of its data path, or with spraying the largest of each over its data paths.
+/// Base RTT and window of a flow: those of its data path, or with spraying the largest RTT and the largest window over its data paths.
 pub fn flow_rtt_window(net: &Network, paths: &FlowPaths, packet: PayloadClock) -> RttWindow {
     let all = paths.data.iter().map(|p| path_rtt_window(net, p, packet));
     all.fold(RttWindow { rtt_ps: 0, window_bytes: 0 }, largest)
 }
 
+/// The larger RTT and the larger window of two.
 fn largest(a: RttWindow, b: RttWindow) -> RttWindow {
     RttWindow { rtt_ps: a.rtt_ps.max(b.rtt_ps), window_bytes: a.window_bytes.max(b.window_bytes) }
 }
 
-/// The largest base RTT and the largest window over all pairs of hosts that can reach each other. A pair's path is the first of its equal-cost
-/// paths, as in the reference. Hosts that are attached alike are looked at once.
+/// The largest base RTT and the largest window over all pairs of hosts that can reach each other. A pair's path is the first of its equal-cost paths, as in the
+/// reference. Hosts with equal attachments are computed once.
 pub fn global_rtt_window(router: &Router, packet: PayloadClock) -> RttWindow {
     let net = router.net;
     let kinds = host_kinds(router);
@@ -87,7 +90,7 @@ pub fn global_rtt_window(router: &Router, packet: PayloadClock) -> RttWindow {
     for &(dst, n_equal) in &kinds {
         let mut memo = vec![None; router.graph.switches.len()];
         for &(src, _) in &kinds {
-            // Among hosts attached alike a pair needs two of them.
+            // A pair of hosts with equal attachments needs two such hosts.
             let dst = match (src == dst, n_equal) {
                 (false, _) => dst,
                 (true, None) => continue,
@@ -98,7 +101,7 @@ pub fn global_rtt_window(router: &Router, packet: PayloadClock) -> RttWindow {
             if net.arc_to(first) != dst {
                 let table = router.host_table(dst).expect("a first arc to a switch was found in this table");
                 let switch = router.graph.switch_of[net.arc_to(first) as usize];
-                sum = sum.join(rest(router, table, dst, switch, packet, &mut memo));
+                sum = sum.join(sum_to_host(router, table, dst, switch, packet, &mut memo));
             }
             best = largest(best, sum.window());
         }
@@ -106,8 +109,8 @@ pub fn global_rtt_window(router: &Router, packet: PayloadClock) -> RttWindow {
     best
 }
 
-/// From a switch (by number) to a host along first next hops.
-fn rest(
+/// The sum from a switch (by number) to a host along first next hops.
+fn sum_to_host(
     router: &Router,
     table: &NextHopTable,
     dst: NodeIdx,
@@ -143,7 +146,7 @@ fn rest(
 /// How a host is attached: far end, rate and delay of each of its links.
 type Attachment = Vec<(NodeIdx, u64, u64)>;
 
-/// One host of each kind of attachment, and another one like it if there is one. A host linked to a host is a kind of its own.
+/// One host of each kind of attachment, and a second host of that kind if there is one. A host linked to a host is a kind of its own.
 fn host_kinds(router: &Router) -> Vec<(NodeIdx, Option<NodeIdx>)> {
     let net = router.net;
     let mut seen: HashMap<Attachment, usize> = HashMap::new();

@@ -1,28 +1,28 @@
 //! Next hops towards one destination class, compressed.
 //!
-//! Layer: routing. A class is a set of attachment switches: every host attached to just these shares the table, so there is one table per edge
-//! switch and none per host. Knows nothing of flows or hashes.
+//! Layer: routing. A class is a set of attachment switches. All hosts attached to exactly these switches share the table, so there is one table per edge switch
+//! and none per host. It knows nothing of flows or hashes.
 
 use crate::topology::{ArcIdx, Network, NodeIdx, NodeKind};
 
-/// Distance of what cannot be reached.
+/// Distance of a switch that cannot be reached.
 pub(super) const UNREACHED: u16 = u16::MAX;
-/// Marks a group that is a list in the arena; else a group is a run: `len << 16 | first`.
+/// Marks a group that is a list in the arena. Otherwise a group is a run: `len << 16 | first`.
 const LISTED: u32 = 1 << 31;
 
-/// The packet-level graph as routing walks it: outgoing arcs per node, by ascending neighbour (parallel links by link index), and
-/// the switches numbered densely.
+/// The packet-level graph for routing: outgoing arcs per node by ascending neighbour (parallel links by link index), and the switches numbered densely.
 pub(super) struct SwitchGraph {
     base: Vec<u32>,
     arcs: Vec<ArcIdx>,
-    to: Vec<NodeIdx>,
+    neighbour_of_arc: Vec<NodeIdx>,
     /// Switch number of a node; `u32::MAX` for hosts.
     pub(super) switch_of: Vec<u32>,
     pub(super) switches: Vec<NodeIdx>,
-    /// Adjacency among switches only: per switch number, where its arcs lie.
+    /// Adjacency among switches only: for each switch number, the first of its arcs.
     sw_base: Vec<u32>,
-    /// Per arc between switches: the neighbour's switch number and the position of the way back among the neighbour's arcs.
+    /// For each arc between switches, the neighbour's switch number.
     sw_to: Vec<u32>,
+    /// For each arc between switches, the position of the reverse arc among the neighbour's arcs.
     sw_back: Vec<u32>,
 }
 
@@ -43,7 +43,7 @@ impl SwitchGraph {
                 fill[end as usize] += 1;
             }
         }
-        // Position of every arc at its transmitting node, once sorted.
+        // Position of every arc at its transmitting node, after sorting.
         let mut position = vec![0u32; 2 * net.links.len()];
         for v in 0..n {
             let own = &mut arcs[base[v] as usize..base[v + 1] as usize];
@@ -52,7 +52,7 @@ impl SwitchGraph {
                 position[arc as usize] = i as u32;
             }
         }
-        let to = arcs.iter().map(|&arc| net.arc_to(arc)).collect::<Vec<_>>();
+        let neighbour_of_arc = arcs.iter().map(|&arc| net.arc_to(arc)).collect::<Vec<_>>();
 
         let mut switch_of = vec![u32::MAX; n];
         let mut switches = Vec::new();
@@ -66,7 +66,7 @@ impl SwitchGraph {
         let (mut sw_to, mut sw_back) = (Vec::new(), Vec::new());
         for &v in &switches {
             for i in base[v as usize]..base[v as usize + 1] {
-                let next = switch_of[to[i as usize] as usize];
+                let next = switch_of[neighbour_of_arc[i as usize] as usize];
                 if next != u32::MAX {
                     sw_to.push(next);
                     sw_back.push(position[(arcs[i as usize] ^ 1) as usize]);
@@ -74,7 +74,7 @@ impl SwitchGraph {
             }
             sw_base.push(sw_to.len() as u32);
         }
-        SwitchGraph { base, arcs, to, switch_of, switches, sw_base, sw_to, sw_back }
+        SwitchGraph { base, arcs, neighbour_of_arc, switch_of, switches, sw_base, sw_to, sw_back }
     }
 
     /// Outgoing arcs of a node by ascending neighbour.
@@ -84,7 +84,7 @@ impl SwitchGraph {
 
     /// Far ends of [`SwitchGraph::arcs`].
     pub(super) fn neighbours(&self, node: NodeIdx) -> &[NodeIdx] {
-        &self.to[self.base[node as usize] as usize..self.base[node as usize + 1] as usize]
+        &self.neighbour_of_arc[self.base[node as usize] as usize..self.base[node as usize + 1] as usize]
     }
 }
 
@@ -95,17 +95,17 @@ fn running_sum(mut v: Vec<u32>) -> Vec<u32> {
     v
 }
 
-/// Next hops of every switch towards the class. Six bytes a switch where, as in every regular fabric, next hops are runs of neighbours.
+/// Next hops of every switch towards the class. It takes six bytes per switch if next hops are runs of neighbours, as in every regular fabric.
 pub(super) struct NextHopTable {
-    /// Hops from the switch to an attachment switch of the class, or [`UNREACHED`]. 0: attached.
+    /// Hops from the switch to an attachment switch of the class; 0 if it is one, [`UNREACHED`] if there is no path.
     dist: Vec<u16>,
-    /// Next hops as positions in the node's arcs, in the order in which the search left them.
+    /// Next hops as positions in the node's arcs, in the order in which the search visits them.
     group: Vec<u32>,
     /// Lists for groups that are not runs: length, then positions.
     arena: Vec<u32>,
 }
 
-/// Room for one search, reused.
+/// Scratch memory of a search, which is reused.
 #[derive(Default)]
 struct Scratch {
     queue: Vec<u32>,
@@ -114,8 +114,8 @@ struct Scratch {
 }
 
 impl NextHopTable {
-    /// Breadth-first from the attachment switches (switch numbers, in ascending node id). Hosts do not forward. A switch's next hops are in the order
-    /// in which the search leaves them, which is the reference's.
+    /// Searches breadth-first from the attachment switches (switch numbers, in ascending node id). Hosts do not forward. A switch's next hops are in the order
+    /// in which the search visits them, which is the reference's.
     pub(super) fn build(graph: &SwitchGraph, roots: &[u32]) -> NextHopTable {
         thread_local! { static SCRATCH: std::cell::RefCell<Scratch> = std::cell::RefCell::default(); }
         SCRATCH.with_borrow_mut(|s| NextHopTable::build_in(graph, roots, s))
@@ -127,7 +127,7 @@ impl NextHopTable {
         queue.clear();
         lens.clear();
         lens.resize(n, 0);
-        // A switch has at most as many next hops as arcs to switches, so its list lies where those do.
+        // A switch has at most as many next hops as arcs to switches, so its list has the same place as those.
         if positions.len() < graph.sw_to.len() {
             positions.resize(graph.sw_to.len(), 0);
         }
@@ -160,8 +160,8 @@ impl NextHopTable {
         let mut arena = Vec::new();
         let group = (0..n)
             .map(|v| {
-                let at = graph.sw_base[v] as usize;
-                pack(&positions[at..at + lens[v] as usize], &mut arena)
+                let first = graph.sw_base[v] as usize;
+                pack(&positions[first..first + lens[v] as usize], &mut arena)
             })
             .collect();
         NextHopTable { dist, group, arena }
@@ -172,7 +172,7 @@ impl NextHopTable {
         self.dist[switch as usize]
     }
 
-    /// How many next hops a switch has: 0 if it is attached or cannot reach the class.
+    /// Number of next hops of a switch: 0 if it is attached to the class or cannot reach it.
     pub(super) fn n_next(&self, switch: u32) -> u32 {
         match self.group[switch as usize] {
             g if g & LISTED != 0 => self.arena[(g & !LISTED) as usize],
@@ -188,21 +188,21 @@ impl NextHopTable {
         }
     }
 
-    /// Bytes this table holds.
+    /// Bytes that this table holds.
     pub(super) fn bytes(&self) -> usize {
         self.dist.capacity() * 2 + self.group.capacity() * 4 + self.arena.capacity() * 4
     }
 }
 
-/// A run as `len << 16 | first`, anything else as a list in the arena.
+/// Packs a run as `len << 16 | first`, and anything else as a list in the arena.
 fn pack(list: &[u32], arena: &mut Vec<u32>) -> u32 {
     let Some(&first) = list.first() else { return 0 };
     let is_run = list.iter().enumerate().all(|(i, &p)| p == first + i as u32);
     if is_run && first <= 0xffff && list.len() < 0x8000 {
         return (list.len() as u32) << 16 | first;
     }
-    let at = arena.len();
+    let list_start = arena.len();
     arena.push(list.len() as u32);
     arena.extend_from_slice(list);
-    at as u32 | LISTED
+    list_start as u32 | LISTED
 }

@@ -1,16 +1,16 @@
-//! What the ns-3 and the SimAI form have in common: switch ids, then one line a link.
+//! Reads what the ns-3 and the SimAI form have in common: switch ids, then one line per link.
 //!
-//! Layer: topology. The headers differ and are read by `ns3` and `simai`.
+//! Layer: topology. The headers differ; `ns3` and `simai` read them.
 
 use super::network::Link;
 use super::text::{FileError, Line, Lines, shown};
 use super::validate::{check_delay, check_rate};
 use crate::units::{parse_delay_ps, parse_rate_bps};
 
-/// The form of a link line.
+/// The fields of a link line.
 const LINK_SHAPE: &str = "node node rate delay error_rate";
 
-/// What a header announces. Node ids run from 0 to `n_nodes - 1`.
+/// The counts that a header announces. Node ids run from 0 to `n_nodes - 1`.
 pub(crate) struct Counts<'a> {
     pub(crate) header: Line<'a>,
     pub(crate) n_nodes: u32,
@@ -18,7 +18,7 @@ pub(crate) struct Counts<'a> {
     pub(crate) n_links: u32,
 }
 
-/// Switch ids in file order, links in file order, and how many link lines the header leaves out.
+/// Switch ids in file order, links in file order, and the number of link lines that the header leaves out.
 pub(crate) struct TopologyBody {
     pub(crate) switch_ids: Vec<u32>,
     pub(crate) links: Vec<Link>,
@@ -74,11 +74,11 @@ fn read_switch_ids(lines: &mut Lines, counts: &Counts) -> Result<Vec<u32>, FileE
     Ok(ids)
 }
 
-fn node_id(line: &Line, what: &str, field: &str, n_nodes: u32) -> Result<u32, FileError> {
+fn node_id(line: &Line, role: &str, field: &str, n_nodes: u32) -> Result<u32, FileError> {
     match field.parse::<u32>() {
         Ok(id) if id < n_nodes => Ok(id),
         _ => Err(line.error(format!(
-            "{what} `{}` is not a node; with {n_nodes} nodes the ids run from 0 to {}",
+            "{role} `{}` is not a node; with {n_nodes} nodes the ids run from 0 to {}",
             shown(field),
             n_nodes - 1
         ))),
@@ -106,8 +106,9 @@ fn read_link(line: &Line, n_nodes: u32) -> Result<Link, FileError> {
     Ok(Link { a, b, rate_bps, delay_ps })
 }
 
-/// What follows the announced links. The reference ignores it, and files in use rely on that: the header of HPCC's example leaves out
-/// links to nodes beyond its count, and a blank line sets off notes. A link between announced nodes is a wrong count, though.
+/// Reads the lines after the announced links, and returns the number of link lines among them. The reference ignores them, and files in use rely on that: the
+/// header of HPCC's example leaves out links to nodes beyond its count, and a blank line precedes notes. But a link between announced nodes shows that the
+/// count is wrong.
 fn read_rest(lines: &mut Lines, counts: &Counts) -> Result<u32, FileError> {
     let mut left_out = 0;
     let mut notes = false;

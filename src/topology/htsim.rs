@@ -1,9 +1,9 @@
-//! Topology files in htsim's form (`.topo`): fat-trees of two or three tiers by their parameters.
+//! Reads topology files in htsim's form (`.topo`): fat-trees of two or three tiers, given by their parameters.
 //!
-//! Layer: topology. `Nodes`, `Tiers`, `Podsize`, then a block a tier: `Downlink_speed_Gbps`, `Downlink_Latency_ns`, `Switch_Latency_ns`, `Radix_Down`, `Radix_Up`,
-//! `Oversubscribed`, `Bundle`. Numbers of switches follow from these as in htsim's `FatTreeTopology`: uplinks of a tier from hosts, speeds and
-//! oversubscription, switches above from their radix. Order of nodes: hosts, then ToR, aggregation, core switches; links tier by tier, from below.
-//! A link has one delay, so half of a switch's latency is on each of its two links of a path, as in generated topologies.
+//! Layer: topology. A file has `Nodes`, `Tiers`, `Podsize`, then one block per tier: `Downlink_speed_Gbps`, `Downlink_Latency_ns`, `Switch_Latency_ns`,
+//! `Radix_Down`, `Radix_Up`, `Oversubscribed`, `Bundle`. Numbers of switches follow from these as in htsim's `FatTreeTopology`: uplinks of a tier from hosts,
+//! speeds and oversubscription; switches above from their radix. Nodes are in the order hosts, ToR, aggregation, core switches; links go tier by tier, from
+//! below. A link has one delay, so a switch's two links on a path each include half of its latency, as in generated topologies.
 
 use super::network::{Link, Network, Node, NodeIdx, NodeKind};
 use super::ns3::TopologyFile;
@@ -11,7 +11,7 @@ use super::text::{FileError, Line, Lines, shown};
 use super::validate::{MAX_LINKS, MAX_NODES, TopologyError};
 use crate::units::{BPS_PER_GBPS, PS_PER_NS};
 
-/// What a tier's block says. Latencies are in ns.
+/// The block of one tier. Latencies are in ns.
 #[derive(Clone, Copy, Debug, Default)]
 struct Tier {
     line: usize,
@@ -37,13 +37,13 @@ impl Tier {
         self.oversubscribed.unwrap_or(1)
     }
 
-    /// Parallel links to each switch (or host) below.
+    /// Number of parallel links to each switch (or host) below.
     fn bundle(&self) -> u64 {
         self.bundle.unwrap_or(1)
     }
 }
 
-/// The file's numbers.
+/// The parameters of a file.
 struct Description<'a> {
     path: &'a str,
     nodes: u64,
@@ -51,17 +51,17 @@ struct Description<'a> {
     tiers: Vec<Tier>,
 }
 
-/// Switches of each tier, and what a pod has.
+/// Numbers of switches, derived from a description.
 struct Counts {
     tors_per_pod: u64,
     aggs_per_pod: u64,
     pods: u64,
     cores: u64,
-    /// Switches that an aggregation switch is linked to.
+    /// Number of core switches that an aggregation switch is linked to.
     cores_per_agg: u64,
 }
 
-/// Reads htsim's form; `path` is for messages.
+/// Parses htsim's form; `path` is for messages.
 pub fn parse_htsim(path: &str, text: &str) -> Result<TopologyFile, TopologyError> {
     let d = describe(path, text)?;
     let c = d.counts()?;
@@ -96,10 +96,10 @@ fn describe<'a>(path: &'a str, text: &'a str) -> Result<Description<'a>, FileErr
             }
         }
     }
-    let missing = |what: &str| FileError::Line {
+    let missing = |keyword: &str| FileError::Line {
         path: path.to_string(),
         line: last,
-        problem: format!("there is no line `{what}`"),
+        problem: format!("there is no line `{keyword}`"),
     };
     let n_tiers = n_tiers.ok_or_else(|| missing("Tiers N"))? as usize;
     if let Some(extra) = tiers.iter().skip(n_tiers).flatten().next() {
@@ -157,12 +157,12 @@ impl Description<'_> {
         .into()
     }
 
-    /// `a / b` where it must come out even.
-    fn divide(&self, tier: usize, what: &str, a: u64, b: u64) -> Result<u64, TopologyError> {
+    /// `a / b`, or an error if the division has a remainder.
+    fn divide(&self, tier: usize, quantity: &str, a: u64, b: u64) -> Result<u64, TopologyError> {
         if b > 0 && a.is_multiple_of(b) && a > 0 {
             return Ok(a / b);
         }
-        Err(self.error(tier, format!("{what}: {a} is not a multiple of {b}")))
+        Err(self.error(tier, format!("{quantity}: {a} is not a multiple of {b}")))
     }
 
     fn counts(&self) -> Result<Counts, TopologyError> {
@@ -188,7 +188,7 @@ impl Description<'_> {
         let t = &self.tiers;
         let pods = self.divide(0, "Nodes over Podsize", self.nodes, self.podsize)?;
         let tors_per_pod = self.divide(0, "Podsize over Radix_Down", self.podsize, t[0].radix_down())?;
-        // At most 2^20 nodes at 8,000 Gb/s: no product comes near 64 bits.
+        // There are at most 2^20 nodes at 8,000 Gb/s, so no product comes near 64 bits.
         let tor_uplinks = self.divide(
             0,
             "host bandwidth over uplink speed and oversubscription",
@@ -196,7 +196,7 @@ impl Description<'_> {
             t[1].speed() * t[0].oversubscribed(),
         )?;
         let n_tors = tors_per_pod * pods;
-        // Two tiers have no pods above the ToRs: every spine reaches all of them.
+        // Two tiers have no pods above the ToRs: every spine reaches all ToRs.
         let (above_pods, tors_below) = if top == 1 { (1, n_tors) } else { (pods, tors_per_pod) };
         let aggs_per_pod = self.divide(
             1,
@@ -236,6 +236,7 @@ impl Description<'_> {
         Ok(Counts { tors_per_pod, aggs_per_pod, pods, cores, cores_per_agg })
     }
 
+    /// Checks that a given value equals the derived one.
     fn same(&self, tier: usize, key: &str, said: Option<u64>, derived: u64) -> Result<(), TopologyError> {
         match said {
             Some(said) if said != derived => Err(self
@@ -285,11 +286,11 @@ impl Description<'_> {
         if self.tiers.len() == 2 { c.aggs_per_pod } else { c.aggs_per_pod * c.pods }
     }
 
-    /// The links of a bundle from `lower` up to a switch of `tier`.
+    /// Adds the links of a bundle from `lower` up to a switch of `tier`.
     fn link(&self, links: &mut Vec<Link>, tier: usize, lower: u64, upper: u64) {
         let t = &self.tiers[tier];
         let latency = |t: &Tier| t.switch_latency_ns.unwrap_or(0) * PS_PER_NS;
-        // A host has no switch latency; a switch below is of the tier below.
+        // A host has no switch latency; a lower switch has that of the tier below.
         let switches = latency(t) + if tier > 0 { latency(&self.tiers[tier - 1]) } else { 0 };
         let delay_ps = t.latency_ns.unwrap_or(0) * PS_PER_NS + switches.div_ceil(2);
         for _ in 0..t.bundle() {

@@ -1,6 +1,6 @@
 //! Topologies: the graph, its generators and file readers.
 //!
-//! Layer: topology. Everything here ends in a validated [`Network`]; routes over it are `routing`'s.
+//! Layer: topology. Everything here produces a validated [`Network`]; `routing` finds routes in it.
 
 mod body;
 pub mod generate;
@@ -21,12 +21,12 @@ pub use simai::parse_simai;
 pub use text::FileError;
 pub use validate::{MAX_LINKS, MAX_NODES, TopologyError};
 
-/// Forms of topology files.
+/// Formats of topology files.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub enum TopologyFormat {
-    /// ns-3 as in HPCC and its descendants.
+    /// ns-3's form, as in HPCC and its descendants.
     Ns3,
-    /// SimAI's topology generator.
+    /// The form of SimAI's topology generator.
     Simai,
     /// htsim's fat-tree descriptions (`.topo`).
     Htsim,

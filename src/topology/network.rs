@@ -1,15 +1,15 @@
 //! The network as a graph: nodes, links and the directed arcs over them.
 //!
-//! Layer: topology. What generators and file readers produce and everything below consumes.
+//! Layer: topology. Generators and file readers produce it, and all layers below use it.
 
 /// Index of a node in [`Network::nodes`].
 pub type NodeIdx = u32;
 
-/// A directed use of a link: `2 * link` from `a` to `b`, `2 * link + 1` from `b` to `a`.
-/// An arc names its transmitting port (and the receiving port at its far end) at once.
+/// A directed use of a link: `2 * link` from `a` to `b`, `2 * link + 1` from `b` to `a`. So an arc identifies its transmitting port, and the receiving port at
+/// its far end.
 pub type ArcIdx = u32;
 
-/// What a node is.
+/// The kind of a node.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub enum NodeKind {
     /// Sends and receives; never forwards. Each of its links is one NIC.
@@ -24,10 +24,9 @@ pub enum NodeKind {
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Node {
     pub kind: NodeKind,
-    /// The id users know: the file's id, or the position for generated topologies. Unique, ascending in `Network::nodes`.
+    /// The id that users know: the file's id, or the position in generated topologies. Ids are unique and ascending in `Network::nodes`.
     pub id: u32,
-    /// The server this host belongs to (dense from 0); `u32::MAX` for switches. Flows between hosts of one server
-    /// are analytical where `Network::nvlink` is given.
+    /// The server of this host (dense from 0); `u32::MAX` for switches. Flows between hosts of one server are analytical if `Network::nvlink` is given.
     pub server: u32,
 }
 
@@ -36,45 +35,45 @@ pub struct Node {
 pub struct Link {
     pub a: NodeIdx,
     pub b: NodeIdx,
-    /// Bits per second, a whole number of Mb/s, in each direction.
+    /// Rate in each direction in bits per second, a whole number of Mb/s.
     pub rate_bps: u64,
-    /// One-way propagation delay plus the receiving switch's latency, picoseconds, at least 1.
+    /// One-way propagation delay in ps, at least 1. It includes the links' shares of switch latencies.
     pub delay_ps: u64,
 }
 
-/// How two GPUs of one server reach each other, analytically.
+/// The analytical path between two GPUs of one server.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct NvLink {
     pub rate_bps: u64,
-    /// One way, both hops.
+    /// One-way latency over both hops.
     pub latency_ps: u64,
 }
 
-/// A validated network. INVARIANT (checked by `Network::new` in `topology::validate`): node indices are in range, no self-links, every host has a link to a
-/// switch or host, node ids are unique and ascending, rates and delays are in range.
+/// A validated network. INVARIANT (checked by `Network::new` in `topology::validate`): node indices are in range; there are no self-links; every host has a
+/// link to a switch or host; node ids are unique and ascending; rates and delays are in range.
 #[derive(Clone, Debug, PartialEq, Eq, Default)]
 pub struct Network {
     pub nodes: Vec<Node>,
-    /// In the order of the file or generator. Ports of a node are numbered in this order.
+    /// Links in the order of the file or generator. Ports of a node are numbered in this order.
     pub links: Vec<Link>,
     /// Host node of each GPU rank. For a file: the hosts in ascending id.
     pub ranks: Vec<NodeIdx>,
     pub nvlink: Option<NvLink>,
-    /// Whether switches are called by their tier (generated fabrics) rather than by their id (files).
+    /// Whether switches are named by their tier (generated fabrics) rather than by their id (files).
     pub tiered: bool,
 }
 
 impl Network {
-    /// What people call each node: `host12`, `leaf3`, `spine0`; of a file `host12` and `switch70`, by the file's ids.
+    /// Name of each node for users: `host12`, `leaf3`, `spine0`; for a file `host12` and `switch70`, by the file's ids.
     ///
-    /// A host of a generated fabric has the number of its GPU's rank, or of its NIC where servers have fewer NICs than GPUs. Switches count
-    /// within their tier, from 0: leaves have hosts, above them are spines, or aggregation switches (`agg`) and cores.
+    /// A host of a generated fabric has the number of its GPU's rank, or of its NIC if servers have fewer NICs than GPUs. Switches are counted within their
+    /// tier, from 0: leaves have hosts; above them are spines, or aggregation switches (`agg`) and cores.
     pub fn names(&self) -> Vec<String> {
         let tiers = if self.tiered { self.tiers() } else { Vec::new() };
         let top = tiers.iter().copied().max().unwrap_or(0);
         let mut counts = vec![0u32; top as usize + 1];
-        let name = |(at, node): (usize, &Node)| {
-            let tier = tiers.get(at).copied().unwrap_or(0);
+        let name = |(node_idx, node): (usize, &Node)| {
+            let tier = tiers.get(node_idx).copied().unwrap_or(0);
             let word = match (node.kind, tier, top) {
                 (NodeKind::Host, ..) => "host",
                 (NodeKind::NvSwitch, ..) => "nvswitch",
@@ -94,7 +93,7 @@ impl Network {
         self.nodes.iter().enumerate().map(name).collect()
     }
 
-    /// How many links each node is from the nearest host, packet links alone; 0 for hosts and what no host reaches.
+    /// The distance of each node from the nearest host in packet links; 0 for hosts and for nodes that no host reaches.
     pub fn tiers(&self) -> Vec<u32> {
         let out = self.out_arcs();
         let mut tiers = vec![0u32; self.nodes.len()];
@@ -104,10 +103,11 @@ impl Network {
             let mut next = Vec::new();
             for &node in &reached {
                 for &arc in &out[node as usize] {
-                    let to = self.arc_to(arc);
-                    if tiers[to as usize] == 0 && !is_host(&to) && self.is_packet_link(self.arc_link(arc)) {
-                        tiers[to as usize] = tier;
-                        next.push(to);
+                    let neighbour = self.arc_to(arc);
+                    if tiers[neighbour as usize] == 0 && !is_host(&neighbour) && self.is_packet_link(self.arc_link(arc))
+                    {
+                        tiers[neighbour as usize] = tier;
+                        next.push(neighbour);
                     }
                 }
             }
@@ -130,12 +130,12 @@ impl Network {
         self.arc_from(arc ^ 1)
     }
 
-    /// The link under an arc.
+    /// The link of an arc.
     pub fn arc_link(&self, arc: ArcIdx) -> &Link {
         &self.links[(arc / 2) as usize]
     }
 
-    /// Outgoing arcs of every node, in port order (the order of `links`). NvSwitch links are included.
+    /// Outgoing arcs of every node, in port order (the order of `links`), including links of NVSwitches.
     pub fn out_arcs(&self) -> Vec<Vec<ArcIdx>> {
         let mut out = vec![Vec::new(); self.nodes.len()];
         for (i, l) in self.links.iter().enumerate() {
@@ -145,7 +145,7 @@ impl Network {
         out
     }
 
-    /// Ids of switches that no link joins to anything: nothing crosses them.
+    /// Ids of switches without any link, which no path crosses.
     pub fn isolated_switches(&self) -> Vec<u32> {
         let mut linked = vec![false; self.nodes.len()];
         for link in &self.links {
@@ -156,7 +156,7 @@ impl Network {
         isolated.map(|(node, _)| node.id).collect()
     }
 
-    /// Whether the link crosses at packet level (neither end is an NVSwitch).
+    /// Whether packets cross the link (neither end is an NVSwitch).
     pub fn is_packet_link(&self, link: &Link) -> bool {
         self.nodes[link.a as usize].kind != NodeKind::NvSwitch && self.nodes[link.b as usize].kind != NodeKind::NvSwitch
     }

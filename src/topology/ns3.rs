@@ -1,7 +1,7 @@
 //! Topology files in the ns-3 (HPCC) form: reader and writer.
 //!
-//! Layer: topology. `nodes switches links`, the switch ids, then `a b rate delay error_rate` a link. Every node that is not named
-//! as a switch is a host and a server of its own.
+//! Layer: topology. A file has `nodes switches links`, the switch ids, then `a b rate delay error_rate` per link. Every node that is not listed as a switch is
+//! a host, and a server of its own.
 
 use std::fmt::Write;
 
@@ -11,18 +11,19 @@ use super::text::{FileError, Lines};
 use super::validate::{MAX_LINKS, MAX_NODES, TopologyError};
 use crate::units::{BPS_PER_MBPS, PS_PER_NS};
 
-/// A topology file as read.
+/// The result of reading a topology file.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct TopologyFile {
     pub network: Network,
-    /// SimAI's header gives both; the ns-3 form neither.
+    /// GPUs per server, from SimAI's header; the ns-3 form does not give it.
     pub gpus_per_server: Option<u32>,
+    /// GPU type, from SimAI's header; the ns-3 form does not give it.
     pub gpu: Option<String>,
-    /// Link lines to nodes beyond the header's count, which the header leaves out: worth a notice.
+    /// Number of link lines to nodes beyond the header's count, which the header leaves out. They cause a notice.
     pub left_out: u32,
 }
 
-/// Reads the ns-3 form; `path` is for messages.
+/// Parses the ns-3 form; `path` is for messages.
 pub fn parse_ns3(path: &str, text: &str) -> Result<TopologyFile, TopologyError> {
     let mut lines = Lines::new(path, text);
     let header = lines.expect(|| "it should begin with `nodes switches links`".to_string())?;
@@ -45,12 +46,12 @@ pub fn parse_ns3(path: &str, text: &str) -> Result<TopologyFile, TopologyError> 
         Node { kind, id, server }
     });
     let nodes = nodes.collect();
-    let network = Network::new(nodes, links, ranks, None).map_err(|e| at(&counts, e))?;
-    network.check_connected().map_err(|e| at(&counts, e))?;
+    let network = Network::new(nodes, links, ranks, None).map_err(|e| at_header(&counts, e))?;
+    network.check_connected().map_err(|e| at_header(&counts, e))?;
     Ok(TopologyFile { network, gpus_per_server: None, gpu: None, left_out })
 }
 
-/// A six-field header is SimAI's: say so.
+/// Adds a hint to an error if the header has six fields, as SimAI's has.
 fn simai_hint(header: &super::text::Line, e: FileError) -> FileError {
     if header.fields().count() == 6 {
         header.error("6 fields, expected 3: `nodes switches links`; this looks like SimAI's form (format = \"simai\")")
@@ -59,16 +60,15 @@ fn simai_hint(header: &super::text::Line, e: FileError) -> FileError {
     }
 }
 
-/// An error of the whole network, placed at the header of its file.
-pub(crate) fn at(counts: &Counts, e: TopologyError) -> TopologyError {
+/// Places an error of the whole network at the header of its file.
+pub(crate) fn at_header(counts: &Counts, e: TopologyError) -> TopologyError {
     match e {
         TopologyError::File(_) => e,
         other => counts.header.error(other.to_string()).into(),
     }
 }
 
-/// The network in the ns-3 form. NVLink and servers have no place in it and are left out; NVSwitches and ids
-/// with gaps cannot be written.
+/// The network in the ns-3 form. The form has no NVLink and no servers, so these are left out. NVSwitches and ids with gaps are errors.
 pub fn to_ns3(net: &Network) -> Result<String, TopologyError> {
     let mut switches = Vec::new();
     for (i, n) in net.nodes.iter().enumerate() {

@@ -1,15 +1,15 @@
-//! Topology files in SimAI's form.
+//! Reads topology files in SimAI's form.
 //!
-//! Layer: topology. `nodes gpus_per_server nvswitches switches links gpu_type`, the ids of the NVSwitches and then of the switches,
-//! then a line a link as in the ns-3 form. Links of NVSwitches become [`Network::nvlink`].
+//! Layer: topology. A file has `nodes gpus_per_server nvswitches switches links gpu_type`, the ids of the NVSwitches and then of the switches, then one line
+//! per link as in the ns-3 form. Links of NVSwitches become [`Network::nvlink`].
 
 use super::body::{self, Counts};
 use super::network::{Network, Node, NodeIdx, NodeKind, NvLink};
-use super::ns3::{TopologyFile, at};
+use super::ns3::{TopologyFile, at_header};
 use super::text::{FileError, Lines};
 use super::validate::{MAX_LINKS, MAX_NODES, TopologyError, check_rate};
 
-/// Reads SimAI's form; `path` is for messages.
+/// Parses SimAI's form; `path` is for messages.
 pub fn parse_simai(path: &str, text: &str) -> Result<TopologyFile, TopologyError> {
     let shape = "nodes gpus_per_server nvswitches switches links gpu_type";
     let mut lines = Lines::new(path, text);
@@ -44,12 +44,12 @@ pub fn parse_simai(path: &str, text: &str) -> Result<TopologyFile, TopologyError
         nodes[host as usize].server = rank as u32 / per_server;
     }
     let nvlink = read_nvlink(path, &nodes, &body)?;
-    let network = Network::new(nodes, body.links, ranks, nvlink).map_err(|e| at(&counts, e))?;
-    network.check_connected().map_err(|e| at(&counts, e))?;
+    let network = Network::new(nodes, body.links, ranks, nvlink).map_err(|e| at_header(&counts, e))?;
+    network.check_connected().map_err(|e| at_header(&counts, e))?;
     Ok(TopologyFile { network, gpus_per_server: Some(per_server), gpu: Some(gpu.to_string()), left_out: body.left_out })
 }
 
-/// NVLink of one GPU: the sum of its links' rates, the delay they share, and the line of the last of them.
+/// The NVLinks of one GPU: the sum of their rates, their common delay, and the line of the last of them.
 #[derive(Clone, Copy)]
 struct GpuNvLink {
     rate_bps: u64,
@@ -57,9 +57,10 @@ struct GpuNvLink {
     line: usize,
 }
 
-/// One NVLink for all servers. A GPU's links to NVSwitches add up. All GPUs must have the same sum and the same delay, and an NVSwitch serves one server.
+/// The NVLink of all servers. A GPU's links to NVSwitches are added up. All GPUs must have the same sum and the same delay, and an NVSwitch must serve one
+/// server.
 fn read_nvlink(path: &str, nodes: &[Node], body: &body::TopologyBody) -> Result<Option<NvLink>, FileError> {
-    let mut of_gpu: Vec<Option<GpuNvLink>> = vec![None; nodes.len()];
+    let mut nvlink_of_gpu: Vec<Option<GpuNvLink>> = vec![None; nodes.len()];
     let mut server_of = vec![u32::MAX; nodes.len()];
     for (l, &line) in body.links.iter().zip(&body.link_lines) {
         let error = |problem: String| Err(line_error(path, line, problem));
@@ -80,7 +81,7 @@ fn read_nvlink(path: &str, nodes: &[Node], body: &body::TopologyBody) -> Result<
             ));
         }
         *server = gpu.server;
-        let before = of_gpu[other as usize].unwrap_or(GpuNvLink { rate_bps: 0, delay_ps: l.delay_ps, line });
+        let before = nvlink_of_gpu[other as usize].unwrap_or(GpuNvLink { rate_bps: 0, delay_ps: l.delay_ps, line });
         if before.delay_ps != l.delay_ps {
             return error(format!(
                 "GPU {other} has NVLinks with delays of {} ps and {} ps; all must agree",
@@ -90,32 +91,32 @@ fn read_nvlink(path: &str, nodes: &[Node], body: &body::TopologyBody) -> Result<
         let rate_bps = before.rate_bps + l.rate_bps;
         check_rate(rate_bps)
             .map_err(|e| line_error(path, line, format!("all NVLinks of GPU {other} together: {e}")))?;
-        of_gpu[other as usize] = Some(GpuNvLink { rate_bps, delay_ps: l.delay_ps, line });
+        nvlink_of_gpu[other as usize] = Some(GpuNvLink { rate_bps, delay_ps: l.delay_ps, line });
     }
-    one_for_all(path, nodes, &of_gpu)
+    one_for_all(path, nodes, &nvlink_of_gpu)
 }
 
-/// The NVLink that all GPUs have alike; `None`: the file has no NVSwitch with a link.
-fn one_for_all(path: &str, nodes: &[Node], of_gpu: &[Option<GpuNvLink>]) -> Result<Option<NvLink>, FileError> {
+/// The NVLink that all GPUs share; `None` if the file has no link of an NVSwitch.
+fn one_for_all(path: &str, nodes: &[Node], nvlink_of_gpu: &[Option<GpuNvLink>]) -> Result<Option<NvLink>, FileError> {
     let Some((first_id, first)) =
-        (0..).zip(of_gpu).find_map(|(id, nvlink): (u32, _)| nvlink.map(|nvlink| (id, nvlink)))
+        (0..).zip(nvlink_of_gpu).find_map(|(id, nvlink): (u32, _)| nvlink.map(|nvlink| (id, nvlink)))
     else {
         return Ok(None);
     };
-    for (id, (node, nvlink)) in (0u32..).zip(nodes.iter().zip(of_gpu)) {
+    for (id, (node, nvlink)) in (0u32..).zip(nodes.iter().zip(nvlink_of_gpu)) {
         if node.kind != NodeKind::Host {
             continue;
         }
-        let Some(this) = nvlink else {
+        let Some(own) = nvlink else {
             let problem = format!("GPU {first_id} has an NVLink, but GPU {id} has none; all must agree");
             return Err(line_error(path, first.line, problem));
         };
-        if (this.rate_bps, this.delay_ps) != (first.rate_bps, first.delay_ps) {
+        if (own.rate_bps, own.delay_ps) != (first.rate_bps, first.delay_ps) {
             let problem = format!(
                 "NVLinks of GPU {id} add up to {} bps and have a delay of {} ps, those of GPU {first_id} to {} bps and {} ps; all must agree",
-                this.rate_bps, this.delay_ps, first.rate_bps, first.delay_ps
+                own.rate_bps, own.delay_ps, first.rate_bps, first.delay_ps
             );
-            return Err(line_error(path, this.line, problem));
+            return Err(line_error(path, own.line, problem));
         }
     }
     Ok(Some(NvLink { rate_bps: first.rate_bps, latency_ps: 2 * first.delay_ps }))

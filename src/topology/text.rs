@@ -1,6 +1,6 @@
-//! Line-oriented text files: what every reader of topologies, routes, flows and distributions shares.
+//! Line-oriented text files: the common part of all readers of topologies, routes, flows and distributions.
 //!
-//! Layer: topology (routing and workload use it too). Knows lines and fields; knows nothing of what they mean.
+//! Layer: topology (routing and workload use it too). It knows lines and fields, but not their meaning.
 
 use std::io::Read;
 use std::path::Path;
@@ -8,7 +8,7 @@ use std::str::FromStr;
 
 use crate::input;
 
-/// What is wrong with a text file, and where.
+/// An error in a text file, with its place.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum FileError {
     #[error("{path}: cannot be read: {reason}")]
@@ -19,14 +19,15 @@ pub enum FileError {
     Line { path: String, line: usize, problem: String },
 }
 
-/// The whole file as text. The error names the path, and the line of the first byte that is not text.
+/// Reads a whole file as text. The error names the path, and the line of the first byte that is not text.
 pub fn load_text(path: &Path) -> Result<String, FileError> {
     let shown = path.display().to_string();
     let bytes = input::read(path).map_err(|e| FileError::Read { path: shown.clone(), reason: e.to_string() })?;
     text_of(&shown, bytes)
 }
 
-/// The first lines of a file as text, for a look at whether it is the right one before all of it is read; a line that `HEAD` cuts is left out. `None`: it has no line that short.
+/// Reads the first lines of a file as text, to check whether it is the right file before all of it is read. A line cut at `HEAD` bytes is left out. `None` if
+/// even the first line is longer.
 pub(crate) fn load_head(path: &Path) -> Result<Option<String>, FileError> {
     let shown = path.display().to_string();
     let mut bytes = Vec::new();
@@ -39,10 +40,10 @@ pub(crate) fn load_head(path: &Path) -> Result<Option<String>, FileError> {
     text_of(&shown, bytes).map(Some)
 }
 
-/// Bytes of a file that are looked at before the rest.
+/// Number of bytes of a file that are checked before the rest.
 const HEAD: u64 = 1 << 16;
 
-/// Bytes as text; `path` is for the message.
+/// Bytes as text; `path` is for the error message.
 pub fn text_of(path: &str, bytes: Vec<u8>) -> Result<String, FileError> {
     String::from_utf8(bytes).map_err(|e| {
         let byte = e.utf8_error().valid_up_to();
@@ -51,12 +52,12 @@ pub fn text_of(path: &str, bytes: Vec<u8>) -> Result<String, FileError> {
     })
 }
 
-/// Walks the lines of a text that hold something: blank lines and lines that start with `#` are passed over.
+/// Iterates over the lines of a text that have content. Blank lines and lines that start with `#` are skipped.
 pub(crate) struct Lines<'a> {
     path: &'a str,
     rest: std::str::Lines<'a>,
     line: usize,
-    /// Whether a blank line was passed over just before the current one.
+    /// Whether a blank line was skipped just before the current line.
     pub(crate) after_blank: bool,
 }
 
@@ -75,7 +76,7 @@ impl<'a> Lines<'a> {
         Lines { path, rest: text.lines(), line: 0, after_blank: false }
     }
 
-    /// The next line that holds something.
+    /// The next line with content.
     pub(crate) fn next(&mut self) -> Option<Line<'a>> {
         self.after_blank = false;
         for raw in self.rest.by_ref() {
@@ -90,7 +91,7 @@ impl<'a> Lines<'a> {
         None
     }
 
-    /// The next line, or an error at the end of the file that says what is missing.
+    /// The next line with content, or an error at the end of the file that says what is missing.
     pub(crate) fn expect(&mut self, missing: impl FnOnce() -> String) -> Result<Line<'a>, FileError> {
         match self.next() {
             Some(l) => Ok(l),
@@ -113,7 +114,7 @@ impl<'a> Line<'a> {
         self.text.split_whitespace()
     }
 
-    /// Exactly `N` fields, or an error that shows what they should be.
+    /// Splits the line into exactly `N` fields. The error shows the expected fields.
     pub(crate) fn exactly<const N: usize>(&self, shape: &str) -> Result<[&'a str; N], FileError> {
         let mut out = [""; N];
         let mut n = 0;
@@ -126,7 +127,7 @@ impl<'a> Line<'a> {
         if n == N { Ok(out) } else { Err(self.error(format!("{n} fields, expected {N}: `{shape}`"))) }
     }
 
-    /// A whole number in `min..=max`; `what` names the field.
+    /// Parses a whole number in `min..=max`; `what` names the field in messages.
     pub(crate) fn number<T>(&self, what: &str, field: &str, min: T, max: T) -> Result<T, FileError>
     where
         T: FromStr + PartialOrd + std::fmt::Display + Copy,
@@ -138,7 +139,7 @@ impl<'a> Line<'a> {
     }
 }
 
-/// A field as shown in a message: cut where it is absurdly long.
+/// A field as shown in a message: cut if it is very long.
 pub(crate) fn shown(field: &str) -> String {
     if field.chars().count() <= 40 { field.to_string() } else { field.chars().take(40).chain("...".chars()).collect() }
 }

@@ -1,17 +1,17 @@
-//! What makes a network valid, and the errors of this module.
+//! Validation of networks, and the errors of this module.
 //!
-//! Layer: topology. Readers and generators end here; nothing downstream checks again.
+//! Layer: topology. Readers and generators end here; later code does not check again.
 
 use super::network::{Link, Network, Node, NodeIdx, NodeKind, NvLink};
 use super::text::FileError;
 use crate::units::{BPS_PER_MBPS, MAX_RATE_BPS, PS_PER_S};
 
-/// The most nodes a network may have: room for the largest clusters, and a typing error in a header cannot exhaust the memory.
+/// The most nodes of a network: enough for the largest clusters. The limit keeps a typing error in a header from exhausting the memory.
 pub const MAX_NODES: u32 = 1 << 20;
-/// The most links a network may have.
+/// The most links of a network.
 pub const MAX_LINKS: u32 = 1 << 23;
 
-/// What is wrong with a topology.
+/// An error in a topology.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum TopologyError {
     #[error(transparent)]
@@ -42,7 +42,7 @@ pub enum TopologyError {
     NotWritable { what: String },
 }
 
-/// What is wrong with a link's rate, if anything; the reason is part of a sentence.
+/// Checks a link's rate. The error is part of a sentence.
 pub(crate) fn check_rate(rate_bps: u64) -> Result<(), String> {
     if rate_bps == 0 || rate_bps > MAX_RATE_BPS || !rate_bps.is_multiple_of(BPS_PER_MBPS) {
         return Err(format!("a rate of {rate_bps} bps is not a whole number of Mb/s from 1 Mb/s to 8 Tb/s"));
@@ -50,7 +50,7 @@ pub(crate) fn check_rate(rate_bps: u64) -> Result<(), String> {
     Ok(())
 }
 
-/// What is wrong with a link's delay, if anything.
+/// Checks a link's delay. The error is part of a sentence.
 pub(crate) fn check_delay(delay_ps: u64) -> Result<(), String> {
     if delay_ps == 0 || delay_ps > PS_PER_S {
         return Err(format!("a delay of {delay_ps} ps is not between 1 ps and 1 s"));
@@ -59,7 +59,7 @@ pub(crate) fn check_delay(delay_ps: u64) -> Result<(), String> {
 }
 
 impl Network {
-    /// A network from its parts, validated.
+    /// A network from its parts, after validation.
     pub fn new(
         nodes: Vec<Node>,
         links: Vec<Link>,
@@ -71,8 +71,8 @@ impl Network {
         Ok(net)
     }
 
-    /// Checks the invariants of [`Network`]. Whether all hosts reach each other is not one of them
-    /// (a rail-only fabric is split by design): see [`Network::check_connected`].
+    /// Checks the invariants of [`Network`]. That all hosts reach each other is not one of them, since a rail-only fabric is split by design: see
+    /// [`Network::check_connected`].
     pub fn validate(&self) -> Result<(), TopologyError> {
         if self.nodes.len() > MAX_NODES as usize {
             return Err(TopologyError::TooManyNodes { n: self.nodes.len() as u64 });
@@ -120,7 +120,7 @@ impl Network {
         Ok(())
     }
 
-    /// Whether every host can reach every other, over packet links, and NVLink where there is one.
+    /// Checks that every host can reach every other, over packet links, and NVLink if there is one.
     pub fn check_connected(&self) -> Result<(), TopologyError> {
         let mut root: Vec<u32> = (0..self.nodes.len() as u32).collect();
         for l in &self.links {
@@ -143,7 +143,7 @@ impl Network {
     }
 }
 
-/// Representative of `x`, shortening the way for the next search.
+/// Representative of `x`. It shortens the path for the next search.
 fn find(root: &mut [u32], mut x: u32) -> u32 {
     while root[x as usize] != x {
         root[x as usize] = root[root[x as usize] as usize];

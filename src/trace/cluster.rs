@@ -1,4 +1,4 @@
-//! A cluster over days for Perfetto: a track for each job and for each server, with what it did.
+//! Shows a cluster's history over days in Perfetto: a track for each job and for each server, with its activities.
 //!
 //! Layer: trace. Field numbers are those of `perfetto_trace.proto`, as in [`super::tracks`].
 
@@ -10,22 +10,24 @@ use super::tracks::{BEGIN, CLEARED, END, MERGE_NONE, NEEDS, Names, SEQUENCE};
 use crate::cluster::{ActivityTime, ClusterHistory, JobActivity, ServerActivity, ServerUse};
 
 const NS_PER_MS: u64 = 1_000_000;
-/// Process numbers.
+/// Process number of the jobs.
 const JOBS_PID: u64 = 1_000_000_000;
+/// Process number of the servers.
 const SERVERS_PID: u64 = 1_000_000_001;
 
-/// Something on a track.
+/// One slice on a track.
 struct ClusterSlice {
     is_server: bool,
-    of: u32,
+    /// Number of the job or server.
+    owner: u32,
     from_ms: u64,
     to_ms: u64,
     name: String,
-    /// Name and number.
+    /// Arguments as (name, number).
     args: Vec<(&'static str, u64)>,
 }
 
-fn of_job(time: &ActivityTime<JobActivity>) -> ClusterSlice {
+fn job_slice(time: &ActivityTime<JobActivity>) -> ClusterSlice {
     let (name, args) = match time.what {
         JobActivity::Waits => ("waits".to_string(), Vec::new()),
         JobActivity::Runs { gpus, slowdown_ppm } => {
@@ -37,10 +39,10 @@ fn of_job(time: &ActivityTime<JobActivity>) -> ClusterSlice {
             (format!("runs on {gpus} GPUs{slowdown}"), vec![("gpus", gpus.into()), ("slowdown_ppm", slowdown_ppm)])
         }
     };
-    ClusterSlice { is_server: false, of: time.of, from_ms: time.from_ms, to_ms: time.to_ms, name, args }
+    ClusterSlice { is_server: false, owner: time.of, from_ms: time.from_ms, to_ms: time.to_ms, name, args }
 }
 
-fn of_server(time: &ActivityTime<ServerActivity>, history: &ClusterHistory) -> ClusterSlice {
+fn server_slice(time: &ActivityTime<ServerActivity>, history: &ClusterHistory) -> ClusterSlice {
     let (name, args) = match time.what {
         ServerActivity::Job { job, gpus } => {
             (format!("job {}", history.names[job as usize].0), vec![("gpus", gpus.into())])
@@ -57,25 +59,25 @@ fn of_server(time: &ActivityTime<ServerActivity>, history: &ClusterHistory) -> C
             (name.to_string(), Vec::new())
         }
     };
-    ClusterSlice { is_server: true, of: time.of, from_ms: time.from_ms, to_ms: time.to_ms, name, args }
+    ClusterSlice { is_server: true, owner: time.of, from_ms: time.from_ms, to_ms: time.to_ms, name, args }
 }
 
-/// Shows a history from one time to another with at most `limit` slices: where there are more, the longest.
+/// Shows a history from one time to another with at most `limit` slices. If there are more, the longest are shown.
 pub fn perfetto_cluster(history: &ClusterHistory, from_ms: u64, to_ms: u64, limit: usize) -> Trace {
-    let jobs = history.jobs.iter().map(of_job);
-    let mut slices: Vec<ClusterSlice> = jobs.chain(history.servers.iter().map(|t| of_server(t, history))).collect();
+    let jobs = history.jobs.iter().map(job_slice);
+    let mut slices: Vec<ClusterSlice> = jobs.chain(history.servers.iter().map(|t| server_slice(t, history))).collect();
     slices.retain(|s| s.to_ms > from_ms && s.from_ms < to_ms);
     let slices_of = slices.len();
     let mut notes = Vec::new();
     if slices_of > limit {
-        slices.sort_by_key(|s| (Reverse(s.to_ms - s.from_ms), s.is_server, s.of, s.from_ms));
+        slices.sort_by_key(|s| (Reverse(s.to_ms - s.from_ms), s.is_server, s.owner, s.from_ms));
         let shortest_s = (slices[limit].to_ms - slices[limit].from_ms) as f64 / 1e3;
         slices.truncate(limit);
         notes.push(format!(
             "the {limit} longest of {slices_of} states of jobs and servers are shown: none of the others takes longer than {shortest_s} s; a higher --limit shows more"
         ));
     }
-    slices.sort_by_key(|s| (s.is_server, s.of, s.from_ms, Reverse(s.to_ms)));
+    slices.sort_by_key(|s| (s.is_server, s.owner, s.from_ms, Reverse(s.to_ms)));
     Trace { bytes: encode(history, &slices), slices: slices.len(), slices_of, samples: 0, notes }
 }
 
@@ -108,19 +110,19 @@ fn encode(history: &ClusterHistory, slices: &[ClusterSlice]) -> Vec<u8> {
     let processes =
         [tracks.add(None, None, Some((JOBS_PID, "jobs"))), tracks.add(None, None, Some((SERVERS_PID, "servers")))];
     let (mut names, mut categories, mut arguments) = (Names::default(), Names::default(), Names::default());
-    // Ends come before beginnings of the same time.
+    // Ends are sorted before beginnings of the same time.
     let mut timed: Vec<(u64, bool, ProtoMessage)> = Vec::with_capacity(2 * slices.len());
-    for of_track in slices.chunk_by(|a, b| (a.is_server, a.of) == (b.is_server, b.of)) {
-        let (is_server, of) = (of_track[0].is_server, of_track[0].of);
+    for track_slices in slices.chunk_by(|a, b| (a.is_server, a.owner) == (b.is_server, b.owner)) {
+        let (is_server, owner) = (track_slices[0].is_server, track_slices[0].owner);
         let name = if is_server {
-            format!("server {of}")
+            format!("server {owner}")
         } else {
-            let (name, user, gpus) = &history.names[of as usize];
+            let (name, user, gpus) = &history.names[owner as usize];
             format!("job {name}: {gpus} GPUs, user {user}")
         };
-        // Jobs that share a server lie on different lanes: when the last slice of each ends, and its track.
+        // Jobs that share a server are on different lanes: (end of the lane's last slice, its track).
         let mut lanes: Vec<(u64, u64)> = Vec::new();
-        for slice in of_track {
+        for slice in track_slices {
             let lane = lanes.iter().position(|(end, _)| *end <= slice.from_ms).unwrap_or_else(|| {
                 lanes.push((0, tracks.add(Some(processes[usize::from(is_server)]), Some(&name), None)));
                 lanes.len() - 1
@@ -129,13 +131,13 @@ fn encode(history: &ClusterHistory, slices: &[ClusterSlice]) -> Vec<u8> {
             let uuid = lanes[lane].1;
             let mut event = ProtoMessage::default();
             for (name, value) in &slice.args {
-                let id = arguments.of(name);
+                let id = arguments.id(name);
                 event.message(4, |arg| {
                     arg.uint(1, id).uint(3, *value);
                 });
             }
-            event.uint(3, categories.of(if is_server { "server" } else { "job" }));
-            event.uint(9, BEGIN).uint(10, names.of(&slice.name)).uint(11, uuid);
+            event.uint(3, categories.id(if is_server { "server" } else { "job" }));
+            event.uint(9, BEGIN).uint(10, names.id(&slice.name)).uint(11, uuid);
             let mut end = ProtoMessage::default();
             end.uint(9, END).uint(11, uuid);
             timed.push((slice.from_ms, true, event));

@@ -1,6 +1,6 @@
-//! What of a timeline is shown: slices on tracks, samples of counters.
+//! Selects the parts of a timeline that are shown: slices on tracks, and samples of counters.
 //!
-//! Layer: trace. Times become whole nanoseconds here, rounded down, so that what follows something else still does.
+//! Layer: trace. Times become whole nanoseconds here. They are rounded down, so that the order of events is kept.
 
 use std::cmp::Reverse;
 
@@ -8,7 +8,7 @@ use crate::batch::timeline::{MessageSpan, OpSpan, Pause, Timeline};
 use crate::columns::NEVER;
 use crate::workload::program::{Dim, Op, OpKind, Stream};
 
-/// Where a slice is shown. The order is that of tracks.
+/// The track of a slice. Tracks are shown in this order.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub(super) enum Track {
     Stream { rank: u32, stream: u8 },
@@ -16,14 +16,14 @@ pub(super) enum Track {
     Pause { link: u32 },
 }
 
-/// What an argument of a slice is.
+/// The value of a slice's argument.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(super) enum Arg {
     Number(u64),
     Word(&'static str),
 }
 
-/// Something that takes time.
+/// An activity with a duration.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(super) struct Slice {
     pub track: Track,
@@ -34,7 +34,7 @@ pub(super) struct Slice {
     pub args: Vec<(&'static str, Arg)>,
 }
 
-/// Bytes that wait at a link's port from a time on.
+/// Number of bytes that wait at a link's port from a time on.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) struct QueueSample {
     pub link: u32,
@@ -42,7 +42,7 @@ pub(super) struct QueueSample {
     pub bytes: u64,
 }
 
-/// What a slice is made of, as long as it is not known whether it is shown.
+/// The origin of a slice, before it is known whether the slice is shown.
 #[derive(Clone, Copy)]
 enum Source {
     Op(usize),
@@ -50,13 +50,13 @@ enum Source {
     Pause(usize),
 }
 
-/// How many slices a timeline has.
+/// Number of slices of a timeline.
 pub(super) fn count(t: &Timeline) -> usize {
     t.ops.iter().filter(|o| !matches!(op(t, o).kind, OpKind::Join)).count() + t.messages.len() + t.pauses.len()
 }
 
-/// The `most` longest slices in the order of tracks and times; how many there are; and how long the longest is that is left out, ns.
-pub(super) fn longest(t: &Timeline, most: usize) -> (Vec<Slice>, usize, u64) {
+/// The `limit` longest slices in the order of tracks and times, the number of all slices, and the length in ns of the longest slice that is left out.
+pub(super) fn longest(t: &Timeline, limit: usize) -> (Vec<Slice>, usize, u64) {
     let length = |begin: u64, end: u64| end.min(t.until_ps.max(begin)) - begin;
     let ops = t
         .ops
@@ -68,10 +68,10 @@ pub(super) fn longest(t: &Timeline, most: usize) -> (Vec<Slice>, usize, u64) {
     let pauses = t.pauses.iter().enumerate().map(|(i, p)| (length(p.begin, p.end), Source::Pause(i)));
     let mut all: Vec<(u64, Source)> = ops.chain(messages).chain(pauses).collect();
     let n = all.len();
-    // Stable: of equally long ones, ops come first, and earlier ones.
+    // The sort is stable: of equally long slices, ops come first, then earlier slices.
     all.sort_by_key(|(length, _)| Reverse(*length));
-    let left_out = all.get(most).map_or(0, |(length, _)| length / 1000);
-    all.truncate(most);
+    let left_out = all.get(limit).map_or(0, |(length, _)| length / 1000);
+    all.truncate(limit);
     let mut slices: Vec<Slice> = all
         .into_iter()
         .map(|(_, source)| match source {
@@ -84,12 +84,12 @@ pub(super) fn longest(t: &Timeline, most: usize) -> (Vec<Slice>, usize, u64) {
     (slices, n, left_out)
 }
 
-/// Samples of all queues: the maximum of every bin at its begin, and what is left at its end unless another bin begins there.
+/// Samples of all queues: the maximum of every bin at its beginning, and the last value at its end unless another bin begins there.
 pub(super) fn queue_samples(t: &Timeline) -> Vec<QueueSample> {
     let mut samples = Vec::new();
     for (link, bins) in t.queues.iter().enumerate() {
         for (i, b) in bins.iter().enumerate() {
-            // The last bin may end after all else.
+            // The last bin may end after the timeline.
             let at_ns = |bin: u64| (bin * t.bin_ps).min(t.until_ps) / 1000;
             let mut sample = |bin: u64, bytes: u32| {
                 samples.push(QueueSample { link: link as u32, at_ns: at_ns(bin), bytes: bytes.into() })
@@ -113,7 +113,7 @@ fn end(m: &MessageSpan) -> u64 {
     m.flow.fct_ps.map_or(NEVER, |fct| m.flow.start_ps.saturating_add(fct))
 }
 
-/// Begin and end in ns; what has not ended goes on to the end of the simulation, and is marked.
+/// Begin and end in ns. If the activity has not ended, it lasts until the end of the simulation and is marked as unfinished.
 fn times(t: &Timeline, begin: u64, end: u64, args: &mut Vec<(&'static str, Arg)>) -> (u64, u64) {
     if end == NEVER {
         args.push(("unfinished", Arg::Number(1)));
@@ -190,14 +190,14 @@ fn pause_slice(t: &Timeline, p: &Pause) -> Slice {
     Slice { track: Track::Pause { link: p.link }, begin_ns, end_ns, name: "paused".into(), category: "pause", args }
 }
 
-/// What a stream is called.
+/// Name of a stream.
 pub(super) fn stream_name(stream: u8) -> String {
     const DIMS: [Dim; 6] = [Dim::Tp, Dim::Pp, Dim::Dp, Dim::Ep, Dim::Cp, Dim::Other];
     match Stream(stream) {
         Stream::COMPUTE => "compute".into(),
         Stream::COPY => "copy".into(),
         Stream::FREE => "ops".into(),
-        // Streams of dimensions repeat every 8.
+        // The streams of dimensions repeat every 8 numbers.
         Stream(s) => match (DIMS.get(usize::from((s - 2) % 8)), (s - 2) / 8) {
             (Some(dim), 0) => format!("{} communication", dim.name()),
             (Some(dim), lane) => format!("{} communication {}", dim.name(), lane + 1),

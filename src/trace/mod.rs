@@ -1,7 +1,8 @@
 //! Timelines of experiments for Perfetto (<https://perfetto.dev>): TrackEvent packets of its protocol-buffer trace format.
 //!
-//! Layer: trace, above the command line, below batch, whose [`Timeline`] it shows. A server is a process, a GPU a thread with a track for
-//! each of its streams; messages, pauses and queues of the network have processes of their own. Of a cluster over days, a job or a server has a track. Simulates nothing, opens no file.
+//! Layer: trace, above the command line, below batch, whose [`Timeline`] it shows. A server is a process, and a GPU is a thread with a track for each of its
+//! streams. Messages, pauses and queues of the network have processes of their own. In a cluster over days, each job and each server has a track. This module
+//! simulates nothing and opens no file.
 
 mod cluster;
 mod events;
@@ -14,40 +15,41 @@ pub use cluster::perfetto_cluster;
 
 use crate::batch::timeline::Timeline;
 
-/// Events that a trace has at most where nothing is said: what Perfetto's page shows without effort.
+/// Default maximum of events in a trace, which Perfetto's page shows without effort.
 pub const DEFAULT_LIMIT: usize = 200_000;
 
-/// Samples of queues that a timeline should have, so that with both their edges they take at most a quarter of `limit` events.
+/// Number of queue samples that a timeline should have. With both of their edges they then take at most a quarter of `limit` events.
 pub fn samples(limit: usize) -> usize {
     limit / 8
 }
 
-/// A trace as a file's bytes, and what is in it.
+/// A trace as the bytes of a file, and its contents.
 #[derive(Clone, Debug)]
 pub struct Trace {
     pub bytes: Vec<u8>,
-    /// Ops, messages and pauses shown, and how many there were.
+    /// Number of ops, messages and pauses shown.
     pub slices: usize,
+    /// Number of ops, messages and pauses of the timeline.
     pub slices_of: usize,
-    /// Samples of queues.
+    /// Number of samples of queues.
     pub samples: usize,
-    /// What was left out or is coarser than it could be, in words.
+    /// Notes about what was left out or is coarser than possible.
     pub notes: Vec<String>,
 }
 
-/// Shows a timeline with at most `limit` events: where there are more, the longest. Queues give way where all else fits without them.
+/// Shows a timeline with at most `limit` events. If there are more, the longest are shown. Queues are left out if everything else then fits.
 pub fn perfetto(timeline: &Timeline, limit: usize) -> Trace {
     let mut samples = events::queue_samples(timeline);
     let mut notes = Vec::new();
-    let all = events::count(timeline);
+    let n_slices = events::count(timeline);
     if timeline.queues_left_out {
         notes.push(
             "queues are left out: there are too many of them for this many events; a higher --limit shows them".into(),
         );
-    } else if all <= limit && all + samples.len() > limit {
+    } else if n_slices <= limit && n_slices + samples.len() > limit {
         samples.clear();
         notes.push(format!(
-            "queues are left out, so that all {all} ops, messages and pauses are shown; a higher --limit shows both"
+            "queues are left out, so that all {n_slices} ops, messages and pauses are shown; a higher --limit shows both"
         ));
     }
     let (slices, slices_of, shortest) = events::longest(timeline, limit.saturating_sub(samples.len()).max(1));

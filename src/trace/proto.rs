@@ -1,13 +1,13 @@
-//! Protocol-buffer messages as bytes: the few wire types that a trace needs.
+//! Encodes protocol-buffer messages as bytes, with the few wire types that a trace needs.
 //!
-//! Layer: trace. Writes fields in the order of the calls; knows no message's meaning.
+//! Layer: trace. Fields are written in the order of the calls. It knows no message's meaning.
 
 /// A message under construction.
 #[derive(Clone, Debug, Default)]
 pub(super) struct ProtoMessage(Vec<u8>);
 
 impl ProtoMessage {
-    /// Seven bits a byte, least significant first.
+    /// Writes seven bits per byte, least significant first.
     fn varint(&mut self, mut v: u64) {
         while v >= 0x80 {
             self.0.push(v as u8 | 0x80);
@@ -16,26 +16,26 @@ impl ProtoMessage {
         self.0.push(v as u8);
     }
 
-    /// A whole number: `uint32`, `uint64`, `enum`, `bool`, and `int32`, `int64` of 0 or more.
+    /// Writes a whole number: `uint32`, `uint64`, `enum`, `bool`, and nonnegative `int32` and `int64`.
     pub(super) fn uint(&mut self, field: u32, v: u64) -> &mut Self {
         self.varint(u64::from(field) << 3);
         self.varint(v);
         self
     }
 
-    /// `string`.
+    /// Writes a `string`.
     pub(super) fn text(&mut self, field: u32, text: &str) -> &mut Self {
         self.bytes(field, text.as_bytes())
     }
 
-    /// A message inside this one.
+    /// Writes a message inside this one.
     pub(super) fn message(&mut self, field: u32, build: impl FnOnce(&mut ProtoMessage)) -> &mut Self {
         let mut inner = ProtoMessage::default();
         build(&mut inner);
         self.bytes(field, &inner.0)
     }
 
-    /// A message that is complete, inside this one.
+    /// Writes a complete message inside this one.
     pub(super) fn nested(&mut self, field: u32, inner: ProtoMessage) -> &mut Self {
         self.bytes(field, &inner.0)
     }
@@ -47,7 +47,7 @@ impl ProtoMessage {
         self
     }
 
-    /// The bytes so far.
+    /// The bytes written so far.
     pub(super) fn into_bytes(self) -> Vec<u8> {
         self.0
     }

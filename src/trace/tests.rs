@@ -8,7 +8,7 @@ use crate::batch::timeline::{Window, record};
 use crate::spec::Config;
 use crate::sweep::{self, SetOverrides};
 
-/// Field numbers with their values, in order.
+/// The value of a field.
 #[derive(Clone, Debug)]
 enum Value<'a> {
     Varint(u64),
@@ -86,13 +86,13 @@ struct ReadTrack {
 struct ReadBack {
     tracks: BTreeMap<u64, ReadTrack>,
     slices: Vec<ReadSlice>,
-    /// By track: (ns, bytes).
+    /// Samples of each track as (ns, bytes).
     counters: BTreeMap<u64, Vec<(u64, u64)>>,
     notes: Vec<String>,
 }
 
 impl ReadBack {
-    /// The names of a track and those above it, from the top.
+    /// The names of a track and its ancestors, from the top.
     fn path(&self, track: u64) -> Vec<String> {
         let t = &self.tracks[&track];
         let mut path = t.parent.map_or(Vec::new(), |p| self.path(p));
@@ -101,7 +101,7 @@ impl ReadBack {
     }
 }
 
-/// Reads a trace, checking all that makes one sound: names interned before use, tracks described, slices that begin and end on a track in turn.
+/// Reads a trace and checks it: names are interned before use, tracks are described, and slices begin and end in turn on each track.
 fn read_back(bytes: &[u8]) -> ReadBack {
     let mut back = ReadBack::default();
     let mut names: [BTreeMap<u64, String>; 3] = Default::default();
@@ -132,9 +132,9 @@ fn read_back(bytes: &[u8]) -> ReadBack {
         }
         for event in inner(&packet, 11) {
             let event = fields(event);
-            let (at, track) = (number(&packet, 8).unwrap(), number(&event, 11).unwrap());
-            assert!(at >= before && back.tracks.contains_key(&track));
-            before = at;
+            let (at_ns, track) = (number(&packet, 8).unwrap(), number(&event, 11).unwrap());
+            assert!(at_ns >= before && back.tracks.contains_key(&track));
+            before = at_ns;
             let name = |field, table: usize| number(&event, field).map(|id| names[table][&id].clone());
             match number(&event, 9).unwrap() {
                 1 => {
@@ -146,8 +146,8 @@ fn read_back(bytes: &[u8]) -> ReadBack {
                     let args = inner(&event, 4).iter().map(arg).collect();
                     let slice = ReadSlice {
                         track,
-                        begin: at,
-                        end: at,
+                        begin: at_ns,
+                        end: at_ns,
                         name: name(10, 1).unwrap(),
                         category: name(3, 0).unwrap(),
                         args,
@@ -156,10 +156,10 @@ fn read_back(bytes: &[u8]) -> ReadBack {
                 }
                 2 => {
                     let slice = open.remove(&track).expect("what ends has begun");
-                    back.slices.push(ReadSlice { end: at, ..slice });
+                    back.slices.push(ReadSlice { end: at_ns, ..slice });
                 }
                 3 => back.notes.push(name(10, 1).unwrap()),
-                4 => back.counters.entry(track).or_default().push((at, number(&event, 30).unwrap())),
+                4 => back.counters.entry(track).or_default().push((at_ns, number(&event, 30).unwrap())),
                 other => panic!("event type {other}"),
             }
         }
@@ -190,10 +190,10 @@ fn training_shows_every_op_and_message() {
     assert_eq!((trace.slices, trace.notes.len()), (trace.slices_of, usize::from(trace.samples > 0)));
     let back = read_back(&trace.bytes);
     assert_eq!(back.slices.len(), trace.slices);
-    let of = |category: &str| back.slices.iter().filter(|s| s.category == category).count();
+    let count = |category: &str| back.slices.iter().filter(|s| s.category == category).count();
     let messages = t.job.as_ref().unwrap().graph.messages().count();
-    assert_eq!(of("message"), messages);
-    assert!(of("compute") > 0 && of("collective") > 0 && of("send") > 0 && of("send") == of("receive"));
+    assert_eq!(count("message"), messages);
+    assert!(count("compute") > 0 && count("collective") > 0 && count("send") > 0 && count("send") == count("receive"));
     let compute =
         back.slices.iter().find(|s| s.category == "compute" && back.path(s.track)[1] == "GPU rank 9").unwrap();
     assert_eq!(back.path(compute.track), ["server 4", "GPU rank 9", "compute"]);
@@ -209,7 +209,7 @@ fn training_shows_every_op_and_message() {
         Some(t.makespan_ps / 1000),
         "the last thing that ends is the makespan"
     );
-    // What the results say of the critical rank is what its tracks show.
+    // The results of the critical rank are what its tracks show.
     let outcome = t.job.as_ref().unwrap();
     let rows = outcome.graph.ops.iter().map(Vec::len).sum::<usize>();
     let joins = t.ops.len() - (back.slices.len() - messages - t.pauses.len());
@@ -226,7 +226,7 @@ fn incast_shows_queues_and_pauses() {
     assert_eq!(flows[0].args["bytes"], "1000000");
     let pauses: Vec<&ReadSlice> = back.slices.iter().filter(|s| s.category == "pause").collect();
     assert!(!pauses.is_empty() && pauses.iter().all(|p| back.path(p.track)[..2] == ["network", "pauses"]));
-    // Bytes of the queue that fills most are the most of all that links.csv would tell, within what arrives in a step.
+    // The fullest queue's peak is the largest in links.csv, up to the bytes that arrive in a step.
     let (track, queue) = back.counters.iter().max_by_key(|(_, q)| q.iter().map(|s| s.1).max()).unwrap();
     let peak = queue.iter().map(|s| s.1).max().unwrap();
     assert!(peak > 100_000, "{peak}");
@@ -243,7 +243,10 @@ fn a_limit_keeps_the_longest_and_says_so() {
     let t = timeline(TRAINING, Window { samples: samples(limit), ..Window::default() });
     let trace = perfetto(&t, limit);
     let back = read_back(&trace.bytes);
-    assert!(back.counters.values().flatten().all(|(at, _)| *at <= t.until_ps / 1000), "nothing is shown after the end");
+    assert!(
+        back.counters.values().flatten().all(|(at_ns, _)| *at_ns <= t.until_ps / 1000),
+        "nothing is shown after the end"
+    );
     assert!(
         trace.slices + trace.samples <= limit && trace.samples <= limit / 4 + 1,
         "{} {}",
@@ -331,27 +334,27 @@ fn a_cluster_shows_what_every_job_and_server_did() {
     let back = read_back(&trace.bytes);
     assert_eq!((trace.slices, trace.slices_of), (back.slices.len(), back.slices.len()));
     for (number, job) in outcome.jobs.iter().enumerate() {
-        let of = format!("job {}: {} GPUs, user {}", job.name, job.gpus, job.user);
+        let track = format!("job {}: {} GPUs, user {}", job.name, job.gpus, job.user);
         let mut own: Vec<&ReadSlice> =
-            back.slices.iter().filter(|s| back.path(s.track) == ["jobs", of.as_str()]).collect();
+            back.slices.iter().filter(|s| back.path(s.track) == ["jobs", track.as_str()]).collect();
         own.sort_by_key(|s| s.begin);
-        // From its arrival to its end it waits or runs.
+        // A job waits or runs at any time from its arrival to its end.
         assert_eq!(own[0].begin, job.submit_ms * 1_000_000, "job {number}");
         assert!(own.windows(2).all(|pair| pair[0].end == pair[1].begin), "job {number}");
         assert_eq!(own[own.len() - 1].end, job.end_ms.unwrap() * 1_000_000);
         let waits: u64 = own.iter().filter(|s| s.name == "waits").map(|s| s.end - s.begin).sum();
         assert_eq!(waits, job.queued_ms * 1_000_000, "job {number}");
-        // Its servers have it as long as it runs.
+        // The job is on its servers as long as it runs.
         let held: u64 = own.iter().filter(|s| s.name != "waits").map(|s| (s.end - s.begin) * u64::from(job.gpus)).sum();
         let name = format!("job {}", job.name);
         let gpus = |s: &ReadSlice| s.args["gpus"].parse::<u64>().unwrap();
-        let on = back.slices.iter().filter(|s| s.category == "server" && s.name == name);
-        assert_eq!(on.map(|s| gpus(s) * (s.end - s.begin)).sum::<u64>(), held, "job {number}");
+        let server_slices = back.slices.iter().filter(|s| s.category == "server" && s.name == name);
+        assert_eq!(server_slices.map(|s| gpus(s) * (s.end - s.begin)).sum::<u64>(), held, "job {number}");
     }
     let down: u64 = back.slices.iter().filter(|s| s.name == "down").map(|s| (s.end - s.begin) / 1_000_000).sum();
     assert_eq!(u128::from(down) * 4 * 1_000_000, outcome.account.down);
     assert!(back.slices.iter().any(|s| s.name == "hot spare"));
-    // A limit keeps the longest, a window what touches it.
+    // A limit keeps the longest slices; a window keeps the slices that touch it.
     let few = perfetto_cluster(&history, 0, u64::MAX, 10);
     assert_eq!((few.slices, few.notes.len(), read_back(&few.bytes).slices.len()), (10, 1, 10));
     let window = read_back(&perfetto_cluster(&history, 0, 3_600_000, 100_000).bytes);

@@ -1,6 +1,6 @@
-//! Slices and samples as Perfetto's packets. Field numbers are those of `perfetto_trace.proto`.
+//! Writes slices and samples as Perfetto's packets. Field numbers are those of `perfetto_trace.proto`.
 //!
-//! Layer: trace. All names are interned in the first packet, so every later one is a few bytes.
+//! Layer: trace. All names are interned in the first packet, so each later packet takes only a few bytes.
 
 use std::collections::BTreeMap;
 
@@ -8,31 +8,34 @@ use super::events::{Arg, QueueSample, Slice, Track, stream_name};
 use super::proto::ProtoMessage;
 use crate::batch::timeline::Timeline;
 
-/// All packets come from one writer.
+/// Sequence number: all packets come from one writer.
 pub(super) const SEQUENCE: u64 = 1;
-/// `SEQ_INCREMENTAL_STATE_CLEARED`, `SEQ_NEEDS_INCREMENTAL_STATE`.
+/// Flag `SEQ_INCREMENTAL_STATE_CLEARED`.
 pub(super) const CLEARED: u64 = 1;
+/// Flag `SEQ_NEEDS_INCREMENTAL_STATE`.
 pub(super) const NEEDS: u64 = 2;
-/// `TrackEvent.Type`.
+/// Values of `TrackEvent.Type`.
 pub(super) const BEGIN: u64 = 1;
 pub(super) const END: u64 = 2;
 const INSTANT: u64 = 3;
 const COUNTER: u64 = 4;
-/// `CounterDescriptor.Unit`.
+/// Value of `CounterDescriptor.Unit`.
 const UNIT_BYTES: u64 = 3;
-/// `TrackDescriptor.SiblingMergeBehavior`: tracks of one name stay apart.
+/// Value of `TrackDescriptor.SiblingMergeBehavior`: tracks with equal names are not merged.
 pub(super) const MERGE_NONE: u64 = 2;
-/// Process numbers: servers from the first on, then what belongs to none. Thread numbers are ranks from 1, so none is a process's.
+/// Process number of the first server; the others follow. Thread numbers are ranks from 1, so they differ from process numbers.
 const SERVER_PID: u64 = 1_000_000_000;
+/// Process number of the messages.
 const MESSAGES_PID: u64 = 1_900_000_000;
+/// Process number of the network.
 const NETWORK_PID: u64 = 1_900_000_001;
 
-/// Numbers of names, from 1.
+/// Interned names with their numbers, from 1.
 #[derive(Default)]
 pub(super) struct Names(BTreeMap<String, u64>);
 
 impl Names {
-    pub(super) fn of(&mut self, name: &str) -> u64 {
+    pub(super) fn id(&mut self, name: &str) -> u64 {
         let next = self.0.len() as u64 + 1;
         match self.0.get(name) {
             Some(id) => *id,
@@ -49,7 +52,7 @@ impl Names {
     }
 }
 
-/// Tracks by what they are, numbered as they are met; their descriptions wait here.
+/// Tracks by kind and key, numbered in order of first use, with their descriptions.
 struct Tracks<'a> {
     timeline: &'a Timeline,
     uuids: u64,
@@ -58,6 +61,7 @@ struct Tracks<'a> {
 }
 
 impl Tracks<'_> {
+    /// Adds a track and returns its number.
     fn describe(&mut self, parent: Option<u64>, name: Option<&str>, more: impl FnOnce(&mut ProtoMessage)) -> u64 {
         self.uuids += 1;
         let uuid = self.uuids;
@@ -73,17 +77,18 @@ impl Tracks<'_> {
         uuid
     }
 
-    fn once(&mut self, key: (u8, u64, u64), make: impl FnOnce(&mut Self) -> u64) -> u64 {
+    /// The track with this key; `add` adds it if it is new.
+    fn get_or_add(&mut self, key: (u8, u64, u64), add: impl FnOnce(&mut Self) -> u64) -> u64 {
         if let Some(uuid) = self.known.get(&key) {
             return *uuid;
         }
-        let uuid = make(self);
+        let uuid = add(self);
         self.known.insert(key, uuid);
         uuid
     }
 
     fn process(&mut self, pid: u64, name: &str) -> u64 {
-        self.once((0, pid, 0), |t| {
+        self.get_or_add((0, pid, 0), |t| {
             t.describe(None, None, |track| {
                 track.message(3, |process| {
                     process.uint(1, pid).text(6, name);
@@ -92,13 +97,13 @@ impl Tracks<'_> {
         })
     }
 
-    /// A GPU: a thread of its server.
+    /// The track of a GPU, which is a thread of its server.
     fn rank(&mut self, rank: u32) -> u64 {
         let net = &self.timeline.network;
         let server = net.ranks.get(rank as usize).map_or(0, |&host| net.nodes[host as usize].server);
         let pid = SERVER_PID + u64::from(server);
         let process = self.process(pid, &format!("server {server}"));
-        self.once((1, rank.into(), 0), |t| {
+        self.get_or_add((1, rank.into(), 0), |t| {
             t.describe(Some(process), None, |track| {
                 track.message(4, |thread| {
                     thread.uint(1, pid).uint(2, u64::from(rank) + 1).text(5, &format!("GPU rank {rank}"));
@@ -107,23 +112,25 @@ impl Tracks<'_> {
         })
     }
 
-    fn network(&mut self, which: u64, name: &str) -> u64 {
+    /// A track of the network process.
+    fn network(&mut self, kind: u64, name: &str) -> u64 {
         let process = self.process(NETWORK_PID, "network");
-        self.once((2, which, 0), |t| t.describe(Some(process), Some(name), |_| {}))
+        self.get_or_add((2, kind, 0), |t| t.describe(Some(process), Some(name), |_| {}))
     }
 
-    /// Lane `lane` of a track of slices: slices that overlap lie on different ones.
+    /// A track of slices. Slices that overlap are on different lanes; `lane` is the number of the lane.
     fn slices(&mut self, track: Track, lane: usize) -> u64 {
         let named = |name: String| if lane == 0 { name } else { format!("{name} ({})", lane + 1) };
         let (parent, name) = match track {
             Track::Stream { rank, stream } => (self.rank(rank), named(stream_name(stream))),
             Track::Pair { src, dst, lane: qp } => {
                 let messages = self.process(MESSAGES_PID, "messages");
-                let from =
-                    self.once((3, src.into(), 0), |t| t.describe(Some(messages), Some(&format!("from {src}")), |_| {}));
+                let sender_track = self.get_or_add((3, src.into(), 0), |t| {
+                    t.describe(Some(messages), Some(&format!("from {src}")), |_| {})
+                });
                 let pair =
                     if qp == 0 { format!("{src} to {dst}") } else { format!("{src} to {dst}, queue pair {}", qp + 1) };
-                (from, named(pair))
+                (sender_track, named(pair))
             }
             Track::Pause { link } => {
                 let name = format!("{} paused", self.timeline.links[link as usize]);
@@ -150,7 +157,7 @@ struct Timed {
     event: ProtoMessage,
 }
 
-/// The whole file.
+/// Encodes the whole trace file.
 pub(super) fn encode(timeline: &Timeline, slices: &[Slice], samples: &[QueueSample], notes: &[String]) -> Vec<u8> {
     let mut tracks = Tracks { timeline, uuids: 0, known: BTreeMap::new(), descriptors: Vec::new() };
     let (mut names, mut categories, mut arguments) = (Names::default(), Names::default(), Names::default());
@@ -158,14 +165,14 @@ pub(super) fn encode(timeline: &Timeline, slices: &[Slice], samples: &[QueueSamp
     if !notes.is_empty() {
         let track = tracks.describe(None, Some("notes of hyperfold"), |_| {});
         for note in notes {
-            timed.push(instant(track, names.of(note)));
+            timed.push(instant(track, names.id(note)));
         }
     }
-    for of_track in slices.chunk_by(|a, b| a.track == b.track) {
-        // When the last slice of each lane ends, and the lane's number.
+    for track_slices in slices.chunk_by(|a, b| a.track == b.track) {
+        // (end of the lane's last slice, the lane's track).
         let mut lanes: Vec<(u64, u64)> = Vec::new();
         let mut by_lane: Vec<Vec<Timed>> = Vec::new();
-        for slice in of_track {
+        for slice in track_slices {
             let lane = lanes.iter().position(|(end, _)| *end <= slice.begin_ns).unwrap_or_else(|| {
                 lanes.push((0, tracks.slices(slice.track, lanes.len())));
                 by_lane.push(Vec::new());
@@ -174,9 +181,9 @@ pub(super) fn encode(timeline: &Timeline, slices: &[Slice], samples: &[QueueSamp
             lanes[lane].0 = slice.end_ns;
             let uuid = lanes[lane].1;
             let mut event = ProtoMessage::default();
-            event.uint(3, categories.of(slice.category));
+            event.uint(3, categories.id(slice.category));
             for (name, value) in &slice.args {
-                let id = arguments.of(name);
+                let id = arguments.id(name);
                 event.message(4, |arg| {
                     arg.uint(1, id);
                     match value {
@@ -185,22 +192,22 @@ pub(super) fn encode(timeline: &Timeline, slices: &[Slice], samples: &[QueueSamp
                     };
                 });
             }
-            event.uint(9, BEGIN).uint(10, names.of(&slice.name)).uint(11, uuid);
+            event.uint(9, BEGIN).uint(10, names.id(&slice.name)).uint(11, uuid);
             let mut end = ProtoMessage::default();
             end.uint(9, END).uint(11, uuid);
             by_lane[lane].extend([Timed { at_ns: slice.begin_ns, event }, Timed { at_ns: slice.end_ns, event: end }]);
         }
         timed.extend(by_lane.into_iter().flatten());
     }
-    for of_link in samples.chunk_by(|a, b| a.link == b.link) {
-        let uuid = tracks.queue(of_link[0].link);
-        timed.extend(of_link.iter().map(|s| {
+    for link_samples in samples.chunk_by(|a, b| a.link == b.link) {
+        let uuid = tracks.queue(link_samples[0].link);
+        timed.extend(link_samples.iter().map(|s| {
             let mut event = ProtoMessage::default();
             event.uint(9, COUNTER).uint(11, uuid).uint(30, s.bytes);
             Timed { at_ns: s.at_ns, event }
         }));
     }
-    // Stable: what follows on a track at the same nanosecond still follows.
+    // The sort is stable: events of a track at the same nanosecond keep their order.
     timed.sort_by_key(|t| t.at_ns);
 
     let mut trace = ProtoMessage::default();

@@ -1,6 +1,7 @@
-//! Flow-size distributions.
+//! Flow-size distributions: how large the flows of a workload are, and how often each size occurs.
 //!
-//! Layer: workload. Points of a cumulative distribution, straight lines between them. Sampled on the host; what leaves is whole bytes.
+//! Layer: workload. A distribution is a list of points of the cumulative distribution, with straight lines between them. The host samples it; the samples are
+//! whole bytes.
 
 use std::path::Path;
 
@@ -15,7 +16,7 @@ pub struct Cdf {
     points: Vec<(u64, f64)>,
 }
 
-/// The distributions that come along.
+/// Name and text of each built-in distribution.
 const BUILT_IN: [(&str, &str); 4] = [
     ("WebSearch", include_str!("../../assets/flow_cdf/WebSearch.csv")),
     ("FbHdp", include_str!("../../assets/flow_cdf/FbHdp.csv")),
@@ -24,12 +25,12 @@ const BUILT_IN: [(&str, &str); 4] = [
 ];
 
 impl Cdf {
-    /// Names of the distributions that come along.
+    /// Names of the built-in distributions.
     pub fn names() -> impl Iterator<Item = &'static str> {
         BUILT_IN.iter().map(|(name, _)| *name)
     }
 
-    /// A distribution that comes along, by name in any case.
+    /// The built-in distribution with this name, in upper or lower case.
     pub fn named(name: &str) -> Option<Cdf> {
         let (file, text) = BUILT_IN.iter().find(|(n, _)| n.eq_ignore_ascii_case(name))?;
         Some(Cdf::parse(file, text).expect("the files that come along are read by a test"))
@@ -40,8 +41,8 @@ impl Cdf {
         Cdf::parse(&path.display().to_string(), &load_text(path)?)
     }
 
-    /// Reads `size_bytes,cumulative_percent` (or with a space) a line, both ascending, up to 100 percent. A first line of words
-    /// and lines with `#` are passed over. `path` is for messages.
+    /// Reads one `size_bytes,cumulative_percent` per line (or separated by a space). Both ascend, up to 100 percent. A first line of words and lines with `#`
+    /// are skipped. `path` is for messages.
     pub fn parse(path: &str, text: &str) -> Result<Cdf, WorkloadError> {
         let mut lines = Lines::new(path, text);
         let mut points: Vec<(u64, f64)> = Vec::new();
@@ -90,7 +91,7 @@ impl Cdf {
         self.points.windows(2).fold(first, |sum, w| sum + (w[1].1 - w[0].1) * (w[0].0 as f64 + w[1].0 as f64) / 2.0)
     }
 
-    /// The size, at least 1, up to which a share `u` in (0, 1] of the flows lies.
+    /// The smallest size in bytes, at least 1, that a share `u` in (0, 1] of the flows does not exceed.
     pub fn quantile(&self, u: f64) -> u64 {
         let i = self.points.partition_point(|p| p.1 < u).min(self.points.len() - 1);
         let (size, share) = self.points[i];

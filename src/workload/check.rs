@@ -1,6 +1,7 @@
-//! Proves that a workload's ranks fit together: indices, collectives of every group, sends and receives, and that nothing waits for ever.
+//! Proves that a workload's ranks fit together: their indices, the collectives of every group, sends and receives. Also proves that no rank waits for ever.
 //!
-//! Layer: workload. The rules are those of `rules`. Cost goes with programs and groups, not with ranks times ops: ten thousand ranks take well under a second.
+//! Layer: workload. The rules are those of `rules`. The cost grows with programs and groups, not with ranks times ops: ten thousand ranks take well under a
+//! second.
 
 use foldhash::{HashMap, HashMapExt, HashSet, HashSetExt};
 
@@ -9,13 +10,13 @@ use super::program::{Op, OpKind, Rank, Workload};
 use super::progress;
 
 impl Workload {
-    /// Holds the workload against the inter-rank matching rules; the first break found is the error.
+    /// Checks the workload against the inter-rank matching rules. The error is the first violation.
     pub fn check(&self) -> Result<(), CheckError> {
         self.check_matches()?;
         self.check_end()
     }
 
-    /// Rules 1 to 3: indices, collectives, sends and receives.
+    /// Checks rules 1 to 3: indices, collectives, sends and receives.
     pub(super) fn check_matches(&self) -> Result<(), CheckError> {
         self.check_groups()?;
         self.check_ops()?;
@@ -23,7 +24,7 @@ impl Workload {
         self.check_messages()
     }
 
-    /// Rule 4: nothing waits for ever. PRECONDITION: the other rules hold.
+    /// Checks rule 4: no operation waits for ever. PRECONDITION: the other rules hold.
     pub fn check_end(&self) -> Result<(), CheckError> {
         progress::check(self)
     }
@@ -81,12 +82,12 @@ impl Workload {
         let mut of_program: Vec<Vec<&Rank>> = vec![Vec::new(); self.programs.len()];
         self.ranks.iter().for_each(|rank| of_program[rank.program as usize].push(rank));
         for (p, program) in self.programs.iter().enumerate() {
-            // The slots that every rank of the program has, and the least members and shares' length there.
+            // The number of slots that every rank of the program has, and for each of them the size of its smallest group (shares must have that length too).
             let ranks = || of_program[p].iter();
             let slots = ranks().map(|r| r.groups.len()).min().unwrap_or(0);
-            let least =
+            let smallest_group =
                 |slot: usize| ranks().map(|r| self.groups[r.groups[slot] as usize].members.len()).min().unwrap_or(0);
-            let members: Vec<usize> = (0..slots).map(least).collect();
+            let smallest_groups: Vec<usize> = (0..slots).map(smallest_group).collect();
             for (i, op) in program.ops.iter().enumerate() {
                 let op_error = |problem| {
                     Err(CheckError::Op { program: p as u32, op: i as u32, name: self.op_name(op).to_string(), problem })
@@ -102,7 +103,7 @@ impl Workload {
                     OpKind::Send { peer, .. } | OpKind::Recv { peer, .. } => peer.slot,
                     OpKind::Compute { .. } | OpKind::Join => continue,
                 };
-                let Some(&n) = members.get(slot as usize) else {
+                let Some(&n) = smallest_groups.get(slot as usize) else {
                     return op_error(format!("names group slot {slot}; a rank of this program has {slots}"));
                 };
                 match op.kind {
@@ -127,7 +128,7 @@ impl Workload {
 
     /// Collectives of each program and slot, in order.
     fn collectives_by_slot(&self) -> Vec<Vec<Vec<OpKind>>> {
-        let of = |p: &super::program::Program| {
+        let collectives_of = |p: &super::program::Program| {
             let mut by_slot: Vec<Vec<OpKind>> = Vec::new();
             for op in &p.ops {
                 if let OpKind::Collective { slot, .. } = op.kind {
@@ -140,7 +141,7 @@ impl Workload {
             }
             by_slot
         };
-        self.programs.iter().map(of).collect()
+        self.programs.iter().map(collectives_of).collect()
     }
 
     fn check_collectives(&self) -> Result<(), CheckError> {
@@ -214,16 +215,16 @@ impl Workload {
                         _ => continue,
                     };
                     let key = (peer.slot, peer.member, tag, send);
-                    let at = *index.entry(key).or_insert_with(|| {
+                    let list_idx = *index.entry(key).or_insert_with(|| {
                         lists.push((key, Vec::new()));
                         lists.len() - 1
                     });
-                    lists[at].1.push(bytes);
+                    lists[list_idx].1.push(bytes);
                 }
                 lists
             })
             .collect();
-        // Of the messages from a rank to a rank with a tag the list of the sender, then that of the receiver.
+        // Both ends of every message list, keyed by (sender, receiver, tag). The sender's entry comes before the receiver's.
         let mut ends: Vec<(u32, u32, u32, bool, &[u64])> = Vec::new();
         for (r, rank) in self.ranks.iter().enumerate() {
             for ((slot, member, tag, send), bytes) in &lists[rank.program as usize] {
@@ -248,8 +249,8 @@ impl Workload {
             return Err(CheckError::Rank { rank, problem });
         }
         for both in ends.chunk_by(|a, b| (a.0, a.1, a.2) == (b.0, b.1, b.2)) {
-            let of = |receives: bool| both.iter().find(|end| end.3 == receives).map_or(&[][..], |end| end.4);
-            let ((from, to, tag, ..), sent, received) = (both[0], of(false), of(true));
+            let bytes_listed = |receives: bool| both.iter().find(|end| end.3 == receives).map_or(&[][..], |end| end.4);
+            let ((from, to, tag, ..), sent, received) = (both[0], bytes_listed(false), bytes_listed(true));
             if sent != received {
                 let index =
                     sent.iter().zip(received).position(|(a, b)| a != b).unwrap_or(sent.len().min(received.len()));
@@ -261,7 +262,7 @@ impl Workload {
     }
 }
 
-/// A collective but for the slot, which may differ from rank to rank.
+/// A collective with its slot set to 0, because the slot may differ from rank to rank.
 fn slotless(kind: OpKind) -> OpKind {
     match kind {
         OpKind::Collective { op, bytes, dim, algorithm, shares, .. } => {
@@ -276,8 +277,8 @@ fn collective_text(kind: &OpKind) -> String {
     match kind {
         OpKind::Collective { op, bytes, shares, algorithm, .. } => {
             let uneven = shares.map_or(String::new(), |s| format!(" with shares {s}"));
-            let by = algorithm.map_or(String::new(), |a| format!(" by {a:?}"));
-            format!("{op:?} of {bytes} bytes{uneven}{by}")
+            let by_algorithm = algorithm.map_or(String::new(), |a| format!(" by {a:?}"));
+            format!("{op:?} of {bytes} bytes{uneven}{by_algorithm}")
         }
         _ => "none".to_string(),
     }
@@ -290,7 +291,7 @@ mod tests {
     use crate::workload::program::{Dim, Group, Peer, Phase, Stream};
     use crate::workload::rules::{Message, ProgramWriter, RankSchedule, assemble};
 
-    /// Two ranks that do what two functions write.
+    /// A workload of two ranks; each of the two functions writes the program of one rank.
     struct Two(fn(&mut ProgramWriter), fn(&mut ProgramWriter));
 
     impl RankSchedule for Two {

@@ -2,7 +2,7 @@
 //!
 //! Layer: workload. The error only; `check` and `progress` find what is wrong.
 
-/// What does not fit together, with ranks and ops named. Ops are numbered from 0 in their rank's program.
+/// The violation found, with its ranks and ops. Ops are numbered from 0 in their rank's program.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum CheckError {
     #[error("rank {rank}: {problem}")]

@@ -1,6 +1,7 @@
-//! Classes of ranks that do the same at the same time, so that one of each stands for all.
+//! Classes of ranks that do the same at the same time, so that one rank of each class can stand for all of them.
 //!
-//! Layer: workload. A colour refinement: ranks begin with the colour of their program, and are told apart as long as their groups differ in members' colours.
+//! Layer: workload. The method is colour refinement. A rank begins with the colour of its program. Ranks get different colours as long as the colours of the
+//! members of their groups differ.
 
 use std::collections::BTreeSet;
 
@@ -8,29 +9,29 @@ use foldhash::{HashMap, HashMapExt};
 
 use super::program::{Group, OpKind, Rank, Workload};
 
-/// So many groups of a rank are looked through.
+/// A rank with at most this many groups is searched linearly; for a rank with more, an index is built.
 const FEW_GROUPS: usize = 16;
 
-/// A group's place in a rank: (class, slot).
+/// A member's place in a group: (class of the member, slot of the group in that member).
 pub(super) type GroupPlace = (u32, u16);
 
-/// What a group looks like: what is known of it from outside, and its members' places in order.
+/// What tells groups apart: the caller's label of the group, and its members' places in order.
 type GroupLook = (Vec<u32>, Vec<GroupPlace>);
 
-/// Ranks by class.
+/// The classes of a workload's ranks.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(super) struct RankClasses {
     /// Class of each rank.
     pub class_of: Vec<u32>,
     /// The first rank of each class.
     pub reps: Vec<u32>,
-    /// Look of each group.
+    /// Number of each group's look. Groups with the same number look the same.
     group_look: Vec<u32>,
 }
 
 impl RankClasses {
-    /// Refines until nothing changes: ranks of one class have equal programs, and equal classes member by member in equal slots. `rank_label`, `group_label`: what else tells
-    /// ranks and groups apart.
+    /// Refines the classes until nothing changes. Then ranks of one class have equal programs, and equal classes member by member in equal slots. `rank_label`
+    /// and `group_label` give further properties that tell ranks and groups apart.
     pub(super) fn of(
         w: &Workload,
         rank_label: impl Fn(u32) -> Vec<u32>,
@@ -75,9 +76,9 @@ impl RankClasses {
     }
 }
 
-/// Of each group the slot that it has in each of its members; `u16::MAX`: none.
+/// For each group and each of its members, the slot that the group has in that member; `u16::MAX` where it has none.
 fn slots_of_members(w: &Workload) -> Vec<Vec<u16>> {
-    // Ranks have few groups, but for those of imported traces.
+    // Most ranks have few groups; ranks of imported traces may have many.
     let of_many = |rank: &Rank| -> HashMap<u32, u16> {
         let slots = rank.groups.iter().zip(0u16..).filter(|_| rank.groups.len() > FEW_GROUPS);
         slots.map(|(&g, slot)| (g, slot)).collect()
@@ -85,7 +86,7 @@ fn slots_of_members(w: &Workload) -> Vec<Vec<u16>> {
     let index: Vec<HashMap<u32, u16>> = w.ranks.iter().map(of_many).collect();
     let slot = |g: u32, m: u32| {
         let found = match w.ranks[m as usize].groups.as_slice() {
-            few if few.len() <= FEW_GROUPS => few.iter().rposition(|&of| of == g).map(|slot| slot as u16),
+            few if few.len() <= FEW_GROUPS => few.iter().rposition(|&group| group == g).map(|slot| slot as u16),
             _ => index[m as usize].get(&g).copied(),
         };
         found.unwrap_or(u16::MAX)
@@ -93,26 +94,26 @@ fn slots_of_members(w: &Workload) -> Vec<Vec<u16>> {
     (0u32..).zip(&w.groups).map(|(g, group)| group.members.iter().map(|&m| slot(g, m)).collect()).collect()
 }
 
-/// Ranks that stand for all ranks of their class, and groups that stand for all groups that look the same. Times of every rank are those of the one that stands for it,
-/// provided that nothing which ranks of a class do depends on more than their classes.
+/// Ranks that stand for all ranks of their class, and groups that stand for all groups that look the same. Every rank has the times of its representative,
+/// provided that what the ranks of a class do depends on nothing but their classes.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Representatives {
-    /// Of each rank the one that stands for it, itself or a lower one.
+    /// For each rank, its representative: the rank itself or one with a lower number.
     pub rank: Vec<u32>,
-    /// Of each group the one that stands for it.
+    /// For each group, its representative.
     pub group: Vec<u32>,
 }
 
 impl Representatives {
-    /// Finds them; `None`: every rank would stand for itself only, or which message meets which would not be known from classes alone.
-    /// `rank_label` and `group_label` tell apart what the workload itself does not: kernels that take longer, places of members.
+    /// Finds the representatives. The result is `None` if every rank would stand only for itself, or if classes alone do not tell which send meets which
+    /// receive. `rank_label` and `group_label` tell apart what the workload itself does not, such as slower kernels and the places of members.
     pub fn of(
         w: &Workload,
         rank_label: impl Fn(u32) -> u32,
         group_label: impl Fn(&Group) -> Vec<u32>,
     ) -> Option<Representatives> {
         let messaging = groups_with_messages(w);
-        // Who sends to a member by its number must know its own: ranks of one class have the same neighbours.
+        // A message names its receiver by the number in the group, so ranks of one class must also have equal numbers of their own.
         let numbers: HashMap<(u32, u32), u32> = messaging
             .iter()
             .flat_map(|&g| w.groups[g as usize].members.iter().enumerate().map(move |(i, &m)| ((g, m), i as u32)))
@@ -130,7 +131,7 @@ impl Representatives {
             (0..w.groups.len() as u32).map(|g| *first_of.entry(classes.group_look[g as usize]).or_insert(g)).collect();
         let unambiguous = |&r: &u32| {
             let slots = &w.ranks[r as usize].groups;
-            // Two of its groups must not become one.
+            // Two groups of one rank must not become one.
             let merged = |a: u32, b: u32| a != b && group[a as usize] == group[b as usize];
             let distinct = slots.iter().enumerate().all(|(i, &a)| slots[..i].iter().all(|&b| !merged(a, b)));
             distinct && one_way_to_each_neighbour(w, r, &messaging)
@@ -171,7 +172,7 @@ mod tests {
     use super::*;
     use crate::workload::program::{Dim, Peer, Program, Stream};
 
-    /// Two replicas of a pipeline of two stages: ranks 0 and 1 are first, 2 and 3 last.
+    /// A workload of two replicas of a pipeline with two stages: ranks 0 and 1 are the first stage, 2 and 3 the last.
     fn pipelines() -> Workload {
         let message = |send: bool, member| {
             let peer = Peer { slot: 0, member };
@@ -223,7 +224,7 @@ mod tests {
     #[test]
     fn a_ring_of_messages_has_no_classes() {
         let mut w = pipelines();
-        // Everybody sends to the member after it: whose number is its own plus one.
+        // Every rank sends to the member with the next number.
         w.groups = vec![Group { members: vec![0, 1, 2, 3], dim: Dim::Pp }];
         for r in 0..4 {
             w.ranks[r] = Rank { program: 0, groups: vec![0] };

@@ -1,13 +1,13 @@
-//! Runs a workload with free communication: who waits for whom, and nothing else.
+//! Runs a workload with communication that takes no time, to learn which operation waits for which.
 //!
-//! Layer: workload. Shows whether it can come to its end, and how long its compute alone takes: the critical path across ranks, waiting included.
-//! Knows no network; collectives wait for all members, receives for their sends, sends for nobody (traces of rings rely on it).
+//! Layer: workload. It shows whether the workload can end, and how long its compute alone takes: the critical path across ranks, including the waits. It knows
+//! no network. A collective waits for all members and a receive for its send; a send waits for no receive (traces of rings rely on it).
 
 use std::collections::BTreeMap;
 
 use super::program::{OpKind, Program, Stream, Workload};
 
-/// What can never be done, first in order of rank and operation.
+/// The first operation, in order of rank and operation, that can never be done.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
 #[error(
     "operation {op} of rank {rank} (both counted from 0) can never be done: the ranks wait for each other in a circle"
@@ -17,14 +17,14 @@ pub struct Stuck {
     pub op: u32,
 }
 
-/// One program's dependencies, the same for all ranks that run it.
+/// The dependencies of one program, the same for all ranks that run it.
 struct Shape {
-    /// How many operations each waits for.
+    /// For each operation, how many operations it waits for.
     waits: Vec<u32>,
-    /// Who waits for operation i: `after[after_first[i] .. after_first[i + 1]]`.
+    /// Successors of operation i, which wait for it: `after[after_first[i] .. after_first[i + 1]]`.
     after_first: Vec<u32>,
     after: Vec<u32>,
-    /// The how-manieth collective of its slot, or message of its direction, peer and tag, an operation is.
+    /// For each collective, its number among the collectives of its slot; for each message, its number among those of its direction, peer and tag.
     place: Vec<u32>,
 }
 
@@ -67,28 +67,29 @@ impl Shape {
     }
 }
 
-/// An operation of a rank.
+/// An operation of a rank: (rank, operation).
 type Instance = (u32, u32);
 
 struct Run<'a> {
     w: &'a Workload,
     shapes: Vec<Shape>,
-    /// Where a rank's operations begin in the columns below.
+    /// Index of each rank's first operation in the columns below.
     base: Vec<usize>,
+    /// For each operation, how many operations it still waits for.
     waits: Vec<u32>,
-    /// When all that an operation waits for is done.
+    /// Time in ps at which an operation's predecessors found so far are done.
     ready_at: Vec<u64>,
     done: Vec<bool>,
-    /// Who has arrived at a group's k-th collective.
+    /// Members that have arrived at a collective, by group and number of the collective in its slot.
     collectives: BTreeMap<(u32, u32), Vec<Instance>>,
-    /// Who has arrived first at the k-th message from one rank to another with a tag.
+    /// The end that has arrived first at a message, by sender, receiver, tag and number of the message.
     messages: BTreeMap<(u32, u32, u32, u32), Instance>,
 }
 
-/// The makespan in ps. Takes time and memory for every operation of every rank.
+/// The makespan in ps when communication takes no time. Takes time and memory for every operation of every rank.
 ///
 /// # Errors
-/// Something waits for ever.
+/// Some operation waits for ever.
 pub fn free_makespan(w: &Workload) -> Result<u64, Stuck> {
     let mut base = vec![0usize];
     for r in &w.ranks {
@@ -116,16 +117,16 @@ pub fn free_makespan(w: &Workload) -> Result<u64, Stuck> {
     let mut ended = Vec::new();
     while let Some(instance) = ready.pop() {
         run.start(instance, &mut ended);
-        for (instance, at) in ended.drain(..) {
-            makespan = makespan.max(at);
-            run.end(instance, at, &mut ready);
+        for (instance, end_ps) in ended.drain(..) {
+            makespan = makespan.max(end_ps);
+            run.end(instance, end_ps, &mut ready);
         }
     }
     match run.done.iter().position(|d| !d) {
         None => Ok(makespan),
-        Some(at) => {
-            let rank = run.base.partition_point(|&b| b <= at) - 1;
-            Err(Stuck { rank: rank as u32, op: (at - run.base[rank]) as u32 })
+        Some(stuck_idx) => {
+            let rank = run.base.partition_point(|&b| b <= stuck_idx) - 1;
+            Err(Stuck { rank: rank as u32, op: (stuck_idx - run.base[rank]) as u32 })
         }
     }
 }
@@ -135,7 +136,7 @@ impl Run<'_> {
         self.base[rank as usize] + op as usize
     }
 
-    /// Lets an operation that waits for nothing any more begin; what ends by that, and when, goes into `ended`.
+    /// Starts an operation that waits for nothing any more. Adds the operations that end because of it to `ended`, with their end in ps.
     fn start(&mut self, (rank, op): Instance, ended: &mut Vec<(Instance, u64)>) {
         let w = self.w;
         let r = &w.ranks[rank as usize];
@@ -152,8 +153,8 @@ impl Run<'_> {
                 here.push(me);
                 if here.len() == w.groups[group as usize].members.len() {
                     let all = self.collectives.remove(&(group, place)).unwrap_or_default();
-                    let at = all.iter().map(|&i| self.ready_at[self.index(i)]).max().unwrap_or(now);
-                    ended.extend(all.into_iter().map(|i| (i, at)));
+                    let end_ps = all.iter().map(|&i| self.ready_at[self.index(i)]).max().unwrap_or(now);
+                    ended.extend(all.into_iter().map(|i| (i, end_ps)));
                 }
             }
             OpKind::Send { peer, tag, .. } | OpKind::Recv { peer, tag, .. } => {
@@ -168,19 +169,20 @@ impl Run<'_> {
                     ended.push((me, now));
                 }
                 if let Some(other) = met {
-                    let at = now.max(self.ready_at[self.index(other)]);
-                    ended.push((if send { other } else { me }, at));
+                    let end_ps = now.max(self.ready_at[self.index(other)]);
+                    ended.push((if send { other } else { me }, end_ps));
                 }
             }
         }
     }
 
-    fn end(&mut self, (rank, op): Instance, at: u64, ready: &mut Vec<Instance>) {
+    /// Marks an operation as done at `end_ps` and adds the successors that now wait for nothing to `ready`.
+    fn end(&mut self, (rank, op): Instance, end_ps: u64, ready: &mut Vec<Instance>) {
         let (base, shape) = (self.base[rank as usize], &self.shapes[self.w.ranks[rank as usize].program as usize]);
         self.done[base + op as usize] = true;
         for &next in shape.after(op) {
             let i = base + next as usize;
-            self.ready_at[i] = self.ready_at[i].max(at);
+            self.ready_at[i] = self.ready_at[i].max(end_ps);
             self.waits[i] -= 1;
             if self.waits[i] == 0 {
                 ready.push((rank, next));

@@ -2,11 +2,11 @@
 //!
 //! Layer: workload. No floats.
 
-/// `text * 10^shift` as a whole number, rounded half up, for text like `2`, `0.25`, `1.5e-3`. None where it is
-/// no number, negative, or beyond 64 bits.
+/// `text * 10^shift` as a whole number, rounded half up, for text like `2`, `0.25`, `1.5e-3`. The result is `None` if the text is
+/// not a number, is negative, or needs more than 64 bits.
 pub(super) fn scaled(text: &str, shift: i32) -> Option<u64> {
     let (mantissa, exponent) = match text.find(['e', 'E']) {
-        Some(at) => (&text[..at], text[at + 1..].parse::<i32>().ok()?),
+        Some(e_idx) => (&text[..e_idx], text[e_idx + 1..].parse::<i32>().ok()?),
         None => (text, 0),
     };
     let mantissa = mantissa.strip_prefix('+').unwrap_or(mantissa);

@@ -1,8 +1,8 @@
-//! What can be wrong with a workload.
+//! Errors of a workload's inputs.
 
 use crate::topology::FileError;
 
-/// What is wrong with a flow file, a distribution or a traffic pattern.
+/// An error in a flow file, a distribution or a traffic pattern.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum WorkloadError {
     #[error(transparent)]
@@ -16,7 +16,7 @@ pub enum WorkloadError {
 }
 
 impl WorkloadError {
-    /// A parameter of a pattern that cannot be.
+    /// An error about the value of a pattern's parameter.
     pub(super) fn parameter(key: &'static str, value: impl ToString, problem: impl Into<String>) -> WorkloadError {
         WorkloadError::Parameter { key, value: value.to_string(), problem: problem.into() }
     }

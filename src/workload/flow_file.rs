@@ -1,6 +1,6 @@
-//! Flow files in the ns-3 form: a count, then `src dst priority dport bytes start` a flow.
+//! Flow files in the ns-3 form: a count, then one line `src dst priority dport bytes start` per flow.
 //!
-//! Layer: workload. Ids are the topology's; they become ranks here. The engine sees picoseconds only.
+//! Layer: workload. Node ids of the topology become ranks here, and all start times become picoseconds.
 
 use std::collections::HashMap;
 use std::path::Path;
@@ -12,18 +12,18 @@ use crate::topology::text::{Line, Lines, load_head, load_text, shown};
 use crate::topology::{FileError, Network, NodeKind};
 use crate::units::PS_PER_S;
 
-/// The form of a flow line.
+/// The fields of a flow line.
 const SHAPE: &str = "src dst priority dport bytes start";
-/// The most bytes of one flow: a petabyte, far beyond any message, and sums stay far inside 64 bits.
+/// The most bytes of one flow: a petabyte. It is far beyond any message, and sums stay far within 64 bits.
 pub const MAX_FLOW_BYTES: u64 = 1_000_000_000_000_000;
-/// The latest start: a million seconds.
+/// The latest start of a flow: a million seconds.
 const MAX_START_PS: u64 = 1_000_000 * PS_PER_S;
 /// The most flows of one experiment.
 pub const MAX_FLOWS: u32 = 1 << 26;
 /// Source port of the first flow of a pair of ranks.
 pub const FIRST_SPORT: u16 = 10_000;
 
-/// What start times of a flow file count.
+/// Unit of the start times in a flow file.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub enum StartUnit {
     Ns,
@@ -34,14 +34,14 @@ pub enum StartUnit {
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct FlowFile {
     pub flows: Vec<Flow>,
-    /// Flow lines beyond the count, which the reference leaves out too (HPCC's example counts 2 of its 250): worth a notice.
+    /// Number of flow lines after the announced count. The reference leaves them out too (HPCC's example counts 2 of its 250), so they cause a notice.
     pub left_out: u32,
 }
 
 /// Reads a flow file from disk.
 pub fn read_flows(path: &Path, net: &Network, unit: Option<StartUnit>) -> Result<FlowFile, WorkloadError> {
     let shown = path.display().to_string();
-    // A file of gigabytes that is something else is not read to its end first.
+    // Checks the first lines before reading the rest, so that a file of gigabytes in another format is rejected early.
     let Some(head) = load_head(path)? else {
         let problem = "this line is far too long for the number of flows; is this the right file?".to_string();
         return Err(FileError::Line { path: shown, line: 1, problem }.into());
@@ -56,14 +56,14 @@ pub fn read_flows(path: &Path, net: &Network, unit: Option<StartUnit>) -> Result
     parse_flows(&shown, &load_text(path)?, net, unit)
 }
 
-/// The number of flows, which the first line is.
+/// Parses the first line, which is the number of flows.
 fn count(header: &Line) -> Result<u32, FileError> {
     let [count] = header.exactly("number of flows")?;
     header.number("the number of flows", count, 1, MAX_FLOWS)
 }
 
-/// Reads a flow file; `path` is for messages. Without a unit, starts are seconds if any of them has a `.` or an exponent; all whole
-/// numbers are ambiguous (unless all are 0) and an error.
+/// Parses a flow file; `path` is for messages. If `unit` is `None`, starts are seconds if any of them has a `.` or an exponent. If all are whole numbers, the
+/// unit is ambiguous and the result is an error, unless all are 0.
 pub fn parse_flows(path: &str, text: &str, net: &Network, unit: Option<StartUnit>) -> Result<FlowFile, WorkloadError> {
     let mut lines = Lines::new(path, text);
     let header = lines.expect(|| "it should begin with the number of flows".to_string())?;
@@ -106,7 +106,7 @@ pub fn parse_flows(path: &str, text: &str, net: &Network, unit: Option<StartUnit
     Ok(FlowFile { flows, left_out })
 }
 
-/// Rank of every host node: the first of those that share it.
+/// Rank of every host node. If several ranks share a node, it is the first of them.
 fn ranks_by_node(net: &Network) -> Vec<u32> {
     let mut rank_of = vec![u32::MAX; net.nodes.len()];
     for (rank, &node) in net.ranks.iter().enumerate().rev() {
@@ -115,15 +115,16 @@ fn ranks_by_node(net: &Network) -> Vec<u32> {
     rank_of
 }
 
+/// Parses a flow line. Returns the flow, without id, source port and start, and the text of its start.
 fn parse_line<'a>(line: &Line<'a>, net: &Network, rank_of: &[u32]) -> Result<(Flow, &'a str), FileError> {
     let [src, dst, priority, dport, bytes, start] = line.exactly(SHAPE)?;
-    let rank = |what: &str, field: &str| {
+    let rank = |field_name: &str, field: &str| {
         let id = field.parse::<u32>().ok();
         let Some(node) = id.and_then(|id| net.nodes.binary_search_by_key(&id, |n| n.id).ok()) else {
-            return Err(line.error(format!("{what} `{}` is not a node of the topology", shown(field))));
+            return Err(line.error(format!("{field_name} `{}` is not a node of the topology", shown(field))));
         };
         if net.nodes[node].kind != NodeKind::Host || rank_of[node] == u32::MAX {
-            return Err(line.error(format!("{what} {field} is a switch; flows run between hosts")));
+            return Err(line.error(format!("{field_name} {field} is a switch; flows run between hosts")));
         }
         Ok(rank_of[node])
     };
@@ -138,7 +139,7 @@ fn parse_line<'a>(line: &Line<'a>, net: &Network, rank_of: &[u32]) -> Result<(Fl
     Ok((flow, start))
 }
 
-/// What follows the counted flows: more flows, and after a blank line, notes.
+/// Reads the lines after the announced flows: more flows, and after a blank line, notes. Returns the number of such flows.
 fn read_rest(lines: &mut Lines, count: u32) -> Result<u32, FileError> {
     let mut left_out = 0;
     let mut notes = false;
@@ -157,7 +158,7 @@ fn read_rest(lines: &mut Lines, count: u32) -> Result<u32, FileError> {
     Ok(left_out)
 }
 
-/// Source ports by pair of ranks: the k-th flow of a pair has 10000 + k, starting over after 65535.
+/// Assigns source ports per pair of ranks: the k-th flow of a pair gets 10000 + k, starting over after 65535.
 #[derive(Default)]
 pub(crate) struct SportCounter(HashMap<(u32, u32), u16>);
 
@@ -177,7 +178,8 @@ mod tests {
 
     use super::*;
 
-    /// A file of four gigabytes that begins so; its holes take no room, and reading it would take long and as much memory.
+    /// A file of four gigabytes that begins with these bytes. The rest is a hole that takes no disk space; reading it would take long and four gigabytes of
+    /// memory.
     fn large(folder: &tempfile::TempDir, begin: &[u8]) -> PathBuf {
         let path = folder.path().join("f.txt");
         let mut file = std::fs::File::create(&path).unwrap();

@@ -1,17 +1,17 @@
-//! What is in a workload, in numbers.
+//! Counts what a workload holds.
 //!
-//! Layer: workload. Counts and sums; formats nothing.
+//! Layer: workload. Counts and sums only; it formats nothing.
 
 use std::collections::BTreeMap;
 
 use super::program::{Dim, OpKind, Phase, Program, Stream, Workload};
 use crate::collective::CollectiveOp;
 
-/// Sums over all ranks, unless said otherwise.
+/// Counts of a workload. They are sums over all ranks, unless a field says otherwise.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Summary {
     pub ranks: u64,
-    /// Distinct programs.
+    /// Number of distinct programs.
     pub programs: u64,
     pub groups: u64,
     pub iterations: u64,
@@ -21,34 +21,35 @@ pub struct Summary {
     pub sends: u64,
     pub recvs: u64,
     pub joins: u64,
-    /// Collectives by dimension and operation: how many (one for all members of a group) and their bytes as nccl-tests counts them.
+    /// Collectives by dimension and operation: their number (one for all members of a group) and their bytes as nccl-tests counts them.
     pub collective_bytes: BTreeMap<(Dim, CollectiveOp), Amount>,
-    /// Messages by dimension.
+    /// Messages by dimension: their number and their bytes.
     pub message_bytes: BTreeMap<Dim, Amount>,
-    /// Compute time of the rank that computes longest, and its parts by phase, ps.
+    /// Compute time in ps of the rank that computes longest.
     pub compute_ps: u64,
+    /// Compute time of that rank by phase, in ps.
     pub phase_ps: BTreeMap<Phase, u64>,
-    /// The longest chain of dependencies within a rank, as if communication took no time: operations, and compute time in ps. What it waits for on other
-    /// ranks is not in it.
+    /// Number of operations of the longest dependency chain within a rank, if communication took no time. Waits for other ranks are not counted.
     pub critical_ops: u64,
+    /// Compute time in ps of the chain within a rank that computes longest.
     pub critical_ps: u64,
 }
 
-/// How many, and how many bytes in all.
+/// A number of messages or collectives, and their bytes in total.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Amount {
     pub count: u64,
     pub bytes: u128,
 }
 
-/// Bytes of all collectives and messages together.
 impl Summary {
+    /// Bytes of all collectives and messages together.
     pub fn total_bytes(&self) -> u128 {
         self.collective_bytes.values().chain(self.message_bytes.values()).map(|a| a.bytes).sum()
     }
 }
 
-/// What one program holds.
+/// The counts of one program.
 #[derive(Default)]
 struct Part {
     computes: u64,
@@ -58,13 +59,13 @@ struct Part {
     compute_ps: u64,
     phases: BTreeMap<Phase, u64>,
     messages: BTreeMap<Dim, Amount>,
-    /// By slot, dimension and operation: how many and bytes.
+    /// Number and bytes of collectives, by slot, dimension and operation.
     collectives: BTreeMap<(u16, Dim, CollectiveOp), Amount>,
     critical_ops: u64,
     critical_ps: u64,
 }
 
-/// Counts a workload; each distinct program once, however many ranks run it.
+/// Counts a workload. Each distinct program is counted once, however many ranks run it.
 pub fn summary(w: &Workload) -> Summary {
     let parts: Vec<Part> = w.programs.iter().map(part).collect();
     let mut s = Summary {
@@ -85,7 +86,7 @@ pub fn summary(w: &Workload) -> Summary {
             s.message_bytes.entry(dim).or_default().add(a.count, a.bytes);
         }
         for (&(slot, dim, op), a) in &p.collectives {
-            // Counted at the group's first member.
+            // A collective is counted at its group's first member only.
             if w.groups[r.groups[slot as usize] as usize].members.first() == Some(&(rank as u32)) {
                 s.collectives += a.count;
                 s.collective_bytes.entry((dim, op)).or_default().add(a.count, a.bytes);
@@ -132,7 +133,7 @@ fn part(p: &Program) -> Part {
     out
 }
 
-/// The longest chain by number of operations, and the longest by compute time.
+/// The number of operations of the longest dependency chain, and the longest compute time of a chain in ps.
 fn critical_path(p: &Program) -> (u64, u64) {
     let mut ends: Vec<(u64, u64)> = Vec::with_capacity(p.ops.len());
     let mut last_on: [Option<u32>; 256] = [None; 256];

@@ -1,6 +1,6 @@
-//! Programs become a task graph: collectives are planned and taken apart into transfers, sends meet receives, streams become edges.
+//! Lowers programs to a task graph. Collectives are planned and split into transfers, sends are matched with receives, and the order of streams becomes edges.
 //!
-//! Layer: workload. What a collective becomes (algorithm, channels, chunks, or a time) is the caller's [`Planner`]; paths and NICs are `batch`'s.
+//! Layer: workload. The caller's [`Planner`] decides what a collective becomes (algorithm, channels, chunks, or a time). Paths and NICs are chosen in `batch`.
 
 mod joined;
 mod op_times;
@@ -26,78 +26,80 @@ pub use rescale::rescaled;
 pub use size::{GraphSize, least_size};
 pub use steady::SteadyPairs;
 
-/// What a collective becomes.
+/// How a collective is carried out.
 #[derive(Clone, Debug)]
 pub enum CollectivePlan {
-    /// Messages, with the protocol's flags on the wire; each starts so much after it could.
+    /// Messages of a schedule, with the protocol's flags on the wire. Each message starts later by its overhead.
     Transfers { schedule: Arc<Schedule>, protocol: Protocol, overheads: Overheads },
-    /// One flow over all its edges; alone, it takes no less than `least_ps`.
+    /// One flow over all edges of the collective. Without other traffic it takes at least `least_ps`.
     OneFlow { steps: Arc<EqualSteps>, overheads: Overheads, least_ps: u64 },
-    /// Takes this long once all members are there, uses no network.
+    /// A time that starts when all members have arrived. It uses no network.
     Analytic { ps: u64 },
 }
 
-/// One collective to be planned.
+/// One collective that is to be planned.
 #[derive(Clone, Copy, Debug)]
 pub struct Asked<'a> {
     pub op: CollectiveOp,
     pub bytes: u64,
     pub dim: Dim,
     pub algorithm: Option<Algorithm>,
-    /// Number of the group in the workload.
+    /// Index of the group in the workload.
     pub group: u32,
-    /// Its ranks, in the communicator's order.
+    /// Ranks of the group, in the communicator's order.
     pub members: &'a [u32],
     /// Weights of the members as destinations of an uneven all-to-all.
     pub shares: Option<&'a [u64]>,
 }
 
-/// Decides what collectives become.
+/// Decides how collectives are carried out.
 pub trait Planner {
+    /// Plans one collective.
+    ///
     /// # Errors
-    /// The asked-for algorithm cannot do this operation on this group: a sentence for the user.
+    /// The requested algorithm cannot do this operation on this group. The text is a sentence for the user.
     fn plan(&mut self, asked: &Asked) -> Result<CollectivePlan, String>;
 }
 
-/// The machine as far as lowering must know it.
+/// What lowering needs to know about the machine.
 #[derive(Clone)]
 pub struct Lowering<'a> {
     /// Server of each rank.
     pub servers: &'a [u32],
-    /// Node of the network of each rank: GPUs that share a NIC have the same.
+    /// Network node of each rank. GPUs that share a NIC have the same node.
     pub hosts: &'a [u32],
-    /// Between GPUs of one server; `None`: they use the network.
+    /// Path between GPUs of one server; `None` if they use the network.
     pub intra: Option<IntraServerPath>,
-    /// Between GPUs of one NIC where `intra` is `None`: no packet leaves a NIC for itself.
+    /// Path between GPUs of one NIC if `intra` is `None`, because a NIC sends no packet to itself.
     pub shared_nic: IntraServerPath,
-    /// Dimensions whose sends and receives take their time on an idle machine instead of packets: (rate bps, latency ps) of each such dimension.
+    /// (Rate in bps, latency in ps) of each dimension whose sends and receives take the time of an idle machine and use no packets.
     pub analytic_p2p: &'a dyn Fn(Dim) -> Option<(u64, u64)>,
-    /// From the last arrival of a member of a collective until all know; `None`: nobody waits for the others but through data.
+    /// Time in ps from the last member's arrival at a collective until all members know of it. `None`: members wait for each other through data only.
     pub rendezvous_ps: Option<u64>,
-    /// Latency of what a rank sends to itself, ps.
+    /// Latency in ps of what a rank sends to itself.
     pub local_ps: u64,
-    /// From the post of a send by the program to the post on the queue pair.
+    /// Overheads from the program's post of a send to the post on the queue pair.
     pub p2p_overheads: Overheads,
-    /// Queue pairs of one connection.
+    /// Number of queue pairs per connection.
     pub qps_per_connection: u32,
-    /// Of queue pairs of a dimension, at flow level: see [`TaskGraph::weights`].
+    /// Weight of a dimension's queue pairs at flow level: see [`TaskGraph::weights`].
     pub weight: &'a dyn Fn(Dim) -> u32,
-    /// Every message is split over the queue pairs of its connection, else they take turns.
+    /// Whether every message is split over the queue pairs of its connection. Otherwise the queue pairs take turns.
     pub split: bool,
-    /// Ranks that stand for others, where they do: only they get tasks. What the others send goes with what they send as one flow.
+    /// Ranks that stand for others, if any. Only these get tasks. A send of the others is part of the same flow as their representative's send.
     pub representatives: Option<&'a Representatives>,
-    /// What a rank's kernel takes over what its program says, 1 being 2^32: by rank and op.
+    /// Factor by which a kernel takes longer than its program says, by rank and op; 2^32 is 1.
     pub factor_q32: &'a dyn Fn(u32, u32) -> u64,
 }
 
-/// The way from one GPU to another of its server, in times instead of packets.
+/// The path between two GPUs of a server, as times instead of packets.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct IntraServerPath {
-    /// Of the link out of a GPU that a transfer takes.
+    /// Rate of the link out of a GPU that a transfer takes.
     pub rate_bps: u64,
-    /// One way.
+    /// One-way latency in ps.
     pub latency_ps: u64,
-    /// Links out of a GPU: 1 where all its transfers share one, else one to each peer of the server.
+    /// Number of links out of a GPU: 1 if all its transfers share one, else one to each peer of the server.
     pub links: u32,
 }
 
@@ -126,16 +128,18 @@ pub enum LowerError {
     TooLarge { rank: u32, op: u32, name: String },
 }
 
-/// A collective of a group, by its number there.
+/// One collective of a group.
 struct Instance {
     call: Call,
-    /// The first rank that called it.
+    /// The first rank that called the collective.
     first: u32,
+    /// Op of that rank.
     first_op: u32,
-    /// For each member its begin, go and end tasks; `u32::MAX` until it calls.
+    /// Tasks of each party: begin, go and end. They are [`NOT_YET`] until the party calls.
     members: Vec<OpTasks>,
 }
 
+/// The arguments of a collective call, which all members must share.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 struct Call {
     op: CollectiveOp,
@@ -151,15 +155,16 @@ impl Call {
     }
 }
 
-/// Most tasks of one experiment: 2^27. Our choice: with their edges and the engine's rows they take some 30 GB.
+/// The most tasks of one experiment: 2^27. Our choice: with their edges and the engine's rows they take some 30 GB.
 const MOST_TASKS: usize = 1 << 27;
 
+/// Tasks of a party that has not called yet.
 const NOT_YET: OpTasks = OpTasks { begin: u32::MAX, go: u32::MAX, end: u32::MAX };
 
 /// One end of a message between programs.
 #[derive(Clone, Copy)]
 struct End {
-    /// Its op in its rank's program.
+    /// Op in the program of its rank.
     op: u32,
     bytes: u64,
     tag: u32,
@@ -167,6 +172,7 @@ struct End {
     free: bool,
 }
 
+/// Sends and receives of a tag from one rank to another.
 #[derive(Default)]
 struct Matches {
     sends: Vec<End>,
@@ -177,21 +183,21 @@ struct Matches {
 ///
 /// # Errors
 /// Ranks do not agree on what they call, or a collective cannot be planned.
-pub fn lower(workload: &Workload, on: &Lowering, planner: &mut dyn Planner) -> Result<TaskGraph, LowerError> {
+pub fn lower(workload: &Workload, machine: &Lowering, planner: &mut dyn Planner) -> Result<TaskGraph, LowerError> {
     let mut lowerer = Lowerer {
         workload,
-        on,
+        machine,
         graph: TaskGraph::default(),
         qps: HashMap::new(),
         turns: HashMap::new(),
         links: HashMap::new(),
-        joined: JoinedLowering::new(workload, on.representatives),
+        joined: JoinedLowering::new(workload, machine.representatives),
         same_calls: 0,
         weights: Vec::new(),
     };
-    size::announce_ops(workload, on);
+    size::announce_ops(workload, machine);
     let mut instances: Vec<Vec<Instance>> = workload.groups.iter().map(|_| Vec::new()).collect();
-    let parties = parties(workload, on.representatives);
+    let parties = parties(workload, machine.representatives);
     let positions = positions(&parties);
     let mut matches: BTreeMap<(u32, u32, u32), Matches> = BTreeMap::new();
     for rank in 0..workload.ranks.len() as u32 {
@@ -200,7 +206,7 @@ pub fn lower(workload: &Workload, on: &Lowering, planner: &mut dyn Planner) -> R
             false => lowerer.graph.ops.push(Vec::new()),
         }
     }
-    if let Some(representatives) = on.representatives {
+    if let Some(representatives) = machine.representatives {
         lowerer.receives_of_those_stood_for(&mut matches);
         lowerer.graph.stands_for = representatives.rank.clone();
     }
@@ -220,7 +226,7 @@ pub fn lower(workload: &Workload, on: &Lowering, planner: &mut dyn Planner) -> R
     Ok(graph)
 }
 
-/// For each group the ranks that call its collectives: its members, or those that stand for them. Groups that another stands for have none.
+/// For each group, the ranks that call its collectives: its members or their representatives, ascending. A group that another group stands for has none.
 fn parties<'w>(workload: &'w Workload, representatives: Option<&Representatives>) -> Vec<Cow<'w, [u32]>> {
     let Some(representatives) = representatives else {
         return workload.groups.iter().map(|g| Cow::Borrowed(g.members.as_slice())).collect();
@@ -237,44 +243,45 @@ fn parties<'w>(workload: &'w Workload, representatives: Option<&Representatives>
     workload.groups.iter().enumerate().map(of_group).collect()
 }
 
-/// For each group the parties' positions.
+/// For each group, the position of each of its parties.
 fn positions(parties: &[Cow<[u32]>]) -> Vec<HashMap<u32, u32>> {
     parties.iter().map(|ranks| ranks.iter().enumerate().map(|(i, &r)| (r, i as u32)).collect()).collect()
 }
 
 struct Lowerer<'a> {
     workload: &'a Workload,
-    on: &'a Lowering<'a>,
+    machine: &'a Lowering<'a>,
     graph: TaskGraph,
-    /// Queue pairs by communicator (groups, then one for each tag class of sends), ranks and lane.
+    /// Queue pairs by (communicator, source, destination, lane). Communicators are the groups, then one for each class of sends; see [`P2P`].
     qps: HashMap<(u32, u32, u32, u32), u32>,
-    /// Messages so far of a connection, for taking turns.
+    /// Messages so far of each connection; the queue pairs of a connection take turns.
     turns: HashMap<(u32, u32, u32, u32), u32>,
-    /// Server of gates for each link out of a rank that carries no packets.
+    /// Gate server of each link out of a rank that carries no packets.
     links: HashMap<(u32, u32), u32>,
     joined: JoinedLowering,
-    /// How many collectives of the current group call the same as its first one.
+    /// How many collectives of the current group are equal to its first one.
     same_calls: usize,
-    /// Of each queue pair.
+    /// Weight of each queue pair.
     weights: Vec<u32>,
 }
 
-/// Communicator number of sends and receives between streams, one for each dimension; and of free ones, one for each tag.
+/// Communicator number of sends and receives on streams, plus the dimension.
 const P2P: u32 = 1 << 30;
+/// Communicator number of sends and receives on no stream, plus the tag.
 const P2P_FREE: u32 = 1 << 31;
 
 impl Lowerer<'_> {
-    /// Queue pairs that were added since are of a dimension.
+    /// Gives the queue pairs added since the last call the weight of a dimension.
     fn weigh(&mut self, dim: Dim) {
-        self.weights.resize(self.graph.qps.len(), (self.on.weight)(dim));
+        self.weights.resize(self.graph.qps.len(), (self.machine.weight)(dim));
     }
 
-    /// The rank whose tasks are those of `rank` as well.
+    /// The representative of a rank: the rank itself or the one whose tasks it shares.
     fn stands_for(&self, rank: u32) -> u32 {
-        self.on.representatives.map_or(rank, |representatives| representatives.rank[rank as usize])
+        self.machine.representatives.map_or(rank, |representatives| representatives.rank[rank as usize])
     }
 
-    /// The ops of one rank, as far as they concern no other.
+    /// Makes the tasks of one rank's ops, and the edges within the rank. Adds its collectives to `instances` and its messages to `matches`.
     fn rank(
         &mut self,
         rank: u32,
@@ -290,10 +297,10 @@ impl Lowerer<'_> {
         let mut called: HashMap<u32, u32> = HashMap::new();
         for (i, op) in program.ops.iter().enumerate() {
             let i = i as u32;
-            self.room(3, rank, i)?;
+            self.check_task_limit(3, rank, i)?;
             let tasks = match op.kind {
                 OpKind::Compute { ps, .. } => {
-                    let ps = rescale::scaled(ps, (self.on.factor_q32)(rank, i));
+                    let ps = rescale::scaled(ps, (self.machine.factor_q32)(rank, i));
                     let task = self.graph.task(rank, ps, Work::Delay);
                     OpTasks { begin: task, go: u32::MAX, end: task }
                 }
@@ -301,11 +308,13 @@ impl Lowerer<'_> {
                     let task = self.graph.join(rank);
                     OpTasks { begin: task, go: u32::MAX, end: task }
                 }
-                OpKind::Collective { op: what, slot, bytes, dim, algorithm, shares } => {
+                OpKind::Collective { op: operation, slot, bytes, dim, algorithm, shares } => {
                     let group = info.groups[slot as usize];
-                    let group =
-                        self.on.representatives.map_or(group, |representatives| representatives.group[group as usize]);
-                    let call = Call { op: what, bytes, dim, algorithm, shares };
+                    let group = self
+                        .machine
+                        .representatives
+                        .map_or(group, |representatives| representatives.group[group as usize]);
+                    let call = Call { op: operation, bytes, dim, algorithm, shares };
                     let nth = called.entry(group).or_insert(0);
                     let tasks = self.call(rank, i, group, *nth, call, parties, positions, instances)?;
                     *nth += 1;
@@ -317,7 +326,7 @@ impl Lowerer<'_> {
                     let begin = self.graph.join(rank);
                     let end = self.graph.join(rank);
                     let free = op.stream == Stream::FREE;
-                    // The begin of a send posts; the end of a receive is released by the arrival. Both ends are matched below.
+                    // The begin of a send posts the message. The end of a receive waits for its arrival. `messages` adds the tasks between them.
                     if matches!(op.kind, OpKind::Send { .. }) {
                         matches.entry((rank, other, tag)).or_default().sends.push(End { op: i, bytes, tag, dim, free });
                     } else {
@@ -343,7 +352,7 @@ impl Lowerer<'_> {
         Ok(())
     }
 
-    /// A rank calls its group's `nth` collective.
+    /// Records that a rank calls its group's `nth` collective, and makes the rank's tasks of it.
     #[allow(clippy::too_many_arguments, reason = "one call, by what identifies it")]
     fn call(
         &mut self,
@@ -381,7 +390,7 @@ impl Lowerer<'_> {
         Ok(tasks)
     }
 
-    /// A collective of which every member's tasks are known.
+    /// Makes the tasks of a collective. PRECONDITION: all ranks' ops are lowered.
     fn collective(
         &mut self,
         group: u32,
@@ -414,23 +423,23 @@ impl Lowerer<'_> {
                 }
             }
             CollectivePlan::OneFlow { steps, overheads, least_ps } => {
-                self.room(2, rank, op)?;
-                self.meet(instance, self.on.rendezvous_ps.unwrap_or(0));
+                self.check_task_limit(2, rank, op)?;
+                self.meet(instance, self.machine.rendezvous_ps.unwrap_or(0));
                 joined::one_flow(self, group, instance, &steps, &overheads, least_ps);
             }
             CollectivePlan::Transfers { schedule, protocol, overheads } => {
-                if self.on.representatives.is_some() {
+                if self.machine.representatives.is_some() {
                     return Err(LowerError::NotOneFlow { op: call.text(), rank, name: self.name(rank, op) });
                 }
-                // Each transfer is a task or two; split over queue pairs, one more for each.
-                let each = 3 + if self.on.split { self.on.qps_per_connection as usize } else { 0 };
-                self.room(schedule.transfers.len().saturating_mul(each), rank, op)?;
+                // Each transfer is up to three tasks. If messages are split over queue pairs, it is one more per queue pair.
+                let each = 3 + if self.machine.split { self.machine.qps_per_connection as usize } else { 0 };
+                self.check_task_limit(schedule.transfers.len().saturating_mul(each), rank, op)?;
                 if nth == 0 {
-                    // Each transfer of each of those like it becomes a task at least: what cannot fit is stopped at once.
+                    // Each transfer of each equal collective becomes at least one task. A graph that cannot fit is stopped here.
                     let transfers = schedule.transfers.len().saturating_mul(self.same_calls);
                     budget::announce_rows::<(GraphTask, Edge)>("tasks", transfers as u64);
                 }
-                match self.on.rendezvous_ps {
+                match self.machine.rendezvous_ps {
                     Some(ps) => self.meet(instance, ps),
                     None => self.meet(instance, 0),
                 }
@@ -440,7 +449,7 @@ impl Lowerer<'_> {
         Ok(())
     }
 
-    /// `go` of every member: when all have begun, or at once where nobody waits (0).
+    /// Lets each member's `go` follow its `begin` if the latency is 0. Otherwise every `go` waits until all members have begun and the latency has passed.
     fn meet(&mut self, instance: &Instance, latency_ps: u64) {
         if latency_ps == 0 {
             for m in &instance.members {
@@ -455,6 +464,7 @@ impl Lowerer<'_> {
         }
     }
 
+    /// Makes the tasks of a collective's messages: one post per transfer of the schedule, with its dependencies.
     fn transfers(
         &mut self,
         group: u32,
@@ -465,8 +475,9 @@ impl Lowerer<'_> {
         overheads: &Overheads,
     ) {
         let mut got: Vec<Arrival> = Vec::with_capacity(schedule.transfers.len());
-        // Messages of one queue pair arrive in order, so the last of a connection stands for those before it; on several queue pairs, and through gates, they may overtake.
-        let in_order = self.on.qps_per_connection <= 1;
+        // Messages of one queue pair arrive in order, so the last of a connection implies those before it. On several queue pairs, and through gates, messages
+        // may overtake.
+        let in_order = self.machine.qps_per_connection <= 1;
         let mut lasts: HashMap<(u32, u32, u16), usize> = HashMap::new();
         let mut receives = vec![false; members.len()];
         for (k, tr) in schedule.transfers.iter().enumerate() {
@@ -476,8 +487,8 @@ impl Lowerer<'_> {
             let (post, arrival) =
                 self.transfer(group, src, dst, u32::from(tr.channel), protocol.wire_bytes(tr.bytes), overhead);
             self.graph.after(instance.members[tr.from as usize].go, post);
-            for &before in &schedule.after[tr.after_first as usize..(tr.after_first + tr.after_n) as usize] {
-                self.wait(got[before as usize], post);
+            for &earlier in &schedule.after[tr.after_first as usize..(tr.after_first + tr.after_n) as usize] {
+                self.wait(got[earlier as usize], post);
             }
             got.push(arrival);
             lasts.insert((tr.from, tr.to, tr.channel), k);
@@ -488,7 +499,7 @@ impl Lowerer<'_> {
                 continue;
             }
             self.wait(got[k], instance.members[tr.to as usize].end);
-            // Who receives nothing is done when what it sends has been taken over.
+            // A member that receives nothing is done when its sends are acknowledged.
             if !receives[tr.from as usize] {
                 self.wait_sent(got[k], instance.members[tr.from as usize].end);
             }
@@ -498,14 +509,14 @@ impl Lowerer<'_> {
         }
     }
 
-    /// What software costs a message from one rank to another.
+    /// Software overhead in ps of a message from one rank to another.
     fn overhead_ps(&self, src: u32, dst: u32, overheads: &Overheads) -> u64 {
-        let server = |rank: u32| self.on.servers[rank as usize];
+        let server = |rank: u32| self.machine.servers[rank as usize];
         if server(src) == server(dst) { overheads.inside_ps } else { overheads.net_ps }
     }
 
-    /// An error if so many more tasks are too many.
-    fn room(&self, more: usize, rank: u32, op: u32) -> Result<(), LowerError> {
+    /// Checks that `more` further tasks stay within the limit.
+    fn check_task_limit(&self, more: usize, rank: u32, op: u32) -> Result<(), LowerError> {
         if self.graph.tasks.len().saturating_add(more) <= MOST_TASKS {
             return Ok(());
         }
@@ -518,7 +529,7 @@ impl Lowerer<'_> {
         self.workload.names[program.ops[op as usize].name].to_string()
     }
 
-    /// Sends meet receives, tag by tag; on their queue pairs messages go in the order of the sender's program.
+    /// Makes the tasks of messages: matches sends with receives, tag by tag. The messages of a queue pair go in the order of the sender's program.
     fn messages(&mut self, matches: &BTreeMap<(u32, u32, u32), Matches>) -> Result<(), LowerError> {
         let mut pairs: Vec<(u32, u32, u32, End, End)> = Vec::new();
         for (&(src, dst, tag), m) in matches {
@@ -534,36 +545,41 @@ impl Lowerer<'_> {
         }
         pairs.sort_by_key(|&(src, op, ..)| (src, op));
         for (src, _, dst, send, recv) in pairs {
-            let own = self.stands_for(dst);
-            let from = self.graph.ops[src as usize][send.op as usize];
-            let to = self.graph.ops[own as usize][recv.op as usize];
+            let dst_own = self.stands_for(dst);
+            let send_tasks = self.graph.ops[src as usize][send.op as usize];
+            let recv_tasks = self.graph.ops[dst_own as usize][recv.op as usize];
             let comm = if send.free { P2P_FREE | send.tag } else { P2P | send.dim as u32 };
-            let overhead = self.overhead_ps(src, dst, &self.on.p2p_overheads);
-            if (self.on.analytic_p2p)(send.dim).is_none() {
+            let overhead = self.overhead_ps(src, dst, &self.machine.p2p_overheads);
+            if (self.machine.analytic_p2p)(send.dim).is_none() {
                 joined::join_sends(self, comm, src, dst, send.op);
             }
             let (post, arrival) = if src == dst {
-                self.through_gate(src, own, send.bytes, alone(u64::MAX, self.on.local_ps), overhead)
+                self.through_gate(src, dst_own, send.bytes, alone(u64::MAX, self.machine.local_ps), overhead)
             } else {
-                let inside = self.on.intra.filter(|_| self.on.servers[src as usize] == self.on.servers[dst as usize]);
-                match (self.on.analytic_p2p)(send.dim) {
-                    Some(_) if let Some(way) = inside => self.through_gate(src, own, send.bytes, way, overhead),
-                    Some((rate, latency)) => self.through_gate(src, own, send.bytes, alone(rate, latency), overhead),
+                let inside = self
+                    .machine
+                    .intra
+                    .filter(|_| self.machine.servers[src as usize] == self.machine.servers[dst as usize]);
+                match (self.machine.analytic_p2p)(send.dim) {
+                    Some(_) if let Some(way) = inside => self.through_gate(src, dst_own, send.bytes, way, overhead),
+                    Some((rate, latency)) => {
+                        self.through_gate(src, dst_own, send.bytes, alone(rate, latency), overhead)
+                    }
                     None => self.transfer(comm, src, dst, 0, send.bytes, overhead),
                 }
             };
-            self.graph.after(from.begin, post);
+            self.graph.after(send_tasks.begin, post);
             self.weigh(send.dim);
-            self.wait_sent(arrival, from.end);
-            self.wait(arrival, to.end);
-            // To the receiver its data is on the way from the post on.
-            self.graph.ops[own as usize][recv.op as usize].go = post;
+            self.wait_sent(arrival, send_tasks.end);
+            self.wait(arrival, recv_tasks.end);
+            // For the receiver, its data is under way from the post on.
+            self.graph.ops[dst_own as usize][recv.op as usize].go = post;
         }
         Ok(())
     }
 
-    /// Replaces what was noted of receives: only ranks that stand for others were gone through, and whom they send to may have no tasks of its own. So the receives that meet
-    /// their sends are read off the receivers' programs.
+    /// Replaces the receives of `matches`. Only representatives were lowered, and a rank that they send to may have no tasks. So the matching receives are read
+    /// from the receivers' programs.
     fn receives_of_those_stood_for(&self, matches: &mut BTreeMap<(u32, u32, u32), Matches>) {
         matches.retain(|_, m| !m.sends.is_empty());
         matches.values_mut().for_each(|m| m.recvs.clear());
@@ -582,15 +598,19 @@ impl Lowerer<'_> {
     }
 }
 
-/// One link for all that a rank sends.
+/// A path with one link for everything that a rank sends.
 fn alone(rate_bps: u64, latency_ps: u64) -> IntraServerPath {
     IntraServerPath { rate_bps, latency_ps, links: 1 }
 }
 
-/// Ranks of a group, the first few.
+/// The first few ranks of a group, as text.
 fn listed(members: &[u32]) -> String {
-    let some: Vec<String> = members.iter().take(8).map(u32::to_string).collect();
-    if members.len() > 8 { format!("{} ... ({} in all)", some.join(" "), members.len()) } else { some.join(" ") }
+    let first_few: Vec<String> = members.iter().take(8).map(u32::to_string).collect();
+    if members.len() > 8 {
+        format!("{} ... ({} in all)", first_few.join(" "), members.len())
+    } else {
+        first_few.join(" ")
+    }
 }
 
 #[cfg(test)]

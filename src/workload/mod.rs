@@ -1,6 +1,7 @@
-//! Workloads: what is sent, when.
+//! Workloads: what is sent, and when.
 //!
-//! Layer: workload. Flow files and traffic patterns end in [`Flow`]s, training jobs and graphs in [`program::Workload`]s; how what they send travels is `routing`'s and `engine`'s.
+//! Layer: workload. Flow files and traffic patterns become [`Flow`]s; training jobs and graphs become [`program::Workload`]s. How their data travels is decided
+//! in `routing` and `engine`.
 
 mod cdf;
 pub mod check;

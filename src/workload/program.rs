@@ -1,14 +1,14 @@
-//! Programs: what every rank of a job does, as frameworks write it: kernels, collectives, sends and receives on in-order streams.
+//! Programs: what every rank of a job does, as frameworks write it. A program has kernels, collectives, sends and receives on in-order streams.
 //!
-//! Layer: workload. Every workload but plain flows becomes this: generated training, imported traces, benchmarks of one collective. Ranks that do the same
-//! share one program, so a graph of ten thousand GPUs is a few programs and a table of groups. What a collective becomes on a network is `lower`'s.
+//! Layer: workload. Every workload except plain flows becomes programs: generated training, imported traces, benchmarks of one collective. Ranks that do the
+//! same share one program, so a graph of ten thousand GPUs is a few programs and a table of groups. `lower` decides what a collective becomes on a network.
 
 use foldhash::HashMap;
 
 use crate::budget;
 use crate::collective::{Algorithm, CollectiveOp};
 
-/// What part of an iteration a communication belongs to, for the breakdown of iteration time.
+/// The parallel dimension of a communication, for the breakdown of iteration time.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
 pub enum Dim {
     Tp,
@@ -20,7 +20,7 @@ pub enum Dim {
 }
 
 impl Dim {
-    /// As results name it.
+    /// Name of the dimension in results.
     pub fn name(self) -> &'static str {
         match self {
             Dim::Tp => "tp",
@@ -33,18 +33,18 @@ impl Dim {
     }
 }
 
-/// What part of an iteration a kernel belongs to.
+/// The part of an iteration that a kernel belongs to.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
 pub enum Phase {
     Forward,
-    /// Backward, gradients of weights and inputs, recomputation.
+    /// Backward pass: gradients of weights and inputs, recomputation.
     Backward,
     Optimizer,
     Other,
 }
 
 impl Phase {
-    /// In a word.
+    /// Name of the phase as one word.
     pub fn name(self) -> &'static str {
         match self {
             Phase::Forward => "forward",
@@ -63,7 +63,7 @@ impl Stream {
     pub const COMPUTE: Stream = Stream(0);
     /// Copies between host and device.
     pub const COPY: Stream = Stream(1);
-    /// No order but `deps`: traces that are graphs.
+    /// No stream: an op waits for its `deps` only. Traces that are graphs use it.
     pub const FREE: Stream = Stream(255);
 
     /// The communication stream of a dimension.
@@ -71,60 +71,64 @@ impl Stream {
         Stream(2 + dim as u8)
     }
 
-    /// Another communication stream of a dimension, for what runs beside its first: the directions of a pipeline, prefetched parameters. `lane` below 16.
+    /// A further communication stream of a dimension, for what runs in parallel to its first stream: the directions of a pipeline, prefetched parameters.
+    /// `lane` is below 16.
     pub const fn comm_lane(dim: Dim, lane: u8) -> Stream {
         Stream(2 + dim as u8 + 8 * lane)
     }
 }
 
-/// The other end of a send or receive: member `member` of the rank's group in `slot`.
+/// The other end of a send or receive: member `member` of the rank's group in slot `slot`.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub struct Peer {
     pub slot: u16,
     pub member: u32,
 }
 
-/// One thing a rank does.
+/// The kind of an op, with its parameters.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub enum OpKind {
-    /// A kernel, or several in a row; duration in ps on this rank's GPU before jitter.
+    /// A kernel, or several in a row. `ps` is the duration on this rank's GPU before jitter.
     Compute { ps: u64, phase: Phase },
-    /// A collective of the rank's group in `slot`. The k-th collective of a group is the same operation on all members.
-    /// `bytes` as nccl-tests counts them: all-reduce, broadcast, reduce: the buffer; all-gather: what each rank ends with; reduce-scatter and all-to-all: what each rank
-    /// begins with. `algorithm`: `None` leaves it to the configuration. `shares`: all-to-all only, index into [`Workload::shares`].
+    /// A collective of the rank's group in slot `slot`. The k-th collective of a group must be the same operation on all members.
+    ///
+    /// `bytes` is counted as in nccl-tests: the buffer for all-reduce, broadcast and reduce; what each rank ends with for all-gather; what each rank begins
+    /// with for reduce-scatter and all-to-all. If `algorithm` is `None`, the configuration chooses. `shares` is an index into [`Workload::shares`], for
+    /// all-to-all only.
     Collective { op: CollectiveOp, slot: u16, bytes: u64, dim: Dim, algorithm: Option<Algorithm>, shares: Option<u32> },
-    /// The k-th send from a to b with a tag meets the k-th receive of b from a with that tag. Done when the buffer may be reused.
+    /// A send. The k-th send from a to b with a tag is matched with the k-th receive of b from a with that tag. Done when the buffer may be reused.
     Send { peer: Peer, bytes: u64, tag: u32, dim: Dim },
-    /// Done when all bytes are there.
+    /// A receive. Done when all bytes have arrived.
     Recv { peer: Peer, bytes: u64, tag: u32, dim: Dim },
-    /// Waits for its dependencies, takes no time.
+    /// Waits for its dependencies and takes no time.
     Join,
 }
 
-/// An op in its program.
+/// One op of a program.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub struct Op {
     pub kind: OpKind,
     pub stream: Stream,
     /// Index into [`Workload::names`].
     pub name: u32,
-    /// Its dependencies: `Program::deps[first .. first + n]`, indices of earlier ops.
+    /// Dependencies of the op: `Program::deps[deps_first .. deps_first + deps_n]`, indices of earlier ops.
     pub deps_first: u32,
     pub deps_n: u32,
 }
 
-/// What one rank, or several alike, do from start to end.
+/// What one rank, or several equal ranks, do from start to end.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Program {
     pub ops: Vec<Op>,
     pub deps: Vec<u32>,
-    /// For each iteration the number of ops up to its end, ascending; the last is `ops.len()`.
+    /// For each iteration, the number of ops up to its end. Ascending; the last is `ops.len()`.
     pub iteration_ends: Vec<u32>,
-    /// For each iteration the ops that begin a pair of a forward and a backward pass in the pipeline's steady phase, then the op after the last pair. Empty: no such phase is known.
+    /// For each iteration, the ops that begin a pair of a forward and a backward pass in the pipeline's steady phase, then the op after the last pair. Empty if
+    /// no such phase is known.
     pub pairs: Vec<Vec<u32>>,
 }
 
-/// A communicator.
+/// A communicator: the ranks that take part in a collective.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Group {
     /// Ranks, in the communicator's order.
@@ -132,7 +136,7 @@ pub struct Group {
     pub dim: Dim,
 }
 
-/// A rank's program and what its slots mean.
+/// The program of a rank, and the groups in its slots.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Rank {
     pub program: u32,
@@ -140,7 +144,7 @@ pub struct Rank {
     pub groups: Vec<u32>,
 }
 
-/// A job.
+/// A workload: what all ranks of a job do.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Workload {
     pub programs: Vec<Program>,
@@ -148,18 +152,18 @@ pub struct Workload {
     pub ranks: Vec<Rank>,
     pub groups: Vec<Group>,
     pub names: NameTable,
-    /// Uneven all-to-alls: for each member as destination its weight; what a rank sends is split in proportion.
+    /// Weights of uneven all-to-alls, one per member as destination. What a rank sends is split in proportion.
     pub shares: Vec<Vec<u64>>,
-    /// Tokens that one iteration trains, for tokens_per_s; 0: does not apply.
+    /// Tokens that one iteration trains, for `tokens_per_s`; 0 if that does not apply.
     pub tokens: u64,
-    /// Floating-point operations of the model in one iteration over all ranks, for mfu; 0: does not apply.
+    /// Floating-point operations of the model in one iteration, over all ranks, for `mfu`; 0 if that does not apply.
     pub model_flops: u128,
-    /// Peak FLOP/s of one GPU that mfu is held against; 0: does not apply.
+    /// Peak FLOP/s of one GPU, the reference of `mfu`; 0 if that does not apply.
     pub peak_flops: u64,
 }
 
 impl Program {
-    /// Appends an op.
+    /// Appends an op and returns its index.
     pub fn push(&mut self, kind: OpKind, stream: Stream, name: u32, deps: &[u32]) -> u32 {
         budget::check_growth("operations", &self.ops);
         let deps_first = self.deps.len() as u32;
@@ -168,7 +172,7 @@ impl Program {
         self.ops.len() as u32 - 1
     }
 
-    /// Dependencies of op `i`, beside its stream's order.
+    /// Dependencies of op `i`, without the order of its stream.
     pub fn deps_of(&self, i: u32) -> &[u32] {
         let op = &self.ops[i as usize];
         &self.deps[op.deps_first as usize..(op.deps_first + op.deps_n) as usize]
@@ -176,13 +180,13 @@ impl Program {
 }
 
 impl Workload {
-    /// Index of a name, added if new.
+    /// Index of a name; the name is added if it is new.
     pub fn name(&mut self, name: &str) -> u32 {
         self.names.of(name)
     }
 }
 
-/// Names as they come, each once.
+/// Names in order of first use, each once.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct NameTable {
     list: Vec<String>,
@@ -190,7 +194,7 @@ pub struct NameTable {
 }
 
 impl NameTable {
-    /// Index of a name, added if new.
+    /// Index of a name; the name is added if it is new.
     pub fn of(&mut self, name: &str) -> u32 {
         if let Some(&i) = self.index.get(name) {
             return i;
@@ -201,7 +205,7 @@ impl NameTable {
         i
     }
 
-    /// The name of index `i`.
+    /// The name with index `i`.
     pub fn get(&self, i: u32) -> Option<&str> {
         self.list.get(i as usize).map(String::as_str)
     }

@@ -1,7 +1,7 @@
 //! Proves that a workload comes to its end, whatever the durations.
 //!
-//! Layer: workload. Ranks are put into classes that see the same classes in the same places of their groups; ranks of a class progress alike, so one of each is
-//! run, without time. Sends are taken to be buffered: what hangs here hangs on every network.
+//! Layer: workload. Ranks are put into classes whose members have equal classes in equal places of their groups. Ranks of a class progress alike, so one rank
+//! of each class is run, without time. Sends count as buffered, so a workload that hangs here hangs on every network.
 
 use std::collections::BTreeSet;
 use std::rc::Rc;
@@ -12,12 +12,12 @@ use super::check_error::CheckError;
 use super::classes::{GroupPlace, RankClasses};
 use super::program::{OpKind, Program, Stream, Workload};
 
-/// Messages of a rank to or from a peer with a tag: (slot, member, tag).
+/// Key of a rank's messages to or from a peer with a tag: (slot, member, tag).
 type Line = (u16, u32, u32);
-/// A line of a class.
+/// Messages that a class sends: (class, key).
 type Source = (u32, Line);
 
-/// Runs one rank of each class; an error names what waits for what.
+/// Runs one rank of each class. The error names which op waits for what.
 pub(super) fn check(w: &Workload) -> Result<(), CheckError> {
     let classes = RankClasses::of(w, |_| Vec::new(), |_| Vec::new());
     let mut run = Run::new(w, &classes.class_of, &classes.reps);
@@ -25,28 +25,32 @@ pub(super) fn check(w: &Workload) -> Result<(), CheckError> {
     run.stuck().map_or(Ok(()), |waits| Err(CheckError::Deadlock { waits }))
 }
 
-/// One rank of each class on its way.
+/// State of the run: one rank of each class.
 struct Run<'a> {
     w: &'a Workload,
     reps: &'a [u32],
-    /// By class and slot: who takes part in its collectives.
+    /// By class and slot: the classes and slots that take part in its collectives.
     parties: Vec<Vec<Rc<Vec<GroupPlace>>>>,
-    /// By class: where a receive's messages come from: (slot, member, tag) of the receiver to (class, slot, member, tag) of the sender.
+    /// By class: the sender of each receive, from (slot, member, tag) of the receiver to class and (slot, member, tag) of the sender.
     sources: Vec<HashMap<Line, Source>>,
-    /// By class and op: dependencies that are not done, its stream's predecessor among them.
+    /// By class and op: number of dependencies that are not done, the predecessor on its stream included.
     waits: Vec<Vec<u32>>,
-    /// By class and op: who depends on it, as a linked list through `edges`.
+    /// By class and op: first entry in `edges` of the linked list of ops that depend on it.
     heads: Vec<Vec<u32>>,
+    /// By class: entries (op, next entry) of these lists.
     edges: Vec<Vec<(u32, u32)>>,
-    /// By class and op: number among the collectives of its slot, or the receives or sends of its peer and tag.
+    /// By class and op: its number among the collectives of its slot, or among the receives or sends of its peer and tag.
     number: Vec<Vec<u32>>,
     done: Vec<Vec<bool>>,
-    /// By class and slot: collectives begun.
+    /// By class and slot: number of collectives begun.
     begun: Vec<Vec<u32>>,
-    /// By class: sends done, by (slot, member, tag).
+    /// By class: number of sends done, by (slot, member, tag).
     sent: Vec<HashMap<Line, u32>>,
+    /// Ops (class, op) that wait until a class begins its next collective in a slot.
     on_collective: HashMap<GroupPlace, Vec<(u32, u32)>>,
+    /// Ops (class, op) that wait for a message.
     on_send: HashMap<Source, Vec<(u32, u32)>>,
+    /// Ops (class, op) that wait for nothing.
     ready: Vec<(u32, u32)>,
 }
 
@@ -74,8 +78,8 @@ impl<'a> Run<'a> {
             let slot = w.ranks[m as usize].groups.iter().position(|&x| x == g)?;
             Some((class_of[m as usize], slot as u16))
         };
-        // A group may have a million members, each of a class of its own: they are listed once.
-        let mut of_group: HashMap<u32, Rc<Vec<GroupPlace>>> = HashMap::new();
+        // The places of a group are listed once, because a group may have a million members, each of a class of its own.
+        let mut places_of_group: HashMap<u32, Rc<Vec<GroupPlace>>> = HashMap::new();
         for (c, &r) in reps.iter().enumerate() {
             let groups = &w.ranks[r as usize].groups;
             let members = |g: u32| {
@@ -83,7 +87,7 @@ impl<'a> Run<'a> {
                     w.groups[g as usize].members.iter().filter_map(|&m| place(m, g)).collect();
                 Rc::new(places.into_iter().collect())
             };
-            let parties = |&g: &u32| Rc::clone(of_group.entry(g).or_insert_with(|| members(g)));
+            let parties = |&g: &u32| Rc::clone(places_of_group.entry(g).or_insert_with(|| members(g)));
             run.parties.push(groups.iter().map(parties).collect());
             run.sources.push(sources(w, class_of, r));
             run.wire(c as u32, program(c));
@@ -91,7 +95,7 @@ impl<'a> Run<'a> {
         run
     }
 
-    /// Who waits for whom inside a class, and the numbers of its communications.
+    /// Builds the dependency lists of a class, and numbers its communications.
     fn wire(&mut self, c: u32, p: &Program) {
         let n = p.ops.len();
         let (mut waits, mut heads) = (vec![0u32; n], vec![u32::MAX; n]);
@@ -100,9 +104,9 @@ impl<'a> Run<'a> {
         let mut last_on: [u32; 256] = [u32::MAX; 256];
         let mut counts: HashMap<(u8, u16, u32, u32), u32> = HashMap::new();
         for (i, op) in p.ops.iter().enumerate() {
-            let mut wait_for = |on: u32| {
-                edges.push((i as u32, heads[on as usize]));
-                heads[on as usize] = edges.len() as u32 - 1;
+            let mut wait_for = |dep: u32| {
+                edges.push((i as u32, heads[dep as usize]));
+                heads[dep as usize] = edges.len() as u32 - 1;
                 waits[i] += 1;
             };
             p.deps_of(i as u32).iter().for_each(|&d| wait_for(d));
@@ -133,6 +137,7 @@ impl<'a> Run<'a> {
         &self.w.programs[self.w.ranks[self.reps[c as usize] as usize].program as usize]
     }
 
+    /// Runs ready ops until none is left.
     fn go(&mut self) {
         while let Some((c, i)) = self.ready.pop() {
             match self.program(c).ops[i as usize].kind {
@@ -155,7 +160,7 @@ impl<'a> Run<'a> {
         }
     }
 
-    /// Finishes a collective or receive if the others are there, else leaves word with one who is not.
+    /// Finishes a collective or receive if its partners are there. Otherwise it waits for one that is not.
     fn try_finish(&mut self, c: u32, i: u32) {
         let k = self.number[c as usize][i as usize];
         match self.program(c).ops[i as usize].kind {
@@ -179,20 +184,21 @@ impl<'a> Run<'a> {
         self.parties[c as usize][slot as usize].iter().copied().find(|&(p, s)| self.begun[p as usize][s as usize] <= k)
     }
 
+    /// Marks an op as done; ops that waited only for it become ready.
     fn finish(&mut self, c: u32, i: u32) {
         self.done[c as usize][i as usize] = true;
         let mut edge = self.heads[c as usize][i as usize];
         while edge != u32::MAX {
-            let (to, next) = self.edges[c as usize][edge as usize];
-            self.waits[c as usize][to as usize] -= 1;
-            if self.waits[c as usize][to as usize] == 0 {
-                self.ready.push((c, to));
+            let (successor, next) = self.edges[c as usize][edge as usize];
+            self.waits[c as usize][successor as usize] -= 1;
+            if self.waits[c as usize][successor as usize] == 0 {
+                self.ready.push((c, successor));
             }
             edge = next;
         }
     }
 
-    /// The first communications that began and did not end, in words.
+    /// Describes the first communications that began and did not end; `None` if all ended.
     fn stuck(&self) -> Option<String> {
         let mut waits = Vec::new();
         for (c, done) in self.done.iter().enumerate() {
@@ -210,8 +216,8 @@ impl<'a> Run<'a> {
                     )
                 }
                 OpKind::Recv { peer, tag, .. } => {
-                    let from = self.w.groups[groups[peer.slot as usize] as usize].members[peer.member as usize];
-                    format!("message {} with tag {tag} from rank {from}, which never sends it", self.number[c][i])
+                    let sender = self.w.groups[groups[peer.slot as usize] as usize].members[peer.member as usize];
+                    format!("message {} with tag {tag} from rank {sender}, which never sends it", self.number[c][i])
                 }
                 _ => continue,
             };
@@ -224,7 +230,7 @@ impl<'a> Run<'a> {
     }
 }
 
-/// Where the messages to rank `r` come from.
+/// The sender of each message that rank `r` receives.
 fn sources(w: &Workload, class_of: &[u32], r: u32) -> HashMap<Line, Source> {
     let rank = &w.ranks[r as usize];
     let resolve = |rank: &super::program::Rank, slot: u16, member: u32| {

@@ -1,8 +1,8 @@
-//! Counter-based randomness for traffic: a hash of (seed, stream, count), so no draw depends on the order of others.
+//! Counter-based randomness for traffic: a hash of (seed, stream, count), so that no draw depends on the order of others.
 //!
 //! Layer: workload.
 
-/// A stream of draws; equal seeds and names give equal draws on every machine.
+/// A stream of random draws. Equal seeds and streams give equal draws on every machine.
 pub(crate) struct RandomStream {
     key: u64,
     count: u64,
@@ -16,7 +16,7 @@ fn mix(mut z: u64) -> u64 {
 }
 
 impl RandomStream {
-    /// `stream` keeps draws for different purposes apart.
+    /// A new stream. `stream` keeps draws for different purposes apart.
     pub(crate) fn new(seed: u64, stream: u64) -> RandomStream {
         RandomStream { key: mix(mix(seed).wrapping_add(stream)), count: 0 }
     }
@@ -27,7 +27,7 @@ impl RandomStream {
         mix(self.key.wrapping_add(self.count.wrapping_mul(0x9e37_79b9_7f4a_7c15)))
     }
 
-    /// A whole number below `n`, `n` at least 1; the bias is below n / 2^64.
+    /// A whole number from 0 to `n - 1`; `n` is at least 1. The bias is below n / 2^64.
     pub(crate) fn below(&mut self, n: u32) -> u32 {
         ((u128::from(self.next()) * u128::from(n)) >> 64) as u32
     }

@@ -1,12 +1,12 @@
-//! A workload of several iterations from one of one.
+//! Repeats a workload of one iteration.
 //!
-//! Layer: workload. For imported workloads, whose files hold one iteration. An iteration of a rank begins when all of the one before is done on that rank; what is
-//! needed from other ranks is their collectives' and messages' business.
+//! Layer: workload. For imported workloads, whose files hold one iteration. An iteration of a rank begins when its iteration before is done on that rank. Data
+//! from other ranks is waited for by collectives and messages as usual.
 
 use super::program::{Op, OpKind, Program, Stream, Workload};
 use crate::budget;
 
-/// Repeats every program; `n` at least 1. Programs that hold several iterations already are repeated as a whole.
+/// Repeats every program `n` times; `n` is at least 1. A program that has several iterations already is repeated as a whole.
 pub fn repeat(w: &mut Workload, n: u32) {
     if n <= 1 {
         return;
@@ -20,7 +20,7 @@ pub fn repeat(w: &mut Workload, n: u32) {
 fn repeated(p: &Program, n: u32, name: u32) -> Program {
     let mut out = Program::default();
     let ends: &[u32] = if p.iteration_ends.is_empty() { &[p.ops.len() as u32] } else { &p.iteration_ends };
-    // What nothing else waits for: the end of an iteration waits for these.
+    // Ops that no other op waits for. The end of an iteration waits for these.
     let mut open = vec![true; p.ops.len()];
     let mut last_on: [Option<u32>; 256] = [None; 256];
     for (i, op) in p.ops.iter().enumerate() {

@@ -1,6 +1,7 @@
-//! A workload with other sizes or durations: what-if questions about a trace that cannot be recorded again.
+//! Gives a workload other sizes or durations, for what-if questions about a trace that cannot be recorded again.
 //!
-//! Layer: workload. Other numbers of ranks are the importer's to give where the form leaves them open (`import::ImportOptions::ranks`): a program says nothing of them.
+//! Layer: workload. The number of ranks is not changed here, because a program does not say how it depends on it. Importers can change it where the format
+//! allows (`import::ImportOptions::ranks`).
 
 use super::import::{MAX_BYTES, MAX_PS};
 use super::program::{OpKind, Workload};
@@ -9,7 +10,7 @@ use super::program::{OpKind, Workload};
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Factor {
     pub numerator: u64,
-    /// At least 1.
+    /// Divisor of the factor; at least 1.
     pub denominator: u64,
 }
 
@@ -17,7 +18,7 @@ impl Factor {
     pub const ONE: Factor = Factor { numerator: 1, denominator: 1 };
 }
 
-/// A decimal such as `0.5` or `2`, or a fraction such as `1/3`.
+/// Parses a decimal such as `0.5` or `2`, or a fraction such as `1/3`.
 impl std::str::FromStr for Factor {
     type Err = String;
 
@@ -38,32 +39,32 @@ impl std::str::FromStr for Factor {
     }
 }
 
-/// What cannot be rescaled.
+/// Why a workload cannot be rescaled.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum RescaleError {
     #[error("operation {op} of program {program}: {value} {unit} times the factor is more than {max}")]
     TooLarge { program: usize, op: usize, value: u64, unit: &'static str, max: u64 },
 }
 
-/// Multiplies the bytes of all communication and the durations of all compute, rounded to the nearest; sizes that were above 0 stay at least 1.
+/// Multiplies the bytes of all communication and the durations of all compute, rounded to the nearest. Sizes above 0 stay at least 1.
 ///
 /// # Errors
-/// A result is beyond what the importers accept.
+/// A result is larger than the importers accept.
 pub fn rescale(w: &mut Workload, bytes: Factor, compute: Factor) -> Result<(), RescaleError> {
     for (program, p) in w.programs.iter_mut().enumerate() {
         for (op, o) in p.ops.iter_mut().enumerate() {
-            let (value, factor, least, max, unit) = match &mut o.kind {
+            let (value, factor, min_value, max, unit) = match &mut o.kind {
                 OpKind::Compute { ps, .. } => (ps, compute, 0, MAX_PS, "ps"),
                 OpKind::Collective { bytes: b, .. } | OpKind::Send { bytes: b, .. } | OpKind::Recv { bytes: b, .. } => {
-                    let least = u64::from(*b > 0);
-                    (b, bytes, least, MAX_BYTES, "bytes")
+                    let min_value = u64::from(*b > 0);
+                    (b, bytes, min_value, MAX_BYTES, "bytes")
                 }
                 OpKind::Join => continue,
             };
             let product = u128::from(*value) * u128::from(factor.numerator);
             let scaled = (product + u128::from(factor.denominator) / 2) / u128::from(factor.denominator);
             let too_large = || RescaleError::TooLarge { program, op, value: *value, unit, max };
-            *value = u64::try_from(scaled).ok().filter(|&v| v <= max).ok_or_else(too_large)?.max(least);
+            *value = u64::try_from(scaled).ok().filter(|&v| v <= max).ok_or_else(too_large)?.max(min_value);
         }
     }
     Ok(())

@@ -1,13 +1,13 @@
-//! Inter-rank matching rules: the interface by which a parallel schedule becomes a workload, open to schedules of the user's own.
+//! Inter-rank matching rules: the interface that turns a parallel schedule into a workload. Users may write schedules of their own.
 //!
-//! Layer: workload. A schedule acts as each rank in turn and writes what that rank does; what ties the ranks together are four rules:
+//! Layer: workload. A schedule acts as each rank in turn and writes what that rank does. Four rules tie the ranks together:
 //!
 //! 1. Ops of one stream run in the order written. An op also waits for its dependencies, which are earlier ops of the same rank.
 //! 2. The k-th collective that a rank writes on a group is the k-th of every other member: same operation, bytes, dimension, algorithm, shares.
-//! 3. The k-th send from rank a to rank b with a tag meets the k-th receive of b from a with that tag, and the two name the same bytes.
-//! 4. Taken together, streams, dependencies and rules 2 and 3 leave an order in which everything finishes.
+//! 3. The k-th send from rank a to rank b with a tag is matched with the k-th receive of b from a with that tag. Both have the same bytes.
+//! 4. Streams, dependencies and rules 2 and 3 together allow an order in which everything finishes.
 //!
-//! [`assemble`] writes each program once for all ranks alike, and [`Workload::check`] proves the rules or names the ranks and ops that break them.
+//! [`assemble`] writes each program once for all equal ranks. [`Workload::check`] proves the rules or names the ranks and ops that violate them.
 
 use super::check_error::CheckError;
 use super::program::{Dim, Group, OpKind, Peer, Phase, Program, Rank, Stream, Workload};
@@ -16,9 +16,9 @@ use std::collections::HashMap;
 use crate::budget;
 use crate::collective::CollectiveOp;
 
-/// A parallel schedule: which groups there are, and what each rank does.
+/// A parallel schedule: its groups, and what each rank does.
 pub trait RankSchedule {
-    /// Ranks in all.
+    /// Number of ranks.
     fn ranks(&self) -> u32;
 
     /// Every communicator, once.
@@ -27,11 +27,12 @@ pub trait RankSchedule {
     /// The rank's groups, as indices into [`RankSchedule::groups`]; their positions are the slots that its ops name.
     fn slots(&self, rank: u32) -> Vec<u32>;
 
-    /// Ranks that give the same number do the same, op by op, but for the groups in their slots: [`RankSchedule::write`] is called for the first of them only.
+    /// A key of the rank's program. Ranks with the same key do the same, op by op, except for the groups in their slots. [`RankSchedule::write`] is called for
+    /// the first of them only.
     fn program_key(&self, rank: u32) -> u64;
 
     /// Writes what `rank` does from start to end.
-    fn write(&self, rank: u32, to: &mut ProgramWriter);
+    fn write(&self, rank: u32, writer: &mut ProgramWriter);
 
     /// Weights of uneven all-to-alls, see [`Workload::shares`].
     fn shares(&self) -> Vec<Vec<u64>> {
@@ -39,7 +40,7 @@ pub trait RankSchedule {
     }
 }
 
-/// What is sent or received, see [`OpKind::Send`].
+/// A message that is sent or received, see [`OpKind::Send`].
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Message {
     pub peer: Peer,
@@ -48,19 +49,19 @@ pub struct Message {
     pub dim: Dim,
 }
 
-/// Writes one rank's program.
+/// Writes the program of one rank.
 pub struct ProgramWriter<'a> {
     program: Program,
     workload: &'a mut Workload,
 }
 
 impl ProgramWriter<'_> {
-    /// A kernel on the compute stream; gives its index, for dependencies.
+    /// Adds a kernel on the compute stream. Returns its index, for dependencies.
     pub fn compute(&mut self, name: &str, ps: u64, phase: Phase, deps: &[u32]) -> u32 {
         self.op(name, OpKind::Compute { ps, phase }, Stream::COMPUTE, deps)
     }
 
-    /// A collective of the group in `slot` on its dimension's first stream.
+    /// Adds a collective of the group in `slot`, on the first stream of its dimension. Returns its index.
     pub fn collective(&mut self, name: &str, op: CollectiveOp, slot: u16, bytes: u64, dim: Dim, deps: &[u32]) -> u32 {
         self.op(
             name,
@@ -70,25 +71,25 @@ impl ProgramWriter<'_> {
         )
     }
 
-    /// A send to member `message.peer.member` of the group in `message.peer.slot`.
+    /// Adds a send to member `message.peer.member` of the group in `message.peer.slot`. Returns its index.
     pub fn send(&mut self, name: &str, message: Message, stream: Stream, deps: &[u32]) -> u32 {
         let Message { peer, bytes, tag, dim } = message;
         self.op(name, OpKind::Send { peer, bytes, tag, dim }, stream, deps)
     }
 
-    /// A receive, see [`ProgramWriter::send`].
+    /// Adds a receive, see [`ProgramWriter::send`]. Returns its index.
     pub fn recv(&mut self, name: &str, message: Message, stream: Stream, deps: &[u32]) -> u32 {
         let Message { peer, bytes, tag, dim } = message;
         self.op(name, OpKind::Recv { peer, bytes, tag, dim }, stream, deps)
     }
 
-    /// Any op on any stream.
+    /// Adds any op on any stream. Returns its index.
     pub fn op(&mut self, name: &str, kind: OpKind, stream: Stream, deps: &[u32]) -> u32 {
         let name = self.workload.name(name);
         self.program.push(kind, stream, name, deps)
     }
 
-    /// Of an iteration, the ops that begin a pair of passes in the pipeline's steady phase, then the op after the last pair.
+    /// Records the pairs of an iteration: the ops that begin a pair of passes in the pipeline's steady phase, then the op after the last pair.
     pub fn pairs(&mut self, pairs: Vec<u32>) {
         self.program.pairs.push(pairs);
     }
@@ -98,20 +99,20 @@ impl ProgramWriter<'_> {
         self.program.ops.len() as u32
     }
 
-    /// Everything written since the last call (or the start) is one iteration.
+    /// Ends an iteration: everything written since the last call (or the start) belongs to it.
     pub fn end_iteration(&mut self) {
         self.program.iteration_ends.push(self.program.ops.len() as u32);
     }
 }
 
-/// Turns a schedule into a workload and checks it.
+/// Converts a schedule to a workload and checks it.
 pub fn assemble(schedule: &dyn RankSchedule) -> Result<Workload, CheckError> {
     let workload = assemble_matched(schedule)?;
     workload.check_end()?;
     Ok(workload)
 }
 
-/// The same, but for the proof that everything finishes: whoever works out when it does needs none.
+/// Does what [`assemble`] does, without the proof that everything finishes. A caller that computes when it finishes needs no proof.
 pub(super) fn assemble_matched(schedule: &dyn RankSchedule) -> Result<Workload, CheckError> {
     let mut workload = Workload { groups: schedule.groups(), shares: schedule.shares(), ..Workload::default() };
     let mut programs: HashMap<u64, usize> = HashMap::new();
@@ -127,7 +128,7 @@ pub(super) fn assemble_matched(schedule: &dyn RankSchedule) -> Result<Workload, 
                 if program.iteration_ends.last() != Some(&(program.ops.len() as u32)) {
                     program.iteration_ends.push(program.ops.len() as u32);
                 }
-                // It is kept as long as its job.
+                // The program is kept as long as its job.
                 program.ops.shrink_to_fit();
                 program.deps.shrink_to_fit();
                 workload.programs.push(program);

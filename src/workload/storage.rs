@@ -1,47 +1,47 @@
-//! Traffic of storage: ranks write to, or read from, those that store, all at once and again after a time.
+//! Storage traffic: ranks write to storage ranks, or read from them, all at once and repeatedly.
 //!
-//! Layer: workload. Checkpoints and training data as flows. A burst does not wait for the one before.
+//! Layer: workload. Checkpoints and training data as flows. A burst does not wait for the burst before.
 
 use super::error::WorkloadError;
 use super::flow::Flow;
 use super::flow_file::MAX_FLOWS;
 use super::traffic::{announce_flows, check_bytes, check_ranks, flow};
 
-/// Clients and those that store.
+/// Parameters of storage traffic.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct StorageTraffic {
-    /// The last ranks, which store; all others are clients.
+    /// Number of storage ranks, which are the last ranks. All others are clients.
     pub servers: u32,
-    /// Of a client in each burst.
+    /// Bytes of a client in each burst.
     pub bytes: u64,
-    /// Servers that a client's bytes are spread over; 0: all.
+    /// Number of storage ranks that a client's bytes are spread over; 0 for all.
     pub stripes: u32,
-    /// Data go to clients.
+    /// Whether data goes from storage to the clients.
     pub reads: bool,
-    /// From one burst to the next; 0: there is one.
+    /// Time in ps from one burst to the next; 0 if there is one burst only.
     pub every_ps: u64,
-    /// Bursts begin before this.
+    /// Bursts begin before this time in ps.
     pub duration_ps: u64,
 }
 
 impl StorageTraffic {
-    /// Bursts in its time.
+    /// Number of bursts.
     pub fn bursts(&self) -> u64 {
         if self.every_ps == 0 { 1 } else { self.duration_ps.div_ceil(self.every_ps).max(1) }
     }
 
-    /// Servers of each client.
+    /// Number of storage ranks per client.
     fn spread(&self) -> u32 {
         if self.stripes == 0 { self.servers } else { self.stripes }
     }
 
-    /// How many flows it has on so many ranks.
+    /// Number of flows on a cluster of `n_ranks` ranks.
     pub fn n_flows(&self, n_ranks: u64) -> u64 {
         let clients = n_ranks.saturating_sub(u64::from(self.servers));
         clients.saturating_mul(u64::from(self.spread())).saturating_mul(self.bursts())
     }
 
-    /// Flows by burst, then by client, then by server. Clients begin with different servers, so that each of these has about as many.
+    /// Flows by burst, then by client, then by storage rank. Clients begin with different storage ranks, so that each of these has about as many flows.
     pub fn flows(&self, n_ranks: u32) -> Result<Vec<Flow>, WorkloadError> {
         check_ranks("storage", n_ranks)?;
         check_bytes(self.bytes)?;
@@ -71,7 +71,7 @@ impl StorageTraffic {
                     let (src, dst) = if self.reads { (server, client) } else { (client, server) };
                     let mut flow = flow(flows.len() as u32, src, dst, bytes);
                     flow.start_ps = burst * self.every_ps;
-                    // Bursts of a pair are queue pairs of their own.
+                    // Each burst of a pair has a queue pair of its own.
                     flow.sport = flow.sport.wrapping_add(burst as u16);
                     flows.push(flow);
                 }
@@ -92,11 +92,11 @@ mod tests {
     fn all_bytes_of_each_burst_go_to_those_that_store() {
         let flows = STORAGE.flows(5).unwrap();
         assert_eq!((flows.len() as u64, STORAGE.n_flows(5)), (18, 18));
-        for (burst, of) in (0..).zip(flows.chunks(6)) {
-            assert!(of.iter().all(|f| f.start_ps == 10 * burst && f.src_rank < 3 && f.dst_rank >= 3));
-            assert_eq!(of.iter().map(|f| f.bytes).sum::<u64>(), 21);
-            // Each of the two has three flows.
-            assert_eq!(of.iter().filter(|f| f.dst_rank == 3).count(), 3);
+        for (burst, burst_flows) in (0..).zip(flows.chunks(6)) {
+            assert!(burst_flows.iter().all(|f| f.start_ps == 10 * burst && f.src_rank < 3 && f.dst_rank >= 3));
+            assert_eq!(burst_flows.iter().map(|f| f.bytes).sum::<u64>(), 21);
+            // Each of the two clients has three flows.
+            assert_eq!(burst_flows.iter().filter(|f| f.dst_rank == 3).count(), 3);
         }
         let read = StorageTraffic { reads: true, ..STORAGE }.flows(5).unwrap();
         let turned = |(a, b): (&Flow, &Flow)| (a.src_rank, a.dst_rank, a.bytes) == (b.dst_rank, b.src_rank, b.bytes);
@@ -114,8 +114,8 @@ mod tests {
 
     #[test]
     fn what_cannot_be_says_what_would_do() {
-        let says = |of: StorageTraffic, ranks, part: &str| {
-            let why = of.flows(ranks).unwrap_err().to_string();
+        let says = |traffic: StorageTraffic, ranks, part: &str| {
+            let why = traffic.flows(ranks).unwrap_err().to_string();
             assert!(why.contains(part), "{why}");
         };
         says(StorageTraffic { servers: 5, ..STORAGE }, 5, "of 5 ranks from 1 to 4 store");

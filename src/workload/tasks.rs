@@ -1,7 +1,7 @@
-//! Task graphs: what programs become on a machine, the form the engine runs.
+//! Task graphs: the form of programs on a machine that the engine runs.
 //!
-//! Layer: workload. Tasks take time or post messages on queue pairs; edges say what waits for what; gates are meetings of ranks and transfers that are no
-//! packets'. Knows ranks, no NICs: `batch` gives tasks their owners.
+//! Layer: workload. Tasks take time or post messages on queue pairs. Edges say which task waits for which. Gates are meetings of ranks, and transfers that use
+//! no packets. A graph knows ranks but no NICs; `batch` gives tasks their owners.
 
 use std::sync::Arc;
 
@@ -13,11 +13,11 @@ use crate::collective::Overheads;
 pub struct QueuePair {
     pub src: u32,
     pub dst: u32,
-    /// Tells queue pairs of one pair of ranks apart: path hashing and the choice of NIC see it.
+    /// Number that tells the queue pairs of a pair of ranks apart. Path hashing and the choice of NIC depend on it.
     pub lane: u32,
 }
 
-/// What a task does once nothing keeps it.
+/// What a task does when it no longer waits.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub enum Work {
     /// Takes time.
@@ -26,7 +26,7 @@ pub enum Work {
     Message { qp: u32, bytes: u64 },
 }
 
-/// A task of a rank. `delay_ps`: from its release to its end, or to the post of its message.
+/// A task of a rank. `delay_ps` is the time from its release to its end, or to the post of its message.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub struct GraphTask {
     pub rank: u32,
@@ -34,22 +34,23 @@ pub struct GraphTask {
     pub work: Work,
 }
 
-/// Which moment of a task an edge leaves from.
+/// The moment of a task that an edge waits for.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub enum EdgeMoment {
-    /// Its end; of a message the last acknowledgement.
+    /// The end of the task; for a message its last acknowledgement.
     Done,
-    /// A message has arrived whole at the receiving rank.
+    /// The arrival of all of a message at the receiving rank.
     Got,
 }
 
-/// What waits.
+/// What an edge leads to: a task or a gate that waits.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub enum Target {
     Task(u32),
     Gate(u32),
 }
 
+/// A dependency: `to` waits for a moment of task `from`.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub struct Edge {
     pub from: u32,
@@ -57,27 +58,27 @@ pub struct Edge {
     pub to: Target,
 }
 
-/// When all edges into it have been met, it is served, and some time later releases its tasks.
+/// A gate. When all its edges have been met it is served, and after its latency it releases its tasks.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub struct GraphGate {
-    /// What serves it, one gate after another, for `serial_ps` each; `None`: nothing does.
+    /// Server of the gate, which serves one gate after another for `serial_ps` each; `None` if the gate needs no service.
     pub server: Option<u32>,
     pub serial_ps: u64,
-    /// At least 1.
+    /// Time in ps from the end of service to the release; at least 1.
     pub latency_ps: u64,
 }
 
-/// Where an op of a program is in the graph. Its begin is the end of `begin`, or the post of a message.
+/// The tasks of an op. The op begins at the end of `begin`, or at the post of a message.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub struct OpTasks {
-    /// Ends (or, a compute task, begins) when everything on this rank that the op waits for is there.
+    /// Ends (or, if it is a compute task, begins) when everything on this rank that the op waits for is done.
     pub begin: u32,
-    /// Ends when the others are there too; of a receive the task that posts, on another rank; `u32::MAX`: it waits for nobody.
+    /// Ends when the other ranks are there too. For a receive it is the task that posts, on another rank. `u32::MAX` if the op waits for no other rank.
     pub go: u32,
     pub end: u32,
 }
 
-/// Queue pairs that carry the same at the same time, consecutive in [`TaskGraph::qps`]: flow level makes one flow of them. Their messages are those of the first.
+/// Queue pairs with equal traffic at equal times, consecutive in [`TaskGraph::qps`]. Flow level makes one flow of them. Messages are posted on the first.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub struct JoinedQueuePairs {
     pub first: u32,
@@ -87,46 +88,47 @@ pub struct JoinedQueuePairs {
 /// The queue pair of each edge of a collective, ring by ring; `u32::MAX` where no packet goes.
 pub type EdgePairs = Arc<Vec<Vec<u32>>>;
 
-/// A collective whose steps are alike as one message.
+/// A collective with equal steps that is simulated as one message.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct JoinedCollective {
-    /// Its message, on the first of joined queue pairs.
+    /// Task of its message, on the first of its joined queue pairs.
     pub task: u32,
     pub edges: EdgePairs,
-    /// Queue pairs that follow each of these and have their part of an edge's bytes, itself among them.
+    /// Number of queue pairs per edge, consecutive from the one in `edges`. Each carries a part of the edge's bytes.
     pub lanes: u32,
-    /// What software costs its messages.
+    /// Software overheads of its messages.
     pub overheads: Overheads,
     pub steps: u64,
     pub pieces: u64,
     pub piece_bytes: u64,
-    /// Blocks that a GPU sends one after the other inside its server in a step.
+    /// Number of blocks that a GPU sends one after another inside its server in a step.
     pub inside_each: u64,
-    /// Between members where no packet goes: rate in bps and latency in ps.
+    /// Path between members without packets: (rate in bps, latency in ps).
     pub inside: (u64, u64),
-    /// Alone, it takes no less.
+    /// Minimum duration in ps, without other traffic.
     pub least_ps: u64,
 }
 
-/// A graph. INVARIANT: no cycles through edges, gates and the order of queue pairs (`lower` builds them from programs that were checked).
+/// A task graph. INVARIANT: there are no cycles through edges, gates and the order of queue pairs, because `lower` builds graphs from checked programs.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct TaskGraph {
     pub qps: Vec<QueuePair>,
-    /// Of each queue pair, at flow level: by how many times more of a full link it gets than others do; empty where all are alike.
+    /// Weight of each queue pair at flow level: its share of a full link relative to others. Empty if all are equal.
     pub weights: Vec<u32>,
     pub tasks: Vec<GraphTask>,
     pub edges: Vec<Edge>,
     pub gates: Vec<GraphGate>,
-    /// (gate, task) that it releases.
+    /// (gate, task that it releases).
     pub releases: Vec<(u32, u32)>,
-    /// Servers of gates.
+    /// Number of servers of gates.
     pub servers: u32,
-    /// Queue pairs whose messages are one flow, and messages that are whole collectives; flow level only.
+    /// Groups of queue pairs whose messages are one flow; flow level only.
     pub joined: Vec<JoinedQueuePairs>,
+    /// Messages that are whole collectives; flow level only.
     pub one_flow: Vec<JoinedCollective>,
-    /// Tasks of every op of every rank; none of ranks that another stands for.
+    /// Tasks of every op, by rank and op. A rank that another stands for has none.
     pub ops: Vec<Vec<OpTasks>>,
-    /// For each rank the one whose tasks are its own as well; empty where each has its own.
+    /// For each rank, the rank whose tasks it shares. Empty if each rank has tasks of its own.
     pub stands_for: Vec<u32>,
 }
 
@@ -137,7 +139,7 @@ impl TaskGraph {
         &self.ops[rank as usize][op as usize]
     }
 
-    /// Gives back what it could still grow into: graphs are kept for as long as experiments share them.
+    /// Frees unused capacity. Graphs are kept as long as experiments share them.
     pub fn shrink(&mut self) {
         self.qps.shrink_to_fit();
         self.tasks.shrink_to_fit();
@@ -146,14 +148,14 @@ impl TaskGraph {
         self.releases.shrink_to_fit();
     }
 
-    /// Appends a task.
+    /// Appends a task and returns its index.
     pub fn task(&mut self, rank: u32, delay_ps: u64, work: Work) -> u32 {
         budget::check_growth("tasks", &self.tasks);
         self.tasks.push(GraphTask { rank, delay_ps, work });
         self.tasks.len() as u32 - 1
     }
 
-    /// Appends a task that takes no time: a meeting point of edges.
+    /// Appends a task that takes no time, where edges meet.
     pub fn join(&mut self, rank: u32) -> u32 {
         self.task(rank, 0, Work::Delay)
     }
@@ -171,33 +173,33 @@ impl TaskGraph {
         self.edges.push(edge);
     }
 
-    /// `to` waits for the end of `from`.
+    /// Makes task `to` wait for the end of task `from`.
     pub fn after(&mut self, from: u32, to: u32) {
         self.edge(Edge { from, when: EdgeMoment::Done, to: Target::Task(to) });
     }
 
-    /// `to` waits for the arrival of message `from`.
+    /// Makes task `to` wait for the arrival of message `from`.
     pub fn after_arrival(&mut self, from: u32, to: u32) {
         self.edge(Edge { from, when: EdgeMoment::Got, to: Target::Task(to) });
     }
 
-    /// Appends a gate.
+    /// Appends a gate and returns its index.
     pub fn gate(&mut self, server: Option<u32>, serial_ps: u64, latency_ps: u64) -> u32 {
         self.gates.push(GraphGate { server, serial_ps, latency_ps: latency_ps.max(1) });
         self.gates.len() as u32 - 1
     }
 
-    /// Gate `gate` waits for the arrival of message `from`.
+    /// Makes gate `gate` wait for the arrival of message `from`.
     pub fn arrival_into_gate(&mut self, from: u32, gate: u32) {
         self.edge(Edge { from, when: EdgeMoment::Got, to: Target::Gate(gate) });
     }
 
-    /// Gate `gate` waits for the end of `from`.
+    /// Makes gate `gate` wait for the end of task `from`.
     pub fn into_gate(&mut self, from: u32, gate: u32) {
         self.edge(Edge { from, when: EdgeMoment::Done, to: Target::Gate(gate) });
     }
 
-    /// Task `task` waits for gate `gate`.
+    /// Makes task `task` wait for gate `gate`.
     pub fn release(&mut self, gate: u32, task: u32) {
         self.releases.push((gate, task));
     }

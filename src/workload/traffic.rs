@@ -1,6 +1,6 @@
 //! Traffic patterns: incast, permutation, ring, all-to-all, Poisson arrivals.
 //!
-//! Layer: workload. Patterns are over ranks; each flow is a queue pair of its own. Equal parameters and seeds give equal flows on every machine.
+//! Layer: workload. Patterns are over ranks; each flow has a queue pair of its own. Equal parameters and seeds give equal flows on every machine.
 
 use super::cdf::Cdf;
 use super::error::WorkloadError;
@@ -15,7 +15,7 @@ const DPORT: u16 = 100;
 /// Priority of generated flows.
 const PRIORITY: u8 = 3;
 
-/// Streams of draws, one per purpose.
+/// Random streams, one per purpose.
 const SENDERS: u64 = 1;
 const PERMUTATION: u64 = 2;
 const ARRIVALS: u64 = 3;
@@ -25,52 +25,53 @@ const SIZES: u64 = 5;
 /// Several senders to one receiver, all at once.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Incast {
-    /// Senders of each receiver. 0: all other ranks.
+    /// Number of senders per receiver; 0 for all other ranks.
     pub fan_in: u32,
-    /// Evenly spread over the ranks, from rank 0; usually 1.
+    /// Number of receivers, spread evenly over the ranks from rank 0 on; usually 1.
     pub receivers: u32,
-    /// Of each flow.
+    /// Bytes of each flow.
     pub bytes: u64,
-    /// Chooses the senders.
+    /// Seed of the choice of senders.
     pub seed: u64,
 }
 
-/// Every rank sends to one other and receives from one other, at random.
+/// A random permutation: every rank sends to one other rank and receives from one.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Permutation {
-    /// Of each flow.
+    /// Bytes of each flow.
     pub bytes: u64,
     pub seed: u64,
 }
 
-/// Rank i sends to rank i + stride, around.
+/// Rank i sends to rank i + stride, modulo the number of ranks.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Ring {
     pub stride: u32,
-    /// Of each flow.
+    /// Bytes of each flow.
     pub bytes: u64,
 }
 
 /// Every rank sends to every other, all at once.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct AllToAll {
-    /// Of each flow.
+    /// Bytes of each flow.
     pub bytes: u64,
 }
 
-/// Flows arrive at random, between random ranks, with sizes of a distribution.
+/// Flows that arrive at random between random ranks, with sizes drawn from a distribution.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Poisson {
-    /// Mean share of the ranks' link capacity that is asked for, above 0 and at most 1.
+    /// Mean share of the ranks' link capacity that the flows need, above 0 and at most 1.
     pub load: f64,
     /// Rate of a rank's NIC, bps.
     pub link_bps: u64,
-    /// Flows start before this, ps.
+    /// Flows start before this time in ps.
     pub duration_ps: u64,
     pub cdf: Cdf,
     pub seed: u64,
 }
 
+/// A flow with the port and priority of generated flows, starting at 0.
 pub(super) fn flow(id: u32, src_rank: u32, dst_rank: u32, bytes: u64) -> Flow {
     Flow { id, src_rank, dst_rank, bytes, start_ps: 0, sport: FIRST_SPORT, dport: DPORT, priority: PRIORITY }
 }
@@ -102,9 +103,10 @@ fn check_count(pattern: &'static str, n: u64) -> Result<(), WorkloadError> {
     Ok(())
 }
 
-/// Flows are followed by their paths, windows and rows of tables: what one comes to at least.
+/// Memory in bytes that a flow takes at least, with its path, window and table rows.
 pub const BYTES_A_FLOW: u64 = 600;
 
+/// Announces the memory of `n` flows to the budget.
 pub(super) fn announce_flows(n: u64) {
     budget::announce("flows", n.saturating_mul(BYTES_A_FLOW));
 }
@@ -141,25 +143,25 @@ impl Incast {
 }
 
 impl Permutation {
-    /// One flow a rank, by sender. Shuffles until nobody sends to itself, so every such permutation is equally likely.
+    /// One flow per rank, by sender. It shuffles until no rank sends to itself, so every such permutation is equally likely.
     pub fn flows(&self, n_ranks: u32) -> Result<Vec<Flow>, WorkloadError> {
         check_ranks("permutation", n_ranks)?;
         check_bytes(self.bytes)?;
         let mut stream = RandomStream::new(self.seed, PERMUTATION);
-        let mut to: Vec<u32> = (0..n_ranks).collect();
+        let mut receivers: Vec<u32> = (0..n_ranks).collect();
         loop {
-            stream.shuffle(&mut to);
+            stream.shuffle(&mut receivers);
             // A shuffle succeeds with probability 1/e, so this ends soon whatever the seed.
-            if to.iter().enumerate().all(|(i, &d)| d != i as u32) {
+            if receivers.iter().enumerate().all(|(i, &d)| d != i as u32) {
                 break;
             }
         }
-        Ok((0..n_ranks).map(|i| flow(i, i, to[i as usize], self.bytes)).collect())
+        Ok((0..n_ranks).map(|i| flow(i, i, receivers[i as usize], self.bytes)).collect())
     }
 }
 
 impl Ring {
-    /// One flow a rank, by sender.
+    /// One flow per rank, by sender.
     pub fn flows(&self, n_ranks: u32) -> Result<Vec<Flow>, WorkloadError> {
         check_ranks("ring", n_ranks)?;
         check_bytes(self.bytes)?;
@@ -173,7 +175,7 @@ impl Ring {
 }
 
 impl AllToAll {
-    /// By distance, then by sender: rank i to i + 1, then to i + 2 and so on, so that no receiver comes first for everyone.
+    /// Flows by distance, then by sender: rank i to i + 1, then to i + 2 and so on, so that no receiver comes first for all senders.
     pub fn flows(&self, n_ranks: u32) -> Result<Vec<Flow>, WorkloadError> {
         check_ranks("all-to-all", n_ranks)?;
         check_bytes(self.bytes)?;
@@ -190,7 +192,7 @@ impl AllToAll {
 }
 
 impl Poisson {
-    /// By start time. Sizes and gaps are drawn as real numbers with one libm and become whole bytes and picoseconds here.
+    /// Flows by start time. Sizes and gaps are drawn as real numbers with one libm, and become whole bytes and picoseconds here.
     pub fn flows(&self, n_ranks: u32) -> Result<Vec<Flow>, WorkloadError> {
         check_ranks("poisson", n_ranks)?;
         if !(self.load > 0.0 && self.load <= 1.0) {
@@ -296,7 +298,7 @@ mod tests {
         assert!(flows.is_sorted_by_key(|f| f.start_ps) && flows.iter().all(|f| f.src_rank != f.dst_rank));
         assert_eq!(p.flows(64).unwrap(), flows);
         assert_ne!(Poisson { seed: 2, ..p }.flows(64).unwrap(), flows);
-        // The first flow is pinned: the same on every machine.
+        // The first flow is pinned, since it must be the same on every machine.
         let f = &flows[0];
         insta::assert_debug_snapshot!((flows.len(), f.src_rank, f.dst_rank, f.bytes, f.start_ps));
     }

@@ -1,14 +1,15 @@
-//! Everyone to everyone at once: all-to-all with even or uneven shares, and the one- or two-step forms of the other collectives.
+//! Direct schedules, in which every member sends to every other at once: all-to-all with even or uneven shares, and the one- or two-step forms of the other
+//! collectives.
 //!
-//! Layer: collective. Destinations are taken in turn from the sender's own number on, so that nobody is everybody's first.
+//! Layer: collective. A sender takes its destinations in turn, beginning after its own number, so that no member is the first destination of all.
 
 use super::{CollectiveOp, How, Range, ScheduleError, ScheduleWriter, span};
 
-/// What each member sends to each other, as offsets in a member's buffer; the buffers of all members lie one after the other.
+/// What each member sends to each other, as offsets. The buffers of all members lie one after another.
 pub(super) struct Shares {
     bytes: u64,
-    /// n + 1 offsets: the part for member d is `at[d]..at[d + 1]`.
-    at: Vec<u64>,
+    /// n + 1 offsets in a member's buffer. The part for member d is `offsets[d]..offsets[d + 1]`.
+    offsets: Vec<u64>,
 }
 
 impl Shares {
@@ -25,45 +26,46 @@ impl Shares {
         if weights.len() != n as usize || sum == 0 {
             return Err(ScheduleError::Shares { given: weights.len(), n, sum });
         }
-        let mut at = vec![0];
+        let mut offsets = vec![0];
         let mut before = 0u128;
         for &weight in weights {
             before += weight as u128;
-            at.push(share_of(bytes, before, sum));
+            offsets.push(share_of(bytes, before, sum));
         }
-        Ok(Shares { bytes, at })
+        Ok(Shares { bytes, offsets })
     }
 
-    /// What goes from one member to another, as offsets in the space of all members' buffers.
-    pub(super) fn range(&self, from: u32, to: u32) -> Range {
-        let base = from as u64 * self.bytes;
-        Range { start: base + self.at[to as usize], end: base + self.at[to as usize + 1] }
+    /// The bytes that `src` sends to `dst`, as offsets in the space of all members' buffers.
+    pub(super) fn range(&self, src: u32, dst: u32) -> Range {
+        let base = src as u64 * self.bytes;
+        Range { start: base + self.offsets[dst as usize], end: base + self.offsets[dst as usize + 1] }
     }
 }
 
-/// floor(bytes * before / sum) without overflow: weights may be byte counts of their own.
+/// floor(bytes * before / sum) without overflow. Weights may be byte counts, so they can be large.
 fn share_of(bytes: u64, before: u128, sum: u128) -> u64 {
     let bytes = bytes as u128;
     match bytes.checked_mul(before) {
         Some(product) => (product / sum) as u64,
-        // Weights of more than 2^64 in all: their low 64 bits decide less than a byte.
+        // The weights sum to more than 2^64. Their low 64 bits decide less than a byte.
         None => (bytes * (before >> 64) / (sum >> 64).max(1)) as u64,
     }
 }
 
 pub(super) fn all_to_all(w: &mut ScheduleWriter, shares: &Shares, channels: u16) {
-    each_pair(w, shares, |w, from, to| {
+    each_pair(w, shares, |w, src, dst| {
         for c in 0..channels {
-            w.send(from, to, c, span(shares.range(from, to), c as u64, channels as u64), How::Copy);
+            w.send(src, dst, c, span(shares.range(src, dst), c as u64, channels as u64), How::Copy);
         }
     });
 }
 
-/// Calls `send` for every sender and receiver of something, turn by turn, while the schedule has room.
+/// Calls `send` with every sender and receiver of a nonempty part, turn by turn, until the schedule is full.
 pub(super) fn each_pair(w: &mut ScheduleWriter, shares: &Shares, mut send: impl FnMut(&mut ScheduleWriter, u32, u32)) {
     let n = w.n();
-    // Of few bytes most members get nothing, and pairs are many.
-    let receivers: Vec<u32> = (0..n).filter(|&to| shares.at[to as usize + 1] > shares.at[to as usize]).collect();
+    // If there are few bytes, most members receive nothing. Only receivers of a nonempty part are kept, since there are many pairs.
+    let receivers: Vec<u32> =
+        (0..n).filter(|&dst| shares.offsets[dst as usize + 1] > shares.offsets[dst as usize]).collect();
     w.announce(receivers.len() as u64 * u64::from(n.saturating_sub(1)));
     let mut pairs: Vec<(u32, u32)> = Vec::with_capacity(receivers.len());
     for turn in 1..n {
@@ -71,9 +73,9 @@ pub(super) fn each_pair(w: &mut ScheduleWriter, shares: &Shares, mut send: impl 
             return;
         }
         pairs.clear();
-        pairs.extend(receivers.iter().map(|&to| ((to + n - turn) % n, to)));
+        pairs.extend(receivers.iter().map(|&dst| ((dst + n - turn) % n, dst)));
         pairs.sort_unstable();
-        pairs.iter().for_each(|&(from, to)| send(w, from, to));
+        pairs.iter().for_each(|&(src, dst)| send(w, src, dst));
     }
 }
 
@@ -103,7 +105,7 @@ pub(super) fn write(w: &mut ScheduleWriter, op: CollectiveOp, bytes: u64, channe
     }
 }
 
-/// Everybody sends everybody else its part; afterwards position p holds the sum of `parts[p]`.
+/// Each position sends every other its part. Afterwards position p holds the sum of `parts[p]`.
 pub(super) fn reduce_scatter(w: &mut ScheduleWriter, members: &[u32], channel: u16, parts: &[Vec<Range>]) {
     let n = members.len();
     for turn in 1..n {
@@ -114,7 +116,7 @@ pub(super) fn reduce_scatter(w: &mut ScheduleWriter, members: &[u32], channel: u
     }
 }
 
-/// Everybody sends everybody else what it has; position p has `parts[p]`.
+/// Each position p begins with `parts[p]` and sends it to every other.
 pub(super) fn all_gather(w: &mut ScheduleWriter, members: &[u32], channel: u16, parts: &[Vec<Range>]) {
     let n = members.len();
     for turn in 1..n {

@@ -1,13 +1,13 @@
-//! Recursive halving and doubling, and the dissemination barrier: logarithmically many steps.
+//! Recursive halving and doubling, and the dissemination barrier. The number of steps is logarithmic.
 //!
-//! Layer: collective. Where members are not a power of two, the first of them work in pairs: one of a pair hands its data over and is handed the result (Thakur, Rabenseifner and
-//! Gropp 2005, "Optimization of collective communication operations in MPICH").
+//! Layer: collective. If the number of members is not a power of two, the first members work in pairs: one of a pair hands its data to the other and is handed
+//! the result (Thakur, Rabenseifner and Gropp 2005, "Optimization of collective communication operations in MPICH").
 
 use super::{CollectiveOp, How, Range, ScheduleWriter, span};
 
-/// The members that take part, each with the members it speaks for as a stretch of member numbers.
+/// The members that take part (players). Each acts for a range of member numbers.
 struct Halves {
-    /// (who takes part, who it speaks for: first, one past the last).
+    /// (player, first member it acts for, one past the last).
     players: Vec<(u32, u32, u32)>,
     n: u32,
 }
@@ -22,7 +22,7 @@ impl Halves {
         Halves { players, n }
     }
 
-    /// Pairs: (who waits, who takes part).
+    /// The pairs: (member that waits, member that takes part).
     fn pairs(&self) -> impl Iterator<Item = (u32, u32)> + '_ {
         self.players.iter().filter(|(_, first, last)| last - first == 2).map(|&(player, first, _)| (first, player))
     }
@@ -40,9 +40,9 @@ impl Halves {
         (first..last).map(|m| span(span(whole, m as u64, n), c as u64, channels as u64)).collect()
     }
 
-    /// The stretch of members that players `from..to` speak for.
-    fn members(&self, from: usize, to: usize) -> (u32, u32) {
-        (self.players[from].1, self.players[to - 1].2)
+    /// The range of members that players `start..end` act for.
+    fn members(&self, start: usize, end: usize) -> (u32, u32) {
+        (self.players[start].1, self.players[end - 1].2)
     }
 }
 
@@ -83,7 +83,7 @@ pub(super) fn write(w: &mut ScheduleWriter, op: CollectiveOp, bytes: u64, channe
                 }
             }
             for (waits, plays) in halves.pairs() {
-                // In an all-gather it has its own shard already.
+                // In an all-gather, the waiting member already has its own shard.
                 let all = if op == CollectiveOp::AllGather {
                     [shards(0, waits), shards(waits + 1, halves.n)].concat()
                 } else {
@@ -95,7 +95,7 @@ pub(super) fn write(w: &mut ScheduleWriter, op: CollectiveOp, bytes: u64, channe
     }
 }
 
-/// Dissemination: in round k everybody tells the member 2^k further on all it knows, in one byte.
+/// Dissemination barrier: in round k each member tells the member 2^k further on all it knows, in one byte.
 pub(super) fn barrier(w: &mut ScheduleWriter) {
     let n = w.n();
     let mut distance = 1;

@@ -1,12 +1,12 @@
-//! Within servers first, between them by rail, and back: every byte crosses the network between members of one place only. All-to-all goes over NVLink to the GPU on the
-//! destination's rail, then over the network, as NCCL's PXN does.
+//! Hierarchical schedules: within servers first, between them by rail, and back within servers. Every byte crosses the network only between members of equal
+//! places. All-to-all goes over NVLink to the GPU on the destination's rail, then over the network, as in NCCL's PXN.
 //!
 //! Layer: collective.
 
 use super::direct::{self, Shares};
 use super::{CollectiveOp, How, Range, ScheduleError, ScheduleWriter, Shape, ring, span};
 
-/// Servers of one kind: rows are servers, columns are rails.
+/// Servers with equal places: rows are servers, columns are rails.
 struct Grid {
     servers: Vec<Vec<u32>>,
     places: usize,
@@ -25,10 +25,10 @@ impl Grid {
         Ok(Grid { servers, places: first.len() })
     }
 
-    /// Members of place index `p`, server by server, beginning with server `from`.
-    fn rail(&self, p: usize, from: usize) -> Vec<u32> {
+    /// Members of place index `p`, server by server, beginning with server `first`.
+    fn rail(&self, p: usize, first: usize) -> Vec<u32> {
         let n = self.servers.len();
-        (0..n).map(|s| self.servers[(from + s) % n][p]).collect()
+        (0..n).map(|s| self.servers[(first + s) % n][p]).collect()
     }
 }
 
@@ -71,30 +71,30 @@ fn all_reduce(w: &mut ScheduleWriter, grid: &Grid, c: u16, range: Range) {
     }
 }
 
-/// Reduce-scatter and all-gather, whose shards belong to members: place p of a server handles the shards of its whole rail.
+/// Reduce-scatter and all-gather, whose shards belong to members. Place p of a server handles the shards of its whole rail.
 fn sharded(w: &mut ScheduleWriter, grid: &Grid, op: CollectiveOp, c: u16, channels: u16, bytes: u64) {
     let n = w.n() as u64;
     let shard = |m: u32| span(span(Range { start: 0, end: bytes }, m as u64, n), c as u64, channels as u64);
     let rails: Vec<Vec<u32>> = (0..grid.places).map(|p| grid.rail(p, 0)).collect();
-    let of_rails: Vec<Vec<Range>> = rails.iter().map(|rail| rail.iter().map(|&m| shard(m)).collect()).collect();
+    let rail_shards: Vec<Vec<Range>> = rails.iter().map(|rail| rail.iter().map(|&m| shard(m)).collect()).collect();
     if op == CollectiveOp::ReduceScatter {
         for members in &grid.servers {
-            direct::reduce_scatter(w, members, c, &of_rails);
+            direct::reduce_scatter(w, members, c, &rail_shards);
         }
-        for (rail, shards) in rails.iter().zip(&of_rails) {
+        for (rail, shards) in rails.iter().zip(&rail_shards) {
             ring::reduce_scatter(w, rail, c, shards);
         }
     } else {
-        for (rail, shards) in rails.iter().zip(&of_rails) {
+        for (rail, shards) in rails.iter().zip(&rail_shards) {
             ring::all_gather(w, rail, c, shards);
         }
         for members in &grid.servers {
-            direct::all_gather(w, members, c, &of_rails);
+            direct::all_gather(w, members, c, &rail_shards);
         }
     }
 }
 
-/// Broadcast and reduction: the root's server shares the work out over its rails.
+/// Broadcast and reduction: the root's server divides the work over its rails.
 fn rooted(w: &mut ScheduleWriter, grid: &Grid, op: CollectiveOp, c: u16, range: Range, root: u32) {
     let home = grid.servers.iter().position(|m| m.contains(&root)).expect("the root is in a server");
     let parts: Vec<Vec<Range>> = (0..grid.places).map(|p| vec![span(range, p as u64, grid.places as u64)]).collect();
@@ -108,9 +108,9 @@ fn rooted(w: &mut ScheduleWriter, grid: &Grid, op: CollectiveOp, c: u16, range: 
         for members in &grid.servers {
             for turn in 1..grid.places {
                 for (p, part) in parts.iter().enumerate() {
-                    let to = members[(p + turn) % grid.places];
-                    if to != root {
-                        w.send(members[p], to, c, part[0], How::Copy);
+                    let dst = members[(p + turn) % grid.places];
+                    if dst != root {
+                        w.send(members[p], dst, c, part[0], How::Copy);
                     }
                 }
             }
@@ -128,19 +128,19 @@ fn rooted(w: &mut ScheduleWriter, grid: &Grid, op: CollectiveOp, c: u16, range: 
     }
 }
 
-/// PXN: what leaves a server does so from the member of the destination's place; where a server has none of that place, from the sender itself.
+/// All-to-all as in PXN: data leaves a server from the member with the destination's place. If the server has no such member, it leaves from the sender.
 pub(super) fn all_to_all(w: &mut ScheduleWriter, shares: &Shares, shape: &Shape, channels: u16) {
-    let at: std::collections::BTreeMap<(u32, u32), u32> =
+    let member_at: std::collections::BTreeMap<(u32, u32), u32> =
         shape.members.iter().enumerate().map(|(i, &place)| (place, i as u32)).collect();
-    direct::each_pair(w, shares, |w, from, to| {
-        let (here, there) = (shape.members[from as usize], shape.members[to as usize]);
-        let proxy = if here.0 == there.0 { from } else { at.get(&(here.0, there.1)).copied().unwrap_or(from) };
+    direct::each_pair(w, shares, |w, src, dst| {
+        let (here, there) = (shape.members[src as usize], shape.members[dst as usize]);
+        let proxy = if here.0 == there.0 { src } else { member_at.get(&(here.0, there.1)).copied().unwrap_or(src) };
         for c in 0..channels {
-            let range = span(shares.range(from, to), c as u64, channels as u64);
-            if proxy != from {
-                w.send(from, proxy, c, range, How::Copy);
+            let range = span(shares.range(src, dst), c as u64, channels as u64);
+            if proxy != src {
+                w.send(src, proxy, c, range, How::Copy);
             }
-            w.send(proxy, to, c, range, How::Copy);
+            w.send(proxy, dst, c, range, How::Copy);
         }
     });
 }

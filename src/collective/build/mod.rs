@@ -1,7 +1,8 @@
-//! Schedules: which transfers an algorithm makes of a collective, byte for byte.
+//! Builds schedules: the transfers that an algorithm makes of a collective, byte for byte.
 //!
-//! Layer: collective. Knows where members are (server, place in it), not how they are linked. NVLS and in-network reduction make no transfers between members: they are `cost`'s.
-//! What may be sent when follows from the data alone: a piece waits for every delivery that its bytes are made of ([`writer`]), so chunks pipeline by themselves.
+//! Layer: collective. It knows where members are (server, place in it), not how they are linked. NVLS and in-network reduction make no transfers between
+//! members; `cost` handles them. When a transfer may be sent follows from the data alone: a piece waits for every delivery that its bytes depend on
+//! ([`writer`]), so chunks pipeline without further rules.
 
 mod direct;
 mod halving;
@@ -19,7 +20,7 @@ use super::{Algorithm, CollectiveOp, Schedule};
 pub(super) use ring::order as ring_order;
 use writer::{How, Range, ScheduleWriter, span};
 
-/// Where a communicator's members are: (server, place in the server), numbered as one likes; members of one place in different servers are on one rail.
+/// Where a communicator's members are: (server, place in the server), in any numbering. Members with the same place in different servers are on one rail.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Shape {
     pub members: Vec<(u32, u32)>,
@@ -31,26 +32,26 @@ impl Shape {
         Shape { members: (0..n).map(|i| (i, 0)).collect() }
     }
 
-    /// `servers` servers of `each` members, numbered server by server.
-    pub fn servers(servers: u32, each: u32) -> Shape {
-        Shape { members: (0..servers * each).map(|i| (i / each, i % each)).collect() }
+    /// `servers` servers of `per_server` members, numbered server by server.
+    pub fn servers(servers: u32, per_server: u32) -> Shape {
+        Shape { members: (0..servers * per_server).map(|i| (i / per_server, i % per_server)).collect() }
     }
 
-    /// Members.
+    /// Number of members.
     pub fn n(&self) -> u32 {
         self.members.len() as u32
     }
 
-    /// Members of each server, servers in order of their first member, members by place.
+    /// Members of each server. Servers are in order of their first member, members in order of their places.
     fn by_server(&self) -> Vec<Vec<u32>> {
         let mut order = std::collections::BTreeMap::new();
         let mut servers: Vec<Vec<u32>> = Vec::new();
         for (i, (server, _)) in self.members.iter().enumerate() {
-            let at = *order.entry(*server).or_insert_with(|| {
+            let server_idx = *order.entry(*server).or_insert_with(|| {
                 servers.push(Vec::new());
                 servers.len() - 1
             });
-            servers[at].push(i as u32);
+            servers[server_idx].push(i as u32);
         }
         for members in &mut servers {
             members.sort_by_key(|&m| self.members[m as usize].1);
@@ -59,18 +60,18 @@ impl Shape {
     }
 }
 
-/// How to carry a collective out.
+/// Options of a schedule.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct ScheduleOptions<'a> {
-    /// Parallel copies of the pattern, each with its share of the bytes and its own connections.
+    /// Number of parallel copies of the pattern, each with its share of the bytes and its own connections.
     pub channels: u16,
-    /// Payload of a message at most; 0: not cut.
+    /// Maximum payload of a message in bytes; 0 if messages are not cut.
     pub chunk_bytes: u64,
-    /// Member that a broadcast comes from, a reduction goes to.
+    /// Source of a broadcast, or destination of a reduction.
     pub root: u32,
-    /// All-to-all: weights of the members as destinations; what a member sends is split in proportion.
+    /// Weights of the members as destinations of an all-to-all. What a member sends is split in proportion.
     pub shares: Option<&'a [u64]>,
-    /// Each pair of GPUs of one server has a link of its own.
+    /// Whether each pair of GPUs of a server has a link of its own.
     pub own_links: bool,
 }
 
@@ -80,7 +81,7 @@ impl Default for ScheduleOptions<'_> {
     }
 }
 
-/// Why there is no schedule.
+/// Why no schedule can be built.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum ScheduleError {
     #[error("algorithm auto has to be chosen (by collective::choose) before a schedule is made of it")]
@@ -105,10 +106,10 @@ pub enum ScheduleError {
     Uneven { op: CollectiveOp, member: u32 },
 }
 
-/// Most transfers of one schedule: 2^24. Our choice: what a schedule and its tasks take stays within a few GB.
+/// The most transfers of one schedule: 2^24. Our choice: a schedule and its tasks then stay within a few GB.
 pub(super) const MOST_TRANSFERS: usize = 1 << 24;
 
-/// Algorithms that `op` has schedules for.
+/// Names of the algorithms that have schedules for `op`, for messages.
 pub const fn known(op: CollectiveOp) -> &'static str {
     match op {
         CollectiveOp::AllReduce | CollectiveOp::Barrier => "ring, tree, halving-doubling, direct, hierarchical",
@@ -118,7 +119,8 @@ pub const fn known(op: CollectiveOp) -> &'static str {
     }
 }
 
-/// The transfers of `op` over `bytes` (as nccl-tests counts them) by `algorithm`. Sums over transfers are exact for any size; nobody sends to itself; empty pieces are left out.
+/// The transfers of `op` over `bytes` (counted as in nccl-tests) with `algorithm`. Bytes sum exactly for any size. No member sends to itself. Empty pieces are
+/// left out.
 pub fn build(
     op: CollectiveOp,
     algorithm: Algorithm,
@@ -153,7 +155,7 @@ fn write(
     if n <= 1 {
         return Ok(w);
     }
-    // A barrier is news of everybody's arrival: an all-reduce of one byte, or the exchange of tokens where everybody speaks for himself.
+    // A barrier is an all-reduce of one byte, or an exchange of tokens if each member sends its own.
     let (op, bytes) = match (op, algorithm) {
         (CollectiveOp::Barrier, Algorithm::HalvingDoubling) => {
             halving::barrier(&mut w);

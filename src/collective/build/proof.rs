@@ -1,6 +1,7 @@
-//! A symbolic interpreter of schedules: proves that every member ends with the right data whatever the timing, from what each message carried.
+//! A symbolic interpreter of schedules. It proves from the content of each message that every member ends with the right data, whatever the timing.
 //!
-//! Contributions are sets of members; a sum that counts one twice, a copy of something the sender need not have, an overwrite of what is yet to be sent are found.
+//! Contributions are sets of members. It finds a sum that counts one contribution twice, a copy of data that the sender may not have yet, and an overwrite of
+//! data that is still to be sent.
 
 use super::writer::{How, Range, ScheduleWriter};
 use super::{ScheduleOptions, Shape, span, write};
@@ -25,7 +26,7 @@ impl Set {
     }
 }
 
-/// For each transfer what was delivered for certain when it is sent, and when it is delivered (itself not counted).
+/// For each transfer, the set of transfers that are surely delivered when it is sent, and when it is delivered (itself not included).
 fn certain(w: &ScheduleWriter) -> (Vec<Set>, Vec<Set>) {
     let s = &w.schedule;
     let n = s.transfers.len();
@@ -40,12 +41,12 @@ fn certain(w: &ScheduleWriter) -> (Vec<Set>, Vec<Set>) {
             send.join(&at_delivery[a as usize]);
         }
         let mut delivery = send.clone();
-        if let Some(&before) = last.get(&(t.from, t.to, t.channel)) {
-            // Sent in order, delivered in order.
-            send.join(&at_send[before as usize]);
-            delivery.join(&at_delivery[before as usize]);
-            delivery.join(&at_send[before as usize]);
-            delivery.add(before);
+        if let Some(&previous) = last.get(&(t.from, t.to, t.channel)) {
+            // Messages of a connection are sent in order and delivered in order.
+            send.join(&at_send[previous as usize]);
+            delivery.join(&at_delivery[previous as usize]);
+            delivery.join(&at_send[previous as usize]);
+            delivery.add(previous);
         }
         last.insert((t.from, t.to, t.channel), i as u32);
         at_send.push(send);
@@ -54,12 +55,12 @@ fn certain(w: &ScheduleWriter) -> (Vec<Set>, Vec<Set>) {
     (at_send, at_delivery)
 }
 
-/// Builds and interprets; panics with what is wrong.
+/// Builds a schedule and interprets it; panics with what is wrong.
 pub(super) fn prove(op: CollectiveOp, algorithm: Algorithm, bytes: u64, shape: &Shape, options: &ScheduleOptions) {
     check(&write(op, algorithm, bytes, shape, options).unwrap(), op, algorithm, bytes, shape, options);
 }
 
-/// Interprets what a writer wrote.
+/// Interprets the schedule of a writer; panics with what is wrong.
 pub(super) fn check(
     w: &ScheduleWriter,
     op: CollectiveOp,
@@ -70,7 +71,7 @@ pub(super) fn check(
 ) {
     let s = &w.schedule;
     let n = s.n as u64;
-    let what = format!("{op:?} {algorithm:?} {bytes} B {:?} {options:?}", shape.members);
+    let case = format!("{op:?} {algorithm:?} {bytes} B {:?} {options:?}", shape.members);
     let (at_send, at_delivery) = certain(w);
 
     let space = if op == CollectiveOp::AllToAll { n * bytes } else { bytes.max(n) };
@@ -88,77 +89,77 @@ pub(super) fn check(
     cuts.dedup();
     cuts.retain(|&c| c <= space);
     let cells = cuts.len() - 1;
-    let cell = |at: u64| cuts.binary_search(&at).unwrap();
+    let cell = |offset: u64| cuts.binary_search(&offset).unwrap();
 
-    // What is the datum: a sum of all members' contributions, or one copy (bit 0).
+    // The value of each datum: a sum of all members' contributions, or one copy (bit 0).
     let summed = matches!(op, CollectiveOp::AllReduce | CollectiveOp::Reduce | CollectiveOp::ReduceScatter)
         || op == CollectiveOp::Barrier && algorithm != Algorithm::Direct;
-    let begins = |m: u64, at: u64| match op {
+    let begins = |m: u64, offset: u64| match op {
         _ if summed => 1u64 << m,
         CollectiveOp::Broadcast => (m == options.root as u64) as u64,
-        CollectiveOp::Barrier => (at == m) as u64,
-        CollectiveOp::AllToAll => (at / bytes.max(1) == m) as u64,
-        _ => (shard(m).start <= at && at < shard(m).end) as u64,
+        CollectiveOp::Barrier => (offset == m) as u64,
+        CollectiveOp::AllToAll => (offset / bytes.max(1) == m) as u64,
+        _ => (shard(m).start <= offset && offset < shard(m).end) as u64,
     };
     let mut state: Vec<Vec<u64>> = (0..n).map(|m| (0..cells).map(|i| begins(m, cuts[i])).collect()).collect();
     let mut read: Vec<Vec<Vec<u32>>> = vec![vec![Vec::new(); cells]; n as usize];
     let mut written: Vec<Vec<Vec<u32>>> = vec![vec![Vec::new(); cells]; n as usize];
     for (i, (t, carried)) in s.transfers.iter().zip(&w.carried).enumerate() {
-        assert_eq!(t.bytes, carried.ranges.iter().map(|r| r.end - r.start).sum::<u64>(), "{what}: transfer {i}");
-        assert!(options.chunk_bytes == 0 || t.bytes <= options.chunk_bytes, "{what}: transfer {i} is too long");
-        let (from, to) = (t.from as usize, t.to as usize);
+        assert_eq!(t.bytes, carried.ranges.iter().map(|r| r.end - r.start).sum::<u64>(), "{case}: transfer {i}");
+        assert!(options.chunk_bytes == 0 || t.bytes <= options.chunk_bytes, "{case}: transfer {i} is too long");
+        let (src, dst) = (t.from as usize, t.to as usize);
         for k in carried.ranges.iter().flat_map(|r| cell(r.start)..cell(r.end)) {
-            for &d in &written[from][k] {
-                // A dissemination token says what its sender knows when it leaves; a later one says more.
+            for &d in &written[src][k] {
+                // A dissemination token carries what its sender knows when it leaves; a later token carries more.
                 let token = op == CollectiveOp::Barrier && algorithm == Algorithm::HalvingDoubling;
-                assert!(at_send[i].has(d) || token, "{what}: transfer {i} sends what {d} may not have brought yet");
+                assert!(at_send[i].has(d) || token, "{case}: transfer {i} sends what {d} may not have brought yet");
             }
-            let value = state[from][k];
-            assert!(value != 0, "{what}: transfer {i} sends what {from} does not have");
-            for &r in &read[to][k] {
-                let harmless = carried.how == How::Copy && state[to][k] == value || op == CollectiveOp::Barrier;
+            let value = state[src][k];
+            assert!(value != 0, "{case}: transfer {i} sends what {src} does not have");
+            for &r in &read[dst][k] {
+                let harmless = carried.how == How::Copy && state[dst][k] == value || op == CollectiveOp::Barrier;
                 assert!(
                     at_delivery[i].has(r) || harmless,
-                    "{what}: transfer {i} may overwrite what {r} has yet to send"
+                    "{case}: transfer {i} may overwrite what {r} has yet to send"
                 );
             }
-            read[from][k].push(i as u32);
+            read[src][k].push(i as u32);
             match carried.how {
                 How::Copy => {
-                    for &d in &written[to][k] {
-                        assert!(at_delivery[i].has(d), "{what}: transfer {i} copies over {d} in either order");
+                    for &d in &written[dst][k] {
+                        assert!(at_delivery[i].has(d), "{case}: transfer {i} copies over {d} in either order");
                     }
-                    state[to][k] = value;
+                    state[dst][k] = value;
                 }
                 How::Reduce => {
                     assert!(
-                        state[to][k] & value == 0 || op == CollectiveOp::Barrier,
-                        "{what}: transfer {i} adds twice"
+                        state[dst][k] & value == 0 || op == CollectiveOp::Barrier,
+                        "{case}: transfer {i} adds twice"
                     );
-                    state[to][k] |= value;
+                    state[dst][k] |= value;
                 }
             }
-            written[to][k].push(i as u32);
+            written[dst][k].push(i as u32);
         }
     }
     let full = if summed { (1 << n) - 1 } else { 1 };
     for m in 0..n {
         for k in 0..cells {
-            let at = cuts[k];
+            let offset = cuts[k];
             let due = match op {
-                CollectiveOp::AllReduce | CollectiveOp::AllGather | CollectiveOp::Broadcast => at < bytes,
-                CollectiveOp::Reduce => m == options.root as u64 && at < bytes,
-                CollectiveOp::ReduceScatter => shard(m).start <= at && at < shard(m).end,
-                CollectiveOp::Barrier => at < if algorithm == Algorithm::Direct { n } else { 1 },
+                CollectiveOp::AllReduce | CollectiveOp::AllGather | CollectiveOp::Broadcast => offset < bytes,
+                CollectiveOp::Reduce => m == options.root as u64 && offset < bytes,
+                CollectiveOp::ReduceScatter => shard(m).start <= offset && offset < shard(m).end,
+                CollectiveOp::Barrier => offset < if algorithm == Algorithm::Direct { n } else { 1 },
                 CollectiveOp::AllToAll => {
                     let shares = super::direct::Shares::new(bytes, n as u32, options.shares).unwrap();
-                    let mine = shares.range((at / bytes.max(1)) as u32 % n as u32, m as u32);
-                    mine.start <= at && at < mine.end
+                    let mine = shares.range((offset / bytes.max(1)) as u32 % n as u32, m as u32);
+                    mine.start <= offset && offset < mine.end
                 }
             };
             assert!(
                 !due || state[m as usize][k] == full,
-                "{what}: member {m} ends without byte {at}: {:b}",
+                "{case}: member {m} ends without byte {offset}: {:b}",
                 state[m as usize][k]
             );
         }

@@ -1,12 +1,14 @@
-//! Rings: reduce-scatter and all-gather round a ring, chains for broadcast and reduction.
+//! Ring schedules: reduce-scatter and all-gather around a ring, chains for broadcast and reduction.
 //!
 //! Layer: collective. Each channel has its own order of members, so that channels leave servers by different NICs.
 
 use super::{CollectiveOp, How, Range, ScheduleOptions, ScheduleWriter, Shape, span};
 
-/// Members in the order of channel `c`'s ring. Across servers the ring of channel c enters a server at place c and leaves it at place c - 1; every other server is passed through
-/// backwards, so that a hop between servers stays on its rail. Within one server rings step by different strides, so that a mesh's links are all used. Where pairs have links of
-/// their own, rings across servers zigzag through each (Walecki's paths). So k channels of an even number k of members use every link once in each direction.
+/// The order of members in the ring of channel `c`.
+///
+/// Across servers, the ring of channel c enters a server at place c and leaves it at place c - 1. It passes every other server backwards, so that a hop between
+/// servers stays on its rail. Within one server, rings step by different strides, so that all links of a mesh are used. If pairs have links of their own, rings
+/// across servers zigzag through each server (Walecki's paths). Then k channels of an even number k of members use every link once in each direction.
 pub(in crate::collective) fn order(shape: &Shape, c: u16, own_links: bool) -> Vec<u32> {
     let servers = shape.by_server();
     if servers.len() == 1 {
@@ -44,7 +46,7 @@ pub(super) fn write(w: &mut ScheduleWriter, op: CollectiveOp, bytes: u64, shape:
     let whole = Range { start: 0, end: bytes };
     for c in 0..channels {
         let ring = order(shape, c, options.own_links);
-        // Member m's shard belongs to m on every channel; a channel takes its share of each shard.
+        // The shard of member m belongs to m on every channel. A channel takes its share of each shard.
         let share: Vec<Range> =
             ring.iter().map(|&m| span(span(whole, m as u64, n), c as u64, channels as u64)).collect();
         match op {
@@ -55,8 +57,8 @@ pub(super) fn write(w: &mut ScheduleWriter, op: CollectiveOp, bytes: u64, shape:
             CollectiveOp::ReduceScatter => reduce_scatter(w, &ring, c, &share),
             CollectiveOp::AllGather => all_gather(w, &ring, c, &share),
             _ => {
-                let at = ring.iter().position(|&m| m == root).expect("the root is a member");
-                let chain: Vec<u32> = ring[at..].iter().chain(&ring[..at]).copied().collect();
+                let root_position = ring.iter().position(|&m| m == root).expect("the root is a member");
+                let chain: Vec<u32> = ring[root_position..].iter().chain(&ring[..root_position]).copied().collect();
                 let part = span(whole, c as u64, channels as u64);
                 if op == CollectiveOp::Broadcast {
                     chain_down(w, &chain, c, part);
@@ -68,7 +70,7 @@ pub(super) fn write(w: &mut ScheduleWriter, op: CollectiveOp, bytes: u64, shape:
     }
 }
 
-/// n - 1 steps; afterwards position p of the ring holds the sum of `blocks[p]`.
+/// Reduce-scatter in n - 1 steps. Afterwards position p of the ring holds the sum of `blocks[p]`.
 pub(super) fn reduce_scatter(w: &mut ScheduleWriter, ring: &[u32], channel: u16, blocks: &[Range]) {
     let n = ring.len();
     for step in 0..n.saturating_sub(1) {
@@ -78,7 +80,7 @@ pub(super) fn reduce_scatter(w: &mut ScheduleWriter, ring: &[u32], channel: u16,
     }
 }
 
-/// n - 1 steps; position p begins with `blocks[p]`, all end with all.
+/// All-gather in n - 1 steps. Position p begins with `blocks[p]`, and all positions end with all blocks.
 pub(super) fn all_gather(w: &mut ScheduleWriter, ring: &[u32], channel: u16, blocks: &[Range]) {
     let n = ring.len();
     for step in 0..n.saturating_sub(1) {
@@ -88,14 +90,14 @@ pub(super) fn all_gather(w: &mut ScheduleWriter, ring: &[u32], channel: u16, blo
     }
 }
 
-/// From the first of a chain to the last.
+/// Sends a range from the first member of a chain to the last.
 pub(super) fn chain_down(w: &mut ScheduleWriter, chain: &[u32], channel: u16, range: Range) {
     for pair in chain.windows(2) {
         w.send(pair[0], pair[1], channel, range, How::Copy);
     }
 }
 
-/// From the last of a chain to the first, summing up.
+/// Sends a range from the last member of a chain to the first, and sums it up on the way.
 pub(super) fn chain_up(w: &mut ScheduleWriter, chain: &[u32], channel: u16, range: Range) {
     for pair in chain.windows(2).rev() {
         w.send(pair[1], pair[0], channel, range, How::Reduce);

@@ -1,4 +1,4 @@
-//! Every algorithm proved on every small communicator; transfer counts, bytes and orders as the closed forms and the papers have them.
+//! Tests: every algorithm is proved on every small communicator. Transfer counts, bytes and orders are compared with closed forms and papers.
 
 use super::proof::prove;
 use super::*;
@@ -25,10 +25,14 @@ fn pairs() -> Vec<(CollectiveOp, Algorithm)> {
         .collect()
 }
 
-/// Shapes of `n` members: each alone, all in one server, and servers of every size that divides n; one with shuffled numbering.
+/// Shapes of `n` members: each member alone, all in one server, servers of every size that divides n, and one with shuffled numbering.
 fn shapes(n: u32) -> Vec<Shape> {
     let mut shapes = vec![Shape::flat(n), Shape::servers(1, n)];
-    shapes.extend((2..n).filter(|each| n.is_multiple_of(*each)).map(|each| Shape::servers(n / each, each)));
+    shapes.extend(
+        (2..n)
+            .filter(|per_server| n.is_multiple_of(*per_server))
+            .map(|per_server| Shape::servers(n / per_server, per_server)),
+    );
     if n.is_multiple_of(2) {
         shapes.push(Shape { members: (0..n).map(|i| (i % (n / 2), i / (n / 2))).collect() });
     }
@@ -122,7 +126,7 @@ fn the_interpreter_finds_faults() {
             .is_err()
     };
     assert!(!found(|_| {}));
-    // One dependency less; a sum taken for a copy; a byte less; a message to somebody else.
+    // One dependency less; a copy instead of a sum; a byte less; a message to another member.
     assert!(found(|w| w.schedule.transfers[5].after_n = 0));
     assert!(found(|w| w.carried[5].how = How::Copy));
     assert!(found(|w| w.schedule.transfers[5].bytes -= 1));
@@ -140,9 +144,9 @@ fn trees_are_binary_and_share_the_load() {
             assert_eq!(up.iter().filter(|p| p.is_none()).count(), 1);
             assert!(children.iter().all(|&c| c <= 2));
             for r in 0..n {
-                let (mut at, mut d) = (r, 0);
-                while let Some(p) = up[at as usize] {
-                    (at, d) = (p, d + 1);
+                let (mut node, mut d) = (r, 0);
+                while let Some(p) = up[node as usize] {
+                    (node, d) = (p, d + 1);
                 }
                 depth = depth.max(d);
             }
@@ -165,7 +169,7 @@ fn rings_between_servers_stay_on_their_rail() {
     }
 }
 
-/// Eight rings through servers of eight GPUs with a link a pair: every link carries one ring each way.
+/// Eight rings go through servers of eight GPUs with a link per pair. Every link carries one ring in each direction.
 #[test]
 fn rings_between_servers_use_every_link_of_a_mesh_once() {
     let shape = Shape::servers(2, 8);
@@ -227,14 +231,14 @@ fn what_has_no_schedule_says_so() {
     assert_eq!(root.unwrap_err(), ScheduleError::Root { root: 4, n: 4 });
 }
 
-/// 2^30 pairs, of which few send anything or of which there are too many: neither takes a walk over all of them.
+/// There are 2^30 pairs, of which few send anything or of which there are too many. Neither case may walk over all of them.
 #[test]
 fn all_to_all_of_many_members_is_written_or_refused_soon() {
     let shape = Shape::flat(1 << 15);
     let options = ScheduleOptions::default();
     let few = build(CollectiveOp::AllToAll, Algorithm::Direct, 2, &shape, &options).unwrap();
     assert_eq!(few.transfers.len(), 2 * ((1 << 15) - 1));
-    // Within the room of a schedule, but not within this memory.
+    // This fits into a schedule, but not into this memory.
     let inside = || build(CollectiveOp::AllToAll, Algorithm::Direct, 1 << 20, &Shape::flat(1 << 12), &options);
     let refused = crate::budget::within(100 << 20, inside).map(|_| ()).unwrap_err();
     assert!(matches!(refused, crate::budget::Unfinished::OverBudget(over) if over.what == "transfers of a collective"));

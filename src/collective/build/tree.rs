@@ -1,11 +1,11 @@
-//! Trees: NCCL's double binary tree over servers with chains inside them; all-reduce goes up and down, broadcast and reduction one way.
+//! Tree schedules: NCCL's double binary tree over servers, with chains inside them. All-reduce goes up and down, broadcast and reduction one way.
 //!
-//! Layer: collective. Two trees, in which nearly every inner node of one is a leaf of the other, so that each server sends about what it receives (Sanders, Speck and Traeff 2009,
-//! "Two-tree algorithms for full bandwidth broadcast, reduction and scan").
+//! Layer: collective. There are two trees. Nearly every inner node of one is a leaf of the other, so that each server sends about as much as it receives
+//! (Sanders, Speck and Traeff 2009, "Two-tree algorithms for full bandwidth broadcast, reduction and scan").
 
 use super::{CollectiveOp, How, Range, ScheduleWriter, Shape, ring, span};
 
-/// Parent of rank `r` in the in-order binary tree on `n` ranks whose leaves are the odd ranks; `None`: the root, 0.
+/// Parent of rank `r` in the in-order binary tree on `n` ranks whose leaves are the odd ranks; `None` for the root, 0.
 pub(super) fn parent(r: u32, n: u32) -> Option<u32> {
     if r == 0 {
         return None;
@@ -15,7 +15,7 @@ pub(super) fn parent(r: u32, n: u32) -> Option<u32> {
     Some(if up >= n { r ^ bit } else { up })
 }
 
-/// Parents in tree `t` (0 or 1): the second is the first mirrored if `n` is even, shifted by one if it is odd.
+/// Parents in tree `t` (0 or 1). Tree 1 is tree 0 mirrored if `n` is even, and shifted by one if it is odd.
 pub(super) fn parents(n: u32, t: u32) -> Vec<Option<u32>> {
     (0..n)
         .map(|r| match (t, n % 2) {
@@ -26,7 +26,7 @@ pub(super) fn parents(n: u32, t: u32) -> Vec<Option<u32>> {
         .collect()
 }
 
-/// Ranks from the root on, parents before children.
+/// Ranks from the root downwards, parents before children.
 fn downwards(up: &[Option<u32>]) -> Vec<u32> {
     let mut children = vec![Vec::new(); up.len()];
     let mut order = Vec::with_capacity(up.len());
@@ -36,16 +36,16 @@ fn downwards(up: &[Option<u32>]) -> Vec<u32> {
             None => order.push(r as u32),
         }
     }
-    let mut at = 0;
-    while at < order.len() {
-        order.extend_from_slice(&children[order[at] as usize]);
-        at += 1;
+    let mut next = 0;
+    while next < order.len() {
+        order.extend_from_slice(&children[order[next] as usize]);
+        next += 1;
     }
     order
 }
 
 pub(super) fn write(w: &mut ScheduleWriter, op: CollectiveOp, bytes: u64, shape: &Shape, channels: u16, root: u32) {
-    // An all-reduce uses both trees even on one channel; what has a root uses the tree that is rooted at its server.
+    // An all-reduce uses both trees even on one channel. An operation with a root uses the tree that is rooted at the root's server.
     let trees: u16 = if op == CollectiveOp::AllReduce { 2 } else { 1 };
     let parts = (channels * trees) as u64;
     for c in 0..channels {
@@ -65,7 +65,8 @@ pub(super) fn write(w: &mut ScheduleWriter, op: CollectiveOp, bytes: u64, shape:
     }
 }
 
-/// Each server's members as a chain from the one that meets the network: place c for channel c; with a root its server comes first and it leads.
+/// Each server's members as a chain. It begins with the member that meets the network, which has place c for channel c. If there is a root, its server comes
+/// first and the root leads its chain.
 fn chains(shape: &Shape, c: u16, root: Option<u32>) -> Vec<Vec<u32>> {
     let mut servers = shape.by_server();
     for members in &mut servers {
@@ -81,6 +82,7 @@ fn chains(shape: &Shape, c: u16, root: Option<u32>) -> Vec<Vec<u32>> {
     servers
 }
 
+/// Sends a range up a tree: each server's chain first, then to the parent server.
 fn climb(w: &mut ScheduleWriter, chains: &[Vec<u32>], up: &[Option<u32>], order: &[u32], channel: u16, range: Range) {
     for &s in order.iter().rev() {
         let chain = &chains[s as usize];
@@ -91,6 +93,7 @@ fn climb(w: &mut ScheduleWriter, chains: &[Vec<u32>], up: &[Option<u32>], order:
     }
 }
 
+/// Sends a range down a tree: from the parent server, then along the server's chain.
 fn descend(w: &mut ScheduleWriter, chains: &[Vec<u32>], up: &[Option<u32>], order: &[u32], channel: u16, range: Range) {
     for &s in order {
         let chain = &chains[s as usize];

@@ -1,6 +1,6 @@
-//! Writes a schedule from "these bytes go from here to there", and finds what each message has to wait for.
+//! Writes a schedule from ranges of bytes to send, and finds the deliveries that each message has to wait for.
 //!
-//! Layer: collective. Every member's buffer is one space of offsets; the writer remembers which delivery last touched which bytes of which member.
+//! Layer: collective. Every member's buffer is one space of offsets. The writer remembers which delivery last touched which bytes of which member.
 
 use std::collections::BTreeMap;
 
@@ -15,23 +15,23 @@ pub(super) struct Range {
     pub end: u64,
 }
 
-/// What a delivery does at the receiver.
+/// The effect of a delivery at the receiver.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum How {
-    /// Takes the place of what was there.
+    /// The data replaces what was there.
     Copy,
-    /// Is added to it.
+    /// The data is added to what was there.
     Reduce,
 }
 
-/// Part `i` of `parts` of a range; parts differ by at most a byte and cover the range without gap.
+/// Part `i` of `parts` of a range. Parts differ by at most a byte and cover the range without gaps.
 pub(super) fn span(range: Range, i: u64, parts: u64) -> Range {
     let length = (range.end - range.start) as u128;
-    let at = |k: u64| range.start + (length * k as u128 / parts as u128) as u64;
-    Range { start: at(i), end: at(i + 1) }
+    let part_start = |k: u64| range.start + (length * k as u128 / parts as u128) as u64;
+    Range { start: part_start(i), end: part_start(i + 1) }
 }
 
-/// What a message carried: for the proofs in the tests.
+/// The content of a message, for the proofs in the tests.
 #[cfg(test)]
 #[derive(Clone, Debug)]
 pub(super) struct CarriedData {
@@ -39,16 +39,16 @@ pub(super) struct CarriedData {
     pub how: How,
 }
 
-/// Deliveries that something is made of. Nearly always one: no allocation then.
+/// The deliveries that the content of a stretch comes from. Nearly always it is one, which needs no allocation.
 #[derive(Clone)]
-struct By {
+struct Deliveries {
     first: u32,
     rest: Vec<u32>,
 }
 
-impl By {
-    fn one(index: u32) -> By {
-        By { first: index, rest: Vec::new() }
+impl Deliveries {
+    fn one(index: u32) -> Deliveries {
+        Deliveries { first: index, rest: Vec::new() }
     }
 
     fn iter(&self) -> impl Iterator<Item = u32> + '_ {
@@ -56,14 +56,16 @@ impl By {
     }
 }
 
-/// Deliveries that made each stretch of a member's buffer, by its start: end, transfers. What is in no stretch is as at the start.
-type Made = BTreeMap<u64, (u64, By)>;
+/// The stretches of a member's buffer that were delivered, by their start: (end, deliveries). Bytes outside of all stretches are unchanged.
+type Made = BTreeMap<u64, (u64, Deliveries)>;
 
-/// A schedule in the making.
+/// A schedule that is being written.
 pub(super) struct ScheduleWriter {
     pub(super) schedule: Schedule,
+    /// Delivered stretches of each member's buffer.
     made: Vec<Made>,
     chunk: u64,
+    /// Scratch list of the deliveries that a message waits for.
     waits: Vec<u32>,
     full: bool,
     #[cfg(test)]
@@ -87,7 +89,7 @@ impl ScheduleWriter {
         self.schedule.n
     }
 
-    /// Whether there was more to write than a schedule has room for; what is here is then not all.
+    /// Whether there was more to write than a schedule may hold. Then the schedule is incomplete.
     pub(super) fn is_full(&self) -> bool {
         self.full
     }
@@ -97,18 +99,18 @@ impl ScheduleWriter {
     }
 
     /// Sends a range in messages of at most the chunk size, as equal as bytes allow.
-    pub(super) fn send(&mut self, from: u32, to: u32, channel: u16, range: Range, how: How) {
+    pub(super) fn send(&mut self, src: u32, dst: u32, channel: u16, range: Range, how: How) {
         let length = range.end - range.start;
         let pieces = length.div_ceil(self.chunk);
         for i in 0..pieces {
             if self.full {
                 return;
             }
-            self.message(from, to, channel, &[span(range, i, pieces)], how);
+            self.message(src, dst, channel, &[span(range, i, pieces)], how);
         }
     }
 
-    /// Stops at once where at least so many transfers have no room: in a schedule, or in memory.
+    /// Stops writing now if at least `transfers` transfers follow and these do not fit, into a schedule or into memory.
     pub(super) fn announce(&mut self, transfers: u64) {
         self.full |= transfers > MOST_TRANSFERS as u64;
         if !self.full {
@@ -116,45 +118,48 @@ impl ScheduleWriter {
         }
     }
 
-    /// Sends several ranges, those that fit together in one message.
-    pub(super) fn send_all(&mut self, from: u32, to: u32, channel: u16, ranges: &[Range], how: How) {
+    /// Sends several ranges. Ranges that fit together go in one message.
+    pub(super) fn send_all(&mut self, src: u32, dst: u32, channel: u16, ranges: &[Range], how: How) {
         let (mut together, mut bytes) = (Vec::new(), 0);
         for &range in ranges.iter().filter(|r| r.end > r.start) {
             let length = range.end - range.start;
             if bytes + length > self.chunk && bytes > 0 {
-                self.message(from, to, channel, &together, how);
+                self.message(src, dst, channel, &together, how);
                 together.clear();
                 bytes = 0;
             }
             if length > self.chunk {
-                self.send(from, to, channel, range, how);
+                self.send(src, dst, channel, range, how);
             } else {
                 together.push(range);
                 bytes += length;
             }
         }
         if bytes > 0 {
-            self.message(from, to, channel, &together, how);
+            self.message(src, dst, channel, &together, how);
         }
     }
 
-    /// One byte each, all sent before any of them arrives: what a sender waits for is of earlier rounds.
+    /// Sends one byte per pair of a round, all before any of them arrives. So each sender waits only for tokens of earlier rounds.
     pub(super) fn tokens(&mut self, round: &[(u32, u32)]) {
         let token = Range { start: 0, end: 1 };
         let waits: Vec<Vec<u32>> = round
             .iter()
-            .map(|(from, _)| self.made[*from as usize].get(&0).map_or(Vec::new(), |(_, by)| by.iter().collect()))
+            .map(|(src, _)| {
+                self.made[*src as usize].get(&0).map_or(Vec::new(), |(_, deliveries)| deliveries.iter().collect())
+            })
             .collect();
         budget::check("transfers of a collective");
-        for ((from, to), waits) in round.iter().zip(&waits) {
-            let index = self.schedule.push(*from, *to, 1, 0, waits);
-            deliver(&mut self.made[*to as usize], token, index, How::Reduce);
+        for ((src, dst), waits) in round.iter().zip(&waits) {
+            let index = self.schedule.push(*src, *dst, 1, 0, waits);
+            deliver(&mut self.made[*dst as usize], token, index, How::Reduce);
             #[cfg(test)]
             self.carried.push(CarriedData { ranges: vec![token], how: How::Reduce });
         }
     }
 
-    fn message(&mut self, from: u32, to: u32, channel: u16, ranges: &[Range], how: How) {
+    /// Appends one message with its dependencies, and records its delivery.
+    fn message(&mut self, src: u32, dst: u32, channel: u16, ranges: &[Range], how: How) {
         budget::check("transfers of a collective");
         self.full |= self.schedule.transfers.len() >= MOST_TRANSFERS;
         if self.full {
@@ -163,63 +168,65 @@ impl ScheduleWriter {
         let mut waits = std::mem::take(&mut self.waits);
         waits.clear();
         for &range in ranges {
-            collect(&self.made[from as usize], range, &mut waits);
+            collect(&self.made[src as usize], range, &mut waits);
         }
         waits.sort_unstable();
         waits.dedup();
         let bytes = ranges.iter().map(|r| r.end - r.start).sum();
-        let index = self.schedule.push(from, to, bytes, channel, &waits);
+        let index = self.schedule.push(src, dst, bytes, channel, &waits);
         self.waits = waits;
         for &range in ranges {
-            deliver(&mut self.made[to as usize], range, index, how);
+            deliver(&mut self.made[dst as usize], range, index, how);
         }
         #[cfg(test)]
         self.carried.push(CarriedData { ranges: ranges.to_vec(), how });
     }
 }
 
-fn collect(made: &Made, range: Range, into: &mut Vec<u32>) {
-    // The common case: the same stretch as it was delivered in.
-    if let Some((end, by)) = made.get(&range.start)
+/// Appends the deliveries that the bytes of a range come from to `out`.
+fn collect(made: &Made, range: Range, out: &mut Vec<u32>) {
+    // The common case: the range is within one delivered stretch.
+    if let Some((end, deliveries)) = made.get(&range.start)
         && *end >= range.end
     {
-        into.extend(by.iter());
+        out.extend(deliveries.iter());
         return;
     }
     let before = made.range(..=range.start).next_back();
-    for (_, (end, by)) in before.into_iter().chain(made.range(range.start + 1..range.end)) {
+    for (_, (end, deliveries)) in before.into_iter().chain(made.range(range.start + 1..range.end)) {
         if *end > range.start {
-            into.extend(by.iter());
+            out.extend(deliveries.iter());
         }
     }
 }
 
-/// Makes stretches begin and end at `at`.
-fn cut(made: &mut Made, at: u64) {
-    if let Some((&start, (end, by))) = made.range_mut(..at).next_back()
-        && *end > at
-        && start < at
+/// Splits the stretch that contains `offset` there.
+fn cut(made: &mut Made, offset: u64) {
+    if let Some((&start, (end, deliveries))) = made.range_mut(..offset).next_back()
+        && *end > offset
+        && start < offset
     {
-        let rest = (*end, by.clone());
-        *end = at;
-        made.insert(at, rest);
+        let rest = (*end, deliveries.clone());
+        *end = offset;
+        made.insert(offset, rest);
     }
 }
 
+/// Records that transfer `index` delivers a range.
 fn deliver(made: &mut Made, range: Range, index: u32, how: How) {
-    // The common case: the same stretch as before.
-    if let Some((end, by)) = made.get_mut(&range.start)
+    // The common case: exactly this stretch was delivered before.
+    if let Some((end, deliveries)) = made.get_mut(&range.start)
         && *end == range.end
     {
         match how {
-            How::Copy => *by = By::one(index),
-            How::Reduce => by.rest.push(index),
+            How::Copy => *deliveries = Deliveries::one(index),
+            How::Reduce => deliveries.rest.push(index),
         }
         return;
     }
-    // The other: nothing was delivered there before.
+    // The other common case: nothing in this range was delivered before.
     if made.range(..range.end).next_back().is_none_or(|(_, (end, _))| *end <= range.start) {
-        made.insert(range.start, (range.end, By::one(index)));
+        made.insert(range.start, (range.end, Deliveries::one(index)));
         return;
     }
     cut(made, range.start);
@@ -229,19 +236,19 @@ fn deliver(made: &mut Made, range: Range, index: u32, how: How) {
         for start in inside {
             made.remove(&start);
         }
-        made.insert(range.start, (range.end, By::one(index)));
+        made.insert(range.start, (range.end, Deliveries::one(index)));
         return;
     }
-    let mut at = range.start;
+    let mut position = range.start;
     for start in inside {
-        if start > at {
-            made.insert(at, (start, By::one(index)));
+        if start > position {
+            made.insert(position, (start, Deliveries::one(index)));
         }
-        let (end, by) = made.get_mut(&start).expect("its key was just read");
-        by.rest.push(index);
-        at = *end;
+        let (end, deliveries) = made.get_mut(&start).expect("its key was just read");
+        deliveries.rest.push(index);
+        position = *end;
     }
-    if at < range.end {
-        made.insert(at, (range.end, By::one(index)));
+    if position < range.end {
+        made.insert(position, (range.end, Deliveries::one(index)));
     }
 }

@@ -1,4 +1,4 @@
-//! What NCCL would choose: the pair of algorithm and protocol that its model says is fastest, then channels and chunks for the size.
+//! NCCL's choice: the pair of algorithm and protocol that its model says is fastest, then channels and chunks for the size.
 //!
 //! Layer: collective.
 
@@ -14,21 +14,22 @@ pub struct Choice {
     pub algorithm: Algorithm,
     pub protocol: Protocol,
     pub channels: u32,
-    /// Payload bytes of one message of a channel: a pipeline stage of the schedule.
+    /// Payload bytes of one message of a channel, which is one pipeline stage of the schedule.
     pub chunk_bytes: u64,
-    /// What NCCL's model says it takes, ps (a selector's figure; `cost_ps` is the estimate).
+    /// Duration by NCCL's model in ps. It serves the choice; `cost_ps` is the estimate.
     pub predicted_ps: u64,
 }
 
-/// Candidates in NCCL's order: of equals the first wins.
+/// Candidates in NCCL's order. The first of equal ones wins.
 const CANDIDATES: [Algorithm; 5] =
     [Algorithm::Tree, Algorithm::Ring, Algorithm::InNetwork, Algorithm::Nvls, Algorithm::HalvingDoubling];
 
-/// NCCL's choice for what its model knows: not for all-to-all, which is direct sends. Where the environment leaves nothing, the ring remains, as in NCCL.
+/// NCCL's choice for the operations that its model knows. All-to-all is not among them, since NCCL does it by direct sends. If the environment leaves no
+/// option, the ring remains, as in NCCL.
 pub(crate) fn choose_collective(op: CollectiveOp, bytes: u64, context: &Context, env: &Env) -> Choice {
     let mut best: Option<(f64, Algorithm, Protocol)> = None;
     for (algorithm, protocol, us) in offered(op, bytes, context, env) {
-        if best.is_none_or(|(least, ..)| us < least) {
+        if best.is_none_or(|(best_us, ..)| us < best_us) {
             best = Some((us, algorithm, protocol));
         }
     }
@@ -40,7 +41,7 @@ pub(crate) fn choose_collective(op: CollectiveOp, bytes: u64, context: &Context,
     carried_out(op, algorithm, protocol, bytes, context, env, us)
 }
 
-/// What NCCL's model offers for an operation, as the environment leaves it: pairs of algorithm and protocol with what the model says they take, us.
+/// The pairs of algorithm and protocol that NCCL's model offers for an operation in this environment, with their durations by the model in us.
 pub(crate) fn offered(
     op: CollectiveOp,
     bytes: u64,
@@ -55,7 +56,7 @@ pub(crate) fn offered(
     })
 }
 
-/// Channels and chunks of a pair of algorithm and protocol.
+/// The choice of a given pair of algorithm and protocol, with its channels and chunks.
 pub(crate) fn carried_out(
     op: CollectiveOp,
     algorithm: Algorithm,
@@ -66,17 +67,17 @@ pub(crate) fn carried_out(
     predicted_us: f64,
 ) -> Choice {
     let channels = channels_for(algorithm, protocol, bytes, context, env);
-    let most = chunk_bytes(op, algorithm, protocol, context, env);
+    let max_chunk_bytes = chunk_bytes(op, algorithm, protocol, context, env);
     Choice {
         algorithm,
         protocol,
         channels,
-        chunk_bytes: pipelined(algorithm, protocol, bytes, channels, most, context),
+        chunk_bytes: pipelined(algorithm, protocol, bytes, channels, max_chunk_bytes, context),
         predicted_ps: (predicted_us * 1e6) as u64,
     }
 }
 
-/// Channels are dropped while each would have less than its threads are worth.
+/// The number of channels. Channels are dropped while each would have fewer bytes than its threads are worth.
 fn channels_for(algorithm: Algorithm, protocol: Protocol, bytes: u64, c: &Context, env: &Env) -> u32 {
     let t = &tuning().threads;
     let (threads, threshold) = match protocol {
@@ -84,15 +85,15 @@ fn channels_for(algorithm: Algorithm, protocol: Protocol, bytes: u64, c: &Contex
         Protocol::Ll128 => (t.ll128_max, t.threshold_ll128),
         Protocol::Simple => (t.simple_max, t.threshold_simple),
     };
-    let most = if algorithm == Algorithm::Nvls { c.nvls_channels } else { c.channels };
+    let max_channels = if algorithm == Algorithm::Nvls { c.nvls_channels } else { c.channels };
     if algorithm == Algorithm::Nvls {
-        return most;
+        return max_channels;
     }
     let worth = bytes / (threads * threshold).max(1);
-    env.bound_channels(most.min(worth.max(1) as u32))
+    env.bound_channels(max_channels.min(worth.max(1) as u32))
 }
 
-/// Payload of one pipeline stage: a slice of two buffer steps for rings with Simple, a buffer step else.
+/// Payload bytes of one pipeline stage: a slice of two buffer steps for rings with Simple, else one buffer step.
 fn chunk_bytes(op: CollectiveOp, algorithm: Algorithm, protocol: Protocol, c: &Context, env: &Env) -> u64 {
     let b = &tuning().buffers;
     let step = match protocol {
@@ -110,28 +111,35 @@ fn chunk_bytes(op: CollectiveOp, algorithm: Algorithm, protocol: Protocol, c: &C
     .max(1)
 }
 
-/// A chunk cut into halves while a channel's data would be too few chunks to fill the pipeline, as in NCCL's `src/enqueue.cc` (v2.28).
-fn pipelined(algorithm: Algorithm, protocol: Protocol, bytes: u64, channels: u32, most: u64, c: &Context) -> u64 {
-    let each = u64::from(channels.max(1));
-    let mut chunk = most;
+/// The chunk size. It is halved while the data of a channel would be too few chunks to fill the pipeline, as in NCCL's `src/enqueue.cc` (v2.28).
+fn pipelined(
+    algorithm: Algorithm,
+    protocol: Protocol,
+    bytes: u64,
+    channels: u32,
+    max_chunk_bytes: u64,
+    c: &Context,
+) -> u64 {
+    let n_channels = u64::from(channels.max(1));
+    let mut chunk = max_chunk_bytes;
     match algorithm {
         Algorithm::Tree if protocol == Protocol::Ll128 => {
             let servers = u64::from((c.nodes as u32).max(1).ilog2());
             let steps = 1.0 + servers as f64 + 0.1 * c.ranks_per_node;
-            for (factor, least) in [(64.0, 131_072), (16.0, 32_768)] {
-                while ((bytes / (each * chunk)) as f64) < steps * factor / c.ranks_per_node && chunk > least {
+            for (factor, min_bytes) in [(64.0, 131_072), (16.0, 32_768)] {
+                while ((bytes / (n_channels * chunk)) as f64) < steps * factor / c.ranks_per_node && chunk > min_bytes {
                     chunk /= 2;
                 }
             }
         }
         Algorithm::Nvls => {
-            let together = each * c.ranks_per_node as u64;
+            let n_senders = n_channels * c.ranks_per_node as u64;
             let steps: &[(u64, u64)] = match c.nodes > 1.0 {
                 true => &[(32, 262_144), (16, 131_072), (4, 65_536), (1, 32_768)],
                 false => &[(64, 65_536), (8, 32_768), (2, 16_384)],
             };
             for &(rounds, size) in steps {
-                if bytes < rounds * together * chunk && chunk > size {
+                if bytes < rounds * n_senders * chunk && chunk > size {
                     chunk = size;
                 }
             }
@@ -141,15 +149,15 @@ fn pipelined(algorithm: Algorithm, protocol: Protocol, bytes: u64, channels: u32
     chunk.max(1)
 }
 
-/// All-to-all goes over PXN where servers have rails and nothing forbids it.
-pub(crate) fn all_to_all_algorithm(at: &MemberPlacement, system: &CollectiveSystem, env: &Env) -> Algorithm {
-    let rails = at.nodes() > 1 && at.ranks_per_node > 1 && system.nics_per_server > 1;
+/// The algorithm of all-to-all: with PXN if servers have rails and the environment does not forbid it.
+pub(crate) fn all_to_all_algorithm(placement: &MemberPlacement, system: &CollectiveSystem, env: &Env) -> Algorithm {
+    let rails = placement.nodes() > 1 && placement.ranks_per_node > 1 && system.nics_per_server > 1;
     let pxn = rails && !env.pxn_disable && env.pxn_level != Some(0) && !env.no_p2p();
     if pxn { Algorithm::Hierarchical } else { Algorithm::Direct }
 }
 
-/// Payload of a message of sends and receives.
-pub(crate) fn point_chunk_bytes(at: &MemberPlacement, env: &Env) -> u64 {
+/// Payload bytes of a message of sends and receives.
+pub(crate) fn point_chunk_bytes(placement: &MemberPlacement, env: &Env) -> u64 {
     let b = &tuning().buffers;
-    if at.nodes() > 1 { env.p2p_net_chunk.unwrap_or(b.p2p_chunk_net) } else { b.p2p_chunk_nvlink }
+    if placement.nodes() > 1 { env.p2p_net_chunk.unwrap_or(b.p2p_chunk_net) } else { b.p2p_chunk_nvlink }
 }

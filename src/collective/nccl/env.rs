@@ -1,13 +1,13 @@
 //! NCCL's environment variables: those that SimAI's Table 6 marks as supported, as typed settings.
 //!
-//! Layer: collective. Parses; what a setting does is decided where it is read (`choice`, the network's set-up).
+//! Layer: collective. This module only parses. The code that reads a setting decides what it does (`choice`, the network's set-up).
 
 use std::collections::BTreeMap;
 
 use crate::collective::nccl::Protocol;
 use crate::collective::{Algorithm, CollectiveOp};
 
-/// What is wrong with a variable.
+/// An error in a variable.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum EnvError {
     #[error("{name} is not a variable that can be simulated; those that can: {}", NAMES.join(", "))]
@@ -18,7 +18,7 @@ pub enum EnvError {
     Nothing { name: &'static str, left: String },
 }
 
-/// The variables understood.
+/// Names of the supported variables.
 pub const NAMES: [&str; 28] = [
     "NCCL_ALGO",
     "NCCL_BUFFSIZE",
@@ -50,11 +50,11 @@ pub const NAMES: [&str; 28] = [
     "NCCL_TOPO_FILE",
 ];
 
-/// Names that have nothing to act on here: giving one is accepted and reported by [`Env::without_effect`].
+/// Variables without an effect in this model. They are accepted, and reported by [`Env::without_effect`].
 const WITHOUT_EFFECT: [&str; 4] =
     ["NCCL_IB_GID_INDEX", "NCCL_NET_SHARED_BUFFERS", "NCCL_NVB_DISABLE", "NCCL_P2P_DIRECT_DISABLE"];
 
-/// What a choice may be made from, a bit each; by operation where the variable says so.
+/// The allowed options, one bit each; for some operations separately if the variable says so.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 struct Allowed {
     all: u8,
@@ -70,7 +70,7 @@ const OPS: [(&str, CollectiveOp); 5] = [
     ("allreduce", CollectiveOp::AllReduce),
 ];
 
-/// Names of algorithms and what they are here.
+/// NCCL's names of algorithms, and the algorithms of this project.
 const ALGORITHMS: [(&str, Algorithm); 7] = [
     ("tree", Algorithm::Tree),
     ("ring", Algorithm::Ring),
@@ -81,61 +81,61 @@ const ALGORITHMS: [(&str, Algorithm); 7] = [
     ("pat", Algorithm::HalvingDoubling),
 ];
 
-/// Names of protocols.
+/// NCCL's names of protocols.
 const PROTOCOLS: [(&str, Protocol); 3] =
     [("ll", Protocol::Ll), ("ll128", Protocol::Ll128), ("simple", Protocol::Simple)];
 
-/// Which NICs NCCL_IB_HCA leaves.
+/// The NICs that NCCL_IB_HCA allows.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Hca {
-    /// The list names what is left out.
+    /// Whether the list names excluded NICs.
     pub exclude: bool,
-    /// Names are whole (`=`), else beginnings of names.
+    /// Whether names must match as a whole (`=`). Otherwise a listed name matches any name that begins with it.
     pub exact: bool,
-    /// Names listed; ports (`:1`) of one device count once.
+    /// Names in the list. Ports (`:1`) of one device count once.
     pub devices: Vec<String>,
 }
 
-/// How far apart two devices may be for something to be allowed, nearest first (NCCL's path types).
+/// Distances between two devices up to which a feature is allowed, nearest first (NCCL's path types).
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub enum PathLevel {
-    /// Never.
+    /// Never allowed.
     Loc,
     Nvl,
-    /// One PCIe switch.
+    /// Through one PCIe switch.
     Pix,
     Pxb,
-    /// Through the CPU's root.
+    /// Through the CPU's root complex.
     Phb,
     Sys,
 }
 
-/// Settings; `Env::default()` is an empty environment. `None`: not given.
+/// NCCL's settings. `Env::default()` is an empty environment; `None` means that the variable is not given.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Env {
     algorithms: Option<Allowed>,
     protocols: Option<Allowed>,
     pub min_channels: Option<u32>,
     pub max_channels: Option<u32>,
-    /// NCCL_BUFFSIZE, bytes: the Simple protocol's buffer.
+    /// Buffer size of the Simple protocol in bytes (NCCL_BUFFSIZE).
     pub buffsize: Option<u64>,
-    /// 0: rings stay on one NIC a server; 1: they may change; 2: where that does not cost bandwidth.
+    /// 0: rings stay on one NIC per server; 1: they may change; 2: they may change if that does not cost bandwidth.
     pub cross_nic: Option<u32>,
     pub nvls_enable: Option<bool>,
     pub pxn_disable: bool,
-    /// 0: no PXN for all-to-all; 1: for data that would leave by a far NIC; 2: always, to aggregate.
+    /// 0: no PXN for all-to-all; 1: PXN for data that would leave by a far NIC; 2: always, to aggregate.
     pub pxn_level: Option<u32>,
     pub p2p_disable: bool,
     pub p2p_level: Option<PathLevel>,
     pub gdr_level: Option<PathLevel>,
     pub p2p_net_chunk: Option<u64>,
-    /// NCCL_IB_DISABLE, or NCCL_NET = Socket: the network is reached through the host.
+    /// Whether the network is reached through the host (NCCL_IB_DISABLE, or NCCL_NET = Socket).
     pub sockets: bool,
     pub hca: Option<Hca>,
     pub ib_qps: Option<u32>,
     pub ib_split_data: Option<bool>,
     pub ib_traffic_class: Option<u8>,
-    /// Time until a lost packet is sent again, ps (4.096 us x 2^NCCL_IB_TIMEOUT).
+    /// Time in ps until a lost packet is sent again (4.096 us x 2^NCCL_IB_TIMEOUT).
     pub ib_timeout_ps: Option<u64>,
     pub ib_retries: Option<u32>,
     pub topo_file: Option<String>,
@@ -143,7 +143,7 @@ pub struct Env {
 }
 
 impl Env {
-    /// Settings from variables. Unknown names, values out of range and contradictions are errors.
+    /// Parses variables. Unknown names, values out of range and contradictions are errors.
     pub fn parse(variables: &BTreeMap<String, String>) -> Result<Env, EnvError> {
         let mut env = Env::default();
         for (name, value) in variables {
@@ -162,8 +162,8 @@ impl Env {
 
     fn set(&mut self, name: &str, value: &str) -> Result<(), EnvError> {
         let bad = |right| EnvError::Value { name: name.to_string(), value: value.to_string(), right };
-        let int = |least: u64, most: u64, right| {
-            value.parse::<u64>().ok().filter(|v| (least..=most).contains(v)).ok_or_else(|| bad(right))
+        let int = |min: u64, max: u64, right| {
+            value.parse::<u64>().ok().filter(|v| (min..=max).contains(v)).ok_or_else(|| bad(right))
         };
         let flag = || match value {
             "0" => Ok(false),
@@ -205,42 +205,42 @@ impl Env {
 
     /// Whether an algorithm may be chosen for an operation.
     pub fn allows(&self, op: CollectiveOp, algorithm: Algorithm) -> bool {
-        let named = self.algorithms.as_ref().is_none_or(|a| a.of(op) & algorithm_bit(algorithm) != 0);
+        let named = self.algorithms.as_ref().is_none_or(|a| a.bits_for(op) & algorithm_bit(algorithm) != 0);
         named && !(algorithm == Algorithm::Nvls && self.nvls_enable == Some(false))
     }
 
     /// Whether a protocol may be chosen for an operation.
     pub fn allows_protocol(&self, op: CollectiveOp, protocol: Protocol) -> bool {
-        self.protocols.as_ref().is_none_or(|a| a.of(op) & 1 << protocol as u8 != 0)
+        self.protocols.as_ref().is_none_or(|a| a.bits_for(op) & 1 << protocol as u8 != 0)
     }
 
-    /// A channel count held to the bounds given.
+    /// A channel count limited to the given bounds.
     pub fn bound_channels(&self, channels: u32) -> u32 {
         channels.min(self.max_channels.unwrap_or(u32::MAX)).max(self.min_channels.unwrap_or(1))
     }
 
-    /// NICs left of a server's.
-    pub fn nics(&self, of_server: u32) -> u32 {
+    /// Number of NICs that may be used, of `per_server` NICs of a server.
+    pub fn nics(&self, per_server: u32) -> u32 {
         match &self.hca {
-            None => of_server,
-            Some(h) if h.exclude => of_server.saturating_sub(h.devices.len() as u32).max(1),
-            Some(h) => of_server.min(h.devices.len() as u32),
+            None => per_server,
+            Some(h) if h.exclude => per_server.saturating_sub(h.devices.len() as u32).max(1),
+            Some(h) => per_server.min(h.devices.len() as u32),
         }
     }
 
-    /// GPUs may not reach each other's memory: data inside a server goes through the host.
+    /// Whether GPUs may not access each other's memory. Data inside a server then goes through the host.
     pub fn no_p2p(&self) -> bool {
         self.p2p_disable || self.p2p_level == Some(PathLevel::Loc)
     }
 
-    /// Names given that change nothing in the model.
+    /// Names of given variables that change nothing in the model.
     pub fn without_effect(&self) -> &[String] {
         &self.without_effect
     }
 }
 
 impl Hca {
-    /// Whether the NIC of that name may be used.
+    /// Whether the NIC with this name may be used.
     pub fn allows(&self, nic: &str) -> bool {
         let listed = self.devices.iter().any(|d| if self.exact { d == nic } else { nic.starts_with(d.as_str()) });
         listed != self.exclude
@@ -248,7 +248,7 @@ impl Hca {
 }
 
 impl Allowed {
-    fn of(&self, op: CollectiveOp) -> u8 {
+    fn bits_for(&self, op: CollectiveOp) -> u8 {
         OPS.iter().position(|(_, o)| *o == op).and_then(|i| self.by_op[i]).unwrap_or(self.all)
     }
 }
@@ -257,7 +257,7 @@ fn algorithm_bit(algorithm: Algorithm) -> u8 {
     ALGORITHMS.iter().position(|(_, a)| *a == algorithm).map_or(0, |i| 1 << i)
 }
 
-/// `list` or `op:list;op:list`, where a list may begin with `^` (all but). Empty items are errors.
+/// Parses `list` or `op:list;op:list`, where a list may begin with `^` (all except). Empty items are errors.
 fn allowed<T>(value: &str, names: &[(&str, T)], bit: impl Fn(&T) -> u8) -> Option<Allowed> {
     let every: u8 = names.iter().fold(0, |bits, (_, t)| bits | bit(t));
     let mut result = Allowed { all: every, by_op: [None; OPS.len()] };

@@ -1,6 +1,6 @@
-//! NCCL: its protocols, its cost model and the choice it makes with it, its environment variables.
+//! NCCL: its protocols, its cost model and the choice that it makes with it, and its environment variables.
 //!
-//! Layer: collective. The model chooses; what an operation really takes is `collective::cost`'s.
+//! Layer: collective. The model only chooses; `collective::cost` estimates how long an operation really takes.
 
 mod choice;
 mod env;
@@ -21,12 +21,13 @@ pub use topology::{GpuNic, NcclTopology, topology};
 pub use tuning::{Tuning, tuning};
 pub use xml::XmlError;
 
-/// Rate between two GPUs of a server whose data passes the host's memory, one direction, bit/s: what NCCL counts for a PCIe link of its third generation.
+/// Rate in bit/s, one direction, between two GPUs of a server whose data passes through the host's memory. It is NCCL's figure for a PCIe link of the third
+/// generation.
 pub fn host_bps() -> u64 {
     (tuning().link_bw.pci_gen3_x16 * 8e9) as u64
 }
 
-/// How data and the news of its arrival travel.
+/// How data and the notice of its arrival travel.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
 pub enum Protocol {
     /// 8 bytes of data and 8 of flags in a 16-byte store.
@@ -38,10 +39,10 @@ pub enum Protocol {
 }
 
 impl Protocol {
-    /// All, in NCCL's order.
+    /// All protocols in NCCL's order.
     pub const ALL: [Protocol; 3] = [Protocol::Ll, Protocol::Ll128, Protocol::Simple];
 
-    /// As `workload.protocol`, `NCCL_PROTO` and `results.csv` have it.
+    /// Name of the protocol in `workload.protocol`, `NCCL_PROTO` and `results.csv`.
     pub fn name(self) -> &'static str {
         match self {
             Protocol::Ll => "LL",
@@ -50,7 +51,7 @@ impl Protocol {
         }
     }
 
-    /// Bytes on the wire for a payload: flags included, whole lines.
+    /// Bytes on the wire for a payload, with flags, in whole lines.
     pub fn wire_bytes(self, payload: u64) -> u64 {
         let buffers = &tuning().buffers;
         match self {

@@ -1,7 +1,7 @@
-//! NCCL's cost model: latency and bandwidth of every algorithm and protocol for a communicator, and what they say an operation takes.
+//! NCCL's cost model: latency and bandwidth of every algorithm and protocol for a communicator, and the predicted duration of an operation.
 //!
-//! Layer: collective. As `src/graph/tuning.cc` of NCCL 2.30.7 has it, including its optimism; figures from `assets/nccl`. An operation is predicted from a [`Context`]
-//! in well under a microsecond.
+//! Layer: collective. The model follows `src/graph/tuning.cc` of NCCL 2.30.7, including its optimism. Its figures are in `assets/nccl`. Predicting an operation
+//! from a [`Context`] takes well under a microsecond.
 
 use super::tuning::{Latencies, tuning};
 use super::{Env, Protocol};
@@ -16,22 +16,25 @@ pub struct Context {
     pub ranks_per_node: f64,
     pub arch: Arch,
     pub inside: ServerInterconnect,
-    /// Bus bandwidth of the rings inside a server and with the network, GB/s.
+    /// Bus bandwidth of the rings inside a server, in GB/s.
     pub intra_bus: f64,
+    /// Bus bandwidth of the rings with the network, in GB/s.
     pub inter_bus: f64,
-    /// Channels of rings and trees.
+    /// Number of channels of rings and trees.
     pub channels: u32,
-    /// Bus bandwidth of NVLS before its efficiency, GB/s, and its channels; 0: none.
+    /// Bus bandwidth of NVLS before its efficiency, in GB/s; 0 if there is no NVLS.
     pub nvls_bus: f64,
+    /// Number of channels of NVLS.
     pub nvls_channels: u32,
     pub in_network: bool,
-    /// Share of the graph's channels that bounds on channels leave.
+    /// Share of the graph's channels that remains within the bounds on channels.
     pub held: f64,
     pub overhead_us: f64,
     pub amd_cpu: bool,
 }
 
-/// GB/s that NCCL counts for a GPU's links to so many members, of a data-sheet rate: whole NVLinks of its own figure each (A100 12 x 25 -> 12 x 20).
+/// The rate in GB/s that NCCL counts for a GPU's links to the other `members`. NCCL counts whole NVLinks with figures of its own instead of the data sheet's
+/// (A100: 12 x 20 instead of 12 x 25).
 fn counted_gbps(system: &CollectiveSystem, members: u32) -> f64 {
     let sheet = system.rate_among_bps(members) as f64 / 8e9;
     let links = &tuning().link_bw;
@@ -44,19 +47,20 @@ fn counted_gbps(system: &CollectiveSystem, members: u32) -> f64 {
     }
 }
 
-/// Rings of a graph at most, before they are doubled: logs show 8 over NICs and 12 inside; the search does not take more for a per cent of bandwidth.
+/// The most rings of a graph before they are doubled. Logs show 8 over NICs and 12 inside; the search does not take more rings for a per cent of bandwidth.
 const MOST_RINGS: f64 = 16.0;
 
-/// The best sum of equal channels that fit the GPUs' links and, with a network, the NICs: channels and speed. Ties go to the faster channel.
+/// The largest sum of equal channels that fit the GPUs' links and, with a network, the NICs: (channels, speed in GB/s). Of equal sums, the one with faster
+/// channels wins.
 fn best(speeds: &[f64], gpu: f64, nics: Option<(f64, f64)>) -> (u32, f64) {
-    let mut found = (1, gpu.min(nics.map_or(gpu, |(n, each)| n * each)));
-    let mut most = 0.0;
+    let mut found = (1, gpu.min(nics.map_or(gpu, |(n, nic_gbps)| n * nic_gbps)));
+    let mut best_gbps = 0.0;
     for &speed in speeds {
         let inside = libm::floor(gpu / speed + 1e-9);
-        let fits =
-            nics.map_or(inside, |(n, each)| inside.min(libm::floor(n * libm::floor(each / speed + 1e-9) + 1e-9)));
-        if (1.0..=MOST_RINGS).contains(&fits) && fits * speed > most + 1e-9 {
-            most = fits * speed;
+        let fits = nics
+            .map_or(inside, |(n, nic_gbps)| inside.min(libm::floor(n * libm::floor(nic_gbps / speed + 1e-9) + 1e-9)));
+        if (1.0..=MOST_RINGS).contains(&fits) && fits * speed > best_gbps + 1e-9 {
+            best_gbps = fits * speed;
             found = (fits as u32, speed);
         }
     }
@@ -64,8 +68,8 @@ fn best(speeds: &[f64], gpu: f64, nics: Option<(f64, f64)>) -> (u32, f64) {
 }
 
 impl Context {
-    /// The communicator `at` on `system`.
-    pub fn new(system: &CollectiveSystem, at: &MemberPlacement, env: &Env) -> Context {
+    /// The communicator with this placement on `system`.
+    pub fn new(system: &CollectiveSystem, placement: &MemberPlacement, env: &Env) -> Context {
         let t = tuning();
         let speeds = &t.search_speeds;
         let (intra, inter) = match system.arch {
@@ -73,8 +77,8 @@ impl Context {
             Arch::Hopper => (&speeds.intra_sm90, &speeds.inter_sm90),
             Arch::Blackwell => (&speeds.intra_sm100, &speeds.inter_sm100),
         };
-        let nodes = at.nodes();
-        let per_node = at.ranks_per_node.min(at.ranks).max(1);
+        let nodes = placement.nodes();
+        let per_node = placement.ranks_per_node.min(placement.ranks).max(1);
         let gpu = counted_gbps(system, per_node);
         let inside = if env.no_p2p() { ServerInterconnect::Pcie } else { system.inside };
         let gpu = if env.no_p2p() && system.inside != ServerInterconnect::Pcie {
@@ -85,14 +89,14 @@ impl Context {
         let (intra_n, intra_speed) = best(intra, gpu, None);
         let nics = env.nics(system.nics_per_server);
         let reachable = CollectiveSystem { nics_per_server: nics, ..*system };
-        let share = reachable.net_share_bytes_per_s(at) / 1e9;
+        let share = reachable.net_share_bytes_per_s(placement) / 1e9;
         let nic = (system.nic_bps as f64 / 8e9).min(share);
         let (inter_n, inter_speed) = if nodes > 1 {
             best(inter, if per_node > 1 { gpu } else { f64::MAX }, Some((share / nic, nic)))
         } else {
             (intra_n, intra_speed)
         };
-        // NCCL doubles the channels of a graph and halves their speed while there is room: 12 rings of A100 and H100 become 24, 8 over NICs 16.
+        // NCCL doubles the channels of a graph and halves their speed while that is possible: 12 rings of A100 and H100 become 24, 8 over NICs become 16.
         let graph = if nodes > 1 { inter_n } else { intra_n.max(12) };
         let channels = env.bound_channels((graph * 2).clamp(2, t.channels.max_channels));
         let heads = per_node as f64;
@@ -110,10 +114,10 @@ impl Context {
             Cpu::Amd => overhead.amd,
             Cpu::Other => overhead.other,
         };
-        // Bounds on channels bind what the graph's channels carry together.
+        // Bounds on channels limit the sum of what the graph's channels carry.
         let held = (channels as f64 / (graph * 2) as f64).min(1.0);
         Context {
-            ranks: at.ranks as f64,
+            ranks: placement.ranks as f64,
             nodes: nodes as f64,
             ranks_per_node: heads,
             arch: system.arch,
@@ -131,6 +135,7 @@ impl Context {
     }
 }
 
+/// The latencies of an algorithm, by protocol.
 fn row(latencies: &Latencies, algorithm: Algorithm, nodes: f64) -> [f64; 3] {
     match algorithm {
         Algorithm::Tree => latencies.tree,
@@ -142,7 +147,7 @@ fn row(latencies: &Latencies, algorithm: Algorithm, nodes: f64) -> [f64; 3] {
     }
 }
 
-/// Steps that NCCL counts for an operation.
+/// Number of steps that NCCL counts for an operation.
 fn steps(op: CollectiveOp, n: f64) -> f64 {
     match op {
         CollectiveOp::AllReduce => 2.0 * (n - 1.0),
@@ -151,7 +156,7 @@ fn steps(op: CollectiveOp, n: f64) -> f64 {
     }
 }
 
-/// Algorithm bandwidth, GB/s; 0: this pair is not available.
+/// Algorithm bandwidth in GB/s; 0 if this pair is not available.
 fn bandwidth(op: CollectiveOp, algorithm: Algorithm, protocol: Protocol, c: &Context) -> f64 {
     let t = tuning();
     let f = &t.factors;
@@ -168,7 +173,7 @@ fn bandwidth(op: CollectiveOp, algorithm: Algorithm, protocol: Protocol, c: &Con
     } else {
         c.inter_bus
     };
-    let ll_max = t.ll_max_bw.of(if nodes <= 1.0 {
+    let ll_max = t.ll_max_bw.for_arch(if nodes <= 1.0 {
         c.arch
     } else if c.amd_cpu {
         Arch::Ampere
@@ -176,9 +181,9 @@ fn bandwidth(op: CollectiveOp, algorithm: Algorithm, protocol: Protocol, c: &Con
         Arch::Volta
     })[by_nodes];
     let channels = c.channels as f64;
-    let cap = |rows: &super::tuning::ByArch| channels * rows.of(c.arch)[by_nodes];
+    let cap = |rows: &super::tuning::ByArch| channels * rows.for_arch(c.arch)[by_nodes];
     let caps = &t.per_channel_max_bw;
-    // LL128 relies on 128-byte stores staying whole: NVLink inside.
+    // LL128 relies on 128-byte stores that stay whole, so it needs NVLink inside servers.
     if protocol == Protocol::Ll128 && c.inside == ServerInterconnect::Pcie {
         return 0.0;
     }
@@ -206,16 +211,16 @@ fn bandwidth(op: CollectiveOp, algorithm: Algorithm, protocol: Protocol, c: &Con
         {
             bus * f.pat_bw
         }
-        // With NVLS inside, the server's switch reduces before the network's does (NCCL calls this NVLS too).
+        // With NVLS, the server's switch reduces before the network does (NCCL calls this NVLS too).
         Algorithm::InNetwork if simple_only && c.in_network && op == CollectiveOp::AllReduce && c.nvls_bus > 0.0 => {
-            c.nvls_bus * t.nvls_efficiency.of(c.arch) * (c.ranks_per_node - 1.0) / c.ranks_per_node * 2.0
+            c.nvls_bus * t.nvls_efficiency.for_arch(c.arch) * (c.ranks_per_node - 1.0) / c.ranks_per_node * 2.0
         }
         Algorithm::InNetwork if simple_only && c.in_network && op == CollectiveOp::AllReduce => {
             bus * if c.arch >= Arch::Hopper { f.collnet_direct_sm90 } else { 1.0 }
         }
         Algorithm::Nvls if simple_only && c.nvls_bus > 0.0 => {
             let heads = c.ranks_per_node;
-            let inside = c.nvls_bus * t.nvls_efficiency.of(c.arch) * (heads - 1.0) / heads;
+            let inside = c.nvls_bus * t.nvls_efficiency.for_arch(c.arch) * (heads - 1.0) / heads;
             match op {
                 CollectiveOp::AllReduce if nodes > 1.0 => {
                     (inside * 2.0).min(c.inter_bus * if nodes <= 2.0 { 2.0 } else { 1.0 }).min(cap(&caps.nvls_tree))
@@ -236,7 +241,7 @@ fn bandwidth(op: CollectiveOp, algorithm: Algorithm, protocol: Protocol, c: &Con
     }
 }
 
-/// Latencies of an algorithm and a protocol, us: once, of a hop inside a server, of a hop over the network.
+/// Latencies of an algorithm and a protocol in us: (once, per hop inside a server, per hop over the network).
 pub(in crate::collective) fn hop_latencies_us(
     algorithm: Algorithm,
     protocol: Protocol,
@@ -256,7 +261,7 @@ pub(in crate::collective) fn hop_latencies_us(
     (base, intra, inter)
 }
 
-/// Latency, us.
+/// Latency of an operation in us, without its correction for size.
 fn latency(op: CollectiveOp, algorithm: Algorithm, protocol: Protocol, c: &Context) -> f64 {
     let t = tuning();
     let (base, intra, inter) = hop_latencies_us(algorithm, protocol, c);
@@ -288,7 +293,7 @@ fn latency(op: CollectiveOp, algorithm: Algorithm, protocol: Protocol, c: &Conte
     }
 }
 
-/// Latency of an operation with its correction for size, us.
+/// Latency of an operation in us, corrected for its size.
 pub(in crate::collective) fn latency_us(
     op: CollectiveOp,
     algorithm: Algorithm,
@@ -307,7 +312,7 @@ pub(in crate::collective) fn latency_us(
     latency(op, algorithm, protocol, c) * factor
 }
 
-/// Algorithm bandwidth with its correction for size, GB/s; 0: NCCL does not do it this way.
+/// Algorithm bandwidth in GB/s, corrected for size; 0 if NCCL does not offer this pair.
 pub(in crate::collective) fn bandwidth_gbps(
     op: CollectiveOp,
     algorithm: Algorithm,
@@ -325,11 +330,11 @@ pub(in crate::collective) fn bandwidth_gbps(
         Protocol::Ll128 => &tables.ll128,
         Protocol::Simple => &tables.simple,
     };
-    // Beyond the table's last size nothing is corrected.
+    // Sizes beyond the table are not corrected.
     bw * table.get((bytes / 64).max(1).ilog2() as usize).copied().unwrap_or(1.0)
 }
 
-/// What the model says an operation of `bytes` takes, us; `None`: NCCL does not do it this way. Bytes as nccl-tests counts them.
+/// Predicted duration in us of an operation of `bytes`, counted as in nccl-tests. `None` if NCCL does not offer this pair.
 pub fn predict_us(op: CollectiveOp, algorithm: Algorithm, protocol: Protocol, bytes: u64, c: &Context) -> Option<f64> {
     let gbps = bandwidth_gbps(op, algorithm, protocol, bytes, c);
     (gbps > 0.0).then(|| latency_us(op, algorithm, protocol, bytes, c) + bytes as f64 / (1000.0 * gbps))

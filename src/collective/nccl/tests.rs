@@ -1,4 +1,4 @@
-//! The model and the choice against what is known of NCCL's own; the environment.
+//! Tests of the model and the choice against published facts about NCCL, and of the environment variables.
 
 use std::collections::BTreeMap;
 
@@ -18,16 +18,16 @@ fn h100() -> crate::collective::CollectiveSystem {
 
 #[test]
 fn predictions_of_8_h100_as_nccl_makes_them() {
-    let at = MemberPlacement::alone(8, 8);
+    let placement = MemberPlacement::alone(8, 8);
     let none = Env::default();
-    // 28.0 us at 1 MiB and 63.2 ms at 16 GiB by NCCL 2.30.7's constants; ring with LL up to 1 MiB, then NVLS.
-    let small = choose(CollectiveOp::AllReduce, 1 << 20, &at, &h100(), &none);
+    // NCCL 2.30.7's constants give 28.0 us at 1 MiB and 63.2 ms at 16 GiB; ring with LL up to 1 MiB, then NVLS.
+    let small = choose(CollectiveOp::AllReduce, 1 << 20, &placement, &h100(), &none);
     assert_eq!((small.algorithm, small.protocol), (Algorithm::Ring, Protocol::Ll));
     assert!((small.predicted_ps as f64 / 1e6 - 28.0).abs() < 0.1, "{}", small.predicted_ps);
-    let large = choose(CollectiveOp::AllReduce, 16 << 30, &at, &h100(), &none);
+    let large = choose(CollectiveOp::AllReduce, 16 << 30, &placement, &h100(), &none);
     assert_eq!((large.algorithm, large.protocol, large.channels), (Algorithm::Nvls, Protocol::Simple, 16));
     assert!((large.predicted_ps as f64 / 1e9 - 63.2).abs() < 0.1, "{}", large.predicted_ps);
-    assert_eq!(choose(CollectiveOp::AllReduce, 2 << 20, &at, &h100(), &none).algorithm, Algorithm::Nvls);
+    assert_eq!(choose(CollectiveOp::AllReduce, 2 << 20, &placement, &h100(), &none).algorithm, Algorithm::Nvls);
 }
 
 #[test]
@@ -56,8 +56,8 @@ fn graphs_as_logs_show_them() {
 fn nobody_is_cheaper_than_the_choice() {
     let system = h100();
     for (nodes, per) in [(1, 8), (2, 8), (16, 8), (8, 1)] {
-        let at = MemberPlacement::alone(nodes * per, per);
-        let context = Context::new(&system, &at, &Env::default());
+        let placement = MemberPlacement::alone(nodes * per, per);
+        let context = Context::new(&system, &placement, &Env::default());
         for bytes in (3..34).map(|k| 1u64 << k) {
             for op in [
                 CollectiveOp::AllReduce,
@@ -89,8 +89,8 @@ fn nobody_is_cheaper_than_the_choice() {
 
 #[test]
 fn the_environment_overrides_the_choice() {
-    let at = MemberPlacement::alone(16, 8);
-    let pick = |pairs: &[(&str, &str)], op| choose(op, 64 << 20, &at, &h100(), &env(pairs).unwrap());
+    let placement = MemberPlacement::alone(16, 8);
+    let pick = |pairs: &[(&str, &str)], op| choose(op, 64 << 20, &placement, &h100(), &env(pairs).unwrap());
     assert_eq!(pick(&[("NCCL_ALGO", "Ring")], CollectiveOp::AllReduce).algorithm, Algorithm::Ring);
     assert_eq!(pick(&[("NCCL_ALGO", "^Ring,NVLSTree,NVLS")], CollectiveOp::AllReduce).algorithm, Algorithm::Tree);
     assert_eq!(
@@ -112,9 +112,10 @@ fn the_environment_overrides_the_choice() {
 
 #[test]
 fn the_environment_changes_what_it_costs() {
-    let at = MemberPlacement::alone(16, 8);
-    let cost =
-        |pairs: &[(&str, &str)], op| crate::collective::cost_ps(op, 256 << 20, &at, &h100(), &env(pairs).unwrap());
+    let placement = MemberPlacement::alone(16, 8);
+    let cost = |pairs: &[(&str, &str)], op| {
+        crate::collective::cost_ps(op, 256 << 20, &placement, &h100(), &env(pairs).unwrap())
+    };
     let plain = cost(&[], CollectiveOp::AllGather);
     for pair in [
         ("NCCL_MAX_NCHANNELS", "2"),
@@ -139,7 +140,7 @@ fn what_cannot_be_simulated_is_refused_by_name() {
     assert!(env(&[("NCCL_MIN_NCHANNELS", "8"), ("NCCL_MAX_NCHANNELS", "4")]).is_err());
     assert_eq!(env(&[("NCCL_IB_GID_INDEX", "3")]).unwrap().without_effect(), ["NCCL_IB_GID_INDEX"]);
     assert_eq!(env(&[("NCCL_IB_TIMEOUT", "14")]).unwrap().ib_timeout_ps, Some(4_096_000 << 14));
-    // Every name is understood.
+    // Every listed name must be supported.
     for name in NAMES {
         assert!(!matches!(env(&[(name, "?")]), Err(EnvError::Unknown { .. })), "{name}");
     }

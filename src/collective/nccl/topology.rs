@@ -1,6 +1,6 @@
-//! A server from NCCL's XML form (NCCL_TOPO_FILE, NCCL_TOPO_DUMP_FILE): CPUs, PCIe switches, GPUs with their NVLinks, NICs with their ports.
+//! Reads a server from NCCL's XML form (NCCL_TOPO_FILE, NCCL_TOPO_DUMP_FILE): CPUs, PCIe switches, GPUs with their NVLinks, NICs with their ports.
 //!
-//! Layer: collective. Gives the GPUs' nearest NICs and what lies between, as NCCL's path types have it. Reads text; opens no file.
+//! Layer: collective. It gives each GPU's nearest NICs and the distance between them in NCCL's path types. It reads text and opens no file.
 
 use super::env::PathLevel;
 use super::tuning::tuning;
@@ -8,35 +8,37 @@ use super::xml::{Element, XmlError, parse};
 use crate::collective::server::Server;
 use crate::collective::system::{Arch, Cpu, ServerInterconnect};
 
-/// The way from a GPU to a NIC.
+/// The path from a GPU to a NIC.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct GpuNic {
     pub gpu: u32,
     pub nic: u32,
     pub level: PathLevel,
-    /// The narrowest PCIe link or the NIC, one direction, bit/s.
+    /// Rate of the narrowest PCIe link on the path or of the NIC, one direction, in bit/s.
     pub bps: u64,
 }
 
-/// What the file says.
+/// The content of a topology file.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct NcclTopology {
     pub server: Server,
-    /// Names of the NICs that count, by number.
+    /// Names of the NICs that are used, by number.
     pub nics: Vec<String>,
-    /// Every GPU with every NIC.
+    /// The path of every GPU to every NIC.
     pub ways: Vec<GpuNic>,
 }
 
+/// A GPU found in the file.
 struct Gpu {
     sm: u32,
-    /// Element indices from the root down, with the rate of each PCIe link on the way, bit/s.
+    /// Element indices from the root down, with the rate of each PCIe link on the path in bit/s.
     path: Vec<(usize, u64)>,
     nvlinks: u32,
     switched: bool,
     dev: u32,
 }
 
+/// A NIC found in the file.
 struct Nic {
     name: String,
     path: Vec<(usize, u64)>,
@@ -44,6 +46,7 @@ struct Nic {
     ports: u32,
 }
 
+/// Everything found in the file.
 #[derive(Default)]
 struct Found {
     gpus: Vec<Gpu>,
@@ -52,7 +55,7 @@ struct Found {
     elements: usize,
 }
 
-/// Reads the text of a topology file.
+/// Parses the text of a topology file.
 pub fn topology(text: &str) -> Result<NcclTopology, XmlError> {
     let root = parse(text)?;
     if root.name != "system" {
@@ -76,7 +79,7 @@ pub fn topology(text: &str) -> Result<NcclTopology, XmlError> {
     assemble(found)
 }
 
-/// The largest number of a topology file: a NIC of 10 Tb/s in Mb/s. What is made of it fits 64 bits.
+/// The largest number that a topology file may have: a NIC of 10 Tb/s in Mb/s. Products with it fit into 64 bits.
 const LARGEST: u64 = 10_000_000;
 
 fn number(element: &Element, name: &str) -> Result<u64, XmlError> {
@@ -89,7 +92,7 @@ fn number(element: &Element, name: &str) -> Result<u64, XmlError> {
     Ok(number)
 }
 
-/// A PCIe link's rate as NCCL counts it: 12 GB/s for 8 GT/s x16, in proportion; unknown links are such.
+/// A PCIe link's rate in bit/s as NCCL counts it: 12 GB/s for 8 GT/s x16, in proportion. An unknown link counts as 8 GT/s x16.
 fn pci_bps(element: &Element) -> Result<u64, XmlError> {
     let speed = element.get("link_speed").unwrap_or("");
     let gts: f64 = match speed.split_whitespace().next() {
@@ -128,7 +131,7 @@ fn visit(element: &Element, path: &mut Vec<(usize, u64)>, found: &mut Found) -> 
                 dev: number(element, "dev")? as u32,
                 path: path.clone(),
                 nvlinks,
-                // PCI class 0x068000: a bridge, which is what an NVSwitch shows itself as.
+                // PCI class 0x068000 is a bridge; an NVSwitch shows itself as one.
                 switched: links.iter().any(|l| l.get("tclass") == Some("0x068000")),
             });
         }
@@ -153,13 +156,13 @@ fn visit(element: &Element, path: &mut Vec<(usize, u64)>, found: &mut Found) -> 
     Ok(())
 }
 
-/// How far a GPU and a NIC are apart and the narrowest link between.
+/// The distance of a GPU and a NIC, and the rate in bit/s of the narrowest link between them.
 fn way(gpu: &Gpu, nic: &Nic) -> (PathLevel, u64) {
     let common = gpu.path.iter().zip(&nic.path).take_while(|(a, b)| a.0 == b.0).count();
     let level = match common {
         0 => PathLevel::Sys,
         1 => PathLevel::Phb,
-        // Both directly below the same switch, or with further switches between.
+        // Both are directly below the same switch, or below further switches.
         _ if gpu.path.len() - common <= 2 && nic.path.len() - common <= 2 => PathLevel::Pix,
         _ => PathLevel::Pxb,
     };
@@ -169,7 +172,7 @@ fn way(gpu: &Gpu, nic: &Nic) -> (PathLevel, u64) {
 
 fn assemble(mut found: Found) -> Result<NcclTopology, XmlError> {
     found.gpus.sort_by_key(|g| g.dev);
-    // NCCL uses the fastest NICs; slower ones are for storage and management.
+    // NCCL uses the fastest NICs. Slower ones are for storage and management.
     let fastest = found.nics.iter().map(|n| n.bps).max().unwrap_or(0);
     found.nics.retain(|n| n.bps == fastest);
     let mut ways = Vec::new();
@@ -189,7 +192,7 @@ fn assemble(mut found: Found) -> Result<NcclTopology, XmlError> {
         _ => ServerInterconnect::NvlinkMesh,
     };
     let pci = first.path.iter().map(|p| p.1).min().unwrap_or(0);
-    // The file's PCIe rates are what NCCL counts, three quarters of the data sheet's.
+    // The file's PCIe rates are those that NCCL counts, three quarters of the data sheet's.
     let inside_bps = if inside == ServerInterconnect::Pcie { pci / 3 * 4 } else { first.nvlinks as u64 * per_link };
     let server = Server {
         simple_only: false,
@@ -214,7 +217,7 @@ fn assemble(mut found: Found) -> Result<NcclTopology, XmlError> {
     Ok(NcclTopology { server, nics: found.nics.into_iter().map(|n| n.name).collect(), ways })
 }
 
-/// Each GPU's nearest NIC; GPUs that have the same ones nearest share them out in turn.
+/// Each GPU's nearest NIC. GPUs with the same nearest NICs take them in turn.
 fn nearest(gpus: usize, ways: &[GpuNic]) -> Vec<u32> {
     let mut taken: Vec<(Vec<u32>, usize)> = Vec::new();
     let mut result = Vec::new();

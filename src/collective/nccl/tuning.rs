@@ -8,10 +8,10 @@ use serde::Deserialize;
 
 use crate::collective::system::Arch;
 
-/// A latency for each protocol: LL, LL128, Simple; us.
+/// A latency in us for each protocol: LL, LL128, Simple.
 pub(super) type PerProtocol = [f64; 3];
 
-/// A latency row for each algorithm.
+/// A row of latencies for each algorithm.
 #[derive(Debug, Deserialize)]
 pub struct Latencies {
     pub tree: PerProtocol,
@@ -30,7 +30,7 @@ pub struct HwLatencies {
     pub net: Latencies,
 }
 
-/// GB/s on 1, 2, 3 and more nodes, by GPU generation.
+/// Rates in GB/s on 1, 2, and 3 or more nodes, by GPU generation.
 #[derive(Debug, Deserialize)]
 pub struct ByArch {
     volta: [f64; 3],
@@ -41,7 +41,7 @@ pub struct ByArch {
 
 impl ByArch {
     /// The row of a generation.
-    pub fn of(&self, arch: Arch) -> &[f64; 3] {
+    pub fn for_arch(&self, arch: Arch) -> &[f64; 3] {
         match arch {
             Arch::Volta => &self.volta,
             Arch::Ampere => &self.ampere,
@@ -51,7 +51,7 @@ impl ByArch {
     }
 }
 
-/// Caps of one channel.
+/// Maximum rates of one channel.
 #[derive(Debug, Deserialize)]
 pub struct ChannelCaps {
     pub ring_ll128: ByArch,
@@ -71,7 +71,7 @@ pub struct NvlsEfficiency {
 
 impl NvlsEfficiency {
     /// The value of a generation.
-    pub fn of(&self, arch: Arch) -> f64 {
+    pub fn for_arch(&self, arch: Arch) -> f64 {
         match arch {
             Arch::Volta => self.volta,
             Arch::Ampere => self.ampere,
@@ -81,7 +81,7 @@ impl NvlsEfficiency {
     }
 }
 
-/// Factors on a tree's bandwidth by floor(log2(bytes / 64)).
+/// Factors on a tree's bandwidth, indexed by floor(log2(bytes / 64)).
 #[derive(Debug, Deserialize)]
 pub struct TreeCorrection {
     pub ll: Vec<f64>,
@@ -89,7 +89,7 @@ pub struct TreeCorrection {
     pub simple: Vec<f64>,
 }
 
-/// us per posted network operation.
+/// Overhead in us per posted network operation, by CPU maker.
 #[derive(Debug, Deserialize)]
 pub struct NetOverhead {
     pub intel: f64,
@@ -97,7 +97,7 @@ pub struct NetOverhead {
     pub other: f64,
 }
 
-/// Factors between figures.
+/// Factors between bandwidths or latencies.
 #[derive(Debug, Deserialize)]
 pub struct Factors {
     pub ring_simple_plateau_sm80plus: f64,
@@ -115,7 +115,7 @@ pub struct Factors {
     pub collnet_direct_arity_us: f64,
 }
 
-/// GB/s that NCCL counts for a link.
+/// Rates in GB/s that NCCL counts for a link.
 #[derive(Debug, Deserialize)]
 pub struct LinkBw {
     pub nvlink_sm70: f64,
@@ -125,7 +125,7 @@ pub struct LinkBw {
     pub pci_gen3_x16: f64,
 }
 
-/// Speeds of one channel that the search for a graph tries, GB/s, falling.
+/// Speeds of one channel that the search for a graph tries, in GB/s, descending.
 #[derive(Debug, Deserialize)]
 pub struct SearchSpeeds {
     pub intra: Vec<f64>,
@@ -136,7 +136,7 @@ pub struct SearchSpeeds {
     pub inter_sm100: Vec<f64>,
 }
 
-/// Buffer and chunk sizes, bytes.
+/// Buffer and chunk sizes in bytes.
 #[derive(Debug, Deserialize)]
 pub struct Buffers {
     pub nccl_steps: u64,
@@ -154,7 +154,7 @@ pub struct Buffers {
     pub ll128_line_bytes: u64,
 }
 
-/// Channel counts.
+/// Numbers of channels.
 #[derive(Debug, Deserialize)]
 pub struct Channels {
     pub max_channels: u32,
@@ -163,7 +163,7 @@ pub struct Channels {
     pub nvls_sm100_single_nvl: u32,
 }
 
-/// Threads of a channel and bytes a thread should have before a channel is dropped.
+/// Threads of a channel, and the bytes per thread below which a channel is dropped.
 #[derive(Debug, Deserialize)]
 pub struct Threads {
     pub simple_max: u64,
@@ -174,7 +174,7 @@ pub struct Threads {
     pub threshold_simple: u64,
 }
 
-/// All of it.
+/// All tuning constants.
 #[derive(Debug, Deserialize)]
 pub struct Tuning {
     pub base_latency_us: Latencies,

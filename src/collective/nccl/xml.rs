@@ -1,8 +1,9 @@
-//! As much of XML as NCCL writes: elements, attributes, comments, a declaration. No text, no entities but the five, no namespaces.
+//! A parser for the XML that NCCL writes: elements, attributes, comments, a declaration. It has no text, no entities except the five predefined ones, and no
+//! namespaces.
 //!
 //! Layer: collective.
 
-/// What is wrong, and where.
+/// An error and its line.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 #[error("line {line}: {what}")]
 pub struct XmlError {
@@ -31,7 +32,7 @@ impl Element {
     }
 }
 
-/// Deeper than any server, shallower than the stack.
+/// Maximum nesting: deeper than any server, shallow enough for the stack.
 const MOST_DEPTH: usize = 64;
 
 struct Parser<'a> {
@@ -65,14 +66,15 @@ impl<'a> Parser<'a> {
         self.take(self.rest.len() - trimmed.len());
     }
 
+    /// Takes the text before `end`, and skips `end`.
     fn through(&mut self, end: &str, what: &str) -> Result<&'a str, XmlError> {
-        let at = self.rest.find(end).ok_or_else(|| self.error(format!("{what} is not closed by {end}")))?;
-        let taken = self.take(at);
+        let length = self.rest.find(end).ok_or_else(|| self.error(format!("{what} is not closed by {end}")))?;
+        let taken = self.take(length);
         self.take(end.len());
         Ok(taken)
     }
 
-    /// White space, comments, declarations.
+    /// Skips white space, comments and declarations.
     fn skip_between(&mut self) -> Result<(), XmlError> {
         loop {
             self.space();

@@ -7,29 +7,30 @@ use super::super::Kernel;
 use super::part::{Among, KernelRole, LayerPart, Site};
 use super::shape::Builder;
 
-/// One rank's heads.
+/// The attention heads of one rank.
 struct Heads {
     heads: u64,
     kv_heads: u64,
-    /// Elements of a head's query and key; of its value.
+    /// Elements of a head's query and key.
     qk: u64,
+    /// Elements of a head's value.
     v: u64,
     batch: u64,
     seq_q: u64,
     seq_kv: u64,
-    /// Keys that a block of queries is multiplied with where attention sees a window alone.
+    /// Keys that a block of queries is multiplied with, if attention sees only a window.
     window: Option<u64>,
 }
 
-/// Keys that kernels of fused attention take at a time. A block of queries meets those of its window and of the block that its first query begins in (FlashAttention-2 and
-/// cuDNN skip blocks outside; their tiles have 64 to 128 keys).
+/// Keys that kernels of fused attention process at a time. A block of queries is multiplied with the blocks of its window and the block in which its first
+/// query begins (FlashAttention-2 and cuDNN skip blocks outside; their tiles have 64 to 128 keys).
 const KEY_BLOCK: u64 = 128;
 
 fn heads(b: &Builder) -> Heads {
     let (m, l) = (b.model, b.layout);
     let heads = (m.heads as u64).div_ceil(b.tp);
     let (kv_heads, qk, v) = match m.mla {
-        // Latent attention expands to a key and a value for each head in training.
+        // In training, latent attention expands to a key and a value for each head.
         Some(mla) => (heads, (mla.nope_dim + mla.rope_dim) as u64, mla.v_dim as u64),
         None => ((m.kv_heads as u64).div_ceil(b.tp), m.head_dim as u64, m.head_dim as u64),
     };
@@ -51,15 +52,16 @@ impl Heads {
         self.batch * self.heads * self.seq_q * self.seq_kv
     }
 
-    /// Bytes of the keys and values of the whole sequence that context-parallel ranks exchange. PyTorch's ring gets those of every head of queries, because models repeat them
-    /// before it (torchtitan's `repeat_kv`).
+    /// Bytes of the keys and values of the whole sequence that context-parallel ranks exchange. PyTorch's ring exchanges them for every head of queries,
+    /// because models repeat them before it (torchtitan's `repeat_kv`).
     fn exchanged(&self, b: &Builder) -> u64 {
         let heads = if pytorch_ring(b) { self.heads } else { self.kv_heads };
         self.batch * heads * self.seq_kv * (self.qk + self.v) * b.bytes
     }
 
-    /// What PyTorch's ring reads and writes beside its attention kernels, all of it single operations in FP32 (torch/distributed/tensor/experimental/_attention.py): forward, keys and values
-    /// are laid side by side for every step, and a step's output is weighted and added to what is there; backward, gradients are added, laid side by side and sent on.
+    /// Adds the memory traffic of PyTorch's ring besides its attention kernels. All of it is single operations in FP32
+    /// (torch/distributed/tensor/experimental/_attention.py). Forward, keys and values are concatenated for every step, and a step's output is weighted and
+    /// added to the sum. Backward, gradients are added, concatenated and sent on.
     fn ring(&self, b: &mut Builder, role: KernelRole, backward: bool) {
         if !pytorch_ring(b) {
             return;
@@ -68,17 +70,18 @@ impl Heads {
         let side_by_side = 4 * b.bytes;
         let (once, again) = (b.bytes + 4, 4 + b.bytes + 4);
         let (name, each) = if backward {
-            // Cleared; the first step's; the sums of later steps with a copy of half-changed gradients; side by side and queries' sums in every step; back to 16 bit.
+            // Cleared tensors; gradients of the first step; sums of later steps with a copy of half of the gradients; concatenation and sums of queries in
+            // every step; conversion back to 16 bit.
             let later = side_by_side + 2 * (again / 2 + 8);
             ("ring-gradients", 3 * 4 + 2 * again + (steps - 1) * later + steps * (2 * 8 + again) + 3 * once)
         } else {
-            // To FP32 in every step; difference, product and difference in every later one; back to 16 bit.
+            // Conversion to FP32 in every step; difference, product and difference in every later step; conversion back to 16 bit.
             ("ring-merge", (steps + 1) * once + (steps - 1) * (12 + 8 + 12 + side_by_side))
         };
         b.memory(Site::Core, role, name, elements * each);
     }
 
-    /// Elements of inputs of attention in FP8: read in 16 bit, written in 8.
+    /// Adds the conversion of inputs of FP8 attention: read in 16 bit, written in 8.
     fn to_fp8(&self, b: &mut Builder, role: KernelRole, elements: u64) {
         if b.layout.fp8_attention {
             b.memory(Site::Core, role, "cast", elements * (b.bytes + 1));
@@ -86,7 +89,7 @@ impl Heads {
     }
 
     fn fused(&self, b: &Builder, backward: bool) -> Kernel {
-        // Under a causal mask half of the whole square is less than a wide window.
+        // With a causal mask, half of the whole square is less work than a wide window.
         let square = if b.model.causal { self.seq_kv / 2 } else { self.seq_kv };
         let (seq_kv, causal) = match self.window {
             Some(window) if window < square => (window, false),
@@ -106,12 +109,13 @@ impl Heads {
     }
 }
 
-/// Context-parallel ranks run PyTorch's ring rather than Transformer Engine's.
+/// Whether context-parallel ranks run PyTorch's ring rather than Transformer Engine's.
 fn pytorch_ring(b: &Builder) -> bool {
     b.layout.cp > 1 && b.layout.flash_attention && b.layout.framework != Framework::Megatron
 }
 
-/// Matrices that make queries, keys and values: (out, in) on this rank. Latent attention has narrow ones that every tensor-parallel rank holds in full.
+/// Matrices that make queries, keys and values: (outputs, inputs, whether tensor-parallel ranks split it), as sizes on this rank. Latent attention has narrow
+/// ones that every tensor-parallel rank holds in full.
 fn projections(b: &Builder, h: &Heads) -> Vec<(u64, u64, bool)> {
     match b.model.mla {
         None => vec![((h.heads + 2 * h.kv_heads) * h.qk, b.hidden, true)],
@@ -130,10 +134,10 @@ fn projections(b: &Builder, h: &Heads) -> Vec<(u64, u64, bool)> {
     }
 }
 
-/// The attention core again or for the first time.
+/// Adds the forward computation of the attention core, for the forward pass or for recomputation.
 pub(super) fn core_forward(b: &mut Builder) {
     let (h, role) = (heads(b), b.forward);
-    // With context parallelism every rank needs the keys and values of the whole sequence.
+    // With context parallelism, every rank needs the keys and values of the whole sequence.
     if b.layout.cp > 1 {
         b.exchange(Among::Cp, CollectiveOp::AllGather, h.exchanged(b), Some(LayerPart { site: Site::Core, role }));
     }
@@ -159,12 +163,12 @@ pub(super) fn core_forward(b: &mut Builder) {
         role,
         Kernel::Gemm { m: h.seq_q, n: h.v, k: h.seq_kv, batch: groups, kept: 0, dtype: b.dtype },
     );
-    // Heads side by side again, for the projection.
+    // The heads are concatenated again for the projection.
     b.memory(Site::Core, role, "transpose", groups * h.seq_q * h.v * 2 * b.bytes);
 }
 
-/// Scale, mask and softmax in one kernel: scores read, probabilities written. Megatron's kernel knows no sink. With one, PyTorch's operations run in FP32
-/// (`forward_torch_softmax` and `SoftmaxOne`): to FP32, masked, the sink put beside, softmax, and back.
+/// Adds scale, mask and softmax as one kernel: scores are read, probabilities written. Megatron's kernel does not support a sink. With a sink, PyTorch's
+/// operations run in FP32 (`forward_torch_softmax` and `SoftmaxOne`): conversion to FP32, mask, concatenation of the sink, softmax, and conversion back.
 fn softmax_forward(b: &mut Builder, scores: u64) {
     let role = b.forward;
     if !b.model.attention_sink {
@@ -177,7 +181,7 @@ fn softmax_forward(b: &mut Builder, scores: u64) {
     b.memory(Site::Core, role, "downcast", scores * (4 + b.bytes));
 }
 
-/// Its gradient, by the same operations: of the cut that leaves the sink out a cleared tensor and a copy.
+/// Adds the gradient of the softmax, by the same operations. The slice that removes the sink has a gradient of a cleared tensor and a copy.
 fn softmax_backward(b: &mut Builder, scores: u64) {
     let role = KernelRole::InputGrad;
     if !b.model.attention_sink {
@@ -225,7 +229,8 @@ fn rope_bytes(b: &Builder, h: &Heads) -> u64 {
     b.tokens * (h.heads + h.kv_heads) * rotated * 2 * b.bytes
 }
 
-/// Rotary embedding of queries and keys. Eager: to FP32, multiplied as complex numbers, and back; the same backward.
+/// Adds the rotary embedding of queries and keys. In eager mode it is a conversion to FP32, a complex product, and a conversion back; the backward pass does
+/// the same.
 fn rope(b: &mut Builder, h: &Heads, role: KernelRole, name: &'static str) {
     let bytes = rope_bytes(b, h);
     if !b.layout.fused_rope && b.layout.framework == Framework::Megatron {
@@ -241,16 +246,19 @@ fn rope(b: &mut Builder, h: &Heads, role: KernelRole, name: &'static str) {
     }
 }
 
-/// Elements that each operation of Megatron's rotary embedding reads and writes, of those that it turns (`_apply_rotary_pos_emb_bshd` of Megatron-Core): forward, times the cosines; half of
-/// them negated; halves swapped; times the sines; added; copied beside the rest, of which there is none.
+/// Forward operations of Megatron's rotary embedding (`_apply_rotary_pos_emb_bshd` of Megatron-Core), with the number of elements that each reads and writes
+/// per rotated element. They multiply by the cosines, negate half, swap the halves, multiply by the sines, add, and concatenate with the unrotated rest, which
+/// is empty.
 const ROPE_FORWARD: [(&str, u64); 6] =
     [("multiply", 2), ("negate", 1), ("concatenate", 2), ("multiply", 2), ("add", 3), ("concatenate", 2)];
 
-/// Backward, as autograd derives it: both products; half negated; halves side by side; both paths added; the rest's gradient, which is empty, in a cleared tensor, and added.
+/// Backward operations, as autograd derives them: both products; half negated; halves concatenated; both paths added; the gradient of the empty rest in a
+/// cleared tensor, and its addition.
 const ROPE_BACKWARD: [(&str, u64); 7] =
     [("multiply", 2), ("multiply", 2), ("negate", 1), ("concatenate", 2), ("add", 3), ("clear", 1), ("add", 3)];
 
-/// Rotary embedding as Megatron's single operations, of queries, then of keys. The tables of cosines and sines are made for each of them anew, in FP32.
+/// Adds the rotary embedding as Megatron's single operations, for queries, then for keys. The tables of cosines and sines are computed for each of them
+/// separately, in FP32.
 fn rope_operations(b: &mut Builder, h: &Heads, role: KernelRole) {
     let table = h.seq_q * h.qk;
     let backward = role == KernelRole::InputGrad;
@@ -270,13 +278,13 @@ fn rope_operations(b: &mut Builder, h: &Heads, role: KernelRole) {
     }
 }
 
-/// Rotary embedding of queries and keys.
+/// Adds the rotary embedding of queries and keys, forward.
 pub(super) fn rope_forward(b: &mut Builder) {
     let (h, role) = (heads(b), b.forward);
     rope(b, &h, role, "rope");
 }
 
-/// Latent attention's vectors of each head from the compressed ones, with their rotary embedding.
+/// Adds latent attention's projections from the compressed vectors to each head's, with their rotary embedding.
 pub(super) fn up_projections_forward(b: &mut Builder) {
     let (h, tokens) = (heads(b), b.tokens);
     for (n, k, _) in projections(b, &h).into_iter().filter(|p| p.2) {
@@ -285,7 +293,7 @@ pub(super) fn up_projections_forward(b: &mut Builder) {
     rope_forward(b);
 }
 
-/// Norm to residual, forward.
+/// Adds the forward pass from the norm to the residual.
 pub(super) fn forward(b: &mut Builder) {
     let (h, role, tokens) = (heads(b), b.forward, b.tokens);
     norm_forward(b, Site::AttnNorm);
@@ -304,7 +312,7 @@ pub(super) fn forward(b: &mut Builder) {
     residual_forward(b, Site::AttnResidual);
 }
 
-/// Residual to norm, backward.
+/// Adds the backward pass from the residual to the norm.
 pub(super) fn backward(b: &mut Builder) {
     let (h, tokens) = (heads(b), b.tokens);
     residual_backward(b, Site::AttnResidual);
@@ -328,21 +336,22 @@ pub(super) fn backward(b: &mut Builder) {
     norm_backward(b, Site::AttnNorm);
 }
 
-/// Megatron adds the projection's bias by an operation of its own where experts have biases: it refuses `bias_dropout_fusion` then (`TEGroupedMLP`).
+/// Adds the bias of the projection. Megatron does it by a separate operation if experts have biases, because it rejects `bias_dropout_fusion` then
+/// (`TEGroupedMLP`).
 fn bias_forward(b: &mut Builder) {
     if b.expert_biases() {
         b.memory(Site::AttnResidual, b.forward, "bias-add", b.local_tokens * b.hidden * 2 * b.bytes);
     }
 }
 
-/// Its gradient is a sum over tokens. In 16 bit it is counted with the weights' gradient.
+/// Adds the gradient of that bias, a sum over tokens. In 16 bit it is counted with the weights' gradient.
 fn bias_backward(b: &mut Builder) {
     if b.expert_biases() && b.layout.quantised() {
         b.memory(Site::AttnResidual, KernelRole::WeightGrad, "bias-grad", b.local_tokens * b.hidden * b.bytes);
     }
 }
 
-/// A norm: activations read and written. In FP8 training it writes two bytes of FP8 instead of one activation, which is the same.
+/// Adds a norm: activations are read and written. In FP8 training it writes two bytes of FP8 instead of one activation, which is the same number of bytes.
 pub(super) fn norm_forward(b: &mut Builder, site: Site) {
     if b.layout.eager() && b.model.rms_norm {
         let role = b.forward;
@@ -353,14 +362,16 @@ pub(super) fn norm_forward(b: &mut Builder, site: Site) {
     b.memory(site, b.forward, name, bytes);
 }
 
-/// An operation of PyTorch's eager mode: its name, and how many activations and how many FP32 elements it reads and writes for each element.
+/// An operation of PyTorch's eager mode: its name, and the activations and the FP32 elements that it reads and writes per element.
 type SingleOperation = (&'static str, u64, u64);
 
-/// PyTorch's RMSNorm before 2.8 (ATen's composite `rms_norm`): to FP32, squared, averaged, scaled, multiplied by the weights, and back. LayerNorm is one kernel there, too.
+/// Forward operations of PyTorch's RMSNorm before 2.8 (ATen's composite `rms_norm`): conversion to FP32, square, mean, scale, product with the weights,
+/// conversion back. LayerNorm is one kernel in PyTorch too.
 const RMSNORM_FORWARD: [SingleOperation; 6] =
     [("upcast", 1, 1), ("square", 0, 2), ("mean", 0, 1), ("scale", 0, 2), ("multiply", 0, 2), ("downcast", 1, 1)];
 
-/// Its gradient by the input, as autograd derives it: of each operation in turn; the square's is three, and two paths are added up.
+/// Operations of its gradient by the input, as autograd derives it from each operation in turn. The square's gradient takes three operations, and two paths are
+/// added.
 const RMSNORM_INPUT_GRAD: [SingleOperation; 11] = [
     ("upcast", 1, 1),
     ("multiply", 0, 2),
@@ -375,10 +386,10 @@ const RMSNORM_INPUT_GRAD: [SingleOperation; 11] = [
     ("downcast", 1, 1),
 ];
 
-/// Its gradient by the weights: a product, and its sum over tokens.
+/// Operations of its gradient by the weights: a product, and its sum over tokens.
 const RMSNORM_WEIGHT_GRAD: [SingleOperation; 2] = [("multiply", 0, 3), ("sum", 0, 1)];
 
-/// Operations one after another on hidden states.
+/// Adds single operations on hidden states, one after another.
 fn single_operations(b: &mut Builder, site: Site, role: KernelRole, operations: &[SingleOperation]) {
     let elements = b.local_tokens * b.hidden;
     for (name, activations, fp32) in operations {
@@ -386,7 +397,8 @@ fn single_operations(b: &mut Builder, site: Site, role: KernelRole, operations: 
     }
 }
 
-/// Two kernels: the input's gradient reads input and output gradient and writes one; the parameters' gradient reads both again.
+/// Adds the gradient of a norm as two kernels: the input's gradient reads the input and the output's gradient and writes one; the parameters' gradient reads
+/// both again.
 pub(super) fn norm_backward(b: &mut Builder, site: Site) {
     let elements = b.local_tokens * b.hidden;
     if b.layout.eager() && b.model.rms_norm {
@@ -402,18 +414,18 @@ pub(super) fn norm_backward(b: &mut Builder, site: Site) {
     };
     b.memory(site, KernelRole::InputGrad, input, elements * 3 * b.bytes);
     b.memory(site, KernelRole::WeightGrad, weight, elements * 2 * b.bytes);
-    // The residual path's gradient joins here.
+    // The gradient of the residual path is added here.
     b.memory(site, KernelRole::InputGrad, "add", elements * 3 * b.bytes);
 }
 
-/// Bias, dropout and residual in one kernel: two reads, one write, and a byte of mask.
+/// Adds bias, dropout and residual as one kernel: two reads, one write, and a byte of mask.
 pub(super) fn residual_forward(b: &mut Builder, site: Site) {
     let mask = if b.model.dropout { 1 } else { 0 };
     let name = if b.model.dropout { "dropout-add" } else { "add" };
     b.memory(site, b.forward, name, b.local_tokens * b.hidden * (3 * b.bytes + mask));
 }
 
-/// Without dropout the gradient passes through unchanged.
+/// Adds the gradient of the residual. Without dropout the gradient passes through unchanged.
 pub(super) fn residual_backward(b: &mut Builder, site: Site) {
     if b.model.dropout {
         b.memory(site, KernelRole::InputGrad, "dropout-backward", b.local_tokens * b.hidden * (2 * b.bytes + 1));

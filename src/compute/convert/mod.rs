@@ -1,6 +1,6 @@
 //! The converter: what one rank computes for a submodule of a model, as kernels, with the exchanges between them.
 //!
-//! Part of compute. It knows degrees of parallelism, not schedules: which layer runs when, and on whom, is the workload's.
+//! Part of compute. It knows degrees of parallelism, not schedules. The workload decides which layer runs when and on which ranks.
 
 mod attention;
 mod ends;
@@ -30,28 +30,29 @@ use shape::Builder;
 /// Submodules of a transformer.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
 pub enum LayerKind {
-    /// Before the first layer.
+    /// The part before the first layer.
     Embedding,
     /// A layer with one feed-forward part.
     Dense,
-    /// A layer with experts; as `Dense` where the model has none.
+    /// A layer with experts. It equals `Dense` if the model has none.
     Moe,
-    /// The same whose attention sees a window of tokens alone.
+    /// A `Dense` layer whose attention sees only a window of tokens.
     WindowedDense,
+    /// A `Moe` layer whose attention sees only a window of tokens.
     WindowedMoe,
     /// A module that predicts a further token: `Transformer::mtp`.
     Prediction,
-    /// After the last layer: final norm, logits, loss.
+    /// The part after the last layer: final norm, logits, loss.
     Logits,
 }
 
 impl LayerKind {
-    /// One of the model's layers.
+    /// Whether this kind is one of the model's layers, not a part at its ends.
     pub fn is_layer(self) -> bool {
         matches!(self, LayerKind::Dense | LayerKind::Moe | LayerKind::WindowedDense | LayerKind::WindowedMoe)
     }
 
-    /// Tokens go to experts.
+    /// Whether tokens go to experts.
     pub fn has_experts(self, model: &Transformer) -> bool {
         match self {
             LayerKind::Moe | LayerKind::WindowedMoe => true,
@@ -60,7 +61,7 @@ impl LayerKind {
         }
     }
 
-    /// Attention sees a window alone.
+    /// Whether attention sees only a window.
     pub fn is_windowed(self, model: &Transformer) -> bool {
         match self {
             LayerKind::WindowedDense | LayerKind::WindowedMoe => true,
@@ -74,7 +75,7 @@ impl LayerKind {
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
 pub enum Pass {
     Forward,
-    /// Gradients of inputs and weights; without what must be recomputed first.
+    /// Gradients of inputs and weights, without recomputation.
     Backward,
     /// What `Layout::recompute` computes again before the backward pass: nothing, modules, or the layer from its input.
     Recompute,
@@ -90,7 +91,7 @@ pub fn kind_of(model: &Transformer, layer: u32) -> LayerKind {
     }
 }
 
-/// Everything one rank does for one micro-batch in one submodule, in order: kernels, and exchanges with tensor-, expert- and context-parallel ranks.
+/// Everything that one rank does for one micro-batch in one submodule, in order: kernels, and exchanges with tensor-, expert- and context-parallel ranks.
 pub fn layer_steps(model: &Transformer, layout: &Layout, kind: LayerKind, pass: Pass) -> Vec<LayerStep> {
     let mut b =
         Builder::new(model, layout, if pass == Pass::Recompute { KernelRole::Recompute } else { KernelRole::Forward });
@@ -142,7 +143,7 @@ fn layer_backward(b: &mut Builder, moe: Option<&Moe>) {
     attention::backward(b);
 }
 
-/// The kernels of [`layer_steps`] alone.
+/// The kernels of [`layer_steps`] without the exchanges.
 pub fn layer_kernels(model: &Transformer, layout: &Layout, kind: LayerKind, pass: Pass) -> Vec<(LayerPart, Kernel)> {
     let kernel = |step| match step {
         LayerStep::Kernel { part, kernel } => Some((part, kernel)),

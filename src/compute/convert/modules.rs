@@ -1,6 +1,7 @@
-//! What selective recomputation computes again before a layer's backward pass: modules, each from its own input.
+//! Selective recomputation: the modules that are computed again before a layer's backward pass, each from its own input.
 //!
-//! Part of compute. As in Megatron-Core: `CheckpointWithoutOutput` for norms, latent attention's vectors and the experts' activation function, a whole forward pass of the others.
+//! Part of compute. It follows Megatron-Core: `CheckpointWithoutOutput` for norms, latent attention's vectors and the experts' activation function, and a whole
+//! forward pass for the others.
 
 use crate::model::{Moe, RecomputeModules};
 
@@ -9,7 +10,7 @@ use super::part::Site;
 use super::shape::Builder;
 use super::{mlp, moe};
 
-/// Kernels and exchanges of the chosen modules of a layer, in the order of its forward pass.
+/// Adds kernels and exchanges of the chosen modules of a layer, in the order of its forward pass.
 pub(super) fn again(b: &mut Builder, experts: Option<&Moe>) {
     let chosen = b.layout.recompute.modules();
     let [attention_norm, mlp_norm] = RecomputeModules::norms_alone(b.model, b.layout, experts.is_some());
@@ -22,7 +23,7 @@ pub(super) fn again(b: &mut Builder, experts: Option<&Moe>) {
     if chosen.core_attn {
         core_forward(b);
     }
-    // A dense part whose norm belongs to its first product has it computed again, too.
+    // If the norm of a dense part is fused with its first product, it is computed again together with the part.
     let dense = chosen.mlp && experts.is_none();
     if chosen.layernorm && mlp_norm || dense && !mlp_norm {
         norm_forward(b, Site::MlpNorm);

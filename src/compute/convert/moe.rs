@@ -1,7 +1,8 @@
 //! The feed-forward half of a layer with experts.
 //!
-//! Experts are spread over the `ep` ranks of a group and, as Megatron does by default, each is split over the tensor-parallel ranks; with `Layout::folded_experts` it is whole. A rank's experts are one
-//! grouped product. The rank shown is the busiest one: the others wait for it at the all-to-all.
+//! Experts are spread over the `ep` ranks of a group. As in Megatron's default, each expert is also split over the tensor-parallel ranks; with
+//! `Layout::folded_experts` it is whole. The experts of a rank are one grouped product. The rank described is the busiest one, since the others wait for it at
+//! the all-to-all.
 
 use crate::collective::CollectiveOp;
 use crate::model::{Layout, Moe};
@@ -12,15 +13,15 @@ use super::mlp::{activation_backward, activation_forward, part_forward, up_colum
 use super::part::{Among, KernelRole, LayerPart, Site};
 use super::shape::Builder;
 
-/// Share of all routed tokens that each rank of an expert-parallel group gets, in tokens per `total`; sums to `total`. The first rank holds the busiest expert, whose load is
-/// `expert_skew` times the mean (at most: all tokens); the other experts share what is left evenly.
+/// Tokens of `total` routed tokens that each rank of an expert-parallel group gets; they sum to `total`. The first rank holds the busiest expert, whose load is
+/// `expert_skew` times the mean (at most all tokens). The other experts share the rest evenly.
 pub fn expert_loads(moe: &Moe, layout: &Layout, total: u64) -> Vec<u64> {
     let ranks = (layout.ep as u64).max(1);
     let experts = (moe.experts as u64).max(ranks);
-    let here = experts as f64 / ranks as f64;
+    let experts_per_rank = experts as f64 / ranks as f64;
     let skew = layout.expert_skew.clamp(1.0, experts as f64);
     let others = if experts > 1 { (experts as f64 - skew) / (experts as f64 - 1.0) } else { 0.0 };
-    let busiest = (total as f64 / experts as f64 * (skew + (here - 1.0) * others)).min(total as f64);
+    let busiest = (total as f64 / experts as f64 * (skew + (experts_per_rank - 1.0) * others)).min(total as f64);
     let first = (busiest + 0.5) as u64;
     let rest = total - first.min(total);
     let mut loads = vec![first.min(total)];
@@ -33,72 +34,77 @@ pub fn expert_loads(moe: &Moe, layout: &Layout, total: u64) -> Vec<u64> {
     loads
 }
 
+/// The experts of one rank, and their tokens.
 pub(super) struct Experts {
-    /// Experts on this rank, and tokens of each: what the busiest rank gets, divided evenly.
-    pub here: u64,
-    pub each: u64,
-    /// Tokens, counted once for each expert that they visit, that this rank sends and that its tensor-parallel group holds.
+    /// Number of experts on this rank.
+    pub n_experts: u64,
+    /// Tokens of each expert: the tokens of the busiest rank, divided evenly.
+    pub tokens_per_expert: u64,
+    /// Tokens that this rank sends, counted once for each expert that they go to.
     sent: u64,
+    /// Inner size of an expert on this rank.
     pub inner: u64,
+    /// Inner size of the shared experts on this rank; 0 if there are none.
     shared: u64,
 }
 
 pub(super) fn experts(b: &Builder, moe: &Moe) -> Experts {
     let (ep, top_k) = (b.layout.ep.max(1) as u64, moe.top_k as u64);
-    let here = (moe.experts as u64).div_ceil(ep).max(1);
-    // All ranks of the group send as many as this one. Of an expert that is split its tensor-parallel ranks gather what each of them got.
+    let n_experts = (moe.experts as u64).div_ceil(ep).max(1);
+    // All ranks of the group send as many tokens as this one. If experts are split, the tensor-parallel ranks gather the tokens that each of them received.
     let folded = b.layout.folded_experts();
     let total = if folded { b.local_tokens } else { b.tokens } * top_k * ep;
     let mine = expert_loads(moe, b.layout, total)[0];
     Experts {
-        here,
-        each: mine.div_ceil(here),
+        n_experts,
+        tokens_per_expert: mine.div_ceil(n_experts),
         sent: b.local_tokens * top_k,
         inner: (moe.expert_ffn as u64).div_ceil(u64::from(b.layout.expert_tp())),
         shared: (moe.expert_ffn as u64 * moe.shared_experts as u64).div_ceil(b.tp),
     }
 }
 
-/// Dispatch or combine: expert-parallel all-to-all of what each rank begins with.
+/// Adds a dispatch or a combine: the expert-parallel all-to-all of the tokens that each rank begins with.
 fn all_to_all(b: &mut Builder, tokens: u64, needed_by: LayerPart) {
     if b.layout.ep > 1 {
         b.exchange(Among::Ep, CollectiveOp::AllToAll, tokens * b.hidden * b.bytes, Some(needed_by));
     }
 }
 
-/// Tokens arrive from each rank sorted by expert. A rank with several experts sorts what it got by expert over all ranks, and undoes that before results go back
-/// (Megatron-Core's `sort_chunks_by_idxs`): each is read and written.
+/// Adds the sorting of tokens by expert. Tokens arrive from each rank sorted by expert. A rank with several experts sorts all of its tokens by expert, and
+/// undoes that before results go back (Megatron-Core's `sort_chunks_by_idxs`): each token is read and written.
 fn sort_by_expert(b: &mut Builder, e: &Experts, site: Site, role: KernelRole) {
-    if b.layout.ep > 1 && e.here > 1 {
+    if b.layout.ep > 1 && e.n_experts > 1 {
         let split = b.layout.sequence_parallel && !b.layout.folded_experts();
-        let routed = if split { (e.here * e.each).div_ceil(b.tp) } else { e.here * e.each };
+        let routed =
+            if split { (e.n_experts * e.tokens_per_expert).div_ceil(b.tp) } else { e.n_experts * e.tokens_per_expert };
         b.memory(site, role, "sort-by-expert", routed * b.hidden * 2 * b.bytes);
     }
 }
 
-/// Norm to residual, forward.
+/// Adds the forward pass from the norm to the residual.
 pub(super) fn forward(b: &mut Builder, moe: &Moe) {
     norm_forward(b, Site::MlpNorm);
     experts_forward(b, moe);
     residual_forward(b, Site::MlpResidual);
 }
 
-/// From the router to the sum over a token's experts.
+/// Adds the forward pass from the router to the sum over a token's experts.
 pub(super) fn experts_forward(b: &mut Builder, moe: &Moe) {
     let (e, role, hidden) = (experts(b, moe), b.forward, b.hidden);
     let part = |site| LayerPart { site, role };
     router_forward(b, moe);
     b.memory(Site::Permute, role, "permute", e.sent * hidden * 2 * b.bytes);
     all_to_all(b, e.sent, part(Site::Up));
-    let routed = e.here * e.each;
+    let routed = e.n_experts * e.tokens_per_expert;
     sort_by_expert(b, &e, Site::Permute, role);
     if !b.layout.folded_experts() {
         b.enter_forward(Site::Up, routed);
     }
     b.cast(Site::Up, role, routed * hidden);
-    b.linear_forward(Site::Up, e.each, up_columns(b, e.inner), hidden, e.here);
+    b.linear_forward(Site::Up, e.tokens_per_expert, up_columns(b, e.inner), hidden, e.n_experts);
     activated_forward(b, routed, e.inner);
-    b.linear_forward(Site::Down, e.each, hidden, e.inner, e.here);
+    b.linear_forward(Site::Down, e.tokens_per_expert, hidden, e.inner, e.n_experts);
     biases_forward(b, &e);
     if !b.layout.folded_experts() {
         b.leave_forward(routed, Some(part(Site::Unpermute)));
@@ -106,44 +112,45 @@ pub(super) fn experts_forward(b: &mut Builder, moe: &Moe) {
     sort_by_expert(b, &e, Site::Unpermute, role);
     all_to_all(b, e.sent, part(Site::Unpermute));
     shared_forward(b, moe);
-    // Reads every expert's result, writes the sum.
+    // Reads every expert's result and writes the sum.
     b.memory(Site::Unpermute, role, "unpermute", (e.sent + b.local_tokens) * hidden * b.bytes);
 }
 
-/// Bytes of a weight that the router gives an expert, and so of a bias times it.
+/// Bytes of the router's weight of an expert, and so of a bias times this weight.
 fn weight_bytes(b: &Builder) -> u64 {
     if b.layout.router_fp32 { b.bytes.max(4) } else { b.bytes }
 }
 
-/// Biases of the experts' second products times the router's weights. Megatron has no kernel for them (`TEGroupedMLP._apply_bias` of Megatron-Core): of each expert in turn a
-/// product and a sum, then all side by side, and back to 16 bit. The fused grouped MLP does it inside. Biases of the first product are added by it in any case.
+/// Adds the biases of the experts' second products times the router's weights. Megatron has no kernel for that (`TEGroupedMLP._apply_bias` of Megatron-Core): a
+/// product and a sum for each expert in turn, then a concatenation and a conversion to 16 bit. The fused grouped MLP does it inside its kernel. The first
+/// product adds its biases itself in any case.
 fn biases_forward(b: &mut Builder, e: &Experts) {
     if !b.expert_biases() || b.layout.fused_grouped_mlp {
         return;
     }
-    let (role, elements, weighted) = (b.forward, e.each * b.hidden, weight_bytes(b));
-    for _ in 0..e.here {
+    let (role, elements, weighted) = (b.forward, e.tokens_per_expert * b.hidden, weight_bytes(b));
+    for _ in 0..e.n_experts {
         b.memory(Site::Down, role, "multiply", elements * weighted);
         b.memory(Site::Down, role, "add", elements * (b.bytes + 2 * weighted));
     }
-    b.memory(Site::Down, role, "concatenate", e.here * elements * 2 * weighted);
+    b.memory(Site::Down, role, "concatenate", e.n_experts * elements * 2 * weighted);
     if weighted != b.bytes {
-        b.memory(Site::Down, role, "downcast", e.here * elements * (weighted + b.bytes));
+        b.memory(Site::Down, role, "downcast", e.n_experts * elements * (weighted + b.bytes));
     }
 }
 
-/// Their gradients as autograd derives them: in the weights' type; of each expert in turn the results' back in 16 bit, the biases' a product summed over tokens, and the weights' a
-/// product summed over the hidden state; then all side by side.
+/// Adds the gradients of these biases, as autograd derives them, in the weights' type. For each expert in turn the gradient of the results is converted to 16
+/// bit, that of the biases is a product summed over tokens, and that of the weights is a product summed over the hidden state. Then all are concatenated.
 fn biases_backward(b: &mut Builder, e: &Experts) {
     if !b.expert_biases() || b.layout.fused_grouped_mlp {
         return;
     }
-    let (role, elements, weighted) = (KernelRole::InputGrad, e.each * b.hidden, weight_bytes(b));
+    let (role, elements, weighted) = (KernelRole::InputGrad, e.tokens_per_expert * b.hidden, weight_bytes(b));
     let wider = weighted != b.bytes;
     if wider {
-        b.memory(Site::Down, role, "upcast", e.here * elements * (b.bytes + weighted));
+        b.memory(Site::Down, role, "upcast", e.n_experts * elements * (b.bytes + weighted));
     }
-    for _ in 0..e.here {
+    for _ in 0..e.n_experts {
         if wider {
             b.memory(Site::Down, role, "downcast", elements * (weighted + b.bytes));
         }
@@ -152,23 +159,24 @@ fn biases_backward(b: &mut Builder, e: &Experts) {
             b.memory(Site::Down, role, "sum", elements * weighted);
         }
     }
-    b.memory(Site::Down, role, "concatenate", e.here * elements * 2 * b.bytes);
+    b.memory(Site::Down, role, "concatenate", e.n_experts * elements * 2 * b.bytes);
 }
 
-/// Gradients of biases, which no product adds to those that are kept: Megatron's hook does, of each expert's two (`DistributedDataParallel`, `_make_backward_post_hook`).
+/// Adds the accumulation of bias gradients. No product does it, so Megatron's hook adds both gradients of each expert (`DistributedDataParallel`,
+/// `_make_backward_post_hook`).
 fn bias_sums(b: &mut Builder, e: &Experts) {
     if !b.expert_biases() {
         return;
     }
-    let each = b.bytes + 2 * u64::from(b.layout.bytes.grads);
-    for _ in 0..e.here {
+    let bytes_per_element = b.bytes + 2 * u64::from(b.layout.bytes.grads);
+    for _ in 0..e.n_experts {
         for (site, width) in [(Site::Down, b.hidden), (Site::Up, up_columns(b, e.inner))] {
-            b.memory(site, KernelRole::WeightGrad, "gradient-accumulate", width * each);
+            b.memory(site, KernelRole::WeightGrad, "gradient-accumulate", width * bytes_per_element);
         }
     }
 }
 
-/// Experts that every token visits.
+/// Adds the experts that every token visits, forward.
 pub(super) fn shared_forward(b: &mut Builder, moe: &Moe) {
     let inner = experts(b, moe).shared;
     if inner > 0 {
@@ -176,13 +184,13 @@ pub(super) fn shared_forward(b: &mut Builder, moe: &Moe) {
     }
 }
 
-/// Activation function of a rank's experts, and its conversion for the product after it, whose operand was dropped as well.
+/// Adds the activation function of a rank's experts, and the conversion of its result for the next product, whose operand was dropped too.
 pub(super) fn activation_again(b: &mut Builder, moe: &Moe) {
     let e = experts(b, moe);
-    activated_forward(b, e.here * e.each, e.inner);
+    activated_forward(b, e.n_experts * e.tokens_per_expert, e.inner);
 }
 
-/// The activation function and the conversion of its results; nothing where the experts' products do both.
+/// Adds the activation function and the conversion of its results, unless the experts' products do both.
 fn activated_forward(b: &mut Builder, routed: u64, inner: u64) {
     if !b.layout.fused_grouped_mlp {
         activation_forward(b, Site::Activation, routed, inner);
@@ -190,18 +198,18 @@ fn activated_forward(b: &mut Builder, routed: u64, inner: u64) {
     }
 }
 
-/// Scores of all experts (in the activations' type, kept in FP32), softmax and choice.
+/// Adds the router: scores of all experts (in the activations' type, kept in FP32), softmax and choice.
 fn router_forward(b: &mut Builder, moe: &Moe) {
     let (role, tokens, experts) = (b.forward, b.local_tokens, moe.experts as u64);
     b.kernel(Site::Router, role, Kernel::gemm(tokens, experts, b.hidden, b.dtype));
     b.memory(Site::Router, role, "top-k", tokens * experts * 4 * 4);
 }
 
-/// Residual to norm, backward.
+/// Adds the backward pass from the residual to the norm.
 pub(super) fn backward(b: &mut Builder, moe: &Moe) {
     let (e, hidden, tokens) = (experts(b, moe), b.hidden, b.tokens);
     let part = |site| LayerPart { site, role: KernelRole::InputGrad };
-    let routed = e.here * e.each;
+    let routed = e.n_experts * e.tokens_per_expert;
     residual_backward(b, Site::MlpResidual);
     b.memory(
         Site::Unpermute,
@@ -225,18 +233,18 @@ pub(super) fn backward(b: &mut Builder, moe: &Moe) {
     b.cast(Site::Down, KernelRole::InputGrad, routed * hidden);
     let bias_grads = b.bias_grads;
     b.bias_grads &= !b.expert_biases();
-    b.linear_backward(Site::Down, e.each, hidden, e.inner, e.here);
+    b.linear_backward(Site::Down, e.tokens_per_expert, hidden, e.inner, e.n_experts);
     if !b.layout.fused_grouped_mlp {
         activation_backward(b, Site::Activation, routed, e.inner);
         b.cast_activation(Site::Up, KernelRole::InputGrad, routed * up_columns(b, e.inner));
     }
-    b.input_grad(Site::Up, e.each, up_columns(b, e.inner), hidden, e.here);
+    b.input_grad(Site::Up, e.tokens_per_expert, up_columns(b, e.inner), hidden, e.n_experts);
     if !b.layout.folded_experts() {
         b.leave_forward(routed, Some(part(Site::Permute)));
     }
     sort_by_expert(b, &e, Site::Permute, KernelRole::InputGrad);
     all_to_all(b, e.sent, part(Site::Permute));
-    b.weight_grad(Site::Up, e.each, up_columns(b, e.inner), hidden, e.here);
+    b.weight_grad(Site::Up, e.tokens_per_expert, up_columns(b, e.inner), hidden, e.n_experts);
     b.bias_grads = bias_grads;
     bias_sums(b, &e);
     b.memory(Site::Permute, KernelRole::InputGrad, "permute-backward", (e.sent + b.local_tokens) * hidden * b.bytes);

@@ -1,6 +1,6 @@
-//! What selection by operation computes again before a layer's backward pass: all that is cheap, and every second matrix product.
+//! Recomputation selected by operation: everything cheap is computed again before a layer's backward pass, and every second matrix product.
 //!
-//! Part of compute. Which products these are is the model's; results of collectives and of attention are kept.
+//! Part of compute. The model determines which products these are. Results of collectives and of attention are kept.
 
 use crate::model::{Moe, ProductPlace, layer_products};
 
@@ -10,14 +10,14 @@ use super::moe::experts;
 use super::part::Site;
 use super::shape::Builder;
 
-/// Kernels of a layer again, in the order of its forward pass.
+/// Adds the kernels that are computed again, in the order of the forward pass.
 pub(super) fn again(b: &mut Builder, moe: Option<&Moe>) {
     norm_forward(b, Site::AttnNorm);
     products(b, moe, ProductPlace::Qkv);
     if !b.model.learned_positions {
         rope_forward(b);
     }
-    // With tensor parallelism the sum over ranks was kept, so that nothing needs this rank's part of it.
+    // With tensor parallelism the sum over ranks was kept, so this rank's part of it is not needed.
     if b.tp == 1 {
         products(b, moe, ProductPlace::Proj);
     }
@@ -27,20 +27,21 @@ pub(super) fn again(b: &mut Builder, moe: Option<&Moe>) {
     let (rows, inner) = match moe {
         Some(moe) => {
             let e = experts(b, moe);
-            (e.here * e.each, e.inner)
+            (e.n_experts * e.tokens_per_expert, e.inner)
         }
         None => (b.tokens, (b.model.ffn as u64).div_ceil(b.tp)),
     };
     activation_forward(b, Site::Activation, rows, inner);
 }
 
+/// Adds the products at a place that are computed again.
 fn products(b: &mut Builder, moe: Option<&Moe>, place: ProductPlace) {
     let (tokens, hidden) = (b.tokens, b.hidden);
     for p in layer_products(b.model, b.layout.tp, moe.is_some()).iter().filter(|p| p.recomputed && p.place == place) {
         match (place, moe) {
             (ProductPlace::Up, Some(moe)) => {
                 let e = experts(b, moe);
-                b.linear_forward(Site::Up, e.each, e.inner, hidden, e.here);
+                b.linear_forward(Site::Up, e.tokens_per_expert, e.inner, hidden, e.n_experts);
             }
             (ProductPlace::Up, None) => b.linear_forward(Site::Up, tokens, p.columns, p.rows, 1),
             (ProductPlace::Qkv, _) => b.linear_forward(Site::Qkv, tokens, p.columns, p.rows, 1),

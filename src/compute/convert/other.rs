@@ -7,8 +7,8 @@ use super::Pass;
 use super::part::{KernelRole, LayerPart, Site};
 use super::shape::activation_dtype;
 
-/// Kernels of one layer of a list. Forward reads its input (taken as large as its output), writes its output, and norm and activation read and write it once more each.
-/// Backward does twice the arithmetic and twice the traffic; nothing is recomputed.
+/// Kernels of one layer of a list. Forward reads its input (assumed as large as its output) and writes its output; norm and activation each read and write it
+/// once more. Backward does twice the arithmetic and twice the traffic. Nothing is recomputed.
 pub fn list_layer_kernels(layer: &Layer, layout: &Layout, pass: Pass) -> Vec<(LayerPart, Kernel)> {
     let (samples, dtype) = (layout.microbatch as u64, activation_dtype(layout));
     let activation = layer.activation_bytes * samples * dtype.bytes() / 2;
@@ -32,10 +32,10 @@ pub fn list_layer_kernels(layer: &Layer, layout: &Layout, pass: Pass) -> Vec<(La
     }
 }
 
-/// Places in a recommendation model.
+/// Parts of a recommendation model.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub enum DlrmPart {
-    /// Look-ups of `tables` tables for a global batch of `samples`: what a rank that holds these tables does before the all-to-all.
+    /// Look-ups in `tables` tables for a global batch of `samples`, which a rank with these tables does before the all-to-all.
     Embedding { tables: u32, samples: u64 },
     /// The MLP over dense features, for this rank's own samples.
     Bottom,
@@ -71,7 +71,7 @@ pub fn dlrm_kernels(dlrm: &Dlrm, layout: &Layout, part: DlrmPart, pass: Pass) ->
     }
 }
 
-/// `bags` pooled look-ups: rows read (tables are FP32), sums written; backward reads the gradients and updates the rows in place.
+/// Kernels of `bags` pooled look-ups: rows are read (tables are FP32) and sums written. Backward reads the gradients and updates the rows in place.
 fn embedding(dlrm: &Dlrm, bags: u64, dtype: Dtype, pass: Pass) -> Vec<(LayerPart, Kernel)> {
     let rows = bags * dlrm.pooling as u64 * dlrm.embedding_dim as u64 * 4;
     let sums = bags * dlrm.embedding_dim as u64 * dtype.bytes();
@@ -87,6 +87,7 @@ fn embedding(dlrm: &Dlrm, bags: u64, dtype: Dtype, pass: Pass) -> Vec<(LayerPart
     }
 }
 
+/// Kernels of an MLP with these layer widths.
 fn mlp(samples: u64, widths: &[u64], dtype: Dtype, pass: Pass) -> Vec<(LayerPart, Kernel)> {
     let part = |role| LayerPart { site: Site::Layer, role };
     let mut kernels = Vec::new();
@@ -98,7 +99,7 @@ fn mlp(samples: u64, widths: &[u64], dtype: Dtype, pass: Pass) -> Vec<(LayerPart
                 (part(KernelRole::Forward), Kernel::gemm(samples, n, k, dtype)),
                 (part(KernelRole::Forward), relu(2)),
             ]),
-            // In reverse at the end: input gradient, weight gradient, each behind its activation's.
+            // This list is reversed at the end: input gradient, then weight gradient, each after the gradient of its activation.
             Pass::Backward => kernels.extend([
                 (part(KernelRole::WeightGrad), Kernel::gemm(n, k, samples, dtype)),
                 (part(KernelRole::InputGrad), Kernel::gemm(samples, k, n, dtype)),

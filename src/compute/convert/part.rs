@@ -1,4 +1,4 @@
-//! What a layer is converted to: kernels and exchanges, each with its place.
+//! The result of converting a layer: kernels and exchanges, each with its place.
 
 use crate::collective::CollectiveOp;
 
@@ -17,20 +17,20 @@ pub enum Site {
     MlpNorm,
     /// Mixture of experts: scores and choice.
     Router,
-    /// Tokens sorted by expert, ready to be sent.
+    /// Tokens are sorted by expert, ready to be sent.
     Permute,
-    /// First product of the feed-forward part (both halves where gated), or of the experts.
+    /// First product of the feed-forward part (both halves if gated), or of the experts.
     Up,
     Activation,
     Down,
-    /// Tokens back in order, weighted.
+    /// Tokens are put back in order and weighted.
     Unpermute,
-    /// Experts that every token visits.
+    /// First product of the experts that every token visits.
     SharedUp,
     SharedActivation,
     SharedDown,
     MlpResidual,
-    /// What a module that predicts a further token has before its layer.
+    /// Norms and projection before the layer of a module that predicts a further token.
     Prediction,
     FinalNorm,
     Logits,
@@ -41,7 +41,7 @@ pub enum Site {
 }
 
 impl Site {
-    /// Its name in task graphs and traces.
+    /// Name of the site in task graphs and traces.
     pub const fn name(self) -> &'static str {
         match self {
             Site::Embedding => "embedding",
@@ -72,7 +72,7 @@ impl Site {
     }
 }
 
-/// What a kernel computes at its site.
+/// The purpose of a kernel at its site.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
 pub enum KernelRole {
     Forward,
@@ -80,18 +80,18 @@ pub enum KernelRole {
     Recompute,
     /// Gradient of the input.
     InputGrad,
-    /// Gradient of the weights: nothing later in the backward pass waits for it.
+    /// Gradient of the weights. No later kernel of the backward pass waits for it.
     WeightGrad,
 }
 
-/// Where a kernel belongs.
+/// The site and the purpose of a kernel.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
 pub struct LayerPart {
     pub site: Site,
     pub role: KernelRole,
 }
 
-/// Whom an exchange is with.
+/// The ranks that an exchange is among.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
 pub enum Among {
     Tp,
@@ -99,7 +99,7 @@ pub enum Among {
     Cp,
 }
 
-/// One step of a layer. In the order in which a framework issues them; kernels run in that order on the compute stream.
+/// One step of a layer. Steps are in the order in which a framework issues them; kernels run in that order on the compute stream.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub enum LayerStep {
     Kernel {
@@ -110,9 +110,10 @@ pub enum LayerStep {
     Exchange {
         among: Among,
         op: CollectiveOp,
-        /// As nccl-tests counts them: all-reduce: the buffer; all-gather: what each rank ends with; reduce-scatter, all-to-all: what each rank begins with.
+        /// Bytes counted as in nccl-tests: the buffer for all-reduce; what each rank ends with for all-gather; what each rank begins with for reduce-scatter
+        /// and all-to-all.
         bytes: u64,
-        /// The first part that needs its outcome: kernels before that one run beside it. `None`: what follows the layer needs it.
+        /// The first part that needs the result. Kernels before that part overlap with the exchange. `None` if only steps after the layer need it.
         needed_by: Option<LayerPart>,
     },
 }

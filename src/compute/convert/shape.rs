@@ -6,28 +6,29 @@ use crate::model::{Framework, Layout, Precision, Transformer};
 use super::super::{Dtype, Kernel};
 use super::part::{Among, KernelRole, LayerPart, LayerStep, Site};
 
-/// One rank's share of a layer, and the steps found so far.
+/// Builds the steps of one rank's share of a layer.
 pub(super) struct Builder<'a> {
     pub model: &'a Transformer,
     pub layout: &'a Layout,
-    /// Tokens of a micro-batch on this rank while tensor-parallel ranks hold them together.
+    /// Tokens of a micro-batch on this rank where tensor-parallel ranks work on the same tokens.
     pub tokens: u64,
-    /// Tokens of norms, dropout, residuals: a share of the above with sequence parallelism.
+    /// Tokens on this rank in norms, dropout and residuals: a share of `tokens` with sequence parallelism.
     pub local_tokens: u64,
     pub hidden: u64,
     pub tp: u64,
-    /// Type of activations and of products outside FP8.
+    /// Type of activations, and of products outside FP8.
     pub dtype: Dtype,
     /// Type of the products of linear layers.
     pub linear: Dtype,
     /// Bytes of an activation.
     pub bytes: u64,
-    /// Attention sees a window of the sequence alone.
+    /// Whether attention sees only a window of the sequence.
     pub windowed: bool,
-    /// Gradients of biases are kernels of their own; else products of weights' gradients have them, too.
+    /// Whether gradients of biases have kernels of their own. Otherwise the products of weights' gradients include them.
     pub bias_grads: bool,
-    /// What the forward computation counts as here.
+    /// Role of forward computations: forward or recomputation.
     pub forward: KernelRole,
+    /// Steps added so far.
     pub steps: Vec<LayerStep>,
 }
 
@@ -57,18 +58,19 @@ impl<'a> Builder<'a> {
         self.steps.push(LayerStep::Kernel { part: LayerPart { site, role }, kernel });
     }
 
-    /// A kernel bound by memory; none where it touches nothing.
+    /// Adds a kernel bound by memory, unless it has no bytes.
     pub(super) fn memory(&mut self, site: Site, role: KernelRole, name: &'static str, bytes: u64) {
         if bytes > 0 {
             self.kernel(site, role, Kernel::Memory { name, bytes });
         }
     }
 
-    /// Type of the products of linear layers in a layer, which logits do not have.
+    /// Type of the products of linear layers in a layer. Logits have another type.
     pub(super) fn layer_dtype(&self) -> Dtype {
         Dtype::of(self.layout.precision, self.dtype)
     }
 
+    /// Whether sequence parallelism has an effect.
     fn sequence(&self) -> bool {
         self.layout.sequence_parallel && self.tp > 1
     }
@@ -82,7 +84,7 @@ impl<'a> Builder<'a> {
         self.steps.push(LayerStep::Exchange { among, op, bytes, needed_by });
     }
 
-    /// Input of a column-parallel layer: with sequence parallelism the shares are gathered first.
+    /// Adds the exchange before a column-parallel layer: with sequence parallelism the shares of its input are gathered.
     pub(super) fn enter_forward(&mut self, site: Site, tokens: u64) {
         if self.sequence() {
             let part = LayerPart { site, role: self.forward };
@@ -90,7 +92,7 @@ impl<'a> Builder<'a> {
         }
     }
 
-    /// Output of a row-parallel layer: partial sums are added up, with sequence parallelism leaving a share each.
+    /// Adds the exchange after a row-parallel layer: partial sums are added up. With sequence parallelism each rank keeps a share.
     pub(super) fn leave_forward(&mut self, tokens: u64, needed_by: Option<LayerPart>) {
         if self.tp > 1 {
             let op = if self.sequence() { CollectiveOp::ReduceScatter } else { CollectiveOp::AllReduce };
@@ -98,27 +100,27 @@ impl<'a> Builder<'a> {
         }
     }
 
-    /// Gradient of a row-parallel layer's output: shares are gathered.
+    /// Adds the exchange of the gradient of a row-parallel layer's output: with sequence parallelism its shares are gathered.
     pub(super) fn leave_backward(&mut self, needed_by: LayerPart, tokens: u64) {
         if self.sequence() {
             self.exchange(Among::Tp, CollectiveOp::AllGather, self.exchanged(tokens), Some(needed_by));
         }
     }
 
-    /// Forward product of `m` tokens with a `k` x `n` matrix.
+    /// Adds the forward product of `m` tokens with a `k` x `n` matrix.
     pub(super) fn linear_forward(&mut self, site: Site, m: u64, n: u64, k: u64, batch: u64) {
         self.scale(site, self.forward, m * k * batch);
         self.kernel(site, self.forward, Kernel::Gemm { m, n, k, batch, kept: 0, dtype: self.linear });
     }
 
-    /// Gradients of a linear layer whose output gradient is at hand: the input's, then the weights'.
+    /// Adds the gradients of a linear layer whose output gradient is available: the input's, then the weights'.
     pub(super) fn linear_backward(&mut self, site: Site, m: u64, n: u64, k: u64, batch: u64) {
         self.input_grad(site, m, n, k, batch);
         self.weight_grad(site, m, n, k, batch);
     }
 
-    /// Gradients of a column-parallel layer: the input's partial sums are added up while the weights' gradient is computed. With sequence parallelism the
-    /// input, of which only a share was kept, is gathered meanwhile.
+    /// Adds the gradients of a column-parallel layer. The partial sums of the input's gradient are added up while the weights' gradient is computed. With
+    /// sequence parallelism only a share of the input was kept, so it is gathered meanwhile.
     pub(super) fn column_backward(&mut self, site: Site, tokens: u64, n: u64, k: u64, then: Site) {
         if self.sequence() {
             self.exchange(
@@ -144,12 +146,10 @@ impl<'a> Builder<'a> {
         self.linear != self.dtype
     }
 
-    /// Conversion of an operand of `elements` that nothing else converts on its way.
+    /// Adds the conversion of an operand of `elements` elements that no other kernel converts.
     ///
-    /// - PyTorch's library (torchao) fuses it with nothing. Scaled by tensor, it is read for the largest, then read and written; scaled by block, read once. Inputs are
-    ///   kept in 16 bit and converted again for the weights' gradient; shards of weights are converted before they are gathered, which is little.
-    /// - Transformer Engine's FP4 is a pass of its own, too: read for the largest; read, and written in both orders, with the Hadamard transform and random rounding
-    ///   inside (arXiv 2509.25149, Section 4). What the weights' gradient needs is there by then.
+    /// - PyTorch's library (torchao) fuses it with nothing. Scaled by tensor, the operand is read to find the largest, then read and written. Scaled by block, it is read once. Inputs are kept in 16 bit and converted again for the weights' gradient. Shards of weights are converted before they are gathered, which is little.
+    /// - Transformer Engine's FP4 conversion is a separate pass too: the operand is read to find the largest, then read and written in both orders, with the Hadamard transform and random rounding inside (arXiv 2509.25149, Section 4). The operand of the weights' gradient is then available.
     fn scale(&mut self, site: Site, role: KernelRole, elements: u64) {
         let written = elements * self.layout.precision.bytes_of_32();
         let bytes = match (self.layout.framework, self.layout.precision) {
@@ -162,7 +162,7 @@ impl<'a> Builder<'a> {
         self.memory(site, role, "quantise", bytes);
     }
 
-    /// The weights' gradient, and what the framework does to add it to the gradient of earlier micro-batches. Megatron's product adds in place.
+    /// Adds the weights' gradient, and the kernels by which the framework adds it to the gradient of earlier micro-batches. Megatron's product adds in place.
     pub(super) fn weight_grad(&mut self, site: Site, m: u64, n: u64, k: u64, batch: u64) {
         self.scale(site, KernelRole::WeightGrad, m * k * batch);
         if self.layout.precision == Precision::Mxfp8 {
@@ -181,7 +181,7 @@ impl<'a> Builder<'a> {
         let (gradient, kept) = (self.bytes, self.layout.bytes.grads as u64);
         let bytes = match self.layout.framework {
             Framework::Megatron => 0,
-            // Read and added to what is there, unless this micro-batch is the only one; DeepSpeed copies into its bucket in any case.
+            // The gradient is read and added to the accumulated one, unless this micro-batch is the only one. DeepSpeed copies into its bucket in any case.
             Framework::DeepSpeed => gradient + kept + if self.layout.microbatches() > 1 { kept } else { 0 },
             Framework::Ddp if self.layout.microbatches() > 1 => gradient + 2 * kept,
             // FSDP adds shards: [`shard_kernels`](super::shard_kernels).
@@ -192,8 +192,9 @@ impl<'a> Builder<'a> {
         }
     }
 
-    /// Conversion of `elements` to FP8, in both orders that the forward and the backward product read (Hopper's FP8 products need one operand order, and factors by block lie
-    /// along one): one read of the activation, two writes. What norms produce is converted by their own kernels instead (Transformer Engine).
+    /// Adds the conversion of `elements` to FP8, in both orders that the forward and the backward product read (Hopper's FP8 products need one operand order,
+    /// and factors by block lie along one). It reads the activation once and writes twice. Outputs of norms are converted by the norms' kernels instead
+    /// (Transformer Engine).
     pub(super) fn cast(&mut self, site: Site, role: KernelRole, elements: u64) {
         if self.layout.framework != Framework::Fsdp2 {
             match self.layout.precision {
@@ -202,26 +203,26 @@ impl<'a> Builder<'a> {
                     let written = 2 * elements * Precision::Mxfp8.bytes_of_32() / 32;
                     self.memory(site, role, "mxfp8-cast", elements * self.bytes + written)
                 }
-                // FP4 converts every operand: `scale`.
+                // FP4 converts every operand in `scale`.
                 Precision::Bf16 | Precision::Nvfp4 => {}
             }
         }
     }
 
-    /// Megatron's experts have biases.
+    /// Whether experts have biases, which only Megatron supports.
     pub(super) fn expert_biases(&self) -> bool {
         self.layout.framework == Framework::Megatron && self.model.moe.is_some_and(|m| m.biases)
     }
 
-    /// Conversion of what an activation function produces, or of the gradient that it passes on, unless its kernel converts.
+    /// Adds the conversion of an activation function's result, or of the gradient that it passes on, unless its own kernel converts.
     pub(super) fn cast_activation(&mut self, site: Site, role: KernelRole, elements: u64) {
         if !self.layout.fused_activation_cast {
             self.cast(site, role, elements);
         }
     }
 
-    /// The other order of `elements` that are in FP8 already, for the product that makes the weights' gradient: what norms convert they write in one order only.
-    /// With factors by block both orders are written at once, because a block of one is not a block of the other.
+    /// Adds the transposition of `elements` in FP8 for the product of the weights' gradient, because norms write their conversion in one order only. With
+    /// factors by block, both orders are written at once, because a block of one is not a block of the other.
     pub(super) fn transpose(&mut self, site: Site, elements: u64) {
         if self.linear == Dtype::Fp8 && self.layout.framework != Framework::Fsdp2 {
             self.memory(site, KernelRole::WeightGrad, "fp8-transpose", elements * 2);

@@ -1,19 +1,17 @@
-//! What FSDP's ranks do with the parameters of a unit around its passes, beside gathering and reducing them.
+//! The kernels with which FSDP's ranks copy and convert the parameters of a unit around its passes, besides gathering and reducing them.
 //!
-//! Part of compute. When a unit is gathered is the workload's.
+//! Part of compute. The workload decides when a unit is gathered.
 
 use crate::model::{Framework, Layout};
 
 use super::super::Kernel;
 
-/// Kernels around the pass of a unit of `params` parameters, all of them on this rank while they are gathered: before a pass that gathers them, after a backward pass.
-/// Empty where nothing is sharded.
+/// Kernels around the passes of a unit of `params` parameters, all of which are on this rank while they are gathered: (before a pass that gathers them, after a
+/// backward pass). Both are empty if nothing is sharded.
 ///
-/// - Flat parameters are gathered in place. Their gradient is put together from those of its views, converted to the type it is reduced in, and divided before that
-///   (torch/distributed/fsdp/_runtime_utils.py: `_reduce_grad`, `_div_if_needed`).
-/// - Single parameters are copied out of what was gathered, and their gradients into what is reduced, converted on the way (`_fsdp_collectives.py`:
-///   `foreach_all_gather_copy_out`, `foreach_reduce_scatter_copy_in`).
-/// - From the second micro-batch on, shards of gradients are added in fp32. On a pipeline gradients are added before they are sharded.
+/// - Flat parameters are gathered in place. Their gradient is assembled from the gradients of its views, converted to the type of the reduction, and divided before it (torch/distributed/fsdp/_runtime_utils.py: `_reduce_grad`, `_div_if_needed`).
+/// - Single parameters are copied out of the gathered buffer, and their gradients into the reduction's buffer, with a conversion on the way (`_fsdp_collectives.py`: `foreach_all_gather_copy_out`, `foreach_reduce_scatter_copy_in`).
+/// - From the second micro-batch on, shards of gradients are added in fp32. On a pipeline, gradients are added before they are sharded.
 pub fn shard_kernels(params: u64, layout: &Layout) -> (Vec<Kernel>, Vec<Kernel>) {
     let ranks = layout.shards() as u64;
     if !layout.fsdp() || ranks == 1 || params == 0 {
@@ -45,7 +43,7 @@ mod tests {
             let (before, after) = shard_kernels(800, layout);
             (sum(&before), sum(&after))
         };
-        // Views 4, conversion 6, division 8 bytes a parameter; copies of 4 out and 6 in.
+        // Views have 4, conversion 6, division 8 bytes per parameter; copies have 4 out and 6 in.
         assert_eq!(bytes(&layout(Framework::Fsdp)), (0, 800 * 18));
         assert_eq!(bytes(&layout(Framework::Fsdp2)), (800 * 4, 800 * 6));
         assert_eq!(bytes(&layout(Framework::Megatron)), (0, 0));

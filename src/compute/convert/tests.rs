@@ -1,4 +1,4 @@
-//! The converter held against closed forms.
+//! Tests of the converter against closed forms.
 
 use super::*;
 use crate::collective::CollectiveOp;
@@ -39,10 +39,10 @@ fn flops(model: &Transformer, layout: &Layout, kind: LayerKind, pass: Pass) -> u
     layer_kernels(model, layout, kind, pass).iter().map(|(_, k)| k.flops()).sum()
 }
 
-/// Bytes of tensor-parallel exchanges, as a ring sends them: all-reduce twice what gathering or scattering does.
-fn ring_bytes(steps: &[LayerStep], of: Among) -> u64 {
+/// Bytes of exchanges among these ranks as a ring sends them: an all-reduce counts twice as much as gathering or scattering.
+fn ring_bytes(steps: &[LayerStep], wanted: Among) -> u64 {
     let weigh = |step: &LayerStep| match *step {
-        LayerStep::Exchange { among, op, bytes, .. } if among == of => {
+        LayerStep::Exchange { among, op, bytes, .. } if among == wanted => {
             bytes * if op == CollectiveOp::AllReduce { 2 } else { 1 }
         }
         _ => 0,
@@ -56,7 +56,7 @@ fn dense_layers_have_the_flops_of_the_closed_form() {
     for tp in [1, 2, 8] {
         let layout = layout(tp, tp > 1);
         let (b, s, h) = (4u128, 2048u128, 6144u128);
-        // 24 b s h^2 + 4 b s^2 h forward; twice that backward.
+        // 24 b s h^2 + 4 b s^2 h forward, and twice that backward.
         let forward = (24 * b * s * h * h + 4 * b * s * s * h) / tp as u128;
         assert_eq!(flops(&model, &layout, LayerKind::Dense, Pass::Forward), forward);
         assert_eq!(flops(&model, &layout, LayerKind::Dense, Pass::Backward), 2 * forward);
@@ -79,7 +79,7 @@ fn recomputation_is_what_the_layout_says() {
     assert_eq!(layer_steps(&model, &layout, LayerKind::Logits, Pass::Recompute), Vec::new());
 }
 
-/// DeepSeek-V3's layers on one GPU, 4,096 tokens; modules of Megatron's names.
+/// DeepSeek-V3's layers on one GPU with 4,096 tokens; modules have Megatron's names.
 #[test]
 fn modules_are_computed_again_each_from_its_own_input() {
     let deepseek = Model::named("deepseek-v3").unwrap();
@@ -99,7 +99,7 @@ fn modules_are_computed_again_each_from_its_own_input() {
         RecomputeModules { mlp: true, ..none },
         RecomputeModules { shared_experts: true, ..none },
     );
-    // Queries and keys of 128 + 64 elements from 1,536, keys and values of 128 each from 512, for each of 128 heads.
+    // For each of 128 heads: queries and keys of 128 + 64 elements from 1,536; keys and values of 128 each from 512.
     assert_eq!(flops(up, LayerKind::Moe), 2 * 4096 * 128 * (192 * 1536 + 256 * 512));
     assert_eq!(names(up, LayerKind::Moe), [Site::Qkv, Site::Qkv, Site::Rope]);
     assert_eq!(flops(dense, LayerKind::Dense), 2 * 4096 * 3 * 7168 * 18432);
@@ -107,12 +107,12 @@ fn modules_are_computed_again_each_from_its_own_input() {
     assert_eq!(flops(shared, LayerKind::Moe), 2 * 4096 * 3 * 7168 * 2048);
     assert_eq!(again(shared, LayerKind::Dense), []);
     let moe = RecomputeModules { moe: true, ..none };
-    // Eight experts of 256 for each token, the one that all visit, and the router.
+    // Eight experts of 256 for each token, the shared expert, and the router.
     assert_eq!(flops(moe, LayerKind::Moe), 2 * 4096 * 7168 * (9 * 3 * 2048 + 256));
     assert_eq!(flops(RecomputeModules { shared_experts: true, ..moe }, LayerKind::Moe), flops(moe, LayerKind::Moe));
     let act = RecomputeModules { moe_act: true, ..none };
     assert_eq!(names(act, LayerKind::Moe), [Site::Activation]);
-    // Both norms are kernels of their own here, but in a dense layer the second, which is part of the product after it.
+    // Both norms are separate kernels here, except the second norm of a dense layer, which is part of the product after it.
     let norms = RecomputeModules { layernorm: true, ..none };
     assert_eq!(names(norms, LayerKind::Moe), [Site::AttnNorm, Site::MlpNorm]);
     assert_eq!(names(norms, LayerKind::Dense), [Site::AttnNorm]);
@@ -190,7 +190,7 @@ fn experts_do_the_work_of_the_tokens_sent_to_them() {
     let even = experts(&layout);
     assert_eq!(even, 2 * 2 * 8192 * 2 * 6144 * 4096);
     layout.expert_skew = 2.0;
-    // The busiest expert has twice the mean, its neighbour on the rank six sevenths of it.
+    // The busiest expert has twice the mean load, its neighbour on the rank six sevenths of it.
     let ratio = experts(&layout) as f64 / even as f64;
     assert!((ratio - (2.0 + 6.0 / 7.0) / 2.0).abs() < 1e-3, "{ratio}");
     let loads = expert_loads(&moe, &layout, 1_000_003);
@@ -244,15 +244,15 @@ fn factors_by_block_are_written_in_both_orders_at_once() {
         let named = kernels.iter().filter(|(_, k)| matches!(k, Kernel::Memory { name: n, .. } if *n == name));
         named.map(|(_, k)| k.bytes()).sum::<u128>()
     };
-    // FP8: 2 bytes read, 2 written. Factors for 32 elements are a byte more in 32.
+    // FP8: 2 bytes are read, 2 written. A factor for 32 elements adds a byte per 32.
     let (fp8, mxfp8) = (bytes_of(Precision::Fp8, "fp8-cast"), bytes_of(Precision::Mxfp8, "mxfp8-cast"));
     assert_eq!(mxfp8 * 64, fp8 * 65);
     assert!(bytes_of(Precision::Fp8, "fp8-transpose") > 0);
     assert_eq!(bytes_of(Precision::Mxfp8, "fp8-transpose"), 0);
-    // FP4 converts every operand of forward products and of gradients by inputs: read twice, 9 of 16 bytes written in each order.
+    // FP4 converts every operand of forward products and of gradients by inputs. Each is read twice; 9 of 16 bytes are written in each order.
     let (m, h) = (bytes_of(Precision::Nvfp4, "quantise"), model.hidden as u128);
     let tokens = (layout.microbatch * layout.seq) as u128;
-    // Inputs h, h, h, 4 h; output gradients 3 h, h, 4 h, h.
+    // Inputs are h, h, h, 4 h; output gradients are 3 h, h, 4 h, h.
     assert_eq!(m, tokens * h * 16 * (4 * 16 + 18) / 16);
 }
 
@@ -271,12 +271,12 @@ fn eager_mode_runs_single_operations() {
     let (eager, compiled) = (layout(Framework::Fsdp2, false), layout(Framework::Fsdp2, true));
     let hidden = (eager.microbatch * eager.seq) as u128 * llama.hidden as u128;
     let norm = |l: &Layout, pass| bytes(&llama, l, Site::AttnNorm, pass) / hidden;
-    // Activations of 2 bytes; FP32 in between.
+    // Activations have 2 bytes; intermediate results are FP32.
     assert_eq!((norm(&compiled, Pass::Forward), norm(&eager, Pass::Forward)), (4, 40));
     assert_eq!((norm(&compiled, Pass::Backward), norm(&eager, Pass::Backward)), (16, 88 + 16 + 6));
     for (site, fused, single) in [(Site::Rope, 4, 20), (Site::Activation, 6, 10)] {
-        let of = |l: &Layout| bytes(&llama, l, site, Pass::Forward);
-        assert_eq!(of(&eager) * fused, of(&compiled) * single, "{site:?}");
+        let site_bytes = |l: &Layout| bytes(&llama, l, site, Pass::Forward);
+        assert_eq!(site_bytes(&eager) * fused, site_bytes(&compiled) * single, "{site:?}");
     }
     // Megatron has its own kernels, and LayerNorm is one kernel in PyTorch.
     let megatron =
@@ -293,14 +293,15 @@ fn ranks_with_several_experts_sort_what_they_got() {
     let model = Transformer { moe: Some(moe), ..gpt() };
     let sorts = |ep, pass| {
         let layout = Layout { ep, dp: 16, global_batch: 16, ..layout(1, false) };
-        let of = |k: &(LayerPart, Kernel)| matches!(k.1, Kernel::Memory { name: "sort-by-expert", .. });
-        layer_kernels(&model, &layout, LayerKind::Moe, pass).into_iter().filter(of).count()
+        let is_sort = |k: &(LayerPart, Kernel)| matches!(k.1, Kernel::Memory { name: "sort-by-expert", .. });
+        layer_kernels(&model, &layout, LayerKind::Moe, pass).into_iter().filter(is_sort).count()
     };
     assert_eq!([1, 8, 16].map(|ep| sorts(ep, Pass::Forward)), [0, 2, 0]);
     assert_eq!(sorts(8, Pass::Backward), 2);
 }
 
-/// Folded over tensor-parallel ranks, an expert is whole, on a rank's own share of tokens: the same products in all, and no exchange among tensor-parallel ranks for them.
+/// An expert folded over tensor-parallel ranks is whole and works on a rank's own share of tokens. The products are the same in total, and tensor-parallel
+/// ranks exchange nothing for them.
 #[test]
 fn folded_experts_are_whole_and_gather_nothing() {
     let moe =
@@ -311,15 +312,15 @@ fn folded_experts_are_whole_and_gather_nothing() {
     for pass in [Pass::Forward, Pass::Backward] {
         assert_eq!(flops(&model, &split, LayerKind::Moe, pass), flops(&model, &folded, LayerKind::Moe, pass));
         let up = |l: &Layout| {
-            let of = |k: &(LayerPart, Kernel)| k.0.site == Site::Up;
-            layer_kernels(&model, l, LayerKind::Moe, pass).into_iter().find(of).unwrap().1
+            let is_up = |k: &(LayerPart, Kernel)| k.0.site == Site::Up;
+            layer_kernels(&model, l, LayerKind::Moe, pass).into_iter().find(is_up).unwrap().1
         };
         let (Kernel::Gemm { m, n, k, .. }, Kernel::Gemm { m: fm, n: fn_, k: fk, .. }) = (up(&split), up(&folded))
         else {
             panic!("products of experts are matrix products")
         };
         assert_eq!((m, n * k * 4), (4 * fm, fn_ * fk));
-        let bytes = |l: &Layout, of| ring_bytes(&layer_steps(&model, l, LayerKind::Moe, pass), of);
+        let bytes = |l: &Layout, among| ring_bytes(&layer_steps(&model, l, LayerKind::Moe, pass), among);
         assert_eq!(bytes(&split, Among::Ep), bytes(&folded, Among::Ep));
         assert!(bytes(&split, Among::Tp) > bytes(&folded, Among::Tp));
     }
@@ -335,12 +336,12 @@ fn windows_shorten_fused_attention_alone() {
     assert_eq!(model.windowed_layers(), 24);
     let layout = Layout { flash_attention: true, ..layout(1, false) };
     let core = |kind, pass| {
-        let of = |k: &(LayerPart, Kernel)| k.0.site == Site::Core;
-        layer_kernels(&model, &layout, kind, pass).into_iter().filter(of).map(|k| k.1.flops()).sum::<u128>()
+        let is_core = |k: &(LayerPart, Kernel)| k.0.site == Site::Core;
+        layer_kernels(&model, &layout, kind, pass).into_iter().filter(is_core).map(|k| k.1.flops()).sum::<u128>()
     };
     let rest = |kind, pass| flops(&model, &layout, kind, pass) - core(kind, pass);
     for pass in [Pass::Forward, Pass::Backward] {
-        // 256 keys for each query, of 1,024 on average under the causal mask.
+        // 256 keys for each query, instead of 1,024 on average with the causal mask.
         assert_eq!(core(LayerKind::Dense, pass), 4 * core(LayerKind::WindowedDense, pass));
         assert_eq!(rest(LayerKind::Dense, pass), rest(LayerKind::WindowedDense, pass));
     }
@@ -357,9 +358,12 @@ fn a_further_token_costs_a_layer_a_projection_and_the_logits() {
     let model = Transformer { mtp: 1, ..gpt() };
     let layout = layout(1, false);
     for (pass, times) in [(Pass::Forward, 1), (Pass::Backward, 2)] {
-        let of = |kind| flops(&model, &layout, kind, pass);
+        let kind_flops = |kind| flops(&model, &layout, kind, pass);
         let projection = times * 2 * 2 * u128::from(model.hidden).pow(2) * 4 * 2048;
-        assert_eq!(of(LayerKind::Prediction), of(LayerKind::Dense) + of(LayerKind::Logits) + projection);
+        assert_eq!(
+            kind_flops(LayerKind::Prediction),
+            kind_flops(LayerKind::Dense) + kind_flops(LayerKind::Logits) + projection
+        );
     }
 }
 
@@ -396,12 +400,12 @@ fn every_knob_that_reaches_here_changes_kernels() {
 fn the_optimizer_touches_what_is_sharded() {
     let base = layout(1, false);
     let bytes = |shard| optimizer_kernels(1000, shard, &base).iter().map(|(_, k)| k.bytes()).sum::<u128>();
-    // Norm 4, clip 8, Adam 28, weights 6 a sharded parameter, and 4 a parameter to clear its gradient.
+    // Per sharded parameter: norm 4, clip 8, Adam 28, weights 6 bytes. Per parameter: 4 bytes to clear its gradient.
     assert_eq!(bytes(1000), 1000 * (4 + 8 + 28 + 6) + 4000);
     assert_eq!(bytes(125), 125 * 46 + 4000);
 }
 
-/// A model with what gpt-oss has of its own, and without.
+/// A model with gpt-oss's special features, and one without them.
 fn gpt_oss() -> [Transformer; 2] {
     let moe =
         Moe { experts: 16, top_k: 4, expert_ffn: 512, shared_experts: 0, dense_layers: 0, every: 1, biases: true };
@@ -428,12 +432,12 @@ fn gpt_oss() -> [Transformer; 2] {
     [own, plain]
 }
 
-/// Bytes and number of the kernels of a layer that are bound by memory.
+/// Bytes and number of the memory-bound kernels of a layer.
 fn memory_kernels(model: &Transformer, layout: &Layout, pass: Pass) -> (u64, u64) {
-    let of = |kernels: Vec<(LayerPart, Kernel)>| {
+    let bytes_of = |kernels: Vec<(LayerPart, Kernel)>| {
         kernels.into_iter().filter_map(|(_, k)| if let Kernel::Memory { bytes, .. } = k { Some(bytes) } else { None })
     };
-    let bytes: Vec<u64> = of(layer_kernels(model, layout, LayerKind::Moe, pass)).collect();
+    let bytes: Vec<u64> = bytes_of(layer_kernels(model, layout, LayerKind::Moe, pass)).collect();
     (bytes.iter().sum(), bytes.len() as u64)
 }
 
@@ -449,30 +453,30 @@ fn clamps_and_weighted_biases_are_operations_of_their_own() {
         bytes: ElementBytes { grads: 2, ..Layout::one_gpu().bytes },
         ..layout(1, false)
     };
-    // Four experts on a rank; what more there is than without.
+    // Four experts on a rank. The numbers are differences to the model without these features.
     for (router_fp32, forward, backward) in [(false, 12, 16), (true, 28, 40)] {
         let l = Layout { router_fp32, ..base.clone() };
         let more = |pass| {
             let ((bytes, n), (without, n_without)) = (memory_kernels(&own, &l, pass), memory_kernels(&plain, &l, pass));
             (bytes as i64 - without as i64, n as i64 - n_without as i64)
         };
-        // Clamps 16 bytes an element of the inner size, biases by their type; the bias of the projection; the number that is copied.
+        // Clamps take 16 bytes per element of the inner size. Biases depend on their type. The bias of the projection and the copied number are added.
         let wider = i64::from(router_fp32);
         let bytes = 16 * routed * inner + forward * routed * hidden + 4 * tokens * hidden + 2;
         assert_eq!(more(Pass::Forward), (bytes as i64, 4 + 4 * 2 + 1 + wider + 1));
-        // 30 bytes; gradients of both biases of each expert are added to what is kept, and not summed by kernels of their own.
+        // Clamps take 30 bytes. Gradients of both biases of each expert are added to the accumulated ones, and not summed by separate kernels.
         let kept = 4 * (hidden + 2 * inner) * (2 + 2 * 2);
         let summed = 2 * routed * (hidden + 2 * inner);
         let bytes = 30 * routed * inner + backward * routed * hidden + kept;
         let n = 7 + (4 * (4 + wider) + 1 + wider) + 4 * 2 - 2;
         assert_eq!(more(Pass::Backward), (bytes as i64 - summed as i64, n));
     }
-    // The fused kernel has clamps and biases inside; what is left are the projection's bias and the gradients that are added.
+    // The fused kernel includes clamps and biases. The projection's bias and the accumulation of gradients remain.
     let fused = Layout { fused_grouped_mlp: true, precision: Precision::Mxfp8, ..base.clone() };
     let more = |pass| memory_kernels(&own, &fused, pass).0 as i64 - memory_kernels(&plain, &fused, pass).0 as i64;
     assert_eq!(more(Pass::Forward), 4 * (tokens * hidden) as i64);
     assert_eq!(more(Pass::Backward), (2 * tokens * hidden + 4 * (hidden + 2 * inner) * 6) as i64);
-    // torch.compile fuses the clamps; the sink costs fused attention nothing anywhere.
+    // torch.compile fuses the clamps. With fused attention the sink costs nothing anywhere.
     let compiled = Layout { framework: Framework::Fsdp2, ..base.clone() };
     assert_eq!(memory_kernels(&own, &compiled, Pass::Forward), memory_kernels(&plain, &compiled, Pass::Forward));
     let eager = Layout { compiled: false, ..compiled };
@@ -497,7 +501,7 @@ fn rotary_embedding_may_be_single_operations() {
     let [own, _] = gpt_oss();
     let fused = Layout { flash_attention: true, ..layout(1, false) };
     let single = Layout { fused_rope: false, ..fused.clone() };
-    // Queries and keys of ten heads; cosines and sines of 2,048 positions, made twice, of 22 bytes each.
+    // Queries and keys of ten heads. Cosines and sines of 2,048 positions are computed twice, with 22 bytes each.
     let turned = 4 * 2048 * 10 * 64 * 2u64;
     let tables = 2 * 2 * 2048 * 64 * 22;
     for (pass, operations, tables, n) in [(Pass::Forward, 12, tables, 24), (Pass::Backward, 14, 0, 14)] {

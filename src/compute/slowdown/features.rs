@@ -1,11 +1,11 @@
-//! What a slowdown model may know of a kernel and the communication beside it.
+//! The features of a kernel and the communication that overlaps with it, for slowdown models.
 
 use crate::collective::CollectiveOp;
 
 use super::super::{Class, Kernel, Timing};
 
-/// Names of the features, as models must call them (Moye's Table 4, and three of our own at the end), with their meaning. What a specification cannot tell is missing,
-/// which trees treat by their default direction.
+/// Names of the features that models must use (Moye's Table 4, and three of our own at the end), with their meaning. Features that a specification does not
+/// give are missing; trees treat them by their default direction.
 ///
 /// | name | value |
 /// |---|---|
@@ -40,22 +40,23 @@ pub const FEATURES: [&str; 15] = [
     "overlap_ratio",
 ];
 
-/// One kernel and the communication beside it.
+/// The features of one kernel and the communication that overlaps with it.
 #[derive(Clone, Debug, PartialEq)]
 pub struct KernelFeatures {
-    /// For tables.
+    /// Name of the GPU, for tables.
     pub gpu: String,
+    /// The GPU's baseline, for tables.
     pub baseline: String,
     pub class: Class,
     pub op: CollectiveOp,
-    /// What the GPU's specification says of such a kernel beside communication.
+    /// Slowdown of a kernel of this class during this operation, by the GPU's specification.
     pub own: f64,
-    /// In the order of [`FEATURES`]; NaN: missing.
+    /// Values in the order of [`FEATURES`]; NaN if missing.
     values: [f32; FEATURES.len()],
 }
 
 impl KernelFeatures {
-    /// What is known of `kernel` on the GPU of `timing` beside a collective of `bytes`.
+    /// The known features of `kernel` on the GPU of `timing`, overlapping with a collective of `bytes`.
     pub fn new(timing: &Timing, kernel: &Kernel, op: CollectiveOp, bytes: u64) -> KernelFeatures {
         let gpu = timing.gpu();
         let ps = timing.ps(kernel).max(1) as f64;
@@ -88,17 +89,17 @@ impl KernelFeatures {
         features
     }
 
-    /// Sets a feature by name; whether there is one of that name.
+    /// Sets a feature by name. Returns whether the feature exists.
     pub fn set(&mut self, name: &str, value: f64) -> bool {
-        let place = FEATURES.iter().position(|f| *f == name);
-        if let Some(i) = place {
+        let index = FEATURES.iter().position(|f| *f == name);
+        if let Some(i) = index {
             self.values[i] = value as f32;
         }
-        place.is_some()
+        index.is_some()
     }
 
-    /// The feature at that place of [`FEATURES`]; NaN: missing.
-    pub(super) fn at(&self, place: usize) -> f32 {
-        self.values[place]
+    /// The feature at this index of [`FEATURES`]; NaN if missing.
+    pub(super) fn value(&self, index: usize) -> f32 {
+        self.values[index]
     }
 }

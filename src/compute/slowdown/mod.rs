@@ -1,6 +1,7 @@
-//! Kernels that run beside communication take longer: by the GPU's specification, by a table (Multiverse, section 4.1) or by boosted trees (Moye, section 6).
+//! The slowdown of kernels that overlap with communication: by the GPU's specification, by a table (Multiverse, section 4.1) or by boosted trees (Moye, section
+//! 6).
 //!
-//! Part of compute. It is told how much of a kernel overlaps; what overlaps with what is the workload's.
+//! Part of compute. The caller gives the share of a kernel that overlaps; the workload decides what overlaps with what.
 
 mod features;
 mod table;
@@ -10,21 +11,21 @@ pub use features::{FEATURES, KernelFeatures};
 pub use table::SlowdownTable;
 pub use trees::Trees;
 
-/// How to find the slowdown of a kernel beside communication.
+/// How to compute the slowdown of a kernel that overlaps with communication.
 #[derive(Clone, Debug, PartialEq)]
 pub enum Slowdown {
     /// Overlap costs nothing.
     None,
-    /// As the GPU's specification says.
+    /// The GPU's specification gives the slowdown.
     Own,
-    /// Where no row applies, as the GPU's specification says.
+    /// A table gives the slowdown, or the GPU's specification if no row applies.
     Table(SlowdownTable),
-    /// The model predicts time beside communication over time alone; a prediction below 1 counts as 1.
+    /// A model predicts time with communication divided by time alone. A prediction below 1 counts as 1.
     Trees(Trees),
 }
 
 impl Slowdown {
-    /// Time beside communication over time alone, at least 1.
+    /// Time of the kernel with communication divided by its time alone, at least 1.
     pub fn factor(&self, features: &KernelFeatures) -> f64 {
         match self {
             Slowdown::None => 1.0,
@@ -32,13 +33,13 @@ impl Slowdown {
             Slowdown::Table(table) => table.factor(features).unwrap_or(features.own),
             Slowdown::Trees(trees) => {
                 let predicted = trees.predict(features) as f64;
-                // NaN, which a broken model may predict, counts as no slowdown as well.
+                // NaN, which a broken model may predict, counts as no slowdown too.
                 if predicted > 1.0 { predicted } else { 1.0 }
             }
         }
     }
 
-    /// Duration of a kernel of `kernel_ps` alone, `overlap_ratio` (0 to 1) of which has communication beside it: that share is stretched.
+    /// Duration in ps of a kernel that takes `kernel_ps` alone. The share `overlap_ratio` (0 to 1) that overlaps with communication is stretched.
     pub fn stretched_ps(&self, kernel_ps: u64, overlap_ratio: f64, features: &KernelFeatures) -> u64 {
         let ratio = overlap_ratio.clamp(0.0, 1.0);
         if ratio == 0.0 {
@@ -49,7 +50,7 @@ impl Slowdown {
     }
 }
 
-/// Share of a kernel that communication which starts with it covers.
+/// Share of a kernel that is covered by communication that starts with it.
 pub fn overlap_ratio(kernel_ps: u64, communication_ps: u64) -> f64 {
     if kernel_ps == 0 { 0.0 } else { (communication_ps as f64 / kernel_ps as f64).min(1.0) }
 }

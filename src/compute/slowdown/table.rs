@@ -7,16 +7,18 @@ use crate::collective::CollectiveOp;
 use crate::compute::{Class, Error, Gpu};
 use crate::input;
 
-/// One measured slowdown. `None`: any.
+/// One measured slowdown. A field that is `None` matches anything.
 #[derive(Clone, Debug, PartialEq)]
 struct Entry {
+    /// The GPU's name and baseline.
     gpu: Option<(String, String)>,
     class: Option<Class>,
     op: Option<CollectiveOp>,
     factor: f64,
 }
 
-/// Slowdowns; of several rows that apply the most particular one counts: the GPU itself, a GPU of the same baseline, any; then the class; then the communication; then the last.
+/// A table of slowdowns. If several rows apply, the most specific one counts: first by GPU (the GPU itself, a GPU with the same baseline, any), then by class,
+/// then by communication. Of equal ones the last counts.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct SlowdownTable(Vec<Entry>);
 
@@ -41,8 +43,8 @@ const OPS: [(&str, CollectiveOp); 7] = [
 ];
 
 impl SlowdownTable {
-    /// Reads CSV with the header `gpu,kernel,communication,slowdown,source`: a GPU's name, `gemm`, `attention` or `memory`, a collective such as `all-reduce`; `*`: any; time
-    /// beside communication over time alone.
+    /// Parses CSV with the header `gpu,kernel,communication,slowdown,source`: a GPU's name; `gemm`, `attention` or `memory`; a collective such as `all-reduce`;
+    /// time with communication divided by time alone. `*` matches anything.
     pub fn parse(file: &str, text: &str) -> Result<SlowdownTable, Error> {
         let bad = |line: u64, message: String| Error::Slowdown { file: file.to_string(), line, message };
         let mut reader =
@@ -65,7 +67,7 @@ impl SlowdownTable {
             .any(|e| e.gpu.as_ref().is_none_or(|(name, baseline)| *name == gpu.name || *baseline == gpu.baseline))
     }
 
-    /// Time beside communication over time alone, where a row applies.
+    /// Time with communication divided by time alone; `None` if no row applies.
     pub fn factor(&self, features: &KernelFeatures) -> Option<f64> {
         let rank = |entry: &Entry| {
             let gpu = match &entry.gpu {
@@ -77,7 +79,7 @@ impl SlowdownTable {
             let applies = entry.class.is_none_or(|c| c == features.class) && entry.op.is_none_or(|o| o == features.op);
             applies.then_some((gpu, entry.class.is_some(), entry.op.is_some()))
         };
-        // `max_by_key` gives the last of equals.
+        // `max_by_key` returns the last of equal rows.
         self.0.iter().filter_map(|e| Some((rank(e)?, e.factor))).max_by_key(|r| r.0).map(|r| r.1)
     }
 }

@@ -1,14 +1,15 @@
-//! Gradient-boosted trees in XGBoost's JSON form, evaluated as XGBoost does: in f32, trees added in order to the base score.
+//! Gradient-boosted trees in XGBoost's JSON form. They are evaluated as XGBoost does: in f32, with trees added in order to the base score.
 //!
-//! Accepted: booster `gbtree` with objective `reg:squarederror`, `reg:absoluteerror`, `reg:pseudohubererror` or `reg:linear` (whose prediction is the sum itself), one output, numerical and
-//! categorical splits, `feature_names` among [`FEATURES`]. All trees are used, also where early stopping recorded a best iteration.
+//! Accepted models have booster `gbtree` with objective `reg:squarederror`, `reg:absoluteerror`, `reg:pseudohubererror` or `reg:linear` (whose prediction is
+//! the sum itself), one output, numerical and categorical splits, and `feature_names` among [`FEATURES`]. All trees are used, even if early stopping recorded a
+//! best iteration.
 
 use serde_json::Value;
 
 use super::{FEATURES, KernelFeatures};
 use crate::compute::Error;
 
-/// A node: where to go, or a leaf's value.
+/// A node: a split or a leaf's value.
 #[derive(Clone, Debug, PartialEq)]
 enum Node {
     Leaf(f32),
@@ -17,9 +18,9 @@ enum Node {
 
 #[derive(Clone, Debug, PartialEq)]
 enum Condition {
-    /// Left if below.
+    /// Goes left if the value is below.
     Below(f32),
-    /// Right if among these categories.
+    /// Goes right if the value is one of these categories.
     Among(Vec<u32>),
 }
 
@@ -31,7 +32,7 @@ pub struct Trees {
 }
 
 impl Trees {
-    /// Reads a model as XGBoost's `save_model("name.json")` writes it.
+    /// Parses a model as written by XGBoost's `save_model("name.json")`.
     pub fn parse(file: &str, text: &str) -> Result<Trees, Error> {
         parse(text).map_err(|message| Error::Trees { file: file.to_string(), message })
     }
@@ -43,25 +44,25 @@ impl Trees {
 }
 
 fn leaf(tree: &[Node], features: &KernelFeatures) -> f32 {
-    let mut at = 0;
+    let mut node = 0;
     loop {
-        match &tree[at] {
+        match &tree[node] {
             Node::Leaf(value) => return *value,
             Node::Split { feature, condition, default_left, left, right } => {
-                let value = features.at(*feature);
+                let value = features.value(*feature);
                 let go_left = match condition {
                     _ if value.is_nan() => *default_left,
                     Condition::Below(threshold) => value < *threshold,
-                    // What is no category goes left, as in XGBoost.
+                    // A value that is no category goes left, as in XGBoost.
                     Condition::Among(categories) => !(value >= 0.0 && categories.contains(&(value as u32))),
                 };
-                at = if go_left { *left } else { *right };
+                node = if go_left { *left } else { *right };
             }
         }
     }
 }
 
-/// A member of a JSON object, by a path for messages.
+/// A member of a JSON object. The path is also used in messages.
 fn member<'v>(value: &'v Value, path: &str) -> Result<&'v Value, String> {
     path.split('/')
         .try_fold(value, |v, key| v.get(key))
@@ -76,7 +77,7 @@ fn float(value: &Value) -> Option<f32> {
     value.as_f64().map(|v| v as f32)
 }
 
-/// `"5E-1"`, and `"[5E-1]"` as versions from 3.1 on write it.
+/// Parses `"5E-1"`, and `"[5E-1]"` as versions from 3.1 on write it.
 fn base_score(value: &Value) -> Result<f32, String> {
     let text = value.as_str().map(|s| s.trim_matches(['[', ']']).to_string()).unwrap_or_else(|| value.to_string());
     text.parse().map_err(|_| format!("base_score = {text:?}; one number would be right"))
@@ -134,14 +135,14 @@ fn tree(json: &Value, places: &[usize]) -> Result<Vec<Node>, String> {
     }
     let types = json.get("split_type").and_then(Value::as_array);
     let nodes = (0..n).map(|i| {
-        let wrong = |what: &str| format!("node {i}: {what}");
+        let wrong = |problem: &str| format!("node {i}: {problem}");
         let child = |a: &[Value]| a[i].as_i64().ok_or_else(|| wrong("a child is not a number"));
         let (l, r) = (child(left)?, child(right)?);
         let value = float(&conditions[i]).ok_or_else(|| wrong("split_conditions is not a number"))?;
         if l == -1 && r == -1 {
             return Ok(Node::Leaf(value));
         }
-        // Children behind their parent, as XGBoost numbers them: so that every walk ends.
+        // Children must come after their parent, as XGBoost numbers them, so that every walk ends.
         let inside = |c: i64| {
             usize::try_from(c)
                 .ok()
@@ -167,14 +168,14 @@ fn tree(json: &Value, places: &[usize]) -> Result<Vec<Node>, String> {
     nodes.collect()
 }
 
-/// Categories of a categorical node: a segment of the tree's `categories`.
+/// Categories of a categorical node, which are a segment of the tree's `categories`.
 fn categories(json: &Value, node: usize) -> Option<Vec<u32>> {
     let numbers = |key: &str| {
         json.get(key)?.as_array()?.iter().map(|v| v.as_u64().map(|v| v as usize)).collect::<Option<Vec<_>>>()
     };
-    let at = numbers("categories_nodes")?.iter().position(|n| *n == node)?;
-    let first = *numbers("categories_segments")?.get(at)?;
-    let count = *numbers("categories_sizes")?.get(at)?;
+    let segment = numbers("categories_nodes")?.iter().position(|n| *n == node)?;
+    let first = *numbers("categories_segments")?.get(segment)?;
+    let count = *numbers("categories_sizes")?.get(segment)?;
     Some(numbers("categories")?.get(first..first.checked_add(count)?)?.iter().map(|c| *c as u32).collect())
 }
 
@@ -185,7 +186,7 @@ mod tests {
     use crate::collective::CollectiveOp;
     use crate::compute::{Dtype, Gpu, Kernel, Timing};
 
-    /// Two trees: on the collective's bytes, with a missing value going right, and on the collective's kind as a category.
+    /// Two trees: one on the collective's bytes, with a missing value going right, and one on the collective's kind as a category.
     const MODEL: &str = r#"{"learner": {"attributes": {}, "feature_names": ["bucket_size", "collective", "l2_hit_rate"], "feature_types": ["float", "c", "float"],
       "gradient_booster": {"model": {"gbtree_model_param": {"num_parallel_tree": "1", "num_trees": "2"}, "tree_info": [0, 0], "trees": [
         {"left_children": [1, -1, 3, -1, -1], "right_children": [2, -1, 4, -1, -1], "split_indices": [0, 0, 2, 0, 0], "split_conditions": [1E6, 1E-1, 5E1, 2E-1, 3E-1],
@@ -204,9 +205,9 @@ mod tests {
     #[test]
     fn predictions_are_sums_of_leaves_in_f32() {
         let trees = Trees::parse("m.json", MODEL).unwrap();
-        // Below the threshold; all-gather is category 1, not among {0, 3}: left.
+        // The value is below the threshold. All-gather is category 1, not in {0, 3}: left.
         assert_eq!(trees.predict(&features(CollectiveOp::AllGather, 999_999)), 0.5f32 + 0.1 + 0.4);
-        // At the threshold: right; the cache's hit rate is missing: left by default. All-reduce is category 0: right.
+        // The value equals the threshold: right. The cache's hit rate is missing: left by default. All-reduce is category 0: right.
         let mut f = features(CollectiveOp::AllReduce, 1_000_000);
         assert_eq!(trees.predict(&f), 0.5f32 + 0.2 + 0.5);
         assert!(f.set("l2_hit_rate", 80.0) && !f.set("l3_hit_rate", 1.0));

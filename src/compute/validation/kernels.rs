@@ -1,4 +1,4 @@
-//! Single kernels: fused and unfused attention, products of matrices.
+//! Validation of single kernels: fused and unfused attention, matrix products.
 
 use super::{ComputeValidationRow, number, records};
 use crate::compute::database::{MeasuredKernel, Operation, UserDatabase};
@@ -8,7 +8,7 @@ const FLASH: &str = include_str!("../../../assets/reference/flash_attention_tflo
 const MAMF: &str = include_str!("../../../assets/reference/gemm_mamf.csv");
 const POINTS: &str = include_str!("../../../assets/reference/gemm_points.csv");
 
-/// GPUs of one architecture, as `gemm_mamf` calls them, and in the assets. The assets lack two.
+/// GPUs grouped by architecture: (name in `gemm_mamf`, name in the assets). The assets lack two of them.
 const FAMILIES: [&[(&str, &str)]; 4] = [
     &[("A100 SXM", "a100-80g-sxm"), ("A100 PCIe", "a100-80g-pcie")],
     &[("H100 SXM", "h100-sxm"), ("H200 SXM", "h200-sxm"), ("GH200 SXM", "gh200"), ("GH200", "gh200")],
@@ -34,7 +34,7 @@ fn attention(database: &[MeasuredKernel]) -> Vec<ComputeValidationRow> {
 }
 
 fn attention_row(database: &[MeasuredKernel], record: &[String]) -> ComputeValidationRow {
-    let [on, implementation, mode, head_dim, causal, seq, tflops] = record else {
+    let [gpu_label, implementation, mode, head_dim, causal, seq, tflops] = record else {
         panic!("flash_attention_tflops has seven columns")
     };
     let (causal, both) = (causal == "1", mode == "fwd+bwd");
@@ -51,7 +51,7 @@ fn attention_row(database: &[MeasuredKernel], record: &[String]) -> ComputeValid
         backward,
         dtype: Dtype::Bf16,
     };
-    let mut gpu = gpu(if on.starts_with("A100") { "a100" } else { "h100" });
+    let mut gpu = gpu(if gpu_label.starts_with("A100") { "a100" } else { "h100" });
     let flops = fused(false).flops() as f64 * if both { 3.5 } else { 1.0 };
     let (ps, note) = if implementation == "PyTorch standard" {
         let timing = Timing::from_rows(&gpu, database);
@@ -69,7 +69,7 @@ fn attention_row(database: &[MeasuredKernel], record: &[String]) -> ComputeValid
     };
     ComputeValidationRow {
         name: format!(
-            "{on} {implementation} {mode} head {head_dim} {} seq {seq}",
+            "{gpu_label} {implementation} {mode} head {head_dim} {} seq {seq}",
             if causal { "causal" } else { "full" }
         ),
         unit: "TFLOP/s",
@@ -79,8 +79,8 @@ fn attention_row(database: &[MeasuredKernel], record: &[String]) -> ComputeValid
     }
 }
 
-/// Attention as PyTorch computes it without a fused kernel, forward and backward, as the charts' benchmark does: products, mask (added as a matrix), softmax, and dropout of probability 0;
-/// queries, keys, values and the output change from token-major to head-major, their gradients back and into one tensor.
+/// Attention as PyTorch computes it without a fused kernel, forward and backward, as in the charts' benchmark: products, mask (added as a matrix), softmax, and
+/// dropout of probability 0. Queries, keys, values and the output are changed from token-major to head-major order, their gradients back and into one tensor.
 fn unfused(batch: u64, heads: u64, seq: u64, head_dim: u64, causal: bool) -> Vec<Kernel> {
     let scores = batch * heads * seq * seq;
     let gemm = |m, n, k| Kernel::Gemm { m, n, k, batch: batch * heads, kept: 0, dtype: Dtype::Bf16 };
@@ -107,7 +107,7 @@ fn unfused(batch: u64, heads: u64, seq: u64, head_dim: u64, causal: bool) -> Vec
     kernels
 }
 
-/// Rows whose GPU is in the assets. What each sustains is what the others of its family do; its own row is left out.
+/// Rows whose GPU is in the assets. The sustained share of each GPU is that of the other GPUs of its family; its own row is left out.
 fn mamf(database: &[MeasuredKernel]) -> Vec<ComputeValidationRow> {
     let records = records(MAMF);
     let share = |r: &[String]| number(&r[2]) / number(&r[3]);

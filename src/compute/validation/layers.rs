@@ -11,11 +11,12 @@ use crate::model::{Layout, Recompute, Transformer};
 const LAYER_TIMES: &str = include_str!("../../../assets/reference/seqsel_table4_layer_times.csv");
 const AIOB: &str = include_str!("../../../assets/reference/aicb_aiob_a100_op_times.csv");
 
-/// All-reduce over the 8 A100 of one server, NCCL, bytes and microseconds: stas00/ml-engineering@744d01e network/README.md. Gathering and scattering take half.
+/// Times of an all-reduce over the 8 A100 of one server by NCCL: (bytes, us). Source: stas00/ml-engineering@744d01e network/README.md. Gathering and scattering
+/// take half.
 const ALL_REDUCE_US: [(f64, f64); 4] =
     [(16777216.0, 276.6), (33554432.0, 424.0), (67108864.0, 684.6), (134217728.0, 1327.6)];
 
-/// All rows of `seqsel_table4_layer_times`, and of `aicb_aiob_a100_op_times` those that are a layer's half or an embedding.
+/// All rows of `seqsel_table4_layer_times`, and the rows of `aicb_aiob_a100_op_times` that are half of a layer or an embedding.
 pub fn layers() -> Vec<ComputeValidationRow> {
     let timing =
         Timing::new(&Gpu::named("a100").expect("an asset"), None).expect("without a user's database nothing can fail");
@@ -24,7 +25,7 @@ pub fn layers() -> Vec<ComputeValidationRow> {
     rows
 }
 
-/// A GPT layer by its sizes.
+/// A GPT layer with these sizes.
 fn gpt(hidden: u32, heads: u32, ffn: u32, gated: bool) -> Transformer {
     Transformer {
         layers: 1,
@@ -56,7 +57,7 @@ fn layout(tp: u32, microbatch: u32, sequence_parallel: bool) -> Layout {
     Layout { tp, microbatch, global_batch: microbatch, sequence_parallel, bucket_bytes: 1 << 30, ..Layout::one_gpu() }
 }
 
-/// Linear between the measured sizes, in proportion below and above them.
+/// Time of an all-reduce in ps: linear between the measured sizes, proportional below and above them.
 fn all_reduce_ps(bytes: u64) -> u64 {
     let (bytes, points) = (bytes as f64, ALL_REDUCE_US);
     let last = points[points.len() - 1];
@@ -71,7 +72,8 @@ fn all_reduce_ps(bytes: u64) -> u64 {
     (us * 1e6) as u64
 }
 
-/// One rank's time for the steps: kernels in order on one stream, exchanges on another, each waiting as its step says; kernels beside an exchange take longer.
+/// One rank's time for the steps in ps. Kernels run in order on one stream, exchanges on another; each waits as its step says. Kernels that overlap with an
+/// exchange take longer.
 fn span_ps(timing: &Timing, steps: &[LayerStep]) -> u64 {
     let (mut compute, mut exchange) = (0u64, 0u64);
     let slowdown = Slowdown::Own;
@@ -87,10 +89,10 @@ fn span_ps(timing: &Timing, steps: &[LayerStep]) -> u64 {
                     !wait
                 });
                 let alone = timing.ps(kernel);
-                let beside = overlap_ratio(alone, exchange.saturating_sub(compute));
+                let overlap = overlap_ratio(alone, exchange.saturating_sub(compute));
                 compute += slowdown.stretched_ps(
                     alone,
-                    beside,
+                    overlap,
                     &KernelFeatures::new(timing, kernel, CollectiveOp::AllReduce, 0),
                 );
             }
@@ -121,14 +123,14 @@ fn layer_times(timing: &Timing) -> Vec<ComputeValidationRow> {
         let span = |pass| span_ps(timing, &layer_steps(&model, &layout, LayerKind::Dense, pass)) as f64 / 1e9;
         let (forward, backward) = (span(Pass::Forward), span(Pass::Recompute) + span(Pass::Backward));
         let measured = [number(&r[1]), number(&r[2]), number(&r[3])];
-        for (what, measured, simulated) in [
+        for (direction, measured, simulated) in [
             ("forward", measured[0], forward),
             ("backward", measured[1], backward),
             ("both", measured[2], forward + backward),
         ] {
             let note = "22B layer, 8 A100: kernels by roofline, exchanges as measured on one server".to_string();
             rows.push(ComputeValidationRow {
-                name: format!("{}: {what}", r[0]),
+                name: format!("{}: {direction}", r[0]),
                 unit: "ms",
                 measured,
                 simulated,
@@ -165,17 +167,17 @@ fn aiob(timing: &Timing) -> Vec<ComputeValidationRow> {
             "mlp column" => (LayerKind::Dense, &mlp[..3]),
             "mlp row" => (LayerKind::Dense, &mlp[3..]),
             "embedding" => (LayerKind::Embedding, &[Site::Embedding]),
-            // The optimizer's slots are not said to be whose parameters.
+            // It is not documented whose parameters the optimizer's slots are.
             _ => continue,
         };
         let kernels = layer_kernels(&model, &layout, kind, Pass::Forward);
-        let of_sites =
+        let site_kernels =
             kernels.iter().filter(|(p, _)| p.role == KernelRole::Forward && sites.contains(&p.site)).map(|(_, k)| k);
         rows.push(ComputeValidationRow {
             name: format!("{} {config}: {}", r[0], r[2]),
             unit: "us",
             measured: number(&r[3]),
-            simulated: timing.total_ps(of_sites) as f64 / 1e6,
+            simulated: timing.total_ps(site_kernels) as f64 / 1e6,
             note: "placed in a workload file, rounded and partly modelled by its authors: within 20 % at best; forward, FlashAttention assumed".to_string(),
         });
     }

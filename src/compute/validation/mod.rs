@@ -1,7 +1,7 @@
-//! Kernels and layers held against published measurements. The tables are under `assets/reference`, each with its source.
+//! Validation of kernels and layers against published measurements. The tables are in `assets/reference`, each with its source.
 //!
-//! Part of compute. What is predicted never uses its own row: rows of the operation database are left out one by one, and what a GPU sustains is taken from other GPUs of its
-//! family where the row is what that figure comes from.
+//! Part of compute. A prediction never uses its own row: rows of the operation database are left out one by one. If the sustained rate of a GPU comes from the
+//! row, it is taken from other GPUs of its family instead.
 
 mod kernels;
 mod layers;
@@ -9,25 +9,25 @@ mod layers;
 pub use kernels::kernels;
 pub use layers::layers;
 
-/// A measurement and what the model says instead.
+/// A measurement and the model's value for it.
 #[derive(Clone, Debug, PartialEq)]
 pub struct ComputeValidationRow {
     pub name: String,
     pub unit: &'static str,
     pub measured: f64,
     pub simulated: f64,
-    /// How it was predicted; why it may be off.
+    /// How the value was predicted, and why it may be off.
     pub note: String,
 }
 
 impl ComputeValidationRow {
-    /// (simulated - measured) / measured.
+    /// Relative error: (simulated - measured) / measured.
     pub fn error(&self) -> f64 {
         (self.simulated - self.measured) / self.measured
     }
 }
 
-/// Mean of the absolute relative errors; 0 of none.
+/// Mean of the absolute relative errors; 0 if there are none.
 pub fn mean_absolute_error(rows: &[ComputeValidationRow]) -> f64 {
     if rows.is_empty() { 0.0 } else { rows.iter().map(|r| r.error().abs()).sum::<f64>() / rows.len() as f64 }
 }

@@ -1,7 +1,8 @@
-//! Progressive filling of those carriers that a change reaches, the rest being as it was.
+//! Progressive filling of the carriers that a change affects. All other rates stay.
 //!
-//! Layer: flow level. Rates are max-min fair if every carrier has a bottleneck: a full link on which nobody is faster. So those at the changed links are
-//! filled first. Whoever outside has lost its bottleneck by that, or is faster than those that a full link has stopped, is filled with them, until nobody is left.
+//! Layer: flow level. Rates are max-min fair if every carrier has a bottleneck: a full link on which no other carrier is faster. So the carriers at changed
+//! links are filled first. Any other carrier that thereby loses its bottleneck, or is faster than the carriers that a full link has stopped, is then filled
+//! with them, until no such carrier is left.
 
 use std::cmp::Reverse;
 use std::collections::BinaryHeap;
@@ -9,18 +10,22 @@ use std::collections::BinaryHeap;
 use super::{LinkShare, MaxMin, NONE, SHARE_BITS};
 use crate::engine::fair_rates::{EQUALS, MANY, PRECISE_ROUNDS};
 
-/// What a filling needs beside rates.
+/// State of a filling, besides the rates.
 #[derive(Debug, Default)]
 pub(super) struct Fill {
-    /// By link: data that may be added; flows times shares that are not stopped; the rate at which it has stopped some; the fastest that crosses it.
+    /// By link: capacity for data that is still free.
     room: Vec<u64>,
+    /// By link: flows times shares of carriers that are not stopped yet.
     weight: Vec<u64>,
+    /// By link: rate at which it has stopped carriers.
     stopped_at: Vec<u64>,
+    /// By link: fastest rate that crosses it.
     fastest: Vec<u64>,
     is_touched: Vec<bool>,
     touched: Vec<u32>,
-    /// By carrier.
+    /// By carrier: new rate.
     rate: Vec<u64>,
+    /// By carrier: new bottleneck.
     bottleneck: Vec<u32>,
     state: Vec<State>,
     filled: Vec<u32>,
@@ -62,7 +67,7 @@ impl Fill {
         self.bottleneck[carrier as usize]
     }
 
-    /// Takes the list of a filling back, for the next one.
+    /// Takes back the list of a filling, so that the next filling can reuse its memory.
     pub(super) fn give_back(&mut self, mut filled: Vec<u32>) {
         filled.clear();
         self.filled = filled;
@@ -73,11 +78,12 @@ impl Fill {
     }
 }
 
-/// No rate: the link has stopped nobody.
+/// Value of a rate if the link has stopped no carrier.
 const NEVER: u64 = u64::MAX;
 
 impl MaxMin {
-    /// Fills those that the dirty links reach, which are clean afterwards. Their new rates and bottlenecks are in `fill`.
+    /// Fills the carriers at dirty links, which are clean afterwards, and all others that must change. Returns the filled carriers; their new rates and
+    /// bottlenecks are in `fill`.
     pub(super) fn refill(&mut self) -> Vec<u32> {
         for link in std::mem::take(&mut self.dirty) {
             self.links[link as usize].dirty = false;
@@ -104,8 +110,8 @@ impl MaxMin {
             self.fill.state[carrier as usize] = State::Outside;
             let rate = self.fill.rate[carrier as usize];
             let c = self.carriers[carrier as usize];
-            for at in c.first..c.first + c.n {
-                let (link, weight) = self.crossing(at, c.flows);
+            for crossing_idx in c.first..c.first + c.n {
+                let (link, weight) = self.crossing(crossing_idx, c.flows);
                 let l = &mut self.links[link as usize];
                 l.load += weight * rate;
                 l.fastest = l.fastest.max(rate);
@@ -120,13 +126,13 @@ impl MaxMin {
         solved
     }
 
-    /// The link of a crossing, and what so many flows weigh there.
-    fn crossing(&self, at: u32, flows: u32) -> (u32, u64) {
-        let LinkShare { link, share } = self.crossings[at as usize];
+    /// The link of a crossing, and the weight of `flows` flows on it.
+    fn crossing(&self, crossing_idx: u32, flows: u32) -> (u32, u64) {
+        let LinkShare { link, share } = self.crossings[crossing_idx as usize];
         (link, u64::from(share >> (SHARE_BITS - self.share_bits)) * u64::from(flows))
     }
 
-    /// Fills a carrier with the others: it gives back what it has of its links.
+    /// Adds a carrier to the filling, and removes its load from its links.
     fn take(&mut self, carrier: u32) {
         if self.fill.state[carrier as usize] != State::Outside {
             return;
@@ -134,8 +140,8 @@ impl MaxMin {
         self.fill.state[carrier as usize] = State::Rising;
         self.fill.filled.push(carrier);
         let c = self.carriers[carrier as usize];
-        for at in c.first..c.first + c.n {
-            let (link, weight) = self.crossing(at, c.flows);
+        for crossing_idx in c.first..c.first + c.n {
+            let (link, weight) = self.crossing(crossing_idx, c.flows);
             self.links[link as usize].load -= weight * c.rate;
             if !self.fill.is_touched[link as usize] {
                 self.fill.is_touched[link as usize] = true;
@@ -144,17 +150,17 @@ impl MaxMin {
         }
     }
 
-    /// The rate at which a link stops those that rise.
+    /// The rate at which a link stops rising carriers.
     fn level(&self, link: u32) -> u64 {
         self.fill.room[link as usize] / self.fill.weight[link as usize]
     }
 
-    /// Lets all that are filled rise from 0, beside those outside.
+    /// Raises the rates of all filled carriers from 0, with the rates of other carriers fixed.
     fn raise_rates(&mut self) {
         for &link in &self.fill.touched {
             let l = &self.links[link as usize];
-            let all = (l.capacity - l.reserved.min(l.capacity)) << self.share_bits;
-            self.fill.room[link as usize] = all.saturating_sub(l.load);
+            let for_data = (l.capacity - l.reserved.min(l.capacity)) << self.share_bits;
+            self.fill.room[link as usize] = for_data.saturating_sub(l.load);
             self.fill.weight[link as usize] = 0;
             self.fill.stopped_at[link as usize] = NEVER;
             self.fill.fastest[link as usize] = 0;
@@ -163,8 +169,8 @@ impl MaxMin {
             let carrier = self.fill.filled[k] as usize;
             self.fill.state[carrier] = State::Rising;
             let c = self.carriers[carrier];
-            for at in c.first..c.first + c.n {
-                let (link, weight) = self.crossing(at, c.flows);
+            for crossing_idx in c.first..c.first + c.n {
+                let (link, weight) = self.crossing(crossing_idx, c.flows);
                 self.fill.weight[link as usize] += weight;
             }
         }
@@ -175,7 +181,7 @@ impl MaxMin {
             if self.fill.weight[link as usize] == 0 {
                 continue;
             }
-            // Those that were stopped elsewhere have left room.
+            // Carriers that were stopped elsewhere have freed capacity.
             let now = self.level(link);
             if now > level {
                 full_first.push(Reverse((now, link)));
@@ -192,14 +198,14 @@ impl MaxMin {
         self.fill.full_first = full_first;
     }
 
-    /// Stops a carrier that rises.
+    /// Stops a rising carrier at a rate.
     fn stop(&mut self, carrier: u32, rate: u64, bottleneck: u32) {
         self.fill.state[carrier as usize] = State::Stopped;
         self.fill.rate[carrier as usize] = rate;
         self.fill.bottleneck[carrier as usize] = bottleneck;
         let c = self.carriers[carrier as usize];
-        for at in c.first..c.first + c.n {
-            let (link, weight) = self.crossing(at, c.flows);
+        for crossing_idx in c.first..c.first + c.n {
+            let (link, weight) = self.crossing(crossing_idx, c.flows);
             let link = link as usize;
             self.fill.room[link] = self.fill.room[link].saturating_sub(weight * rate);
             self.fill.weight[link] -= weight;
@@ -207,7 +213,7 @@ impl MaxMin {
         }
     }
 
-    /// Takes those outside whose rates cannot stay: they are faster than those that their link has stopped, or it is no bottleneck of theirs any more.
+    /// Adds carriers whose rates cannot stay: they are faster than the carriers that their link has stopped, or the link is no longer their bottleneck.
     fn take_displaced(&mut self) {
         for k in 0..self.fill.touched.len() {
             let link = self.fill.touched[k] as usize;
@@ -220,7 +226,7 @@ impl MaxMin {
             if !may_be_too_fast && !may_be_too_slow {
                 continue;
             }
-            let (mut most, mut least) = (0, NEVER);
+            let (mut fastest_rate, mut slowest_rate) = (0, NEVER);
             for place in 0..self.members[link].len() {
                 let carrier = self.owner[self.members[link][place] as usize];
                 let c = &self.carriers[carrier as usize];
@@ -234,23 +240,23 @@ impl MaxMin {
                 } else {
                     (rate, bottleneck) = (self.fill.rate[carrier as usize], self.fill.bottleneck[carrier as usize]);
                 }
-                most = most.max(rate);
+                fastest_rate = fastest_rate.max(rate);
                 if bottleneck == link as u32 {
-                    least = least.min(rate);
+                    slowest_rate = slowest_rate.min(rate);
                 }
             }
-            (self.links[link].fastest, self.links[link].slowest) = (most, least);
+            (self.links[link].fastest, self.links[link].slowest) = (fastest_rate, slowest_rate);
         }
     }
 
-    /// By how much a rate may be off.
+    /// The absolute tolerance of a rate.
     fn tolerance(&self, rate: u64) -> u64 {
         EQUALS.max(rate >> self.tolerance_shift)
     }
 
-    /// Takes all that share a link with those that are filled; `all`: and all that share one with them, and so on.
+    /// Adds all carriers that share a link with filled ones; with `all`, also those that share a link with these, and so on.
     ///
-    /// Only where somebody's rate cannot stay.
+    /// It does so only if the rate of some carrier cannot stay.
     fn take_neighbours(&mut self, all: bool) {
         let before = self.fill.filled.len();
         self.take_displaced();
@@ -260,7 +266,7 @@ impl MaxMin {
         self.take_connected(if all { usize::MAX } else { self.fill.touched.len() });
     }
 
-    /// Takes all that cross the first `until` of the links touched, those that are touched by that among them.
+    /// Adds all carriers on the first `until` touched links, including links that become touched meanwhile.
     fn take_connected(&mut self, until: usize) {
         let mut k = 0;
         while k < self.fill.touched.len().min(until) {

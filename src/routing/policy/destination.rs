@@ -1,15 +1,15 @@
-//! One shortest path by the destination alone, as forwarding tables of InfiniBand say it: D-mod-k.
+//! One shortest path chosen by the destination alone, as in InfiniBand's forwarding tables: D-mod-k.
 //!
-//! Layer: routing. Flows to one host meet on the way to it and nowhere else; flows to consecutive hosts take different switches above the leaves. So shifts and
-//! rings over all hosts collide nowhere in a full fat-tree (Zahavi, "Fat-tree routing and node ordering", 2012).
+//! Layer: routing. Flows to one host share its path and no other. Flows to consecutive hosts take different switches above the leaves. So shifts and rings over
+//! all hosts have no collisions in a full fat-tree (Zahavi, "Fat-tree routing and node ordering", 2012).
 
 use super::RoutingPolicy;
 use crate::routing::{FlowKey, FlowPaths, RouteError, Router};
 
-/// `routing.policy = "destination"`.
+/// The policy `routing.policy = "destination"`.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) struct Destination {
-    /// Of the hash that chooses among several NICs.
+    /// Seed of the hash that chooses among several NICs.
     pub seed: u32,
 }
 

@@ -1,14 +1,14 @@
-//! One shortest path, by the hash of addresses and ports.
+//! One shortest path chosen by the hash of addresses and ports.
 //!
 //! Layer: routing.
 
 use super::RoutingPolicy;
 use crate::routing::{FlowKey, FlowPaths, RouteError, Router};
 
-/// `routing.policy = "ecmp"`. Seed 1 chooses as the reference does.
+/// The policy `routing.policy = "ecmp"`. Seed 1 chooses as the reference does.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Ecmp {
-    /// Of the hash.
+    /// Seed of the hash.
     pub seed: u32,
 }
 

@@ -1,10 +1,10 @@
-//! Which of its shortest paths a flow takes.
+//! Policies that choose among the shortest paths of a flow.
 //!
-//! Layer: routing. A policy is one file here that implements [`RoutingPolicy`], and one line of the registry (`src/spec/registries.rs`). It chooses when
-//! an experiment is built: packets of a flow take its paths in turn, so what happens on the network changes no path. Routes of a file are a
-//! policy, too, but not by name.
+//! Layer: routing. A policy is one file here that implements [`RoutingPolicy`], and one line of the registry (`src/spec/registries.rs`). It chooses when an
+//! experiment is built. Packets of a flow take its paths in turn, so traffic on the network changes no path. Routes of a file are a policy too, but have no
+//! name.
 //!
-//! An example, the first path of all:
+//! An example, which always takes the first path:
 //!
 //! ```
 //! use hyperfold::routing::{FlowKey, FlowPaths, RouteError, Router, RoutingPolicy};
@@ -15,7 +15,7 @@
 //!
 //! impl RoutingPolicy for FirstPath {
 //!     fn paths(&self, router: &Router, flow: &FlowKey, link: Option<u32>) -> Result<FlowPaths, RouteError> {
-//!         // The NICs at both ends are those that the hash chooses, or the queue pair's link.
+// The NICs at both ends are those that the hash chooses, or the queue pair's link.
 //!         let nics = router.hashed_path(flow, 1, link)?;
 //!         let (first, last) = (nics[0], nics[nics.len() - 1]);
 //!         let data = vec![router.shortest_path(first, last, 0)];
@@ -29,7 +29,7 @@
 //! let net = parse_ns3("example", &format!("6 4 6\n2 3 4 5\n{links}")).unwrap().network;
 //! let router = Router::new(&net);
 //! let key = |sport| FlowKey { id: 0, src_rank: 0, dst_rank: 1, sport, dport: 100 };
-//! // Whatever its ports, a flow takes the same way.
+// A flow takes the same path whatever its ports.
 //! assert_eq!(router.paths(key(1), &FirstPath).unwrap(), router.paths(key(2), &FirstPath).unwrap());
 //! ```
 
@@ -47,13 +47,13 @@ use super::path::FlowPaths;
 use super::router::Router;
 use crate::spec::registries::{by_name, for_each_routing_policy};
 
-/// How paths are chosen.
+/// Chooses the paths of flows.
 pub trait RoutingPolicy: Send + Sync + std::fmt::Debug {
-    /// The paths of a flow between two hosts, and those of its acknowledgements. `link`: which of the links of its NICs a queue pair is pinned to,
-    /// counted round; `None`: any.
+    /// The paths of a flow between two hosts, and those of its acknowledgements. `link` is the link of its NICs that a queue pair is pinned to, modulo their
+    /// number; `None` for any.
     ///
     /// # Errors
-    /// There is no way from one to the other.
+    /// There is no path between the hosts.
     fn paths(&self, router: &Router, flow: &FlowKey, link: Option<u32>) -> Result<FlowPaths, RouteError>;
 
     /// Whether flows have several paths, so that their packets overtake each other.
@@ -62,21 +62,21 @@ pub trait RoutingPolicy: Send + Sync + std::fmt::Debug {
     }
 }
 
-/// What keys say of a policy: `[base.routing]`.
+/// The keys of a policy: `[base.routing]`.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct PolicyKeys {
-    /// Of hashes; 1 hashes as the reference does.
+    /// Seed of hashes; 1 hashes as the reference does.
     pub seed: u32,
     pub max_paths: u32,
 }
 
-/// Makes a policy with what the keys say.
+/// Makes a policy with these keys.
 type MakePolicy = fn(PolicyKeys) -> Box<dyn RoutingPolicy>;
 
-/// All policies by name; `"file"` is none, because its paths are listed.
+/// All policies by name. `"file"` is not one of them, because its paths are listed.
 pub const ROUTING_POLICIES: &[(&str, MakePolicy)] = for_each_routing_policy!(by_name);
 
-/// The policy of this name.
+/// The policy with this name.
 pub fn routing_policy(name: &str, keys: PolicyKeys) -> Option<Box<dyn RoutingPolicy>> {
     ROUTING_POLICIES.iter().find(|(known, _)| *known == name).map(|(_, make)| make(keys))
 }

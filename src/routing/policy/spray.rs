@@ -5,12 +5,12 @@
 use super::RoutingPolicy;
 use crate::routing::{FlowKey, FlowPaths, RouteError, Router};
 
-/// `routing.policy = "spray"`.
+/// The policy `routing.policy = "spray"`.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Spray {
-    /// Of the hash.
+    /// Seed of the hash.
     pub seed: u32,
-    /// Where there are more paths, that many, evenly sampled.
+    /// The most paths of a flow. If there are more, they are sampled evenly.
     pub max_paths: u32,
 }
 
@@ -18,7 +18,7 @@ impl RoutingPolicy for Spray {
     fn paths(&self, router: &Router, flow: &FlowKey, link: Option<u32>) -> Result<FlowPaths, RouteError> {
         let nics = router.hashed_path(flow, self.seed, link)?;
         let (first, last) = (nics[0], nics[nics.len() - 1]);
-        // Where paths are sampled, every flow begins at another one, so that together they use all.
+        // If paths are sampled, each flow begins at a different one, so that all flows together use all paths.
         let offset = router.hash(flow, self.seed)?;
         Ok(FlowPaths {
             data: router.shortest_paths(first, last, self.max_paths, offset),

@@ -1,22 +1,22 @@
 //! Clos networks of two tiers (leaf, spine) and three (leaf, aggregation, core), with oversubscription at the leaves.
 //!
-//! Layer: topology. Leaves take hosts in order, regardless of servers; for a leaf per rail see `rail`.
+//! Layer: topology. Leaves take hosts in order, regardless of servers; `rail` has one leaf per rail.
 
 use super::{Builder, Fabric, OversubscriptionMilli, bad, power_of_two_root, uplinks};
 use crate::topology::{Network, TopologyError};
 
-/// Parameters of a Clos network. 0 stands for "chosen from the rest".
+/// Parameters of a Clos network. 0 stands for a value that is derived from the others.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Clos {
-    /// 2 or 3.
+    /// Number of tiers of switches: 2 or 3.
     pub tiers: u32,
     /// Hosts below one leaf. 0: the power of two that balances the tiers (about the square root of the hosts, or the cube root).
     pub hosts_per_leaf: u32,
-    /// Spines; with three tiers the aggregation switches of a pod. Every leaf (of the pod) has one link to each. 0: from the oversubscription.
+    /// Number of spines; with three tiers, of aggregation switches per pod. Every leaf (of the pod) has one link to each. 0: derived from the oversubscription.
     pub spines: u32,
-    /// Three tiers only. 0: as many as leaves of the balanced size need, at least 2.
+    /// Number of pods, for three tiers only. 0: as many as leaves of the balanced size need, at least 2.
     pub pods: u32,
-    /// Three tiers only: core switches in all, a multiple of the aggregation switches of a pod. 0: as many as make the upper tier 1:1.
+    /// Total number of core switches, for three tiers only: a multiple of the aggregation switches per pod. 0: as many as make the upper tier 1:1.
     pub cores: u32,
     pub oversubscription: OversubscriptionMilli,
 }
@@ -54,7 +54,7 @@ impl Clos {
         let per_leaf = self.hosts_per_leaf(hosts);
         let n_leaves = hosts.div_ceil(per_leaf);
         let n_spines = match (n_leaves, self.spines) {
-            // A single leaf has nothing to reach.
+            // A single leaf needs no spine.
             (1, 0) => 0,
             _ => uplinks(fabric, per_leaf, self.spines, self.oversubscription)?,
         };

@@ -1,6 +1,6 @@
 //! The k-ary fat-tree: k pods of k/2 edge and k/2 aggregation switches, (k/2)^2 core switches.
 //!
-//! Layer: topology. No oversubscription: that is what Clos is for.
+//! Layer: topology. No oversubscription; use Clos for that.
 
 use super::{Builder, Fabric, bad};
 use crate::topology::{Network, TopologyError};
@@ -8,16 +8,16 @@ use crate::topology::{Network, TopologyError};
 /// Parameters of a fat-tree.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct FatTree {
-    /// Ports of a switch, even. 0: the smallest that holds the hosts.
+    /// Ports of a switch, an even number. 0: the smallest that holds the hosts.
     pub k: u32,
 }
 
-/// The largest k: 65,536 hosts need 64; 256 holds four million.
+/// The largest k. 65,536 hosts need 64; 256 holds four million.
 const MAX_K: u32 = 256;
 
 impl FatTree {
-    /// Hosts fill edge switches and pods in order. Edge switches and pods without hosts are left out: no shortest path could cross them. With
-    /// a single pod there are no core switches, with a single edge switch no aggregation.
+    /// Builds the network. Hosts fill edge switches and pods in order. Edge switches and pods without hosts are left out, since no shortest path could cross
+    /// them. A single pod has no core switches, and a single edge switch no aggregation switches.
     pub fn build(&self, fabric: &Fabric) -> Result<Network, TopologyError> {
         fabric.check()?;
         let n_hosts = u64::from(fabric.n_hosts());
@@ -70,7 +70,7 @@ impl FatTree {
         b.build()
     }
 
-    /// The smallest even k that holds so many hosts.
+    /// The smallest even k that holds `n_hosts` hosts.
     fn smallest(n_hosts: u64) -> u32 {
         (2..=MAX_K).step_by(2).find(|&k| u64::from(k).pow(3) / 4 >= n_hosts).unwrap_or(MAX_K)
     }

@@ -1,7 +1,7 @@
 //! Generated topologies: fat-tree, Clos, rail-optimized, rail-only.
 //!
-//! Layer: topology. Parameters are plain integers; a person's units and defaults are `spec`'s. Node order is fixed: hosts (one per NIC, server by server),
-//! then leaves, then upper tiers; links in the order of their lower ends.
+//! Layer: topology. Parameters are plain integers; `spec` handles users' units and defaults. The order of nodes is fixed: hosts (one per NIC, server by
+//! server), then leaves, then upper tiers. Links are in the order of their lower ends.
 
 mod clos;
 mod fat_tree;
@@ -14,24 +14,24 @@ pub use rail::{RailOnly, RailOptimized};
 use super::network::{Link, Network, Node, NodeIdx, NodeKind, NvLink};
 use super::validate::{MAX_LINKS, MAX_NODES, TopologyError, check_delay, check_rate};
 
-/// What every generated fabric needs to know.
+/// Parameters that every generated fabric needs.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Fabric {
-    /// Ranks. Whole servers: a multiple of `gpus_per_server`.
+    /// Number of GPU ranks. Servers are filled: it is a multiple of `gpus_per_server`.
     pub gpus: u32,
     pub gpus_per_server: u32,
-    /// NIC ports of a server, each a host node. With fewer than GPUs, neighbouring ranks share one.
+    /// NICs of a server, each a host node. If there are fewer than GPUs, neighbouring ranks share one.
     pub nics_per_server: u32,
-    /// Links of a NIC to its leaf.
+    /// Number of links of a NIC to its leaf.
     pub nic_ports: u32,
-    /// Rate of a NIC, all its links together, bps.
+    /// Rate of a NIC in bps, all its links together.
     pub link_bps: u64,
-    /// Rate of links between switches, bps.
+    /// Rate of links between switches in bps.
     pub uplink_bps: u64,
-    /// Propagation of every link, one way, ps.
+    /// One-way propagation delay of every link in ps.
     pub link_delay_ps: u64,
-    /// Time a switch takes, ps. A link has one delay, so half of it is on each of a switch's two links of a path: the whole between
-    /// switches, half to hosts. A path over n switches takes n times this longer.
+    /// Latency of a switch in ps. A link has one delay, so a switch's two links on a path each include half of its latency: a link between switches includes
+    /// the full latency, a link to a host half of it. A path over n switches takes n times this longer.
     pub switch_latency_ps: u64,
     pub nvlink: Option<NvLink>,
 }
@@ -81,17 +81,17 @@ impl Fabric {
         self.gpus / self.gpus_per_server
     }
 
-    /// Host nodes: one per NIC.
+    /// Number of host nodes: one per NIC.
     fn n_hosts(&self) -> u32 {
         self.n_servers() * self.nics_per_server
     }
 
-    /// Links of all hosts.
+    /// Number of links of all hosts.
     fn n_host_links(&self) -> u64 {
         u64::from(self.n_hosts()) * u64::from(self.nic_ports)
     }
 
-    /// Uplinks a leaf with `n_hosts` hosts needs for an oversubscription, rounded up.
+    /// Number of uplinks that a leaf with `n_hosts` hosts needs for an oversubscription, rounded up.
     fn uplinks_for(&self, n_hosts: u32, oversubscription: OversubscriptionMilli) -> u32 {
         let down = u128::from(n_hosts) * u128::from(self.link_bps) * 1000;
         let up = u128::from(self.uplink_bps) * u128::from(oversubscription);
@@ -99,7 +99,7 @@ impl Fabric {
     }
 }
 
-/// Oversubscription must be sensible, and agree with a number of uplinks that is given too: one of them decides, never silently.
+/// Number of uplinks of a leaf. The oversubscription must be in range, and must agree with the given number of uplinks if both are set.
 fn uplinks(
     fabric: &Fabric,
     n_hosts: u32,
@@ -123,13 +123,13 @@ fn uplinks(
     Ok(given)
 }
 
-/// Thousandths as people write them.
+/// Formats thousandths as a decimal number.
 fn shown_milli(milli: OversubscriptionMilli) -> String {
     let text = format!("{}.{:03}", milli / 1000, milli % 1000);
     text.trim_end_matches('0').trim_end_matches('.').to_string()
 }
 
-/// A network under construction. Counts are checked before anything of that size is made.
+/// A network under construction. Counts are checked before memory of that size is allocated.
 struct Builder<'a> {
     fabric: &'a Fabric,
     nodes: Vec<Node>,
@@ -137,7 +137,7 @@ struct Builder<'a> {
 }
 
 impl<'a> Builder<'a> {
-    /// Hosts first, then `n_switches` switches; `n_links` in all.
+    /// Starts a network with hosts first, then `n_switches` switches; `n_links` is the total number of links.
     fn new(fabric: &'a Fabric, n_switches: u64, n_links: u64) -> Result<Builder<'a>, TopologyError> {
         let n_hosts = fabric.n_hosts();
         let n = u64::from(n_hosts) + n_switches;

@@ -1,21 +1,21 @@
 //! Rail-optimized and rail-only fabrics: NIC i of every server of a pod is on the leaf of rail i.
 //!
-//! Layer: topology. Rail-only has no spine, so ranks of different rails and servers have no packet path: routing says so.
+//! Layer: topology. Rail-only has no spine, so ranks of different rails and servers have no packet path; routing reports that as an error.
 
 use super::{Builder, Fabric, OversubscriptionMilli, bad, uplinks};
 use crate::topology::{Network, TopologyError};
 
-/// Servers of a pod where no number of pods is given: as in NVIDIA's scalable unit of 32 DGX H100, whose leaves have 32 host ports.
+/// Servers per pod if the number of pods is not given: as in NVIDIA's scalable unit of 32 DGX H100, whose leaves have 32 host ports.
 const SERVERS_PER_POD: u32 = 32;
 
-/// Parameters of a rail-optimized fabric. 0 stands for "chosen from the rest".
+/// Parameters of a rail-optimized fabric. 0 stands for a value that is derived from the others.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct RailOptimized {
-    /// Leaves of a pod. 0: one per NIC of a server. With fewer, NIC i is on rail i mod rails.
+    /// Leaves per pod. 0: one per NIC of a server. With fewer, NIC i is on rail i mod rails.
     pub rails: u32,
-    /// 0: pods of up to 32 servers.
+    /// Number of pods. 0: pods of up to 32 servers.
     pub pods: u32,
-    /// Each linked once to every leaf. 0: from the oversubscription.
+    /// Number of spines, each linked once to every leaf. 0: derived from the oversubscription.
     pub spines: u32,
     pub oversubscription: OversubscriptionMilli,
 }
@@ -26,10 +26,10 @@ impl Default for RailOptimized {
     }
 }
 
-/// Parameters of a rail-only fabric: one switch a rail, for all servers.
+/// Parameters of a rail-only fabric, which has one switch per rail for all servers.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct RailOnly {
-    /// 0: one per NIC of a server. With fewer, NIC i is on rail i mod rails.
+    /// Number of rails. 0: one per NIC of a server. With fewer, NIC i is on rail i mod rails.
     pub rails: u32,
 }
 
@@ -63,7 +63,7 @@ impl RailOptimized {
         let hosts_per_leaf = servers_per_pod * fabric.nics_per_server.div_ceil(rails);
         let n_leaves = pods * rails;
         let n_spines = match (n_leaves, self.spines) {
-            // A single leaf has nothing to reach.
+            // A single leaf needs no spine.
             (1, 0) => 0,
             _ => uplinks(fabric, hosts_per_leaf, self.spines, self.oversubscription)?,
         };

@@ -9,13 +9,13 @@ use crate::workload::flow_file::MAX_FLOW_BYTES;
 use crate::workload::program::{Dim, Group, OpKind, Peer, Phase, Stream, Workload};
 use crate::workload::rules::{ProgramWriter, RankSchedule, assemble};
 
-/// The most ranks of a graph: far beyond any cluster, and a typing error is told before memory is.
+/// The most ranks of a graph. It is far above any cluster, so that a typing error gives a message before it takes all memory.
 const MAX_RANKS: u32 = 1 << 20;
 
-/// A graph as read.
+/// A graph as read from its file, not checked yet.
 pub(super) struct Dag {
     pub ranks: Option<u32>,
-    /// Ranks there are where `ranks` says nothing.
+    /// Number of GPUs of the cluster; the graph has at least so many ranks if `ranks` is `None`.
     pub gpus: Option<u32>,
     pub tokens: u64,
     pub groups: BTreeMap<String, String>,
@@ -29,7 +29,7 @@ enum End {
     Relative(i64),
 }
 
-/// What a node is, checked but for what depends on the rank.
+/// The operation of a node. Everything is checked except what depends on the rank.
 #[derive(Clone, Debug)]
 enum Kind {
     Compute { ps: u64, phase: Phase },
@@ -47,19 +47,20 @@ struct Node {
     deps: Vec<u32>,
 }
 
-/// A graph, checked.
+/// A graph that has passed all checks.
 struct Checked {
     ranks: u32,
-    /// The first is everyone.
+    /// The first group holds all ranks.
     groups: Vec<Group>,
     nodes: Vec<Node>,
-    /// By rank: its groups, and its nodes.
+    /// For each rank, the groups that it is a member of, in order of slots.
     slots: Vec<Vec<u32>>,
+    /// For each rank, its nodes in file order.
     of_rank: Vec<Vec<u32>>,
     program_keys: Vec<u64>,
 }
 
-/// Checks a graph and writes it as programs.
+/// Checks a graph and converts it to programs.
 pub(super) fn build(path: &str, dag: &Dag) -> Result<Workload, DagError> {
     let checked = check(path, dag)?;
     let mut workload = assemble(&checked).map_err(|source| DagError::Check { path: path.to_string(), source })?;
@@ -67,7 +68,7 @@ pub(super) fn build(path: &str, dag: &Dag) -> Result<Workload, DagError> {
     Ok(workload)
 }
 
-/// Ranks of a text like `0-3 8`; `all` where `n` is known.
+/// Parses a list of ranks such as `0-3 8`. The word `all` is allowed where the number of ranks `n` is known.
 fn rank_list(text: &str, n: Option<u32>) -> Result<Vec<u32>, String> {
     let mut ranks = Vec::new();
     if text == "all" {
@@ -94,35 +95,35 @@ fn rank_list(text: &str, n: Option<u32>) -> Result<Vec<u32>, String> {
     }
     match (ranks.iter().max(), n) {
         (None, _) => Err("no rank".to_string()),
-        (Some(&most), Some(n)) if most >= n => {
-            Err(format!("rank {most} does not exist; there are {n}, counted from 0"))
+        (Some(&highest), Some(n)) if highest >= n => {
+            Err(format!("rank {highest} does not exist; there are {n}, counted from 0"))
         }
         _ => Ok(ranks),
     }
 }
 
-/// The number of ranks: as given, else all GPUs, or up to the highest that is named.
+/// The number of ranks: the given one, else the number of GPUs or the highest rank named plus one, whichever is larger.
 fn count_ranks(path: &str, dag: &Dag) -> Result<u32, DagError> {
     if let Some(n) = dag.ranks {
         let in_range = (1..=MAX_RANKS).contains(&n);
         let message = format!("ranks = {n}: from 1 to {MAX_RANKS} would be right");
         return if in_range { Ok(n) } else { Err(DagError::Syntax { path: path.to_string(), message }) };
     }
-    let mut most = 0;
+    let mut highest = 0;
     let mut take = |text: &str| {
         if text != "all" {
-            most = rank_list(text, None).ok().and_then(|r| r.into_iter().max()).map_or(most, |r| most.max(r));
+            highest = rank_list(text, None).ok().and_then(|r| r.into_iter().max()).map_or(highest, |r| highest.max(r));
         }
     };
     dag.groups.values().for_each(|g| take(g));
     for node in &dag.nodes {
         [&node.ranks, &node.group, &node.peer].into_iter().flatten().for_each(|t| take(&t.0));
     }
-    // The highest rank that is named cannot tell how many `all` are.
-    Ok(dag.gpus.unwrap_or(0).max(most + 1))
+    // The highest rank that is named does not tell how many ranks `all` means.
+    Ok(dag.gpus.unwrap_or(0).max(highest + 1))
 }
 
-/// The first of `ranks` that is not in `all`. A list may have a million ranks, so it is not walked through for each of them.
+/// The first of `ranks` that is not in `all`. It uses a hash set, since both lists may have a million ranks.
 fn first_absent(ranks: &[u32], all: &[u32]) -> Option<u32> {
     if ranks == all {
         return None;
@@ -198,11 +199,11 @@ fn check(path: &str, dag: &Dag) -> Result<Checked, DagError> {
     Ok(checked)
 }
 
-/// A number for each rank. Ranks have the same one if they have the same nodes, the same groups in the same slots, and no peer that depends on the rank.
+/// The program key of each rank. Ranks have equal keys if they have the same nodes, the same groups in the same slots, and no peer that depends on the rank.
 fn program_keys(c: &Checked) -> Vec<u64> {
     let relative: Vec<bool> =
         c.nodes.iter().map(|n| matches!(n.kind, Kind::Message { peer: End::Relative(_), .. })).collect();
-    // Nodes, slots, and the rank itself where it matters.
+    // Nodes, slots, and the rank itself if one of its peers is relative to it.
     type Look<'a> = (&'a [u32], Vec<u32>, Option<u32>);
     let mut seen: HashMap<Look, u64> = HashMap::new();
     let key = |r: usize| {
@@ -320,7 +321,7 @@ fn stream(raw: &RawNode, kind: &Kind) -> Result<Stream, String> {
     let own = match kind {
         Kind::Compute { .. } | Kind::Join => Stream::COMPUTE,
         Kind::Collective { dim, .. } | Kind::Message { dim, send: true, .. } => Stream::comm(*dim),
-        // A receive that stood before a send on one stream would hold it up.
+        // On the same stream, a receive before a send would delay the send.
         Kind::Message { dim, send: false, .. } => Stream::comm_lane(*dim, 1),
     };
     match raw.stream.as_deref() {
@@ -351,7 +352,7 @@ impl RankSchedule for Checked {
         self.program_keys[rank as usize]
     }
 
-    fn write(&self, rank: u32, to: &mut ProgramWriter) {
+    fn write(&self, rank: u32, writer: &mut ProgramWriter) {
         let mut ops: HashMap<u32, u32> = HashMap::new();
         for &i in &self.of_rank[rank as usize] {
             let node = &self.nodes[i as usize];
@@ -369,13 +370,13 @@ impl RankSchedule for Checked {
                 Kind::Message { send, peer, bytes, tag, dim } => {
                     let member = match peer {
                         End::Rank(r) => r,
-                        End::Relative(by) => (rank as i64 + by).rem_euclid(self.ranks as i64) as u32,
+                        End::Relative(offset) => (rank as i64 + offset).rem_euclid(self.ranks as i64) as u32,
                     };
                     let peer = Peer { slot: 0, member };
                     if send { OpKind::Send { peer, bytes, tag, dim } } else { OpKind::Recv { peer, bytes, tag, dim } }
                 }
             };
-            ops.insert(i, to.op(&node.id, kind, node.stream, &deps));
+            ops.insert(i, writer.op(&node.id, kind, node.stream, &deps));
         }
     }
 }

@@ -1,9 +1,9 @@
-//! What can be wrong with a graph written by the user.
+//! Errors of a graph written by the user.
 
 use crate::topology::FileError;
 use crate::workload::check_error::CheckError;
 
-/// What is wrong, and where.
+/// What is wrong with the graph, and where.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum DagError {
     #[error(transparent)]

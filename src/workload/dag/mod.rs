@@ -1,7 +1,8 @@
-//! A graph written by the user, in TOML or CSV, as a workload.
+//! Reads a task graph that the user wrote in TOML or CSV, and makes a workload of it.
 //!
-//! Layer: workload. A node is one op on each of its ranks. Nodes run in file order on their rank's stream, and after the nodes they depend on; the inter-rank rules are
-//! those of `rules`: the k-th collective of a group is the same node sequence on all members, the k-th send from a to b with a tag meets the k-th receive.
+//! Layer: workload. A node is one op on each of its ranks. Nodes run in file order on their rank's stream, and after the nodes they depend on; the inter-rank
+//! rules are those of `rules`: the k-th collective of a group is the same node sequence on all members, the k-th send from a to b with a tag meets the k-th
+//! receive.
 //!
 //! | key (column) | means |
 //! |---|---|
@@ -18,8 +19,9 @@
 //! | `stream` | `compute`, `copy`, `free` (no order but dependencies) or `comm`; default: `compute` for `compute` and `join`, the dimension's for communication |
 //! | `deps` | ids of earlier nodes, on the same rank |
 //!
-//! TOML has `[[node]]` tables with these keys, and before them `ranks = N` (default: all GPUs; without a number of those the highest rank and one more), `tokens` (an iteration trains) and `[groups]` with
-//! `name = "0-3"`. CSV has a header with any of these columns, lists separated by spaces, `#` comments; every group is written as ranks.
+//! TOML has `[[node]]` tables with these keys, and before them `ranks = N` (default: all GPUs; without a number of those the highest rank and one more),
+//! `tokens` (an iteration trains) and `[groups]` with `name = "0-3"`. CSV has a header with any of these columns, lists separated by spaces, `#` comments;
+//! every group is written as ranks.
 
 mod build;
 mod error;
@@ -28,7 +30,7 @@ mod read;
 pub use error::DagError;
 pub use read::{parse_dag_csv, parse_dag_toml, read_dag};
 
-/// A node as written; empty where nothing was.
+/// A node as written in the file. A field that was not given is empty.
 #[derive(Clone, Debug, Default, PartialEq, serde::Deserialize)]
 #[serde(deny_unknown_fields, default)]
 struct RawNode {
@@ -44,12 +46,12 @@ struct RawNode {
     phase: Option<String>,
     stream: Option<String>,
     deps: Vec<String>,
-    /// Where it stands, for messages; not a key.
+    /// Line of the node in the file, for messages; not a key.
     #[serde(skip)]
     line: u64,
 }
 
-/// A number or a text, as text: both are natural for ranks and peers.
+/// A number or a text, kept as text. For ranks and peers both forms are natural.
 #[derive(Clone, Debug, Default, PartialEq, serde::Deserialize)]
 #[serde(from = "TextForm")]
 struct Text(String);

@@ -1,4 +1,4 @@
-//! Reads the two forms of a graph.
+//! Reads the two file formats of a graph.
 
 use std::collections::BTreeMap;
 use std::path::Path;
@@ -10,7 +10,7 @@ use crate::topology::FileError;
 use crate::topology::text::load_text;
 use crate::workload::program::Workload;
 
-/// A TOML file.
+/// The top level of a graph in TOML.
 #[derive(serde::Deserialize)]
 #[serde(deny_unknown_fields)]
 struct Document {
@@ -23,7 +23,7 @@ struct Document {
     node: Vec<toml::Spanned<RawNode>>,
 }
 
-/// Reads a graph from disk: `.csv` as CSV, anything else as TOML. `gpus`: how many ranks there are where the graph gives no number and names none beyond them.
+/// Reads a graph from disk: `.csv` as CSV, anything else as TOML. `gpus` is the number of ranks if the graph gives no number and names no higher rank.
 pub fn read_dag(path: &Path, gpus: Option<u32>) -> Result<Workload, DagError> {
     let shown = path.display().to_string();
     if path.extension().is_some_and(|e| e.eq_ignore_ascii_case("csv")) {
@@ -40,7 +40,8 @@ pub fn parse_dag_toml(path: &str, text: &str, gpus: Option<u32>) -> Result<Workl
         DagError::Syntax { path: format!("{path}:{line}"), message: e.message().to_string() }
     };
     let document: Document = toml::from_str(text).map_err(syntax)?;
-    let line_ends: Vec<usize> = text.bytes().enumerate().filter(|(_, b)| *b == b'\n').map(|(at, _)| at).collect();
+    let line_ends: Vec<usize> =
+        text.bytes().enumerate().filter(|(_, b)| *b == b'\n').map(|(offset, _)| offset).collect();
     let node = |spanned: toml::Spanned<RawNode>| {
         let line = line_ends.partition_point(|&end| end < spanned.span().start) as u64 + 1;
         RawNode { line, ..spanned.into_inner() }
@@ -50,8 +51,9 @@ pub fn parse_dag_toml(path: &str, text: &str, gpus: Option<u32>) -> Result<Workl
     build(path, &Dag { ranks: document.ranks, gpus, tokens: document.tokens, groups, nodes })
 }
 
-fn line_of(text: &str, at: usize) -> u64 {
-    text.bytes().take(at).filter(|&b| b == b'\n').count() as u64 + 1
+/// Line, counted from 1, of a byte offset in a text.
+fn line_of(text: &str, offset: usize) -> u64 {
+    text.bytes().take(offset).filter(|&b| b == b'\n').count() as u64 + 1
 }
 
 /// Reads the CSV form; `path` is for messages.

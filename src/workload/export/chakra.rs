@@ -1,8 +1,9 @@
-//! Programs become Chakra execution traces, one a rank.
+//! Writes programs as Chakra execution traces, one per rank.
 //!
-//! Layer: workload. A node an operation, its id the operation's index; dependencies are data dependencies, and the order of a stream is a control dependency on the operation
-//! before. `comm_size` counts what a rank begins with, as `import::chakra` reads it. Durations are whole microseconds in Chakra, rounded up; exact ones, and what
-//! Chakra has no field for, go into attributes of this project's own (`hyperfold_*`), so that reading back gives an equal graph. Ends of iterations are not kept.
+//! Layer: workload. Each operation becomes a node with the operation's index as its id. Dependencies become data dependencies. The order of a stream becomes a
+//! control dependency on the operation before. `comm_size` counts what a rank begins with, as `import::chakra` reads it. Chakra has durations in whole
+//! microseconds; they are rounded up. Exact durations, and what Chakra has no field for, go into attributes of this project (`hyperfold_*`), so that reading
+//! back gives an equal graph. The ends of iterations are not kept.
 
 use std::collections::BTreeMap;
 
@@ -83,19 +84,19 @@ pub fn trace(w: &Workload, rank: u32) -> Result<Vec<u8>, ExportError> {
     Ok(out.bytes)
 }
 
-/// Content of the file with the members of process groups (`import::chakra::GROUPS_FILE`); none where all collectives span all ranks.
+/// Content of the file that lists the members of process groups (`import::chakra::GROUPS_FILE`). The result is `None` if every collective spans all ranks.
 pub fn groups_file(w: &Workload) -> Option<String> {
     let mut used = vec![false; w.groups.len()];
     let mut slots: Vec<Vec<u16>> = Vec::with_capacity(w.programs.len());
     for p in &w.programs {
-        let mut of: Vec<u16> = p
+        let mut program_slots: Vec<u16> = p
             .ops
             .iter()
             .filter_map(|op| if let OpKind::Collective { slot, .. } = op.kind { Some(slot) } else { None })
             .collect();
-        of.sort_unstable();
-        of.dedup();
-        slots.push(of);
+        program_slots.sort_unstable();
+        program_slots.dedup();
+        slots.push(program_slots);
     }
     for r in &w.ranks {
         for &slot in &slots[r.program as usize] {
@@ -108,12 +109,12 @@ pub fn groups_file(w: &Workload) -> Option<String> {
     (!map.is_empty()).then(|| serde_json::to_string(&map).expect("text and numbers are always JSON"))
 }
 
-/// Padded, so that names sort as the groups are numbered.
+/// A group's name. The number is padded with zeros, so that names sort in the order of the groups.
 fn group_name(index: u32) -> String {
     format!("{index:08}")
 }
 
-/// Whether the group needs no name: collectives without one span all ranks.
+/// Whether the group needs no name. A collective without a group name spans all ranks.
 fn is_world(w: &Workload, index: u32) -> bool {
     let members = &w.groups[index as usize].members;
     index == 0 && members.len() == w.ranks.len() && members.iter().enumerate().all(|(i, &m)| m == i as u32)
@@ -131,7 +132,7 @@ fn comm_type(op: CollectiveOp) -> i64 {
     }
 }
 
-/// `other` is what a trace without the attribute is read as.
+/// A dimension as the text of an attribute. `other` has none, because a trace without the attribute is read as `other`.
 fn dim_name(dim: Dim) -> Option<&'static str> {
     DIMS.iter().find(|(_, d)| *d == dim && dim != Dim::Other).map(|(t, _)| *t)
 }

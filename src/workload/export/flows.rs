@@ -1,7 +1,7 @@
-//! Programs become an ns-3 flow file, where their messages are flows with fixed start times.
+//! Writes programs as an ns-3 flow file, in which each message is a flow with a fixed start time.
 //!
-//! Layer: workload. A flow file says when a flow starts, not what it waits for: so every send may wait for compute only, never for a message or a collective, and there
-//! are no collectives. Hosts are named by rank, in the order of sends by rank; priority group and port are those of the ns-3 examples.
+//! Layer: workload. A flow file says when a flow starts, not what it waits for. So the workload must have no collectives, and its sends may wait for compute
+//! only. Hosts are named by rank, in the order of sends by rank. Priority group and port are those of the ns-3 examples.
 
 use std::fmt::Write;
 
@@ -13,7 +13,7 @@ const FORM: &str = "a flow file";
 const PRIORITY: u8 = 3;
 const DPORT: u16 = 100;
 
-/// The flow file's text, starts in seconds.
+/// The text of the flow file, with start times in seconds.
 ///
 /// # Errors
 /// There is a collective or a send that waits for a message, or there is nothing to send.
@@ -21,7 +21,7 @@ pub fn text(w: &Workload) -> Result<String, ExportError> {
     let mut lines = Vec::new();
     for (rank, r) in w.ranks.iter().enumerate() {
         let program = &w.programs[r.program as usize];
-        // When each operation ends; none: not before some message.
+        // End of each operation in ps; `None` if it depends on a message.
         let mut ends: Vec<Option<u64>> = Vec::with_capacity(program.ops.len());
         let mut last_on: [Option<u32>; 256] = [None; 256];
         for (i, op) in program.ops.iter().enumerate() {

@@ -1,12 +1,13 @@
 //! Exporters: a [`Workload`](crate::workload::program::Workload) becomes files of other tools.
 //!
-//! Layer: workload. They make text and bytes; writing them to disk is the caller's. What a form cannot say is an error that names it, never left out in silence.
+//! Layer: workload. Exporters make text and bytes; the caller writes them to disk. What a format cannot express is an error that names it. Nothing is left out
+//! silently.
 
 pub mod chakra;
 pub mod flows;
 pub mod simai;
 
-/// Why a workload cannot be written in a form.
+/// Why a workload cannot be written in a format.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum ExportError {
     #[error("{form} cannot say it: {what}")]

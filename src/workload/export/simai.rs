@@ -1,8 +1,9 @@
-//! Programs become SimAI's workload text.
+//! Writes programs as SimAI's workload text.
 //!
-//! Layer: workload. The text is one chain of rows for all ranks: forward in order, backward in reverse, weight-gradient collectives beside it. So all ranks must run one
-//! program of one iteration without messages between them, and groups must lie as SimAI places them; what was written is read back and compared. A forward compute and its
-//! collective are a row; what backward does is a row of its own, in reverse order after them. Durations are whole nanoseconds, rounded up.
+//! Layer: workload. The text is one chain of rows for all ranks. Forward runs in order, backward in reverse, and collectives of weight gradients run beside it.
+//! So all ranks must run one program of one iteration without messages between them, and groups must lie as SimAI places them. What was written is read back
+//! and compared. A forward compute and its collective are one row. Each backward operation is a row of its own; these rows follow in reverse order. Durations
+//! are whole nanoseconds, rounded up.
 
 use std::collections::BTreeSet;
 use std::fmt::Write;
@@ -18,7 +19,7 @@ const FORM: &str = "SimAI's workload text";
 /// The workload file's text.
 ///
 /// # Errors
-/// Ranks differ, there are messages, several iterations, groups that SimAI does not form, or operations it does not know.
+/// Ranks differ, there are messages or several iterations, or there are groups or operations that SimAI does not have.
 pub fn text(w: &Workload) -> Result<String, ExportError> {
     let [program] = w.programs.as_slice() else {
         return Err(cannot(FORM, format!("ranks run {} different programs; it holds one for all", w.programs.len())));
@@ -55,7 +56,7 @@ pub fn text(w: &Workload) -> Result<String, ExportError> {
     Ok(out)
 }
 
-/// Compute, then a collective.
+/// One part of a row: compute, then a collective.
 struct Part {
     ns: u64,
     comm: String,
@@ -81,7 +82,7 @@ fn rows(w: &Workload, program: &Program, tp: u32) -> Result<Vec<Row>, ExportErro
     let (mut forward, mut backward): (Vec<Row>, Vec<Row>) = (Vec::new(), Vec::new());
     let waiters = waiters(program);
     let mut phase = Phase::Forward;
-    // Compute that waits for its collective, if one follows.
+    // Name and nanoseconds of a compute that is not written yet; the next collective joins its row.
     let mut pending: Option<(u32, u64)> = None;
     let flush = |pending: &mut Option<(u32, u64)>, phase: Phase, forward: &mut Vec<Row>, backward: &mut Vec<Row>| {
         if let Some((name, ns)) = pending.take() {
@@ -120,18 +121,18 @@ fn rows(w: &Workload, program: &Program, tp: u32) -> Result<Vec<Row>, ExportErro
                 if shares.is_some() || algorithm.is_some_and(|a| a != Algorithm::Auto) {
                     return Err(cannot(FORM, format!("operation {i} has uneven shares or an algorithm of its own")));
                 }
-                let beside = !waited_for(program, &waiters, i);
+                let is_asynchronous = !waited_for(program, &waiters, i);
                 let comm = comm(w, operation, dim, slot, tp, i)?;
                 let (name, ns) = pending.take().unwrap_or((op.name, 0));
                 let (name, part) = (word(&w.names[name]), Part { ns, comm, bytes });
                 match (phase, dim) {
-                    (_, Dim::Dp) if !beside => {
+                    (_, Dim::Dp) if !is_asynchronous => {
                         return Err(cannot(
                             FORM,
                             format!("operation {i} is a data-parallel collective that other operations wait for"),
                         ));
                     }
-                    // A weight-gradient collective of a row that does nothing else; last in the order of rows is first in backward.
+                    // A collective of weight gradients gets a row of its own. Rows are written in reverse, so the last row is the first in backward.
                     (_, Dim::Dp) => backward.push(Row { name, wg: part, ..Row::default() }),
                     (Phase::Forward, _) => forward.push(Row { name, fwd: part, ..Row::default() }),
                     _ => backward.push(Row { name, ig: part, ..Row::default() }),
@@ -147,19 +148,19 @@ fn rows(w: &Workload, program: &Program, tp: u32) -> Result<Vec<Row>, ExportErro
     Ok(forward)
 }
 
-/// A row's name is one word.
+/// A name as a row of SimAI's text can hold it: one word that does not begin with `#`.
 fn word(name: &str) -> String {
     let name: String = name.split_whitespace().collect::<Vec<_>>().join("_");
     if name.is_empty() || name.starts_with('#') { format!("_{name}") } else { name }
 }
 
-/// Whether an operation waits for collectives alone: the update time after them.
+/// Whether an operation waits for collectives alone. Such an operation is the update time after them.
 fn follows_collective(program: &Program, i: u32) -> bool {
     let deps = program.deps_of(i);
     !deps.is_empty() && deps.iter().all(|&d| matches!(program.ops[d as usize].kind, OpKind::Collective { .. }))
 }
 
-/// For each operation, how many name it as a dependency, and the last of those.
+/// For each operation, how many operations name it as a dependency, and the last of those.
 fn waiters(program: &Program) -> Vec<(u32, u32)> {
     let mut out = vec![(0, 0); program.ops.len()];
     for i in 0..program.ops.len() as u32 {
@@ -170,7 +171,7 @@ fn waiters(program: &Program) -> Vec<(u32, u32)> {
     out
 }
 
-/// Whether anything but the update time that ends with it waits for a collective.
+/// Whether anything waits for a collective, other than the update time right after it.
 fn waited_for(program: &Program, waiters: &[(u32, u32)], collective: usize) -> bool {
     match waiters[collective] {
         (0, _) => false,
@@ -209,7 +210,7 @@ fn is_full_dp(w: &Workload, slot: u16, tp: u32) -> bool {
     w.groups[w.ranks[0].groups[slot as usize] as usize].members.len() as u64 * u64::from(tp) == w.ranks.len() as u64
 }
 
-/// Size of tensor-parallel groups; where those have no collective, how far apart expert- or else data-parallel neighbours are.
+/// Size of the tensor-parallel groups. If those have no collective, it is the distance between expert-parallel neighbours, else between data-parallel ones.
 fn tensor_parallel(w: &Workload, program: &Program) -> Result<u32, ExportError> {
     let size = group_size(w, program, Dim::Tp)?;
     if size > 1 {
@@ -227,7 +228,7 @@ fn tensor_parallel(w: &Workload, program: &Program) -> Result<u32, ExportError> 
     Ok(stride(Dim::Ep).or_else(|| stride(Dim::Dp)).unwrap_or(1))
 }
 
-/// Size of the groups of a dimension: 1 where there is no collective of it.
+/// Size of the groups of a dimension, or 1 if the dimension has no collective.
 fn group_size(w: &Workload, program: &Program, dim: Dim) -> Result<u32, ExportError> {
     let mut sizes = BTreeSet::new();
     for op in &program.ops {
@@ -244,7 +245,7 @@ fn group_size(w: &Workload, program: &Program, dim: Dim) -> Result<u32, ExportEr
     }
 }
 
-/// What was written must be read back with the same groups, or SimAI places ranks otherwise.
+/// Checks that the text reads back with the same groups. Otherwise SimAI would place ranks differently.
 fn check(w: &Workload, text: &str) -> Result<(), ExportError> {
     let back = simai::parse("the text as written", text, &ImportOptions::default())
         .map_err(|e| cannot(FORM, e.to_string()))?;
@@ -257,7 +258,7 @@ fn check(w: &Workload, text: &str) -> Result<(), ExportError> {
     Ok(())
 }
 
-/// Members of all groups that have a collective.
+/// Member lists of all groups that have a collective.
 fn used_groups(w: &Workload) -> BTreeSet<&[u32]> {
     let mut out = BTreeSet::new();
     for r in &w.ranks {

@@ -1,12 +1,15 @@
-//! Chakra execution traces: one `.et` file a rank becomes a program a rank.
+//! Reads Chakra execution traces: one `.et` file per rank becomes one program per rank.
 //!
-//! Layer: workload. A node is an operation, its data and control dependencies are the program's; nodes that depend on nothing of each other run side by side
-//! ([`crate::workload::program::Stream::FREE`]). `comm_size` counts what a rank begins with, as ASTRA-sim and the PyTorch converter have it: an all-gather ends with that times the ranks.
-//! Traces converted from PyTorch (nodes with `rf_id`) name call-stack parents as control dependencies, of which many are not in the file and which contradict the
-//! data dependencies; there the data dependencies alone are the order, as in ASTRA-sim's feeder, and kernels run one at a time on the GPU, by id, which PyTorch counts up as it launches them.
+//! Layer: workload. A node becomes an operation; its data and control dependencies become the operation's dependencies. Nodes without a dependency between them
+//! run side by side ([`crate::workload::program::Stream::FREE`]). `comm_size` counts what a rank begins with, as in ASTRA-sim and the PyTorch converter. So an
+//! all-gather ends with that size times the number of ranks.
 //!
-//! Members of a process group (`pg_name`) are the ranks listed in `comm_group.json` beside the traces (ASTRA-sim's form: `{"name": [rank, ...]}`), else all ranks
-//! whose trace has a collective of that name. Collectives without a name span all ranks.
+//! Traces converted from PyTorch (nodes with `rf_id`) name call-stack parents as control dependencies. Many of these are not in the file, and they contradict
+//! the data dependencies. In such traces only the data dependencies give the order, as in ASTRA-sim's feeder. Kernels run one at a time on the GPU, in order of
+//! id, because PyTorch counts ids up as it launches them.
+//!
+//! The members of a process group (`pg_name`) are the ranks listed in `comm_group.json` beside the traces (ASTRA-sim's form: `{"name": [rank, ...]}`). Without
+//! that file they are all ranks whose trace has a collective of that name. Collectives without a name span all ranks.
 
 use std::collections::{BTreeMap, HashMap};
 use std::path::{Path, PathBuf};
@@ -19,11 +22,11 @@ use crate::input;
 use crate::units::{PS_PER_S, PS_PER_US};
 use crate::workload::program::{Dim, Group, NameTable, OpKind, Peer, Phase, Stream, Workload};
 
-/// File with the members of process groups, beside the traces.
+/// Name of the file that lists the members of process groups; it lies beside the traces.
 pub const GROUPS_FILE: &str = "comm_group.json";
-/// How deep traces may lie below the folder that is named.
+/// How many levels below the named folder traces may lie.
 const MOST_SUBFOLDERS: usize = 4;
-/// Collective kinds by number; `None` where this simulator has no such operation.
+/// Collective kinds by Chakra's number, with the operation of this simulator, or `None` if there is none.
 const COLLECTIVES: [(&str, Option<CollectiveOp>); 10] = [
     ("all-reduce", Some(CollectiveOp::AllReduce)),
     ("reduce", Some(CollectiveOp::Reduce)),
@@ -37,16 +40,17 @@ const COLLECTIVES: [(&str, Option<CollectiveOp>); 10] = [
     ("barrier", Some(CollectiveOp::Barrier)),
 ];
 
-/// The `.et` files of a folder (searched into subfolders where it has none itself), of a prefix (`folder/name` for `folder/name.0.et`), or the one file; with their ranks, ascending.
+/// The `.et` files that a path names, with their ranks, in ascending order. The path is a folder (searched into subfolders if it has no `.et` file itself), a
+/// prefix (`folder/name` for `folder/name.0.et`), or one file.
 ///
 /// # Errors
-/// A folder cannot be read, a file name ends in no number, or two name the same rank.
+/// A folder cannot be read, a file name ends in no number, or two files name the same rank.
 pub fn files(path: &Path) -> Result<Vec<(u32, PathBuf)>, ImportError> {
     let shown = path.display().to_string();
     let (folder, prefix) = if input::is_folder(path) {
         (path.to_path_buf(), String::new())
     } else if input::is_file(path) {
-        // One file is one rank, whatever its number.
+        // A single file is rank 0, whatever number its name has.
         return Ok(vec![(0, path.to_path_buf())]);
     } else {
         let parent = path.parent().filter(|p| !p.as_os_str().is_empty()).unwrap_or(Path::new("."));
@@ -56,7 +60,7 @@ pub fn files(path: &Path) -> Result<Vec<(u32, PathBuf)>, ImportError> {
     let mut found = Vec::new();
     collect(&folder, &prefix, 0, &mut found).map_err(|e| ImportError::path(&shown, format!("cannot be read: {e}")))?;
     if let [one] = found.as_slice() {
-        // As if it had been named itself.
+        // The only file found is treated as if the path had named it: as rank 0.
         return Ok(vec![(0, one.clone())]);
     }
     let mut ranked = Vec::with_capacity(found.len());
@@ -87,7 +91,7 @@ fn collect(folder: &Path, prefix: &str, depth: usize, found: &mut Vec<PathBuf>) 
         entries.iter().filter(|p| p.extension().is_some_and(|e| e == "et") && p.is_file() && named(p)).cloned(),
     );
     if found.len() == before && prefix.is_empty() && depth < MOST_SUBFOLDERS {
-        // Links could lead round in circles.
+        // Symbolic links are not followed, since they may form a cycle.
         for sub in entries.iter().filter(|p| p.is_dir() && !p.is_symlink()) {
             collect(sub, prefix, depth + 1, found)?;
         }
@@ -95,17 +99,17 @@ fn collect(folder: &Path, prefix: &str, depth: usize, found: &mut Vec<PathBuf>) 
     Ok(())
 }
 
-/// The number at the end of the stem: 12 of `trace.12.et`.
+/// The number at the end of a file's stem, such as 12 in `trace.12.et`.
 fn rank_of(file: &Path) -> Option<u32> {
     let stem = file.file_stem()?.to_str()?;
     let digits = stem.len() - stem.bytes().rev().take_while(u8::is_ascii_digit).count();
     stem[digits..].parse().ok()
 }
 
-/// Reads traces: a folder, a prefix, or one file. One trace stands for `options.ranks` ranks that all do the same (none: for one).
+/// Reads traces from a folder, a prefix or one file. A single trace stands for `options.ranks` ranks that all do the same (for one if that is `None`).
 ///
 /// # Errors
-/// No trace is there, ranks are missing, a trace is broken, its graph has a cycle, a missing node or the same id twice, or ranks disagree.
+/// There is no trace, ranks are missing, a trace is broken, its graph has a cycle, a missing node or the same id twice, or ranks disagree.
 pub fn read(path: &Path, options: &ImportOptions) -> Result<Imported, ImportError> {
     let shown = path.display().to_string();
     let files = files(path)?;
@@ -115,10 +119,12 @@ pub fn read(path: &Path, options: &ImportOptions) -> Result<Imported, ImportErro
             "no `.et` file is there; name a folder, or a prefix such as `folder/trace` for `folder/trace.0.et`",
         ));
     }
-    if let Some((at, (rank, _))) = files.iter().enumerate().find(|(at, (rank, _))| *at as u32 != *rank) {
+    if let Some((position, (rank, _))) =
+        files.iter().enumerate().find(|(position, (rank, _))| *position as u32 != *rank)
+    {
         return Err(ImportError::path(
             &shown,
-            format!("there is a trace of rank {rank}, but none of rank {at}; ranks count from 0 without gaps"),
+            format!("there is a trace of rank {rank}, but none of rank {position}; ranks count from 0 without gaps"),
         ));
     }
     let mut traces = Vec::with_capacity(files.len());
@@ -139,10 +145,10 @@ pub fn read(path: &Path, options: &ImportOptions) -> Result<Imported, ImportErro
     parse(&shown, &traces, groups.as_ref().map(|(p, t)| (p.as_str(), t.as_str())), options)
 }
 
-/// Reads traces from bytes: (path for messages, content) a rank, and the text of `comm_group.json` where there is one.
+/// Reads traces from bytes: for each rank the path (for messages) and the content, and the text of `comm_group.json` if there is one.
 ///
 /// # Errors
-/// As [`read`].
+/// All errors of [`read`] except those of reading files.
 pub fn parse(
     path: &str,
     traces: &[(String, Vec<u8>)],
@@ -224,7 +230,7 @@ pub fn parse(
     Ok(Imported { workload: w, flows: None, notes })
 }
 
-/// A process group: its place in `Workload::groups`, and who is in it.
+/// A process group: its index in `Workload::groups`, and its members.
 struct ProcessGroup {
     index: u32,
     members: Vec<u32>,
@@ -273,9 +279,10 @@ fn process_groups(
     Ok(out)
 }
 
-/// Dimensions and phases as text, for this project's own attributes.
+/// Texts of the dimensions, for this project's own attributes.
 pub(crate) const DIMS: [(&str, Dim); 6] =
     [("tp", Dim::Tp), ("pp", Dim::Pp), ("dp", Dim::Dp), ("ep", Dim::Ep), ("cp", Dim::Cp), ("other", Dim::Other)];
+/// Texts of the phases, for this project's own attributes.
 pub(crate) const PHASES: [(&str, Phase); 4] = [
     ("forward", Phase::Forward),
     ("backward", Phase::Backward),
@@ -297,16 +304,17 @@ struct Builder<'a> {
     cpu_ps: u64,
 }
 
-/// A rank's slots as they are found: group 0 is everyone.
+/// The groups of a rank, one per slot, in the order in which they are found. Slot 0 is the group of all ranks.
 struct Slots(Vec<u32>);
 
 impl Slots {
-    fn of(&mut self, group: u32) -> Option<u16> {
-        let at = self.0.iter().position(|&g| g == group).unwrap_or_else(|| {
+    /// The slot of a group. Adds the group if it is new; `None` if there are too many.
+    fn slot_of(&mut self, group: u32) -> Option<u16> {
+        let slot = self.0.iter().position(|&g| g == group).unwrap_or_else(|| {
             self.0.push(group);
             self.0.len() - 1
         });
-        u16::try_from(at).ok()
+        u16::try_from(slot).ok()
     }
 }
 
@@ -339,13 +347,13 @@ impl Builder<'_> {
             let ctrl: &[u64] = if call_stack { &[] } else { &n.ctrl_deps };
             let mut deps = Vec::with_capacity(ctrl.len() + n.data_deps.len());
             for dep in ctrl.iter().chain(&n.data_deps) {
-                let at = *place
+                let dep_idx = *place
                     .get(dep)
                     .ok_or_else(|| error(n.id, format!("it depends on node {dep}, which the trace does not have")))?;
                 if *dep == n.id {
                     return Err(error(n.id, "it depends on itself".to_string()));
                 }
-                deps.push(at);
+                deps.push(dep_idx);
             }
             deps.sort_unstable();
             deps.dedup();
@@ -354,16 +362,16 @@ impl Builder<'_> {
             let stream = if on_gpu { Stream::COMPUTE } else { Stream::FREE };
             items.push(Item { kind, name: self.names.of(n.name), stream, deps });
         }
-        let program = graph::program(items).map_err(|at| {
+        let program = graph::program(items).map_err(|node_idx| {
             error(
-                nodes[at as usize].id,
+                nodes[node_idx as usize].id,
                 "it waits for itself through its dependencies (a cycle), so nothing of it can ever start".to_string(),
             )
         })?;
         Ok((program, slots.0))
     }
 
-    /// What a node does, or what is wrong with it.
+    /// The operation of a node; the error says what is wrong with the node.
     fn kind(&mut self, rank: u32, n: &ExecutionTraceNode, slots: &mut Slots) -> Result<OpKind, String> {
         match n.kind {
             et::METADATA => Ok(OpKind::Join),
@@ -383,7 +391,7 @@ impl Builder<'_> {
         }
     }
 
-    /// The measured duration, else what the given peak rates make of `num_ops` and `tensor_size`.
+    /// Duration of a node in ps: the measured one, else the one computed from `num_ops` and `tensor_size` at the given peak rates.
     fn duration(&self, n: &ExecutionTraceNode) -> Result<u64, String> {
         let ps = match n.duration_ps {
             Some(ps) => u64::try_from(ps).map_err(|_| format!("{} {ps} is negative", et::own::DURATION_PS))?,
@@ -392,8 +400,8 @@ impl Builder<'_> {
         if ps > MAX_PS {
             return Err(format!("a duration of {} us is more than a million seconds", n.duration_micros));
         }
-        let count = |v: Option<i64>, what: &str| {
-            u64::try_from(v.unwrap_or(0)).map_err(|_| format!("{what} {} is negative", v.unwrap_or(0)))
+        let count = |v: Option<i64>, attribute: &str| {
+            u64::try_from(v.unwrap_or(0)).map_err(|_| format!("{attribute} {} is negative", v.unwrap_or(0)))
         };
         let (ops, bytes) = (count(n.num_ops, "num_ops")?, count(n.tensor_size, "tensor_size")?);
         if ps > 0 || (ops == 0 && (bytes == 0 || n.kind == et::COMPUTE)) {
@@ -414,25 +422,26 @@ impl Builder<'_> {
             .ok_or_else(|| format!("{ops} operations and {bytes} bytes take more than a million seconds"))
     }
 
-    fn bytes(&self, n: &ExecutionTraceNode, least: u64) -> Result<u64, String> {
+    fn bytes(&self, n: &ExecutionTraceNode, min_bytes: u64) -> Result<u64, String> {
         let size = n.comm_size.ok_or("it has no comm_size; a communication needs its size in bytes")?;
         u64::try_from(size)
             .ok()
-            .filter(|&b| (least..=MAX_BYTES).contains(&b))
-            .ok_or_else(|| format!("comm_size {size} is not from {least} to {MAX_BYTES} bytes"))
+            .filter(|&b| (min_bytes..=MAX_BYTES).contains(&b))
+            .ok_or_else(|| format!("comm_size {size} is not from {min_bytes} to {MAX_BYTES} bytes"))
     }
 
     fn message(&self, rank: u32, n: &ExecutionTraceNode) -> Result<OpKind, String> {
-        let (what, peer) = if n.kind == et::SEND { ("comm_dst", n.comm_dst) } else { ("comm_src", n.comm_src) };
-        let peer = peer.ok_or_else(|| format!("it has no {what}; a message needs its other end"))?;
+        let (attribute, peer) = if n.kind == et::SEND { ("comm_dst", n.comm_dst) } else { ("comm_src", n.comm_src) };
+        let peer = peer.ok_or_else(|| format!("it has no {attribute}; a message needs its other end"))?;
         if self.replicated {
             return Err(format!(
                 "it is a message to or from rank {peer}; one trace can stand for several ranks only if it has nothing but collectives"
             ));
         }
         let member = u32::try_from(peer).ok().filter(|&p| p < self.n_ranks && p != rank);
-        let member = member
-            .ok_or_else(|| format!("{what} {peer} is not another of the {} ranks, which count from 0", self.n_ranks))?;
+        let member = member.ok_or_else(|| {
+            format!("{attribute} {peer} is not another of the {} ranks, which count from 0", self.n_ranks)
+        })?;
         let tag = n.comm_tag.unwrap_or(0);
         let tag = u32::try_from(tag).map_err(|_| format!("comm_tag {tag} is not from 0 to {}", u32::MAX))?;
         let (peer, bytes, dim) =
@@ -487,7 +496,7 @@ impl Builder<'_> {
             }
             (None, _) => own,
         };
-        let slot = slots.of(group).ok_or("its rank is in more than 65,536 process groups")?;
+        let slot = slots.slot_of(group).ok_or("its rank is in more than 65,536 process groups")?;
         let dim = n.dim.and_then(dim_of).unwrap_or(dim);
         if members == 1 {
             return Ok(OpKind::Join);

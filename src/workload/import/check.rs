@@ -1,6 +1,6 @@
-//! Checks that every importer ends with: whoever sends is received from, and members of a group agree on its collectives.
+//! Checks that every importer makes at the end: each send has its receive, and the members of a group have the same collectives.
 //!
-//! Layer: workload. A workload that passes comes to its end on any network that delivers.
+//! Layer: workload. A workload that passes comes to its end on any network that delivers every message.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -8,7 +8,7 @@ use super::ImportError;
 use crate::workload::critical_path::free_makespan;
 use crate::workload::program::{OpKind, Program, Workload};
 
-/// A message of a program in one of its slots.
+/// One end of a message in a program's slot.
 #[derive(Clone, Copy)]
 struct Point {
     is_send: bool,
@@ -22,34 +22,39 @@ pub(super) fn matching(path: &str, w: &Workload) -> Result<(), ImportError> {
     collectives(path, w)
 }
 
-/// As [`matching`], and that nothing waits for ever: for graphs written by others. Costs time for every operation of every rank.
+/// Checks what [`matching`] checks, and that nothing waits for ever. Use it for graphs written by others. The cost grows with the number of operations of all
+/// ranks.
 pub(super) fn sound(path: &str, w: &Workload) -> Result<(), ImportError> {
     matching(path, w)?;
     free_makespan(w).map(|_| ()).map_err(|stuck| ImportError::graph(path, stuck.to_string()))
 }
 
-/// Group by group: groups whose members run the same programs in the same order are checked once.
+/// Checks that each message has both ends. Groups whose members run the same programs in the same order are checked once.
 fn messages(path: &str, w: &Workload) -> Result<(), ImportError> {
     let by_program: Vec<BTreeMap<u16, Vec<Point>>> = w.programs.iter().map(points).collect();
     let mut checked: BTreeSet<Vec<(u32, u16)>> = BTreeSet::new();
     for (index, group) in w.groups.iter().enumerate() {
-        // Program and slot of each member; a slot that names the group is unique in a rank.
+        // Program and slot of each member. A group has only one slot in a rank.
         let slot_of = |&m: &u32| {
             let r = &w.ranks[m as usize];
             r.groups.iter().position(|&g| g == index as u32).map_or((r.program, u16::MAX), |s| (r.program, s as u16))
         };
         let members: Vec<(u32, u16)> = group.members.iter().map(slot_of).collect();
-        let of = |&(program, slot): &(u32, u16)| by_program[program as usize].get(&slot);
-        if members.iter().all(|m| of(m).is_none()) || !checked.insert(members.clone()) {
+        let points_of = |&(program, slot): &(u32, u16)| by_program[program as usize].get(&slot);
+        if members.iter().all(|m| points_of(m).is_none()) || !checked.insert(members.clone()) {
             continue;
         }
-        // (from, to, tag): sent, received.
+        // Number of sends and of receives, by (sender, receiver, tag).
         let mut balance: BTreeMap<(u32, u32, u32), (u64, u64)> = BTreeMap::new();
         for (me, member) in members.iter().enumerate() {
-            for p in of(member).into_iter().flatten() {
-                let key = if p.is_send { (me as u32, p.member, p.tag) } else { (p.member, me as u32, p.tag) };
+            for point in points_of(member).into_iter().flatten() {
+                let key = if point.is_send {
+                    (me as u32, point.member, point.tag)
+                } else {
+                    (point.member, me as u32, point.tag)
+                };
                 let entry = balance.entry(key).or_default();
-                *if p.is_send { &mut entry.0 } else { &mut entry.1 } += 1;
+                *if point.is_send { &mut entry.0 } else { &mut entry.1 } += 1;
             }
         }
         for ((from, to, tag), (sent, received)) in balance {
@@ -65,6 +70,7 @@ fn messages(path: &str, w: &Workload) -> Result<(), ImportError> {
     Ok(())
 }
 
+/// The sends and receives of a program, by slot.
 fn points(p: &Program) -> BTreeMap<u16, Vec<Point>> {
     let mut slots: BTreeMap<u16, Vec<Point>> = BTreeMap::new();
     for op in &p.ops {
@@ -90,7 +96,7 @@ fn collectives(path: &str, w: &Workload) -> Result<(), ImportError> {
         }
         by_program.push(slots);
     }
-    // Who was first to tell a group's sequence: (rank, program, slot).
+    // For each group, the first member met: (rank, program, slot). The others are compared with it.
     let mut first: Vec<Option<(u32, u32, u16)>> = vec![None; w.groups.len()];
     let none = Vec::new();
     for (rank, r) in w.ranks.iter().enumerate() {

@@ -1,12 +1,12 @@
-//! Chakra execution traces as messages: a GlobalMetadata, then Nodes, each after its length.
+//! The encoding of Chakra execution traces: a GlobalMetadata, then Nodes, each preceded by its length.
 //!
-//! Layer: workload. Field numbers are those of the schema (`et_def.proto`, versions 0.0.4 to 1.0.2); what nodes mean is `chakra`'s. Borrows names from the file's
-//! bytes; attributes that no reader here uses are passed over.
+//! Layer: workload. Field numbers are those of the schema (`et_def.proto`, versions 0.0.4 to 1.0.2). The module `chakra` interprets the nodes. Names are
+//! borrowed from the file's bytes. Attributes that no reader here uses are skipped.
 
 use super::ImportError;
 use super::wire::{Reader, WireError, WireValue, WireWriter};
 
-/// Node types.
+/// Values of a node's type.
 pub(crate) const METADATA: u64 = 1;
 pub(crate) const MEM_LOAD: u64 = 2;
 pub(crate) const MEM_STORE: u64 = 3;
@@ -15,7 +15,7 @@ pub(crate) const SEND: u64 = 5;
 pub(crate) const RECV: u64 = 6;
 pub(crate) const COLLECTIVE: u64 = 7;
 
-/// Fields of a Node.
+/// Field numbers of a Node.
 mod field {
     pub(super) const ID: u64 = 1;
     pub(super) const NAME: u64 = 2;
@@ -26,7 +26,7 @@ mod field {
     pub(super) const ATTR: u64 = 10;
 }
 
-/// Fields of an attribute: its name and the members of its oneof that occur.
+/// Field numbers of an attribute: its name, and the members of its oneof that occur.
 mod attr {
     pub(super) const NAME: u64 = 1;
     pub(super) const INT32: u64 = 7;
@@ -44,7 +44,7 @@ mod attr {
     pub(super) const STRING: u64 = 29;
 }
 
-/// A node with the attributes that matter. Numbers of attributes are kept as written; the reader of a node judges them.
+/// A node with the attributes that are used. Numbers of attributes are kept as written; the code that interprets the node checks them.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub(crate) struct ExecutionTraceNode<'a> {
     pub(crate) id: u64,
@@ -61,12 +61,12 @@ pub(crate) struct ExecutionTraceNode<'a> {
     pub(crate) num_ops: Option<i64>,
     pub(crate) tensor_size: Option<i64>,
     pub(crate) is_cpu_op: bool,
-    /// An attribute of PyTorch's record function: then `ctrl_deps` are parents in the call stack.
+    /// Whether the node has `rf_id`, an attribute of PyTorch's record function. Then `ctrl_deps` are parents in the call stack.
     pub(crate) from_pytorch: bool,
     pub(crate) pg_name: Option<&'a str>,
-    /// Empty: all dimensions.
+    /// Which dimensions of the topology the collective spans; empty means all.
     pub(crate) involved_dim: Vec<bool>,
-    /// This project's own: what Chakra has no field for.
+    /// Exact duration in ps. This field and the next three are attributes of this project, for what Chakra has no field for.
     pub(crate) duration_ps: Option<i64>,
     pub(crate) collective_bytes: Option<i64>,
     pub(crate) dim: Option<&'a str>,
@@ -87,23 +87,24 @@ pub(crate) fn nodes<'a>(
     bytes: &'a [u8],
     mut each: impl FnMut(usize, ExecutionTraceNode<'a>) -> Result<(), ImportError>,
 ) -> Result<(), ImportError> {
-    let error = |at: usize, what: &str, e: WireError| ImportError::Encoding {
+    let error = |offset: usize, part: &str, e: WireError| ImportError::Encoding {
         path: path.to_string(),
-        at,
-        problem: format!("{what}: {e}; is this a Chakra execution trace (length-delimited protobuf), and whole?"),
+        at: offset,
+        problem: format!("{part}: {e}; is this a Chakra execution trace (length-delimited protobuf), and whole?"),
     };
     let mut r = Reader::new(bytes);
     let metadata = r.delimited().map_err(|e| error(0, "the metadata", e))?;
     check_metadata(metadata).map_err(|e| error(0, "the metadata", e))?;
     while !r.is_empty() {
-        let at = bytes.len() - r.left();
-        let message = r.delimited().map_err(|e| error(at, "a node", e))?;
-        each(at, node(message).map_err(|e| error(at, "a node", e))?)?;
+        let offset = bytes.len() - r.left();
+        let message = r.delimited().map_err(|e| error(offset, "a node", e))?;
+        each(offset, node(message).map_err(|e| error(offset, "a node", e))?)?;
     }
     Ok(())
 }
 
-/// GlobalMetadata holds a version (field 1) or attributes (field 2): nothing that a simulation needs, but it shows whether this is a trace at all.
+/// Checks that a message can be a GlobalMetadata, which holds a version (field 1) or attributes (field 2). A simulation needs none of it, but it shows whether
+/// this is a trace at all.
 fn check_metadata(message: &[u8]) -> Result<(), WireError> {
     let mut r = Reader::new(message);
     while let Some((number, value)) = r.field()? {
@@ -126,7 +127,7 @@ fn node(message: &[u8]) -> Result<ExecutionTraceNode<'_>, WireError> {
             field::DATA_DEPS => value.numbers(number, &mut n.data_deps)?,
             field::DURATION_MICROS => n.duration_micros = value.number(number)?,
             field::ATTR => attribute(value.bytes(number)?, &mut n)?,
-            // Start times, inputs and outputs: a simulation derives the one and does not need the others.
+            // Start times, inputs and outputs are skipped. A simulation computes the start times and does not need the others.
             _ => {}
         }
     }
@@ -165,7 +166,7 @@ fn attribute<'a>(message: &'a [u8], n: &mut ExecutionTraceNode<'a>) -> Result<()
     Ok(())
 }
 
-/// Whichever integer type an attribute was written with.
+/// An integer attribute's value, whichever integer type it was written with.
 fn integer(value: Option<(u64, WireValue)>) -> Result<Option<i64>, WireError> {
     let Some((number, value)) = value else { return Ok(None) };
     let zigzag = |v: u64| (v >> 1) as i64 ^ -((v & 1) as i64);
@@ -212,7 +213,7 @@ pub(crate) fn write_metadata(out: &mut WireWriter) {
     out.message(&m);
 }
 
-/// Appends a node.
+/// Appends a Node.
 pub(crate) fn write_node(out: &mut WireWriter, n: &ExecutionTraceNode) {
     let mut m = WireWriter::default();
     m.number(field::ID, n.id);

@@ -1,8 +1,8 @@
-//! GOAL text of LogGOPSim: `num_ranks`, then per rank a block of `calc`, `send`, `recv` and their dependencies.
+//! Reads GOAL text of LogGOPSim: `num_ranks`, then per rank a block of `calc`, `send`, `recv` and their dependencies.
 //!
-//! Layer: workload. `calc` counts nanoseconds. `a requires b`: a starts when b is done; `a irequires b`: when b has started, which here is when all that b waits for is done.
-//! Operations of one `cpu` that no dependency orders run side by side (LogGOPSim runs them one after the other in an order of its own); `nic` is not modelled.
-//! Receives from any source or with any tag have no counterpart in a program and are refused.
+//! Layer: workload. `calc` counts nanoseconds. `a requires b` means that a starts when b is done. `a irequires b` means that a starts when b has started; here
+//! that is when all that b waits for is done. Operations of one `cpu` that no dependency orders run side by side (LogGOPSim runs them one after the other in an
+//! order of its own). `nic` is not modelled. Receives from any source or with any tag have no counterpart in a program and are rejected.
 
 use std::collections::HashMap;
 use std::path::Path;
@@ -17,15 +17,15 @@ use crate::workload::program::{Dim, Group, NameTable, OpKind, Peer, Phase, Strea
 /// Reads a GOAL file.
 ///
 /// # Errors
-/// The file cannot be read, a line is not of the form, a label is unknown, the dependencies have a cycle, or a message has no other end.
+/// The file cannot be read, a line does not parse, a label is unknown, the dependencies have a cycle, or a message has no other end.
 pub fn read(path: &Path, options: &ImportOptions) -> Result<Imported, ImportError> {
     parse(&path.display().to_string(), &load_text(path)?, options)
 }
 
-/// Reads GOAL text; `path` is for messages.
+/// Parses GOAL text; `path` is for messages.
 ///
 /// # Errors
-/// As [`read`].
+/// All errors of [`read`] except those of reading the file.
 pub fn parse(path: &str, text: &str, options: &ImportOptions) -> Result<Imported, ImportError> {
     let text = without_comments(text);
     let mut p =
@@ -60,11 +60,11 @@ pub fn parse(path: &str, text: &str, options: &ImportOptions) -> Result<Imported
             Some(block) => block.items(path)?,
             None => Vec::new(),
         };
-        let program = graph::program(items).map_err(|at| ImportError::Node {
+        let program = graph::program(items).map_err(|position| ImportError::Node {
             path: path.to_string(),
-            node: u64::from(at),
+            node: u64::from(position),
             problem: format!(
-                "operation {at} of rank {rank} (counted from 0) waits for itself through its dependencies (a cycle)"
+                "operation {position} of rank {rank} (counted from 0) waits for itself through its dependencies (a cycle)"
             ),
         })?;
         ranks.push(&mut w, program, vec![0]);
@@ -84,7 +84,7 @@ pub fn parse(path: &str, text: &str, options: &ImportOptions) -> Result<Imported
     Ok(Imported { workload: w, flows: None, notes })
 }
 
-/// Comments become spaces; lines keep their numbers.
+/// Replaces comments by spaces. Line numbers stay the same.
 fn without_comments(text: &str) -> String {
     let mut out = String::with_capacity(text.len());
     let (mut block, mut line) = (false, false);
@@ -112,17 +112,17 @@ fn without_comments(text: &str) -> String {
     out
 }
 
-/// A rank's block while it is read.
+/// The block of a rank while it is being read.
 struct Block {
     rank: u32,
     items: Vec<Item>,
     labels: HashMap<String, u32>,
-    /// Line, label, other label, whether the start alone is waited for.
+    /// Dependencies: line, label of the waiting operation, label of the other operation, and whether only the other's start is waited for.
     edges: Vec<(usize, String, String, bool)>,
 }
 
 impl Block {
-    /// Items with their dependencies; labels may be used before they are defined.
+    /// The block's items with their dependencies resolved. Labels may be used before they are defined.
     fn items(self, path: &str) -> Result<Vec<Item>, ImportError> {
         let Block { rank, mut items, labels, edges } = self;
         let mut after_start: Vec<(u32, u32)> = Vec::new();
@@ -146,7 +146,7 @@ impl Block {
                 items[a as usize].deps.push(b);
             }
         }
-        // "b has started" is "all that b waits for is done": a node of its own, so that chains of irequires stay short.
+        // "b has started" means that all that b waits for is done. A node of its own stands for that, so that chains of irequires stay short.
         let gates = gates(&mut items, &after_start);
         for (a, b) in after_start {
             items[a as usize].deps.push(gates[&b]);
@@ -159,20 +159,21 @@ impl Block {
     }
 }
 
-/// For each operation whose start is waited for, a join that takes over its dependencies and that it then waits for.
+/// Adds a gate for each operation whose start another waits for. A gate is a join that takes over the operation's dependencies; the operation then waits for
+/// its gate. Returns gates by operation.
 fn gates(items: &mut Vec<Item>, after_start: &[(u32, u32)]) -> HashMap<u32, u32> {
     let mut gates = HashMap::new();
     for &(_, b) in after_start {
         if gates.contains_key(&b) {
             continue;
         }
-        let at = items.len() as u32;
+        let gate = items.len() as u32;
         let name = items[b as usize].name;
-        let deps = std::mem::replace(&mut items[b as usize].deps, vec![at]);
+        let deps = std::mem::replace(&mut items[b as usize].deps, vec![gate]);
         items.push(Item { kind: OpKind::Join, name, stream: Stream::FREE, deps });
-        gates.insert(b, at);
+        gates.insert(b, gate);
     }
-    // An operation that is both gated and waits for a start must pass that on to its gate.
+    // An operation that waits for a start and has a gate itself passes the wait on to its gate.
     for &(a, b) in after_start {
         if let Some(&gate) = gates.get(&a) {
             let wait = gates[&b];
@@ -246,7 +247,7 @@ impl Parser {
         Ok(())
     }
 
-    /// `[label:] calc N [cpu C]`, `[label:] send Nb to R [tag T] [cpu C] [nic I]`, `[label:] recv Nb from R ...`.
+    /// Parses an operation: `[label:] calc N [cpu C]`, `[label:] send Nb to R [tag T] [cpu C] [nic I]`, `[label:] recv Nb from R ...`.
     fn operation(&mut self, line: &Line) -> Result<(), FileError> {
         let (label, rest) = match line.text.split_once(':') {
             Some((label, rest)) => (Some(label.trim()), rest),
@@ -274,7 +275,7 @@ impl Parser {
                 if member == rank {
                     return Err(line.error(format!("rank {rank} has a message to itself; write it as calc")));
                 }
-                // An empty message still is one: a byte stands for its header.
+                // An empty message is still a message; one byte stands for its header.
                 let (peer, bytes) = (Peer { slot: 0, member }, bytes.max(1));
                 let kind = match *verb {
                     "send" => OpKind::Send { peer, bytes, tag: 0, dim: Dim::Other },
@@ -292,13 +293,13 @@ impl Parser {
         let kind = self.options(line, kind, options)?;
         let name = self.names.of(words[0]);
         let block = self.block(line)?;
-        let at = block.items.len() as u32;
+        let item_idx = block.items.len() as u32;
         block.items.push(Item { kind, name, stream: Stream::FREE, deps: Vec::new() });
         if let Some(label) = label {
             if label.is_empty() || label.contains(char::is_whitespace) {
                 return Err(line.error("a label is one word before the colon"));
             }
-            if block.labels.insert(label.to_string(), at).is_some() {
+            if block.labels.insert(label.to_string(), item_idx).is_some() {
                 return Err(line.error(format!("label `{}` is defined twice in this block", shown(label))));
             }
         }

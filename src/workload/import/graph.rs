@@ -1,13 +1,13 @@
-//! Graphs of numbered operations become programs: dependencies checked, operations put in an order in which each follows what it waits for.
+//! Converts graphs of numbered operations to programs: checks the dependencies and orders the operations so that each follows those it waits for.
 //!
-//! Layer: workload. What trace formats share; knows no format.
+//! Layer: workload. The importers share this module; it knows no file format.
 
 use std::cmp::Reverse;
 use std::collections::{BTreeMap, BinaryHeap};
 
 use crate::workload::program::{OpKind, Program, Rank, Stream, Workload};
 
-/// An operation before it has a place: dependencies are positions in the list.
+/// An operation of a graph that is not ordered yet. Its dependencies are positions in the list of items.
 #[derive(Clone, Debug)]
 pub(super) struct Item {
     pub(super) kind: OpKind,
@@ -16,8 +16,7 @@ pub(super) struct Item {
     pub(super) deps: Vec<u32>,
 }
 
-/// The program of a list of items. Operations keep the list's order wherever the dependencies allow it.
-/// The error is a position that lies on a cycle.
+/// Makes a program of a list of items. Operations keep the list's order wherever the dependencies allow it. The error is a position that lies on a cycle.
 pub(super) fn program(items: Vec<Item>) -> Result<Program, u32> {
     let n = items.len();
     let mut program = Program::default();
@@ -25,8 +24,8 @@ pub(super) fn program(items: Vec<Item>) -> Result<Program, u32> {
     let forward = items.iter().enumerate().all(|(i, item)| item.deps.iter().all(|&d| (d as usize) < i));
     let order: Vec<u32> = if forward { (0..n as u32).collect() } else { topological(&items)? };
     let mut place = vec![0u32; n];
-    for (at, &i) in order.iter().enumerate() {
-        place[i as usize] = at as u32;
+    for (position, &i) in order.iter().enumerate() {
+        place[i as usize] = position as u32;
     }
     let mut deps = Vec::new();
     for &i in &order {
@@ -41,7 +40,7 @@ pub(super) fn program(items: Vec<Item>) -> Result<Program, u32> {
     Ok(program)
 }
 
-/// Kahn's algorithm, the smallest position first.
+/// Orders the items by Kahn's algorithm, taking the smallest position first. The error is a position that lies on a cycle.
 fn topological(items: &[Item]) -> Result<Vec<u32>, u32> {
     let n = items.len();
     let mut waits: Vec<u32> = items.iter().map(|item| item.deps.len() as u32).collect();
@@ -76,20 +75,21 @@ fn topological(items: &[Item]) -> Result<Vec<u32>, u32> {
     if order.len() == n { Ok(order) } else { Err(on_cycle(items, &waits)) }
 }
 
-/// A position on a cycle: from any that still waits, going back along what still waits, n steps end on one.
+/// A position on a cycle. From any item that still waits, it follows dependencies that still wait; after n steps it is on a cycle.
 fn on_cycle(items: &[Item], waits: &[u32]) -> u32 {
-    let mut at = waits.iter().position(|&w| w > 0).unwrap_or(0) as u32;
+    let mut position = waits.iter().position(|&w| w > 0).unwrap_or(0) as u32;
     for _ in 0..items.len() {
-        if let Some(&d) = items[at as usize].deps.iter().find(|&&d| waits[d as usize] > 0) {
-            at = d;
+        if let Some(&d) = items[position as usize].deps.iter().find(|&&d| waits[d as usize] > 0) {
+            position = d;
         }
     }
-    at
+    position
 }
 
-/// Adds a rank with its program, shared with an earlier rank that does exactly the same.
+/// Adds ranks to a workload. A rank shares its program with an earlier rank that has an equal one.
 #[derive(Default)]
 pub(super) struct Ranks {
+    /// Programs by number of operations and dependencies; only those are compared.
     by_shape: BTreeMap<(usize, usize), Vec<u32>>,
 }
 

@@ -1,8 +1,8 @@
-//! htsim's connection matrices (`.cm`): flows with start times in picoseconds, and triggers that start flows when others end.
+//! Reads htsim's connection matrices (`.cm`): flows with start times in picoseconds, and triggers that start flows when others end.
 //!
-//! Layer: workload. Without triggers the file is flows, and is given as such too. A trigger becomes an order within a rank, or a barrier among the hosts that
-//! activate it and the hosts whose flows wait for it: htsim fires it without delay, here it takes what a barrier of no bytes takes.
-//! Each flow is a message of its own between two hosts, told apart by its tag.
+//! Layer: workload. A file without triggers is also returned as a list of flows. A trigger becomes an order within a rank, or a barrier among the hosts that
+//! activate it and the hosts whose flows wait for it. htsim fires a trigger without delay; here it takes as long as a barrier of no bytes. Each flow is a
+//! message of its own between two hosts, with a tag of its own.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::path::Path;
@@ -17,22 +17,23 @@ use crate::workload::flow_file::SportCounter;
 use crate::workload::program::{Dim, Group, NameTable, OpKind, Peer, Phase, Stream, Workload};
 use crate::workload::{Flow, MAX_FLOWS};
 
-/// UDP destination port and priority group of flows: the format has neither; those of the ns-3 examples.
+/// UDP destination port of all flows. The format has none; this is the one of the ns-3 examples.
 const DPORT: u16 = 100;
+/// Priority group of all flows. The format has none; this is the one of the ns-3 examples.
 const PRIORITY: u8 = 3;
 
 /// Reads a connection matrix.
 ///
 /// # Errors
-/// The file cannot be read, a line is not of the form, counts disagree, or a trigger means what a program cannot.
+/// The file cannot be read, a line does not parse, counts disagree, or a trigger has a meaning that a program cannot express.
 pub fn read(path: &Path, options: &ImportOptions) -> Result<Imported, ImportError> {
     parse(&path.display().to_string(), &load_text(path)?, options)
 }
 
-/// Reads a connection matrix from text; `path` is for messages.
+/// Parses a connection matrix; `path` is for messages.
 ///
 /// # Errors
-/// As [`read`].
+/// All errors of [`read`] except those of reading the file.
 pub fn parse(path: &str, text: &str, options: &ImportOptions) -> Result<Imported, ImportError> {
     let file = parse_file(path, text)?;
     if let Some(ranks) = options.ranks.filter(|&n| n != file.n_nodes) {
@@ -54,7 +55,7 @@ pub fn parse(path: &str, text: &str, options: &ImportOptions) -> Result<Imported
     Ok(Imported { workload, flows, notes })
 }
 
-/// What starts a flow.
+/// When a flow starts: at a time in ps, or when the trigger with this id fires.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Start {
     At(u64),
@@ -143,11 +144,11 @@ fn parse_file(path: &str, text: &str) -> Result<File, ImportError> {
     let end = |problem: String| FileError::Line { path: path.to_string(), line: last, problem };
     file.n_nodes = nodes.ok_or_else(|| end("there is no `Nodes N`".to_string()))?;
     let counts = [("Connections", connections, file.connections.len()), ("Triggers", triggers, file.triggers.len())];
-    for (what, said, have) in counts {
+    for (keyword, said, have) in counts {
         if said.unwrap_or(0) as usize != have {
             return Err(end(format!(
-                "the file has {have} {}, its header says {what} {}",
-                what.to_lowercase(),
+                "the file has {have} {}, its header says {keyword} {}",
+                keyword.to_lowercase(),
                 said.unwrap_or(0)
             ))
             .into());
@@ -260,7 +261,7 @@ fn flows(file: &File) -> Vec<Flow> {
     file.connections.iter().enumerate().map(flow).collect()
 }
 
-/// A rank's operations while they are collected.
+/// The operations and groups of a rank while they are collected.
 #[derive(Default)]
 struct Host {
     items: Vec<Item>,
@@ -282,8 +283,9 @@ fn build(path: &str, file: &File) -> Result<Workload, ImportError> {
         ..Workload::default()
     };
     let mut hosts: Vec<Host> = (0..file.n_nodes).map(|_| Host { items: Vec::new(), groups: vec![0] }).collect();
-    // Who activates a trigger: (host, operation whose end does).
+    // Operations that activate a trigger when they end: (host, operation), by trigger.
     let mut activators: BTreeMap<u32, Vec<(u32, u32)>> = BTreeMap::new();
+    // Sends that a trigger starts: (host, operation), by trigger.
     let mut triggered: BTreeMap<u32, Vec<(u32, u32)>> = BTreeMap::new();
     for (i, c) in file.connections.iter().enumerate() {
         let (tag, dim) = (i as u32, Dim::Other);
@@ -318,22 +320,22 @@ fn build(path: &str, file: &File) -> Result<Workload, ImportError> {
     }
     let none = Vec::new();
     for (id, trigger) in &file.triggers {
-        let (by, to) = (activators.get(id).unwrap_or(&none), triggered.get(id).unwrap_or(&none));
-        check_trigger(*id, trigger, by.len(), to.len()).map_err(|problem| FileError::Line {
+        let (activating, started) = (activators.get(id).unwrap_or(&none), triggered.get(id).unwrap_or(&none));
+        check_trigger(*id, trigger, activating.len(), started.len()).map_err(|problem| FileError::Line {
             path: path.to_string(),
             line: trigger.line,
             problem,
         })?;
-        if by.is_empty() || to.is_empty() {
+        if activating.is_empty() || started.is_empty() {
             continue;
         }
-        let members: BTreeSet<u32> = by.iter().chain(to).map(|(host, _)| *host).collect();
+        let members: BTreeSet<u32> = activating.iter().chain(started).map(|(host, _)| *host).collect();
         let group = w.groups.len() as u32;
         let shared = members.len() > 1;
         let mut fired: BTreeMap<u32, u32> = BTreeMap::new();
         for &host in &members {
             let h = &mut hosts[host as usize];
-            let deps: Vec<u32> = by.iter().filter(|(at, _)| *at == host).map(|(_, op)| *op).collect();
+            let deps: Vec<u32> = activating.iter().filter(|(other, _)| *other == host).map(|(_, op)| *op).collect();
             let kind = if shared {
                 let slot = u16::try_from(h.groups.len()).map_err(|_| {
                     ImportError::path(path, format!("host {host} takes part in more than 65,535 triggers"))
@@ -355,15 +357,15 @@ fn build(path: &str, file: &File) -> Result<Workload, ImportError> {
         if shared {
             w.groups.push(Group { members: members.into_iter().collect(), dim: Dim::Other });
         }
-        for &(host, send) in to {
+        for &(host, send) in started {
             hosts[host as usize].items[send as usize].deps.push(fired[&host]);
         }
     }
     let mut ranks = Ranks::default();
     for (host, h) in hosts.into_iter().enumerate() {
-        let program = graph::program(h.items).map_err(|at| ImportError::Node {
+        let program = graph::program(h.items).map_err(|position| ImportError::Node {
             path: path.to_string(),
-            node: u64::from(at),
+            node: u64::from(position),
             problem: format!("triggers lead round in a circle at host {host}, so its flows can never start"),
         })?;
         ranks.push(&mut w, program, h.groups);
@@ -373,7 +375,7 @@ fn build(path: &str, file: &File) -> Result<Workload, ImportError> {
     Ok(w)
 }
 
-/// Whether a trigger means "when all its activators are done", which is what a program can say.
+/// Checks that a trigger means "when all its activators are done", which is all that a program can express.
 fn check_trigger(id: u32, t: &Trigger, activators: usize, targets: usize) -> Result<(), String> {
     if targets > 0 && activators == 0 {
         return Err(format!(

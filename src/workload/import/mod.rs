@@ -1,7 +1,7 @@
 //! Importers: workload files of other tools become a [`Workload`].
 //!
-//! Layer: workload. One module a format, each with `read(path, &Options)`. They read, check and translate; what a program costs on a network is not theirs.
-//! Whatever a format says that a program cannot, is an error or a note, never dropped in silence.
+//! Layer: workload. Each format has a module with `read(path, &Options)`. Importers read, check and translate; they do not know what a program costs on a
+//! network. Whatever a format says that a program cannot express is an error or a note. Nothing is dropped silently.
 
 pub mod chakra;
 mod check;
@@ -21,7 +21,7 @@ use crate::topology::FileError;
 use crate::workload::Flow;
 use crate::workload::program::Workload;
 
-/// The most ranks of a workload, as many as a network may have nodes: a typing error in a header cannot exhaust the memory.
+/// The most ranks of a workload, as many as a network may have nodes. The limit keeps a typing error in a header from exhausting the memory.
 pub const MAX_RANKS: u32 = crate::topology::MAX_NODES;
 /// The most operations of all distinct programs of a workload together.
 pub const MAX_OPS: usize = 1 << 28;
@@ -30,28 +30,28 @@ pub const MAX_BYTES: u64 = crate::workload::MAX_FLOW_BYTES;
 /// The longest single duration: a million seconds.
 pub const MAX_PS: u64 = 1_000_000 * crate::units::PS_PER_S;
 
-/// What a reader may need beside the file.
+/// Options of the importers: values that a file may lack.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Default)]
 pub struct ImportOptions {
-    /// Ranks, for formats that leave it open: SimAI files without `all_gpus`, one-rank traces. None: see each reader.
+    /// Number of ranks, for formats that may not give it: SimAI files without `all_gpus`, traces of one rank. For `None` see each reader.
     pub ranks: Option<u32>,
     /// FLOP/s for trace nodes that give `num_ops` and no duration; 0: such nodes are an error.
     pub flops_per_s: u64,
-    /// Bytes/s of memory for trace nodes that give `tensor_size` and no duration; 0: it bounds nothing.
+    /// Memory bandwidth in bytes/s for trace nodes that give `tensor_size` and no duration; 0 means that it does not limit anything.
     pub memory_bytes_per_s: u64,
 }
 
-/// A workload as read.
+/// The result of reading a workload file.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Imported {
     pub workload: Workload,
-    /// The same as flows, where the file is nothing but flows with start times (htsim without triggers).
+    /// The same workload as flows, if the file has nothing but flows with start times (htsim without triggers).
     pub flows: Option<Vec<Flow>>,
-    /// What the file says that was read otherwise than by the letter: worth a notice.
+    /// Notices for the user: what was read differently from what the file says literally.
     pub notes: Vec<String>,
 }
 
-/// The forms of workload files.
+/// Formats of workload files.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub enum WorkloadFormat {
     /// SimAI and AICB text.
@@ -64,7 +64,7 @@ pub enum WorkloadFormat {
     Goal,
 }
 
-/// What is wrong with a workload file.
+/// An error in a workload file.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum ImportError {
     #[error(transparent)]
@@ -91,10 +91,10 @@ impl ImportError {
     }
 }
 
-/// Reads a workload of a known form.
+/// Reads a workload file of a known format.
 ///
 /// # Errors
-/// As the reader of the format has them.
+/// The errors of the format's reader.
 pub fn read(path: &Path, format: WorkloadFormat, options: &ImportOptions) -> Result<Imported, ImportError> {
     match format {
         WorkloadFormat::Simai => simai::read(path, options),
@@ -104,7 +104,7 @@ pub fn read(path: &Path, format: WorkloadFormat, options: &ImportOptions) -> Res
     }
 }
 
-/// The form of a file, by its name and then by how it begins. None: it looks like none of them.
+/// Guesses the format of a file from its name, then from its first line. The result is `None` if no format matches.
 pub fn guess(path: &Path) -> Option<WorkloadFormat> {
     match path.extension().and_then(|e| e.to_str()) {
         Some("et") => return Some(WorkloadFormat::Chakra),
@@ -113,7 +113,7 @@ pub fn guess(path: &Path) -> Option<WorkloadFormat> {
         _ => {}
     }
     if !input::is_file(path) {
-        // A prefix of `.et` files names no file itself.
+        // The path may be the prefix of `.et` files; then no file has that name.
         return chakra::files(path).is_ok_and(|files| !files.is_empty()).then_some(WorkloadFormat::Chakra);
     }
     let bytes = input::read(path).ok()?;

@@ -1,7 +1,7 @@
-//! SimAI's and AICB's workload text: the header, the layer count, a row a layer.
+//! Reads SimAI's and AICB's workload text: the header, the layer count, one row per layer.
 //!
-//! Layer: workload. Reads both headers (with and without `ep`, `pp`, `vpp`, `ga`, `all_gpus`, `pp_comm`); what the rows mean as programs is `simai_program`'s.
-//! Names of fields follow the format; durations are nanoseconds, sizes bytes.
+//! Layer: workload. It reads both kinds of headers (with and without `ep`, `pp`, `vpp`, `ga`, `all_gpus`, `pp_comm`); `simai_program` makes programs of the
+//! rows. Names of fields follow the format. Durations are nanoseconds, sizes bytes.
 
 use std::path::Path;
 
@@ -12,10 +12,10 @@ use crate::topology::FileError;
 use crate::topology::text::{Line, Lines, load_text, shown};
 use crate::units::PS_PER_NS;
 
-/// First words of a header that are read.
+/// First words of the headers that can be read.
 pub(super) const KINDS: [&str; 6] =
     ["HYBRID_TRANSFORMER", "HYBRID_TRANSFORMER_FWD_IN_BCKWD", "DATA", "MODEL", "DISTRIBUTED_INFERENCE", "MICRO"];
-/// First words of headers that say less than a simulation needs.
+/// First words of headers that are rejected because they say less than a simulation needs, with the reason.
 const REFUSED: [(&str, &str); 5] = [
     ("HYBRID_DATA_MODEL", "its groups are dimensions of a logical topology that the file does not have"),
     ("HYBRID_MODEL_DATA", "its groups are dimensions of a logical topology that the file does not have"),
@@ -25,21 +25,22 @@ const REFUSED: [(&str, &str); 5] = [
 ];
 const ROW_SHAPE: &str =
     "name dependency fwd_ns fwd_comm fwd_bytes ig_ns ig_comm ig_bytes wg_ns wg_comm wg_bytes update_ns";
-/// The most layers: far beyond real files, and a wrong count cannot matter.
+/// The most layers: far beyond real files. The limit makes a wrong count harmless.
 const MAX_LAYERS: u32 = 1 << 24;
 
-/// Reads a workload file. Ranks: `options.ranks`, else the header's `all_gpus`, else the fewest that hold its groups, at least a server of 8.
+/// Reads a workload file. The number of ranks is `options.ranks`, else the header's `all_gpus`, else the smallest that holds its groups and at least a server
+/// of 8.
 ///
 /// # Errors
-/// The file cannot be read, a line is not of the form, or the ranks do not divide into the header's groups.
+/// The file cannot be read, a line does not parse, or the ranks do not divide into the header's groups.
 pub fn read(path: &Path, options: &ImportOptions) -> Result<Imported, ImportError> {
     parse(&path.display().to_string(), &load_text(path)?, options)
 }
 
-/// Reads a workload from text; `path` is for messages.
+/// Parses workload text; `path` is for messages.
 ///
 /// # Errors
-/// As [`read`].
+/// All errors of [`read`] except those of reading the file.
 pub fn parse(path: &str, text: &str, options: &ImportOptions) -> Result<Imported, ImportError> {
     simai_program::build(path, parse_file(path, text)?, options)
 }
@@ -74,12 +75,12 @@ pub(super) fn parse_file(path: &str, text: &str) -> Result<SimaiFile, FileError>
             count_line.number
         ));
     }
-    for (what, marks, set) in [("checkpoints", checkpoints, true), ("checkpoint_initiates", initiates, false)] {
+    for (key, marks, set) in [("checkpoints", checkpoints, true), ("checkpoint_initiates", initiates, false)] {
         for mark in marks {
             let n = file.layers.len();
             let layer = file.layers.get_mut(mark as usize);
             let layer = layer.ok_or_else(|| {
-                header.error(format!("{what} names layer {mark}, but the {n} layers are numbered from 0"))
+                header.error(format!("{key} names layer {mark}, but the {n} layers are numbered from 0"))
             })?;
             if set {
                 layer.checkpoint = true;
@@ -107,9 +108,9 @@ pub(super) fn parse_file(path: &str, text: &str) -> Result<SimaiFile, FileError>
     Ok(file)
 }
 
-/// The header, and the layers named as checkpoints and as initiating recomputation.
+/// Parses the header. Returns it with the layers that are checkpoints and the layers that initiate recomputation.
 fn parse_header(line: &Line) -> Result<(SimaiFile, Vec<u32>, Vec<u32>), FileError> {
-    // `key: value`, `key:value` and `key value` all occur.
+    // The forms `key: value`, `key:value` and `key value` all occur.
     let spaced = line.text.replace(':', " ");
     let mut words = spaced.split_whitespace().peekable();
     let first = words.next().unwrap_or_default();
@@ -170,7 +171,7 @@ fn parse_header(line: &Line) -> Result<(SimaiFile, Vec<u32>, Vec<u32>), FileErro
                     list.push(line.number("a layer number", layer, 0, MAX_LAYERS)?);
                 }
             }
-            // SimAI passes over what it does not know; so that its newer headers read, with a note.
+            // Unknown keys are skipped with a note, as SimAI does, so that newer headers can be read.
             _ => {
                 file.notes.push(format!("the header's `{}: {}` is not known and is left out", shown(key), shown(value)))
             }
@@ -185,15 +186,18 @@ fn parse_header(line: &Line) -> Result<(SimaiFile, Vec<u32>, Vec<u32>), FileErro
 fn parse_layer(line: &Line, index: usize) -> Result<SimaiLayer, FileError> {
     let [name, dependency, fwd_ns, fwd_comm, fwd_bytes, ig_ns, ig_comm, ig_bytes, wg_ns, wg_comm, wg_bytes, update_ns] =
         line.exactly(ROW_SHAPE)?;
-    // The order of rows implies every dependency that can be met.
+    // A valid dependency is an earlier row, so the order of rows already ensures it.
     let dependency: i64 = line.number("dependency", dependency, -1, i64::from(MAX_LAYERS))?;
     if dependency >= index as i64 {
         return Err(line.error(format!(
             "layer {index} depends on layer {dependency}, which does not come before it; -1 stands for none"
         )));
     }
-    let part = |what: &str, ns: &str, comm: &str, bytes: &str| -> Result<SimaiPart, FileError> {
-        Ok(SimaiPart { ps: duration(line, &format!("{what}_ns"), ns)?, comm: communication(line, what, comm, bytes)? })
+    let part = |part_name: &str, ns: &str, comm: &str, bytes: &str| -> Result<SimaiPart, FileError> {
+        Ok(SimaiPart {
+            ps: duration(line, &format!("{part_name}_ns"), ns)?,
+            comm: communication(line, part_name, comm, bytes)?,
+        })
     };
     Ok(SimaiLayer {
         name: name.to_string(),
@@ -206,18 +210,18 @@ fn parse_layer(line: &Line, index: usize) -> Result<SimaiLayer, FileError> {
     })
 }
 
-fn duration(line: &Line, what: &str, field: &str) -> Result<u64, FileError> {
-    Ok(line.number::<u64>(what, field, 0, MAX_PS / PS_PER_NS)? * PS_PER_NS)
+fn duration(line: &Line, field_name: &str, text: &str) -> Result<u64, FileError> {
+    Ok(line.number::<u64>(field_name, text, 0, MAX_PS / PS_PER_NS)? * PS_PER_NS)
 }
 
 fn communication(
     line: &Line,
-    what: &str,
+    part_name: &str,
     comm: &str,
     bytes: &str,
 ) -> Result<Option<(CollectiveOp, SimaiScope, u64)>, FileError> {
-    let bytes: u64 = line.number(&format!("{what}_bytes"), bytes, 0, MAX_BYTES)?;
-    // Without a kind, SimAI does not look at the size either.
+    let bytes: u64 = line.number(&format!("{part_name}_bytes"), bytes, 0, MAX_BYTES)?;
+    // SimAI does not look at the size either if the kind is `NONE`.
     if comm == "NONE" {
         return Ok(None);
     }
@@ -234,7 +238,7 @@ fn communication(
         "BROADCAST" => CollectiveOp::Broadcast,
         _ => {
             return Err(line.error(format!(
-                "{what}_comm `{}` is none of NONE, ALLREDUCE, ALLGATHER, REDUCESCATTER, ALLTOALL, BROADCAST, alone or with _EP or _DP_EP",
+                "{part_name}_comm `{}` is none of NONE, ALLREDUCE, ALLGATHER, REDUCESCATTER, ALLTOALL, BROADCAST, alone or with _EP or _DP_EP",
                 shown(comm)
             )));
         }

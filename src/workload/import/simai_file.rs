@@ -1,42 +1,43 @@
-//! A workload file of SimAI or AICB as it was read: its header and its rows.
+//! A workload file of SimAI or AICB as read: its header and its rows.
 //!
 //! Layer: workload. Plain data; `simai` reads it, `simai_program` makes programs of it.
 
 use crate::collective::CollectiveOp;
 
-/// How a file's rows are meant.
+/// What the rows of a file mean.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum SimaiKind {
-    /// Forward in order, backward in reverse.
+    /// Training: forward in the order of rows, backward in reverse.
     Transformer,
-    /// As `Transformer`, with forward passes repeated from checkpoints.
+    /// Training as with `Transformer`, with forward passes repeated from checkpoints.
     Recompute,
-    /// Weight-gradient communication over all ranks only.
+    /// Data parallel: only weight-gradient communication, over all ranks.
     Data,
-    /// Forward and input-gradient communication over all ranks only.
+    /// Model parallel: only forward and input-gradient communication, over all ranks.
     Model,
-    /// Forward passes only, over all ranks.
+    /// Inference: forward passes only, over all ranks.
     Inference,
-    /// Rows are collectives over all ranks, one after the other.
+    /// Each row is a collective over all ranks; they run one after the other.
     Micro,
 }
 
-/// What a communication spans.
+/// The ranks that a communication spans.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum SimaiScope {
-    /// Unsuffixed: tensor parallel in forward and input gradient, data parallel in weight gradient.
+    /// No suffix: tensor parallel in forward and input gradient, data parallel in weight gradient.
     Default,
-    /// `_EP`: expert parallel.
+    /// Suffix `_EP`: expert-parallel ranks.
     Ep,
-    /// `_DP_EP`: the ranks with the same experts.
+    /// Suffix `_DP_EP`: data-parallel ranks with the same experts.
     DpEp,
 }
 
-/// Compute, then a collective.
+/// One part of a layer: compute, then a collective.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) struct SimaiPart {
+    /// Duration of the compute in ps.
     pub(super) ps: u64,
-    /// None for `NONE` and for 0 bytes.
+    /// Collective, ranks that it spans, and bytes; `None` for `NONE` and for 0 bytes.
     pub(super) comm: Option<(CollectiveOp, SimaiScope, u64)>,
 }
 
@@ -46,13 +47,13 @@ pub(super) struct SimaiLayer {
     pub(super) fwd: SimaiPart,
     pub(super) ig: SimaiPart,
     pub(super) wg: SimaiPart,
-    /// Follows every collective of the layer (ASTRA-sim: the time to apply what was received).
+    /// Duration in ps of the update after every collective of the layer (ASTRA-sim: the time to apply what was received).
     pub(super) update_ps: u64,
     pub(super) checkpoint: bool,
     pub(super) initiates_recompute: bool,
 }
 
-/// A file as read. Sizes that the header lacks are 1; `all_gpus` and `pp_comm` are then 0.
+/// A workload file as read. Sizes that the header lacks are 1; `all_gpus` and `pp_comm` are 0 if it lacks them.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(super) struct SimaiFile {
     pub(super) kind: SimaiKind,

@@ -1,14 +1,16 @@
-//! Rows of a SimAI workload become programs.
+//! Makes programs of the rows of a SimAI workload.
 //!
-//! Layer: workload. As ASTRA-sim (the version in SimAI) runs them: forward over the rows, each collective blocking; backward in reverse, input gradient
-//! then weight gradient; input-gradient collectives block, weight-gradient ones do not; `update_ns` follows each collective; a layer that initiates
-//! recomputation repeats the forward rows from its checkpoint first.
+//! Layer: workload. Programs do what ASTRA-sim (the version in SimAI) does. Forward runs over the rows, each collective blocking. Backward runs in reverse,
+//! input gradient before weight gradient. Input-gradient collectives block, weight-gradient ones do not. `update_ns` follows each collective. A layer that
+//! initiates recomputation first repeats the forward rows from its checkpoint.
 //!
-//! Ranks are placed as SimAI's groups are: tensor-parallel neighbours first, then the data-parallel dimension with expert-parallel neighbours inside, then stages
-//! (SimAI has no groups for stages; outermost is Megatron's place for them). With `pp` > 1 SimAI runs one stage's rows and adds `(pp - 1) / (ga vpp)` of them as bubble and
-//! `2 vpp ga pp_comm` bytes as exposed sends. Here the stages are real: the rows of each micro-batch (`ga` runs that begin with `embedding_layer`) are
-//! scheduled as 1F1B, interleaved where `vpp` > 1, and `pp_comm` bytes go between them, from rank to rank; rows before the first micro-batch and after the last run
-//! once. All stages do the same rows but `embedding_layer`, which is the first stage's, as in SimAI's bubble.
+//! Ranks are placed as SimAI's groups are: tensor-parallel neighbours first, then the data-parallel dimension with expert-parallel neighbours inside, then
+//! stages. SimAI has no groups for stages; Megatron places them outermost.
+//!
+//! With `pp` > 1 SimAI runs one stage's rows and adds `(pp - 1) / (ga vpp)` of them as bubble and `2 vpp ga pp_comm` bytes as exposed sends. Here the stages
+//! are real. The rows of each micro-batch (`ga` runs that begin with `embedding_layer`) are scheduled as 1F1B, interleaved where `vpp` > 1. Between stages,
+//! `pp_comm` bytes go from rank to rank. Rows before the first micro-batch and after the last run once. All stages run the same rows, except that
+//! `embedding_layer` belongs to the first stage only, as in SimAI's bubble.
 
 use super::simai_file::{SimaiFile, SimaiKind, SimaiLayer, SimaiPart, SimaiScope};
 use super::{ImportError, ImportOptions, Imported, MAX_OPS, MAX_RANKS, check};
@@ -20,12 +22,12 @@ const DP: u16 = 1;
 const EP: u16 = 2;
 const DP_EP: u16 = 3;
 const PP: u16 = 4;
-/// Slots of a rank.
+/// Number of slots of a rank.
 const N_SLOTS: usize = 5;
-/// Ranks of one server: what a file that names no number of ranks gets at least.
+/// GPUs of one server. A file without a number of ranks gets at least so many.
 const SERVER: u32 = 8;
 
-/// How the ranks divide.
+/// Sizes of the parallel dimensions.
 #[derive(Clone, Copy, Debug)]
 struct Shape {
     tp: u32,
@@ -56,10 +58,10 @@ pub(super) fn build(path: &str, mut file: SimaiFile, options: &ImportOptions) ->
     let mut w = Workload::default();
     groups(&mut w, &shape);
     let plan = Plan::of(&file, &shape, &mut notes);
-    // Three operations a part at most, two parts a direction, forward twice; and the visits of a pipeline.
+    // At most three operations per part, two parts per direction, forward twice; and the visits of a pipeline.
     let visits = if shape.pp > 1 { plan.micro.len().saturating_mul(plan.vpp as usize) } else { 0 };
-    let most = (12 * file.layers.len()).saturating_add(8usize.saturating_mul(visits));
-    if most.saturating_mul(shape.pp as usize) > MAX_OPS {
+    let max_ops = (12 * file.layers.len()).saturating_add(8usize.saturating_mul(visits));
+    if max_ops.saturating_mul(shape.pp as usize) > MAX_OPS {
         return Err(ImportError::path(
             path,
             format!(
@@ -106,17 +108,17 @@ pub(super) fn build(path: &str, mut file: SimaiFile, options: &ImportOptions) ->
 fn shape(path: &str, file: &SimaiFile, options: &ImportOptions, notes: &mut Vec<String>) -> Result<Shape, ImportError> {
     let transformer = matches!(file.kind, SimaiKind::Transformer | SimaiKind::Recompute);
     let (ep, pp) = if transformer { (file.ep, file.pp) } else { (1, 1) };
-    let least = u64::from(file.tp) * u64::from(ep) * u64::from(pp);
+    let min_ranks = u64::from(file.tp) * u64::from(ep) * u64::from(pp);
     let ranks = match (options.ranks, file.all_gpus) {
         (Some(n), _) => n,
         (None, 0) => {
-            let least = u32::try_from(least).ok().filter(|&n| n <= MAX_RANKS);
-            let least =
-                least.ok_or_else(|| ImportError::path(path, format!("its groups need more than {MAX_RANKS} ranks")))?;
-            // Data-parallel collectives need two replicas to be any.
+            let min_ranks = u32::try_from(min_ranks).ok().filter(|&n| n <= MAX_RANKS);
+            let min_ranks = min_ranks
+                .ok_or_else(|| ImportError::path(path, format!("its groups need more than {MAX_RANKS} ranks")))?;
+            // A data-parallel collective needs at least two replicas.
             let over_dp = file.layers.iter().any(|l| l.wg.comm.is_some_and(|(_, scope, _)| scope != SimaiScope::Ep));
-            let least = if over_dp && transformer { least.saturating_mul(2) } else { least };
-            let n = least.saturating_mul(SERVER.div_ceil(least));
+            let min_ranks = if over_dp && transformer { min_ranks.saturating_mul(2) } else { min_ranks };
+            let n = min_ranks.saturating_mul(SERVER.div_ceil(min_ranks));
             notes.push(format!("the header names no all_gpus; {n} ranks are taken, the fewest of at least a server of {SERVER} that hold its groups"));
             n
         }
@@ -131,16 +133,16 @@ fn shape(path: &str, file: &SimaiFile, options: &ImportOptions, notes: &mut Vec<
         SimaiKind::Data | SimaiKind::Micro => return Ok(Shape { tp: 1, dp: ranks, ep: 1, pp: 1 }),
         SimaiKind::Transformer | SimaiKind::Recompute => {}
     }
-    if !u64::from(ranks).is_multiple_of(least) {
+    if !u64::from(ranks).is_multiple_of(min_ranks) {
         return bad(format!(
-            "it must be a multiple of model_parallel_NPU_group {} times ep {ep} times pp {pp}, {least}",
+            "it must be a multiple of model_parallel_NPU_group {} times ep {ep} times pp {pp}, {min_ranks}",
             file.tp
         ));
     }
     Ok(Shape { tp: file.tp, dp: ranks / (file.tp * pp), ep, pp })
 }
 
-/// All communicators, and each rank's slots. Rank = tp + TP (dp + DP stage).
+/// Adds all groups, and fills each rank's slots. Rank = tp + TP (dp + DP stage), where TP and DP are the sizes.
 fn groups(w: &mut Workload, s: &Shape) {
     let rank = |tp: u32, dp: u32, stage: u32| tp + s.tp * (dp + s.dp * stage);
     w.ranks = vec![Rank { program: 0, groups: vec![0; N_SLOTS] }; s.ranks() as usize];
@@ -171,13 +173,13 @@ fn groups(w: &mut Workload, s: &Shape) {
     }
 }
 
-/// Which rows are whose: those before the micro-batches, each micro-batch's in chunks, those after.
+/// Ranges of rows: those before the micro-batches, those of each micro-batch, and those after.
 struct Plan {
     before: std::ops::Range<usize>,
-    /// Rows of each micro-batch.
+    /// One range of rows per micro-batch.
     micro: Vec<std::ops::Range<usize>>,
     after: std::ops::Range<usize>,
-    /// Model chunks a stage.
+    /// Number of model chunks per stage.
     vpp: u32,
 }
 
@@ -217,14 +219,14 @@ impl Plan {
         Plan { before: 0..starts[0], micro: starts.iter().map(|&s| s..s + length).collect(), after: end..n, vpp }
     }
 
-    /// Rows of chunk `c` of a micro-batch: even parts of what follows `embedding_layer`, which goes with the first.
+    /// Rows of chunk `c` of a micro-batch. The rows after `embedding_layer` are divided evenly; `embedding_layer` goes with chunk 0.
     fn chunk(&self, micro: usize, c: u32) -> std::ops::Range<usize> {
         let r = &self.micro[micro];
-        let at = |c: u32| match c {
+        let first_row = |c: u32| match c {
             0 => r.start,
             _ => r.start + 1 + (r.len().saturating_sub(1) as u64 * u64::from(c) / u64::from(self.vpp)) as usize,
         };
-        at(c)..at(c + 1).min(r.end)
+        first_row(c)..first_row(c + 1).min(r.end)
     }
 }
 
@@ -236,7 +238,7 @@ struct Visit {
     forward: bool,
 }
 
-/// The visits of a stage in order: Megatron's 1F1B, interleaved for `vpp` > 1 (Narayanan et al., SC21, section 2.2).
+/// The visits of a stage in order, by Megatron's 1F1B schedule, interleaved for `vpp` > 1 (Narayanan et al., SC21, section 2.2).
 fn visits(stage: u32, pp: u32, vpp: u32, n_micro: u32) -> Vec<Visit> {
     let total = n_micro * vpp;
     let warm_up = if vpp == 1 { pp - stage - 1 } else { (pp - stage - 1) * 2 + (vpp - 1) * pp };
@@ -264,8 +266,9 @@ struct Builder<'a> {
     shape: &'a Shape,
     stage: u32,
     program: Program,
-    /// What the next blocking operation waits for.
+    /// The operation that the next blocking operation waits for.
     last: Option<u32>,
+    /// Number of collectives left out because their group has one rank.
     skipped: u32,
 }
 
@@ -294,18 +297,19 @@ impl Builder<'_> {
         self.backward(plan.before.clone());
     }
 
-    /// Receives what the neighbour did, computes, sends on.
+    /// Adds one visit: receives from the neighbour before, computes, sends to the neighbour after.
     fn visit(&mut self, plan: &Plan, v: Visit) {
         let (stage, pp, vpp) = (self.stage, self.shape.pp, plan.vpp);
         let rows = plan.chunk(v.micro as usize, v.chunk);
-        // Position of this chunk along the model, and the neighbour in either direction: chunk c of stage s follows chunk c of stage s - 1, or chunk c - 1 of the last.
-        let at = v.chunk * pp + stage;
+        // Position of this chunk along the model, and its neighbours in either direction. Chunk c of stage s follows chunk c of stage s - 1, or for s = 0 chunk
+        // c - 1 of the last stage.
+        let position = v.chunk * pp + stage;
         let last = vpp * pp - 1;
-        let tag = |from: u32| (v.micro * (last + 1) + from) * 2 + u32::from(!v.forward);
+        let tag = |sender: u32| (v.micro * (last + 1) + sender) * 2 + u32::from(!v.forward);
         let (before, after) = if v.forward {
-            (at.checked_sub(1), (at < last).then_some(at + 1))
+            (position.checked_sub(1), (position < last).then_some(position + 1))
         } else {
-            ((at < last).then_some(at + 1), at.checked_sub(1))
+            ((position < last).then_some(position + 1), position.checked_sub(1))
         };
         let name = self.w.name(if v.forward { "pp_forward" } else { "pp_backward" });
         let bytes = self.file.pp_comm;
@@ -328,10 +332,16 @@ impl Builder<'_> {
         if let Some(after) = after.filter(|_| bytes > 0) {
             let peer = Peer { slot: PP, member: after % pp };
             let deps: Vec<u32> = self.last.into_iter().collect();
-            self.program.push(OpKind::Send { peer, bytes, tag: tag(at), dim: Dim::Pp }, Stream::FREE, name, &deps);
+            self.program.push(
+                OpKind::Send { peer, bytes, tag: tag(position), dim: Dim::Pp },
+                Stream::FREE,
+                name,
+                &deps,
+            );
         }
     }
 
+    /// Whether this stage runs a layer.
     fn ours(&self, layer: &SimaiLayer) -> bool {
         self.stage == 0 || layer.name != "embedding_layer"
     }
@@ -353,8 +363,8 @@ impl Builder<'_> {
                 continue;
             }
             if layer.initiates_recompute {
-                let from = (0..=i).rev().find(|&c| file.layers[c].checkpoint).unwrap_or(i);
-                for again in &file.layers[from..i] {
+                let checkpoint = (0..=i).rev().find(|&c| file.layers[c].checkpoint).unwrap_or(i);
+                for again in &file.layers[checkpoint..i] {
                     self.part(again, &again.fwd, TP, Phase::Backward, true);
                 }
             }
@@ -363,7 +373,7 @@ impl Builder<'_> {
         }
     }
 
-    /// Compute, then the collective, then the update time. `default` is the slot of an unsuffixed collective.
+    /// Adds a part: its compute, its collective, then the update time. `default` is the slot of an unsuffixed collective.
     fn part(&mut self, layer: &SimaiLayer, part: &SimaiPart, default: u16, phase: Phase, blocking: bool) {
         let name = self.w.name(&layer.name);
         if part.ps > 0 {
@@ -392,7 +402,7 @@ impl Builder<'_> {
         }
     }
 
-    /// The collective of a part, where its group has more than one rank and the file's kind lets it happen.
+    /// The collective of a part, or `None` if there is none or its group has only one rank.
     fn collective(&mut self, part: &SimaiPart, default: u16) -> Option<(CollectiveOp, u16, u64)> {
         let (op, scope, bytes) = part.comm?;
         let slot = match scope {

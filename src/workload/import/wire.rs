@@ -1,8 +1,9 @@
-//! Protobuf's wire format, as much of it as execution traces need.
+//! Protobuf's wire format, as far as execution traces need it.
 //!
-//! Layer: workload. Borrows from the file's bytes and never allocates by a length that the file merely claims. Knows no schema: fields are numbers.
+//! Layer: workload. Values are borrowed from the file's bytes. Nothing is allocated by a length that the file merely claims. It knows no schema: fields are
+//! numbers.
 
-/// What is wrong with an encoding, and at which byte of the message's slice.
+/// An error in an encoding.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 pub(crate) enum WireError {
     #[error("a varint is longer than 10 bytes")]
@@ -28,7 +29,7 @@ pub(crate) enum WireValue<'a> {
     Fixed32(u32),
 }
 
-/// Walks the fields of one message.
+/// Reads the fields of one message in order.
 #[derive(Clone, Copy)]
 pub(crate) struct Reader<'a> {
     rest: &'a [u8],
@@ -43,12 +44,12 @@ impl<'a> Reader<'a> {
         self.rest.is_empty()
     }
 
-    /// Bytes not read yet.
+    /// Number of bytes that are not read yet.
     pub(crate) fn left(&self) -> usize {
         self.rest.len()
     }
 
-    /// A base-128 number; bits beyond 64 are dropped, as other decoders do.
+    /// Reads a base-128 number. Bits beyond 64 are dropped, as other decoders do.
     pub(crate) fn varint(&mut self) -> Result<u64, WireError> {
         let mut value = 0u64;
         for (i, &byte) in self.rest.iter().enumerate() {
@@ -64,7 +65,7 @@ impl<'a> Reader<'a> {
         Err(WireError::Truncated)
     }
 
-    /// A length, and as many bytes.
+    /// Reads a length, then as many bytes.
     pub(crate) fn delimited(&mut self) -> Result<&'a [u8], WireError> {
         let length = self.varint()?;
         let n = usize::try_from(length).ok().filter(|&n| n <= self.rest.len());
@@ -80,7 +81,7 @@ impl<'a> Reader<'a> {
         Ok(*bytes)
     }
 
-    /// The next field, or none at the end of the message.
+    /// Reads the next field's number and value; `None` at the end of the message.
     pub(crate) fn field(&mut self) -> Result<Option<(u64, WireValue<'a>)>, WireError> {
         if self.rest.is_empty() {
             return Ok(None);
@@ -117,14 +118,14 @@ impl<'a> WireValue<'a> {
         std::str::from_utf8(self.bytes(field)?).map_err(|_| WireError::NotText { field })
     }
 
-    /// Appends a repeated number, packed or single.
-    pub(crate) fn numbers(self, field: u64, into: &mut Vec<u64>) -> Result<(), WireError> {
+    /// Appends the values of a repeated number field, packed or single, to `out`.
+    pub(crate) fn numbers(self, field: u64, out: &mut Vec<u64>) -> Result<(), WireError> {
         match self {
-            WireValue::Varint(v) => into.push(v),
+            WireValue::Varint(v) => out.push(v),
             WireValue::Bytes(bytes) => {
                 let mut r = Reader::new(bytes);
                 while !r.is_empty() {
-                    into.push(r.varint()?);
+                    out.push(r.varint()?);
                 }
             }
             _ => return Err(WireError::Mismatch { field }),
@@ -133,7 +134,7 @@ impl<'a> WireValue<'a> {
     }
 }
 
-/// Builds a message.
+/// Writes a message.
 #[derive(Default)]
 pub(crate) struct WireWriter {
     pub(crate) bytes: Vec<u8>,
@@ -148,14 +149,14 @@ impl WireWriter {
         self.bytes.push(v as u8);
     }
 
-    /// A number field; zero is left out, as protobuf 3 does.
+    /// Writes a number field. Zero is left out, as in protobuf 3.
     pub(crate) fn number(&mut self, field: u64, v: u64) {
         if v != 0 {
             self.present(field, v);
         }
     }
 
-    /// A number field that is written even if zero: members of a oneof say by their presence which one it is.
+    /// Writes a number field even if it is zero. A member of a oneof must be present to be the chosen one.
     pub(crate) fn present(&mut self, field: u64, v: u64) {
         self.varint(field << 3);
         self.varint(v);
@@ -167,7 +168,7 @@ impl WireWriter {
         self.bytes.extend_from_slice(bytes);
     }
 
-    /// A packed repeated number; an empty one is left out.
+    /// Writes a packed repeated number; an empty one is left out.
     pub(crate) fn packed(&mut self, field: u64, values: impl IntoIterator<Item = u64>) {
         let mut inner = WireWriter::default();
         values.into_iter().for_each(|v| inner.varint(v));
@@ -176,7 +177,7 @@ impl WireWriter {
         }
     }
 
-    /// A message with its length before it, as trace files hold them.
+    /// Writes a message preceded by its length, as in trace files.
     pub(crate) fn message(&mut self, message: &WireWriter) {
         self.varint(message.bytes.len() as u64);
         self.bytes.extend_from_slice(&message.bytes);

@@ -1,6 +1,6 @@
-//! What is one flow at flow level: collectives whose steps are alike, and what ranks of a class send to their peers.
+//! Lowers what is one flow at flow level: collectives with equal steps, and the sends of a class of ranks to their peers.
 //!
-//! Layer: workload. Every edge is a queue pair, with the path that its messages would take; queue pairs of one flow follow each other.
+//! Layer: workload. Every edge is a queue pair, with the path that its messages would take. The queue pairs of one flow have consecutive numbers.
 
 use std::collections::HashMap;
 use std::sync::Arc;
@@ -11,21 +11,21 @@ use crate::workload::classes::Representatives;
 use crate::workload::program::{OpKind, Workload};
 use crate::workload::tasks::{EdgePairs, JoinedCollective, JoinedQueuePairs, QueuePair, Work};
 
-/// What ranks and groups stand for, and the collectives that have queue pairs.
+/// Which ranks and groups each representative stands for, and the queue pairs of the collectives lowered so far.
 pub(super) struct JoinedLowering {
-    /// Ranks that each rank stands for, itself the first; empty where nobody stands for another.
+    /// For each rank, the ranks that it stands for, itself first. Empty if there are no representatives.
     ranks: Vec<Vec<u32>>,
-    /// The same for groups.
+    /// For each group, the groups that it stands for, itself first.
     groups: Vec<Vec<u32>>,
-    /// First queue pair of a group's collectives over these edges, and the queue pair of each edge.
+    /// First queue pair and the queue pair of each edge, by group and edges of the collective.
     edges: HashMap<(u32, Vec<EdgeRing>), (u32, EdgePairs)>,
 }
 
-/// For each number those that have it as their representative.
-fn stood_for(by: &[u32]) -> Vec<Vec<u32>> {
-    let mut of: Vec<Vec<u32>> = vec![Vec::new(); by.len()];
-    (0..).zip(by).for_each(|(own, &by)| of[by as usize].push(own));
-    of
+/// Lists for each rank or group the ranks or groups that it represents. `representative_of` has the representative of each.
+fn stood_for(representative_of: &[u32]) -> Vec<Vec<u32>> {
+    let mut followers: Vec<Vec<u32>> = vec![Vec::new(); representative_of.len()];
+    (0..).zip(representative_of).for_each(|(own, &representative)| followers[representative as usize].push(own));
+    followers
 }
 
 impl JoinedLowering {
@@ -38,10 +38,10 @@ impl JoinedLowering {
     }
 }
 
-/// No packet goes here.
+/// Stands for the queue pair of an edge inside a server, which no packet crosses.
 const INSIDE: u32 = u32::MAX;
 
-/// A collective as one message. PRECONDITION: packets cross one of its edges.
+/// Makes one message of a collective. PRECONDITION: packets cross at least one of its edges.
 pub(super) fn one_flow(
     l: &mut Lowerer,
     group: u32,
@@ -51,8 +51,8 @@ pub(super) fn one_flow(
     least_ps: u64,
 ) {
     let (qp, edges) = joined_queue_pairs(l, group, steps);
-    let each = u64::from(l.on.qps_per_connection.max(1));
-    let bytes = steps.edge_bytes().div_ceil(each);
+    let n_lanes = u64::from(l.machine.qps_per_connection.max(1));
+    let bytes = steps.edge_bytes().div_ceil(n_lanes);
     let src = l.graph.qps[qp as usize].src;
     let task = l.graph.task(src, 0, Work::Message { qp, bytes });
     let (begin, end) = (l.graph.gate(None, 0, 1), l.graph.gate(None, 0, 1));
@@ -62,12 +62,12 @@ pub(super) fn one_flow(
         l.graph.into_gate(m.go, begin);
         l.graph.release(end, m.end);
     }
-    let way = l.on.intra.unwrap_or(l.on.shared_nic);
+    let way = l.machine.intra.unwrap_or(l.machine.shared_nic);
     let inside_each = if steps.steps > 1 { 1 } else { most_inside(l, group, steps, way.links) };
     l.graph.one_flow.push(JoinedCollective {
         task,
         edges,
-        lanes: l.on.qps_per_connection.max(1),
+        lanes: l.machine.qps_per_connection.max(1),
         overheads: *overheads,
         steps: steps.steps,
         pieces: steps.pieces,
@@ -78,45 +78,45 @@ pub(super) fn one_flow(
     });
 }
 
-/// Edges, at most, that leave a member by one link of its server.
+/// The most edges that leave a member by one link of its server.
 fn most_inside(l: &Lowerer, group: u32, steps: &EqualSteps, links: u32) -> u64 {
     let members = &l.workload.groups[group as usize].members;
-    let mut of_link: HashMap<(u32, u32), u64> = HashMap::new();
+    let mut edges_on_link: HashMap<(u32, u32), u64> = HashMap::new();
     for &(from, to) in steps.rings.iter().flat_map(|r| &r.edges) {
         let (src, dst) = (members[from as usize], members[to as usize]);
         if l.inside(src, dst).is_some() {
-            *of_link.entry((src, if links > 1 { dst } else { 0 })).or_default() += 1;
+            *edges_on_link.entry((src, if links > 1 { dst } else { 0 })).or_default() += 1;
         }
     }
-    of_link.into_values().max().unwrap_or(1)
+    edges_on_link.into_values().max().unwrap_or(1)
 }
 
-/// The first queue pair of a group's collectives over these edges, and the queue pair of each of its own edges.
+/// The first queue pair of a group's collectives over these edges, and the queue pair of each of the group's own edges. Adds them if they are new.
 fn joined_queue_pairs(l: &mut Lowerer, group: u32, steps: &EqualSteps) -> (u32, EdgePairs) {
     let key = (group, steps.rings.clone());
     if let Some((first, edges)) = l.joined.edges.get(&key) {
         return (*first, Arc::clone(edges));
     }
     let first = l.graph.qps.len() as u32;
-    let each = l.on.qps_per_connection.max(1);
+    let n_lanes = l.machine.qps_per_connection.max(1);
     let mut own: Vec<Vec<u32>> = Vec::with_capacity(steps.rings.len());
     for g in l.joined.groups[group as usize].clone() {
         let members = &l.workload.groups[g as usize].members;
         for EdgeRing { channel, edges } in &steps.rings {
             let channel = u32::from(*channel);
-            let mut of_channel = Vec::with_capacity(edges.len());
+            let mut channel_qps = Vec::with_capacity(edges.len());
             for &(from, to) in edges {
                 let (src, dst) = (members[from as usize], members[to as usize]);
                 if l.inside(src, dst).is_some() {
-                    of_channel.push(INSIDE);
+                    channel_qps.push(INSIDE);
                     continue;
                 }
-                of_channel.push(l.graph.qps.len() as u32);
-                let lanes = channel * each..(channel + 1) * each;
+                channel_qps.push(l.graph.qps.len() as u32);
+                let lanes = channel * n_lanes..(channel + 1) * n_lanes;
                 l.graph.qps.extend(lanes.map(|lane| QueuePair { src, dst, lane }));
             }
             if g == group {
-                own.push(of_channel);
+                own.push(channel_qps);
             }
         }
     }
@@ -126,15 +126,15 @@ fn joined_queue_pairs(l: &mut Lowerer, group: u32, steps: &EqualSteps) -> (u32, 
     (first, own)
 }
 
-/// Queue pairs for what `src` and all that it stands for send to their peers by one op; those of `src` lead.
+/// Adds the queue pairs of the sends that `src` and all ranks it stands for post by one op. The queue pair of `src` comes first.
 pub(super) fn join_sends(l: &mut Lowerer, comm: u32, src: u32, dst: u32, op: u32) {
-    let each = l.on.qps_per_connection.max(1);
+    let n_lanes = l.machine.qps_per_connection.max(1);
     if l.joined.ranks.is_empty() || src == dst || l.inside(src, dst).is_some() {
         return;
     }
     let program = &l.workload.programs[l.workload.ranks[src as usize].program as usize];
     let OpKind::Send { peer, .. } = program.ops[op as usize].kind else { return };
-    for lane in 0..each {
+    for lane in 0..n_lanes {
         if l.qps.contains_key(&(comm, src, dst, lane)) {
             continue;
         }

@@ -1,7 +1,7 @@
-//! When every op of a workload begins and ends where nothing crosses the network: worked out op by op, without a graph.
+//! Computes when every op of a workload begins and ends, op by op and without a graph, if nothing crosses the network.
 //!
-//! Layer: workload. The times are those of the graph that [`super::lower`] makes of the same programs, to the picosecond. What is left to simulate is in which order the
-//! messages of a rank take a link that they share: first come, first served.
+//! Layer: workload. The times equal those of the graph that [`super::lower`] makes of the same programs, to the picosecond. Only the order in which messages of
+//! a rank take a shared link is simulated: first come, first served.
 
 use std::borrow::Cow;
 use std::cmp::Reverse;
@@ -15,7 +15,7 @@ use super::{Asked, Call, CollectivePlan, Lowering, Planner, alone, parties};
 use crate::budget;
 use crate::workload::program::{Dim, Op, OpKind, Program, Stream, Workload};
 
-/// When an op could begin, when all it needs of others was under way, when it ended; ps.
+/// Times of an op in ps: when it could begin (`begin`), when all it needs of others was under way (`go`), and when it ended (`end`).
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct OpTimes {
     pub begin: u64,
@@ -23,12 +23,12 @@ pub struct OpTimes {
     pub end: u64,
 }
 
-/// Times of the ops of a workload.
+/// Times of all ops of a workload.
 #[derive(Clone, Debug)]
 pub struct WorkloadTimes {
-    /// By rank and op; none of ranks that another stands for.
+    /// Times by rank and op. A rank that another stands for has an empty list.
     ranks: Vec<Vec<OpTimes>>,
-    /// For each rank the one whose times are its own as well; empty where each has its own.
+    /// For each rank, the rank whose times it has. Empty if each rank has times of its own.
     stands_for: Vec<u32>,
 }
 
@@ -39,96 +39,104 @@ impl WorkloadTimes {
         self.ranks[rank as usize][op as usize]
     }
 
-    /// Ranks that no other stands for, ascending.
+    /// Ranks that no other rank stands for, ascending.
     pub fn own_ranks(&self) -> impl Iterator<Item = u32> {
-        (0..self.ranks.len() as u32).filter(|&rank| self.stands_for.get(rank as usize).is_none_or(|&by| by == rank))
+        (0..self.ranks.len() as u32)
+            .filter(|&rank| self.stands_for.get(rank as usize).is_none_or(|&representative| representative == rank))
     }
 
-    /// When the last op of all ends.
+    /// When the last op of all ranks ends, in ps.
     pub fn end_ps(&self) -> u64 {
         self.ranks.iter().flatten().map(|op| op.end).max().unwrap_or(0)
     }
 }
 
-/// Not known yet.
+/// A time that is not known yet.
 const UNKNOWN: u64 = u64::MAX;
+/// No op or message.
 pub(super) const NONE: u32 = u32::MAX;
-/// Later than anything that is simulated: beyond this, sums could overflow.
+/// A time in ps that is later than anything simulated. Beyond it, sums could overflow.
 const MOST_PS: u64 = 1 << 62;
-/// Messages between two looks at the budget.
+/// Number of messages between two checks of the budget.
 const MESSAGES_PER_CHECK: u32 = 1024;
 
-/// Works out the times of all ops. `None`: a collective becomes messages, what is sent crosses the network, or the programs do not fit each other; [`super::lower`] does the
-/// one and says why the other is wrong.
-pub fn op_times(workload: &Workload, on: &Lowering, planner: &mut dyn Planner) -> Option<WorkloadTimes> {
-    solved_ops(workload, on, planner).map(|solved| solved.times)
+/// Computes the times of all ops. The result is `None` if a collective becomes messages, a message crosses the network, or the programs do not fit together.
+/// For the first two use [`super::lower`]; for the third it gives the error.
+pub fn op_times(workload: &Workload, machine: &Lowering, planner: &mut dyn Planner) -> Option<WorkloadTimes> {
+    solved_ops(workload, machine, planner).map(|solved| solved.times)
 }
 
-/// Times of the ops of a workload, and what they were worked out from.
+/// Times of the ops of a workload, with the data that they follow from.
 pub struct SolvedOps<'w> {
     pub times: WorkloadTimes,
-    /// Ranks that call each group's collectives.
+    /// For each group, the ranks that call its collectives.
     pub(super) parties: Vec<Cow<'w, [u32]>>,
     pub(super) meetings: Meetings,
     pub(super) messages: Vec<TimedMessage>,
-    /// By program and op the op before it on its stream, or [`NONE`].
+    /// By program and op: the op before it on its stream, or [`NONE`].
     pub(super) before: Vec<Vec<u32>>,
 }
 
-/// As [`op_times`], with what the times were worked out from.
-pub fn solved_ops<'w>(workload: &'w Workload, on: &'w Lowering, planner: &mut dyn Planner) -> Option<SolvedOps<'w>> {
-    let parties = parties(workload, on.representatives);
-    let mut meetings = Meetings::of(workload, on, &parties)?;
+/// Does the same as [`op_times`] and also returns the data that the times follow from.
+pub fn solved_ops<'w>(
+    workload: &'w Workload,
+    machine: &'w Lowering,
+    planner: &mut dyn Planner,
+) -> Option<SolvedOps<'w>> {
+    let parties = parties(workload, machine.representatives);
+    let mut meetings = Meetings::of(workload, machine, &parties)?;
     meetings.plan(workload, &parties, planner)?;
-    let messages = messages(workload, on, &mut meetings)?;
-    let mut run = OpsUnderWay::new(workload, on, parties, meetings, messages);
+    let messages = messages(workload, machine, &mut meetings)?;
+    let mut run = OpsUnderWay::new(workload, machine, parties, meetings, messages);
     run.all()?;
     let OpsUnderWay { times: ranks, parties, meetings, messages, before, .. } = run;
-    let stands_for = on.representatives.map_or_else(Vec::new, |representatives| representatives.rank.clone());
+    let stands_for = machine.representatives.map_or_else(Vec::new, |representatives| representatives.rank.clone());
     let times = WorkloadTimes { ranks, stands_for };
     (times.end_ps() < MOST_PS).then_some(SolvedOps { times, parties, meetings, messages, before })
 }
 
-/// Collectives of a group, in its order.
+/// The collectives of a group, in order.
 #[derive(Default)]
 pub(super) struct GroupCalls {
-    /// Distinct ones, as they come, and what each takes.
+    /// Distinct calls in order of first occurrence, and the duration of each in ps.
     calls: Vec<(Call, u64)>,
-    /// Places of these.
+    /// Index of each distinct call in `calls`.
     known: HashMap<Call, u32>,
-    /// Of each collective its place among them.
-    of: Vec<u32>,
-    /// Of each collective and party the party's op.
+    /// For each collective, the index of its call in `calls`.
+    call_idx: Vec<u32>,
+    /// For each collective, the op of each party: one row of parties per collective.
     pub(super) ops: Vec<u32>,
-    /// Parties that have called any.
+    /// Number of parties that have called any collective.
     joined: usize,
 }
 
-/// What the ops of ranks meet.
+/// What each op meets: its collective or its message.
 pub(super) struct Meetings {
     pub(super) groups: Vec<GroupCalls>,
-    /// By rank and op: of a collective its number in its group, of a message the message's.
+    /// By rank and op: a collective's number in its group, or a message's index; [`NONE`] for other ops.
     pub(super) of_op: Vec<Vec<u32>>,
 }
 
 impl Meetings {
-    fn of(workload: &Workload, on: &Lowering, parties: &[Cow<[u32]>]) -> Option<Meetings> {
+    fn of(workload: &Workload, machine: &Lowering, parties: &[Cow<[u32]>]) -> Option<Meetings> {
         let mut groups: Vec<GroupCalls> = workload.groups.iter().map(|_| GroupCalls::default()).collect();
         let mut of_op: Vec<Vec<u32>> = Vec::with_capacity(workload.ranks.len());
         for rank in 0..workload.ranks.len() as u32 {
-            if !has_tasks(on, rank) {
+            if !has_tasks(machine, rank) {
                 of_op.push(Vec::new());
                 continue;
             }
             budget::check("meetings of operations");
             let program = program(workload, rank);
             let mut meets = vec![NONE; program.ops.len()];
-            // By group the place among its parties, and collectives so far.
+            // For each group, the rank's place among its parties, and its number of collectives so far.
             let mut called: HashMap<u32, (usize, u32)> = HashMap::new();
             for (i, op) in program.ops.iter().enumerate() {
-                let OpKind::Collective { op: what, slot, bytes, dim, algorithm, shares } = op.kind else { continue };
-                let group = group_of(workload, on, rank, slot);
-                let call = Call { op: what, bytes, dim, algorithm, shares };
+                let OpKind::Collective { op: operation, slot, bytes, dim, algorithm, shares } = op.kind else {
+                    continue;
+                };
+                let group = group_of(workload, machine, rank, slot);
+                let call = Call { op: operation, bytes, dim, algorithm, shares };
                 let own = &parties[group as usize];
                 let (place, n) = match called.entry(group) {
                     Entry::Occupied(entry) => entry.into_mut(),
@@ -144,7 +152,7 @@ impl Meetings {
         (!groups.iter().any(missing)).then_some(Meetings { groups, of_op })
     }
 
-    /// Prices every collective, in the order in which [`super::lower`] does.
+    /// Computes the duration of every collective, in the order in which [`super::lower`] plans them.
     fn plan(&mut self, workload: &Workload, parties: &[Cow<[u32]>], planner: &mut dyn Planner) -> Option<()> {
         for (number, (group, own)) in self.groups.iter_mut().zip(parties).enumerate() {
             let members = &workload.groups[number].members;
@@ -166,50 +174,52 @@ impl Meetings {
 }
 
 impl GroupCalls {
-    /// The place among its parties of a rank that calls its first collective. Parties mostly come in their order.
+    /// The place among the parties of a rank that calls its first collective. Parties mostly call in their order.
     fn joins(&mut self, rank: u32, parties: &[u32]) -> Option<usize> {
         let next = self.joined;
         self.joined += 1;
         if parties.get(next) == Some(&rank) { Some(next) } else { parties.iter().position(|&party| party == rank) }
     }
 
-    /// The party in `place` of `n` calls the group's `nth` collective with its op `op`.
+    /// Records that the party in `place` of `n` calls the group's `nth` collective with its op `op`. `None` if its call differs from the others'.
     fn called(&mut self, nth: usize, call: Call, place: usize, n: usize, op: u32) -> Option<()> {
-        if nth == self.of.len() {
+        if nth == self.call_idx.len() {
             let next = self.calls.len() as u32;
             let known = *self.known.entry(call).or_insert(next);
             if known == next {
                 self.calls.push((call, 0));
             }
-            self.of.push(known);
+            self.call_idx.push(known);
             self.ops.resize(self.ops.len() + n, NONE);
         }
         self.ops[nth * n + place] = op;
-        // All must call the same.
-        (self.calls[self.of[nth] as usize].0 == call).then_some(())
+        // All parties must make the same call.
+        (self.calls[self.call_idx[nth] as usize].0 == call).then_some(())
     }
 }
 
 /// A message from one rank to another.
 pub(super) struct TimedMessage {
     pub(super) src: u32,
-    /// The sender's op.
+    /// Op of the sender.
     pub(super) send: u32,
     pub(super) dst: u32,
-    /// The receiver's op.
+    /// Op of the receiver.
     pub(super) recv: u32,
-    /// From the sender's begin to its turn on the link.
+    /// Time in ps from the begin of the send to the request for the link.
     overhead_ps: u64,
+    /// Index of the link that the message takes.
     pub(super) link: u32,
+    /// Time in ps that the message occupies the link.
     serial_ps: u64,
     pub(super) latency_ps: u64,
-    /// When it is there.
+    /// When the message arrives, in ps.
     pub(super) arrives: u64,
-    /// When it asked for the link.
+    /// When the message requests the link, in ps.
     pub(super) posted: u64,
 }
 
-/// One end of a message in its rank's program.
+/// One end of a message in the program of its rank.
 #[derive(Clone, Copy)]
 struct End {
     op: u32,
@@ -217,21 +227,21 @@ struct End {
     dim: Dim,
 }
 
-/// Sends and receives of a tag between two ranks.
+/// Sends and receives of a tag from one rank to another.
 #[derive(Default)]
 struct Matches {
     sends: Vec<End>,
     recvs: Vec<End>,
 }
 
-/// Sends meet receives, in the order of the senders' programs.
-fn messages(workload: &Workload, on: &Lowering, meetings: &mut Meetings) -> Option<Vec<TimedMessage>> {
+/// Matches sends with receives, in the order of the senders' programs. `None` if they do not match or one crosses the network.
+fn messages(workload: &Workload, machine: &Lowering, meetings: &mut Meetings) -> Option<Vec<TimedMessage>> {
     let mut matches: HashMap<(u32, u32, u32), Matches> = HashMap::new();
-    for rank in (0..workload.ranks.len() as u32).filter(|&rank| has_tasks(on, rank)) {
+    for rank in (0..workload.ranks.len() as u32).filter(|&rank| has_tasks(machine, rank)) {
         for (i, op) in (0u32..).zip(&program(workload, rank).ops) {
             let OpKind::Send { peer, bytes, tag, dim } = op.kind else { continue };
-            let to = member(workload, rank, peer.slot, peer.member);
-            matches.entry((rank, to, tag)).or_default().sends.push(End { op: i, bytes, dim });
+            let dst = member(workload, rank, peer.slot, peer.member);
+            matches.entry((rank, dst, tag)).or_default().sends.push(End { op: i, bytes, dim });
         }
     }
     let mut receivers: Vec<u32> = matches.keys().map(|&(_, dst, _)| dst).collect();
@@ -241,30 +251,30 @@ fn messages(workload: &Workload, on: &Lowering, meetings: &mut Meetings) -> Opti
         for (i, op) in (0u32..).zip(&program(workload, dst).ops) {
             let OpKind::Recv { peer, bytes, tag, dim } = op.kind else { continue };
             let src = member(workload, dst, peer.slot, peer.member);
-            if let Some(of) = matches.get_mut(&(src, dst, tag)) {
-                of.recvs.push(End { op: i, bytes, dim });
+            if let Some(matched) = matches.get_mut(&(src, dst, tag)) {
+                matched.recvs.push(End { op: i, bytes, dim });
             }
         }
     }
     let mut pairs: Vec<(u32, u32, u32, End, End)> = Vec::new();
-    for (&(src, dst, _), of) in &matches {
-        if of.sends.len() != of.recvs.len() {
+    for (&(src, dst, _), matched) in &matches {
+        if matched.sends.len() != matched.recvs.len() {
             return None;
         }
-        pairs.extend(of.sends.iter().zip(&of.recvs).map(|(&send, &recv)| (src, send.op, dst, send, recv)));
+        pairs.extend(matched.sends.iter().zip(&matched.recvs).map(|(&send, &recv)| (src, send.op, dst, send, recv)));
     }
     pairs.sort_unstable_by_key(|&(src, op, ..)| (src, op));
     let mut links: HashMap<(u32, u32), u32> = HashMap::new();
     let mut all: Vec<TimedMessage> = Vec::with_capacity(pairs.len());
     for (src, op, dst, send, recv) in pairs {
-        let own = stands_for(on, dst);
+        let own = stands_for(machine, dst);
         if send.bytes != recv.bytes {
             return None;
         }
-        let same_server = on.servers[src as usize] == on.servers[dst as usize];
-        let (rate, latency) = (on.analytic_p2p)(send.dim)?;
-        let way = match on.intra.filter(|_| same_server) {
-            _ if src == dst => alone(u64::MAX, on.local_ps),
+        let same_server = machine.servers[src as usize] == machine.servers[dst as usize];
+        let (rate, latency) = (machine.analytic_p2p)(send.dim)?;
+        let way = match machine.intra.filter(|_| same_server) {
+            _ if src == dst => alone(u64::MAX, machine.local_ps),
             Some(way) => way,
             None => alone(rate, latency),
         };
@@ -281,7 +291,7 @@ fn messages(workload: &Workload, on: &Lowering, meetings: &mut Meetings) -> Opti
             send: op,
             dst: own,
             recv: recv.op,
-            overhead_ps: if same_server { on.p2p_overheads.inside_ps } else { on.p2p_overheads.net_ps },
+            overhead_ps: if same_server { machine.p2p_overheads.inside_ps } else { machine.p2p_overheads.net_ps },
             link: *links.entry((src, link_of(&way, own))).or_insert(next),
             serial_ps: serial_ps(send.bytes, &way),
             latency_ps: way.latency_ps.max(1),
@@ -292,44 +302,46 @@ fn messages(workload: &Workload, on: &Lowering, meetings: &mut Meetings) -> Opti
     Some(all)
 }
 
-/// Parties that have come to a collective.
+/// Parties that have arrived at a collective.
 #[derive(Clone, Copy, Default)]
 struct Gathering {
     come: u32,
+    /// Time of the latest arrival, in ps.
     latest: u64,
 }
 
-/// What is known so far.
+/// State of the computation: which times are known so far, and which ops wait.
 struct OpsUnderWay<'a> {
     workload: &'a Workload,
-    on: &'a Lowering<'a>,
+    machine: &'a Lowering<'a>,
     parties: Vec<Cow<'a, [u32]>>,
     meetings: Meetings,
     messages: Vec<TimedMessage>,
     times: Vec<Vec<OpTimes>>,
-    /// By program and op the op before it on its stream.
+    /// By program and op: the op before it on its stream, or [`NONE`].
     before: Vec<Vec<u32>>,
-    /// By rank and op: the first op that waits for this one, and the next that waits for what this one waits for.
+    /// Lists of waiting ops. By rank and op: the first op that waits for this op, and the next op that waits for the same op as this one.
     waiting: Vec<Vec<(u32, u32)>>,
     /// By group and collective.
     gatherings: Vec<Vec<Gathering>>,
-    /// When each link is free.
+    /// When each link is free, in ps.
     links: Vec<u64>,
-    /// Messages that ask for their links, by time and number.
+    /// Messages that request their links: (time, index).
     posted: BinaryHeap<Reverse<(u64, u32)>>,
-    /// Ops that may go on.
+    /// Ops to look at again: (rank, op).
     woken: Vec<(u32, u32)>,
 }
 
 impl<'a> OpsUnderWay<'a> {
     fn new(
         workload: &'a Workload,
-        on: &'a Lowering,
+        machine: &'a Lowering,
         parties: Vec<Cow<'a, [u32]>>,
         meetings: Meetings,
         messages: Vec<TimedMessage>,
     ) -> OpsUnderWay<'a> {
-        let n_ops = |rank: usize| if has_tasks(on, rank as u32) { program(workload, rank as u32).ops.len() } else { 0 };
+        let n_ops =
+            |rank: usize| if has_tasks(machine, rank as u32) { program(workload, rank as u32).ops.len() } else { 0 };
         let n_ranks = workload.ranks.len();
         let rows: u64 = (0..n_ranks).map(|rank| n_ops(rank) as u64).sum();
         budget::announce_rows::<(OpTimes, (u32, u32))>("times of operations", rows);
@@ -339,19 +351,19 @@ impl<'a> OpsUnderWay<'a> {
             before: workload.programs.iter().map(before).collect(),
             times: (0..n_ranks).map(|rank| vec![unknown; n_ops(rank)]).collect(),
             waiting: (0..n_ranks).map(|rank| vec![(NONE, NONE); n_ops(rank)]).collect(),
-            gatherings: meetings.groups.iter().map(|group| vec![Gathering::default(); group.of.len()]).collect(),
+            gatherings: meetings.groups.iter().map(|group| vec![Gathering::default(); group.call_idx.len()]).collect(),
             links: vec![0; n_links as usize],
             posted: BinaryHeap::new(),
             woken: Vec::new(),
             workload,
-            on,
+            machine,
             parties,
             meetings,
             messages,
         }
     }
 
-    /// Until nothing goes on. `None`: something waits for ever.
+    /// Computes all times. `None` if an op waits for ever.
     fn all(&mut self) -> Option<()> {
         for rank in 0..self.times.len() as u32 {
             budget::check("times of operations");
@@ -361,7 +373,7 @@ impl<'a> OpsUnderWay<'a> {
             }
         }
         let mut looks = 0u32;
-        // What is posted later than the first of these is posted after it has arrived somewhere: it goes first on its link, whatever is still to come.
+        // The earliest posted message goes first on its link. A message that is not posted yet depends on an arrival still to come, so it is posted later.
         while let Some(Reverse((_, message))) = self.posted.pop() {
             self.carry(message);
             self.wake();
@@ -374,13 +386,14 @@ impl<'a> OpsUnderWay<'a> {
         self.times.iter().all(ended).then_some(())
     }
 
+    /// Looks at all woken ops again.
     fn wake(&mut self) {
         while let Some((rank, op)) = self.woken.pop() {
             self.look(rank, op);
         }
     }
 
-    /// Begins an op if nothing on its rank keeps it; else it is looked at again when the first thing that does has ended.
+    /// Begins an op if all ops of its rank that it waits for have ended. Otherwise the op is looked at again when the first unfinished one ends.
     fn look(&mut self, rank: u32, op: u32) {
         let r = rank as usize;
         let number = self.workload.ranks[r].program as usize;
@@ -401,26 +414,26 @@ impl<'a> OpsUnderWay<'a> {
         (times.begin, times.go) = (begin, begin);
         match program.ops[op as usize].kind {
             OpKind::Compute { ps, .. } => {
-                let ps = super::rescale::scaled(ps, (self.on.factor_q32)(rank, op));
+                let ps = super::rescale::scaled(ps, (self.machine.factor_q32)(rank, op));
                 self.end(rank, op, begin.saturating_add(ps));
             }
             OpKind::Join => self.end(rank, op, begin),
             OpKind::Collective { slot, .. } => {
-                self.gather(rank, op, group_of(self.workload, self.on, rank, slot), begin)
+                self.gather(rank, op, group_of(self.workload, self.machine, rank, slot), begin)
             }
             OpKind::Send { .. } => {
                 let message = self.meetings.of_op[r][op as usize];
-                let of = &mut self.messages[message as usize];
-                of.posted = begin.saturating_add(of.overhead_ps);
-                let posted = of.posted;
+                let sent = &mut self.messages[message as usize];
+                sent.posted = begin.saturating_add(sent.overhead_ps);
+                let posted = sent.posted;
                 self.posted.push(Reverse((posted, message)));
                 self.end(rank, op, posted);
             }
             OpKind::Recv { .. } => {
-                // One that nobody sends never ends.
+                // A receive without a send never ends.
                 let message = self.meetings.of_op[r][op as usize];
-                if let Some(of) = self.messages.get(message as usize)
-                    && of.arrives != UNKNOWN
+                if let Some(incoming) = self.messages.get(message as usize)
+                    && incoming.arrives != UNKNOWN
                 {
                     self.receive(message);
                 }
@@ -428,7 +441,7 @@ impl<'a> OpsUnderWay<'a> {
         }
     }
 
-    /// A rank has come to its op of a group's collective.
+    /// A rank arrives at a collective of a group. The last arrival ends it for all parties.
     fn gather(&mut self, rank: u32, op: u32, group: u32, begin: u64) {
         let g = group as usize;
         if self.workload.groups[g].members.len() == 1 {
@@ -443,25 +456,25 @@ impl<'a> OpsUnderWay<'a> {
             return;
         }
         let calls = &self.meetings.groups[g];
-        let end = gathering.latest.saturating_add(calls.calls[calls.of[nth] as usize].1);
+        let end = gathering.latest.saturating_add(calls.calls[calls.call_idx[nth] as usize].1);
         for place in 0..n {
             let op = self.meetings.groups[g].ops[nth * n + place];
             self.end(self.parties[g][place], op, end);
         }
     }
 
-    /// A message takes its link.
-    fn carry(&mut self, message: u32) {
-        let of = &mut self.messages[message as usize];
-        let free = &mut self.links[of.link as usize];
-        *free = of.posted.max(*free).saturating_add(of.serial_ps);
-        of.arrives = free.saturating_add(of.latency_ps).min(UNKNOWN - 1);
-        if self.times[of.dst as usize][of.recv as usize].begin != UNKNOWN {
-            self.receive(message);
+    /// A message takes its link; this gives its arrival.
+    fn carry(&mut self, message_idx: u32) {
+        let message = &mut self.messages[message_idx as usize];
+        let free = &mut self.links[message.link as usize];
+        *free = message.posted.max(*free).saturating_add(message.serial_ps);
+        message.arrives = free.saturating_add(message.latency_ps).min(UNKNOWN - 1);
+        if self.times[message.dst as usize][message.recv as usize].begin != UNKNOWN {
+            self.receive(message_idx);
         }
     }
 
-    /// A message is there, and so is its receiver.
+    /// Ends a receive whose message is there. PRECONDITION: the receive has begun.
     fn receive(&mut self, message: u32) {
         let TimedMessage { dst, recv, arrives, posted, .. } = self.messages[message as usize];
         let times = &mut self.times[dst as usize][recv as usize];
@@ -470,6 +483,7 @@ impl<'a> OpsUnderWay<'a> {
         self.end(dst, recv, end);
     }
 
+    /// Ends an op and wakes the ops that wait for it.
     fn end(&mut self, rank: u32, op: u32, end: u64) {
         let r = rank as usize;
         self.times[r][op as usize].end = end.min(UNKNOWN - 1);
@@ -481,32 +495,33 @@ impl<'a> OpsUnderWay<'a> {
     }
 }
 
-/// Of each op the one before it on its stream.
+/// For each op of a program, the op before it on its stream, or [`NONE`].
 fn before(program: &Program) -> Vec<u32> {
     let mut last = [NONE; 256];
-    let of = |(i, op): (u32, &Op)| match op.stream {
+    let previous_on_stream = |(i, op): (u32, &Op)| match op.stream {
         Stream::FREE => NONE,
         Stream(stream) => std::mem::replace(&mut last[usize::from(stream)], i),
     };
-    (0u32..).zip(&program.ops).map(of).collect()
+    (0u32..).zip(&program.ops).map(previous_on_stream).collect()
 }
 
+/// Program of a rank.
 pub(super) fn program(workload: &Workload, rank: u32) -> &Program {
     &workload.programs[workload.ranks[rank as usize].program as usize]
 }
 
-fn stands_for(on: &Lowering, rank: u32) -> u32 {
-    on.representatives.map_or(rank, |representatives| representatives.rank[rank as usize])
+fn stands_for(machine: &Lowering, rank: u32) -> u32 {
+    machine.representatives.map_or(rank, |representatives| representatives.rank[rank as usize])
 }
 
-fn has_tasks(on: &Lowering, rank: u32) -> bool {
-    stands_for(on, rank) == rank
+fn has_tasks(machine: &Lowering, rank: u32) -> bool {
+    stands_for(machine, rank) == rank
 }
 
-/// The group whose collectives those of a rank's slot are.
-pub(super) fn group_of(workload: &Workload, on: &Lowering, rank: u32, slot: u16) -> u32 {
+/// The group of a rank's slot, or the group that stands for it.
+pub(super) fn group_of(workload: &Workload, machine: &Lowering, rank: u32, slot: u16) -> u32 {
     let group = workload.ranks[rank as usize].groups[slot as usize];
-    on.representatives.map_or(group, |representatives| representatives.group[group as usize])
+    machine.representatives.map_or(group, |representatives| representatives.group[group as usize])
 }
 
 fn member(workload: &Workload, rank: u32, slot: u16, member: u32) -> u32 {

@@ -1,4 +1,4 @@
-//! How large a task graph becomes at least, counted from programs and plans of collectives before any task is made.
+//! Counts the minimum size of a task graph from programs and collective plans, before any task is made.
 //!
 //! Layer: workload.
 
@@ -9,50 +9,50 @@ use crate::budget;
 use crate::workload::program::{OpKind, Program, Workload};
 use crate::workload::tasks::{GraphTask, OpTasks};
 
-/// What a graph has at least.
+/// A lower bound of a graph's size.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct GraphSize {
-    /// Ops of ranks that have tasks.
+    /// Number of ops of ranks that have tasks.
     pub ops: u64,
     pub tasks: u64,
-    /// Of these, those that cross the network.
+    /// Number of tasks that cross the network.
     pub messages: u64,
 }
 
-/// What a program's ops become on a rank, but for the messages of collectives.
+/// What a program's ops become on a rank, without the messages of its collectives.
 #[derive(Default)]
 struct ProgramSize {
     tasks: u64,
     sends: u64,
-    /// By slot: each collective that is called there, in the order of its first call, and how often.
+    /// By slot: the distinct collectives called there, in order of first call, and how often each is called.
     calls: HashMap<u16, Vec<(Call, u64)>>,
 }
 
-/// Counts what [`super::lower`] would make, and plans collectives in the same order.
+/// Counts the tasks that [`super::lower`] would make at least. Collectives are planned in the same order.
 ///
-/// Where a collective cannot be planned, that one counts nothing: lowering says why.
-pub fn least_size(workload: &Workload, on: &Lowering, planner: &mut dyn Planner) -> GraphSize {
-    let programs: Vec<ProgramSize> = workload.programs.iter().map(|program| of_program(program, on)).collect();
+/// A collective that cannot be planned counts as nothing; lowering gives the error.
+pub fn least_size(workload: &Workload, machine: &Lowering, planner: &mut dyn Planner) -> GraphSize {
+    let programs: Vec<ProgramSize> = workload.programs.iter().map(|program| program_size(program, machine)).collect();
     let mut size = GraphSize::default();
-    for rank in (0..workload.ranks.len() as u32).filter(|&rank| has_tasks(on, rank)) {
+    for rank in (0..workload.ranks.len() as u32).filter(|&rank| has_tasks(machine, rank)) {
         let number = workload.ranks[rank as usize].program as usize;
         size.ops += workload.programs[number].ops.len() as u64;
         size.tasks += programs[number].tasks + programs[number].sends;
         size.messages += programs[number].sends;
     }
-    for (group, own) in (0u32..).zip(parties(workload, on.representatives)) {
+    for (group, own) in (0u32..).zip(parties(workload, machine.representatives)) {
         let members = &workload.groups[group as usize].members;
         let Some(&first) = own.first().filter(|_| members.len() > 1) else { continue };
         let rank = &workload.ranks[first as usize];
-        let same = |other: u32| on.representatives.map_or(other, |all| all.group[other as usize]) == group;
+        let same = |other: u32| machine.representatives.map_or(other, |all| all.group[other as usize]) == group;
         let Some(slot) = rank.groups.iter().position(|&other| same(other)) else { continue };
         for (call, times) in programs[rank.program as usize].calls.get(&(slot as u16)).into_iter().flatten() {
             let shares = call.shares.map(|s| workload.shares[s as usize].as_slice());
             let Call { op, bytes, dim, algorithm, .. } = *call;
             let (tasks, messages) = match planner.plan(&Asked { op, bytes, dim, algorithm, group, members, shares }) {
                 Ok(CollectivePlan::Transfers { schedule, .. }) => {
-                    let server = |member: u32| on.servers[members[member as usize] as usize];
-                    let crosses = |from, to| on.intra.is_none() || server(from) != server(to);
+                    let server = |member: u32| machine.servers[members[member as usize] as usize];
+                    let crosses = |from, to| machine.intra.is_none() || server(from) != server(to);
                     let messages = schedule.transfers.iter().filter(|t| crosses(t.from, t.to)).count();
                     (schedule.transfers.len() as u64, messages as u64)
                 }
@@ -66,18 +66,18 @@ pub fn least_size(workload: &Workload, on: &Lowering, planner: &mut dyn Planner)
     size
 }
 
-/// Stops at once what cannot fit: every op of a rank with tasks of its own becomes at least one task.
-pub(super) fn announce_ops(workload: &Workload, on: &Lowering) {
+/// Stops a workload that cannot fit before any task is made: every op of a rank with tasks becomes at least one task.
+pub(super) fn announce_ops(workload: &Workload, machine: &Lowering) {
     let ops_of = |rank: u32| workload.programs[workload.ranks[rank as usize].program as usize].ops.len() as u64;
-    let own = (0..workload.ranks.len() as u32).filter(|&rank| has_tasks(on, rank));
+    let own = (0..workload.ranks.len() as u32).filter(|&rank| has_tasks(machine, rank));
     budget::announce_rows::<(GraphTask, OpTasks)>("tasks", own.map(ops_of).sum());
 }
 
-fn has_tasks(on: &Lowering, rank: u32) -> bool {
-    on.representatives.is_none_or(|all| all.rank[rank as usize] == rank)
+fn has_tasks(machine: &Lowering, rank: u32) -> bool {
+    machine.representatives.is_none_or(|all| all.rank[rank as usize] == rank)
 }
 
-fn of_program(program: &Program, on: &Lowering) -> ProgramSize {
+fn program_size(program: &Program, machine: &Lowering) -> ProgramSize {
     let mut size = ProgramSize::default();
     let mut known: HashMap<(u16, Call), usize> = HashMap::new();
     for op in &program.ops {
@@ -86,8 +86,8 @@ fn of_program(program: &Program, on: &Lowering) -> ProgramSize {
             OpKind::Recv { .. } => size.tasks += 2,
             OpKind::Send { dim, .. } => {
                 size.tasks += 2;
-                // Inside a server it may be a time.
-                size.sends += u64::from((on.analytic_p2p)(dim).is_none() && on.intra.is_none());
+                // A message inside a server may take a time instead of packets.
+                size.sends += u64::from((machine.analytic_p2p)(dim).is_none() && machine.intra.is_none());
             }
             OpKind::Collective { op, slot, bytes, dim, algorithm, shares } => {
                 size.tasks += 2;

@@ -1,12 +1,11 @@
-//! Whether a job of pipelines whose times were worked out has become steady: more micro-batches would then add whole periods and change nothing else.
+//! Decides whether a solved pipeline job is steady: then more micro-batches would add whole periods and change nothing else.
 //!
-//! Layer: workload. A proof by induction for jobs that differ in nothing but the number of pairs (of a forward and a backward pass) in the steady phase of each iteration:
+//! Layer: workload. This is a proof by induction for jobs that differ only in the number of pairs (a forward and a backward pass) in the steady phase of each
+//! iteration:
 //!
-//! - In a *window* of pairs, ops and dependencies of each pair are those of the pair one period before, and times are later by the same amount on every rank.
-//! - The longer job has more periods behind a pair in the window, the *cut*. Its times are taken to be: those of this job up to the cut, the window's going on
-//!   period by period in the pairs that were added, and those of this job, later by the added periods, behind the cut.
-//! - That these are its times follows if they satisfy every equation `begin = latest end of what it waits for`. Each dependency is looked at once: whether both sides move
-//!   equal; and if one side does not move, whether another dependency that moves decides.
+//! - In a *window* of pairs, the ops and dependencies of each pair equal those of the pair one period before. All times are later by the same amount on every rank.
+//! - The longer job has more periods after a pair in the window, the *cut*. Its assumed times are: this job's times up to the cut; in the added pairs the window's times, continued period by period; after the cut this job's times, later by the added periods.
+//! - These are the times of the longer job if they satisfy every equation `begin = latest end of what it waits for`. Each dependency is checked once: whether both sides move equally, and if one side does not move, whether another dependency that moves decides.
 
 use foldhash::{HashMap, HashMapExt};
 
@@ -14,11 +13,11 @@ use super::Lowering;
 use super::op_times::{NONE, OpTimes, SolvedOps, TimedMessage, group_of, program};
 use crate::workload::program::{Op, OpKind, Program, Workload};
 
-/// Where an op stands: its iteration, and in which pair of its steady phase.
+/// Place of an op: its iteration, and the pair of its steady phase.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 struct Place {
     iteration: u32,
-    /// [`BEFORE`] the first, [`BEHIND`] the last.
+    /// Index of the pair; [`BEFORE`] the first, [`BEHIND`] after the last.
     pair: i32,
 }
 
@@ -31,38 +30,38 @@ impl Place {
     }
 }
 
-/// How a dependency behaves where periods are added.
+/// How much later each side of a dependency becomes when periods are added.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Moves {
-    /// What is waited for is later by as much as what waits.
+    /// Both sides become later by the same amount.
     Together,
-    /// What is waited for stays, or moves less.
+    /// The op that is waited for moves less than the op that waits, or not at all.
     Less,
-    /// What is waited for moves more.
+    /// The op that is waited for moves more than the op that waits.
     More,
 }
 
 /// The pairs of passes of a solved job.
 pub struct SteadyPairs<'a> {
     workload: &'a Workload,
-    on: &'a Lowering<'a>,
+    machine: &'a Lowering<'a>,
     solved: &'a SolvedOps<'a>,
     /// By program and op.
     places: Vec<Vec<Place>>,
-    /// Pairs that every rank has in every iteration.
+    /// Number of pairs that every rank has in every iteration.
     n_pairs: i32,
-    /// Ranks that no other stands for.
+    /// Ranks that no other rank stands for.
     ranks: Vec<u32>,
 }
 
-/// Pairs of the window, and the period that is looked for.
+/// The pairs of the window, and the period that is tested.
 #[derive(Clone, Copy, Debug)]
 struct Window {
     first: i32,
-    /// Behind the last.
+    /// First pair after the window.
     end: i32,
     period: i32,
-    /// Periods are added behind this pair.
+    /// Periods are added after this pair.
     cut: i32,
 }
 
@@ -71,41 +70,41 @@ impl Window {
         (self.first..self.end).contains(&place.pair)
     }
 
-    /// Cuts before a place.
+    /// Number of cuts before a place.
     fn level(self, place: Place) -> u32 {
         place.iteration + u32::from(place.pair > self.cut)
     }
 
-    /// How `waits` behaves to what it waits for.
+    /// How a dependency of `waits` on `waited_for` moves.
     fn moves(self, waited_for: Place, waits: Place) -> Moves {
-        let (from, to) = (self.level(waited_for), self.level(waits));
-        // What stands in the window has an image in each added period, next to that of what waits for it.
-        match from.abs_diff(to) {
+        let (waited_level, waits_level) = (self.level(waited_for), self.level(waits));
+        // An op in the window has a copy in each added period, next to the copy of the op that waits for it.
+        match waited_level.abs_diff(waits_level) {
             0 => Moves::Together,
             1 if self.has(waited_for) => Moves::Together,
-            _ if from < to => Moves::Less,
+            _ if waited_level < waits_level => Moves::Less,
             _ => Moves::More,
         }
     }
 }
 
 impl<'a> SteadyPairs<'a> {
-    /// `None`: the programs know of no such pairs.
-    pub fn of(workload: &'a Workload, on: &'a Lowering<'a>, solved: &'a SolvedOps<'a>) -> Option<SteadyPairs<'a>> {
+    /// Finds the pairs of a job. `None` if its programs do not mark pairs.
+    pub fn of(workload: &'a Workload, machine: &'a Lowering<'a>, solved: &'a SolvedOps<'a>) -> Option<SteadyPairs<'a>> {
         let places: Vec<Vec<Place>> = workload.programs.iter().map(places).collect::<Option<_>>()?;
         let n_pairs = workload.programs.iter().flat_map(|p| &p.pairs).map(|pairs| pairs.len() as i32 - 1).min()?;
         let ranks = solved.times.own_ranks().collect();
-        Some(SteadyPairs { workload, on, solved, places, n_pairs, ranks })
+        Some(SteadyPairs { workload, machine, solved, places, n_pairs, ranks })
     }
 
-    /// After how many times `unit` pairs everything repeats, at most `most`; `None`: nothing proves that anything does.
-    pub fn period(&self, unit: u32, most: u32) -> Option<u32> {
-        (1..=most).find(|times| self.is_steady((times * unit) as i32))
+    /// The smallest multiple of `unit` pairs, as a number of times up to `max_times`, after which everything repeats. `None` if none can be proved.
+    pub fn period(&self, unit: u32, max_times: u32) -> Option<u32> {
+        (1..=max_times).find(|times| self.is_steady((times * unit) as i32))
     }
 
-    /// Whether every `period` pairs more would add the same, and change nothing else.
+    /// Whether adding `period` pairs any number of times would add the same each time and change nothing else.
     pub fn is_steady(&self, period: i32) -> bool {
-        // The second half: the first may still settle. Without the last period, in which gradients may be reduced.
+        // The window is the second half, since the first may still settle. It excludes the last period, in which gradients may be reduced.
         let (first, end) = (self.n_pairs - self.n_pairs / 2, self.n_pairs - period);
         let window = Window { first, end, period, cut: end };
         if first + 2 * period > end || !self.repeats(window) {
@@ -130,7 +129,7 @@ impl<'a> SteadyPairs<'a> {
         &self.solved.messages[self.solved.meetings.of_op[rank as usize][op as usize] as usize]
     }
 
-    /// Whether all pairs of the window are those of a period before, later by the same amount.
+    /// Whether each pair of the window equals the pair one period before, later by the same amount.
     fn repeats(&self, window: Window) -> bool {
         let iterations = self.workload.programs.iter().map(|p| p.pairs.len()).min().unwrap_or(0);
         (0..iterations).all(|iteration| {
@@ -139,46 +138,48 @@ impl<'a> SteadyPairs<'a> {
         })
     }
 
-    /// The same of a rank's iteration. `later`: by how much a period is later than the one before, once that is known.
+    /// Whether each pair of one iteration of a rank in the window equals the pair one period before, later by the same amount. `later` is the shift of a period
+    /// in ps, once it is known.
     fn rank_repeats(&self, rank: u32, iteration: usize, window: Window, later: &mut Option<u64>) -> bool {
         let own_program = program(self.workload, rank);
         let starts = &own_program.pairs[iteration];
         (window.first..window.end - window.period).all(|pair| {
             let ops = starts[pair as usize]..starts[pair as usize + 1];
             let next = starts[(pair + window.period) as usize]..starts[(pair + window.period) as usize + 1];
-            let by = next.start - ops.start;
+            let op_shift = next.start - ops.start;
             ops.len() == next.len()
                 && (ops.start..ops.end).all(|op| {
-                    let (now, then) = (self.time(rank, op), self.time(rank, op + by));
+                    let (now, then) = (self.time(rank, op), self.time(rank, op + op_shift));
                     let expected = *later.get_or_insert(then.end.saturating_sub(now.end));
-                    same_op(own_program, op, op + by)
+                    same_op(own_program, op, op + op_shift)
                         && [(now.begin, then.begin), (now.go, then.go), (now.end, then.end)]
                             .iter()
                             .all(|&(now, then)| now.checked_add(expected) == Some(then))
-                        && self.message_repeats(rank, op, op + by, expected, window.period)
+                        && self.message_repeats(rank, op, op + op_shift, expected, window.period)
                 })
         })
     }
 
-    /// Whether the message of an op that sends is that of the op a period before it, and goes to the op a period before its own receiver's.
+    /// Whether the message that an op sends equals the one a period before, and goes to the op a period after that one's receiver. True for ops that send
+    /// nothing.
     fn message_repeats(&self, rank: u32, op: u32, next: u32, later: u64, period: i32) -> bool {
         if !matches!(program(self.workload, rank).ops[op as usize].kind, OpKind::Send { .. }) {
             return true;
         }
         let (now, then) = (self.message(rank, op), self.message(rank, next));
-        let (from, to) = (self.place(now.dst, now.recv), self.place(then.dst, then.recv));
+        let (now_place, then_place) = (self.place(now.dst, now.recv), self.place(then.dst, then.recv));
         let phase = |place: Place, dst: u32, recv: u32| {
             recv - program(self.workload, dst).pairs[place.iteration as usize][place.pair as usize]
         };
         now.dst == then.dst
-            && from.is_in_pair()
-            && to == (Place { pair: from.pair + period, ..from })
-            && phase(from, now.dst, now.recv) == phase(to, then.dst, then.recv)
+            && now_place.is_in_pair()
+            && then_place == (Place { pair: now_place.pair + period, ..now_place })
+            && phase(now_place, now.dst, now.recv) == phase(then_place, then.dst, then.recv)
             && now.posted.checked_add(later) == Some(then.posted)
             && now.arrives.checked_add(later) == Some(then.arrives)
     }
 
-    /// How many pairs back and ahead the dependencies of the window's last period reach; `None`: one reaches out of the pairs.
+    /// How many pairs back and ahead the dependencies of the window's last period reach. `None` if one reaches out of the pairs.
     fn reach(&self, window: Window) -> Option<(i32, i32)> {
         let (mut back, mut ahead) = (0, 0);
         let last = window.end - window.period..window.end;
@@ -201,7 +202,7 @@ impl<'a> SteadyPairs<'a> {
         Some((back, ahead))
     }
 
-    /// Calls `each` with the place and the end of all that an op waits for, on its own rank and on others.
+    /// Calls `each` with the place and the end in ps of all that an op waits for, on its own rank and on others.
     fn waits_for(&self, rank: u32, op: u32, each: &mut impl FnMut(Place, u64)) {
         self.own_dependencies(rank, op, each);
         match program(self.workload, rank).ops[op as usize].kind {
@@ -216,7 +217,7 @@ impl<'a> SteadyPairs<'a> {
         }
     }
 
-    /// The same of those on its own rank.
+    /// Calls `each` with the place and the end in ps of all that an op waits for on its own rank.
     fn own_dependencies(&self, rank: u32, op: u32, each: &mut impl FnMut(Place, u64)) {
         let number = self.workload.ranks[rank as usize].program as usize;
         let before = self.solved.before[number][op as usize];
@@ -228,7 +229,7 @@ impl<'a> SteadyPairs<'a> {
 
     /// Calls `each` with the ranks and ops of a collective.
     fn parties(&self, rank: u32, op: u32, slot: u16, each: &mut impl FnMut(u32, u32)) {
-        let group = group_of(self.workload, self.on, rank, slot) as usize;
+        let group = group_of(self.workload, self.machine, rank, slot) as usize;
         let parties = &self.solved.parties[group];
         let nth = self.solved.meetings.of_op[rank as usize][op as usize] as usize;
         let ops = &self.solved.meetings.groups[group].ops[nth * parties.len()..(nth + 1) * parties.len()];
@@ -241,6 +242,7 @@ impl<'a> SteadyPairs<'a> {
         self.ranks.iter().flat_map(ops).all(|(rank, op)| self.op_goes_on(rank, op, window)) && self.links_go_on(window)
     }
 
+    /// Whether the equations of an op hold in a longer job.
     fn op_goes_on(&self, rank: u32, op: u32, window: Window) -> bool {
         let waits = self.place(rank, op);
         let times = self.time(rank, op);
@@ -250,7 +252,7 @@ impl<'a> SteadyPairs<'a> {
             sound &= moves != Moves::More;
             decided |= moves == Moves::Together && end == times.begin;
         });
-        // What waits for nothing begins at 0, with or without more periods.
+        // An op that waits for nothing begins at 0, with or without more periods.
         decided |= times.begin == 0 && window.level(waits) == 0;
         if !sound || !decided {
             return false;
@@ -269,7 +271,7 @@ impl<'a> SteadyPairs<'a> {
                 self.parties(rank, op, slot, &mut |party, party_op| {
                     let place = self.place(party, party_op);
                     equal &= window.level(place) == window.level(waits);
-                    // Added periods have the same number of collectives on all ranks.
+                    // Added periods must have the same number of collectives on all ranks.
                     equal &= place == waits || !(window.has(place) || window.has(waits));
                 });
                 equal
@@ -278,31 +280,33 @@ impl<'a> SteadyPairs<'a> {
         }
     }
 
-    /// Whether the messages of each link take their turns in the order of their sender's program, and wait for those that would be before them in a longer job.
+    /// Whether the messages of each link go in the order of their sender's program, and whether each would wait for the same predecessor in a longer job.
     fn links_go_on(&self, window: Window) -> bool {
         let mut last: HashMap<u32, &TimedMessage> = HashMap::new();
-        // They are numbered by sender and op.
+        // Messages are numbered by sender and op.
         self.solved.messages.iter().all(|message| {
             let Some(before) = last.insert(message.link, message) else { return true };
             let free = before.arrives - before.latency_ps;
-            let (from, to) = (self.place(before.src, before.send), self.place(message.src, message.send));
-            let moves = window.moves(from, to);
+            let (before_place, message_place) =
+                (self.place(before.src, before.send), self.place(message.src, message.send));
+            let moves = window.moves(before_place, message_place);
             before.src == message.src
                 && before.posted <= message.posted
                 && (moves == Moves::Together || (moves == Moves::Less && free <= message.posted))
-                && (!window.has(to) || (from.is_in_pair() && to.pair - from.pair <= window.period))
+                && (!window.has(message_place)
+                    || (before_place.is_in_pair() && message_place.pair - before_place.pair <= window.period))
         })
     }
 }
 
-/// Whether two ops of a program are the same, with the same dependencies as seen from them.
+/// Whether two ops of a program are equal, with the same dependencies relative to them.
 fn same_op(program: &Program, a: u32, b: u32) -> bool {
     let look = |op: &Op| (op.kind, op.stream, op.name, op.deps_n);
-    let from = |op: u32| program.deps_of(op).iter().map(move |dep| op - dep);
-    look(&program.ops[a as usize]) == look(&program.ops[b as usize]) && from(a).eq(from(b))
+    let relative_deps = |op: u32| program.deps_of(op).iter().map(move |dep| op - dep);
+    look(&program.ops[a as usize]) == look(&program.ops[b as usize]) && relative_deps(a).eq(relative_deps(b))
 }
 
-/// Where each op of a program stands; `None`: it does not know its pairs.
+/// The place of each op of a program. `None` if the program does not mark its pairs.
 fn places(program: &Program) -> Option<Vec<Place>> {
     if program.pairs.is_empty() || program.pairs.len() != program.iteration_ends.len() {
         return None;

@@ -1,10 +1,10 @@
-//! Lowering on two to four ranks: what becomes a message, a gate, an error.
+//! Tests of lowering on two to four ranks: which ops become messages, gates or errors.
 
 use super::*;
 use crate::workload::program::{Group, Peer, Program, Rank};
 use crate::workload::tasks::{EdgeMoment, Target};
 
-/// Every collective is one exchange around a ring, or a time.
+/// Plans every collective as one exchange around a ring, or as a time.
 struct Ring {
     analytic: bool,
 }
@@ -32,7 +32,7 @@ impl Planner for Ring {
 
 const INSIDE: IntraServerPath = IntraServerPath { rate_bps: 8_000_000_000_000, latency_ps: 300, links: 1 };
 
-/// `n` ranks on servers of two, each with a program of its own.
+/// Lowers one program per rank, on servers of two ranks.
 fn lowered(programs: Vec<Program>, change: impl Fn(&mut Lowering), analytic: bool) -> Result<TaskGraph, LowerError> {
     lowered_by(programs, &change, &mut Ring { analytic })
 }
@@ -52,7 +52,7 @@ fn lowered_by(
     workload.name("op");
     let servers: Vec<u32> = (0..n).map(|r| r / 2).collect();
     let hosts: Vec<u32> = (0..n).collect();
-    let mut on = Lowering {
+    let mut machine = Lowering {
         representatives: None,
         servers: &servers,
         hosts: &hosts,
@@ -67,8 +67,8 @@ fn lowered_by(
         split: false,
         factor_q32: &|rank, _| (1 << 32) + (u64::from(rank) << 31),
     };
-    change(&mut on);
-    lower(&workload, &on, planner)
+    change(&mut machine);
+    lower(&workload, &machine, planner)
 }
 
 fn collective(op: CollectiveOp, bytes: u64) -> OpKind {
@@ -97,7 +97,7 @@ fn transfers_leave_servers_as_messages_and_stay_inside_as_gates() {
     let g = lowered(vec![p.clone(), p.clone(), p.clone(), p], |_| {}, false).unwrap();
     let messages: Vec<_> =
         g.messages().map(|(_, qp, bytes)| (g.qps[qp as usize].src, g.qps[qp as usize].dst, bytes)).collect();
-    // Flags double what is on the wire; 0 -> 1 and 2 -> 3 stay in their servers.
+    // Flags double the bytes on the wire. 0 -> 1 and 2 -> 3 stay in their servers.
     assert_eq!(messages, [(1, 2, 192), (3, 0, 192)]);
     assert_eq!(
         g.gates.iter().map(|gate| (gate.server, gate.serial_ps, gate.latency_ps)).collect::<Vec<_>>(),
@@ -106,7 +106,7 @@ fn transfers_leave_servers_as_messages_and_stay_inside_as_gates() {
     // Kernels take the factor of their rank.
     let kernels: Vec<u64> = g.ops.iter().map(|ops| g.tasks[ops[0].end as usize].delay_ps).collect();
     assert_eq!(kernels, [1000, 1500, 2000, 2500]);
-    // Messages start their overhead late, and end a collective at the receiver when they have arrived.
+    // A message starts late by its overhead. At the receiver, its arrival ends the collective.
     let (task, ..) = g.messages().next().unwrap();
     assert_eq!(g.tasks[task as usize].delay_ps, 7);
     assert!(
@@ -119,8 +119,8 @@ fn a_graph_with_other_kernel_times_is_what_would_be_lowered() {
     let kernel = |ps| OpKind::Compute { ps, phase: crate::workload::program::Phase::Forward };
     let p = program(&[kernel(1000), collective(CollectiveOp::AllReduce, 96), kernel(70), kernel(3)]);
     let programs = vec![p.clone(), p.clone(), p.clone(), p];
-    let by = |factor: &'static dyn Fn(u32, u32) -> u64| {
-        lowered(programs.clone(), |on| on.factor_q32 = factor, false).unwrap()
+    let lowered_with = |factor: &'static dyn Fn(u32, u32) -> u64| {
+        lowered(programs.clone(), |machine| machine.factor_q32 = factor, false).unwrap()
     };
     let slower = |rank: u32, op: u32| (5 << 30) + (u64::from(rank) << 29) + u64::from(op);
     let workload = Workload {
@@ -128,7 +128,8 @@ fn a_graph_with_other_kernel_times_is_what_would_be_lowered() {
         programs: programs.clone(),
         ..Workload::default()
     };
-    let (one, other) = (by(&|_, _| 1 << 32), by(&|rank, op| (5 << 30) + (u64::from(rank) << 29) + u64::from(op)));
+    let (one, other) =
+        (lowered_with(&|_, _| 1 << 32), lowered_with(&|rank, op| (5 << 30) + (u64::from(rank) << 29) + u64::from(op)));
     assert_ne!(one, other);
     assert_eq!(rescaled(&one, &workload, &slower), other);
 }
@@ -136,9 +137,9 @@ fn a_graph_with_other_kernel_times_is_what_would_be_lowered() {
 #[test]
 fn a_rendezvous_and_an_analytical_collective_are_gates_of_all_members() {
     let p = program(&[collective(CollectiveOp::AllReduce, 100)]);
-    let g = lowered(vec![p.clone(), p.clone(), p.clone()], |on| on.rendezvous_ps = Some(9), false).unwrap();
-    let into = |gate: u32| g.edges.iter().filter(|e| e.to == Target::Gate(gate)).count();
-    assert_eq!((g.gates[0].latency_ps, into(0), g.releases.iter().filter(|r| r.0 == 0).count()), (9, 3, 3));
+    let g = lowered(vec![p.clone(), p.clone(), p.clone()], |machine| machine.rendezvous_ps = Some(9), false).unwrap();
+    let n_into = |gate: u32| g.edges.iter().filter(|e| e.to == Target::Gate(gate)).count();
+    assert_eq!((g.gates[0].latency_ps, n_into(0), g.releases.iter().filter(|r| r.0 == 0).count()), (9, 3, 3));
     let g = lowered(vec![p.clone(), p.clone(), p], |_| {}, true).unwrap();
     assert_eq!((g.gates.len(), g.gates[0].latency_ps, g.qps.len()), (1, 500, 0));
 }
@@ -149,11 +150,11 @@ fn queue_pairs_take_turns_or_share_messages() {
     let recv = |tag| OpKind::Recv { peer: peer(0), bytes: 10, tag, dim: Dim::Pp };
     let programs = || vec![program(&[send(1), send(0), send(1)]), program(&[]), program(&[recv(1), recv(0), recv(1)])];
     let lanes = |g: &TaskGraph| g.messages().map(|(_, qp, bytes)| (g.qps[qp as usize].lane, bytes)).collect::<Vec<_>>();
-    let turns = lowered(programs(), |on| on.qps_per_connection = 2, false).unwrap();
+    let turns = lowered(programs(), |machine| machine.qps_per_connection = 2, false).unwrap();
     assert_eq!(lanes(&turns), [(0, 10), (1, 10), (0, 10)]);
-    let split = lowered(programs(), |on| (on.qps_per_connection, on.split) = (4, true), false).unwrap();
+    let split = lowered(programs(), |machine| (machine.qps_per_connection, machine.split) = (4, true), false).unwrap();
     assert_eq!(lanes(&split)[..4], [(0, 2), (1, 3), (2, 2), (3, 3)]);
-    // On a queue pair messages go in the order of the sender's program, whatever their tags.
+    // Messages of a queue pair go in the order of the sender's program, whatever their tags.
     let posts: Vec<u32> = lowered(programs(), |_| {}, false).unwrap().messages().map(|(task, ..)| task).collect();
     assert!(posts.windows(2).all(|w| w[0] < w[1]));
 }
@@ -161,12 +162,12 @@ fn queue_pairs_take_turns_or_share_messages() {
 #[test]
 fn what_does_not_fit_together_is_named() {
     let say = |programs| lowered(programs, |_| {}, false).unwrap_err().to_string();
-    let of = |op, bytes| program(&[collective(op, bytes)]);
+    let calling = |op, bytes| program(&[collective(op, bytes)]);
     insta::assert_snapshot!(
         [
-            say(vec![of(CollectiveOp::AllReduce, 1), of(CollectiveOp::AllGather, 1)]),
-            say(vec![of(CollectiveOp::AllReduce, 1), program(&[])]),
-            say(vec![of(CollectiveOp::Broadcast, 1), of(CollectiveOp::Broadcast, 1)]),
+            say(vec![calling(CollectiveOp::AllReduce, 1), calling(CollectiveOp::AllGather, 1)]),
+            say(vec![calling(CollectiveOp::AllReduce, 1), program(&[])]),
+            say(vec![calling(CollectiveOp::Broadcast, 1), calling(CollectiveOp::Broadcast, 1)]),
             say(vec![program(&[OpKind::Send { peer: peer(1), bytes: 3, tag: 5, dim: Dim::Pp }]), program(&[])]),
             say(vec![
                 program(&[OpKind::Send { peer: peer(1), bytes: 3, tag: 5, dim: Dim::Pp }]),
@@ -177,7 +178,7 @@ fn what_does_not_fit_together_is_named() {
     );
 }
 
-/// Two messages from 0 to 1, one behind the other on one connection.
+/// Plans two messages from 0 to 1, one after the other on one connection.
 struct Twice;
 
 impl Planner for Twice {
@@ -196,12 +197,12 @@ impl Planner for Twice {
 #[test]
 fn what_may_overtake_is_waited_for_by_itself() {
     let p = program(&[collective(CollectiveOp::Broadcast, 100)]);
-    // How many arrivals the receiver's end waits for, beside its own go.
+    // Number of arrivals that the receiver's end waits for, besides its own go.
     let waits = |change: &dyn Fn(&mut Lowering)| {
         let g = lowered_by(vec![p.clone(), p.clone()], change, &mut Twice).unwrap();
         g.edges.iter().filter(|e| e.to == Target::Task(g.ops[1][0].end)).count() - 1
     };
-    assert_eq!(waits(&|on| on.intra = None), 1);
-    assert_eq!(waits(&|on| (on.intra, on.qps_per_connection) = (None, 2)), 2);
+    assert_eq!(waits(&|machine| machine.intra = None), 1);
+    assert_eq!(waits(&|machine| (machine.intra, machine.qps_per_connection) = (None, 2)), 2);
     assert_eq!(waits(&|_| {}), 2);
 }

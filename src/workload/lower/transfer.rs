@@ -1,9 +1,10 @@
-//! One transfer between two ranks as tasks: a message, parts of one on several queue pairs, or where no packet goes a gate.
+//! Makes the tasks of one transfer between two ranks: a message, its parts on several queue pairs, or a gate if no packet is needed.
 
 use super::{IntraServerPath, Lowerer};
 use crate::workload::tasks::{QueuePair, Work};
 
-/// How a transfer is waited for: at the sender for the end of `sent`, at the receiver for the end, or of a message the arrival, of `arrived`.
+/// The tasks that show the progress of a transfer. The sender waits for the end of `sent`. The receiver waits for the arrival of `arrived` if `message` is set,
+/// else for its end.
 #[derive(Clone, Copy)]
 pub(super) struct Arrival {
     pub sent: u32,
@@ -12,7 +13,7 @@ pub(super) struct Arrival {
 }
 
 impl Lowerer<'_> {
-    /// One transfer between ranks: a message, or inside a server a gate. Gives the task that posts it and how its arrival is waited for.
+    /// Makes the tasks of one transfer between ranks: a message, or inside a server a gate. Returns the task that posts it and how its arrival is waited for.
     pub(super) fn transfer(
         &mut self,
         comm: u32,
@@ -26,18 +27,19 @@ impl Lowerer<'_> {
         if let Some(inside) = self.inside(src, dst) {
             return self.through_gate(src, dst, bytes, inside, overhead_ps);
         }
-        let each = self.on.qps_per_connection.max(1);
-        if self.on.split && each > 1 {
-            return self.split(comm, src, dst, lane * each, each, bytes, overhead_ps);
+        let n_lanes = self.machine.qps_per_connection.max(1);
+        if self.machine.split && n_lanes > 1 {
+            return self.split(comm, src, dst, lane * n_lanes, n_lanes, bytes, overhead_ps);
         }
         let turn = self.turns.entry((comm, src, dst, lane)).or_insert(0);
-        let lane = lane * each + *turn % each;
+        let lane = lane * n_lanes + *turn % n_lanes;
         *turn = turn.wrapping_add(1);
         let qp = self.queue_pair(comm, src, dst, lane);
         let post = self.graph.task(src, overhead_ps, Work::Message { qp, bytes });
         (post, Arrival { sent: post, arrived: post, message: true })
     }
 
+    /// The queue pair of a lane of a connection, added if it is new.
     fn queue_pair(&mut self, comm: u32, src: u32, dst: u32, lane: u32) -> u32 {
         let qps = &mut self.graph.qps;
         *self.qps.entry((comm, src, dst, lane)).or_insert_with(|| {
@@ -46,7 +48,7 @@ impl Lowerer<'_> {
         })
     }
 
-    /// A message in parts, one on each of `each` queue pairs from `lane` on.
+    /// Sends a message in parts, one on each of `n_lanes` queue pairs from `lane` on.
     #[allow(clippy::too_many_arguments, reason = "one message, by what identifies it")]
     fn split(
         &mut self,
@@ -54,13 +56,13 @@ impl Lowerer<'_> {
         src: u32,
         dst: u32,
         lane: u32,
-        each: u32,
+        n_lanes: u32,
         bytes: u64,
         overhead_ps: u64,
     ) -> (u32, Arrival) {
         let post = self.graph.task(src, overhead_ps, Work::Delay);
         let (sent, arrived) = (self.graph.join(src), self.graph.join(dst));
-        let parts = u64::from(each).min(bytes);
+        let parts = u64::from(n_lanes).min(bytes);
         for part in 0..parts {
             let share = bytes * (part + 1) / parts - bytes * part / parts;
             let qp = self.queue_pair(comm, src, dst, lane + part as u32);
@@ -72,6 +74,7 @@ impl Lowerer<'_> {
         (post, Arrival { sent, arrived, message: false })
     }
 
+    /// Makes the tasks of a transfer that goes through a gate instead of the network.
     pub(super) fn through_gate(
         &mut self,
         src: u32,
@@ -91,36 +94,36 @@ impl Lowerer<'_> {
         (post, Arrival { sent: post, arrived, message: false })
     }
 
-    /// How two ranks reach each other without packets, if they do.
+    /// The path between two ranks without packets, or `None` if packets are needed.
     pub(super) fn inside(&self, a: u32, b: u32) -> Option<IntraServerPath> {
         let (a, b) = (a as usize, b as usize);
-        match self.on.intra {
-            Some(inside) => (self.on.servers[a] == self.on.servers[b]).then_some(inside),
-            None => (self.on.hosts[a] == self.on.hosts[b]).then_some(self.on.shared_nic),
+        match self.machine.intra {
+            Some(inside) => (self.machine.servers[a] == self.machine.servers[b]).then_some(inside),
+            None => (self.machine.hosts[a] == self.machine.hosts[b]).then_some(self.machine.shared_nic),
         }
     }
 
-    /// `to`, a task of the receiving rank, waits for an arrival.
-    pub(super) fn wait(&mut self, arrival: Arrival, to: u32) {
+    /// Lets `waiter`, a task of the receiving rank, wait for an arrival.
+    pub(super) fn wait(&mut self, arrival: Arrival, waiter: u32) {
         match arrival.message {
-            true => self.graph.after_arrival(arrival.arrived, to),
-            false => self.graph.after(arrival.arrived, to),
+            true => self.graph.after_arrival(arrival.arrived, waiter),
+            false => self.graph.after(arrival.arrived, waiter),
         }
     }
 
-    /// `to`, a task of the sending rank, waits until a transfer has left.
-    pub(super) fn wait_sent(&mut self, arrival: Arrival, to: u32) {
-        self.graph.after(arrival.sent, to);
+    /// Lets `waiter`, a task of the sending rank, wait until a transfer has left.
+    pub(super) fn wait_sent(&mut self, arrival: Arrival, waiter: u32) {
+        self.graph.after(arrival.sent, waiter);
     }
 }
 
-/// How long so many bytes take the link of a way.
+/// Time in ps that `bytes` occupy the link of a path.
 pub(super) fn serial_ps(bytes: u64, way: &IntraServerPath) -> u64 {
     (bytes as u128 * 8 * crate::units::PS_PER_S as u128).div_ceil(way.rate_bps.max(1) as u128) as u64
 }
 
-/// Which of the links out of a GPU a transfer to rank `dst` takes. Ranks of a server are neighbours, so that the rest of their number tells its links apart; a way without
-/// links of its own to each peer is one.
+/// Index of the link out of a GPU that a transfer to rank `dst` takes. Ranks of a server have consecutive numbers, so the remainder of `dst` tells the links
+/// apart. A path without a link to each peer has one link.
 pub(super) fn link_of(way: &IntraServerPath, dst: u32) -> u32 {
     if way.links > 1 { 1 + dst % way.links } else { 0 }
 }

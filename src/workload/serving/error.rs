@@ -1,4 +1,4 @@
-//! What can be wrong with inference.
+//! Errors of inference workloads.
 
 use std::path::PathBuf;
 

@@ -1,7 +1,8 @@
-//! A plan of inference as programs of ranks.
+//! Writes a plan of inference as programs of ranks.
 //!
-//! A rank runs the steps of its instance in the order planned. A step begins when its rank has ended the step before, when its new requests have arrived, and when the keys
-//! and values that it uses for the first time are there. So steps that take longer than planned delay what follows; what is in a step does not change.
+//! A rank runs the steps of its instance in the planned order. A step begins when three things have happened: its rank has ended the step before, its new
+//! requests have arrived, and the keys and values that it uses for the first time are there. So steps that take longer than planned delay later ones, but the
+//! content of a step does not change.
 
 use std::cell::RefCell;
 use std::collections::BTreeMap;
@@ -17,11 +18,11 @@ use crate::workload::program::{Dim, Group, OpKind, Peer, Phase, Stream, Workload
 use crate::workload::random::RandomStream;
 use crate::workload::rules::{Message, ProgramWriter, RankSchedule, assemble};
 
-/// What tells a sender that there is room for keys and values (our choice).
+/// Bytes of the message that tells a sender that there is memory for keys and values (our choice).
 const ROOM_BYTES: u64 = 64;
-/// A chosen token on its way from the last stage to the first.
+/// Bytes of a chosen token that goes from the last stage to the first.
 const TOKEN_BYTES: u64 = 4;
-/// What experts' loads are told in.
+/// Sum of the experts' loads, which are given in these units.
 const LOAD_UNITS: u64 = 1 << 20;
 
 /// An op of a rank.
@@ -31,46 +32,49 @@ pub struct ServedOps {
     pub op: u32,
 }
 
-/// The ops that tell when a request is where.
+/// The ops whose times give the progress of a request.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct RequestOps {
-    /// Ends when its first step begins.
+    /// Ends when the request's first step begins.
     pub begin: ServedOps,
-    /// End with its first and its last token.
+    /// Ends with the request's first token.
     pub first_token: ServedOps,
+    /// Ends with the request's last token.
     pub last_token: ServedOps,
-    /// End when its keys and values are on the ranks that decode.
+    /// Ops that end when the request's keys and values are on the ranks that decode.
     pub received: Vec<ServedOps>,
     pub transferred_bytes: u64,
 }
 
-/// One stage of an instance in one round: ops of its first rank.
+/// One stage of an instance in one round: ops of the stage's first rank.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct RoundOps {
     pub rank: u32,
     /// Ends when the stage begins.
     pub begin: u32,
+    /// Ends when the stage ends.
     pub end: u32,
 }
 
-/// Programs, and where in them is what users ask for.
+/// Programs of an inference workload, and the ops whose times are reported.
 pub struct ServedWorkload {
     pub workload: Workload,
-    /// As requests were given.
+    /// In the order in which requests were given.
     pub requests: Vec<RequestOps>,
-    /// By pool.
+    /// Rounds by pool.
     pub rounds: Vec<Vec<RoundOps>>,
 }
 
-/// Where rounds and receives are in a rank's program.
+/// Ops of rounds and receives in a rank's program.
 #[derive(Clone, Debug, Default)]
 struct Marks {
-    /// Begin and end of each round.
+    /// Ops that begin and end each round.
     rounds: Vec<(u32, u32)>,
+    /// Receives of keys and values, by request.
     received: BTreeMap<u32, Vec<u32>>,
 }
 
-/// Slots of a rank's groups; `u16::MAX`: it has none.
+/// Slots of a rank's groups; `u16::MAX` if the rank has no such group.
 #[derive(Clone, Copy, Debug)]
 struct Slots {
     tp: u16,
@@ -85,18 +89,18 @@ struct Graph<'a> {
     requests: &'a [ServingRequest],
     transfers: Vec<KvTransfer>,
     groups: Vec<Group>,
-    /// Of each rank.
+    /// Groups of each rank, by slot.
     slots: Vec<Vec<u32>>,
     slot_of: Vec<Slots>,
-    /// Requests that a round of an instance that decodes makes room for.
-    room: BTreeMap<(u32, u32), Vec<u32>>,
+    /// Requests that get their memory at the end of a round, by decoding instance and round.
+    waiting_for_memory: BTreeMap<(u32, u32), Vec<u32>>,
     marks: RefCell<BTreeMap<u32, Marks>>,
 }
 
-/// Writes the programs of all ranks, and where requests are in them.
+/// Writes the programs of all ranks, and finds the requests' ops in them.
 ///
 /// # Errors
-/// Programs that do not go together, which would be a defect.
+/// Programs that do not fit together, which would be a defect of this project.
 pub fn serve(
     setup: &ServingSetup,
     requests: &[ServingRequest],
@@ -112,13 +116,13 @@ pub fn serve(
 impl<'a> Graph<'a> {
     fn new(setup: &'a ServingSetup, requests: &'a [ServingRequest], plan: &'a ServingPlan) -> Graph<'a> {
         let transfers = match setup.pools.as_slice() {
-            [from, to] => kv_transfers(setup.transformer(), setup.kv_bytes, from, to),
+            [prefill, decode] => kv_transfers(setup.transformer(), setup.kv_bytes, prefill, decode),
             _ => Vec::new(),
         };
-        let mut room: BTreeMap<(u32, u32), Vec<u32>> = BTreeMap::new();
+        let mut waiting_for_memory: BTreeMap<(u32, u32), Vec<u32>> = BTreeMap::new();
         for (request, r) in (0..).zip(&plan.requests) {
             if let (Some(instance), Some(round)) = (r.decode_instance, r.room_after) {
-                room.entry((instance, round)).or_default().push(request);
+                waiting_for_memory.entry((instance, round)).or_default().push(request);
             }
         }
         let n = setup.ranks() as usize;
@@ -131,15 +135,15 @@ impl<'a> Graph<'a> {
             groups: Vec::new(),
             slots: vec![Vec::new(); n],
             slot_of: vec![none; n],
-            room,
+            waiting_for_memory,
             marks: RefCell::default(),
         };
         for pool in &setup.pools {
             for (i, s) in (0..pool.dp).flat_map(|i| (0..pool.pp).map(move |s| (i, s))) {
                 graph.group((0..pool.tp).map(|t| pool.rank(i, s, t)).collect(), Dim::Tp, |slots| &mut slots.tp);
             }
-            for (e, at) in (0..pool.engines()).flat_map(|e| (0..pool.pp * pool.tp).map(move |at| (e, at))) {
-                let member = |i: u32| pool.rank(e * pool.ep + i, at / pool.tp, at % pool.tp);
+            for (e, place) in (0..pool.engines()).flat_map(|e| (0..pool.pp * pool.tp).map(move |place| (e, place))) {
+                let member = |i: u32| pool.rank(e * pool.ep + i, place / pool.tp, place % pool.tp);
                 graph.group((0..pool.ep).map(member).collect(), Dim::Ep, |slots| &mut slots.ep);
             }
             for (i, t) in (0..pool.dp).flat_map(|i| (0..pool.tp).map(move |t| (i, t))) {
@@ -152,7 +156,7 @@ impl<'a> Graph<'a> {
         graph
     }
 
-    /// Adds a group, unless it has one member.
+    /// Adds a group, unless it has only one member. `slot` selects the field of [`Slots`] for it.
     fn group(&mut self, members: Vec<u32>, dim: Dim, slot: fn(&mut Slots) -> &mut u16) {
         if members.len() < 2 {
             return;
@@ -164,14 +168,15 @@ impl<'a> Graph<'a> {
         self.groups.push(Group { members, dim });
     }
 
-    /// First of the vectors of a pool in [`RankSchedule::shares`].
+    /// Index of a pool's first vector in [`RankSchedule::shares`].
     fn first_share(&self, pool: usize) -> u32 {
         self.setup.pools[..pool].iter().map(|p| p.ep).sum()
     }
 
-    fn exchange(&self, rank: u32, at: RoundAt, e: &JoinedExchange, to: &mut ProgramWriter) {
+    /// Writes the collective of a joined exchange.
+    fn exchange(&self, rank: u32, round_at: RoundAt, e: &JoinedExchange, writer: &mut ProgramWriter) {
         if e.latency_ps > 0 {
-            to.compute("latency", e.latency_ps, Phase::Other, &[]);
+            writer.compute("latency", e.latency_ps, Phase::Other, &[]);
         }
         let (slots, pool) = (self.slot_of[rank as usize], self.setup.pool_of(rank));
         let (slot, dim, name) = match e.among {
@@ -180,43 +185,44 @@ impl<'a> Graph<'a> {
         };
         let skewed = e.among == Among::Ep && self.setup.expert_skew > 1.0;
         let shares = skewed.then(|| {
-            let stream = u64::from(at.engine) << 32 | u64::from(at.round);
+            let stream = u64::from(round_at.engine) << 32 | u64::from(round_at.round);
             let ep = self.setup.pools[pool].ep;
             self.first_share(pool) + RandomStream::new(self.setup.seed, stream).below(ep)
         });
         let kind = OpKind::Collective { op: e.op, slot, bytes: e.bytes, dim, algorithm: None, shares };
-        to.op(name, kind, Stream::COMPUTE, &[]);
+        writer.op(name, kind, Stream::COMPUTE, &[]);
     }
 
-    /// A message of a pair of stages of an instance.
+    /// A message between two stages of an instance.
     fn between_stages(&self, rank: u32, stage: u32, bytes: u64, tag: u32) -> Message {
         Message { peer: Peer { slot: self.slot_of[rank as usize].pp, member: stage }, bytes, tag, dim: Dim::Pp }
     }
 
-    /// A message between pools. Tags tell requests apart.
-    fn between_pools(&self, rank: u32, peer: u32, request: u32, bytes: u64, room: bool) -> Message {
+    /// A message between pools. The tag tells requests apart, and keys and values from the word that there is memory for them.
+    fn between_pools(&self, rank: u32, peer: u32, request: u32, bytes: u64, is_permit: bool) -> Message {
         let peer = Peer { slot: self.slot_of[rank as usize].all, member: peer };
-        Message { peer, bytes, tag: 2 + 2 * request + u32::from(room), dim: Dim::Other }
+        Message { peer, bytes, tag: 2 + 2 * request + u32::from(is_permit), dim: Dim::Other }
     }
 
-    /// What a rank of an instance that decodes receives of a request: from which rank, and how much.
+    /// The messages of a request that a rank of a decoding instance receives: (sending rank, bytes).
     fn sources(&self, request: u32, stage: u32, tp: u32) -> impl Iterator<Item = (u32, u64)> {
         let (plan, r) = (&self.plan.requests[request as usize], &self.requests[request as usize]);
         let mine = self.transfers.iter().filter(move |t| t.to == (stage, tp));
         mine.map(move |t| {
-            let from = self.setup.pools[0].rank(plan.instance, t.from.0, t.from.1);
-            (from, t.bytes_a_token * u64::from(r.prompt))
+            let sender = self.setup.pools[0].rank(plan.instance, t.from.0, t.from.1);
+            (sender, t.bytes_a_token * u64::from(r.prompt))
         })
     }
 
-    /// What a rank of an instance that prefills sends of a request: to which rank, and how much.
+    /// The messages of a request that a rank of a prefilling instance sends: (receiving rank, bytes).
     fn targets(&self, request: u32, stage: u32, tp: u32) -> impl Iterator<Item = (u32, u64)> {
         let (plan, r) = (&self.plan.requests[request as usize], &self.requests[request as usize]);
-        let to = plan.decode_instance.unwrap_or(0);
+        let decoder = plan.decode_instance.unwrap_or(0);
         let mine = self.transfers.iter().filter(move |t| t.from == (stage, tp));
-        mine.map(move |t| (self.setup.pools[1].rank(to, t.to.0, t.to.1), t.bytes_a_token * u64::from(r.prompt)))
+        mine.map(move |t| (self.setup.pools[1].rank(decoder, t.to.0, t.to.1), t.bytes_a_token * u64::from(r.prompt)))
     }
 
+    /// The rounds of a pool, by instance, stage and round.
     fn rounds_of(&self, pool: &Pool) -> Vec<RoundOps> {
         let marks = self.marks.borrow();
         let ranks = (0..pool.dp).flat_map(|i| (0..pool.pp).map(move |s| pool.rank(i, s, 0)));
@@ -225,19 +231,20 @@ impl<'a> Graph<'a> {
             .collect()
     }
 
+    /// The ops whose times give the progress of a request.
     fn ops_of(&self, request: u32) -> RequestOps {
         let marks = self.marks.borrow();
         let plan = &self.plan.requests[request as usize];
         let [first, last] = [&self.setup.pools[0], self.setup.pools.last().expect("there is a pool")];
-        let decoder = |at: RoundAt| match plan.decode_instance {
-            Some(i) if self.plan.engines[at.engine as usize].pool == 1 => (last, i),
+        let decoder = |round_at: RoundAt| match plan.decode_instance {
+            Some(i) if self.plan.engines[round_at.engine as usize].pool == 1 => (last, i),
             _ => (first, plan.instance),
         };
-        // Programs are written for the first rank of those alike, and tensor-parallel ranks are.
-        let end = |at: RoundAt| {
-            let (pool, instance) = decoder(at);
+        // Each program is written for the first of equal ranks; tensor-parallel ranks are equal.
+        let end = |round_at: RoundAt| {
+            let (pool, instance) = decoder(round_at);
             let rank = pool.rank(instance, pool.pp - 1, 0);
-            ServedOps { rank, op: marks[&rank].rounds[at.round as usize].1 }
+            ServedOps { rank, op: marks[&rank].rounds[round_at.round as usize].1 }
         };
         let begins = first.rank(plan.instance, 0, 0);
         let mut ops = RequestOps {
@@ -259,17 +266,26 @@ impl<'a> Graph<'a> {
     }
 }
 
-/// What is known of a rank's program while it is written.
+/// Data about a rank's program while it is written.
 struct Written {
     marks: Marks,
-    /// Receives of tokens chosen in each round.
+    /// For each round, the receive of the tokens chosen in it.
     tokens: Vec<u32>,
-    /// Sends of keys and values by request.
+    /// Sends of keys and values, by request.
     sent: BTreeMap<u32, Vec<u32>>,
 }
 
 impl Graph<'_> {
-    fn round(&self, rank: u32, pool: &Pool, at: RoundAt, round: &Round, w: &mut Written, to: &mut ProgramWriter) {
+    /// Writes one round of a rank.
+    fn round(
+        &self,
+        rank: u32,
+        pool: &Pool,
+        round_at: RoundAt,
+        round: &Round,
+        w: &mut Written,
+        writer: &mut ProgramWriter,
+    ) {
         let (instance, stage, tp) = pool.place(rank);
         let mine = (instance % pool.ep) as usize;
         let (here, cost) = (&round.instances[mine], &round.costs[mine][stage as usize]);
@@ -277,7 +293,7 @@ impl Graph<'_> {
         if stage == 0 {
             for &request in &here.admitted {
                 let ps = self.requests[request as usize].arrival_ps;
-                deps.push(to.op("arrival", OpKind::Compute { ps, phase: Phase::Other }, Stream::FREE, &[]));
+                deps.push(writer.op("arrival", OpKind::Compute { ps, phase: Phase::Other }, Stream::FREE, &[]));
             }
             if let (Some(after), true) = (round.after, pool.pp > 1) {
                 deps.push(w.tokens[after as usize]);
@@ -285,62 +301,62 @@ impl Graph<'_> {
         } else {
             let bytes = round.costs[mine][stage as usize - 1].send_bytes;
             let message = self.between_stages(rank, stage - 1, bytes, 0);
-            deps.push(to.recv("activations", message, Stream::comm_lane(Dim::Pp, 1), &[]));
+            deps.push(writer.recv("activations", message, Stream::comm_lane(Dim::Pp, 1), &[]));
         }
         for request in &here.sent {
             deps.extend(w.sent.get(request).into_iter().flatten());
         }
         for &request in &here.received {
-            for (from, bytes) in self.sources(request, stage, tp) {
-                let message = self.between_pools(rank, from, request, bytes, false);
-                let op = to.recv("keys and values", message, Stream::FREE, &[]);
+            for (sender, bytes) in self.sources(request, stage, tp) {
+                let message = self.between_pools(rank, sender, request, bytes, false);
+                let op = writer.recv("keys and values", message, Stream::FREE, &[]);
                 w.marks.received.entry(request).or_default().push(op);
                 deps.push(op);
             }
         }
-        let begin = to.op("begin", OpKind::Join, Stream::COMPUTE, &deps);
+        let begin = writer.op("begin", OpKind::Join, Stream::COMPUTE, &deps);
         let name = match (here.shape.decoding, here.shape.chunks.len()) {
             (_, 0) => "decode",
             (0, _) => "prefill",
             _ => "prefill and decode",
         };
         for piece in &cost.pieces {
-            to.compute(name, piece.kernel_ps, Phase::Forward, &[]);
-            piece.exchanges.iter().for_each(|e| self.exchange(rank, at, e, to));
+            writer.compute(name, piece.kernel_ps, Phase::Forward, &[]);
+            piece.exchanges.iter().for_each(|e| self.exchange(rank, round_at, e, writer));
         }
         if cost.overhead_ps > 0 {
-            to.compute("host", cost.overhead_ps, Phase::Other, &[]);
+            writer.compute("host", cost.overhead_ps, Phase::Other, &[]);
         }
-        let end = to.op("end", OpKind::Join, Stream::COMPUTE, &[]);
+        let end = writer.op("end", OpKind::Join, Stream::COMPUTE, &[]);
         w.marks.rounds.push((begin, end));
         if stage + 1 < pool.pp {
             let message = self.between_stages(rank, stage + 1, cost.send_bytes, 0);
-            to.send("activations", message, Stream::comm_lane(Dim::Pp, 0), &[end]);
+            writer.send("activations", message, Stream::comm_lane(Dim::Pp, 0), &[end]);
         }
         if pool.pp > 1 {
             let bytes = (u64::from(here.shape.outputs) * TOKEN_BYTES).max(1);
             if stage == 0 {
                 let message = self.between_stages(rank, pool.pp - 1, bytes, 1);
-                w.tokens.push(to.recv("tokens", message, Stream::comm_lane(Dim::Pp, 3), &[]));
+                w.tokens.push(writer.recv("tokens", message, Stream::comm_lane(Dim::Pp, 3), &[]));
             } else if stage + 1 == pool.pp {
                 let message = self.between_stages(rank, 0, bytes, 1);
-                to.send("tokens", message, Stream::comm_lane(Dim::Pp, 2), &[end]);
+                writer.send("tokens", message, Stream::comm_lane(Dim::Pp, 2), &[end]);
             }
         }
-        self.hand_on(rank, pool, at, &here.handed_on, end, w, to);
+        self.hand_on(rank, pool, round_at, &here.handed_on, end, w, writer);
     }
 
-    /// Keys and values that leave with the end of a round, and word of the room that it makes for others.
+    /// Writes what follows the end of a round: keys and values that leave, and messages to senders that now have memory at this instance.
     #[allow(clippy::too_many_arguments, reason = "one round, by what identifies it")]
     fn hand_on(
         &self,
         rank: u32,
         pool: &Pool,
-        at: RoundAt,
+        round_at: RoundAt,
         handed_on: &[u32],
         end: u32,
         w: &mut Written,
-        to: &mut ProgramWriter,
+        writer: &mut ProgramWriter,
     ) {
         let (instance, stage, tp) = pool.place(rank);
         for &request in handed_on {
@@ -348,21 +364,21 @@ impl Graph<'_> {
             for (peer, bytes) in self.targets(request, stage, tp) {
                 let mut deps = vec![end];
                 if waits {
-                    let room = self.between_pools(rank, peer, request, ROOM_BYTES, true);
-                    deps.push(to.recv("room", room, Stream::FREE, &[]));
+                    let permit = self.between_pools(rank, peer, request, ROOM_BYTES, true);
+                    deps.push(writer.recv("room", permit, Stream::FREE, &[]));
                 }
                 let message = self.between_pools(rank, peer, request, bytes, false);
-                let op = to.send("keys and values", message, Stream::FREE, &deps);
+                let op = writer.send("keys and values", message, Stream::FREE, &deps);
                 w.sent.entry(request).or_default().push(op);
             }
         }
         if pool.role != PoolRole::Decode {
             return;
         }
-        for &request in self.room.get(&(instance, at.round)).into_iter().flatten() {
-            for (from, _) in self.sources(request, stage, tp) {
-                let room = self.between_pools(rank, from, request, ROOM_BYTES, true);
-                to.send("room", room, Stream::FREE, &[end]);
+        for &request in self.waiting_for_memory.get(&(instance, round_at.round)).into_iter().flatten() {
+            for (sender, _) in self.sources(request, stage, tp) {
+                let permit = self.between_pools(rank, sender, request, ROOM_BYTES, true);
+                writer.send("room", permit, Stream::FREE, &[end]);
             }
         }
     }
@@ -381,26 +397,26 @@ impl RankSchedule for Graph<'_> {
         self.slots[rank as usize].clone()
     }
 
-    /// Tensor-parallel ranks do the same, but for whom they send keys and values to.
+    /// Tensor-parallel ranks do the same, except that they send keys and values to different ranks if there are two pools.
     fn program_key(&self, rank: u32) -> u64 {
         let pool = &self.setup.pools[self.setup.pool_of(rank)];
         u64::from(if self.setup.pools.len() > 1 { rank } else { rank / pool.tp })
     }
 
-    fn write(&self, rank: u32, to: &mut ProgramWriter) {
-        let at = self.setup.pool_of(rank);
-        let pool = &self.setup.pools[at];
+    fn write(&self, rank: u32, writer: &mut ProgramWriter) {
+        let pool_idx = self.setup.pool_of(rank);
+        let pool = &self.setup.pools[pool_idx];
         let instance = pool.place(rank).0;
-        let before: u32 = self.setup.pools[..at].iter().map(Pool::engines).sum();
+        let before: u32 = self.setup.pools[..pool_idx].iter().map(Pool::engines).sum();
         let engine = before + instance / pool.ep;
         let mut written = Written { marks: Marks::default(), tokens: Vec::new(), sent: BTreeMap::new() };
         for (n, round) in (0..).zip(&self.plan.engines[engine as usize].rounds) {
-            self.round(rank, pool, RoundAt { engine, round: n }, round, &mut written, to);
+            self.round(rank, pool, RoundAt { engine, round: n }, round, &mut written, writer);
         }
         self.marks.borrow_mut().insert(rank, written.marks);
     }
 
-    /// Loads of the ranks of an expert-parallel group, once for each that may have the busiest expert.
+    /// Loads of the ranks of an expert-parallel group, once for each rank that may have the busiest expert.
     fn shares(&self) -> Vec<Vec<u64>> {
         let Some(moe) = self.setup.transformer().moe.filter(|_| self.setup.expert_skew > 1.0) else {
             return Vec::new();

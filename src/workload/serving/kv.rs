@@ -1,9 +1,9 @@
-//! Memory of weights and of keys and values, and the way of the latter from one pool to another.
+//! Memory for weights and for keys and values, and the transfer of keys and values from one pool to another.
 
 use super::setup::{Pool, ServingSetup};
 use crate::model::{ModelFamily, Transformer};
 
-/// Bytes of keys and values of one token and layer, by head: (heads, bytes of a head). Latent attention keeps one vector for all heads.
+/// Keys and values of one token and layer: (heads, bytes per head). Latent attention keeps one vector for all heads.
 fn kv_heads(t: &Transformer, kv_bytes: u64) -> (u32, u64) {
     match t.mla {
         Some(m) => (1, u64::from(m.kv_rank + m.rope_dim) * kv_bytes),
@@ -13,18 +13,18 @@ fn kv_heads(t: &Transformer, kv_bytes: u64) -> (u32, u64) {
 
 /// Bytes of keys and values of one token and layer on one rank.
 pub(super) fn kv_layer_bytes(t: &Transformer, tp: u32, kv_bytes: u64) -> u64 {
-    let (heads, each) = kv_heads(t, kv_bytes);
-    u64::from(heads.div_ceil(tp)) * each
+    let (heads, head_bytes) = kv_heads(t, kv_bytes);
+    u64::from(heads.div_ceil(tp)) * head_bytes
 }
 
-/// Bytes of keys and values of one token on the rank that has most of them.
+/// Bytes of keys and values of one token on the rank that has the most of them.
 pub fn kv_token_bytes(setup: &ServingSetup, pool: &Pool) -> u64 {
     let t = setup.transformer();
     let layers = pool.stages(t.layers).into_iter().map(|(first, end)| end - first).max().unwrap_or(0);
     u64::from(layers) * kv_layer_bytes(t, pool.tp, setup.kv_bytes)
 }
 
-/// Bytes of weights on a rank of a stage, 16 bit but for layers in FP8. Embedding and output matrix are on the first and the last stage.
+/// Bytes of weights on a rank of a stage: 16 bit, or 8 bit for layers in FP8. The first stage has the embedding, the last the output matrix.
 pub fn weight_bytes(setup: &ServingSetup, pool: &Pool, stage: u32) -> u64 {
     let t = setup.transformer();
     let (first, end) = pool.stages(t.layers)[stage as usize];
@@ -44,7 +44,7 @@ pub fn weight_bytes(setup: &ServingSetup, pool: &Pool, stage: u32) -> u64 {
     layers + ends.into_iter().filter(|(here, _)| *here).map(|(_, n)| n.div_ceil(tp) * 2).sum::<u64>()
 }
 
-/// Bytes of activations of the largest step on a rank: its input, residual and the widest products, and the logits of every sequence in 32 bit.
+/// Bytes of activations of the largest step on a rank: its input, residual and widest products, and the logits of every sequence in 32 bit.
 fn working_bytes(setup: &ServingSetup, pool: &Pool) -> u64 {
     let t = setup.transformer();
     let tp = u64::from(pool.tp);
@@ -54,13 +54,14 @@ fn working_bytes(setup: &ServingSetup, pool: &Pool) -> u64 {
         + u64::from(setup.max_sequences) * u64::from(t.vocab) * 4
 }
 
-/// Tokens whose keys and values an instance has memory for, in whole blocks, and the bytes that its fullest rank holds beside them. `bytes`: what of a GPU's memory may be used.
+/// Tokens whose keys and values fit into an instance's memory, in whole blocks, and the other bytes that its fullest rank holds. `bytes` is the usable memory
+/// of a GPU.
 pub fn kv_capacity_tokens(setup: &ServingSetup, pool: &Pool, bytes: u64) -> (u64, u64) {
     let t = setup.transformer();
     let per_layer = kv_layer_bytes(t, pool.tp, setup.kv_bytes);
     let of_stage = |(stage, (first, end)): (u32, (u32, u32))| {
-        let beside = weight_bytes(setup, pool, stage) + working_bytes(setup, pool);
-        (bytes.saturating_sub(beside) / (u64::from(end - first) * per_layer).max(1), beside)
+        let other_bytes = weight_bytes(setup, pool, stage) + working_bytes(setup, pool);
+        (bytes.saturating_sub(other_bytes) / (u64::from(end - first) * per_layer).max(1), other_bytes)
     };
     let stages: Vec<(u64, u64)> = (0..).zip(pool.stages(t.layers)).map(of_stage).collect();
     let tokens = stages.iter().map(|s| s.0).min().unwrap_or(0);
@@ -68,34 +69,36 @@ pub fn kv_capacity_tokens(setup: &ServingSetup, pool: &Pool, bytes: u64) -> (u64
     (tokens / block * block, stages.iter().map(|s| s.1).max().unwrap_or(0))
 }
 
-/// Keys and values of one token that go from a rank of an instance that prefills to one of an instance that decodes.
+/// Keys and values of one token that go from a rank of a prefilling instance to a rank of a decoding instance.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct KvTransfer {
-    /// Stage and place in it, of the sender and of the receiver.
+    /// Sender: (stage, tensor-parallel rank in it).
     pub from: (u32, u32),
+    /// Receiver: (stage, tensor-parallel rank in it).
     pub to: (u32, u32),
     pub bytes_a_token: u64,
 }
 
-/// Who sends what to whom, in the order of receivers. Every receiver gets each of its layers and heads once, from the rank with its own place where that has them.
-pub fn kv_transfers(t: &Transformer, kv_bytes: u64, from: &Pool, to: &Pool) -> Vec<KvTransfer> {
-    let (heads, each) = kv_heads(t, kv_bytes);
+/// The transfers between two instances, in the order of receivers. Every receiver gets each of its layers and heads once, from the rank with its own place if
+/// that rank has them.
+pub fn kv_transfers(t: &Transformer, kv_bytes: u64, sender: &Pool, receiver: &Pool) -> Vec<KvTransfer> {
+    let (heads, head_bytes) = kv_heads(t, kv_bytes);
     let mut transfers = Vec::new();
-    for (to_stage, (first, end)) in (0..).zip(to.stages(t.layers)) {
-        for to_tp in 0..to.tp {
-            for (from_stage, (from_first, from_end)) in (0..).zip(from.stages(t.layers)) {
+    for (to_stage, (first, end)) in (0..).zip(receiver.stages(t.layers)) {
+        for to_tp in 0..receiver.tp {
+            for (from_stage, (from_first, from_end)) in (0..).zip(sender.stages(t.layers)) {
                 let layers = u64::from(end.min(from_end).saturating_sub(first.max(from_first)));
                 if layers == 0 {
                     continue;
                 }
-                for from_tp in 0..from.tp {
-                    let sends = |h: &u32| holder(*h, heads, from.tp, to_tp) == from_tp;
-                    let n = heads_of(to_tp, heads, to.tp).filter(sends).count() as u64;
+                for from_tp in 0..sender.tp {
+                    let sends = |h: &u32| holder(*h, heads, sender.tp, to_tp) == from_tp;
+                    let n = heads_of(to_tp, heads, receiver.tp).filter(sends).count() as u64;
                     if n > 0 {
                         transfers.push(KvTransfer {
                             from: (from_stage, from_tp),
                             to: (to_stage, to_tp),
-                            bytes_a_token: layers * n * each,
+                            bytes_a_token: layers * n * head_bytes,
                         });
                     }
                 }
@@ -105,18 +108,18 @@ pub fn kv_transfers(t: &Transformer, kv_bytes: u64, from: &Pool, to: &Pool) -> V
     transfers
 }
 
-/// Heads that a tensor-parallel rank holds; with more ranks than heads, several hold the same one.
+/// Heads that a tensor-parallel rank holds. If there are more ranks than heads, several ranks hold the same head.
 fn heads_of(rank: u32, heads: u32, tp: u32) -> std::ops::Range<u32> {
     if tp <= heads { rank * heads / tp..(rank + 1) * heads / tp } else { rank * heads / tp..rank * heads / tp + 1 }
 }
 
-/// The rank that sends a head to the receiver `to`: one of those that hold it, in turn.
-fn holder(head: u32, heads: u32, tp: u32, to: u32) -> u32 {
+/// The rank that sends a head to the receiver: the ranks that hold the head take turns.
+fn holder(head: u32, heads: u32, tp: u32, receiver: u32) -> u32 {
     let holders: Vec<u32> = (0..tp).filter(|r| heads_of(*r, heads, tp).contains(&head)).collect();
-    holders[to as usize % holders.len()]
+    holders[receiver as usize % holders.len()]
 }
 
-/// Why a model cannot serve, if it cannot.
+/// Why a model cannot be served; `None` if it can.
 pub fn wrong_model(body: &ModelFamily) -> Option<&'static str> {
     match body {
         ModelFamily::Transformer(t) if t.causal => None,

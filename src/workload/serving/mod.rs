@@ -1,8 +1,8 @@
 //! Inference: requests to a model, from their arrival to their last token, as programs of ranks.
 //!
-//! Layer: workload. [`draw`] and [`read_requests`] give requests. `schedule` runs the scheduler of every instance over them, on times of kernels and of communication alone
-//! on an idle system ([`StepCosts`]), and [`serve`] writes what came of it as programs: steps in this order, none before its requests or their keys and values are there.
-//! How long these take beside each other is for whoever runs the programs. Knows no network.
+//! Layer: workload. [`draw`] and [`read_requests`] give requests. `schedule` runs the scheduler of every instance over them, with the times that kernels and
+//! communication take on an idle system ([`StepCosts`]). [`serve`] writes the resulting plan as programs: steps in the planned order, none before its requests
+//! or their keys and values are there. How long steps take when they compete is left to the simulation of the programs. Knows no network.
 
 mod error;
 mod graph;

@@ -1,74 +1,77 @@
-//! What the scheduler decided: steps of instances, and where each request is in them.
+//! The scheduler's decisions: the steps of instances, and the steps that each request is in.
 
 use super::step_cost::{BoundTimes, StageCost};
 use super::step_shape::StepShape;
 
-/// One step of the instances of an engine.
+/// One step of all instances of an engine.
 #[derive(Clone, Debug)]
 pub struct Round {
     pub start_ps: u64,
     pub end_ps: u64,
-    /// Of each instance of the engine.
+    /// One entry per instance of the engine.
     pub instances: Vec<InstanceRound>,
-    /// Times and exchanges of each stage, by instance.
+    /// Times and exchanges, by instance and stage.
     pub costs: Vec<Vec<StageCost>>,
-    /// The engine's last round that had ended when this one was put together.
+    /// The engine's last round that had ended when this round was formed.
     pub after: Option<u32>,
 }
 
-/// What an instance has in a round.
+/// The part of an instance in a round.
 #[derive(Clone, Debug, Default)]
 pub struct InstanceRound {
     pub shape: StepShape,
-    /// Requests that are in a round for the first time on the pool where they arrive.
+    /// Requests that are in a round for the first time, on the pool where they arrive.
     pub admitted: Vec<u32>,
-    /// Requests whose keys and values came from elsewhere and are used for the first time.
+    /// Requests whose keys and values came from another pool and are used for the first time.
     pub received: Vec<u32>,
-    /// Requests whose keys and values had left before, which made room for those admitted.
+    /// Requests whose keys and values left before this round, which freed memory for the admitted requests.
     pub sent: Vec<u32>,
-    /// Requests whose prompts end in this round, and whose keys and values go elsewhere then.
+    /// Requests whose prompts end in this round and whose keys and values then go to another pool.
     pub handed_on: Vec<u32>,
 }
 
-/// A round, by its engine and its number there.
+/// A round: its engine and its number there.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct RoundAt {
     pub engine: u32,
     pub round: u32,
 }
 
-/// Where a request is served. Times are those of the scheduler.
+/// Where and when a request is served. Times are as the scheduler computes them.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct PlannedRequest {
-    /// Instance of the first pool, counted there; and of the second, where there is one and the answer has more than a token.
+    /// Instance of the first pool, counted there.
     pub instance: u32,
+    /// Instance of the second pool, counted there. `None` without a second pool, or if the answer has one token.
     pub decode_instance: Option<u32>,
-    /// The first that it is in; that of its first token; that of its last.
+    /// The request's first round.
     pub first_round: RoundAt,
+    /// Round of the request's first token.
     pub first_token: RoundAt,
+    /// Round of the request's last token.
     pub last_token: RoundAt,
     pub first_token_ps: u64,
     pub last_token_ps: u64,
-    /// Round of its decoding engine that made room for it; `None`: there was room.
+    /// Round of the decoding engine whose end freed the memory for the request; `None` if there was memory at once.
     pub room_after: Option<u32>,
 }
 
-/// What the scheduler decided and saw.
+/// Everything the scheduler decided, and its statistics.
 #[derive(Clone, Debug)]
 pub struct ServingPlan {
     /// Engines of the first pool, then of the second.
     pub engines: Vec<ServingEngine>,
-    /// As requests were given.
+    /// The requests, in the order in which they were given.
     pub requests: Vec<PlannedRequest>,
-    /// By pool.
+    /// Statistics of each pool.
     pub pools: Vec<PoolUse>,
 }
 
-/// Instances whose steps are one.
+/// A group of instances that share experts and therefore run their steps together.
 #[derive(Clone, Debug, Default)]
 pub struct ServingEngine {
     pub pool: usize,
-    /// First of its instances, counted in the pool.
+    /// First of the engine's instances, counted in the pool.
     pub first_instance: u32,
     pub rounds: Vec<Round>,
 }
@@ -77,13 +80,14 @@ pub struct ServingEngine {
 #[derive(Clone, Copy, Debug, Default, PartialEq)]
 pub struct PoolUse {
     pub rounds: u64,
-    /// Sequences in rounds, for their mean.
+    /// Sum over rounds of the sequences in each, for their mean.
     pub sequences: u64,
-    /// Keys and values, in tokens: most at a time of one instance, and time times tokens over all.
+    /// Most keys and values of one instance at a time, in tokens.
     pub kv_peak_tokens: u64,
+    /// Sum over instances of keys and values times the time that they are held, in tokens times ps.
     pub kv_token_ps: u128,
-    /// Time in which the first of a queue waits for memory alone.
+    /// Time in which the first request of a queue waits for memory alone.
     pub kv_blocked_ps: u64,
-    /// What the stages of its rounds take.
+    /// Times of the stages of its rounds, by what bounds them.
     pub bound: BoundTimes,
 }

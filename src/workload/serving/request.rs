@@ -1,4 +1,4 @@
-//! Requests, and what they are drawn from.
+//! Requests, and the distributions that they are drawn from.
 
 use crate::units::PS_PER_S;
 use crate::workload::random::RandomStream;
@@ -7,47 +7,48 @@ use crate::workload::random::RandomStream;
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct ServingRequest {
     pub arrival_ps: u64,
-    /// Both at least 1.
+    /// Tokens of the prompt, at least 1.
     pub prompt: u32,
+    /// Tokens of the answer, at least 1.
     pub output: u32,
 }
 
-/// What requests are drawn from.
+/// Distributions of random requests.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct RequestDistribution {
     pub count: u32,
-    /// A second; 0: all arrive at once.
+    /// Mean arrivals per second; 0 if all requests arrive at once.
     pub rate: f64,
-    /// Shape of the gamma distribution of times between arrivals; 1: Poisson arrivals.
+    /// Shape of the gamma distribution of the times between arrivals; 1 gives Poisson arrivals.
     pub burstiness: f64,
     pub prompt_tokens: u32,
     pub output_tokens: u32,
-    /// Standard deviation of lengths over their mean, of a lognormal distribution; 0: all have the mean.
+    /// Standard deviation of lengths divided by their mean, of a lognormal distribution; 0 if all lengths equal the mean.
     pub spread: f64,
 }
 
-/// Longest prompt or answer that is drawn, over the mean: a lognormal distribution has no end, memory has.
+/// Longest prompt or answer that is drawn, as a multiple of the mean. A lognormal distribution has no maximum, but memory has.
 const LONGEST: f64 = 8.0;
 
-/// Requests in the order of their arrival. Every draw is of a stream of its own for its request and purpose, so lengths do not depend on the rate.
-pub fn draw(from: &RequestDistribution, seed: u64) -> Vec<ServingRequest> {
-    let mut at = 0.0f64;
+/// Draws requests in the order of their arrival. Every draw has a random stream of its own for its request and purpose, so lengths do not depend on the rate.
+pub fn draw(distribution: &RequestDistribution, seed: u64) -> Vec<ServingRequest> {
+    let mut arrival_s = 0.0f64;
     let request = |n: u64| {
         let stream = |purpose: u64| RandomStream::new(seed, n * 4 + purpose);
-        if from.rate > 0.0 {
+        if distribution.rate > 0.0 {
             // The gamma distribution's mean is its shape times its scale.
-            at += gamma(&mut stream(0), from.burstiness) / from.burstiness / from.rate;
+            arrival_s += gamma(&mut stream(0), distribution.burstiness) / distribution.burstiness / distribution.rate;
         }
         ServingRequest {
-            arrival_ps: (at * PS_PER_S as f64 + 0.5) as u64,
-            prompt: length(&mut stream(1), from.prompt_tokens, from.spread),
-            output: length(&mut stream(2), from.output_tokens, from.spread),
+            arrival_ps: (arrival_s * PS_PER_S as f64 + 0.5) as u64,
+            prompt: length(&mut stream(1), distribution.prompt_tokens, distribution.spread),
+            output: length(&mut stream(2), distribution.output_tokens, distribution.spread),
         }
     };
-    (0..u64::from(from.count)).map(request).collect()
+    (0..u64::from(distribution.count)).map(request).collect()
 }
 
-/// A lognormal length of that mean and relative standard deviation.
+/// Draws a lognormal length with this mean and relative standard deviation.
 fn length(random: &mut RandomStream, mean: u32, spread: f64) -> u32 {
     if spread <= 0.0 {
         return mean;
@@ -57,13 +58,13 @@ fn length(random: &mut RandomStream, mean: u32, spread: f64) -> u32 {
     (x.min(f64::from(mean) * LONGEST) + 0.5).max(1.0) as u32
 }
 
-/// Box and Muller's way from two uniform draws to a normal one.
+/// Draws from a normal distribution with two uniform draws (Box and Muller).
 fn normal(random: &mut RandomStream) -> f64 {
     let (a, b) = (random.unit(), random.unit());
     libm::sqrt(-2.0 * libm::log(a)) * libm::cos(2.0 * std::f64::consts::PI * b)
 }
 
-/// A gamma draw of that shape and scale 1, as Marsaglia and Tsang (2000) make it of normal ones.
+/// Draws from a gamma distribution with this shape and scale 1, using normal draws (Marsaglia and Tsang 2000).
 fn gamma(random: &mut RandomStream, shape: f64) -> f64 {
     if shape == 1.0 {
         return -libm::log(random.unit());
@@ -100,11 +101,11 @@ mod tests {
         spread: 0.5,
     };
 
-    /// Mean and variance over the square of the mean.
-    fn moments(of: impl Iterator<Item = f64> + Clone) -> (f64, f64) {
-        let n = of.clone().count() as f64;
-        let mean = of.clone().sum::<f64>() / n;
-        (mean, of.map(|x| (x - mean) * (x - mean)).sum::<f64>() / n / mean / mean)
+    /// Mean, and variance divided by the square of the mean.
+    fn moments(values: impl Iterator<Item = f64> + Clone) -> (f64, f64) {
+        let n = values.clone().count() as f64;
+        let mean = values.clone().sum::<f64>() / n;
+        (mean, values.map(|x| (x - mean) * (x - mean)).sum::<f64>() / n / mean / mean)
     }
 
     #[test]
@@ -118,9 +119,9 @@ mod tests {
             assert!((variance * burstiness - 1.0).abs() < 0.1, "{burstiness}: {variance}");
         }
         let requests = draw(&FROM, 7);
-        let of =
+        let lengths_of =
             |length: fn(&ServingRequest) -> u32| requests.iter().map(|r| f64::from(length(r))).collect::<Vec<f64>>();
-        for (lengths, wanted) in [(of(|r| r.prompt), 1000.0), (of(|r| r.output), 200.0)] {
+        for (lengths, wanted) in [(lengths_of(|r| r.prompt), 1000.0), (lengths_of(|r| r.output), 200.0)] {
             let (mean, variance) = moments(lengths.iter().copied());
             assert!((mean / wanted - 1.0).abs() < 0.02, "{mean}");
             assert!((variance / 0.25 - 1.0).abs() < 0.1, "{variance}");

@@ -1,4 +1,4 @@
-//! Traces of requests, as CSV with a header. What the columns mean stands in docs/reference/file-formats.md.
+//! Reads traces of requests, as CSV with a header. The columns are documented in docs/reference/file-formats.md.
 
 use std::path::Path;
 
@@ -8,17 +8,17 @@ use crate::input;
 use crate::units::PS_PER_S;
 
 const COLUMNS: [&str; 3] = ["arrival_s", "prompt_tokens", "output_tokens"];
-/// Eleven days: picoseconds of many times that fit into 64 bits.
+/// The latest arrival in seconds: eleven days. In picoseconds, many times that fit into 64 bits.
 pub const MOST_S: f64 = 1e6;
 const MOST_TOKENS: f64 = 1e7;
 const MOST_REQUESTS: usize = 1_000_000;
 
-/// Requests of a trace.
+/// The requests of a trace.
 #[derive(Clone, Debug)]
 pub struct RequestTrace {
-    /// In the order of their arrival; those that arrive together in that of the file.
+    /// In the order of their arrival. Requests that arrive together are in the order of the file.
     pub requests: Vec<ServingRequest>,
-    /// Line of the file of each.
+    /// Line of the file for each request.
     pub lines: Vec<u64>,
 }
 
@@ -35,8 +35,8 @@ pub fn read_requests(path: &Path) -> Result<RequestTrace, ServingError> {
     if let Some(twice) = input::column_twice(&header) {
         return Err(line(1, twice));
     }
-    let mut at = [0; 3];
-    for (place, name) in at.iter_mut().zip(COLUMNS) {
+    let mut column_idx = [0; 3];
+    for (place, name) in column_idx.iter_mut().zip(COLUMNS) {
         let missing = || line(1, format!("column `{name}` is missing; columns are {}", COLUMNS.join(", ")));
         *place = header.iter().position(|h| h == name).ok_or_else(missing)?;
     }
@@ -44,14 +44,14 @@ pub fn read_requests(path: &Path) -> Result<RequestTrace, ServingError> {
     for row in reader.records() {
         let row = row.map_err(malformed)?;
         let number = row.position().map_or(0, csv::Position::line);
-        let field = |i: usize, least: f64, most: f64, whole: bool| {
-            let text = row.get(at[i]).unwrap_or("");
+        let field = |i: usize, min: f64, max: f64, whole: bool| {
+            let text = row.get(column_idx[i]).unwrap_or("");
             match text.parse::<f64>() {
-                Ok(x) if (least..=most).contains(&x) && (!whole || x.fract() == 0.0) => Ok(x),
+                Ok(x) if (min..=max).contains(&x) && (!whole || x.fract() == 0.0) => Ok(x),
                 _ => {
                     let shown: String = text.chars().filter(|c| !c.is_control()).take(40).collect();
                     let kind = if whole { "a whole number" } else { "a number" };
-                    Err(line(number, format!("{} is `{shown}`; it must be {kind} from {least} to {most}", COLUMNS[i])))
+                    Err(line(number, format!("{} is `{shown}`; it must be {kind} from {min} to {max}", COLUMNS[i])))
                 }
             }
         };

@@ -1,45 +1,45 @@
-//! A model, its instances on GPUs and how they form steps, as the scheduler takes it.
+//! The parameters of the scheduler: a model, its instances on GPUs, and how they form steps.
 
 use std::sync::Arc;
 
 use crate::model::{Layout, Model, Precision, Transformer};
 
-/// What serves.
+/// A model, the pools of instances that serve it, and the limits of their steps.
 #[derive(Clone, Debug)]
 pub struct ServingSetup {
     /// A transformer; see [`ServingSetup::transformer`].
     pub model: Arc<Model>,
     pub fp8: bool,
-    /// Of an element of cached keys and values.
+    /// Bytes of an element of cached keys and values.
     pub kv_bytes: u64,
-    /// One that does both, or one that prefills and one that decodes, in this order.
+    /// One pool that does both phases, or one that prefills and one that decodes, in this order.
     pub pools: Vec<Pool>,
     pub batching: Batching,
     pub max_sequences: u32,
     pub max_batch_tokens: u32,
-    /// Most tokens of one prompt in a step; `u32::MAX`: what the batch leaves.
+    /// Most tokens of one prompt in a step; `u32::MAX` if only the batch limits them.
     pub chunk_tokens: u32,
     pub kv_block_tokens: u32,
-    /// At the end of every step.
+    /// Time in ps at the end of every step.
     pub step_overhead_ps: u64,
-    /// Layers whose collectives are one; `u32::MAX`: all of a stage.
+    /// Number of layers whose collectives are joined; `u32::MAX` joins all of a stage.
     pub joined_layers: u32,
-    /// Load of the busiest expert over the mean.
+    /// Load of the busiest expert divided by the mean.
     pub expert_skew: f64,
-    /// Factor on times of kernels.
+    /// Factor on the times of kernels.
     pub compute_scale: f64,
-    /// Of which rank has the busiest expert in a step.
+    /// Seed of the choice of the rank that has the busiest expert in a step.
     pub seed: u64,
 }
 
-/// What a step holds.
+/// Which phases a step may combine.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Batching {
     Mixed,
     PrefillFirst,
 }
 
-/// Which phases instances of a pool run.
+/// The phases that the instances of a pool run.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum PoolRole {
     Both,
@@ -47,22 +47,22 @@ pub enum PoolRole {
     Decode,
 }
 
-/// Equal instances of the model on neighbouring ranks. `ep` of them share experts: their steps are one.
+/// Equal instances of the model on consecutive ranks. Each `ep` of them share experts, and their steps run together.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Pool {
     pub role: PoolRole,
     pub tp: u32,
     pub pp: u32,
-    /// Instances; a multiple of `ep`.
+    /// Number of instances; a multiple of `ep`.
     pub dp: u32,
     pub ep: u32,
     pub first_rank: u32,
-    /// Keys and values that an instance has memory for.
+    /// Tokens whose keys and values an instance has memory for.
     pub kv_tokens: u64,
 }
 
 impl Pool {
-    /// Ranks of the pool.
+    /// Number of ranks of the pool.
     pub fn ranks(&self) -> u32 {
         self.tp * self.pp * self.dp
     }
@@ -72,18 +72,18 @@ impl Pool {
         self.first_rank + (instance * self.pp + stage) * self.tp + tp
     }
 
-    /// Instance, stage and place in it of a rank of the pool.
+    /// Instance, stage and tensor-parallel place of a rank of the pool.
     pub fn place(&self, rank: u32) -> (u32, u32, u32) {
-        let at = rank - self.first_rank;
-        (at / self.tp / self.pp, at / self.tp % self.pp, at % self.tp)
+        let offset = rank - self.first_rank;
+        (offset / self.tp / self.pp, offset / self.tp % self.pp, offset % self.tp)
     }
 
-    /// Groups of instances whose steps are one.
+    /// Number of engines: groups of instances whose steps run together.
     pub fn engines(&self) -> u32 {
         self.dp / self.ep
     }
 
-    /// What it is called in messages.
+    /// Name of an instance in messages.
     pub fn name(&self) -> &'static str {
         match self.role {
             PoolRole::Both => "an instance",
@@ -92,7 +92,7 @@ impl Pool {
         }
     }
 
-    /// The layout as kernels are derived from it, for a step of `tokens`.
+    /// The layout from which kernels are derived, for a step of `tokens` tokens.
     pub fn layout(&self, setup: &ServingSetup, tokens: u32) -> Layout {
         Layout {
             tp: self.tp,
@@ -122,7 +122,7 @@ impl Pool {
 }
 
 impl ServingSetup {
-    /// The model's layers. PRECONDITION: whoever made the setup checked that it is a transformer.
+    /// The model's transformer. PRECONDITION: the caller that made the setup checked that it is a transformer.
     pub fn transformer(&self) -> &Transformer {
         self.model.transformer().expect("checked when the setup was made")
     }
@@ -132,12 +132,12 @@ impl ServingSetup {
         &self.pools[0]
     }
 
-    /// Ranks in all.
+    /// Number of ranks of all pools.
     pub fn ranks(&self) -> u32 {
         self.pools.iter().map(Pool::ranks).sum()
     }
 
-    /// The pool of a rank, by its index.
+    /// Index of the pool of a rank.
     pub fn pool_of(&self, rank: u32) -> usize {
         self.pools.iter().rposition(|p| p.first_rank <= rank).unwrap_or(0)
     }

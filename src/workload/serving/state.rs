@@ -1,4 +1,4 @@
-//! What an instance holds while the scheduler runs: its queue, its sequences, its memory for keys and values.
+//! State of an instance while the scheduler runs: its queue, its sequences, its memory for keys and values.
 
 use std::collections::VecDeque;
 
@@ -11,15 +11,15 @@ use super::step_shape::StepShape;
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Sequence {
     pub request: u32,
-    /// Tokens of the prompt whose keys and values are there or in a step.
+    /// Tokens of the prompt whose keys and values are in memory or computed in a step in flight.
     pub prefilled: u32,
     /// Tokens of the answer that were chosen.
     pub generated: u32,
-    /// Its next token is being worked out.
+    /// Whether its next token is being computed.
     pub in_flight: bool,
-    /// Its keys and values are here.
+    /// Whether its keys and values are in this instance's memory.
     pub ready: bool,
-    /// It was in a step here.
+    /// Whether the sequence has been in a step of this instance.
     pub begun: bool,
 }
 
@@ -28,29 +28,32 @@ pub(super) struct Sequence {
 pub(super) struct Instance {
     pub role: PoolRole,
     pub waiting: VecDeque<u32>,
-    /// In the order of admission.
+    /// Sequences in the order of admission.
     pub running: Vec<Sequence>,
     pub free_blocks: u64,
     all_blocks: u64,
     block_tokens: u64,
-    /// Tokens of requests that are here and not done.
+    /// Tokens of the requests at this instance that are not done.
     pub load: u64,
     /// Requests whose keys and values have left since the last step.
     pub sent: Vec<u32>,
+    /// Time in ps since which the first request of the queue waits for memory alone.
     blocked_since: Option<u64>,
     pub blocked_ps: u64,
     pub peak_blocks: u64,
+    /// Time in ps up to which `block_ps` is counted.
     used_since: u64,
+    /// Sum of used blocks times the time in ps that they are used.
     pub block_ps: u128,
 }
 
-/// What of a sequence is in a step.
+/// The part of a sequence in a step.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) struct InStep {
     pub request: u32,
-    /// Tokens of its prompt; 0: it decodes.
+    /// Tokens of its prompt; 0 if it decodes.
     pub chunk: u32,
-    /// Its next token comes of the step.
+    /// Whether the step gives its next token.
     pub token: bool,
 }
 
@@ -74,7 +77,7 @@ impl Instance {
         }
     }
 
-    /// Blocks that a request keeps from its admission on: all that it will ever need, so nothing is preempted.
+    /// Blocks that a request holds from its admission on. It is all that the request will ever need, so nothing is preempted.
     pub(super) fn blocks(&self, r: &ServingRequest) -> u64 {
         let tokens = match self.role {
             PoolRole::Prefill => u64::from(r.prompt),
@@ -83,7 +86,7 @@ impl Instance {
         tokens.div_ceil(self.block_tokens)
     }
 
-    /// Takes or gives back blocks at a time.
+    /// Takes blocks, or gives them back if the number is negative, at time `now` in ps.
     fn use_blocks(&mut self, blocks: i64, now: u64) {
         self.block_ps += u128::from(self.all_blocks - self.free_blocks) * u128::from(now - self.used_since);
         self.used_since = now;
@@ -91,16 +94,17 @@ impl Instance {
         self.peak_blocks = self.peak_blocks.max(self.all_blocks - self.free_blocks);
     }
 
+    /// Gives back the blocks of a request.
     pub(super) fn release(&mut self, r: &ServingRequest, now: u64) {
         self.use_blocks(-(self.blocks(r) as i64), now);
     }
 
-    /// The time at which nothing runs any more, for what is counted over time.
+    /// Ends the statistics over time, at the time when nothing runs any more.
     pub(super) fn end(&mut self, now: u64) {
         self.use_blocks(0, now);
     }
 
-    /// Takes the first of the queue in, if there is room for it.
+    /// Admits the first request of the queue, if there is memory for it. Returns the request.
     pub(super) fn admit(&mut self, setup: &ServingSetup, requests: &[ServingRequest], now: u64) -> Option<u32> {
         let request = *self.waiting.front()?;
         let r = &requests[request as usize];
@@ -128,13 +132,14 @@ impl Instance {
         Some(request)
     }
 
+    /// Ends the time in which the queue waits for memory.
     fn unblocked(&mut self, now: u64) {
         if let Some(since) = self.blocked_since.take() {
             self.blocked_ps += now - since;
         }
     }
 
-    /// Puts a step together. `pp`: steps that are under way on an instance at a time, over which decoding sequences are spread.
+    /// Forms a step. `pp` is the number of steps in flight on an instance; decoding sequences are spread over them.
     pub(super) fn step(
         &mut self,
         setup: &ServingSetup,
@@ -144,16 +149,16 @@ impl Instance {
     ) -> (InstanceRound, Vec<InStep>) {
         let mut made = Vec::new();
         let mut round = InstanceRound::default();
-        let mut room = setup.max_batch_tokens;
+        let mut tokens_left = setup.max_batch_tokens;
         let prompts_first = setup.batching == Batching::PrefillFirst;
         if prompts_first {
-            self.prompts(setup, requests, now, &mut room, &mut round, &mut made);
+            self.prompts(setup, requests, now, &mut tokens_left, &mut round, &mut made);
         }
         if made.is_empty() {
-            self.decode(requests, pp, &mut room, &mut round.shape, &mut made);
+            self.decode(requests, pp, &mut tokens_left, &mut round.shape, &mut made);
         }
         if !prompts_first {
-            self.prompts(setup, requests, now, &mut room, &mut round, &mut made);
+            self.prompts(setup, requests, now, &mut tokens_left, &mut round, &mut made);
         }
         for step in &mut made {
             let s = self.running.iter_mut().find(|s| s.request == step.request).expect("it was taken from there");
@@ -175,57 +180,60 @@ impl Instance {
         (round, made)
     }
 
+    /// Adds a token of each sequence that decodes and is not in flight, up to a share of `1 / pp`.
     fn decode(
         &self,
         requests: &[ServingRequest],
         pp: u32,
-        room: &mut u32,
+        tokens_left: &mut u32,
         shape: &mut StepShape,
         made: &mut Vec<InStep>,
     ) {
         let decoding = |s: &&Sequence| s.ready && s.prefilled == requests[s.request as usize].prompt;
         let all = self.running.iter().filter(decoding).count() as u32;
-        let most = all.div_ceil(pp).min(*room);
-        for s in self.running.iter().filter(decoding).filter(|s| !s.in_flight && s.generated > 0).take(most as usize) {
+        let max_decoding = all.div_ceil(pp).min(*tokens_left);
+        for s in
+            self.running.iter().filter(decoding).filter(|s| !s.in_flight && s.generated > 0).take(max_decoding as usize)
+        {
             shape.decoding += 1;
             shape.decode_context += u64::from(s.prefilled) + u64::from(s.generated);
             made.push(InStep { request: s.request, chunk: 0, token: true });
         }
-        *room -= shape.decoding;
+        *tokens_left -= shape.decoding;
     }
 
-    /// Prompts that were begun, then those of the queue while there is room.
+    /// Adds chunks of the prompts that were begun, then of those of the queue while there is memory.
     fn prompts(
         &mut self,
         setup: &ServingSetup,
         requests: &[ServingRequest],
         now: u64,
-        room: &mut u32,
+        tokens_left: &mut u32,
         round: &mut InstanceRound,
         made: &mut Vec<InStep>,
     ) {
         if self.role == PoolRole::Decode {
             return;
         }
-        let mut at = 0;
+        let mut next = 0;
         loop {
-            while at < self.running.len() {
-                let s = self.running[at];
-                at += 1;
+            while next < self.running.len() {
+                let s = self.running[next];
+                next += 1;
                 let left = requests[s.request as usize].prompt - s.prefilled;
-                // What follows in a prompt needs no token of what is under way.
+                // The next chunk of a prompt needs no token of a step in flight.
                 if left == 0 {
                     continue;
                 }
-                let chunk = left.min(setup.chunk_tokens).min(*room);
+                let chunk = left.min(setup.chunk_tokens).min(*tokens_left);
                 if chunk == 0 {
                     return;
                 }
-                *room -= chunk;
+                *tokens_left -= chunk;
                 round.shape.chunks.push((chunk, s.prefilled));
                 made.push(InStep { request: s.request, chunk, token: false });
             }
-            if *room == 0 || self.admit(setup, requests, now).is_none() {
+            if *tokens_left == 0 || self.admit(setup, requests, now).is_none() {
                 return;
             }
         }

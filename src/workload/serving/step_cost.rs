@@ -1,7 +1,7 @@
 //! How long a step takes on the stages of an instance, and what its ranks exchange.
 //!
-//! Kernels are those of a training forward pass over as many tokens, but for the attention core: chunks of prompts attend to themselves and what is before them, decoding
-//! sequences read their keys and values once. Weights are read once a step whatever it holds, which is what makes small steps bound by memory.
+//! Kernels are those of a training forward pass over as many tokens, except for the attention core. There, chunks of prompts attend to themselves and to what
+//! is before them; decoding sequences read their keys and values once. Weights are read once per step whatever it holds, so small steps are bound by memory.
 
 use std::cell::RefCell;
 use std::collections::HashMap;
@@ -15,15 +15,16 @@ use crate::compute::{Among, Dtype, Gpu, Kernel, LayerKind, LayerStep, Pass, Site
 use crate::model::Moe;
 use crate::workload::training::{Machine, ServerSpan};
 
-/// Where time goes, ps.
+/// Time by what bounds it, in ps.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct BoundTimes {
-    /// Kernels by what bounds them, without their launches.
+    /// Kernels that arithmetic bounds, without their launches.
     pub compute: u64,
+    /// Kernels that memory bounds, without their launches.
     pub memory: u64,
-    /// Launches of kernels, and what the host does between steps.
+    /// Launches of kernels, and the host's work between steps.
     pub launch: u64,
-    /// Collectives and messages between stages, alone on an idle system.
+    /// Collectives and messages between stages, on an idle system.
     pub network: u64,
 }
 
@@ -35,29 +36,29 @@ impl BoundTimes {
         self.network += other.network;
     }
 
-    /// Kernels with their launches.
+    /// Time of kernels with their launches.
     pub fn kernels(&self) -> u64 {
         self.compute + self.memory + self.launch
     }
 }
 
-/// Layers of a stage whose kernels and collectives are simulated as one.
+/// Layers of a stage whose kernels and collectives are joined in the simulation.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Piece {
     pub kernel_ps: u64,
     pub exchanges: Vec<JoinedExchange>,
 }
 
-/// Collectives of one kind that are simulated as one.
+/// Collectives of one kind that are joined in the simulation.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct JoinedExchange {
     pub among: Among,
     pub op: CollectiveOp,
-    /// Of all together.
+    /// Bytes of all of them together.
     pub bytes: u64,
-    /// What they take one after another beyond what one of all their bytes takes.
+    /// Time in ps that they take one after another, minus the time of one collective with all their bytes.
     pub latency_ps: u64,
-    /// One after another.
+    /// Time in ps that they take one after another.
     pub ps: u64,
 }
 
@@ -65,33 +66,34 @@ pub struct JoinedExchange {
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct StageCost {
     pub pieces: Vec<Piece>,
-    /// After the last piece: the host's part of the last stage.
+    /// Time in ps after the last piece: the host's work, on the last stage only.
     pub overhead_ps: u64,
-    /// To the next stage, from every rank; 0: it is the last.
+    /// Bytes that each rank sends to the next stage; 0 on the last stage.
     pub send_bytes: u64,
     pub send_ps: u64,
     pub bound: BoundTimes,
 }
 
 impl StageCost {
-    /// From its first kernel to its end, without what it sends on.
+    /// Time in ps from the first kernel to the end of the stage, without the send to the next stage.
     pub fn ps(&self) -> u64 {
         let exchanges = |p: &Piece| p.exchanges.iter().map(|e| e.ps).sum::<u64>();
         self.overhead_ps + self.pieces.iter().map(|p| p.kernel_ps + exchanges(p)).sum::<u64>()
     }
 }
 
-/// Costs of steps. Layers of as many tokens are worked out once.
+/// Computes the costs of steps. The cost of a layer is computed once for each number of tokens.
 pub struct StepCosts<'a> {
     setup: &'a ServingSetup,
     machine: Machine<'a>,
     gpu: &'a Gpu,
-    /// Of each rank.
+    /// Server of each rank.
     servers: &'a [u32],
+    /// Known costs of layers, by pool, kind and tokens.
     layers: RefCell<HashMap<(usize, LayerKind, u32), Arc<LayerCost>>>,
 }
 
-/// One layer, without its attention core.
+/// The cost of one layer, without its attention core.
 #[derive(Clone, Debug, Default)]
 struct LayerCost {
     bound: BoundTimes,
@@ -99,29 +101,30 @@ struct LayerCost {
 }
 
 impl<'a> StepCosts<'a> {
-    /// `servers`: the server of each rank.
+    /// `servers` is the server of each rank.
     pub fn new(setup: &'a ServingSetup, machine: Machine<'a>, gpu: &'a Gpu, servers: &'a [u32]) -> StepCosts<'a> {
         StepCosts { setup, machine, gpu, servers, layers: RefCell::default() }
     }
 
-    /// A message between two ranks, alone on an idle system.
-    pub fn message_ps(&self, bytes: u64, from: u32, to: u32) -> u64 {
-        self.machine.comm.message_ps(bytes, self.servers[from as usize] == self.servers[to as usize])
+    /// Time in ps of a message between two ranks on an idle system.
+    pub fn message_ps(&self, bytes: u64, src: u32, dst: u32) -> u64 {
+        self.machine.comm.message_ps(bytes, self.servers[src as usize] == self.servers[dst as usize])
     }
 
-    /// A stage of an instance in a step. `at`: its pool; `padded`: tokens of the busiest instance that shares its experts.
-    pub fn stage(&self, at: usize, instance: u32, stage: u32, shape: &StepShape, padded: u32) -> StageCost {
-        let (setup, pool) = (self.setup, &self.setup.pools[at]);
+    /// The cost of a stage of an instance in a step. `pool_idx` is the pool of the instance. `padded` is the number of tokens of the busiest instance that
+    /// shares its experts.
+    pub fn stage(&self, pool_idx: usize, instance: u32, stage: u32, shape: &StepShape, padded: u32) -> StageCost {
+        let (setup, pool) = (self.setup, &self.setup.pools[pool_idx]);
         let t = setup.transformer();
         let (first, end) = pool.stages(t.layers)[stage as usize];
         let cores = [false, true].map(|windowed| self.core(pool, shape, windowed));
         let joined = setup.joined_layers.max(1);
         let mut cost = StageCost::default();
-        let mut from = first;
-        while from < end {
-            let to = from.saturating_add(joined).min(end);
+        let mut layer = first;
+        while layer < end {
+            let layer_end = layer.saturating_add(joined).min(end);
             let mut bound = BoundTimes::default();
-            (from..to).for_each(|l| bound.add(&cores[usize::from(t.is_windowed(l))]));
+            (layer..layer_end).for_each(|l| bound.add(&cores[usize::from(t.is_windowed(l))]));
             let mut exchanges: Vec<(Among, CollectiveOp, u64, u64)> = Vec::new();
             let mut add = |layer: &LayerCost, times: u64| {
                 (0..times).for_each(|_| bound.add(&layer.bound));
@@ -132,21 +135,21 @@ impl<'a> StepCosts<'a> {
                     }
                 }
             };
-            if from == 0 {
-                add(&self.layer(at, LayerKind::Embedding, padded), 1);
+            if layer == 0 {
+                add(&self.layer(pool_idx, LayerKind::Embedding, padded), 1);
             }
             for kind in [LayerKind::Dense, LayerKind::Moe] {
                 let experts = kind.has_experts(t);
-                let n = (from..to).filter(|l| kind_of(t, *l).has_experts(t) == experts).count() as u64;
+                let n = (layer..layer_end).filter(|l| kind_of(t, *l).has_experts(t) == experts).count() as u64;
                 if n > 0 {
-                    add(&self.layer(at, kind, padded), n);
+                    add(&self.layer(pool_idx, kind, padded), n);
                 }
             }
-            if to == t.layers {
+            if layer_end == t.layers {
                 add(&self.head(pool, shape.outputs), 1);
             }
             cost.push(self, pool, instance, stage, bound, &exchanges);
-            from = to;
+            layer = layer_end;
         }
         if stage + 1 == pool.pp {
             cost.overhead_ps = setup.step_overhead_ps;
@@ -164,7 +167,7 @@ impl<'a> StepCosts<'a> {
     fn bound(&self, kernel: &Kernel) -> BoundTimes {
         let scaled = |ps: f64| (ps * self.setup.compute_scale) as u64;
         let ps = match kernel {
-            // Measured products in layers are slower than alone; that does not hold for reading keys and values.
+            // A product measured within a layer is slower than alone. That does not hold for reading keys and values.
             Kernel::Work { .. } => self.gpu.launch_ps as f64 + self.work_ps(kernel),
             _ => self.machine.kernels.kernel_ps(kernel) as f64,
         };
@@ -176,17 +179,17 @@ impl<'a> StepCosts<'a> {
         BoundTimes { compute, memory, launch: scaled(ps) - rest, network: 0 }
     }
 
-    /// The larger of arithmetic at the sustained rate and of memory.
+    /// Time in ps of a kernel without its launch: the longer of its arithmetic at the sustained rate and its memory traffic.
     fn work_ps(&self, kernel: &Kernel) -> f64 {
         let compute = kernel.dtype().map_or(0.0, |d| kernel.flops() as f64 / self.gpu.sustained_flops(d));
         compute.max(kernel.bytes() as f64 / self.gpu.stream_bps()) * 1e12
     }
 
-    /// Attention of one layer over what the step holds. A windowed one reads no more than its window of what came before.
+    /// Attention of one layer over all tokens of the step. A windowed layer reads at most its window of the tokens before.
     fn core(&self, pool: &Pool, shape: &StepShape, windowed: bool) -> BoundTimes {
         let t = self.setup.transformer();
-        let seen = if windowed { t.window } else { u32::MAX };
-        let decode_context = shape.decode_context.min(u64::from(shape.decoding) * u64::from(seen));
+        let window = if windowed { t.window } else { u32::MAX };
+        let decode_context = shape.decode_context.min(u64::from(shape.decoding) * u64::from(window));
         let tp = u64::from(pool.tp);
         let heads = u64::from(t.heads).div_ceil(tp);
         let kv_layer = kv_layer_bytes(t, pool.tp, self.setup.kv_bytes);
@@ -207,17 +210,17 @@ impl<'a> StepCosts<'a> {
                 backward: false,
                 dtype: Dtype::Bf16,
             };
-            let own = if len / 2 > seen { attention(seen, false) } else { attention(len, true) };
+            let own = if len / 2 > window { attention(window, false) } else { attention(len, true) };
             sum.add(&self.bound(&own));
-            let before = before.min(seen);
+            let before = before.min(window);
             if before > 0 {
-                // One kernel computes both.
+                // One kernel computes both parts, so there is one launch.
                 let more = self.bound(&attention(before, false));
                 sum.add(&BoundTimes { launch: 0, ..more });
             }
         }
         if shape.decoding > 0 {
-            // A query's products with a key and a value: of latent attention with the compressed vector, that all heads share.
+            // FLOPs of a query's products with a key and a value. With latent attention these are products with the compressed vector that all heads share.
             let per_pair = match t.mla {
                 Some(m) => 2 * u64::from(2 * m.kv_rank + m.rope_dim),
                 None => 4 * u64::from(t.head_dim),
@@ -230,13 +233,13 @@ impl<'a> StepCosts<'a> {
         sum
     }
 
-    /// A submodule over so many tokens, without the attention core.
-    fn layer(&self, at: usize, kind: LayerKind, tokens: u32) -> Arc<LayerCost> {
-        let key = (at, kind, tokens);
+    /// Cost of a submodule over this number of tokens, without the attention core.
+    fn layer(&self, pool_idx: usize, kind: LayerKind, tokens: u32) -> Arc<LayerCost> {
+        let key = (pool_idx, kind, tokens);
         if let Some(known) = self.layers.borrow().get(&key) {
             return Arc::clone(known);
         }
-        let (pool, t) = (&self.setup.pools[at], self.setup.transformer());
+        let (pool, t) = (&self.setup.pools[pool_idx], self.setup.transformer());
         let layout = pool.layout(self.setup, tokens);
         let mut cost = LayerCost::default();
         for step in layer_steps(t, &layout, kind, Pass::Forward) {
@@ -256,18 +259,18 @@ impl<'a> StepCosts<'a> {
         cost
     }
 
-    /// A product of a rank's experts, of those alone that any token visits: of few tokens most experts see none, and their weights are not read.
+    /// The product of a rank's experts, limited to the experts that any token visits. With few tokens, most experts get none, and their weights are not read.
     fn visited(&self, kernel: Kernel, moe: &Moe, pool: &Pool, tokens: u32) -> Kernel {
         let Kernel::Gemm { n, k, batch: here, kept, dtype, .. } = kernel else { return kernel };
         let total = u64::from(tokens) * u64::from(moe.top_k) * u64::from(pool.ep);
         let mine = expert_loads(moe, &pool.layout(self.setup, tokens), total)[0].max(1);
-        // Expected number of experts with a token, where each token visits one by lot.
+        // Expected number of experts with a token, if each token visits a random one.
         let missed = libm::pow(1.0 - 1.0 / here as f64, mine as f64);
         let batch = ((here as f64 * (1.0 - missed)).ceil() as u64).clamp(1, here);
         Kernel::Gemm { m: mine.div_ceil(batch), n, k, batch, kept, dtype }
     }
 
-    /// Final norm, logits and the choice of so many tokens; ranks gather the logits.
+    /// Cost of the final norm, the logits and the choice of `outputs` tokens. Ranks gather the logits.
     fn head(&self, pool: &Pool, outputs: u32) -> LayerCost {
         let mut cost = LayerCost::default();
         if outputs == 0 {
@@ -288,7 +291,7 @@ impl<'a> StepCosts<'a> {
         cost
     }
 
-    /// Members of a collective on their servers.
+    /// How the members of a collective are spread over servers.
     fn span(&self, pool: &Pool, instance: u32, stage: u32, among: Among) -> ServerSpan {
         let ranks: Vec<u32> = match among {
             Among::Ep => {
@@ -297,14 +300,14 @@ impl<'a> StepCosts<'a> {
             }
             _ => (0..pool.tp).map(|t| pool.rank(instance, stage, t)).collect(),
         };
-        let mut each: HashMap<u32, u32> = HashMap::new();
-        ranks.iter().for_each(|r| *each.entry(self.servers[*r as usize]).or_default() += 1);
-        ServerSpan { members: ranks.len() as u32, per_server: each.values().copied().max().unwrap_or(1) }
+        let mut members_on_server: HashMap<u32, u32> = HashMap::new();
+        ranks.iter().for_each(|r| *members_on_server.entry(self.servers[*r as usize]).or_default() += 1);
+        ServerSpan { members: ranks.len() as u32, per_server: members_on_server.values().copied().max().unwrap_or(1) }
     }
 }
 
 impl StageCost {
-    /// Appends layers: their kernels, and collectives joined by kind.
+    /// Appends layers: their kernels, and their collectives joined by kind.
     fn push(
         &mut self,
         costs: &StepCosts,

@@ -1,4 +1,4 @@
-//! The scheduler by hand and by its invariants, on a machine whose kernels and collectives all take the same.
+//! Tests of the scheduler against values computed by hand, and of its invariants. All kernels take the same time, and so do all collectives.
 
 use std::sync::Arc;
 
@@ -13,7 +13,7 @@ use crate::workload::training::{CommCost, KernelCost, Machine, ServerSpan};
 
 const US: u64 = 1_000_000;
 
-/// A kernel takes a microsecond, a collective five, a message two.
+/// A machine whose kernels take a microsecond, its collectives five, its messages two.
 struct Even;
 
 impl KernelCost for Even {
@@ -36,7 +36,7 @@ impl CommCost for Even {
     }
 }
 
-/// What is no kernel's own time takes none: a launch is the whole microsecond.
+/// A GPU on which a kernel's time is its launch only: a launch takes a whole microsecond.
 fn gpu() -> Gpu {
     let h100 = Gpu::named("h100").unwrap();
     Gpu { launch_ps: US, memory_bps: 1e30, peak_flops: [1e30; 7], ..h100 }
@@ -72,7 +72,7 @@ fn setup(pools: Vec<Pool>) -> ServingSetup {
     }
 }
 
-/// Runs the scheduler on servers of eight.
+/// Runs the scheduler on servers of eight GPUs.
 fn planned<T>(setup: &ServingSetup, requests: &[ServingRequest], then: impl FnOnce(&StepCosts, ServingPlan) -> T) -> T {
     let machine =
         Machine { kernels: &Even, comm: &Even, gpus_per_server: 8, host_bps: 0, host_op_ps: 0, peak_flops: 0 };
@@ -90,17 +90,17 @@ fn request(arrival_us: u64, prompt: u32, output: u32) -> ServingRequest {
 #[test]
 fn two_requests_take_what_they_take_by_hand() {
     let setup = setup(vec![pool(PoolRole::Both, 2, 1, 1, 1, 0)]);
-    // Embedding: 1 kernel and an all-reduce. A layer: norm, product, rope, attention, product, residual, norm, product, activation, product, residual: 11, and two
-    // all-reduces. Norm, logits, choice: 3, and an all-gather. So 26 kernels and 6 collectives: 56 us.
+    // Embedding: 1 kernel and an all-reduce. Each layer has 11 kernels (norm, product, rope, attention, product, residual, norm, product, activation, product,
+    // residual) and two all-reduces. At the end 3 kernels (norm, logits, choice) and an all-gather. So 26 kernels and 6 collectives: 56 us.
     let step = 56 * US;
-    // The second prompt and the first sequence's token need attention kernels of their own, one a layer each.
+    // The second prompt and the first sequence's token need an attention kernel of their own in each layer.
     let mixed = 58 * US;
     let requests = [request(0, 10, 3), request(1, 10, 2)];
     planned(&setup, &requests, |_, plan| {
         let times: Vec<(u64, u64)> = plan.requests.iter().map(|r| (r.first_token_ps, r.last_token_ps)).collect();
         assert_eq!(times, [(step, step + mixed + step), (step + mixed, step + mixed + step)]);
         let served = serve(&setup, &requests, &plan).unwrap();
-        // Begin, kernels, end; joined all-reduces and the all-gather, before the first of which their latencies stand. The two arrivals.
+        // Begin, kernels, end; the joined all-reduces with their latencies before them, and the all-gather; the two arrivals.
         assert_eq!(served.workload.programs.len(), 1);
         let ops = &served.workload.programs[0].ops;
         let compute: u64 = ops
@@ -110,7 +110,7 @@ fn two_requests_take_what_they_take_by_hand() {
                 _ => 0,
             })
             .sum();
-        // Five all-reduces as one leave four times five microseconds.
+        // Five all-reduces as one leave four times five microseconds of latency.
         assert_eq!(compute, US + 3 * (26 + 20) * US + 2 * US);
     });
 }
@@ -130,11 +130,11 @@ fn prompts_alone_come_first_where_that_is_asked_for() {
 
 #[test]
 fn keys_and_values_go_from_each_rank_to_its_peer() {
-    let (from, to) = (pool(PoolRole::Prefill, 2, 1, 1, 1, 0), pool(PoolRole::Decode, 4, 2, 1, 1, 2));
-    let setup = setup(vec![from, to]);
+    let (prefill, decode) = (pool(PoolRole::Prefill, 2, 1, 1, 1, 0), pool(PoolRole::Decode, 4, 2, 1, 1, 2));
+    let setup = setup(vec![prefill, decode]);
     let t = setup.transformer();
-    let transfers = kv_transfers(t, 2, &from, &to);
-    // Eight heads of 32 elements, keys and values of two bytes: 128 bytes a head and layer. A receiver has two heads of one layer.
+    let transfers = kv_transfers(t, 2, &prefill, &decode);
+    // Eight heads of 32 elements, keys and values of two bytes: 128 bytes per head and layer. A receiver has two heads of one layer.
     assert!(transfers.iter().all(|t| t.bytes_a_token == 2 * 128));
     let pairs: Vec<((u32, u32), (u32, u32))> = transfers.iter().map(|t| (t.from, t.to)).collect();
     let to_stage = |s: u32| (0..4).map(move |t| ((0, t / 2), (s, t)));
@@ -144,7 +144,7 @@ fn keys_and_values_go_from_each_rank_to_its_peer() {
         assert_eq!(served.requests[0].transferred_bytes, 100 * 2 * 8 * 128);
         assert_eq!(served.requests[0].received.len(), 8);
     });
-    // Latent attention keeps one vector for all heads: every rank has it, and gets it from its peer.
+    // Latent attention keeps one vector for all heads. Every rank has it and gets it from its peer.
     let mla = model(", mla = { q_rank = 64, kv_rank = 64, rope_dim = 16, nope_dim = 32, v_dim = 32 }");
     let same = pool(PoolRole::Decode, 2, 1, 1, 1, 2);
     let transfers = kv_transfers(mla.transformer().unwrap(), 2, &from, &same);
@@ -163,17 +163,18 @@ fn who_fits_nowhere_is_named() {
     assert!(error.starts_with("request 1 has 4208 tokens") && error.contains("4096"), "{error}");
 }
 
-/// Pools of one kind or two, of degrees that are small.
+/// One or two pools with small parallel degrees.
 fn pools() -> impl Strategy<Value = Vec<Pool>> {
     let layout = || (prop_oneof![Just(1u32), Just(2)], 1u32..3, 1u32..4);
     (layout(), proptest::option::of(layout()), 8u64..40).prop_map(|(a, b, blocks)| {
         let kv_tokens = blocks * 16;
-        let of = |role, (tp, pp, dp): (u32, u32, u32), first| Pool { kv_tokens, ..pool(role, tp, pp, dp, 1, first) };
+        let with_role =
+            |role, (tp, pp, dp): (u32, u32, u32), first| Pool { kv_tokens, ..pool(role, tp, pp, dp, 1, first) };
         match b {
-            None => vec![of(PoolRole::Both, a, 0)],
+            None => vec![with_role(PoolRole::Both, a, 0)],
             Some(b) => {
-                let first = of(PoolRole::Prefill, a, 0);
-                vec![first, of(PoolRole::Decode, b, first.ranks())]
+                let first = with_role(PoolRole::Prefill, a, 0);
+                vec![first, with_role(PoolRole::Decode, b, first.ranks())]
             }
         }
     })
@@ -191,7 +192,7 @@ proptest! {
     ) {
         let batching = if mixed { Batching::Mixed } else { Batching::PrefillFirst };
         let setup = ServingSetup { batching, chunk_tokens: chunk, ..setup(pools) };
-        let mut requests: Vec<ServingRequest> = wanted.iter().map(|&(at, p, o)| request(at, p, o)).collect();
+        let mut requests: Vec<ServingRequest> = wanted.iter().map(|&(arrival, p, o)| request(arrival, p, o)).collect();
         requests.sort_by_key(|r| r.arrival_ps);
         let disaggregated = setup.pools.len() > 1;
         planned(&setup, &requests, |costs, plan| {
@@ -203,14 +204,14 @@ proptest! {
                     prop_assert!(shape.tokens() > 0 && shape.tokens() <= setup.max_batch_tokens);
                     prop_assert!(shape.decoding as usize + shape.chunks.len() <= setup.max_sequences as usize);
                     prop_assert!(shape.chunks.iter().all(|c| c.0 <= chunk));
-                    // Rounds of one stage do not overlap, and start in order on several.
+                    // With one stage, rounds do not overlap. With several, they start in order.
                     let earliest = if setup.pools[engine.pool].pp == 1 { end } else { 0 };
                     prop_assert!(round.start_ps >= earliest);
                     end = round.end_ps;
                     round.instances[0].admitted.iter().for_each(|r| prompts[*r as usize] += 1);
                 }
             }
-            // Everyone is taken in once, and tokens are counted once.
+            // Each request is admitted once, and each token is counted once.
             prop_assert!(prompts.iter().all(|n| *n == 1));
             let prefilled: u32 = plan.engines.iter().flat_map(|e| &e.rounds).flat_map(|r| &r.instances[0].shape.chunks).map(|c| c.0).sum();
             prop_assert_eq!(prefilled, requests.iter().map(|r| r.prompt).sum::<u32>());
@@ -224,28 +225,29 @@ proptest! {
                 prop_assert_eq!(r.output == 1, p.first_token == p.last_token);
                 prop_assert_eq!(p.decode_instance.is_some(), disaggregated && r.output > 1);
             }
-            // First come, first served: on an instance nobody begins before one who came earlier, nor has the first token earlier unless chunks are bounded.
+            // First come, first served: on an instance no request begins before one that came earlier. Its first token is not earlier either, unless chunks are
+            // bounded.
             for i in 0..setup.pools[0].dp {
                 let here: Vec<&PlannedRequest> = plan.requests.iter().filter(|p| p.instance == i).collect();
                 prop_assert!(here.windows(2).all(|w| w[0].first_round.round <= w[1].first_round.round), "{:?}", here);
                 let in_order = here.windows(2).all(|w| w[0].first_token_ps <= w[1].first_token_ps);
                 prop_assert!(in_order || chunk < u32::MAX, "{:?}", here);
             }
-            // Memory is given out once. Of an instance that does both, a request holds it from its first round to its last token.
+            // Memory is given out once. On an instance that does both phases, a request holds it from its first round to its last token.
             prop_assert!(plan.pools.iter().zip(&setup.pools).all(|(u, p)| u.kv_peak_tokens <= p.kv_tokens));
             if !disaggregated {
                 for p in &plan.requests {
                     let start = plan.engines[p.first_round.engine as usize].rounds[p.first_round.round as usize].start_ps;
                     let holds = |(r, q): (&ServingRequest, &PlannedRequest)| {
-                        let from = plan.engines[q.first_round.engine as usize].rounds[q.first_round.round as usize].start_ps;
-                        let here = q.instance == p.instance && from <= start && start < q.last_token_ps;
+                        let begin = plan.engines[q.first_round.engine as usize].rounds[q.first_round.round as usize].start_ps;
+                        let here = q.instance == p.instance && begin <= start && start < q.last_token_ps;
                         if here { u64::from(r.prompt + r.output).div_ceil(16) * 16 } else { 0 }
                     };
                     let held: u64 = requests.iter().zip(&plan.requests).map(holds).sum();
                     prop_assert!(held <= setup.pools[0].kv_tokens, "{held}");
                 }
             }
-            // The programs go together: collectives, messages and an order in which all of it ends.
+            // The programs fit together: collectives and messages match, and some order finishes everything.
             let served = serve(&setup, &requests, &plan);
             prop_assert!(served.is_ok(), "{:?}", served.err());
             Ok(())
@@ -263,14 +265,14 @@ proptest! {
             expert_skew: skew,
             ..setup(vec![pool(PoolRole::Both, 1, 1, dp, ep, 0)])
         };
-        let mut requests: Vec<ServingRequest> = wanted.iter().map(|&(at, p, o)| request(at, p, o)).collect();
+        let mut requests: Vec<ServingRequest> = wanted.iter().map(|&(arrival, p, o)| request(arrival, p, o)).collect();
         requests.sort_by_key(|r| r.arrival_ps);
         planned(&setup, &requests, |_, plan| {
             prop_assert_eq!(plan.engines.len() as u32, dp / ep);
             let rounds: usize = plan.engines.iter().map(|e| e.rounds.len()).sum();
             let served = serve(&setup, &requests, &plan).unwrap();
             prop_assert_eq!(served.rounds[0].len(), rounds * ep as usize);
-            // A dispatch and a combine of every round are one all-to-all of all its instances, with the same bytes.
+            // The dispatch and the combine of every round are each one all-to-all of all instances, with the same bytes.
             let all_to_alls = |p: &crate::workload::program::Program| -> Vec<(u64, Option<u32>)> {
                 p.ops.iter().filter_map(|op| match op.kind {
                     OpKind::Collective { op: CollectiveOp::AllToAll, bytes, shares, .. } => Some((bytes, shares)),
@@ -278,10 +280,10 @@ proptest! {
                 }).collect()
             };
             for engine in 0..(dp / ep) as usize {
-                let of = |i: usize| all_to_alls(&served.workload.programs[engine * ep as usize + i]);
-                prop_assert_eq!(of(0).len(), plan.engines[engine].rounds.len());
-                prop_assert!((1..ep as usize).all(|i| of(i) == of(0)));
-                prop_assert!(of(0).iter().all(|(_, shares)| shares.is_some() == (skew > 1.0)));
+                let exchanges_of = |i: usize| all_to_alls(&served.workload.programs[engine * ep as usize + i]);
+                prop_assert_eq!(exchanges_of(0).len(), plan.engines[engine].rounds.len());
+                prop_assert!((1..ep as usize).all(|i| exchanges_of(i) == exchanges_of(0)));
+                prop_assert!(exchanges_of(0).iter().all(|(_, shares)| shares.is_some() == (skew > 1.0)));
             }
             Ok(())
         })?;

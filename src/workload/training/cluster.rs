@@ -1,4 +1,4 @@
-//! A cluster as the cost models of `compute` and `collective` know it, made into a [`Machine`].
+//! Makes a [`Machine`] of a cluster, with the cost models of `compute` and `collective`.
 //!
 //! Layer: workload.
 
@@ -9,26 +9,26 @@ use super::placement::ServerSpan;
 use crate::collective::{CollectiveOp, CollectiveSystem, Env, MemberPlacement, cost_ps, send_ps};
 use crate::compute::{Class, Dtype, Kernel, KernelFeatures, Slowdown, Timing};
 
-/// Equal servers of one GPU, joined by one network, on which collectives are NCCL's.
+/// Equal servers with one type of GPU and one network, whose collectives are NCCL's.
 pub struct Cluster {
     pub timing: Arc<Timing>,
     pub system: CollectiveSystem,
     pub env: Env,
-    /// What communication beside a kernel costs it.
+    /// Slowdown of kernels that run at the same time as communication.
     pub slowdown: Slowdown,
 }
 
 impl Cluster {
-    /// The machine that training jobs are timed on; `dtype` is what mfu is held against.
+    /// The machine that training jobs are timed on. `dtype` is the type whose peak rate is the reference of mfu.
     pub fn machine(&self, dtype: Dtype) -> Machine<'_> {
-        let at = Dtype::ALL.iter().position(|&d| d == dtype).expect("ALL lists every type");
+        let dtype_idx = Dtype::ALL.iter().position(|&d| d == dtype).expect("ALL lists every type");
         Machine {
             kernels: self,
             comm: self,
             gpus_per_server: self.system.gpus_per_server,
             host_bps: self.timing.gpu().host_bps as u64,
             host_op_ps: self.timing.gpu().host_op_ps,
-            peak_flops: self.timing.gpu().peak_flops[at] as u64,
+            peak_flops: self.timing.gpu().peak_flops[dtype_idx] as u64,
         }
     }
 }
@@ -46,13 +46,13 @@ impl KernelCost for Cluster {
         }
     }
 
-    fn stretched_ps(&self, kernel: &Kernel, ps: u64, beside: CollectiveOp, bytes: u64, ratio: f64) -> u64 {
-        self.slowdown.stretched_ps(ps, ratio, &KernelFeatures::new(&self.timing, kernel, beside, bytes))
+    fn stretched_ps(&self, kernel: &Kernel, ps: u64, comm_op: CollectiveOp, bytes: u64, ratio: f64) -> u64 {
+        self.slowdown.stretched_ps(ps, ratio, &KernelFeatures::new(&self.timing, kernel, comm_op, bytes))
     }
 }
 
 impl CommCost for Cluster {
-    /// As all groups of a kind communicate at once, a server's groups share its NICs.
+    /// Time in ps of a collective. All groups of a kind communicate at once, so the groups of a server share its NICs.
     fn collective_ps(&self, op: CollectiveOp, bytes: u64, span: ServerSpan) -> u64 {
         let per_server = span.per_server.max(1);
         let sharing = (self.system.gpus_per_server / per_server).max(1);

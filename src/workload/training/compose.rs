@@ -1,7 +1,8 @@
-//! A pass through a layer as timed steps: which communication runs beside which kernels, which is cut in pieces with its product.
+//! Composes a pass through a layer of timed steps: which communication runs at the same time as which kernels, and which is cut into pieces together with its
+//! product.
 //!
-//! Layer: workload. `compute` says which kernels and exchanges a layer consists of, in the order in which frameworks issue them; here they get their times and
-//! their overlap.
+//! Layer: workload. `compute` gives the kernels and exchanges of a layer, in the order in which frameworks issue them. Here they get their times and their
+//! overlap.
 
 use super::placement::Purpose;
 use super::step::{Comm, Overlap, PassStep, Price};
@@ -9,7 +10,7 @@ use crate::collective::CollectiveOp;
 use crate::compute::{self, Among, Kernel, KernelRole, LayerPart, Site};
 use crate::model::Layout;
 
-/// Steps of a pass of a layer.
+/// The timed steps of a pass through a layer.
 pub(super) fn compose(steps: &[compute::LayerStep], layout: &Layout, price: &Price) -> Vec<PassStep> {
     let reordered = layout.overlap_ep.then(|| beside_kernels(steps));
     let steps = reordered.as_deref().unwrap_or(steps);
@@ -23,9 +24,9 @@ pub(super) fn compose(steps: &[compute::LayerStep], layout: &Layout, price: &Pri
             }
             compute::LayerStep::Exchange { among, op, bytes, needed_by } => {
                 let comm = Comm { name: comm_name(among, op), op, purpose: purpose(among), bytes };
-                let beside_all = layout.overlap_ep && among == Among::Ep;
+                let overlaps_all = layout.overlap_ep && among == Among::Ep;
                 let needed_by =
-                    if layout.async_tp || beside_all { needed_by } else { next_part(&steps[i + 1..]).or(needed_by) };
+                    if layout.async_tp || overlaps_all { needed_by } else { next_part(&steps[i + 1..]).or(needed_by) };
                 let before = match i.checked_sub(1).map(|b| steps[b]) {
                     Some(compute::LayerStep::Kernel { kernel, .. }) => Some(kernel),
                     _ => None,
@@ -37,9 +38,9 @@ pub(super) fn compose(steps: &[compute::LayerStep], layout: &Layout, price: &Pri
     merge(out)
 }
 
-/// Steps in an order in which the all-to-all of experts runs beside kernels of its own pass. They stand for those of another micro-batch, which is as far in its layer in the
-/// other direction: while tokens of one go to experts or come back, the other computes its attention or its experts. So a forward pass sends beside what comes before, a
-/// backward pass beside what follows.
+/// Reorders steps so that the all-to-all of experts runs at the same time as kernels of its own pass. These kernels stand for those of another micro-batch,
+/// which is equally far in its layer in the other direction. While tokens of one micro-batch go to experts or come back, the other computes its attention or
+/// its experts. So a forward pass sends during the kernels before the exchange, and a backward pass during the kernels after it.
 fn beside_kernels(steps: &[compute::LayerStep]) -> Vec<compute::LayerStep> {
     let mut out: Vec<compute::LayerStep> = Vec::with_capacity(steps.len());
     for step in steps {
@@ -50,18 +51,18 @@ fn beside_kernels(steps: &[compute::LayerStep]) -> Vec<compute::LayerStep> {
         let kernels = out.iter().rev().take_while(|s| matches!(s, compute::LayerStep::Kernel { .. })).count();
         let grad = |role| matches!(role, KernelRole::InputGrad | KernelRole::WeightGrad);
         let backward = matches!(out.last(), Some(compute::LayerStep::Kernel { part, .. }) if grad(part.role));
-        let at = if backward { out.len() } else { out.len() - kernels };
-        out.insert(at, compute::LayerStep::Exchange { among: Among::Ep, op, bytes, needed_by: None });
+        let position = if backward { out.len() } else { out.len() - kernels };
+        out.insert(position, compute::LayerStep::Exchange { among: Among::Ep, op, bytes, needed_by: None });
     }
     out
 }
 
-/// Adds a communication, and the kernels that share its time; gives how many steps after it these were.
+/// Adds a communication and the kernels that overlap with it. Returns how many steps after the communication were consumed.
 fn exchange(
     comm: &Comm,
     needed_by: Option<LayerPart>,
     before: Option<Kernel>,
-    rest: &[compute::LayerStep],
+    following: &[compute::LayerStep],
     layout: &Layout,
     price: &Price,
     out: &mut Vec<PassStep>,
@@ -71,11 +72,11 @@ fn exchange(
             compute::LayerStep::Kernel { part, kernel } if wanted(*part) => Some((*part, *kernel)),
             _ => None,
         };
-        let kernels: Vec<(LayerPart, Kernel)> = rest.iter().map_while(next).collect();
+        let kernels: Vec<(LayerPart, Kernel)> = following.iter().map_while(next).collect();
         let name = kernels.first().map_or("", |(p, _)| block(p.site));
         (kernels.into_iter().map(|(_, k)| k).collect(), name)
     };
-    // Gradients of keys and values go round with the keys and values.
+    // Gradients of keys and values go around the ring together with the keys and values.
     if comm.purpose == Purpose::Context
         && comm.op == CollectiveOp::ReduceScatter
         && let Some(PassStep::Both { comm: ring, overlap: Overlap::Ring(_), .. }) = out.last_mut()
@@ -83,14 +84,14 @@ fn exchange(
         ring.bytes += comm.bytes;
         return 0;
     }
-    // What stands between the communication and who needs it runs beside it.
-    let (beside, name) = run(&|p| Some(p) != needed_by);
-    let n = beside.len();
+    // Kernels between the communication and the kernel that needs it overlap with it.
+    let (overlapped, name) = run(&|p| Some(p) != needed_by);
+    let n = overlapped.len();
     let used_later =
-        rest[n..].iter().any(|s| matches!(s, compute::LayerStep::Kernel { part, .. } if Some(*part) == needed_by))
+        following[n..].iter().any(|s| matches!(s, compute::LayerStep::Kernel { part, .. } if Some(*part) == needed_by))
             || needed_by.is_none();
     if n > 0 && used_later {
-        out.push(price.both(name, &beside, *comm, Overlap::Beside));
+        out.push(price.both(name, &overlapped, *comm, Overlap::Beside));
         return n;
     }
     let pieces = layout.tp_overlap_pieces;
@@ -148,7 +149,7 @@ fn comm_name(among: Among, op: CollectiveOp) -> &'static str {
     }
 }
 
-/// The name under which kernels of a site stand in a graph: neighbours of one name are one op.
+/// The name of a site's kernels in a graph. Consecutive kernels with the same name become one op.
 pub(super) fn block(site: Site) -> &'static str {
     match site {
         Site::AttnNorm | Site::Qkv | Site::Rope | Site::Core | Site::Proj | Site::AttnResidual => "attention",
@@ -160,13 +161,15 @@ pub(super) fn block(site: Site) -> &'static str {
     }
 }
 
-/// Joins kernels of one name that follow each other.
+/// Merges consecutive kernels with the same name.
 fn merge(steps: Vec<PassStep>) -> Vec<PassStep> {
     let mut merged: Vec<PassStep> = Vec::with_capacity(steps.len());
     for step in steps {
         match (merged.last_mut(), step) {
-            (Some(PassStep::Kernel { name, ps }), PassStep::Kernel { name: next, ps: more }) if *name == next => {
-                *ps += more
+            (Some(PassStep::Kernel { name, ps }), PassStep::Kernel { name: next_name, ps: next_ps })
+                if *name == next_name =>
+            {
+                *ps += next_ps
             }
             (_, step) => merged.push(step),
         }

@@ -3,7 +3,7 @@
 use crate::model::ModelError;
 use crate::workload::check_error::CheckError;
 
-/// Why no workload came of a model and its layout.
+/// Why no workload can be made of a model and its layout.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum TrainingError {
     #[error("workload.rank_order = \"{order}\": {problem}")]
@@ -17,7 +17,7 @@ pub enum TrainingError {
 }
 
 impl TrainingError {
-    /// A key whose value cannot be.
+    /// An error about the value of a key.
     pub(super) fn key(key: &'static str, value: impl ToString, problem: impl Into<String>) -> TrainingError {
         TrainingError::Key { key, value: value.to_string(), problem: problem.into() }
     }

@@ -1,6 +1,7 @@
-//! Iteration time of a configuration without its graph: times of passes, the pipeline's recurrence, what of gradients and parameters stays exposed.
+//! Computes the iteration time of a configuration without its graph: from the times of passes, the pipeline's recurrence, and the exposed communication of
+//! gradients and parameters.
 //!
-//! Layer: workload. Communication costs what it costs alone; contention between dimensions is the simulators' business.
+//! Layer: workload. Each communication takes the time that it takes alone. Contention between dimensions is left to the simulators.
 
 use super::placement::Purpose;
 use super::plan::{Held, JobPlan, Sync, buckets};
@@ -10,17 +11,18 @@ use crate::collective::CollectiveOp;
 use crate::model::Layout;
 use crate::model::pipeline::{Slot, order};
 
-/// Where the time of an iteration goes, on the rank that ends last; in ps. The parts sum to `iteration`.
+/// How an iteration spends its time, in ps, on the rank that ends last. The parts sum to `iteration`.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct IterationBreakdown {
     pub iteration: u64,
     pub compute: u64,
-    /// Communication that nothing covers.
+    /// Exposed tensor-parallel communication: the part that no kernel overlaps. The next four fields are the same for their dimensions.
     pub tp: u64,
     pub pp: u64,
     pub dp: u64,
     pub ep: u64,
     pub cp: u64,
+    /// Idle time of the pipeline's schedule.
     pub bubble: u64,
     pub optimizer: u64,
     pub other: u64,
@@ -41,7 +43,7 @@ impl IterationBreakdown {
         ]
     }
 
-    /// This, and `rounds` times what `next` has more.
+    /// This breakdown plus `rounds` times the difference of `next` to it.
     fn extended(mut self, next: &IterationBreakdown, rounds: u64) -> IterationBreakdown {
         let mut next = *next;
         for (part, next) in self.parts().into_iter().zip(next.parts()) {
@@ -52,37 +54,36 @@ impl IterationBreakdown {
     }
 }
 
-/// When each pass of one pipeline ends, by stage in the order of its slots.
+/// When each pass of a pipeline starts and ends.
 pub(super) struct PipelineTimeline {
-    /// (start, end) of each slot.
+    /// (start, end) of each slot in ps, by stage, in the order of the stage's slots.
     pub slots: Vec<Vec<(u64, u64)>>,
 }
 
-/// Times of a forward and a backward pass by virtual stage, ps.
+/// Times in ps of a forward and a backward pass, by virtual stage.
 type PassTimes = Vec<(u64, u64)>;
 
-/// What the pipeline runs with, by virtual stage.
+/// The parameters of a pipeline's run. Lists are by virtual stage.
 pub(super) struct Passes<'a> {
-    /// Forward and backward, in ps.
+    /// Times of a forward and a backward pass in ps.
     pub spent: &'a [(u64, u64)],
-    /// What the first forward and the last backward pass take more than others.
+    /// Extra time in ps of the first forward pass and of the last backward pass.
     pub extra: &'a [(u64, u64)],
-    /// What a pass that gathers parameters takes more than one that finds them there.
+    /// Extra time in ps of a forward and a backward pass that gathers parameters.
     pub gathering: &'a [(u64, u64)],
     pub sync: Sync,
-    /// Before when no forward pass can begin: parameters are not there.
+    /// Time in ps before which no forward pass can begin, because parameters are not gathered yet.
     pub ready: &'a [u64],
 }
 
-/// Runs the pipeline: each slot begins after the one before it on its rank and after its input has come.
-/// Sends that overlap nothing hold up their sender too.
+/// Runs the pipeline. Each slot begins after the slot before it on its rank, and after its input has arrived. Sends without overlap also delay their sender.
 pub(super) fn timeline(layout: &Layout, orders: &[Vec<Slot>], passes: &Passes, message_ps: u64) -> PipelineTimeline {
     let spent = passes.spent;
     let (p, stages) = (layout.pp as usize, spent.len());
     let m = layout.microbatches() as usize;
     let hold = if layout.overlap_p2p { 0 } else { message_ps };
     const NOT_YET: u64 = u64::MAX;
-    // Four times: slots have two times each as well.
+    // Factor 4: each slot has two times besides the two of `forward` and `backward`.
     budget::announce_rows::<u64>("passes of micro-batches", 4 * stages as u64 * m as u64);
     let mut forward = vec![NOT_YET; stages * m];
     let mut backward = vec![NOT_YET; stages * m];
@@ -93,22 +94,22 @@ pub(super) fn timeline(layout: &Layout, orders: &[Vec<Slot>], passes: &Passes, m
     let mut left: usize = orders.iter().map(Vec::len).sum();
     while left > 0 {
         let before = left;
-        // Ranks downwards let forward passes flow in one sweep, upwards backward passes.
+        // Going down the ranks handles forward passes in one sweep, going up backward passes.
         for rank in (0..p).chain((0..p).rev()) {
             while let Some(slot) = orders[rank].get(slots[rank].len()) {
                 let stage = slot.chunk as usize * p + rank;
-                let at = |s: usize| s * m + slot.microbatch as usize;
+                let pass_idx = |s: usize| s * m + slot.microbatch as usize;
                 let (input, took) = match slot.backward {
                     false if stage == 0 => (0, spent[stage].0),
-                    false => (forward[at(stage - 1)], spent[stage].0),
-                    true if stage + 1 == stages => (forward[at(stage)], spent[stage].1),
-                    true => (backward[at(stage + 1)], spent[stage].1),
+                    false => (forward[pass_idx(stage - 1)], spent[stage].0),
+                    true if stage + 1 == stages => (forward[pass_idx(stage)], spent[stage].1),
+                    true => (backward[pass_idx(stage + 1)], spent[stage].1),
                 };
                 if input == NOT_YET {
                     break;
                 }
-                let from_afar = if slot.backward { stage + 1 < stages } else { stage > 0 };
-                let arrives = input + if from_afar && p > 1 { message_ps } else { 0 };
+                let is_remote = if slot.backward { stage + 1 < stages } else { stage > 0 };
+                let arrives = input + if is_remote && p > 1 { message_ps } else { 0 };
                 let ready = if slot.backward { 0 } else { passes.ready[stage] };
                 let start = free[rank].max(arrives).max(ready);
                 backwards[stage] += usize::from(slot.backward);
@@ -126,7 +127,7 @@ pub(super) fn timeline(layout: &Layout, orders: &[Vec<Slot>], passes: &Passes, m
                 free[rank] = end + if sends { hold } else { 0 };
                 slots[rank].push((start, end));
                 let ends = if slot.backward { &mut backward } else { &mut forward };
-                ends[at(stage)] = end;
+                ends[pass_idx(stage)] = end;
                 left -= 1;
             }
         }
@@ -135,25 +136,25 @@ pub(super) fn timeline(layout: &Layout, orders: &[Vec<Slot>], passes: &Passes, m
     PipelineTimeline { slots }
 }
 
-/// Evaluates a planned job; the iteration in the steady state, where it begins with the parameters that the one before has updated.
+/// Evaluates a planned job. It gives the iteration in the steady state, which begins with the parameters that the iteration before has updated.
 ///
-/// Once a pipeline is full, a round of micro-batches (one, or with interleaving as many as there are stages) adds what the round before it added. So of many rounds
-/// only the first ones are walked through.
+/// Once a pipeline is full, each round of micro-batches adds what the round before it added. A round is 8 micro-batches, or with interleaving as many as there
+/// are stages. So if there are many rounds, only the first ones are computed.
 pub(super) fn breakdown(plan: &JobPlan, layout: &Layout, price: &Price) -> IterationBreakdown {
     let (m, round) = (layout.microbatches(), if layout.vpp > 1 { layout.pp } else { 8 });
     let rest = if layout.vpp > 1 { 0 } else { m % round };
-    let few = layout.pp.next_multiple_of(round) + if layout.vpp > 1 { 0 } else { round } + rest;
-    let more = few + round;
-    if m <= more || layout.pp == 1 {
+    let few_microbatches = layout.pp.next_multiple_of(round) + if layout.vpp > 1 { 0 } else { round } + rest;
+    let more_microbatches = few_microbatches + round;
+    if m <= more_microbatches || layout.pp == 1 {
         return walked(plan, layout, price);
     }
-    let with =
+    let walked_with =
         |m: u32| walked(plan, &Layout { global_batch: m * layout.dp * layout.microbatch, ..layout.clone() }, price);
-    let rounds = ((m - few) / round) as u64;
-    with(few).extended(&with(more), rounds)
+    let rounds = ((m - few_microbatches) / round) as u64;
+    walked_with(few_microbatches).extended(&walked_with(more_microbatches), rounds)
 }
 
-/// [`breakdown`], every micro-batch walked through.
+/// Computes [`breakdown`] by walking through every micro-batch.
 fn walked(plan: &JobPlan, layout: &Layout, price: &Price) -> IterationBreakdown {
     let pp = layout.pp;
     let sync = Sync::of(layout);
@@ -184,13 +185,13 @@ fn walked(plan: &JobPlan, layout: &Layout, price: &Price) -> IterationBreakdown 
     let orders: Vec<Vec<Slot>> = (0..pp).map(|r| order(layout, r)).collect();
     let ready: Vec<u64> = ready_times(plan, layout, price, &totals);
     let stretched = |ps: u64, factor: f64| (ps as f64 * (factor - 1.0)) as u64;
-    // Kernels of a pass more than of others, where parameters and gradients are kept: when it gathers, forward and backward, and when it is the last and reduces.
+    // Extra time of passes if parameters and gradients are kept: a forward and a backward pass that gathers, and the last backward pass, which reduces.
     let kept: Vec<[Spent; 3]> = plan
         .stages
         .iter()
         .map(|s| if sync.kept { kept_passes(plan, layout, price, s) } else { Default::default() })
         .collect();
-    // What is slowed down beside gathering: the first pass, or every one that gathers.
+    // The slowdown by gathering concerns the first pass, or every pass that gathers.
     let (extra, gathering): (PassTimes, PassTimes) = stages
         .iter()
         .zip(plan.stretch.iter().zip(&kept))
@@ -206,12 +207,12 @@ fn walked(plan: &JobPlan, layout: &Layout, price: &Price) -> IterationBreakdown 
         let passes = Passes { spent: &totals, extra: &extra, gathering: &gathering, sync, ready };
         timeline(layout, &orders, &passes, message_ps)
     };
-    let with = timeline_of(message_ps, &ready);
+    let full = timeline_of(message_ps, &ready);
     let at_once = if ready == none { None } else { Some(timeline_of(message_ps, &none)) };
     let mut worst: Option<(u64, u32, u64)> = None;
     for rank in 0..pp {
-        let pipeline_end = with.slots[rank as usize].last().map_or(0, |s| s.1);
-        let reduced = reduced_at(plan, layout, price, rank, &orders[rank as usize], &with.slots[rank as usize]);
+        let pipeline_end = full.slots[rank as usize].last().map_or(0, |s| s.1);
+        let reduced = reduced_at(plan, layout, price, rank, &orders[rank as usize], &full.slots[rank as usize]);
         let end = reduced.max(pipeline_end);
         if worst.is_none_or(|w| end + plan.optimizer_ps[rank as usize] > w.0 + plan.optimizer_ps[w.1 as usize]) {
             worst = Some((end, rank, pipeline_end));
@@ -236,9 +237,9 @@ fn walked(plan: &JobPlan, layout: &Layout, price: &Price) -> IterationBreakdown 
         busy.compute += f + b - kept[stage][2].total();
         busy.add(&kept[stage][2], 1);
     }
-    let end_of = |t: &PipelineTimeline| t.slots[r].last().map_or(0, |s| s.1);
-    // What waiting for parameters adds, then what messages add; the rest is the schedule's.
-    let gather_wait = at_once.as_ref().map_or(0, |t| pipeline_end - end_of(t));
+    let end_of = |timeline: &PipelineTimeline| timeline.slots[r].last().map_or(0, |s| s.1);
+    // The wait for parameters is taken out first, then messages. The rest is the bubble of the schedule.
+    let gather_wait = at_once.as_ref().map_or(0, |timeline| pipeline_end - end_of(timeline));
     let span_without = end_of(&timeline_of(0, &none));
     let idle = pipeline_end - gather_wait - busy.total();
     let bubble = span_without.saturating_sub(busy.total()).min(idle);
@@ -273,17 +274,17 @@ fn walked(plan: &JobPlan, layout: &Layout, price: &Price) -> IterationBreakdown 
     b
 }
 
-/// What a stage's tensor-parallel ranks do with the shares of their input that each received; 0 bytes: nothing.
+/// The gathering of a stage's input by its tensor-parallel ranks, which each received a share. It does nothing if `bytes` is 0.
 pub(super) fn stage_gather(bytes: u64) -> Comm {
     Comm { name: "stage-gather", op: CollectiveOp::AllGather, purpose: Purpose::Tensor, bytes }
 }
 
-/// Whose gradients the norm is taken over: sharded ones are everywhere.
+/// The ranks over which the norm of gradients is summed. Sharded gradients are spread over all ranks.
 pub(super) fn norm_purpose(layout: &Layout) -> Purpose {
     if layout.zero == 0 { Purpose::Model } else { Purpose::World }
 }
 
-/// Gradients of the norms that work on a part of the sequence, summed over tensor-parallel ranks.
+/// The sum over tensor-parallel ranks of the gradients of norms that work on a part of the sequence. `None` if it is not needed.
 pub(super) fn sequence_grads(layout: &Layout, held: &Held) -> Option<Comm> {
     let bytes = held.sequence * layout.bytes.grads as u64;
     (layout.sequence_parallel && layout.tp > 1 && bytes > 0).then_some(Comm {
@@ -294,13 +295,13 @@ pub(super) fn sequence_grads(layout: &Layout, held: &Held) -> Option<Comm> {
     })
 }
 
-/// Gradient communication of a bucket: dense and expert parameters go to groups of their own.
+/// Gradient communication of a bucket. Dense and expert parameters go to groups of their own.
 pub(super) fn reduce_comms(layout: &Layout, held: &Held) -> [Comm; 2] {
     let op = if layout.zero == 0 { CollectiveOp::AllReduce } else { CollectiveOp::ReduceScatter };
-    let each = layout.bytes.grads as u64;
+    let bytes_per_grad = layout.bytes.grads as u64;
     if layout.hybrid() {
-        // Each rank's shard is then summed over those that hold the same.
-        let bytes = (held.dense + held.expert) * each;
+        // Each rank's shard is then summed over the ranks that hold the same shard.
+        let bytes = (held.dense + held.expert) * bytes_per_grad;
         let shard = bytes.div_ceil(layout.shards() as u64);
         let all = CollectiveOp::AllReduce;
         return [
@@ -309,40 +310,50 @@ pub(super) fn reduce_comms(layout: &Layout, held: &Held) -> [Comm; 2] {
         ];
     }
     [
-        Comm { name: "grads", op, purpose: Purpose::Data, bytes: held.dense * each },
-        Comm { name: "expert-grads", op, purpose: Purpose::ExpertData, bytes: held.expert * each },
+        Comm { name: "grads", op, purpose: Purpose::Data, bytes: held.dense * bytes_per_grad },
+        Comm { name: "expert-grads", op, purpose: Purpose::ExpertData, bytes: held.expert * bytes_per_grad },
     ]
 }
 
 /// Parameter gathering of a bucket, see [`reduce_comms`].
 pub(super) fn gather_comms(layout: &Layout, held: &Held) -> [Comm; 2] {
-    let each = layout.bytes.params as u64;
+    let bytes_per_param = layout.bytes.params as u64;
     if layout.hybrid() {
-        let params =
-            |n: u64| Comm { name: "params", op: CollectiveOp::AllGather, purpose: Purpose::Shard, bytes: n * each };
+        let params = |n: u64| Comm {
+            name: "params",
+            op: CollectiveOp::AllGather,
+            purpose: Purpose::Shard,
+            bytes: n * bytes_per_param,
+        };
         return [params(held.dense), params(held.expert)];
     }
     [
-        Comm { name: "params", op: CollectiveOp::AllGather, purpose: Purpose::Data, bytes: held.dense * each },
+        Comm {
+            name: "params",
+            op: CollectiveOp::AllGather,
+            purpose: Purpose::Data,
+            bytes: held.dense * bytes_per_param,
+        },
         Comm {
             name: "expert-params",
             op: CollectiveOp::AllGather,
             purpose: Purpose::ExpertData,
-            bytes: held.expert * each,
+            bytes: held.expert * bytes_per_param,
         },
     ]
 }
 
+/// Time in ps to gather all parameters of a pipeline rank.
 fn gather_all(plan: &JobPlan, layout: &Layout, price: &Price, rank: u32) -> u64 {
-    let of = |stage: &[u16]| -> u64 {
+    let stage_ps = |stage: &[u16]| -> u64 {
         let list = buckets(plan, stage, layout.bytes.params, layout.bucket_bytes);
         list.iter().flat_map(|(_, held)| gather_comms(layout, held)).map(|c| price.comm(&c)).sum()
     };
-    plan.chunks(layout, rank).map(of).sum()
+    plan.chunks(layout, rank).map(stage_ps).sum()
 }
 
-/// How much longer a pass over sharded parameters (or towards sharded gradients) takes for their communication: buckets are gathered one ahead of the layers that
-/// need them, gradients reduced behind them, all on the same links; without overlap everything waits.
+/// How much longer a pass over sharded parameters (or to sharded gradients) takes because of their communication, in ps. Each bucket is gathered one bucket
+/// ahead of the layers that need it. Gradients are reduced after their layers. All of it uses the same links. Without overlap everything waits.
 fn sharded_wait(plan: &JobPlan, layout: &Layout, price: &Price, stage: &[u16], backward: bool) -> u64 {
     let sync = Sync::of(layout);
     let mut layers = stage.to_vec();
@@ -356,19 +367,19 @@ fn sharded_wait(plan: &JobPlan, layout: &Layout, price: &Price, stage: &[u16], b
         |layers: &[u16]| layers.iter().map(|&l| price.steps(&plan.layers[l as usize].gathered).total()).sum::<u64>();
     let mut first = 0;
     let (mut link, mut work, mut busy) = (0u64, 0u64, 0u64);
-    // When each bucket that was asked for is there. It is asked for when the one before it is begun.
-    let mut there: Vec<u64> = Vec::new();
+    // Times at which the requested buckets have arrived. A bucket is requested when the bucket before it begins to be used.
+    let mut arrivals: Vec<u64> = Vec::new();
     let ahead = if layout.overlap_param { 2 } else { 1 };
     for (i, (last, held)) in list.iter().enumerate() {
         let took = plan.pass(&layers[first..=*last], backward).total() + copies(&layers[first..=*last]);
         first = last + 1;
         busy += took;
         if gathers {
-            for (_, next) in &list[there.len()..(i + ahead).min(list.len())] {
+            for (_, next) in &list[arrivals.len()..(i + ahead).min(list.len())] {
                 link = link.max(work) + cost(gather_comms(layout, next));
-                there.push(link);
+                arrivals.push(link);
             }
-            work = work.max(there[i]);
+            work = work.max(arrivals[i]);
         }
         work += took;
         if backward && sync.reduce_each {
@@ -378,12 +389,12 @@ fn sharded_wait(plan: &JobPlan, layout: &Layout, price: &Price, stage: &[u16], b
             }
         }
     }
-    // What is still on the links delays the next pass's first bucket.
+    // Communication that is still on the links delays the first bucket of the next pass.
     (if backward { work.max(link) } else { work }) - busy
 }
 
-/// What passes of a virtual stage take more where parameters and gradients are kept ([`Sync::kept`]): a forward and a backward pass that gather, and the last backward pass,
-/// after which gradients are reduced and nothing else is done.
+/// Extra time of the passes of a virtual stage if parameters and gradients are kept ([`Sync::kept`]): of a forward and a backward pass that gather, and of the
+/// last backward pass, after which gradients are reduced without overlap.
 fn kept_passes(plan: &JobPlan, layout: &Layout, price: &Price, stage: &[u16]) -> [Spent; 3] {
     let sync = Sync::of(layout);
     let copies = stage.iter().map(|&l| price.steps(&plan.layers[l as usize].gathered).total()).sum();
@@ -404,8 +415,8 @@ fn kept_passes(plan: &JobPlan, layout: &Layout, price: &Price, stage: &[u16]) ->
     [gathers(false), if sync.gather_backward { gathers(true) } else { none }, reduces]
 }
 
-/// When parameters that are gathered at the beginning of an iteration let the first pass of each virtual stage begin, so that no later bucket stalls it. Buckets are
-/// gathered one after another, in the order of the forward pass.
+/// When the first pass of each virtual stage can begin, in ps, if parameters are gathered at the beginning of an iteration. The time is chosen such that no
+/// later bucket stalls the pass. Buckets are gathered one after another, in the order of the forward pass.
 fn ready_times(plan: &JobPlan, layout: &Layout, price: &Price, totals: &[(u64, u64)]) -> Vec<u64> {
     let mut ready = vec![0; plan.stages.len()];
     if !layout.overlap_param || !Sync::of(layout).gather_step {
@@ -414,13 +425,14 @@ fn ready_times(plan: &JobPlan, layout: &Layout, price: &Price, totals: &[(u64, u
     for rank in 0..layout.pp {
         let mut gathered = 0u64;
         for chunk in 0..layout.vpp {
-            let at = (chunk * layout.pp + rank) as usize;
-            let stage = &plan.stages[at];
-            let per_layer = totals[at].0 / stage.len().max(1) as u64;
+            let virtual_stage = (chunk * layout.pp + rank) as usize;
+            let stage = &plan.stages[virtual_stage];
+            let per_layer = totals[virtual_stage].0 / stage.len().max(1) as u64;
             let mut first_layer = 0;
             for (last, held) in buckets(plan, stage, layout.bytes.params, layout.bucket_bytes) {
                 gathered += gather_comms(layout, &held).iter().map(|c| price.comm(c)).sum::<u64>();
-                ready[at] = ready[at].max(gathered.saturating_sub(per_layer * first_layer as u64));
+                ready[virtual_stage] =
+                    ready[virtual_stage].max(gathered.saturating_sub(per_layer * first_layer as u64));
                 first_layer = last + 1;
             }
         }
@@ -428,14 +440,14 @@ fn ready_times(plan: &JobPlan, layout: &Layout, price: &Price, totals: &[(u64, u
     ready
 }
 
-/// When the last bucket of a rank is reduced. Buckets of a virtual stage become ready as its last backward pass goes through its layers.
+/// When the last bucket of a rank is reduced, in ps. Buckets of a virtual stage become ready as its last backward pass goes through its layers.
 fn reduced_at(plan: &JobPlan, layout: &Layout, price: &Price, rank: u32, order: &[Slot], times: &[(u64, u64)]) -> u64 {
-    // Reductions after every micro-batch are in its backward pass; those of what is kept are in the last one.
+    // If gradients are reduced after every micro-batch, that is part of the backward pass. If they are kept, it is part of the last backward pass.
     let sync = Sync::of(layout);
     if sync.reduce_each || sync.kept {
         return 0;
     }
-    let mut at = 0;
+    let mut reduced_ps = 0;
     let pipeline_end = times.last().map_or(0, |t| t.1);
     let mut last_of: Vec<Option<usize>> = vec![None; layout.vpp.max(1) as usize];
     order.iter().enumerate().filter(|(_, s)| s.backward).for_each(|(i, s)| last_of[s.chunk as usize] = Some(i));
@@ -454,10 +466,10 @@ fn reduced_at(plan: &JobPlan, layout: &Layout, price: &Price, rank: u32, order: 
             } else {
                 pipeline_end
             };
-            at = ready.max(at) + reduce_comms(layout, &held).iter().map(|c| price.comm(c)).sum::<u64>();
+            reduced_ps = ready.max(reduced_ps) + reduce_comms(layout, &held).iter().map(|c| price.comm(c)).sum::<u64>();
         }
     }
-    at
+    reduced_ps
 }
 
 #[cfg(test)]
@@ -494,7 +506,7 @@ mod tests {
         use crate::workload::training::plan::LayerPlan;
         use crate::workload::training::{CommCost, KernelCost, Machine, RankPlacement, ServerSpan};
 
-        /// Everything is free but messages.
+        /// A machine on which only messages take time.
         struct Post;
 
         impl KernelCost for Post {
@@ -530,7 +542,7 @@ mod tests {
         for (pp, vpp, m) in [(4, 1, 64), (16, 1, 203), (64, 1, 512), (8, 3, 64), (35, 3, 280), (6, 8, 48)] {
             for overlap_p2p in [false, true] {
                 let l = Layout { pp, vpp, microbatch: 1, global_batch: m, overlap_p2p, ..layout() };
-                // The ends have more to do.
+                // The first and the last stage have more to do.
                 let mut stages: Vec<Vec<u16>> = vec![vec![0]; (pp * vpp) as usize];
                 stages[0].push(1);
                 stages.last_mut().unwrap().push(2);

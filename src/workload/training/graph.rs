@@ -1,7 +1,7 @@
-//! A planned job as a graph: acts as each rank in turn and writes its kernels, collectives, sends and receives.
+//! Writes a planned job as a graph. It acts as each rank in turn and writes its kernels, collectives, sends and receives.
 //!
-//! Layer: workload. Ranks of one pipeline stage do the same, so there are as many programs as pipeline ranks. Where experts are loaded unevenly, every
-//! rank computes as long as the busiest, for whom the others would wait at the next exchange.
+//! Layer: workload. Ranks of one pipeline stage do the same, so there are as many programs as pipeline ranks. If experts are loaded unevenly, every rank
+//! computes as long as the busiest one, because the others would wait for it at the next exchange.
 
 use super::evaluate::{gather_comms, norm_purpose, reduce_comms, sequence_grads, stage_gather};
 use super::placement::{Purpose, RankPlacement};
@@ -14,15 +14,19 @@ use crate::model::pipeline::{StageSchedule, order};
 use crate::workload::program::{Dim, Group, Op, OpKind, Peer, Phase, Stream};
 use crate::workload::rules::{Message, ProgramWriter, RankSchedule};
 
-/// Lanes of the pipeline's communication: to the next stage, from the one before, to the one before, from the next.
+/// Lane of the pipeline's communication: sends to the next stage.
 const TO_NEXT: u8 = 0;
+/// Lane of receives from the stage before.
 const FROM_PREVIOUS: u8 = 1;
+/// Lane of sends to the stage before.
 const TO_PREVIOUS: u8 = 2;
+/// Lane of receives from the next stage.
 const FROM_NEXT: u8 = 3;
-/// Megatron gathers parameters beside the reduction of gradients. PyTorch's process groups have one stream, so that with the others these follow each other.
+/// Lane of parameter gathering. Megatron gathers parameters at the same time as it reduces gradients. The process groups of PyTorch have one stream, so there
+/// the two follow each other.
 const GATHER_LANE: u8 = 1;
 
-/// A planned job on its ranks.
+/// A planned job with the places and groups of its ranks.
 pub(super) struct JobGraph<'a> {
     pub plan: &'a JobPlan,
     pub layout: &'a Layout,
@@ -31,7 +35,7 @@ pub(super) struct JobGraph<'a> {
     groups: Vec<Group>,
     slots: Vec<Vec<u32>>,
     purposes: Vec<Purpose>,
-    /// Weights of the experts' ranks as destinations of all-to-alls, where uneven.
+    /// Weights of the experts' ranks as destinations of all-to-alls; empty if the load is even.
     shares: Vec<Vec<u64>>,
 }
 
@@ -66,14 +70,14 @@ impl RankSchedule for JobGraph<'_> {
         u64::from(self.placement.coords(rank).pp)
     }
 
-    fn write(&self, rank: u32, to: &mut ProgramWriter) {
-        let at = self.placement.coords(rank);
-        budget::announce_rows::<Op>("operations", self.least_ops(at.pp));
+    fn write(&self, rank: u32, writer: &mut ProgramWriter) {
+        let coords = self.placement.coords(rank);
+        budget::announce_rows::<Op>("operations", self.least_ops(coords.pp));
         let mut pen = Pen {
-            to,
+            writer,
             graph: self,
             plan: self.plan,
-            rank: at.pp,
+            rank: coords.pp,
             last: None,
             stretch: 1.0,
             pending: Vec::new(),
@@ -90,36 +94,36 @@ impl RankSchedule for JobGraph<'_> {
 }
 
 impl JobGraph<'_> {
-    /// Ops that the program of a pipeline rank has at least: its kernels.
+    /// The minimum number of ops in the program of a pipeline rank: its kernels.
     pub(super) fn least_ops(&self, pp: u32) -> u64 {
         let is_op = |step: &&PassStep| !matches!(step, PassStep::Comm(_) | PassStep::Kernel { ps: 0, .. });
-        let of_layer = |&l: &u16| {
+        let n_ops = |&l: &u16| {
             let layer = &self.plan.layers[l as usize];
             layer.forward.iter().chain(&layer.backward).filter(is_op).count() as u64
         };
-        let a_microbatch: u64 = self.plan.chunks(self.layout, pp).flatten().map(of_layer).sum();
-        u64::from(self.iterations) * u64::from(self.layout.microbatches()) * a_microbatch
+        let ops_per_microbatch: u64 = self.plan.chunks(self.layout, pp).flatten().map(n_ops).sum();
+        u64::from(self.iterations) * u64::from(self.layout.microbatches()) * ops_per_microbatch
     }
 }
 
-/// Writes one rank's program.
+/// Writes the program of one rank.
 struct Pen<'p, 'w, 'a> {
-    to: &'p mut ProgramWriter<'w>,
+    writer: &'p mut ProgramWriter<'w>,
     graph: &'p JobGraph<'a>,
     plan: &'a JobPlan,
     /// Pipeline rank.
     rank: u32,
-    /// The last kernel.
+    /// Op of the last kernel.
     last: Option<u32>,
-    /// How much longer kernels of this pass take for what is reduced or gathered beside them.
+    /// Factor by which kernels of this pass take longer because gradients are reduced or parameters gathered at the same time.
     stretch: f64,
-    /// What the next kernel waits for beside the last.
+    /// Ops that the next kernel waits for, besides the last kernel.
     pending: Vec<u32>,
-    /// Gradient communication of this iteration.
+    /// Ops that reduce gradients in this iteration.
     reductions: Vec<u32>,
-    /// Gradients that wait for the end of the pipeline.
+    /// Gradients that are reduced after the end of the pipeline.
     late: Vec<Held>,
-    /// By chunk: last layer of each bucket of parameters, and the ops that gather it.
+    /// By chunk: the last layer of each bucket of parameters, and the ops that gather it.
     gathered: Vec<Vec<(usize, Vec<u32>)>>,
 }
 
@@ -128,12 +132,12 @@ impl Pen<'_, '_, '_> {
         let mut deps = std::mem::take(&mut self.pending);
         deps.extend_from_slice(more);
         let ps = if self.stretch > 1.0 { (ps as f64 * self.stretch) as u64 } else { ps };
-        let op = self.to.compute(name, ps, phase, &deps);
+        let op = self.writer.compute(name, ps, phase, &deps);
         self.last = Some(op);
         op
     }
 
-    /// Slot of a purpose; none where its groups have one member or this rank takes no part.
+    /// The slot of a purpose. `None` if its groups have one member or this rank takes no part.
     fn slot(&self, purpose: Purpose) -> Option<u16> {
         let ends = self.rank == 0 || self.rank + 1 == self.graph.layout.pp;
         if purpose == Purpose::Embedding && !ends {
@@ -142,7 +146,7 @@ impl Pen<'_, '_, '_> {
         self.graph.purposes.iter().position(|&p| p == purpose).map(|s| s as u16)
     }
 
-    /// A collective; none where it has nothing to do.
+    /// Writes a collective on a stream. `None` if it has nothing to do.
     fn comm_on(&mut self, comm: &Comm, stream: Stream, deps: &[u32]) -> Option<u32> {
         let slot = self.slot(comm.purpose)?;
         if comm.bytes == 0 {
@@ -153,14 +157,14 @@ impl Pen<'_, '_, '_> {
             comm.op == CollectiveOp::AllToAll && comm.purpose == Purpose::Expert && !self.graph.shares.is_empty();
         let shares = uneven.then_some(0);
         let kind = OpKind::Collective { op: comm.op, slot, bytes: comm.bytes, dim, algorithm: None, shares };
-        Some(self.to.op(comm.name, kind, stream, deps))
+        Some(self.writer.op(comm.name, kind, stream, deps))
     }
 
     fn comm(&mut self, comm: &Comm, deps: &[u32]) -> Option<u32> {
         self.comm_on(comm, Stream::comm(comm.dim()), deps)
     }
 
-    /// What a communication of what is computed so far waits for.
+    /// The ops that a communication of everything computed so far waits for.
     fn so_far(&self) -> Vec<u32> {
         self.last.iter().chain(&self.pending).copied().collect()
     }
@@ -182,16 +186,16 @@ impl Pen<'_, '_, '_> {
     }
 
     fn both(&mut self, name: &str, ps: u64, comm: &Comm, overlap: Overlap, phase: Phase) {
-        let before = self.so_far();
+        let deps_so_far = self.so_far();
         match overlap {
             Overlap::Beside => {
-                let op = self.comm(comm, &before);
+                let op = self.comm(comm, &deps_so_far);
                 self.kernel(name, ps, phase, &[]);
                 self.pending.extend(op);
             }
             Overlap::Feeds(n) => {
                 for i in 0..n {
-                    let deps = if i == 0 { before.as_slice() } else { &[] };
+                    let deps = if i == 0 { deps_so_far.as_slice() } else { &[] };
                     let op = self.comm(&piece(comm, n, i), deps);
                     self.pending.extend(op);
                     self.kernel(name, share(ps, n, i), phase, &[]);
@@ -206,12 +210,12 @@ impl Pen<'_, '_, '_> {
                 self.pending.extend(drained);
             }
             Overlap::Ring(n) => {
-                let mut come = self.comm(&piece(comm, n - 1, 0), &before);
+                let mut arriving = self.comm(&piece(comm, n - 1, 0), &deps_so_far);
                 for i in 0..n {
                     self.kernel(name, share(ps, n, i), phase, &[]);
-                    self.pending.extend(come.take());
+                    self.pending.extend(arriving.take());
                     if i + 2 < n {
-                        come = self.comm(&piece(comm, n - 1, i + 1), &[]);
+                        arriving = self.comm(&piece(comm, n - 1, i + 1), &[]);
                     }
                 }
             }
@@ -233,10 +237,10 @@ impl Pen<'_, '_, '_> {
         let steady = warmup..slots.len() - warmup;
         for (number, slot) in slots.into_iter().enumerate() {
             if steady.contains(&number) && (number - warmup).is_multiple_of(2) {
-                pairs.push(self.to.next_op());
+                pairs.push(self.writer.next_op());
             }
             if number == steady.end {
-                pairs.push(self.to.next_op());
+                pairs.push(self.writer.next_op());
             }
             let gather = sync.gathers(slot.backward, before[slot.chunk as usize].replace(slot.backward));
             let stage = slot.chunk * layout.pp + self.rank;
@@ -255,17 +259,17 @@ impl Pen<'_, '_, '_> {
                     self.reduce_kept(layers);
                 }
             } else {
-                let beside = if sync.kept { gather } else { sync.gather_forward || slot.microbatch == 0 };
-                self.stretch = forward * if beside { gathers } else { 1.0 };
+                let overlaps_gather = if sync.kept { gather } else { sync.gather_forward || slot.microbatch == 0 };
+                self.stretch = forward * if overlaps_gather { gathers } else { 1.0 };
                 self.forward(layers, slot.chunk as usize, gather);
             }
             self.stretch = 1.0;
             self.send(stage, slot.backward);
         }
         if pairs.len() == steady.len() / 2 {
-            pairs.push(self.to.next_op());
+            pairs.push(self.writer.next_op());
         }
-        self.to.pairs(pairs);
+        self.writer.pairs(pairs);
         self.finish();
     }
 
@@ -303,7 +307,7 @@ impl Pen<'_, '_, '_> {
                 if layout.overlap_grad {
                     self.reduce(held);
                 } else if sync.reduce_each {
-                    // Whoever shards gradients and overlaps nothing waits for the reduction before the next micro-batch.
+                    // A rank that shards gradients and overlaps nothing waits for the reduction before the next micro-batch.
                     self.reduce(held);
                     self.pending.extend(std::mem::take(&mut self.reductions));
                 } else {
@@ -313,11 +317,12 @@ impl Pen<'_, '_, '_> {
         }
     }
 
-    /// Before layer `i` of a pass over sharded parameters: waits for its bucket, and has the next one gathered. Without overlap a bucket is asked for when it is needed.
+    /// Prepares layer `i` of a pass over sharded parameters: waits for its bucket, and starts to gather the next one. Without overlap, a bucket is gathered
+    /// when it is needed.
     fn gather_ahead(&mut self, sharded: &mut Sharded, i: usize) {
         let ahead = if self.graph.layout.overlap_param { 2 } else { 1 };
-        let Some(at) = sharded.starts_at(i) else { return };
-        while sharded.asked.len() < (at + ahead).min(sharded.buckets.len()) {
+        let Some(bucket) = sharded.starts_at(i) else { return };
+        while sharded.asked.len() < (bucket + ahead).min(sharded.buckets.len()) {
             let deps: Vec<u32> = self.last.into_iter().collect();
             let held = sharded.buckets[sharded.asked.len()].1;
             let mut ops = Vec::new();
@@ -326,10 +331,10 @@ impl Pen<'_, '_, '_> {
             }
             sharded.asked.push(ops);
         }
-        self.pending.extend_from_slice(&sharded.asked[at]);
+        self.pending.extend_from_slice(&sharded.asked[bucket]);
     }
 
-    /// What copies a layer's parameters out of what was gathered.
+    /// Writes the kernels that copy a layer's parameters out of the gathered buffer.
     fn after_gather(&mut self, layer: u16, gather: bool, phase: Phase) {
         let plan = self.plan;
         if gather {
@@ -337,7 +342,7 @@ impl Pen<'_, '_, '_> {
         }
     }
 
-    /// Reduces the gradients of a virtual stage, layer by layer. Whatever is next on this rank waits for all of them.
+    /// Reduces the gradients of a virtual stage, layer by layer. The next op of this rank waits for all of them.
     fn reduce_kept(&mut self, layers: &[u16]) {
         let plan = self.plan;
         for &l in layers {
@@ -347,7 +352,7 @@ impl Pen<'_, '_, '_> {
         self.pending.extend(std::mem::take(&mut self.reductions));
     }
 
-    /// Reduces a bucket once the kernels so far are done.
+    /// Reduces a bucket when the kernels so far are done.
     fn reduce(&mut self, held: &Held) {
         let deps: Vec<u32> = self.last.into_iter().collect();
         for comm in reduce_comms(self.graph.layout, held) {
@@ -362,20 +367,20 @@ impl Pen<'_, '_, '_> {
         let stages: Vec<&[u16]> = plan.chunks(layout, self.rank).collect();
         let mut gathered = Vec::new();
         for stage in stages {
-            let mut of_stage = Vec::new();
+            let mut stage_buckets = Vec::new();
             for (last, held) in buckets(plan, stage, layout.bytes.params, layout.bucket_bytes) {
                 let mut ops = Vec::new();
                 for comm in gather_comms(layout, &held) {
                     ops.extend(self.comm_on(&comm, Stream::comm_lane(Dim::Dp, GATHER_LANE), &before));
                 }
-                of_stage.push((last, ops));
+                stage_buckets.push((last, ops));
             }
-            gathered.push(of_stage);
+            gathered.push(stage_buckets);
         }
         self.gathered = gathered;
     }
 
-    /// What follows the pipeline: gradients, their norm, the optimizer, parameters.
+    /// Writes what follows the pipeline: the reduction of gradients, their norm, the optimizer, the gathering of parameters.
     fn finish(&mut self) {
         let (plan, layout) = (self.plan, self.graph.layout);
         let late = std::mem::take(&mut self.late);
@@ -400,14 +405,14 @@ impl Pen<'_, '_, '_> {
             let ops = std::mem::take(&mut self.gathered);
             self.pending.extend(ops.into_iter().flatten().flat_map(|(_, ops)| ops));
         }
-        // The next iteration begins after this one's last op, whatever stream that is on.
+        // The next iteration begins after the last op of this one, whatever its stream.
         let pending = std::mem::take(&mut self.pending);
-        let end = self.to.op("iteration-end", OpKind::Join, Stream::COMPUTE, &pending);
+        let end = self.writer.op("iteration-end", OpKind::Join, Stream::COMPUTE, &pending);
         self.last = Some(end);
-        self.to.end_iteration();
+        self.writer.end_iteration();
     }
 
-    /// The neighbour a pass's input comes from or its output goes to, by virtual stage.
+    /// The neighbour that a pass's input comes from or its output goes to, by virtual stage.
     fn peer(&self, stage: u32) -> Option<Peer> {
         Some(Peer { slot: self.slot(Purpose::Pipeline)?, member: stage % self.graph.layout.pp })
     }
@@ -415,16 +420,16 @@ impl Pen<'_, '_, '_> {
     fn receive(&mut self, stage: u32, backward: bool) {
         let layout = self.graph.layout;
         let stages = layout.pp * layout.vpp.max(1);
-        let from = if backward { stage + 1 } else { stage.wrapping_sub(1) };
-        if from >= stages {
+        let source = if backward { stage + 1 } else { stage.wrapping_sub(1) };
+        if source >= stages {
             return;
         }
-        let Some(peer) = self.peer(from) else { return };
+        let Some(peer) = self.peer(source) else { return };
         let deps = if layout.overlap_p2p { Vec::new() } else { self.last.into_iter().collect() };
         let lane = if backward { FROM_NEXT } else { FROM_PREVIOUS };
         let name = if backward { "recv-backward" } else { "recv-forward" };
         let message = Message { peer, bytes: self.plan.message_bytes, tag: tag(stage, backward), dim: Dim::Pp };
-        let op = self.to.recv(name, message, Stream::comm_lane(Dim::Pp, lane), &deps);
+        let op = self.writer.recv(name, message, Stream::comm_lane(Dim::Pp, lane), &deps);
         let gather = stage_gather(self.plan.gathered_bytes);
         let gathered = self.comm(&gather, &[op]);
         self.pending.push(gathered.unwrap_or(op));
@@ -433,23 +438,23 @@ impl Pen<'_, '_, '_> {
     fn send(&mut self, stage: u32, backward: bool) {
         let layout = self.graph.layout;
         let stages = layout.pp * layout.vpp.max(1);
-        let to = if backward { stage.wrapping_sub(1) } else { stage + 1 };
-        if to >= stages {
+        let target = if backward { stage.wrapping_sub(1) } else { stage + 1 };
+        if target >= stages {
             return;
         }
-        let Some(peer) = self.peer(to) else { return };
+        let Some(peer) = self.peer(target) else { return };
         let deps = self.so_far();
         let lane = if backward { TO_PREVIOUS } else { TO_NEXT };
         let name = if backward { "send-backward" } else { "send-forward" };
-        let message = Message { peer, bytes: self.plan.message_bytes, tag: tag(to, backward), dim: Dim::Pp };
-        let op = self.to.send(name, message, Stream::comm_lane(Dim::Pp, lane), &deps);
+        let message = Message { peer, bytes: self.plan.message_bytes, tag: tag(target, backward), dim: Dim::Pp };
+        let op = self.writer.send(name, message, Stream::comm_lane(Dim::Pp, lane), &deps);
         if !layout.overlap_p2p {
             self.pending.push(op);
         }
     }
 }
 
-/// Buckets of sharded parameters on a pass: their last layers and sizes, and the ops that gather those asked for.
+/// Buckets of sharded parameters in a pass: (last layer, parameters), and the ops that gather the buckets requested so far.
 struct Sharded {
     buckets: Vec<(usize, Held)>,
     asked: Vec<Vec<u32>>,
@@ -471,7 +476,7 @@ impl Sharded {
     }
 }
 
-/// Messages into a virtual stage, by direction.
+/// Tag of the messages into a virtual stage in a direction.
 fn tag(stage: u32, backward: bool) -> u32 {
     stage * 2 + u32::from(backward)
 }

@@ -1,6 +1,6 @@
-//! From a model, its layout and a machine to a plan, and from the plan to a graph or an estimate.
+//! Makes a plan of a model, its layout and a machine, and a graph or an estimate of the plan.
 //!
-//! Layer: workload. The way in: what is asked for is checked here, and everything below relies on it.
+//! Layer: workload. This is the entry point of training jobs. Inputs are checked here, and everything below relies on that.
 
 use super::compose::compose;
 use super::error::TrainingError;
@@ -22,7 +22,7 @@ use crate::model::{CudaGraph, Framework, Layout, Model, ModelFamily, Recompute, 
 use crate::workload::program::Workload;
 use crate::workload::rules::assemble_matched;
 
-/// The kinds of layers, in the order in which a plan keeps them.
+/// The kinds of layers, in the order of a plan's list.
 const KINDS: [LayerKind; 7] = [
     LayerKind::Embedding,
     LayerKind::Dense,
@@ -33,31 +33,33 @@ const KINDS: [LayerKind; 7] = [
     LayerKind::Logits,
 ];
 
-/// Layers of a kind that differ in what becomes of their activations: a plan has all [`KINDS`] for each of these that its layout has.
+/// What happens to the activations of a layer. A plan has all [`KINDS`] for each combination that its layout has.
 #[derive(Clone, Copy, PartialEq, Eq)]
 struct Kept {
-    /// Not computed again, though the layout computes others again.
+    /// Whether these activations are not recomputed although the layout recomputes the activations of other layers.
     whole: bool,
-    /// In the host's memory.
+    /// Whether these activations are in the host's memory.
     offloaded: bool,
 }
 
-/// The host's time in hundredths of a PyTorch operation: of one such; of a product in a module of Transformer Engine, whose forward pass through a linear layer keeps a
-/// Grace processor busy for 99.66 us where PyTorch's own takes 37.08 (NVIDIA/TransformerEngine issue 2053, GB200, 16 bit); and how many times longer with quantised operands
-/// ("more than 2x", issue 761).
+/// Host time of one PyTorch operation, the unit of the host's work: hundredths of it.
 const OPERATION: u64 = 100;
+/// Host time, in that unit, of a product in a module of Transformer Engine. Its forward pass through a linear layer keeps a Grace processor busy for 99.66 us,
+/// where PyTorch's own takes 37.08 (NVIDIA/TransformerEngine issue 2053, GB200, 16 bit).
 const ENGINE_PRODUCT: u64 = 269;
+/// Factor on that with quantised operands ("more than 2x", issue 761).
 const QUANTISED: u64 = 2;
 
-/// The graph of `iterations` iterations on every rank. Durations of kernels are those of `machine`; communication is left to who runs the graph (the machine's
-/// estimates decide only how far kernels overlap with it and slow down).
+/// Makes the graph of `iterations` iterations on every rank. Durations of kernels are those of `machine`. The times of communication are left to the simulation
+/// of the graph; the machine's estimates only decide how far kernels overlap with it and slow down.
 pub fn generate(model: &Model, layout: &Layout, machine: &Machine, iterations: u32) -> Result<Workload, TrainingError> {
     let workload = generate_matched(model, layout, machine, iterations)?;
     workload.check_end()?;
     Ok(workload)
 }
 
-/// The same, but for the proof that nothing waits for ever ([`Workload::check_end`]): whoever works out when it ends needs none.
+/// Does what [`generate`] does, without the proof that nothing waits for ever ([`Workload::check_end`]). A caller that computes when the workload ends needs no
+/// proof.
 pub fn generate_matched(
     model: &Model,
     layout: &Layout,
@@ -67,7 +69,8 @@ pub fn generate_matched(
     generate_with(model, layout, machine, iterations, layout.microbatches())
 }
 
-/// The same with another number of micro-batches in an iteration: each of them takes what it takes in the whole layout, and what is counted of an iteration is the whole's.
+/// Does what [`generate_matched`] does, with another number of micro-batches per iteration. Each micro-batch takes the time that it takes in the whole layout.
+/// The counts of an iteration (tokens, FLOPs) are those of the whole layout.
 pub fn generate_with(
     model: &Model,
     layout: &Layout,
@@ -82,8 +85,8 @@ pub fn generate_with(
     let placement = RankPlacement::new(layout)?;
     let price = Price::new(machine, &placement);
     let plan = plan(model, layout, &price);
-    let as_long = Layout { global_batch: microbatches * layout.dp * layout.microbatch, ..layout.clone() };
-    let written = if microbatches == layout.microbatches() { layout } else { &as_long };
+    let with_microbatches = Layout { global_batch: microbatches * layout.dp * layout.microbatch, ..layout.clone() };
+    let written = if microbatches == layout.microbatches() { layout } else { &with_microbatches };
     let shares = match &model.body {
         ModelFamily::Transformer(t) => shares(t, layout),
         ModelFamily::Layers(_) | ModelFamily::Dlrm(_) => Vec::new(),
@@ -98,17 +101,17 @@ pub fn generate_with(
     Ok(workload)
 }
 
-/// Ops that all ranks together have at least, known before any is written.
+/// The minimum number of ops of all ranks together, known before any op is written.
 pub fn least_ops(model: &Model, layout: &Layout, machine: &Machine, iterations: u32) -> Result<u64, TrainingError> {
     layout.check(model, layout.gpus())?;
     let placement = RankPlacement::new(layout)?;
     let plan = plan(model, layout, &Price::new(machine, &placement));
-    let of_each_stage = u64::from(placement.ranks() / layout.pp.max(1));
+    let ranks_per_stage = u64::from(placement.ranks() / layout.pp.max(1));
     let graph = JobGraph::new(&plan, layout, placement, iterations, Vec::new());
-    Ok((0..layout.pp).map(|stage| graph.least_ops(stage)).sum::<u64>().saturating_mul(of_each_stage))
+    Ok((0..layout.pp).map(|stage| graph.least_ops(stage)).sum::<u64>().saturating_mul(ranks_per_stage))
 }
 
-/// Iteration time and where it goes, without a graph.
+/// Iteration time and its parts, computed without a graph.
 pub fn evaluate(model: &Model, layout: &Layout, machine: &Machine) -> Result<IterationBreakdown, TrainingError> {
     layout.check(model, layout.gpus())?;
     let placement = RankPlacement::new(layout)?;
@@ -116,7 +119,7 @@ pub fn evaluate(model: &Model, layout: &Layout, machine: &Machine) -> Result<Ite
     Ok(breakdown(&plan(model, layout, &price), layout, &price))
 }
 
-/// What each layer is, who has it, and what the optimizer takes.
+/// Plans a job: the steps of each layer, the layers of each stage, and the times of the optimizer.
 fn plan(model: &Model, layout: &Layout, price: &Price) -> JobPlan {
     let mut plan = match &model.body {
         ModelFamily::Transformer(t) => transformer_plan(t, layout, price),
@@ -146,16 +149,17 @@ fn transformer_plan(model: &Transformer, layout: &Layout, price: &Price) -> JobP
     }
     let mut stages = Vec::new();
     let mut next = 0;
-    // Layers that each pipeline rank still puts into the host's memory.
+    // Number of layers of each pipeline rank whose activations still go to the host's memory.
     let mut in_host = vec![layout.offload_layers; layout.pp as usize];
     for (stage, n) in layout.chunk_layers(model.layers, model.mtp).into_iter().enumerate() {
         let in_host = &mut in_host[stage % layout.pp as usize];
-        let again = layout.recomputed_of(n);
+        let n_recomputed = layout.recomputed_of(n);
         let kind = |i: u32| {
-            let this = Kept { whole: i >= again, offloaded: *in_host > 0 };
-            *in_host -= u32::from(this.offloaded);
-            let at = kept.iter().position(|&k| k == this).expect("a layout that has such layers has them planned");
-            (at * KINDS.len()) as u16 + kind_index(kind_of(model, next + i))
+            let wanted = Kept { whole: i >= n_recomputed, offloaded: *in_host > 0 };
+            *in_host -= u32::from(wanted.offloaded);
+            let kept_idx =
+                kept.iter().position(|&k| k == wanted).expect("a layout that has such layers has them planned");
+            (kept_idx * KINDS.len()) as u16 + kind_index(kind_of(model, next + i))
         };
         stages.push((0..n).map(kind).collect::<Vec<u16>>());
         next += n;
@@ -165,21 +169,21 @@ fn transformer_plan(model: &Transformer, layout: &Layout, price: &Price) -> JobP
     last.extend((0..model.mtp).map(|_| kind_index(LayerKind::Prediction)));
     last.push(kind_index(LayerKind::Logits));
     let tokens = layout.seq as u64 / layout.cp as u64 * layout.microbatch as u64;
-    // With sequence parallelism a rank's activations between layers are its share of the sequence.
+    // With sequence parallelism, a rank's activations between layers are its share of the sequence.
     let scattered = layout.scatter_gather && !layout.sequence_parallel && layout.tp > 1;
-    let own = if layout.sequence_parallel || scattered { tokens / layout.tp as u64 } else { tokens };
-    let each = model.hidden as u64 * layout.bytes.activations as u64;
+    let own_tokens = if layout.sequence_parallel || scattered { tokens / layout.tp as u64 } else { tokens };
+    let bytes_per_token = model.hidden as u64 * layout.bytes.activations as u64;
     let mut plan = JobPlan {
         layers,
         stages,
-        message_bytes: own * each,
-        gathered_bytes: if scattered { tokens * each } else { 0 },
+        message_bytes: own_tokens * bytes_per_token,
+        gathered_bytes: if scattered { tokens * bytes_per_token } else { 0 },
         messages: Vec::new(),
         stretch: Vec::new(),
         optimizer_ps: Vec::new(),
         embedding_bytes: 0,
     };
-    // Modules that predict further tokens embed them on the last stage.
+    // Modules that predict further tokens have their embedding on the last stage.
     if (model.tied || model.mtp > 0) && layout.pp > 1 {
         plan.embedding_bytes = shard::vocab_matrix(model, layout) * layout.bytes.grads as u64;
     }
@@ -190,7 +194,8 @@ fn kind_index(kind: LayerKind) -> u16 {
     KINDS.iter().position(|&k| k == kind).expect("KINDS lists every kind") as u16
 }
 
-/// A layer whose activations go to the host's memory during its forward pass, and come back during its backward pass: a pass that is shorter than that waits.
+/// A layer whose activations go to the host's memory during its forward pass and come back during its backward pass. A pass that is shorter than the copy waits
+/// for it.
 fn offloaded(mut plan: LayerPlan, model: &Transformer, layout: &Layout, price: &Price, kind: LayerKind) -> LayerPlan {
     if price.machine.host_bps == 0 || !has_kind(model, kind) {
         return plan;
@@ -206,7 +211,7 @@ fn offloaded(mut plan: LayerPlan, model: &Transformer, layout: &Layout, price: &
     plan
 }
 
-/// Whether a model may have a layer of this kind. Of others nothing is worked out.
+/// Whether a model may have a layer of this kind. Other kinds get an empty plan.
 fn has_kind(model: &Transformer, kind: LayerKind) -> bool {
     match kind {
         LayerKind::Embedding | LayerKind::Dense | LayerKind::Logits => true,
@@ -217,6 +222,7 @@ fn has_kind(model: &Transformer, kind: LayerKind) -> bool {
     }
 }
 
+/// The plan of a layer.
 fn layer(model: &Transformer, layout: &Layout, price: &Price, kind: LayerKind) -> LayerPlan {
     if !has_kind(model, kind) {
         return LayerPlan::default();
@@ -236,9 +242,9 @@ fn layer(model: &Transformer, layout: &Layout, price: &Price, kind: LayerKind) -
     let mut backward = pass(Pass::Recompute);
     backward.extend(pass(Pass::Backward));
     let sync = Sync::of(layout);
-    // PyTorch adds to what it kept of earlier micro-batches by kernels of their own.
+    // PyTorch adds to the gradients of earlier micro-batches with kernels of its own.
     if !layout.fused_grad_accumulation || (sync.kept && layout.microbatches() > 1) {
-        // The 16-bit gradient is read, the kept one read and written.
+        // The 16-bit gradient is read; the accumulated one is read and written.
         let bytes = (held.dense + held.expert) * (2 + 2 * layout.bytes.grads as u64);
         let ps = price.machine.kernels.kernel_ps(&Kernel::Memory { name: "gradient-accumulate", bytes });
         backward.push(PassStep::Kernel { name: "gradient-accumulate", ps });
@@ -247,7 +253,7 @@ fn layer(model: &Transformer, layout: &Layout, price: &Price, kind: LayerKind) -
     let steps = |kernels: &[Kernel]| -> Vec<PassStep> {
         kernels.iter().map(|k| PassStep::Kernel { name: "shards", ps: price.machine.kernels.kernel_ps(k) }).collect()
     };
-    // Of what is kept, kernels around gathering and reducing are not part of every pass.
+    // If parameters and gradients are kept, the kernels around gathering and reducing are not part of every pass.
     let ((before, after), (gathered, reduced)) = match sync.kept {
         true => ((Vec::new(), Vec::new()), (before, after)),
         false => ((before, after), (Vec::new(), Vec::new())),
@@ -277,13 +283,14 @@ fn layer(model: &Transformer, layout: &Layout, price: &Price, kind: LayerKind) -
     LayerPlan { gathered: steps(&gathered), reduced: steps(&reduced), ..LayerPlan::new(forward, backward, held, price) }
 }
 
-/// What the host issues for a pass, in hundredths of PyTorch operations ([`issue`]).
+/// The host's work for a pass, in hundredths of PyTorch operations ([`issue`]).
 fn launches(steps: &[LayerStep], layout: &Layout) -> u64 {
     let graphs = if layout.cuda_graph == CudaGraph::Attention { OPERATION } else { 0 };
-    graphs + steps.iter().map(|step| issue(step, layout)).map(|(first, each, n)| first + (n - 1) * each).sum::<u64>()
+    graphs
+        + steps.iter().map(|step| issue(step, layout)).map(|(first, further, n)| first + (n - 1) * further).sum::<u64>()
 }
 
-/// A step that the host launches with others as one graph.
+/// Whether the host launches a step together with others as one graph.
 fn in_graph(step: &LayerStep, layout: &Layout) -> bool {
     let site = match step {
         LayerStep::Kernel { part, .. } => part.site,
@@ -302,7 +309,7 @@ fn in_graph(step: &LayerStep, layout: &Layout) -> bool {
     layout.cuda_graph == CudaGraph::Attention && attention.contains(&site)
 }
 
-/// Time of the host for one operation, ps. One graph of an iteration leaves it nothing to do.
+/// Time of the host for one operation in ps. It is 0 if a whole iteration is one graph.
 fn operation_ps(layout: &Layout, price: &Price) -> u64 {
     match layout.cuda_graph {
         CudaGraph::Iteration => 0,
@@ -310,9 +317,9 @@ fn operation_ps(layout: &Layout, price: &Price) -> u64 {
     }
 }
 
-/// What the host issues for a step, in hundredths of PyTorch operations: until its first kernel is there, for each further one, and how many kernels it has. One operation a
-/// kernel and collective, more for a module of Transformer Engine. Of the products of a rank's experts, which one module launches one by one, each further one counts what
-/// [`each_expert`] says; PyTorch's own grouped product is one.
+/// The host's work for a step, in hundredths of PyTorch operations: (work until its first kernel, work for each further kernel, number of kernels). A kernel or
+/// collective is one operation; a module of Transformer Engine is more. One module launches the products of a rank's experts one by one; [`each_expert`] is the
+/// work for each further product. PyTorch's own grouped product is one operation.
 fn issue(step: &LayerStep, layout: &Layout) -> (u64, u64, u64) {
     let product = match (layout.framework, layout.quantised()) {
         (Framework::Megatron, false) => ENGINE_PRODUCT,
@@ -334,9 +341,10 @@ fn issue(step: &LayerStep, layout: &Layout) -> (u64, u64, u64) {
     }
 }
 
-/// What the host does for each further expert of a grouped product, as Transformer Engine's module does it (`grouped_linear.py` at v2.9): it launches the product; with quantised
-/// operands it also makes and fills a tensor of the expert's tokens, in the forward pass, or of their gradient, in the backward pass. Gradients of weights find that done, but
-/// end in Megatron's hook for each weight, which looks whether its bucket is complete (`DistributedDataParallel`, `_make_backward_post_hook`).
+/// The host's work for each further expert of a grouped product, as in Transformer Engine's module (`grouped_linear.py` at v2.9). The host launches the
+/// product. With quantised operands it also makes and fills a tensor of the expert's tokens in the forward pass, or of their gradient in the backward pass. For
+/// gradients of weights that is done already, but they end in Megatron's hook for each weight, which checks whether its bucket is complete
+/// (`DistributedDataParallel`, `_make_backward_post_hook`).
 fn each_expert(role: KernelRole, layout: &Layout) -> u64 {
     let more = match role {
         KernelRole::WeightGrad => layout.framework == Framework::Megatron,
@@ -345,11 +353,15 @@ fn each_expert(role: KernelRole, layout: &Layout) -> u64 {
     OPERATION * (1 + u64::from(more))
 }
 
-/// Where tokens go to experts, Megatron's host waits for the GPU, in the forward pass: it must know how many tokens each expert got before it can issue their products.
-/// Every dispatcher does (`cuda_sync_point` of its all-to-all; DeepEP's and HybridEP's dispatch wait on the host), as long as no graph holds the whole iteration. So the host
-/// is ahead of nothing there, and what it issues slowly is not made up for by long kernels before: from one dispatch to the next each kernel begins no sooner than it was
-/// issued. Layers follow each other, so what is before the dispatch is the next layer's. Of the backward pass the same holds from where a number is copied for kernels that are
-/// computed again ([`waits`]), and within either pass the host is ahead of nothing again behind such a copy.
+/// Adds the time by which the host delays a pass in which it waits for the GPU.
+///
+/// Where tokens go to experts in the forward pass, Megatron's host waits for the GPU. It must know how many tokens each expert got before it can issue their
+/// products. Every dispatcher does so (`cuda_sync_point` of its all-to-all; DeepEP's and HybridEP's dispatch wait on the host), unless one graph holds the
+/// whole iteration. So the host is not ahead there, and long kernels before the dispatch do not make up for slow issuing: from one dispatch to the next, each
+/// kernel begins no sooner than it was issued. Layers follow each other, so the steps before the dispatch are those of the next layer.
+///
+/// In the backward pass the same holds from the point where a number is copied for kernels that are computed again ([`waits`]). In both passes the host is
+/// again not ahead after such a copy.
 fn wait_from(
     pass: &mut Vec<PassStep>,
     steps: &[LayerStep],
@@ -357,7 +369,7 @@ fn wait_from(
     layout: &Layout,
     price: &Price,
 ) {
-    let each = operation_ps(layout, price);
+    let per_operation_ps = operation_ps(layout, price);
     let Some(first) = steps.iter().position(first) else { return };
     let (mut issued, mut ends, mut alone, mut waited) = (0, 0, 0, 0);
     for step in steps[first..].iter().chain(&steps[..first]) {
@@ -365,10 +377,10 @@ fn wait_from(
             [] => 0,
             steps => price.steps(steps).total(),
         };
-        let (first, more, n) = issue(step, layout);
+        let (first_work, further_work, n) = issue(step, layout);
         for i in 0..n {
-            issued += if i == 0 { first } else { more };
-            ends = (waited + issued * each / OPERATION).max(ends) + share(ps, n as u32, i as u32);
+            issued += if i == 0 { first_work } else { further_work };
+            ends = (waited + issued * per_operation_ps / OPERATION).max(ends) + share(ps, n as u32, i as u32);
         }
         alone += ps;
         if waits(step) {
@@ -380,21 +392,21 @@ fn wait_from(
     }
 }
 
-/// The host waits for a number to be copied to the GPU.
+/// Whether the host waits at a step until a number is copied to the GPU.
 fn waits(step: &LayerStep) -> bool {
     matches!(step, LayerStep::Kernel { kernel: Kernel::Memory { name, .. }, .. } if *name == LINEAR_OFFSET)
 }
 
-/// A pass takes at least what the host needs to issue it. The host runs ahead, so that only what a whole pass is short of counts.
+/// Makes a pass take at least the time that the host needs to issue it. The host runs ahead, so only the shortfall of the whole pass counts.
 fn wait_for_host(steps: &mut Vec<PassStep>, launches: u64, layout: &Layout, price: &Price) {
-    let each = operation_ps(layout, price);
-    let short = (launches * each / OPERATION).saturating_sub(price.steps(steps).total());
-    if short > 0 {
-        steps.push(PassStep::Kernel { name: "launch", ps: short });
+    let per_operation_ps = operation_ps(layout, price);
+    let shortfall = (launches * per_operation_ps / OPERATION).saturating_sub(price.steps(steps).total());
+    if shortfall > 0 {
+        steps.push(PassStep::Kernel { name: "launch", ps: shortfall });
     }
 }
 
-/// Time of a rank's optimizer step over the parameters it updates.
+/// Time in ps of a rank's optimizer step over the parameters that it updates.
 fn optimizer_ps(plan: &JobPlan, layout: &Layout, price: &Price, rank: u32) -> u64 {
     let mut held = Held::default();
     plan.chunks(layout, rank).for_each(|c| held.add(&plan.held(c)));
@@ -408,25 +420,25 @@ fn optimizer_ps(plan: &JobPlan, layout: &Layout, price: &Price, rank: u32) -> u6
     optimizer_kernels(params, shard, layout).iter().map(|(_, k)| price.machine.kernels.kernel_ps(k)).sum()
 }
 
-/// Stretch of a pass by virtual stage, forward and backward.
+/// Factors by virtual stage: forward and backward.
 type Stretch = Vec<(f64, f64)>;
 
-/// How far kernels are slowed down by messages beside every pass through each virtual stage, and by gradients that are reduced, and parameters that are gathered, beside
-/// one of them.
+/// The factors by which kernels slow down. The first list is for the messages that overlap with every pass. The second is for the one pass that overlaps with
+/// the reduction of gradients or the gathering of parameters.
 fn stretch(plan: &JobPlan, layout: &Layout, price: &Price) -> (Stretch, Stretch) {
     let sync = Sync::of(layout);
-    // What most of a pass consists of, in place of its many kernels.
+    // A kernel that stands for the many kernels of a pass.
     let kernel = Kernel::gemm(4096, 4096, 4096, Dtype::Bf16);
-    let factor = |stage: &[u16], backward: bool, beside: u64, op: CollectiveOp, bytes: u64| {
+    let factor = |stage: &[u16], backward: bool, comm_ps: u64, op: CollectiveOp, bytes: u64| {
         let pass = plan.pass(stage, backward).compute.max(1);
-        let ratio = beside.min(pass) as f64 / pass as f64;
+        let ratio = comm_ps.min(pass) as f64 / pass as f64;
         price.machine.kernels.stretched_ps(&kernel, pass, op, bytes, ratio) as f64 / pass as f64
     };
     let sync_factor = |stage: &[u16], backward: bool, comms: [Comm; 2]| {
-        let beside = comms.iter().map(|c| price.comm(c)).sum();
-        factor(stage, backward, beside, comms[0].op, comms[0].bytes)
+        let comm_ps = comms.iter().map(|c| price.comm(c)).sum();
+        factor(stage, backward, comm_ps, comms[0].op, comms[0].bytes)
     };
-    let of = |stage: &Vec<u16>| {
+    let sync_stretch = |stage: &Vec<u16>| {
         let held = plan.held(stage);
         let gathers = layout.overlap_param && (sync.gather_step || sync.gather_forward);
         let forward = if gathers { sync_factor(stage, false, gather_comms(layout, &held)) } else { 1.0 };
@@ -434,19 +446,19 @@ fn stretch(plan: &JobPlan, layout: &Layout, price: &Price) -> (Stretch, Stretch)
         let backward = if reduces { sync_factor(stage, true, reduce_comms(layout, &held)) } else { 1.0 };
         (forward, backward)
     };
-    // A pass has one message coming and one going beside it, both at once.
+    // During a pass one message arrives and one leaves, both at once.
     let message = |stage: &Vec<u16>| {
         if layout.pp == 1 || !layout.overlap_p2p {
             return (1.0, 1.0);
         }
-        let beside = price.machine.comm.message_ps(plan.message_bytes, price.pipeline_in_server());
-        let by = |backward| factor(stage, backward, beside, CollectiveOp::AllToAll, plan.message_bytes);
-        (by(false), by(true))
+        let message_ps = price.machine.comm.message_ps(plan.message_bytes, price.pipeline_in_server());
+        let message_factor = |backward| factor(stage, backward, message_ps, CollectiveOp::AllToAll, plan.message_bytes);
+        (message_factor(false), message_factor(true))
     };
-    (plan.stages.iter().map(message).collect(), plan.stages.iter().map(of).collect())
+    (plan.stages.iter().map(message).collect(), plan.stages.iter().map(sync_stretch).collect())
 }
 
-/// How tokens divide over the experts' ranks; empty: evenly.
+/// The numbers of tokens that go to each of the experts' ranks; empty if the load is even.
 fn shares(model: &Transformer, layout: &Layout) -> Vec<Vec<u64>> {
     match &model.moe {
         Some(moe) if layout.ep > 1 && layout.expert_skew > 1.0 => {

@@ -1,7 +1,7 @@
-//! Training jobs: from a model and its parallel layout to a graph of every rank, and to an analytic estimate without one.
+//! Training jobs: makes a graph of every rank from a model and its parallel layout, or an analytic estimate without a graph.
 //!
-//! Layer: workload. `plan` says what a layer is on a rank, `placement` who is whom; passes come in the order of `model::pipeline`; `graph` writes programs from them,
-//! `evaluate` adds up times. Knows no network: what a communication takes alone is asked of [`CommCost`].
+//! Layer: workload. `plan` describes a layer on a rank, `placement` the coordinates of ranks. Passes have the order of `model::pipeline`. `graph` writes
+//! programs, `evaluate` adds up times. Knows no network; [`CommCost`] gives the time of each communication alone.
 
 mod cluster;
 mod compose;
@@ -27,7 +27,7 @@ pub use placement::{Coords, Purpose, RankPlacement, ServerSpan};
 pub(crate) mod tests {
     use crate::model::Layout;
 
-    /// One GPU, one micro-batch, nothing clever.
+    /// A layout of one GPU and one micro-batch, without optimisations.
     pub(crate) fn layout() -> Layout {
         Layout { seq: 1024, flash_attention: true, bucket_bytes: 40_000_000, ..Layout::one_gpu() }
     }

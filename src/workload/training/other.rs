@@ -1,6 +1,7 @@
 //! Plans of models that are not transformers: lists of layers, and recommendation models.
 //!
-//! Layer: workload. Both are trained data-parallel; a recommendation model's tables are spread over the ranks, which exchange looked-up rows all to all.
+//! Layer: workload. Both are trained data-parallel. The tables of a recommendation model are spread over the ranks, which exchange looked-up rows in an
+//! all-to-all.
 
 use super::placement::Purpose;
 use super::plan::{Held, JobPlan, LayerPlan};
@@ -9,7 +10,7 @@ use crate::collective::CollectiveOp;
 use crate::compute::{DlrmPart, Kernel, LayerPart, Pass, dlrm_kernels, list_layer_kernels};
 use crate::model::{Dlrm, Layer, Layout};
 
-/// A list of layers: one stage.
+/// The plan of a list of layers: one stage.
 pub(super) fn list_plan(layers: &[Layer], layout: &Layout, price: &Price) -> JobPlan {
     let plan = |layer: &Layer| {
         let pass =
@@ -20,13 +21,14 @@ pub(super) fn list_plan(layers: &[Layer], layout: &Layout, price: &Price) -> Job
     one_stage(layers.iter().map(plan).collect())
 }
 
-/// A recommendation model. Tables are looked up for the samples of all ranks, then exchanged while the bottom network runs; the same backward.
+/// The plan of a recommendation model. Tables are looked up for the samples of all ranks, then exchanged while the bottom network runs. The backward pass does
+/// the same.
 pub(super) fn dlrm_plan(dlrm: &Dlrm, layout: &Layout, price: &Price) -> JobPlan {
     let ranks = layout.dp;
     let samples = layout.microbatch as u64 * ranks as u64;
     let tables = DlrmPart::Embedding { tables: dlrm.tables.div_ceil(ranks), samples };
-    let of = |part, pass| time(&dlrm_kernels(dlrm, layout, part, pass), price);
-    // Each rank begins and ends with as many vectors: all samples of its tables, its samples of all tables.
+    let part_ps = |part, pass| time(&dlrm_kernels(dlrm, layout, part, pass), price);
+    // Each rank begins and ends with the same number of vectors: all samples of its tables, then its samples of all tables.
     let bytes =
         layout.microbatch as u64 * dlrm.tables as u64 * dlrm.embedding_dim as u64 * layout.bytes.activations as u64;
     let exchange = Comm { name: "embedding-all-to-all", op: CollectiveOp::AllToAll, purpose: Purpose::Data, bytes };
@@ -35,7 +37,7 @@ pub(super) fn dlrm_plan(dlrm: &Dlrm, layout: &Layout, price: &Price) -> JobPlan 
             dlrm_kernels(dlrm, layout, DlrmPart::Bottom, pass).into_iter().map(|(_, k)| k).collect();
         price.both("bottom-mlp", &kernels, exchange, Overlap::Beside)
     };
-    let kernel = |name, part, pass| PassStep::Kernel { name, ps: of(part, pass) };
+    let kernel = |name, part, pass| PassStep::Kernel { name, ps: part_ps(part, pass) };
     let weights =
         |widths: &[u64]| Held { dense: widths.windows(2).map(|w| w[0] * w[1] + w[1]).sum(), expert: 0, sequence: 0 };
     let [bottom_widths, top_widths] = dlrm.mlp_widths();
@@ -55,6 +57,7 @@ pub(super) fn dlrm_plan(dlrm: &Dlrm, layout: &Layout, price: &Price) -> JobPlan 
     ])
 }
 
+/// Time of kernels in ps.
 fn time(kernels: &[(LayerPart, Kernel)], price: &Price) -> u64 {
     kernels.iter().map(|(_, k)| price.machine.kernels.kernel_ps(k)).sum()
 }

@@ -1,14 +1,15 @@
-//! Which rank has which coordinates, and the groups that follow.
+//! The coordinates of ranks, and the groups that follow from them.
 //!
-//! Layer: workload. Ranks are numbered by `Layout::order`, fastest first. As in Megatron, experts are spread over the data- and context-parallel ranks: within a pipeline
-//! stage and tensor-parallel index, the `dp * cp` ranks in the order's sequence form runs of `ep` that share out the experts, and the runs hold copies of each other.
-//! Where experts are folded over tensor-parallel ranks (`Layout::folded_experts`), these are `tp * dp * cp` ranks, tensor-parallel ones first.
+//! Layer: workload. Ranks are numbered by `Layout::order`, fastest dimension first. As in Megatron, experts are spread over the data- and context-parallel
+//! ranks. Within a pipeline stage and tensor-parallel index, the `dp * cp` ranks in the order's sequence form runs of `ep` ranks that share out the experts.
+//! The runs hold copies of each other. If experts are folded over tensor-parallel ranks (`Layout::folded_experts`), these are `tp * dp * cp` ranks,
+//! tensor-parallel ones first.
 
 use super::error::TrainingError;
 use crate::model::Layout;
 use crate::workload::program::{Dim, Group};
 
-/// Where a rank stands in each dimension.
+/// The position of a rank in each dimension.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub struct Coords {
     pub tp: u32,
@@ -19,28 +20,29 @@ pub struct Coords {
     pub data: u32,
 }
 
-/// Numbering of a layout's ranks.
+/// The numbering of a layout's ranks.
 #[derive(Clone, Debug)]
 pub struct RankPlacement {
-    /// (dimension, degree), fastest first; `ep` left out.
+    /// (dimension, degree), fastest first, without `ep`.
     order: Vec<(Dim, u32)>,
     degrees: [u32; 4],
     pub ep: u32,
-    /// Experts are spread over tensor-parallel ranks, too.
+    /// Whether experts are also spread over tensor-parallel ranks.
     folded: bool,
-    /// Ranks of one copy under hybrid sharding; 1: sharding is not hybrid.
+    /// Number of ranks that share one copy under hybrid sharding; 1 if sharding is not hybrid.
     shards: u32,
 }
 
-/// What a communicator is for.
+/// The purpose of a communicator.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
 pub enum Purpose {
     Tensor,
     Context,
-    /// Gradients of what all `dp * cp` ranks copy.
+    /// Gradients of parameters that all `dp * cp` ranks copy.
     Data,
-    /// Hybrid sharding: ranks that share out one copy, and ranks that hold the same shard.
+    /// Hybrid sharding: ranks that share one copy.
     Shard,
+    /// Hybrid sharding: ranks that hold the same shard.
     Replica,
     Expert,
     /// Gradients of experts.
@@ -50,12 +52,12 @@ pub enum Purpose {
     Embedding,
     /// All tensor- and pipeline-parallel ranks that hold one copy of the model.
     Model,
-    /// Everyone.
+    /// All ranks.
     World,
 }
 
 impl Purpose {
-    /// The last is the only one that some ranks have no group of, so that the others have the same numbers on all ranks.
+    /// All purposes. Only the last has ranks without a group, so the others have the same slots on all ranks.
     pub const ALL: [Purpose; 11] = [
         Purpose::Tensor,
         Purpose::Context,
@@ -70,7 +72,7 @@ impl Purpose {
         Purpose::Embedding,
     ];
 
-    /// The dimension its time is booked under.
+    /// The dimension that the communication's time is counted in.
     pub const fn dim(self) -> Dim {
         match self {
             Purpose::Tensor => Dim::Tp,
@@ -84,7 +86,7 @@ impl Purpose {
 }
 
 impl RankPlacement {
-    /// Reads the layout's order: "tp", "cp", "dp", "pp" once each, "ep" at will (experts follow from the data-parallel ranks).
+    /// Reads the layout's order. It has "tp", "cp", "dp" and "pp" once each and may have "ep" (experts follow from the data-parallel ranks).
     pub fn new(layout: &Layout) -> Result<RankPlacement, TrainingError> {
         let wrong = |problem: String| TrainingError::Order { order: layout.order.clone(), problem };
         let mut order = Vec::new();
@@ -124,7 +126,7 @@ impl RankPlacement {
         })
     }
 
-    /// Ranks in all.
+    /// Number of ranks.
     pub fn ranks(&self) -> u32 {
         self.degrees.iter().product()
     }
@@ -152,26 +154,26 @@ impl RankPlacement {
         c
     }
 
-    /// Members of every group of a purpose, ascending in the dimension it spans; groups ordered by their first rank.
+    /// Members of every group of a purpose, ascending in the dimension that it spans. Groups are ordered by their first rank.
     pub fn groups(&self, purpose: Purpose) -> Vec<Vec<u32>> {
         let pp = self.degrees[3];
         let mut by_key: std::collections::BTreeMap<(u32, u32, u32), Vec<(u32, u32)>> =
             std::collections::BTreeMap::new();
         for rank in 0..self.ranks() {
             let c = self.coords(rank);
-            let (key, at) = match purpose {
+            let (key, position) = match purpose {
                 Purpose::Tensor => ((c.cp, c.dp, c.pp), c.tp),
                 Purpose::Context => ((c.tp, c.dp, c.pp), c.cp),
                 Purpose::Data => ((c.tp, c.pp, 0), c.data),
                 Purpose::Shard => ((c.tp, c.pp, c.data / self.shards), c.data % self.shards),
                 Purpose::Replica => ((c.tp, c.pp, c.data % self.copied()), c.data / self.copied()),
                 Purpose::Expert => {
-                    let (slice, at) = self.among_experts(&c);
-                    ((slice, c.pp, at / self.ep), at % self.ep)
+                    let (slice, position) = self.among_experts(&c);
+                    ((slice, c.pp, position / self.ep), position % self.ep)
                 }
                 Purpose::ExpertData => {
-                    let (slice, at) = self.among_experts(&c);
-                    ((slice, c.pp, at % self.ep), at / self.ep)
+                    let (slice, position) = self.among_experts(&c);
+                    ((slice, c.pp, position % self.ep), position / self.ep)
                 }
                 Purpose::Pipeline => ((c.tp, c.cp, c.dp), c.pp),
                 Purpose::Model => ((c.data, 0, 0), c.tp + c.pp * self.degrees[0]),
@@ -179,7 +181,7 @@ impl RankPlacement {
                 Purpose::Embedding if c.pp == 0 || c.pp + 1 == pp => ((c.tp, c.cp, c.dp), c.pp),
                 Purpose::Embedding => continue,
             };
-            by_key.entry(key).or_default().push((at, rank));
+            by_key.entry(key).or_default().push((position, rank));
         }
         let sorted = |mut members: Vec<(u32, u32)>| {
             members.sort_unstable();
@@ -190,18 +192,19 @@ impl RankPlacement {
         groups
     }
 
-    /// Which slice of each expert a rank has, and its position among the ranks that experts are spread over and copied on.
+    /// (slice of each expert that a rank has, its position among the ranks that experts are spread over and copied on).
     fn among_experts(&self, c: &Coords) -> (u32, u32) {
         if self.folded { (0, c.tp + self.degrees[0] * c.data) } else { (c.tp, c.data) }
     }
 
-    /// How many those ranks are.
+    /// Number of ranks that experts are spread over and copied on.
     fn expert_ranks(&self) -> u32 {
         let [tp, cp, dp, _] = self.degrees;
         cp * dp * if self.folded { tp } else { 1 }
     }
 
-    /// Ranks from one that holds a shard to the next that holds the same; all of them where sharding is not hybrid, so that nobody has a copy.
+    /// Distance from a rank that holds a shard to the next one that holds the same. If sharding is not hybrid, it is the number of all ranks, so that no rank
+    /// has a copy.
     fn copied(&self) -> u32 {
         if self.shards > 1 { self.shards } else { self.degrees[1] * self.degrees[2] }
     }
@@ -224,7 +227,7 @@ impl RankPlacement {
         }
     }
 
-    /// Where the first group of a purpose lies: members, and how many of them share a server of `gpus` consecutive ranks.
+    /// How the first group of a purpose is spread over servers: its members, and how many of them share a server of `gpus` consecutive ranks.
     pub fn span(&self, purpose: Purpose, gpus: u32) -> ServerSpan {
         let members = self.size(purpose);
         if members <= 1 {
@@ -235,12 +238,12 @@ impl RankPlacement {
         ServerSpan { members, per_server }
     }
 
-    /// The group of rank 0, without listing the others.
+    /// The group of rank 0, computed without listing the others.
     fn members_of_rank_0(&self, purpose: Purpose) -> Vec<u32> {
         let [tp, cp, dp, pp] = self.degrees;
         let stride = |dim: Dim| -> u32 {
-            let at = self.order.iter().position(|o| o.0 == dim).unwrap_or(0);
-            self.order[..at].iter().map(|o| o.1).product()
+            let dim_idx = self.order.iter().position(|o| o.0 == dim).unwrap_or(0);
+            self.order[..dim_idx].iter().map(|o| o.1).product()
         };
         let run = |dim: Dim, n: u32| -> Vec<u32> { (0..n).map(|i| i * stride(dim)).collect() };
         // Data positions count in the order's sequence of cp and dp.
@@ -252,9 +255,9 @@ impl RankPlacement {
             }
             rank
         };
-        let expert_rank = |at: u32| match self.folded {
-            true => at % tp * stride(Dim::Tp) + data_rank(at / tp),
-            false => data_rank(at),
+        let expert_rank = |position: u32| match self.folded {
+            true => position % tp * stride(Dim::Tp) + data_rank(position / tp),
+            false => data_rank(position),
         };
         match purpose {
             Purpose::Tensor => run(Dim::Tp, tp),
@@ -273,7 +276,7 @@ impl RankPlacement {
         }
     }
 
-    /// All groups of the purposes, as a workload keeps them.
+    /// All groups of the purposes, and each rank's groups by slot, as a workload stores them.
     pub fn all(&self, purposes: &[Purpose]) -> (Vec<Group>, Vec<Vec<u32>>) {
         let mut groups = Vec::new();
         let mut slots: Vec<Vec<u32>> = vec![Vec::new(); self.ranks() as usize];
@@ -287,7 +290,7 @@ impl RankPlacement {
     }
 }
 
-/// How a communicator lies over servers.
+/// How a communicator is spread over servers.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub struct ServerSpan {
     pub members: u32,

@@ -1,18 +1,20 @@
-//! A training job as stages of layers, each layer with its steps and its share of parameters: what graph and analytic evaluation are both made from.
+//! The plan of a training job: stages of layers, each layer with its steps and its share of parameters. The graph and the analytic evaluation are both made
+//! from it.
 //!
-//! Layer: workload. Everything here is of one rank; ranks of a stage do the same.
+//! Layer: workload. Everything here is about one rank; ranks of a stage do the same.
 
 use super::step::{PassStep, Price, Spent};
 use crate::model::Layout;
 
-/// Parameters that one rank holds, by who holds copies.
+/// Number of parameters that one rank holds, by the ranks that hold copies.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub(super) struct Held {
-    /// Copied on all data-parallel ranks.
+    /// Parameters copied on all data-parallel ranks.
     pub dense: u64,
-    /// Of experts, copied on the expert-data-parallel ranks.
+    /// Parameters of experts, copied on the expert-data-parallel ranks.
     pub expert: u64,
-    /// Those of `dense` that every tensor-parallel rank copies and that work on a part of the sequence: their gradients need a sum over the tensor-parallel ranks.
+    /// Parameters, already counted in `dense`, that every tensor-parallel rank copies and uses on its part of the sequence. Their gradients need a sum over
+    /// the tensor-parallel ranks.
     pub sequence: u64,
 }
 
@@ -28,13 +30,14 @@ impl Held {
 #[derive(Clone, Debug, Default)]
 pub(super) struct LayerPlan {
     pub forward: Vec<PassStep>,
-    /// Recomputation included.
+    /// Steps of the backward pass, including recomputation.
     pub backward: Vec<PassStep>,
-    /// What the two take.
+    /// Times of the forward and the backward pass.
     pub spent: [Spent; 2],
     pub held: Held,
-    /// Kernels after the parameters were gathered, and before their gradients are reduced, where that is not part of every pass ([`Sync::kept`]).
+    /// Kernels after the parameters were gathered, if they are not part of every pass ([`Sync::kept`]).
     pub gathered: Vec<PassStep>,
+    /// Kernels before the gradients are reduced, if they are not part of every pass.
     pub reduced: Vec<PassStep>,
 }
 
@@ -45,28 +48,29 @@ impl LayerPlan {
     }
 }
 
-/// A job.
+/// The plan of a job.
 #[derive(Clone, Debug)]
 pub(super) struct JobPlan {
     pub layers: Vec<LayerPlan>,
-    /// By virtual stage: its layers in forward order, indices into `layers`.
+    /// Layers of each virtual stage in forward order, as indices into `layers`.
     pub stages: Vec<Vec<u16>>,
     /// Bytes of one message between pipeline stages.
     pub message_bytes: u64,
-    /// Bytes of a message that tensor-parallel ranks gather after each received its share; 0: nothing.
+    /// Bytes of a message that tensor-parallel ranks gather after each received its share; 0 if they gather nothing.
     pub gathered_bytes: u64,
-    /// How much longer the kernels of every pass take for messages beside them: by virtual stage, forward and backward; at least 1.
+    /// Factor by which the kernels of every pass take longer because messages overlap with them: by virtual stage, forward and backward; at least 1.
     pub messages: Vec<(f64, f64)>,
-    /// How much longer the kernels of a pass take that has gradients reduced, or parameters gathered, beside it: by virtual stage, forward and backward; at least 1.
+    /// Factor by which the kernels of a pass take longer if gradients are reduced, or parameters gathered, at the same time: by virtual stage, forward and
+    /// backward; at least 1.
     pub stretch: Vec<(f64, f64)>,
-    /// Optimizer step of each pipeline rank, in ps.
+    /// Time of the optimizer step of each pipeline rank, in ps.
     pub optimizer_ps: Vec<u64>,
-    /// Gradients of the shared embedding, in bytes; 0: not shared between stages.
+    /// Bytes of gradients of the shared embedding; 0 if stages do not share it.
     pub embedding_bytes: u64,
 }
 
 impl JobPlan {
-    /// Virtual stages of a pipeline rank, by chunk.
+    /// Virtual stages of a pipeline rank, by chunk, each as a list of layers.
     pub(super) fn chunks<'a>(&'a self, layout: &'a Layout, rank: u32) -> impl Iterator<Item = &'a [u16]> + 'a {
         (0..layout.vpp.max(1)).map(move |c| self.stages[(c * layout.pp + rank) as usize].as_slice())
     }
@@ -86,7 +90,8 @@ impl JobPlan {
     }
 }
 
-/// Gradients (or parameters) in the buckets they are communicated in, of one virtual stage: after which layers in the order given, and how many parameters of each sort.
+/// The buckets in which the gradients (or parameters) of a virtual stage are communicated: (index in `layers` after which the bucket is complete, its
+/// parameters).
 pub(super) fn buckets(plan: &JobPlan, layers: &[u16], bytes_each: u32, bucket_bytes: u64) -> Vec<(usize, Held)> {
     let mut buckets = Vec::new();
     let mut held = Held::default();
@@ -102,25 +107,27 @@ pub(super) fn buckets(plan: &JobPlan, layers: &[u16], bytes_each: u32, bucket_by
     buckets
 }
 
-/// When gradients are reduced and sharded parameters gathered.
+/// When gradients are reduced and sharded parameters are gathered.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) struct Sync {
-    /// After every micro-batch rather than the last of an iteration: gradients are sharded.
+    /// Whether gradients are reduced after every micro-batch, because they are sharded, rather than after the last of an iteration.
     pub reduce_each: bool,
-    /// Around every forward (backward) pass: parameters are sharded.
+    /// Whether parameters are gathered for every forward pass, because they are sharded.
     pub gather_forward: bool,
+    /// Whether parameters are gathered for every backward pass, because they are sharded.
     pub gather_backward: bool,
-    /// Once an iteration: optimizer state is sharded, parameters are not.
+    /// Whether parameters are gathered once per iteration, because only the optimizer state is sharded.
     pub gather_step: bool,
-    /// FSDP's on a pipeline, which keeps for later micro-batches what it can: parameters stay after a backward pass, gradients are summed unsharded, and reduced together
-    /// after the last backward pass of a virtual stage (torch/distributed/pipelining/stage.py, `backward_maybe_with_nosync`).
+    /// Whether FSDP runs on a pipeline. It then keeps what it can for later micro-batches: parameters stay after a backward pass; gradients are summed
+    /// unsharded, and reduced together after the last backward pass of a virtual stage (torch/distributed/pipelining/stage.py, `backward_maybe_with_nosync`).
     pub kept: bool,
-    /// Bytes from which on gradients (or gathered parameters) go as one.
+    /// Size in bytes at which a bucket of gradients (or gathered parameters) is complete.
     pub bucket_bytes: u64,
 }
 
 impl Sync {
-    /// PyTorch's FSDP wraps layer by layer; its second stage (shard gradients and optimizer) gathers before the forward pass and frees after the backward one.
+    /// The rules of a layout. PyTorch's FSDP wraps layer by layer. Its second stage (shard gradients and optimizer) gathers before the forward pass and frees
+    /// after the backward pass.
     pub(super) fn of(layout: &Layout) -> Sync {
         let fsdp = layout.fsdp();
         let kept = fsdp && layout.pp > 1;
@@ -134,14 +141,14 @@ impl Sync {
         }
     }
 
-    /// Whether a pass gathers the parameters of its virtual stage, forward or backward. `before`: whether the pass before it, of the same stage and iteration, was a backward
-    /// one; `None`: it is the first.
+    /// Whether a pass gathers the parameters of its virtual stage. `before` says whether the pass before it, of the same stage and iteration, was a backward
+    /// pass; `None` if it is the first.
     pub(super) fn gathers(&self, backward: bool, before: Option<bool>) -> bool {
         match (self.kept, before) {
             (false, _) if backward => self.gather_backward,
             (false, _) => self.gather_forward,
             (true, None) => self.gather_forward,
-            // What frees parameters after a forward pass gathers them again.
+            // A layout that frees parameters after a forward pass gathers them again.
             (true, Some(backward)) => !backward && self.gather_backward,
         }
     }
@@ -155,7 +162,7 @@ mod tests {
 
     #[test]
     fn a_pipeline_gathers_again_only_what_a_forward_pass_freed() {
-        let of = |zero| Sync::of(&Layout { framework: Framework::Fsdp2, pp: 2, zero, ..layout() });
+        let sync = |zero| Sync::of(&Layout { framework: Framework::Fsdp2, pp: 2, zero, ..layout() });
         // Two forward passes fill the pipeline, two backward passes drain it.
         let order = [false, false, true, false, true, false, true, true];
         let gathers = |sync: Sync| {
@@ -166,10 +173,10 @@ mod tests {
                 .map(|(backward, before)| sync.gathers(backward, before))
                 .collect::<Vec<bool>>()
         };
-        assert_eq!(gathers(of(2)), [true, false, false, false, false, false, false, false]);
-        assert_eq!(gathers(of(3)), [true, true, true, false, true, false, true, false]);
+        assert_eq!(gathers(sync(2)), [true, false, false, false, false, false, false, false]);
+        assert_eq!(gathers(sync(3)), [true, true, true, false, true, false, true, false]);
         let alone = Sync::of(&Layout { framework: Framework::Fsdp2, zero: 3, ..layout() });
         assert_eq!(gathers(alone), [true; 8]);
-        assert!(alone.reduce_each && !of(3).reduce_each);
+        assert!(alone.reduce_each && !sync(3).reduce_each);
     }
 }

@@ -1,22 +1,23 @@
-//! Parameters that one rank holds of each kind of layer: what its gradients and optimizer weigh.
+//! The number of parameters that one rank holds of each kind of layer, which gives the size of its gradients and optimizer state.
 //!
-//! Layer: workload. Tensor-parallel ranks share out matrices and the biases of column-parallel ones, copy norms, routers and the biases of row-parallel ones.
+//! Layer: workload. Tensor-parallel ranks share out matrices and the biases of column-parallel ones. They copy norms, routers and the biases of row-parallel
+//! ones.
 
 use super::plan::Held;
 use crate::model::{Layout, Mla, Moe, Transformer};
 
-/// Vocabulary as embedded: Megatron pads it to a multiple of 128 for each tensor-parallel rank.
+/// Size of the vocabulary in the embedding. Megatron pads it to a multiple of 128 for each tensor-parallel rank.
 pub(super) fn padded_vocab(model: &Transformer, layout: &Layout) -> u64 {
     let multiple = 128 * layout.tp as u64;
     (model.vocab as u64).div_ceil(multiple) * multiple
 }
 
-/// One norm: scale, and shift in LayerNorm.
+/// Parameters of one norm: a scale, and a shift in LayerNorm.
 fn norm(model: &Transformer, width: u64) -> u64 {
     if model.rms_norm { width } else { 2 * width }
 }
 
-/// Attention with its norm.
+/// Parameters of the attention and its norm.
 fn attention(model: &Transformer, layout: &Layout) -> Held {
     let (t, h) = (layout.tp as u64, model.hidden as u64);
     if let Some(mla) = &model.mla {
@@ -30,7 +31,7 @@ fn attention(model: &Transformer, layout: &Layout) -> Held {
     Held { dense: (h * columns + q * h) / t + biases + sinks(model, t) + norm(model, h), expert: 0, sequence: copied }
 }
 
-/// Sinks of a rank's heads.
+/// Attention sinks of a rank's heads.
 fn sinks(model: &Transformer, t: u64) -> u64 {
     if model.attention_sink { u64::from(model.heads) / t } else { 0 }
 }
@@ -39,7 +40,7 @@ fn latent_attention(model: &Transformer, mla: &Mla, t: u64, h: u64) -> Held {
     let heads = model.heads as u64;
     let (q_rank, kv_rank, rope) = (mla.q_rank as u64, mla.kv_rank as u64, mla.rope_dim as u64);
     let (nope, v) = (mla.nope_dim as u64, mla.v_dim as u64);
-    // Projections down are copied; without a rank, queries are projected at once.
+    // Down projections are copied. Without a rank, queries are projected directly.
     let down = h * q_rank + h * (kv_rank + rope);
     let q_in = if q_rank > 0 { q_rank } else { h };
     let up = q_in * heads * (nope + rope) + kv_rank * heads * (nope + v) + heads * v * h;
@@ -47,7 +48,7 @@ fn latent_attention(model: &Transformer, mla: &Mla, t: u64, h: u64) -> Held {
     Held { dense: up / t + sinks(model, t) + copied, expert: 0, sequence: copied }
 }
 
-/// A feed-forward part of inner size `ffn`, without norm.
+/// Parameters of a feed-forward part with inner size `ffn`, without its norm.
 fn feed_forward(model: &Transformer, layout: &Layout, ffn: u64) -> Held {
     let (t, h) = (layout.tp as u64, model.hidden as u64);
     let up = if model.gated { 2 } else { 1 };
@@ -56,7 +57,7 @@ fn feed_forward(model: &Transformer, layout: &Layout, ffn: u64) -> Held {
     Held { dense: (up + 1) * h * ffn / t + biases + copied, expert: 0, sequence: copied }
 }
 
-/// A dense layer.
+/// Parameters of a dense layer.
 pub(super) fn dense_layer(model: &Transformer, layout: &Layout) -> Held {
     let mut held = attention(model, layout);
     held.add(&feed_forward(model, layout, model.ffn as u64));
@@ -64,7 +65,7 @@ pub(super) fn dense_layer(model: &Transformer, layout: &Layout) -> Held {
     held
 }
 
-/// A layer with experts.
+/// Parameters of a layer with experts.
 pub(super) fn moe_layer(model: &Transformer, moe: &Moe, layout: &Layout) -> Held {
     let mut held = attention(model, layout);
     held.add(&norm_held(model));
@@ -79,12 +80,14 @@ pub(super) fn moe_layer(model: &Transformer, moe: &Moe, layout: &Layout) -> Held
     held
 }
 
+/// Parameters of a norm of the hidden size, which every tensor-parallel rank copies.
 fn norm_held(model: &Transformer) -> Held {
     let n = norm(model, model.hidden as u64);
     Held { dense: n, expert: 0, sequence: n }
 }
 
-/// A module that predicts a further token: norms of both hidden states, a column-parallel projection of both, a layer as the last one and a final norm.
+/// Parameters of a module that predicts a further token: norms of both hidden states, a column-parallel projection of both, a layer like the last one, and a
+/// final norm.
 pub(super) fn prediction(model: &Transformer, layout: &Layout) -> Held {
     let h = model.hidden as u64;
     let mut held = match &model.moe {
@@ -96,15 +99,15 @@ pub(super) fn prediction(model: &Transformer, layout: &Layout) -> Held {
     held
 }
 
-/// The input embedding with learned positions.
+/// Parameters of the input embedding with learned positions.
 pub(super) fn embedding(model: &Transformer, layout: &Layout) -> Held {
     let h = model.hidden as u64;
     let positions = if model.learned_positions { layout.seq as u64 * h } else { 0 };
     Held { dense: vocab_matrix(model, layout) + positions, expert: 0, sequence: 0 }
 }
 
-/// The final norm and the output matrix, whose weights are the embedding's own where tied and on one rank; with modules that predict further tokens the embedding once more,
-/// unless it is on the same rank.
+/// Parameters of the final norm and the output matrix. If the output matrix is tied to the embedding on the same rank, it has no weights of its own. With
+/// modules that predict further tokens, the embedding is added once more, unless it is on the same rank.
 pub(super) fn head(model: &Transformer, layout: &Layout) -> Held {
     let own = if model.tied && layout.pp == 1 { 0 } else { vocab_matrix(model, layout) };
     let again = if model.mtp > 0 && !model.tied && layout.pp > 1 { vocab_matrix(model, layout) } else { 0 };

@@ -1,6 +1,6 @@
-//! What a pass through a layer is made of: kernels, communication between them, and pairs of both at the same time.
+//! The steps of a pass through a layer: kernels, communication between them, and pairs of both that overlap.
 //!
-//! Layer: workload. The same steps are written into a rank's program and, by their times alone, evaluated without one.
+//! Layer: workload. The same steps are written into a rank's program, and evaluated without a program by their times alone.
 
 use super::machine::Machine;
 use super::placement::{Purpose, RankPlacement, ServerSpan};
@@ -8,7 +8,7 @@ use crate::collective::CollectiveOp;
 use crate::compute::Kernel;
 use crate::workload::program::Dim;
 
-/// A collective of one of the rank's groups; `bytes` as [`OpKind::Collective`](crate::workload::program::OpKind) counts them.
+/// A collective of one of the rank's groups. `bytes` is counted as in [`OpKind::Collective`](crate::workload::program::OpKind).
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub(super) struct Comm {
     pub name: &'static str,
@@ -18,22 +18,24 @@ pub(super) struct Comm {
 }
 
 impl Comm {
-    /// The dimension its time is booked under. Rows of embedding tables that are spread over data-parallel ranks are exchanged as tokens with experts are.
+    /// The dimension that its time is counted in. The exchange of rows of embedding tables spread over data-parallel ranks counts like the exchange of tokens
+    /// with experts.
     pub(super) fn dim(&self) -> Dim {
         if self.op == CollectiveOp::AllToAll { Dim::Ep } else { self.purpose.dim() }
     }
 }
 
-/// How a kernel and a communication share their time.
+/// How a kernel and a communication overlap.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Overlap {
-    /// Both begin at once; what follows waits for both.
+    /// Both begin at once; the next step waits for both.
     Beside,
     /// Piece i of the kernel follows piece i of the communication.
     Feeds(u32),
     /// Piece i of the communication follows piece i of the kernel.
     Drains(u32),
-    /// The kernel's first of n pieces needs nothing; each other follows one of n - 1 pieces of the communication, which begins with the kernel.
+    /// The kernel has n pieces, the communication n - 1, and both begin at once. The kernel's first piece waits for nothing; each other piece waits for one
+    /// piece of the communication.
     Ring(u32),
 }
 
@@ -45,7 +47,7 @@ pub(super) enum PassStep {
         ps: u64,
     },
     Comm(Comm),
-    /// `ps` is the kernel's time, already stretched by what runs beside it.
+    /// A kernel and a communication. `ps` is the kernel's time, already stretched by the overlap.
     Both {
         name: &'static str,
         ps: u64,
@@ -54,7 +56,7 @@ pub(super) enum PassStep {
     },
 }
 
-/// Time of some steps, by what it is spent on; communication counts as far as nothing runs beside it.
+/// Time of some steps in ps, by its use. Communication counts as far as nothing overlaps with it.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub(super) struct Spent {
     pub compute: u64,
@@ -78,6 +80,7 @@ impl Spent {
         self.dp += times * other.dp;
     }
 
+    /// Adds exposed communication time to its dimension.
     fn expose(&mut self, dim: Dim, ps: u64) {
         match dim {
             Dim::Tp => self.tp += ps,
@@ -88,7 +91,7 @@ impl Spent {
     }
 }
 
-/// Prices communication on a machine for one placement of ranks.
+/// Computes the times of communication on a machine for one placement of ranks.
 #[derive(Clone, Copy)]
 pub(super) struct Price<'a> {
     pub machine: &'a Machine<'a>,
@@ -100,18 +103,18 @@ impl<'a> Price<'a> {
         Price { machine, spans: Purpose::ALL.map(|p| placement.span(p, machine.gpus_per_server)) }
     }
 
-    /// Where a purpose's groups lie.
+    /// How the groups of a purpose are spread over servers.
     pub(super) fn span(&self, purpose: Purpose) -> ServerSpan {
-        let at = Purpose::ALL.iter().position(|&p| p == purpose).expect("ALL lists every purpose");
-        self.spans[at]
+        let purpose_idx = Purpose::ALL.iter().position(|&p| p == purpose).expect("ALL lists every purpose");
+        self.spans[purpose_idx]
     }
 
-    /// Neighbouring pipeline stages share a server.
+    /// Whether neighbouring pipeline stages share a server.
     pub(super) fn pipeline_in_server(&self) -> bool {
         self.span(Purpose::Pipeline).per_server > 1
     }
 
-    /// Time of a communication alone.
+    /// Time in ps of a communication alone.
     pub(super) fn comm(&self, comm: &Comm) -> u64 {
         let span = self.span(comm.purpose);
         if span.members <= 1 || comm.bytes == 0 {
@@ -121,13 +124,13 @@ impl<'a> Price<'a> {
         }
     }
 
-    /// Kernels and a communication together, the kernels stretched by the machine's slowdown as far as they overlap.
+    /// A step of kernels and a communication that overlap. The machine's slowdown stretches the overlapped part of the kernels.
     pub(super) fn both(&self, name: &'static str, kernels: &[Kernel], comm: Comm, overlap: Overlap) -> PassStep {
         let times: Vec<u64> = kernels.iter().map(|k| self.in_pieces(k, overlap)).collect();
         let ps: u64 = times.iter().sum();
         let comm_ps = self.comm(&comm);
         if comm_ps == 0 || ps == 0 {
-            // Without cost nothing is hidden, but what is sent is sent.
+            // A communication without cost hides nothing, but it is still sent.
             return PassStep::Both { name, ps, comm, overlap };
         }
         let covered = match overlap {
@@ -139,12 +142,12 @@ impl<'a> Price<'a> {
         PassStep::Both { name, ps: kernels.iter().zip(&times).map(stretched).sum(), comm, overlap }
     }
 
-    /// Time of a kernel in the pieces of its overlap: products of fewer rows fill the GPU less well. The other kernels lose nothing by it.
+    /// Time in ps of a kernel that is cut into the pieces of its overlap. Products of fewer rows use the GPU less well; other kernels lose nothing.
     fn in_pieces(&self, kernel: &Kernel, overlap: Overlap) -> u64 {
         match (*kernel, overlap) {
             (Kernel::Gemm { m, n, k, batch, kept, dtype }, Overlap::Feeds(pieces) | Overlap::Drains(pieces)) => {
-                let each = Kernel::Gemm { m: m.div_ceil(pieces as u64), n, k, batch, kept, dtype };
-                self.machine.kernels.kernel_ps(&each) * pieces as u64
+                let one_piece = Kernel::Gemm { m: m.div_ceil(pieces as u64), n, k, batch, kept, dtype };
+                self.machine.kernels.kernel_ps(&one_piece) * pieces as u64
             }
             _ => self.machine.kernels.kernel_ps(kernel),
         }
@@ -183,12 +186,12 @@ impl<'a> Price<'a> {
     }
 }
 
-/// Piece `i` of `n` of a communication; the pieces' bytes sum to its own.
+/// Piece `i` of `n` of a communication. The bytes of the pieces sum to its bytes.
 pub(super) fn piece(comm: &Comm, n: u32, i: u32) -> Comm {
     Comm { bytes: share(comm.bytes, n, i), ..*comm }
 }
 
-/// Part `i` of `total` in `n` parts that differ by at most 1, the larger ones first.
+/// Part `i` of `total` in `n` parts that differ by at most 1; larger parts come first.
 pub(super) fn share(total: u64, n: u32, i: u32) -> u64 {
     total / n as u64 + u64::from((i as u64) < total % n as u64)
 }
