@@ -1,8 +1,8 @@
-//! What the journal holds as bytes: finished experiments, and what a search found on its way.
+//! Encodes records of the journal as bytes: finished experiments, and evaluations of a search.
 //!
-//! Layer: results. Numbers are little-endian and of fixed width, doubles keep their bits, an option is a byte and what follows it, a list its
-//! length and its items. There is no description in the bytes: [`LAYOUT`] stands for it in the journal's first record, and a journal of
-//! another layout is not read. Checks no sums, reads no files.
+//! Layer: results. Numbers are little-endian and of fixed width, doubles keep their bits, an option is a byte and its value, a list is its length and its
+//! items. The bytes do not describe themselves: the journal's first record has [`LAYOUT`], and a journal of another layout is not read. Checks no sums, reads
+//! no files.
 
 use super::cluster_record::{
     ClusterCongestionRecord, ClusterJobRecord, ClusterMapRecord, ClusterRecord, ClusterSampleRecord,
@@ -18,7 +18,7 @@ use super::value::{Cell, Micro, Ps};
 /// A value that can be written to and read from bytes.
 trait Code: Sized {
     fn put(&self, out: &mut Vec<u8>);
-    /// `None` if the bytes are not such a value; what is read is taken off the front.
+    /// Reads a value and removes it from the front of `from`. `None` if the bytes are not such a value.
     fn get(from: &mut &[u8]) -> Option<Self>;
 }
 
@@ -93,7 +93,7 @@ impl<T: Code> Code for Vec<T> {
     }
     fn get(from: &mut &[u8]) -> Option<Self> {
         let items = u64::get(from)?;
-        // Every item has a byte at least, so a length that is not one takes no memory.
+        // Every item has at least one byte, so an impossible length allocates nothing.
         if items > from.len() as u64 {
             return None;
         }
@@ -160,7 +160,7 @@ impl Code for Cell {
     }
 }
 
-/// Records field by field. A field that is missing here does not compile, so none can be forgotten.
+/// Encodes records field by field. A field that is missing here does not compile, so none can be forgotten.
 macro_rules! records {
     ($($record:ident { $($field:ident),* $(,)? })*) => {
         $(impl Code for $record {
@@ -172,7 +172,7 @@ macro_rules! records {
             }
         })*
 
-        /// What the bytes mean, in words: the records and their fields in order, then what an entry's first byte says.
+        /// Description of the bytes: the records and their fields in order, then the meaning of an entry's first byte.
         pub(super) const LAYOUT: &str = concat!($(stringify!($record), "(", $(stringify!($field), ",",)* ")",)* "Entry(0 Finished,1 LookRecord)");
     };
 }
@@ -240,7 +240,7 @@ pub(super) enum JournalEntry {
 const EXPERIMENT: u8 = 0;
 const LOOK: u8 = 1;
 
-/// An experiment as bytes.
+/// Encodes an experiment.
 pub(super) fn encode(finished: &Finished) -> Vec<u8> {
     let rows = finished.flows.len() + finished.links.len() + finished.rtt.len();
     let mut out = Vec::with_capacity(512 + 48 * rows);
@@ -249,7 +249,7 @@ pub(super) fn encode(finished: &Finished) -> Vec<u8> {
     out
 }
 
-/// What a search found, as bytes.
+/// Encodes an evaluation of a search.
 pub(super) fn encode_look(look: &LookRecord) -> Vec<u8> {
     let mut out = Vec::with_capacity(64);
     LOOK.put(&mut out);
@@ -257,7 +257,7 @@ pub(super) fn encode_look(look: &LookRecord) -> Vec<u8> {
     out
 }
 
-/// What [`encode`] or [`encode_look`] made these bytes of; `None` if they are something else.
+/// Decodes a record; `None` if the bytes are no output of [`encode`] or [`encode_look`].
 pub(super) fn decode(mut bytes: &[u8]) -> Option<JournalEntry> {
     let entry = match u8::get(&mut bytes)? {
         EXPERIMENT => JournalEntry::Experiment(Box::new(Finished::get(&mut bytes)?)),
@@ -267,7 +267,7 @@ pub(super) fn decode(mut bytes: &[u8]) -> Option<JournalEntry> {
     bytes.is_empty().then_some(entry)
 }
 
-/// Whether the bytes are what a record of a journal holds, read as a resumed run reads them.
+/// Whether the bytes are a valid record of a journal, read as a resumed run reads them.
 pub fn is_journal_entry(bytes: &[u8]) -> bool {
     decode(bytes).is_some()
 }
@@ -277,7 +277,7 @@ mod tests {
     use super::*;
     use proptest::prelude::*;
 
-    /// An experiment in which every kind of value occurs.
+    /// Returns an experiment in which every kind of value occurs.
     fn full() -> Finished {
         let cells = vec![
             Cell::Empty,
@@ -352,11 +352,11 @@ mod tests {
 
     proptest! {
         #[test]
-        fn any_bytes_are_read_or_refused(at in 0usize..600, byte: u8) {
+        fn any_bytes_are_read_or_refused(position in 0usize..600, byte: u8) {
             let mut bytes = encode(&full());
-            let at = at % bytes.len();
-            bytes[at] = byte;
-            // Neither a panic nor memory for lengths that cannot be.
+            let position = position % bytes.len();
+            bytes[position] = byte;
+            // There is neither a panic nor memory allocated for impossible lengths.
             let _ = decode(&bytes);
         }
     }
