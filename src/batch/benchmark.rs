@@ -31,7 +31,12 @@ pub(super) fn benchmark(op: spec::OpChoice, bytes: u64, n: u32, times: u32) -> W
                     let previous_rank = Peer { slot: 0, member: (rank + n - 1) % n };
                     let last: &[u32] = if first == 0 { &[] } else { &[first - 1, first - 2] };
                     p.push(OpKind::Send { peer: next_rank, bytes, tag: 0, dim: Dim::Other }, Stream::FREE, name, last);
-                    p.push(OpKind::Recv { peer: previous_rank, bytes, tag: 0, dim: Dim::Other }, Stream::FREE, name, last);
+                    p.push(
+                        OpKind::Recv { peer: previous_rank, bytes, tag: 0, dim: Dim::Other },
+                        Stream::FREE,
+                        name,
+                        last,
+                    );
                     p.iteration_ends.push(p.ops.len() as u32);
                 }
                 w.programs.push(p);

@@ -128,8 +128,12 @@ impl<S: Fn() -> bool + Send + Sync + Clone + 'static> WorkerGroup<'_, '_, S> {
     fn work(&self, worker: Worker, sender: &Sender<WorkerMessage>) -> Option<Worker> {
         let Worker { name, engine, on_pool } = worker;
         let mut batch = Batch::new(engine, self.options.packet_limit, Box::new(self.stop.clone()));
-        let mut share =
-            WorkerShare { queue: self.queue, mine: BTreeMap::new(), max_batch: self.options.batch.max(1), stop: self.stop };
+        let mut share = WorkerShare {
+            queue: self.queue,
+            mine: BTreeMap::new(),
+            max_batch: self.options.batch.max(1),
+            stop: self.stop,
+        };
         // The receiver outlives the workers, so no message is lost.
         let mut tell = |news| {
             sender

@@ -105,8 +105,10 @@ fn find_cycle(waits: &[Vec<LinkEndIdx>]) -> Option<Vec<LinkEndIdx>> {
                         path.push((next_end, 0));
                     }
                     1 => {
-                        let cycle_start =
-                            path.iter().position(|(e, _)| *e == next_end).expect("a link end in state 1 is on the path");
+                        let cycle_start = path
+                            .iter()
+                            .position(|(e, _)| *e == next_end)
+                            .expect("a link end in state 1 is on the path");
                         return Some(path[cycle_start..].iter().map(|(e, _)| *e).collect());
                     }
                     _ => {}

@@ -126,7 +126,8 @@ fn flows(r: &Routed) -> ExperimentOutcome {
                 let longest_drain_ps = |bytes: &dyn Fn(usize) -> u64| {
                     paths.iter().flatten().map(|&arc| drain_ps(r, bytes(arc as usize), arc as usize)).max().unwrap_or(0)
                 };
-                let (own, all) = (longest_drain_ps(&|_| f.bytes / paths.len() as u64), longest_drain_ps(&|arc| loads[arc]));
+                let (own, all) =
+                    (longest_drain_ps(&|_| f.bytes / paths.len() as u64), longest_drain_ps(&|arc| loads[arc]));
                 (alone, alone + all.saturating_sub(own))
             }
         };

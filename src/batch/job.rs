@@ -204,7 +204,9 @@ pub(super) fn job_of_length(
     if ranks == RanksWithTasks::Unsimulated && serving.is_none() {
         let class_lowering = Lowering { representatives: class_representatives.as_ref(), ..lowering.clone() };
         let bus = collective.map(|m| (m.bytes, m.bus));
-        if let Some((sums, period)) = JobSums::of(&workload, &class_lowering, &mut planner, program.warmup, length.period) {
+        if let Some((sums, period)) =
+            JobSums::of(&workload, &class_lowering, &mut planner, program.warmup, length.period)
+        {
             let (longest, heeds_payload) = (planner.longest(), planner.heeds_payload());
             notes.extend(planner.notes());
             let (warmup, worked_out) = (program.warmup, Some(sums.worked_out(&workload, bus)));

@@ -173,8 +173,12 @@ fn join_all(lowered: Vec<Lowered>, running: RunningJobs, has: u32) -> JoinedJobs
             }));
             if let Some(program) = &program {
                 let gpu_of = |rank: u32| job.gpus[rank as usize];
-                let place =
-                    |qp: Flow| Flow { id: next_qp + qp.id, src_rank: gpu_of(qp.src_rank), dst_rank: gpu_of(qp.dst_rank), ..qp };
+                let place = |qp: Flow| Flow {
+                    id: next_qp + qp.id,
+                    src_rank: gpu_of(qp.src_rank),
+                    dst_rank: gpu_of(qp.dst_rank),
+                    ..qp
+                };
                 let first = pairs.len() as u32;
                 pairs.extend(queue_pairs(program).into_iter().map(place));
                 job.qps = first..first + n_qps;

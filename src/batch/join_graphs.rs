@@ -130,7 +130,9 @@ fn add_workload(joined: &mut Workload, part: &JobPart) {
         joined.programs.push(program);
     }
     let gpu_of = |rank: &u32| part.gpus[*rank as usize];
-    joined.groups.extend(own_workload.groups.iter().map(|g| Group { members: g.members.iter().map(gpu_of).collect(), dim: g.dim }));
+    joined.groups.extend(
+        own_workload.groups.iter().map(|g| Group { members: g.members.iter().map(gpu_of).collect(), dim: g.dim }),
+    );
     joined.shares.extend(own_workload.shares.iter().cloned());
     for (rank, gpu) in own_workload.ranks.iter().zip(&part.gpus) {
         joined.ranks[*gpu as usize] = Rank {

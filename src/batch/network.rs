@@ -82,10 +82,12 @@ pub(super) fn network(
     let mut network = match t.kind {
         TopologyKind::FatTree { k } => FatTree { k }.build(&fabric)?,
         TopologyKind::Clos { tiers, hosts_per_leaf, spines, pods, cores } => {
-            Clos { tiers, hosts_per_leaf, spines, pods, cores, oversubscription: oversubscription_milli }.build(&fabric)?
+            Clos { tiers, hosts_per_leaf, spines, pods, cores, oversubscription: oversubscription_milli }
+                .build(&fabric)?
         }
         TopologyKind::RailOptimized { rails, spines, .. } => {
-            RailOptimized { rails, pods: t.pods(servers), spines, oversubscription: oversubscription_milli }.build(&fabric)?
+            RailOptimized { rails, pods: t.pods(servers), spines, oversubscription: oversubscription_milli }
+                .build(&fabric)?
         }
         TopologyKind::RailOnly { rails } => RailOnly { rails }.build(&fabric)?,
         TopologyKind::File { .. } => unreachable!("files were read above"),

@@ -237,8 +237,10 @@ impl<'a> ClusterPlanner<'a> {
         let placement = self.shapes[shape].1;
         let (system, env) = (self.system, Environments::index(wanted));
         let environment = &self.environments.0[env];
-        let communicator =
-            self.communicators.entry((placement, env)).or_insert_with(|| Communicator::new(&placement, system, environment));
+        let communicator = self
+            .communicators
+            .entry((placement, env))
+            .or_insert_with(|| Communicator::new(&placement, system, environment));
         let choice = communicator.choose(asked.op, asked.bytes);
         let algorithm = match wanted {
             // Relays use NVLink and save the network's upper tiers. NCCL's choice knows its variables, not `workload.pxn`.

@@ -215,7 +215,8 @@ fn inside_servers(config: &Config, network: &Network, sends: bool, no_packets: b
     };
     let generated = !matches!(config.topology.kind, TopologyKind::File { .. });
     let closed_form = |workload: &WorkloadSection| matches!(workload, WorkloadSection::Program(p) if p.communication.analytic == Analytic::ALL);
-    let jobs_closed_form = config.jobs.as_ref().is_some_and(|jobs| jobs.jobs.iter().all(|job| closed_form(&job.workload)));
+    let jobs_closed_form =
+        config.jobs.as_ref().is_some_and(|jobs| jobs.jobs.iter().all(|job| closed_form(&job.workload)));
     let all_closed_form = closed_form(&config.workload) || jobs_closed_form;
     if hosts && generated {
         Some(format!(

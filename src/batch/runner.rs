@@ -179,7 +179,17 @@ pub(super) fn drive<E: From<EngineError>>(
         } else {
             let allowance = (memory / 2).saturating_sub(options.kept.bytes()) / threads.max(1) as u64;
             let makers = Makers { dedup: dedup.as_ref(), kept: &options.kept, pool: rayon_pool, allowance };
-            fill(&mut left, &mut duplicates, &mut to_simulate, &mut large, source, &makers, max_experiments, limits_of_batch, stop);
+            fill(
+                &mut left,
+                &mut duplicates,
+                &mut to_simulate,
+                &mut large,
+                source,
+                &makers,
+                max_experiments,
+                limits_of_batch,
+                stop,
+            );
         }
         if stop() || left.iter().any(|c| matches!(c.1, Err(PrepareError::Interrupted))) {
             break;
@@ -213,7 +223,9 @@ pub(super) fn drive<E: From<EngineError>>(
                 Ok(p)
                     if !rest.is_empty()
                         || (!admitted.is_empty()
-                            && !limits_of_batch.beside(admitted.len(), all_long && p.is_long()).allows(used.plus(&p))) =>
+                            && !limits_of_batch
+                                .beside(admitted.len(), all_long && p.is_long())
+                                .allows(used.plus(&p))) =>
                 {
                     rest.push((exp_id, Ok(p), limits))
                 }
@@ -425,9 +437,13 @@ fn fill(
         if fit == 0 && used.host > 0 {
             return;
         }
-        let n_next = (max_experiments - left.len()).min(PREPARED_AT_ONCE).min(fit.max(1) as usize).min(limits_of_batch.same_for(left.len()));
+        let n_next = (max_experiments - left.len())
+            .min(PREPARED_AT_ONCE)
+            .min(fit.max(1) as usize)
+            .min(limits_of_batch.same_for(left.len()));
         let again = !to_simulate.is_empty();
-        let next = if again { to_simulate.drain(..n_next.min(to_simulate.len())).collect() } else { source.take(n_next) };
+        let next =
+            if again { to_simulate.drain(..n_next.min(to_simulate.len())).collect() } else { source.take(n_next) };
         if next.is_empty() {
             return;
         }

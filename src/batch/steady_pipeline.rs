@@ -104,7 +104,8 @@ fn by_periods(program: &ProgramSpec, shorter: &mut Shorter) -> Result<Option<(Jo
             // A whole number of periods is left to add.
             let shortest = length + (whole - length) % each;
             if shortest <= whole / LONGER
-                && let Some(found) = extended(&mut job_of, pairs, [shortest, shortest + each, shortest + 2 * each], whole)?
+                && let Some(found) =
+                    extended(&mut job_of, pairs, [shortest, shortest + each, shortest + 2 * each], whole)?
             {
                 return Ok(Some(found));
             }
@@ -123,8 +124,7 @@ fn extended(
 ) -> Result<Option<(Job, Vec<String>)>, PrepareError> {
     let (made, notes) = job_of(first, AskedPeriod::Prove(pairs))?;
     let (Some(sums), Some(_)) = (made.sums, made.period) else { return Ok(None) };
-    let (Some(next), Some(last)) =
-        (job_of(second, AskedPeriod::No)?.0.sums, job_of(third, AskedPeriod::No)?.0.sums)
+    let (Some(next), Some(last)) = (job_of(second, AskedPeriod::No)?.0.sums, job_of(third, AskedPeriod::No)?.0.sums)
     else {
         return Ok(None);
     };

@@ -52,9 +52,10 @@ impl TrainingSetup {
         let mut tight = None;
         if training.memory.check {
             let capacity = config.cluster.gpu_memory_bytes.unwrap_or(gpu.capacity_bytes);
-            tight = memory
-                .fits(capacity, training.memory.margin_ppm)
-                .map_err(|excess| PrepareError::Oom { peak_bytes: memory.peak_bytes(), breakdown: excess.to_string() })?;
+            tight = memory.fits(capacity, training.memory.margin_ppm).map_err(|excess| PrepareError::Oom {
+                peak_bytes: memory.peak_bytes(),
+                breakdown: excess.to_string(),
+            })?;
         }
         Ok(TrainingSetup { model, layout, gpu, memory, tight })
     }

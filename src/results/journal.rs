@@ -184,7 +184,8 @@ impl Scanner<'_> {
         let mut bytes = Vec::new();
         self.reader.by_ref().take(length).read_to_end(&mut bytes)?;
         let key = if number < IDENTITIES { Some(key_of(&bytes)) } else { self.key };
-        let sound = bytes.len() as u64 == length && key.is_some_and(|key| checksum(&key, number, &bytes)[..] == head[24..]);
+        let sound =
+            bytes.len() as u64 == length && key.is_some_and(|key| checksum(&key, number, &bytes)[..] == head[24..]);
         self.in_vain += if sound { 0 } else { length };
         Ok(if sound { Found::Sound(Record { number, bytes }) } else { Found::Damaged })
     }

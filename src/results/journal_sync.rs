@@ -46,8 +46,9 @@ impl GroupCommit {
     pub(super) fn new(file: File) -> io::Result<GroupCommit> {
         let shared = Arc::new(Shared::default());
         let thread_shared = Arc::clone(&shared);
-        let thread =
-            std::thread::Builder::new().name("journal".into()).spawn(move || flush_until_closed(&file, &thread_shared))?;
+        let thread = std::thread::Builder::new()
+            .name("journal".into())
+            .spawn(move || flush_until_closed(&file, &thread_shared))?;
         Ok(GroupCommit { shared, thread: Some(thread) })
     }
 

@@ -215,7 +215,10 @@ mod tests {
         assert!(told.starts_with("1 experiment carried") && !told.contains("of them"), "{told}");
         for doubt in [
             StatsRecord { steady_error: Some(0.006), ..carried.clone() },
-            StatsRecord { folding: FoldingRecord { carried_messages_error: 0.02, ..carried.folding.clone() }, ..carried.clone() },
+            StatsRecord {
+                folding: FoldingRecord { carried_messages_error: 0.02, ..carried.folding.clone() },
+                ..carried.clone()
+            },
             StatsRecord { folding: FoldingRecord { pauses_left_out: 1, ..carried.folding.clone() }, ..carried.clone() },
         ] {
             audits.add(3, &doubt, 0.01);

@@ -206,7 +206,8 @@ pub(crate) fn memory(sizes: &[ExperimentSize], job_bytes: u64, rows: usize, shap
         let mut jobs = HashSet::new();
         let held: u64 = batch_sizes.iter().map(|s| s.own_bytes + new_job(&mut jobs, s)).sum();
         // While some experiments of the batch are prepared the others wait; while some run the others wait too.
-        let preparing = largest(batch_sizes.iter().map(|s| s.preparing_bytes.saturating_sub(s.own_bytes)), shape.threads);
+        let preparing =
+            largest(batch_sizes.iter().map(|s| s.preparing_bytes.saturating_sub(s.own_bytes)), shape.threads);
         let growing = largest(batch_sizes.iter().map(|s| s.own_bytes), shape.threads) / GROWTH_OF;
         let rows_here = batch_sizes.iter().map(|s| s.row_bytes).sum();
         // The world's columns double as they grow.

@@ -175,8 +175,11 @@ fn simulate(sweep: &Sweep, classes: &mut [ClassProbe], threads: usize) {
             class.next < class.sizes.len() && class.spent + f64::from(class.running) < PATIENCE.as_secs_f64()
         };
         // Each class has its turn before any has its second.
-        let (class_idx, class) =
-            classes.iter_mut().enumerate().filter(|(_, c)| open(c)).min_by_key(|(class_idx, c)| (c.next, *class_idx))?;
+        let (class_idx, class) = classes
+            .iter_mut()
+            .enumerate()
+            .filter(|(_, c)| open(c))
+            .min_by_key(|(class_idx, c)| (c.next, *class_idx))?;
         class.next += 1;
         class.running += 1;
         Some((class_idx, class.sizes[class.next - 1]))

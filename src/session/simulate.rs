@@ -157,9 +157,7 @@ impl Simulator for BuiltIn {
                     let experiment = findings.by_id[&exp_id];
                     for defect in take_defects() {
                         let axis_values = sweep.axes_text(experiment);
-                        let report = format!("experiment {exp_id} ({axis_values}): {defect}
-                        {}
-                        ", defect.backtrace);
+                        let report = format!("experiment {exp_id} ({axis_values}): {defect}\n{}\n", defect.backtrace);
                         sink(Update::Defect { exp_id, report })?;
                     }
                     let configured = config(sweep, experiment);

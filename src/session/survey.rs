@@ -415,7 +415,9 @@ fn cluster_size(config: &Config, clocks: &mut [ClusterClock; 2]) -> Result<Exper
     let (prepared, allocated) = budget::measured(|| budget::within(allowance, || PreparedCluster::new(config)));
     let prepared = match prepared {
         Ok((prepared, _)) => prepared?,
-        Err(Unfinished::OverBudget(excess)) => return Err(PrepareError::Memory(MemoryRefusal::of(config, &excess)).into()),
+        Err(Unfinished::OverBudget(excess)) => {
+            return Err(PrepareError::Memory(MemoryRefusal::of(config, &excess)).into());
+        }
         Err(Unfinished::Interrupted) => return Err(PrepareError::Interrupted.into()),
     };
     let preparing_s = start.elapsed().as_secs_f64();

@@ -89,7 +89,7 @@ fn kind(column: &ColumnDescriptor) -> Option<ColumnKind> {
 /// Checks that there is memory for more cells.
 type HasRoom<'a> = &'a mut dyn FnMut() -> Result<(), ParquetError>;
 
-/// What a want of memory is called until it is an error of the file.
+/// Text of the error that means too little memory, until it is converted to an error of the file.
 const TOO_LARGE: &str = "too large";
 /// Records that are read between two checks of the memory.
 const PIECE: usize = 1 << 14;
