@@ -183,9 +183,9 @@ pub enum SetupError {
     #[error(transparent)]
     Gpu(#[from] compute::Error),
     #[error(
-        "workload.precision = \"{precision}\" (workload.fp8), but {gpu} has no such units; leave it out, or use a GPU that has them: {with}"
+        "workload.precision = \"{precision}\" (workload.fp8), but {gpu} has no such units; leave it out, or use a GPU that has them: {alternatives}"
     )]
-    Units { precision: Dtype, gpu: String, with: String },
+    Units { precision: Dtype, gpu: String, alternatives: String },
     #[error("{file}: {why}")]
     File { file: String, why: String },
 }

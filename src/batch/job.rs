@@ -128,10 +128,10 @@ pub(super) fn job_of_length(
     let gpu = setup::gpu(&config.cluster.gpu)?;
     let system = servers::system(config, net, &gpu, described);
     let servers: Vec<u32> = net.ranks.iter().map(|&h| net.nodes[h as usize].server).collect();
-    let on = ReadOn { gpu: &gpu, system, environments: &environments, servers: &servers };
+    let machine = ReadOn { gpu: &gpu, system, environments: &environments, servers: &servers };
     budget::doing("programs of ranks");
     let Read { workload, collective, peak_bytes, serving } =
-        read(config, program, net, &on, length.microbatches, notes)?;
+        read(config, program, net, &machine, length.microbatches, notes)?;
     if let Some(&rank) = program.compute.stragglers.last().filter(|&&rank| rank as usize >= workload.ranks.len()) {
         return Err(JobError::Straggler { rank, ranks: workload.ranks.len() }.into());
     }

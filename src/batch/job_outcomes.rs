@@ -46,7 +46,7 @@ pub(super) fn read(jobs: &[JobRows], flows: &[FlowOutcome], tasks: &[Task], link
             flows: rows.flows.clone(),
             bytes: rows.bytes,
             packet_hops: rows.packet_hops,
-            shares_with: shared.with.iter().map(|(other, n)| (Arc::clone(&jobs[*other].job.name), *n)).collect(),
+            shares_with: shared.other_jobs.iter().map(|(other, n)| (Arc::clone(&jobs[*other].job.name), *n)).collect(),
             shared_links: shared.links,
             shared_bytes: shared.bytes,
             busiest_shared_link: shared.busiest.and_then(|end| link_names.get(end).cloned()),

@@ -28,7 +28,7 @@ pub struct JobRows {
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct SharedLinks {
     /// Indices of the other jobs, and how many links are shared with each.
-    pub with: Vec<(usize, u32)>,
+    pub other_jobs: Vec<(usize, u32)>,
     pub links: u32,
     /// Payload of the job on these links, bytes, counted once per link.
     pub bytes: u64,
@@ -115,19 +115,19 @@ fn link_shares(loads: &[BTreeMap<ArcIdx, u64>], end_arcs: &[ArcIdx]) -> Vec<Link
 /// Returns the links that job `own` shares, from the bytes of each job on each arc.
 fn shared(loads: &[BTreeMap<ArcIdx, u64>], own: usize, end_arcs: &[ArcIdx]) -> SharedLinks {
     let mut arcs: BTreeSet<ArcIdx> = BTreeSet::new();
-    let mut with = Vec::new();
+    let mut other_jobs = Vec::new();
     for (other, load) in loads.iter().enumerate().filter(|(other, _)| *other != own) {
         let both: Vec<ArcIdx> = loads[own].keys().copied().filter(|arc| load.contains_key(arc)).collect();
         arcs.extend(&both);
         if !both.is_empty() {
-            with.push((other, both.len() as u32));
+            other_jobs.push((other, both.len() as u32));
         }
     }
     let all = |arc: &ArcIdx| loads.iter().filter_map(|load| load.get(arc)).sum::<u64>();
     // Of links with equal loads, the first.
     let busiest = arcs.iter().rev().max_by_key(|arc| all(arc));
     SharedLinks {
-        with,
+        other_jobs,
         links: arcs.len() as u32,
         bytes: arcs.iter().map(|arc| loads[own][arc]).sum(),
         busiest: busiest.and_then(|arc| end_arcs.iter().position(|end_arc| end_arc == arc)),

@@ -76,42 +76,43 @@ fn add_graph(joined: &mut TaskGraph, part: &JobPart) -> Range<u32> {
     tasks
 }
 
-/// Adds the tasks of a graph `from` to `to`, with edges and gates, and returns the range of the added tasks. `ranks`: for each rank of `from`, its rank in
-/// `to`. `first_qp`: index in `to` of the first queue pair of `from`; `to` has these queue pairs already. Does not record which tasks are whose operations.
-pub fn add_tasks(to: &mut TaskGraph, from: &TaskGraph, ranks: &[u32], first_qp: u32) -> Range<u32> {
-    if !from.weights.is_empty() || !to.weights.is_empty() {
-        to.weights.resize(to.qps.len(), 1);
-        let own = first_qp as usize..first_qp as usize + from.weights.len();
-        to.weights[own].copy_from_slice(&from.weights);
+/// Adds the tasks of `part` to `graph`, with edges and gates, and returns the range of the added tasks. `ranks` holds for each rank of `part` its rank in
+/// `graph`. `first_qp` is the index in `graph` of the first queue pair of `part`; `graph` has these queue pairs already. It is not recorded which tasks
+/// belong to whose operations.
+pub fn add_tasks(graph: &mut TaskGraph, part: &TaskGraph, ranks: &[u32], first_qp: u32) -> Range<u32> {
+    if !part.weights.is_empty() || !graph.weights.is_empty() {
+        graph.weights.resize(graph.qps.len(), 1);
+        let own = first_qp as usize..first_qp as usize + part.weights.len();
+        graph.weights[own].copy_from_slice(&part.weights);
     }
-    let (qp, task, gate, server) = (first_qp, to.tasks.len() as u32, to.gates.len() as u32, to.servers);
-    to.tasks.extend(from.tasks.iter().map(|t| {
+    let (qp, task, gate, server) = (first_qp, graph.tasks.len() as u32, graph.gates.len() as u32, graph.servers);
+    graph.tasks.extend(part.tasks.iter().map(|t| {
         let work = match t.work {
             Work::Message { qp: own, bytes } => Work::Message { qp: qp + own, bytes },
             Work::Delay => Work::Delay,
         };
         GraphTask { rank: ranks[t.rank as usize], work, ..*t }
     }));
-    to.edges.extend(from.edges.iter().map(|e| {
+    graph.edges.extend(part.edges.iter().map(|e| {
         let target = match e.to {
             Target::Task(own) => Target::Task(task + own),
             Target::Gate(own) => Target::Gate(gate + own),
         };
         Edge { from: task + e.from, to: target, ..*e }
     }));
-    to.gates.extend(from.gates.iter().map(|g| {
+    graph.gates.extend(part.gates.iter().map(|g| {
         let mut g = *g;
         g.server = g.server.map(|own| server + own);
         g
     }));
-    to.joined.extend(from.joined.iter().map(|j| JoinedQueuePairs { first: qp + j.first, ..*j }));
-    to.one_flow.extend(from.one_flow.iter().map(|r| {
+    graph.joined.extend(part.joined.iter().map(|j| JoinedQueuePairs { first: qp + j.first, ..*j }));
+    graph.one_flow.extend(part.one_flow.iter().map(|r| {
         let moved = |own: &u32| if *own == u32::MAX { *own } else { qp + own };
         let edges = r.edges.iter().map(|ring| ring.iter().map(moved).collect()).collect();
         JoinedCollective { task: task + r.task, edges: Arc::new(edges), ..r.clone() }
     }));
-    to.releases.extend(from.releases.iter().map(|&(own_gate, own_task)| (gate + own_gate, task + own_task)));
-    to.servers += from.servers;
+    graph.releases.extend(part.releases.iter().map(|&(own_gate, own_task)| (gate + own_gate, task + own_task)));
+    graph.servers += part.servers;
     task..to.tasks.len() as u32
 }
 

@@ -30,7 +30,7 @@ pub(super) type FileNumber = [u8; 16];
 pub(super) struct MemoFileEntry {
     pub root: MemoNodeId,
     /// Offset from the start of the file, bytes.
-    pub at: u64,
+    pub offset: u64,
     pub len: u64,
     sum: u64,
 }
@@ -131,11 +131,11 @@ pub(super) fn segment(
 
 /// Reads a record. `None`: it is damaged.
 pub(super) fn record(file: &mut File, entry: &MemoFileEntry) -> io::Result<Option<Vec<u8>>> {
-    if entry.at.saturating_add(entry.len) > file.seek(SeekFrom::End(0))? {
+    if entry.offset.saturating_add(entry.len) > file.seek(SeekFrom::End(0))? {
         return Ok(None);
     }
     let mut bytes = vec![0; entry.len as usize];
-    let is_whole = read_at(file, entry.at, &mut bytes)?;
+    let is_whole = read_at(file, entry.offset, &mut bytes)?;
     Ok((is_whole && sum(&bytes) == entry.sum).then_some(bytes))
 }
 
@@ -167,7 +167,7 @@ pub(super) fn scan(file: &mut File, start: u64) -> io::Result<MemoFileScan> {
             break;
         };
         if end > len {
-            segment.entries.retain(|e| e.at + e.len <= len);
+            segment.entries.retain(|e| e.offset + e.len <= len);
             scan.torn = Some(segment);
             break;
         }
@@ -221,7 +221,7 @@ fn index(file: &mut File, head: &Head, offset: u64, body: u64, len: u64) -> io::
     let (entries, used) = bytes.split_at(head.entries as usize * ENTRY);
     let entry = |b: &[u8]| MemoFileEntry {
         root: name(b, 0),
-        at: body.saturating_add(word(b, 16)),
+        offset: body.saturating_add(word(b, 16)),
         len: word(b, 24),
         sum: word(b, 32),
     };

@@ -103,11 +103,11 @@ impl<'a> MessageEstimate<'a> {
         let mut gate_waits = vec![0u32; graph.gates.len()];
         for e in &graph.edges {
             match e.to {
-                Target::Task(to) => waits[to as usize] += 1,
+                Target::Task(task) => waits[task as usize] += 1,
                 Target::Gate(gate) => gate_waits[gate as usize] += 1,
             }
         }
-        graph.releases.iter().for_each(|&(_, to)| waits[to as usize] += 1);
+        graph.releases.iter().for_each(|&(_, task)| waits[task as usize] += 1);
         let mut queues = vec![Vec::new(); graph.qps.len()];
         graph.messages().for_each(|(i, qp, _)| queues[qp as usize].push(i));
         let row = |t: &crate::workload::tasks::GraphTask| Task {

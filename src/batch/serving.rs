@@ -59,8 +59,8 @@ pub(super) fn setup(
     }
     let gpu = gpu(&config.cluster.gpu)?;
     if asked.fp8 && !gpu.supports(Dtype::Fp8) {
-        let with = super::training::gpus_with(Dtype::Fp8).join(", ");
-        return Err(SetupError::Units { precision: Dtype::Fp8, gpu: gpu.name.clone(), with }.into());
+        let alternatives = super::training::gpus_with(Dtype::Fp8).join(", ");
+        return Err(SetupError::Units { precision: Dtype::Fp8, gpu: gpu.name.clone(), alternatives }.into());
     }
     let pool = |role: PoolRole, layout: &spec::PoolLayout, first_rank: u32| {
         let spec::PoolLayout { tp, pp, dp, ep } = *layout;
@@ -94,7 +94,7 @@ pub(super) fn setup(
     };
     let has = config.cluster.gpu_memory_bytes.unwrap_or(gpu.capacity_bytes);
     let share = (u128::from(has) * u128::from(asked.memory_share_ppm) / 1_000_000) as u64;
-    let mut beside = Vec::new();
+    let mut other_bytes = Vec::new();
     for i in 0..setup.pools.len() {
         let pool = setup.pools[i];
         pool.layout(&setup, 1).check(&setup.model, u64::from(pool.ranks())).map_err(SetupError::Model)?;
@@ -105,9 +105,9 @@ pub(super) fn setup(
             return Err(no_room(&pool, held, share, has));
         }
         setup.pools[i].kv_tokens = tokens;
-        beside.push(held);
+        other_bytes.push(held);
     }
-    Ok((setup, beside))
+    Ok((setup, other_bytes))
 }
 
 fn no_room(pool: &Pool, held: u64, share: u64, has: u64) -> PrepareError {
@@ -198,7 +198,7 @@ pub(super) fn served(
     cluster: &Cluster,
     notes: &mut Vec<String>,
 ) -> Result<Served, PrepareError> {
-    let (setup, beside) = setup(config, program, asked)?;
+    let (setup, other_bytes) = setup(config, program, asked)?;
     if setup.ranks() as usize > servers.len() {
         return Err(JobError::Ranks { needs: setup.ranks() as usize, has: servers.len() }.into());
     }
@@ -212,7 +212,7 @@ pub(super) fn served(
     let ServedWorkload { workload, requests: ops, rounds } = made;
     let peak =
         |(pool, (usage, held)): (&Pool, (&PoolUse, &u64))| held + usage.kv_peak_tokens * kv_token_bytes(&setup, pool);
-    let peak_bytes = setup.pools.iter().zip(plan.pools.iter().zip(&beside)).map(peak).max().unwrap_or(0);
+    let peak_bytes = setup.pools.iter().zip(plan.pools.iter().zip(&other_bytes)).map(peak).max().unwrap_or(0);
     let pools = setup.pools.iter().zip(&plan.pools).zip(rounds);
     let pools = pools.map(|((pool, usage), rounds)| ServingPool { pool: *pool, usage: *usage, rounds }).collect();
     let instances = plan.requests.iter().map(|r| (r.instance, r.decode_instance)).collect();

@@ -44,7 +44,7 @@ impl TrainingSetup {
             return Err(SetupError::Units {
                 precision: dtype,
                 gpu: gpu.name.clone(),
-                with: gpus_with(dtype).join(", "),
+                alternatives: gpus_with(dtype).join(", "),
             }
             .into());
         }

@@ -18,8 +18,8 @@ use super::value::{Cell, Micro, Ps};
 /// A value that can be written to and read from bytes.
 trait Code: Sized {
     fn put(&self, out: &mut Vec<u8>);
-    /// Reads a value and removes it from the front of `from`. `None` if the bytes are not such a value.
-    fn get(from: &mut &[u8]) -> Option<Self>;
+    /// Reads a value and removes it from the front of `input`. `None` if the bytes are not such a value.
+    fn get(input: &mut &[u8]) -> Option<Self>;
 }
 
 macro_rules! numbers {
@@ -28,9 +28,9 @@ macro_rules! numbers {
             fn put(&self, out: &mut Vec<u8>) {
                 out.extend_from_slice(&self.to_le_bytes());
             }
-            fn get(from: &mut &[u8]) -> Option<Self> {
-                let (first, rest) = from.split_first_chunk()?;
-                *from = rest;
+            fn get(input: &mut &[u8]) -> Option<Self> {
+                let (first, rest) = input.split_first_chunk()?;
+                *input = rest;
                 Some(<$number>::from_le_bytes(*first))
             }
         })*
@@ -44,8 +44,8 @@ macro_rules! wrapped {
             fn put(&self, out: &mut Vec<u8>) {
                 self.0.put(out);
             }
-            fn get(from: &mut &[u8]) -> Option<Self> {
-                Code::get(from).map($outer)
+            fn get(input: &mut &[u8]) -> Option<Self> {
+                Code::get(input).map($outer)
             }
         })*
     };
@@ -56,8 +56,8 @@ impl Code for bool {
     fn put(&self, out: &mut Vec<u8>) {
         u8::from(*self).put(out);
     }
-    fn get(from: &mut &[u8]) -> Option<Self> {
-        match u8::get(from)? {
+    fn get(input: &mut &[u8]) -> Option<Self> {
+        match u8::get(input)? {
             0 => Some(false),
             1 => Some(true),
             _ => None,
@@ -72,8 +72,8 @@ impl<T: Code> Code for Option<T> {
             value.put(out);
         }
     }
-    fn get(from: &mut &[u8]) -> Option<Self> {
-        if bool::get(from)? { T::get(from).map(Some) } else { Some(None) }
+    fn get(input: &mut &[u8]) -> Option<Self> {
+        if bool::get(input)? { T::get(input).map(Some) } else { Some(None) }
     }
 }
 
@@ -81,8 +81,8 @@ impl<T: Code> Code for Box<T> {
     fn put(&self, out: &mut Vec<u8>) {
         self.as_ref().put(out);
     }
-    fn get(from: &mut &[u8]) -> Option<Self> {
-        T::get(from).map(Box::new)
+    fn get(input: &mut &[u8]) -> Option<Self> {
+        T::get(input).map(Box::new)
     }
 }
 
@@ -91,13 +91,13 @@ impl<T: Code> Code for Vec<T> {
         (self.len() as u64).put(out);
         self.iter().for_each(|item| item.put(out));
     }
-    fn get(from: &mut &[u8]) -> Option<Self> {
-        let items = u64::get(from)?;
+    fn get(input: &mut &[u8]) -> Option<Self> {
+        let items = u64::get(input)?;
         // Every item has at least one byte, so an impossible length allocates nothing.
-        if items > from.len() as u64 {
+        if items > input.len() as u64 {
             return None;
         }
-        (0..items).map(|_| T::get(from)).collect()
+        (0..items).map(|_| T::get(input)).collect()
     }
 }
 
@@ -106,10 +106,10 @@ impl Code for String {
         (self.len() as u64).put(out);
         out.extend_from_slice(self.as_bytes());
     }
-    fn get(from: &mut &[u8]) -> Option<Self> {
-        let bytes = usize::try_from(u64::get(from)?).ok()?;
-        let (text, rest) = from.split_at_checked(bytes)?;
-        *from = rest;
+    fn get(input: &mut &[u8]) -> Option<Self> {
+        let bytes = usize::try_from(u64::get(input)?).ok()?;
+        let (text, rest) = input.split_at_checked(bytes)?;
+        *input = rest;
         String::from_utf8(text.to_vec()).ok()
     }
 }
@@ -123,8 +123,8 @@ impl Code for Status {
         };
         tag.put(out);
     }
-    fn get(from: &mut &[u8]) -> Option<Self> {
-        [Status::Ok, Status::Oom, Status::Failed].get(usize::from(u8::get(from)?)).copied()
+    fn get(input: &mut &[u8]) -> Option<Self> {
+        [Status::Ok, Status::Oom, Status::Failed].get(usize::from(u8::get(input)?)).copied()
     }
 }
 
@@ -145,16 +145,16 @@ impl Code for Cell {
             Cell::Text(v) => tagged(out, 7, v),
         }
     }
-    fn get(from: &mut &[u8]) -> Option<Self> {
-        Some(match u8::get(from)? {
+    fn get(input: &mut &[u8]) -> Option<Self> {
+        Some(match u8::get(input)? {
             0 => Cell::Empty,
-            1 => Cell::Int(Code::get(from)?),
-            2 => Cell::Unsigned(Code::get(from)?),
-            3 => Cell::Ps(Code::get(from)?),
-            4 => Cell::Micro(Code::get(from)?),
-            5 => Cell::Real(Code::get(from)?),
-            6 => Cell::Flag(Code::get(from)?),
-            7 => Cell::Text(Code::get(from)?),
+            1 => Cell::Int(Code::get(input)?),
+            2 => Cell::Unsigned(Code::get(input)?),
+            3 => Cell::Ps(Code::get(input)?),
+            4 => Cell::Micro(Code::get(input)?),
+            5 => Cell::Real(Code::get(input)?),
+            6 => Cell::Flag(Code::get(input)?),
+            7 => Cell::Text(Code::get(input)?),
             _ => return None,
         })
     }
@@ -167,8 +167,8 @@ macro_rules! records {
             fn put(&self, out: &mut Vec<u8>) {
                 $(self.$field.put(out);)*
             }
-            fn get(from: &mut &[u8]) -> Option<Self> {
-                Some($record { $($field: Code::get(from)?),* })
+            fn get(input: &mut &[u8]) -> Option<Self> {
+                Some($record { $($field: Code::get(input)?),* })
             }
         })*
 

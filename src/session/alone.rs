@@ -138,8 +138,8 @@ pub(super) fn config_of(role: QueueRole, mut config: Config) -> Config {
 pub(super) fn further_runs(config: &Config) -> Vec<RunningJobs> {
     let n_jobs = config.jobs.as_ref().map_or(0, |jobs| jobs.jobs.len());
     let alone = (0..n_jobs).filter(|_| config.output.alone).map(RunningJobs::Only);
-    let without = (0..n_jobs).filter(|_| config.output.leave_one_out && n_jobs > 1).map(RunningJobs::AllBut);
-    alone.chain(without).collect()
+    let leave_one_out = (0..n_jobs).filter(|_| config.output.leave_one_out && n_jobs > 1).map(RunningJobs::AllBut);
+    alone.chain(leave_one_out).collect()
 }
 
 #[cfg(test)]

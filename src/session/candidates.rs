@@ -199,8 +199,8 @@ impl Evaluate for CandidateEvaluator<'_, '_> {
             SearchLevel::CoarseEstimate => return Ok(verdicts),
             SearchLevel::Coarse => format!("simulated with coarse packets ({packet_hops} packet-hops)"),
         };
-        let (n, without) = (candidates.len(), verdicts.iter().filter(|v| v.is_err()).count());
-        let lost = if without > 0 { format!(", {without} of them without a value") } else { String::new() };
+        let (n, n_failed) = (candidates.len(), verdicts.iter().filter(|v| v.is_err()).count());
+        let lost = if n_failed > 0 { format!(", {n_failed} of them without a value") } else { String::new() };
         let known =
             if open.len() < n { format!("; {} of them by an earlier run", n - open.len()) } else { String::new() };
         (self.sink)(Update::Message(format!("search: {n} candidates {what}{lost}{known}")))

@@ -50,7 +50,8 @@ pub(crate) fn finished(record: ExperimentRecord, ended: Ended, outputs: &Outputs
     let packets = !outcome.flow_level;
     let links = if outputs.links { outcome.links.iter().map(|l| link(l, span, packets)).collect() } else { Vec::new() };
     let flows = if outputs.flows { outcome.flows.iter().map(flow).collect() } else { Vec::new() };
-    let sample = |&(flow_id, at, rtt): &(u32, u64, u64)| RttRecord { flow_id, sample: Ps(at), rtt: Ps(rtt) };
+    let sample =
+        |&(flow_id, at_ps, rtt_ps): &(u32, u64, u64)| RttRecord { flow_id, sample: Ps(at_ps), rtt: Ps(rtt_ps) };
     let rtt = if outputs.rtt { outcome.rtts.iter().map(sample).collect() } else { Vec::new() };
     let none = Finished::without_rows(measured(record, &outcome, config), stats);
     let shared_links = if outputs.shared_links { shared_links(&outcome) } else { Vec::new() };

@@ -40,14 +40,14 @@ struct Times {
 
 impl Times {
     fn of(r: &RequestOutcome) -> Times {
-        let since = |time_ps: Option<u64>, start_ps: u64| time_ps.map(|time_ps| time_ps.saturating_sub(start_ps));
+        let elapsed = |time_ps: Option<u64>, start_ps: u64| time_ps.map(|time_ps| time_ps.saturating_sub(start_ps));
         let gaps = u64::from(r.output) - 1;
         let decoding = r.last_token_ps.zip(r.first_token_ps).map(|(last, first)| last - first);
         Times {
-            queue: since(r.begin_ps, r.arrival_ps),
-            ttft: since(r.first_token_ps, r.arrival_ps),
+            queue: elapsed(r.begin_ps, r.arrival_ps),
+            ttft: elapsed(r.first_token_ps, r.arrival_ps),
             tpot: decoding.filter(|_| gaps > 0).map(|ps| (ps + gaps / 2) / gaps),
-            e2e: since(r.last_token_ps, r.arrival_ps),
+            e2e: elapsed(r.last_token_ps, r.arrival_ps),
             kv_transfer: r.received_ps.zip(r.first_token_ps).map(|(received, first)| received.saturating_sub(first)),
         }
     }

@@ -90,9 +90,9 @@ fn open_every(policy: SoftwarePolicy) -> Result<Opened, SessionError> {
 
 fn gpu(reason: &str, (devices, left_out): Opened) -> Result<(EngineUsed, Vec<GpuDevice>), SessionError> {
     let adapters = devices.iter().map(|d| used(&d.report)).collect();
-    let without = left_out.iter().map(|why| format!("; left out: {why}"));
+    let exclusions = left_out.iter().map(|why| format!("; left out: {why}"));
     Ok((
-        EngineUsed { engine: "gpu", reason: std::iter::once(reason.to_string()).chain(without).collect(), adapters },
+        EngineUsed { engine: "gpu", reason: std::iter::once(reason.to_string()).chain(exclusions).collect(), adapters },
         devices,
     ))
 }

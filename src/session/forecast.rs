@@ -156,13 +156,13 @@ impl MemoryForecast {
 pub(crate) struct BatchShape {
     pub(crate) threads: usize,
     /// Most experiments in a batch.
-    pub(crate) most: usize,
+    pub(crate) max_len: usize,
     /// Most bytes of a batch with at most as many experiments as threads.
-    pub(crate) room: u64,
+    pub(crate) host_bytes: u64,
     /// Most bytes of a batch with more experiments than threads.
-    pub(crate) room_of_many: u64,
+    pub(crate) host_bytes_of_many: u64,
     /// Most bytes of a batch of only long experiments.
-    pub(crate) room_of_long: u64,
+    pub(crate) host_bytes_of_long: u64,
 }
 
 impl BatchShape {
@@ -173,12 +173,12 @@ impl BatchShape {
             held = held.saturating_add(s.own_bytes + new_job(&mut jobs, s));
             long &= s.packet_hops >= LONG_PACKET_HOPS;
             held <= match long {
-                true => self.room_of_long,
-                false if n_before < self.threads => self.room,
-                false => self.room_of_many,
+                true => self.host_bytes_of_long,
+                false if n_before < self.threads => self.host_bytes,
+                false => self.host_bytes_of_many,
             }
         };
-        sizes.iter().take(self.most).enumerate().take_while(fits).count().max(1)
+        sizes.iter().take(self.max_len).enumerate().take_while(fits).count().max(1)
     }
 }
 
@@ -301,8 +301,13 @@ mod tests {
     use super::*;
 
     const MIB: u64 = 1 << 20;
-    const TWO_THREADS: BatchShape =
-        BatchShape { threads: 2, most: 32, room: 2048 * MIB, room_of_many: 2048 * MIB, room_of_long: 4096 * MIB };
+    const TWO_THREADS: BatchShape = BatchShape {
+        threads: 2,
+        max_len: 32,
+        host_bytes: 2048 * MIB,
+        host_bytes_of_many: 2048 * MIB,
+        host_bytes_of_long: 4096 * MIB,
+    };
 
     fn sized(own_mib: u64, folds: Folding) -> ExperimentSize {
         ExperimentSize {
@@ -331,20 +336,21 @@ mod tests {
 
     #[test]
     fn many_take_less_than_few_and_jobs_count_once() {
-        let shape = BatchShape { room_of_many: 500 * MIB, ..TWO_THREADS };
+        let shape = BatchShape { host_bytes_of_many: 500 * MIB, ..TWO_THREADS };
         // Two of 400 MiB have a thread each; a third would be one too many. The rows of the two before them are still there.
         let forecast = memory(&[sized(400, Folding::Off); 4], 0, 4, shape);
         assert_eq!(forecast.batch, (800 + 2 * 400) * MIB);
-        // Of 100 MiB five fit, or four with a job of 100 MiB that they share, or two with a job each.
-        let with = |job: Option<u64>| ExperimentSize { job: job.map(|id| (id, 100 * MIB)), ..sized(100, Folding::Off) };
-        let lens = [[None; 6], [Some(1); 6], [1, 2, 3, 4, 5, 6].map(Some)].map(|jobs| shape.len(&jobs.map(with)));
+        // Five of 100 MiB fit, or four that share a job of 100 MiB, or two with a job each.
+        let sized_job =
+            |job: Option<u64>| ExperimentSize { job: job.map(|id| (id, 100 * MIB)), ..sized(100, Folding::Off) };
+        let lens = [[None; 6], [Some(1); 6], [1, 2, 3, 4, 5, 6].map(Some)].map(|jobs| shape.len(&jobs.map(sized_job)));
         assert_eq!(lens, [5, 4, 2]);
     }
 
     /// A thread may idle for as long as a long experiment takes, so batches of long ones are larger.
     #[test]
     fn long_experiments_make_larger_batches() {
-        let shape = BatchShape { room_of_many: 500 * MIB, ..TWO_THREADS };
+        let shape = BatchShape { host_bytes_of_many: 500 * MIB, ..TWO_THREADS };
         let long = ExperimentSize { packet_hops: LONG_PACKET_HOPS, ..sized(300, Folding::Exact) };
         let short = ExperimentSize { packet_hops: LONG_PACKET_HOPS - 1, ..long };
         assert_eq!([shape.len(&[long; 20]), shape.len(&[short; 20])], [13, 2]);

@@ -151,10 +151,16 @@ pub(crate) fn plan(
     let share = search.as_ref().map_or(1.0, |s| s.share());
     // It is unknown which experiments a search runs; the first are as good as others.
     let run = search.as_ref().map_or(survey.sizes.len(), |s| (s.coarse.max(s.full) as usize).min(survey.sizes.len()));
-    let room_of_long = budget::total() / 4;
-    let room = workers::host_bytes(threads, false).min(room_of_long);
-    let room_of_many = workers::host_bytes_of_many(threads, false).min(room);
-    let shape = BatchShape { threads, most: threads * batch::MOST_FOLDED_A_THREAD, room, room_of_many, room_of_long };
+    let host_bytes_of_long = budget::total() / 4;
+    let host_bytes = workers::host_bytes(threads, false).min(host_bytes_of_long);
+    let host_bytes_of_many = workers::host_bytes_of_many(threads, false).min(host_bytes);
+    let shape = BatchShape {
+        threads,
+        max_len: threads * batch::MOST_FOLDED_A_THREAD,
+        host_bytes,
+        host_bytes_of_many,
+        host_bytes_of_long,
+    };
     let memory = forecast::memory(&survey.sizes[..run], survey.job_bytes, sweep.experiments.len(), shape);
     let input = |f: &sweep::SweepInputFile| InputFile { path: f.path.display().to_string(), sha256: f.sha256.clone() };
     let planned = Planned {
