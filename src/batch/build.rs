@@ -118,7 +118,7 @@ struct Ends {
     /// The arc that each end transmits on.
     arcs: Vec<ArcIdx>,
     /// The end that transmits on each arc; NONE outside the packet network.
-    of_arc: Vec<LinkEndIdx>,
+    end_of_arc: Vec<LinkEndIdx>,
     n_nics: u32,
     /// Every switch as (node, first port, number of ports).
     switches: Vec<(u32, PortIdx, u32)>,
@@ -128,11 +128,11 @@ impl Ends {
     fn new(net: &Network) -> Self {
         let out = net.out_arcs();
         let mut arcs = Vec::new();
-        let mut of_arc = vec![LinkEndIdx::NONE; net.links.len() * 2];
+        let mut end_of_arc = vec![LinkEndIdx::NONE; net.links.len() * 2];
         let mut add = |node: usize, arcs: &mut Vec<ArcIdx>| {
             for &arc in &out[node] {
                 if net.is_packet_link(net.arc_link(arc)) {
-                    of_arc[arc as usize] = LinkEndIdx::new(arcs.len());
+                    end_of_arc[arc as usize] = LinkEndIdx::new(arcs.len());
                     arcs.push(arc);
                 }
             }
@@ -151,7 +151,7 @@ impl Ends {
                 switches.push((v as u32, first, arcs.len() as u32 - n_nics - first.0));
             }
         }
-        Ends { arcs, of_arc, n_nics, switches }
+        Ends { arcs, end_of_arc, n_nics, switches }
     }
 
     /// Numbers only the NICs that tasks belong to, without the network behind them: for an experiment in which no packet crosses the network. Nothing there
@@ -162,11 +162,11 @@ impl Ends {
         let first = |out: &[ArcIdx]| out.iter().copied().find(|&arc| net.is_packet_link(net.arc_link(arc)));
         let out = net.out_arcs();
         let arcs: Vec<ArcIdx> = (0..owns.len()).filter(|&v| owns[v]).filter_map(|v| first(&out[v])).collect();
-        let mut of_arc = vec![LinkEndIdx::NONE; net.links.len() * 2];
+        let mut end_of_arc = vec![LinkEndIdx::NONE; net.links.len() * 2];
         for (end, &arc) in arcs.iter().enumerate() {
-            of_arc[arc as usize] = LinkEndIdx::new(end);
+            end_of_arc[arc as usize] = LinkEndIdx::new(end);
         }
-        Ends { n_nics: arcs.len() as u32, arcs, of_arc, switches: Vec::new() }
+        Ends { n_nics: arcs.len() as u32, arcs, end_of_arc, switches: Vec::new() }
     }
 }
 
@@ -272,7 +272,7 @@ fn nics(t: &mut OwnedTables, case: &PacketCase, ends: &Ends) {
         let link = net.arc_link(arc);
         t.nics.push(Nic {
             exp: case.options.exp_id,
-            peer: ends.of_arc[(arc ^ 1) as usize],
+            peer: ends.end_of_arc[(arc ^ 1) as usize],
             rate: link.rate_bps,
             delay: link.delay_ps,
             tx_full: tx_ps(tr.payload + tr.data_overhead, link.rate_bps, tr.clock_ps),
@@ -331,7 +331,7 @@ fn switches(t: &mut OwnedTables, case: &PacketCase, ends: &Ends, rates: &[u32]) 
             t.ports.push(Port {
                 exp: case.options.exp_id,
                 switch_idx: SwitchIdx::new(s),
-                peer: ends.of_arc[(arc ^ 1) as usize],
+                peer: ends.end_of_arc[(arc ^ 1) as usize],
                 rate_idx: rates.iter().position(|&x| x == mbps).unwrap_or(0) as u32,
                 rate: link.rate_bps,
                 delay: link.delay_ps,
@@ -391,7 +391,7 @@ fn switches(t: &mut OwnedTables, case: &PacketCase, ends: &Ends, rates: &[u32]) 
 fn flows(t: &mut OwnedTables, case: &PacketCase, ends: &Ends) -> Result<Vec<FlowIdx>, BuildError> {
     let n = case.flows.len();
     let nic_of = |arc: Option<&ArcIdx>, f: &Flow| -> Result<NicIdx, BuildError> {
-        let end = arc.map_or(LinkEndIdx::NONE, |&a| ends.of_arc[a as usize]);
+        let end = arc.map_or(LinkEndIdx::NONE, |&a| ends.end_of_arc[a as usize]);
         match end.owner(ends.n_nics) {
             EndOwner::Nic(nic) => Ok(nic),
             EndOwner::Port(_) => Err(BuildError::NotAHost { flow: f.id, node: f.src_rank }),
@@ -464,7 +464,7 @@ fn add_paths(t: &mut OwnedTables, paths: &[Vec<ArcIdx>], ends: &Ends) -> (u32, u
     let first = t.paths.len() as u32;
     for path in paths {
         // The first arc leaves the NIC; every later one leaves a switch.
-        t.paths.extend(path.iter().skip(1).map(|&arc| PortIdx(ends.of_arc[arc as usize].0 - ends.n_nics)));
+        t.paths.extend(path.iter().skip(1).map(|&arc| PortIdx(ends.end_of_arc[arc as usize].0 - ends.n_nics)));
     }
     let len = paths.first().map_or(0, |p| p.len() as u32 - 1);
     (first, len, paths.len() as u32)

@@ -273,11 +273,11 @@ mod tests {
             packet_limit: u64,
             stop: &(dyn Fn() -> bool + Sync),
         ) -> Result<SliceOutcome, EngineError> {
-            let before = self.slices.fetch_add(1, Ordering::Relaxed);
-            if before == 0 {
+            let n_before = self.slices.fetch_add(1, Ordering::Relaxed);
+            if n_before == 0 {
                 self.begin.wait();
             }
-            if before >= self.lost_after {
+            if n_before >= self.lost_after {
                 // A device may be lost in the middle of a step: its tables are then worthless.
                 batch.iter_mut().for_each(|t| t.exps[0].now = u64::MAX);
                 return Err(EngineError::Device("the device was lost: unplugged".into()));

@@ -52,7 +52,7 @@ pub struct Job {
     /// Result of the job where it was computed without simulation: then there are neither programs nor tasks.
     pub worked_out: Option<WorkedOut>,
     /// Whether the packet size is among what decides the job ([`payload_share`]).
-    pub(super) heeds_payload: bool,
+    pub(super) depends_on_payload: bool,
     /// State that experiments with the same job share; `None` if no other has it.
     pub(super) shared: Option<SharedJob>,
 }
@@ -207,7 +207,7 @@ pub(super) fn job_of_length(
         if let Some((sums, period)) =
             JobSums::of(&workload, &class_lowering, &mut planner, program.warmup, length.period)
         {
-            let (longest, heeds_payload) = (planner.longest(), planner.heeds_payload());
+            let (longest, depends_on_payload) = (planner.longest(), planner.depends_on_payload());
             notes.extend(planner.notes());
             let (warmup, worked_out) = (program.warmup, Some(sums.worked_out(&workload, bus)));
             let (workload, graph) = Default::default();
@@ -220,7 +220,7 @@ pub(super) fn job_of_length(
                 peak_bytes,
                 serving,
                 worked_out,
-                heeds_payload,
+                depends_on_payload,
                 shared: None,
             };
             return Ok(MadeJob { job, sums: Some(sums), period });
@@ -245,7 +245,7 @@ pub(super) fn job_of_length(
         None => lower(&workload, &lowering, &mut planner),
     };
     let graph = lowered.map_err(JobError::Lower)?;
-    let (longest, heeds_payload) = (planner.longest(), planner.heeds_payload());
+    let (longest, depends_on_payload) = (planner.longest(), planner.depends_on_payload());
     notes.extend(planner.notes());
     let (warmup, worked_out) = (program.warmup, None);
     let job = Job {
@@ -257,7 +257,7 @@ pub(super) fn job_of_length(
         peak_bytes,
         serving,
         worked_out,
-        heeds_payload,
+        depends_on_payload,
         shared: None,
     };
     Ok(MadeJob { job, sums: None, period: None })
@@ -271,7 +271,7 @@ pub(super) fn rescaled(job: &Job, config: &Config, program: &spec::ProgramSpec) 
     budget::announce("tasks of ranks", job.bytes());
     let seed = config.jitter_seed();
     let factor = |rank: u32, op: u32| factor_q32(&program.compute, seed, rank, op);
-    let &Job { warmup, collective, longest, peak_bytes, heeds_payload, .. } = job;
+    let &Job { warmup, collective, longest, peak_bytes, depends_on_payload, .. } = job;
     Some(Job {
         workload: job.workload.clone(),
         graph: lower::rescaled(&job.graph, &job.workload, &factor),
@@ -281,7 +281,7 @@ pub(super) fn rescaled(job: &Job, config: &Config, program: &spec::ProgramSpec) 
         peak_bytes,
         serving: None,
         worked_out: None,
-        heeds_payload,
+        depends_on_payload,
         shared: None,
     })
 }

@@ -187,7 +187,7 @@ pub(super) fn job(
     if let Some((job, _)) = cache().find(&key) {
         return Ok(job);
     }
-    let key = Arc::new(if job.heeds_payload { key } else { key.of_any_payload() });
+    let key = Arc::new(if job.depends_on_payload { key } else { key.of_any_payload() });
     let shared = Some(SharedJob { key: Arc::clone(&key), rows: TaskRowCache::default() });
     let job = Arc::new(Job { shared, ..job });
     let bytes = size_of::<Job>() as u64 + job.bytes() + key.bytes();
@@ -285,7 +285,7 @@ mod tests {
                 format!("{:?}", (programs, ranks, groups, job.warmup, job.longest, job.peak_bytes))
             };
             assert_eq!(rest(&rescaled), rest(&other));
-            assert_eq!(rescaled.heeds_payload, other.heeds_payload);
+            assert_eq!(rescaled.depends_on_payload, other.depends_on_payload);
         }
     }
 

@@ -47,7 +47,7 @@ pub(super) fn join(parts: &[JobPart], gpus: u32) -> Joined {
         peak_bytes: None,
         serving: None,
         worked_out: None,
-        heeds_payload: false,
+        depends_on_payload: false,
         shared: None,
     };
     Joined { job, tasks }

@@ -100,8 +100,9 @@ impl<'a> Peers<'a> {
 
     /// Returns those of a rank's messages of one tag whose other end is `other`, ascending.
     fn messages(&self, rank: u32, other: u32, messages_of_tag: Option<&HashMap<(u16, u32), Vec<u32>>>) -> Vec<u32> {
-        let with_other = messages_of_tag.into_iter().flatten().filter(|(peer, _)| self.rank_at(rank, **peer) == other);
-        let mut ops: Vec<u32> = with_other.flat_map(|(_, ops)| ops.iter().copied()).collect();
+        let messages_with_other =
+            messages_of_tag.into_iter().flatten().filter(|(peer, _)| self.rank_at(rank, **peer) == other);
+        let mut ops: Vec<u32> = messages_with_other.flat_map(|(_, ops)| ops.iter().copied()).collect();
         ops.sort_unstable();
         ops
     }

@@ -83,7 +83,7 @@ pub(super) struct ClusterPlanner<'a> {
     /// Whether any collective takes the time of Moye's equations.
     by_chunks: bool,
     /// Whether the packet size affected the cost of any collective.
-    heeds_payload: bool,
+    depends_on_payload: bool,
     /// Shape of each group that was planned, as an index in `shapes`.
     shape_of_group: HashMap<u32, u32>,
     shapes: Vec<(Shape, MemberPlacement)>,
@@ -179,7 +179,7 @@ impl<'a> ClusterPlanner<'a> {
             notes: BTreeSet::new(),
             joined: false,
             by_chunks: false,
-            heeds_payload: false,
+            depends_on_payload: false,
         }
     }
 
@@ -189,8 +189,8 @@ impl<'a> ClusterPlanner<'a> {
     }
 
     /// Whether plans depend on the packet size.
-    pub(super) fn heeds_payload(&self) -> bool {
-        self.heeds_payload
+    pub(super) fn depends_on_payload(&self) -> bool {
+        self.depends_on_payload
     }
 
     /// Returns notes for the user about the choices made.
@@ -314,7 +314,7 @@ impl<'a> ClusterPlanner<'a> {
             false => plan_cache::fitted(key, || Ok((build()?, Overheads::default()))),
         };
         let (schedule, overheads) = plan.map_err(|e: ScheduleError| e.to_string())?;
-        self.heeds_payload |= c.measured_overhead;
+        self.depends_on_payload |= c.measured_overhead;
         if algorithm == Algorithm::Nvls {
             self.notes.insert("NVLS across servers is simulated as a hierarchical collective: inside servers by NVLink, between them rail by rail".to_string());
         }

@@ -256,7 +256,7 @@ pub(super) fn drive<E: From<EngineError>>(
         );
         tell(RunEvent::Started(admitted.iter().map(|a| a.0).collect()))?;
         batch.admit(admitted);
-        let mut told = Instant::now();
+        let mut last_progress = Instant::now();
         while !batch.is_over() && !stop() {
             let ended = match pool {
                 Some((pool, true)) => pool.install(|| batch.round())?,
@@ -270,9 +270,9 @@ pub(super) fn drive<E: From<EngineError>>(
                 tell(RunEvent::Ended(Box::new(ended)))?;
             }
             report_duplicates(&mut waiting, &mut to_simulate, source, tell)?;
-            if told.elapsed() >= PROGRESS_EVERY {
+            if last_progress.elapsed() >= PROGRESS_EVERY {
                 tell(RunEvent::Progress(batch.running()))?;
-                told = Instant::now();
+                last_progress = Instant::now();
             }
         }
         batch.clear();

@@ -337,17 +337,17 @@ pub(super) fn scan(
         damage.push(format!("its last {} bytes{given_up}", scan.tail));
     }
     scan.is_only_cut = cut && damage.is_empty();
-    let mut told = Vec::new();
+    let mut messages = Vec::new();
     if !damage.is_empty() {
-        told.push(format!("it is damaged: {}; what was there is run again", damage.join(", ")));
+        messages.push(format!("it is damaged: {}; what was there is run again", damage.join(", ")));
     }
     if cut {
-        told.push(format!(
+        messages.push(format!(
             "it ends within a record, as after a kill; what its last {} bytes held is run again",
             scan.tail
         ));
     }
-    scan.damage = (!told.is_empty()).then(|| told.join("; "));
+    scan.damage = (!messages.is_empty()).then(|| messages.join("; "));
     Ok(scan)
 }
 

@@ -13,7 +13,7 @@ use super::outputs::Outputs;
 use super::value::Axis;
 
 /// Most differences that are described.
-const TOLD: usize = 5;
+const MOST_LISTED: usize = 5;
 
 /// The identity of the results in a folder.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
@@ -63,17 +63,17 @@ impl RunIdentity {
 
     /// Describes what differs from `earlier`, the selection included. Empty if the results of `earlier` are results of this run.
     pub fn differences(&self, earlier: &RunIdentity) -> Vec<String> {
-        let mut told = self.sweep_differences(earlier);
+        let mut differences = self.sweep_differences(earlier);
         let limit = |l: Option<u64>| l.map_or("none".into(), |n| n.to_string());
         let shard = |s: Option<(u64, u64)>| s.map_or("none".into(), |(i, n)| format!("{i}/{n}"));
         for (option, was, is) in
             [("--limit", limit(earlier.limit), limit(self.limit)), ("--shard", shard(earlier.shard), shard(self.shard))]
         {
             if was != is {
-                told.push(format!("{option}: {was} there, {is} here"));
+                differences.push(format!("{option}: {was} there, {is} here"));
             }
         }
-        told
+        differences
     }
 
     /// Describes what makes it another sweep or version. Empty if the two are parts of one sweep.
@@ -92,38 +92,38 @@ impl RunIdentity {
         if same {
             return Vec::new();
         }
-        let mut told = changed_files(&earlier.inputs, &self.inputs);
+        let mut differences = changed_files(&earlier.inputs, &self.inputs);
         let (was, is) = (keys(&earlier.resolved), keys(&self.resolved));
         let all: BTreeMap<&String, ()> = was.keys().chain(is.keys()).map(|k| (k, ())).collect();
         let absent = "nothing".to_string();
         for key in all.into_keys() {
             let (was, is) = (was.get(key).unwrap_or(&absent), is.get(key).unwrap_or(&absent));
             if was != is {
-                told.push(format!("{key}: {was} there, {is} here"));
+                differences.push(format!("{key}: {was} there, {is} here"));
             }
         }
-        if told.is_empty() && self.search != earlier.search {
+        if differences.is_empty() && self.search != earlier.search {
             let what = |s: &Option<String>| s.clone().unwrap_or_else(|| "no search".into());
-            told.push(format!("{} there, {} here", what(&earlier.search), what(&self.search)));
+            differences.push(format!("{} there, {} here", what(&earlier.search), what(&self.search)));
         }
-        if told.is_empty() {
-            told.push(format!(
+        if differences.is_empty() {
+            differences.push(format!(
                 "its {} experiments are others than the {} of this sweep",
                 earlier.experiments, self.experiments
             ));
         }
-        if told.len() > TOLD {
-            let more = told.len() - TOLD;
-            told.truncate(TOLD);
-            told.push(format!("{more} more"));
+        if differences.len() > MOST_LISTED {
+            let more = differences.len() - MOST_LISTED;
+            differences.truncate(MOST_LISTED);
+            differences.push(format!("{more} more"));
         }
-        told
+        differences
     }
 }
 
 fn changed_files(was: &[InputFile], is: &[InputFile]) -> Vec<String> {
-    let before: BTreeMap<&str, &str> = was.iter().map(|f| (f.path.as_str(), f.sha256.as_str())).collect();
-    let changed = is.iter().filter(|f| before.get(f.path.as_str()).is_some_and(|hash| *hash != f.sha256));
+    let earlier_hashes: BTreeMap<&str, &str> = was.iter().map(|f| (f.path.as_str(), f.sha256.as_str())).collect();
+    let changed = is.iter().filter(|f| earlier_hashes.get(f.path.as_str()).is_some_and(|hash| *hash != f.sha256));
     changed.map(|f| format!("{} has changed", f.path)).collect()
 }
 
@@ -176,9 +176,9 @@ mod tests {
             &SWEEP.replace("link_gbps = 400", "link_gbps = 100").replace("# buffer_mib = 32", "buffer_mib = 16"),
             "y",
         );
-        let told = two.differences(&one);
+        let differences = two.differences(&one);
         assert_eq!(
-            told,
+            differences,
             ["base.topology.buffer_mib: 32 there, 16 here", "base.topology.link_gbps: 400 there, 100 here"]
         );
         let input = |hash: &str| vec![InputFile { path: "t.txt".into(), sha256: hash.into() }];

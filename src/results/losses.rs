@@ -13,24 +13,24 @@ const MOST_BYTES: u64 = 1 << 30;
 
 /// Describes what the journal in `folder` has lost; empty if it is valid, or there is none.
 pub fn losses(folder: &Path) -> Vec<String> {
-    let mut told: Vec<String> = cut_off(folder).into_iter().collect();
+    let mut messages: Vec<String> = cut_off(folder).into_iter().collect();
     let path = folder.join(JOURNAL);
-    let Ok(Some(1..=MOST_BYTES)) = regular(&path) else { return told };
+    let Ok(Some(1..=MOST_BYTES)) = regular(&path) else { return messages };
     let looked = input::open_anywhere(&path).ok().map(|file| scan(&path, &file, &mut |_| Ok(())));
     match looked {
         // A journal in use may end within a record.
         Some(Ok(scan)) if scan.is_only_cut && in_use(folder) => {}
-        Some(Ok(scan)) => told.extend(scan.damage.map(|damage| {
+        Some(Ok(scan)) => messages.extend(scan.damage.map(|damage| {
             let folder = folder.display();
             format!(
                 "{}: {damage} by `hyperfold run --resume`; `hyperfold recover {folder}` saves the rest",
                 path.display()
             )
         })),
-        Some(Err(error)) => told.push(error.to_string()),
+        Some(Err(error)) => messages.push(error.to_string()),
         None => {}
     }
-    told
+    messages
 }
 
 /// Describes what a run has cut off the journal in `folder`.

@@ -284,105 +284,107 @@ pub const OUTCOME: &[RecordColumn] = &[
 
 /// The columns after `OUTCOME`, in sweeps with a cluster over days.
 pub const CLUSTER: &[RecordColumn] = &[
-    optional("cluster_hours", ColumnKind::Real, |r| of_cluster(r, |c| (c.span_ms as f64 / 3.6e6).into())),
-    optional("jobs", ColumnKind::Unsigned, |r| of_cluster(r, |c| c.jobs.into())),
-    optional("jobs_done", ColumnKind::Unsigned, |r| of_cluster(r, |c| c.jobs_done.into())),
-    optional("jobs_given_up", ColumnKind::Unsigned, |r| of_cluster(r, |c| c.jobs_given_up.into())),
-    optional("utilisation", ColumnKind::Real, |r| of_cluster(r, |c| c.utilisation.into())),
-    optional("goodput", ColumnKind::Real, |r| of_cluster(r, |c| c.goodput.into())),
-    optional("idle_share", ColumnKind::Real, |r| of_cluster(r, |c| c.idle_share.into())),
-    optional("stranded_share", ColumnKind::Real, |r| of_cluster(r, |c| c.stranded_share.into())),
-    optional("slowdown_share", ColumnKind::Real, |r| of_cluster(r, |c| c.slowdown_share.into())),
-    optional("checkpoint_share", ColumnKind::Real, |r| of_cluster(r, |c| c.checkpoint_share.into())),
-    optional("restart_share", ColumnKind::Real, |r| of_cluster(r, |c| c.restart_share.into())),
-    optional("rollback_share", ColumnKind::Real, |r| of_cluster(r, |c| c.rollback_share.into())),
-    optional("down_share", ColumnKind::Real, |r| of_cluster(r, |c| c.down_share.into())),
-    optional("drained_share", ColumnKind::Real, |r| of_cluster(r, |c| c.drained_share.into())),
-    optional("spare_share", ColumnKind::Real, |r| of_cluster(r, |c| c.spare_share.into())),
+    optional("cluster_hours", ColumnKind::Real, |r| cluster_cell(r, |c| (c.span_ms as f64 / 3.6e6).into())),
+    optional("jobs", ColumnKind::Unsigned, |r| cluster_cell(r, |c| c.jobs.into())),
+    optional("jobs_done", ColumnKind::Unsigned, |r| cluster_cell(r, |c| c.jobs_done.into())),
+    optional("jobs_given_up", ColumnKind::Unsigned, |r| cluster_cell(r, |c| c.jobs_given_up.into())),
+    optional("utilisation", ColumnKind::Real, |r| cluster_cell(r, |c| c.utilisation.into())),
+    optional("goodput", ColumnKind::Real, |r| cluster_cell(r, |c| c.goodput.into())),
+    optional("idle_share", ColumnKind::Real, |r| cluster_cell(r, |c| c.idle_share.into())),
+    optional("stranded_share", ColumnKind::Real, |r| cluster_cell(r, |c| c.stranded_share.into())),
+    optional("slowdown_share", ColumnKind::Real, |r| cluster_cell(r, |c| c.slowdown_share.into())),
+    optional("checkpoint_share", ColumnKind::Real, |r| cluster_cell(r, |c| c.checkpoint_share.into())),
+    optional("restart_share", ColumnKind::Real, |r| cluster_cell(r, |c| c.restart_share.into())),
+    optional("rollback_share", ColumnKind::Real, |r| cluster_cell(r, |c| c.rollback_share.into())),
+    optional("down_share", ColumnKind::Real, |r| cluster_cell(r, |c| c.down_share.into())),
+    optional("drained_share", ColumnKind::Real, |r| cluster_cell(r, |c| c.drained_share.into())),
+    optional("spare_share", ColumnKind::Real, |r| cluster_cell(r, |c| c.spare_share.into())),
     optional("waiting_mean_s", ColumnKind::Real, |r| {
-        of_cluster(r, |c| c.waiting_mean_ms.map(|ms| ms as f64 / 1e3).into())
+        cluster_cell(r, |c| c.waiting_mean_ms.map(|ms| ms as f64 / 1e3).into())
     }),
     optional("waiting_p50_s", ColumnKind::Real, |r| {
-        of_cluster(r, |c| c.waiting_p50_ms.map(|ms| ms as f64 / 1e3).into())
+        cluster_cell(r, |c| c.waiting_p50_ms.map(|ms| ms as f64 / 1e3).into())
     }),
     optional("waiting_p99_s", ColumnKind::Real, |r| {
-        of_cluster(r, |c| c.waiting_p99_ms.map(|ms| ms as f64 / 1e3).into())
+        cluster_cell(r, |c| c.waiting_p99_ms.map(|ms| ms as f64 / 1e3).into())
     }),
     optional("turnaround_mean_s", ColumnKind::Real, |r| {
-        of_cluster(r, |c| c.turnaround_mean_ms.map(|ms| ms as f64 / 1e3).into())
+        cluster_cell(r, |c| c.turnaround_mean_ms.map(|ms| ms as f64 / 1e3).into())
     }),
     optional("turnaround_p99_s", ColumnKind::Real, |r| {
-        of_cluster(r, |c| c.turnaround_p99_ms.map(|ms| ms as f64 / 1e3).into())
+        cluster_cell(r, |c| c.turnaround_p99_ms.map(|ms| ms as f64 / 1e3).into())
     }),
-    optional("fairness", ColumnKind::Real, |r| of_cluster(r, |c| c.fairness.into())),
-    optional("failures", ColumnKind::Unsigned, |r| of_cluster(r, |c| c.failures.into())),
-    optional("restarts", ColumnKind::Unsigned, |r| of_cluster(r, |c| c.restarts.into())),
-    optional("preemptions", ColumnKind::Unsigned, |r| of_cluster(r, |c| c.preemptions.into())),
-    optional("migrations", ColumnKind::Unsigned, |r| of_cluster(r, |c| c.migrations.into())),
-    optional("drains", ColumnKind::Unsigned, |r| of_cluster(r, |c| c.drains.into())),
-    optional("useful_gpu_hours", ColumnKind::Real, |r| of_cluster(r, |c| c.useful_gpu_hours.into())),
-    optional("usd_per_useful_gpu_hour", ColumnKind::Real, |r| of_cluster(r, |c| c.usd_per_useful_gpu_hour.into())),
-    optional("shrinks", ColumnKind::Unsigned, |r| of_cluster(r, |c| c.shrinks.into())),
-    optional("grows", ColumnKind::Unsigned, |r| of_cluster(r, |c| c.grows.into())),
-    optional("write_slowdown", ColumnKind::Real, |r| of_cluster(r, |c| c.write_slowdown.into())),
-    optional("company_share", ColumnKind::Real, |r| of_cluster(r, |c| c.company_share.into())),
+    optional("fairness", ColumnKind::Real, |r| cluster_cell(r, |c| c.fairness.into())),
+    optional("failures", ColumnKind::Unsigned, |r| cluster_cell(r, |c| c.failures.into())),
+    optional("restarts", ColumnKind::Unsigned, |r| cluster_cell(r, |c| c.restarts.into())),
+    optional("preemptions", ColumnKind::Unsigned, |r| cluster_cell(r, |c| c.preemptions.into())),
+    optional("migrations", ColumnKind::Unsigned, |r| cluster_cell(r, |c| c.migrations.into())),
+    optional("drains", ColumnKind::Unsigned, |r| cluster_cell(r, |c| c.drains.into())),
+    optional("useful_gpu_hours", ColumnKind::Real, |r| cluster_cell(r, |c| c.useful_gpu_hours.into())),
+    optional("usd_per_useful_gpu_hour", ColumnKind::Real, |r| cluster_cell(r, |c| c.usd_per_useful_gpu_hour.into())),
+    optional("shrinks", ColumnKind::Unsigned, |r| cluster_cell(r, |c| c.shrinks.into())),
+    optional("grows", ColumnKind::Unsigned, |r| cluster_cell(r, |c| c.grows.into())),
+    optional("write_slowdown", ColumnKind::Real, |r| cluster_cell(r, |c| c.write_slowdown.into())),
+    optional("company_share", ColumnKind::Real, |r| cluster_cell(r, |c| c.company_share.into())),
 ];
 
-fn of_cluster(record: &ExperimentRecord, cell: fn(&ClusterRecord) -> Cell) -> Cell {
+fn cluster_cell(record: &ExperimentRecord, cell: fn(&ClusterRecord) -> Cell) -> Cell {
     record.cluster.as_deref().map_or(Cell::Empty, cell)
 }
 
 /// The columns after `CLUSTER`, in sweeps with simulated iterations.
 pub const ITERATIONS: &[RecordColumn] = &[
-    optional("iteration_sets", ColumnKind::Unsigned, |r| of_cluster(r, |c| c.iteration_sets.into())),
-    optional("iteration_sets_asked", ColumnKind::Unsigned, |r| of_cluster(r, |c| c.iteration_sets_asked.into())),
-    optional("iteration_set_most_jobs", ColumnKind::Unsigned, |r| of_cluster(r, |c| c.iteration_set_most_jobs.into())),
-    optional("iteration_audits", ColumnKind::Unsigned, |r| of_cluster(r, |c| c.iteration_audits.into())),
-    optional("iteration_error_mean", ColumnKind::Real, |r| of_cluster(r, |c| c.iteration_error_mean.into())),
-    optional("iteration_error_max", ColumnKind::Real, |r| of_cluster(r, |c| c.iteration_error_max.into())),
-    optional("samples_per_s", ColumnKind::Real, |r| of_cluster(r, |c| c.samples_per_s.into())),
-    optional("beside_writes_share", ColumnKind::Real, |r| of_cluster(r, |c| c.beside_writes_share.into())),
+    optional("iteration_sets", ColumnKind::Unsigned, |r| cluster_cell(r, |c| c.iteration_sets.into())),
+    optional("iteration_sets_asked", ColumnKind::Unsigned, |r| cluster_cell(r, |c| c.iteration_sets_asked.into())),
+    optional("iteration_set_most_jobs", ColumnKind::Unsigned, |r| {
+        cluster_cell(r, |c| c.iteration_set_most_jobs.into())
+    }),
+    optional("iteration_audits", ColumnKind::Unsigned, |r| cluster_cell(r, |c| c.iteration_audits.into())),
+    optional("iteration_error_mean", ColumnKind::Real, |r| cluster_cell(r, |c| c.iteration_error_mean.into())),
+    optional("iteration_error_max", ColumnKind::Real, |r| cluster_cell(r, |c| c.iteration_error_max.into())),
+    optional("samples_per_s", ColumnKind::Real, |r| cluster_cell(r, |c| c.samples_per_s.into())),
+    optional("beside_writes_share", ColumnKind::Real, |r| cluster_cell(r, |c| c.beside_writes_share.into())),
 ];
 
 /// The last columns, in sweeps with inference.
 pub const SERVING: &[RecordColumn] = &[
-    optional("requests", ColumnKind::Unsigned, |r| of_serving(r, |s| s.requests.into())),
-    optional("requests_done", ColumnKind::Unsigned, |r| of_serving(r, |s| s.requests_done.into())),
-    optional("ttft_mean_ns", ColumnKind::Real, |r| of_serving(r, |s| s.ttft.mean.into())),
-    optional("ttft_p50_ns", ColumnKind::Real, |r| of_serving(r, |s| s.ttft.p50.into())),
-    optional("ttft_p99_ns", ColumnKind::Real, |r| of_serving(r, |s| s.ttft.p99.into())),
-    optional("tpot_mean_ns", ColumnKind::Real, |r| of_serving(r, |s| s.tpot.mean.into())),
-    optional("tpot_p50_ns", ColumnKind::Real, |r| of_serving(r, |s| s.tpot.p50.into())),
-    optional("tpot_p99_ns", ColumnKind::Real, |r| of_serving(r, |s| s.tpot.p99.into())),
-    optional("e2e_mean_ns", ColumnKind::Real, |r| of_serving(r, |s| s.e2e.mean.into())),
-    optional("e2e_p50_ns", ColumnKind::Real, |r| of_serving(r, |s| s.e2e.p50.into())),
-    optional("e2e_p99_ns", ColumnKind::Real, |r| of_serving(r, |s| s.e2e.p99.into())),
-    optional("queue_mean_ns", ColumnKind::Real, |r| of_serving(r, |s| s.queue.mean.into())),
-    optional("queue_p50_ns", ColumnKind::Real, |r| of_serving(r, |s| s.queue.p50.into())),
-    optional("queue_p99_ns", ColumnKind::Real, |r| of_serving(r, |s| s.queue.p99.into())),
-    optional("kv_transfer_mean_ns", ColumnKind::Real, |r| of_serving(r, |s| s.kv_transfer.mean.into())),
-    optional("kv_transfer_p50_ns", ColumnKind::Real, |r| of_serving(r, |s| s.kv_transfer.p50.into())),
-    optional("kv_transfer_p99_ns", ColumnKind::Real, |r| of_serving(r, |s| s.kv_transfer.p99.into())),
-    optional("kv_transfer_bytes", ColumnKind::Unsigned, |r| of_serving(r, |s| s.kv_transfer_bytes.into())),
-    optional("requests_per_s", ColumnKind::Real, |r| of_serving(r, |s| s.requests_per_s.into())),
-    optional("output_tokens_per_s", ColumnKind::Real, |r| of_serving(r, |s| s.output_tokens_per_s.into())),
-    optional("goodput_rps", ColumnKind::Real, |r| of_serving(r, |s| s.goodput_rps.into())),
-    optional("within_bounds", ColumnKind::Real, |r| of_serving(r, |s| s.within_bounds.into())),
-    optional("steps", ColumnKind::Unsigned, |r| of_serving(r, |s| s.steps.into())),
-    optional("sequences_per_step", ColumnKind::Real, |r| of_serving(r, |s| s.sequences_per_step.into())),
-    optional("kv_capacity_tokens", ColumnKind::Unsigned, |r| of_serving(r, |s| s.kv_capacity_tokens.into())),
-    optional("kv_use_mean", ColumnKind::Real, |r| of_serving(r, |s| s.kv_use_mean.into())),
-    optional("kv_use_peak", ColumnKind::Real, |r| of_serving(r, |s| s.kv_use_peak.into())),
-    optional("kv_blocked_share", ColumnKind::Real, |r| of_serving(r, |s| s.kv_blocked_share.into())),
-    optional("compute_bound_share", ColumnKind::Real, |r| of_serving(r, |s| s.compute_bound_share.into())),
-    optional("memory_bound_share", ColumnKind::Real, |r| of_serving(r, |s| s.memory_bound_share.into())),
-    optional("launch_share", ColumnKind::Real, |r| of_serving(r, |s| s.launch_share.into())),
-    optional("network_share", ColumnKind::Real, |r| of_serving(r, |s| s.network_share.into())),
-    optional("unused_share", ColumnKind::Real, |r| of_serving(r, |s| s.unused_share.into())),
-    optional("limited_by", ColumnKind::Text, |r| of_serving(r, |s| s.limited_by.as_str().into())),
+    optional("requests", ColumnKind::Unsigned, |r| serving_cell(r, |s| s.requests.into())),
+    optional("requests_done", ColumnKind::Unsigned, |r| serving_cell(r, |s| s.requests_done.into())),
+    optional("ttft_mean_ns", ColumnKind::Real, |r| serving_cell(r, |s| s.ttft.mean.into())),
+    optional("ttft_p50_ns", ColumnKind::Real, |r| serving_cell(r, |s| s.ttft.p50.into())),
+    optional("ttft_p99_ns", ColumnKind::Real, |r| serving_cell(r, |s| s.ttft.p99.into())),
+    optional("tpot_mean_ns", ColumnKind::Real, |r| serving_cell(r, |s| s.tpot.mean.into())),
+    optional("tpot_p50_ns", ColumnKind::Real, |r| serving_cell(r, |s| s.tpot.p50.into())),
+    optional("tpot_p99_ns", ColumnKind::Real, |r| serving_cell(r, |s| s.tpot.p99.into())),
+    optional("e2e_mean_ns", ColumnKind::Real, |r| serving_cell(r, |s| s.e2e.mean.into())),
+    optional("e2e_p50_ns", ColumnKind::Real, |r| serving_cell(r, |s| s.e2e.p50.into())),
+    optional("e2e_p99_ns", ColumnKind::Real, |r| serving_cell(r, |s| s.e2e.p99.into())),
+    optional("queue_mean_ns", ColumnKind::Real, |r| serving_cell(r, |s| s.queue.mean.into())),
+    optional("queue_p50_ns", ColumnKind::Real, |r| serving_cell(r, |s| s.queue.p50.into())),
+    optional("queue_p99_ns", ColumnKind::Real, |r| serving_cell(r, |s| s.queue.p99.into())),
+    optional("kv_transfer_mean_ns", ColumnKind::Real, |r| serving_cell(r, |s| s.kv_transfer.mean.into())),
+    optional("kv_transfer_p50_ns", ColumnKind::Real, |r| serving_cell(r, |s| s.kv_transfer.p50.into())),
+    optional("kv_transfer_p99_ns", ColumnKind::Real, |r| serving_cell(r, |s| s.kv_transfer.p99.into())),
+    optional("kv_transfer_bytes", ColumnKind::Unsigned, |r| serving_cell(r, |s| s.kv_transfer_bytes.into())),
+    optional("requests_per_s", ColumnKind::Real, |r| serving_cell(r, |s| s.requests_per_s.into())),
+    optional("output_tokens_per_s", ColumnKind::Real, |r| serving_cell(r, |s| s.output_tokens_per_s.into())),
+    optional("goodput_rps", ColumnKind::Real, |r| serving_cell(r, |s| s.goodput_rps.into())),
+    optional("within_bounds", ColumnKind::Real, |r| serving_cell(r, |s| s.within_bounds.into())),
+    optional("steps", ColumnKind::Unsigned, |r| serving_cell(r, |s| s.steps.into())),
+    optional("sequences_per_step", ColumnKind::Real, |r| serving_cell(r, |s| s.sequences_per_step.into())),
+    optional("kv_capacity_tokens", ColumnKind::Unsigned, |r| serving_cell(r, |s| s.kv_capacity_tokens.into())),
+    optional("kv_use_mean", ColumnKind::Real, |r| serving_cell(r, |s| s.kv_use_mean.into())),
+    optional("kv_use_peak", ColumnKind::Real, |r| serving_cell(r, |s| s.kv_use_peak.into())),
+    optional("kv_blocked_share", ColumnKind::Real, |r| serving_cell(r, |s| s.kv_blocked_share.into())),
+    optional("compute_bound_share", ColumnKind::Real, |r| serving_cell(r, |s| s.compute_bound_share.into())),
+    optional("memory_bound_share", ColumnKind::Real, |r| serving_cell(r, |s| s.memory_bound_share.into())),
+    optional("launch_share", ColumnKind::Real, |r| serving_cell(r, |s| s.launch_share.into())),
+    optional("network_share", ColumnKind::Real, |r| serving_cell(r, |s| s.network_share.into())),
+    optional("unused_share", ColumnKind::Real, |r| serving_cell(r, |s| s.unused_share.into())),
+    optional("limited_by", ColumnKind::Text, |r| serving_cell(r, |s| s.limited_by.as_str().into())),
 ];
 
-fn of_serving(record: &ExperimentRecord, cell: fn(&ServingRecord) -> Cell) -> Cell {
+fn serving_cell(record: &ExperimentRecord, cell: fn(&ServingRecord) -> Cell) -> Cell {
     record.serving.as_deref().map_or(Cell::Empty, cell)
 }
 

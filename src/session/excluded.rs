@@ -231,9 +231,9 @@ mod tests {
     #[test]
     fn a_line_says_what_other_lines_count_too() {
         // Experiment 6 has both values.
-        let of_both = excluded(|id| id / 4 == 1 || id % 4 == 2);
+        let lines_of_both = excluded(|id| id / 4 == 1 || id % 4 == 2);
         let lines = ["transport.cc = hpcc: all 4; why", "workload.bytes = 3: all 3, 1 of them in other lines too; why"];
-        assert_eq!(of_both, lines);
+        assert_eq!(lines_of_both, lines);
     }
 
     #[test]

@@ -74,14 +74,14 @@ pub(super) fn is_of_missing(warning: &str) -> bool {
 /// Returns the warnings of the parts, except those about axes without effect or missing experiments: these must be judged for the whole.
 fn warnings(parts: &[Manifest], run: &RunIdentity, records: &[ExperimentRecord], missing: Option<&str>) -> Vec<String> {
     let axes: Vec<String> = run.axes.iter().map(|a| a.key.clone()).collect();
-    let of_parts_only: BTreeSet<String> = axes.iter().map(|key| no_effect(key)).collect();
+    let effect_warnings: BTreeSet<String> = axes.iter().map(|key| no_effect(key)).collect();
     // A part that was merged before may have lacked experiments that are there now.
-    let outdated = |w: &String| of_parts_only.contains(w) || is_of_missing(w);
-    let told: BTreeSet<String> =
+    let outdated = |w: &String| effect_warnings.contains(w) || is_of_missing(w);
+    let earlier: BTreeSet<String> =
         parts.iter().flat_map(|m| m.warnings.iter().cloned()).filter(|w| !outdated(w)).collect();
     let mut effects = AxisEffects::default();
     records.iter().for_each(|r| effects.add(r));
     // Without all experiments nothing can be said about an axis.
-    let without_effect = if missing.is_none() { effects.warnings(&axes) } else { Vec::new() };
-    told.into_iter().chain(without_effect).chain(missing.map(String::from)).collect()
+    let new_effect_warnings = if missing.is_none() { effects.warnings(&axes) } else { Vec::new() };
+    earlier.into_iter().chain(new_effect_warnings).chain(missing.map(String::from)).collect()
 }

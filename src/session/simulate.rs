@@ -135,14 +135,14 @@ impl Simulator for BuiltIn {
         let mut tell = |news: RunEvent| -> Result<(), SessionError> {
             match news {
                 RunEvent::Started(ids) => {
-                    let with_same = ids.into_iter().filter_map(|id| alone.experiment(id)).flat_map(|id| {
+                    let all_ids = ids.into_iter().filter_map(|id| alone.experiment(id)).flat_map(|id| {
                         std::iter::once(id).chain(same.get(&id).into_iter().flatten().map(|e| e.exp_id))
                     });
-                    with_same.into_iter().try_for_each(|exp_id| sink(Update::Started { exp_id }))
+                    all_ids.into_iter().try_for_each(|exp_id| sink(Update::Started { exp_id }))
                 }
                 RunEvent::Progress(running) => {
-                    let with_experiment = |(id, hops): (u64, u64)| Some((alone.experiment(id)?, hops));
-                    work.runs(running.into_iter().filter_map(with_experiment).collect());
+                    let to_experiment = |(id, hops): (u64, u64)| Some((alone.experiment(id)?, hops));
+                    work.runs(running.into_iter().filter_map(to_experiment).collect());
                     work.report().map_or(Ok(()), &mut *sink)
                 }
                 RunEvent::Note(_) => Ok(()),
@@ -225,16 +225,16 @@ fn refusal(sweep: &Sweep, experiment: &Experiment) -> Finished {
 fn once_each(open: Vec<&Experiment>) -> (Vec<&Experiment>, HashMap<u64, Vec<&Experiment>>) {
     let mut first: HashMap<Hash128, u64> = HashMap::with_capacity(open.len());
     let mut same: HashMap<u64, Vec<&Experiment>> = HashMap::new();
-    let mut once = Vec::with_capacity(open.len());
+    let mut originals = Vec::with_capacity(open.len());
     for experiment in open {
         let original_id = *first.entry(experiment.exp_key).or_insert(experiment.exp_id);
         if original_id == experiment.exp_id {
-            once.push(experiment);
+            originals.push(experiment);
         } else {
             same.entry(original_id).or_default().push(experiment);
         }
     }
-    (once, same)
+    (originals, same)
 }
 
 /// Findings over all experiments of a run.

@@ -255,8 +255,8 @@ fn surveyed(sweep: &Sweep, progress: &PlanProgress) -> Result<Survey, SessionErr
                             }
                             None => survey.prepared(&config, experiment.exp_id, alone),
                         };
-                        let before = bytes / GIVEN_BACK_BYTES;
-                        if (bytes + size.table_bytes) / GIVEN_BACK_BYTES > before {
+                        let given_back = bytes / GIVEN_BACK_BYTES;
+                        if (bytes + size.table_bytes) / GIVEN_BACK_BYTES > given_back {
                             budget::give_back();
                         }
                         let work = match prepared {
