@@ -113,7 +113,7 @@ pub fn add_tasks(graph: &mut TaskGraph, part: &TaskGraph, ranks: &[u32], first_q
     }));
     graph.releases.extend(part.releases.iter().map(|&(own_gate, own_task)| (gate + own_gate, task + own_task)));
     graph.servers += part.servers;
-    task..to.tasks.len() as u32
+    task..graph.tasks.len() as u32
 }
 
 fn add_workload(joined: &mut Workload, part: &JobPart) {
