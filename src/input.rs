@@ -1,10 +1,10 @@
-//! Files that users and their sweeps name: opened and read here, and nowhere else.
+//! Files that users and their sweeps name. They are opened and read here, and nowhere else.
 //!
-//! Layer: the lowest; knows no format. Three promises:
-//! - Only regular files are read. A device or a pipe could go on for ever, or never begin.
-//! - A file has a limit of size, and what is longer is refused before a byte of it is read.
-//! - [`confine`] names a folder (`--root`). What a sweep names must lie in it, links resolved. A file that the user names himself on the
-//!   command line, such as the sweep, may lie anywhere: those go by the functions whose name ends with `_anywhere`.
+//! Layer: the lowest; knows no format. It makes three promises:
+//! - Only regular files are read. Reading from a device or a pipe might never end, or never begin.
+//! - Every file has a limit of size. A file that is longer is refused before any of it is read.
+//! - [`confine`] names a folder (`--root`). Files that a sweep names must lie in it, after links are resolved. A file that users name themselves on the command
+//!   line, such as the sweep, may lie anywhere; such files are read by the functions whose names end with `_anywhere`.
 
 mod rows;
 
@@ -18,33 +18,32 @@ use crate::budget;
 
 pub use rows::Rows;
 
-/// Most bytes of a file that is read as a whole; less where half the budget of memory is less.
+/// Most bytes in a file that is read as a whole. The limit is half of the memory budget if that is less.
 pub const MOST_BYTES: u64 = 4 << 30;
-/// Most bytes of TOML or JSON that becomes a tree: a sweep with its includes, a graph, a GPU, a model, the manifest of a run.
+/// Most bytes of TOML or JSON that becomes a tree: a sweep with its includes, a graph, a GPU, a model, or the manifest of a run.
 pub const MOST_TREE_BYTES: u64 = 8 << 20;
-/// Bytes of memory that a byte of TOML or JSON takes as a tree, at most: a tree of empty tables takes 78 (measured) to 96 (by the sizes of
-/// nodes).
+/// Most bytes of memory that a byte of TOML or JSON takes as a tree. A tree of empty tables takes from 78 (measured) to 96 (by the sizes of its nodes).
 const TREE_TIMES: u64 = 100;
-/// Most bytes of TOML that describes one thing, a GPU or a model: such files are read on many threads at once.
+/// Most bytes of TOML that describes a single thing, such as a GPU or a model. Such files are read on many threads at once.
 const MOST_SMALL_TREE_BYTES: u64 = 1 << 20;
 /// Bytes of TOML or JSON that are read however little memory there is.
 const LEAST_TREE_BYTES: u64 = 64 << 10;
-/// Bytes of memory that a byte of a table or a log takes once it is read, at most: cells of a byte become texts of their own.
+/// Most bytes of memory that a byte of a table or a log takes once it is read. Cells of one byte become texts of their own.
 const TABLE_TIMES: u64 = 16;
-/// Most bytes of a table that is kept as rows: kernels, slowdowns, measured values.
+/// Most bytes of a table that is kept as rows: kernels, slowdowns, or measured values.
 const MOST_TABLE_BYTES: u64 = 256 << 20;
 
-/// Where inputs must lie: the folder as the user wrote it, and as the system knows it.
+/// The folder that inputs must lie in, as the user wrote it and as the system knows it.
 #[derive(Clone, Debug)]
 struct InputRoot {
     shown: PathBuf,
     real: PathBuf,
 }
 
-/// Of this process; `None`: anywhere.
+/// The root of this process. With `None`, inputs may lie anywhere.
 static ROOT: RwLock<Option<InputRoot>> = RwLock::new(None);
 
-/// From now on, every file that a sweep names must lie under `folder`.
+/// From now on, every file that a sweep names must lie in `folder`.
 ///
 /// # Errors
 /// It is no folder, or cannot be found.
@@ -54,7 +53,7 @@ pub fn confine(folder: &Path) -> io::Result<()> {
     Ok(())
 }
 
-/// The folder that inputs must lie under, without links.
+/// Returns the folder that inputs must lie in, without links.
 pub fn root() -> Option<PathBuf> {
     ROOT.read().unwrap_or_else(std::sync::PoisonError::into_inner).as_ref().map(|root| root.real.clone())
 }
@@ -68,7 +67,7 @@ impl InputRoot {
         Ok(InputRoot { shown: folder.to_path_buf(), real })
     }
 
-    /// The path without links, if it lies under the root.
+    /// Returns the path without links if it lies in the root.
     fn within(&self, path: &Path) -> io::Result<PathBuf> {
         let real = path.canonicalize()?;
         if real.starts_with(&self.real) {
@@ -81,7 +80,7 @@ impl InputRoot {
     }
 }
 
-/// The path that may be opened: without links where there is a root.
+/// Returns the path that may be opened. It is without links if there is a root.
 fn allowed(path: &Path) -> io::Result<PathBuf> {
     match &*ROOT.read().unwrap_or_else(std::sync::PoisonError::into_inner) {
         Some(root) => root.within(path),
@@ -102,91 +101,91 @@ pub fn is_file(path: &Path) -> bool {
 /// Opens a file that a sweep names.
 ///
 /// # Errors
-/// It lies outside the root, is no regular file, is too long, or cannot be opened.
+/// The file lies outside the root, is no regular file, is too long, or cannot be opened.
 pub fn open(path: &Path) -> io::Result<File> {
-    Ok(open_regular(&allowed(path)?, most())?.0)
+    Ok(open_regular(&allowed(path)?, whole_file_limit())?.0)
 }
 
-/// The bytes of a file that a sweep names.
+/// Returns the bytes of a file that a sweep names.
 ///
 /// # Errors
-/// As [`open`], or it cannot be read.
+/// Those of [`open`], or the file cannot be read.
 pub fn read(path: &Path) -> io::Result<Vec<u8>> {
-    read_regular(&allowed(path)?, most())
+    read_regular(&allowed(path)?, whole_file_limit())
 }
 
-/// The same as text.
+/// Returns the text of a file that a sweep names.
 ///
 /// # Errors
-/// As [`read`], or it is not UTF-8.
+/// Those of [`read`], or the file is not UTF-8.
 pub fn read_text(path: &Path) -> io::Result<String> {
     text(read(path)?)
 }
 
-/// Most bytes of TOML or JSON that may be read as a tree: [`MOST_TREE_BYTES`], and less where the tree would take more than half of the budget of memory.
+/// Returns the most bytes of TOML or JSON that may be read as a tree: [`MOST_TREE_BYTES`], or less if the tree would take more than half of the memory budget.
 pub fn most_tree() -> u64 {
     MOST_TREE_BYTES.min((budget::total() / 2 / TREE_TIMES).max(LEAST_TREE_BYTES))
 }
 
-/// Whether TOML or JSON of so many bytes that is at hand has room as a tree.
+/// Whether a tree of TOML or JSON with this many bytes fits into memory. The text has already been read.
 pub fn tree_fits(bytes: usize) -> bool {
     bytes as u64 <= (budget::total() / 2 / TREE_TIMES).max(LEAST_TREE_BYTES)
 }
 
-/// The text of TOML or JSON that a sweep names.
+/// Returns the text of TOML or JSON that a sweep names.
 ///
 /// # Errors
-/// As [`read_text`], or it is longer than [`most_tree`].
+/// Those of [`read_text`], or the file is longer than [`most_tree`].
 pub fn read_tree(path: &Path) -> io::Result<String> {
     text(read_regular(&allowed(path)?, most_tree())?)
 }
 
-/// The text of TOML of one GPU or model that a sweep names.
+/// Returns the text of TOML for one GPU or model that a sweep names.
 ///
 /// # Errors
-/// As [`read_tree`], with a lower limit.
+/// Those of [`read_tree`], with a lower limit.
 pub fn read_small_tree(path: &Path) -> io::Result<String> {
     text(read_regular(&allowed(path)?, most_tree().min(MOST_SMALL_TREE_BYTES))?)
 }
 
-/// The same as [`read_tree`] of a file that the user names, wherever it lies.
+/// Does the same as [`read_tree`] for a file that the user names, wherever it lies.
 ///
 /// # Errors
-/// As [`read_tree`].
+/// Those of [`read_tree`], except that the file may lie outside the root.
 pub fn read_tree_anywhere(path: &Path) -> io::Result<String> {
     text(read_regular(path, most_tree())?)
 }
 
-/// Most bytes of a table or a log that is kept as rows.
+/// Returns the most bytes of a table or a log that is kept as rows.
 pub fn most_table() -> u64 {
     MOST_TABLE_BYTES.min((budget::total() / 2 / TABLE_TIMES).max(LEAST_TREE_BYTES))
 }
 
-/// The text of a table that a sweep names and of which rows are kept.
+/// Returns the text of a table that a sweep names and whose rows are kept.
 ///
 /// # Errors
-/// As [`read_text`], or it is longer than [`most_table`].
+/// Those of [`read_text`], or the file is longer than [`most_table`].
 pub fn read_table(path: &Path) -> io::Result<String> {
     text(read_regular(&allowed(path)?, most_table())?)
 }
 
-/// Opens a table that the user names: its rows are read one after another, and each has a limit of length.
+/// Opens a table that the user names. Its rows are read one after another, and each has a limit of length.
 ///
 /// # Errors
-/// As [`open_anywhere`].
+/// Those of [`open_anywhere`].
 pub fn open_table_anywhere(path: &Path) -> io::Result<Rows<File>> {
     Ok(Rows::new(open_anywhere(path)?))
 }
 
-/// The same of a table that a sweep names.
+/// Does the same for a table that a sweep names.
 ///
 /// # Errors
-/// As [`open`].
+/// Those of [`open`].
 pub fn open_table(path: &Path) -> io::Result<Rows<File>> {
     Ok(Rows::new(open(path)?))
 }
 
-/// What is in a folder that a sweep names, in order of names.
+/// Returns the paths in a folder that a sweep names, in order of their names.
 ///
 /// # Errors
 /// The folder lies outside the root, or cannot be read.
@@ -197,7 +196,7 @@ pub fn entries(folder: &Path) -> io::Result<Vec<PathBuf>> {
     Ok(found)
 }
 
-/// Opens a file that the user names, wherever it lies and however long it is: one that is read piece by piece.
+/// Opens a file that the user names, wherever it lies and however long it is. Such a file is read piece by piece.
 ///
 /// # Errors
 /// It is no regular file, or cannot be opened.
@@ -205,23 +204,23 @@ pub fn open_anywhere(path: &Path) -> io::Result<File> {
     Ok(open_regular(path, u64::MAX)?.0)
 }
 
-/// The bytes of a file that the user names, wherever it lies; at most `most`.
+/// Returns the bytes of a file that the user names, wherever it lies. It may have at most `max_bytes` bytes.
 ///
 /// # Errors
-/// It is no regular file, too long, or cannot be read.
-pub fn read_anywhere(path: &Path, most: u64) -> io::Result<Vec<u8>> {
-    read_regular(path, most)
+/// It is no regular file, is too long, or cannot be read.
+pub fn read_anywhere(path: &Path, max_bytes: u64) -> io::Result<Vec<u8>> {
+    read_regular(path, max_bytes)
 }
 
-/// The same as text.
+/// Returns the text of such a file.
 ///
 /// # Errors
-/// As [`read_anywhere`], or it is not UTF-8.
-pub fn read_text_anywhere(path: &Path, most: u64) -> io::Result<String> {
-    text(read_anywhere(path, most)?)
+/// Those of [`read_anywhere`], or the file is not UTF-8.
+pub fn read_text_anywhere(path: &Path, max_bytes: u64) -> io::Result<String> {
+    text(read_anywhere(path, max_bytes)?)
 }
 
-/// What is wrong with a table's text, in words that say how to mend it. The line is the caller's to tell.
+/// Describes an error in a table's text and how to correct it. The caller adds the line.
 pub fn csv_problem(error: &csv::Error) -> String {
     let fields = |n: u64| format!("{n} field{}", if n == 1 { "" } else { "s" });
     match error.kind() {
@@ -232,7 +231,7 @@ pub fn csv_problem(error: &csv::Error) -> String {
         ),
         csv::ErrorKind::Utf8 { .. } => "it is not UTF-8 text".to_string(),
         csv::ErrorKind::Deserialize { err, .. } => match err.field() {
-            Some(at) => format!("field {}: {}", at + 1, err.kind()),
+            Some(index) => format!("field {}: {}", index + 1, err.kind()),
             None => err.kind().to_string(),
         },
         csv::ErrorKind::Io(source) => source.to_string(),
@@ -240,7 +239,7 @@ pub fn csv_problem(error: &csv::Error) -> String {
     }
 }
 
-/// What is wrong with TOML, on one line: where in `text`, and what would be right there.
+/// Describes an error in TOML on one line: where it is in `text`, and what would be right there.
 pub fn toml_problem(error: &toml::de::Error, text: &str) -> String {
     let why = error.message();
     match error.span() {
@@ -252,7 +251,7 @@ pub fn toml_problem(error: &toml::de::Error, text: &str) -> String {
     }
 }
 
-/// A column that stands more than once in a header.
+/// Returns a message if a column stands more than once in a header.
 pub fn column_twice(header: &csv::StringRecord) -> Option<String> {
     let mut seen = HashSet::new();
     let twice = header.iter().find(|name| !seen.insert(*name))?;
@@ -264,61 +263,61 @@ fn text(bytes: Vec<u8>) -> io::Result<String> {
     String::from_utf8(bytes).map_err(|_| Error::new(io::ErrorKind::InvalidData, "it is not UTF-8 text"))
 }
 
-fn most() -> u64 {
+fn whole_file_limit() -> u64 {
     MOST_BYTES.min(budget::total() / 2)
 }
 
-fn open_regular(path: &Path, most: u64) -> io::Result<(File, u64)> {
-    // Before it is opened: that would wait for a writer of a pipe.
-    check(&fs::metadata(path)?, most)?;
+fn open_regular(path: &Path, max_bytes: u64) -> io::Result<(File, u64)> {
+    // This is checked before the file is opened, because opening a pipe waits for a writer.
+    check(&fs::metadata(path)?, max_bytes)?;
     let file = File::open(path)?;
     let meta = file.metadata()?;
-    check(&meta, most)?;
+    check(&meta, max_bytes)?;
     Ok((file, meta.len()))
 }
 
-fn read_regular(path: &Path, most: u64) -> io::Result<Vec<u8>> {
-    let (file, length) = open_regular(path, most)?;
+fn read_regular(path: &Path, max_bytes: u64) -> io::Result<Vec<u8>> {
+    let (file, length) = open_regular(path, max_bytes)?;
     let mut bytes = Vec::new();
     bytes.try_reserve_exact(usize::try_from(length).unwrap_or(usize::MAX))?;
-    // It may grow while it is read, and files of /proc say that they are empty.
-    file.take(most.saturating_add(1)).read_to_end(&mut bytes)?;
-    if bytes.len() as u64 > most {
-        return Err(too_long(bytes.len() as u64, most));
+    // The file may grow while it is read, and files in /proc claim to be empty.
+    file.take(max_bytes.saturating_add(1)).read_to_end(&mut bytes)?;
+    if bytes.len() as u64 > max_bytes {
+        return Err(too_long(bytes.len() as u64, max_bytes));
     }
     Ok(bytes)
 }
 
-fn check(meta: &Metadata, most: u64) -> io::Result<()> {
+fn check(meta: &Metadata, max_bytes: u64) -> io::Result<()> {
     if meta.is_dir() {
         return Err(Error::other("it is a folder, and a file is needed"));
     }
     if !meta.is_file() {
         return Err(Error::other("it is a device, a pipe or a socket; a regular file is needed, so save it as one"));
     }
-    if meta.len() > most {
-        return Err(too_long(meta.len(), most));
+    if meta.len() > max_bytes {
+        return Err(too_long(meta.len(), max_bytes));
     }
     Ok(())
 }
 
-fn too_long(length: u64, most: u64) -> Error {
-    let of = |bytes: u64| match bytes {
+fn too_long(length: u64, max_bytes: u64) -> Error {
+    let size_text = |bytes: u64| match bytes {
         _ if bytes < 10 << 20 && !bytes.is_multiple_of(1 << 20) => format!("{bytes} bytes"),
         _ => format!("{} MiB", bytes >> 20),
     };
     let hint = match () {
-        () if most == budget::total() / 2 => " (half of the memory that may be used, see --memory)".to_string(),
-        () if most == most_tree() && most < MOST_TREE_BYTES => {
+        () if max_bytes == budget::total() / 2 => " (half of the memory that may be used, see --memory)".to_string(),
+        () if max_bytes == most_tree() && max_bytes < MOST_TREE_BYTES => {
             format!(" of TOML, JSON or XML (each takes up to {TREE_TIMES} in memory; see --memory)")
         }
-        () if most == most_tree() || most == MOST_SMALL_TREE_BYTES => " of TOML, JSON or XML".to_string(),
-        () if most == most_table() && most < MOST_TABLE_BYTES => {
+        () if max_bytes == most_tree() || max_bytes == MOST_SMALL_TREE_BYTES => " of TOML, JSON or XML".to_string(),
+        () if max_bytes == most_table() && max_bytes < MOST_TABLE_BYTES => {
             format!(" of a table (each takes up to {TABLE_TIMES} in memory; see --memory)")
         }
         () => String::new(),
     };
-    Error::other(format!("it has {}, and at most {} are read{hint}", of(length), of(most)))
+    Error::other(format!("it has {}, and at most {} are read{hint}", size_text(length), size_text(max_bytes)))
 }
 
 #[cfg(test)]

@@ -1,6 +1,6 @@
 //! Asks the processor for rows before they are needed, so that several are fetched from memory at once.
 //!
-//! Layer: beside `units`. Knows nothing of what rows hold; changes no value.
+//! Layer: beside `units`. Knows nothing about the contents of rows, and changes no value.
 
 /// Starts to fetch the cache line at `row` into the processor's caches.
 #[cfg(target_arch = "x86_64")]
@@ -8,16 +8,16 @@
 #[inline]
 pub fn address<T>(row: *const T) {
     use std::arch::x86_64::{_MM_HINT_T0, _mm_prefetch};
-    // SAFETY: the instruction belongs to every x86-64 processor, and reads no value: any address will do.
+    // SAFETY: every x86-64 processor has this instruction. It reads no value, so any address is allowed.
     unsafe { _mm_prefetch::<_MM_HINT_T0>(row.cast()) }
 }
 
-/// As above. Aarch64 has no such function in stable Rust but by assembly.
+/// Does the same on aarch64, where stable Rust offers it only through assembly.
 #[cfg(target_arch = "aarch64")]
 #[allow(unsafe_code)]
 #[inline]
 pub fn address<T>(row: *const T) {
-    // SAFETY: the instruction belongs to every aarch64 processor, reads no value, changes no register or flag: any address will do.
+    // SAFETY: every aarch64 processor has this instruction. It reads no value and changes no register or flag, so any address is allowed.
     unsafe {
         std::arch::asm!("prfm pldl1keep, [{at}]", at = in(reg) row, options(nostack, preserves_flags, readonly));
     }

@@ -1,6 +1,6 @@
-//! Units: integer picoseconds, bits per second, bytes; and the few conversions everything shares.
+//! Units: integer picoseconds, bits per second and bytes, and a few conversions that everything shares.
 //!
-//! Layer: the first. Knows nothing of networks. Floats appear only where a person's number is read.
+//! Layer: the first. Knows nothing about networks. Floats appear only where a number that a person wrote is read.
 
 use std::str::FromStr;
 
@@ -14,10 +14,10 @@ pub const PS_PER_S: u64 = 1_000_000_000_000;
 pub const BPS_PER_MBPS: u64 = 1_000_000;
 /// Bits per second in one Gb/s.
 pub const BPS_PER_GBPS: u64 = 1_000_000_000;
-/// The largest link rate accepted: 2^43 bps, so that `tx_ps` stays inside 64 bits.
+/// The largest link rate that is accepted: 2^43 bps, so that `tx_ps` stays within 64 bits.
 pub const MAX_RATE_BPS: u64 = 1 << 43;
 
-/// A whole number with thousands set apart.
+/// Writes a whole number with commas between the thousands.
 pub fn thousands(n: u64) -> String {
     let digits = n.to_string();
     let groups: Vec<&str> =
@@ -25,7 +25,7 @@ pub fn thousands(n: u64) -> String {
     groups.join(",")
 }
 
-/// Time to put `bytes` on a link of `rate_bps`, rounded half up to a multiple of `clock_ps`, in picoseconds.
+/// Returns the time in picoseconds that it takes to put `bytes` on a link of `rate_bps`, rounded half up to a multiple of `clock_ps`.
 ///
 /// PRECONDITION: `bytes < 65_536`, `1 <= rate_bps <= MAX_RATE_BPS`, `clock_ps` is 1 or 1000.
 #[inline]
@@ -34,7 +34,7 @@ pub fn tx_ps(bytes: u32, rate_bps: u64, clock_ps: u64) -> u64 {
     clock_ps * ((2 * bytes as u64 * 8 * PS_PER_S + den) / (2 * den))
 }
 
-/// A rate as people write it: `100Gbps`, `2.4Tbps`, `40Mb/s`, `1000000bps`; in bps.
+/// Parses a rate as people write it (`100Gbps`, `2.4Tbps`, `40Mb/s`, `1000000bps`) and returns it in bps.
 pub fn parse_rate_bps(text: &str) -> Result<u64, String> {
     let t = text.trim();
     let split = t.find(|c: char| c.is_ascii_alphabetic()).unwrap_or(t.len());
@@ -51,7 +51,7 @@ pub fn parse_rate_bps(text: &str) -> Result<u64, String> {
         .ok_or_else(|| format!("`{text}` is not a rate between 1 bps and 8 Tbps; write for example `100Gbps`"))
 }
 
-/// A delay as people write it: `1us`, `1000ns`, `0.005ms`, `1ps`, `2s`; in picoseconds.
+/// Parses a delay as people write it (`1us`, `1000ns`, `0.005ms`, `1ps`, `2s`) and returns it in picoseconds.
 pub fn parse_delay_ps(text: &str) -> Result<u64, String> {
     let t = text.trim();
     let split = t.find(|c: char| c.is_ascii_alphabetic()).unwrap_or(t.len());
@@ -68,22 +68,22 @@ pub fn parse_delay_ps(text: &str) -> Result<u64, String> {
         .ok_or_else(|| format!("`{text}` is not a delay between 1 ps and 1 s; write for example `1us`"))
 }
 
-/// `num * scale` rounded, if it is a finite number from 1 to `max`.
+/// Returns `num * scale`, rounded, if it is a finite number from 1 to `max`.
 fn scaled(num: &str, scale: f64, max: u64) -> Option<u64> {
     let v = f64::from_str(num).ok()? * scale;
     (v.is_finite() && v >= 0.5 && v <= max as f64).then(|| v.round() as u64)
 }
 
-/// A number and its noun, in the plural unless it is one: `1 experiment`, `2 axes`.
+/// Writes a number and its noun, which is in the plural unless the number is one: `1 experiment`, `2 axes`.
 pub fn counted(n: impl TryInto<u64>, noun: &str) -> String {
-    // A count beyond 64 bits is many.
+    // A count that does not fit in 64 bits is not one, so its noun is in the plural.
     match n.try_into().unwrap_or(u64::MAX) {
         1 => format!("1 {noun}"),
         n => format!("{n} {}", plural(noun)),
     }
 }
 
-/// The plural of a noun of this program's messages.
+/// Returns the plural of a noun in this program's messages.
 pub fn plural(noun: &str) -> String {
     match noun {
         _ if noun.ends_with("axis") => format!("{}es", &noun[..noun.len() - 2]),

@@ -1,4 +1,4 @@
-//! The benchmark of one collective, as nccl-tests runs it: its programs, and what its bus bandwidth counts.
+//! The benchmark of one collective, as nccl-tests runs it: its programs, and the factor from algorithm bandwidth to bus bandwidth.
 //!
 //! Layer: batch.
 
@@ -6,7 +6,7 @@ use crate::collective::CollectiveOp;
 use crate::spec;
 use crate::workload::program::{Dim, Group, OpKind, Peer, Program, Rank, Stream, Workload};
 
-/// The benchmark of one collective on `n` ranks, `times` times one after another.
+/// Builds the workload that runs one collective on `n` ranks, `times` times one after another.
 pub(super) fn benchmark(op: spec::OpChoice, bytes: u64, n: u32, times: u32) -> Workload {
     let mut w = Workload { groups: vec![Group { members: (0..n).collect(), dim: Dim::Other }], ..Workload::default() };
     let name = w.name(name_of(op));
@@ -27,11 +27,16 @@ pub(super) fn benchmark(op: spec::OpChoice, bytes: u64, n: u32, times: u32) -> W
                 let mut p = Program::default();
                 for _ in 0..times {
                     let first = p.ops.len() as u32;
-                    let to = Peer { slot: 0, member: (rank + 1) % n };
-                    let from = Peer { slot: 0, member: (rank + n - 1) % n };
+                    let next_rank = Peer { slot: 0, member: (rank + 1) % n };
+                    let previous_rank = Peer { slot: 0, member: (rank + n - 1) % n };
                     let last: &[u32] = if first == 0 { &[] } else { &[first - 1, first - 2] };
-                    p.push(OpKind::Send { peer: to, bytes, tag: 0, dim: Dim::Other }, Stream::FREE, name, last);
-                    p.push(OpKind::Recv { peer: from, bytes, tag: 0, dim: Dim::Other }, Stream::FREE, name, last);
+                    p.push(OpKind::Send { peer: next_rank, bytes, tag: 0, dim: Dim::Other }, Stream::FREE, name, last);
+                    p.push(
+                        OpKind::Recv { peer: previous_rank, bytes, tag: 0, dim: Dim::Other },
+                        Stream::FREE,
+                        name,
+                        last,
+                    );
                     p.iteration_ends.push(p.ops.len() as u32);
                 }
                 w.programs.push(p);
@@ -63,7 +68,7 @@ fn name_of(op: spec::OpChoice) -> &'static str {
     }
 }
 
-/// nccl-tests' PERFORMANCE.md: bus over algorithm bandwidth.
+/// Bus bandwidth over algorithm bandwidth of a collective on `n` ranks, as (numerator, denominator). Source: nccl-tests' PERFORMANCE.md.
 pub(super) fn bus_factor(op: spec::OpChoice, n: u64) -> (u64, u64) {
     match op {
         spec::OpChoice::AllReduce => (2 * (n - 1), n),

@@ -1,4 +1,4 @@
-//! Where an iteration's time went: the critical rank's timeline, taken apart gap by gap.
+//! Splits an iteration's time into parts: takes the critical rank's timeline apart gap by gap.
 //!
 //! Layer: batch. Reads begin and end of every op from rows of tasks. The time between two kernels belongs to what the later one waited for:
 //!
@@ -19,7 +19,7 @@ use crate::workload::tasks::{OpTasks, TaskGraph};
 pub struct Breakdown {
     pub total: u64,
     pub compute: u64,
-    /// By [`Dim`], the last is what belongs to no dimension.
+    /// Exposed communication, indexed by [`Dim`]; the last entry is communication that belongs to no dimension.
     pub exposed: [u64; 6],
     pub bubble: u64,
     pub optimizer: u64,
@@ -27,7 +27,7 @@ pub struct Breakdown {
 }
 
 impl Breakdown {
-    /// Every part divided by `n`; what rounding leaves goes to `other`.
+    /// Divides every part by `n`; the remainder of rounding goes to `other`.
     pub(super) fn per(self, n: u64) -> Breakdown {
         let n = n.max(1);
         let mut b = Breakdown {
@@ -43,11 +43,11 @@ impl Breakdown {
     }
 }
 
-/// Times of an op of a rank's program, by rank and op.
+/// Looks up the times of an op of a rank's program, by rank and op.
 pub(super) type TimesOfOps<'a> = &'a dyn Fn(u32, u32) -> OpTimes;
 
-/// The mean measured iteration on the critical rank (the last to end; of several the lowest) of what began at `begin_ps`. `warmup` iterations at the start do not count.
-/// `None`: nothing ended.
+/// Returns the critical rank (the one that ends last; the lowest of several) and its mean measured iteration. The workload began at `begin_ps`. The first
+/// `warmup` iterations do not count. `None` if nothing ended.
 pub fn iteration(
     workload: &Workload,
     graph: &TaskGraph,
@@ -56,33 +56,34 @@ pub fn iteration(
     begin_ps: u64,
 ) -> Option<(u32, Breakdown)> {
     let times = |rank: u32, op: u32| span(graph.op(rank, op), rows);
-    // Ranks that another stands for end when it does, and it is lower.
-    let own = |rank: &u32| graph.stands_for.get(*rank as usize).is_none_or(|by| by == rank);
+    // A rank that is represented by a lower one ends when that one does, so only representatives count.
+    let own = |rank: &u32| graph.stands_for.get(*rank as usize).is_none_or(|representative| representative == rank);
     let rank = critical_rank(workload, &times, (0..workload.ranks.len() as u32).filter(own))?;
     Some((rank, of_rank(workload, &times, rank, warmup, begin_ps)))
 }
 
-/// All measured iterations on the critical rank of what began at 0, by times that were worked out, and how many iterations these are.
+/// Sums all measured iterations on the critical rank of a workload that began at 0, from computed times. Returns the rank, the sum and the number of
+/// iterations.
 pub(super) fn summed(workload: &Workload, times: &WorkloadTimes, warmup: u32) -> Option<(u32, Breakdown, u64)> {
-    let of_op = |rank: u32, op: u32| times.op(rank, op);
-    let rank = critical_rank(workload, &of_op, times.own_ranks())?;
-    let (parts, iterations) = sum_of_rank(workload, &of_op, rank, warmup, 0);
+    let times_of_op = |rank: u32, op: u32| times.op(rank, op);
+    let rank = critical_rank(workload, &times_of_op, times.own_ranks())?;
+    let (parts, iterations) = sum_of_rank(workload, &times_of_op, rank, warmup, 0);
     Some((rank, parts, iterations))
 }
 
-/// The rank of these, ascending, that ends last, of several the lowest; `None` if none ended.
+/// Returns the rank that ends last, the lowest of several; `None` if none ended. PRECONDITION: `ranks` ascend.
 pub(super) fn critical_rank(workload: &Workload, times: TimesOfOps, ranks: impl Iterator<Item = u32>) -> Option<u32> {
     let ended = ranks.map(|rank| (end_of(workload, times, rank, usize::MAX), rank)).filter(|e| e.0 != NEVER);
     ended.max_by_key(|&(end, rank)| (end, Reverse(rank))).map(|e| e.1)
 }
 
-/// The mean measured iteration on a rank of what began at `begin_ps`. PRECONDITION: it has ended.
+/// Returns the mean measured iteration on a rank of a workload that began at `begin_ps`. PRECONDITION: the rank has ended.
 pub(super) fn of_rank(workload: &Workload, times: TimesOfOps, rank: u32, warmup: u32, begin_ps: u64) -> Breakdown {
     let (parts, iterations) = sum_of_rank(workload, times, rank, warmup, begin_ps);
     parts.per(iterations)
 }
 
-/// The sum of the measured iterations, and how many they are.
+/// Returns the sum of the measured iterations on a rank, and their number.
 fn sum_of_rank(workload: &Workload, times: TimesOfOps, rank: u32, warmup: u32, begin_ps: u64) -> (Breakdown, u64) {
     let program = &workload.programs[workload.ranks[rank as usize].program as usize];
     let iterations = program.iteration_ends.len().max(1) as u64;
@@ -94,7 +95,7 @@ fn sum_of_rank(workload: &Workload, times: TimesOfOps, rank: u32, warmup: u32, b
     (timeline.parts(start, end), iterations - warm)
 }
 
-/// When the first `n` ops of a rank have ended.
+/// Returns when the first `n` ops of a rank have ended, ps.
 fn end_of(workload: &Workload, times: TimesOfOps, rank: u32, n: usize) -> u64 {
     let program = &workload.programs[workload.ranks[rank as usize].program as usize];
     let n = n.min(program.ops.len()) as u32;
@@ -104,7 +105,7 @@ fn end_of(workload: &Workload, times: TimesOfOps, rank: u32, n: usize) -> u64 {
 pub(super) fn span(t: &OpTasks, rows: &[Task]) -> OpTimes {
     let end = rows[t.end as usize].done;
     if t.begin == t.end {
-        // A kernel, or a meeting point: it began its delay before its end.
+        // A kernel or a meeting point is one task: it began its delay before its end.
         let begin = end.saturating_sub(rows[t.end as usize].delay);
         return OpTimes { begin, go: begin, end };
     }
@@ -121,23 +122,23 @@ pub(super) fn span(t: &OpTasks, rows: &[Task]) -> OpTimes {
 struct RankTimeline<'a> {
     workload: &'a Workload,
     times: TimesOfOps<'a>,
-    /// The critical one, and its program.
+    /// The critical rank, whose timeline is taken apart.
     rank: u32,
     program: &'a Program,
     peers: Peers<'a>,
 }
 
-/// A walk back through what one rank waited for.
+/// A walk back in time through what one rank waited for.
 struct Walk {
     rank: u32,
-    /// The op it is at; `None`: before it, nothing was waited for.
+    /// The op that the walk has reached; `None` if the rank waited for nothing earlier.
     op: Option<u32>,
-    /// Where it ends.
-    from: u64,
+    /// Time at which the walk stops, ps.
+    stop_ps: u64,
 }
 
 impl RankTimeline<'_> {
-    /// Takes `[start, end]` apart.
+    /// Splits the span `[start, end]` (ps) of the critical rank into parts.
     fn parts(&self, start: u64, end: u64) -> Breakdown {
         let mut b = Breakdown { total: end - start, ..Breakdown::default() };
         let mut kernels: Vec<(u64, u64, u32)> = Vec::new();
@@ -149,21 +150,21 @@ impl RankTimeline<'_> {
             }
         }
         kernels.sort_unstable();
-        let mut at = start;
+        let mut now_ps = start;
         for (begin, finish, i) in kernels {
-            if begin > at {
-                self.walk(&mut b, at, begin, self.gate(self.rank, i));
-                at = begin;
+            if begin > now_ps {
+                self.walk(&mut b, now_ps, begin, self.gate(self.rank, i));
+                now_ps = begin;
             }
-            if finish > at {
+            if finish > now_ps {
                 let OpKind::Compute { phase, .. } = self.program.ops[i as usize].kind else { continue };
-                *if phase == Phase::Optimizer { &mut b.optimizer } else { &mut b.compute } += finish - at;
-                at = finish;
+                *if phase == Phase::Optimizer { &mut b.optimizer } else { &mut b.compute } += finish - now_ps;
+                now_ps = finish;
             }
         }
-        if end > at {
+        if end > now_ps {
             let last = (0..self.program.ops.len() as u32).find(|&i| self.span(self.rank, i).end == end);
-            self.walk(&mut b, at, end, last);
+            self.walk(&mut b, now_ps, end, last);
         }
         b
     }
@@ -176,20 +177,20 @@ impl RankTimeline<'_> {
         &self.workload.programs[self.workload.ranks[rank as usize].program as usize]
     }
 
-    /// What op `i` of a rank waited for last: of its dependencies, stream order included, the one that ended last.
+    /// Returns the dependency of op `i` of a rank that ended last, stream order included.
     fn gate(&self, rank: u32, i: u32) -> Option<u32> {
         let program = self.program(rank);
         let stream = program.ops[i as usize].stream;
-        let before = if stream == Stream::FREE {
+        let previous = if stream == Stream::FREE {
             None
         } else {
             (0..i).rev().find(|&k| program.ops[k as usize].stream == stream)
         };
-        program.deps_of(i).iter().copied().chain(before).max_by_key(|&k| (self.span(rank, k).end, k))
+        program.deps_of(i).iter().copied().chain(previous).max_by_key(|&k| (self.span(rank, k).end, k))
     }
 
-    /// Whether waiting for peers of a dimension is the pipeline's or the replicas' idling. What belongs to no dimension (the norm of gradients) joins ranks of all stages: who is
-    /// done early waits there for the others' last micro-batches. A benchmark without kernels has no pipeline.
+    /// Whether waiting for peers of a dimension counts as idling (of the pipeline or of replicas). Communication without a dimension (the norm of gradients)
+    /// joins ranks of all stages: a rank that is done early waits there for the others' last micro-batches. A benchmark without kernels has no pipeline.
     fn idles(&self, dim: Dim) -> bool {
         match dim {
             Dim::Pp | Dim::Dp => true,
@@ -198,45 +199,46 @@ impl RankTimeline<'_> {
         }
     }
 
-    /// Attributes `[from, to]` of the critical rank, walking back from its op `op`, which ended at or before `to`; and wherever peers were not there, from theirs.
-    fn walk(&self, b: &mut Breakdown, from: u64, to: u64, op: Option<u32>) {
-        let mut to = to;
-        let mut walks = vec![Walk { rank: self.rank, op, from }];
-        while to > from {
-            // Time in which nothing travelled: of another rank it is what the critical one idled for.
+    /// Attributes the span `[from, to]` (ps) of the critical rank to parts. Walks back from its op `op`, which ended at or before `to`. Where peers were late,
+    /// the walk goes on from the peers' ops.
+    fn walk(&self, b: &mut Breakdown, from_ps: u64, to_ps: u64, op: Option<u32>) {
+        let mut to_ps = to_ps;
+        let mut walks = vec![Walk { rank: self.rank, op, stop_ps: from_ps }];
+        while to_ps > from_ps {
+            // Time in which no data travelled: on another rank's walk, the critical rank idled.
             let own = walks.len() == 1;
             let Some(walk) = walks.last_mut() else { break };
-            let (rank, from) = (walk.rank, walk.from);
-            let mut until = |time: u64, part: &mut u64| {
-                let time = time.clamp(from, to.max(from));
-                *part += to.saturating_sub(time);
-                to = to.min(time);
+            let (rank, from_ps) = (walk.rank, walk.stop_ps);
+            let mut attribute_until = |time: u64, part: &mut u64| {
+                let time = time.clamp(from_ps, to_ps.max(from_ps));
+                *part += to_ps.saturating_sub(time);
+                to_ps = to_ps.min(time);
             };
             let Some(k) = walk.op else {
-                until(from, if own { &mut b.other } else { &mut b.bubble });
+                attribute_until(from_ps, if own { &mut b.other } else { &mut b.bubble });
                 walks.pop();
                 continue;
             };
             walk.op = self.gate(rank, k);
             let s = self.span(rank, k);
-            until(s.end, if own { &mut b.other } else { &mut b.bubble });
+            attribute_until(s.end, if own { &mut b.other } else { &mut b.bubble });
             match dim(&self.program(rank).ops[k as usize]) {
-                None => until(s.begin, if own { &mut b.other } else { &mut b.bubble }),
+                None => attribute_until(s.begin, if own { &mut b.other } else { &mut b.bubble }),
                 // Inside a tensor, expert or context group a rank that waits for its peers is in the collective, as a profiler shows it.
-                Some(dim) if !self.idles(dim) => until(s.begin, &mut b.exposed[dim as usize]),
+                Some(dim) if !self.idles(dim) => attribute_until(s.begin, &mut b.exposed[dim as usize]),
                 Some(dim) => {
                     let met = self.peers.of_op(rank, k).into_iter().map(|(m, op)| (self.span(m, op).begin, m, op));
-                    // Of several the lowest rank.
+                    // Of several late peers, the lowest rank counts.
                     let last =
                         met.filter(|m| m.0 > s.begin && m.0 <= s.end).max_by_key(|&(begin, m, _)| (begin, Reverse(m)));
-                    until(last.map_or(s.begin, |(begin, ..)| begin), &mut b.exposed[dim as usize]);
+                    attribute_until(last.map_or(s.begin, |(begin, ..)| begin), &mut b.exposed[dim as usize]);
                     if let Some((_, m, op)) = last {
-                        walks.push(Walk { rank: m, op: self.gate(m, op), from: s.begin.max(from) });
+                        walks.push(Walk { rank: m, op: self.gate(m, op), stop_ps: s.begin.max(from_ps) });
                     }
                 }
             }
-            // Walks that have come to their end.
-            while walks.len() > 1 && walks.last().is_some_and(|w| to <= w.from) {
+            // Remove walks that have reached their end.
+            while walks.len() > 1 && walks.last().is_some_and(|w| to_ps <= w.stop_ps) {
                 walks.pop();
             }
         }
@@ -257,11 +259,11 @@ mod tests {
     use super::*;
     use crate::workload::program::{Group, Peer, Rank};
 
-    /// Rows of the ranks' ops given as (begin, go, end).
+    /// Builds rows of tasks from the ranks' ops, each given as (begin, go, end).
     fn rows(ranks: &[&[(u64, u64, u64)]]) -> (TaskGraph, Vec<Task>) {
         let mut tasks = Vec::new();
-        let mut done = |at: u64, delay: u64| {
-            tasks.push(Task { done: at, delay, ..Task::zeroed() });
+        let mut done = |done_ps: u64, delay: u64| {
+            tasks.push(Task { done: done_ps, delay, ..Task::zeroed() });
             tasks.len() as u32 - 1
         };
         let mut op = |&(begin, go, end): &(u64, u64, u64)| {
@@ -271,7 +273,7 @@ mod tests {
             }
             OpTasks { begin: done(begin, 0), go: done(go, 0), end: done(end, 0) }
         };
-        let ops = ranks.iter().map(|of_rank| of_rank.iter().map(&mut op).collect()).collect();
+        let ops = ranks.iter().map(|rank_ops| rank_ops.iter().map(&mut op).collect()).collect();
         (TaskGraph { ops, ..TaskGraph::default() }, tasks)
     }
 
@@ -331,7 +333,8 @@ mod tests {
         expert.push(kernel(Phase::Forward), compute, 0, &[]);
         expert.push(collective(Dim::Ep, 0), ep, 0, &[0]);
         let k = u64::MAX;
-        // Every member of a collective knows at `go` that all are there, here 5 after the last began; no `go` is as good: it is the others' begins that count.
+        // Every member of a collective knows at `go` that all have arrived, here 5 after the last began. Without a `go` the result is the same: the begins of
+        // the others count.
         for meet in [5, 0] {
             let (ops, tasks) = rows(&[
                 &[(0, k, 100), (100, if meet > 0 { 305 } else { 100 }, 340), (340, k, 350)],

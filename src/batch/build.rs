@@ -1,4 +1,4 @@
-//! From a network, its flows and their paths to the tables of one experiment.
+//! Builds the tables of one experiment from a network, its flows and their paths.
 //!
 //! Layer: batch. The only place that knows both the graph and the columns.
 
@@ -22,12 +22,12 @@ use super::error::BuildError;
 pub use super::packet_case::{BuildOptions, GraphCase, PacketCase};
 use super::task_row_cache::TaskRowCache;
 
-/// The tables and what their rows stand for.
+/// The tables of an experiment, and what their rows stand for.
 pub struct Built {
     pub tables: OwnedTables,
-    /// Row of `flow_tx` of each flow of the case.
+    /// Row of `flow_tx` of each flow of the case, in the order of the case's flows.
     pub flow_rows: Vec<FlowIdx>,
-    /// The arc that each link end transmits on: NICs, then ports.
+    /// The arc that each link end transmits on: first NICs, then ports.
     pub end_arcs: Vec<ArcIdx>,
 }
 
@@ -36,7 +36,7 @@ pub fn build(case: &PacketCase) -> Result<Built, BuildError> {
     build_sharing(case, None)
 }
 
-/// The same. `shared`: what the task graph became elsewhere, perhaps.
+/// Builds the tables of one experiment. `shared`: a cache of the rows of its task graph, which is filled if it is empty.
 pub(super) fn build_sharing(case: &PacketCase, shared: Option<&TaskRowCache>) -> Result<Built, BuildError> {
     let net = case.network;
     let tr = case.transport;
@@ -49,8 +49,8 @@ pub(super) fn build_sharing(case: &PacketCase, shared: Option<&TaskRowCache>) ->
         _ => Ends::new(net),
     };
     let step = net.links.iter().filter(|l| net.is_packet_link(l)).map(|l| l.delay_ps).min().unwrap_or(1);
-    let least = case.graph.map_or(u64::MAX, |g| build_tasks::least_latency(&g));
-    let step = (step.min(least) / case.options.step_divisor).max(1);
+    let min_latency_ps = case.graph.map_or(u64::MAX, |g| build_tasks::least_latency(&g));
+    let step = (step.min(min_latency_ps) / case.options.step_divisor).max(1);
     let rates = int_rates(net, tr.cc, case.options.flow_level)?;
     let mut t = OwnedTables::default();
     t.exps.push(header(case, &rates, step));
@@ -101,26 +101,26 @@ pub(super) fn build_sharing(case: &PacketCase, shared: Option<&TaskRowCache>) ->
     Ok(Built { tables: t, flow_rows, end_arcs: ends.arcs })
 }
 
-/// Flows and tasks that have to end.
+/// Counts the flows and tasks that have to end.
 fn flows_left(t: &OwnedTables, case: &PacketCase) -> u32 {
     let plain = case.graph.map_or(case.flows.len(), |g| g.first_qp);
     (plain + t.tasks.len()) as u32
 }
 
-/// Shared words without those of ports, which pause nobody.
+/// Fills the shared words at flow level: without the words for pauses, as ports pause nobody.
 fn flow_shared(t: &mut OwnedTables, case: &PacketCase) {
     t.shared = vec![0; SHARED_HEADER as usize + t.ports.len()];
     t.shared[SHARED_FLOWS_LEFT as usize] = flows_left(t, case);
 }
 
-/// Numbering of link ends.
+/// The numbering of link ends.
 struct Ends {
-    /// Arc each end transmits on.
+    /// The arc that each end transmits on.
     arcs: Vec<ArcIdx>,
-    /// End that transmits on an arc; NONE off the packet network.
-    of_arc: Vec<LinkEndIdx>,
+    /// The end that transmits on each arc; NONE outside the packet network.
+    end_of_arc: Vec<LinkEndIdx>,
     n_nics: u32,
-    /// (node, first port, ports) of every switch.
+    /// Every switch as (node, first port, number of ports).
     switches: Vec<(u32, PortIdx, u32)>,
 }
 
@@ -128,11 +128,11 @@ impl Ends {
     fn new(net: &Network) -> Self {
         let out = net.out_arcs();
         let mut arcs = Vec::new();
-        let mut of_arc = vec![LinkEndIdx::NONE; net.links.len() * 2];
+        let mut end_of_arc = vec![LinkEndIdx::NONE; net.links.len() * 2];
         let mut add = |node: usize, arcs: &mut Vec<ArcIdx>| {
             for &arc in &out[node] {
                 if net.is_packet_link(net.arc_link(arc)) {
-                    of_arc[arc as usize] = LinkEndIdx::new(arcs.len());
+                    end_of_arc[arc as usize] = LinkEndIdx::new(arcs.len());
                     arcs.push(arc);
                 }
             }
@@ -151,35 +151,36 @@ impl Ends {
                 switches.push((v as u32, first, arcs.len() as u32 - n_nics - first.0));
             }
         }
-        Ends { arcs, of_arc, n_nics, switches }
+        Ends { arcs, end_of_arc, n_nics, switches }
     }
 
-    /// Where no packet crosses the network: the NICs that tasks belong to, without the network behind them. Nothing there would ever happen, and steps look at all rows.
+    /// Numbers only the NICs that tasks belong to, without the network behind them: for an experiment in which no packet crosses the network. Nothing there
+    /// would ever happen, and steps look at all rows.
     fn of_tasks(net: &Network, case: &GraphCase) -> Self {
         let mut owns = vec![false; net.nodes.len()];
         case.graph.tasks.iter().for_each(|t| owns[net.ranks[t.rank as usize] as usize] = true);
         let first = |out: &[ArcIdx]| out.iter().copied().find(|&arc| net.is_packet_link(net.arc_link(arc)));
         let out = net.out_arcs();
         let arcs: Vec<ArcIdx> = (0..owns.len()).filter(|&v| owns[v]).filter_map(|v| first(&out[v])).collect();
-        let mut of_arc = vec![LinkEndIdx::NONE; net.links.len() * 2];
+        let mut end_of_arc = vec![LinkEndIdx::NONE; net.links.len() * 2];
         for (end, &arc) in arcs.iter().enumerate() {
-            of_arc[arc as usize] = LinkEndIdx::new(end);
+            end_of_arc[arc as usize] = LinkEndIdx::new(end);
         }
-        Ends { n_nics: arcs.len() as u32, arcs, of_arc, switches: Vec::new() }
+        Ends { n_nics: arcs.len() as u32, arcs, end_of_arc, switches: Vec::new() }
     }
 }
 
-/// The NIC that runs each rank's tasks: its host's first.
+/// Returns the NIC that runs each rank's tasks: the first NIC of its host.
 fn owners(net: &Network, ends: &Ends) -> Vec<NicIdx> {
     let mut first = vec![NicIdx::NONE; net.nodes.len()];
     for (nic, &arc) in ends.arcs[..ends.n_nics as usize].iter().enumerate() {
-        let of = &mut first[net.arc_from(arc) as usize];
-        *of = (*of).min(NicIdx::new(nic));
+        let first_nic = &mut first[net.arc_from(arc) as usize];
+        *first_nic = (*first_nic).min(NicIdx::new(nic));
     }
     net.ranks.iter().map(|&host| first[host as usize]).collect()
 }
 
-/// Distinct link rates in Mb/s, ascending, for the INT header; empty without HPCC.
+/// Returns the distinct link rates in Mb/s, ascending, for the INT header; empty without HPCC.
 fn int_rates(net: &Network, cc: Cc, flow_level: bool) -> Result<Vec<u32>, BuildError> {
     let mut rates: Vec<u64> = net.links.iter().filter(|l| net.is_packet_link(l)).map(|l| l.rate_bps).collect();
     rates.sort_unstable();
@@ -271,7 +272,7 @@ fn nics(t: &mut OwnedTables, case: &PacketCase, ends: &Ends) {
         let link = net.arc_link(arc);
         t.nics.push(Nic {
             exp: case.options.exp_id,
-            peer: ends.of_arc[(arc ^ 1) as usize],
+            peer: ends.end_of_arc[(arc ^ 1) as usize],
             rate: link.rate_bps,
             delay: link.delay_ps,
             tx_full: tx_ps(tr.payload + tr.data_overhead, link.rate_bps, tr.clock_ps),
@@ -292,12 +293,12 @@ fn nics(t: &mut OwnedTables, case: &PacketCase, ends: &Ends) {
     }
 }
 
-/// What ports of a switch have for themselves where they may pause.
+/// What takes a switch's buffer at each port if PFC is on; words for an error message.
 const PFC_WANTS: &str =
     "PFC's headroom (3 x rate x delay / 8 each, more on short links; none with `transport.pfc = false`) and reserve";
 
-/// Room for what still comes in after a pause was sent: the reference's three one-way delays at line rate; on short links or with large packets more, namely a
-/// round trip, the packet that the pause frame waits for, the one that is on its way out at the peer, and one for the frame and for counting by packets.
+/// Bytes that a port must still take in after it sent a pause: the reference's three one-way delays at line rate. Short links and large packets need more: a
+/// round trip, the packet that the pause frame waits for, the packet that the peer is transmitting, and one packet for the frame and for counting by packets.
 fn headroom_bytes(rate_bps: u64, delay_ps: u64, max_wire: u32) -> u64 {
     let in_flight = |delays: u128| (delays * rate_bps as u128 * delay_ps as u128 / (8 * PS_PER_S as u128)) as u64;
     in_flight(3).max(in_flight(2) + 3 * max_wire as u64)
@@ -316,7 +317,7 @@ fn switches(t: &mut OwnedTables, case: &PacketCase, ends: &Ends, rates: &[u32]) 
         for p in first.run(n) {
             let arc = ends.arcs[p.end(ends.n_nics).usize()];
             let link = net.arc_link(arc);
-            // Without PFC nothing is sent after a pause.
+            // Without PFC no pause is sent, so no headroom is needed.
             let headroom = if tr.pfc { headroom_bytes(link.rate_bps, link.delay_ps, max_wire) } else { 0 };
             headrooms += headroom;
             let headroom = headroom.min(u32::MAX as u64 / 2) as u32;
@@ -330,7 +331,7 @@ fn switches(t: &mut OwnedTables, case: &PacketCase, ends: &Ends, rates: &[u32]) 
             t.ports.push(Port {
                 exp: case.options.exp_id,
                 switch_idx: SwitchIdx::new(s),
-                peer: ends.of_arc[(arc ^ 1) as usize],
+                peer: ends.end_of_arc[(arc ^ 1) as usize],
                 rate_idx: rates.iter().position(|&x| x == mbps).unwrap_or(0) as u32,
                 rate: link.rate_bps,
                 delay: link.delay_ps,
@@ -353,7 +354,7 @@ fn switches(t: &mut OwnedTables, case: &PacketCase, ends: &Ends, rates: &[u32]) 
         }
         let fixed = headrooms + n as u64 * tr.reserve_bytes as u64;
         let buffer = tr.tier_buffers.map_or(tr.buffer_bytes, |buffers| buffers.of(tiers[node as usize], top));
-        // What no packet crosses needs no room.
+        // A switch that no packet crosses needs no buffer.
         if fixed > buffer && !case.flows.is_empty() && !case.options.flow_level {
             let switch = net.nodes[node as usize].id;
             return Err(BuildError::SmallBuffer {
@@ -375,7 +376,7 @@ fn switches(t: &mut OwnedTables, case: &PacketCase, ends: &Ends, rates: &[u32]) 
             shared_size: buffer.saturating_sub(fixed),
             ..Switch::zeroed()
         });
-        // Flows without packets are planned by no switch.
+        // At flow level no switch plans packets.
         plan_first += if case.options.flow_level { 0 } else { n as u64 * n as u64 };
         if plan_first > u32::MAX as u64 {
             return Err(BuildError::TooLarge { what: "pairs of ports of one switch", n: plan_first });
@@ -390,7 +391,7 @@ fn switches(t: &mut OwnedTables, case: &PacketCase, ends: &Ends, rates: &[u32]) 
 fn flows(t: &mut OwnedTables, case: &PacketCase, ends: &Ends) -> Result<Vec<FlowIdx>, BuildError> {
     let n = case.flows.len();
     let nic_of = |arc: Option<&ArcIdx>, f: &Flow| -> Result<NicIdx, BuildError> {
-        let end = arc.map_or(LinkEndIdx::NONE, |&a| ends.of_arc[a as usize]);
+        let end = arc.map_or(LinkEndIdx::NONE, |&a| ends.end_of_arc[a as usize]);
         match end.owner(ends.n_nics) {
             EndOwner::Nic(nic) => Ok(nic),
             EndOwner::Port(_) => Err(BuildError::NotAHost { flow: f.id, node: f.src_rank }),
@@ -458,35 +459,35 @@ fn flows(t: &mut OwnedTables, case: &PacketCase, ends: &Ends) -> Result<Vec<Flow
     Ok(rows)
 }
 
-/// Appends paths as egress ports of the switches they cross: (first entry, entries a path, paths).
+/// Appends paths as egress ports of the switches they cross. Returns (first entry, entries per path, number of paths).
 fn add_paths(t: &mut OwnedTables, paths: &[Vec<ArcIdx>], ends: &Ends) -> (u32, u32, u32) {
     let first = t.paths.len() as u32;
     for path in paths {
         // The first arc leaves the NIC; every later one leaves a switch.
-        t.paths.extend(path.iter().skip(1).map(|&arc| PortIdx(ends.of_arc[arc as usize].0 - ends.n_nics)));
+        t.paths.extend(path.iter().skip(1).map(|&arc| PortIdx(ends.end_of_arc[arc as usize].0 - ends.n_nics)));
     }
     let len = paths.first().map_or(0, |p| p.len() as u32 - 1);
     (first, len, paths.len() as u32)
 }
 
-/// Worst case of every NIC a step, and how many packets it starts with.
+/// Sets the most packets that each NIC can need in a step, and returns how many records each starts with.
 fn first_pools(t: &mut OwnedTables, case: &PacketCase, step: u64) -> Vec<u32> {
     let tr = case.transport;
     let mut fill = Vec::with_capacity(t.nics.len());
-    // Messages and their packets, by NIC.
+    // Messages and their packets, by NIC, as (messages, packets).
     let mut messages = vec![(0u64, 0u64); t.nics.len()];
     for task in t.tasks.iter().filter(|task| task.flags & task::MESSAGE != 0) {
-        let of = &mut messages[task.owner.usize()];
-        *of = (of.0 + 1, of.1 + task.bytes.div_ceil(tr.payload as u64));
+        let sums = &mut messages[task.owner.usize()];
+        *sums = (sums.0 + 1, sums.1 + task.bytes.div_ceil(tr.payload as u64));
     }
     for (nic, messages) in t.nics.iter_mut().zip(messages) {
         if nic.flow_n == 0 {
             fill.push(0);
             continue;
         }
-        // All packets of a message but its last are full; a message goes back to its last at most once an answer.
-        let least = tx_ps(tr.data_overhead + 1, nic.rate, tr.clock_ps).max(1);
-        let any = step / least + 2;
+        // All packets of a message but its last are full. A message goes back to its last packet at most once per answer.
+        let min_tx_ps = tx_ps(tr.data_overhead + 1, nic.rate, tr.clock_ps).max(1);
+        let any = step / min_tx_ps + 2;
         let full = step / nic.tx_full.max(1) + 2 + 2 * (nic.flow_n as u64 + messages.0);
         let worst = any.min(full) as u32;
         let rows = nic.flow_first.places(nic.flow_n);

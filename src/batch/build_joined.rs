@@ -1,4 +1,4 @@
-//! What is one flow at flow level, as rows: queue pairs that go together, and what collectives take alone.
+//! Rows of what counts as one flow at flow level: joined queue pairs, and the durations of collectives that run alone.
 //!
 //! Layer: batch.
 
@@ -9,7 +9,7 @@ use crate::columns::{FlowIdx, OwnedTables, TaskIdx, qp};
 use crate::flow;
 use crate::workload::tasks::{TaskGraph, Work};
 
-/// Queue pairs that are one flow, by how much more than others they get, and what collectives take alone.
+/// Marks queue pairs that are joined into one flow, with their weights, and sets the duration of each collective that is one flow.
 pub(super) fn joined(t: &mut OwnedTables, graph: &TaskGraph, qp_rows: &[FlowIdx]) {
     let mut view = t.view();
     for (&row, &weight) in qp_rows.iter().zip(&graph.weights) {
@@ -18,7 +18,7 @@ pub(super) fn joined(t: &mut OwnedTables, graph: &TaskGraph, qp_rows: &[FlowIdx]
     for pairs in &graph.joined {
         flow::join(&mut view, &qp_rows[pairs.first as usize..(pairs.first + pairs.n) as usize]);
     }
-    // A training iteration has a few collectives thousands of times.
+    // A training iteration repeats a few collectives thousands of times, so each duration is computed once.
     let mut known: HashMap<_, u64> = HashMap::new();
     for c in &graph.one_flow {
         let Work::Message { qp, .. } = graph.tasks[c.task as usize].work else { continue };

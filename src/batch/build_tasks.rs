@@ -1,6 +1,6 @@
-//! A task graph as rows: owners, edges, gates, the order of messages on queue pairs.
+//! The rows of a task graph: owners, edges, gates, and the order of messages on queue pairs.
 //!
-//! Layer: batch. Edges between NICs become gates of their own, as only what happens on one NIC happens at once.
+//! Layer: batch. An edge between NICs becomes a gate of its own, as only events on one NIC happen at the same instant.
 
 use bytemuck::Zeroable;
 
@@ -11,12 +11,12 @@ use crate::workload::tasks::{EdgeMoment, Target, TaskGraph, Work};
 use super::error::BuildError;
 use super::packet_case::GraphCase;
 
-/// The shortest time in which a gate passes anything on: no step may be longer.
+/// Returns the shortest latency of any gate, ps. No step may be longer.
 pub(super) fn least_latency(case: &GraphCase) -> u64 {
     case.graph.gates.iter().map(|g| g.latency_ps).min().unwrap_or(u64::MAX).min(case.release_ps).max(1)
 }
 
-/// An edge with its ends' owners known.
+/// An edge between two tasks of the same owner.
 struct Wire {
     from: TaskIdx,
     got: bool,
@@ -57,9 +57,9 @@ pub(super) fn tasks(
     let mut releases: Vec<(u32, TaskIdx)> = graph.releases.iter().map(|&(gate, to)| (gate, TaskIdx(to))).collect();
     for e in &graph.edges {
         let (from, got) = (TaskIdx(e.from), e.when == EdgeMoment::Got);
-        let at = if got { t.flow_rx[t.tasks[from].flow].nic } else { t.tasks[from].owner };
+        let owner = if got { t.flow_rx[t.tasks[from].flow].nic } else { t.tasks[from].owner };
         match e.to {
-            Target::Task(to) if t.tasks[TaskIdx(to)].owner == at => local.push(Wire { from, got, to: TaskIdx(to) }),
+            Target::Task(to) if t.tasks[TaskIdx(to)].owner == owner => local.push(Wire { from, got, to: TaskIdx(to) }),
             Target::Task(to) => {
                 let gate = t.gates.len() as u32;
                 t.gates.push(Gate {
@@ -78,18 +78,18 @@ pub(super) fn tasks(
     for w in &local {
         t.tasks[w.to].waits += 1;
     }
-    for &(_, to) in &releases {
-        t.tasks[to].waits += 1;
+    for &(_, task) in &releases {
+        t.tasks[task].waits += 1;
     }
-    // What a gate releases may wait for nothing else: a task that does gets one before it that does not.
+    // A task that a gate releases may wait for nothing else: one that does gets a helper task before it.
     for release in &mut releases {
-        let to = release.1;
-        if t.tasks[to].waits > 1 {
-            let before = TaskIdx::new(t.tasks.len());
-            let owner = t.tasks[to].owner;
+        let task = release.1;
+        if t.tasks[task].waits > 1 {
+            let helper = TaskIdx::new(t.tasks.len());
+            let owner = t.tasks[task].owner;
             t.tasks.push(Task { exp: exp_id, owner, waits: 1, ..empty() });
-            local.push(Wire { from: before, got: false, to });
-            release.1 = before;
+            local.push(Wire { from: helper, got: false, to: task });
+            release.1 = helper;
         }
     }
     if t.tasks.len() >= EDGE_SIGNAL as usize || local.len() + signals.len() + releases.len() >= EDGE_SIGNAL as usize {
@@ -113,7 +113,7 @@ fn empty() -> Task {
 }
 
 fn rows(t: &mut OwnedTables, graph: &TaskGraph, qp_rows: &[FlowIdx], owners: &[NicIdx], exp_id: u32) {
-    // What gates release may get another one before it.
+    // A task that a gate releases may need a helper task before it.
     budget::announce_rows::<Task>("tasks", (graph.tasks.len() + graph.releases.len()) as u64);
     t.tasks.reserve(graph.tasks.len() + graph.releases.len());
     for spec in &graph.tasks {
@@ -129,26 +129,26 @@ fn rows(t: &mut OwnedTables, graph: &TaskGraph, qp_rows: &[FlowIdx], owners: &[N
     }
 }
 
-/// Chains the messages of every queue pair, in the order of tasks.
+/// Chains the messages of each queue pair in the order of tasks.
 fn messages(t: &mut OwnedTables, graph: &TaskGraph, qp_rows: &[FlowIdx]) {
     let mut last = vec![TaskIdx::NONE; graph.qps.len()];
     for (i, spec) in graph.tasks.iter().enumerate() {
         let Work::Message { qp, bytes } = spec.work else { continue };
         let i = TaskIdx::new(i);
-        let before = std::mem::replace(&mut last[qp as usize], i);
-        if before.is_none() {
+        let previous = std::mem::replace(&mut last[qp as usize], i);
+        if previous.is_none() {
             let row = qp_rows[qp as usize];
             let tx = &mut t.flow_tx[row];
             (tx.msg_post, tx.msg_send, tx.msg_ack) = (i, i, i);
             (tx.send_end, tx.ack_end) = (bytes, bytes);
             (t.flow_rx[row].msg, t.flow_rx[row].msg_end) = (i, bytes);
         } else {
-            t.tasks[before].follow = i;
+            t.tasks[previous].follow = i;
         }
     }
 }
 
-/// Lays edges out by what they leave: of each task first those of its end, then those of its arrival; then those of gates.
+/// Lays edges out by their source: for each task first the edges from its end, then those from its arrival; then the edges from gates.
 fn edges(t: &mut OwnedTables, local: &[Wire], signals: &[(TaskIdx, bool, u32)], releases: &[(u32, TaskIdx)]) {
     for w in local {
         let row = &mut t.tasks[w.from];
@@ -162,17 +162,17 @@ fn edges(t: &mut OwnedTables, local: &[Wire], signals: &[(TaskIdx, bool, u32)], 
     for &(gate, _) in releases {
         t.gates[gate as usize].n += 1;
     }
-    let mut at = 0u32;
+    let mut next_edge = 0u32;
     for row in &mut t.tasks {
-        row.done_first = at;
-        row.got_first = at + row.done_n;
-        at += row.done_n + row.got_n;
+        row.done_first = next_edge;
+        row.got_first = next_edge + row.done_n;
+        next_edge += row.done_n + row.got_n;
     }
     for gate in &mut t.gates {
-        gate.first = at;
-        at += gate.n;
+        gate.first = next_edge;
+        next_edge += gate.n;
     }
-    t.edges = vec![NONE; at as usize];
+    t.edges = vec![NONE; next_edge as usize];
     let mut filled = vec![(0u32, 0u32); t.tasks.len()];
     let mut place = |t: &mut OwnedTables, from: TaskIdx, got: bool, edge: u32| {
         let row = &t.tasks[from];
@@ -193,15 +193,15 @@ fn edges(t: &mut OwnedTables, local: &[Wire], signals: &[(TaskIdx, bool, u32)], 
         t.signals.push(Signal { gate, next: NONE, at: 0 });
         place(t, from, got, s | EDGE_SIGNAL);
     }
-    let mut of_gate = vec![0u32; t.gates.len()];
-    for &(gate, to) in releases {
-        let n = &mut of_gate[gate as usize];
-        t.edges[(t.gates[gate as usize].first + *n) as usize] = to.0;
+    let mut filled_of_gate = vec![0u32; t.gates.len()];
+    for &(gate, task) in releases {
+        let n = &mut filled_of_gate[gate as usize];
+        t.edges[(t.gates[gate as usize].first + *n) as usize] = task.0;
         *n += 1;
     }
 }
 
-/// What waits for nothing is under way from time 0.
+/// Puts tasks that wait for nothing in flight at time 0.
 fn first_due(t: &mut OwnedTables) {
     let mut free: Vec<TaskIdx> = TaskIdx::all(t.tasks.len() as u32).filter(|&i| t.tasks[i].waits == 0).collect();
     free.sort_by_key(|&i| {
@@ -212,12 +212,12 @@ fn first_due(t: &mut OwnedTables) {
     for &i in &free {
         let row = &mut t.tasks[i];
         row.at = row.delay;
-        let (owner, at) = (row.owner, row.at);
+        let (owner, at_ps) = (row.owner, row.at);
         match last {
-            Some(before) if t.tasks[before].owner == owner => t.tasks[before].next = i,
+            Some(previous) if t.tasks[previous].owner == owner => t.tasks[previous].next = i,
             _ => {
                 t.nics[owner].task_head = i;
-                t.nics[owner].next_task = at;
+                t.nics[owner].next_task = at_ps;
             }
         }
         last = Some(i);

@@ -1,6 +1,6 @@
-//! The program of a class of a cluster's jobs, lowered on whichever GPUs one of them has.
+//! The program of a class of a cluster's jobs, lowered for the GPUs that one job of the class has.
 //!
-//! Layer: batch. As a `[[job]]` table of that name alone on a network of these GPUs; builds no tables.
+//! Layer: batch. The result is the same as that of a `[[job]]` table of that name alone on a network of these GPUs. Builds no tables.
 
 use std::sync::Arc;
 
@@ -15,45 +15,46 @@ use crate::spec::{Config, JobSection, ProgramSpec, Source, Training, WorkloadSec
 use crate::topology::Network;
 use crate::workload::Flow;
 
-/// What jobs of a class run.
+/// The program that jobs of a class run.
 #[derive(Clone, Debug)]
 pub struct ClassProgram {
     name: Arc<str>,
-    /// With what a description of its servers says.
+    /// Configuration, with the keys that the description of its servers sets.
     config: Config,
-    /// By the number of GPUs, ascending. The last is of all GPUs that its jobs ask for; the others have fewer replicas.
+    /// Programs by number of GPUs, ascending. The last one uses all GPUs that the class's jobs ask for; the others have fewer replicas.
     programs: Vec<(u32, ProgramSpec)>,
     described: Option<Described>,
 }
 
 impl ClassProgram {
-    /// Of a table of a configuration in which iterations are simulated. Its jobs go on with `least` GPUs or more after a failure, where that can be.
+    /// Creates the program of a class from a table of a configuration in which iterations are simulated. After a failure its jobs go on with `min_gpus` GPUs or
+    /// more, where the model allows it.
     ///
     /// # Errors
-    /// The model, its layout, the GPU or the servers' description cannot be had, or the model does not fit its GPUs' memory; by the job's name.
+    /// The model, its layout, the GPU or the servers' description is not available, or the model does not fit its GPUs' memory. Errors name the job.
     ///
     /// # Panics
     /// The table's workload is no program.
-    pub fn new(config: &Config, job: &JobSection, least: u32) -> Result<ClassProgram, PrepareError> {
+    pub fn new(config: &Config, job: &JobSection, min_gpus: u32) -> Result<ClassProgram, PrepareError> {
         let own = config.of_class(job);
-        let of_job = |e: PrepareError| e.of_job(&job.name);
-        fits(&own).map_err(of_job)?;
+        let name_job = |e: PrepareError| e.of_job(&job.name);
+        fits(&own).map_err(name_job)?;
         let WorkloadSection::Program(program) = &own.workload else {
             unreachable!("classes of another kind are refused with the keys")
         };
-        let described = servers::described(&own).map_err(|e| of_job(e.into()))?;
-        let applied = servers::applied(&own, described.as_ref()).map_err(|e| of_job(e.into()))?.into_owned();
-        let mut programs = fewer_replicas(&own, program, least);
+        let described = servers::described(&own).map_err(|e| name_job(e.into()))?;
+        let applied = servers::applied(&own, described.as_ref()).map_err(|e| name_job(e.into()))?.into_owned();
+        let mut programs = fewer_replicas(&own, program, min_gpus);
         programs.push((job.gpus.unwrap_or(0), (**program).clone()));
         Ok(ClassProgram { name: Arc::clone(&job.name), programs, config: applied, described })
     }
 
-    /// Of each of its jobs.
+    /// GPUs that each job of the class asks for.
     pub fn gpus(&self) -> u32 {
         self.whole().0
     }
 
-    /// With how many GPUs its jobs can run, ascending: with all of them, or with those of fewer replicas.
+    /// Numbers of GPUs that its jobs can run with, ascending: all of them, or those of fewer replicas.
     pub fn sizes(&self) -> impl DoubleEndedIterator<Item = u32> {
         self.programs.iter().map(|(gpus, _)| *gpus)
     }
@@ -62,7 +63,7 @@ impl ClassProgram {
         self.programs.last().expect("there is one of all GPUs")
     }
 
-    /// Sequences that an iteration trains on, where it trains a model.
+    /// Sequences that an iteration trains on; `None` if it trains no model.
     pub fn samples_an_iteration(&self) -> Option<u32> {
         match &self.whole().1.source {
             Source::Model(training) => Some(training.global_batch),
@@ -70,15 +71,15 @@ impl ClassProgram {
         }
     }
 
-    /// Queue pairs of a connection, whose messages take turns.
+    /// Queue pairs per connection. Messages take turns on them.
     pub fn queue_pairs_of_a_connection(&self) -> u32 {
         self.whole().1.communication.qps_per_connection.max(1)
     }
 
-    /// So many iterations on a network whose ranks are the job's: all of them, or those of fewer replicas.
+    /// Lowers `iterations` iterations for a network whose ranks are the job's: all of them, or those of fewer replicas.
     ///
     /// # Errors
-    /// The program cannot be had, or does not use all of its GPUs.
+    /// The program is not available, or does not use all of its GPUs.
     pub fn lowered(&self, net: &Network, iterations: u32) -> Result<Arc<Job>, PrepareError> {
         let gpus = net.ranks.len();
         let (_, program) = self.programs.iter().find(|(n, _)| *n as usize == gpus).unwrap_or(self.whole());
@@ -95,26 +96,27 @@ impl ClassProgram {
     }
 }
 
-/// Programs of a model that is trained by fewer replicas, on `least` GPUs or more, ascending. The global batch stays, so an iteration is the same work: those that are
-/// left take on the micro-batches of the others. Numbers of replicas that do not divide these, or whose state needs more memory than GPUs have, are left out.
-fn fewer_replicas(config: &Config, program: &ProgramSpec, least: u32) -> Vec<(u32, ProgramSpec)> {
+/// Returns the programs of a model trained by fewer replicas, on `min_gpus` GPUs or more, ascending, each with its number of GPUs. The global batch stays, so
+/// an iteration is the same work: the remaining replicas take over the micro-batches of the others. Left out are numbers of replicas that do not divide these,
+/// or whose state needs more memory than the GPUs have.
+fn fewer_replicas(config: &Config, program: &ProgramSpec, min_gpus: u32) -> Vec<(u32, ProgramSpec)> {
     let Source::Model(training) = &program.source else { return Vec::new() };
-    let a_replica = (training.gpus() / u64::from(training.dp.max(1))) as u32;
+    let gpus_per_replica = (training.gpus() / u64::from(training.dp.max(1))) as u32;
     let divides = |dp: &u32| training.global_batch.is_multiple_of(dp.saturating_mul(training.microbatch));
     let mut found = Vec::new();
-    for dp in (1..training.dp).filter(|dp| dp.saturating_mul(a_replica) >= least).filter(divides) {
+    for dp in (1..training.dp).filter(|dp| dp.saturating_mul(gpus_per_replica) >= min_gpus).filter(divides) {
         let source = Source::Model(Box::new(Training { dp, ..Training::clone(training) }));
         let fewer = ProgramSpec { source, ..program.clone() };
         let mut own = config.clone();
         own.workload = WorkloadSection::Program(Box::new(fewer.clone()));
         if fits(&own).is_ok() {
-            found.push((dp * a_replica, fewer));
+            found.push((dp * gpus_per_replica, fewer));
         }
     }
     found
 }
 
-/// The queue pairs of a program as flows between its ranks.
+/// Returns the queue pairs of a program as flows between its ranks.
 pub fn queue_pairs(job: &Job) -> Vec<Flow> {
     traffic::queue_pairs(job)
 }

@@ -1,4 +1,4 @@
-//! Conservation laws, checked on every experiment that ends: a simulator that breaks one has lied somewhere.
+//! Conservation laws, checked on every experiment that ends. A violation means that the simulator is wrong.
 
 use crate::columns::{FRAME_BYTES, NEVER, PacketIdx, SHARED_HEADER, Tables, kind, meta};
 use crate::units::PS_PER_S;
@@ -20,7 +20,7 @@ pub enum Violation {
     Order { flow: u32, acked: u64, delivered: u64 },
 }
 
-/// How a violation names rows: by the names of links, as `links.csv` has them, or by number where there are none.
+/// Names of rows for messages about violations: the names of links as in `links.csv`, or numbers where there are none.
 struct RowNames<'a>(&'a [String]);
 
 impl RowNames<'_> {
@@ -32,7 +32,7 @@ impl RowNames<'_> {
         self.0.get(t.nics.len() + port).cloned().unwrap_or_else(|| format!("port {port}"))
     }
 
-    /// A switch is where its first port's link begins.
+    /// Returns the name of a switch: the node where the link of its first port begins.
     fn switch(&self, t: &Tables, switch: usize) -> String {
         let first = t.nics.len() + t.switches[switch].port_first.usize();
         match self.0.get(first).and_then(|link| link.split("->").next()) {
@@ -42,7 +42,7 @@ impl RowNames<'_> {
     }
 }
 
-/// Checks a stopped experiment. `link_names` are those of its link ends, NICs first; empty: numbers do.
+/// Checks a stopped experiment. `link_names` are the names of its link ends, NICs first; if empty, messages use numbers.
 ///
 /// PRECONDITION: `t` holds one experiment, stopped between steps.
 pub fn check(t: &Tables, link_names: &[String]) -> Result<(), Violation> {
@@ -76,15 +76,16 @@ pub fn check(t: &Tables, link_names: &[String]) -> Result<(), Violation> {
     rates(t, &names)
 }
 
-/// No transmitter sent more than its rate allows. Each packet's time is rounded by at most half a clock tick, and the last may still be on its way out.
+/// Checks that no transmitter sent more than its rate allows. Each packet's time is rounded by at most half a clock tick, and the last packet may still be in
+/// transmission.
 fn rates(t: &Tables, names: &RowNames) -> Result<(), Violation> {
     let e = &t.exps[0];
     let check = |end: &dyn Fn() -> String, bytes: u64, packets: u64, rate: u64, busy_until: u64| {
         let last = if busy_until == NEVER { 0 } else { busy_until };
         let elapsed = e.now.max(last);
-        let least = bytes as u128 * 8 * PS_PER_S as u128 / rate as u128;
+        let min_ps = bytes as u128 * 8 * PS_PER_S as u128 / rate as u128;
         let slack = packets as u128 * e.clock_ps as u128;
-        if least > elapsed as u128 + slack {
+        if min_ps > elapsed as u128 + slack {
             return Err(Violation::Rate { end: end(), bytes, elapsed_ps: elapsed, rate_bps: rate });
         }
         Ok(())
@@ -99,22 +100,22 @@ fn rates(t: &Tables, names: &RowNames) -> Result<(), Violation> {
     Ok(())
 }
 
-/// What the lists hold.
+/// Totals over all lists of packets.
 struct Found {
     records: u64,
     data_bytes: u64,
-    /// Bytes queued in switches by the port they came in by.
+    /// Bytes queued in switches, by the port that they came in by.
     held_by_ingress: Vec<u64>,
 }
 
 fn walk(t: &Tables) -> Found {
     let mut found = Found { records: 0, data_bytes: 0, held_by_ingress: vec![0; t.ports.len()] };
-    // A list longer than the table would be a cycle; the count of records then tells.
-    let most = t.packets.len() as u64;
+    // A list longer than the table is a cycle; the count of records then shows it.
+    let max_records = t.packets.len() as u64;
     let list = |head: PacketIdx, queued: bool, travelling: bool, found: &mut Found| {
         let mut p = head;
         let mut n = 0;
-        while p.is_some() && n <= most {
+        while p.is_some() && n <= max_records {
             n += 1;
             found.records += 1;
             let pk = &t.packets[p];
@@ -124,7 +125,7 @@ fn walk(t: &Tables) -> Found {
             }
             if travelling && (what == kind::ACK || what == kind::NACK) {
                 let mut q = pk.records();
-                while q.is_some() && found.records <= 2 * most {
+                while q.is_some() && found.records <= 2 * max_records {
                     found.records += 1;
                     q = t.packets[q].next;
                 }

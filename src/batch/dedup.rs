@@ -1,8 +1,8 @@
-//! Experiments that differ in nothing an engine sees: one of them is simulated, the others come to the same.
+//! Finds experiments that look the same to an engine: one of them is simulated, the others get its outcome.
 //!
-//! Layer: batch. A seed of paths where there is one path, a price, a key that this cluster does not heed: sweeps are full of axes that change nothing for some of
-//! their values. Duplicate is what is equal in everything tables are built from, compared value by value; jobs are compared by what decides them. Only what may be remembered takes part
-//! (`fidelity.memo`), and only outcomes are shared, never failures.
+//! Layer: batch. Sweeps have many axes that change nothing for some of their values: a seed of paths where there is one path, a price, a key that this cluster
+//! does not use. Experiments are duplicates if everything that tables are built from is equal, compared value by value; jobs are compared by their
+//! [`JobKey`](super::job_key). Only experiments that may be remembered (`fidelity.memo`) take part, and only outcomes are shared, never failures.
 
 use std::collections::{HashMap, VecDeque};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
@@ -18,7 +18,7 @@ use super::world::{Ended, Limits, folds_of_duplicate};
 use crate::cost::Bill;
 use crate::engine::fold::FoldStats;
 
-/// Bytes of outcomes kept, about: our choice, some hundred experiments of ten thousand messages.
+/// Approximate limit on the outcomes and keys kept, in bytes. Our choice: some hundred experiments of ten thousand messages.
 const MOST_BYTES: usize = 256 << 20;
 
 /// An experiment that is simulated; its duplicates get its outcome.
@@ -56,12 +56,12 @@ pub(super) struct Duplicate {
     pub notes: Vec<String>,
 }
 
-/// What a [`Duplicate`] can do next.
+/// The next step for a [`Duplicate`].
 pub(super) enum DuplicateState {
     Ended(Box<Ended>),
     /// Its original has not ended.
     Waiting(Box<Duplicate>),
-    /// Its original failed: it is simulated itself.
+    /// Its original failed, so this experiment must be simulated itself.
     Simulate(Box<QueuedExperiment>),
 }
 
@@ -70,7 +70,7 @@ impl Duplicate {
         self.task.exp_id
     }
 
-    /// Its end, if its original has ended.
+    /// Returns the outcome if the original has ended, or else what to do next.
     pub(super) fn state(self) -> DuplicateState {
         let end = self.original.end().clone();
         match end {
@@ -93,7 +93,7 @@ pub(super) enum Preparation {
     Duplicate(Box<Duplicate>),
 }
 
-/// Those that were or are being simulated.
+/// The experiments that were or are being simulated, to find duplicates of them.
 #[derive(Default)]
 pub(super) struct Dedup {
     kept: Mutex<Originals>,
@@ -102,11 +102,11 @@ pub(super) struct Dedup {
 #[derive(Default)]
 struct Originals {
     by_id: HashMap<u64, Arc<Original>>,
-    /// Ids by the number of their keys.
+    /// Experiment ids by the number of their keys.
     by_number: HashMap<u64, Vec<u64>>,
-    /// Ids of those that have ended, in that order.
+    /// Ids of the experiments that have ended, in the order in which they ended.
     ended: VecDeque<u64>,
-    /// Of their outcomes and keys.
+    /// Approximate size of the kept outcomes and keys, in bytes.
     bytes: usize,
 }
 
@@ -137,7 +137,7 @@ impl Originals {
         Some(removed)
     }
 
-    /// One that is being simulated.
+    /// Returns an experiment that is being simulated.
     fn running(&self, exp_id: u64) -> Option<&Arc<Original>> {
         self.by_id.get(&exp_id).filter(|original| matches!(*original.end(), OriginalEnd::Running))
     }
@@ -148,7 +148,7 @@ impl Dedup {
         self.kept.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// Prepares an experiment, unless it equals one that has been prepared. `known`: it was prepared before the run.
+    /// Prepares an experiment, unless it equals one that is already prepared. `known`: this experiment, if it was prepared before the run.
     ///
     /// # Errors
     /// As [`super::prepare()`].
@@ -180,7 +180,7 @@ impl Dedup {
         }
     }
 
-    /// The duplicate of the original with this key. Where there is none it is one itself from now on, and `notes` come back.
+    /// Returns the duplicate of the original with this key. If there is no original, the experiment becomes one, and `notes` come back.
     fn original(
         &self,
         task: &QueuedExperiment,
@@ -214,7 +214,7 @@ impl Dedup {
         }
     }
 
-    /// Records that an experiment has failed, if it was to be simulated: its duplicates are then simulated themselves.
+    /// Records that an experiment to be simulated has failed: its duplicates are then simulated themselves.
     pub(super) fn failed(&self, exp_id: u64) {
         let mut kept = self.lock();
         if kept.running(exp_id).is_some()
@@ -243,7 +243,7 @@ mod tests {
 
     const AXES: &str = "\"routing.seed\" = [1, 2, 3]\n\"topology.kind\" = [\"rail-only\", \"fat-tree\"]\n\"transport.payload_bytes\" = [1000, 4000]";
 
-    /// All-reduces of 16 GPUs.
+    /// Returns experiments with all-reduces of 16 GPUs.
     fn tasks(base: &str, axes: &str) -> Vec<QueuedExperiment> {
         let text = format!(
             "name = \"t\"\nbase.cluster = {{ gpus = 16, gpus_per_server = 2 }}\nbase.workload = {{ kind = \"collective\", op = \"all-reduce\", bytes = 300000 }}\n{base}\n\
@@ -257,7 +257,7 @@ mod tests {
             .collect()
     }
 
-    /// The outcome of each experiment, and how many packet-hops were simulated for it.
+    /// Runs the experiments of `AXES`. Returns the outcome of each, and the packet-hops that were simulated for it.
     fn ends(base: &str, once: bool, batch: usize) -> BTreeMap<u64, (Result<ExperimentOutcome, String>, u64)> {
         let mut ends = BTreeMap::new();
         let options = RunOptions { once, batch, ..RunOptions::default() };
@@ -288,7 +288,7 @@ mod tests {
             for (id, (outcome, _)) in &each {
                 assert_eq!(&once[id].0, outcome, "experiment {id}");
             }
-            // Without spines there is one path, whatever the seed. Which of the seeds is simulated is up to the threads that prepare.
+            // Without spines there is one path, whatever the seed. The threads that prepare decide which of the seeds is simulated.
             for payload in [0, 1] {
                 simulated.push([0, 4, 8].iter().filter(|&id| once[&(id + payload)].1 > 0).count());
             }
@@ -298,7 +298,7 @@ mod tests {
 
     #[test]
     fn duplicates_are_found_though_many_experiments_lie_between() {
-        // The last axis varies first: all hundred jobs come before the first of them comes again.
+        // The last axis varies first, so all hundred jobs come before the first of them repeats.
         let axes = "\"routing.seed\" = [1, 2]\n\"workload.bytes\" = { start = 4000, stop = 103000, step = 1000 }";
         let tasks = tasks("base.topology = { kind = \"rail-only\" }", axes);
         assert_eq!(tasks.len(), 200);
@@ -306,7 +306,7 @@ mod tests {
         let options = RunOptions { batch: 32, ..RunOptions::default() };
         run::<EngineError>(tasks.into_iter(), Box::new(CpuEngine), &options, || false, &mut |news| {
             if let RunEvent::Ended(e) = news {
-                // This engine remembers nothing: where no packet was simulated, none had to be.
+                // This engine remembers nothing: an experiment without simulated packets is a duplicate.
                 let duplicate = e.folds.is_some_and(|folds| folds.hops_simulated == 0);
                 duplicates.extend(duplicate.then_some(e.exp_id));
                 ends.insert(e.exp_id, e.result.map_err(|why| format!("{why:?}")));
@@ -314,7 +314,7 @@ mod tests {
             Ok(())
         })
         .unwrap();
-        // Of two that are prepared side by side either may be the first.
+        // Either of two experiments that are prepared side by side may be the first.
         duplicates.iter_mut().for_each(|id| *id %= 100);
         duplicates.sort_unstable();
         assert_eq!(duplicates, (0..100).collect::<Vec<u64>>());

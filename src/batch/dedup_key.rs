@@ -1,6 +1,6 @@
-//! What decides the outcome of an experiment: those with equal keys come to the same.
+//! The key of an experiment: everything that decides its outcome. Experiments with equal keys have equal outcomes.
 //!
-//! Layer: batch. Taken from what is routed, before tables are built; compared value by value, jobs by what decides them.
+//! Layer: batch. Built from a routed experiment, before its tables are. Compared value by value; jobs are compared by their own keys.
 
 use std::hash::{DefaultHasher, Hash, Hasher};
 use std::sync::Arc;
@@ -20,13 +20,13 @@ use crate::workload::Flow;
 /// Everything that decides the outcome of an experiment, except for what its cluster costs.
 #[derive(Debug)]
 pub(super) struct DedupKey {
-    /// Of jobs, transport and paths: most experiments that differ are told apart by it.
+    /// Hash of jobs, transport and paths. It tells most different experiments apart.
     pub(super) number: u64,
-    /// What decides the job of one workload; of several jobs the programs among them, in their order.
+    /// Keys of the jobs. For a single workload one key; for several jobs the keys of those that are programs, in order.
     programs: Vec<Arc<JobKey>>,
-    /// Of several jobs what else they are.
+    /// For several jobs, the rest of what describes each.
     placed: Vec<PlacedKey>,
-    /// Of several jobs the flows of traffic.
+    /// For several jobs, the flows of traffic.
     flows: Vec<Flow>,
     transport: Transport,
     limits: Limits,
@@ -42,7 +42,7 @@ pub(super) struct DedupKey {
     network: Network,
 }
 
-/// A job among several: name, kind and placement as its row names them, GPUs by rank, start, whether nobody waits for it, its first flow.
+/// A job among several: name, kind and placement (as words in its result row), GPUs by rank, start (ps), whether it is a background job, its first flow.
 type PlacedKey = (Arc<str>, [String; 2], Vec<u32>, u64, bool, u32);
 
 impl PartialEq for DedupKey {
@@ -84,13 +84,13 @@ impl PartialEq for DedupKey {
 }
 
 impl DedupKey {
-    /// Of an experiment that may be remembered and whose job others may have.
+    /// Returns the key of an experiment, or `None` if it may not be remembered or its job cannot be shared.
     pub(super) fn of(r: &Routed, limits: Limits) -> Option<DedupKey> {
         let config = &*r.config;
         if !config.shares_outcomes() {
             return None;
         }
-        // Jobs that are equal have equal keys, whether or not they are one.
+        // Equal jobs have equal keys, even if they are distinct objects.
         let key = |job: &Arc<Job>| Some(Arc::clone(&job.shared.as_ref()?.key));
         let programs: Vec<Arc<JobKey>> = match &config.jobs {
             None => vec![key(r.job.as_ref()?)?],
@@ -99,7 +99,7 @@ impl DedupKey {
         let n_plain = if config.jobs.is_some() { r.flows.iter().filter(|f| f.start_ps != NEVER).count() } else { 0 };
         let mut transport = r.transport.clone();
         if r.paths.iter().all(|p| p.data.len() <= 1 && p.ack.len() <= 1) {
-            // Nobody draws a path.
+            // There is one path per flow, so the seed is never used.
             transport.routing_seed = 0;
         }
         let mut hasher = DefaultHasher::new();
@@ -125,7 +125,7 @@ impl DedupKey {
         })
     }
 
-    /// About how many bytes it takes.
+    /// Approximate size of the key, in bytes.
     pub(super) fn bytes(&self) -> usize {
         let arcs: usize =
             self.paths.iter().flat_map(|p| p.data.iter().chain(&p.ack)).map(|path| size_of_val(&**path)).sum();

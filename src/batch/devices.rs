@@ -1,6 +1,6 @@
-//! Several engines at once: experiments are handed to whichever is free; an engine that breaks is retired, and its experiments go elsewhere.
+//! Runs experiments on several engines at once: each goes to an engine that is free. An engine that fails is retired, and its experiments go to others.
 //!
-//! Layer: batch. Each engine has a thread and batches of its own and takes from one queue. Which engine simulates what changes no outcome.
+//! Layer: batch. Each engine has its own thread and batches and takes from one queue. The choice of engine changes no outcome.
 
 use std::collections::BTreeMap;
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -14,24 +14,24 @@ use super::experiment::QueuedExperiment;
 use super::runner::{ExperimentSource, RunEvent, RunOptions, drive};
 use super::world::Batch;
 
-/// An engine and how it is called in messages.
+/// An engine and its name in messages.
 pub struct Worker {
     pub name: String,
     pub engine: Box<dyn Engine>,
-    /// Whether it computes on the host, on the threads of the pool.
+    /// Whether the engine computes on the host, on the threads of the pool.
     pub on_pool: bool,
 }
 
-/// How often a worker without work looks whether the run was stopped.
+/// How often a worker without work checks whether the run was stopped.
 const POLL_INTERVAL: Duration = Duration::from_millis(50);
-/// Batches that each worker should get of what is left, so that all of them end at about the same time.
+/// Batches that each worker should get of the remaining experiments, so that all workers end at about the same time.
 const SHARES: usize = 2;
 
-/// Runs every task on `workers`, each on a thread of its own; what the host does for them goes to `pool`. Once all of them are retired, what is left goes
-/// to what `another` makes, as often as it makes something. Those that are not retired are in `workers` again afterwards. Stops early, without an error, when `stop` says so. `tell` is called on this thread.
+/// Runs every task on `workers`, each on its own thread; host work for them goes to `pool`. Once all workers are retired, the remaining tasks go to the worker
+/// that `another` creates, as often as it creates one. Afterwards `workers` holds those that were not retired. Stops early, without an error, when `stop`
+/// returns true. `tell` is called on this thread.
 ///
-/// # Errors
-/// No engine is left to go on, or `tell` refuses news. A bad experiment is no error: it ends with a reason.
+/// No engine is left, or `tell` refuses news. A bad experiment is no error: it ends with a reason.
 pub fn run_on_devices<E: From<EngineError>>(
     tasks: impl ExactSizeIterator<Item = QueuedExperiment> + Send,
     workers: &mut Vec<Worker>,
@@ -66,13 +66,13 @@ pub fn run_on_devices<E: From<EngineError>>(
     Ok(())
 }
 
-/// What all workers share.
+/// State that all workers share.
 struct WorkerGroup<'a, 'q, S> {
     queue: &'a Queue<'q>,
     pool: &'a rayon::ThreadPool,
     options: &'a RunOptions,
     stop: &'a S,
-    /// Set once `tell` has refused news: everybody stops.
+    /// Set once `tell` has refused news: all workers stop.
     refused: &'a AtomicBool,
 }
 
@@ -82,7 +82,7 @@ enum WorkerMessage {
 }
 
 impl<S: Fn() -> bool + Send + Sync + Clone + 'static> WorkerGroup<'_, '_, S> {
-    /// Lets workers go on until there is nothing left, or none of them; why the last one was retired, if any was.
+    /// Lets workers run until no experiment or no worker is left. Returns why the last worker was retired, if any was.
     fn run<E: From<EngineError>>(
         &self,
         workers: &mut Vec<Worker>,
@@ -117,20 +117,24 @@ impl<S: Fn() -> bool + Send + Sync + Clone + 'static> WorkerGroup<'_, '_, S> {
                 }
             }
             for thread in threads {
-                // One that panicked takes the run with it.
+                // A worker that panicked ends the run.
                 workers.extend(thread.join().unwrap_or_else(|panic| std::panic::resume_unwind(panic)));
             }
         });
         answer.map(|()| last)
     }
 
-    /// One worker's work; itself, unless it was retired.
+    /// Runs one worker. Returns the worker, unless it was retired.
     fn work(&self, worker: Worker, sender: &Sender<WorkerMessage>) -> Option<Worker> {
         let Worker { name, engine, on_pool } = worker;
         let mut batch = Batch::new(engine, self.options.packet_limit, Box::new(self.stop.clone()));
-        let mut share =
-            WorkerShare { queue: self.queue, mine: BTreeMap::new(), most: self.options.batch.max(1), stop: self.stop };
-        // Whoever takes messages outlives the workers, so that none is lost.
+        let mut share = WorkerShare {
+            queue: self.queue,
+            mine: BTreeMap::new(),
+            max_batch: self.options.batch.max(1),
+            stop: self.stop,
+        };
+        // The receiver outlives the workers, so no message is lost.
         let mut tell = |news| {
             sender
                 .send(WorkerMessage::Event(Box::new(news)))
@@ -140,7 +144,7 @@ impl<S: Fn() -> bool + Send + Sync + Clone + 'static> WorkerGroup<'_, '_, S> {
         let returned = share.give_back();
         match run {
             Ok(()) => Some(Worker { name, engine: batch.into_engine(), on_pool }),
-            // The others end as well.
+            // The other workers stop as well.
             Err(EngineError::Stopped) => None,
             Err(error) => {
                 log::warn!("{name}: {error}");
@@ -151,7 +155,7 @@ impl<S: Fn() -> bool + Send + Sync + Clone + 'static> WorkerGroup<'_, '_, S> {
     }
 }
 
-/// The experiments that no worker has.
+/// The experiments that no worker has taken.
 struct Queue<'q> {
     state: Mutex<QueueState<'q>>,
     changed: Condvar,
@@ -159,9 +163,9 @@ struct Queue<'q> {
 
 struct QueueState<'q> {
     source: Box<dyn ExactSizeIterator<Item = QueuedExperiment> + Send + 'q>,
-    /// From workers that were retired, by `exp_id`.
+    /// Experiments that retired workers gave back, by `exp_id`.
     returned: BTreeMap<u64, QueuedExperiment>,
-    /// How many experiments workers have: they may come back.
+    /// Number of experiments that workers hold: they may come back.
     in_flight: usize,
     workers: usize,
 }
@@ -182,10 +186,10 @@ impl QueueState<'_> {
 /// A worker's side of the queue.
 struct WorkerShare<'a, 'q, S> {
     queue: &'a Queue<'q>,
-    /// What it has taken and not ended, to be given back should it break.
+    /// Experiments that it has taken and not ended, to be given back if it fails.
     mine: BTreeMap<u64, QueuedExperiment>,
-    /// Most experiments of a batch.
-    most: usize,
+    /// Most experiments in a batch.
+    max_batch: usize,
     stop: &'a S,
 }
 
@@ -198,22 +202,22 @@ impl<S: Fn() -> bool> ExperimentSource for WorkerShare<'_, '_, S> {
             }
             match (state.left(), state.in_flight, state.workers) {
                 (0, 0, _) => return None,
-                // What others have may come back.
+                // Experiments that other workers hold may come back.
                 (0, ..) => {
                     state =
                         self.queue.changed.wait_timeout(state, POLL_INTERVAL).unwrap_or_else(PoisonError::into_inner).0
                 }
-                (_, _, 0 | 1) => return Some(self.most),
-                (left, _, workers) => return Some((left / (SHARES * workers)).clamp(1, self.most)),
+                (_, _, 0 | 1) => return Some(self.max_batch),
+                (left, _, workers) => return Some((left / (SHARES * workers)).clamp(1, self.max_batch)),
             }
         }
     }
 
-    fn take(&mut self, most: usize) -> Vec<QueuedExperiment> {
+    fn take(&mut self, max_experiments: usize) -> Vec<QueuedExperiment> {
         let mut state = self.queue.lock();
         let next =
             |state: &mut QueueState| state.returned.pop_first().map(|(_, task)| task).or_else(|| state.source.next());
-        let taken: Vec<QueuedExperiment> = std::iter::from_fn(|| next(&mut state)).take(most).collect();
+        let taken: Vec<QueuedExperiment> = std::iter::from_fn(|| next(&mut state)).take(max_experiments).collect();
         state.in_flight += taken.len();
         self.mine.extend(taken.iter().map(|task| (task.exp_id, task.clone())));
         taken
@@ -228,7 +232,7 @@ impl<S: Fn() -> bool> ExperimentSource for WorkerShare<'_, '_, S> {
 }
 
 impl<S> WorkerShare<'_, '_, S> {
-    /// Leaves the queue; how many experiments go back to it.
+    /// Leaves the queue. Returns how many experiments go back to it.
     fn give_back(self) -> usize {
         let returned = self.mine.len();
         let mut state = self.queue.lock();
@@ -258,7 +262,7 @@ mod tests {
         engine: CpuEngine,
         slices: Arc<AtomicUsize>,
         lost_after: usize,
-        /// Nobody begins before everybody has something to do, so that a quick one does not leave the others without.
+        /// Makes every device wait until all have work, so that a quick one does not take everything.
         begin: Arc<Barrier>,
     }
 
@@ -269,12 +273,12 @@ mod tests {
             packet_limit: u64,
             stop: &(dyn Fn() -> bool + Sync),
         ) -> Result<SliceOutcome, EngineError> {
-            let before = self.slices.fetch_add(1, Ordering::Relaxed);
-            if before == 0 {
+            let n_before = self.slices.fetch_add(1, Ordering::Relaxed);
+            if n_before == 0 {
                 self.begin.wait();
             }
-            if before >= self.lost_after {
-                // Devices are lost in the middle of a step: what they held is worth nothing.
+            if n_before >= self.lost_after {
+                // A device may be lost in the middle of a step: its tables are then worthless.
                 batch.iter_mut().for_each(|t| t.exps[0].now = u64::MAX);
                 return Err(EngineError::Device("the device was lost: unplugged".into()));
             }
@@ -286,7 +290,7 @@ mod tests {
         }
     }
 
-    /// Devices by how many slices each lasts, and the slices that each was asked for.
+    /// Creates one device per entry, each of which fails after so many slices. Returns also the counts of the slices that each was asked for.
     fn devices<const N: usize>(lost_after: [usize; N]) -> (Vec<Worker>, Vec<Arc<AtomicUsize>>) {
         let begin = Arc::new(Barrier::new(N));
         let device = |lost_after| {
@@ -312,7 +316,7 @@ mod tests {
             .collect()
     }
 
-    /// What a run came to: each experiment's end, and what was reported of devices.
+    /// What a run reported: each experiment's end, and messages about lost devices.
     #[derive(Default)]
     struct Reported {
         ends: BTreeMap<u64, String>,
@@ -346,7 +350,7 @@ mod tests {
         (reported, run)
     }
 
-    /// One engine, all in one batch.
+    /// Runs all experiments on one engine in one batch.
     fn alone() -> BTreeMap<u64, String> {
         let mut reported = Reported::default();
         super::super::run(tasks().into_iter(), Box::new(CpuEngine), &RunOptions::default(), || false, &mut |news| {
@@ -425,7 +429,7 @@ mod tests {
         assert!(reported.ends.len() < 12);
     }
 
-    /// A device that compiles until the run is to stop.
+    /// A device that compiles until the run is stopped.
     struct Compiling(Arc<AtomicBool>);
 
     impl Engine for Compiling {

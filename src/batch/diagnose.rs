@@ -1,13 +1,13 @@
-//! Why an experiment came to a halt with flows unfinished: who waits for whom.
+//! Explains why an experiment came to a halt with unfinished flows: which link waits for which.
 
 use std::fmt::Write;
 
 use crate::columns::{EndOwner, LinkEndIdx, PortIdx, Tables, qp};
 
-/// At most this many links or flows are named.
+/// Most links or flows that a message names.
 const NAMED: usize = 8;
 
-/// A sentence for `failed.csv`. `name` names the link that a link end transmits on, for example `host3->leaf0`.
+/// Writes a sentence for `failed.csv`. `name` returns the name of the link that a link end transmits on, for example `host3->leaf0`.
 ///
 /// PRECONDITION: `t` holds one experiment, stopped between steps.
 pub fn stuck(t: &Tables, name: &dyn Fn(LinkEndIdx) -> String) -> String {
@@ -51,7 +51,7 @@ pub fn stuck(t: &Tables, name: &dyn Fn(LinkEndIdx) -> String) -> String {
     out
 }
 
-/// For every link end that is paused: the egresses that hold what came in over its link.
+/// Returns, for every paused link end, the egresses that hold packets that came in over its link. The list is empty if the end is not paused.
 fn waits(t: &Tables) -> Vec<Vec<LinkEndIdx>> {
     let nics = t.exps[0].nic_len;
     let ends = (t.nics.len() + t.ports.len()) as u32;
@@ -86,7 +86,7 @@ fn waits(t: &Tables) -> Vec<Vec<LinkEndIdx>> {
         .collect()
 }
 
-/// A cycle of waits, if there is one: the first met, from the lowest link end.
+/// Returns the first cycle of waits found, searching from the lowest link end.
 fn find_cycle(waits: &[Vec<LinkEndIdx>]) -> Option<Vec<LinkEndIdx>> {
     // 0 not seen, 1 on the path, 2 done.
     let mut state = vec![0u8; waits.len()];
@@ -97,17 +97,19 @@ fn find_cycle(waits: &[Vec<LinkEndIdx>]) -> Option<Vec<LinkEndIdx>> {
         let mut path: Vec<(LinkEndIdx, usize)> = vec![(LinkEndIdx::new(start), 0)];
         state[start] = 1;
         while let Some((end, next)) = path.last_mut() {
-            if let Some(&to) = waits[end.usize()].get(*next) {
+            if let Some(&next_end) = waits[end.usize()].get(*next) {
                 *next += 1;
-                match state[to.usize()] {
+                match state[next_end.usize()] {
                     0 => {
-                        state[to.usize()] = 1;
-                        path.push((to, 0));
+                        state[next_end.usize()] = 1;
+                        path.push((next_end, 0));
                     }
                     1 => {
-                        let from =
-                            path.iter().position(|(e, _)| *e == to).expect("a link end in state 1 is on the path");
-                        return Some(path[from..].iter().map(|(e, _)| *e).collect());
+                        let cycle_start = path
+                            .iter()
+                            .position(|(e, _)| *e == next_end)
+                            .expect("a link end in state 1 is on the path");
+                        return Some(path[cycle_start..].iter().map(|(e, _)| *e).collect());
                     }
                     _ => {}
                 }

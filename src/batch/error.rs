@@ -23,7 +23,7 @@ use super::outcome::Ending;
 use super::placement::PlacementError;
 use super::servers::ServerError;
 
-/// Why an experiment cannot run.
+/// A reason why an experiment cannot run.
 #[derive(Debug, thiserror::Error)]
 pub enum PrepareError {
     #[error(transparent)]
@@ -40,7 +40,7 @@ pub enum PrepareError {
     Config(#[from] Conflict),
     #[error(transparent)]
     Placement(#[from] PlacementError),
-    // Not named `source`: who prints the chain of causes would print it twice.
+    // Not named `source`: code that prints the chain of causes would print it twice.
     #[error("job `{job}`: {why}")]
     OfJob { job: String, why: Box<PrepareError> },
     #[error(transparent)]
@@ -73,7 +73,7 @@ pub enum PrepareError {
 }
 
 impl PrepareError {
-    /// The same, of one of several jobs.
+    /// Adds the name of the job that failed, for an experiment of several jobs.
     pub(super) fn of_job(self, name: &str) -> PrepareError {
         match self {
             PrepareError::Oom { peak_bytes, breakdown } => {
@@ -84,12 +84,12 @@ impl PrepareError {
         }
     }
 
-    /// Whether the user's input is at fault, rather than what it asks of the network: then nothing of the sweep should run.
+    /// Whether the error is in the user's input, rather than in what it asks of the network. Then no experiment of the sweep should run.
     pub fn is_input(&self) -> bool {
         if let PrepareError::OfJob { why: source, .. } = self {
             return source.is_input();
         }
-        let fates = matches!(
+        let outcomes = matches!(
             self,
             PrepareError::Route(RouteError::NoRoute { .. })
                 | PrepareError::Build(BuildError::TooLarge { .. })
@@ -99,7 +99,7 @@ impl PrepareError {
                 | PrepareError::Defect(_)
                 | PrepareError::Interrupted
         );
-        !fates
+        !outcomes
     }
 }
 
@@ -113,7 +113,7 @@ impl From<PrepareError> for Ending {
     }
 }
 
-/// Why a program cannot be put on a cluster.
+/// A reason why a program cannot be put on a cluster.
 #[derive(Debug, thiserror::Error)]
 pub enum JobError {
     #[error(transparent)]
@@ -143,7 +143,7 @@ pub enum JobError {
 }
 
 impl PrepareError {
-    /// The key whose value is a table in the sweep file that is wrong, and what is wrong in it.
+    /// If the value of a key is a wrong table in the sweep file, returns the key and what is wrong in the table.
     pub fn wrong_table(&self) -> Option<(KeyId, String)> {
         let (PrepareError::Setup(e) | PrepareError::Job(JobError::Setup(e))) = self else { return None };
         match e {
@@ -158,7 +158,7 @@ impl PrepareError {
         }
     }
 
-    /// The key whose value names nothing that there is, that value, and what would be right.
+    /// If the value of a key is an unknown name, returns the key, the value and a hint.
     pub fn unknown_name(&self) -> Option<(KeyId, &str, String)> {
         match self {
             PrepareError::Setup(e) | PrepareError::Job(JobError::Setup(e)) => match e {
@@ -175,7 +175,7 @@ impl PrepareError {
     }
 }
 
-/// Why a model, a GPU or a layout cannot be had.
+/// A reason why a model, a GPU or a layout is not available.
 #[derive(Debug, thiserror::Error)]
 pub enum SetupError {
     #[error(transparent)]
@@ -183,14 +183,14 @@ pub enum SetupError {
     #[error(transparent)]
     Gpu(#[from] compute::Error),
     #[error(
-        "workload.precision = \"{precision}\" (workload.fp8), but {gpu} has no such units; leave it out, or use a GPU that has them: {with}"
+        "workload.precision = \"{precision}\" (workload.fp8), but {gpu} has no such units; leave it out, or use a GPU that has them: {alternatives}"
     )]
-    Units { precision: Dtype, gpu: String, with: String },
+    Units { precision: Dtype, gpu: String, alternatives: String },
     #[error("{file}: {why}")]
     File { file: String, why: String },
 }
 
-/// Why a case cannot be built.
+/// A reason why the tables of a case cannot be built.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum BuildError {
     #[error(

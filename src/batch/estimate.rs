@@ -1,9 +1,9 @@
-//! What an experiment comes to, without simulating a packet: the lowest level of detail at which a search compares candidates.
+//! Estimates an experiment without simulating a packet: the lowest level of detail at which a search compares candidates.
 //!
-//! Layer: batch. Good for ranking, not for reporting: queues, congestion control, pauses and losses do not exist here.
+//! Layer: batch. Good for ranking, not for reporting: it ignores queues, congestion control, pauses and losses.
 //!
 //! - A model: [`job::evaluated`], a closed form. It knows no topology beyond the servers.
-//! - Flows: each takes what it takes alone, and as much longer as its most loaded link needs for all that crosses it rather than for the flow. Starts are kept.
+//! - Flows: each takes its time on an idle network, plus the extra time that its most loaded link needs for all flows on it. Start times are kept.
 //! - Other programs: their graph is followed message by message ([`super::message_estimate`]).
 
 use std::sync::Arc;
@@ -24,10 +24,10 @@ use super::prepare::guarded;
 use super::route::{Routed, routed, routed_with};
 use super::worked_out::RanksWithTasks;
 
-/// Estimates an experiment. What an estimate cannot know is empty or zero in the outcome.
+/// Estimates an experiment. Fields that an estimate cannot know are empty or zero in the outcome.
 ///
 /// # Errors
-/// As an experiment ends that does not fit its GPUs or cannot be prepared.
+/// The ending of an experiment that does not fit its GPUs or cannot be prepared.
 pub fn estimate(config: &Config) -> Result<ExperimentOutcome, Ending> {
     let allowance = budget::total() / 2 / rayon::current_num_threads() as u64;
     Ok(guarded(config, allowance, || estimated(config))?)
@@ -61,7 +61,7 @@ fn model(
     })
 }
 
-/// What a program's graph comes to when it is walked through.
+/// Estimates a program by walking through its task graph.
 fn walked(r: &Routed) -> ExperimentOutcome {
     let Some(job) = &r.job else { return ExperimentOutcome::default() };
     let rows = estimate_messages(r, &job.graph);
@@ -93,7 +93,7 @@ fn walked(r: &Routed) -> ExperimentOutcome {
     outcome
 }
 
-/// Bytes that cross each arc; sprayed flows are spread evenly.
+/// Returns the bytes that cross each arc. Sprayed flows are spread evenly over their paths.
 fn loads(r: &Routed) -> Vec<u64> {
     let mut loads = vec![0u64; 2 * r.network.links.len()];
     let mut add = |paths: usize, bytes: u64| {
@@ -106,7 +106,7 @@ fn loads(r: &Routed) -> Vec<u64> {
     loads
 }
 
-/// Time that so many bytes take on an arc, with headers.
+/// Returns the time that `bytes` of payload take on an arc with headers, ps.
 fn drain_ps(r: &Routed, bytes: u64, arc: usize) -> u64 {
     let wire = u128::from(r.transport.payload + r.transport.data_overhead);
     let bits = u128::from(bytes) * 8 * wire / u128::from(r.transport.payload.max(1));
@@ -123,10 +123,11 @@ fn flows(r: &Routed) -> ExperimentOutcome {
             Some(p) => {
                 let paths = &r.paths[*p].data;
                 let alone = ideal_ps(f.bytes, &r.network, &r.paths[*p], &r.transport);
-                let most = |bytes: &dyn Fn(usize) -> u64| {
+                let longest_drain_ps = |bytes: &dyn Fn(usize) -> u64| {
                     paths.iter().flatten().map(|&arc| drain_ps(r, bytes(arc as usize), arc as usize)).max().unwrap_or(0)
                 };
-                let (own, all) = (most(&|_| f.bytes / paths.len() as u64), most(&|arc| loads[arc]));
+                let (own, all) =
+                    (longest_drain_ps(&|_| f.bytes / paths.len() as u64), longest_drain_ps(&|arc| loads[arc]));
                 (alone, alone + all.saturating_sub(own))
             }
         };

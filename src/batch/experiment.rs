@@ -1,6 +1,6 @@
-//! One experiment that waits to be run.
+//! An experiment that waits to be run.
 //!
-//! Layer: batch. A leaf: what `runner`, `devices` and `dedup` pass on.
+//! Layer: batch. A leaf: `runner`, `devices` and `dedup` pass this type on.
 
 use crate::spec::Config;
 

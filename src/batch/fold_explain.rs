@@ -1,6 +1,6 @@
-//! Simulates one experiment once more, folded, and finds out why parts of it were simulated and not looked up.
+//! Simulates one experiment again, folded, and explains why parts of it were simulated instead of looked up.
 //!
-//! Layer: batch. Begins with an empty memo, so it says what repeats within the experiment. Formats nothing.
+//! Layer: batch. Begins with an empty memo, so it reports what repeats within the experiment. Formats nothing.
 
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::{Duration, Instant};
@@ -14,22 +14,22 @@ use super::error::PrepareError;
 use super::prepare::prepare_tasks;
 use super::runner::RunOptions;
 
-/// What folding did with an experiment, and why not more.
+/// What folding did with an experiment, and why it did not do more.
 pub struct FoldReport {
     pub explanation: FoldExplanation,
     pub stats: FoldStats,
     /// Packet-hops that the experiment stands for.
     pub packet_hops: u64,
-    /// Why it broke off before its end.
+    /// Why the simulation broke off before its end.
     pub cut: Option<String>,
-    /// It was not to be folded, and was all the same: without skips.
+    /// Whether the experiment is not folded in a normal run; it was folded here, without skips.
     pub folded_anyway: bool,
 }
 
-/// Simulates the experiment on one thread, for `longest` at most.
+/// Simulates the experiment on one thread, for at most `longest`.
 ///
 /// # Errors
-/// It cannot be prepared, or is none that can be folded.
+/// It cannot be prepared, or is of a kind that cannot be folded.
 pub fn explain(
     config: &Config,
     exp_id: u64,

@@ -1,6 +1,6 @@
-//! A program on an experiment's cluster: read or generated, its collectives planned, lowered to tasks.
+//! The job of an experiment: a program that is read or generated, its collectives planned, lowered to tasks on its cluster.
 //!
-//! Layer: batch. Knows configuration and topology; paths and rows are `prepare`'s and `build`'s.
+//! Layer: batch. Knows configuration and topology; `prepare` adds paths, `build` adds rows.
 
 use std::collections::BTreeMap;
 use std::path::Path;
@@ -41,39 +41,39 @@ pub struct Job {
     pub graph: TaskGraph,
     /// Iterations before the measured ones.
     pub warmup: u32,
-    /// What algbw and busbw are about.
+    /// The collective whose algbw and busbw are reported.
     pub collective: Option<CollectiveBenchmark>,
-    /// How the collective is carried out that takes longest.
+    /// The collective that takes longest, and how it is carried out.
     pub longest: Option<LongestCollective>,
-    /// Peak of the fullest rank, where the model tells.
+    /// Peak memory of the fullest rank, bytes, where the model tells.
     pub peak_bytes: Option<u64>,
-    /// Of inference: where its requests are in the programs.
+    /// For inference, where its requests are in the programs.
     pub serving: Option<ServingJob>,
-    /// What it comes to, where that is worked out: then there are neither programs nor tasks.
+    /// Result of the job where it was computed without simulation: then there are neither programs nor tasks.
     pub worked_out: Option<WorkedOut>,
-    /// Whether the size of packets is among what decides it ([`payload_share`]).
-    pub(super) heeds_payload: bool,
-    /// What experiments that have it share; `None`: no other has it.
+    /// Whether the packet size is among what decides the job ([`payload_share`]).
+    pub(super) depends_on_payload: bool,
+    /// State that experiments with the same job share; `None` if no other has it.
     pub(super) shared: Option<SharedJob>,
 }
 
-/// What those have in common that have one job.
+/// State that is common to experiments with the same job.
 #[derive(Debug)]
 pub(super) struct SharedJob {
-    /// What decides the job: those with equal keys are equal.
+    /// The key that decides the job: jobs with equal keys are equal.
     pub key: Arc<JobKey>,
-    /// What its graph became in another experiment.
+    /// Rows that another experiment built from the job's graph.
     pub rows: TaskRowCache,
 }
 
 impl Job {
-    /// About how many bytes it takes: its tasks, what connects them, and its programs.
+    /// Approximate size of the job, bytes: its tasks, their edges, and its programs.
     pub fn bytes(&self) -> u64 {
         fn size<T>(v: &[T]) -> u64 {
             size_of_val(v) as u64
         }
         let g = &self.graph;
-        let ops: u64 = g.ops.iter().map(|of| size(of)).sum();
+        let ops: u64 = g.ops.iter().map(|rank_ops| size(rank_ops)).sum();
         let tasks = size(&g.qps) + size(&g.tasks) + size(&g.edges) + size(&g.gates) + size(&g.releases) + ops;
         let w = &self.workload;
         let programs: u64 = w.programs.iter().map(|p| size(&p.ops) + size(&p.deps)).sum();
@@ -87,18 +87,18 @@ impl Job {
 #[derive(Clone, Copy, Debug)]
 pub struct CollectiveBenchmark {
     pub bytes: u64,
-    /// Bus bandwidth over algorithm bandwidth, as nccl-tests has it: numerator and denominator.
+    /// Bus bandwidth over algorithm bandwidth as (numerator, denominator), as in nccl-tests.
     pub bus: (u64, u64),
 }
 
-/// A job, and where it was worked out its sums and the pairs of passes after which its pipelines repeat, if that was asked for and is proved.
+/// A job. If it was computed without simulation, also its sums, and the pairs of passes after which its pipelines repeat, if that was asked for and proved.
 pub(super) struct MadeJob {
     pub job: Job,
     pub sums: Option<JobSums>,
     pub period: Option<u32>,
 }
 
-/// How long a job of a model is made, and what is asked of it.
+/// The length of a model's job, and what is asked of its pipelines.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct JobLength {
     /// Micro-batches of an iteration; `None`: all.
@@ -106,10 +106,10 @@ pub(super) struct JobLength {
     pub period: AskedPeriod,
 }
 
-/// Builds the job of an experiment, with as many micro-batches as `length` says.
+/// Builds the job of an experiment with as many micro-batches as `length` says.
 ///
 /// # Errors
-/// Files, models and collectives that do not fit.
+/// Files, models or collectives are wrong or do not fit.
 pub(super) fn job_of_length(
     config: &Config,
     program: &spec::ProgramSpec,
@@ -128,10 +128,10 @@ pub(super) fn job_of_length(
     let gpu = setup::gpu(&config.cluster.gpu)?;
     let system = servers::system(config, net, &gpu, described);
     let servers: Vec<u32> = net.ranks.iter().map(|&h| net.nodes[h as usize].server).collect();
-    let on = ReadOn { gpu: &gpu, system, environments: &environments, servers: &servers };
+    let machine = ReadOn { gpu: &gpu, system, environments: &environments, servers: &servers };
     budget::doing("programs of ranks");
     let Read { workload, collective, peak_bytes, serving } =
-        read(config, program, net, &on, length.microbatches, notes)?;
+        read(config, program, net, &machine, length.microbatches, notes)?;
     if let Some(&rank) = program.compute.stragglers.last().filter(|&&rank| rank as usize >= workload.ranks.len()) {
         return Err(JobError::Straggler { rank, ranks: workload.ranks.len() }.into());
     }
@@ -164,7 +164,8 @@ pub(super) fn job_of_length(
     let network = (system.nic_bps, system.net_extra_ps.max(1));
     let analytic_p2p = |dim: Dim| is_analytic(&c.analytic, dim).then_some(network);
     let seed = config.jitter_seed();
-    // Kernels of inference are scaled where steps are planned. What is no kernel takes its time on every GPU: requests that arrive, latencies, the host.
+    // Kernels of inference are scaled where steps are planned. Ops that are no kernels (arrivals of requests, latencies, the host) take the same time on every
+    // GPU.
     let unscaled = Compute { scale_ppm: 1_000_000, ..program.compute.clone() };
     let factor = |rank: u32, op: u32| match &serving {
         None => factor_q32(&program.compute, seed, rank, op),
@@ -188,13 +189,13 @@ pub(super) fn job_of_length(
         representatives: None,
         factor_q32: &factor,
     };
-    let by_class = match ranks {
+    let class_representatives = match ranks {
         RanksWithTasks::Every => None,
         RanksWithTasks::Representatives | RanksWithTasks::Unsimulated => {
             representatives(&workload, program, &servers, joining == spec::Joining::Ranks)
         }
     };
-    if joining == spec::Joining::Ranks && by_class.is_none() {
+    if joining == spec::Joining::Ranks && class_representatives.is_none() {
         notes.push(
             "fidelity.join = \"ranks\": no two ranks do the same at the same time, so each has its own tasks"
                 .to_string(),
@@ -209,13 +210,15 @@ pub(super) fn job_of_length(
         peak_bytes,
         serving,
         worked_out,
-        heeds_payload: planner.heeds_payload(),
+        depends_on_payload: planner.depends_on_payload(),
         shared: None,
     };
     if ranks == RanksWithTasks::Unsimulated && serving.is_none() {
-        let of_classes = Lowering { representatives: by_class.as_ref(), ..lowering.clone() };
+        let class_lowering = Lowering { representatives: class_representatives.as_ref(), ..lowering.clone() };
         let bus = collective.map(|m| (m.bytes, m.bus));
-        if let Some((sums, period)) = JobSums::of(&workload, &of_classes, &mut planner, program.warmup, length.period) {
+        if let Some((sums, period)) =
+            JobSums::of(&workload, &class_lowering, &mut planner, program.warmup, length.period)
+        {
             let worked_out = Some(sums.worked_out(&workload, bus));
             let job = job_of(Workload::default(), TaskGraph::default(), worked_out, None, &planner);
             notes.extend(planner.notes());
@@ -226,14 +229,14 @@ pub(super) fn job_of_length(
         workload.check_end().map_err(|e| JobError::Training(TrainingError::Graph(e)))?;
     }
     budget::doing("tasks of ranks");
-    let of_classes = Lowering { representatives: by_class.as_ref(), ..lowering.clone() };
-    check_graph(config, &least_size(&workload, &of_classes, &mut planner)).map_err(PrepareError::Memory)?;
-    let lowered = match &by_class {
-        // Every rank for itself is what was not asked for.
+    let class_lowering = Lowering { representatives: class_representatives.as_ref(), ..lowering.clone() };
+    check_graph(config, &least_size(&workload, &class_lowering, &mut planner)).map_err(PrepareError::Memory)?;
+    let lowered = match &class_representatives {
+        // The user asked for joined ranks, so do not fall back to separate ranks.
         Some(representatives) if joining == spec::Joining::Ranks => {
             lower(&workload, &Lowering { representatives: Some(representatives), ..lowering.clone() }, &mut planner)
         }
-        // What is wrong is told by the ranks themselves.
+        // If lowering by class fails, lower all ranks: they report the error.
         Some(representatives) => {
             lower(&workload, &Lowering { representatives: Some(representatives), ..lowering.clone() }, &mut planner)
                 .or_else(|_| lower(&workload, &lowering, &mut planner))
@@ -246,7 +249,7 @@ pub(super) fn job_of_length(
     Ok(MadeJob { job, sums: None, period: None })
 }
 
-/// The job of `program`, given that of one that differs in `workload.compute_scale` alone. `None`: it has to be made anew.
+/// Derives the job of `program` from a job that differs only in `workload.compute_scale`. `None`: it has to be built anew.
 pub(super) fn rescaled(job: &Job, config: &Config, program: &spec::ProgramSpec) -> Option<Job> {
     if job.serving.is_some() || job.worked_out.is_some() {
         return None;
@@ -254,7 +257,7 @@ pub(super) fn rescaled(job: &Job, config: &Config, program: &spec::ProgramSpec) 
     budget::announce("tasks of ranks", job.bytes());
     let seed = config.jitter_seed();
     let factor = |rank: u32, op: u32| factor_q32(&program.compute, seed, rank, op);
-    let &Job { warmup, collective, longest, peak_bytes, heeds_payload, .. } = job;
+    let &Job { warmup, collective, longest, peak_bytes, depends_on_payload, .. } = job;
     Some(Job {
         workload: job.workload.clone(),
         graph: lower::rescaled(&job.graph, &job.workload, &factor),
@@ -264,16 +267,16 @@ pub(super) fn rescaled(job: &Job, config: &Config, program: &spec::ProgramSpec) 
         peak_bytes,
         serving: None,
         worked_out: None,
-        heeds_payload,
+        depends_on_payload,
         shared: None,
     })
 }
 
-/// Choices of kernels that are taken as they are, though no machine has such kernels, or that another choice holds already.
+/// Returns notes on kernel choices that have no effect here: no machine has such kernels, or another choice includes them.
 fn without_effect(training: &spec::Training, gpu: &Gpu) -> Vec<String> {
     let mut notes = Vec::new();
-    let there = generation(gpu) == Arch::Blackwell && training.precision == spec::PrecisionChoice::Mxfp8;
-    if training.fused_grouped_mlp && !there {
+    let has_kernel = generation(gpu) == Arch::Blackwell && training.precision == spec::PrecisionChoice::Mxfp8;
+    if training.fused_grouped_mlp && !has_kernel {
         notes.push(format!(
             "workload.fused_grouped_mlp: Transformer Engine has this kernel for workload.precision = \"mxfp8\" on Blackwell alone; here, on {}, \
              false would be right",
@@ -290,7 +293,7 @@ fn without_effect(training: &spec::Training, gpu: &Gpu) -> Vec<String> {
     notes
 }
 
-/// A cluster as the cost models know it.
+/// Builds the cluster as the cost models know it.
 fn cluster(
     program: &spec::ProgramSpec,
     training: &spec::Training,
@@ -317,7 +320,8 @@ fn cluster(
     Ok(Cluster { timing, system, env: env.clone(), slowdown })
 }
 
-/// A training iteration by closed form: every communication takes what it takes alone on an idle cluster, kernels take their mean times.
+/// Computes a training iteration by closed form: every communication takes its time on an idle cluster, and kernels take their mean times. Returns the
+/// iteration and the peak memory in bytes.
 ///
 /// # Errors
 /// As [`job_of_length`].
@@ -336,7 +340,7 @@ pub fn evaluated(
     let dtype = Dtype::of(layout.precision, Dtype::Bf16);
     let machine = cluster.machine(dtype);
     let b = evaluate(&model, &layout, &machine).map_err(JobError::Training)?;
-    // The slowest rank is the one that others wait for.
+    // All ranks wait for the slowest one.
     let c = &program.compute;
     let slowest = if c.stragglers.is_empty() { 1_000_000 } else { c.straggler_ppm };
     let factor = c.scale_ppm as f64 * slowest as f64 * 1e-12;
@@ -363,7 +367,7 @@ pub fn evaluated(
     Ok((iteration, memory.peak_bytes()))
 }
 
-/// NCCL's settings: its variables, and the keys that stand for some of them.
+/// Collects NCCL's settings: its variables, and the keys that set some of them.
 fn environments(
     config: &Config,
     program: &spec::ProgramSpec,
@@ -372,7 +376,7 @@ fn environments(
     let c = &program.communication;
     let mut variables: BTreeMap<String, String> = c.nccl.clone();
     if described.is_some_and(|d| d.server.simple_only) {
-        // What users write goes before what the machine's plugin would set.
+        // A user's value takes precedence over the value that the machine's plugin would set.
         variables.entry("NCCL_PROTO".to_string()).or_insert_with(|| "Simple".to_string());
     }
     if let Some(protocol) = c.protocol {
@@ -387,17 +391,18 @@ fn environments(
         variables
             .extend(["NCCL_MIN_NCHANNELS", "NCCL_MAX_NCHANNELS"].map(|name| (name.to_string(), channels.to_string())));
     }
-    // The network has only the NICs that may be used, where it was made for it.
+    // If the network was generated for it, it has only the NICs that may be used.
     if !matches!(config.topology.kind, spec::TopologyKind::File { .. }) {
         variables.remove("NCCL_IB_HCA");
     }
     Ok(Environments::parse(&variables).map_err(JobError::Nccl)?)
 }
 
-/// From so many micro-batches on it is counted before anything is written whether the tasks of all ranks can fit. Our choice: writing fewer takes a second.
+/// Number of micro-batches from which the code checks, before it generates anything, whether the tasks of all ranks can fit. Our choice: generating fewer takes
+/// a second.
 const MANY_MICROBATCHES: u32 = 4096;
 
-/// A program, and what is known beside it.
+/// A program, and what is known besides it.
 struct Read {
     workload: Workload,
     collective: Option<CollectiveBenchmark>,
@@ -405,41 +410,41 @@ struct Read {
     serving: Option<ServingJob>,
 }
 
-/// What a program is read for, beside its network.
+/// The hardware that a program is read for, besides its network.
 struct ReadOn<'a> {
     gpu: &'a Gpu,
     system: CollectiveSystem,
     environments: &'a Environments,
-    /// Of each rank.
+    /// The server of each rank.
     servers: &'a [u32],
 }
 
-/// A model that serves requests.
+/// Reads a model that serves requests.
 fn inference(
     config: &Config,
     program: &spec::ProgramSpec,
     asked: &spec::Serving,
-    on: &ReadOn,
+    target: &ReadOn,
     notes: &mut Vec<String>,
 ) -> Result<Read, PrepareError> {
-    let (gpu, env) = (on.gpu, on.environments.held_to(program.communication.algorithm));
+    let (gpu, env) = (target.gpu, target.environments.held_to(program.communication.algorithm));
     let kernels = asked.kernels.as_deref().map(setup::kernels).transpose()?;
     let timing = match &kernels {
         Some(kernels) => Arc::new(Timing::new(gpu, Some(kernels)).map_err(SetupError::Gpu)?),
         None => Timing::shared(gpu),
     };
-    let cluster = Cluster { timing, system: on.system, env: env.clone(), slowdown: Slowdown::None };
+    let cluster = Cluster { timing, system: target.system, env: env.clone(), slowdown: Slowdown::None };
     let Served { workload, job, peak_bytes } =
-        serving::served(config, program, asked, on.servers, gpu, &cluster, notes)?;
+        serving::served(config, program, asked, target.servers, gpu, &cluster, notes)?;
     Ok(Read { workload, collective: None, peak_bytes: Some(peak_bytes), serving: Some(job) })
 }
 
-/// The program. Of a model it remains to be proved that nothing in it waits for ever.
+/// Reads or generates the program. For a model, the caller must still check that nothing in it waits for ever.
 fn read(
     config: &Config,
     program: &spec::ProgramSpec,
     net: &Network,
-    on: &ReadOn,
+    target: &ReadOn,
     microbatches: Option<u32>,
     notes: &mut Vec<String>,
 ) -> Result<Read, PrepareError> {
@@ -448,16 +453,16 @@ fn read(
             let n = ranks.unwrap_or(net.ranks.len() as u32);
             let bus = bus_factor(*op, u64::from(n));
             let workload = benchmark(*op, *bytes, n, program.warmup + program.iterations);
-            // A barrier carries nothing.
+            // A barrier carries no bytes.
             let collective = (*op != spec::OpChoice::Barrier).then_some(CollectiveBenchmark { bytes: *bytes, bus });
             Read { workload, collective, peak_bytes: None, serving: None }
         }
-        spec::Source::Inference(asked) => inference(config, program, asked, on, notes)?,
+        spec::Source::Inference(serving) => inference(config, program, serving, target, notes)?,
         spec::Source::Model(t) => {
             let TrainingSetup { model, layout, gpu, memory, .. } = TrainingSetup::new(config, t)?;
             let dtype = Dtype::of(layout.precision, Dtype::Bf16);
-            let env = on.environments.open();
-            let cluster = cluster(program, t, &gpu, on.system, env, notes)?;
+            let env = target.environments.open();
+            let cluster = cluster(program, t, &gpu, target.system, env, notes)?;
             let iterations = program.warmup + program.iterations;
             let every_rank =
                 program.communication.analytic != spec::Analytic::ALL && config.joining() == spec::Joining::Nothing;
@@ -473,7 +478,7 @@ fn read(
             Read { workload, collective: None, peak_bytes: Some(memory.peak_bytes()), serving: None }
         }
         spec::Source::File { format, path, ranks, bytes_scale_ppm } => {
-            let mut workload = file(*format, path, *ranks, net, on.gpu, notes)?;
+            let mut workload = file(*format, path, *ranks, net, target.gpu, notes)?;
             scale_bytes(&mut workload, *bytes_scale_ppm);
             workload.check().map_err(JobError::Check)?;
             repeat(&mut workload, program.warmup + program.iterations);
@@ -482,7 +487,8 @@ fn read(
     })
 }
 
-/// Ranks of the file of a program, where it tells how many it needs; what is wrong with it is told when it is read for good.
+/// Returns the number of ranks that a program's file needs, where it tells. Errors in the file are ignored here; they are reported when it is read for the
+/// simulation.
 pub fn ranks_needed(program: &spec::ProgramSpec) -> Option<u32> {
     let spec::Source::File { format, path, ranks, .. } = &program.source else { return None };
     let options = import::ImportOptions { ranks: *ranks, flops_per_s: 1, memory_bytes_per_s: 1 };
@@ -516,7 +522,7 @@ fn file(
     gpu: &Gpu,
     notes: &mut Vec<String>,
 ) -> Result<Workload, JobError> {
-    // What leaves its ranks open runs on all GPUs; what does not says how many it needs.
+    // A file that leaves the number of ranks open runs on all GPUs; one that does not says how many it needs.
     let options = import::ImportOptions {
         ranks: ranks.or(Some(net.ranks.len() as u32)),
         flops_per_s: gpu.peak(Dtype::Bf16),
@@ -530,7 +536,7 @@ fn file(
     }
 }
 
-/// Every size times a factor in millionths, at least 1 byte where there was one.
+/// Multiplies every message size by a factor in millionths; a size above 0 stays at least 1 byte.
 fn scale_bytes(workload: &mut Workload, ppm: u64) {
     if ppm == 1_000_000 {
         return;

@@ -1,4 +1,4 @@
-//! A cache of jobs that several experiments of a sweep share: those that differ only in what the network does with packets.
+//! A cache of jobs that several experiments of a sweep share: experiments that differ only in what the network does with packets.
 //!
 //! Layer: batch. `job` builds a job. The cache changes no result, only the time and memory that a sweep takes.
 
@@ -16,21 +16,22 @@ use crate::budget;
 use crate::spec::{Config, ProgramSpec};
 use crate::topology::Network;
 
-/// Tasks of all jobs cached: some 1 GB with their edges.
+/// Most tasks of all cached jobs: some 1 GB with their edges.
 const MOST_TASKS: usize = 1 << 24;
-/// Share of the memory that may be used which cached jobs may take at most: the rest is for experiments (our choice).
+/// Cached jobs may take at most 1 / `SHARE` of the memory budget; the rest is for experiments (our choice).
 const SHARE: u64 = 8;
-/// What they may take as long as none was asked for again after it had to go: most sweeps of layouts have a job an experiment (our choice).
+/// Bytes that cached jobs may take as long as no evicted job was asked for again: most sweeps of layouts have one job per experiment (our choice).
 const BYTES_AT_FIRST: u64 = 192 << 20;
-/// Share of that which jobs may take that were worked out. They are a few numbers each, and stay from the survey of a sweep to its run (our choice).
+/// Jobs that were computed without simulation may take 1 / `SHARE_OF_WORKED_OUT` of the cache. They are a few numbers each, and stay from the survey of a sweep
+/// to its run (our choice).
 const SHARE_OF_WORKED_OUT: u64 = 4;
-/// Evicted jobs that are known by a number: some 4 MB.
+/// Most evicted jobs whose numbers are remembered: some 4 MB.
 const MOST_EVICTED: usize = 1 << 18;
 
 struct CachedJob {
     key: Arc<JobKey>,
     job: Arc<Job>,
-    /// What it and its key take, without its rows.
+    /// Size of the job and its key, without its rows.
     bytes: u64,
     notes: Vec<String>,
 }
@@ -40,29 +41,29 @@ impl CachedJob {
         self.job.worked_out.is_some()
     }
 
-    /// With its rows.
+    /// Size of the job, its key and its rows.
     fn bytes(&self) -> u64 {
         self.bytes + self.job.shared.as_ref().map_or(0, |shared| shared.rows.bytes())
     }
 }
 
-/// Jobs, and how many bytes they may take.
+/// The cached jobs, and how many bytes they may take.
 #[derive(Default)]
 struct JobCache {
-    /// By when they were asked for, the most recent last.
+    /// Jobs by the time when they were last asked for, the most recent last.
     jobs: BTreeMap<u64, CachedJob>,
-    /// Where those with a number of inputs are among `jobs`.
+    /// For each number of inputs ([`JobKey::number_of_inputs`]), the keys of such jobs in `jobs`.
     places: HashMap<u64, Vec<u64>>,
-    /// How often jobs were asked for.
+    /// Number of times that jobs were asked for; the clock of `jobs`.
     now: u64,
-    /// Numbers of those that had to go ([`JobKey::number`]).
+    /// Numbers of the jobs that were evicted ([`JobKey::number`]).
     evicted: HashSet<u64>,
-    /// Bytes that the others may take beside the newest.
-    room: u64,
+    /// Bytes that the cached jobs other than the newest may take.
+    budget_bytes: u64,
 }
 
 static CACHE: LazyLock<Mutex<JobCache>> =
-    LazyLock::new(|| Mutex::new(JobCache { room: BYTES_AT_FIRST, ..JobCache::default() }));
+    LazyLock::new(|| Mutex::new(JobCache { budget_bytes: BYTES_AT_FIRST, ..JobCache::default() }));
 
 fn cache() -> MutexGuard<'static, JobCache> {
     CACHE.lock().unwrap_or_else(PoisonError::into_inner)
@@ -87,7 +88,7 @@ impl JobCache {
         Some(job)
     }
 
-    /// The job that a key asks for, with what there is to note.
+    /// Returns the job that a key asks for, with its notes.
     fn find(&mut self, key: &JobKey) -> Option<(Arc<Job>, Vec<String>)> {
         let mut places = self.places.get(&key.number_of_inputs())?.iter().copied();
         let place = places.find(|place| self.jobs[place].key.serves(key))?;
@@ -97,7 +98,7 @@ impl JobCache {
         Some(result)
     }
 
-    /// A job that is what a key asks for but for the speed of kernels, with what there is to note.
+    /// Returns a job that differs from what a key asks for only in the speed of kernels, with its notes.
     fn sibling(&self, key: &JobKey) -> Option<(Arc<Job>, Vec<String>)> {
         let mut places = self.places.get(&key.number_of_inputs())?.iter();
         let place = places.find(|place| self.jobs[*place].key.is_sibling(key))?;
@@ -105,16 +106,16 @@ impl JobCache {
         Some((Arc::clone(&sibling.job), sibling.notes.clone()))
     }
 
-    /// A job that was asked for is not here. If it was, it would still be if there were more room.
+    /// Records that a job that was asked for is not here. If it was evicted, a larger cache would still have it, so the budget doubles.
     fn missed(&mut self, key: &JobKey) {
         if self.evicted.contains(&key.number()) {
-            self.room = (2 * self.room).min(budget::total() / SHARE);
+            self.budget_bytes = (2 * self.budget_bytes).min(budget::total() / SHARE);
         }
     }
 
-    /// Keeps a job, and lets go of those that were not asked for longest until the others fit.
-    fn keep(&mut self, new: CachedJob, most: u64) {
-        // Its rows are yet to come, as large as it is.
+    /// Keeps a job, and evicts those that were least recently asked for until the others fit. `max_bytes`: limit that holds even for the newest job alone.
+    fn keep(&mut self, new: CachedJob, max_bytes: u64) {
+        // The job's rows do not exist yet; they are expected to be as large as the job.
         let expected = new.bytes;
         self.add(new);
         let jobs = |worked_out: bool| self.jobs.values().filter(move |k| k.worked_out() == worked_out);
@@ -122,13 +123,13 @@ impl JobCache {
         let mut large: u64 = jobs(false).map(CachedJob::bytes).sum::<u64>() + expected;
         let mut tasks: usize = jobs(false).map(|k| k.job.graph.tasks.len()).sum();
         while !self.jobs.is_empty() {
-            // The next experiments may share the newest, however large it is.
-            let room = if self.jobs.len() == 1 { most } else { self.room.min(most) };
-            let too_many_small = small > room / SHARE_OF_WORKED_OUT;
-            if !too_many_small && small + large <= room && tasks <= MOST_TASKS {
+            // The next experiments may share the newest job, however large it is.
+            let limit_bytes = if self.jobs.len() == 1 { max_bytes } else { self.budget_bytes.min(max_bytes) };
+            let too_many_small = small > limit_bytes / SHARE_OF_WORKED_OUT;
+            if !too_many_small && small + large <= limit_bytes && tasks <= MOST_TASKS {
                 return;
             }
-            // Of the kind of which there is too much.
+            // Evict a job of the kind that takes too much.
             let others = self.jobs.len() - 1;
             let oldest = self.jobs.iter().take(others).find(|(_, k)| k.worked_out() == too_many_small);
             let oldest = oldest.or_else(|| self.jobs.iter().next()).map(|(&place, _)| place);
@@ -143,7 +144,7 @@ impl JobCache {
     }
 }
 
-/// The job of an experiment, perhaps one that another experiment has as well.
+/// Returns the job of an experiment, from the cache if another experiment has the same.
 ///
 /// # Errors
 /// As [`steady_pipeline::job`].
@@ -172,39 +173,39 @@ pub(super) fn job(
         notes.extend(noted);
         return Ok(job);
     }
-    // Not under the lock: others prepare meanwhile, at worst the same.
-    let mut own = Vec::new();
+    // The lock is not held while a job is built: other threads prepare meanwhile, at worst the same job.
+    let mut own_notes = Vec::new();
     let rescaled = sibling.and_then(|(sibling, noted)| Some((job::rescaled(&sibling, config, program)?, noted)));
     let job = match rescaled {
         Some((job, noted)) => {
-            own = noted;
+            own_notes = noted;
             job
         }
-        None => steady_pipeline::job(config, program, net, described, ranks, &mut own)?,
+        None => steady_pipeline::job(config, program, net, described, ranks, &mut own_notes)?,
     };
-    notes.extend(own.iter().cloned());
+    notes.extend(own_notes.iter().cloned());
     if let Some((job, _)) = cache().find(&key) {
         return Ok(job);
     }
-    let key = Arc::new(if job.heeds_payload { key } else { key.of_any_payload() });
+    let key = Arc::new(if job.depends_on_payload { key } else { key.of_any_payload() });
     let shared = Some(SharedJob { key: Arc::clone(&key), rows: TaskRowCache::default() });
     let job = Arc::new(Job { shared, ..job });
     let bytes = size_of::<Job>() as u64 + job.bytes() + key.bytes();
-    cache().keep(CachedJob { bytes, key, job: Arc::clone(&job), notes: own }, budget::total() / SHARE);
+    cache().keep(CachedJob { bytes, key, job: Arc::clone(&job), notes: own_notes }, budget::total() / SHARE);
     Ok(job)
 }
 
-/// Lets go of all jobs: for measurements of experiments that know nothing of each other.
+/// Forgets all jobs, so that measured experiments share nothing.
 pub fn forget_jobs() {
-    *cache() = JobCache { room: BYTES_AT_FIRST, ..JobCache::default() };
+    *cache() = JobCache { budget_bytes: BYTES_AT_FIRST, ..JobCache::default() };
 }
 
-/// From here on experiments may come again that were prepared before: that says nothing of how many share a job.
+/// Forgets which jobs were evicted. From here on, experiments that were prepared before may come again, which does not mean that many share a job.
 pub fn experiments_begin_anew() {
     cache().evicted.clear();
 }
 
-/// About how many bytes the cached jobs take, with their rows.
+/// Approximate size of the cached jobs with their rows, bytes.
 pub fn cached_job_bytes() -> u64 {
     cache().jobs.values().map(CachedJob::bytes).sum()
 }
@@ -221,7 +222,7 @@ mod tests {
     use crate::sweep::{self, SetOverrides};
     use crate::workload::program::Workload;
 
-    /// An all-reduce of 16 GPUs. With a server, software's costs are measured ones, which heed the size of packets.
+    /// Builds an all-reduce of 16 GPUs. With a server model, software costs are measured ones, which depend on the packet size.
     fn cached(server: bool, bytes: u32, payload: u32) -> CachedJob {
         let cluster = if server { "server = \"dgx-a100\"" } else { "gpus_per_server = 8" };
         let text = format!(
@@ -240,20 +241,20 @@ mod tests {
         let jobs: Vec<CachedJob> = (0..100).map(|k| cached(false, 4096 + k, 1000)).collect();
         let keys: Vec<Arc<JobKey>> = jobs.iter().map(|k| Arc::clone(&k.key)).collect();
         let each = jobs[0].bytes();
-        let mut cache = JobCache { room: 200 * each, ..JobCache::default() };
+        let mut cache = JobCache { budget_bytes: 200 * each, ..JobCache::default() };
         jobs.into_iter().for_each(|job| cache.keep(job, u64::MAX));
         assert!(keys.iter().all(|key| cache.find(key).is_some()), "all fit");
-        // Two and the newest, whose rows are expected to be as large as it is.
-        cache.room = 4 * each;
+        // Two jobs and the newest stay, as the newest one's rows are expected to be as large as it is.
+        cache.budget_bytes = 4 * each;
         cache.keep(cached(false, 5000, 1000), u64::MAX);
         assert!((2..4).contains(&cache.jobs.len()), "{} stay", cache.jobs.len());
         assert!(cache.find(&keys[99]).is_some(), "it was asked for last");
         assert!(cache.find(&keys[0]).is_none());
         cache.missed(&keys[0]);
-        assert_eq!(cache.room, 8 * each, "what comes again shows that there is too little room");
+        assert_eq!(cache.budget_bytes, 8 * each, "what comes again shows that there is too little room");
     }
 
-    /// The configuration of a training iteration whose kernels take so many times as long, and its job, made anew.
+    /// Returns the configuration of a training iteration whose kernels take `scale` times as long, and its job, built anew.
     fn trained(scale: f64, jitter: f64) -> (Config, ProgramSpec, Job) {
         let text = format!(
             "name = \"t\"\nbase.cluster = {{ gpus = 16, server = \"dgx-a100\" }}\n\
@@ -284,7 +285,7 @@ mod tests {
                 format!("{:?}", (programs, ranks, groups, job.warmup, job.longest, job.peak_bytes))
             };
             assert_eq!(rest(&rescaled), rest(&other));
-            assert_eq!(rescaled.heeds_payload, other.heeds_payload);
+            assert_eq!(rescaled.depends_on_payload, other.depends_on_payload);
         }
     }
 
@@ -295,7 +296,7 @@ mod tests {
             assert_eq!(Arc::ptr_eq(&a.job, &b.job), one, "with a server: {server}");
             assert_eq!(a.key == b.key, one);
         }
-        // Inside a server nothing becomes packets.
+        // Inside a server there are no packets.
         let inside = |payload| {
             let text = format!(
                 "name = \"t\"\nbase.cluster = {{ gpus = 8, server = \"dgx-a100\" }}\nbase.transport = {{ payload_bytes = {payload} }}\n\

@@ -1,4 +1,4 @@
-//! What decides a job: jobs with equal keys are equal, whoever made them and wherever they are kept.
+//! The key of a job: everything that decides it. Jobs with equal keys are equal, whoever built them and wherever they are kept.
 //!
 //! Layer: batch. Reads configuration and network; `job_cache` finds jobs by their keys, `dedup` compares experiments by them.
 
@@ -10,38 +10,38 @@ use crate::spec::{
 };
 use crate::topology::{Link, Network, NodeIdx, NvLink};
 
-/// What decides a job, beside packets.
+/// Everything that decides a job, except packet size and kernel speed.
 #[derive(Debug, PartialEq)]
 struct JobInputs {
     with_tasks: RanksWithTasks,
     joining: Joining,
-    /// Cluster and workload, as text, without the speed of kernels.
+    /// Cluster and workload as text, without the speed of kernels.
     config: String,
-    /// Of what is drawn at random; 0 where nothing is.
+    /// Seed of random draws; 0 if nothing is drawn.
     jitter_seed: u64,
     ranks: Vec<(NodeIdx, u32)>,
     nvlink: Option<NvLink>,
-    /// Links of the first server's hosts: what cost models know of the network.
+    /// Links of the first server's hosts: the part of the network that cost models know.
     links: Vec<Link>,
 }
 
-/// What decides a job.
+/// The key of a job.
 #[derive(Debug, PartialEq)]
 pub(super) struct JobKey {
-    /// Of the inputs. It comes first, so that most jobs that differ are told apart by it.
+    /// Hash of the inputs. It comes first, so that most different jobs are told apart by it.
     number: u64,
     inputs: JobInputs,
-    /// `workload.compute_scale`: jobs that differ in nothing else have one graph, but for the times of kernels.
+    /// `workload.compute_scale` in millionths. Jobs that differ only in this have the same graph, apart from the times of kernels.
     scale_ppm: u64,
-    /// See [`payload_share`]; `None`: the job is the same for every size of packets.
+    /// Share of payload in a packet (see [`payload_share`]); `None`: the job is the same for every packet size.
     payload_share: Option<(u64, u64)>,
 }
 
 impl JobKey {
-    /// Of a program that nothing but the configuration decides; `None`: files do, which might change.
+    /// Returns the key of a program, or `None` if files decide it, as files might change.
     ///
     /// # Errors
-    /// Keys of the transport that do not go together.
+    /// Keys of the transport that contradict each other.
     pub(super) fn new(
         config: &Config,
         program: &ProgramSpec,
@@ -53,9 +53,9 @@ impl JobKey {
         }
         let server = |host: NodeIdx| net.nodes[host as usize].server;
         let first = net.ranks.first().map(|&h| server(h));
-        let of_first = |l: &&Link| Some(server(l.a)) == first || Some(server(l.b)) == first;
+        let is_first_servers = |l: &&Link| Some(server(l.a)) == first || Some(server(l.b)) == first;
         let from_file = matches!(config.topology.kind, TopologyKind::File { .. });
-        // Requests are drawn, too.
+        // Requests are drawn at random, too.
         let serves = matches!(program.source, Source::Inference(_));
         let scale_ppm = program.compute.scale_ppm;
         let program = &at_full_speed(program);
@@ -66,42 +66,42 @@ impl JobKey {
             jitter_seed: if program.compute.jitter_ppm > 0 || serves { config.jitter_seed() } else { 0 },
             ranks: net.ranks.iter().map(|&h| (h, server(h))).collect(),
             nvlink: net.nvlink,
-            links: net.links.iter().filter(of_first).cloned().collect(),
+            links: net.links.iter().filter(is_first_servers).cloned().collect(),
         };
         let payload_share = Some(payload_share(config, program, config.topology.link_bps)?);
         Ok(Some(JobKey { number: inputs.number(), inputs, scale_ppm, payload_share }))
     }
 
-    /// Of a job that turned out to be the same for every size of packets.
+    /// Returns the key of a job that turned out to be the same for every packet size.
     pub(super) fn of_any_payload(self) -> JobKey {
         JobKey { payload_share: None, ..self }
     }
 
-    /// Whether the job with this key is what `asked` asks for.
+    /// Whether the job with this key is the one that `asked` asks for.
     pub(super) fn serves(&self, asked: &JobKey) -> bool {
         self.scale_ppm == asked.scale_ppm && self.is_sibling(asked)
     }
 
-    /// Whether the job with this key is what `asked` asks for, but for the speed of kernels.
+    /// Whether the job with this key is the one that `asked` asks for, apart from the speed of kernels.
     pub(super) fn is_sibling(&self, asked: &JobKey) -> bool {
         self.number == asked.number
             && (self.payload_share.is_none() || self.payload_share == asked.payload_share)
             && self.inputs == asked.inputs
     }
 
-    /// Tells jobs apart that differ in more than the size of packets and the speed of kernels, but for chance.
+    /// Hash of the inputs. Jobs with different numbers differ in more than packet size and kernel speed.
     pub(super) fn number_of_inputs(&self) -> u64 {
         self.number
     }
 
-    /// Tells jobs apart, but for chance.
+    /// Hash of the whole key. Jobs with different numbers are different.
     pub(super) fn number(&self) -> u64 {
         let mut hasher = DefaultHasher::new();
         (self.number, self.scale_ppm, self.payload_share).hash(&mut hasher);
         hasher.finish()
     }
 
-    /// About how many bytes it takes.
+    /// Approximate size of the key beyond its struct, bytes.
     pub(super) fn bytes(&self) -> u64 {
         let JobInputs { config, ranks, links, .. } = &self.inputs;
         (config.len() + size_of_val(&**ranks) + size_of_val(&**links)) as u64
@@ -116,13 +116,13 @@ impl JobInputs {
     }
 }
 
-/// A program whose kernels take the times of the model.
+/// Returns a program whose kernels take the times of the model.
 fn at_full_speed(program: &ProgramSpec) -> ProgramSpec {
     let compute = Compute { scale_ppm: 1_000_000, ..program.compute.clone() };
     ProgramSpec { compute, ..program.clone() }
 }
 
-/// Nothing but the configuration decides: no file, which might change.
+/// Whether nothing but the configuration decides the program: no file, which might change.
 fn is_self_contained(program: &ProgramSpec, config: &Config) -> bool {
     let named = |n: &Named| !matches!(n, Named::File(_));
     let source = match &program.source {
@@ -139,10 +139,10 @@ fn is_self_contained(program: &ProgramSpec, config: &Config) -> bool {
         && !matches!(program.compute.slowdown, SlowdownChoice::Table(_) | SlowdownChoice::Trees(_))
 }
 
-/// Payload over wire bytes of a full packet, where software's costs depend on it; 1 over 1 elsewhere.
+/// Returns (payload, wire bytes) of a full packet if software costs depend on it, else (1, 1).
 ///
 /// # Errors
-/// Keys of the transport that do not go together.
+/// Keys of the transport that contradict each other.
 pub(super) fn payload_share(config: &Config, program: &ProgramSpec, nic_bps: u64) -> Result<(u64, u64), Conflict> {
     if !program.communication.measured_overhead {
         return Ok((1, 1));

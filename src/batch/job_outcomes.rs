@@ -1,4 +1,4 @@
-//! Reads what each of several jobs came to off the rows of their experiment.
+//! Reads the outcome of each of several jobs from the rows of their experiment.
 //!
 //! Layer: batch.
 
@@ -11,7 +11,7 @@ use super::outcome::{FlowOutcome, Iteration, JobOutcome, SharedLinkOutcome};
 use super::serving_outcome;
 use crate::columns::{NEVER, Task};
 
-/// What the tasks of a program that started at `start_ps` say of its iterations; inference has none.
+/// Returns the iteration that the tasks of a program show. The program started at `start_ps`. Inference has none.
 pub(super) fn iteration(job: &Job, tasks: &[Task], start_ps: u64) -> Option<Iteration> {
     if job.serving.is_some() {
         return None;
@@ -20,15 +20,15 @@ pub(super) fn iteration(job: &Job, tasks: &[Task], start_ps: u64) -> Option<Iter
     Some(Iteration::of(&job.workload, job.collective.map(|m| (m.bytes, m.bus)), found))
 }
 
-/// Each job's outcome. `flows` are those of the experiment, `link_names` those of its link ends.
+/// Returns each job's outcome. `flows` and `tasks` are the experiment's; `link_names` are the names of its link ends.
 pub(super) fn read(jobs: &[JobRows], flows: &[FlowOutcome], tasks: &[Task], link_names: &[String]) -> Vec<JobOutcome> {
-    let of = |rows: &JobRows| {
+    let outcome_of = |rows: &JobRows| {
         let JobRows { job, shared, .. } = rows;
         let own = &tasks[job.tasks.start as usize..job.tasks.end as usize];
-        let of_flows = flows[rows.flows.clone()].iter().map(|f| f.fct_ps.map(|fct| f.start_ps + fct));
-        let of_tasks = own.iter().map(|t| (t.done != NEVER).then_some(t.done));
-        // A job that sends nothing has ended when it starts.
-        let ends: Option<Vec<u64>> = of_flows.chain(of_tasks).collect();
+        let flow_ends = flows[rows.flows.clone()].iter().map(|f| f.fct_ps.map(|fct| f.start_ps + fct));
+        let task_ends = own.iter().map(|t| (t.done != NEVER).then_some(t.done));
+        // A job that sends nothing ends when it starts.
+        let ends: Option<Vec<u64>> = flow_ends.chain(task_ends).collect();
         let program = job.program.as_deref();
         JobOutcome {
             name: Arc::clone(&job.name),
@@ -46,7 +46,7 @@ pub(super) fn read(jobs: &[JobRows], flows: &[FlowOutcome], tasks: &[Task], link
             flows: rows.flows.clone(),
             bytes: rows.bytes,
             packet_hops: rows.packet_hops,
-            shares_with: shared.with.iter().map(|(other, n)| (Arc::clone(&jobs[*other].job.name), *n)).collect(),
+            shares_with: shared.other_jobs.iter().map(|(other, n)| (Arc::clone(&jobs[*other].job.name), *n)).collect(),
             shared_links: shared.links,
             shared_bytes: shared.bytes,
             busiest_shared_link: shared.busiest.and_then(|end| link_names.get(end).cloned()),
@@ -54,16 +54,16 @@ pub(super) fn read(jobs: &[JobRows], flows: &[FlowOutcome], tasks: &[Task], link
             without: Vec::new(),
         }
     };
-    jobs.iter().map(of).collect()
+    jobs.iter().map(outcome_of).collect()
 }
 
-/// Shared links by their names.
+/// Returns shared links with their names.
 pub(super) fn shared_links(shared: &[LinkShares], link_names: &[String]) -> Vec<SharedLinkOutcome> {
-    let of = |(end, jobs): &LinkShares| SharedLinkOutcome { name: link_names[*end].clone(), jobs: jobs.clone() };
-    shared.iter().map(of).collect()
+    let named = |(end, jobs): &LinkShares| SharedLinkOutcome { name: link_names[*end].clone(), jobs: jobs.clone() };
+    shared.iter().map(named).collect()
 }
 
-/// When the last job has ended that anybody waits for; of background jobs alone the last of these.
+/// Returns when the last job that is not a background job has ended, ps. If all are background jobs, they count.
 pub(super) fn makespan_ps(jobs: &[JobOutcome]) -> u64 {
     let waits = |job: &&JobOutcome| !job.background || jobs.iter().all(|job| job.background);
     jobs.iter().filter(waits).filter_map(|job| job.end_ps).max().unwrap_or(0)

@@ -1,6 +1,6 @@
-//! Several jobs on one network: each is lowered alone on the GPUs that it gets, then their graphs and flows are joined into one.
+//! Several jobs on one network: each is lowered alone on the GPUs that it gets, then their graphs and flows are joined into one job.
 //!
-//! Layer: batch. `prepare` goes on with what is joined as with one job's. Builds no tables.
+//! Layer: batch. `prepare` continues with the joined job as with a single one. Builds no tables.
 
 use std::ops::Range;
 use std::sync::Arc;
@@ -17,38 +17,38 @@ use crate::spec::{Config, JobSection, JobsSection, KeyId, RunningJobs, WorkloadS
 use crate::topology::{Network, Node};
 use crate::workload::Flow;
 
-/// One of several jobs, on its GPUs.
+/// One of several jobs, placed on its GPUs.
 #[derive(Clone, Debug)]
 pub struct PlacedJob {
     pub name: Arc<str>,
-    /// `workload.kind`.
+    /// Value of `workload.kind`.
     pub kind: String,
-    /// GPUs of the network by the job's ranks.
+    /// GPUs of the network, by the job's ranks.
     pub gpus: Vec<u32>,
-    /// As the sweep file has it.
+    /// Placement as in the sweep file.
     pub placement: String,
     pub start_ps: u64,
     pub background: bool,
-    /// What its ranks do, in numbers of its own; `None`: flows alone.
+    /// Programs of its ranks, in the job's own numbering; `None`: the job is flows only.
     pub program: Option<Arc<Job>>,
-    /// Its tasks in the joined graph.
+    /// Range of its tasks in the joined graph.
     pub tasks: Range<u32>,
-    /// Id of its first flow or message, and how many it has.
+    /// Id of its first flow or message.
     pub first_flow: u32,
     pub n_flows: u32,
-    /// Rows of its flows among those that cross the network as queue pairs of a program.
+    /// Range of its flows among the queue pairs of all programs.
     pub qps: Range<u32>,
 }
 
-/// All jobs of an experiment as one.
+/// All jobs of an experiment joined into one.
 pub(super) struct JoinedJobs {
-    /// Flows of traffic, job by job, then queue pairs. Ids count those of all jobs, also where one runs alone.
+    /// Flows of traffic, job by job, then queue pairs. Ids count the flows of all jobs, even if only one runs.
     pub flows: Vec<Flow>,
-    /// The id of the first queue pair, which is how many flows of traffic all jobs have.
+    /// Id of the first queue pair, which is the number of flows of traffic of all jobs.
     pub first_qp_id: u32,
-    /// All programs as one; `None`: there is none.
+    /// All programs joined into one job; `None`: no job has a program.
     pub job: Option<Arc<Job>>,
-    /// Those that run.
+    /// The jobs that run.
     pub placed: Vec<PlacedJob>,
 }
 
@@ -63,7 +63,7 @@ struct Lowered {
 /// Places, lowers and joins the jobs of an experiment.
 ///
 /// # Errors
-/// GPUs that jobs do not find, and what is wrong with one of them, by its name.
+/// A job does not find enough GPUs, or is wrong in itself; the error names the job.
 pub(super) fn joined(
     config: &Config,
     jobs: &JobsSection,
@@ -86,13 +86,13 @@ pub(super) fn joined(
     Ok(join_all(lowered, jobs.running, has))
 }
 
-/// GPUs of a job: what it says, what its file needs, or all.
+/// Returns the number of GPUs of a job: the one it gives, the one its file needs, or all.
 fn gpus_needed(job: &JobSection, has: u32) -> u32 {
-    let of_file = || match &job.workload {
+    let from_file = || match &job.workload {
         WorkloadSection::Program(program) => job::ranks_needed(program),
         _ => None,
     };
-    job.gpus.or_else(of_file).unwrap_or(has)
+    job.gpus.or_else(from_file).unwrap_or(has)
 }
 
 fn lower(
@@ -105,7 +105,7 @@ fn lower(
     notes: &mut Vec<String>,
 ) -> Result<Lowered, PrepareError> {
     let own_config = config.of_job(section);
-    // The network as the job sees it: its ranks are its GPUs.
+    // The network as the job sees it: its ranks are the job's GPUs.
     let mut own_net = net.clone();
     own_net.ranks = gpus.iter().map(|gpu| net.ranks[*gpu as usize]).collect();
     let (program, flows) = match &section.workload {
@@ -124,8 +124,8 @@ fn lower(
             let mut flows = flows(&own_config, &own_net, notes)?;
             one_class(&flows)?;
             for flow in &mut flows {
-                let at = |rank: u32| gpus[rank as usize];
-                (flow.src_rank, flow.dst_rank, flow.priority) = (at(flow.src_rank), at(flow.dst_rank), 0);
+                let gpu_of = |rank: u32| gpus[rank as usize];
+                (flow.src_rank, flow.dst_rank, flow.priority) = (gpu_of(flow.src_rank), gpu_of(flow.dst_rank), 0);
                 flow.start_ps += section.start_ps;
             }
             (None, flows)
@@ -134,20 +134,20 @@ fn lower(
     Ok(Lowered { section: section.clone(), gpus, program, flows })
 }
 
-/// The GPUs of a job as a flow file names them: by their ranks.
+/// Returns the job's GPUs as a network whose node ids are ranks, as a flow file names them.
 fn numbered_by_rank(net: &Network) -> Network {
     let host = |(id, &host): (u32, &u32)| Node { id, ..net.nodes[host as usize].clone() };
     let nodes: Vec<Node> = (0u32..).zip(&net.ranks).map(host).collect();
     Network { ranks: (0..nodes.len() as u32).collect(), nodes, ..Network::default() }
 }
 
-/// Numbers flows and queue pairs through and joins the graphs. Jobs that do not run keep their numbers, and nothing else.
+/// Numbers flows and queue pairs and joins the graphs. Jobs that do not run keep their numbers, and nothing else.
 fn join_all(lowered: Vec<Lowered>, running: RunningJobs, has: u32) -> JoinedJobs {
     let first_qp_id: u32 = lowered.iter().map(|l| l.flows.len() as u32).sum();
     let (mut next_flow, mut next_qp, mut next_message) = (0u32, first_qp_id, first_qp_id);
     let (mut plain, mut pairs, mut parts, mut placed) = (Vec::new(), Vec::new(), Vec::new(), Vec::new());
     for (j, Lowered { section, gpus, program, flows }) in lowered.into_iter().enumerate() {
-        // Whoever shares GPUs has ports of its own, or its flows would all take the paths of the others'.
+        // A job that shares GPUs has ports of its own; else its flows would all take the same paths as the others'.
         let own_ports = if section.background { 1 + j as u16 } else { 0 };
         let (n_plain, n_qps) = (flows.len() as u32, program.as_ref().map_or(0, |job| job.graph.qps.len() as u32));
         let n_messages = program.as_ref().map_or(0, |job| job.graph.messages().count() as u32);
@@ -172,9 +172,13 @@ fn join_all(lowered: Vec<Lowered>, running: RunningJobs, has: u32) -> JoinedJobs
                 ..flow
             }));
             if let Some(program) = &program {
-                let at = |rank: u32| job.gpus[rank as usize];
-                let place =
-                    |qp: Flow| Flow { id: next_qp + qp.id, src_rank: at(qp.src_rank), dst_rank: at(qp.dst_rank), ..qp };
+                let gpu_of = |rank: u32| job.gpus[rank as usize];
+                let place = |qp: Flow| Flow {
+                    id: next_qp + qp.id,
+                    src_rank: gpu_of(qp.src_rank),
+                    dst_rank: gpu_of(qp.dst_rank),
+                    ..qp
+                };
                 let first = pairs.len() as u32;
                 pairs.extend(queue_pairs(program).into_iter().map(place));
                 job.qps = first..first + n_qps;

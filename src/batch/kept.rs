@@ -1,6 +1,6 @@
-//! Experiments that were prepared before a run, while its inputs were checked, and that it goes on with.
+//! Experiments that were prepared before a run, while its inputs were checked, and that the run uses.
 //!
-//! Layer: batch. Preparing a large network takes as long as simulating it for a moment, so it is done once. Which are kept changes no result.
+//! Layer: batch. Preparing a large network takes as long as simulating it for a moment, so it is done once. Which experiments are kept changes no result.
 
 use std::collections::HashMap;
 use std::sync::{Mutex, MutexGuard, PoisonError};
@@ -12,15 +12,15 @@ use super::route::routed;
 use super::world::Limits;
 use crate::spec::Config;
 
-/// An experiment that waits for its run.
+/// A prepared experiment that waits for its run.
 pub struct KeptExperiment {
     pub(super) prepared: Box<Prepared>,
-    /// What tells its duplicates, where it may have some.
+    /// The key by which duplicates are found; `None`: it has no duplicates.
     pub(super) key: Option<DedupKey>,
 }
 
 impl KeptExperiment {
-    /// About how many bytes it takes while it waits.
+    /// Approximate size while it waits, bytes.
     pub fn bytes(&self) -> u64 {
         self.prepared.host_bytes() + self.key.as_ref().map_or(0, |key| key.bytes() as u64)
     }
@@ -31,7 +31,8 @@ impl KeptExperiment {
     }
 }
 
-/// Prepares one experiment as [`super::prepare_within`] does, so that it can wait for its run. `alone`: the run has no other, so nobody is its duplicate.
+/// Prepares one experiment as [`super::prepare_within`] does, so that it can wait for its run. `alone`: the run has no other experiment, so there are no
+/// duplicates.
 ///
 /// # Errors
 /// As [`super::prepare_within`].
@@ -59,27 +60,27 @@ impl KeptExperiments {
         self.0.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// Keeps one.
+    /// Stores an experiment.
     pub fn put(&self, exp_id: u64, experiment: KeptExperiment) {
         self.lock().insert(exp_id, experiment);
     }
 
-    /// Hands one over, if it is here.
+    /// Removes and returns an experiment, if it is here.
     pub(super) fn take(&self, exp_id: u64) -> Option<KeptExperiment> {
         self.lock().remove(&exp_id)
     }
 
-    /// Whether one is here.
+    /// Whether an experiment is here.
     pub fn has(&self, exp_id: u64) -> bool {
         self.lock().contains_key(&exp_id)
     }
 
-    /// Lets go of those that no run will ask for.
+    /// Drops the experiments that no run will ask for.
     pub fn retain(&self, runs: impl Fn(u64) -> bool) {
         self.lock().retain(|&exp_id, _| runs(exp_id));
     }
 
-    /// About how many bytes they take together.
+    /// Approximate size of all of them, bytes.
     pub fn bytes(&self) -> u64 {
         self.lock().values().map(KeptExperiment::bytes).sum()
     }

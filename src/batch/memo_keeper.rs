@@ -1,4 +1,4 @@
-//! Keeps the memo of a run on disk while the run goes on: a thread of its own adds what was learnt every now and then, so that a run that is killed loses little.
+//! Keeps the memo of a run on disk while the run goes on. A thread adds new records from time to time, so that a killed run loses little.
 //!
 //! Layer: batch. The run never waits for it; its end waits a moment.
 
@@ -12,22 +12,22 @@ use super::memo_store::MemoStore;
 use crate::budget;
 use crate::engine::fold::Memo;
 
-/// Between additions: what a killed run loses at most.
+/// Time between additions: a killed run loses at most what it learnt in this time.
 const EVERY: Duration = Duration::from_secs(20);
-/// How long an addition waits for other processes; what was not added now is added next time.
+/// How long an addition waits for other processes. What is not added now is added next time.
 const PATIENCE: Duration = Duration::from_secs(1);
-/// How long the last one waits.
+/// How long the last addition waits.
 const LAST_PATIENCE: Duration = Duration::from_secs(20);
 
-/// Share of the memory that may be used which a memo may take (our choice).
+/// A memo may take at most 1 / `SHARE` of the memory budget (our choice).
 const SHARE: u64 = 8;
 
-/// Bytes that a memo may have in memory.
+/// Bytes that a memo may take in memory.
 pub fn most_in_memory() -> u64 {
     budget::total() / SHARE
 }
 
-/// A run's memo, and its place on disk.
+/// A run's memo, and its store on disk.
 pub struct MemoKeeper {
     memo: Arc<Memo>,
     store: Arc<MemoStore>,
@@ -37,27 +37,27 @@ pub struct MemoKeeper {
 }
 
 impl MemoKeeper {
-    /// Opens the memo at `path`, a file or a folder. `limit`: bytes that it may have.
+    /// Opens the memo at `path`, a file or a folder. `limit`: bytes that the file may have.
     pub fn start(path: &Path, limit: u64) -> MemoKeeper {
         let store = Arc::new(MemoStore::open(path, limit));
         let backing = Arc::clone(&store) as Arc<dyn crate::engine::fold::BackingStore>;
         let memo = Arc::new(Memo::on(backing).at_most(most_in_memory()));
         let (running, stopped) = mpsc::channel();
-        let (of_thread, on_disk) = (Arc::clone(&memo), Arc::clone(&store));
+        let (thread_memo, thread_store) = (Arc::clone(&memo), Arc::clone(&store));
         let thread = thread::spawn(move || {
             while stopped.recv_timeout(EVERY) == Err(RecvTimeoutError::Timeout) {
-                on_disk.publish(&of_thread, PATIENCE, false);
+                thread_store.publish(&thread_memo, PATIENCE, false);
             }
         });
         MemoKeeper { memo, store, running, thread }
     }
 
-    /// What an engine is to remember by.
+    /// Returns the memo for the engine to use.
     pub fn memo(&self) -> Arc<Memo> {
         Arc::clone(&self.memo)
     }
 
-    /// Adds what is left, and says what the user should know.
+    /// Adds what is left, and returns warnings for the user.
     pub fn finish(self) -> Vec<String> {
         drop(self.running);
         let mut warnings = Vec::new();

@@ -1,11 +1,12 @@
-//! The memo on disk: what runs found out, for later runs. One file that is read without a lock and only ever added to, under one, in moments; runs that meet on it neither
-//! wait for each other nor undo what the other did. A memo that was cut off or changed is set aside, and what is left of it goes into a new one;
-//! what never was a memo is left alone.
+//! The memo on disk: what runs learnt, for later runs. It is one file. Reads take no lock. Writes only append, briefly and under a lock, so runs that share the
+//! file neither wait long for each other nor undo each other's work. A memo that was cut off or changed is set aside, and what is left of it goes into a new
+//! one. A file that never was a memo is left alone.
 //!
-//! Layer: batch. Nothing here changes a result: what cannot be read is simulated again, what cannot be written is lost. Troubles are warnings, never errors.
+//! Layer: batch. Nothing here changes a result: records that cannot be read are simulated again, records that cannot be written are lost. Failures are
+//! warnings, never errors.
 //!
-//! Why no database: the embedded ones in Rust take a file for one process at a time, and shards of a sweep share it, on cluster file systems too. What is known of an episode
-//! never changes, so adding checked records is all there is to do.
+//! Why no database: the embedded ones in Rust open a file for one process at a time, but shards of a sweep share it, on cluster file systems too. The record of
+//! an episode never changes, so appending checked records is enough.
 
 use std::collections::{BTreeMap, BTreeSet, HashMap};
 use std::fs::{self, File, OpenOptions};
@@ -19,18 +20,18 @@ use sha2::{Digest, Sha256};
 use super::memo_store_file::{self as format, FileNumber, HEADER, MemoFileEntry, MemoFileScan};
 use crate::engine::fold::{BackingStore, Memo, MemoNodeId, Unsaved, Version, version};
 
-/// Said when a record is found damaged; of no use once the file was mended, which says more.
+/// Warning about a damaged record. It is dropped once the file is mended, as that warning says more.
 const UNREADABLE: &str = "some of it cannot be read any more and is simulated again";
 /// The file's name in a folder.
 const FILE_NAME: &str = "episodes.memo";
-/// Records written at once.
+/// Bytes of records that one write adds.
 const SEGMENT_BYTES: usize = 16 << 20;
-/// Between looks at a lock that somebody else has.
+/// Time between attempts to take a lock that another process holds.
 const LOOK: Duration = Duration::from_millis(10);
-/// How long opening waits for whoever is writing.
+/// How long opening waits for a process that is writing.
 const WAIT_TO_OPEN: Duration = Duration::from_secs(2);
 
-/// Why something could not be done with the file.
+/// A reason why an operation on the file failed.
 #[derive(Debug, thiserror::Error)]
 enum Trouble {
     #[error("another process is writing it")]
@@ -48,7 +49,7 @@ fn cannot(what: &'static str) -> impl Fn(io::Error) -> Trouble {
 /// The memo in one file.
 pub struct MemoStore {
     path: PathBuf,
-    /// Bytes that the file may have; what was used longest ago goes first.
+    /// Most bytes that the file may have; the least recently used records go first.
     limit: u64,
     version: Version,
     inner: Mutex<Inner>,
@@ -56,57 +57,57 @@ pub struct MemoStore {
 
 #[derive(Default)]
 struct Inner {
-    /// The file that `index` is of. Another process may have put a new one in its place.
+    /// The file that `index` describes. Another process may have put a new one in its place.
     file: Option<File>,
     number: FileNumber,
     scanned: u64,
     index: HashMap<MemoNodeId, Vec<MemoFileEntry>>,
-    /// Of these, records that others added after this process began.
+    /// The records in `index` that other processes added after this one began.
     foreign: HashMap<MemoNodeId, Vec<MemoFileEntry>>,
     /// Roots that were asked for and found.
     used: BTreeSet<MemoNodeId>,
-    /// The latest in the file, and this run's own.
+    /// The latest generation in the file.
     latest: u64,
     own: Option<u64>,
-    /// A record was not what it was.
+    /// Whether a record was found damaged.
     damaged: bool,
     /// Bytes of the memo when it was last published.
     published: u64,
     warnings: Vec<String>,
 }
 
-/// The memo's file where the user names `path`: that file, or one in that folder.
+/// Returns the memo's file for the `path` that the user gives: that file, or one in that folder.
 fn file_of(path: &Path) -> PathBuf {
     let is_folder = path.is_dir() || path.as_os_str().to_string_lossy().ends_with(std::path::is_separator);
     let file = if is_folder { path.join(FILE_NAME) } else { path.to_path_buf() };
-    // Whoever comes by a link meets those who come by the file, and what is set aside is the file.
+    // Processes that use a link and those that use the file must meet, and the file itself is what is set aside.
     if file.is_symlink() { file.canonicalize().unwrap_or(file) } else { file }
 }
 
-/// What stands where the memo at `path` would be and never was one: somebody else's file, which is not to be touched. `None`: there is a memo, or room for one, or it
-/// cannot be read.
+/// Returns the path of a file that stands where the memo at `path` would be and never was a memo; it must not be touched. `None`: there is a memo, or nothing,
+/// or it cannot be read.
 pub fn somebody_elses(path: &Path) -> Option<PathBuf> {
     let file = file_of(path);
-    // A device or a pipe is nobody's memo, and opening one may take for ever.
+    // A device or a pipe is not a memo of ours, and opening one may block for ever.
     let is_file = std::fs::metadata(&file).map_or(true, |what| what.is_file());
     let is_ours = is_file && File::open(&file).and_then(|mut open| format::begins_as_one(&mut open)).unwrap_or(true);
     (!is_ours).then_some(file)
 }
 
 impl MemoStore {
-    /// Opens the memo at `path`, a file or a folder, which need not exist. `limit`: bytes that it may have.
+    /// Opens the memo at `path`, a file or a folder, which need not exist. `limit`: most bytes that it may have.
     pub fn open(path: &Path, limit: u64) -> MemoStore {
         MemoStore::open_as(path, limit, version())
     }
 
-    /// The same for a version of the program; records of others stay where they are, unseen, as long as there is room.
+    /// Opens the memo for a version of the program. Records of other versions stay in the file, unused, as long as there is room.
     pub fn open_as(path: &Path, limit: u64, version: Version) -> MemoStore {
         let store = MemoStore { path: file_of(path), limit, version, inner: Mutex::default() };
         {
             let mut inner = store.inner();
             let open = |inner: &mut Inner| match store.lock(WAIT_TO_OPEN) {
                 Ok(_lock) => store.look(inner).and_then(|()| store.mend(inner, None)),
-                // Where nothing can be written, much can be read.
+                // If the file cannot be written, it may still be readable.
                 Err(_) => store.look(inner),
             };
             let opened = if somebody_elses(&store.path).is_some() { Err(Trouble::Foreign) } else { open(&mut inner) };
@@ -118,8 +119,8 @@ impl MemoStore {
         store
     }
 
-    /// Adds what `memo` has learnt since it was last asked, waiting at most `wait` for other processes. `last`: nothing more will come of this run.
-    /// Returns whether everything is on disk now. PRECONDITION: one thread at a time.
+    /// Adds what `memo` has learnt since the last call, waiting at most `wait` for other processes. `last`: this run adds nothing more. Returns whether
+    /// everything is on disk now. PRECONDITION: one thread at a time.
     pub fn publish(&self, memo: &Memo, wait: Duration, last: bool) -> bool {
         let bytes = memo.bytes();
         {
@@ -143,12 +144,12 @@ impl MemoStore {
         }
     }
 
-    /// What the user should know; told once.
+    /// Takes the warnings for the user; each is returned once.
     pub fn warnings(&self) -> Vec<String> {
         std::mem::take(&mut self.inner().warnings)
     }
 
-    /// Where it is.
+    /// Path of the file.
     pub fn path(&self) -> &Path {
         &self.path
     }
@@ -168,7 +169,7 @@ impl MemoStore {
             let next = inner.latest + 1;
             (std::mem::take(&mut inner.foreign), *inner.own.get_or_insert(next))
         };
-        // Threads that simulate may wait for `inner` with a node in their hands, so nobody asks the memo with `inner` in his.
+        // CORRECTNESS: threads that simulate may wait for `inner` while they hold a node, so do not call the memo while holding `inner`.
         memo.is_known(|root| {
             foreign.get(root).map_or_else(Vec::new, |entries| records(self.inner().file.as_mut(), entries).0)
         });
@@ -181,7 +182,7 @@ impl MemoStore {
             }
         });
         written?;
-        // Who used what matters only where something may have to go.
+        // What was used only matters if something may have to go.
         let is_crowded = self.inner().scanned > self.limit / 2;
         let used: Vec<MemoNodeId> =
             if last && is_crowded { self.inner().used.iter().copied().collect() } else { Vec::new() };
@@ -196,7 +197,7 @@ impl MemoStore {
         Ok(())
     }
 
-    /// Adds a segment. PRECONDITION: the lock is held, and `inner` has seen all that is there.
+    /// Appends a segment. PRECONDITION: the lock is held, and `inner` has read everything in the file.
     fn append(&self, generation: u64, batch: Vec<Unsaved>, used: &[MemoNodeId]) -> Result<(), Trouble> {
         let mut records = Vec::with_capacity(batch.len());
         let mut done = Vec::with_capacity(batch.len());
@@ -209,7 +210,7 @@ impl MemoStore {
         let mut file = OpenOptions::new().write(true).open(&self.path).map_err(cannot("cannot write it"))?;
         file.seek(SeekFrom::Start(end)).map_err(cannot("cannot write it"))?;
         if let Err(error) = file.write_all(&bytes).and_then(|()| file.sync_data()) {
-            // Half an addition would be taken for damage; if it stays, it will be.
+            // A partial segment would be taken for damage; if truncating fails, it will be.
             let _ = file.set_len(end);
             return Err(cannot("cannot write it")(error));
         }
@@ -222,7 +223,7 @@ impl MemoStore {
         Ok(())
     }
 
-    /// Sees what is in the file now: all of it if it is not the one that was seen last, else what was added.
+    /// Reads the index of the file: all of it if it is not the file that was read last, else only what was appended.
     fn look(&self, inner: &mut Inner) -> Result<(), Trouble> {
         let mut file = match File::open(&self.path) {
             Ok(file) => file,
@@ -264,7 +265,7 @@ impl MemoStore {
         Ok(())
     }
 
-    /// Rewrites the file if it is damaged, or to `keep` only some of its roots. PRECONDITION: the lock is held.
+    /// Rewrites the file if it is damaged, or in order to keep only the roots in `keep`. PRECONDITION: the lock is held.
     fn mend(&self, inner: &mut Inner, keep: Option<&BTreeSet<(Version, MemoNodeId)>>) -> Result<(), Trouble> {
         let mut file = match File::open(&self.path) {
             Ok(file) => file,
@@ -273,7 +274,7 @@ impl MemoStore {
         };
         let len = file.seek(SeekFrom::End(0)).map_err(cannot("cannot read it"))?;
         let is_ours = format::read_header(&mut file).map_err(cannot("cannot read it"))?.is_some();
-        // Somebody was stopped before the first byte, or left an empty file here to be filled.
+        // A process was stopped before the first byte, or created an empty file to be filled.
         let is_empty = len == 0;
         let is_torn = is_ours && len > inner.scanned;
         if keep.is_none() && is_ours && !is_torn && !inner.damaged {
@@ -321,14 +322,14 @@ impl MemoStore {
         Ok(())
     }
 
-    /// Puts a new file, filled by `write`, in the old one's place, which goes `aside` or for good. PRECONDITION: the lock is held.
+    /// Replaces the file by a new one, filled by `write`. The old one is renamed to `aside`, or deleted. PRECONDITION: the lock is held.
     fn replace(
         &self,
         inner: &mut Inner,
         aside: Option<&Path>,
         write: impl FnOnce(&mut File) -> io::Result<()>,
     ) -> Result<(), Trouble> {
-        // Whoever writes has the lock, so one name is enough, and what a killed process left is written over.
+        // Writers hold the lock, so one temporary name is enough, and the leftovers of a killed process are overwritten.
         let new = with_suffix(&self.path, ".new");
         let mut file = File::create(&new).map_err(cannot("cannot write beside it"))?;
         let written = format::write_header(&mut file, new_number()).and_then(|()| write(&mut file));
@@ -336,48 +337,48 @@ impl MemoStore {
         if let Some(aside) = aside {
             fs::rename(&self.path, aside).map_err(cannot("cannot set it aside"))?;
         }
-        // Before it is replaced: some systems do not let go of open files.
+        // Close the file before it is replaced: some systems do not replace open files.
         inner.file = None;
         fs::rename(&new, &self.path).map_err(cannot("cannot put it in place"))?;
         self.look(inner)
     }
 
-    /// What stays of a file that is too large: of this version what was used last, as much as leaves a quarter of the room.
+    /// Returns the roots to keep of a file that is too large: first those of this version, the most recently used first, up to three quarters of the limit.
     fn worth_keeping(&self) -> Result<BTreeSet<(Version, MemoNodeId)>, Trouble> {
         let mut file = File::open(&self.path).map_err(cannot("cannot open it"))?;
         let scan = format::scan(&mut file, HEADER).map_err(cannot("cannot read it"))?;
-        let mut of: BTreeMap<(Version, MemoNodeId), (u64, u64)> = BTreeMap::new();
+        let mut uses: BTreeMap<(Version, MemoNodeId), (u64, u64)> = BTreeMap::new();
         for segment in &scan.segments {
             for entry in &segment.entries {
-                let (last, bytes) = of.entry((segment.version, entry.root)).or_default();
+                let (last, bytes) = uses.entry((segment.version, entry.root)).or_default();
                 *last = segment.generation.max(*last);
                 *bytes += entry.len;
             }
         }
         for segment in &scan.segments {
             for root in &segment.used {
-                if let Some((last, _)) = of.get_mut(&(segment.version, *root)) {
+                if let Some((last, _)) = uses.get_mut(&(segment.version, *root)) {
                     *last = segment.generation.max(*last);
                 }
             }
         }
         let mut order: Vec<(bool, u64, u64, (Version, MemoNodeId))> =
-            of.into_iter().map(|(key, (last, bytes))| (key.0 == self.version, last, bytes, key)).collect();
-        order.sort_unstable_by_key(|of| std::cmp::Reverse((of.0, of.1, of.3)));
-        let most = self.limit / 4 * 3;
+            uses.into_iter().map(|(key, (last, bytes))| (key.0 == self.version, last, bytes, key)).collect();
+        order.sort_unstable_by_key(|root| std::cmp::Reverse((root.0, root.1, root.3)));
+        let max_bytes = self.limit / 4 * 3;
         let mut used = HEADER;
         let kept: BTreeSet<(Version, MemoNodeId)> = order
             .into_iter()
             .take_while(|&(_, _, bytes, _)| {
                 used += bytes + 56;
-                used <= most
+                used <= max_bytes
             })
             .map(|o| o.3)
             .collect();
         Ok(kept)
     }
 
-    /// Takes the lock that writers take, or gives up after `wait`.
+    /// Takes the lock for writers, or gives up after `wait`.
     fn lock(&self, wait: Duration) -> Result<File, Trouble> {
         if let Some(folder) = self.path.parent().filter(|f| !f.as_os_str().is_empty()) {
             fs::create_dir_all(folder).map_err(cannot("cannot create its folder"))?;
@@ -404,7 +405,7 @@ impl MemoStore {
     }
 
     fn inner(&self) -> MutexGuard<'_, Inner> {
-        // What a panic left half done is at worst an index of less than there is.
+        // After a panic the index is at worst incomplete.
         self.inner.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }
@@ -425,7 +426,7 @@ impl BackingStore for MemoStore {
     }
 }
 
-/// Records of a file, and how many are not what they were.
+/// Reads records of a file. Returns them and the number of damaged or missing ones.
 fn records(file: Option<&mut File>, entries: &[MemoFileEntry]) -> (Vec<Vec<u8>>, usize) {
     let Some(file) = file else { return (Vec::new(), entries.len()) };
     let (named, missing) = named_records(file, entries);
@@ -445,7 +446,7 @@ fn with_suffix(path: &Path, suffix: &str) -> PathBuf {
     PathBuf::from(name)
 }
 
-/// `NAME.corrupt-N`, the first that is free.
+/// Returns the first free name of the form `NAME.corrupt-N`.
 fn free_name(path: &Path) -> PathBuf {
     (1u32..)
         .map(|n| with_suffix(path, &format!(".corrupt-{n}")))
@@ -453,7 +454,7 @@ fn free_name(path: &Path) -> PathBuf {
         .unwrap_or_else(|| with_suffix(path, ".corrupt"))
 }
 
-/// A number that no other file has.
+/// Returns a number that no other file has.
 fn new_number() -> FileNumber {
     static MADE: std::sync::atomic::AtomicU64 = std::sync::atomic::AtomicU64::new(0);
     let now = SystemTime::now().duration_since(SystemTime::UNIX_EPOCH).map_or(0, |d| d.as_nanos());

@@ -1,10 +1,10 @@
-//! The memo's file: a header, then segments that are only ever added. A segment is an index of records and the records; every part carries a sum, so that whatever
-//! was cut off or changed is found, and what was not is found again behind it.
+//! The format of the memo's file: a header, then segments that are only ever appended. A segment is an index of records, and the records. Every part carries a
+//! checksum, so that damage is detected, and intact segments after it are found again.
 //!
-//! Layer: batch. Knows neither what records say nor who else has the file open.
+//! Layer: batch. Knows neither the content of records nor which other processes have the file open.
 //!
-//! Header: magic, the file's own number, sum. Segment: mark, version, generation, counts, sums (64 bytes); index (root, offset in the body, length, sum a record); names of
-//! roots that were used; body. Numbers are little-endian.
+//! Header: magic, the file's own number, sum. Segment: mark, version, generation, counts, sums (64 bytes); index (per record: root, offset in the body, length,
+//! sum); names of used roots; body. Numbers are little-endian.
 
 use std::fs::File;
 use std::io::{self, Read, Seek, SeekFrom, Write};
@@ -19,18 +19,18 @@ pub(super) const HEADER: u64 = 40;
 const SEGMENT: usize = 64;
 const ENTRY: usize = 40;
 const NAME: usize = 16;
-/// Bytes looked through at once for the next segment behind a damaged one.
+/// Bytes searched at once for the next segment behind a damaged one.
 const STRIDE: usize = 1 << 20;
 
-/// Says whether a file is still the one that was open: a rewritten file has another.
+/// Identifies a file: a rewritten file has another number.
 pub(super) type FileNumber = [u8; 16];
 
-/// Where a record is.
+/// Where a record is in the file.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) struct MemoFileEntry {
     pub root: MemoNodeId,
-    /// From the start of the file.
-    pub at: u64,
+    /// Offset from the start of the file, bytes.
+    pub offset: u64,
     pub len: u64,
     sum: u64,
 }
@@ -39,39 +39,39 @@ pub(super) struct MemoFileEntry {
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub(super) struct Segment {
     pub version: Version,
-    /// Counts the runs that added to the file.
+    /// Number of the run that added it, counted over all runs that added to the file.
     pub generation: u64,
     pub entries: Vec<MemoFileEntry>,
     pub used: Vec<MemoNodeId>,
 }
 
-/// What is in a file.
+/// The segments found in a file.
 #[derive(Debug, Default)]
 pub(super) struct MemoFileScan {
     pub segments: Vec<Segment>,
-    /// The last segment is incomplete: its entries that are there.
+    /// The last segment if it is incomplete, with the entries whose records are there.
     pub torn: Option<Segment>,
-    /// Bytes were found that are no segment, or not the one they say they are.
+    /// Whether bytes were found that are no segment, or that differ from their checksum.
     pub damaged: bool,
-    /// Where the next segment goes.
+    /// Offset where the next segment goes.
     pub end: u64,
 }
 
-/// The first eight bytes of a SHA-256.
+/// Checksum: the first eight bytes of a SHA-256.
 fn sum(bytes: &[u8]) -> u64 {
     word(&Sha256::digest(bytes), 0)
 }
 
-fn word(bytes: &[u8], at: usize) -> u64 {
-    u64::from_le_bytes(bytes[at..at + 8].try_into().expect("eight bytes are a word"))
+fn word(bytes: &[u8], offset: usize) -> u64 {
+    u64::from_le_bytes(bytes[offset..offset + 8].try_into().expect("eight bytes are a word"))
 }
 
-fn half(bytes: &[u8], at: usize) -> u32 {
-    u32::from_le_bytes(bytes[at..at + 4].try_into().expect("four bytes are half a word"))
+fn half(bytes: &[u8], offset: usize) -> u32 {
+    u32::from_le_bytes(bytes[offset..offset + 4].try_into().expect("four bytes are half a word"))
 }
 
-fn name(bytes: &[u8], at: usize) -> [u8; NAME] {
-    bytes[at..at + NAME].try_into().expect("sixteen bytes are a name")
+fn name(bytes: &[u8], offset: usize) -> [u8; NAME] {
+    bytes[offset..offset + NAME].try_into().expect("sixteen bytes are a name")
 }
 
 /// Writes the header of an empty file.
@@ -82,7 +82,7 @@ pub(super) fn write_header(file: &mut File, number: FileNumber) -> io::Result<()
     file.write_all(&head)
 }
 
-/// The file's number. `None`: it is no memo.
+/// Returns the file's number. `None`: it is no memo.
 pub(super) fn read_header(file: &mut File) -> io::Result<Option<FileNumber>> {
     let mut head = [0u8; HEADER as usize];
     let is_whole = read_at(file, 0, &mut head)?;
@@ -90,7 +90,7 @@ pub(super) fn read_header(file: &mut File) -> io::Result<Option<FileNumber>> {
     Ok(is_one.then(|| name(&head, 16)))
 }
 
-/// Whether a file begins as memos do, be it damaged there, or is empty, to be filled.
+/// Whether a file begins like a memo, even a damaged one, or is empty and so may become one.
 pub(super) fn begins_as_one(file: &mut File) -> io::Result<bool> {
     let mut begin = Vec::new();
     file.seek(SeekFrom::Start(0))?;
@@ -100,20 +100,20 @@ pub(super) fn begins_as_one(file: &mut File) -> io::Result<bool> {
     Ok(MAGIC.starts_with(magic) || 2 * equal_bytes >= MAGIC.len() || begin.get(HEADER as usize..) == Some(&MARK[..]))
 }
 
-/// A segment as bytes.
+/// Returns a segment as bytes.
 pub(super) fn segment(
     version: &Version,
     generation: u64,
     records: &[(MemoNodeId, Vec<u8>)],
     used: &[MemoNodeId],
 ) -> Vec<u8> {
-    let (mut index, mut at) = (Vec::new(), 0u64);
+    let (mut index, mut offset) = (Vec::new(), 0u64);
     for (root, record) in records {
         index.extend(root);
-        index.extend(at.to_le_bytes());
+        index.extend(offset.to_le_bytes());
         index.extend((record.len() as u64).to_le_bytes());
         index.extend(sum(record).to_le_bytes());
-        at += record.len() as u64;
+        offset += record.len() as u64;
     }
     used.iter().for_each(|root| index.extend(root));
     let mut out = MARK.to_vec();
@@ -121,7 +121,7 @@ pub(super) fn segment(
     out.extend(generation.to_le_bytes());
     out.extend((records.len() as u32).to_le_bytes());
     out.extend((used.len() as u32).to_le_bytes());
-    out.extend(at.to_le_bytes());
+    out.extend(offset.to_le_bytes());
     out.extend(sum(&index).to_le_bytes());
     out.extend(sum(&out).to_le_bytes());
     out.extend(index);
@@ -129,56 +129,56 @@ pub(super) fn segment(
     out
 }
 
-/// A record, if it is what it was.
+/// Reads a record. `None`: it is damaged.
 pub(super) fn record(file: &mut File, entry: &MemoFileEntry) -> io::Result<Option<Vec<u8>>> {
-    if entry.at.saturating_add(entry.len) > file.seek(SeekFrom::End(0))? {
+    if entry.offset.saturating_add(entry.len) > file.seek(SeekFrom::End(0))? {
         return Ok(None);
     }
     let mut bytes = vec![0; entry.len as usize];
-    let is_whole = read_at(file, entry.at, &mut bytes)?;
+    let is_whole = read_at(file, entry.offset, &mut bytes)?;
     Ok((is_whole && sum(&bytes) == entry.sum).then_some(bytes))
 }
 
-/// Finds the segments from `from` on; reads no record.
-pub(super) fn scan(file: &mut File, from: u64) -> io::Result<MemoFileScan> {
+/// Finds the segments from offset `from` on. Reads no record.
+pub(super) fn scan(file: &mut File, start: u64) -> io::Result<MemoFileScan> {
     let len = file.seek(SeekFrom::End(0))?;
-    let mut scan = MemoFileScan { end: from, ..MemoFileScan::default() };
-    let mut at = from;
-    while at < len {
-        let Some(head) = head(file, at)? else {
-            let Some(next) = next_head(file, at + 1, len)? else {
-                // An addition that was not finished looks like this as well.
+    let mut scan = MemoFileScan { end: start, ..MemoFileScan::default() };
+    let mut offset = start;
+    while offset < len {
+        let Some(head) = head(file, offset)? else {
+            let Some(next) = next_head(file, offset + 1, len)? else {
+                // An unfinished addition looks like this as well.
                 scan.torn = Some(Segment::default());
                 break;
             };
             scan.damaged = true;
-            at = next;
+            offset = next;
             continue;
         };
-        let body = at + (SEGMENT + head.index_len()) as u64;
+        let body = offset + (SEGMENT + head.index_len()) as u64;
         let end = body.saturating_add(head.body);
-        let Some(mut segment) = index(file, &head, at, body, len)? else {
+        let Some(mut segment) = index(file, &head, offset, body, len)? else {
             if end <= len && head.body < len {
                 scan.damaged = true;
-                at = end;
+                offset = end;
                 continue;
             }
             scan.torn = Some(Segment::default());
             break;
         };
         if end > len {
-            segment.entries.retain(|e| e.at + e.len <= len);
+            segment.entries.retain(|e| e.offset + e.len <= len);
             scan.torn = Some(segment);
             break;
         }
         scan.segments.push(segment);
-        at = end;
+        offset = end;
         scan.end = end;
     }
     Ok(scan)
 }
 
-/// A segment's first bytes.
+/// The header of a segment.
 struct Head {
     version: Version,
     generation: u64,
@@ -194,9 +194,9 @@ impl Head {
     }
 }
 
-fn head(file: &mut File, at: u64) -> io::Result<Option<Head>> {
+fn head(file: &mut File, offset: u64) -> io::Result<Option<Head>> {
     let mut b = [0u8; SEGMENT];
-    if !read_at(file, at, &mut b)? || b[..8] != *MARK || word(&b, 56) != sum(&b[..56]) {
+    if !read_at(file, offset, &mut b)? || b[..8] != *MARK || word(&b, 56) != sum(&b[..56]) {
         return Ok(None);
     }
     Ok(Some(Head {
@@ -209,19 +209,19 @@ fn head(file: &mut File, at: u64) -> io::Result<Option<Head>> {
     }))
 }
 
-/// The segment of `head` at `at`; `None`: its index is not what it was.
-fn index(file: &mut File, head: &Head, at: u64, body: u64, len: u64) -> io::Result<Option<Segment>> {
+/// Reads the index of the segment with header `head` at `offset`. `None`: the index is damaged.
+fn index(file: &mut File, head: &Head, offset: u64, body: u64, len: u64) -> io::Result<Option<Segment>> {
     if body > len {
         return Ok(None);
     }
     let mut bytes = vec![0; head.index_len()];
-    if !read_at(file, at + SEGMENT as u64, &mut bytes)? || sum(&bytes) != head.index_sum {
+    if !read_at(file, offset + SEGMENT as u64, &mut bytes)? || sum(&bytes) != head.index_sum {
         return Ok(None);
     }
     let (entries, used) = bytes.split_at(head.entries as usize * ENTRY);
     let entry = |b: &[u8]| MemoFileEntry {
         root: name(b, 0),
-        at: body.saturating_add(word(b, 16)),
+        offset: body.saturating_add(word(b, 16)),
         len: word(b, 24),
         sum: word(b, 32),
     };
@@ -233,28 +233,28 @@ fn index(file: &mut File, head: &Head, at: u64, body: u64, len: u64) -> io::Resu
     }))
 }
 
-/// Where the next whole head is, from `at` on.
-fn next_head(file: &mut File, mut at: u64, len: u64) -> io::Result<Option<u64>> {
+/// Returns the offset of the next valid segment header, searching from `offset`.
+fn next_head(file: &mut File, mut offset: u64, len: u64) -> io::Result<Option<u64>> {
     let mut bytes = vec![0; STRIDE];
-    while at + SEGMENT as u64 <= len {
-        let n = STRIDE.min((len - at) as usize);
-        if !read_at(file, at, &mut bytes[..n])? {
+    while offset + SEGMENT as u64 <= len {
+        let n = STRIDE.min((len - offset) as usize);
+        if !read_at(file, offset, &mut bytes[..n])? {
             return Ok(None);
         }
         for k in bytes[..n].windows(MARK.len()).enumerate().filter(|(_, w)| *w == MARK).map(|(k, _)| k) {
-            if head(file, at + k as u64)?.is_some() {
-                return Ok(Some(at + k as u64));
+            if head(file, offset + k as u64)?.is_some() {
+                return Ok(Some(offset + k as u64));
             }
         }
-        // A mark may lie across the edge.
-        at += (n - MARK.len() + 1) as u64;
+        // A mark may lie across the edge of two strides.
+        offset += (n - MARK.len() + 1) as u64;
     }
     Ok(None)
 }
 
-/// Fills `bytes` from `at`; `false`: the file ends before.
-fn read_at(file: &mut File, at: u64, bytes: &mut [u8]) -> io::Result<bool> {
-    file.seek(SeekFrom::Start(at))?;
+/// Fills `bytes` from `offset`. Returns `false` if the file ends before.
+fn read_at(file: &mut File, offset: u64, bytes: &mut [u8]) -> io::Result<bool> {
+    file.seek(SeekFrom::Start(offset))?;
     match file.read_exact(bytes) {
         Ok(()) => Ok(true),
         Err(e) if e.kind() == io::ErrorKind::UnexpectedEof => Ok(false),
@@ -268,7 +268,7 @@ mod tests {
 
     const VERSION: Version = [3; 16];
 
-    /// Three segments of two records each.
+    /// Returns a file of three segments of two records each, as bytes, and the records.
     fn bytes() -> (Vec<u8>, Vec<(MemoNodeId, Vec<u8>)>) {
         let mut file = tempfile::tempfile().unwrap();
         write_header(&mut file, [9; 16]).unwrap();
@@ -289,7 +289,7 @@ mod tests {
         file
     }
 
-    /// Records that can still be had, in order.
+    /// Returns the records that can still be read, in order.
     fn found(file: &mut File, scan: &MemoFileScan) -> Vec<(MemoNodeId, Vec<u8>)> {
         let entries: Vec<MemoFileEntry> =
             scan.segments.iter().chain(&scan.torn).flat_map(|s| s.entries.clone()).collect();
@@ -327,14 +327,14 @@ mod tests {
     #[test]
     fn one_changed_byte_costs_a_segment_at_most() {
         let (bytes, records) = bytes();
-        for at in HEADER as usize..bytes.len() {
+        for position in HEADER as usize..bytes.len() {
             let mut changed = bytes.clone();
-            changed[at] ^= 1 << (at % 8);
+            changed[position] ^= 1 << (position % 8);
             let mut file = file_of(&changed);
             let scan = scan(&mut file, HEADER).unwrap();
             let found = found(&mut file, &scan);
-            assert!(found.iter().all(|r| records.contains(r)), "byte {at}");
-            assert!((4..6).contains(&found.len()), "byte {at}: {}", found.len());
+            assert!(found.iter().all(|r| records.contains(r)), "byte {position}");
+            assert!((4..6).contains(&found.len()), "byte {position}: {}", found.len());
         }
     }
 }

@@ -1,6 +1,6 @@
-//! Why an experiment is refused for memory: what it needs, what it may take of how much, and what would make it smaller.
+//! The refusal of an experiment that needs too much memory: what it needs, what it may take, and what would make it smaller.
 //!
-//! Layer: batch. Counts bytes of what is to be built; builds nothing.
+//! Layer: batch. Counts bytes of what would be built; builds nothing.
 
 use std::fmt;
 
@@ -18,41 +18,41 @@ pub struct MemoryRefusal {
     pub wanted: u64,
     /// Bytes that it may take.
     pub allowance: u64,
-    /// What these bytes are.
+    /// What the needed bytes are for, as words.
     sum: String,
     bound: MemoryBound,
     hint: &'static str,
 }
 
-/// What decides how much an experiment may take.
+/// What limits the memory of an experiment.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum MemoryBound {
     /// `limits.memory_gib`.
     Own,
-    /// A part of what the process may use, which is so many bytes.
+    /// A part of the memory that the process may use, which is so many bytes.
     PartOf(u64),
-    /// All that the process may use.
+    /// All memory that the process may use.
     Whole,
 }
 
-/// What makes an experiment at flow level smaller.
+/// A hint for an experiment at flow level.
 const JOIN: &str = ", set fidelity.join = \"ranks\", which makes one flow of what ranks send alike";
 
 impl MemoryRefusal {
-    /// Of an experiment that was stopped while it was made.
-    pub(crate) fn of(config: &Config, over: &OverBudget) -> MemoryRefusal {
+    /// Creates the refusal of an experiment that was stopped while it was prepared.
+    pub(crate) fn of(config: &Config, excess: &OverBudget) -> MemoryRefusal {
         let bound = match config.limits.memory_bytes {
-            Some(limit) if limit == over.allowance => MemoryBound::Own,
-            _ if over.allowance < budget::total() => MemoryBound::PartOf(budget::total()),
+            Some(limit) if limit == excess.allowance => MemoryBound::Own,
+            _ if excess.allowance < budget::total() => MemoryBound::PartOf(budget::total()),
             _ => MemoryBound::Whole,
         };
         let joins = config.is_flow_level() && matches!(config.workload, WorkloadSection::Program(_));
         let hint = if joins && config.joining() != Joining::Ranks { JOIN } else { "" };
-        let sum = format!("counted up to the {}", over.what);
-        MemoryRefusal { wanted: over.wanted, allowance: over.allowance, sum, bound, hint }
+        let sum = format!("counted up to the {}", excess.what);
+        MemoryRefusal { wanted: excess.wanted, allowance: excess.allowance, sum, bound, hint }
     }
 
-    /// Of so many flows.
+    /// Creates the refusal of an experiment with so many flows.
     pub(super) fn of_flows(flows: u64, wanted: u64, allowance: u64) -> MemoryRefusal {
         let sum = format!("for {} flows", thousands(flows));
         MemoryRefusal { wanted, allowance, sum, bound: MemoryBound::Whole, hint: "" }
@@ -78,21 +78,21 @@ impl fmt::Display for MemoryRefusal {
     }
 }
 
-/// Refuses at once a program whose task graph cannot fit: before its tasks are made, which may take minutes.
+/// Refuses a program whose task graph cannot fit, before its tasks are generated, which may take minutes.
 ///
 /// # Errors
-/// It cannot fit, with the sum.
+/// The task graph cannot fit.
 pub(super) fn check_graph(config: &Config, size: &GraphSize) -> Result<(), MemoryRefusal> {
     let allowance = config.limits.memory_bytes.unwrap_or(u64::MAX).min(budget::total());
     let bytes = |n: u64, each: usize| n.saturating_mul(each as u64);
     let rows = bytes(size.tasks, size_of::<Task>());
     let graph = bytes(size.tasks, size_of::<GraphTask>()).saturating_add(bytes(size.ops, size_of::<OpTasks>()));
-    // As in `Prepared::peak_bytes`: twice what the tables take.
+    // As in `Prepared::peak_bytes`: twice the size of the tables.
     let wanted = rows.saturating_mul(2).saturating_add(graph);
     if wanted <= allowance {
         return Ok(());
     }
-    let over = OverBudget { wanted, allowance, what: "tasks" };
+    let excess = OverBudget { wanted, allowance, what: "tasks" };
     let messages = match size.messages {
         0 => String::new(),
         messages => format!(", {} messages among them", thousands(messages)),
@@ -100,10 +100,10 @@ pub(super) fn check_graph(config: &Config, size: &GraphSize) -> Result<(), Memor
     let each = wanted / size.tasks.max(1);
     let (tasks, ops) = (thousands(size.tasks), thousands(size.ops));
     let sum = format!("for {tasks} tasks of {ops} operations{messages}, of {each} bytes each or more");
-    Err(MemoryRefusal { sum, ..MemoryRefusal::of(config, &over) })
+    Err(MemoryRefusal { sum, ..MemoryRefusal::of(config, &excess) })
 }
 
-/// GiB with three digits, or what is less in MiB.
+/// Formats bytes as GiB, or as MiB below 1 GiB.
 fn gib(bytes: u64) -> String {
     let mib = bytes as f64 / f64::from(1 << 20);
     if mib < 1024.0 { format!("{mib:.0} MiB") } else { format!("{:.1} GiB", mib / 1024.0) }

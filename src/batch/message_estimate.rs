@@ -1,7 +1,8 @@
-//! A task graph message by message: each takes every link of its path once, for as long as its bytes need there, behind the messages that were posted before it.
+//! Estimates the times of a task graph message by message. Each message takes every link of its path once, for as long as its bytes need there, behind the
+//! messages that were posted before it.
 //!
-//! Layer: batch. Between a formula and packets: it knows the schedule, the routes and which links are shared, but links serve one message after the other instead of sharing,
-//! and nothing is marked, paced, paused or lost. Computation, gates and servers are the engine's.
+//! Layer: batch. Between a formula and packets: it knows the schedule, the routes and which links are shared. But links serve one message after the other
+//! instead of sharing, and nothing is marked, paced, paused or lost. Computation, gates and servers behave as in the engine.
 
 use std::cmp::Reverse;
 use std::collections::BinaryHeap;
@@ -16,20 +17,20 @@ use crate::workload::tasks::{EdgeMoment, Target, TaskGraph, Work};
 use super::flow_info::nvlink_ps;
 use super::route::Routed;
 
-/// What happens, in the order in which simultaneous things do.
+/// An event, in the order in which simultaneous events are handled.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 enum MessageStep {
     /// A task's delay is over.
     Due(u32),
-    /// A message is there.
+    /// A message has arrived.
     Got(u32),
-    /// Its last acknowledgement is back.
+    /// The last acknowledgement of a message is back.
     Acked(u32),
     /// A gate's last signal was given.
     Fired(u32),
 }
 
-/// Ends of the tasks of a graph, as rows that say when each was posted, arrived and ended, and nothing else; `NEVER` where a task waits for ever.
+/// Returns when each task of a graph was posted, arrived and ended, as rows in which only these fields are set; `NEVER` if a task waits for ever.
 pub(super) fn estimate_messages(r: &Routed, graph: &TaskGraph) -> Vec<Task> {
     let mut w = MessageEstimate::new(r, graph);
     for i in 0..graph.tasks.len() as u32 {
@@ -37,15 +38,15 @@ pub(super) fn estimate_messages(r: &Routed, graph: &TaskGraph) -> Vec<Task> {
             w.ready(i);
         }
     }
-    while let Some(Reverse((at, event))) = w.events.pop() {
+    while let Some(Reverse((now_ps, event))) = w.events.pop() {
         match event {
-            MessageStep::Due(i) => w.due(i, at),
+            MessageStep::Due(i) => w.due(i, now_ps),
             MessageStep::Got(i) => {
-                w.rows[i as usize].got = at;
-                w.follow(i, EdgeMoment::Got, at);
+                w.rows[i as usize].got = now_ps;
+                w.follow(i, EdgeMoment::Got, now_ps);
             }
-            MessageStep::Acked(i) => w.ended(i, at),
-            MessageStep::Fired(g) => w.serve(g, at),
+            MessageStep::Acked(i) => w.ended(i, now_ps),
+            MessageStep::Fired(g) => w.serve(g, now_ps),
         }
     }
     w.rows
@@ -56,28 +57,28 @@ struct MessageEstimate<'a> {
     graph: &'a TaskGraph,
     rows: Vec<Task>,
     events: BinaryHeap<Reverse<(u64, MessageStep)>>,
-    /// Dependencies that are missing, and when the last of the others was met; of tasks and of gates.
+    /// Missing dependencies of each task.
     waits: Vec<u32>,
     met: Vec<u64>,
     gate_waits: Vec<u32>,
     gate_met: Vec<u64>,
-    /// Edges of each task, releases of each gate: ranges of sorted lists.
+    /// Edges of each task, in a list sorted by task: edges of task `k` are `first_edge[k]..first_edge[k + 1]`. Releases of each gate likewise.
     edges: Vec<u32>,
     first_edge: Vec<u32>,
     releases: Vec<u32>,
     first_release: Vec<u32>,
-    /// Messages of each queue pair in their order, and how many of them are posted.
+    /// Messages of each queue pair in order.
     queues: Vec<Vec<u32>>,
     posted: Vec<usize>,
     is_due: Vec<bool>,
-    /// When each arc is free.
+    /// Time from which each arc is free, ps.
     free: Vec<u64>,
     servers: Vec<u64>,
-    /// What an edge between two NICs takes.
+    /// Time that an edge between two NICs takes, ps.
     release_ps: u64,
 }
 
-/// Positions of the items of each of `n` keys in a list sorted by key: `first[k]..first[k + 1]`.
+/// Groups the positions of items by their keys, of which there are `n`. Returns the list and `first`: the items of key `k` are at `first[k]..first[k + 1]`.
 fn grouped(n: usize, keys: impl Iterator<Item = u32> + Clone) -> (Vec<u32>, Vec<u32>) {
     let mut first = vec![0u32; n + 1];
     keys.clone().for_each(|k| first[k as usize + 1] += 1);
@@ -102,11 +103,11 @@ impl<'a> MessageEstimate<'a> {
         let mut gate_waits = vec![0u32; graph.gates.len()];
         for e in &graph.edges {
             match e.to {
-                Target::Task(to) => waits[to as usize] += 1,
+                Target::Task(task) => waits[task as usize] += 1,
                 Target::Gate(gate) => gate_waits[gate as usize] += 1,
             }
         }
-        graph.releases.iter().for_each(|&(_, to)| waits[to as usize] += 1);
+        graph.releases.iter().for_each(|&(_, task)| waits[task as usize] += 1);
         let mut queues = vec![Vec::new(); graph.qps.len()];
         graph.messages().for_each(|(i, qp, _)| queues[qp as usize].push(i));
         let row = |t: &crate::workload::tasks::GraphTask| Task {
@@ -140,52 +141,52 @@ impl<'a> MessageEstimate<'a> {
         }
     }
 
-    fn at(&mut self, at: u64, event: MessageStep) {
-        self.events.push(Reverse((at, event)));
+    fn schedule(&mut self, at_ps: u64, event: MessageStep) {
+        self.events.push(Reverse((at_ps, event)));
     }
 
-    /// Nothing keeps a task any more.
+    /// Schedules a task that waits for nothing any more.
     fn ready(&mut self, i: u32) {
-        let at = self.met[i as usize] + self.graph.tasks[i as usize].delay_ps;
-        self.at(at, MessageStep::Due(i));
+        let due_ps = self.met[i as usize] + self.graph.tasks[i as usize].delay_ps;
+        self.schedule(due_ps, MessageStep::Due(i));
     }
 
-    fn due(&mut self, i: u32, at: u64) {
+    fn due(&mut self, i: u32, now_ps: u64) {
         let Work::Message { qp, .. } = self.graph.tasks[i as usize].work else {
-            self.rows[i as usize].at = at;
-            return self.ended(i, at);
+            self.rows[i as usize].at = now_ps;
+            return self.ended(i, now_ps);
         };
         self.is_due[i as usize] = true;
-        // A queue pair sends in order, whoever is due first.
+        // A queue pair sends in order, whichever message is due first.
         while let Some(&next) =
             self.queues[qp as usize].get(self.posted[qp as usize]).filter(|&&m| self.is_due[m as usize])
         {
             self.posted[qp as usize] += 1;
-            self.post(next, at);
+            self.post(next, now_ps);
         }
     }
 
-    fn post(&mut self, i: u32, at: u64) {
+    fn post(&mut self, i: u32, now_ps: u64) {
         let Work::Message { qp, bytes } = self.graph.tasks[i as usize].work else { return };
-        self.rows[i as usize].at = at;
+        self.rows[i as usize].at = now_ps;
         let (r, paths) = (self.r, self.r.packet_of[qp as usize].map(|p| &self.r.paths[p]));
         let (got, acked) = match paths {
-            None => (at + nvlink_ps(bytes, &r.network), at + nvlink_ps(bytes, &r.network)),
-            Some(paths) => self.travel(paths, bytes, at),
+            None => (now_ps + nvlink_ps(bytes, &r.network), now_ps + nvlink_ps(bytes, &r.network)),
+            Some(paths) => self.travel(paths, bytes, now_ps),
         };
-        self.at(got, MessageStep::Got(i));
-        self.at(acked, MessageStep::Acked(i));
+        self.schedule(got, MessageStep::Got(i));
+        self.schedule(acked, MessageStep::Acked(i));
     }
 
-    /// When a message that is posted now is whole at its end, and acknowledged. Sprayed ones are spread evenly over their paths.
-    fn travel(&mut self, paths: &FlowPaths, bytes: u64, at: u64) -> (u64, u64) {
+    /// Returns when a message that is posted now has arrived whole, and when it is acknowledged, ps. Sprayed messages are spread evenly over their paths.
+    fn travel(&mut self, paths: &FlowPaths, bytes: u64, now_ps: u64) -> (u64, u64) {
         let (net, tr) = (&self.r.network, &self.r.transport);
         let share = bytes.div_ceil(paths.data.len() as u64);
         let packet = share.min(u64::from(tr.payload)) as u32 + tr.data_overhead;
         let wire = share + share.div_ceil(u64::from(tr.payload.max(1))) * u64::from(tr.data_overhead);
-        let mut last = at;
+        let mut last = now_ps;
         for path in &paths.data {
-            let (mut head, mut tail) = (at, at);
+            let (mut head, mut tail) = (now_ps, now_ps);
             for &arc in path {
                 let link = net.arc_link(arc);
                 let one = tx_ps(packet, link.rate_bps, tr.clock_ps);
@@ -204,12 +205,12 @@ impl<'a> MessageEstimate<'a> {
         (last, last + back)
     }
 
-    fn ended(&mut self, i: u32, at: u64) {
-        self.rows[i as usize].done = at;
-        self.follow(i, EdgeMoment::Done, at);
+    fn ended(&mut self, i: u32, now_ps: u64) {
+        self.rows[i as usize].done = now_ps;
+        self.follow(i, EdgeMoment::Done, now_ps);
     }
 
-    /// The host on which a moment of a task happens.
+    /// Returns the host on which a moment of a task happens.
     fn host(&self, i: u32, when: EdgeMoment) -> u32 {
         let t = &self.graph.tasks[i as usize];
         let rank = match (t.work, when) {
@@ -220,46 +221,46 @@ impl<'a> MessageEstimate<'a> {
         self.r.network.ranks[rank as usize]
     }
 
-    fn follow(&mut self, i: u32, when: EdgeMoment, at: u64) {
+    fn follow(&mut self, i: u32, when: EdgeMoment, now_ps: u64) {
         for k in self.first_edge[i as usize]..self.first_edge[i as usize + 1] {
             let e = self.graph.edges[self.edges[k as usize] as usize];
             if e.when != when {
                 continue;
             }
             match e.to {
-                Target::Task(to) => {
-                    let far = self.host(i, when) != self.host(to, EdgeMoment::Done);
-                    self.meet(to, at + if far { self.release_ps } else { 0 });
+                Target::Task(next_task) => {
+                    let far = self.host(i, when) != self.host(next_task, EdgeMoment::Done);
+                    self.meet(next_task, now_ps + if far { self.release_ps } else { 0 });
                 }
                 Target::Gate(g) => {
-                    self.gate_met[g as usize] = self.gate_met[g as usize].max(at);
+                    self.gate_met[g as usize] = self.gate_met[g as usize].max(now_ps);
                     self.gate_waits[g as usize] -= 1;
                     if self.gate_waits[g as usize] == 0 {
-                        self.at(self.gate_met[g as usize], MessageStep::Fired(g));
+                        self.schedule(self.gate_met[g as usize], MessageStep::Fired(g));
                     }
                 }
             }
         }
     }
 
-    fn meet(&mut self, i: u32, at: u64) {
-        self.met[i as usize] = self.met[i as usize].max(at);
+    fn meet(&mut self, i: u32, at_ps: u64) {
+        self.met[i as usize] = self.met[i as usize].max(at_ps);
         self.waits[i as usize] -= 1;
         if self.waits[i as usize] == 0 {
             self.ready(i);
         }
     }
 
-    fn serve(&mut self, g: u32, at: u64) {
+    fn serve(&mut self, g: u32, now_ps: u64) {
         let gate = self.graph.gates[g as usize];
-        let mut end = at;
+        let mut end = now_ps;
         if let Some(server) = gate.server {
             end = end.max(self.servers[server as usize]) + gate.serial_ps;
             self.servers[server as usize] = end;
         }
         for k in self.first_release[g as usize]..self.first_release[g as usize + 1] {
-            let to = self.graph.releases[self.releases[k as usize] as usize].1;
-            self.meet(to, end + gate.latency_ps);
+            let task = self.graph.releases[self.releases[k as usize] as usize].1;
+            self.meet(task, end + gate.latency_ps);
         }
     }
 }

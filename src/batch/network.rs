@@ -1,4 +1,4 @@
-//! From a configuration to its network: generated or read from a file, with ranks in their places and what it costs.
+//! The network of a configuration: generated or read from a file, with ranks placed on it, and its costs.
 //!
 //! Layer: batch. Reads the topology's file.
 
@@ -17,7 +17,7 @@ use super::job;
 use super::servers::{self, Described};
 use super::training as setup;
 
-/// An experiment's network alone, what is known of its servers, and what its cluster costs.
+/// Returns only an experiment's network, the description of its servers, and its costs.
 pub(super) fn network_of(config: &Config) -> Result<(Network, Option<Described>, Bill), PrepareError> {
     let described = servers::described(config)?;
     let config = &*servers::applied(config, described.as_ref())?;
@@ -26,10 +26,10 @@ pub(super) fn network_of(config: &Config) -> Result<(Network, Option<Described>,
     Ok((network, described, bill))
 }
 
-/// The network of a cluster and what it costs, where no packets are sent.
+/// Returns the network of a cluster and its costs, for callers that send no packets.
 ///
 /// # Errors
-/// There is no such network, or a part of it has no price.
+/// The configuration describes no network, or a part of it has no price.
 pub fn cluster_network(config: &Config) -> Result<(Network, Bill), PrepareError> {
     network_of(config).map(|(network, _, bill)| (network, bill))
 }
@@ -40,7 +40,7 @@ pub(super) fn network(
     notes: &mut Vec<String>,
 ) -> Result<Network, PrepareError> {
     let (c, t) = (&config.cluster, &config.topology);
-    let over = t.oversubscription_milli;
+    let oversubscription_milli = t.oversubscription_milli;
     if let TopologyKind::File { path, format } = &t.kind {
         let format = match format {
             spec::TopologyFormatChoice::Ns3 => TopologyFormat::Ns3,
@@ -73,7 +73,7 @@ pub(super) fn network(
         link_delay_ps: t.link_delay_ps,
         switch_latency_ps: t.switch_latency_ps,
         nvlink: (c.nvlink_bps > 0).then_some(NvLink {
-            // Between two GPUs: in a mesh they have one link. Rates of links are whole Mb/s.
+            // Rate between two GPUs: in a mesh they have one link. Link rates are whole Mb/s.
             rate_bps: c.nvlink_bps / u64::from(servers::links_of_mesh(config, described)) / 1_000_000 * 1_000_000,
             latency_ps: c.nvlink_latency_ps,
         }),
@@ -82,10 +82,12 @@ pub(super) fn network(
     let mut network = match t.kind {
         TopologyKind::FatTree { k } => FatTree { k }.build(&fabric)?,
         TopologyKind::Clos { tiers, hosts_per_leaf, spines, pods, cores } => {
-            Clos { tiers, hosts_per_leaf, spines, pods, cores, oversubscription: over }.build(&fabric)?
+            Clos { tiers, hosts_per_leaf, spines, pods, cores, oversubscription: oversubscription_milli }
+                .build(&fabric)?
         }
         TopologyKind::RailOptimized { rails, spines, .. } => {
-            RailOptimized { rails, pods: t.pods(servers), spines, oversubscription: over }.build(&fabric)?
+            RailOptimized { rails, pods: t.pods(servers), spines, oversubscription: oversubscription_milli }
+                .build(&fabric)?
         }
         TopologyKind::RailOnly { rails } => RailOnly { rails }.build(&fabric)?,
         TopologyKind::File { .. } => unreachable!("files were read above"),
@@ -98,7 +100,7 @@ pub(super) fn network(
     Ok(network)
 }
 
-/// Names the switches of a topology file that have no links: a line of the file may be missing.
+/// Returns a note that names the switches of a topology file without links: a line of the file may be missing.
 fn isolated_switches(path: &Path, network: &Network) -> Option<String> {
     let ids = network.isolated_switches();
     let named: Vec<String> = ids.iter().take(MOST_NAMED).map(u32::to_string).collect();
@@ -117,10 +119,10 @@ fn isolated_switches(path: &Path, network: &Network) -> Option<String> {
     (!ids.is_empty()).then(note)
 }
 
-/// Switches that a note names one by one.
+/// Most switches that a note names one by one.
 const MOST_NAMED: usize = 8;
 
-/// GPUs of as many servers as so many ranks need, at least one server.
+/// Returns the GPUs of as many whole servers as so many ranks need, at least one server.
 fn whole_servers(ranks: Option<u32>, per_server: u32) -> u32 {
     let per_server = per_server.max(1);
     ranks.unwrap_or(per_server).div_ceil(per_server).max(1).saturating_mul(per_server)
@@ -133,8 +135,8 @@ pub(super) fn bill(config: &Config, network: &Network) -> Result<Bill, PrepareEr
     Ok(cost::bill(&cost::parts(network, gpus, generated), &gpu.priced_as, config.cluster.server, &config.cost)?)
 }
 
-/// Gives every server links between its GPUs at NVLink's rate and latency, with packets instead of times. They lead to a switch of its own, or in a mesh from each GPU to each
-/// other one.
+/// Gives every server links between its GPUs at NVLink's rate and latency, on which packets travel instead of fixed times. The links lead to a switch of the
+/// server, or in a mesh from each GPU to each other one.
 pub(super) fn nvlink_as_packets(net: &mut Network, is_mesh: bool) {
     let Some(nvlink) = net.nvlink.take() else { return };
     let mut next_id = net.nodes.iter().map(|n| n.id).max().map_or(0, |id| id + 1);
@@ -144,7 +146,7 @@ pub(super) fn nvlink_as_packets(net: &mut Network, is_mesh: bool) {
             servers.entry(node.server).or_default().push(v as u32);
         }
     }
-    // NVSwitches of a file, which no packet crosses, stay beside them without effect.
+    // NVSwitches of a topology file stay, without effect, as no packet crosses them.
     for (server, hosts) in servers.into_iter().filter(|(_, hosts)| hosts.len() > 1) {
         if is_mesh {
             let link = |(a, b)| Link { a, b, rate_bps: nvlink.rate_bps, delay_ps: nvlink.latency_ps.max(1) };

@@ -1,6 +1,6 @@
-//! The outcome of an experiment: its flows, links, iteration and totals, or why there is none.
+//! The outcome of an experiment: its flows, links, iteration and totals, or the reason why there is none.
 //!
-//! Layer: batch. Plain data in integers; `read_outcome` fills it, `results` formats it.
+//! Layer: batch. Plain integer data; `read_outcome` fills it, `results` formats it.
 
 use std::ops::Range;
 use std::sync::Arc;
@@ -12,7 +12,7 @@ use crate::workload::serving::{BoundTimes, PoolRole};
 use super::breakdown::Breakdown;
 use super::planner::LongestCollective;
 
-/// A flow's end.
+/// The outcome of one flow.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct FlowOutcome {
     pub id: u32,
@@ -21,11 +21,11 @@ pub struct FlowOutcome {
     pub bytes: u64,
     pub start_ps: u64,
     pub ideal_ps: u64,
-    /// From start to the last ACK at the sender.
+    /// Time from start to the last ACK at the sender, ps; `None`: it did not finish.
     pub fct_ps: Option<u64>,
 }
 
-/// One direction of a link.
+/// The outcome of one direction of a link.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct LinkOutcome {
     pub name: String,
@@ -33,7 +33,7 @@ pub struct LinkOutcome {
     /// Wire bytes sent, pause frames included.
     pub bytes: u64,
     pub max_queue_bytes: u64,
-    /// Integral of the egress queue over time, units of 1024 byte-picoseconds.
+    /// Integral of the egress queue over time, in units of 1024 byte-picoseconds.
     pub queue_area: u64,
     pub marks: u64,
     /// Pause frames that reached the transmitter.
@@ -41,14 +41,14 @@ pub struct LinkOutcome {
     pub drops: u64,
 }
 
-/// All that is known of an experiment that ended.
+/// The outcome of an experiment that ended.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct ExperimentOutcome {
-    /// From 0 to the last completion; of several jobs to that of the last that is no background.
+    /// Time from 0 to the last completion, ps; with several jobs, to the last completion of a job that is no background job.
     pub makespan_ps: u64,
-    /// Shared by duplicates of an experiment.
+    /// The flows; duplicates of an experiment share them.
     pub flows: Arc<Vec<FlowOutcome>>,
-    /// Flows had rates in place of packets: counts of packets, marks, pauses, drops and queues are unknown.
+    /// Whether flows had rates instead of packets: then counts of packets, marks, pauses, drops and queues are unknown.
     pub flow_level: bool,
     pub packet_hops: u64,
     /// Marks that switch ports put on data packets.
@@ -60,26 +60,26 @@ pub struct ExperimentOutcome {
     pub retransmissions: u64,
     pub max_queue_bytes: u64,
     pub links: Vec<LinkOutcome>,
-    /// (flow, when, round-trip time), by flow.
+    /// RTT samples as (flow id, time in ps, round-trip time in ps), sorted by flow.
     pub rtts: Vec<(u32, u64, u64)>,
-    /// Of several jobs that of the first.
+    /// Iteration of the program; with several jobs, of the first one that is no background job.
     pub iteration: Option<Iteration>,
-    /// Of inference; of several jobs that of the first that serves.
+    /// Outcome of inference; with several jobs, of the first job that serves.
     pub serving: Option<Arc<ServingOutcome>>,
-    /// How the collective is carried out that takes longest.
+    /// How the collective that takes longest is carried out.
     pub longest_collective: Option<LongestCollective>,
-    /// Memory of the fullest rank, where a model tells.
+    /// Memory of the fullest rank, bytes, where a model tells.
     pub peak_memory_bytes: Option<u64>,
-    /// What the cluster costs and draws.
+    /// Costs and power of the cluster.
     pub bill: Option<Bill>,
-    /// Where there are several, in their order.
+    /// Outcomes of several jobs, in their order; else empty.
     pub jobs: Vec<JobOutcome>,
-    /// Links that data of several of them cross, in the order of link ends, where somebody asks for them.
+    /// Links that data of several jobs cross, in the order of link ends, if the configuration asks for them.
     pub shared_links: Vec<SharedLinkOutcome>,
 }
 
 impl ExperimentOutcome {
-    /// Each job by its name, with its times.
+    /// Returns each job's name and times.
     pub fn job_times(&self) -> Vec<(Arc<str>, JobTimes)> {
         let times = |job: &JobOutcome| JobTimes {
             makespan_ps: job.end_ps.map(|end| end - job.start_ps),
@@ -93,73 +93,73 @@ impl ExperimentOutcome {
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct SharedLinkOutcome {
     pub name: String,
-    /// Places of these jobs, ascending, and the payload of each over the link.
+    /// The jobs on the link as (index, payload bytes), ascending.
     pub jobs: Vec<(usize, u64)>,
 }
 
-/// What one of several jobs came to.
+/// The outcome of one of several jobs.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct JobOutcome {
     pub name: Arc<str>,
-    /// `workload.kind`.
+    /// Value of `workload.kind`.
     pub kind: String,
     pub gpus: u32,
-    /// Which, in the order of ranks: `0-7,16`.
+    /// GPUs in the order of ranks, as text: `0-7,16`.
     pub gpu_list: String,
-    /// As the sweep file has it.
+    /// Placement as in the sweep file.
     pub placement: String,
     pub background: bool,
     pub start_ps: u64,
-    /// Its last completion; `None`: something of it did not end.
+    /// Time of its last completion, ps; `None`: a part of it did not end.
     pub end_ps: Option<u64>,
     pub iteration: Option<Iteration>,
     pub serving: Option<Arc<ServingOutcome>>,
     pub peak_memory_bytes: Option<u64>,
     pub longest_collective: Option<LongestCollective>,
-    /// Its flows among those of the experiment.
+    /// Range of its flows among those of the experiment.
     pub flows: Range<usize>,
-    /// Payload.
+    /// Payload, bytes.
     pub bytes: u64,
-    /// Of carrying each packet once.
+    /// Packet-hops if each packet is carried once.
     pub packet_hops: u64,
-    /// Jobs whose data cross links that its data cross, and how many links.
+    /// Jobs whose data cross links that its data cross, and the number of such links.
     pub shares_with: Vec<(Arc<str>, u32)>,
     pub shared_links: u32,
-    /// Payload over these links, each counted.
+    /// Payload on these links, bytes, counted once per link.
     pub shared_bytes: u64,
-    /// The shared link over which most bytes of all jobs go.
+    /// Name of the shared link that carries most bytes of all jobs.
     pub busiest_shared_link: Option<String>,
-    /// The same job without the others, where that was simulated.
+    /// Times of the same job without other jobs, if that was simulated.
     pub alone: Option<JobTimes>,
-    /// The same job beside all others but the named one, where that was simulated.
+    /// Times of the same job without the named job, but beside all others, where that was simulated.
     pub without: Vec<(Arc<str>, JobTimes)>,
 }
 
 /// Times of a job; `None`: it did not end, or has no iterations.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct JobTimes {
-    /// From the job's start to its end.
+    /// Time from the job's start to its end, ps.
     pub makespan_ps: Option<u64>,
     pub iteration_ps: Option<u64>,
 }
 
-/// What a program came to, per measured iteration.
+/// A program's mean measured iteration.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Iteration {
-    /// The rank whose timeline it is.
+    /// The rank whose timeline `time` splits.
     pub rank: u32,
     pub time: Breakdown,
     pub ranks: u64,
-    /// As in `Workload`: 0 where they do not apply.
+    /// Tokens per iteration; like the next two, as in `Workload`: 0 if it does not apply.
     pub tokens: u64,
     pub model_flops: u128,
     pub peak_flops: u64,
-    /// A benchmark of one collective: its bytes, and bus over algorithm bandwidth.
+    /// For a benchmark of one collective: its bytes, and bus bandwidth over algorithm bandwidth.
     pub collective: Option<(u64, (u64, u64))>,
 }
 
 impl Iteration {
-    /// Of a workload, whose critical rank and time are `found`.
+    /// Creates the iteration of a workload from its critical rank and that rank's time.
     pub(super) fn of(
         workload: &Workload,
         collective: Option<(u64, (u64, u64))>,
@@ -177,33 +177,33 @@ impl Iteration {
     }
 }
 
-/// What inference came to.
+/// The outcome of inference.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct ServingOutcome {
-    /// In the order of their arrival.
+    /// Requests in the order of their arrival.
     pub requests: Vec<RequestOutcome>,
     pub pools: Vec<PoolOutcome>,
 }
 
-/// One request. Times count from the job's start; `None`: it did not come so far.
+/// One request. Times count from the job's start, ps; `None`: the request did not get so far.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct RequestOutcome {
     pub arrival_ps: u64,
     pub prompt: u32,
     pub output: u32,
     pub instance: u32,
-    /// Of the pool that decodes, where that is another one.
+    /// Instance of the pool that decodes, if that is another pool.
     pub decode_instance: Option<u32>,
-    /// Its first step begins.
+    /// Time when its first step begins.
     pub begin_ps: Option<u64>,
     pub first_token_ps: Option<u64>,
     pub last_token_ps: Option<u64>,
-    /// Its keys and values are on all ranks that decode.
+    /// Time when its keys and values are on all ranks that decode.
     pub received_ps: Option<u64>,
     pub transferred_bytes: u64,
 }
 
-/// One pool of GPUs. Times are sums over the stages of all instances.
+/// One pool of GPUs. Times are sums over the stages of all instances, ps.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct PoolOutcome {
     pub role: PoolRole,
@@ -212,29 +212,29 @@ pub struct PoolOutcome {
     pub gpus: u32,
     pub rounds: u64,
     pub sequences: u64,
-    /// Of one instance.
+    /// Capacity for keys and values of one instance, tokens.
     pub kv_capacity_tokens: u64,
     pub kv_peak_tokens: u64,
-    /// Tokens times time over all instances.
+    /// Tokens in the cache times time, summed over all instances.
     pub kv_token_ps: u128,
-    /// Of instances.
+    /// Time in which instances were blocked for lack of memory for keys and values, ps.
     pub kv_blocked_ps: u64,
-    /// From the begin to the end of rounds.
+    /// Time from begin to end of rounds.
     pub busy_ps: u64,
-    /// As planned: kernels by what bounds them.
+    /// Planned kernel time by what bounds the kernels.
     pub bound: BoundTimes,
 }
 
-/// Why an experiment has no outcome.
+/// A reason why an experiment has no outcome.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Ending {
     Failed(String),
-    /// The machine ended it, not the model: `limits.wall_s` was reached, or there was too little memory.
+    /// The machine ended it, not the model: `limits.wall_s` was reached, or memory was too small.
     MachineLimit(String),
-    /// The fullest rank needs more memory than its GPU has: a result that costs nothing.
+    /// The fullest rank needs more memory than its GPU has. This result needs no simulation.
     Oom {
         peak_bytes: u64,
-        /// What the bytes are, in words.
+        /// The parts of the peak, in words.
         breakdown: String,
     },
 }

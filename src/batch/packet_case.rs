@@ -1,6 +1,6 @@
-//! One experiment in the terms of network, flows and paths: what its tables are built from.
+//! The case that tables are built from: one experiment as network, flows and paths.
 //!
-//! Layer: batch. Types only; `build` and `build_tasks` make tables of them.
+//! Layer: batch. Types only; `build` and `build_tasks` build tables from them.
 
 use crate::columns::NEVER;
 use crate::routing::FlowPaths;
@@ -12,12 +12,12 @@ use crate::workload::tasks::TaskGraph;
 /// One experiment, in the terms of the layers above the engine.
 pub struct PacketCase<'a> {
     pub network: &'a Network,
-    /// The flows that cross at packet level, with `paths` and `rtt` beside them.
+    /// Flows that cross the network as packets; `paths` and `rtt` have one entry for each.
     pub flows: &'a [Flow],
     pub paths: &'a [FlowPaths],
     pub rtt: &'a [RttWindow],
     pub transport: &'a Transport,
-    /// What ranks do; its queue pairs are the flows whose ids are `first_qp` and up, in its order. `None`: flows only.
+    /// The task graph of ranks. Its queue pairs are `flows[first_qp..]`, in its order. `None`: flows only.
     pub graph: Option<GraphCase<'a>>,
     pub options: BuildOptions,
 }
@@ -27,26 +27,26 @@ pub struct PacketCase<'a> {
 pub struct GraphCase<'a> {
     pub graph: &'a TaskGraph,
     pub first_qp: usize,
-    /// From an end on one NIC to what waits for it on another of the same host, ps.
+    /// Time from an end on one NIC to the start of what waits for it on another NIC of the same host, ps.
     pub release_ps: u64,
-    /// Every message starts with fresh congestion-control state.
+    /// Whether every message starts with fresh congestion-control state.
     pub fresh_qp: bool,
 }
 
-/// What is recorded and how far, never what happens.
+/// Options that decide what is recorded and how far the simulation goes, never what happens.
 #[derive(Clone, Copy, Debug)]
 pub struct BuildOptions {
     /// The experiment's index in the sweep.
     pub exp_id: u32,
-    /// Flows have rates in place of packets: what only packets need is left out.
+    /// Whether flows have rates instead of packets: then tables leave out what only packets need.
     pub flow_level: bool,
-    /// Integrate queues for links.csv.
+    /// Whether to integrate queues for links.csv.
     pub links: bool,
-    /// RTT samples kept a flow (even), 0 for none.
+    /// RTT samples kept per flow (even); 0 for none.
     pub rtt_cap: u32,
-    /// Steps are this many times shorter than they may be. Changes nothing but the time it takes; a test relies on that.
+    /// Divides the length of steps. Changes only the run time; a test relies on that.
     pub step_divisor: u64,
-    /// End of simulated time.
+    /// End of simulated time, ps.
     pub time_limit_ps: u64,
 }
 

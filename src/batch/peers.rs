@@ -1,4 +1,4 @@
-//! Which operation of another rank an operation meets: the same collective of its group, or the send of its receive.
+//! Finds the operations of other ranks that an operation meets: the same collective in its group, or the send that matches its receive.
 //!
 //! Layer: batch. Reads programs; knows no times. INVARIANT: programs were lowered, so every meeting has all its members.
 
@@ -8,14 +8,14 @@ use std::collections::HashMap;
 
 use crate::workload::program::{OpKind, Program, Workload};
 
-/// One program's communications, in its order.
+/// One program's communications, in program order.
 #[derive(Default)]
 struct Calls {
     /// Collectives of each slot.
     collectives: HashMap<u16, Vec<u32>>,
     /// Sends by tag, then by slot and member of the receiver.
     sends: HashMap<u32, HashMap<(u16, u32), Vec<u32>>>,
-    /// The same of receives.
+    /// Receives by tag, then by slot and member of the sender.
     receives: HashMap<u32, HashMap<(u16, u32), Vec<u32>>>,
 }
 
@@ -39,10 +39,10 @@ impl Calls {
     }
 }
 
-/// The meetings of a workload, found when they are asked for.
+/// The meetings of a workload, found on demand.
 pub(super) struct Peers<'a> {
     workload: &'a Workload,
-    /// By program.
+    /// Communications of each program.
     calls: Vec<OnceCell<Calls>>,
 }
 
@@ -56,7 +56,7 @@ impl<'a> Peers<'a> {
         self.calls[program].get_or_init(|| Calls::of(&self.workload.programs[program]))
     }
 
-    /// The other ranks' ops without which op `op` of `rank` cannot go on: (rank, op) each. Nothing for kernels and sends.
+    /// Returns the ops of other ranks without which op `op` of `rank` cannot go on, as (rank, op). Empty for kernels and sends.
     pub(super) fn of_op(&self, rank: u32, op: u32) -> Vec<(u32, u32)> {
         let info = &self.workload.ranks[rank as usize];
         match self.workload.programs[info.program as usize].ops[op as usize].kind {
@@ -68,11 +68,11 @@ impl<'a> Peers<'a> {
                 others.filter_map(same).collect()
             }
             OpKind::Recv { peer, tag, .. } => {
-                let from = self.rank_at(rank, (peer.slot, peer.member));
-                let mine = self.messages(rank, from, self.calls(rank).receives.get(&tag));
-                let theirs = self.messages(from, rank, self.calls(from).sends.get(&tag));
+                let sender = self.rank_at(rank, (peer.slot, peer.member));
+                let mine = self.messages(rank, sender, self.calls(rank).receives.get(&tag));
+                let theirs = self.messages(sender, rank, self.calls(sender).sends.get(&tag));
                 let nth = mine.binary_search(&op).ok();
-                nth.and_then(|nth| theirs.get(nth)).map(|&send| (from, send)).into_iter().collect()
+                nth.and_then(|nth| theirs.get(nth)).map(|&send| (sender, send)).into_iter().collect()
             }
             OpKind::Send { .. } | OpKind::Compute { .. } | OpKind::Join => Vec::new(),
         }
@@ -83,13 +83,13 @@ impl<'a> Peers<'a> {
         self.workload.groups[group as usize].members[member as usize]
     }
 
-    /// A rank's collectives of a group, ascending.
+    /// Returns a rank's collectives of a group, ascending.
     fn collectives(&self, rank: u32, group: u32) -> Cow<'_, [u32]> {
         let slots = self.workload.ranks[rank as usize].groups.iter().zip(0u16..).filter(|(g, _)| **g == group);
-        let mut of_slots = slots.filter_map(|(_, slot)| self.calls(rank).collectives.get(&slot));
-        let first = of_slots.next().map_or(&[][..], Vec::as_slice);
-        let rest: Vec<u32> = of_slots.flatten().copied().collect();
-        // A group that a rank has in one slot, as most are.
+        let mut per_slot = slots.filter_map(|(_, slot)| self.calls(rank).collectives.get(&slot));
+        let first = per_slot.next().map_or(&[][..], Vec::as_slice);
+        let rest: Vec<u32> = per_slot.flatten().copied().collect();
+        // Most groups take one slot of a rank.
         if rest.is_empty() {
             return first.into();
         }
@@ -98,10 +98,11 @@ impl<'a> Peers<'a> {
         ops.into()
     }
 
-    /// Of a rank's messages of a tag those whose other end is `other`, ascending.
-    fn messages(&self, rank: u32, other: u32, of_tag: Option<&HashMap<(u16, u32), Vec<u32>>>) -> Vec<u32> {
-        let with_other = of_tag.into_iter().flatten().filter(|(at, _)| self.rank_at(rank, **at) == other);
-        let mut ops: Vec<u32> = with_other.flat_map(|(_, ops)| ops.iter().copied()).collect();
+    /// Returns those of a rank's messages of one tag whose other end is `other`, ascending.
+    fn messages(&self, rank: u32, other: u32, messages_of_tag: Option<&HashMap<(u16, u32), Vec<u32>>>) -> Vec<u32> {
+        let messages_with_other =
+            messages_of_tag.into_iter().flatten().filter(|(peer, _)| self.rank_at(rank, **peer) == other);
+        let mut ops: Vec<u32> = messages_with_other.flat_map(|(_, ops)| ops.iter().copied()).collect();
         ops.sort_unstable();
         ops
     }

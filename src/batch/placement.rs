@@ -1,6 +1,6 @@
-//! Which GPUs of a network several jobs get.
+//! Chooses the GPUs of a network for several jobs.
 //!
-//! Layer: batch. Knows servers and rails of the network, nothing of what jobs do.
+//! Layer: batch. Knows servers and rails of the network, not what jobs do.
 
 use std::cmp::Reverse;
 use std::collections::BTreeMap;
@@ -8,10 +8,10 @@ use std::collections::BTreeMap;
 use crate::spec::{JobSection, PlacementChoice, mix};
 use crate::topology::Network;
 
-/// GPUs of a message that are named one by one.
+/// Most GPUs that a message names one by one.
 const NAMED_UP_TO: usize = 8;
 
-/// Why jobs do not find the GPUs that they ask for.
+/// A reason why jobs do not find the GPUs that they ask for.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum PlacementError {
     #[error("`job.{job}.placement`: there is no GPU {gpu}; the network has {has}, counted from 0")]
@@ -26,16 +26,17 @@ pub enum PlacementError {
     TooFew { job: String, needs: u32, free: usize, has: usize },
 }
 
-/// A job that waits for its GPUs, and how many these are.
+/// A job that waits for its GPUs, and their number.
 pub(super) struct Wanted<'a> {
     pub job: &'a JobSection,
     pub gpus: u32,
 }
 
-/// GPUs of each job, in the order of its ranks: those that list theirs first, then the others in their order, background last.
+/// Returns the GPUs of each job, in the order of its ranks. Jobs that list their GPUs choose first, then the others in their order; background jobs choose
+/// last.
 ///
 /// # Errors
-/// Too few are free, or a list names what is not there or is taken.
+/// Too few GPUs are free, or a list names a GPU that does not exist or is taken.
 pub(super) fn place(jobs: &[Wanted], net: &Network) -> Result<Vec<Vec<u32>>, PlacementError> {
     let all = Gpus::of(net);
     let mut free = vec![true; net.ranks.len()];
@@ -46,7 +47,7 @@ pub(super) fn place(jobs: &[Wanted], net: &Network) -> Result<Vec<Vec<u32>>, Pla
     order.sort_by_key(|j| (jobs[*j].job.background, !by_list(j)));
     for j in order {
         let Wanted { job, gpus } = &jobs[j];
-        // Whoever shares GPUs takes none.
+        // A background job shares GPUs and takes none.
         let open = if job.background { vec![true; free.len()] } else { free.clone() };
         let chosen = match &job.placement {
             PlacementChoice::List(list) => {
@@ -89,11 +90,11 @@ pub(super) fn place(jobs: &[Wanted], net: &Network) -> Result<Vec<Vec<u32>>, Pla
     Ok(placed)
 }
 
-/// Where GPUs are.
+/// GPUs by their positions in the network.
 struct Gpus {
     /// GPUs of each server, ascending.
     servers: Vec<Vec<u32>>,
-    /// GPUs of each rail, by server: those with one place in their servers.
+    /// GPUs of each rail, by server: those at the same index within their servers.
     rails: Vec<Vec<u32>>,
 }
 
@@ -109,7 +110,7 @@ impl Gpus {
         Gpus { rails: (0..n_rails).map(rail).collect(), servers }
     }
 
-    /// `n` of the GPUs that are open. PRECONDITION: so many are.
+    /// Returns `n` of the open GPUs. PRECONDITION: `n` GPUs are open.
     fn choose(&self, choice: &PlacementChoice, n: usize, open: &[bool], seed: u64) -> Vec<u32> {
         let open_of = |gpus: &[u32]| gpus.iter().copied().filter(|gpu| open[*gpu as usize]).collect::<Vec<u32>>();
         let mut chosen = Vec::with_capacity(n);
@@ -139,7 +140,7 @@ impl Gpus {
         chosen
     }
 
-    /// As few servers as possible: whole ones first, the rest where it fits best.
+    /// Chooses as few servers as possible: whole servers first, the rest where it fits best.
     fn packed(&self, n: usize, open: &[bool]) -> Vec<u32> {
         let mut servers: Vec<(usize, Vec<u32>)> = Vec::with_capacity(self.servers.len());
         for gpus in &self.servers {
@@ -154,19 +155,19 @@ impl Gpus {
         while chosen.len() < n {
             let rest = n - chosen.len();
             let fits = servers.iter_mut().filter(|(_, gpus)| gpus.len() >= rest).min_by_key(|(_, gpus)| gpus.len());
-            let from = match fits {
+            let (_, gpus) = match fits {
                 Some(server) => server,
-                // The first of those with the most.
+                // No server fits: the first of those with most open GPUs.
                 None => servers.iter_mut().rev().max_by_key(|(_, gpus)| gpus.len()).expect("so many GPUs are open"),
             };
-            let take = rest.min(from.1.len());
-            chosen.extend(from.1.drain(..take));
+            let take = rest.min(gpus.len());
+            chosen.extend(gpus.drain(..take));
         }
         chosen
     }
 }
 
-/// GPUs in the order of ranks, ranges as `0-7`.
+/// Formats GPUs in the order of ranks, with ranges as `0-7`.
 pub(super) fn ranges(gpus: &[u32]) -> String {
     let mut runs: Vec<(u32, u32)> = Vec::new();
     for &gpu in gpus {
@@ -179,7 +180,7 @@ pub(super) fn ranges(gpus: &[u32]) -> String {
     runs.iter().map(run).collect::<Vec<_>>().join(",")
 }
 
-/// The first of some GPUs, for a message.
+/// Formats the first of some GPUs, for a message.
 fn named(gpus: &[u32]) -> String {
     let more = gpus.len().saturating_sub(NAMED_UP_TO);
     let first = ranges(&gpus[..gpus.len() - more]);
@@ -191,13 +192,13 @@ mod tests {
     use super::*;
     use crate::topology::{Node, NodeKind};
 
-    /// Four servers of four GPUs.
+    /// Returns four servers of four GPUs.
     fn net() -> Network {
         let host = |id: u32| Node { kind: NodeKind::Host, id, server: id / 4 };
         Network { nodes: (0..16).map(host).collect(), ranks: (0..16).collect(), ..Network::default() }
     }
 
-    /// Chosen of those that are open, all but `taken`.
+    /// Chooses among all GPUs but `taken`.
     fn chosen(choice: &PlacementChoice, n: usize, taken: &[u32]) -> String {
         let open: Vec<bool> = (0..16).map(|gpu| !taken.contains(&gpu)).collect();
         let mut gpus = Gpus::of(&net()).choose(choice, n, &open, 7);

@@ -1,6 +1,6 @@
-//! Schedules of collectives, with what software costs them, that jobs of a sweep share: fitting these costs is most of what planning takes.
+//! A cache of collective schedules with their software costs, which jobs of a sweep share. Fitting these costs is most of the work of planning.
 //!
-//! Layer: batch. `planner` asks for them. The cache changes no result, only the time that a sweep takes.
+//! Layer: batch. `planner` uses it. The cache changes no result, only the time that a sweep takes.
 
 use std::collections::{HashMap, VecDeque};
 use std::hash::{DefaultHasher, Hash, Hasher};
@@ -10,10 +10,10 @@ use crate::collective::{
     Algorithm, CollectiveOp, IdleMachine, InsideLink, Overheads, Protocol, Schedule, ScheduleOptions, Shape,
 };
 
-/// Bytes of what is kept (our choice): the collectives of some hundred layouts.
+/// Most bytes of cached schedules (our choice): the collectives of some hundred layouts.
 const MOST_BYTES: usize = 64 << 20;
 
-/// What decides a schedule and its costs.
+/// Everything that decides a schedule and its costs.
 #[derive(Debug, PartialEq)]
 pub(super) struct PlanKey {
     pub op: CollectiveOp,
@@ -25,17 +25,17 @@ pub(super) struct PlanKey {
     pub root: u32,
     pub shares: Option<Vec<u64>>,
     pub own_links: bool,
-    /// Where software's costs are measured ones.
+    /// What the fitted costs depend on, if software costs are measured ones.
     pub fit: Option<FitKey>,
 }
 
-/// What decides the costs that are fitted to a schedule.
+/// Everything that decides the costs that are fitted to a schedule.
 #[derive(Debug, PartialEq)]
 pub(super) struct FitKey {
     protocol: Protocol,
     nics: Vec<u32>,
     inside: Option<InsideLink>,
-    /// Rate, ports, latency of the network, rendezvous, costs of a message.
+    /// Rate, ports, network latency, rendezvous, cost of a message.
     machine: [u64; 5],
     latencies: Overheads,
     target_ps: u64,
@@ -57,7 +57,7 @@ impl FitKey {
 }
 
 impl PlanKey {
-    /// Of a schedule to which nothing is fitted.
+    /// Creates the key of a schedule without fitted costs.
     pub(super) fn new(
         op: CollectiveOp,
         algorithm: Algorithm,
@@ -127,7 +127,7 @@ impl PlanCache {
     }
 }
 
-/// The schedule with this key and its costs: what another job had made, or what `make` makes.
+/// Returns the schedule with this key and its costs, from the cache or else from `make`.
 ///
 /// # Errors
 /// As `make`.
@@ -139,14 +139,14 @@ pub(super) fn fitted<E>(
     if let Some(known) = cache().find(number, &key) {
         return Ok(known);
     }
-    // Not under the lock: others plan meanwhile, at worst the same.
+    // The lock is not held: other threads plan meanwhile, at worst the same.
     let (schedule, overheads) = make()?;
     let plan = (Arc::new(schedule), overheads);
     cache().keep(number, (key, plan.clone()));
     Ok(plan)
 }
 
-/// Lets go of all schedules: for measurements of jobs that know nothing of each other.
+/// Forgets all schedules, so that measured jobs share nothing.
 pub fn forget_plans() {
     *cache() = PlanCache::default();
 }

@@ -1,6 +1,6 @@
-//! What collectives become on an experiment's cluster: which algorithm, channels and chunks, or how long they take where they are analytical.
+//! Plans the collectives of an experiment's cluster: algorithm, channels and chunks, or the time if they are analytical.
 //!
-//! Layer: batch. Puts configuration, topology and `collective` together; knows no tables.
+//! Layer: batch. Combines configuration, topology and `collective`; knows no tables.
 
 use std::collections::{BTreeMap, BTreeSet, HashMap};
 use std::sync::Arc;
@@ -15,11 +15,11 @@ use crate::spec;
 use crate::workload::lower::{Asked, CollectivePlan, Planner};
 use crate::workload::program::Dim;
 
-/// NCCL's settings: as given, and held to one of the algorithms that NCCL knows by name.
+/// NCCL's settings: as given, and for each algorithm that NCCL knows by name, restricted to it.
 #[derive(Debug)]
 pub(super) struct Environments([Env; HELD.len() + 1]);
 
-/// Algorithms that NCCL_ALGO can hold its choice to.
+/// Algorithms that NCCL_ALGO can restrict NCCL to.
 const HELD: [(Algorithm, &str); 4] = [
     (Algorithm::Ring, "Ring"),
     (Algorithm::Tree, "Tree"),
@@ -27,14 +27,15 @@ const HELD: [(Algorithm, &str); 4] = [
     (Algorithm::InNetwork, "CollnetDirect"),
 ];
 
-/// Payload of a message of NVLS between servers: 1 MiB, a slice of the ring with Simple. Our choice: NCCL's own 64 and 128 KiB are for the switches inside.
+/// Payload of an NVLS message between servers: 1 MiB, a slice of the ring with Simple. Our choice: NCCL's own 64 and 128 KiB are for the switches inside
+/// servers.
 const NVLS_CHUNK: u64 = 1 << 20;
 
 impl Environments {
-    /// From NCCL's variables, `workload.protocol` and `workload.channels` among them.
+    /// Parses NCCL's variables, with `workload.protocol` and `workload.channels` among them.
     ///
     /// # Errors
-    /// A variable that is not known or has a value that it cannot have.
+    /// A variable is unknown or has an impossible value.
     pub(super) fn parse(variables: &BTreeMap<String, String>) -> Result<Environments, EnvError> {
         let held = |name: Option<&str>| {
             let mut variables = variables.clone();
@@ -50,12 +51,12 @@ impl Environments {
         ]))
     }
 
-    /// As given.
+    /// Returns the settings as given.
     pub(super) fn open(&self) -> &Env {
         &self.0[0]
     }
 
-    /// Held to one of the algorithms that NCCL knows by name; as given where it does not know it.
+    /// Returns the settings restricted to an algorithm; as given if NCCL does not know it by name.
     pub(super) fn held_to(&self, algorithm: spec::AlgorithmChoice) -> &Env {
         &self.0[Self::index(general(algorithm))]
     }
@@ -65,26 +66,26 @@ impl Environments {
     }
 }
 
-/// Plans collectives by what `[base.workload]` says, NCCL's model where it says nothing.
+/// Plans collectives by what `[base.workload]` sets, and by NCCL's model otherwise.
 pub(super) struct ClusterPlanner<'a> {
     communication: &'a spec::Communication,
     system: &'a CollectiveSystem,
     environments: &'a Environments,
-    /// Server of each rank, and its place there.
+    /// Server of each rank, and its index within the server.
     places: Vec<(u32, u32)>,
     network: &'a CollectiveNetwork<'a>,
-    /// An algorithm that an operation does not know is an error, not replaced: the operation is all there is.
+    /// Whether an algorithm that an operation does not know is an error, instead of being replaced: for a benchmark of one operation.
     strict: bool,
-    /// Collectives whose steps are alike are one flow.
+    /// Whether collectives with equal steps become one flow.
     join: bool,
-    /// Whether any collective became one flow a pair.
+    /// Whether any collective became one flow per pair.
     joined: bool,
-    /// Whether any collective takes what Moye's equations say.
+    /// Whether any collective takes the time of Moye's equations.
     by_chunks: bool,
-    /// Whether the size of packets decided what any collective costs.
-    heeds_payload: bool,
-    /// Shape of each group that was asked for, by its number in `shapes`.
-    of_group: HashMap<u32, u32>,
+    /// Whether the packet size affected the cost of any collective.
+    depends_on_payload: bool,
+    /// Shape of each group that was planned, as an index in `shapes`.
+    shape_of_group: HashMap<u32, u32>,
     shapes: Vec<(Shape, MemberPlacement)>,
     communicators: HashMap<(MemberPlacement, usize), Communicator<'a>>,
     /// Plans so far: a training iteration repeats a few collectives thousands of times.
@@ -98,26 +99,26 @@ pub(super) struct ClusterPlanner<'a> {
 pub struct LongestCollective {
     pub algorithm: Algorithm,
     pub protocol: Protocol,
-    /// 0: switches reduce, or it has a closed form of its own.
+    /// Channels; 0: switches reduce, or it has a closed form of its own.
     pub channels: u32,
-    /// By closed form.
+    /// Time by closed form, ps.
     alone_ps: u64,
 }
 
-/// What carries the transfers of collectives.
+/// The network that carries the transfers of collectives.
 pub(super) struct CollectiveNetwork<'a> {
     /// NIC of each rank.
     pub nics: &'a [u32],
-    /// Between GPUs of a server; `None`: they use their NICs.
+    /// Link between GPUs of a server; `None`: they use their NICs.
     pub inside: Option<InsideLink>,
-    /// What stays inside a server takes a calibrated time.
+    /// Whether transfers inside a server take a calibrated time.
     pub inside_analytic: bool,
-    /// Payload over wire bytes of a full packet: numerator, denominator.
+    /// Payload over wire bytes of a full packet as (numerator, denominator).
     pub payload_share: (u64, u64),
     pub ports: u32,
 }
 
-/// What decides a plan.
+/// Everything that decides a plan.
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
 struct Key {
     op: CollectiveOp,
@@ -130,7 +131,7 @@ struct Key {
 
 impl Planner for ClusterPlanner<'_> {
     fn plan(&mut self, asked: &Asked) -> Result<CollectivePlan, String> {
-        let shape = match self.of_group.get(&asked.group) {
+        let shape = match self.shape_of_group.get(&asked.group) {
             Some(shape) => *shape,
             None => self.shape(asked.group, asked.members),
         };
@@ -146,7 +147,7 @@ impl Planner for ClusterPlanner<'_> {
 }
 
 impl<'a> ClusterPlanner<'a> {
-    /// `servers`: the server of each rank. `strict`: see the field.
+    /// Creates a planner. `servers`: the server of each rank. `strict`: see the field.
     pub(super) fn new(
         communication: &'a spec::Communication,
         system: &'a CollectiveSystem,
@@ -170,7 +171,7 @@ impl<'a> ClusterPlanner<'a> {
             network,
             strict,
             join,
-            of_group: HashMap::new(),
+            shape_of_group: HashMap::new(),
             shapes: Vec::new(),
             communicators: HashMap::new(),
             known: HashMap::new(),
@@ -178,21 +179,21 @@ impl<'a> ClusterPlanner<'a> {
             notes: BTreeSet::new(),
             joined: false,
             by_chunks: false,
-            heeds_payload: false,
+            depends_on_payload: false,
         }
     }
 
-    /// How the collective is carried out that takes longest alone; of equals the first.
+    /// Returns the collective that takes longest on an idle cluster; the first of equals.
     pub(super) fn longest(&self) -> Option<LongestCollective> {
         self.longest
     }
 
-    /// Whether plans would be others if packets were of another size.
-    pub(super) fn heeds_payload(&self) -> bool {
-        self.heeds_payload
+    /// Whether plans depend on the packet size.
+    pub(super) fn depends_on_payload(&self) -> bool {
+        self.depends_on_payload
     }
 
-    /// What the user should know about the choices made.
+    /// Returns notes for the user about the choices made.
     pub(super) fn notes(mut self) -> impl Iterator<Item = String> {
         if self.join && !self.joined {
             self.notes.insert("fidelity.join joins nothing here: no collective over rings and no all-to-all sent directly crosses the network".to_string());
@@ -203,7 +204,7 @@ impl<'a> ClusterPlanner<'a> {
         self.notes.into_iter()
     }
 
-    /// The number of a group's shape: members' servers, numbered in order of appearance, and places there.
+    /// Returns the index of a group's shape: its members' servers, numbered in order of appearance, and their indices there. Adds the shape if it is new.
     fn shape(&mut self, group: u32, members: &[u32]) -> u32 {
         let mut numbers: HashMap<u32, u32> = HashMap::new();
         let mut each: Vec<u32> = Vec::new();
@@ -221,11 +222,11 @@ impl<'a> ClusterPlanner<'a> {
         let number = known.unwrap_or(self.shapes.len()) as u32;
         if known.is_none() {
             let ranks_per_node = each.iter().copied().max().unwrap_or(1);
-            // Groups like this one are at work on the rest of its servers.
+            // Other groups of the same shape use the rest of its servers.
             let sharing = (self.system.gpus_per_server / ranks_per_node).max(1);
             self.shapes.push((shape, MemberPlacement { ranks: members.len() as u32, ranks_per_node, sharing }));
         }
-        self.of_group.insert(group, number);
+        self.shape_of_group.insert(group, number);
         number
     }
 
@@ -233,19 +234,21 @@ impl<'a> ClusterPlanner<'a> {
         let c = self.communication;
         let wanted = self.wanted(asked);
         let analytic = is_analytic(&self.communication.analytic, asked.dim);
-        let at = self.shapes[shape].1;
+        let placement = self.shapes[shape].1;
         let (system, env) = (self.system, Environments::index(wanted));
         let environment = &self.environments.0[env];
-        let communicator =
-            self.communicators.entry((at, env)).or_insert_with(|| Communicator::new(&at, system, environment));
+        let communicator = self
+            .communicators
+            .entry((placement, env))
+            .or_insert_with(|| Communicator::new(&placement, system, environment));
         let choice = communicator.choose(asked.op, asked.bytes);
         let algorithm = match wanted {
-            // Relays cost NVLink and save the network's upper tiers; NCCL's choice knows its variables, not `workload.pxn`.
+            // Relays use NVLink and save the network's upper tiers. NCCL's choice knows its variables, not `workload.pxn`.
             Algorithm::Auto if choice.algorithm == Algorithm::Hierarchical && !c.pxn => Algorithm::Direct,
             Algorithm::Auto => choice.algorithm,
             fixed => fixed,
         };
-        let inside = at.nodes() == 1 && self.network.inside_analytic;
+        let inside = placement.nodes() == 1 && self.network.inside_analytic;
         if matches!(wanted, Algorithm::Nvls | Algorithm::InNetwork) && !exists(asked.op, wanted) {
             return Err(format!(
                 "{:?} by {wanted:?} does not exist; switches reduce only for all-reduce, all-gather, reduce-scatter and barrier",
@@ -257,7 +260,7 @@ impl<'a> ClusterPlanner<'a> {
         }
         let in_switches = match algorithm {
             Algorithm::InNetwork => true,
-            Algorithm::Nvls => at.nodes() == 1,
+            Algorithm::Nvls => placement.nodes() == 1,
             _ => false,
         };
         let alone_ps = communicator.cost_with_ps(asked.op, algorithm, choice.protocol, asked.bytes);
@@ -283,10 +286,10 @@ impl<'a> ClusterPlanner<'a> {
         let kind = &self.shapes[shape].0;
         let message_ps = c.start_overhead_ps + c.work_queue_latency_ps;
         let as_one = || EqualSteps::of(asked.op, algorithm, asked.bytes, kind, &options, choice.protocol);
-        if let Some(steps) = (self.join && at.nodes() > 1).then(as_one).flatten() {
-            // What software costs is part of the time that measured runs take.
-            let alone = MemberPlacement { sharing: 1, ..at };
-            let least_ps = match c.measured_overhead {
+        if let Some(steps) = (self.join && placement.nodes() > 1).then(as_one).flatten() {
+            // Measured times include what software costs.
+            let alone = MemberPlacement { sharing: 1, ..placement };
+            let min_ps = match c.measured_overhead {
                 true => Communicator::new(&alone, system, environment).cost_with_ps(
                     asked.op,
                     algorithm,
@@ -297,10 +300,10 @@ impl<'a> ClusterPlanner<'a> {
             };
             let overheads = Overheads::each(message_ps);
             self.joined = true;
-            return Ok(CollectivePlan::OneFlow { steps: Arc::new(steps), overheads, least_ps });
+            return Ok(CollectivePlan::OneFlow { steps: Arc::new(steps), overheads, least_ps: min_ps });
         }
         let build = || match algorithm {
-            // NVLink SHARP between servers: what switches reduce inside goes by rail outside. Unequal servers have no rails, there NCCL has rings.
+            // NVLink SHARP between servers: what switches reduce inside goes by rail outside. Unequal servers have no rails; there NCCL uses rings.
             Algorithm::Nvls => build(asked.op, Algorithm::Hierarchical, asked.bytes, kind, &options)
                 .or_else(|_| build(asked.op, Algorithm::Ring, asked.bytes, kind, &options)),
             _ => build(asked.op, algorithm, asked.bytes, kind, &options),
@@ -311,14 +314,14 @@ impl<'a> ClusterPlanner<'a> {
             false => plan_cache::fitted(key, || Ok((build()?, Overheads::default()))),
         };
         let (schedule, overheads) = plan.map_err(|e: ScheduleError| e.to_string())?;
-        self.heeds_payload |= c.measured_overhead;
+        self.depends_on_payload |= c.measured_overhead;
         if algorithm == Algorithm::Nvls {
             self.notes.insert("NVLS across servers is simulated as a hierarchical collective: inside servers by NVLink, between them rail by rail".to_string());
         }
         Ok(CollectivePlan::Transfers { schedule, protocol: choice.protocol, overheads: overheads.plus(message_ps) })
     }
 
-    /// A schedule, and what software must cost its messages so that alone and on an idle network it takes what the closed form says.
+    /// Returns a schedule, and overheads of its messages such that alone on an idle network it takes the time of the closed form.
     fn measured<E>(
         &self,
         asked: &Asked,
@@ -329,8 +332,8 @@ impl<'a> ClusterPlanner<'a> {
         build: impl FnOnce() -> Result<Schedule, E>,
     ) -> Result<FittedSchedule, E> {
         let (c, system) = (self.communication, self.system);
-        let (shape, at) = &self.shapes[shape];
-        let alone = MemberPlacement { sharing: 1, ..*at };
+        let (shape, placement) = &self.shapes[shape];
+        let alone = MemberPlacement { sharing: 1, ..*placement };
         let communicator = Communicator::new(&alone, system, environment);
         let algorithm = key.algorithm;
         let nics: Vec<u32> = asked.members.iter().map(|&rank| self.network.nics[rank as usize]).collect();
@@ -355,7 +358,7 @@ impl<'a> ClusterPlanner<'a> {
         })
     }
 
-    /// The algorithm asked for: the operation's own, else `workload.algorithm` where the operation knows it.
+    /// Returns the algorithm asked for: the operation's own, else `workload.algorithm` if it exists for the operation.
     fn wanted(&mut self, asked: &Asked) -> Algorithm {
         if let Some(own) = asked.algorithm {
             return own;
@@ -385,7 +388,7 @@ pub(super) fn is_analytic(a: &spec::Analytic, dim: Dim) -> bool {
     }
 }
 
-/// `workload.algorithm` in `collective`'s words.
+/// Converts `workload.algorithm` to the type of `collective`.
 fn general(algorithm: spec::AlgorithmChoice) -> Algorithm {
     match algorithm {
         spec::AlgorithmChoice::Auto => Algorithm::Auto,

@@ -1,4 +1,4 @@
-//! From a configuration to a case that can run, within a budget of memory.
+//! Prepares an experiment: from its configuration to a case that can run, within a memory budget.
 //!
 //! Layer: batch. Builds tables; simulates nothing.
 
@@ -24,38 +24,38 @@ use super::packet_case::{BuildOptions, GraphCase, PacketCase};
 use super::route::{Routed, routed, routed_with};
 use super::worked_out::RanksWithTasks;
 
-/// A link's name on the heap, about.
+/// Approximate bytes of a link's name on the heap.
 const NAME_BYTES: usize = 64;
 
-/// RTT samples kept a flow where rtt.csv is asked for.
+/// RTT samples kept per flow if rtt.csv is asked for.
 const RTT_SAMPLES: u32 = 256;
 
-/// From so many packet-hops on an experiment is long: several seconds of a thread. Our choice.
+/// An experiment with this many packet-hops is long: several seconds of a thread. Our choice.
 pub const LONG_PACKET_HOPS: u64 = 100_000_000;
 
 /// An experiment ready for the engine.
 pub struct Prepared {
     pub built: Built,
     pub flows: Vec<FlowInfo>,
-    /// Names of links by link end, `host3->leaf0`; empty where nothing is left to be named.
+    /// The network, from which links are named, as in `host3->leaf0`; empty if no link will be named.
     pub network: Network,
-    /// The program behind the flows, if there is one; of several jobs all programs as one.
+    /// The program behind the flows, if there is one; with several jobs, all programs joined.
     pub job: Option<Arc<Job>>,
-    /// Where there are several.
+    /// Rows of each of several jobs; else empty.
     pub jobs: Vec<JobRows>,
-    /// Where somebody asks for them.
+    /// Links that several jobs share, if the configuration asks for them.
     pub shared_links: Vec<LinkShares>,
-    /// Packet-hops that carrying every packet once takes: what a plan can say of the time.
+    /// Packet-hops if every packet is carried once: an estimate of the simulation's length.
     pub packet_hops: u64,
-    /// What the cluster costs and draws.
+    /// Costs and power of the cluster.
     pub bill: Bill,
-    /// What the user should know about the inputs.
+    /// Notes for the user about the inputs.
     pub notes: Vec<String>,
 }
 
 impl Prepared {
-    /// About how many bytes of the host's memory it takes while it is simulated and its results are written: twice what it takes in a batch (measured:
-    /// 19.6 GiB for 16.8 million flows between 4,096 hosts, of which tables are 9.9).
+    /// Approximate host memory while it is simulated and its results are written, bytes: twice its size in a batch. Measured: 19.6 GiB for 16.8 million flows
+    /// between 4,096 hosts, of which tables are 9.9.
     pub fn peak_bytes(&self) -> u64 {
         2 * self.host_bytes()
     }
@@ -65,21 +65,21 @@ impl Prepared {
         self.built.tables.exps[0].modes & mode::FLOW == 0 && self.packet_hops >= LONG_PACKET_HOPS
     }
 
-    /// As [`Self::host_bytes`], with a job that is kept for others too while none of them is there: it stays as long as this experiment does, and most sweeps of layouts
-    /// share none.
+    /// Like [`Self::host_bytes`], plus a cached job that no other experiment uses yet. Such a job stays as long as this experiment does, and most sweeps of
+    /// layouts share none.
     pub(super) fn batch_bytes(&self) -> u64 {
         let with_cache =
             |job: &Arc<Job>| if job.shared.is_some() && Arc::strong_count(job) == 2 { job.bytes() } else { 0 };
         self.host_bytes() + self.job.as_ref().map_or(0, with_cache)
     }
 
-    /// The job that other experiments may have as well: what tells it apart, and its bytes.
+    /// Returns the number of the job's key and its bytes, if other experiments may have the same job.
     pub fn shared_job(&self) -> Option<(u64, u64)> {
         let job = self.job.as_ref().filter(|job| Arc::strong_count(job) > 1)?;
         Some((job.shared.as_ref()?.key.number(), job.bytes()))
     }
 
-    /// Bytes of its rows in the world, with what the world keeps of each.
+    /// Bytes of its rows in the world, with what the world keeps for each row.
     pub fn row_bytes(&self) -> u64 {
         let t = &self.built.tables;
         let flows = size_of_val(&*t.flow_tx) + size_of_val(&*t.flow_rx) + size_of_val(&*t.tasks);
@@ -87,12 +87,12 @@ impl Prepared {
         (flows + nodes) as u64 + world_bytes(t)
     }
 
-    /// About how many bytes of the host's memory it takes in a batch: its tables, what the world keeps of each row, what results are read off with. Not what it grows
-    /// while it is simulated, which few of a batch are at a time.
+    /// Approximate host memory in a batch, bytes: its tables, what the world keeps for each row, and what is needed to read results. Excludes growth during
+    /// simulation, as few experiments of a batch are simulated at a time.
     pub fn host_bytes(&self) -> u64 {
         let tables = &self.built.tables;
         let flow_level = flow::expected_bytes(tables);
-        // A job that several experiments share is nobody's.
+        // A job that several experiments share counts for none of them.
         let own = |job: &Arc<Job>| if Arc::strong_count(job) == 1 { job.bytes() } else { 0 };
         let parts: u64 = self.jobs.iter().filter_map(|rows| rows.job.program.as_ref()).map(own).sum();
         let job = self.job.as_ref().map_or(0, own) + parts;
@@ -110,7 +110,7 @@ pub fn prepare(config: &Config, exp_id: u32) -> Result<Prepared, PrepareError> {
     tabled(routed(config)?, exp_id)
 }
 
-/// Prepares one experiment with tasks for its ranks, or for those that stand for others, also where they need not be simulated.
+/// Prepares one experiment with tasks for its ranks, or for representatives of equal ranks, even if it need not be simulated.
 ///
 /// # Errors
 /// As [`prepare`].
@@ -118,7 +118,7 @@ pub fn prepare_tasks(config: &Config, exp_id: u32) -> Result<Prepared, PrepareEr
     tabled(routed_with(config, RanksWithTasks::Representatives)?, exp_id)
 }
 
-/// Prepares one experiment with tasks for every rank, also where one could stand for others.
+/// Prepares one experiment with tasks for every rank, even if one could represent others.
 ///
 /// # Errors
 /// As [`prepare`].
@@ -126,7 +126,7 @@ pub fn prepare_every_rank(config: &Config, exp_id: u32) -> Result<Prepared, Prep
     tabled(routed_with(config, RanksWithTasks::Every)?, exp_id)
 }
 
-/// Prepares one experiment within `allowance` bytes of memory, or fewer where its own limit says so. A panic is its failure.
+/// Prepares one experiment within `allowance` bytes of memory, or within its own limit if that is lower. A panic becomes its failure.
 ///
 /// # Errors
 /// As [`prepare`]; [`PrepareError::Memory`], [`PrepareError::Defect`].
@@ -136,7 +136,7 @@ pub fn prepare_within(config: &Config, exp_id: u32, allowance: u64) -> Result<Pr
     Ok(prepared)
 }
 
-/// Whether there is memory to simulate what was prepared.
+/// Checks that there is memory to simulate a prepared experiment.
 ///
 /// # Errors
 /// [`PrepareError::Memory`].
@@ -144,33 +144,33 @@ pub(super) fn can_run(config: &Config, prepared: &Prepared) -> Result<(), Prepar
     let allowance = config.limits.memory_bytes.unwrap_or(u64::MAX).min(budget::total());
     let wanted = prepared.peak_bytes();
     if wanted > allowance {
-        let over = OverBudget { wanted, allowance, what: "tables and results" };
-        return Err(PrepareError::Memory(MemoryRefusal::of(config, &over)));
+        let excess = OverBudget { wanted, allowance, what: "tables and results" };
+        return Err(PrepareError::Memory(MemoryRefusal::of(config, &excess)));
     }
     Ok(())
 }
 
-/// Runs one step of preparing an experiment within `allowance` bytes of memory, or fewer where its own limit says so. A panic is its failure.
+/// Runs one step of preparing an experiment within `allowance` bytes of memory, or within its own limit if that is lower. A panic becomes its failure.
 pub(super) fn guarded<T>(
     config: &Config,
     allowance: u64,
     work: impl FnOnce() -> Result<T, PrepareError>,
 ) -> Result<T, PrepareError> {
-    let allowance = config.limits.memory_bytes.map_or(allowance, |most| most.min(allowance));
+    let allowance = config.limits.memory_bytes.map_or(allowance, |limit_bytes| limit_bytes.min(allowance));
     let ended = isolated(|| budget::within(allowance, work)).map_err(PrepareError::Defect)?;
     match ended {
         Ok((made, _)) => made,
-        Err(Unfinished::OverBudget(over)) => Err(PrepareError::Memory(MemoryRefusal::of(config, &over))),
+        Err(Unfinished::OverBudget(excess)) => Err(PrepareError::Memory(MemoryRefusal::of(config, &excess))),
         Err(Unfinished::Interrupted) => Err(PrepareError::Interrupted),
     }
 }
 
-/// Has what comes again looked up (`memo`: also remembered), and what is steady skipped.
+/// Enables folding: repeated episodes are looked up (with `memo` also remembered), and steady ones skipped.
 pub fn fold(built: &mut Built, memo: bool, steady: Option<Steady>) {
     let e = &mut built.tables.exps[0];
     e.modes |= mode::FOLD | if memo { mode::MEMO } else { 0 };
     if let Some(steady) = steady {
-        // Elsewhere shares have no mean that a window shows: TIMELY has no fixed point, and nothing bounds queues.
+        // Other algorithms have no mean rate that a window of samples shows: TIMELY has no fixed point, and without control nothing bounds queues.
         let carries = steady.rates && matches!(e.cc, cc::HPCC | cc::DCQCN | cc::DCTCP);
         let rates = if carries { mode::RATES } else { 0 };
         e.modes |= mode::STEADY | (steady.metric << mode::METRIC_SHIFT) | rates | mode::MUST_GAIN;
@@ -197,7 +197,7 @@ pub(super) fn tabled(routed: Routed, exp_id: u32) -> Result<Prepared, PrepareErr
         notes,
     } = routed;
     let config = &*config;
-    // Flows of traffic come before queue pairs, which all cross the network.
+    // Flows of traffic come before queue pairs, and all queue pairs cross the network.
     let n_plain = flows.iter().filter(|f| f.id < first_qp_id).count();
     let first_qp = packet_of[..n_plain].iter().flatten().count();
     let options = BuildOptions {
@@ -251,10 +251,10 @@ pub(super) fn tabled(routed: Routed, exp_id: u32) -> Result<Prepared, PrepareErr
     let hops = |bytes: u64, p: &FlowPaths| {
         bytes.div_ceil(transport.payload as u64) * (p.data[0].len() + p.ack[0].len()) as u64
     };
-    let of_messages = job.iter().flat_map(|job| job.graph.messages());
-    let of_messages: u64 = of_messages.map(|(_, qp, bytes)| hops(bytes, &qp_paths[qp as usize])).sum();
-    let of_flows: u64 = packet_flows[..first_qp].iter().zip(&paths).map(|(f, p)| hops(f.bytes, p)).sum();
-    let packet_hops = of_messages + of_flows;
+    let message_hops = job.iter().flat_map(|job| job.graph.messages());
+    let message_hops: u64 = message_hops.map(|(_, qp, bytes)| hops(bytes, &qp_paths[qp as usize])).sum();
+    let flow_hops: u64 = packet_flows[..first_qp].iter().zip(&paths).map(|(f, p)| hops(f.bytes, p)).sum();
+    let packet_hops = message_hops + flow_hops;
     let crossing = Crossing {
         plain: &|flow| packet_of[flow].map(|i| &paths[i]),
         n_plain,
@@ -264,7 +264,7 @@ pub(super) fn tabled(routed: Routed, exp_id: u32) -> Result<Prepared, PrepareErr
         end_arcs: &built.end_arcs,
     };
     let (jobs, shared_links) = job_rows::of_jobs(placed, &mut infos, &crossing, config.output.shared_links);
-    // What was worked out waits in a batch of hundreds, and has no link to be named.
+    // Experiments that are computed without simulation wait in batches of hundreds, and name no links.
     let network = if worked_out && built.end_arcs.is_empty() { Network::default() } else { network };
     Ok(Prepared { built, flows: infos, network, job, jobs, shared_links, packet_hops, bill, notes })
 }

@@ -1,6 +1,6 @@
-//! Reads the outcome of an experiment off its table rows.
+//! Reads the outcome of an experiment from its table rows.
 //!
-//! Layer: batch. Formats nothing; the result is plain data in integers, see `outcome`.
+//! Layer: batch. Formats nothing; the result is plain integer data, see `outcome`.
 
 use std::sync::Arc;
 
@@ -23,7 +23,7 @@ pub(super) struct OutcomeRows<'a> {
     pub tasks: &'a [Task],
 }
 
-/// Reads an experiment's rows. `link_names` are those of its link ends, NICs first; `rtts` its samples, `rtt_cap` a flow.
+/// Reads the outcome of an experiment. `link_names` are the names of its link ends, NICs first; `rtts` are its samples, `rtt_cap` for each flow.
 pub(super) fn read(
     rows: OutcomeRows,
     infos: &[FlowInfo],
@@ -61,14 +61,14 @@ pub(super) fn read(
     }
     out.flows = Arc::new(flows);
     if let Some(job) = job {
-        // Messages share queue pairs; round trips are told by queue pair.
+        // Messages share queue pairs, so round trips are reported per queue pair.
         for (row, tx) in rows.tx.iter().enumerate() {
             out.rtts.extend(samples(FlowIdx::new(row), tx).map(|s| (tx.flow_id, s.at, s.rtt)));
         }
         out.rtts.sort_unstable();
         out.makespan_ps = rows.tasks.iter().map(|t| if t.done == NEVER { 0 } else { t.done }).max().unwrap_or(0);
-        if let Some(of) = &job.worked_out {
-            (out.makespan_ps, out.iteration) = (of.makespan_ps, of.iteration);
+        if let Some(result) = &job.worked_out {
+            (out.makespan_ps, out.iteration) = (result.makespan_ps, result.iteration);
         } else if jobs.is_empty() {
             out.iteration = job_outcomes::iteration(job, rows.tasks, 0);
             out.serving = serving_outcome::read(job, rows.tasks, 0).map(Arc::new);
@@ -122,8 +122,7 @@ pub(super) fn read(
     out
 }
 
-/// Data packets that queue pairs sent beyond those that their messages have. Packets never span two messages, and are the same
-/// when they are sent again.
+/// Counts the data packets that queue pairs sent more often than once. Packets never span two messages, and are the same when they are sent again.
 fn retransmissions(rows: OutcomeRows) -> u64 {
     let packets = |bytes: u64| bytes.div_ceil(u64::from(rows.exp.payload.max(1)));
     let mut needed = vec![0u64; rows.tx.len()];
@@ -131,7 +130,7 @@ fn retransmissions(rows: OutcomeRows) -> u64 {
         needed[message.flow.usize()] += packets(message.bytes);
     }
     let again = |(tx, &needed): (&FlowTx, &u64)| {
-        // One that carries no messages is a flow.
+        // A queue pair without messages is a flow.
         let needed = if needed == 0 { packets(tx.size) } else { needed };
         if tx.sent_bytes > tx.size { u64::from(tx.n_sent.wrapping_sub(needed as u32)) } else { 0 }
     };

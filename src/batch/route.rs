@@ -1,6 +1,6 @@
-//! From a configuration to a network with everything that is sent over it, each flow with its paths.
+//! Routes an experiment: from its configuration to a network and everything that is sent over it, each flow with its paths.
 //!
-//! Layer: batch. Reads the files an experiment names; builds no tables.
+//! Layer: batch. Reads the files that an experiment names; builds no tables.
 
 use std::borrow::Cow;
 use std::path::Path;
@@ -28,17 +28,18 @@ use super::traffic::{few_enough, flows, one_class, queue_pairs};
 use super::training::TrainingSetup;
 use super::worked_out::{RanksWithTasks, WorkedOut};
 
-/// Whether an experiment is worked out while it is prepared, and not simulated: its one program communicates by closed form alone.
+/// Whether an experiment is computed while it is prepared, and not simulated: its one program communicates by closed form only.
 pub fn is_worked_out(config: &Config) -> bool {
     let WorkloadSection::Program(program) = &config.workload else { return false };
     let serves = matches!(program.source, spec::Source::Inference(_));
     RanksWithTasks::Unsimulated.of(program) == RanksWithTasks::Unsimulated && !serves
 }
 
-/// Whether what an experiment trains fits its GPUs' memory, and a warning where it is above by little; costs microseconds, and nothing for other workloads.
+/// Checks that the model of an experiment fits its GPUs' memory. Returns a warning if the memory is exceeded slightly. Takes microseconds, and nothing for
+/// other workloads.
 ///
 /// # Errors
-/// [`PrepareError::Oom`] with peak and breakdown, or why the model, its layout or the GPU cannot be had.
+/// [`PrepareError::Oom`] with peak and breakdown, or why the model, its layout or the GPU is not available.
 pub fn fits(config: &Config) -> Result<Option<String>, PrepareError> {
     match &config.workload {
         WorkloadSection::Program(p) => match &p.source {
@@ -48,15 +49,15 @@ pub fn fits(config: &Config) -> Result<Option<String>, PrepareError> {
         },
         WorkloadSection::Traffic { pattern, ranks } => match ranks.or(config.cluster.gpus) {
             Some(ranks) => few_enough(pattern, u64::from(ranks)).map(|()| None),
-            // As many as the topology's file has.
+            // The number of ranks is in the topology's file.
             None => Ok(None),
         },
         WorkloadSection::Flows { .. } | WorkloadSection::Cluster(_) => Ok(None),
         WorkloadSection::Jobs => {
             let mut tight = Vec::new();
             for job in config.jobs.iter().flat_map(|jobs| &jobs.jobs) {
-                let of_job = fits(&config.of_job(job)).map_err(|e| e.of_job(&job.name))?;
-                tight.extend(of_job.map(|warning| format!("job {}: {warning}", job.name)));
+                let job_warning = fits(&config.of_job(job)).map_err(|e| e.of_job(&job.name))?;
+                tight.extend(job_warning.map(|warning| format!("job {}: {warning}", job.name)));
             }
             Ok((!tight.is_empty()).then(|| tight.join("; ")))
         }
@@ -65,20 +66,20 @@ pub fn fits(config: &Config) -> Result<Option<String>, PrepareError> {
 
 /// An experiment's network, and everything that is sent over it with its paths.
 pub(super) struct Routed<'c> {
-    /// With what a description of its servers says.
+    /// Configuration, with the keys that the description of its servers sets.
     pub config: Cow<'c, Config>,
     pub network: Network,
-    /// Flows, or a program's queue pairs; those that cross the network as packets have paths.
+    /// All flows, or a program's queue pairs, inside servers too.
     pub flows: Vec<Flow>,
     pub job: Option<Arc<Job>>,
-    /// Where there are several.
+    /// The jobs, if there are several.
     pub placed: Vec<PlacedJob>,
     /// Id of the first flow that is a queue pair.
     pub first_qp_id: u32,
     pub transport: Transport,
     pub packet_flows: Vec<Flow>,
     pub paths: Vec<FlowPaths>,
-    /// Index of each flow's paths.
+    /// For each flow, its index in `packet_flows` and `paths`; `None`: it stays inside a server.
     pub packet_of: Vec<Option<usize>>,
     pub rtt: Vec<RttWindow>,
     pub bill: Bill,
@@ -112,9 +113,9 @@ pub(super) fn routed_with(config: &Config, ranks: RanksWithTasks) -> Result<Rout
     let JoinedJobs { flows, first_qp_id, job, placed } = match (&config.workload, &config.jobs) {
         (WorkloadSection::Program(program), _) => {
             let mut job = job_cache::job(config, program, &network, described.as_ref(), ranks, &mut notes)?;
-            let beyond = |of: &WorkedOut| config.limits.sim_ps.is_some_and(|limit| of.makespan_ps >= limit);
+            let beyond = |result: &WorkedOut| config.limits.sim_ps.is_some_and(|limit| result.makespan_ps >= limit);
             if job.worked_out.as_ref().is_some_and(beyond) {
-                // How it ends at its limit is simulated; what there is to note was noted.
+                // The limit is below the computed makespan, so the experiment must be simulated up to the limit. Its notes are known already.
                 let ranks = RanksWithTasks::Representatives;
                 job = job_cache::job(config, program, &network, described.as_ref(), ranks, &mut Vec::new())?;
             }
@@ -186,9 +187,9 @@ pub(super) fn routed_with(config: &Config, ranks: RanksWithTasks) -> Result<Rout
     })
 }
 
-/// Where packets of a flow may overtake each other: what that comes to at receivers that go back N.
+/// Returns a note if packets of a flow may overtake each other: receivers that go back N then ask for retransmissions.
 fn reordering(config: &Config, paths: &[FlowPaths]) -> Option<String> {
-    let several = || paths.iter().any(|of| of.data.len() > 1);
+    let several = || paths.iter().any(|flow_paths| flow_paths.data.len() > 1);
     (!config.is_flow_level() && several()).then(|| {
         format!(
             "routing.policy = \"{}\" lets packets of a flow overtake each other, and receivers here are go-back-N (transport.loss_recovery): \
@@ -199,7 +200,7 @@ fn reordering(config: &Config, paths: &[FlowPaths]) -> Option<String> {
     })
 }
 
-/// Where what is sent may surprise: it stays inside servers, and their size was nobody's choice.
+/// Returns a note if it may surprise that traffic stays inside servers, as the user did not choose their size.
 fn inside_servers(config: &Config, network: &Network, sends: bool, no_packets: bool) -> Option<String> {
     let per_server = config.cluster.gpus_per_server;
     if per_server < 2 || !sends || config.values.given(KeyId::GpusPerServer) {
@@ -214,8 +215,9 @@ fn inside_servers(config: &Config, network: &Network, sends: bool, no_packets: b
     };
     let generated = !matches!(config.topology.kind, TopologyKind::File { .. });
     let closed_form = |workload: &WorkloadSection| matches!(workload, WorkloadSection::Program(p) if p.communication.analytic == Analytic::ALL);
-    let of_jobs = config.jobs.as_ref().is_some_and(|jobs| jobs.jobs.iter().all(|job| closed_form(&job.workload)));
-    let all_closed_form = closed_form(&config.workload) || of_jobs;
+    let jobs_closed_form =
+        config.jobs.as_ref().is_some_and(|jobs| jobs.jobs.iter().all(|job| closed_form(&job.workload)));
+    let all_closed_form = closed_form(&config.workload) || jobs_closed_form;
     if hosts && generated {
         Some(format!(
             "ranks of this file share servers of {per_server} (cluster.gpus_per_server): what they send inside a server crosses no network; cluster.gpus_per_server = 1 gives each rank a server of its own"
@@ -229,14 +231,14 @@ fn inside_servers(config: &Config, network: &Network, sends: bool, no_packets: b
     }
 }
 
-/// The path over the server's own switch, where NVLink carries packets: two switches may join two GPUs equally well.
+/// Returns the path over the server's own switch if NVLink carries packets. Two switches may join two GPUs equally well, so routing alone would not choose it.
 fn inside_path(net: &Network, flow: &Flow) -> Option<FlowPaths> {
     let (a, b) = (net.ranks[flow.src_rank as usize], net.ranks[flow.dst_rank as usize]);
     let server = net.nodes[a as usize].server;
     if a == b || net.nodes[b as usize].server != server {
         return None;
     }
-    // Only a server's own switch bears its number.
+    // Only a server's own switch has the server's number.
     let link_of = |host: u32| {
         net.links.iter().rposition(|l| {
             l.a == host && net.nodes[l.b as usize].kind == NodeKind::Switch && net.nodes[l.b as usize].server == server
@@ -246,7 +248,7 @@ fn inside_path(net: &Network, flow: &Flow) -> Option<FlowPaths> {
     Some(FlowPaths { data: vec![vec![up, down ^ 1]], ack: vec![vec![down, up ^ 1]] })
 }
 
-/// Rate of the first host's first link that packets cross.
+/// Returns the rate of the first host's first link that packets cross.
 fn first_host_rate(net: &Network) -> u64 {
     let host = net.ranks.iter().copied().min().unwrap_or(0);
     net.links
@@ -256,7 +258,8 @@ fn first_host_rate(net: &Network) -> u64 {
         .map_or(100_000_000_000, |l| l.rate_bps)
 }
 
-/// The retransmission timeout: what `transport.rto_us` says, or if it says nothing at least four base round trips, so that a long network does not time out by itself.
+/// Sets the retransmission timeout if `transport.rto_us` does not: at least four base round trips, so that a long network does not time out by itself. Else
+/// warns if it is too short.
 fn retransmission_timeout(config: &Config, transport: &mut Transport, own: &[RttWindow], notes: &mut Vec<String>) {
     let longest = own.iter().map(|w| w.rtt_ps).max().unwrap_or(0);
     if config.default_rto() {

@@ -1,6 +1,6 @@
 //! Runs the experiments of a sweep: prepares them, batches them, hands them to the engine, reports each as it ends.
 //!
-//! Layer: batch. Order of batches, their size and the engine change no outcome, only the time it takes.
+//! Layer: batch. The order and size of batches and the engine change no outcome, only the run time.
 
 use std::sync::Arc;
 use std::time::{Duration, Instant};
@@ -19,13 +19,13 @@ use super::world::{Batch, Ended, Limits};
 
 /// Most experiments in a batch: enough for a GPU, few enough that results appear soon.
 const MOST_IN_BATCH: usize = 512;
-/// Most bytes of the host's memory that the experiments of a batch take, about.
+/// Approximate limit on the host memory that the experiments of a batch take, bytes.
 const MOST_BYTES: u64 = 2 << 30;
 
-/// A batch of so many bytes leaves enough behind to be worth giving back.
+/// Batch size, in bytes, from which freed memory is given back to the system.
 const LARGE_BATCH_BYTES: u64 = 512 << 20;
 
-/// Time between reports of how far a batch is.
+/// Time between reports of a batch's progress.
 const PROGRESS_EVERY: Duration = Duration::from_secs(1);
 
 pub use crate::engine::fold::MOST_A_THREAD as MOST_FOLDED_A_THREAD;
@@ -33,30 +33,30 @@ pub use crate::engine::fold::MOST_A_THREAD as MOST_FOLDED_A_THREAD;
 /// Experiments prepared in one go.
 const PREPARED_AT_ONCE: usize = 16;
 
-/// What happens in a run, reported in the order in which it happens.
+/// An event of a run, reported in the order in which it happens.
 pub enum RunEvent {
     /// The experiments of a batch were prepared and are about to run.
     Started(Vec<u64>),
     Ended(Box<Ended>),
-    /// How far the experiments of a batch are that have not ended: packets that have left a port of each.
+    /// Progress of the unfinished experiments of a batch, as (experiment id, packets that have left a port).
     Progress(Vec<(u64, u64)>),
-    /// Something about inputs that the user should know.
+    /// A note for the user about inputs.
     Note(String),
-    /// A device that was lost, and where its experiments go.
+    /// A message about a device that was lost, and where its experiments go.
     Lost(String),
 }
 
-/// How to run.
+/// Options of a run.
 pub struct RunOptions {
-    /// Records of packets that one experiment may have.
+    /// Most packet records of one experiment.
     pub packet_limit: u64,
     /// Most experiments in a batch (tests vary it; results must not).
     pub batch: usize,
-    /// Most bytes of the host's memory that the experiments of a batch take, as [`Prepared::host_bytes`] estimates it; one alone may take more.
+    /// Most host memory that the experiments of a batch take, in bytes as [`Prepared::host_bytes`] estimates; a single experiment may take more.
     pub bytes: u64,
-    /// The same of a batch that has more experiments than threads, unless all of them are [long](Prepared::is_long): each thread has work already.
+    /// Like `bytes`, for a batch with more experiments than threads, unless all of them are [long](Prepared::is_long): each thread has work already.
     pub bytes_of_many: u64,
-    /// Experiments that are equal in all that decides their results are simulated once, where they may be remembered.
+    /// Whether experiments with equal keys are simulated once, if they may be remembered.
     pub once: bool,
     /// Experiments that were prepared before the run.
     pub kept: Arc<KeptExperiments>,
@@ -64,7 +64,7 @@ pub struct RunOptions {
 
 impl Default for RunOptions {
     fn default() -> Self {
-        // Some 100 bytes a record: 10 GiB for one experiment.
+        // Some 100 bytes per record: 10 GiB for one experiment.
         RunOptions {
             packet_limit: 100 << 20,
             batch: MOST_IN_BATCH,
@@ -76,7 +76,7 @@ impl Default for RunOptions {
     }
 }
 
-/// Runs every task. Stops early, without an error, when `stop` says so.
+/// Runs every task. Stops early, without an error, when `stop` returns true.
 ///
 /// # Errors
 /// The engine cannot go on, or `tell` refuses news. A bad experiment is no error: it ends with a reason.
@@ -90,7 +90,7 @@ pub fn run<E: From<EngineError>>(
     let mut batch = Batch::new(engine, options.packet_limit, Box::new(stop.clone()));
     drive(
         &mut batch,
-        &mut SingleEngineSource { tasks: tasks.peekable(), most: options.batch.max(1) },
+        &mut SingleEngineSource { tasks: tasks.peekable(), max_batch: options.batch.max(1) },
         None,
         options,
         &stop,
@@ -98,36 +98,36 @@ pub fn run<E: From<EngineError>>(
     )
 }
 
-/// Where an engine's experiments come from.
+/// A source of experiments for one engine.
 pub(super) trait ExperimentSource {
-    /// How many the next batch may take, once there may be some; `None` if there will never be more.
+    /// Waits until there are experiments, and returns how many the next batch may take. `None` if there will never be more.
     fn more(&mut self) -> Option<usize>;
-    /// Up to `most` of those that are there now.
-    fn take(&mut self, most: usize) -> Vec<QueuedExperiment>;
-    /// The experiment has ended.
+    /// Takes up to `max_experiments` of those that are there now.
+    fn take(&mut self, max_experiments: usize) -> Vec<QueuedExperiment>;
+    /// Records that an experiment has ended.
     fn ended(&mut self, exp_id: u64);
 }
 
-/// All tasks for one engine.
+/// A source that gives all tasks to one engine.
 struct SingleEngineSource<I: Iterator<Item = QueuedExperiment>> {
     tasks: std::iter::Peekable<I>,
-    most: usize,
+    max_batch: usize,
 }
 
 impl<I: Iterator<Item = QueuedExperiment>> ExperimentSource for SingleEngineSource<I> {
     fn more(&mut self) -> Option<usize> {
-        self.tasks.peek().map(|_| self.most)
+        self.tasks.peek().map(|_| self.max_batch)
     }
 
-    fn take(&mut self, most: usize) -> Vec<QueuedExperiment> {
-        self.tasks.by_ref().take(most).collect()
+    fn take(&mut self, max_experiments: usize) -> Vec<QueuedExperiment> {
+        self.tasks.by_ref().take(max_experiments).collect()
     }
 
     fn ended(&mut self, _: u64) {}
 }
 
-/// Runs what `source` has, batch after batch. `pool` takes what can be spread over threads: preparing, and the engine's own work too where the second
-/// word says so; without it the caller's pool does.
+/// Runs the experiments of `source`, batch after batch. `pool`: threads that prepare experiments, and whether the engine's own work runs on them too. Without
+/// it the caller's pool does the work.
 ///
 /// # Errors
 /// As [`run`].
@@ -139,36 +139,36 @@ pub(super) fn drive<E: From<EngineError>>(
     stop: &impl Fn() -> bool,
     tell: &mut dyn FnMut(RunEvent) -> Result<(), E>,
 ) -> Result<(), E> {
-    // A quarter of the memory is for those that run, a quarter for what grows meanwhile, the rest for those that are prepared.
+    // A quarter of the memory is for experiments that run, a quarter for what grows meanwhile, the rest for prepared experiments.
     let memory = budget::total();
     let threads = pool.map_or_else(rayon::current_num_threads, |(pool, _)| pool.current_num_threads());
-    let few = Room { tables: batch.room(), host: options.bytes.min(memory / 4) };
-    let many = Room { host: few.host.min(options.bytes_of_many), ..few };
-    let long = Room { host: memory / 4, ..few };
-    let room = BatchRoom { threads, few, many, long };
+    let few = MemoryBytes { tables: batch.room(), host: options.bytes.min(memory / 4) };
+    let many = MemoryBytes { host: few.host.min(options.bytes_of_many), ..few };
+    let long = MemoryBytes { host: memory / 4, ..few };
+    let limits_of_batch = BatchLimits { threads, few, many, long };
     let dedup = options.once.then(Dedup::default);
-    // What was prepared but did not fit into the batch before.
+    // Experiments that were prepared but did not fit into the batch before.
     let mut left: Vec<Candidate> = Vec::new();
-    // Duplicates of what has not ended; what is to be simulated after all.
+    // Duplicates of experiments that have not ended.
     let mut waiting: Vec<Duplicate> = Vec::new();
     let mut to_simulate: Vec<QueuedExperiment> = Vec::new();
-    // What took more than its share of memory while others were prepared, and may fit when nothing else is there.
+    // Experiments that needed more than their share of memory while others were prepared, and may fit alone.
     let mut large: Vec<QueuedExperiment> = Vec::new();
-    let mut most = 0;
+    let mut max_experiments = 0;
     while !stop() {
         if left.is_empty() && to_simulate.is_empty() && large.is_empty() {
             match source.more() {
-                Some(n) => most = n.min(batch.most(threads)),
+                Some(n) => max_experiments = n.min(batch.most(threads)),
                 None => break,
             }
         }
         let mut duplicates = Vec::new();
-        let pool_of = pool.map(|p| p.0);
+        let rayon_pool = pool.map(|p| p.0);
         if left.is_empty() && !large.is_empty() {
-            // What needs so much finds nothing that waits.
+            // Such an experiment needs the memory of the kept ones.
             options.kept.retain(|_| false);
-            let allowance = memory - room.few.host;
-            let makers = Makers { dedup: dedup.as_ref(), kept: &options.kept, pool: pool_of, allowance };
+            let allowance = memory - limits_of_batch.few.host;
+            let makers = Makers { dedup: dedup.as_ref(), kept: &options.kept, pool: rayon_pool, allowance };
             for (task, made, limits) in makers.make(vec![large.swap_remove(0)], false) {
                 match made {
                     Ok(Preparation::Duplicate(duplicate)) => duplicates.push(*duplicate),
@@ -178,8 +178,18 @@ pub(super) fn drive<E: From<EngineError>>(
             }
         } else {
             let allowance = (memory / 2).saturating_sub(options.kept.bytes()) / threads.max(1) as u64;
-            let makers = Makers { dedup: dedup.as_ref(), kept: &options.kept, pool: pool_of, allowance };
-            fill(&mut left, &mut duplicates, &mut to_simulate, &mut large, source, &makers, most, room, stop);
+            let makers = Makers { dedup: dedup.as_ref(), kept: &options.kept, pool: rayon_pool, allowance };
+            fill(
+                &mut left,
+                &mut duplicates,
+                &mut to_simulate,
+                &mut large,
+                source,
+                &makers,
+                max_experiments,
+                limits_of_batch,
+                stop,
+            );
         }
         if stop() || left.iter().any(|c| matches!(c.1, Err(PrepareError::Interrupted))) {
             break;
@@ -192,9 +202,9 @@ pub(super) fn drive<E: From<EngineError>>(
             waiting.push(duplicate);
         }
         report_duplicates(&mut waiting, &mut to_simulate, source, tell)?;
-        // What comes back from another engine may have smaller ids than what is waiting here.
+        // Experiments that come back from another engine may have smaller ids than those that wait here.
         left.sort_by_key(|c| c.0);
-        let mut used = Room::default();
+        let mut used = MemoryBytes::default();
         let mut all_long = true;
         let mut admitted = Vec::new();
         let mut rest = Vec::new();
@@ -213,12 +223,14 @@ pub(super) fn drive<E: From<EngineError>>(
                 Ok(p)
                     if !rest.is_empty()
                         || (!admitted.is_empty()
-                            && !room.beside(admitted.len(), all_long && p.is_long()).has(used.and(&p))) =>
+                            && !limits_of_batch
+                                .beside(admitted.len(), all_long && p.is_long())
+                                .allows(used.plus(&p))) =>
                 {
                     rest.push((exp_id, Ok(p), limits))
                 }
                 Ok(p) => {
-                    used = used.and(&p);
+                    used = used.plus(&p);
                     all_long &= p.is_long();
                     for note in &p.notes {
                         tell(RunEvent::Note(note.clone()))?;
@@ -229,7 +241,7 @@ pub(super) fn drive<E: From<EngineError>>(
         }
         left = rest;
         if admitted.is_empty() {
-            // Those that could not be prepared may have been waited for.
+            // Duplicates may wait for those that could not be prepared.
             report_duplicates(&mut waiting, &mut to_simulate, source, tell)?;
             continue;
         }
@@ -239,12 +251,12 @@ pub(super) fn drive<E: From<EngineError>>(
             admitted.len(),
             used.tables,
             used.host,
-            room.few.host,
+            limits_of_batch.few.host,
             left.len()
         );
         tell(RunEvent::Started(admitted.iter().map(|a| a.0).collect()))?;
         batch.admit(admitted);
-        let mut told = Instant::now();
+        let mut last_progress = Instant::now();
         while !batch.is_over() && !stop() {
             let ended = match pool {
                 Some((pool, true)) => pool.install(|| batch.round())?,
@@ -258,9 +270,9 @@ pub(super) fn drive<E: From<EngineError>>(
                 tell(RunEvent::Ended(Box::new(ended)))?;
             }
             report_duplicates(&mut waiting, &mut to_simulate, source, tell)?;
-            if told.elapsed() >= PROGRESS_EVERY {
+            if last_progress.elapsed() >= PROGRESS_EVERY {
                 tell(RunEvent::Progress(batch.running()))?;
-                told = Instant::now();
+                last_progress = Instant::now();
             }
         }
         batch.clear();
@@ -272,7 +284,7 @@ pub(super) fn drive<E: From<EngineError>>(
     Ok(())
 }
 
-/// A duplicate ends when its original has ended; it goes to `to_simulate` when its original has failed.
+/// Reports duplicates whose originals have ended, and moves those whose originals have failed to `to_simulate`.
 ///
 /// # Errors
 /// `tell` refuses news.
@@ -295,10 +307,10 @@ fn report_duplicates<E>(
     Ok(())
 }
 
-/// What prepares experiments. `dedup` knows those before them; without it each is simulated.
+/// Prepares experiments. `dedup` knows the experiments before them; without it each is simulated.
 struct Makers<'a> {
     dedup: Option<&'a Dedup>,
-    /// What was prepared before the run.
+    /// Experiments that were prepared before the run.
     kept: &'a KeptExperiments,
     pool: Option<&'a rayon::ThreadPool>,
     /// Bytes that each experiment may take while several are prepared.
@@ -306,7 +318,7 @@ struct Makers<'a> {
 }
 
 impl Makers<'_> {
-    /// Prepares tasks side by side. `without_dedup`: duplicates are prepared to be simulated as well.
+    /// Prepares tasks in parallel. `without_dedup`: duplicates are prepared for simulation too.
     fn make(
         &self,
         tasks: Vec<QueuedExperiment>,
@@ -338,45 +350,45 @@ impl Makers<'_> {
     }
 }
 
-/// An experiment that was prepared, or could not be.
+/// An experiment that is prepared, or could not be: its id, the preparation, its limits.
 type Candidate = (u64, Result<Box<Prepared>, PrepareError>, Limits);
 
-/// Bytes: of tables, which an engine may have little room for, and of the host's memory.
+/// Memory in bytes: of tables, for which an engine may have little space, and of the host.
 #[derive(Clone, Copy, Debug, Default)]
-struct Room {
+struct MemoryBytes {
     tables: u64,
     host: u64,
 }
 
-impl Room {
-    fn has(&self, used: Room) -> bool {
+impl MemoryBytes {
+    fn allows(&self, used: MemoryBytes) -> bool {
         used.tables <= self.tables && used.host <= self.host
     }
 
-    /// With another experiment.
-    fn and(self, p: &Prepared) -> Room {
-        Room {
+    /// Adds the memory of another experiment.
+    fn plus(self, p: &Prepared) -> MemoryBytes {
+        MemoryBytes {
             tables: self.tables.saturating_add(p.built.tables.bytes()),
             host: self.host.saturating_add(p.batch_bytes()),
         }
     }
 }
 
-/// What a batch may take.
+/// Limits on the memory of a batch.
 #[derive(Clone, Copy, Debug)]
-struct BatchRoom {
+struct BatchLimits {
     threads: usize,
-    /// Of no more experiments than threads.
-    few: Room,
-    /// Of more.
-    many: Room,
-    /// Of experiments that are all long: at the end of a batch threads have nothing of their own to do for up to as long as one takes.
-    long: Room,
+    /// For a batch of at most as many experiments as threads.
+    few: MemoryBytes,
+    /// For a batch of more experiments.
+    many: MemoryBytes,
+    /// For a batch of only long experiments: at its end, threads would idle for as long as one experiment takes, so it may be large.
+    long: MemoryBytes,
 }
 
-impl BatchRoom {
-    /// For another experiment beside `n`. `long`: all of them are.
-    fn beside(&self, n: usize, long: bool) -> Room {
+impl BatchLimits {
+    /// Returns the limit for another experiment beside `n`. `long`: all of them are long.
+    fn beside(&self, n: usize, long: bool) -> MemoryBytes {
         match long {
             true => self.long,
             false if n < self.threads => self.few,
@@ -384,14 +396,14 @@ impl BatchRoom {
         }
     }
 
-    /// How many beside `n` have the same room.
+    /// Returns how many more experiments, beside `n`, have the same limit.
     fn same_for(&self, n: usize) -> usize {
         if n < self.threads && self.many.host < self.few.host { self.threads - n } else { usize::MAX }
     }
 }
 
-/// Prepares tasks until the batch is full or the room is used up: as many at once as will fit if they are like the largest so far, so that large ones do
-/// not pile up. Those that need no simulation go to `duplicates`; `to_simulate` go first.
+/// Prepares tasks until the batch is full or its memory is used up. Each time it prepares as many as will fit if they are like the largest so far, so that
+/// large ones do not pile up. Duplicates go to `duplicates`; experiments of `to_simulate` go first.
 #[expect(clippy::too_many_arguments, reason = "what the one caller has")]
 fn fill(
     left: &mut Vec<Candidate>,
@@ -400,44 +412,48 @@ fn fill(
     large: &mut Vec<QueuedExperiment>,
     source: &mut dyn ExperimentSource,
     makers: &Makers,
-    most: usize,
-    room: BatchRoom,
+    max_experiments: usize,
+    limits_of_batch: BatchLimits,
     stop: &impl Fn() -> bool,
 ) {
     let threads = makers.pool.map_or_else(rayon::current_num_threads, rayon::ThreadPool::current_num_threads);
-    let one = |c: &Candidate| c.1.as_ref().map_or(Room::default(), |p| Room::default().and(p));
-    let (mut used, mut largest) = (Room::default(), Room::default());
-    let count = |c: &Candidate, used: &mut Room, largest: &mut Room| {
-        let of = one(c);
-        *used = Room { tables: used.tables + of.tables, host: used.host + of.host };
-        *largest = Room { tables: largest.tables.max(of.tables), host: largest.host.max(of.host) };
+    let one = |c: &Candidate| c.1.as_ref().map_or(MemoryBytes::default(), |p| MemoryBytes::default().plus(p));
+    let (mut used, mut largest) = (MemoryBytes::default(), MemoryBytes::default());
+    let count = |c: &Candidate, used: &mut MemoryBytes, largest: &mut MemoryBytes| {
+        let bytes = one(c);
+        *used = MemoryBytes { tables: used.tables + bytes.tables, host: used.host + bytes.host };
+        *largest = MemoryBytes { tables: largest.tables.max(bytes.tables), host: largest.host.max(bytes.host) };
     };
     left.iter().for_each(|c| count(c, &mut used, &mut largest));
-    // What is duplicate another may hear of it soon: not too many wait to be told.
-    while large.is_empty() && left.len() < most && duplicates.len() < MOST_IN_BATCH && !stop() {
-        let fit = |room: u64, used: u64, largest: u64| {
-            room.saturating_sub(used).checked_div(largest).unwrap_or(threads as u64)
+    // Limit the number of duplicates, so that they do not wait long to be reported.
+    while large.is_empty() && left.len() < max_experiments && duplicates.len() < MOST_IN_BATCH && !stop() {
+        let fit = |limit: u64, used: u64, largest: u64| {
+            limit.saturating_sub(used).checked_div(largest).unwrap_or(threads as u64)
         };
         let long = !left.is_empty() && left.iter().all(|c| c.1.as_ref().map_or(true, |p| p.is_long()));
-        let here = room.beside(left.len(), long);
-        let fit = fit(here.tables, used.tables, largest.tables).min(fit(here.host, used.host, largest.host));
-        // One must be there, however large it is; what could not be prepared takes no room.
+        let limit = limits_of_batch.beside(left.len(), long);
+        let fit = fit(limit.tables, used.tables, largest.tables).min(fit(limit.host, used.host, largest.host));
+        // One experiment must be there, however large it is. Those that could not be prepared take no memory.
         if fit == 0 && used.host > 0 {
             return;
         }
-        let few = (most - left.len()).min(PREPARED_AT_ONCE).min(fit.max(1) as usize).min(room.same_for(left.len()));
+        let n_next = (max_experiments - left.len())
+            .min(PREPARED_AT_ONCE)
+            .min(fit.max(1) as usize)
+            .min(limits_of_batch.same_for(left.len()));
         let again = !to_simulate.is_empty();
-        let few = if again { to_simulate.drain(..few.min(to_simulate.len())).collect() } else { source.take(few) };
-        if few.is_empty() {
+        let next =
+            if again { to_simulate.drain(..n_next.min(to_simulate.len())).collect() } else { source.take(n_next) };
+        if next.is_empty() {
             return;
         }
         let (first, clock) = (left.len(), Instant::now());
-        for (task, made, limits) in makers.make(few, again) {
+        for (task, made, limits) in makers.make(next, again) {
             match made {
                 Ok(Preparation::Duplicate(duplicate)) => duplicates.push(*duplicate),
                 Ok(Preparation::Prepared(p)) => left.push((task.exp_id, Ok(p), limits)),
-                // Where its own limit was in force, more room does not help.
-                Err(PrepareError::Memory(over)) if over.allowance == makers.allowance => large.push(task),
+                // If the experiment's own limit was in force, more memory does not help.
+                Err(PrepareError::Memory(refusal)) if refusal.allowance == makers.allowance => large.push(task),
                 Err(e) => left.push((task.exp_id, Err(e), limits)),
             }
         }

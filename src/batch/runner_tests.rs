@@ -1,4 +1,4 @@
-//! Batches as large as the memory they may take, with the outcomes of batches of any size.
+//! Tests that batches take no more memory than they may, with the outcomes of batches of any size.
 
 use std::cell::Cell;
 use std::collections::BTreeMap;
@@ -16,7 +16,7 @@ fn tasks() -> Vec<QueuedExperiment> {
     sweep.experiments.iter().map(|e| QueuedExperiment { exp_id: e.exp_id, config: sweep.config(e).unwrap() }).collect()
 }
 
-/// The experiments of each batch, how many tasks had been taken when it began, and what came of them.
+/// Returns the experiments of each batch, how many tasks had been taken when it began, and the outcomes.
 fn run_within(bytes: u64) -> (Vec<Vec<u64>>, Vec<usize>, BTreeMap<u64, String>) {
     let taken = Cell::new(0);
     let tasks = tasks().into_iter().inspect(|_| taken.set(taken.get() + 1));
@@ -45,15 +45,15 @@ fn a_batch_takes_no_more_memory_than_it_may_and_memory_changes_no_outcome() {
         tasks().iter().map(|t| (t.exp_id, prepare(&t.config, 0).unwrap().host_bytes())).collect();
     let largest = each.values().copied().max().unwrap();
     let pool = rayon::ThreadPoolBuilder::new().num_threads(2).build().unwrap();
-    for (bytes, least) in [(1, 1), (largest, 1), (3 * largest, 3), (5 * largest, 5)] {
+    for (bytes, min_experiments) in [(1, 1), (largest, 1), (3 * largest, 3), (5 * largest, 5)] {
         let (batches, ahead, ends) = pool.install(|| run_within(bytes));
-        let of = |batch: &[u64]| batch.iter().map(|id| each[id]).sum::<u64>();
-        assert!(batches.iter().all(|b| b.len() == 1 || of(b) <= bytes), "{bytes} bytes: {batches:?}");
-        assert!(batches[..batches.len() - 1].iter().all(|b| b.len() >= least), "{bytes} bytes: {batches:?}");
+        let batch_bytes = |batch: &[u64]| batch.iter().map(|id| each[id]).sum::<u64>();
+        assert!(batches.iter().all(|b| b.len() == 1 || batch_bytes(b) <= bytes), "{bytes} bytes: {batches:?}");
+        assert!(batches[..batches.len() - 1].iter().all(|b| b.len() >= min_experiments), "{bytes} bytes: {batches:?}");
         let mut begun = 0;
         for (batch, taken) in batches.iter().zip(&ahead) {
             begun += batch.len();
-            // The first few of a batch show how large they are.
+            // The first few experiments of a batch show how large they are.
             assert!(*taken <= begun + 1, "{bytes} bytes: {taken} were prepared when {begun} had begun");
         }
         assert_eq!(ends, all, "{bytes} bytes");
@@ -68,7 +68,7 @@ fn the_estimate_is_more_than_the_tables() {
     assert!(p.host_bytes() > tables && p.host_bytes() < 10 * tables, "{} of {tables}", p.host_bytes());
 }
 
-/// Memory that runs out at any check while an experiment is prepared is that experiment's failure, and leaves nothing behind.
+/// Tests that memory that runs out at any check while an experiment is prepared fails only that experiment, and leaves nothing behind.
 #[test]
 fn memory_may_run_out_anywhere() {
     let text = "name = \"s\"\n[base.cluster]\ngpus = 16\n[base.workload]\nkind = \"model\"\nmodel = \"gpt3-1.7b\"\ntp = 2\npp = 2\nglobal_batch = 16\n";
@@ -100,7 +100,7 @@ fn what_was_prepared_before_the_run_is_not_prepared_again() {
     for once in [false, true] {
         let kept = Arc::new(KeptExperiments::default());
         for (id, as_if) in [(0, 0), (5, 7)] {
-            // In the place of the sixth waits the eighth: if it ends as that one does, nobody has prepared it again.
+            // The eighth experiment waits in the place of the sixth: if the sixth ends as the eighth does, nobody has prepared it again.
             let config = &tasks()[as_if].config;
             kept.put(id, prepare_to_keep(config, id as u32, u64::MAX, false).unwrap());
         }

@@ -1,4 +1,4 @@
-//! The servers of an experiment: what a preset or NCCL's XML form says is in them, which NIC each GPU uses, and what cost models make of it.
+//! The servers of an experiment: the contents of a server preset or of NCCL's XML file, the NIC that each GPU uses, and the cluster as cost models see it.
 //!
 //! Layer: batch. Builds no network: it changes the one that `prepare` built, and the configuration that it is built from.
 
@@ -14,7 +14,7 @@ use crate::spec::{self, Config, KeyId, LinkKind, LinksOfGpu, Named, TopologyKind
 use crate::topology::{Link, Network, NodeIdx, NvLink};
 use crate::workload::lower;
 
-/// What a server's description and the configuration do not agree on.
+/// A contradiction between a server's description and the configuration, or an error in the description.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum ServerError {
     #[error("cluster.server_xml: cannot read {file}: {why}")]
@@ -39,16 +39,16 @@ pub enum ServerError {
 #[derive(Clone, Debug)]
 pub struct Described {
     pub server: Server,
-    /// Names of its NICs; none of a preset.
+    /// Names of its NICs; empty for a preset.
     nics: Vec<String>,
-    /// The XML file, where it is of one.
+    /// The XML file, if the server is described by one.
     file: Option<String>,
 }
 
-/// The server that `cluster.server_xml` describes or `cluster.server` names.
+/// Returns the server that `cluster.server_xml` describes or `cluster.server` names.
 ///
 /// # Errors
-/// A file that cannot be read, or is not of NCCL's form.
+/// The file cannot be read, or is not of NCCL's form.
 pub fn described(config: &Config) -> Result<Option<Described>, ServerError> {
     if let Some(path) = &config.cluster.server_xml {
         let file = path.display().to_string();
@@ -63,7 +63,7 @@ pub fn described(config: &Config) -> Result<Option<Described>, ServerError> {
     Ok(preset.map(|server| Described { server, nics: Vec::new(), file: None }))
 }
 
-/// The configuration with what the file of its servers says, where nobody wrote something else. Presets are defaults of keys already.
+/// Returns the configuration with the values from the servers' file, for keys that are not given. Presets are defaults of keys already.
 ///
 /// # Errors
 /// The file has another number of GPUs, which decides too much to be changed silently.
@@ -82,41 +82,41 @@ pub fn applied<'c>(config: &'c Config, described: Option<&Described>) -> Result<
             found: server.gpus,
         });
     }
-    let open = |key: KeyId| !config.values.given(key);
-    if server.nics == 0 && open(KeyId::NicsPerServer) {
+    let is_open = |key: KeyId| !config.values.given(key);
+    if server.nics == 0 && is_open(KeyId::NicsPerServer) {
         return Err(ServerError::NoNics { file: file.clone() });
     }
     let mut config = config.clone();
-    // The network has at most one host a GPU: where a GPU has several NICs they are one with their rates added.
+    // The network has at most one host per GPU: if a GPU has several NICs, they become one with the sum of their rates.
     let nics = server.nics.min(server.gpus).max(1);
     let joined = (server.nics / nics).max(1);
-    if open(KeyId::NicsPerServer) {
+    if is_open(KeyId::NicsPerServer) {
         config.cluster.nics_per_server = nics;
     }
-    if open(KeyId::NicPorts) {
+    if is_open(KeyId::NicPorts) {
         config.cluster.nic_ports = server.ports.max(1) * joined;
     }
-    if open(KeyId::LinkGbps) && server.nics > 0 {
+    if is_open(KeyId::LinkGbps) && server.nics > 0 {
         config.topology.link_bps = server.nic_bps * u64::from(joined);
     }
-    // 0 without being written: NCCL may not use it.
-    if open(KeyId::NvlinkGbps) && config.cluster.nvlink_bps > 0 {
+    // 0 although the key is not given: NCCL may not use it.
+    if is_open(KeyId::NvlinkGbps) && config.cluster.nvlink_bps > 0 {
         config.cluster.nvlink_bps = server.inside_bps / 1_000_000 * 1_000_000;
     }
-    if open(KeyId::NvlinkLatencyNs) {
+    if is_open(KeyId::NvlinkLatencyNs) {
         config.cluster.nvlink_latency_ps = server.latency_ps;
     }
     Ok(Cow::Owned(config))
 }
 
-/// The configuration with the links that the file of its GPU says, where nobody wrote something else.
+/// Returns the configuration with the links from the file of its GPU, for keys that are not given.
 ///
 /// # Errors
-/// It cannot be read, or does not say them.
+/// The file cannot be read, or does not give links.
 fn links_of_file<'c>(config: &'c Config, path: &Path) -> Result<Cow<'c, Config>, ServerError> {
-    let open = |key: KeyId| !config.values.given(key);
+    let is_open = |key: KeyId| !config.values.given(key);
     let gpus = config.cluster.gpus_per_server;
-    // 0 with a value: NCCL may not use them.
+    // 0 although the key has a value: NCCL may not use them.
     let unsaid = *config.values.get(KeyId::NvlinkGbps) == spec::Value::Unset;
     if matches!(config.topology.kind, TopologyKind::File { .. }) || gpus < 2 || !unsaid {
         return Ok(Cow::Borrowed(config));
@@ -136,16 +136,16 @@ fn links_of_file<'c>(config: &'c Config, path: &Path) -> Result<Cow<'c, Config>,
     let mut config = config.clone();
     config.cluster.nvlink_bps = (gbps * 1e9).round() as u64;
     config.cluster.link_kind = links.kind;
-    if open(KeyId::NvlinkLatencyNs) {
+    if is_open(KeyId::NvlinkLatencyNs) {
         config.cluster.nvlink_latency_ps = links.latency_ps;
     }
     Ok(Cow::Owned(config))
 }
 
-/// Puts the ranks of a generated network on the NICs nearest to them, of those that may be used.
+/// Places the ranks of a generated network on the nearest of the NICs that may be used.
 ///
 /// # Errors
-/// NCCL_IB_HCA leaves none.
+/// NCCL_IB_HCA allows no NIC.
 pub fn place_ranks(
     net: &mut Network,
     config: &Config,
@@ -174,14 +174,14 @@ pub fn place_ranks(
     Ok(())
 }
 
-/// The cluster as the cost models see it.
+/// Returns the cluster as the cost models see it.
 pub fn system(config: &Config, net: &Network, gpu: &Gpu, described: Option<&Described>) -> CollectiveSystem {
     let server_of = |host: NodeIdx| net.nodes[host as usize].server;
     let first = net.ranks.first().map_or(0, |&h| server_of(h));
     let hosts: Vec<NodeIdx> = net.ranks.iter().copied().filter(|&h| server_of(h) == first).collect();
     let used: BTreeSet<NodeIdx> = hosts.iter().copied().collect();
-    // A switch inside the server bears the server's number.
-    let out_of = |host: NodeIdx| {
+    // A switch inside the server has the server's number.
+    let links_out_of = |host: NodeIdx| {
         let leaves = move |l: &&Link| {
             net.is_packet_link(l)
                 && ((l.a == host && server_of(l.b) != first) || (l.b == host && server_of(l.a) != first))
@@ -189,14 +189,14 @@ pub fn system(config: &Config, net: &Network, gpu: &Gpu, described: Option<&Desc
         net.links.iter().filter(leaves)
     };
     let nic = used.first().copied();
-    let nic_bps: u64 = nic.map_or(0, |n| out_of(n).map(|l| l.rate_bps).sum());
+    let nic_bps: u64 = nic.map_or(0, |n| links_out_of(n).map(|l| l.rate_bps).sum());
     let nvlink = nvlink(config, net).map(|n| n.rate_bps);
     let server = described.map(|d| &d.server);
     let inside = match (server, nvlink) {
         (None, None) => ServerInterconnect::Pcie,
         _ => interconnect(config, described),
     };
-    // A network knows a mesh by the link of a pair.
+    // In a mesh, the network knows the rate of a pair's link.
     let peers = (hosts.len() as u64).saturating_sub(1).max(1);
     let nvlink = match u64::from(links_of_mesh(config, described)) {
         1 => nvlink,
@@ -208,11 +208,11 @@ pub fn system(config: &Config, net: &Network, gpu: &Gpu, described: Option<&Desc
         inside,
         cpu: server.map_or(Cpu::Intel, |s| s.cpu),
         gpus_per_server: hosts.len().max(1) as u32,
-        // Without NVLink, a PCIe link by its data sheet: NCCL counts three quarters of it.
+        // Without NVLink: the rate of a PCIe link by its data sheet, of which NCCL counts three quarters.
         inside_bps: nvlink.unwrap_or(host_bps() / 3 * 4),
         nics_per_server: used.len().max(1) as u32,
         nic_bps: if nic_bps > 0 { nic_bps } else { config.topology.link_bps },
-        net_extra_ps: nic.and_then(|n| out_of(n).next()).map_or(0, |l| 2 * l.delay_ps),
+        net_extra_ps: nic.and_then(|n| links_out_of(n).next()).map_or(0, |l| 2 * l.delay_ps),
         transport_extra_ps: server.map_or(0, |s| s.transport_extra_ps),
         nvls: inside == ServerInterconnect::NvSwitch && server.map_or(arch >= Arch::Hopper, |s| s.nvls),
         in_network: reduces(config),
@@ -222,7 +222,7 @@ pub fn system(config: &Config, net: &Network, gpu: &Gpu, described: Option<&Desc
     }
 }
 
-/// NVLink of the servers, whether it takes calibrated times or carries packets; `None`: there is none.
+/// Returns NVLink of the servers, whether it takes calibrated times or carries packets; `None`: there is none.
 fn nvlink(config: &Config, net: &Network) -> Option<NvLink> {
     let (rate_bps, latency_ps) = (config.cluster.nvlink_bps, config.cluster.nvlink_latency_ps);
     let as_packets = || match config.topology.kind {
@@ -232,16 +232,16 @@ fn nvlink(config: &Config, net: &Network) -> Option<NvLink> {
     net.nvlink.or_else(|| config.cluster.nvlink_packets.then(as_packets).flatten())
 }
 
-/// A link from a GPU to the switch of its own server, and the same link back, which packets cross.
+/// Returns rate and round latency of a packet link from a GPU to the switch of its own server.
 fn inside_link(net: &Network) -> Option<NvLink> {
     let server = |node: NodeIdx| net.nodes[node as usize].server;
-    // Only a server's own switch bears its number.
+    // Only a server's own switch has the server's number.
     let link =
         net.links.iter().find(|l| server(l.a) == server(l.b) && net.is_packet_link(l) && server(l.a) != u32::MAX)?;
     Some(NvLink { rate_bps: link.rate_bps, latency_ps: 2 * link.delay_ps })
 }
 
-/// What joins GPUs of one server that have links.
+/// Returns what joins the GPUs of a server that have links.
 fn interconnect(config: &Config, described: Option<&Described>) -> ServerInterconnect {
     match (described, config.cluster.link_kind) {
         (Some(d), _) => d.server.inside,
@@ -251,7 +251,7 @@ fn interconnect(config: &Config, described: Option<&Described>) -> ServerInterco
     }
 }
 
-/// Other GPUs that a GPU has a link of its own to; 1 where all it sends shares one link, or a file has the network.
+/// Returns the number of other GPUs that a GPU has its own link to; 1 if all it sends shares one link, or the network is from a file.
 pub(super) fn links_of_mesh(config: &Config, described: Option<&Described>) -> u32 {
     let generated = !matches!(config.topology.kind, TopologyKind::File { .. });
     let gpus = described.map_or(config.cluster.gpus_per_server, |d| d.server.gpus);
@@ -268,14 +268,14 @@ fn program(config: &Config) -> Option<&spec::ProgramSpec> {
     }
 }
 
-/// Whether the network's switches reduce: where somebody asks for it, since few networks can.
+/// Whether the network's switches reduce: only if the configuration asks for it, since few networks can.
 fn reduces(config: &Config) -> bool {
     let Some(c) = program(config).map(|p| &p.communication) else { return false };
     let named = c.nccl.get("NCCL_ALGO").is_some_and(|a| a.to_ascii_lowercase().contains("collnet"));
     c.algorithm == spec::AlgorithmChoice::InNetwork || named
 }
 
-/// The ways between GPUs of a server: `None` where they use the network; and the way of those that share a NIC all the same.
+/// Returns the path between GPUs of a server (`None`: they use the network), and the path between GPUs that share a NIC even then.
 pub fn ways(
     config: &Config,
     net: &Network,
@@ -287,19 +287,20 @@ pub fn ways(
         links,
     };
     let links = links_of_mesh(config, described);
-    // Links out of a GPU are told apart by the number of the GPU that they lead to.
-    let numbers = if links > 1 { links + 1 } else { 1 };
-    let intra = net.nvlink.filter(|_| !config.cluster.nvlink_packets).map(|n| way(n.rate_bps, n.latency_ps, numbers));
-    // As packets or not, GPUs of one NIC have their NVLink; without it they go through the host.
+    // Links out of a GPU are numbered by the GPU that they lead to.
+    let n_link_numbers = if links > 1 { links + 1 } else { 1 };
+    let intra =
+        net.nvlink.filter(|_| !config.cluster.nvlink_packets).map(|n| way(n.rate_bps, n.latency_ps, n_link_numbers));
+    // As packets or not, GPUs that share a NIC use NVLink; without it they go through the host.
     let from_file = matches!(config.topology.kind, TopologyKind::File { .. });
     let shared = if config.cluster.nvlink_bps > 0 { config.cluster.nvlink_bps / u64::from(links) } else { host_bps() };
     let inside = nvlink(config, net)
         .filter(|_| from_file)
         .unwrap_or(NvLink { rate_bps: shared, latency_ps: config.cluster.nvlink_latency_ps });
-    (intra, way(inside.rate_bps, inside.latency_ps, numbers))
+    (intra, way(inside.rate_bps, inside.latency_ps, n_link_numbers))
 }
 
-/// The GPU generation that NCCL's model goes by. GPUs of a user's own count as what they are `like`.
+/// Returns the GPU generation for NCCL's model. A user's own GPU counts as the one that it is `like`.
 pub fn generation(gpu: &Gpu) -> Arch {
     match gpu.kin.as_str() {
         n if n.starts_with('v') => Arch::Volta,

@@ -1,6 +1,6 @@
-//! Inference as the layers below take it: the model on its pools, memory for keys and values, requests, and what they become.
+//! Sets up inference for the layers below: the model on its pools, memory for keys and values, requests, and the resulting programs.
 //!
-//! Layer: batch. Turns `spec`'s words into those of `workload::serving`.
+//! Layer: batch. Converts types of `spec` to those of `workload::serving`.
 
 use super::error::{JobError, PrepareError, SetupError};
 use super::training::{gpu, model};
@@ -18,12 +18,12 @@ use crate::workload::training::Cluster;
 
 const PPM: f64 = 1e6;
 
-/// Where the requests of an inference job are in its programs.
+/// The requests of an inference job, and their ops in its programs.
 #[derive(Debug)]
 pub struct ServingJob {
     pub requests: Vec<ServingRequest>,
     pub ops: Vec<RequestOps>,
-    /// Instance that a request arrives at, and that which decodes it elsewhere.
+    /// For each request, the instance at which it arrives, and another instance that decodes it, if there is one.
     pub instances: Vec<(u32, Option<u32>)>,
     pub pools: Vec<ServingPool>,
 }
@@ -36,18 +36,18 @@ pub struct ServingPool {
     pub rounds: Vec<RoundOps>,
 }
 
-/// What becomes of an inference workload.
+/// The result of setting up an inference workload.
 pub(super) struct Served {
     pub workload: Workload,
     pub job: ServingJob,
-    /// Of the fullest rank.
+    /// Peak memory of the fullest rank, bytes.
     pub peak_bytes: u64,
 }
 
-/// The model on its pools, with memory for keys and values, and what the fullest rank of each holds beside them.
+/// Sets up the model on its pools, with memory for keys and values. Also returns, for each pool, the bytes that its fullest rank holds besides them.
 ///
 /// # Errors
-/// A model or GPU that is not there, a layout that the model cannot have, more weights than a GPU has memory for.
+/// The model or GPU does not exist, the model cannot have the layout, or the weights exceed a GPU's memory.
 pub(super) fn setup(
     config: &Config,
     program: &spec::ProgramSpec,
@@ -59,11 +59,11 @@ pub(super) fn setup(
     }
     let gpu = gpu(&config.cluster.gpu)?;
     if asked.fp8 && !gpu.supports(Dtype::Fp8) {
-        let with = super::training::gpus_with(Dtype::Fp8).join(", ");
-        return Err(SetupError::Units { precision: Dtype::Fp8, gpu: gpu.name.clone(), with }.into());
+        let alternatives = super::training::gpus_with(Dtype::Fp8).join(", ");
+        return Err(SetupError::Units { precision: Dtype::Fp8, gpu: gpu.name.clone(), alternatives }.into());
     }
-    let pool = |role: PoolRole, of: &spec::PoolLayout, first_rank: u32| {
-        let spec::PoolLayout { tp, pp, dp, ep } = *of;
+    let pool = |role: PoolRole, layout: &spec::PoolLayout, first_rank: u32| {
+        let spec::PoolLayout { tp, pp, dp, ep } = *layout;
         Pool { role, tp, pp, dp, ep, first_rank, kv_tokens: 0 }
     };
     let pools = match &asked.prefill {
@@ -94,7 +94,7 @@ pub(super) fn setup(
     };
     let has = config.cluster.gpu_memory_bytes.unwrap_or(gpu.capacity_bytes);
     let share = (u128::from(has) * u128::from(asked.memory_share_ppm) / 1_000_000) as u64;
-    let mut beside = Vec::new();
+    let mut other_bytes = Vec::new();
     for i in 0..setup.pools.len() {
         let pool = setup.pools[i];
         pool.layout(&setup, 1).check(&setup.model, u64::from(pool.ranks())).map_err(SetupError::Model)?;
@@ -105,9 +105,9 @@ pub(super) fn setup(
             return Err(no_room(&pool, held, share, has));
         }
         setup.pools[i].kv_tokens = tokens;
-        beside.push(held);
+        other_bytes.push(held);
     }
-    Ok((setup, beside))
+    Ok((setup, other_bytes))
 }
 
 fn no_room(pool: &Pool, held: u64, share: u64, has: u64) -> PrepareError {
@@ -124,12 +124,12 @@ fn no_room(pool: &Pool, held: u64, share: u64, has: u64) -> PrepareError {
     PrepareError::Oom { peak_bytes: held, breakdown }
 }
 
-/// Requests in the order of their arrival, with their lines where they are of a file.
+/// Returns requests in the order of their arrival, with their line numbers if they are from a file.
 fn requests(config: &Config, asked: &spec::Serving) -> Result<RequestTrace, ServingError> {
     match &asked.requests {
         spec::RequestSource::Trace { path } => read_requests(path),
         spec::RequestSource::Generated(g) => {
-            let from = RequestDistribution {
+            let distribution = RequestDistribution {
                 count: g.count,
                 rate: g.rate_micro as f64 / PPM,
                 burstiness: g.burstiness_ppm as f64 / PPM,
@@ -137,7 +137,7 @@ fn requests(config: &Config, asked: &spec::Serving) -> Result<RequestTrace, Serv
                 output_tokens: g.output_tokens,
                 spread: g.spread_ppm as f64 / PPM,
             };
-            let requests = draw(&from, config.jitter_seed());
+            let requests = draw(&distribution, config.jitter_seed());
             let count = requests.len();
             let arrival_s = |r: &ServingRequest| r.arrival_ps as f64 / PS_PER_S as f64;
             match requests.iter().map(arrival_s).enumerate().find(|(_, at_s)| *at_s > MOST_S) {
@@ -148,7 +148,7 @@ fn requests(config: &Config, asked: &spec::Serving) -> Result<RequestTrace, Serv
     }
 }
 
-/// What of the setup has no effect, or none that can be trusted.
+/// Returns notes on keys of the setup that have no effect, or an effect that cannot be trusted.
 fn surprises(setup: &ServingSetup, requests: &[ServingRequest]) -> Vec<String> {
     let mut found = Vec::new();
     let context = setup.transformer().seq;
@@ -173,9 +173,9 @@ fn surprises(setup: &ServingSetup, requests: &[ServingRequest]) -> Vec<String> {
     found
 }
 
-/// An error about a request of a file names the file and the line.
-fn with_line(error: ServingError, from: &spec::RequestSource, lines: &[u64]) -> ServingError {
-    match (error, from) {
+/// Adds the file and line to an error about a request of a trace.
+fn with_line(error: ServingError, source: &spec::RequestSource, lines: &[u64]) -> ServingError {
+    match (error, source) {
         (ServingError::TooLong { request, tokens, pool, capacity, .. }, spec::RequestSource::Trace { path }) => {
             let line = lines.get(request).copied().unwrap_or(0);
             let place = format!("{} line {line}: the request", path.display());
@@ -185,7 +185,7 @@ fn with_line(error: ServingError, from: &spec::RequestSource, lines: &[u64]) -> 
     }
 }
 
-/// Runs the schedulers and writes programs of what they decide. `servers`: the server of each rank.
+/// Runs the schedulers and generates programs from their decisions. `servers`: the server of each rank.
 ///
 /// # Errors
 /// As [`setup`]; a trace that cannot be read; a request that no instance has memory for; too few GPUs.
@@ -198,7 +198,7 @@ pub(super) fn served(
     cluster: &Cluster,
     notes: &mut Vec<String>,
 ) -> Result<Served, PrepareError> {
-    let (setup, beside) = setup(config, program, asked)?;
+    let (setup, other_bytes) = setup(config, program, asked)?;
     if setup.ranks() as usize > servers.len() {
         return Err(JobError::Ranks { needs: setup.ranks() as usize, has: servers.len() }.into());
     }
@@ -212,7 +212,7 @@ pub(super) fn served(
     let ServedWorkload { workload, requests: ops, rounds } = made;
     let peak =
         |(pool, (usage, held)): (&Pool, (&PoolUse, &u64))| held + usage.kv_peak_tokens * kv_token_bytes(&setup, pool);
-    let peak_bytes = setup.pools.iter().zip(plan.pools.iter().zip(&beside)).map(peak).max().unwrap_or(0);
+    let peak_bytes = setup.pools.iter().zip(plan.pools.iter().zip(&other_bytes)).map(peak).max().unwrap_or(0);
     let pools = setup.pools.iter().zip(&plan.pools).zip(rounds);
     let pools = pools.map(|((pool, usage), rounds)| ServingPool { pool: *pool, usage: *usage, rounds }).collect();
     let instances = plan.requests.iter().map(|r| (r.instance, r.decode_instance)).collect();

@@ -1,20 +1,20 @@
-//! Reads what inference came to off the rows of its tasks.
+//! Reads the outcome of inference from the rows of its tasks.
 //!
-//! Layer: batch. What requests count as good is for whoever knows the bounds.
+//! Layer: batch. Does not judge which requests met their bounds: that is for layers that know the bounds.
 
 use super::job::Job;
 use super::outcome::{PoolOutcome, RequestOutcome, ServingOutcome};
 use crate::columns::{NEVER, Task};
 use crate::workload::serving::{RoundOps, ServedOps};
 
-/// What the tasks of a job that started at `start_ps` say; `None`: it is no inference.
+/// Reads the outcome of a job that started at `start_ps`; `None`: the job is no inference.
 pub(super) fn read(job: &Job, tasks: &[Task], start_ps: u64) -> Option<ServingOutcome> {
     let serving = job.serving.as_ref()?;
     let end = |rank: u32, op: u32| {
         let done = tasks[job.graph.op(rank, op).end as usize].done;
         (done != NEVER).then(|| done.saturating_sub(start_ps))
     };
-    let at = |of: ServedOps| end(of.rank, of.op);
+    let end_of = |served: ServedOps| end(served.rank, served.op);
     let requests = serving.requests.iter().zip(&serving.ops).zip(&serving.instances);
     let requests = requests.map(|((r, ops), &(instance, decode_instance))| RequestOutcome {
         arrival_ps: r.arrival_ps,
@@ -22,10 +22,10 @@ pub(super) fn read(job: &Job, tasks: &[Task], start_ps: u64) -> Option<ServingOu
         output: r.output,
         instance,
         decode_instance,
-        begin_ps: at(ops.begin),
-        first_token_ps: at(ops.first_token),
-        last_token_ps: at(ops.last_token),
-        received_ps: ops.received.iter().map(|of| at(*of)).max().flatten(),
+        begin_ps: end_of(ops.begin),
+        first_token_ps: end_of(ops.first_token),
+        last_token_ps: end_of(ops.last_token),
+        received_ps: ops.received.iter().map(|served| end_of(*served)).max().flatten(),
         transferred_bytes: ops.transferred_bytes,
     });
     let pools = serving.pools.iter().map(|p| {

@@ -1,6 +1,7 @@
-//! Training jobs with very many micro-batches, worked out from shorter ones: once the pipelines are steady, each period adds the same.
+//! Computes training jobs with very many micro-batches from shorter ones: once the pipelines are steady, each period adds the same time.
 //!
-//! Layer: batch. `workload::lower::SteadyPairs` proves that it does; here lengths are chosen and sums extended. The result is that of the whole job, to the picosecond.
+//! Layer: batch. `workload::lower::SteadyPairs` proves that it does; this module chooses lengths and extends sums. The result equals that of the whole job, to
+//! the picosecond.
 
 use super::error::PrepareError;
 use super::job::{Job, JobLength, MadeJob, job_of_length};
@@ -10,26 +11,26 @@ use super::worked_out::{AskedPeriod, JobSums, RanksWithTasks, WorkedOut};
 use crate::spec::{Config, ProgramSpec, ScheduleChoice, Source, Training};
 use crate::topology::Network;
 
-/// A job of so many micro-batches, with what there is to note.
+/// Builds a job of the given length. Returns it with its notes.
 type Shorter<'a> = dyn FnMut(JobLength) -> Result<(MadeJob, Vec<String>), PrepareError> + 'a;
 
-/// Jobs with fewer micro-batches are worked out as they are. Our choice: they take less than a second.
+/// Jobs with fewer micro-batches are computed whole. Our choice: they take less than a second.
 const FEWEST: u32 = 512;
-/// A job is at least so many times longer than what is looked at of it, or it is worked out as it is.
+/// A job is computed whole unless it is at least this many times longer than its examined part.
 const LONGER: u32 = 4;
 
-/// Micro-batches of a job, and what they come in.
+/// The micro-batches of a job, and the units in which they are added.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 struct Pipeline {
     microbatches: u32,
     stages: u32,
-    /// Micro-batches that are added at a time, at least, and the pairs of passes that these are.
+    /// Micro-batches that are added at a time, at least.
     round: u32,
     pairs: u32,
 }
 
 impl Pipeline {
-    /// `None`: its pipelines have no steady phase of pairs, or it is short.
+    /// Describes the pipeline of a program. `None`: it has no steady phase of pairs, or the job is short.
     fn of(program: &ProgramSpec) -> Option<Pipeline> {
         let Source::Model(training) = &program.source else { return None };
         // Kernels that vary at random never repeat. GPipe has no pairs: it keeps the activations of all micro-batches, so there are never many.
@@ -44,7 +45,7 @@ impl Pipeline {
             .then_some(pipeline)
     }
 
-    /// Micro-batches of the first job that is looked at: several times what fills the pipeline.
+    /// Micro-batches of the first job that is examined: several times the number that fills the pipeline.
     fn first(self) -> u32 {
         (16 + 8 * self.stages).next_multiple_of(self.round)
     }
@@ -60,7 +61,7 @@ fn microbatches(training: &Training) -> Option<u32> {
     training.global_batch.checked_div(training.dp.checked_mul(training.microbatch)?)
 }
 
-/// Builds the job of an experiment. Where it is worked out and very long, that goes by way of shorter ones.
+/// Builds the job of an experiment. If it is computed without simulation and very long, it is extended from shorter ones.
 ///
 /// # Errors
 /// As [`job_of_length`].
@@ -73,27 +74,27 @@ pub(super) fn job(
     notes: &mut Vec<String>,
 ) -> Result<Job, PrepareError> {
     let mut shorter = |length: JobLength| {
-        let mut own = Vec::new();
-        let made = job_of_length(config, program, net, described, ranks, length, &mut own)?;
-        Ok((made, own))
+        let mut own_notes = Vec::new();
+        let made = job_of_length(config, program, net, described, ranks, length, &mut own_notes)?;
+        Ok((made, own_notes))
     };
     if ranks == RanksWithTasks::Unsimulated
-        && let Some((job, own)) = by_periods(program, &mut shorter)?
+        && let Some((job, own_notes)) = by_periods(program, &mut shorter)?
     {
-        notes.extend(own);
+        notes.extend(own_notes);
         return Ok(job);
     }
     let whole = JobLength { microbatches: None, period: AskedPeriod::No };
     job_of_length(config, program, net, described, ranks, whole, notes).map(|made| made.job)
 }
 
-/// The job by way of shorter ones. `None`: it is to be worked out as it is.
+/// Computes the job from shorter ones. `None`: it must be computed whole.
 fn by_periods(program: &ProgramSpec, shorter: &mut Shorter) -> Result<Option<(Job, Vec<String>)>, PrepareError> {
     let Some(pipeline) = Pipeline::of(program) else { return Ok(None) };
-    let mut of_length = |microbatches, period| shorter(JobLength { microbatches: Some(microbatches), period });
+    let mut job_of = |microbatches, period| shorter(JobLength { microbatches: Some(microbatches), period });
     let mut length = pipeline.first();
     while length <= pipeline.microbatches / LONGER {
-        let (made, _) = of_length(length, AskedPeriod::Find(pipeline.pairs))?;
+        let (made, _) = job_of(length, AskedPeriod::Find(pipeline.pairs))?;
         if made.sums.is_none() {
             return Ok(None);
         }
@@ -101,9 +102,10 @@ fn by_periods(program: &ProgramSpec, shorter: &mut Shorter) -> Result<Option<(Jo
             let each = pipeline.in_pairs(pairs);
             let whole = pipeline.microbatches;
             // A whole number of periods is left to add.
-            let least = length + (whole - length) % each;
-            if least <= whole / LONGER
-                && let Some(found) = extended(&mut of_length, pairs, [least, least + each, least + 2 * each], whole)?
+            let shortest = length + (whole - length) % each;
+            if shortest <= whole / LONGER
+                && let Some(found) =
+                    extended(&mut job_of, pairs, [shortest, shortest + each, shortest + 2 * each], whole)?
             {
                 return Ok(Some(found));
             }
@@ -113,21 +115,20 @@ fn by_periods(program: &ProgramSpec, shorter: &mut Shorter) -> Result<Option<(Jo
     Ok(None)
 }
 
-/// The job of `whole` micro-batches, from three that are one period apart. `None`: that every period adds the same is not proved.
+/// Computes the job of `whole` micro-batches from three jobs that are one period apart. `None`: it is not proved that every period adds the same.
 fn extended(
-    of_length: &mut impl FnMut(u32, AskedPeriod) -> Result<(MadeJob, Vec<String>), PrepareError>,
+    job_of: &mut impl FnMut(u32, AskedPeriod) -> Result<(MadeJob, Vec<String>), PrepareError>,
     pairs: u32,
     [first, second, third]: [u32; 3],
     whole: u32,
 ) -> Result<Option<(Job, Vec<String>)>, PrepareError> {
-    let (made, notes) = of_length(first, AskedPeriod::Prove(pairs))?;
+    let (made, notes) = job_of(first, AskedPeriod::Prove(pairs))?;
     let (Some(sums), Some(_)) = (made.sums, made.period) else { return Ok(None) };
-    let (Some(next), Some(last)) =
-        (of_length(second, AskedPeriod::No)?.0.sums, of_length(third, AskedPeriod::No)?.0.sums)
+    let (Some(next), Some(last)) = (job_of(second, AskedPeriod::No)?.0.sums, job_of(third, AskedPeriod::No)?.0.sums)
     else {
         return Ok(None);
     };
-    // Times follow from the proof. How they are attributed is looked at once more.
+    // Total times follow from the proof. Their attribution to parts is checked with the third job.
     if sums.extended(&next, 2) != Some(last) {
         return Ok(None);
     }
@@ -137,7 +138,7 @@ fn extended(
     Ok(Some((Job { worked_out, ..made.job }, notes)))
 }
 
-/// The outcome of a job that differs from another in its sums alone.
+/// Returns the outcome of a job that differs from another only in its sums.
 fn of_sums(shorter: WorkedOut, sums: &JobSums) -> WorkedOut {
     let time = sums.critical.map(|(_, parts, iterations)| parts.per(iterations));
     let iteration = shorter.iteration.zip(time).map(|(iteration, time)| Iteration { time, ..iteration });

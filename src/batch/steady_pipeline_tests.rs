@@ -1,4 +1,4 @@
-//! What is extended from shorter jobs is what the whole job comes to, to the picosecond.
+//! Tests that a job extended from shorter ones equals the whole job, to the picosecond.
 
 use std::path::Path;
 
@@ -10,17 +10,17 @@ use crate::sweep::{self, SetOverrides};
 
 const HEAD: &str = "name = \"long\"\n[base]\ncluster = { server = \"dgx-h100\" }\n[base.workload]\nkind = \"model\"\nanalytic = \"all\"\n";
 
-/// Draws that are the same on every machine.
+/// Random draws that are the same on every machine.
 struct Draw(u64);
 
 impl Draw {
-    fn range(&mut self, least: u64, most: u64) -> u64 {
+    fn range(&mut self, min: u64, max: u64) -> u64 {
         self.0 = self.0.wrapping_mul(6_364_136_223_846_793_005).wrapping_add(1_442_695_040_888_963_407);
-        least + (self.0 >> 33) % (most - least + 1)
+        min + (self.0 >> 33) % (max - min + 1)
     }
 
-    fn pick<T: Copy>(&mut self, from: &[T]) -> T {
-        from[self.range(0, from.len() as u64 - 1) as usize]
+    fn pick<T: Copy>(&mut self, choices: &[T]) -> T {
+        choices[self.range(0, choices.len() as u64 - 1) as usize]
     }
 }
 
@@ -29,7 +29,7 @@ fn config(keys: &str) -> Option<Config> {
     sweep.config(&sweep.experiments[0]).ok()
 }
 
-/// A job with more micro-batches than are worked out one by one.
+/// Returns keys of a job with more micro-batches than are computed one by one.
 fn random_job(draw: &mut Draw) -> String {
     let (tp, pp, dp) = (draw.pick(&[1, 2]), draw.pick(&[1, 2, 2, 3, 4, 8]), draw.pick(&[1, 2]));
     let vpp = if pp > 1 { draw.pick(&[1, 1, 2]) } else { 1 };
@@ -73,7 +73,7 @@ fn random_job(draw: &mut Draw) -> String {
     keys.join("\n")
 }
 
-/// The outcome, by way of shorter jobs and as a whole; `None` where such a job cannot be.
+/// Returns the outcome extended from shorter jobs, and that of the whole job; `None` if the keys describe no job.
 fn both_ways(keys: &str) -> Option<(Option<WorkedOut>, WorkedOut)> {
     let config = config(keys)?;
     let WorkloadSection::Program(program) = &config.workload else { unreachable!("a model is a program") };

@@ -1,6 +1,6 @@
 //! A cache of a job's table rows: the next experiment that puts the same job on the same NICs copies them.
 //!
-//! Layer: batch. `build_tasks` makes the rows. The cache changes no result, only the time that a sweep takes.
+//! Layer: batch. `build_tasks` builds the rows. The cache changes no result, only the time that a sweep takes.
 
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
@@ -8,30 +8,30 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use super::packet_case::GraphCase;
 use crate::columns::{FlowIdx, Gate, NicIdx, OwnedTables, Signal, Task, TaskIdx};
 
-/// TaskRows of tasks kept for all jobs together: some 300 MB with their edges.
+/// Most rows of tasks kept for all jobs together: some 300 MB with their edges.
 const MOST_ROWS: usize = 1 << 21;
 
-/// How many are kept.
+/// Number of task rows kept for all jobs.
 static CACHED_ROWS: AtomicUsize = AtomicUsize::new(0);
 
-/// What a job became in the last experiment that had it, if another had it before and it is not too much to keep.
+/// The rows of a job in the last experiment that had it, if another had it before and they are not too many to keep.
 #[derive(Debug, Default)]
 pub(super) struct TaskRowCache(Mutex<KeptRows>);
 
 #[derive(Debug, Default)]
 struct KeptRows {
-    /// An experiment has had the job. Most jobs have no other.
+    /// Whether an experiment has had the job. Most jobs have only one.
     used: bool,
     rows: Option<Arc<TaskRows>>,
 }
 
-/// What decides the rows beside the graph.
+/// Everything that decides the rows besides the graph.
 #[derive(Debug, PartialEq, Eq)]
 struct TaskRowKey {
     release_ps: u64,
     /// NIC of each rank.
     owners: Vec<NicIdx>,
-    /// Row of each queue pair, its number, the NICs of its ends.
+    /// For each queue pair its row, its flow id, and the NICs of its ends.
     qps: Vec<(FlowIdx, u32, NicIdx, NicIdx)>,
     nics: usize,
 }
@@ -44,9 +44,9 @@ struct TaskRows {
     signals: Vec<Signal>,
     gates: Vec<Gate>,
     servers: Vec<u64>,
-    /// First message of each queue pair, and where it ends.
+    /// First message of each queue pair, and the byte where it ends.
     first: Vec<(TaskIdx, u64)>,
-    /// First task of each NIC, and when it is due.
+    /// First task of each NIC, and when it is due, ps.
     due: Vec<(TaskIdx, u64)>,
 }
 
@@ -70,10 +70,10 @@ impl TaskRowKey {
 
 impl TaskRows {
     fn bytes(&self) -> u64 {
-        let of_tasks = size_of_val(&*self.tasks) + size_of_val(&*self.edges) + size_of_val(&*self.signals);
-        let of_gates = size_of_val(&*self.gates) + size_of_val(&*self.servers);
-        let of_pairs = size_of_val(&*self.first) + size_of_val(&*self.key.qps) + size_of_val(&*self.due);
-        (of_tasks + of_gates + of_pairs) as u64
+        let task_bytes = size_of_val(&*self.tasks) + size_of_val(&*self.edges) + size_of_val(&*self.signals);
+        let gate_bytes = size_of_val(&*self.gates) + size_of_val(&*self.servers);
+        let pair_bytes = size_of_val(&*self.first) + size_of_val(&*self.key.qps) + size_of_val(&*self.due);
+        (task_bytes + gate_bytes + pair_bytes) as u64
     }
 }
 
@@ -82,12 +82,12 @@ impl TaskRowCache {
         self.0.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// About how many bytes it takes.
+    /// Approximate size, bytes.
     pub(super) fn bytes(&self) -> u64 {
         self.lock().rows.as_ref().map_or(0, |rows| rows.bytes())
     }
 
-    /// Fills the rows as [`super::build_tasks::tasks`] would, if they are here. `t` has its NICs and queue pairs.
+    /// Fills the rows as [`super::build_tasks::tasks`] would, if they are here. Returns whether they were. PRECONDITION: `t` has its NICs and queue pairs.
     pub(super) fn fill(
         &self,
         t: &mut OwnedTables,
@@ -116,7 +116,7 @@ impl TaskRowCache {
         true
     }
 
-    /// Keeps the rows of `t`, worked out just now, instead of those that are here; not those of the first experiment that has the job.
+    /// Keeps the rows of `t` instead of older ones. Does not keep those of the first experiment that has the job.
     pub(super) fn keep(&self, t: &OwnedTables, case: &GraphCase, qp_rows: &[FlowIdx], owners: &[NicIdx]) {
         let n = t.tasks.len();
         let mut kept = self.lock();
@@ -149,7 +149,7 @@ mod tests {
     use crate::batch::{Prepared, prepare};
     use crate::sweep::{self, SetOverrides};
 
-    /// An all-reduce of 16 GPUs, with packets of a size that no other test's are.
+    /// Prepares an all-reduce of 16 GPUs, with a packet size that no other test uses.
     fn prepared(delay_ns: u32, payload: u32, exp_id: u32) -> Prepared {
         let text = format!(
             "name = \"t\"\nbase.cluster = {{ gpus = 16, gpus_per_server = 8 }}\nbase.topology = {{ link_delay_ns = {delay_ns} }}\n\

@@ -1,7 +1,7 @@
-//! What happened when in one experiment: ops of ranks, messages, queues, pauses.
+//! Records a timeline of one experiment: ops of ranks, messages, queues, pauses.
 //!
-//! Layer: batch. Simulates the experiment once more on the CPU engine, unfolded, and looks at its rows between steps; the engine itself records
-//! nothing, so nothing costs anything where no timeline is asked for. Decides neither what is shown nor how.
+//! Layer: batch. Simulates the experiment again on the CPU engine, unfolded, and samples its rows between steps. The engine itself records nothing, so a
+//! timeline costs nothing unless it is asked for. This module does not decide what is shown, nor how.
 
 use std::sync::Arc;
 use std::time::Instant;
@@ -24,17 +24,17 @@ use super::read_outcome::{OutcomeRows, read};
 use super::runner::RunOptions;
 use super::world::link_names;
 
-/// Widened bins that a timeline has at least.
+/// Fewest widened bins that a timeline of queues may have.
 const FEWEST_BINS: u64 = 8;
 
-/// What is recorded.
+/// What a timeline records.
 #[derive(Clone, Copy, Debug)]
 pub struct Window {
-    /// Nothing before this is of interest, ps.
+    /// Start of the recorded time, ps.
     pub from_ps: u64,
-    /// Nothing from this on is; the simulation ends here.
+    /// End of the recorded time, ps; the simulation stops there.
     pub to_ps: u64,
-    /// Most samples of queues; more make them coarser, or, where they would say nothing any more, leave them out. 0: none are wanted.
+    /// Most samples of queues. If there are more, bins get wider; if bins get too wide to be useful, queues are left out. 0: no queues.
     pub samples: usize,
 }
 
@@ -50,9 +50,9 @@ pub struct OpSpan {
     pub rank: u32,
     /// Index into the rank's program.
     pub op: u32,
-    /// When all it waits for on its rank was there.
+    /// Time when everything that it waits for on its rank was done.
     pub begin: u64,
-    /// When its peers were there too.
+    /// Time when its peers had arrived too.
     pub go: u64,
     pub end: u64,
 }
@@ -61,85 +61,85 @@ pub struct OpSpan {
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct MessageSpan {
     pub flow: FlowOutcome,
-    /// Which queue pair of its two ends.
+    /// Index of its queue pair among those of its two ends.
     pub lane: u32,
-    /// When it had arrived whole, where that is known; ps.
+    /// Time when it had arrived whole, ps, if that is known.
     pub got: Option<u64>,
 }
 
 /// Bytes that waited at a switch port within one bin of time.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct QueueBin {
-    /// Which bin, counted from time 0.
+    /// Index of the bin, counted from time 0.
     pub bin: u64,
     pub most: u32,
-    /// At the last look in the bin; holds until the next bin there is.
+    /// Bytes at the last sample in the bin. They hold until the next bin in the list.
     pub last: u32,
 }
 
-/// A time in which a link end was not allowed to send.
+/// A time in which a link end was not allowed to send, ps.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Pause {
     /// Index into [`Timeline::links`].
     pub link: u32,
     pub begin: u64,
-    /// `NEVER`: it had not ended.
+    /// `NEVER`: the pause had not ended.
     pub end: u64,
 }
 
-/// What happened. Ops, messages and pauses that lie outside the window are left out.
+/// A recorded timeline. Ops, messages and pauses outside the window are left out.
 pub struct Timeline {
     pub network: Network,
     /// The program, for names and kinds of ops.
     pub job: Option<Arc<Job>>,
-    /// Where there are several: GPUs, warm-up iterations and start of each program.
+    /// For several jobs: GPUs, warm-up iterations and start (ps) of each program.
     programs: Vec<(Vec<u32>, u32, u64)>,
     pub ops: Vec<OpSpan>,
     pub messages: Vec<MessageSpan>,
     /// Names of the links that NICs and ports send on.
     pub links: Vec<String>,
-    /// By link; NICs have none.
+    /// Bins of each link's queue; empty for links of NICs.
     pub queues: Vec<Vec<QueueBin>>,
-    /// There were queues, and more of them than the window's samples can show.
+    /// Whether there were queues, but more than the window's samples can show.
     pub queues_left_out: bool,
-    /// Width of their bins, ps.
+    /// Width of the queues' bins, ps.
     pub bin_ps: u64,
     pub pauses: Vec<Pause>,
-    /// How far apart two looks at queues and pauses are at most, ps.
+    /// Longest time between two samples of queues and pauses, ps.
     pub step_ps: u64,
-    /// Up to when it was simulated, ps.
+    /// Time up to which it was simulated, ps.
     pub until_ps: u64,
     pub makespan_ps: u64,
-    /// Why it did not come to its end, if it did not.
+    /// Reason why the simulation did not reach its end; `None`: it did.
     pub cut: Option<String>,
 }
 
 impl Timeline {
-    /// The rank of its program that ends last, of several the lowest. `None` of flows, and where one did not end.
+    /// Returns the rank of its program that ends last, the lowest of several. `None` if there are only flows, or a rank did not end.
     pub fn critical_rank(&self) -> Option<u32> {
         let job = self.job.as_ref().filter(|_| self.cut.is_none())?;
         let starts = self.starts();
         critical_rank(&job.workload, &|rank, op| self.times(&starts, rank, op), 0..job.workload.ranks.len() as u32)
     }
 
-    /// Where the iteration of one rank went; `None` where [`Timeline::critical_rank`] is, or there is no such rank.
+    /// Splits the iteration of one rank into parts. `None` where [`Timeline::critical_rank`] is, or if there is no such rank.
     pub fn breakdown(&self, rank: u32) -> Option<Breakdown> {
         let job = self.job.as_ref().filter(|_| self.cut.is_none())?;
         let starts = self.starts();
-        let there = (rank as usize) < job.workload.ranks.len();
+        let exists = (rank as usize) < job.workload.ranks.len();
         let own = self.programs.iter().find(|(gpus, ..)| gpus.contains(&rank));
         let (warmup, begin_ps) = own.map_or((job.warmup, 0), |(_, warmup, start_ps)| (*warmup, *start_ps));
-        there.then(|| of_rank(&job.workload, &|rank, op| self.times(&starts, rank, op), rank, warmup, begin_ps))
+        exists.then(|| of_rank(&job.workload, &|rank, op| self.times(&starts, rank, op), rank, warmup, begin_ps))
     }
 
-    /// Where the ops of each rank begin.
+    /// Returns, for each rank, the index of its first op in `ops`.
     fn starts(&self) -> Vec<usize> {
         let n_ranks = self.job.as_ref().map_or(0, |job| job.workload.ranks.len());
         (0..n_ranks).map(|rank| self.ops.partition_point(|s| (s.rank as usize) < rank)).collect()
     }
 
     fn times(&self, starts: &[usize], rank: u32, op: u32) -> OpTimes {
-        // Every op of what came to its end is there, unless a window left it out.
+        // All ops are present if the simulation reached its end, unless a window left them out.
         match self.ops.get(starts[rank as usize] + op as usize).filter(|s| (s.rank, s.op) == (rank, op)) {
             Some(s) => OpTimes { begin: s.begin, go: s.go, end: s.end },
             None => OpTimes { begin: NEVER, go: NEVER, end: NEVER },
@@ -147,12 +147,12 @@ impl Timeline {
     }
 }
 
-/// Simulates an experiment and records it.
+/// Simulates an experiment and records its timeline.
 ///
 /// # Errors
-/// It cannot be prepared, does not fit into its GPUs' memory, or takes more memory than there is.
+/// The experiment cannot be prepared, does not fit into its GPUs' memory, or takes more memory than there is.
 pub fn record(config: &Config, exp_id: u64, window: Window, stop: &dyn Fn() -> bool) -> Result<Timeline, PrepareError> {
-    // Every rank has tasks here, so it may take far more than the run did.
+    // Every rank has tasks here, so it may take far more memory than the run did.
     let prepared = guarded(config, budget::total() / 4 * 3, || prepare_every_rank(config, exp_id as u32))?;
     can_run(config, &prepared)?;
     let mut tables = prepared.built.tables;
@@ -160,7 +160,7 @@ pub fn record(config: &Config, exp_id: u64, window: Window, stop: &dyn Fn() -> b
     let links = link_names(&prepared.network, &prepared.built.end_arcs);
     let mut looks = Looks::new(&t, window);
     let mut cut = simulate(&mut t, config, window, stop, &mut looks);
-    let until = t.exps[0].now;
+    let until_ps = t.exps[0].now;
     if cut.is_none() && t.exps[0].status != status::DONE {
         cut = Some(match t.exps[0].status {
             status::TIME_LIMIT => "limits.sim_ns was reached".to_string(),
@@ -171,7 +171,7 @@ pub fn record(config: &Config, exp_id: u64, window: Window, stop: &dyn Fn() -> b
     let rows = OutcomeRows { exp: &t.exps[0], nics: &t.nics, ports: &t.ports, tx: &t.flow_tx, tasks: &t.tasks };
     let outcome = read(rows, &prepared.flows, prepared.job.as_deref(), &prepared.jobs, &links, &t.rtts);
     let ops = prepared.job.as_deref().map_or(Vec::new(), |job| ops(job, &t));
-    let within = |begin: u64, end: u64| begin != NEVER && begin < window.to_ps && end >= window.from_ps;
+    let is_within = |begin: u64, end: u64| begin != NEVER && begin < window.to_ps && end >= window.from_ps;
     let messages = outcome.flows.iter().copied().zip(&prepared.flows).filter_map(|(flow, info)| {
         let (lane, got) = match (info.carried, &prepared.job) {
             (FlowCarrier::Message(task), Some(job)) => {
@@ -185,7 +185,7 @@ pub fn record(config: &Config, exp_id: u64, window: Window, stop: &dyn Fn() -> b
             _ => (0, None),
         };
         let end = flow.fct_ps.map_or(NEVER, |fct| flow.start_ps.saturating_add(fct));
-        within(flow.start_ps, end).then_some(MessageSpan { flow, lane, got })
+        is_within(flow.start_ps, end).then_some(MessageSpan { flow, lane, got })
     });
     let messages = messages.collect();
     let programs = prepared.jobs.iter().filter_map(|rows| {
@@ -193,11 +193,11 @@ pub fn record(config: &Config, exp_id: u64, window: Window, stop: &dyn Fn() -> b
         Some((rows.job.gpus.clone(), program.warmup, rows.job.start_ps))
     });
     let programs = programs.collect();
-    looks.pauses.retain(|p| within(p.begin, p.end));
-    looks.end(until);
+    looks.pauses.retain(|p| is_within(p.begin, p.end));
+    looks.end(until_ps);
     Ok(Timeline {
         messages,
-        ops: ops.into_iter().filter(|o| within(o.begin, o.end)).collect(),
+        ops: ops.into_iter().filter(|o| is_within(o.begin, o.end)).collect(),
         network: prepared.network,
         job: prepared.job,
         programs,
@@ -207,13 +207,13 @@ pub fn record(config: &Config, exp_id: u64, window: Window, stop: &dyn Fn() -> b
         bin_ps: looks.bin_ps,
         pauses: looks.pauses,
         step_ps: t.exps[0].step,
-        until_ps: until,
+        until_ps,
         makespan_ps: outcome.makespan_ps,
         cut,
     })
 }
 
-/// Runs to the end, or to what ends it earlier, which it says.
+/// Simulates to the end, or returns the reason why it stopped earlier.
 fn simulate(
     t: &mut Tables,
     config: &Config,
@@ -224,7 +224,7 @@ fn simulate(
     let limit = RunOptions::default().packet_limit;
     let start = Instant::now();
     if is_flow_level(t) {
-        // Between events nothing is to be seen: no queue, no window.
+        // At flow level there is nothing to sample between events: no queue, no window.
         return (!flow::run_to_end(t, stop)).then(|| "interrupted".to_string());
     }
     let mut steps = 0u64;
@@ -240,7 +240,7 @@ fn simulate(
         }
         let end = cpu::step_end(t);
         cpu::step(t);
-        // A step that waits for records goes on later, at the same time.
+        // A step that waits for records continues later, at the same time.
         if t.exps[0].phase == 0 {
             looks.look(t, end);
         }
@@ -249,10 +249,10 @@ fn simulate(
             return Some("interrupted".to_string());
         }
         if steps.is_multiple_of(1024) {
-            if config.limits.packet_hops.is_some_and(|most| packet_hops(t) > most) {
+            if config.limits.packet_hops.is_some_and(|max_hops| packet_hops(t) > max_hops) {
                 return Some("limits.packet_hops was reached".to_string());
             }
-            if config.limits.wall_ms.is_some_and(|most| start.elapsed().as_millis() > u128::from(most)) {
+            if config.limits.wall_ms.is_some_and(|max_ms| start.elapsed().as_millis() > u128::from(max_ms)) {
                 return Some("limits.wall_s was reached".to_string());
             }
         }
@@ -260,17 +260,17 @@ fn simulate(
     None
 }
 
-/// Ops of all ranks that have begun.
+/// Returns the ops of all ranks that have begun.
 fn ops(job: &Job, t: &Tables) -> Vec<OpSpan> {
     let mut ops = Vec::new();
-    for (rank, of_rank) in job.graph.ops.iter().enumerate() {
-        for (op, tasks) in of_rank.iter().enumerate() {
+    for (rank, rank_ops) in job.graph.ops.iter().enumerate() {
+        for (op, tasks) in rank_ops.iter().enumerate() {
             let row = |i: u32| &t.tasks[TaskIdx(i)];
             let (begin, go, end) = if row(tasks.end).done != NEVER {
                 let s = span(tasks, &t.tasks);
                 (s.begin, s.go, s.end)
             } else if tasks.begin == tasks.end {
-                // A kernel that is under way ends at `at`.
+                // A kernel in progress ends at `at`.
                 let begin = if row(tasks.end).at == NEVER {
                     NEVER
                 } else {
@@ -288,21 +288,21 @@ fn ops(job: &Job, t: &Tables) -> Vec<OpSpan> {
     ops
 }
 
-/// What looks between steps have shown.
+/// Samples of queues and pauses between steps.
 struct Looks {
     window: Window,
     queues: Vec<Vec<QueueBin>>,
-    /// Bins of all queues together.
+    /// Number of bins of all queues together.
     n: usize,
     bin_ps: u64,
-    /// Their width at first.
+    /// Width of bins before any widening, ps.
     step_ps: u64,
-    /// Queues are not looked at, or no more.
+    /// Whether queues are not sampled, or no longer.
     left_out: bool,
     pauses: Vec<Pause>,
-    /// Of every link end: its pause under way, by its place in `pauses`; and pause frames it has received.
+    /// For every link end: the index in `pauses` of its current pause, and the pause frames it has received.
     paused: Vec<(Option<usize>, u32)>,
-    before: u64,
+    previous_ps: u64,
 }
 
 impl Looks {
@@ -319,41 +319,41 @@ impl Looks {
             left_out: window.samples == 0,
             pauses: Vec::new(),
             paused,
-            before: 0,
+            previous_ps: 0,
         }
     }
 
-    /// After a step that ended at `at`.
-    fn look(&mut self, t: &Tables, at: u64) {
-        let begin = std::mem::replace(&mut self.before, at);
-        if at < self.window.from_ps {
+    /// Takes samples after a step that ended at `now_ps`.
+    fn look(&mut self, t: &Tables, now_ps: u64) {
+        let begin = std::mem::replace(&mut self.previous_ps, now_ps);
+        if now_ps < self.window.from_ps {
             return;
         }
         let nics = t.nics.len();
         for (n, nic) in t.nics.iter().enumerate() {
-            self.pause(n, nic.paused != 0, nic.pauses, begin, at);
+            self.pause(n, nic.paused != 0, nic.pauses, begin, now_ps);
         }
         for (p, port) in t.ports.iter().enumerate() {
-            self.pause(nics + p, port.paused != 0, port.pauses, begin, at);
-            self.queue(nics + p, port.q_bytes, at);
+            self.pause(nics + p, port.paused != 0, port.pauses, begin, now_ps);
+            self.queue(nics + p, port.q_bytes, now_ps);
         }
     }
 
-    /// A pause shows at the end of the step it began in; one that came and went within a step shows as that step.
-    fn pause(&mut self, link: usize, paused: bool, frames: u32, begin: u64, at: u64) {
+    /// Records a pause. It appears at the end of the step in which it began; a pause that came and went within a step appears as that step.
+    fn pause(&mut self, link: usize, paused: bool, frames: u32, begin: u64, now_ps: u64) {
         let (open, seen) = self.paused[link];
         let more = frames > seen;
         let now = match (open, paused) {
             (Some(p), false) => {
-                self.pauses[p].end = at;
+                self.pauses[p].end = now_ps;
                 None
             }
             (None, true) => {
-                self.pauses.push(Pause { link: link as u32, begin: at, end: NEVER });
+                self.pauses.push(Pause { link: link as u32, begin: now_ps, end: NEVER });
                 Some(self.pauses.len() - 1)
             }
             (None, false) if more => {
-                self.pauses.push(Pause { link: link as u32, begin, end: at });
+                self.pauses.push(Pause { link: link as u32, begin, end: now_ps });
                 None
             }
             (open, _) => open,
@@ -361,13 +361,13 @@ impl Looks {
         self.paused[link] = (now, frames);
     }
 
-    fn queue(&mut self, link: usize, bytes: u32, at: u64) {
+    fn queue(&mut self, link: usize, bytes: u32, now_ps: u64) {
         if self.left_out {
             return;
         }
-        let bin = at / self.bin_ps;
-        let of = &mut self.queues[link];
-        match of.last_mut() {
+        let bin = now_ps / self.bin_ps;
+        let bins = &mut self.queues[link];
+        match bins.last_mut() {
             Some(last) if last.bin == bin => {
                 last.most = last.most.max(bytes);
                 last.last = bytes;
@@ -375,10 +375,10 @@ impl Looks {
             None if bytes == 0 => {}
             Some(last) if last.last == bytes => {}
             _ => {
-                of.push(QueueBin { bin, most: bytes, last: bytes });
+                bins.push(QueueBin { bin, most: bytes, last: bytes });
                 self.n += 1;
-                // Every queue keeps a bin, however wide: with more queues than samples, no width would do.
-                while self.n > self.window.samples && self.bin_ps <= at - self.window.from_ps {
+                // Every queue keeps a bin, however wide. With more queues than samples, no width is enough.
+                while self.n > self.window.samples && self.bin_ps <= now_ps - self.window.from_ps {
                     self.coarsen();
                 }
                 if self.n > self.window.samples {
@@ -388,10 +388,11 @@ impl Looks {
         }
     }
 
-    /// After the last step, which ended at `until`: bins so wide that there are but a few of them tell nothing of when queues were long.
-    fn end(&mut self, until: u64) {
+    /// Ends the recording after the last step, which ended at `until_ps`. If bins became so wide that few are left, they say nothing about when queues were
+    /// long, and are left out.
+    fn end(&mut self, until_ps: u64) {
         let is_coarser = self.n > 0 && self.bin_ps > self.step_ps;
-        if is_coarser && until.saturating_sub(self.window.from_ps) / self.bin_ps < FEWEST_BINS {
+        if is_coarser && until_ps.saturating_sub(self.window.from_ps) / self.bin_ps < FEWEST_BINS {
             self.leave_out();
         }
     }
@@ -400,16 +401,16 @@ impl Looks {
         self.left_out = true;
         self.n = 0;
         self.bin_ps = self.step_ps;
-        self.queues.iter_mut().for_each(|of| *of = Vec::new());
+        self.queues.iter_mut().for_each(|bins| *bins = Vec::new());
     }
 
-    /// Bins twice as wide.
+    /// Doubles the width of bins.
     fn coarsen(&mut self) {
         self.bin_ps *= 2;
         self.n = 0;
-        for of in &mut self.queues {
-            of.iter_mut().for_each(|b| b.bin /= 2);
-            of.dedup_by(|later, kept| {
+        for bins in &mut self.queues {
+            bins.iter_mut().for_each(|b| b.bin /= 2);
+            bins.dedup_by(|later, kept| {
                 let same = later.bin == kept.bin;
                 if same {
                     kept.most = kept.most.max(later.most);
@@ -417,7 +418,7 @@ impl Looks {
                 }
                 same
             });
-            self.n += of.len();
+            self.n += bins.len();
         }
     }
 }
@@ -438,15 +439,15 @@ mod tests {
             left_out: samples == 0,
             pauses: Vec::new(),
             paused,
-            before: 0,
+            previous_ps: 0,
         }
     }
 
     #[test]
     fn queues_keep_their_peaks_when_they_get_coarser() {
         let mut l = looks(4);
-        for (at, bytes) in [(5, 0), (10, 3), (20, 9), (30, 1), (40, 0), (50, 0), (60, 7), (70, 0)] {
-            l.queue(0, bytes, at);
+        for (now_ps, bytes) in [(5, 0), (10, 3), (20, 9), (30, 1), (40, 0), (50, 0), (60, 7), (70, 0)] {
+            l.queue(0, bytes, now_ps);
         }
         let bin = |bin, most, last| QueueBin { bin, most, last };
         assert_eq!(
@@ -476,10 +477,10 @@ mod tests {
     #[test]
     fn pauses_begin_and_end_with_steps() {
         let mut l = looks(4);
-        for (paused, frames, at) in
+        for (paused, frames, now_ps) in
             [(false, 0, 10), (true, 1, 20), (true, 1, 30), (false, 1, 40), (false, 2, 50), (true, 3, 60)]
         {
-            l.pause(0, paused, frames, at - 10, at);
+            l.pause(0, paused, frames, now_ps - 10, now_ps);
         }
         let spans: Vec<(u64, u64)> = l.pauses.iter().map(|p| (p.begin, p.end)).collect();
         assert_eq!(spans, [(20, 40), (40, 50), (60, NEVER)]);

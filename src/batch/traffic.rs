@@ -1,4 +1,4 @@
-//! What is sent over a network: flows of a pattern or a file, queue pairs of a job.
+//! Everything that is sent over a network: flows of a pattern or a file, or queue pairs of a job.
 //!
 //! Layer: batch. Reads flow files.
 
@@ -15,7 +15,7 @@ use super::error::PrepareError;
 use super::job::Job;
 use super::memory_refusal::MemoryRefusal;
 
-/// RoCE's port, as flow files of the reference have it; only ECMP's hash sees it.
+/// Destination port as in flow files of the reference simulator; only ECMP's hash uses it.
 pub const QP_DPORT: u16 = 100;
 
 pub(super) fn flows(config: &Config, net: &Network, notes: &mut Vec<String>) -> Result<Vec<Flow>, PrepareError> {
@@ -71,17 +71,17 @@ pub(super) fn flows(config: &Config, net: &Network, notes: &mut Vec<String>) -> 
     })
 }
 
-/// Of a pattern of that kind.
+/// Returns the storage traffic that a pattern describes; `None` for other patterns.
 fn storage(pattern: &Pattern) -> Option<StorageTraffic> {
     let Pattern::Storage { servers, stripes, bytes, reads, every_ps, duration_ps } = *pattern else { return None };
     Some(StorageTraffic { servers, bytes, stripes, reads, every_ps, duration_ps })
 }
 
-/// Queue pairs as flows that have nothing to send by themselves.
+/// Returns queue pairs as flows without bytes of their own: messages provide the bytes.
 pub(super) fn queue_pairs(job: &Job) -> Vec<Flow> {
-    let mut of_pair: HashMap<(u32, u32), u16> = HashMap::new();
+    let mut n_of_pair: HashMap<(u32, u32), u16> = HashMap::new();
     let flow = |(id, qp): (usize, &QueuePair)| {
-        let nth = of_pair.entry((qp.src, qp.dst)).or_insert(0);
+        let nth = n_of_pair.entry((qp.src, qp.dst)).or_insert(0);
         let sport = FIRST_SPORT.wrapping_add(*nth);
         *nth = nth.wrapping_add(1);
         Flow {
@@ -98,7 +98,7 @@ pub(super) fn queue_pairs(job: &Job) -> Vec<Flow> {
     job.graph.qps.iter().enumerate().map(flow).collect()
 }
 
-/// Whether so many flows are supported and fit into memory, as far as that is known without making them.
+/// Checks that so many flows are supported and fit into memory, as far as that is known without generating them.
 pub(super) fn few_enough(pattern: &Pattern, ranks: u64) -> Result<(), PrepareError> {
     let flows = match pattern {
         Pattern::Incast { fan_in: 0, receivers, .. } => ranks.saturating_sub(1).saturating_mul(u64::from(*receivers)),
@@ -118,7 +118,7 @@ pub(super) fn few_enough(pattern: &Pattern, ranks: u64) -> Result<(), PrepareErr
     Ok(())
 }
 
-/// One traffic class: all priorities agree.
+/// Checks that all flows have the same priority, as one traffic class is modelled.
 pub(super) fn one_class(flows: &[Flow]) -> Result<(), PrepareError> {
     let Some(first) = flows.first() else { return Ok(()) };
     match flows.iter().find(|f| f.priority != first.priority) {

@@ -1,6 +1,6 @@
-//! A training configuration as the layers below take it: the model, its layout, the GPU, and what memory they need.
+//! Sets up training for the layers below: the model, its layout, the GPU, and the memory that they need.
 //!
-//! Layer: batch. The only place where `spec`'s words become those of `model`, `compute` and `memory`. Generates no workload.
+//! Layer: batch. The only place that converts types of `spec` to those of `model`, `compute` and `memory`. Generates no workload.
 
 use std::sync::Arc;
 
@@ -14,15 +14,15 @@ use crate::spec::{self, Config, Named, Training};
 
 use super::error::{PrepareError, SetupError};
 
-/// What is trained, how, and on what.
+/// The model that is trained, its layout, and its hardware.
 #[derive(Clone, Debug)]
 pub struct TrainingSetup {
     pub model: Arc<Model>,
-    /// Checked against the model.
+    /// The layout, checked against the model.
     pub layout: Layout,
     pub gpu: Gpu,
     pub memory: Estimate,
-    /// A warning where the estimate is above a GPU's memory, but by little.
+    /// A warning if the estimate is slightly above a GPU's memory.
     pub tight: Option<String>,
 }
 
@@ -30,7 +30,7 @@ impl TrainingSetup {
     /// Resolves a configuration, and checks that it fits the GPU's memory unless that is switched off.
     ///
     /// # Errors
-    /// A model, GPU or file that is not there or not valid; a layout that the model cannot have; more memory than a GPU has.
+    /// A model, GPU or file does not exist or is not valid; the model cannot have the layout; the memory exceeds a GPU's.
     pub fn new(config: &Config, training: &Training) -> Result<TrainingSetup, PrepareError> {
         let model = model(&training.model)?;
         let layout = layout(training, &model);
@@ -44,7 +44,7 @@ impl TrainingSetup {
             return Err(SetupError::Units {
                 precision: dtype,
                 gpu: gpu.name.clone(),
-                with: gpus_with(dtype).join(", "),
+                alternatives: gpus_with(dtype).join(", "),
             }
             .into());
         }
@@ -52,15 +52,16 @@ impl TrainingSetup {
         let mut tight = None;
         if training.memory.check {
             let capacity = config.cluster.gpu_memory_bytes.unwrap_or(gpu.capacity_bytes);
-            tight = memory
-                .fits(capacity, training.memory.margin_ppm)
-                .map_err(|over| PrepareError::Oom { peak_bytes: memory.peak_bytes(), breakdown: over.to_string() })?;
+            tight = memory.fits(capacity, training.memory.margin_ppm).map_err(|excess| PrepareError::Oom {
+                peak_bytes: memory.peak_bytes(),
+                breakdown: excess.to_string(),
+            })?;
         }
         Ok(TrainingSetup { model, layout, gpu, memory, tight })
     }
 }
 
-/// A model by its preset, file or table.
+/// Loads a model from its preset, file or table.
 pub fn model(named: &Named) -> Result<Arc<Model>, SetupError> {
     match named {
         Named::Asset(name) => Ok(Model::named(name)?),
@@ -71,7 +72,7 @@ pub fn model(named: &Named) -> Result<Arc<Model>, SetupError> {
     }
 }
 
-/// A GPU by its name, file or table of specifications.
+/// Loads a GPU from its name, file or table of specifications.
 pub fn gpu(named: &Named) -> Result<Gpu, SetupError> {
     let table = match named {
         Named::Asset(name) => return Ok(Gpu::named(name)?),
@@ -88,19 +89,19 @@ pub fn gpu(named: &Named) -> Result<Gpu, SetupError> {
     Ok(Gpu::parse(&table)?)
 }
 
-/// GPUs of the assets that compute in a type.
+/// Returns the names of preset GPUs that compute in a data type.
 pub(super) fn gpus_with(dtype: Dtype) -> Vec<String> {
     Gpu::names().into_iter().filter(|name| Gpu::named(name).is_ok_and(|g| g.supports(dtype))).collect()
 }
 
-/// A user's database of kernels.
+/// Loads a user's database of kernels.
 pub fn kernels(path: &std::path::Path) -> Result<UserDatabase, SetupError> {
     Ok(UserDatabase::parse(&path.display().to_string(), &read(path, input::read_table)?)?)
 }
 
-/// What communication costs kernels beside it.
-pub fn slowdown(asked: &spec::SlowdownChoice) -> Result<Slowdown, SetupError> {
-    Ok(match asked {
+/// Loads the model of how much communication slows kernels down that run at the same time.
+pub fn slowdown(choice: &spec::SlowdownChoice) -> Result<Slowdown, SetupError> {
+    Ok(match choice {
         spec::SlowdownChoice::None => Slowdown::None,
         spec::SlowdownChoice::Own => Slowdown::Own,
         spec::SlowdownChoice::Table(path) => {
@@ -118,12 +119,12 @@ fn file_error(path: &std::path::Path, why: &str) -> SetupError {
 
 fn read(
     path: &std::path::Path,
-    of_kind: fn(&std::path::Path) -> std::io::Result<String>,
+    read_file: fn(&std::path::Path) -> std::io::Result<String>,
 ) -> Result<String, SetupError> {
-    of_kind(path).map_err(|e| file_error(path, &format!("cannot read it: {e}")))
+    read_file(path).map_err(|e| file_error(path, &format!("cannot read it: {e}")))
 }
 
-/// An inline table. It was valid TOML when the sweep was read.
+/// Parses an inline table. It was valid TOML when the sweep was read.
 fn table(text: &str) -> Result<toml::Table, SetupError> {
     let mut outer: toml::Table = format!("table = {text}").parse().map_err(|e: toml::de::Error| SetupError::File {
         file: "inline table".to_string(),
@@ -135,12 +136,12 @@ fn table(text: &str) -> Result<toml::Table, SetupError> {
     }
 }
 
-/// The same as a TOML document.
+/// Rewrites an inline table as a TOML document.
 fn unrolled(text: &str) -> Result<String, SetupError> {
     Ok(table(text)?.to_string())
 }
 
-/// Chosen modules in `model`'s words.
+/// Converts the chosen modules to the type of `model`.
 fn modules(chosen: &[spec::RecomputeModule]) -> RecomputeModules {
     let has = |module| chosen.contains(&module);
     RecomputeModules {
@@ -154,7 +155,7 @@ fn modules(chosen: &[spec::RecomputeModule]) -> RecomputeModules {
     }
 }
 
-/// The layout in `model`'s words.
+/// Converts the layout to the type of `model`.
 pub fn layout(t: &Training, model: &Model) -> Layout {
     Layout {
         tp: t.tp,
@@ -231,7 +232,7 @@ pub fn layout(t: &Training, model: &Model) -> Layout {
     }
 }
 
-/// What runtime and libraries take.
+/// Returns the memory that runtime and libraries take.
 pub fn memory_options(t: &Training) -> MemoryOptions {
     MemoryOptions {
         context_bytes: t.memory.reserve_bytes,

@@ -1,6 +1,6 @@
-//! Jobs that are worked out while they are prepared, because nothing of them crosses the network.
+//! Jobs whose result is computed while they are prepared, because nothing of them crosses the network.
 //!
-//! Layer: batch. `workload::lower::op_times` has the times; here they become an outcome. Builds no tables.
+//! Layer: batch. `workload::lower::op_times` computes the times; this module turns them into an outcome. Builds no tables.
 
 use std::collections::HashMap;
 
@@ -15,16 +15,16 @@ use crate::workload::program::{Group, OpKind, Workload};
 /// Which ranks of a program get tasks.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum RanksWithTasks {
-    /// All: for whom every rank's timeline is of interest.
+    /// All ranks, for callers that need every rank's timeline.
     Every,
-    /// One of those that do the same at the same time, where all communication is analytical; else all. Times are the same.
+    /// One of the ranks that do the same at the same time, if all communication is analytical; else all. Times are the same.
     Representatives,
-    /// None, where all communication is analytical: what the job comes to is worked out at once, without a graph. Else as `Representatives`. Times are the same.
+    /// No ranks, if all communication is analytical: the job's result is computed directly, without a graph. Else as `Representatives`. Times are the same.
     Unsimulated,
 }
 
 impl RanksWithTasks {
-    /// What is asked for of a program.
+    /// Returns the choice that applies to a program.
     pub(super) fn of(self, program: &spec::ProgramSpec) -> RanksWithTasks {
         match self {
             RanksWithTasks::Unsimulated if program.communication.analytic != spec::Analytic::ALL => {
@@ -34,58 +34,59 @@ impl RanksWithTasks {
         }
     }
 
-    /// What is asked for of jobs that are to be joined.
+    /// Returns the choice that applies to jobs that will be joined.
     pub(super) fn of_several(self) -> RanksWithTasks {
         if self == RanksWithTasks::Unsimulated { RanksWithTasks::Representatives } else { self }
     }
 }
 
-/// What a job comes to that nothing crosses the network for.
+/// The result of a job of which nothing crosses the network.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct WorkedOut {
-    /// From 0 to the end of the last op.
+    /// Time from 0 to the end of the last op, ps.
     pub makespan_ps: u64,
     pub iteration: Option<Iteration>,
 }
 
-/// Sums of a job whose times were worked out.
+/// Sums of a job whose times were computed.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) struct JobSums {
-    /// From 0 to the end of the last op.
+    /// Time from 0 to the end of the last op, ps.
     pub makespan_ps: u64,
-    /// The critical rank, its measured iterations taken together, and how many they are; `None`: nothing ended.
+    /// The critical rank, the sum of its measured iterations, and their number; `None`: nothing ended.
     pub critical: Option<(u32, Breakdown, u64)>,
 }
 
-/// Whether somebody asks after how many pairs of passes the pipelines of a job repeat.
+/// Whether to examine after how many pairs of passes the pipelines of a job repeat.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum AskedPeriod {
     No,
-    /// It is a multiple of so many pairs.
+    /// Find the period, which is a multiple of so many pairs.
     Find(u32),
-    /// So many pairs.
+    /// Prove that the period is so many pairs.
     Prove(u32),
 }
 
-/// Most multiples that are tried. Our choice: pipelines repeat after one micro-batch, or after about as many as there are stages between two that wait for each other.
+/// Most multiples that are tried. Our choice: pipelines repeat after one micro-batch, or after about as many as there are stages between two that wait for each
+/// other.
 const MOST_MULTIPLES: u32 = 64;
 
 impl JobSums {
-    /// Of a workload, of which `warmup` iterations do not count; and its period in pairs of passes, as far as it was asked for and can be proved. `None`: it has to be
-    /// simulated.
+    /// Computes the sums of a workload, of which `warmup` iterations do not count, and its period in pairs of passes, if that is asked for and proved. `None`:
+    /// the workload has to be simulated.
     pub(super) fn of(
         workload: &Workload,
-        on: &Lowering,
+        lowering: &Lowering,
         planner: &mut dyn Planner,
         warmup: u32,
         asked: AskedPeriod,
     ) -> Option<(JobSums, Option<u32>)> {
-        let solved = solved_ops(workload, on, planner)?;
+        let solved = solved_ops(workload, lowering, planner)?;
         let sums = JobSums {
             makespan_ps: solved.times.end_ps(),
             critical: breakdown::summed(workload, &solved.times, warmup),
         };
-        let pairs = || SteadyPairs::of(workload, on, &solved);
+        let pairs = || SteadyPairs::of(workload, lowering, &solved);
         let period = match asked {
             AskedPeriod::No => None,
             AskedPeriod::Find(unit) => {
@@ -98,7 +99,7 @@ impl JobSums {
         Some((sums, period))
     }
 
-    /// What a job comes to that has `times` as many periods more than this one as `next` has. `None`: it cannot be counted.
+    /// Returns the sums of a job that is longer than this one by `times` the difference between `next` and this one. `None`: the sums do not extend.
     pub(super) fn extended(&self, next: &JobSums, times: u64) -> Option<JobSums> {
         let more = |now: u64, then: u64| -> Option<u64> {
             let each = i128::from(then) - i128::from(now);
@@ -126,7 +127,7 @@ impl JobSums {
         Some(JobSums { makespan_ps: more(self.makespan_ps, next.makespan_ps)?, critical })
     }
 
-    /// The outcome of a job of such sums. `collective`: see [`Iteration::collective`].
+    /// Returns the outcome of a job with these sums. `collective`: see [`Iteration::collective`].
     pub(super) fn worked_out(&self, workload: &Workload, collective: Option<(u64, (u64, u64))>) -> WorkedOut {
         let iteration = self
             .critical
@@ -135,8 +136,8 @@ impl JobSums {
     }
 }
 
-/// Ranks that stand for others, where every communication is analytical or what they send is one flow (`joined`): what a rank does then depends on its class alone.
-/// Kernels that vary at random leave no two alike.
+/// Returns representatives of ranks that do the same. They exist if every communication is analytical, or if ranks are joined (`joined`): then what a rank does
+/// depends only on its class. Kernels that vary at random leave no two ranks alike.
 pub(super) fn representatives(
     workload: &Workload,
     program: &spec::ProgramSpec,
@@ -148,8 +149,8 @@ pub(super) fn representatives(
         return None;
     }
     let slow = |rank: u32| u32::from(compute.stragglers.binary_search(&rank).is_ok());
-    // Times of a group go by how its members lie on servers.
-    let lie = |group: &Group| {
+    // Times of a group depend on how its members are placed on servers.
+    let servers_of_group = |group: &Group| {
         let mut number: HashMap<u32, u32> = HashMap::new();
         let server = |&m: &u32| {
             let next = number.len() as u32;
@@ -157,10 +158,10 @@ pub(super) fn representatives(
         };
         group.members.iter().map(server).collect()
     };
-    Representatives::of(workload, slow, lie)
+    Representatives::of(workload, slow, servers_of_group)
 }
 
-/// Whether every communication is analytical.
+/// Whether every communication of a workload is analytical.
 fn is_closed_form(workload: &Workload, analytic: &spec::Analytic) -> bool {
     let communicates = |kind: &OpKind| match *kind {
         OpKind::Collective { dim, .. } | OpKind::Send { dim, .. } | OpKind::Recv { dim, .. } => Some(dim),

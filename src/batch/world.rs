@@ -1,12 +1,13 @@
 //! The world of a batch: every experiment's rows as entities of shared archetypes, and the host systems that run between slices of the engine.
 //!
 //! Layer: batch. Archetypes: (ExpId, Nic), (ExpId, Port), (ExpId, Switch), (ExpId, FlowTx, FlowRx), (ExpId, Task), (ExpId, Exp, EngineTables, Job), sorted by
-//! (ExpId, row) and structurally frozen until the batch is over. So an experiment's rows are one slice of each column. These slices are the tables that engines
-//! work on and that results are read off: no row is there twice. The next batch's rows are written over them: a sweep's experiments are mostly of one size.
+//! (ExpId, row) and structurally frozen until the batch is over. So an experiment's rows are one slice of each column. Engines work on these slices as tables,
+//! and results are read from them: no row exists twice. The next batch's rows overwrite them, as a sweep's experiments are mostly of one size.
 //!
-//! What only engines use (packets, wires, clocks ...) is no entity: `columns::registry` says why of each table. It is a component of the experiment.
+//! Data that only engines use (packets, wires, clocks ...) is no entity: `columns::registry` gives the reason for each table. It is a component of the
+//! experiment.
 //!
-//! Beside its columns `bevy_ecs` keeps 96 bytes a row (`host_memory`).
+//! Besides its columns `bevy_ecs` keeps 96 bytes per row (`host_memory`).
 
 use std::mem::take;
 use std::time::Instant;
@@ -32,11 +33,11 @@ use super::prepare::Prepared;
 use super::read_outcome::{OutcomeRows, read};
 use super::{conserve, diagnose};
 
-/// The experiment a row belongs to: its index in the sweep.
+/// The experiment that a row belongs to: its index in the sweep.
 #[derive(Component, Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub struct ExpId(pub u64);
 
-/// Limits of one experiment; `None`: none.
+/// Limits of one experiment; `None`: no limit.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Limits {
     pub packet_hops: Option<u64>,
@@ -44,20 +45,20 @@ pub struct Limits {
 }
 
 impl Limits {
-    /// What a configuration says of them.
+    /// Returns the limits in a configuration.
     pub fn of(config: &Config) -> Limits {
         Limits { packet_hops: config.limits.packet_hops, wall_ms: config.limits.wall_ms }
     }
 }
 
-/// Where an experiment of the batch stands.
+/// The host's state of an experiment in the batch.
 #[derive(Component)]
 struct Job {
     flows: Vec<FlowInfo>,
     program: Option<std::sync::Arc<super::job::Job>>,
-    /// Where the experiment has several jobs.
+    /// Rows of each of several jobs; else empty.
     jobs: Vec<super::job_rows::JobRows>,
-    /// Where somebody asks for them.
+    /// Links that several jobs share, if the configuration asks for them.
     shared_links: Vec<super::job_rows::LinkShares>,
     bill: crate::cost::Bill,
     link_names: Vec<String>,
@@ -65,51 +66,51 @@ struct Job {
     seconds: f64,
     /// Packets that had left a port after the last slice.
     packet_hops: u64,
-    /// What folding did, where the engine folds.
+    /// Statistics of folding, if the engine folds.
     folds: Option<FoldStats>,
-    /// Why the host ended it.
+    /// Reason why the host ended it, if it did.
     ended: Option<Ending>,
     reported: bool,
 }
 
-/// How an experiment ended.
+/// The end of an experiment.
 #[derive(Debug)]
 pub struct Ended {
     pub exp_id: u64,
-    /// What happened, or why nothing can be said.
+    /// The outcome, or the reason why there is none.
     pub result: Result<ExperimentOutcome, Ending>,
     /// Packets that left a port, simulated or not.
     pub packet_hops: u64,
-    /// What folding did of that; `None`: all was simulated, once.
+    /// Statistics of folding; `None`: everything was simulated once.
     pub folds: Option<FoldStats>,
     pub seconds: f64,
 }
 
 impl Ended {
-    /// The end of another experiment that equals this one in everything: the same outcome, or the same failure, without being simulated.
+    /// Returns the end of an experiment that equals this one in everything: the same outcome or failure, without simulation.
     pub fn of_duplicate(&self, exp_id: u64) -> Ended {
         let folds = Some(folds_of_duplicate(&self.folds.unwrap_or_default()));
         Ended { exp_id, result: self.result.clone(), packet_hops: self.packet_hops, folds, seconds: 0.0 }
     }
 }
 
-/// What folding did for an experiment that takes another one's outcome: looked it up. What is approximate of the other is so of this.
-pub(super) fn folds_of_duplicate(of: &FoldStats) -> FoldStats {
+/// Returns the statistics of folding for an experiment that takes another's outcome: one lookup. Approximations of the original count for the duplicate too.
+pub(super) fn folds_of_duplicate(original: &FoldStats) -> FoldStats {
     FoldStats {
         hits: 1,
-        skips: of.skips,
-        rounded: of.rounded,
-        audit: of.audit,
-        hops_skipped: of.hops_skipped,
-        wander_ps: of.wander_ps,
-        unpaused: of.unpaused,
-        carried: of.carried,
-        drift_ps: of.drift_ps,
-        drift_over_ps: of.drift_over_ps,
-        hops_carried: of.hops_carried,
-        carried_ppm: of.carried_ppm,
-        carried_messages_ppm: of.carried_messages_ppm,
-        exactly: of.exactly,
+        skips: original.skips,
+        rounded: original.rounded,
+        audit: original.audit,
+        hops_skipped: original.hops_skipped,
+        wander_ps: original.wander_ps,
+        unpaused: original.unpaused,
+        carried: original.carried,
+        drift_ps: original.drift_ps,
+        drift_over_ps: original.drift_over_ps,
+        hops_carried: original.hops_carried,
+        carried_ppm: original.carried_ppm,
+        carried_messages_ppm: original.carried_messages_ppm,
+        exactly: original.exactly,
         ..FoldStats::default()
     }
 }
@@ -117,7 +118,7 @@ pub(super) fn folds_of_duplicate(of: &FoldStats) -> FoldStats {
 #[derive(Resource)]
 struct EngineHandle(Box<dyn Engine>);
 
-/// What steps the experiments at flow level.
+/// The engine for experiments at flow level.
 #[derive(Resource, Default)]
 struct FlowLevel(FlowEngine);
 
@@ -127,7 +128,7 @@ struct Settings {
     stop: Box<dyn Fn() -> bool + Send + Sync>,
 }
 
-/// Experiments that ended in this round, and whether the engine broke.
+/// Experiments that ended in this round, and the error that broke the engine, if any.
 #[derive(Resource, Default)]
 struct Round {
     ended: Vec<Ended>,
@@ -139,7 +140,7 @@ struct Round {
 enum Stage {
     /// The engine runs for a slice.
     Dispatch,
-    /// Outcomes of those that ended are read off the world's columns.
+    /// Outcomes of the experiments that ended are read from the world's columns.
     Complete,
 }
 
@@ -153,7 +154,7 @@ pub struct Batch {
 }
 
 impl Batch {
-    /// An empty batch. `packet_limit`: records of packets that one experiment may have; `stop`: asked often, ends a round early.
+    /// Creates an empty batch. `packet_limit`: most packet records of one experiment. `stop`: called often; ends a round early.
     pub fn new(engine: Box<dyn Engine>, packet_limit: u64, stop: Box<dyn Fn() -> bool + Send + Sync>) -> Batch {
         let mut world = World::new();
         world.init_resource::<Round>();
@@ -166,11 +167,11 @@ impl Batch {
         Batch { world, schedule }
     }
 
-    /// Takes experiments in, in ascending order of their ids.
+    /// Adds experiments, in ascending order of their ids.
     ///
     /// PRECONDITION: the batch is empty, or the last one was cleared.
     pub fn admit(&mut self, mut experiments: Vec<(u64, Prepared, Limits)>) {
-        // Table after table, so that of one at most rows are there twice.
+        // Table after table, so that the rows of at most one table exist twice.
         fill(&mut self.world, &mut experiments, |t| &mut t.nics);
         fill(&mut self.world, &mut experiments, |t| &mut t.ports);
         fill(&mut self.world, &mut experiments, |t| &mut t.switches);
@@ -197,7 +198,7 @@ impl Batch {
         }
     }
 
-    /// Runs one round; returns the experiments that ended in it.
+    /// Runs one round. Returns the experiments that ended in it.
     ///
     /// # Errors
     /// The engine cannot go on.
@@ -216,40 +217,40 @@ impl Batch {
         jobs.iter(&self.world).all(|j| j.reported)
     }
 
-    /// The experiments that have not ended, and how many packets have left a port of each.
+    /// Returns the ids of the experiments that have not ended, and how many packets have left a port of each.
     pub fn running(&mut self) -> Vec<(u64, u64)> {
         let mut jobs = self.world.query::<(&ExpId, &Job)>();
         jobs.iter(&self.world).filter(|(_, j)| !j.reported).map(|(id, j)| (id.0, j.packet_hops)).collect()
     }
 
-    /// Removes all experiments, but for rows that the next ones will be written over; these may be admitted.
+    /// Removes all experiments. Their rows stay, to be overwritten by the next experiments that are admitted.
     pub fn clear(&mut self) {
         let mut jobs = self.world.query_filtered::<Entity, With<Job>>();
         let jobs: Vec<Entity> = jobs.iter(&self.world).collect();
         for job in jobs {
             self.world.despawn(job);
         }
-        // Nobody asks what was removed; kept, it would pile up.
+        // Nobody reads the trackers of removed entities; without this they would pile up.
         self.world.clear_trackers();
     }
 
-    /// How many experiments the engine can take at once, where it runs on `threads` threads.
+    /// Returns how many experiments the engine can take at once if it runs on `threads` threads.
     pub fn most(&self, threads: usize) -> usize {
         self.world.resource::<EngineHandle>().0.most(threads)
     }
 
-    /// The engine, for another batch.
+    /// Returns the engine, for another batch.
     pub fn into_engine(mut self) -> Box<dyn Engine> {
         self.world.remove_resource::<EngineHandle>().expect("a batch has its engine from the start").0
     }
 
-    /// How many bytes of tables the engine can take at once.
+    /// Returns how many bytes of tables the engine can take at once.
     pub fn room(&self) -> u64 {
         self.world.resource::<EngineHandle>().0.room()
     }
 }
 
-/// Names of the links that link ends transmit on: `host12->leaf3`, and `host12->leaf3#k` where links are parallel.
+/// Returns the names of the links that link ends transmit on: `host12->leaf3`, and `host12->leaf3#k` if links are parallel.
 pub(super) fn link_names(net: &crate::topology::Network, end_arcs: &[u32]) -> Vec<String> {
     let mut parallel = std::collections::HashMap::new();
     let key = |arc: u32| (net.arc_from(arc), net.arc_to(arc));
@@ -261,22 +262,23 @@ pub(super) fn link_names(net: &crate::topology::Network, end_arcs: &[u32]) -> Ve
     end_arcs
         .iter()
         .map(|&arc| {
-            let (from, to) = key(arc);
-            let plain = format!("{}->{}", names[from as usize], names[to as usize]);
-            if parallel[&(from, to)] == 1 {
+            let (from_node, to_node) = key(arc);
+            let plain = format!("{}->{}", names[from_node as usize], names[to_node as usize]);
+            if parallel[&(from_node, to_node)] == 1 {
                 return plain;
             }
-            let k = seen.entry((from, to)).or_insert(0u32);
+            let k = seen.entry((from_node, to_node)).or_insert(0u32);
             *k += 1;
             format!("{plain}#{k}")
         })
         .collect()
 }
 
-/// Row types are table components, so queries over them are dense; and one archetype is one table, so there is one slice.
+/// Row types are table components, so queries over them are dense. One archetype is one table, so there is one slice.
 const DENSE: &str = "row types are stored in tables";
 
-/// Moves the rows of a table of all experiments into the world: over those of the last batch, which mostly are as many; missing ones are spawned, too many go.
+/// Moves the rows of one table of all experiments into the world. They overwrite those of the last batch, which are mostly as many; missing rows are spawned,
+/// surplus rows removed.
 fn fill<T: Component<Mutability = Mutable> + Copy>(
     world: &mut World,
     experiments: &mut [(u64, Prepared, Limits)],
@@ -284,59 +286,59 @@ fn fill<T: Component<Mutability = Mutable> + Copy>(
 ) {
     let tables: Vec<(ExpId, Vec<T>)> =
         experiments.iter_mut().map(|e| (ExpId(e.0), take(table(&mut e.1.built.tables)))).collect();
-    let (mut had, mut put) = (0, 0);
+    let (mut n_old, mut n_written) = (0, 0);
     for (mut ids, mut places) in world.query::<(&mut ExpId, &mut T)>().contiguous_iter_mut(world).expect(DENSE) {
         let (ids, places) = (ids.bypass_change_detection(), places.bypass_change_detection());
-        had += places.len();
+        n_old += places.len();
         for (id, rows) in &tables {
-            let n = rows.len().min(places.len() - put);
-            ids[put..put + n].fill(*id);
-            places[put..put + n].copy_from_slice(&rows[..n]);
-            put += n;
+            let n = rows.len().min(places.len() - n_written);
+            ids[n_written..n_written + n].fill(*id);
+            places[n_written..n_written + n].copy_from_slice(&rows[..n]);
+            n_written += n;
         }
     }
-    shorten::<T>(world, had, put);
-    let mut there = put;
+    shorten::<T>(world, n_old, n_written);
+    let mut n_overwritten = n_written;
     for (id, rows) in tables {
-        let first = there.min(rows.len());
-        there -= first;
+        let first = n_overwritten.min(rows.len());
+        n_overwritten -= first;
         world.spawn_batch(rows.into_iter().skip(first).map(move |row| (id, row)));
     }
 }
 
-/// The same for queue pairs, both ends of which are one row.
+/// Moves queue pairs into the world like [`fill`]; the two ends of a queue pair are one row.
 fn fill_flows(world: &mut World, experiments: &mut [(u64, Prepared, Limits)]) {
     let tables: Vec<(ExpId, Vec<FlowTx>, Vec<FlowRx>)> = experiments
         .iter_mut()
         .map(|e| (ExpId(e.0), take(&mut e.1.built.tables.flow_tx), take(&mut e.1.built.tables.flow_rx)))
         .collect();
-    let (mut had, mut put) = (0, 0);
+    let (mut n_old, mut n_written) = (0, 0);
     let mut query = world.query::<(&mut ExpId, &mut FlowTx, &mut FlowRx)>();
     for (mut ids, mut tx, mut rx) in query.contiguous_iter_mut(world).expect(DENSE) {
         let (ids, tx, rx) = (ids.bypass_change_detection(), tx.bypass_change_detection(), rx.bypass_change_detection());
-        had += tx.len();
+        n_old += tx.len();
         for (id, new_tx, new_rx) in &tables {
-            let n = new_tx.len().min(tx.len() - put);
-            ids[put..put + n].fill(*id);
-            tx[put..put + n].copy_from_slice(&new_tx[..n]);
-            rx[put..put + n].copy_from_slice(&new_rx[..n]);
-            put += n;
+            let n = new_tx.len().min(tx.len() - n_written);
+            ids[n_written..n_written + n].fill(*id);
+            tx[n_written..n_written + n].copy_from_slice(&new_tx[..n]);
+            rx[n_written..n_written + n].copy_from_slice(&new_rx[..n]);
+            n_written += n;
         }
     }
-    shorten::<FlowTx>(world, had, put);
-    let mut there = put;
+    shorten::<FlowTx>(world, n_old, n_written);
+    let mut n_overwritten = n_written;
     for (id, tx, rx) in tables {
-        let first = there.min(tx.len());
-        there -= first;
+        let first = n_overwritten.min(tx.len());
+        n_overwritten -= first;
         world.spawn_batch(tx.into_iter().zip(rx).skip(first).map(move |(tx, rx)| (id, tx, rx)));
     }
 }
 
-/// Leaves the archetype of `T`, which has `had` rows, its first `n`.
-fn shorten<T: Component>(world: &mut World, had: usize, n: usize) {
-    if n < had {
+/// Shortens the archetype of `T` from `n_old` rows to its first `n`.
+fn shorten<T: Component>(world: &mut World, n_old: usize, n: usize) {
+    if n < n_old {
         let surplus: Vec<Entity> = world.query_filtered::<Entity, With<T>>().iter(world).skip(n).collect();
-        // The last first: nobody has to move.
+        // The last row first, so that no row has to move.
         for row in surplus.into_iter().rev() {
             world.despawn(row);
         }
@@ -355,7 +357,7 @@ struct WorldColumns<'w, 's> {
 }
 
 impl WorldColumns<'_, '_> {
-    /// Works on all experiments, in ascending order of their ids. Of those that were reported only headers are there.
+    /// Calls `work` with all experiments, in ascending order of their ids. Reported experiments have only headers.
     fn with(&mut self, work: impl FnOnce(&[ExpId], &mut [Tables], &mut [Job])) {
         let mut nics = self.nics.contiguous_iter_mut().expect(DENSE).last();
         let mut ports = self.ports.contiguous_iter_mut().expect(DENSE).last();
@@ -390,7 +392,7 @@ impl WorldColumns<'_, '_> {
     }
 }
 
-/// Stage `Dispatch`: the engine runs; limits that only the host knows are applied.
+/// Stage `Dispatch`: runs the engine, and applies limits that only the host knows.
 fn dispatch(
     mut columns: WorldColumns,
     mut engine: ResMut<EngineHandle>,
@@ -407,24 +409,24 @@ fn dispatch(
                 return;
             }
         };
-        for (place, (t, job)) in tables.iter_mut().zip(jobs).enumerate() {
-            job.seconds += slice.seconds.get(place).copied().unwrap_or(0.0);
-            job.folds = slice.folds.get(place).copied();
+        for (position, (t, job)) in tables.iter_mut().zip(jobs).enumerate() {
+            job.seconds += slice.seconds.get(position).copied().unwrap_or(0.0);
+            job.folds = slice.folds.get(position).copied();
             if !job.reported {
                 job.packet_hops = packet_hops(t);
             }
-            if let Some((_, why)) = slice.failures.iter().find(|(failed, _)| *failed == place) {
+            if let Some((_, why)) = slice.failures.iter().find(|(failed, _)| *failed == position) {
                 job.ended = Some(Ending::Failed(why.clone()));
             }
-            if let Some(most) = job.limits.packet_hops.filter(|&most| packet_hops(t) > most) {
+            if let Some(limit) = job.limits.packet_hops.filter(|&limit| packet_hops(t) > limit) {
                 job.ended = Some(Ending::Failed(format!(
-                    "limit: packet_hops = {most} reached; raise limits.packet_hops or make the workload smaller"
+                    "limit: packet_hops = {limit} reached; raise limits.packet_hops or make the workload smaller"
                 )));
             }
-            if let Some(most) = job.limits.wall_ms.filter(|&most| !is_final(t) && job.seconds * 1e3 > most as f64) {
+            if let Some(limit) = job.limits.wall_ms.filter(|&limit| !is_final(t) && job.seconds * 1e3 > limit as f64) {
                 job.ended = Some(Ending::MachineLimit(format!(
                     "limit: wall_s = {} reached; raise limits.wall_s or make the workload smaller",
-                    most as f64 / 1e3
+                    limit as f64 / 1e3
                 )));
             }
             if job.ended.is_some() {
@@ -434,7 +436,7 @@ fn dispatch(
     });
 }
 
-/// Stage `Complete`: outcomes of experiments that have just ended; what only the engine had of them is let go.
+/// Stage `Complete`: reads outcomes of experiments that have just ended, and drops what only the engine had of them.
 fn complete(mut columns: WorldColumns, mut round: ResMut<Round>) {
     columns.with(|ids, tables, jobs| {
         for ((id, t), job) in ids.iter().zip(tables).zip(jobs) {
@@ -468,12 +470,12 @@ fn complete(mut columns: WorldColumns, mut round: ResMut<Round>) {
     });
 }
 
-/// Whether the experiment's numbers may be believed, and why not.
+/// Checks that the experiment's numbers can be trusted; else returns the reason.
 fn verdict(t: &Tables, job: &Job) -> Result<(), String> {
     let name = |end: LinkEndIdx| job.link_names[end.usize()].clone();
     let e = &t.exps[0];
     match e.status {
-        // A retransmission deadline that came to nothing may be all that is left; whoever is done by then has not reached the limit.
+        // A retransmission deadline that has no effect may be all that is left: an experiment whose flows are done has not reached the limit.
         status::TIME_LIMIT if t.shared[SHARED_FLOWS_LEFT as usize] > 0 && e.time_limit > 1 << 63 => {
             return Err(
                 "limit: it takes more than 107 days of simulated time; make the workload smaller, or links faster"

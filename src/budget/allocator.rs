@@ -1,4 +1,4 @@
-//! An allocator that counts what each thread holds, and asks for large pages where much is held at once.
+//! An allocator that counts what each thread holds, and asks for large pages for large allocations.
 //!
 //! Layer: budget. The system's allocator does the work.
 
@@ -6,75 +6,77 @@ use std::alloc::{GlobalAlloc, Layout, System};
 use std::cell::Cell;
 
 thread_local! {
-    /// Bytes that this thread has allocated less those that it has freed. What another thread frees makes its own negative.
+    /// Bytes that this thread has allocated, less those that it has freed. It becomes negative if the thread frees what others have allocated.
     static NET: Cell<i64> = const { Cell::new(0) };
-    /// The most that [`NET`] was since [`set_most`].
-    static MOST: Cell<i64> = const { Cell::new(0) };
-    /// Checks until one fails as if memory had run out, for tests.
+    /// The highest value of [`NET`] since [`set_peak`].
+    static PEAK: Cell<i64> = const { Cell::new(0) };
+    /// Number of checks until one fails as if memory had run out, for tests.
     static INJECTED: Cell<Option<u64>> = const { Cell::new(None) };
 }
 
-/// The system's allocator, and a count of bytes for each thread. A program installs it with `#[global_allocator]`.
+/// The system's allocator with a count of bytes for each thread. A program installs it with `#[global_allocator]`.
 #[derive(Clone, Copy, Debug, Default)]
 pub struct CountingAllocator;
 
-/// From this size on, an allocation is to lie in large pages: tables of packets and ports are walked in no order, and with small pages most of
-/// these walks look up an address first. Smaller ones would fill too few.
+/// From this size on, allocations are placed in large pages. Tables of packets and ports are accessed in no particular order, and with small pages most
+/// accesses must look up an address first. Smaller allocations would fill too few large pages.
 const LARGE_BYTES: usize = 8 << 20;
 
-/// The alignment that the system gives without being asked. With a greater one it grows an allocation by a copy, which fills small pages before
-/// anything can be asked of it.
+/// The alignment that the system provides without a request. To grow an allocation with a greater alignment, it copies it, and so fills small pages before
+/// large ones can be requested.
 const SMALL_ALIGN: usize = 16;
 
-/// Asks the system to put the allocation of `bytes` at `at` into large pages. It is free not to.
+/// Asks the system to place an allocation of `bytes` bytes in large pages. The system may refuse.
 #[cfg(target_os = "linux")]
 #[allow(unsafe_code)]
 #[cold]
-fn use_large_pages(at: *mut u8, bytes: usize) {
-    /// The least size of a page on every Linux, or a part of it.
+fn use_large_pages(pointer: *mut u8, bytes: usize) {
+    /// The smallest page size of any Linux, or a divisor of it.
     const PAGE: usize = 4096;
-    if at.is_null() {
+    if pointer.is_null() {
         return;
     }
-    // The range begins with the page that holds what the system's allocator notes before a large allocation, and ends with its mapping.
-    // Without that page the kernel would have two mappings. It moves only whole ones (`mremap`), so rows would grow by a copy beside them.
-    let before = at.addr() % PAGE;
-    // SAFETY: the pages are those of an allocation that was just made and their neighbours' at both ends; the advice changes nothing but which
-    // pages hold them. A refusal is of no consequence. Tests: `a_large_allocation_is_as_any_other`, `a_large_allocation_is_one_mapping`.
+    // The range begins with the page that holds the notes of the system's allocator before a large allocation, and ends where its mapping ends. Without that
+    // page the kernel would split the mapping in two. It can only move whole mappings (`mremap`), so growing an allocation would need a copy besides the old
+    // one.
+    let bytes_before = pointer.addr() % PAGE;
+    // SAFETY: the pages belong to an allocation that was just made, and to its neighbours at both ends. The advice only changes which pages hold them, and a
+    // refusal does no harm. Tests: `a_large_allocation_is_as_any_other`, `a_large_allocation_is_one_mapping`.
     unsafe {
-        libc::madvise(at.wrapping_sub(before).cast(), bytes + before, libc::MADV_HUGEPAGE);
+        libc::madvise(pointer.wrapping_sub(bytes_before).cast(), bytes + bytes_before, libc::MADV_HUGEPAGE);
     }
 }
 
 #[cfg(not(target_os = "linux"))]
-fn use_large_pages(_at: *mut u8, _bytes: usize) {}
+fn use_large_pages(_pointer: *mut u8, _bytes: usize) {}
 
 #[inline]
-fn large(at: *mut u8, bytes: usize) -> *mut u8 {
+fn large(pointer: *mut u8, bytes: usize) -> *mut u8 {
     if bytes >= LARGE_BYTES {
-        use_large_pages(at, bytes);
+        use_large_pages(pointer, bytes);
     }
-    at
+    pointer
 }
 
 #[inline]
 fn add(bytes: i64) {
-    // No cell has a destructor, so all can be reached as long as the thread runs.
+    // No cell has a destructor, so all of them can be used as long as the thread runs.
     let net = NET.get().wrapping_add(bytes);
     NET.set(net);
-    if net > MOST.get() {
-        MOST.set(net);
+    if net > PEAK.get() {
+        PEAK.set(net);
     }
 }
 
-// SAFETY: every call goes to `System`, with the same arguments but where `realloc` copies by itself, and its result is returned as it is. Advice on
-// pages moves nothing. Counting allocates nothing and does not unwind: a `Cell` in a thread-local without a destructor. Test: `it_counts_what_a_thread_holds`, and all others of this crate run on it.
+// SAFETY: every call goes to `System` with the same arguments, except that `realloc` sometimes copies by itself, and its result is returned unchanged. Advice
+// about pages moves nothing. Counting uses a `Cell` in a thread-local without a destructor, so it allocates nothing and does not unwind. Test:
+// `it_counts_what_a_thread_holds`; all other tests of this crate run on it too.
 #[allow(unsafe_code)]
 unsafe impl GlobalAlloc for CountingAllocator {
     #[inline]
     unsafe fn alloc(&self, layout: Layout) -> *mut u8 {
         add(layout.size() as i64);
-        // SAFETY: the caller keeps `GlobalAlloc`'s contract, which is `System`'s.
+        // SAFETY: the caller keeps the contract of `GlobalAlloc`, which is that of `System`.
         large(unsafe { System.alloc(layout) }, layout.size())
     }
 
@@ -86,38 +88,38 @@ unsafe impl GlobalAlloc for CountingAllocator {
     }
 
     #[inline]
-    unsafe fn dealloc(&self, at: *mut u8, layout: Layout) {
+    unsafe fn dealloc(&self, pointer: *mut u8, layout: Layout) {
         add(-(layout.size() as i64));
-        // SAFETY: as in `alloc`; `at` came from `System`.
-        unsafe { System.dealloc(at, layout) }
+        // SAFETY: as in `alloc`; `pointer` came from `System`.
+        unsafe { System.dealloc(pointer, layout) }
     }
 
     #[inline]
-    unsafe fn realloc(&self, at: *mut u8, layout: Layout, size: usize) -> *mut u8 {
+    unsafe fn realloc(&self, pointer: *mut u8, layout: Layout, size: usize) -> *mut u8 {
         if size >= LARGE_BYTES && layout.align() > SMALL_ALIGN {
-            // SAFETY: the new layout has the alignment of a valid one and a size that the caller's contract bounds; what is copied fits into both,
-            // and the old allocation is given back once, with its own layout.
+            // SAFETY: the new layout has a valid alignment, and the caller's contract bounds its size. The copied bytes fit into both allocations, and the old
+            // one is freed once, with its own layout.
             unsafe {
-                let to = self.alloc(Layout::from_size_align_unchecked(size, layout.align()));
-                if !to.is_null() {
-                    std::ptr::copy_nonoverlapping(at, to, layout.size().min(size));
-                    self.dealloc(at, layout);
+                let target = self.alloc(Layout::from_size_align_unchecked(size, layout.align()));
+                if !target.is_null() {
+                    std::ptr::copy_nonoverlapping(pointer, target, layout.size().min(size));
+                    self.dealloc(pointer, layout);
                 }
-                return to;
+                return target;
             }
         }
         add(size as i64 - layout.size() as i64);
         // SAFETY: as in `dealloc`.
-        large(unsafe { System.realloc(at, layout, size) }, size)
+        large(unsafe { System.realloc(pointer, layout, size) }, size)
     }
 }
 
-/// Gives memory that is free back to the system. Its allocator keeps for each thread what that thread has freed, and what threads hand to each other comes
-/// to lie between: after hundreds of large experiments as much again as is in use.
+/// Returns free memory to the system. The system's allocator keeps what each thread has freed, and blocks that threads pass to each other end up between free
+/// ones: after hundreds of large experiments, as much is kept as is in use.
 #[cfg(all(target_os = "linux", target_env = "gnu"))]
 #[allow(unsafe_code)]
 pub fn give_back() {
-    // SAFETY: it moves nothing and may be called at any time, by any thread. What it says is of no consequence. Test: `what_is_free_can_be_given_back`.
+    // SAFETY: the call moves nothing and is allowed at any time from any thread, and its result does not matter. Test: `what_is_free_can_be_given_back`.
     unsafe {
         libc::malloc_trim(0);
     }
@@ -126,34 +128,34 @@ pub fn give_back() {
 #[cfg(not(all(target_os = "linux", target_env = "gnu")))]
 pub fn give_back() {}
 
-/// Bytes that this thread holds. 0 for ever where [`CountingAllocator`] is not installed.
+/// Returns the number of bytes that this thread holds. It stays 0 if [`CountingAllocator`] is not installed.
 #[inline]
 pub(super) fn net() -> i64 {
     NET.get()
 }
 
-/// Sets what [`net`] says of this thread.
+/// Sets what [`net`] returns on this thread.
 pub(super) fn set_net(bytes: i64) {
     NET.set(bytes);
 }
 
-/// The most that [`net`] was on this thread since the last [`set_most`].
-pub(super) fn most() -> i64 {
-    MOST.get()
+/// Returns the highest value of [`net`] on this thread since the last [`set_peak`].
+pub(super) fn peak() -> i64 {
+    PEAK.get()
 }
 
-/// Sets what [`most`] says of this thread.
-pub(super) fn set_most(bytes: i64) {
-    MOST.set(bytes);
+/// Sets what [`peak`] returns on this thread.
+pub(super) fn set_peak(bytes: i64) {
+    PEAK.set(bytes);
 }
 
-/// Lets a check of this thread fail after `checks` others, or none.
+/// Makes a check on this thread fail after `checks` others, or none.
 #[cfg(test)]
 pub fn inject(checks: Option<u64>) {
     INJECTED.set(checks);
 }
 
-/// Whether this check is to fail. Costs a load where none is.
+/// Whether this check should fail. It costs one load if no failure is asked for.
 #[inline]
 pub(super) fn injected() -> bool {
     match INJECTED.get() {
@@ -172,13 +174,13 @@ mod tests {
 
     #[test]
     fn it_counts_what_a_thread_holds() {
-        let before = net();
+        let net_before = net();
         let mut bytes = vec![0u8; 1 << 20];
-        assert_eq!(net() - before, 1 << 20);
+        assert_eq!(net() - net_before, 1 << 20);
         bytes.reserve_exact(3 << 20);
-        assert_eq!(net() - before, 4 << 20);
+        assert_eq!(net() - net_before, 4 << 20);
         drop(bytes);
-        assert_eq!(net(), before);
+        assert_eq!(net(), net_before);
     }
 
     #[test]
@@ -194,25 +196,25 @@ mod tests {
         assert_eq!((some.len(), some[bytes - 1]), (bytes, 7));
     }
 
-    /// The kernel moves whole mappings only; of parts of two it would be asked in vain, and growing would take a copy beside the old rows.
+    /// The kernel only moves whole mappings. If an allocation were split over two, growing it would need a copy besides the old rows.
     #[cfg(all(target_os = "linux", target_env = "gnu"))]
     #[test]
     fn a_large_allocation_is_one_mapping() {
         for bytes in [16 * LARGE_BYTES, 5 * LARGE_BYTES + 12_345, 8 * LARGE_BYTES - 16] {
             let some = vec![1u8; bytes];
-            // With what the system's allocator notes before it.
+            // The range includes the notes of the system's allocator before the allocation.
             let (first, end) = (some.as_ptr().addr() - 16, some.as_ptr().addr() + bytes);
             let maps = std::fs::read_to_string("/proc/self/maps").unwrap();
             let parts = maps.lines().filter(|line| {
-                let (from, to) = line.split_once(' ').unwrap().0.split_once('-').unwrap();
+                let (first_address, end_address) = line.split_once(' ').unwrap().0.split_once('-').unwrap();
                 let address = |text| usize::from_str_radix(text, 16).unwrap();
-                address(from) < end && first < address(to)
+                address(first_address) < end && first < address(end_address)
             });
             assert_eq!(parts.count(), 1, "{bytes} bytes");
         }
     }
 
-    /// Small allocations that others lie between: without being asked for, their pages stay with the process.
+    /// Small free allocations between others that are in use: unless they are given back, their pages stay with the process.
     #[cfg(all(target_os = "linux", target_env = "gnu"))]
     #[test]
     fn what_is_free_can_be_given_back() {
@@ -225,7 +227,7 @@ mod tests {
         some.iter_mut().enumerate().filter(|(i, _)| i % 64 != 0).for_each(|(_, bytes)| *bytes = None);
         give_back();
         let left = resident();
-        // Of 128 MiB 2 are in use; other tests allocate meanwhile.
+        // 2 of 128 MiB are in use. Other tests may allocate memory in the meantime.
         assert!(left + (64 << 20) < full, "{left} of {full} bytes");
         assert_eq!(some.iter().flatten().count(), 128);
     }
@@ -233,13 +235,13 @@ mod tests {
     #[test]
     fn what_another_thread_frees_is_counted_there() {
         let bytes = vec![0u8; 1 << 20];
-        let before = net();
+        let net_before = net();
         let theirs = std::thread::spawn(move || {
             let start = net();
             drop(bytes);
             net() - start
         });
         assert_eq!(theirs.join().unwrap(), -(1 << 20));
-        assert!((net() - before).abs() < 4096);
+        assert!((net() - net_before).abs() < 4096);
     }
 }

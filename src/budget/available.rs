@@ -1,20 +1,20 @@
-//! What memory this process can still have.
+//! How much memory this process can still get.
 //!
-//! Layer: budget. Reads what Linux says; elsewhere it knows nothing and takes [`UNKNOWN`].
+//! Layer: budget. Reads what Linux reports. On other systems it knows nothing and takes [`UNKNOWN`].
 
 use std::fs;
 
-/// Taken where nothing is known.
+/// Bytes that are assumed if nothing is known.
 const UNKNOWN: u64 = 8 << 30;
 
-/// Free memory in bytes: of the machine, and within the limit of a container. `None` where the system does not say.
+/// Returns the free memory in bytes, of the machine and within the limit of a container. It is `None` if the system does not report it.
 pub fn free_memory() -> Option<u64> {
     let meminfo = read("/proc/meminfo");
     [kib_of(&meminfo, "MemAvailable"), cgroup_left()].into_iter().flatten().min()
 }
 
-/// Bytes that this process should use at most: three quarters of what is free, so that others and buffers keep some; half of what
-/// `ulimit -v` leaves, as address space is used up sooner than memory.
+/// Returns the bytes that this process should use at most: three quarters of the free memory, so that others and buffers keep some, and half of what `ulimit
+/// -v` leaves, because address space is used up sooner than memory.
 pub fn available() -> u64 {
     let free = free_memory().map(|bytes| bytes / 4 * 3);
     let address_space =
@@ -26,13 +26,13 @@ fn read(path: &str) -> String {
     fs::read_to_string(path).unwrap_or_default()
 }
 
-/// A row of `/proc/meminfo`, in bytes.
+/// Returns a row of `/proc/meminfo` in bytes.
 pub fn kib_of(meminfo: &str, key: &str) -> Option<u64> {
     let row = meminfo.lines().find_map(|l| l.strip_prefix(key)?.strip_prefix(':'))?;
     row.trim().strip_suffix("kB")?.trim().parse::<u64>().ok()?.checked_mul(1024)
 }
 
-/// The least that the process's control group or one above it leaves.
+/// Returns the least that the process's control group or one above it leaves.
 fn cgroup_left() -> Option<u64> {
     let own = read("/proc/self/cgroup");
     // Version 2 has one line, `0::/path`. Inside a container the path is `/`.
@@ -42,19 +42,19 @@ fn cgroup_left() -> Option<u64> {
         groups.push(format!("{}/{name}", groups[groups.len() - 1]));
     }
     let left = |group: &String| {
-        let at = |file: &str| read(&format!("/sys/fs/cgroup{group}/{file}"));
-        limit_left(&at("memory.max"), &at("memory.current"))
+        let read_file = |file: &str| read(&format!("/sys/fs/cgroup{group}/{file}"));
+        limit_left(&read_file("memory.max"), &read_file("memory.current"))
     };
     groups.iter().filter_map(left).min()
 }
 
-/// Bytes below a limit; `None` where there is none.
+/// Returns the bytes that are left below a limit, or `None` if there is no limit.
 fn limit_left(max: &str, current: &str) -> Option<u64> {
     let (max, current): (u64, u64) = (max.trim().parse().ok()?, current.trim().parse().ok()?);
     Some(max.saturating_sub(current))
 }
 
-/// Bytes of address space below the soft limit of `ulimit -v`; `None` where there is none.
+/// Returns the bytes of address space that are left below the soft limit of `ulimit -v`, or `None` if there is no limit.
 fn address_space_left(limits: &str, statm: &str) -> Option<u64> {
     let row = limits.lines().find_map(|l| l.strip_prefix("Max address space"))?;
     let limit: u64 = row.split_whitespace().next()?.parse().ok()?;

@@ -1,45 +1,45 @@
-//! Tables whose rows have an end: a reader that gives up on a file in which none comes.
+//! Tables with a limit on the length of a row: reading stops if a row does not end.
 //!
-//! Layer: the lowest. A file without line breaks, as a disk's holes are, would otherwise become one row as large as the file.
+//! Layer: the lowest. Otherwise a file without line breaks, such as one that consists of holes, would become a single row as large as the file.
 
 use std::io::{self, Error, Read};
 
-/// Most bytes of a row.
+/// Most bytes in a row.
 pub(super) const MOST_ROW_BYTES: u64 = 16 << 20;
 
-/// Hands on bytes of CSV until a row gets too long.
+/// Passes on bytes of CSV until a row gets too long.
 #[derive(Debug)]
 pub struct Rows<R> {
-    from: R,
-    most: u64,
+    inner: R,
+    max_bytes: u64,
     /// Bytes since the end of the last row.
-    since: u64,
+    row_bytes: u64,
     state: Place,
 }
 
-/// Where in a row the next byte stands.
+/// The position of the next byte in a row.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Place {
-    /// At the beginning of a field, where a quote opens one.
+    /// At the beginning of a field, where a quote opens a quoted field.
     FieldStart,
     InField,
     InQuotes,
-    /// Behind a quote inside quotes: the end of the field, or the first of two.
+    /// After a quote inside quotes, which ends the field or is the first of two.
     AfterQuote,
 }
 
 impl<R: Read> Rows<R> {
-    /// Rows of at most [`MOST_ROW_BYTES`].
-    pub fn new(from: R) -> Rows<R> {
-        Rows { from, most: MOST_ROW_BYTES, since: 0, state: Place::FieldStart }
+    /// Limits rows to [`MOST_ROW_BYTES`].
+    pub fn new(inner: R) -> Rows<R> {
+        Rows { inner, max_bytes: MOST_ROW_BYTES, row_bytes: 0, state: Place::FieldStart }
     }
 
     fn count(&mut self, bytes: &[u8]) {
-        // Without quotes only the last line break counts.
+        // Without quotes only the last line break matters.
         if self.state != Place::InQuotes && self.state != Place::AfterQuote && !bytes.contains(&b'"') {
             match bytes.iter().rposition(|b| *b == b'\n') {
-                Some(end) => self.since = (bytes.len() - end - 1) as u64,
-                None => self.since += bytes.len() as u64,
+                Some(end) => self.row_bytes = (bytes.len() - end - 1) as u64,
+                None => self.row_bytes += bytes.len() as u64,
             }
             self.state = match bytes.last() {
                 Some(b',' | b'\n') => Place::FieldStart,
@@ -49,13 +49,13 @@ impl<R: Read> Rows<R> {
             return;
         }
         for &byte in bytes {
-            self.since += 1;
+            self.row_bytes += 1;
             self.state = match (self.state, byte) {
                 (Place::FieldStart | Place::AfterQuote, b'"') => Place::InQuotes,
                 (Place::InQuotes, b'"') => Place::AfterQuote,
                 (Place::InQuotes, _) => Place::InQuotes,
                 (_, b'\n') => {
-                    self.since = 0;
+                    self.row_bytes = 0;
                     Place::FieldStart
                 }
                 (_, b',') => Place::FieldStart,
@@ -68,12 +68,12 @@ impl<R: Read> Rows<R> {
 
 impl<R: Read> Read for Rows<R> {
     fn read(&mut self, buffer: &mut [u8]) -> io::Result<usize> {
-        let n = self.from.read(buffer)?;
+        let n = self.inner.read(buffer)?;
         self.count(&buffer[..n]);
-        if self.since > self.most {
+        if self.row_bytes > self.max_bytes {
             return Err(Error::other(format!(
                 "a row is longer than {} MiB; this is no table, or it is damaged",
-                self.most >> 20
+                self.max_bytes >> 20
             )));
         }
         Ok(n)
@@ -84,9 +84,9 @@ impl<R: Read> Read for Rows<R> {
 mod tests {
     use super::*;
 
-    /// Bytes until an error, if one comes, by pieces of some length.
-    fn read(text: &[u8], most: u64, piece: usize) -> io::Result<Vec<u8>> {
-        let mut rows = Rows { most, ..Rows::new(text) };
+    /// Reads bytes in pieces of some length, until the end or an error.
+    fn read(text: &[u8], max_bytes: u64, piece: usize) -> io::Result<Vec<u8>> {
+        let mut rows = Rows { max_bytes, ..Rows::new(text) };
         let mut all = Vec::new();
         loop {
             let mut buffer = vec![0; piece];

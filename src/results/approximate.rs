@@ -1,4 +1,4 @@
-//! Warnings about results that skipped phases may put off, the same in `run`, `compare` and `report`.
+//! Warnings about results that skipped phases may have made inaccurate, shared by `run`, `compare` and `report`.
 //!
 //! Layer: results. Estimates nothing: the engine does, and `stats.csv` has it.
 
@@ -6,22 +6,22 @@ use std::path::Path;
 
 use super::read::RunResults;
 
-/// The estimated error of times from which on there is a warning, relative (our choice: half a percent decides rankings).
+/// Estimated relative error of times from which there is a warning (our choice: half a percent decides rankings).
 pub(crate) const WARNED: f64 = 0.005;
 
-/// The estimated error from which on times of messages are left empty, relative (our choice).
+/// Estimated relative error from which times of messages are left empty (our choice).
 pub(crate) const MESSAGES_UP_TO: f64 = 0.01;
 
 /// Experiments whose times may be off by more than [`WARNED`].
 #[derive(Default)]
 pub(crate) struct SteadyErrors {
     above: usize,
-    /// The worst: its number and its error.
+    /// The worst experiment and its relative error.
     worst: Option<(u64, f64)>,
 }
 
 impl SteadyErrors {
-    /// Looks at an experiment and its `steady_error`.
+    /// Adds an experiment with its `steady_error`.
     pub(crate) fn add(&mut self, exp_id: u64, error: Option<f64>) {
         let Some(error) = error.filter(|&e| e > WARNED) else { return };
         self.above += 1;
@@ -46,15 +46,15 @@ impl SteadyErrors {
     }
 }
 
-/// The warning about the results in `dir`, if there are any.
+/// Returns the warning about the results in `dir`, if there is one.
 pub(crate) fn of_folder(dir: &Path) -> Option<String> {
     let mut errors = SteadyErrors::default();
-    // Whoever reads the results themselves says what is wrong with them.
+    // Errors of reading are reported by the caller, which reads the results itself.
     RunResults::open(dir).ok()?.each_stats(|exp_id, stats| errors.add(exp_id, stats.steady_error)).ok()?;
     errors.warning()
 }
 
-/// A share in percent: two decimals, or up to six to show two digits.
+/// Formats a share in percent: two decimals, or up to six to show two digits.
 pub(crate) fn percent(share: f64) -> String {
     let percent = 100.0 * share;
     let decimals = if percent > 0.0 { (1.0 - percent.log10().floor()).clamp(2.0, 6.0) as usize } else { 2 };

@@ -1,23 +1,23 @@
-//! What a cluster over days came to: columns of `results.csv`, and the rows of `cluster_*.csv`.
+//! Results of a cluster over days: columns of `results.csv`, and the rows of `cluster_*.csv`.
 //!
 //! Layer: results. Plain data, as in [`super::record`]. Only sweeps with an experiment of `fidelity.mode = "job"` have these columns and files.
 
 use super::value::Cell;
 
-/// Figures of a cluster. Shares are of all its GPU time.
+/// Results of a cluster. Shares are of all its GPU time.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct ClusterRecord {
-    /// Time that was simulated.
+    /// Time that was simulated, ms.
     pub span_ms: u64,
     pub jobs: u64,
     pub jobs_done: u64,
     pub jobs_given_up: u64,
-    /// GPU time that jobs held.
+    /// Share of GPU time that jobs held.
     pub utilisation: f64,
-    /// GPU time of work that counts, at full speed.
+    /// Share of GPU time of work that counts, at full speed.
     pub goodput: f64,
     pub idle_share: f64,
-    /// Part of `idle_share`: enough for the first of the queue, which cannot have it where it is.
+    /// Part of `idle_share` in which enough GPUs for the first job of the queue were idle, but not where the job can use them.
     pub stranded_share: f64,
     pub slowdown_share: f64,
     pub checkpoint_share: f64,
@@ -26,11 +26,11 @@ pub struct ClusterRecord {
     pub down_share: f64,
     pub drained_share: f64,
     pub spare_share: f64,
-    /// From arrival to the first start; `None`: no job has started.
+    /// Time from arrival to the first start; `None`: no job has started.
     pub waiting_mean_ms: Option<u64>,
     pub waiting_p50_ms: Option<u64>,
     pub waiting_p99_ms: Option<u64>,
-    /// From arrival to the end; `None`: no job has ended.
+    /// Time from arrival to the end; `None`: no job has ended.
     pub turnaround_mean_ms: Option<u64>,
     pub turnaround_p99_ms: Option<u64>,
     /// Jain's index over users.
@@ -42,22 +42,22 @@ pub struct ClusterRecord {
     pub drains: u64,
     pub useful_gpu_hours: f64,
     pub usd_per_useful_gpu_hour: Option<f64>,
-    /// Times that a job went on with fewer GPUs, and that it got some back.
+    /// Number of times that a job continued with fewer GPUs.
     pub shrinks: u64,
     pub grows: u64,
     /// Time of writes to storage over their time alone; `None`: writes share nothing, or there were none.
     pub write_slowdown: Option<f64>,
-    /// Part of `slowdown_share`: for company.
+    /// Part of `slowdown_share` that is caused by other jobs.
     pub company_share: f64,
-    /// Where iterations are simulated: what was simulated and audited.
+    /// If iterations are simulated: sets of jobs that were simulated.
     pub iteration_sets: Option<u64>,
     pub iteration_sets_asked: Option<u64>,
     pub iteration_set_most_jobs: Option<u64>,
     pub iteration_audits: Option<u64>,
-    /// Relative differences of iteration times in audits.
+    /// Mean relative difference of iteration times in audits.
     pub iteration_error_mean: Option<f64>,
     pub iteration_error_max: Option<f64>,
-    /// What writes of checkpoints took, over GPU time, of the ways that jobs beside them send over; `None`: no writes were simulated.
+    /// Share of GPU time that checkpoint writes could have cost jobs that send over the same links; `None`: no writes were simulated.
     pub beside_writes_share: Option<f64>,
     /// Sequences on which models were trained, over the simulated time.
     pub samples_per_s: Option<f64>,
@@ -96,17 +96,18 @@ pub struct ClusterJobRecord {
     pub restarts: u64,
     pub preemptions: u64,
     pub lost_work_ms: u64,
-    /// Its time over its duration, over that in the same places alone, and at the worst; `None`: it has done nothing, or nobody slowed it down.
+    /// Its time over its nominal duration; `None`: it has done nothing. The next two are relative to the same places without other jobs, on average and at the
+    /// worst; `None` also if no job slowed it down.
     pub slowdown: Option<f64>,
     pub company_slowdown: Option<f64>,
     pub worst_company_slowdown: Option<f64>,
-    /// The others then, by names with spaces between them, and the most crowded link or rack.
+    /// Names of the other jobs at the worst moment, separated by spaces; the next one: the most crowded link or rack then.
     pub worst_beside: Option<String>,
     pub worst_link: Option<String>,
-    /// The class that it is of, and what its iterations took while it worked.
+    /// The class of the job; the next one: time of its iterations while it worked.
     pub class: Option<String>,
     pub iteration_s: Option<f64>,
-    /// Sequences a second while it worked, where it trains a model.
+    /// Sequences per second while it worked, if it trains a model.
     pub samples_per_s: Option<f64>,
 }
 
@@ -117,12 +118,12 @@ pub struct ClusterCongestionRecord {
     pub from_ms: u64,
     pub to_ms: u64,
     pub link: String,
-    /// The job that came when it began.
+    /// The job whose arrival began the slowdown.
     pub set_off_by: Option<String>,
-    /// Its time over its time in the same places alone: the mean, and the worst.
+    /// Mean of its time over its time in the same places alone; the next one: the worst.
     pub slowdown: f64,
     pub worst_slowdown: f64,
-    /// Then: rate at which it sent over that of its NICs, and the others that sent over the link, by names with spaces between them.
+    /// At the worst moment: the rate at which it sent over that of its NICs. The next one: names of the others that sent over the link, separated by spaces.
     pub nic_share: f64,
     pub sharing: String,
 }
@@ -141,7 +142,7 @@ pub struct ClusterMapRecord {
     pub spare_gpus: f64,
 }
 
-/// Milliseconds as seconds.
+/// Converts milliseconds to a cell in seconds.
 fn seconds(ms: u64) -> Cell {
     Cell::Real(ms as f64 / 1e3)
 }
@@ -150,7 +151,7 @@ fn seconds_if(ms: Option<u64>) -> Cell {
     ms.map_or(Cell::Empty, seconds)
 }
 
-/// A column of a companion file: its name, and its cell of a row.
+/// A column of a companion file: its name, and the cell of a row.
 type Column<T> = (&'static str, fn(&T) -> Cell);
 
 /// The columns of `cluster_timeline.csv` after `exp_id`.

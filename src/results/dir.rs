@@ -1,7 +1,7 @@
 //! The folder of a run: claimed once, and nothing is written outside it.
 //!
-//! Layer: results. The claim is a lock on the journal, which the operating system lets go when the process ends, however it ends: a killed run
-//! leaves nothing that would have to be cleared away. Files are made anew, never opened through a link that somebody has put in their place.
+//! Layer: results. The claim is a lock on the journal. The operating system releases it when the process ends, however it ends, so a killed run leaves nothing
+//! to clean up. Files are created anew, never opened through a link that stands in their place.
 
 use std::fs::{self, File, OpenOptions, TryLockError};
 use std::io::{ErrorKind, Write};
@@ -11,9 +11,9 @@ use std::time::{Duration, Instant};
 use super::ResultsError;
 use crate::input;
 
-/// The journal's name in the folder.
+/// Name of the journal in the folder.
 pub const JOURNAL: &str = "journal.bin";
-/// So long a lock is waited for.
+/// Longest wait for a lock.
 const PATIENCE: Duration = Duration::from_secs(1);
 
 /// A folder that belongs to this run.
@@ -23,11 +23,11 @@ pub struct ResultDir {
     journal: File,
     earlier: bool,
     locked: bool,
-    /// The folder and its journal, as the system numbers them; `None` where it does not.
+    /// File numbers of the folder and its journal; `None` if the system has none.
     claimed: Option<[FileNumber; 2]>,
 }
 
-/// A file's device and its number there.
+/// A file's device, and its number on the device.
 type FileNumber = (u64, u64);
 
 #[cfg(unix)]
@@ -41,17 +41,17 @@ fn number(_: &Path) -> Option<FileNumber> {
     None
 }
 
-/// Numbers of a folder and of its journal.
+/// Returns the file numbers of a folder and its journal.
 fn numbers(path: &Path) -> Option<[FileNumber; 2]> {
     Some([number(path)?, number(&path.join(JOURNAL))?])
 }
 
 impl ResultDir {
-    /// Whether `path` can become a run's folder: absent, or empty; with `resume` also one that has a journal. Changes nothing, so that
-    /// bad input found later leaves no folder behind.
+    /// Checks that `path` can become a run's folder: it is absent or empty, or with `resume` has a journal. Changes nothing, so that bad input found later
+    /// leaves no folder behind.
     ///
     /// # Errors
-    /// A file, a folder with anything else in it, one that another process writes to, or one that cannot be read.
+    /// It is a file, a folder with anything else in it, a folder that another process writes to, or one that cannot be read.
     pub fn check(path: &Path, resume: bool) -> Result<(), ResultsError> {
         let entries = match fs::read_dir(path) {
             Ok(entries) => entries,
@@ -86,7 +86,7 @@ impl ResultDir {
         Self::claim(path, false)
     }
 
-    /// Claims the folder of an earlier run, or creates it where there is none.
+    /// Claims the folder of an earlier run, or creates it if there is none.
     ///
     /// # Errors
     /// As [`ResultDir::check`], or it cannot be created.
@@ -101,23 +101,22 @@ impl ResultDir {
         let journal =
             OpenOptions::new().read(true).append(true).create(true).open(path.join(JOURNAL)).map_err(cannot)?;
         let locked = lock(path, || journal.try_lock())?;
-        // That the journal is there must outlast a loss of power as its contents do; where folders cannot be flushed, nothing can be done.
+        // The journal's directory entry must survive a loss of power like its contents. If folders cannot be flushed, nothing can be done.
         let _ = File::open(path).and_then(|folder| folder.sync_all());
         let earlier = journal.metadata().map_err(cannot)?.len() > 0;
         if earlier && !resume {
-            // Another run has come and gone between the look and the lock.
+            // Another run has come and gone between the check and the lock.
             return Err(ResultsError::InUse(path.into()));
         }
         Ok(ResultDir { path: path.into(), journal, earlier, locked, claimed: numbers(path) })
     }
 
-    /// The folder.
+    /// Returns the path of the folder.
     pub fn path(&self) -> &Path {
         &self.path
     }
 
-    /// Whether the folder and its journal are still those that were claimed. Files are written by their path, so otherwise they would go
-    /// somewhere else, or nowhere.
+    /// Checks that the folder and its journal are still those that were claimed. Files are written by path, so otherwise they would go elsewhere, or nowhere.
     ///
     /// # Errors
     /// [`ResultsError::FolderLost`].
@@ -128,12 +127,12 @@ impl ResultDir {
         Ok(())
     }
 
-    /// Whether the file system could promise that no other run writes here; some network file systems know no locks.
+    /// Whether the file system guarantees that no other run writes here; some network file systems have no locks.
     pub fn is_locked(&self) -> bool {
         self.locked
     }
 
-    /// The journal, open for reading and appending; all handles share one lock.
+    /// Returns the journal, open for reading and appending. All handles share one lock.
     ///
     /// # Errors
     /// The process has too many files open.
@@ -143,10 +142,10 @@ impl ResultDir {
         Ok((path, file))
     }
 
-    /// A new file in it. In a new folder one that is there already is somebody else's; in that of an earlier run it is replaced.
+    /// Creates a new file in the folder. In the folder of an earlier run an existing file is replaced; in a new folder it belongs to somebody else.
     ///
     /// # Errors
-    /// It exists, or cannot be created.
+    /// The file exists, or cannot be created.
     pub(super) fn new_file(&self, name: &str) -> Result<(PathBuf, File), ResultsError> {
         if self.earlier {
             self.remove(name)?;
@@ -159,7 +158,7 @@ impl ResultDir {
         }
     }
 
-    /// A file that an earlier run's log goes on in, or a new one.
+    /// Opens a log of an earlier run to append to, or creates a new file.
     ///
     /// # Errors
     /// It is no regular file, or cannot be opened.
@@ -191,7 +190,7 @@ impl ResultDir {
     pub(super) fn replace(&self, name: &str, bytes: &[u8]) -> Result<(), ResultsError> {
         let part_name = format!("{name}.part");
         let (path, part) = (self.path.join(name), self.path.join(&part_name));
-        // What a killed run has left of it.
+        // Remove the partial file of a killed run.
         self.remove(&part_name)?;
         let mut file = OpenOptions::new().write(true).create_new(true).open(&part).map_err(ResultsError::io(&part))?;
         let written = file.write_all(bytes).and_then(|()| file.sync_all()).and_then(|()| fs::rename(&part, &path));
@@ -202,7 +201,7 @@ impl ResultDir {
     }
 }
 
-/// The length of a regular file; `None` where there is nothing. A link, a device or a folder in its place is refused.
+/// Returns the length of a regular file; `None` if there is none. A link, a device or a folder in its place is refused.
 pub(super) fn regular(path: &Path) -> Result<Option<u64>, ResultsError> {
     match fs::symlink_metadata(path) {
         Ok(meta) if meta.is_file() => Ok(Some(meta.len())),
@@ -212,12 +211,12 @@ pub(super) fn regular(path: &Path) -> Result<Option<u64>, ResultsError> {
     }
 }
 
-/// Whether the lock was taken; a file system that knows no locks gives none, which is no error. Waits a moment for a holder that is just
-/// ending: a killed process holds its locks until the system has taken it apart.
+/// Takes a lock and returns whether it was taken. `false` means that the file system has no locks, which is no error. Waits a moment for a holder that is just
+/// ending: a killed process holds its locks until the system has removed it.
 pub(super) fn lock(path: &Path, attempt: impl Fn() -> Result<(), TryLockError>) -> Result<bool, ResultsError> {
-    let until = Instant::now() + PATIENCE;
+    let deadline = Instant::now() + PATIENCE;
     let mut taken = attempt();
-    while matches!(taken, Err(TryLockError::WouldBlock)) && Instant::now() < until {
+    while matches!(taken, Err(TryLockError::WouldBlock)) && Instant::now() < deadline {
         std::thread::sleep(PATIENCE / 50);
         taken = attempt();
     }
@@ -229,7 +228,7 @@ pub(super) fn lock(path: &Path, attempt: impl Fn() -> Result<(), TryLockError>) 
     }
 }
 
-/// Whether somebody writes to a folder right now; `None` where its file system cannot tell, or there is no journal.
+/// Whether a process writes to a folder right now; `None` if its file system cannot tell, or there is no journal.
 pub(super) fn writer(folder: &Path) -> Option<bool> {
     let journal = File::open(folder.join(JOURNAL)).ok()?;
     match journal.try_lock_shared() {
@@ -239,7 +238,7 @@ pub(super) fn writer(folder: &Path) -> Option<bool> {
     }
 }
 
-/// Whether somebody writes to a folder right now, as far as its file system can tell.
+/// Whether a process writes to a folder right now, as far as its file system can tell.
 pub(super) fn in_use(folder: &Path) -> bool {
     writer(folder) == Some(true)
 }
@@ -283,19 +282,19 @@ mod tests {
     #[test]
     fn a_folder_that_was_removed_or_replaced_is_noticed() {
         let root = tempfile::tempdir().unwrap();
-        let at = root.path().join("d");
-        let dir = ResultDir::create(&at).unwrap();
+        let folder = root.path().join("d");
+        let dir = ResultDir::create(&folder).unwrap();
         assert!(dir.is_still_there().is_ok());
-        fs::rename(&at, root.path().join("moved")).unwrap();
+        fs::rename(&folder, root.path().join("moved")).unwrap();
         assert!(matches!(dir.is_still_there(), Err(ResultsError::FolderLost(_))));
-        fs::create_dir(&at).unwrap();
+        fs::create_dir(&folder).unwrap();
         assert!(matches!(dir.is_still_there(), Err(ResultsError::FolderLost(_))));
-        fs::copy(root.path().join("moved").join(JOURNAL), at.join(JOURNAL)).unwrap();
+        fs::copy(root.path().join("moved").join(JOURNAL), folder.join(JOURNAL)).unwrap();
         assert!(matches!(dir.is_still_there(), Err(ResultsError::FolderLost(_))), "another folder with the same files");
-        fs::remove_dir_all(&at).unwrap();
-        fs::rename(root.path().join("moved"), &at).unwrap();
+        fs::remove_dir_all(&folder).unwrap();
+        fs::rename(root.path().join("moved"), &folder).unwrap();
         assert!(dir.is_still_there().is_ok());
-        fs::remove_file(at.join(JOURNAL)).unwrap();
+        fs::remove_file(folder.join(JOURNAL)).unwrap();
         assert!(matches!(dir.is_still_there(), Err(ResultsError::FolderLost(_))));
     }
 

@@ -1,4 +1,4 @@
-//! `events.jsonl`: what happened during a run, one JSON object a line.
+//! `events.jsonl`: the log of a run, one JSON object per line.
 //!
 //! Layer: results. For people and tools that ask why; not among the deterministic files.
 
@@ -19,7 +19,7 @@ pub struct EventLog {
 }
 
 impl EventLog {
-    /// Opens the log of a run; that of an earlier one goes on, after whatever a kill has left of its last line.
+    /// Opens the log of a run. The log of an earlier session is continued, after the partial line that a killed run may have left.
     ///
     /// # Errors
     /// The folder is in use or cannot be written.

@@ -1,4 +1,4 @@
-//! Following a run from its folder alone: its log, read on from where it was last read, and whether somebody still writes.
+//! Follows a run from its folder alone: reads new events in its log, and tells whether a process still writes.
 //!
 //! Layer: results. Reads `events.jsonl` and the state of the journal's lock, so that a run on another machine can be followed over a shared file system.
 //! Changes nothing, prints nothing.
@@ -14,49 +14,49 @@ use crate::input;
 
 use super::dir::{JOURNAL, writer};
 
-/// Most that is read at once.
+/// Most bytes that are read at once.
 const CHUNK: u64 = 1 << 22;
-/// A line of the log that is longer than this is no line of ours.
+/// A longer line, in bytes, is not from a log of a run.
 const LONGEST_LINE: usize = 1 << 20;
 
-/// What the log says so far of the latest session of a run.
+/// The state of a run's latest session, from its log.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct RunState {
     /// Whether a session has begun.
     pub begun: bool,
-    /// The sweep's.
+    /// Name of the sweep.
     pub name: String,
     pub engine: String,
-    /// Experiments that get a result.
+    /// Number of experiments that get a result.
     pub selected: u64,
-    /// Of these, finished by earlier sessions.
+    /// Number of them that earlier sessions finished.
     pub known: u64,
-    /// In a batch now.
+    /// Number of experiments in a batch now.
     pub running: u64,
-    /// Finished in this session, by how.
+    /// Number of experiments that ended well in this session.
     pub ok: u64,
     pub oom: u64,
     pub failed: u64,
-    /// Of all experiments that have failed in this session, the last.
+    /// The last experiment that has failed in this session.
     pub last_failed: Option<u64>,
     pub warnings: u64,
-    /// Of the work of this session's experiments, what is done, and all of it; 0: nothing was said. At `work_s` seconds from its begin.
+    /// Work of this session's experiments that is done, at `work_s` seconds from its begin; `work_total` is all of it, 0 if unknown.
     pub work_done: u64,
     pub work_total: u64,
     pub work_s: f64,
     /// Seconds from the session's begin to its last event.
     pub last_event_s: f64,
-    /// How it ended, as the manifest names it; `None` while it goes on.
+    /// Outcome of the session, as the manifest names it; `None` while it goes on.
     pub ended: Option<String>,
 }
 
 impl RunState {
-    /// Experiments that have a result, of earlier sessions and this one.
+    /// Returns how many experiments have a result, from earlier sessions and this one.
     pub fn done(&self) -> u64 {
         self.known + self.finished()
     }
 
-    /// Those that this session has finished.
+    /// Returns how many experiments this session has finished.
     pub fn finished(&self) -> u64 {
         self.ok + self.oom + self.failed
     }
@@ -66,7 +66,7 @@ impl RunState {
         let text = |name: &str| event[name].as_str().unwrap_or_default().to_string();
         self.last_event_s = event["t_s"].as_f64().unwrap_or(self.last_event_s);
         match event["event"].as_str().unwrap_or_default() {
-            // A run that is carried on with writes on in the log of the earlier one.
+            // A resumed run appends to the log of the earlier session.
             "run_started" => {
                 *self = RunState {
                     begun: true,
@@ -114,26 +114,26 @@ impl RunState {
     }
 }
 
-/// Reads on in the log of a folder.
+/// Reads the log of a folder as it grows.
 #[derive(Debug)]
 pub struct RunFollower {
     dir: PathBuf,
     state: RunState,
-    /// Bytes of the log that were read, and what of them is no whole line yet.
+    /// Bytes of the log that were read.
     offset: u64,
     rest: Vec<u8>,
 }
 
 impl RunFollower {
-    /// Follows the run of a folder, which need not be there yet.
+    /// Follows the run of a folder, which need not exist yet.
     pub fn new(dir: &Path) -> RunFollower {
         RunFollower { dir: dir.into(), state: RunState::default(), offset: 0, rest: Vec::new() }
     }
 
-    /// What the log says now. Where there is none, nothing has begun.
+    /// Reads new events and returns the state. If there is no log, nothing has begun.
     ///
     /// # Errors
-    /// It cannot be read.
+    /// The log cannot be read.
     pub fn poll(&mut self) -> io::Result<&RunState> {
         let mut file = match input::open_anywhere(&self.dir.join("events.jsonl")) {
             Ok(file) => file,
@@ -144,7 +144,7 @@ impl RunFollower {
             }
             Err(e) => return Err(e),
         };
-        // A shorter log is another run's.
+        // A shorter log belongs to another run.
         if file.metadata()?.len() < self.offset {
             (self.offset, self.state) = (0, RunState::default());
             self.rest.clear();
@@ -163,9 +163,9 @@ impl RunFollower {
     }
 
     fn take_lines(&mut self) -> io::Result<()> {
-        let whole = self.rest.iter().rposition(|b| *b == b'\n').map_or(0, |at| at + 1);
+        let whole = self.rest.iter().rposition(|b| *b == b'\n').map_or(0, |newline| newline + 1);
         for line in self.rest[..whole].split(|b| *b == b'\n') {
-            // What a kill has left of a line says nothing.
+            // The partial line of a killed run is not valid JSON, and is skipped.
             if let Ok(event) = serde_json::from_slice::<Value>(line) {
                 self.state.take(&event);
             }
@@ -179,16 +179,16 @@ impl RunFollower {
         Ok(())
     }
 
-    /// Whether a process writes to the folder; `None` where its file system cannot tell.
+    /// Whether a process writes to the folder; `None` if its file system cannot tell.
     pub fn is_written(&self) -> Option<bool> {
         writer(&self.dir)
     }
 
-    /// How long ago log and journal were last written to, by the clocks of this machine and the file system's.
+    /// Returns how long ago log and journal were last written to, by the clocks of this machine and of the file system.
     pub fn silent_for(&self) -> Duration {
         let written = |name: &str| fs::metadata(self.dir.join(name)).and_then(|m| m.modified()).ok();
         let last = [written("events.jsonl"), written(JOURNAL)].into_iter().flatten().max();
-        last.and_then(|at| SystemTime::now().duration_since(at).ok()).unwrap_or_default()
+        last.and_then(|written| SystemTime::now().duration_since(written).ok()).unwrap_or_default()
     }
 }
 
@@ -232,14 +232,14 @@ mod tests {
         assert_eq!((state.work_done, state.work_total, state.work_s), (30, 100, 1.75));
         log(dir, "{\"event\":\"run_ended\",\"outcome\":\"interrupted\",\"t_s\":2.0}\n");
         assert_eq!(follower.poll().unwrap().ended.as_deref(), Some("interrupted"));
-        // Carried on with.
+        // The run is resumed.
         log(
             dir,
             "{\"event\":\"run_started\",\"t_s\":0.0,\"name\":\"n\",\"selected\":9,\"known\":3,\"engine\":\"cpu\"}\n{\"event\":\"warning\",\"t_s\":0.0}\n",
         );
         let state = follower.poll().unwrap().clone();
         assert_eq!((state.ended.clone(), state.done(), state.warnings, state.finished()), (None, 3, 1, 0));
-        // Another run in the same place.
+        // Another run in the same folder.
         fs::write(dir.join("events.jsonl"), "{\"event\":\"merged\",\"experiments\":4,\"t_s\":0.0}\n").unwrap();
         let state = follower.poll().unwrap();
         assert_eq!((state.done(), state.ended.as_deref()), (4, Some("complete")));

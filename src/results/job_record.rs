@@ -4,19 +4,19 @@
 
 use super::value::{Cell, Micro, Ps};
 
-/// One of several jobs of an experiment. What does not apply is `None` and shown empty.
+/// One of several jobs of an experiment. Fields that do not apply are `None` and shown empty.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct JobRecord {
     pub job: String,
-    /// `workload.kind`.
+    /// Value of `workload.kind`.
     pub kind: String,
     pub background: bool,
     pub gpus: u64,
-    /// Which, in the order of ranks: `0-7,16`.
+    /// GPUs in the order of ranks, as text: `0-7,16`.
     pub gpu_list: String,
     pub placement: String,
     pub start: Ps,
-    /// Its last completion; `None`: something of it did not end.
+    /// Time of its last completion; `None`: a part of it did not end.
     pub end: Option<Ps>,
     pub iteration_time: Option<Ps>,
     pub compute: Option<Ps>,
@@ -28,7 +28,7 @@ pub struct JobRecord {
     pub bubble: Option<Ps>,
     pub optimizer: Option<Ps>,
     pub other: Option<Ps>,
-    /// The rank of the job whose timeline these parts are of.
+    /// The rank whose timeline these parts describe.
     pub critical_rank: Option<u64>,
     pub tokens_per_s: Option<f64>,
     pub mfu: Option<f64>,
@@ -36,10 +36,10 @@ pub struct JobRecord {
     pub busbw_gbps: Option<f64>,
     pub peak_memory_bytes: Option<u64>,
     pub algorithm: Option<String>,
-    /// The id of its first flow or message; those of a job follow one another.
+    /// Id of its first flow or message. Those of a job have consecutive ids.
     pub first_flow: Option<u64>,
     pub flows: u64,
-    /// Payload.
+    /// Payload, bytes.
     pub bytes: u64,
     pub fct_mean: Option<Ps>,
     pub fct_p50: Option<Ps>,
@@ -51,7 +51,7 @@ pub struct JobRecord {
     pub shared_links: u64,
     pub shared_bytes: u64,
     pub busiest_shared_link: Option<String>,
-    /// The same job without the others.
+    /// Makespan of the same job without the others; the next one: its iteration time.
     pub alone_makespan: Option<Ps>,
     pub alone_iteration_time: Option<Ps>,
     /// Each other job with the factor by which it slows this one: time with it over time without it, `b:1.25 c:1`.
@@ -59,17 +59,17 @@ pub struct JobRecord {
 }
 
 impl JobRecord {
-    /// From its start to its end.
+    /// Time from its start to its end.
     pub fn makespan(&self) -> Option<Ps> {
         self.end.map(|end| Ps(end.0 - self.start.0))
     }
 
-    /// Time beside the others over time alone: of an iteration where there are any, else of the whole job.
+    /// Time beside the others over time alone: of an iteration if there are any, else of the whole job.
     pub fn slowdown(&self) -> Option<Micro> {
         self.slowdown_against(self.alone_iteration_time, self.alone_makespan)
     }
 
-    /// Its time over that of another run of the same job: of an iteration where both have one, else of the whole job.
+    /// Its time over that of another run of the same job: of an iteration if both have one, else of the whole job.
     pub fn slowdown_against(&self, iteration_time: Option<Ps>, makespan: Option<Ps>) -> Option<Micro> {
         let ratio = |own: Option<Ps>, other: Option<Ps>| match (own, other) {
             (Some(own), Some(other)) if other.0 > 0 => Some(Micro::ratio(own.0.into(), other.0.into())),
@@ -79,10 +79,10 @@ impl JobRecord {
     }
 }
 
-/// A column of `jobs.csv`: its name, and its cell of a job.
+/// A column of `jobs.csv`: its name, and the cell of a job.
 pub type JobColumn = (&'static str, fn(&JobRecord) -> Cell);
 
-/// The columns after `exp_id`.
+/// The columns of `jobs.csv` after `exp_id`.
 pub const JOBS: &[JobColumn] = &[
     ("job", |j| j.job.as_str().into()),
     ("kind", |j| j.kind.as_str().into()),
@@ -128,24 +128,24 @@ pub const JOBS: &[JobColumn] = &[
     ("slowed_by", |j| j.slowed_by.as_str().into()),
 ];
 
-/// One row of `shared_links.csv`: what a job sends over a direction of a link that data of others cross, too.
+/// One row of `shared_links.csv`: bytes of a job on a direction of a link that data of others cross, too.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct SharedLinkRecord {
-    /// As `links.csv` names it.
+    /// Name of the link, as in `links.csv`.
     pub link: String,
     pub job: String,
-    /// Payload of the job over the link.
+    /// Payload of the job on the link, bytes.
     pub job_bytes: u64,
-    /// Of all other jobs.
+    /// Payload of all other jobs on the link, bytes.
     pub other_bytes: u64,
     /// The other jobs, in the order of the sweep file: `b c`.
     pub shared_with: String,
 }
 
-/// A column of `shared_links.csv`: its name, and its cell of a row.
+/// A column of `shared_links.csv`: its name, and the cell of a row.
 pub type SharedLinkColumn = (&'static str, fn(&SharedLinkRecord) -> Cell);
 
-/// The columns after `exp_id`.
+/// The columns of `shared_links.csv` after `exp_id`.
 pub const SHARED_LINKS: &[SharedLinkColumn] = &[
     ("link", |s| s.link.as_str().into()),
     ("job", |s| s.job.as_str().into()),

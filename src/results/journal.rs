@@ -1,11 +1,11 @@
-//! `journal.bin`: every finished experiment with all that the files show of it, and every look of a search, appended as it finishes.
+//! `journal.bin`: every finished experiment with all that the files show of it, and every evaluation of a search, appended as it finishes.
 //!
-//! Layer: results. The files of a run are made of its journal, so a run can go on from it (`--resume`), and folders can be joined by
-//! theirs (`merge`). Format: sixteen bytes that name it and its version, then records. A record is a mark (8 bytes), its length and its
-//! number (8 bytes each, little-endian), a checksum (16 bytes) and its bytes. Numbers 0 and 1 are the [`RunIdentity`] as JSON, twice; each
-//! other one is an experiment or a look ([`super::journal_codec`]). The checksum is the first half of the SHA-256 of the run's key, the
-//! number, the length and the bytes; the key is half the SHA-256 of the identity. So each record can be verified by itself, and belongs
-//! to this run at this place. Reading goes on at the next sound record behind damage. Decides nothing: it says what it holds.
+//! Layer: results. The files of a run are made from its journal, so a run can continue from it (`--resume`), and folders can be joined by their journals
+//! (`merge`). Format: sixteen bytes with its name and version, then records. A record is a mark (8 bytes), its length and its number (8 bytes each,
+//! little-endian), a checksum (16 bytes) and its bytes. Numbers 0 and 1 are the [`RunIdentity`] as JSON, twice; each other one is an experiment or an
+//! evaluation ([`super::journal_codec`]). The checksum is the first half of the SHA-256 of the run's key, the number, the length and the bytes; the key is half
+//! the SHA-256 of the identity. So each record can be verified by itself, and belongs to this run at this place. Behind damage, reading continues at the next
+//! valid record. Decides nothing: it reports its content.
 
 use std::fs::{File, OpenOptions};
 use std::io::{self, BufRead, BufReader, Read, Seek, SeekFrom, Write};
@@ -21,54 +21,54 @@ use super::record::{Finished, LookRecord};
 use super::{ResultDir, ResultsError};
 use crate::{budget, input};
 
-/// What a journal begins with: its name and its format's version.
+/// The first bytes of a journal: its name and its format's version.
 const MAGIC: &[u8; 16] = b"hyperfold jrnl 2";
-/// What a record begins with. It is looked for behind damage.
+/// The first bytes of a record. The reader searches for them behind damage.
 const MARK: &[u8; 8] = b"\xffrecord\n";
-/// Bytes before a record's own: mark, length, number, checksum.
+/// Size of a record's header, bytes: mark, length, number, checksum.
 const HEAD: u64 = 40;
-/// Most bytes that are looked through in vain, for a record that is sound. What a disk or a kill damages is far less.
+/// Most bytes that are searched without finding a valid record. A bad disk or a kill damages far less.
 const MOST_IN_VAIN: u64 = 512 << 20;
-/// Longer records are checked before they are taken into memory.
+/// Length of records, in bytes, from which the checksum is verified before they are loaded.
 const CHECKED_FIRST: u64 = 1 << 20;
-/// Most bytes behind the last sound record that a run cuts off and keeps.
+/// Most bytes behind the last valid record that a run cuts off and keeps.
 const MOST_CUT_OFF: u64 = 1 << 30;
-/// Records that say whose the journal is.
+/// Number of records that hold the identity of the journal's run.
 const IDENTITIES: u64 = 2;
-/// Where what a run cuts off its journal is kept.
+/// File that keeps what a run cuts off its journal.
 pub(super) const CUT_OFF: &str = "journal-damaged.bin";
 
 /// Half a SHA-256.
 type Sum = [u8; 16];
 
-/// Where in a journal the bytes of an experiment lie.
+/// Position of an experiment's bytes in a journal.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct JournalSpan {
-    at: u64,
+    offset: u64,
     length: u64,
 }
 
-/// What a look through a journal finds.
+/// The result of scanning a journal.
 pub(super) struct JournalScan {
-    /// Whether it says whose it is; not where the run was killed before it could.
+    /// Whether it has the identity of its run. It has none if the run was killed before it was written.
     pub has_run: bool,
-    /// Both records that say so are sound, and the bytes before them.
+    /// Whether both records of the identity, and the bytes before them, are valid.
     beginning_is_whole: bool,
-    /// Where the last sound record ends; appending goes on there.
+    /// Offset where the last valid record ends; appending continues there.
     sound: u64,
-    /// Bytes behind that.
+    /// Number of bytes behind that.
     tail: u64,
     key: Sum,
     identity: Vec<u8>,
     /// Number of the next record.
     next: u64,
-    /// In words, what is wrong with it.
+    /// Description of what is damaged.
     pub damage: Option<String>,
-    /// That is no more than that it ends within a record.
+    /// Whether the only damage is that the journal ends within a record.
     pub is_only_cut: bool,
 }
 
-/// The journal of a run that goes on.
+/// The journal of a run in progress.
 pub(super) struct Journal {
     path: PathBuf,
     file: File,
@@ -84,74 +84,74 @@ fn half(hash: Sha256) -> Sum {
     sum
 }
 
-/// What makes the records of a run its own.
+/// Returns the key that makes the records of a run its own.
 fn key_of(identity: &[u8]) -> Sum {
     half(Sha256::new().chain_update(identity))
 }
 
-fn sum(key: &Sum, number: u64, bytes: &[u8]) -> Sum {
-    let of = Sha256::new().chain_update(key).chain_update(number.to_le_bytes());
-    half(of.chain_update((bytes.len() as u64).to_le_bytes()).chain_update(bytes))
+fn checksum(key: &Sum, number: u64, bytes: &[u8]) -> Sum {
+    let hash = Sha256::new().chain_update(key).chain_update(number.to_le_bytes());
+    half(hash.chain_update((bytes.len() as u64).to_le_bytes()).chain_update(bytes))
 }
 
-/// What a journal holds, piece by piece.
+/// A piece of a journal's content.
 pub(super) enum JournalPiece {
-    /// First: whose it is. Nothing else is read until this was accepted.
+    /// First: the identity of the run. Nothing else is read until this is accepted.
     Run(RunIdentity),
-    /// Then the experiments, in the order they finished.
+    /// Then the experiments, in the order in which they finished.
     Experiment(JournalSpan, Box<Finished>),
-    /// Among them what a search found.
+    /// Between them, evaluations of a search.
     Look(LookRecord),
 }
 
-/// A sound record.
+/// A valid record.
 struct Record {
     number: u64,
     bytes: Vec<u8>,
 }
 
-/// What is found where a record should be.
+/// The result of reading a record.
 enum Found {
     Sound(Record),
-    /// A sound record of so many bytes that has no room in memory.
+    /// A valid record of so many bytes, which does not fit into memory.
     TooLong(u64),
-    /// The file ends before the record does, or looks so.
+    /// The file ends before the record does, or seems to.
     Cut,
     Damaged,
 }
 
-fn too_long(bytes: u64, most: u64) -> String {
+fn too_long(bytes: u64, max_bytes: u64) -> String {
     format!(
         "a record has {} MiB, and at most {} MiB may be read (half of the memory that may be used)",
         bytes >> 20,
-        most >> 20
+        max_bytes >> 20
     )
 }
 
-/// A journal that is read.
+/// A reader of a journal.
 struct Scanner<'a> {
     reader: BufReader<&'a File>,
     length: u64,
-    /// Known once the identity is.
+    /// Key of the run; known once the identity is.
     key: Option<Sum>,
-    /// Least number that the next record may have.
-    least: u64,
-    /// Bytes that were looked through and held nothing sound.
+    /// Lowest number that the next record may have.
+    min_number: u64,
+    /// Bytes that were searched without finding a valid record.
     in_vain: u64,
-    /// Longest record that has room in memory.
-    most: u64,
+    /// Longest record that fits into memory, bytes.
+    max_record_bytes: u64,
 }
 
-/// What a journal's records may take in memory, one at a time.
-fn most_record() -> u64 {
+/// Returns how many bytes of memory a journal's record may take, one at a time.
+fn max_record_bytes() -> u64 {
     budget::total() / 2
 }
 
 impl Scanner<'_> {
-    /// What stands at `at`.
-    fn record(&mut self, at: u64) -> io::Result<Found> {
-        let left = self.length - at;
-        self.reader.seek(SeekFrom::Start(at))?;
+    /// Reads the record at `offset`.
+    fn record(&mut self, offset: u64) -> io::Result<Found> {
+        let left = self.length - offset;
+        self.reader.seek(SeekFrom::Start(offset))?;
         let mut head = Vec::new();
         self.reader.by_ref().take(HEAD).read_to_end(&mut head)?;
         let is_mark = head.starts_with(MARK) || MARK.starts_with(&head);
@@ -166,7 +166,7 @@ impl Scanner<'_> {
         if length > left - HEAD {
             return Ok(Found::Cut);
         }
-        if number < self.least {
+        if number < self.min_number {
             return Ok(Found::Damaged);
         }
         if number < IDENTITIES && length > input::most_table() {
@@ -176,20 +176,21 @@ impl Scanner<'_> {
             if !self.is_sound(&head, number, length)? {
                 return Ok(Found::Damaged);
             }
-            if length > self.most {
+            if length > self.max_record_bytes {
                 return Ok(Found::TooLong(length));
             }
-            self.reader.seek(SeekFrom::Start(at + HEAD))?;
+            self.reader.seek(SeekFrom::Start(offset + HEAD))?;
         }
         let mut bytes = Vec::new();
         self.reader.by_ref().take(length).read_to_end(&mut bytes)?;
         let key = if number < IDENTITIES { Some(key_of(&bytes)) } else { self.key };
-        let sound = bytes.len() as u64 == length && key.is_some_and(|key| sum(&key, number, &bytes)[..] == head[24..]);
+        let sound =
+            bytes.len() as u64 == length && key.is_some_and(|key| checksum(&key, number, &bytes)[..] == head[24..]);
         self.in_vain += if sound { 0 } else { length };
         Ok(if sound { Found::Sound(Record { number, bytes }) } else { Found::Damaged })
     }
 
-    /// Whether the checksum in `head` is that of the next `length` bytes, none of which are kept.
+    /// Whether the checksum in `head` is that of the next `length` bytes. Keeps none of them.
     fn is_sound(&mut self, head: &[u8], number: u64, length: u64) -> io::Result<bool> {
         let Some(key) = self.key.filter(|_| self.in_vain <= MOST_IN_VAIN) else { return Ok(false) };
         let mut hash = Sha256::new().chain_update(key).chain_update(number.to_le_bytes());
@@ -210,38 +211,38 @@ impl Scanner<'_> {
         Ok(is_sound)
     }
 
-    /// The next sound record that begins at `from` or later, and where. Gives up after [`MOST_IN_VAIN`].
-    fn next_sound(&mut self, mut from: u64) -> io::Result<Option<(u64, Record)>> {
+    /// Returns the first valid record that begins at `from` or later, and its offset. Gives up after [`MOST_IN_VAIN`].
+    fn next_sound(&mut self, mut search_start: u64) -> io::Result<Option<(u64, Record)>> {
         const CHUNK: u64 = 1 << 16;
-        while from + HEAD <= self.length && self.in_vain <= MOST_IN_VAIN {
+        while search_start + HEAD <= self.length && self.in_vain <= MOST_IN_VAIN {
             self.in_vain += CHUNK;
-            self.reader.seek(SeekFrom::Start(from))?;
+            self.reader.seek(SeekFrom::Start(search_start))?;
             let mut chunk = Vec::new();
             self.reader.by_ref().take(CHUNK + MARK.len() as u64 - 1).read_to_end(&mut chunk)?;
             let mut next = 0;
-            // Most of what is damaged has no byte that a mark begins with.
-            while let Some(i) = chunk[next..].iter().position(|byte| *byte == MARK[0]).map(|at| next + at) {
+            // Most damaged bytes are not the first byte of a mark.
+            while let Some(i) = chunk[next..].iter().position(|byte| *byte == MARK[0]).map(|i| next + i) {
                 next = i + 1;
                 if !chunk[i..].starts_with(MARK) {
                     continue;
                 }
-                let at = from + i as u64;
-                match self.record(at)? {
-                    Found::Sound(record) => return Ok(Some((at, record))),
-                    Found::TooLong(bytes) => return Err(io::Error::other(too_long(bytes, self.most))),
+                let offset = search_start + i as u64;
+                match self.record(offset)? {
+                    Found::Sound(record) => return Ok(Some((offset, record))),
+                    Found::TooLong(bytes) => return Err(io::Error::other(too_long(bytes, self.max_record_bytes))),
                     Found::Cut | Found::Damaged => {}
                 }
             }
-            from += CHUNK;
+            search_start += CHUNK;
         }
         Ok(None)
     }
 }
 
-/// Reads a journal from its start and hands over what is sound of it.
+/// Reads a journal from its start and passes its valid pieces to `take`.
 ///
 /// # Errors
-/// It cannot be read, is no journal or another format's, nothing sound says whose it is, or `take` refuses.
+/// It cannot be read, is no journal or has another format, has no valid identity, or `take` refuses a piece.
 pub(super) fn scan(
     path: &Path,
     file: &File,
@@ -254,9 +255,9 @@ pub(super) fn scan(
         reader: BufReader::with_capacity(1 << 18, file),
         length,
         key: None,
-        least: 0,
+        min_number: 0,
         in_vain: 0,
-        most: most_record(),
+        max_record_bytes: max_record_bytes(),
     };
     scanner.reader.seek(SeekFrom::Start(0)).map_err(unreadable())?;
     let mut magic = Vec::new();
@@ -275,20 +276,20 @@ pub(super) fn scan(
     if magic.len() < MAGIC.len() {
         return if MAGIC.starts_with(&magic) { Ok(scan) } else { Err(foreign()) };
     }
-    let (mut at, mut damage, mut identities) = (MAGIC.len() as u64, Vec::new(), 0);
+    let (mut offset, mut damage, mut identities) = (MAGIC.len() as u64, Vec::new(), 0);
     if magic != MAGIC {
         damage.push("its first 16 bytes".to_string());
     }
-    let mut cut = at == length;
-    while at < length {
-        let (start, record) = match scanner.record(at).map_err(unreadable())? {
-            Found::Sound(record) => (at, record),
+    let mut cut = offset == length;
+    while offset < length {
+        let (start, record) = match scanner.record(offset).map_err(unreadable())? {
+            Found::Sound(record) => (offset, record),
             Found::TooLong(bytes) => {
-                return Err(unreadable()(io::Error::other(too_long(bytes, scanner.most))));
+                return Err(unreadable()(io::Error::other(too_long(bytes, scanner.max_record_bytes))));
             }
-            found => match scanner.next_sound(at + 1).map_err(unreadable())? {
+            found => match scanner.next_sound(offset + 1).map_err(unreadable())? {
                 Some((start, record)) => {
-                    damage.push(format!("bytes {at} to {}", start - 1));
+                    damage.push(format!("bytes {offset} to {}", start - 1));
                     (start, record)
                 }
                 None => {
@@ -298,7 +299,7 @@ pub(super) fn scan(
             },
         };
         let Record { number, bytes } = record;
-        scanner.least = number + 1;
+        scanner.min_number = number + 1;
         if number < IDENTITIES {
             identities += 1;
             if !scan.has_run {
@@ -311,18 +312,18 @@ pub(super) fn scan(
                 return Err(foreign());
             }
         } else {
-            let span = JournalSpan { at: start + HEAD, length: bytes.len() as u64 };
+            let span = JournalSpan { offset: start + HEAD, length: bytes.len() as u64 };
             take(match decode(&bytes).ok_or_else(foreign)? {
                 JournalEntry::Experiment(finished) => JournalPiece::Experiment(span, finished),
                 JournalEntry::Look(look) => JournalPiece::Look(look),
             })?;
         }
-        scan.next = scanner.least.max(IDENTITIES);
-        at = start + HEAD + bytes.len() as u64;
-        scan.sound = at;
+        scan.next = scanner.min_number.max(IDENTITIES);
+        offset = start + HEAD + bytes.len() as u64;
+        scan.sound = offset;
     }
     if !scan.has_run {
-        // A run that was killed while it wrote who it is leaves the beginning of that, and nothing else.
+        // A run that was killed while it wrote its identity leaves the beginning of that, and nothing else.
         return if cut && magic == MAGIC { Ok(scan) } else { Err(foreign()) };
     }
     scan.beginning_is_whole = magic == MAGIC && identities == IDENTITIES;
@@ -336,27 +337,27 @@ pub(super) fn scan(
         damage.push(format!("its last {} bytes{given_up}", scan.tail));
     }
     scan.is_only_cut = cut && damage.is_empty();
-    let mut told = Vec::new();
+    let mut messages = Vec::new();
     if !damage.is_empty() {
-        told.push(format!("it is damaged: {}; what was there is run again", damage.join(", ")));
+        messages.push(format!("it is damaged: {}; what was there is run again", damage.join(", ")));
     }
     if cut {
-        told.push(format!(
+        messages.push(format!(
             "it ends within a record, as after a kill; what its last {} bytes held is run again",
             scan.tail
         ));
     }
-    scan.damage = (!told.is_empty()).then(|| told.join("; "));
+    scan.damage = (!messages.is_empty()).then(|| messages.join("; "));
     Ok(scan)
 }
 
-/// The experiment at `span`.
+/// Reads the experiment at `span`.
 ///
 /// # Errors
-/// It cannot be read, or somebody has changed the file since.
+/// It cannot be read, or the file has been changed since.
 pub(super) fn read_at(path: &Path, mut file: &File, span: JournalSpan) -> Result<Finished, ResultsError> {
     let mut bytes = Vec::new();
-    file.seek(SeekFrom::Start(span.at)).map_err(ResultsError::unreadable(path))?;
+    file.seek(SeekFrom::Start(span.offset)).map_err(ResultsError::unreadable(path))?;
     file.take(span.length).read_to_end(&mut bytes).map_err(ResultsError::unreadable(path))?;
     match decode(&bytes) {
         Some(JournalEntry::Experiment(finished)) => Ok(*finished),
@@ -364,33 +365,33 @@ pub(super) fn read_at(path: &Path, mut file: &File, span: JournalSpan) -> Result
     }
 }
 
-/// A record with what stands before it.
+/// Returns a record as bytes, with its header.
 fn entry(key: &Sum, number: u64, bytes: &[u8]) -> Vec<u8> {
     let mut entry = Vec::with_capacity(bytes.len() + HEAD as usize);
     entry.extend_from_slice(MARK);
     entry.extend_from_slice(&(bytes.len() as u64).to_le_bytes());
     entry.extend_from_slice(&number.to_le_bytes());
-    entry.extend_from_slice(&sum(key, number, bytes));
+    entry.extend_from_slice(&checksum(key, number, bytes));
     entry.extend_from_slice(bytes);
     entry
 }
 
-/// What every journal of a run begins with.
+/// Returns the first bytes of a run's journal, up to and including its identity.
 fn beginning(identity: &[u8]) -> Vec<u8> {
     let key = key_of(identity);
     [MAGIC.as_slice(), &entry(&key, 0, identity), &entry(&key, 1, identity)].concat()
 }
 
-/// Keeps the bytes of `file` from `from` on in [`CUT_OFF`], behind what is there.
-fn keep_tail(dir: &ResultDir, path: &Path, mut file: &File, from: u64) -> Result<(), ResultsError> {
-    let (kept, mut to) = dir.continued_file(CUT_OFF)?;
-    file.seek(SeekFrom::Start(from)).map_err(ResultsError::unreadable(path))?;
-    io::copy(&mut file, &mut to).and_then(|_| to.sync_data()).map_err(ResultsError::io(kept))
+/// Appends the bytes of `file` from offset `start` on to the file [`CUT_OFF`].
+fn keep_tail(dir: &ResultDir, path: &Path, mut file: &File, start: u64) -> Result<(), ResultsError> {
+    let (kept, mut kept_file) = dir.continued_file(CUT_OFF)?;
+    file.seek(SeekFrom::Start(start)).map_err(ResultsError::unreadable(path))?;
+    io::copy(&mut file, &mut kept_file).and_then(|_| kept_file.sync_data()).map_err(ResultsError::io(kept))
 }
 
 impl Journal {
-    /// Begins the journal of a new run, or goes on with that of an earlier one: `take` gets what it holds, and what is not sound
-    /// is cut off. Also in words, what was.
+    /// Begins the journal of a new run, or continues that of an earlier one. Passes valid pieces to `take`, and cuts off a damaged end. Also returns a
+    /// description of the damage.
     ///
     /// # Errors
     /// It belongs to another run, is not readable, or cannot be written.
@@ -409,7 +410,7 @@ impl Journal {
             other => take(other),
         })?;
         if !scan.has_run && regular(&dir.path().join("results.csv"))?.is_some() {
-            // A run says whose its journal is before it makes any other file: this one has lost its beginning, and is not ours to clear.
+            // A run writes its identity before it creates any other file. So this journal has lost its beginning, and must not be cleared.
             return Err(ResultsError::ForeignJournal(path));
         }
         let sound = if scan.has_run { scan.sound } else { 0 };
@@ -426,7 +427,7 @@ impl Journal {
         let beginning = beginning(&identity);
         let mut end = sound;
         if scan.has_run && !scan.beginning_is_whole {
-            // The record that is sound says what the other was, so all bytes of the beginning are known.
+            // The valid copy of the identity gives all bytes of the beginning.
             let mut writer = OpenOptions::new().write(true).open(&path).map_err(ResultsError::io(&path))?;
             writer.write_all(&beginning).and_then(|()| writer.sync_data()).map_err(ResultsError::io(&path))?;
             end = end.max(beginning.len() as u64);
@@ -440,15 +441,15 @@ impl Journal {
         Ok((journal, damage))
     }
 
-    /// Appends an experiment. When this returns, a kill of the process loses it no more; soon after, a loss of power does not either.
+    /// Appends an experiment. When this returns, the experiment survives a kill of the process; soon after, it survives a loss of power too.
     ///
     /// # Errors
-    /// It cannot be written; the journal then ends where it ended before, or within this record.
+    /// It cannot be written. The journal then ends where it ended before, or within this record.
     pub(super) fn append(&mut self, finished: &Finished) -> Result<JournalSpan, ResultsError> {
         self.push(&encode(finished))
     }
 
-    /// Appends what a search found, as safely.
+    /// Appends an evaluation of a search, as safely.
     ///
     /// # Errors
     /// As [`Journal::append`].
@@ -456,7 +457,7 @@ impl Journal {
         self.push(&encode_look(look)).map(drop)
     }
 
-    /// The experiment at `span`.
+    /// Reads the experiment at `span`.
     ///
     /// # Errors
     /// It cannot be read.
@@ -464,7 +465,7 @@ impl Journal {
         read_at(&self.path, &self.file, span)
     }
 
-    /// Flushes it.
+    /// Flushes and closes the journal.
     ///
     /// # Errors
     /// A flush failed.
@@ -473,10 +474,10 @@ impl Journal {
     }
 
     fn push(&mut self, bytes: &[u8]) -> Result<JournalSpan, ResultsError> {
-        let at = self.end + HEAD;
+        let offset = self.end + HEAD;
         self.write(&entry(&self.key, self.next, bytes))?;
         self.next += 1;
-        Ok(JournalSpan { at, length: bytes.len() as u64 })
+        Ok(JournalSpan { offset, length: bytes.len() as u64 })
     }
 
     fn write(&mut self, bytes: &[u8]) -> Result<(), ResultsError> {

@@ -1,8 +1,8 @@
-//! What the journal holds as bytes: finished experiments, and what a search found on its way.
+//! Encodes records of the journal as bytes: finished experiments, and evaluations of a search.
 //!
-//! Layer: results. Numbers are little-endian and of fixed width, doubles keep their bits, an option is a byte and what follows it, a list its
-//! length and its items. There is no description in the bytes: [`LAYOUT`] stands for it in the journal's first record, and a journal of
-//! another layout is not read. Checks no sums, reads no files.
+//! Layer: results. Numbers are little-endian and of fixed width, doubles keep their bits, an option is a byte and its value, a list is its length and its
+//! items. The bytes do not describe themselves: the journal's first record has [`LAYOUT`], and a journal of another layout is not read. Checks no sums, reads
+//! no files.
 
 use super::cluster_record::{
     ClusterCongestionRecord, ClusterJobRecord, ClusterMapRecord, ClusterRecord, ClusterSampleRecord,
@@ -18,8 +18,8 @@ use super::value::{Cell, Micro, Ps};
 /// A value that can be written to and read from bytes.
 trait Code: Sized {
     fn put(&self, out: &mut Vec<u8>);
-    /// `None` if the bytes are not such a value; what is read is taken off the front.
-    fn get(from: &mut &[u8]) -> Option<Self>;
+    /// Reads a value and removes it from the front of `input`. `None` if the bytes are not such a value.
+    fn get(input: &mut &[u8]) -> Option<Self>;
 }
 
 macro_rules! numbers {
@@ -28,9 +28,9 @@ macro_rules! numbers {
             fn put(&self, out: &mut Vec<u8>) {
                 out.extend_from_slice(&self.to_le_bytes());
             }
-            fn get(from: &mut &[u8]) -> Option<Self> {
-                let (first, rest) = from.split_first_chunk()?;
-                *from = rest;
+            fn get(input: &mut &[u8]) -> Option<Self> {
+                let (first, rest) = input.split_first_chunk()?;
+                *input = rest;
                 Some(<$number>::from_le_bytes(*first))
             }
         })*
@@ -44,8 +44,8 @@ macro_rules! wrapped {
             fn put(&self, out: &mut Vec<u8>) {
                 self.0.put(out);
             }
-            fn get(from: &mut &[u8]) -> Option<Self> {
-                Code::get(from).map($outer)
+            fn get(input: &mut &[u8]) -> Option<Self> {
+                Code::get(input).map($outer)
             }
         })*
     };
@@ -56,8 +56,8 @@ impl Code for bool {
     fn put(&self, out: &mut Vec<u8>) {
         u8::from(*self).put(out);
     }
-    fn get(from: &mut &[u8]) -> Option<Self> {
-        match u8::get(from)? {
+    fn get(input: &mut &[u8]) -> Option<Self> {
+        match u8::get(input)? {
             0 => Some(false),
             1 => Some(true),
             _ => None,
@@ -72,8 +72,8 @@ impl<T: Code> Code for Option<T> {
             value.put(out);
         }
     }
-    fn get(from: &mut &[u8]) -> Option<Self> {
-        if bool::get(from)? { T::get(from).map(Some) } else { Some(None) }
+    fn get(input: &mut &[u8]) -> Option<Self> {
+        if bool::get(input)? { T::get(input).map(Some) } else { Some(None) }
     }
 }
 
@@ -81,8 +81,8 @@ impl<T: Code> Code for Box<T> {
     fn put(&self, out: &mut Vec<u8>) {
         self.as_ref().put(out);
     }
-    fn get(from: &mut &[u8]) -> Option<Self> {
-        T::get(from).map(Box::new)
+    fn get(input: &mut &[u8]) -> Option<Self> {
+        T::get(input).map(Box::new)
     }
 }
 
@@ -91,13 +91,13 @@ impl<T: Code> Code for Vec<T> {
         (self.len() as u64).put(out);
         self.iter().for_each(|item| item.put(out));
     }
-    fn get(from: &mut &[u8]) -> Option<Self> {
-        let items = u64::get(from)?;
-        // Every item has a byte at least, so a length that is not one takes no memory.
-        if items > from.len() as u64 {
+    fn get(input: &mut &[u8]) -> Option<Self> {
+        let items = u64::get(input)?;
+        // Every item has at least one byte, so an impossible length allocates nothing.
+        if items > input.len() as u64 {
             return None;
         }
-        (0..items).map(|_| T::get(from)).collect()
+        (0..items).map(|_| T::get(input)).collect()
     }
 }
 
@@ -106,10 +106,10 @@ impl Code for String {
         (self.len() as u64).put(out);
         out.extend_from_slice(self.as_bytes());
     }
-    fn get(from: &mut &[u8]) -> Option<Self> {
-        let bytes = usize::try_from(u64::get(from)?).ok()?;
-        let (text, rest) = from.split_at_checked(bytes)?;
-        *from = rest;
+    fn get(input: &mut &[u8]) -> Option<Self> {
+        let bytes = usize::try_from(u64::get(input)?).ok()?;
+        let (text, rest) = input.split_at_checked(bytes)?;
+        *input = rest;
         String::from_utf8(text.to_vec()).ok()
     }
 }
@@ -123,8 +123,8 @@ impl Code for Status {
         };
         tag.put(out);
     }
-    fn get(from: &mut &[u8]) -> Option<Self> {
-        [Status::Ok, Status::Oom, Status::Failed].get(usize::from(u8::get(from)?)).copied()
+    fn get(input: &mut &[u8]) -> Option<Self> {
+        [Status::Ok, Status::Oom, Status::Failed].get(usize::from(u8::get(input)?)).copied()
     }
 }
 
@@ -145,34 +145,34 @@ impl Code for Cell {
             Cell::Text(v) => tagged(out, 7, v),
         }
     }
-    fn get(from: &mut &[u8]) -> Option<Self> {
-        Some(match u8::get(from)? {
+    fn get(input: &mut &[u8]) -> Option<Self> {
+        Some(match u8::get(input)? {
             0 => Cell::Empty,
-            1 => Cell::Int(Code::get(from)?),
-            2 => Cell::Unsigned(Code::get(from)?),
-            3 => Cell::Ps(Code::get(from)?),
-            4 => Cell::Micro(Code::get(from)?),
-            5 => Cell::Real(Code::get(from)?),
-            6 => Cell::Flag(Code::get(from)?),
-            7 => Cell::Text(Code::get(from)?),
+            1 => Cell::Int(Code::get(input)?),
+            2 => Cell::Unsigned(Code::get(input)?),
+            3 => Cell::Ps(Code::get(input)?),
+            4 => Cell::Micro(Code::get(input)?),
+            5 => Cell::Real(Code::get(input)?),
+            6 => Cell::Flag(Code::get(input)?),
+            7 => Cell::Text(Code::get(input)?),
             _ => return None,
         })
     }
 }
 
-/// Records field by field. A field that is missing here does not compile, so none can be forgotten.
+/// Encodes records field by field. A field that is missing here does not compile, so none can be forgotten.
 macro_rules! records {
     ($($record:ident { $($field:ident),* $(,)? })*) => {
         $(impl Code for $record {
             fn put(&self, out: &mut Vec<u8>) {
                 $(self.$field.put(out);)*
             }
-            fn get(from: &mut &[u8]) -> Option<Self> {
-                Some($record { $($field: Code::get(from)?),* })
+            fn get(input: &mut &[u8]) -> Option<Self> {
+                Some($record { $($field: Code::get(input)?),* })
             }
         })*
 
-        /// What the bytes mean, in words: the records and their fields in order, then what an entry's first byte says.
+        /// Description of the bytes: the records and their fields in order, then the meaning of an entry's first byte.
         pub(super) const LAYOUT: &str = concat!($(stringify!($record), "(", $(stringify!($field), ",",)* ")",)* "Entry(0 Finished,1 LookRecord)");
     };
 }
@@ -240,7 +240,7 @@ pub(super) enum JournalEntry {
 const EXPERIMENT: u8 = 0;
 const LOOK: u8 = 1;
 
-/// An experiment as bytes.
+/// Encodes an experiment.
 pub(super) fn encode(finished: &Finished) -> Vec<u8> {
     let rows = finished.flows.len() + finished.links.len() + finished.rtt.len();
     let mut out = Vec::with_capacity(512 + 48 * rows);
@@ -249,7 +249,7 @@ pub(super) fn encode(finished: &Finished) -> Vec<u8> {
     out
 }
 
-/// What a search found, as bytes.
+/// Encodes an evaluation of a search.
 pub(super) fn encode_look(look: &LookRecord) -> Vec<u8> {
     let mut out = Vec::with_capacity(64);
     LOOK.put(&mut out);
@@ -257,7 +257,7 @@ pub(super) fn encode_look(look: &LookRecord) -> Vec<u8> {
     out
 }
 
-/// What [`encode`] or [`encode_look`] made these bytes of; `None` if they are something else.
+/// Decodes a record; `None` if the bytes are no output of [`encode`] or [`encode_look`].
 pub(super) fn decode(mut bytes: &[u8]) -> Option<JournalEntry> {
     let entry = match u8::get(&mut bytes)? {
         EXPERIMENT => JournalEntry::Experiment(Box::new(Finished::get(&mut bytes)?)),
@@ -267,7 +267,7 @@ pub(super) fn decode(mut bytes: &[u8]) -> Option<JournalEntry> {
     bytes.is_empty().then_some(entry)
 }
 
-/// Whether the bytes are what a record of a journal holds, read as a resumed run reads them.
+/// Whether the bytes are a valid record of a journal, read as a resumed run reads them.
 pub fn is_journal_entry(bytes: &[u8]) -> bool {
     decode(bytes).is_some()
 }
@@ -277,7 +277,7 @@ mod tests {
     use super::*;
     use proptest::prelude::*;
 
-    /// An experiment in which every kind of value occurs.
+    /// Returns an experiment in which every kind of value occurs.
     fn full() -> Finished {
         let cells = vec![
             Cell::Empty,
@@ -352,11 +352,11 @@ mod tests {
 
     proptest! {
         #[test]
-        fn any_bytes_are_read_or_refused(at in 0usize..600, byte: u8) {
+        fn any_bytes_are_read_or_refused(position in 0usize..600, byte: u8) {
             let mut bytes = encode(&full());
-            let at = at % bytes.len();
-            bytes[at] = byte;
-            // Neither a panic nor memory for lengths that cannot be.
+            let position = position % bytes.len();
+            bytes[position] = byte;
+            // There is neither a panic nor memory allocated for impossible lengths.
             let _ = decode(&bytes);
         }
     }

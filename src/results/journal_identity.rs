@@ -1,7 +1,7 @@
-//! Whose journal it is: the sweep, the selection and the version that a run's results belong to.
+//! The identity of a journal: the sweep, the selection and the version that a run's results belong to.
 //!
-//! Layer: results. Compares, and says in words what differs. The engine, threads, devices and the wall limit are no part of it, because
-//! they decide no result.
+//! Layer: results. Compares identities, and describes differences. The engine, threads, devices and the wall limit are no part of it, because they decide no
+//! result.
 
 use std::collections::BTreeMap;
 
@@ -12,122 +12,122 @@ use super::manifest::InputFile;
 use super::outputs::Outputs;
 use super::value::Axis;
 
-/// At most so many differences are told.
-const TOLD: usize = 5;
+/// Most differences that are described.
+const MOST_LISTED: usize = 5;
 
-/// What the results in a folder are results of.
+/// The identity of the results in a folder.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct RunIdentity {
-    /// Of hyperfold.
+    /// Version of hyperfold.
     pub version: String,
-    /// Of the model: raised whenever a configuration may give other results than before.
+    /// Version of the model: raised whenever a configuration may give other results than before.
     pub semantics: u32,
-    /// What the journal's bytes mean, for [`RunIdentity::of_this_version`] to fill in.
+    /// Layout of the journal's bytes, set by [`RunIdentity::of_this_version`].
     pub layout: String,
     /// Hash of every experiment of the sweep, selected or not: its configuration, input files by content, seed and axis values.
     pub sweep: String,
-    /// Experiments of the sweep after constraints.
+    /// Number of experiments of the sweep after constraints.
     pub experiments: u64,
     pub axes: Vec<Axis>,
     pub outputs: Outputs,
-    /// What decides which experiments a search runs: objectives and budget, in words; `None`: all are run.
+    /// What decides which experiments a search runs: objectives and budget, in words; `None`: all experiments are run.
     #[serde(default)]
     pub search: Option<String>,
-    /// `--limit`.
+    /// Value of `--limit`.
     pub limit: Option<u64>,
-    /// `--shard I/N`.
+    /// Value of `--shard I/N`, as (I, N).
     pub shard: Option<(u64, u64)>,
-    /// The sweep with every key resolved, TOML; to say what differs.
+    /// The sweep with every key resolved, as TOML; used to describe differences.
     pub resolved: String,
-    /// To say which file has changed.
+    /// Input files with their hashes; used to name files that have changed.
     pub inputs: Vec<InputFile>,
 }
 
 impl RunIdentity {
-    /// The same, written by this version of the program.
+    /// Returns the identity as written by this version of the program.
     pub fn of_this_version(self, semantics: u32) -> RunIdentity {
         RunIdentity { version: env!("CARGO_PKG_VERSION").into(), semantics, layout: LAYOUT.into(), ..self }
     }
 
-    /// Whether the experiments in a journal of `other` can be read by what wrote this.
+    /// Whether the journal of `other` has the same layout of bytes.
     pub(super) fn same_layout(&self, other: &RunIdentity) -> bool {
         self.layout == other.layout
     }
 
-    /// The experiments that the selection means, by `exp_id`.
+    /// Whether the selection includes an experiment.
     pub fn selects(&self, exp_id: u64) -> bool {
         exp_id < self.experiments
             && self.limit.is_none_or(|n| exp_id < n)
             && self.shard.is_none_or(|(i, n)| exp_id % n == i)
     }
 
-    /// What keeps the results of `earlier` from being results of this run, selection included; nothing if they are.
+    /// Describes what differs from `earlier`, the selection included. Empty if the results of `earlier` are results of this run.
     pub fn differences(&self, earlier: &RunIdentity) -> Vec<String> {
-        let mut told = self.sweep_differences(earlier);
+        let mut differences = self.sweep_differences(earlier);
         let limit = |l: Option<u64>| l.map_or("none".into(), |n| n.to_string());
         let shard = |s: Option<(u64, u64)>| s.map_or("none".into(), |(i, n)| format!("{i}/{n}"));
         for (option, was, is) in
             [("--limit", limit(earlier.limit), limit(self.limit)), ("--shard", shard(earlier.shard), shard(self.shard))]
         {
             if was != is {
-                told.push(format!("{option}: {was} there, {is} here"));
+                differences.push(format!("{option}: {was} there, {is} here"));
             }
         }
-        told
+        differences
     }
 
-    /// What makes it another sweep or another version; nothing if the two are parts of one.
+    /// Describes what makes it another sweep or version. Empty if the two are parts of one sweep.
     pub fn sweep_differences(&self, earlier: &RunIdentity) -> Vec<String> {
         if self.layout != earlier.layout || self.version != earlier.version || self.semantics != earlier.semantics {
-            let of = |r: &RunIdentity| format!("hyperfold {} with model {}", r.version, r.semantics);
+            let build_of = |r: &RunIdentity| format!("hyperfold {} with model {}", r.version, r.semantics);
             let build = if (&self.version, self.semantics) == (&earlier.version, earlier.semantics) {
                 ", another build"
             } else {
                 ""
             };
-            return vec![format!("written by {}{build}; this is {}", of(earlier), of(self))];
+            return vec![format!("written by {}{build}; this is {}", build_of(earlier), build_of(self))];
         }
-        let of = |r: &RunIdentity| (r.sweep.clone(), r.experiments, r.axes.clone(), r.outputs, r.search.clone());
-        let same = of(self) == of(earlier);
+        let decisive = |r: &RunIdentity| (r.sweep.clone(), r.experiments, r.axes.clone(), r.outputs, r.search.clone());
+        let same = decisive(self) == decisive(earlier);
         if same {
             return Vec::new();
         }
-        let mut told = changed_files(&earlier.inputs, &self.inputs);
+        let mut differences = changed_files(&earlier.inputs, &self.inputs);
         let (was, is) = (keys(&earlier.resolved), keys(&self.resolved));
         let all: BTreeMap<&String, ()> = was.keys().chain(is.keys()).map(|k| (k, ())).collect();
         let absent = "nothing".to_string();
         for key in all.into_keys() {
             let (was, is) = (was.get(key).unwrap_or(&absent), is.get(key).unwrap_or(&absent));
             if was != is {
-                told.push(format!("{key}: {was} there, {is} here"));
+                differences.push(format!("{key}: {was} there, {is} here"));
             }
         }
-        if told.is_empty() && self.search != earlier.search {
+        if differences.is_empty() && self.search != earlier.search {
             let what = |s: &Option<String>| s.clone().unwrap_or_else(|| "no search".into());
-            told.push(format!("{} there, {} here", what(&earlier.search), what(&self.search)));
+            differences.push(format!("{} there, {} here", what(&earlier.search), what(&self.search)));
         }
-        if told.is_empty() {
-            told.push(format!(
+        if differences.is_empty() {
+            differences.push(format!(
                 "its {} experiments are others than the {} of this sweep",
                 earlier.experiments, self.experiments
             ));
         }
-        if told.len() > TOLD {
-            let more = told.len() - TOLD;
-            told.truncate(TOLD);
-            told.push(format!("{more} more"));
+        if differences.len() > MOST_LISTED {
+            let more = differences.len() - MOST_LISTED;
+            differences.truncate(MOST_LISTED);
+            differences.push(format!("{more} more"));
         }
-        told
+        differences
     }
 }
 
 fn changed_files(was: &[InputFile], is: &[InputFile]) -> Vec<String> {
-    let before: BTreeMap<&str, &str> = was.iter().map(|f| (f.path.as_str(), f.sha256.as_str())).collect();
-    let changed = is.iter().filter(|f| before.get(f.path.as_str()).is_some_and(|hash| *hash != f.sha256));
+    let earlier_hashes: BTreeMap<&str, &str> = was.iter().map(|f| (f.path.as_str(), f.sha256.as_str())).collect();
+    let changed = is.iter().filter(|f| earlier_hashes.get(f.path.as_str()).is_some_and(|hash| *hash != f.sha256));
     changed.map(|f| format!("{} has changed", f.path)).collect()
 }
 
-/// Dotted keys of a resolved sweep with their values as written; defaults, which stand there as comments, too.
+/// Returns the dotted keys of a resolved sweep with their values as written. Defaults, which are comments there, are included.
 fn keys(resolved: &str) -> BTreeMap<String, String> {
     let mut keys = BTreeMap::new();
     let (mut section, mut tables) = (String::new(), 0);
@@ -138,13 +138,13 @@ fn keys(resolved: &str) -> BTreeMap<String, String> {
         } else if let Some(name) = line.strip_prefix('[').and_then(|l| l.strip_suffix(']')) {
             section = format!("{name}.");
         } else if let Some((key, value)) = line.strip_prefix("# ").unwrap_or(line).split_once(" = ") {
-            // A default that depends on other keys stands there in words.
+            // A default that depends on other keys is described in words there.
             if key.bytes().all(|b| b.is_ascii_alphanumeric() || matches!(b, b'_' | b'.' | b'"' | b'-')) {
                 keys.insert(format!("{section}{key}"), value.to_string());
             }
         }
     }
-    // The name decides nothing, and limits of time and memory no result.
+    // The name decides nothing, and limits of time and memory decide no result.
     keys.remove("name");
     keys.remove("base.limits.wall_s");
     keys.remove("base.limits.memory_gib");
@@ -176,9 +176,9 @@ mod tests {
             &SWEEP.replace("link_gbps = 400", "link_gbps = 100").replace("# buffer_mib = 32", "buffer_mib = 16"),
             "y",
         );
-        let told = two.differences(&one);
+        let differences = two.differences(&one);
         assert_eq!(
-            told,
+            differences,
             ["base.topology.buffer_mib: 32 there, 16 here", "base.topology.link_gbps: 400 there, 100 here"]
         );
         let input = |hash: &str| vec![InputFile { path: "t.txt".into(), sha256: hash.into() }];

@@ -1,6 +1,6 @@
-//! The journal of a folder that is only read: a part to merge.
+//! The journal of a folder that is only read, for example a part to merge.
 //!
-//! Layer: results. Holds where every experiment lies, and reads one when asked. Joins nothing; that is the command line's.
+//! Layer: results. Knows where every experiment is, and reads one on demand. Joins nothing: the session does.
 
 use std::collections::BTreeMap;
 use std::fs::File;
@@ -17,14 +17,14 @@ use super::value::Axis;
 use crate::budget::OverBudget;
 use crate::input;
 
-/// Axes, columns of clusters, and experiments by `exp_id`.
+/// Axes of a sweep, its optional columns, and finished experiments by `exp_id`.
 type FinishedSoFar = (Vec<Axis>, ColumnSets, BTreeMap<u64, ExperimentRecord>);
 
-/// The axes of a folder's sweep, its columns of clusters, and the experiments that have finished so far, by `exp_id`; also while a run goes on there. `None`: its journal says nothing, because
-/// there is none, or another version's.
+/// Returns the axes of a folder's sweep, its optional columns, and the experiments that have finished so far, by `exp_id`; also while a run is in progress.
+/// `None`: there is no journal, or it is of another version.
 ///
 /// # Errors
-/// They have no room in memory.
+/// The records do not fit into memory.
 pub(super) fn finished(folder: &Path) -> Result<Option<FinishedSoFar>, OverBudget> {
     let path = folder.join(JOURNAL);
     if regular(&path).ok().flatten().is_none() {
@@ -32,43 +32,43 @@ pub(super) fn finished(folder: &Path) -> Result<Option<FinishedSoFar>, OverBudge
     }
     let Ok(file) = input::open_anywhere(&path) else { return Ok(None) };
     let (mut run, mut records) = (None, BTreeMap::new());
-    let (meter, mut over) = (memory_meter(), None);
+    let (meter, mut over_budget) = (memory_meter(), None);
     let looked = scan(&path, &file, &mut |found| {
         if let Err(much) = meter.check("records of a journal", 0) {
-            over = Some(much);
+            over_budget = Some(much);
             return Err(ResultsError::ForeignJournal(path.clone()));
         }
         match found {
-            JournalPiece::Run(of) if !is_of_this_version(&of) => {
+            JournalPiece::Run(identity) if !is_of_this_version(&identity) => {
                 return Err(ResultsError::ForeignJournal(path.clone()));
             }
-            JournalPiece::Run(of) => run = Some((of.axes, of.outputs.columns())),
-            // An experiment that was run again counts as it ended last.
+            JournalPiece::Run(identity) => run = Some((identity.axes, identity.outputs.columns())),
+            // If an experiment was run again, its last result counts.
             JournalPiece::Experiment(_, finished) => drop(records.insert(finished.record.exp_id, finished.record)),
             JournalPiece::Look(_) => {}
         }
         Ok(())
     });
-    if let Some(over) = over {
-        return Err(over);
+    if let Some(over_budget) = over_budget {
+        return Err(over_budget);
     }
     Ok(run.filter(|_| looked.is_ok()).map(|(axes, sets)| (axes, sets, records)))
 }
 
-/// What other versions wrote may mean other things: their experiments are not read.
+/// Whether this version wrote the journal. Bytes of other versions may mean something else, so their experiments are not read.
 fn is_of_this_version(run: &RunIdentity) -> bool {
     RunIdentity::default().of_this_version(run.semantics).same_layout(run)
 }
 
-/// An experiment of a part, without its flows.
+/// An experiment in the journal of a part, without its flows.
 #[derive(Clone, Copy, Debug)]
 pub struct JournaledExperiment {
     span: JournalSpan,
-    /// It ended because of the time on the clock, so another part's ending counts more.
+    /// Whether a wall-clock limit ended it; then another part's result takes precedence.
     pub reached_machine_limit: bool,
 }
 
-/// A folder's journal. While it lives, no run can take the folder.
+/// A folder's journal. While it is open, no run can claim the folder.
 pub struct JournalReader {
     folder: PathBuf,
     path: PathBuf,
@@ -79,7 +79,7 @@ pub struct JournalReader {
 }
 
 impl JournalReader {
-    /// Opens the journal of `folder` and looks through it.
+    /// Opens the journal of `folder` and scans it.
     ///
     /// # Errors
     /// There is none, a run is writing to it, or it cannot be read.
@@ -93,10 +93,10 @@ impl JournalReader {
         let (mut run, mut parts) = (None, BTreeMap::new());
         let scan = scan(&path, &file, &mut |found| {
             match found {
-                JournalPiece::Run(of) if !is_of_this_version(&of) => {
+                JournalPiece::Run(identity) if !is_of_this_version(&identity) => {
                     return Err(ResultsError::ForeignJournal(path.clone()));
                 }
-                JournalPiece::Run(of) => run = Some(of),
+                JournalPiece::Run(identity) => run = Some(identity),
                 JournalPiece::Experiment(span, finished) => {
                     let reached_machine_limit = finished.record.machine_limit;
                     parts.insert(finished.record.exp_id, JournaledExperiment { span, reached_machine_limit });
@@ -110,27 +110,27 @@ impl JournalReader {
         Ok(JournalReader { folder: folder.into(), path, file, run, parts, damage: scan.damage })
     }
 
-    /// The folder.
+    /// Returns the folder.
     pub fn folder(&self) -> &Path {
         &self.folder
     }
 
-    /// Whose it is.
+    /// Returns the identity of the run.
     pub fn run(&self) -> &RunIdentity {
         &self.run
     }
 
-    /// In words, what of it cannot be read.
+    /// Describes what cannot be read.
     pub fn damage(&self) -> Option<&str> {
         self.damage.as_deref()
     }
 
-    /// The experiments it holds, by `exp_id`.
+    /// Returns the experiments it holds, by `exp_id`.
     pub fn parts(&self) -> &BTreeMap<u64, JournaledExperiment> {
         &self.parts
     }
 
-    /// An experiment with all that belongs to it.
+    /// Reads an experiment with all its rows.
     ///
     /// # Errors
     /// It cannot be read.

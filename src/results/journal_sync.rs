@@ -1,7 +1,7 @@
-//! Group commit: what was appended to the journal reaches the disk within a fraction of a second, not experiment by experiment.
+//! Group commit: appended records reach the disk within a fraction of a second, not one by one.
 //!
-//! Layer: results. A write already survives the process; this is for the machine's sake. One thread, beside the run, so that a slow disk delays
-//! no simulation. Writes nothing itself.
+//! Layer: results. A write already survives the process; this protects against a failure of the machine. One thread beside the run flushes, so that a slow disk
+//! delays no simulation. Writes nothing itself.
 
 use std::fs::File;
 use std::io;
@@ -9,7 +9,7 @@ use std::sync::{Arc, Condvar, Mutex, MutexGuard};
 use std::thread::JoinHandle;
 use std::time::Duration;
 
-/// From the first append to the flush; with the flush's own time it stays under 200 ms on a disk that is well.
+/// Time from the first append to the flush. With the flush's own time it stays under 200 ms on a healthy disk.
 const INTERVAL: Duration = Duration::from_millis(100);
 
 /// Flushes a file that others append to.
@@ -26,7 +26,7 @@ struct Shared {
 
 #[derive(Default)]
 struct State {
-    /// Something was appended since the last flush began.
+    /// Whether something was appended since the last flush began.
     dirty: bool,
     closing: bool,
     failed: Option<io::Error>,
@@ -45,16 +45,17 @@ impl GroupCommit {
     /// It cannot be started.
     pub(super) fn new(file: File) -> io::Result<GroupCommit> {
         let shared = Arc::new(Shared::default());
-        let of_thread = Arc::clone(&shared);
-        let thread =
-            std::thread::Builder::new().name("journal".into()).spawn(move || flush_until_closed(&file, &of_thread))?;
+        let thread_shared = Arc::clone(&shared);
+        let thread = std::thread::Builder::new()
+            .name("journal".into())
+            .spawn(move || flush_until_closed(&file, &thread_shared))?;
         Ok(GroupCommit { shared, thread: Some(thread) })
     }
 
-    /// Something was appended.
+    /// Records that something was appended.
     ///
     /// # Errors
-    /// An earlier flush failed, so what was appended before may not be on the disk.
+    /// An earlier flush failed, so earlier records may not be on the disk.
     pub(super) fn appended(&self) -> io::Result<()> {
         let mut state = self.shared.state();
         if !state.dirty {
@@ -64,7 +65,7 @@ impl GroupCommit {
         state.failed.take().map_or(Ok(()), Err)
     }
 
-    /// Flushes what is left and ends the thread.
+    /// Flushes the rest and ends the thread.
     ///
     /// # Errors
     /// A flush failed.
@@ -96,7 +97,7 @@ fn flush_until_closed(file: &File, shared: &Shared) {
             .changed
             .wait_while(shared.state(), |s| !s.dirty && !s.closing)
             .expect("no holder of this lock panics");
-        // Others join the group while this waits; closing ends it early.
+        // More appends join the group during this wait; closing ends it early.
         let mut state = shared
             .changed
             .wait_timeout_while(waiting, INTERVAL, |s| !s.closing)

@@ -1,6 +1,6 @@
-//! What the journal of a folder has lost, for everyone who reads the folder.
+//! Describes what the journal of a folder has lost, for every reader of the folder.
 //!
-//! Layer: results. Only looks: what is damaged stays as it is until a run goes on there, or `hyperfold recover` makes a folder of what is sound.
+//! Layer: results. Only reads: a damaged journal stays as it is until a run continues there, or `hyperfold recover` saves its valid part in another folder.
 
 use std::path::Path;
 
@@ -8,32 +8,32 @@ use super::dir::{JOURNAL, in_use, regular};
 use super::journal::{CUT_OFF, scan};
 use crate::input;
 
-/// A journal that is longer is read by those who need all of it, and not only to be looked through.
+/// Length of a journal, in bytes, from which it is not scanned only to look for losses.
 const MOST_BYTES: u64 = 1 << 30;
 
-/// What the journal in `folder` has lost, in words; nothing where it is sound, or there is none.
+/// Describes what the journal in `folder` has lost; empty if it is valid, or there is none.
 pub fn losses(folder: &Path) -> Vec<String> {
-    let mut told: Vec<String> = cut_off(folder).into_iter().collect();
+    let mut messages: Vec<String> = cut_off(folder).into_iter().collect();
     let path = folder.join(JOURNAL);
-    let Ok(Some(1..=MOST_BYTES)) = regular(&path) else { return told };
+    let Ok(Some(1..=MOST_BYTES)) = regular(&path) else { return messages };
     let looked = input::open_anywhere(&path).ok().map(|file| scan(&path, &file, &mut |_| Ok(())));
     match looked {
-        // What is being written has no end yet.
+        // A journal in use may end within a record.
         Some(Ok(scan)) if scan.is_only_cut && in_use(folder) => {}
-        Some(Ok(scan)) => told.extend(scan.damage.map(|damage| {
+        Some(Ok(scan)) => messages.extend(scan.damage.map(|damage| {
             let folder = folder.display();
             format!(
                 "{}: {damage} by `hyperfold run --resume`; `hyperfold recover {folder}` saves the rest",
                 path.display()
             )
         })),
-        Some(Err(error)) => told.push(error.to_string()),
+        Some(Err(error)) => messages.push(error.to_string()),
         None => {}
     }
-    told
+    messages
 }
 
-/// What a run has cut off the journal in `folder`, in words.
+/// Describes what a run has cut off the journal in `folder`.
 pub fn cut_off(folder: &Path) -> Option<String> {
     let path = folder.join(CUT_OFF);
     let bytes = regular(&path).ok().flatten()?;

@@ -1,4 +1,4 @@
-//! `manifest.json`: what was run, on what, and how long it took.
+//! `manifest.json`: what was run, on which hardware, and how long it took.
 //!
 //! Layer: results. Written when a run starts and again when it ends; not among the deterministic files.
 
@@ -7,38 +7,38 @@ use serde::{Deserialize, Serialize};
 use super::value::Axis;
 use super::{ResultDir, ResultsError};
 
-/// An input file and its contents' hash.
+/// An input file with the hash of its content.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct InputFile {
     pub path: String,
-    /// Hexadecimal.
+    /// Hash in hexadecimal.
     pub sha256: String,
 }
 
-/// Wall seconds of a run's parts.
+/// Wall-clock seconds of a run's parts.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Serialize, Deserialize)]
 pub struct Seconds {
     pub expanding: f64,
-    /// GPU kernels; 0 on the CPU engine.
+    /// Compiling GPU kernels; 0 on the CPU engine.
     pub compiling: f64,
     pub simulating: f64,
     pub writing: f64,
 }
 
-/// Where a run stands.
+/// The state of a run.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "lowercase")]
 pub enum Outcome {
     /// Still running, or killed.
     Running,
     Complete,
-    /// By Ctrl-C; what was complete is written.
+    /// Interrupted by Ctrl-C; complete results are written.
     Interrupted,
-    /// The run itself broke off (not an experiment of it).
+    /// The run itself broke off (not one of its experiments).
     Aborted,
 }
 
-/// The adapter a GPU run used.
+/// The adapter that a GPU run used.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct AdapterUsed {
     pub name: String,
@@ -47,40 +47,40 @@ pub struct AdapterUsed {
     pub driver_info: String,
 }
 
-/// The contents of `manifest.json`.
+/// The content of `manifest.json`.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct Manifest {
-    /// Of hyperfold.
+    /// Version of hyperfold.
     pub version: String,
     pub command_line: Vec<String>,
     pub outcome: Outcome,
-    /// The sweep's name.
+    /// Name of the sweep.
     pub name: String,
-    /// The sweep file with every key resolved, TOML.
+    /// The sweep file with every key resolved, as TOML.
     pub sweep: String,
-    /// Where the sweep file was, absolute: its folder is what paths in `sweep` are relative to. Empty in manifests that do not say.
+    /// Absolute path of the sweep file. Paths in `sweep` are relative to its folder. Empty in manifests without this field.
     #[serde(default)]
     pub sweep_path: String,
-    /// The columns of the results that are axes, with their kinds.
+    /// The result columns that are axes, with their kinds.
     #[serde(default)]
     pub axes: Vec<Axis>,
-    /// Repeats of every configuration with other seeds; 0 in manifests that do not say.
+    /// Number of repeats of every configuration with other seeds; 0 in manifests without this field.
     #[serde(default)]
     pub replicas: u64,
     pub inputs: Vec<InputFile>,
-    /// Experiments of the sweep after constraints.
+    /// Number of experiments of the sweep after constraints.
     pub experiments: u64,
-    /// Of these, in this run (after `--limit` and `--shard`).
+    /// Number of experiments in this run (after `--limit` and `--shard`).
     pub selected: u64,
     pub ok: u64,
     pub oom: u64,
     pub failed: u64,
-    /// Of all these, taken from the journal of an earlier run (`--resume`) or of shards (`merge`).
+    /// Number of them that come from the journal of an earlier run (`--resume`) or of shards (`merge`).
     #[serde(default)]
     pub from_journal: u64,
     /// `cpu` or `gpu`; empty until it is chosen.
     pub engine: String,
-    /// Why that one.
+    /// Why this engine was chosen.
     pub engine_reason: String,
     pub adapters: Vec<AdapterUsed>,
     /// CPU threads.
@@ -90,7 +90,7 @@ pub struct Manifest {
 }
 
 impl Manifest {
-    /// Writes it, replacing an earlier one as a whole.
+    /// Writes the manifest, replacing an earlier one as a whole.
     ///
     /// # Errors
     /// It cannot be written.

@@ -1,10 +1,10 @@
-//! What the rows of a folder may take in memory while they are read.
+//! Limits the memory that the rows of a folder take while they are read.
 //!
 //! Layer: results.
 
 use crate::budget::{self, MemoryMeter};
 
-/// Counts from now on: half of what may be used.
+/// Creates a meter that counts from now on. Its limit is half of the memory budget.
 pub(crate) fn memory_meter() -> MemoryMeter {
     MemoryMeter::new(budget::total() / 2)
 }

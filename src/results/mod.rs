@@ -1,8 +1,8 @@
 //! Result records and the files in a run's folder.
 //!
-//! Layer: results, above the simulation, below the command line. Holds what is reported of an experiment as plain records
-//! ([`ExperimentRecord`] and its companions), and writes them ([`ResultWriter`]) ordered by `exp_id`, whatever order they finish in, so
-//! that the bytes depend on the results alone. Simulates nothing, prints nothing.
+//! Layer: results, above the simulation, below the command line. Holds the results of an experiment as plain records ([`ExperimentRecord`] and its companions),
+//! and writes them ([`ResultWriter`]) ordered by `exp_id`, whatever order they finish in, so that the bytes depend only on the results. Simulates nothing,
+//! prints nothing.
 
 pub(crate) mod approximate;
 mod cluster_record;
@@ -59,7 +59,7 @@ pub use timeline_file::{copy_timeline, write_timeline};
 pub use value::{Axis, Cell, ColumnKind, Micro, Ps};
 pub use writer::{Recovered, ResultWriter};
 
-/// Why results could not be written.
+/// A reason why results could not be written or read.
 #[derive(Debug, Error)]
 pub enum ResultsError {
     #[error("--out {}: the folder is not empty; name another one, or carry on with an earlier run by --resume", .0.display())]
@@ -110,7 +110,7 @@ pub enum ResultsError {
     AxisCount { exp_id: u64, got: usize, axes: usize },
 }
 
-/// What to do about an error of the disk, where that is known.
+/// Returns advice about a disk error, if there is any.
 fn remedy(error: &std::io::Error) -> &'static str {
     use std::io::ErrorKind::{FileTooLarge, QuotaExceeded, ReadOnlyFilesystem, StorageFull};
     // Linux's numbers of "no locks available" and "input/output error", which the standard library does not name.
@@ -132,13 +132,13 @@ fn remedy(error: &std::io::Error) -> &'static str {
 }
 
 impl ResultsError {
-    /// Attaches the file to an I/O error.
+    /// Attaches the file to an I/O error of writing.
     pub(crate) fn io(path: impl Into<PathBuf>) -> impl FnOnce(std::io::Error) -> ResultsError {
         let path = path.into();
         move |source| ResultsError::Io { path, source }
     }
 
-    /// The same where reading failed.
+    /// Attaches the file to an I/O error of reading.
     pub(crate) fn unreadable(path: impl Into<PathBuf>) -> impl FnOnce(std::io::Error) -> ResultsError {
         let path = path.into();
         move |source| ResultsError::Unreadable { path, source }

@@ -1,10 +1,10 @@
-//! Which optional files a run has.
+//! The optional files and columns of a run.
 //!
 //! Layer: results.
 
 use serde::{Deserialize, Serialize};
 
-/// Which of the optional files a sweep asks for.
+/// The optional files and columns that a sweep asks for.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Outputs {
     pub flows: bool,
@@ -28,7 +28,7 @@ pub struct Outputs {
     /// `cluster_map.csv`.
     #[serde(default)]
     pub cluster_map: bool,
-    /// Columns of clusters whose jobs' iterations are simulated, and `cluster_congestion.csv`, which every sweep with one has.
+    /// Columns of clusters whose jobs' iterations are simulated, and `cluster_congestion.csv`, which every sweep with such a cluster has.
     #[serde(default)]
     pub iterations: bool,
     /// Columns of inference, which every sweep with `workload.kind = "inference"` has.
@@ -39,19 +39,19 @@ pub struct Outputs {
     pub requests: bool,
 }
 
-/// Which columns of clusters files have.
+/// Which columns of clusters `results.csv` has.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord)]
 pub enum ClusterColumns {
-    /// None.
+    /// No columns.
     #[default]
     Absent,
-    /// Those that every cluster over days has.
+    /// The columns that every cluster over days has.
     Plain,
-    /// Those of simulated iterations, too.
+    /// The columns of simulated iterations, too.
     WithIterations,
 }
 
-/// Which columns `results.csv` has beside those of every run.
+/// The columns of `results.csv` besides those of every run.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct ColumnSets {
     pub cluster: ClusterColumns,
@@ -59,12 +59,12 @@ pub struct ColumnSets {
 }
 
 impl ColumnSets {
-    /// Every column there is.
+    /// All columns.
     pub const ALL: ColumnSets = ColumnSets { cluster: ClusterColumns::WithIterations, serving: true };
 }
 
 impl Outputs {
-    /// The columns of `results.csv` beside those of every run.
+    /// Returns the columns of `results.csv` besides those of every run.
     pub fn columns(&self) -> ColumnSets {
         let cluster = match (self.cluster, self.iterations) {
             (false, _) => ClusterColumns::Absent,

@@ -17,10 +17,10 @@ use super::record::{ExperimentRecord, IDENTITY, outcome_columns};
 use super::rows::results_row;
 use super::value::{Axis, Cell, ColumnKind};
 
-/// Rows in a row group; part of the file's bytes.
+/// Rows in a row group; this decides the file's bytes.
 const GROUP_ROWS: usize = 16_384;
 
-/// Writes all rows; `records` in the order of `exp_id`.
+/// Writes all rows. PRECONDITION: `records` are in the order of `exp_id`.
 ///
 /// # Errors
 /// The sink fails.
@@ -42,8 +42,8 @@ pub fn write<W: Write + Send>(
     for group in records.chunks(GROUP_ROWS) {
         let rows: Vec<Vec<Cell>> = group.iter().map(|record| results_row(record, sets)).collect();
         let mut writer = file.next_row_group()?;
-        for (at, column) in columns.iter().enumerate() {
-            column.write(&mut writer, rows.iter().map(|row| &row[at]))?;
+        for (column_idx, column) in columns.iter().enumerate() {
+            column.write(&mut writer, rows.iter().map(|row| &row[column_idx]))?;
         }
         writer.close()?;
     }
@@ -57,7 +57,7 @@ struct ParquetColumn<'a> {
     required: bool,
 }
 
-/// In the order of `results.csv`.
+/// Returns the columns in the order of `results.csv`.
 fn columns(axes: &[Axis], sets: ColumnSets) -> Vec<ParquetColumn<'_>> {
     fn fixed<'a>(c: &super::record::RecordColumn) -> ParquetColumn<'a> {
         ParquetColumn { name: c.name, kind: c.kind, required: c.required }
@@ -114,7 +114,7 @@ impl ParquetColumn<'_> {
     }
 }
 
-/// A whole number's 64 bits; the column's annotation says how to read them.
+/// Returns a whole number's 64 bits; the column's annotation says how to read them.
 fn whole(cell: &Cell) -> Option<i64> {
     match cell {
         Cell::Int(v) => Some(*v),

@@ -1,6 +1,6 @@
 //! The records of a run, and the columns of `results.csv`, declared once.
 //!
-//! Layer: results. Plain data: what fills them is above or beside; what writes them is [`super::rows`] and [`super::parquet_file`].
+//! Layer: results. Plain data. Other layers fill them; [`super::rows`] and [`super::parquet_file`] write them.
 
 use super::cluster_record::{
     ClusterCongestionRecord, ClusterJobRecord, ClusterMapRecord, ClusterRecord, ClusterSampleRecord,
@@ -20,7 +20,7 @@ pub enum Status {
 }
 
 impl Status {
-    /// As the `status` column shows it.
+    /// Returns the text in the `status` column.
     pub fn as_str(self) -> &'static str {
         match self {
             Status::Ok => "ok",
@@ -30,24 +30,24 @@ impl Status {
     }
 }
 
-/// One row of `results.csv`. What does not apply is `None` and shown empty.
+/// One row of `results.csv`. Fields that do not apply are `None` and shown empty.
 #[derive(Clone, Debug, PartialEq)]
 pub struct ExperimentRecord {
     /// Index in the sweep after constraints, before `--limit` and `--shard`.
     pub exp_id: u64,
-    /// Shared by the replicas of one configuration.
+    /// Key that the replicas of one configuration share.
     pub config_key: String,
     pub exp_key: String,
     pub replica: u32,
     pub seed: u64,
-    /// One value an axis, in the order of the axes the writer was given.
+    /// One value per axis, in the order of the writer's axes.
     pub axis_values: Vec<Cell>,
     pub status: Status,
-    /// Why it failed, or what of it does not fit; empty otherwise.
+    /// Why it failed, or why it does not fit; empty otherwise.
     pub error: String,
-    /// Whether the machine ended it, not the model: `limits.wall_s` was reached, or there was too little memory. A resumed run tries it again.
+    /// Whether the machine ended it, not the model: `limits.wall_s` was reached, or memory was too small. A resumed run tries it again.
     pub machine_limit: bool,
-    /// From 0 to the last completion.
+    /// Time from 0 to the last completion.
     pub makespan: Option<Ps>,
     pub iteration_time: Option<Ps>,
     pub compute: Option<Ps>,
@@ -59,7 +59,7 @@ pub struct ExperimentRecord {
     pub bubble: Option<Ps>,
     pub optimizer: Option<Ps>,
     pub other: Option<Ps>,
-    /// The rank whose timeline the parts of an iteration are of: the last to end, of several the lowest.
+    /// The rank whose timeline the parts of an iteration describe: the last to end, of several the lowest.
     pub critical_rank: Option<u64>,
     pub tokens_per_s: Option<f64>,
     pub tokens_per_s_per_gpu: Option<f64>,
@@ -74,7 +74,7 @@ pub struct ExperimentRecord {
     pub fct_max: Option<Ps>,
     pub fct_slowdown_p50: Option<Micro>,
     pub fct_slowdown_p99: Option<Micro>,
-    /// Packet-hops represented, simulated or skipped.
+    /// Packet-hops of the experiment, simulated or skipped.
     pub packet_hops: Option<u64>,
     /// Marks that switch ports put on data packets.
     pub ecn_marks: Option<u64>,
@@ -85,33 +85,33 @@ pub struct ExperimentRecord {
     pub retransmissions: Option<u64>,
     pub max_queue_bytes: Option<u64>,
     pub max_link_utilisation: Option<Micro>,
-    /// The link of that utilisation, as `links.csv` names it.
+    /// The link with that utilisation, as `links.csv` names it.
     pub bottleneck_link: Option<String>,
-    /// Algorithm, protocol and channels of the collective that takes longest, in the words of `workload.algorithm` and `workload.protocol`.
+    /// Algorithm of the collective that takes longest, in the words of `workload.algorithm`; then its protocol and channels.
     pub algorithm: Option<String>,
     pub protocol: Option<String>,
     pub channels: Option<u64>,
-    /// How far results of the nearest class were off measured machines, or `not validated`; and that class.
+    /// Error of the nearest validated class of results, as text, or `not validated`; then the name of that class.
     pub validated_error: Option<String>,
     pub validated_class: Option<String>,
-    /// Mean and 90th percentile of that class's absolute errors, relative, and its number of measured rows.
+    /// Mean of that class's absolute relative errors; then their 90th percentile, and the class's number of measured rows.
     pub validated_mean_error: Option<f64>,
     pub validated_p90_error: Option<f64>,
     pub validated_rows: Option<u64>,
     /// Purchase price of the cluster.
     pub cost_usd: Option<f64>,
-    /// What the cluster draws at full load.
+    /// Power of the cluster at full load.
     pub power_kw: Option<f64>,
-    /// Price of the cluster over its life and of its energy, a million tokens.
+    /// Price of the cluster over its life and of its energy, per million tokens.
     pub usd_per_mtoken: Option<f64>,
-    /// Of a cluster over days.
+    /// Results of a cluster over days.
     pub cluster: Option<Box<ClusterRecord>>,
-    /// Of inference.
+    /// Results of inference.
     pub serving: Option<Box<ServingRecord>>,
 }
 
 impl ExperimentRecord {
-    /// A record of an experiment that has only its identity so far: status ok, everything measured empty.
+    /// Creates a record that has only its identity: status ok, everything measured empty.
     pub fn new(
         exp_id: u64,
         config_key: String,
@@ -179,17 +179,17 @@ impl ExperimentRecord {
         }
     }
 
-    /// The same, failed for this reason.
+    /// Returns the record as failed, with the reason.
     pub fn failed(self, error: impl AsRef<str>) -> Self {
         ExperimentRecord { status: Status::Failed, error: one_line(error.as_ref()), ..self }
     }
 
-    /// The same, failed because the machine gave it no more time (`limits.wall_s`) or memory.
+    /// Returns the record as failed because the machine gave it no more time (`limits.wall_s`) or memory.
     pub fn reached_machine_limit(self, error: impl AsRef<str>) -> Self {
         ExperimentRecord { machine_limit: true, ..self.failed(error) }
     }
 
-    /// The same, which does not fit a GPU: what its fullest rank needs, and the breakdown in words.
+    /// Returns the record as not fitting a GPU: the bytes that its fullest rank needs, and the breakdown in words.
     pub fn oom(self, peak_bytes: u64, breakdown: impl AsRef<str>) -> Self {
         ExperimentRecord {
             status: Status::Oom,
@@ -200,7 +200,7 @@ impl ExperimentRecord {
     }
 }
 
-/// The lines of a text as one, so that a row of a result file stays one line.
+/// Joins the lines of a text, so that a row of a result file stays one line.
 fn one_line(text: &str) -> String {
     let lines: Vec<&str> = text.lines().map(str::trim).filter(|l| !l.is_empty()).collect();
     lines.join("; ")
@@ -210,7 +210,7 @@ fn one_line(text: &str) -> String {
 pub struct RecordColumn {
     pub name: &'static str,
     pub kind: ColumnKind,
-    /// Whether every experiment has it.
+    /// Whether every experiment has a value in it.
     pub required: bool,
     pub cell: fn(&ExperimentRecord) -> Cell,
 }
@@ -282,111 +282,113 @@ pub const OUTCOME: &[RecordColumn] = &[
     optional("usd_per_mtoken", ColumnKind::Real, |r| r.usd_per_mtoken.into()),
 ];
 
-/// The columns after those, in sweeps with a cluster over days.
+/// The columns after `OUTCOME`, in sweeps with a cluster over days.
 pub const CLUSTER: &[RecordColumn] = &[
-    optional("cluster_hours", ColumnKind::Real, |r| of_cluster(r, |c| (c.span_ms as f64 / 3.6e6).into())),
-    optional("jobs", ColumnKind::Unsigned, |r| of_cluster(r, |c| c.jobs.into())),
-    optional("jobs_done", ColumnKind::Unsigned, |r| of_cluster(r, |c| c.jobs_done.into())),
-    optional("jobs_given_up", ColumnKind::Unsigned, |r| of_cluster(r, |c| c.jobs_given_up.into())),
-    optional("utilisation", ColumnKind::Real, |r| of_cluster(r, |c| c.utilisation.into())),
-    optional("goodput", ColumnKind::Real, |r| of_cluster(r, |c| c.goodput.into())),
-    optional("idle_share", ColumnKind::Real, |r| of_cluster(r, |c| c.idle_share.into())),
-    optional("stranded_share", ColumnKind::Real, |r| of_cluster(r, |c| c.stranded_share.into())),
-    optional("slowdown_share", ColumnKind::Real, |r| of_cluster(r, |c| c.slowdown_share.into())),
-    optional("checkpoint_share", ColumnKind::Real, |r| of_cluster(r, |c| c.checkpoint_share.into())),
-    optional("restart_share", ColumnKind::Real, |r| of_cluster(r, |c| c.restart_share.into())),
-    optional("rollback_share", ColumnKind::Real, |r| of_cluster(r, |c| c.rollback_share.into())),
-    optional("down_share", ColumnKind::Real, |r| of_cluster(r, |c| c.down_share.into())),
-    optional("drained_share", ColumnKind::Real, |r| of_cluster(r, |c| c.drained_share.into())),
-    optional("spare_share", ColumnKind::Real, |r| of_cluster(r, |c| c.spare_share.into())),
+    optional("cluster_hours", ColumnKind::Real, |r| cluster_cell(r, |c| (c.span_ms as f64 / 3.6e6).into())),
+    optional("jobs", ColumnKind::Unsigned, |r| cluster_cell(r, |c| c.jobs.into())),
+    optional("jobs_done", ColumnKind::Unsigned, |r| cluster_cell(r, |c| c.jobs_done.into())),
+    optional("jobs_given_up", ColumnKind::Unsigned, |r| cluster_cell(r, |c| c.jobs_given_up.into())),
+    optional("utilisation", ColumnKind::Real, |r| cluster_cell(r, |c| c.utilisation.into())),
+    optional("goodput", ColumnKind::Real, |r| cluster_cell(r, |c| c.goodput.into())),
+    optional("idle_share", ColumnKind::Real, |r| cluster_cell(r, |c| c.idle_share.into())),
+    optional("stranded_share", ColumnKind::Real, |r| cluster_cell(r, |c| c.stranded_share.into())),
+    optional("slowdown_share", ColumnKind::Real, |r| cluster_cell(r, |c| c.slowdown_share.into())),
+    optional("checkpoint_share", ColumnKind::Real, |r| cluster_cell(r, |c| c.checkpoint_share.into())),
+    optional("restart_share", ColumnKind::Real, |r| cluster_cell(r, |c| c.restart_share.into())),
+    optional("rollback_share", ColumnKind::Real, |r| cluster_cell(r, |c| c.rollback_share.into())),
+    optional("down_share", ColumnKind::Real, |r| cluster_cell(r, |c| c.down_share.into())),
+    optional("drained_share", ColumnKind::Real, |r| cluster_cell(r, |c| c.drained_share.into())),
+    optional("spare_share", ColumnKind::Real, |r| cluster_cell(r, |c| c.spare_share.into())),
     optional("waiting_mean_s", ColumnKind::Real, |r| {
-        of_cluster(r, |c| c.waiting_mean_ms.map(|ms| ms as f64 / 1e3).into())
+        cluster_cell(r, |c| c.waiting_mean_ms.map(|ms| ms as f64 / 1e3).into())
     }),
     optional("waiting_p50_s", ColumnKind::Real, |r| {
-        of_cluster(r, |c| c.waiting_p50_ms.map(|ms| ms as f64 / 1e3).into())
+        cluster_cell(r, |c| c.waiting_p50_ms.map(|ms| ms as f64 / 1e3).into())
     }),
     optional("waiting_p99_s", ColumnKind::Real, |r| {
-        of_cluster(r, |c| c.waiting_p99_ms.map(|ms| ms as f64 / 1e3).into())
+        cluster_cell(r, |c| c.waiting_p99_ms.map(|ms| ms as f64 / 1e3).into())
     }),
     optional("turnaround_mean_s", ColumnKind::Real, |r| {
-        of_cluster(r, |c| c.turnaround_mean_ms.map(|ms| ms as f64 / 1e3).into())
+        cluster_cell(r, |c| c.turnaround_mean_ms.map(|ms| ms as f64 / 1e3).into())
     }),
     optional("turnaround_p99_s", ColumnKind::Real, |r| {
-        of_cluster(r, |c| c.turnaround_p99_ms.map(|ms| ms as f64 / 1e3).into())
+        cluster_cell(r, |c| c.turnaround_p99_ms.map(|ms| ms as f64 / 1e3).into())
     }),
-    optional("fairness", ColumnKind::Real, |r| of_cluster(r, |c| c.fairness.into())),
-    optional("failures", ColumnKind::Unsigned, |r| of_cluster(r, |c| c.failures.into())),
-    optional("restarts", ColumnKind::Unsigned, |r| of_cluster(r, |c| c.restarts.into())),
-    optional("preemptions", ColumnKind::Unsigned, |r| of_cluster(r, |c| c.preemptions.into())),
-    optional("migrations", ColumnKind::Unsigned, |r| of_cluster(r, |c| c.migrations.into())),
-    optional("drains", ColumnKind::Unsigned, |r| of_cluster(r, |c| c.drains.into())),
-    optional("useful_gpu_hours", ColumnKind::Real, |r| of_cluster(r, |c| c.useful_gpu_hours.into())),
-    optional("usd_per_useful_gpu_hour", ColumnKind::Real, |r| of_cluster(r, |c| c.usd_per_useful_gpu_hour.into())),
-    optional("shrinks", ColumnKind::Unsigned, |r| of_cluster(r, |c| c.shrinks.into())),
-    optional("grows", ColumnKind::Unsigned, |r| of_cluster(r, |c| c.grows.into())),
-    optional("write_slowdown", ColumnKind::Real, |r| of_cluster(r, |c| c.write_slowdown.into())),
-    optional("company_share", ColumnKind::Real, |r| of_cluster(r, |c| c.company_share.into())),
+    optional("fairness", ColumnKind::Real, |r| cluster_cell(r, |c| c.fairness.into())),
+    optional("failures", ColumnKind::Unsigned, |r| cluster_cell(r, |c| c.failures.into())),
+    optional("restarts", ColumnKind::Unsigned, |r| cluster_cell(r, |c| c.restarts.into())),
+    optional("preemptions", ColumnKind::Unsigned, |r| cluster_cell(r, |c| c.preemptions.into())),
+    optional("migrations", ColumnKind::Unsigned, |r| cluster_cell(r, |c| c.migrations.into())),
+    optional("drains", ColumnKind::Unsigned, |r| cluster_cell(r, |c| c.drains.into())),
+    optional("useful_gpu_hours", ColumnKind::Real, |r| cluster_cell(r, |c| c.useful_gpu_hours.into())),
+    optional("usd_per_useful_gpu_hour", ColumnKind::Real, |r| cluster_cell(r, |c| c.usd_per_useful_gpu_hour.into())),
+    optional("shrinks", ColumnKind::Unsigned, |r| cluster_cell(r, |c| c.shrinks.into())),
+    optional("grows", ColumnKind::Unsigned, |r| cluster_cell(r, |c| c.grows.into())),
+    optional("write_slowdown", ColumnKind::Real, |r| cluster_cell(r, |c| c.write_slowdown.into())),
+    optional("company_share", ColumnKind::Real, |r| cluster_cell(r, |c| c.company_share.into())),
 ];
 
-fn of_cluster(record: &ExperimentRecord, cell: fn(&ClusterRecord) -> Cell) -> Cell {
+fn cluster_cell(record: &ExperimentRecord, cell: fn(&ClusterRecord) -> Cell) -> Cell {
     record.cluster.as_deref().map_or(Cell::Empty, cell)
 }
 
-/// The columns after those, in sweeps with simulated iterations.
+/// The columns after `CLUSTER`, in sweeps with simulated iterations.
 pub const ITERATIONS: &[RecordColumn] = &[
-    optional("iteration_sets", ColumnKind::Unsigned, |r| of_cluster(r, |c| c.iteration_sets.into())),
-    optional("iteration_sets_asked", ColumnKind::Unsigned, |r| of_cluster(r, |c| c.iteration_sets_asked.into())),
-    optional("iteration_set_most_jobs", ColumnKind::Unsigned, |r| of_cluster(r, |c| c.iteration_set_most_jobs.into())),
-    optional("iteration_audits", ColumnKind::Unsigned, |r| of_cluster(r, |c| c.iteration_audits.into())),
-    optional("iteration_error_mean", ColumnKind::Real, |r| of_cluster(r, |c| c.iteration_error_mean.into())),
-    optional("iteration_error_max", ColumnKind::Real, |r| of_cluster(r, |c| c.iteration_error_max.into())),
-    optional("samples_per_s", ColumnKind::Real, |r| of_cluster(r, |c| c.samples_per_s.into())),
-    optional("beside_writes_share", ColumnKind::Real, |r| of_cluster(r, |c| c.beside_writes_share.into())),
+    optional("iteration_sets", ColumnKind::Unsigned, |r| cluster_cell(r, |c| c.iteration_sets.into())),
+    optional("iteration_sets_asked", ColumnKind::Unsigned, |r| cluster_cell(r, |c| c.iteration_sets_asked.into())),
+    optional("iteration_set_most_jobs", ColumnKind::Unsigned, |r| {
+        cluster_cell(r, |c| c.iteration_set_most_jobs.into())
+    }),
+    optional("iteration_audits", ColumnKind::Unsigned, |r| cluster_cell(r, |c| c.iteration_audits.into())),
+    optional("iteration_error_mean", ColumnKind::Real, |r| cluster_cell(r, |c| c.iteration_error_mean.into())),
+    optional("iteration_error_max", ColumnKind::Real, |r| cluster_cell(r, |c| c.iteration_error_max.into())),
+    optional("samples_per_s", ColumnKind::Real, |r| cluster_cell(r, |c| c.samples_per_s.into())),
+    optional("beside_writes_share", ColumnKind::Real, |r| cluster_cell(r, |c| c.beside_writes_share.into())),
 ];
 
-/// The columns after those, in sweeps with inference.
+/// The last columns, in sweeps with inference.
 pub const SERVING: &[RecordColumn] = &[
-    optional("requests", ColumnKind::Unsigned, |r| of_serving(r, |s| s.requests.into())),
-    optional("requests_done", ColumnKind::Unsigned, |r| of_serving(r, |s| s.requests_done.into())),
-    optional("ttft_mean_ns", ColumnKind::Real, |r| of_serving(r, |s| s.ttft.mean.into())),
-    optional("ttft_p50_ns", ColumnKind::Real, |r| of_serving(r, |s| s.ttft.p50.into())),
-    optional("ttft_p99_ns", ColumnKind::Real, |r| of_serving(r, |s| s.ttft.p99.into())),
-    optional("tpot_mean_ns", ColumnKind::Real, |r| of_serving(r, |s| s.tpot.mean.into())),
-    optional("tpot_p50_ns", ColumnKind::Real, |r| of_serving(r, |s| s.tpot.p50.into())),
-    optional("tpot_p99_ns", ColumnKind::Real, |r| of_serving(r, |s| s.tpot.p99.into())),
-    optional("e2e_mean_ns", ColumnKind::Real, |r| of_serving(r, |s| s.e2e.mean.into())),
-    optional("e2e_p50_ns", ColumnKind::Real, |r| of_serving(r, |s| s.e2e.p50.into())),
-    optional("e2e_p99_ns", ColumnKind::Real, |r| of_serving(r, |s| s.e2e.p99.into())),
-    optional("queue_mean_ns", ColumnKind::Real, |r| of_serving(r, |s| s.queue.mean.into())),
-    optional("queue_p50_ns", ColumnKind::Real, |r| of_serving(r, |s| s.queue.p50.into())),
-    optional("queue_p99_ns", ColumnKind::Real, |r| of_serving(r, |s| s.queue.p99.into())),
-    optional("kv_transfer_mean_ns", ColumnKind::Real, |r| of_serving(r, |s| s.kv_transfer.mean.into())),
-    optional("kv_transfer_p50_ns", ColumnKind::Real, |r| of_serving(r, |s| s.kv_transfer.p50.into())),
-    optional("kv_transfer_p99_ns", ColumnKind::Real, |r| of_serving(r, |s| s.kv_transfer.p99.into())),
-    optional("kv_transfer_bytes", ColumnKind::Unsigned, |r| of_serving(r, |s| s.kv_transfer_bytes.into())),
-    optional("requests_per_s", ColumnKind::Real, |r| of_serving(r, |s| s.requests_per_s.into())),
-    optional("output_tokens_per_s", ColumnKind::Real, |r| of_serving(r, |s| s.output_tokens_per_s.into())),
-    optional("goodput_rps", ColumnKind::Real, |r| of_serving(r, |s| s.goodput_rps.into())),
-    optional("within_bounds", ColumnKind::Real, |r| of_serving(r, |s| s.within_bounds.into())),
-    optional("steps", ColumnKind::Unsigned, |r| of_serving(r, |s| s.steps.into())),
-    optional("sequences_per_step", ColumnKind::Real, |r| of_serving(r, |s| s.sequences_per_step.into())),
-    optional("kv_capacity_tokens", ColumnKind::Unsigned, |r| of_serving(r, |s| s.kv_capacity_tokens.into())),
-    optional("kv_use_mean", ColumnKind::Real, |r| of_serving(r, |s| s.kv_use_mean.into())),
-    optional("kv_use_peak", ColumnKind::Real, |r| of_serving(r, |s| s.kv_use_peak.into())),
-    optional("kv_blocked_share", ColumnKind::Real, |r| of_serving(r, |s| s.kv_blocked_share.into())),
-    optional("compute_bound_share", ColumnKind::Real, |r| of_serving(r, |s| s.compute_bound_share.into())),
-    optional("memory_bound_share", ColumnKind::Real, |r| of_serving(r, |s| s.memory_bound_share.into())),
-    optional("launch_share", ColumnKind::Real, |r| of_serving(r, |s| s.launch_share.into())),
-    optional("network_share", ColumnKind::Real, |r| of_serving(r, |s| s.network_share.into())),
-    optional("unused_share", ColumnKind::Real, |r| of_serving(r, |s| s.unused_share.into())),
-    optional("limited_by", ColumnKind::Text, |r| of_serving(r, |s| s.limited_by.as_str().into())),
+    optional("requests", ColumnKind::Unsigned, |r| serving_cell(r, |s| s.requests.into())),
+    optional("requests_done", ColumnKind::Unsigned, |r| serving_cell(r, |s| s.requests_done.into())),
+    optional("ttft_mean_ns", ColumnKind::Real, |r| serving_cell(r, |s| s.ttft.mean.into())),
+    optional("ttft_p50_ns", ColumnKind::Real, |r| serving_cell(r, |s| s.ttft.p50.into())),
+    optional("ttft_p99_ns", ColumnKind::Real, |r| serving_cell(r, |s| s.ttft.p99.into())),
+    optional("tpot_mean_ns", ColumnKind::Real, |r| serving_cell(r, |s| s.tpot.mean.into())),
+    optional("tpot_p50_ns", ColumnKind::Real, |r| serving_cell(r, |s| s.tpot.p50.into())),
+    optional("tpot_p99_ns", ColumnKind::Real, |r| serving_cell(r, |s| s.tpot.p99.into())),
+    optional("e2e_mean_ns", ColumnKind::Real, |r| serving_cell(r, |s| s.e2e.mean.into())),
+    optional("e2e_p50_ns", ColumnKind::Real, |r| serving_cell(r, |s| s.e2e.p50.into())),
+    optional("e2e_p99_ns", ColumnKind::Real, |r| serving_cell(r, |s| s.e2e.p99.into())),
+    optional("queue_mean_ns", ColumnKind::Real, |r| serving_cell(r, |s| s.queue.mean.into())),
+    optional("queue_p50_ns", ColumnKind::Real, |r| serving_cell(r, |s| s.queue.p50.into())),
+    optional("queue_p99_ns", ColumnKind::Real, |r| serving_cell(r, |s| s.queue.p99.into())),
+    optional("kv_transfer_mean_ns", ColumnKind::Real, |r| serving_cell(r, |s| s.kv_transfer.mean.into())),
+    optional("kv_transfer_p50_ns", ColumnKind::Real, |r| serving_cell(r, |s| s.kv_transfer.p50.into())),
+    optional("kv_transfer_p99_ns", ColumnKind::Real, |r| serving_cell(r, |s| s.kv_transfer.p99.into())),
+    optional("kv_transfer_bytes", ColumnKind::Unsigned, |r| serving_cell(r, |s| s.kv_transfer_bytes.into())),
+    optional("requests_per_s", ColumnKind::Real, |r| serving_cell(r, |s| s.requests_per_s.into())),
+    optional("output_tokens_per_s", ColumnKind::Real, |r| serving_cell(r, |s| s.output_tokens_per_s.into())),
+    optional("goodput_rps", ColumnKind::Real, |r| serving_cell(r, |s| s.goodput_rps.into())),
+    optional("within_bounds", ColumnKind::Real, |r| serving_cell(r, |s| s.within_bounds.into())),
+    optional("steps", ColumnKind::Unsigned, |r| serving_cell(r, |s| s.steps.into())),
+    optional("sequences_per_step", ColumnKind::Real, |r| serving_cell(r, |s| s.sequences_per_step.into())),
+    optional("kv_capacity_tokens", ColumnKind::Unsigned, |r| serving_cell(r, |s| s.kv_capacity_tokens.into())),
+    optional("kv_use_mean", ColumnKind::Real, |r| serving_cell(r, |s| s.kv_use_mean.into())),
+    optional("kv_use_peak", ColumnKind::Real, |r| serving_cell(r, |s| s.kv_use_peak.into())),
+    optional("kv_blocked_share", ColumnKind::Real, |r| serving_cell(r, |s| s.kv_blocked_share.into())),
+    optional("compute_bound_share", ColumnKind::Real, |r| serving_cell(r, |s| s.compute_bound_share.into())),
+    optional("memory_bound_share", ColumnKind::Real, |r| serving_cell(r, |s| s.memory_bound_share.into())),
+    optional("launch_share", ColumnKind::Real, |r| serving_cell(r, |s| s.launch_share.into())),
+    optional("network_share", ColumnKind::Real, |r| serving_cell(r, |s| s.network_share.into())),
+    optional("unused_share", ColumnKind::Real, |r| serving_cell(r, |s| s.unused_share.into())),
+    optional("limited_by", ColumnKind::Text, |r| serving_cell(r, |s| s.limited_by.as_str().into())),
 ];
 
-fn of_serving(record: &ExperimentRecord, cell: fn(&ServingRecord) -> Cell) -> Cell {
+fn serving_cell(record: &ExperimentRecord, cell: fn(&ServingRecord) -> Cell) -> Cell {
     record.serving.as_deref().map_or(Cell::Empty, cell)
 }
 
-/// The columns after the axes: with or without those of clusters and of inference.
+/// Returns the columns after the axes, with those of clusters and of inference if `sets` has them.
 pub fn outcome_columns(sets: ColumnSets) -> impl Iterator<Item = &'static RecordColumn> {
     let plain = if sets.cluster >= ClusterColumns::Plain { CLUSTER } else { &[] };
     let measured = if sets.cluster >= ClusterColumns::WithIterations { ITERATIONS } else { &[] };
@@ -394,38 +396,38 @@ pub fn outcome_columns(sets: ColumnSets) -> impl Iterator<Item = &'static Record
     OUTCOME.iter().chain(plain).chain(measured).chain(serving)
 }
 
-/// One row of `flows.csv`; the experiment's id is the writer's to add.
+/// One row of `flows.csv`; the writer adds the experiment's id.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct FlowRecord {
-    /// Counts the flows of a flow file from 0 in file order.
+    /// Number of the flow: for a flow file, from 0 in file order.
     pub flow_id: u32,
-    /// The file's host ids, or GPU ranks.
+    /// Source: the host id of the file, or a GPU rank.
     pub src: u32,
     pub dst: u32,
     pub bytes: u64,
     pub start: Ps,
-    /// From start to the last ACK at the sender; `None` if unfinished.
+    /// Time from start to the last ACK at the sender; `None` if unfinished.
     pub fct: Option<Ps>,
 }
 
 /// One row of `links.csv`: one direction of one link.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct LinkRecord {
-    /// `host12->leaf3`, the names of its nodes; `host12->leaf3#k` for the k-th of parallel links (from 1).
+    /// Name from the link's nodes, `host12->leaf3`; `host12->leaf3#k` for the k-th of parallel links (from 1).
     pub link: String,
-    /// Bytes put on the link, wire sizes, pause frames included.
+    /// Wire bytes put on the link, pause frames included.
     pub bytes: u64,
     /// Share of the link's rate from 0 to the makespan.
     pub utilisation: Micro,
-    /// What packets came to there; `None` where none were simulated.
+    /// Counts of packets; `None` if no packets were simulated.
     pub packets: Option<LinkPackets>,
 }
 
-/// What packets came to at a link's transmitting end.
+/// Counts of packets at a link's transmitting end.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct LinkPackets {
     pub max_queue_bytes: u64,
-    /// Over time, from 0 to the makespan.
+    /// Mean over time, from 0 to the makespan.
     pub mean_queue_bytes: Micro,
     pub ecn_marks: u64,
     /// Pause frames that arrived.
@@ -433,7 +435,7 @@ pub struct LinkPackets {
     pub drops: u64,
 }
 
-/// One row of `rtt.csv`: a round-trip time that a sender saw.
+/// One row of `rtt.csv`: a round-trip time that a sender measured.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct RttRecord {
     pub flow_id: u32,
@@ -441,23 +443,23 @@ pub struct RttRecord {
     pub rtt: Ps,
 }
 
-/// What a search (`method = "optimize"`) found of a candidate at one level of detail. In no file but the journal, so that a search that goes on does not
-/// look again.
+/// The evaluation of a candidate in a search (`method = "optimize"`) at one level of detail. Only the journal has it, so that a resumed search does not
+/// evaluate again.
 #[derive(Clone, Debug, PartialEq)]
 pub struct LookRecord {
-    /// The level, by the search's number for it.
+    /// Number of the level.
     pub level: u8,
-    /// The candidate's first experiment.
+    /// Id of the candidate's first experiment.
     pub exp_id: u64,
-    /// Simulated for it.
+    /// Packet-hops that were simulated for it.
     pub packet_hops: u64,
-    /// By objective, less being better; `None` where the level does not know it.
+    /// Value of each objective, less being better; `None` if the level does not know it.
     pub values: Vec<Option<f64>>,
     /// Why there are no values.
     pub why: Option<String>,
 }
 
-/// One row of `stats.csv`: how the result came about. Not part of the deterministic files.
+/// One row of `stats.csv`: how the result was computed. Not part of the deterministic files.
 #[derive(Clone, Debug, PartialEq, Default)]
 pub struct StatsRecord {
     pub packet_hops_simulated: u64,
@@ -465,103 +467,116 @@ pub struct StatsRecord {
     pub memo_hits: u64,
     pub memo_misses: u64,
     pub steady_skips: u64,
-    /// Batches that the experiment was part of (more than one if it was re-run unfolded).
+    /// Batches that the experiment was part of (more than one if it was run again unfolded).
     pub batches: u64,
     pub wall_s: f64,
-    /// Relative error of the flow completion times, where an audit was made.
+    /// Relative error of flow completion times, if there was an audit.
     pub audit_fct_error: Option<f64>,
-    /// Estimate of how far times are off because steady phases were skipped, relative; none where none was.
+    /// Estimated relative error of times due to skipped steady phases; `None` if none was skipped.
     pub steady_error: Option<f64>,
-    /// What folding did; all 0 where nothing was folded.
+    /// Statistics of folding; all 0 if nothing was folded.
     pub folding: FoldingRecord,
 }
 
 impl StatsRecord {
-    /// How far times of the whole experiment may be off because something was skipped, relative: differences below it say nothing.
-    /// Audits of carried rates are of single messages, which wait for each other and may be many times their own length late; so they do not count.
+    /// Relative error that times of the whole experiment may have due to skips: smaller differences mean nothing. Audits of carried rates do not count: they
+    /// are of single messages, which wait for each other and may be late by many times their own length.
     pub fn times_error(&self) -> Option<f64> {
         let audited = self.audit_fct_error.filter(|_| self.folding.carried_skips == 0);
         [self.steady_error, audited].into_iter().flatten().reduce(f64::max)
     }
 }
 
-/// The part of `stats.csv` that says what folding did.
+/// The columns of `stats.csv` about folding.
 #[derive(Clone, Debug, PartialEq, Default)]
 pub struct FoldingRecord {
-    /// Episodes, lifetimes of partitions that began idle, that were looked up; of these, known.
+    /// Episodes (lifetimes of partitions that began idle) that were looked up.
     pub episodes: u64,
+    /// Episodes of these that were known.
     pub episodes_known: u64,
-    /// Snapshots of partitions that were looked up at checkpoints; of these, known.
+    /// Snapshots of partitions that were looked up at checkpoints.
     pub snapshots: u64,
+    /// Snapshots of these that were known.
     pub snapshots_known: u64,
-    /// Partitions that came to be, the most at once, and their mean number over model time.
+    /// Partitions that were formed.
     pub partitions: u64,
+    /// Most partitions at once.
     pub partitions_max: u64,
+    /// Mean number of partitions over model time.
     pub partitions_mean: f64,
-    /// Bytes in the memo, which the experiments of a run share, by the end of this one.
+    /// Bytes in the memo, which the experiments of a run share, at the end of this one.
     pub memo_bytes: u64,
-    /// Packet-hops that steady partitions skipped; partitions that were being skipped, on average over model time.
+    /// Packet-hops that steady partitions skipped.
     pub hops_steady: u64,
+    /// Mean number of partitions that were being skipped, over model time.
     pub skipped_mean: f64,
-    /// Times that what congestion control carries from message to message was rounded, or telemetry counted from elsewhere.
+    /// Number of times that congestion control's state between messages was rounded, or telemetry counted from another start.
     pub rounded: u64,
-    /// Switches whose ports were processed together because a pause or a drop came within reach; how often the experiment
-    /// started over, folded, to couple more.
+    /// Switches whose ports were processed together because a pause or a drop was near.
     pub switches_coupled: u64,
+    /// Number of times that the experiment started over, folded, to couple more switches.
     pub couplings: u64,
-    /// Skips that carried measured rates on where flows collide; how far the sum of rates was off over them on average,
-    /// by what it changed; how often a pause was within reach and left out.
+    /// Skips that carried measured rates on where flows collide.
     pub carried_skips: u64,
+    /// Mean relative error of the sum of rates over these skips, by what the rates changed.
     pub carried_drift: f64,
-    /// Copies that went on for a while without that; how far off the mean time of messages is by them.
+    /// Copies that went on for a while without carrying rates, as audits.
     pub carried_audits: u64,
+    /// Relative error of the mean time of messages according to these copies.
     pub carried_messages_error: f64,
+    /// Number of times that a pause was near and left out.
     pub pauses_left_out: u64,
-    /// 1: skips left out less than half, or may have had the makespan off by more than 1 %, so the experiment started over without them.
+    /// 1 if skips left out less than half, or may have changed the makespan by more than 1 %, so that the experiment started over without them.
     pub exact_instead: u64,
-    /// Of the skips: how many were audited (also simulated), the packet-hops of that (not counted as simulated),
-    /// messages compared, the largest relative error of a completion time, the share of messages off by more than 1 %,
-    /// violations of Wormhole's Theorems 2 and 3.
+    /// Skips that were audited, that is, also simulated.
     pub audited: u64,
+    /// Packet-hops of audits (not counted as simulated).
     pub audit_hops: u64,
+    /// Messages compared in audits.
     pub audit_messages: u64,
+    /// Largest relative error of a completion time in audits.
     pub audit_fct_error_max: f64,
+    /// Share of messages in audits that are off by more than 1 %.
     pub audit_above_1pct: f64,
+    /// Violations of Wormhole's Theorem 2 in audits.
     pub theorem2_violations: u64,
+    /// Violations of Wormhole's Theorem 3 in audits.
     pub theorem3_violations: u64,
-    /// Estimates from samples: seconds of simulating partitions and of looking them up; then of checkpoints, which write
-    /// and look up snapshots, and of audits.
+    /// Seconds of simulating partitions, estimated from samples.
     pub simulating_s: f64,
+    /// Seconds of looking partitions up, estimated from samples.
     pub looking_up_s: f64,
+    /// Seconds of checkpoints, which write and look up snapshots, estimated from samples.
     pub checkpointing_s: f64,
+    /// Seconds of audits, estimated from samples.
     pub auditing_s: f64,
 }
 
-/// All that is written of one experiment.
+/// Everything that is written about one experiment.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Finished {
     pub record: ExperimentRecord,
-    /// Ignored unless the sweep asks for `flows.csv`; likewise the next two.
+    /// Rows of `flows.csv`; ignored unless the sweep asks for the file. The same holds for the next two.
     pub flows: Vec<FlowRecord>,
     pub links: Vec<LinkRecord>,
     pub rtt: Vec<RttRecord>,
-    /// Where the experiment has several, in their order.
+    /// Rows of several jobs, in their order.
     pub jobs: Vec<JobRecord>,
-    /// Of these, where they are asked for: by link, then by job.
+    /// Rows of links that jobs share, by link, then by job, if the sweep asks for them.
     pub shared_links: Vec<SharedLinkRecord>,
-    /// Of a cluster over days: how it was at regular times, and its jobs where they are asked for.
+    /// For a cluster over days: its state at regular times; then its jobs, if the sweep asks for them.
     pub cluster_timeline: Vec<ClusterSampleRecord>,
     pub cluster_jobs: Vec<ClusterJobRecord>,
-    /// Where iterations are simulated, and where it is asked for.
+    /// For a cluster over days: rows of slowed jobs if iterations are simulated; then rows of groups of servers, if the sweep asks for them.
     pub cluster_congestion: Vec<ClusterCongestionRecord>,
     pub cluster_map: Vec<ClusterMapRecord>,
-    /// Of inference, where they are asked for.
+    /// Rows of inference requests, if the sweep asks for them.
     pub requests: Vec<RequestRecord>,
     pub stats: StatsRecord,
 }
 
 impl Finished {
-    /// An experiment that has nothing but its row.
+    /// Creates an experiment that has only its row and statistics.
     pub fn without_rows(record: ExperimentRecord, stats: StatsRecord) -> Finished {
         Finished {
             record,

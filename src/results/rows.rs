@@ -1,6 +1,6 @@
-//! Records as CSV text.
+//! Renders records as CSV text.
 //!
-//! Layer: results. Renders; [`super::writer`] decides when and where it is written.
+//! Layer: results. [`super::writer`] decides when and where the text is written.
 
 use super::cluster_record::{
     CLUSTER_CONGESTION, CLUSTER_JOBS, CLUSTER_MAP, CLUSTER_TIMELINE, ClusterCongestionRecord, ClusterJobRecord,
@@ -14,7 +14,7 @@ use super::record::{
 use super::serving_record::{REQUESTS, RequestRecord};
 use super::value::{Axis, Cell};
 
-/// Header of `flows.csv`; with several jobs `job` stands behind it.
+/// Header of `flows.csv`; with several jobs, the column `job` follows.
 pub const FLOWS: &[&str] = &["exp_id", "flow_id", "src", "dst", "bytes", "start_ns", "fct_ns"];
 /// Header of `links.csv`.
 pub const LINKS: &[&str] = &[
@@ -74,19 +74,19 @@ pub const STATS: &[&str] = &[
     "auditing_s",
 ];
 
-/// Text that a spreadsheet would take for a formula gets an apostrophe in front; anything else is unchanged.
+/// Puts an apostrophe before text that a spreadsheet would take for a formula; other text is unchanged.
 pub fn neutralise(text: &str) -> String {
     if is_formula(text) { format!("'{text}") } else { text.to_string() }
 }
 
-/// Whether a spreadsheet may take text for a formula. Some skip blanks before the sign, and some know its full-width form.
+/// Whether a spreadsheet may take text for a formula. Some skip blanks before the sign, and some accept its full-width form.
 pub(crate) fn is_formula(text: &str) -> bool {
     let blank = |c: char| c.is_whitespace() || c.is_control();
     let sign = ['=', '+', '-', '@', '\u{ff1d}', '\u{ff0b}', '\u{ff0d}', '\u{ff20}'];
     text.starts_with(['\t', '\r']) || text.trim_start_matches(blank).starts_with(sign)
 }
 
-/// Collects rows in memory.
+/// Collects CSV rows in memory.
 pub struct CollectedRows {
     csv: csv::Writer<Vec<u8>>,
 }
@@ -98,7 +98,7 @@ impl Default for CollectedRows {
 }
 
 impl CollectedRows {
-    /// Appends a row; only text is neutralised, so that a negative number stays a number.
+    /// Appends a row. Only text is neutralised, so that a negative number stays a number.
     pub fn push(&mut self, cells: impl IntoIterator<Item = Cell>) {
         let fields = cells.into_iter().map(|cell| match cell {
             Cell::Text(text) => neutralise(&text),
@@ -107,38 +107,38 @@ impl CollectedRows {
         self.csv.write_record(fields).expect("memory takes every row, and all rows of a file have its header's length");
     }
 
-    /// The text so far.
+    /// Returns the text so far.
     pub fn into_bytes(self) -> Vec<u8> {
         self.csv.into_inner().expect("memory takes every row")
     }
 }
 
-/// One line of column names.
+/// Returns one line of column names.
 pub fn header<'a>(names: impl IntoIterator<Item = &'a str>) -> Vec<u8> {
     let mut rows = CollectedRows::default();
     rows.push(names.into_iter().map(Cell::from));
     rows.into_bytes()
 }
 
-/// Column names of `results.csv`, with those that a run has beside those of every run.
+/// Returns the column names of `results.csv`, with the optional columns in `sets`.
 pub fn results_header(axes: &[Axis], sets: ColumnSets) -> Vec<&str> {
     let names = IDENTITY.iter().map(|c| c.name).chain(axes.iter().map(|a| a.key.as_str()));
     names.chain(outcome_columns(sets).map(|c| c.name)).collect()
 }
 
-/// Column names of `failed.csv`.
+/// Returns the column names of `failed.csv`.
 pub fn failed_header(axes: &[Axis]) -> Vec<&str> {
     ["exp_id", "exp_key"].into_iter().chain(axes.iter().map(|a| a.key.as_str())).chain(["error"]).collect()
 }
 
-/// The row of `results.csv`, under the same names.
+/// Returns the row of `results.csv`, in the order of [`results_header`].
 pub fn results_row(record: &ExperimentRecord, sets: ColumnSets) -> Vec<Cell> {
     let identity = IDENTITY.iter().map(|c| (c.cell)(record));
     let outcome = outcome_columns(sets).map(|c| (c.cell)(record));
     identity.chain(record.axis_values.iter().cloned()).chain(outcome).collect()
 }
 
-/// The row of `failed.csv`.
+/// Returns the row of `failed.csv`.
 pub fn failed_row(record: &ExperimentRecord) -> Vec<Cell> {
     let mut row = vec![record.exp_id.into(), record.exp_key.as_str().into()];
     row.extend(record.axis_values.iter().cloned());
@@ -220,25 +220,25 @@ fn text<T, R: IntoIterator<Item = Cell>>(exp_id: u64, records: &[T], row: impl F
     rows.into_bytes()
 }
 
-/// `flows.csv`'s part of one experiment.
+/// Returns the rows of `flows.csv` for one experiment.
 pub fn flows_text(finished: &Finished) -> Vec<u8> {
     text(finished.record.exp_id, &finished.flows, flow_row)
 }
 
-/// Column names of `flows.csv`, with the one that runs with several jobs have.
+/// Returns the column names of `flows.csv`, with `job` for runs with several jobs.
 pub fn flows_header(of_jobs: bool) -> Vec<&'static str> {
     FLOWS.iter().copied().chain(of_jobs.then_some("job")).collect()
 }
 
-/// `flows.csv`'s part of one experiment of several jobs: each flow with its job.
+/// Returns the rows of `flows.csv` for one experiment of several jobs: each flow with its job.
 pub fn flows_of_jobs_text(finished: &Finished) -> Vec<u8> {
-    // Flows of a job are numbered one after the other.
+    // Flows of a job have consecutive ids.
     let mut first: Vec<(u64, u64, &str)> =
         finished.jobs.iter().filter_map(|job| Some((job.first_flow?, job.flows, job.job.as_str()))).collect();
     first.sort_unstable();
     let job = |id: u64| -> Option<&str> {
-        let of = first.partition_point(|(begin, _, _)| *begin <= id).checked_sub(1).map(|at| first[at]);
-        of.filter(|(begin, flows, _)| id - begin < *flows).map(|(_, _, job)| job)
+        let range = first.partition_point(|(begin, _, _)| *begin <= id).checked_sub(1).map(|i| first[i]);
+        range.filter(|(begin, flows, _)| id - begin < *flows).map(|(_, _, job)| job)
     };
     let row = |exp_id: u64, f: &FlowRecord| {
         let [exp_id, id, src, dst, bytes, start, fct] = flow_row(exp_id, f);
@@ -247,17 +247,17 @@ pub fn flows_of_jobs_text(finished: &Finished) -> Vec<u8> {
     text(finished.record.exp_id, &finished.flows, row)
 }
 
-/// `links.csv`'s part of one experiment.
+/// Returns the rows of `links.csv` for one experiment.
 pub fn links_text(finished: &Finished) -> Vec<u8> {
     text(finished.record.exp_id, &finished.links, link_row)
 }
 
-/// `rtt.csv`'s part of one experiment.
+/// Returns the rows of `rtt.csv` for one experiment.
 pub fn rtt_text(finished: &Finished) -> Vec<u8> {
     text(finished.record.exp_id, &finished.rtt, rtt_row)
 }
 
-/// Column names of `jobs.csv`.
+/// Returns the column names of `jobs.csv`.
 pub fn jobs_header() -> Vec<&'static str> {
     std::iter::once("exp_id").chain(JOBS.iter().map(|(name, _)| *name)).collect()
 }
@@ -266,17 +266,17 @@ fn job_row(exp_id: u64, job: &JobRecord) -> Vec<Cell> {
     std::iter::once(exp_id.into()).chain(JOBS.iter().map(|(_, cell)| cell(job))).collect()
 }
 
-/// `jobs.csv`'s part of one experiment.
+/// Returns the rows of `jobs.csv` for one experiment.
 pub fn jobs_text(finished: &Finished) -> Vec<u8> {
     text(finished.record.exp_id, &finished.jobs, job_row)
 }
 
-/// Column names of `shared_links.csv`.
+/// Returns the column names of `shared_links.csv`.
 pub fn shared_links_header() -> Vec<&'static str> {
     std::iter::once("exp_id").chain(SHARED_LINKS.iter().map(|(name, _)| *name)).collect()
 }
 
-/// `shared_links.csv`'s part of one experiment.
+/// Returns the rows of `shared_links.csv` for one experiment.
 pub fn shared_links_text(finished: &Finished) -> Vec<u8> {
     let row = |exp_id: u64, s: &SharedLinkRecord| -> Vec<Cell> {
         std::iter::once(exp_id.into()).chain(SHARED_LINKS.iter().map(|(_, cell)| cell(s))).collect()
@@ -284,17 +284,17 @@ pub fn shared_links_text(finished: &Finished) -> Vec<u8> {
     text(finished.record.exp_id, &finished.shared_links, row)
 }
 
-/// Column names of `cluster_timeline.csv`.
+/// Returns the column names of `cluster_timeline.csv`.
 pub fn cluster_timeline_header() -> Vec<&'static str> {
     std::iter::once("exp_id").chain(CLUSTER_TIMELINE.iter().map(|(name, _)| *name)).collect()
 }
 
-/// Column names of `cluster_jobs.csv`.
+/// Returns the column names of `cluster_jobs.csv`.
 pub fn cluster_jobs_header() -> Vec<&'static str> {
     std::iter::once("exp_id").chain(CLUSTER_JOBS.iter().map(|(name, _)| *name)).collect()
 }
 
-/// `cluster_timeline.csv`'s part of one experiment.
+/// Returns the rows of `cluster_timeline.csv` for one experiment.
 pub fn cluster_timeline_text(finished: &Finished) -> Vec<u8> {
     let row = |exp_id: u64, s: &ClusterSampleRecord| -> Vec<Cell> {
         std::iter::once(exp_id.into()).chain(CLUSTER_TIMELINE.iter().map(|(_, cell)| cell(s))).collect()
@@ -302,7 +302,7 @@ pub fn cluster_timeline_text(finished: &Finished) -> Vec<u8> {
     text(finished.record.exp_id, &finished.cluster_timeline, row)
 }
 
-/// `cluster_jobs.csv`'s part of one experiment.
+/// Returns the rows of `cluster_jobs.csv` for one experiment.
 pub fn cluster_jobs_text(finished: &Finished) -> Vec<u8> {
     let row = |exp_id: u64, j: &ClusterJobRecord| -> Vec<Cell> {
         std::iter::once(exp_id.into()).chain(CLUSTER_JOBS.iter().map(|(_, cell)| cell(j))).collect()
@@ -310,12 +310,12 @@ pub fn cluster_jobs_text(finished: &Finished) -> Vec<u8> {
     text(finished.record.exp_id, &finished.cluster_jobs, row)
 }
 
-/// Column names of `cluster_congestion.csv`.
+/// Returns the column names of `cluster_congestion.csv`.
 pub fn cluster_congestion_header() -> Vec<&'static str> {
     std::iter::once("exp_id").chain(CLUSTER_CONGESTION.iter().map(|(name, _)| *name)).collect()
 }
 
-/// `cluster_congestion.csv`'s part of one experiment.
+/// Returns the rows of `cluster_congestion.csv` for one experiment.
 pub fn cluster_congestion_text(finished: &Finished) -> Vec<u8> {
     let row = |exp_id: u64, c: &ClusterCongestionRecord| -> Vec<Cell> {
         std::iter::once(exp_id.into()).chain(CLUSTER_CONGESTION.iter().map(|(_, cell)| cell(c))).collect()
@@ -323,12 +323,12 @@ pub fn cluster_congestion_text(finished: &Finished) -> Vec<u8> {
     text(finished.record.exp_id, &finished.cluster_congestion, row)
 }
 
-/// Column names of `cluster_map.csv`.
+/// Returns the column names of `cluster_map.csv`.
 pub fn cluster_map_header() -> Vec<&'static str> {
     std::iter::once("exp_id").chain(CLUSTER_MAP.iter().map(|(name, _)| *name)).collect()
 }
 
-/// `cluster_map.csv`'s part of one experiment.
+/// Returns the rows of `cluster_map.csv` for one experiment.
 pub fn cluster_map_text(finished: &Finished) -> Vec<u8> {
     let row = |exp_id: u64, m: &ClusterMapRecord| -> Vec<Cell> {
         std::iter::once(exp_id.into()).chain(CLUSTER_MAP.iter().map(|(_, cell)| cell(m))).collect()
@@ -336,12 +336,12 @@ pub fn cluster_map_text(finished: &Finished) -> Vec<u8> {
     text(finished.record.exp_id, &finished.cluster_map, row)
 }
 
-/// Column names of `requests.csv`.
+/// Returns the column names of `requests.csv`.
 pub fn requests_header() -> Vec<&'static str> {
     std::iter::once("exp_id").chain(REQUESTS.iter().map(|(name, _)| *name)).collect()
 }
 
-/// `requests.csv`'s part of one experiment.
+/// Returns the rows of `requests.csv` for one experiment.
 pub fn requests_text(finished: &Finished) -> Vec<u8> {
     let row = |exp_id: u64, r: &RequestRecord| -> Vec<Cell> {
         std::iter::once(exp_id.into()).chain(REQUESTS.iter().map(|(_, cell)| cell(r))).collect()
@@ -349,7 +349,7 @@ pub fn requests_text(finished: &Finished) -> Vec<u8> {
     text(finished.record.exp_id, &finished.requests, row)
 }
 
-/// `stats.csv`'s part of one experiment.
+/// Returns the row of `stats.csv` for one experiment.
 pub fn stats_text(finished: &Finished) -> Vec<u8> {
     text(finished.record.exp_id, std::slice::from_ref(&finished.stats), stats_row)
 }

@@ -1,10 +1,10 @@
-//! What inference came to: columns of `results.csv`, and the rows of `requests.csv`.
+//! Results of inference: columns of `results.csv`, and the rows of `requests.csv`.
 //!
 //! Layer: results. Plain data, as in [`super::record`]. Only sweeps with an experiment of `workload.kind = "inference"` have these columns.
 
 use super::value::{Cell, Micro, Ps};
 
-/// Mean and nearest ranks of times.
+/// Mean and nearest-rank percentiles of times.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct TimeStats {
     pub mean: Option<Ps>,
@@ -12,7 +12,7 @@ pub struct TimeStats {
     pub p99: Option<Ps>,
 }
 
-/// Figures of inference. Shares are of the time of all stages of all instances.
+/// Results of inference. Shares are of the time of all stages of all instances.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct ServingRecord {
     pub requests: u64,
@@ -20,23 +20,23 @@ pub struct ServingRecord {
     pub ttft: TimeStats,
     pub tpot: TimeStats,
     pub e2e: TimeStats,
-    /// From arrival to the first step.
+    /// Times from arrival to the first step.
     pub queue: TimeStats,
-    /// From the first token to keys and values on the ranks that decode.
+    /// Times from the first token to keys and values on the ranks that decode.
     pub kv_transfer: TimeStats,
     pub kv_transfer_bytes: u64,
     pub requests_per_s: Micro,
     pub output_tokens_per_s: Micro,
-    /// Within both bounds.
+    /// Requests per second that met both bounds.
     pub goodput_rps: Micro,
     pub within_bounds: Micro,
     pub steps: u64,
     pub sequences_per_step: Micro,
-    /// Of the pool that decodes.
+    /// Capacity of one instance of the pool that decodes.
     pub kv_capacity_tokens: u64,
     pub kv_use_mean: Micro,
     pub kv_use_peak: Micro,
-    /// Share of the instances' time in which the first of a queue waits for memory alone.
+    /// Share of the instances' time in which the first of a queue waits only for memory.
     pub kv_blocked_share: Micro,
     pub compute_bound_share: Micro,
     pub memory_bound_share: Micro,
@@ -64,7 +64,7 @@ pub struct RequestRecord {
     pub within_bounds: bool,
 }
 
-/// A column of `requests.csv`: its name, and its cell of a row.
+/// A column of `requests.csv`: its name, and the cell of a row.
 type Column = (&'static str, fn(&RequestRecord) -> Cell);
 
 /// The columns of `requests.csv` after `exp_id`.

@@ -7,19 +7,19 @@ use super::value::{Micro, Ps};
 /// Flow completion times of one experiment.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct FctStats {
-    /// Flows that completed.
+    /// Number of flows that completed.
     pub flows: u64,
     pub mean: Ps,
     pub p50: Ps,
     pub p99: Ps,
     pub max: Ps,
-    /// Of completion time over the time on an empty network; over the flows whose ideal time is known.
+    /// Median of completion time over the time on an empty network, for the flows whose ideal time is known; then the 99th percentile.
     pub slowdown_p50: Option<Micro>,
     pub slowdown_p99: Option<Micro>,
 }
 
-/// Statistics over pairs of completion time and the time the same flow takes on an empty network (0 if not known),
-/// both in picoseconds; `None` if there are no flows.
+/// Computes statistics over pairs of completion time and the time that the same flow takes on an empty network (0 if unknown), both in picoseconds; `None` if
+/// there are no flows.
 pub fn fct_stats(flows: impl IntoIterator<Item = (u64, u64)>) -> Option<FctStats> {
     let (mut fcts, mut slowdowns, mut sum) = (Vec::new(), Vec::new(), 0_u128);
     for (fct, ideal) in flows {
@@ -43,25 +43,25 @@ pub fn fct_stats(flows: impl IntoIterator<Item = (u64, u64)>) -> Option<FctStats
     })
 }
 
-/// The smallest value that at least `percent` % of the values do not exceed; `None` of nothing.
+/// Returns the smallest value that at least `percent` % of the values do not exceed; `None` if there are no values.
 ///
 /// PRECONDITION: `sorted` ascends, `percent` is 1 to 100.
 pub fn nearest_rank<T: Copy>(sorted: &[T], percent: usize) -> Option<T> {
     sorted.get(rank(sorted.len(), percent)?).copied()
 }
 
-/// The same of values in any order, which it changes: few of many need no sorting.
+/// Like [`nearest_rank`], for values in any order, which it changes. Faster than sorting.
 fn select_rank<T: Copy + Ord>(values: &mut [T], percent: usize) -> Option<T> {
     let rank = rank(values.len(), percent)?;
     Some(*values.select_nth_unstable(rank).1)
 }
 
-/// The place of the nearest rank among `n` values; `None` of nothing.
+/// Returns the index of the nearest rank among `n` values; `None` if there are no values.
 fn rank(n: usize, percent: usize) -> Option<usize> {
     (n * percent).div_ceil(100).checked_sub(1)
 }
 
-/// Share of a link of `rate_bps` that `bytes` are within `span_ps`; 0 for an empty span.
+/// Returns the share of a link of `rate_bps` that `bytes` use within `span_ps`; 0 for an empty span.
 pub fn utilisation(bytes: u64, rate_bps: u64, span_ps: u64) -> Micro {
     // bytes * 8 bits over rate * seconds; both sides times 10^12 stay far below 128 bits.
     Micro::ratio(u128::from(bytes) * 8 * 1_000_000_000_000, u128::from(rate_bps) * u128::from(span_ps))

@@ -1,6 +1,6 @@
 //! `trace/EXP_ID.pftrace`: timelines of experiments in a folder of results.
 //!
-//! Layer: results. Writes bytes that others made, copies files of other folders, and never through a link that somebody has put in their place.
+//! Layer: results. Writes bytes that others made, and copies files of other folders, but never through a link that stands in their place.
 
 use std::fs::{self, File, OpenOptions};
 use std::io::{BufRead, BufReader, ErrorKind, Write};
@@ -10,21 +10,21 @@ use super::ResultsError;
 use super::dir::regular;
 use crate::input;
 
-/// Writes the timeline of an experiment into the folder of its run; a reader sees an earlier one or this one, never a part. Where it is.
+/// Writes the timeline of an experiment into the folder of its run, and returns its path. A reader sees an earlier one or this one, never a part.
 ///
 /// # Errors
-/// It cannot be written, or `trace` is no folder of this one.
+/// It cannot be written, or `trace` is not a folder in this one.
 pub fn write_timeline(dir: &Path, exp_id: u64, bytes: &[u8]) -> Result<PathBuf, ResultsError> {
     place(dir, exp_id, |file, path| file.write_all(bytes).map_err(ResultsError::io(path)))
 }
 
-/// Copies the timeline of an experiment from another folder, unless it is there already; whether it is there now.
+/// Copies the timeline of an experiment from another folder, unless it exists already. Returns whether it exists now.
 ///
 /// # Errors
 /// It cannot be read or written, or something else has its name.
-pub fn copy_timeline(from: &Path, dir: &Path, exp_id: u64) -> Result<bool, ResultsError> {
+pub fn copy_timeline(source_dir: &Path, dir: &Path, exp_id: u64) -> Result<bool, ResultsError> {
     let name = Path::new("trace").join(format!("{exp_id}.pftrace"));
-    let (source, target) = (from.join(&name), dir.join(&name));
+    let (source, target) = (source_dir.join(&name), dir.join(&name));
     if regular(&target)?.is_some() {
         return Ok(true);
     }
@@ -33,9 +33,9 @@ pub fn copy_timeline(from: &Path, dir: &Path, exp_id: u64) -> Result<bool, Resul
     }
     let unreadable = || ResultsError::unreadable(&source);
     if regular(&source)?.is_some_and(|bytes| bytes > input::MOST_BYTES) {
-        let most = input::MOST_BYTES >> 30;
+        let max_gib = input::MOST_BYTES >> 30;
         return Err(unreadable()(std::io::Error::other(format!(
-            "it is longer than {most} GiB; no timeline is, so remove it"
+            "it is longer than {max_gib} GiB; no timeline is, so remove it"
         ))));
     }
     let mut bytes = BufReader::with_capacity(1 << 18, input::open_anywhere(&source).map_err(unreadable())?);
@@ -53,7 +53,7 @@ pub fn copy_timeline(from: &Path, dir: &Path, exp_id: u64) -> Result<bool, Resul
     Ok(true)
 }
 
-/// Puts what `write` writes in the place of an experiment's timeline.
+/// Replaces the timeline of an experiment by what `write` writes.
 fn place(
     dir: &Path,
     exp_id: u64,
@@ -65,7 +65,7 @@ fn place(
         made => made.map_err(ResultsError::io(&folder))?,
     }
     let (path, part) = (folder.join(format!("{exp_id}.pftrace")), folder.join(format!("{exp_id}.pftrace.part")));
-    // What a killed run left is no use, and a new file follows no link.
+    // The leftover of a killed run is useless, and a new file follows no link.
     match fs::remove_file(&part) {
         Err(e) if e.kind() != ErrorKind::NotFound => return Err(ResultsError::io(&part)(e)),
         _ => {}

@@ -1,6 +1,6 @@
-//! Values as result files show them: exact decimals of integers, and cells with a type.
+//! Values as result files show them: exact decimals of integers, and typed cells.
 //!
-//! Layer: results. Times and ratios stay integers up to the last moment, so that no float's rounding can differ between machines.
+//! Layer: results. Times and ratios stay integers up to the last moment, so that no rounding of floats can differ between machines.
 
 use std::fmt;
 
@@ -9,21 +9,21 @@ use serde::{Deserialize, Serialize};
 use crate::spec::Value;
 use crate::sweep::condition::Val;
 
-/// A time in whole picoseconds, shown in nanoseconds with up to three decimals, exactly.
+/// A time in whole picoseconds, shown exactly in nanoseconds with up to three decimals.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Default)]
 pub struct Ps(pub u64);
 
-/// A number in whole millionths, shown with up to six decimals, exactly. For ratios and time averages.
+/// A number in whole millionths, shown exactly with up to six decimals. For ratios and time averages.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Default)]
 pub struct Micro(pub u64);
 
 impl Micro {
-    /// `num / den` rounded half up; 0 where `den` is 0, at most `u64::MAX` millionths.
+    /// Returns `num / den` rounded half up; 0 if `den` is 0, at most `u64::MAX` millionths.
     pub fn ratio(num: u128, den: u128) -> Micro {
         if den == 0 {
             return Micro(0);
         }
-        // What is small is mostly what there is, and half as wide to divide.
+        // Most values are small, and 64-bit division is faster.
         if let (Ok(num), Ok(den)) = (u64::try_from(num), u64::try_from(den))
             && let Some(sum) = num.checked_mul(1_000_000).and_then(|n| n.checked_add(den / 2))
         {
@@ -34,7 +34,7 @@ impl Micro {
     }
 }
 
-/// `value / 10^digits` without trailing zeros.
+/// Writes `value / 10^digits` without trailing zeros.
 fn decimal(f: &mut fmt::Formatter<'_>, value: u64, digits: usize) -> fmt::Result {
     let unit = 10_u64.pow(digits as u32);
     let (whole, part) = (value / unit, value % unit);
@@ -60,21 +60,21 @@ impl fmt::Display for Micro {
 /// One value of a result table.
 #[derive(Clone, Debug, PartialEq, Default)]
 pub enum Cell {
-    /// Does not apply, or is not known.
+    /// Does not apply, or is unknown.
     #[default]
     Empty,
     Int(i64),
     Unsigned(u64),
     Ps(Ps),
     Micro(Micro),
-    /// Only for what is derived in reports; one that is not finite is shown as empty.
+    /// A value that is derived in reports; one that is not finite is shown as empty.
     Real(f64),
     Flag(bool),
     Text(String),
 }
 
 impl Cell {
-    /// As conditions over columns read it.
+    /// Returns the value as conditions over columns read it.
     pub fn condition_value(&self) -> Val<'_> {
         match self {
             Cell::Empty => Val::Nothing,
@@ -86,7 +86,7 @@ impl Cell {
         }
     }
 
-    /// The double nearest to the decimal that is shown; `None` of what is no number.
+    /// Returns the double nearest to the decimal that is shown; `None` if it is no number.
     pub fn number(&self) -> Option<f64> {
         match self {
             Cell::Int(v) => Some(*v as f64),
@@ -98,7 +98,7 @@ impl Cell {
         }
     }
 
-    /// Division rounds once where the numerator is exact; larger ones go by the decimal, so that none rounds twice.
+    /// Divides. If the value is exact as a double, division rounds once; larger values are parsed from the decimal, so that none rounds twice.
     fn quotient(&self, value: u64, unit: f64) -> f64 {
         if value <= 1 << f64::MANTISSA_DIGITS {
             value as f64 / unit
@@ -139,7 +139,7 @@ macro_rules! cell_from {
 cell_from!(i64 => Int as i64, u32 => Unsigned as u64, u64 => Unsigned as u64, Ps => Ps as Ps, Micro => Micro as Micro,
     f64 => Real as f64, bool => Flag as bool, String => Text as String, &str => Text as String);
 
-/// Values of keys; one that is not set is empty.
+/// Converts the value of a key; an unset one becomes empty.
 impl From<&Value> for Cell {
     fn from(value: &Value) -> Cell {
         match value {
@@ -159,7 +159,7 @@ impl<T: Into<Cell>> From<Option<T>> for Cell {
     }
 }
 
-/// The type of a column, what its parquet column is.
+/// The type of a column, and of its parquet column.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "lowercase")]
 pub enum ColumnKind {
@@ -167,7 +167,7 @@ pub enum ColumnKind {
     Int,
     /// INT64 with the unsigned annotation.
     Unsigned,
-    /// DOUBLE; times in nanoseconds and ratios too.
+    /// DOUBLE; for times in nanoseconds and ratios too.
     Real,
     /// BOOLEAN.
     Flag,
@@ -178,18 +178,18 @@ pub enum ColumnKind {
 /// An axis of the sweep as a result column.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Axis {
-    /// The dotted key, the column's name.
+    /// The dotted key, which is the column's name.
     pub key: String,
     pub kind: ColumnKind,
 }
 
 impl Axis {
-    /// The narrowest kind that holds all the values an axis takes: whole numbers, else numbers, else flags, else text.
-    /// All values of the sweep must be given, so that the type does not depend on which experiments were run.
+    /// Infers the narrowest kind that holds all values of an axis: whole numbers, else numbers, else flags, else text. All values of the sweep must be given,
+    /// so that the type does not depend on which experiments were run.
     pub fn infer<'a>(key: impl Into<String>, values: impl IntoIterator<Item = &'a Cell>) -> Axis {
         let mut kind = None;
         for value in values {
-            let this = match value {
+            let value_kind = match value {
                 Cell::Empty => continue,
                 Cell::Int(_) => ColumnKind::Int,
                 Cell::Unsigned(v) if i64::try_from(*v).is_ok() => ColumnKind::Int,
@@ -197,8 +197,8 @@ impl Axis {
                 Cell::Flag(_) => ColumnKind::Flag,
                 Cell::Text(_) => ColumnKind::Text,
             };
-            kind = Some(match (kind, this) {
-                (None, this) => this,
+            kind = Some(match (kind, value_kind) {
+                (None, value_kind) => value_kind,
                 (Some(a), b) if a == b => a,
                 (Some(ColumnKind::Int | ColumnKind::Real), ColumnKind::Int | ColumnKind::Real) => ColumnKind::Real,
                 _ => ColumnKind::Text,

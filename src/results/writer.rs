@@ -1,8 +1,8 @@
-//! Writes results as experiments finish, in whatever order, into files ordered by `exp_id`.
+//! Writes results, as experiments finish in any order, into files ordered by `exp_id`.
 //!
-//! Layer: results. Every experiment goes into the journal first; the other files are made of it, and grow in the order of `exp_id`: an
-//! experiment whose predecessors are all written is appended at once, any other waits in the journal until its turn. So a killed run has
-//! lost only what was still running, and memory holds one record an experiment but never its flows. Decides no order of execution.
+//! Layer: results. Every experiment goes into the journal first. The other files are made from it and grow in the order of `exp_id`: an experiment whose
+//! predecessors are all written is appended at once, any other waits in the journal until its turn. So a killed run has lost only what was still running, and
+//! memory holds one record per experiment but never its flows. Does not decide the order of execution.
 
 use std::collections::BTreeMap;
 use std::fs::File;
@@ -16,10 +16,11 @@ use super::record::{ExperimentRecord, Finished, LookRecord, StatsRecord, Status}
 use super::value::Axis;
 use super::{ResultDir, ResultsError, parquet_file, rows};
 
-/// The files an experiment has a part of, in the order of [`Parts`].
+/// Number of files that an experiment has a part of, in the order of [`Parts`].
 const FILES: usize = 13;
 
-/// One experiment's text for each file: results, stats, flows, links, rtt, jobs, shared_links, cluster_timeline, cluster_jobs, cluster_congestion, cluster_map, requests, failed.
+/// One experiment's text for each file: results, stats, flows, links, rtt, jobs, shared_links, cluster_timeline, cluster_jobs, cluster_congestion, cluster_map,
+/// requests, failed.
 type Parts = [Vec<u8>; FILES];
 
 /// A file that grows.
@@ -34,18 +35,18 @@ impl Growing {
     }
 }
 
-/// What an earlier run has left in the folder.
+/// The results that an earlier run has left in the folder.
 #[derive(Debug, Default)]
 pub struct Recovered {
-    /// Experiments that are complete and are not run again.
+    /// Number of experiments that are complete and are not run again.
     pub complete: u64,
-    /// Experiments that had reached a limit of the machine (time, memory), which another run may not reach: they are run again.
+    /// Number of experiments that reached a limit of the machine (time, memory), which another run may not reach: they are run again.
     pub again: u64,
-    /// In words, what of the journal could not be read and was cut off.
+    /// Description of the part of the journal that could not be read and was cut off.
     pub damage: Option<String>,
 }
 
-/// Takes finished experiments in any order.
+/// Writes the results of finished experiments, which come in any order.
 pub struct ResultWriter {
     dir: ResultDir,
     axes: Vec<Axis>,
@@ -53,25 +54,25 @@ pub struct ResultWriter {
     ids: Vec<u64>,
     /// How many of `ids` are in the files.
     written: usize,
-    /// `None` for a file that this sweep does not ask for; `failed.csv` appears with the first failure.
+    /// The open files. `None` for a file that this sweep does not ask for; `failed.csv` is created at the first failure.
     files: [Option<Growing>; FILES],
     journal: Journal,
-    /// Experiments that wait for their turn, where they lie in the journal.
+    /// Experiments that wait for their turn, with their positions in the journal.
     waiting: BTreeMap<u64, JournalSpan>,
     records: BTreeMap<u64, ExperimentRecord>,
     outputs: Outputs,
-    /// What an earlier run's search found.
+    /// Evaluations of an earlier run's search.
     looks: Vec<LookRecord>,
     /// Statistics of experiments that an earlier run completed, by `exp_id`.
     earlier: BTreeMap<u64, StatsRecord>,
 }
 
 impl ResultWriter {
-    /// Opens the journal and makes the files: with their headers, and what the journal of an earlier run holds. `ids` are the `exp_id`s
-    /// of this run, ascending.
+    /// Opens the journal and creates the files, with their headers and the results in the journal of an earlier run. `ids` are the `exp_id`s of this run,
+    /// ascending.
     ///
     /// # Errors
-    /// The folder is in use, is another run's, or cannot be written.
+    /// The folder is in use, belongs to another run, or cannot be written.
     pub fn open(dir: ResultDir, run: &RunIdentity, ids: Vec<u64>) -> Result<(ResultWriter, Recovered), ResultsError> {
         let (mut waiting, mut records, mut recovered) = (BTreeMap::new(), BTreeMap::new(), Recovered::default());
         let (mut looks, mut earlier) = (Vec::new(), BTreeMap::new());
@@ -81,7 +82,7 @@ impl ResultWriter {
                 JournalPiece::Experiment(span, finished) => {
                     let record = finished.record;
                     check(&record, &ids, &run.axes)?;
-                    // An experiment that was run again counts as it ended last.
+                    // If an experiment was run again, its last result counts.
                     waiting.insert(record.exp_id, span);
                     earlier.insert(record.exp_id, finished.stats);
                     records.insert(record.exp_id, record);
@@ -125,7 +126,7 @@ impl ResultWriter {
             open("requests.csv", outputs.requests, rows::header(rows::requests_header()))?,
             None,
         ];
-        // These appear again when their time comes; until then an earlier run's would not belong to the other files.
+        // These are created again later; until then, those of an earlier run would not match the other files.
         dir.remove("failed.csv")?;
         dir.remove("results.parquet")?;
         let mut writer =
@@ -134,22 +135,22 @@ impl ResultWriter {
         Ok((writer, recovered))
     }
 
-    /// The run's folder.
+    /// Returns the run's folder.
     pub fn dir(&self) -> &ResultDir {
         &self.dir
     }
 
-    /// What an earlier run's search found; taken out, because nothing here needs it.
+    /// Takes out the evaluations of an earlier run's search, which are not needed here.
     pub fn take_looks(&mut self) -> Vec<LookRecord> {
         std::mem::take(&mut self.looks)
     }
 
-    /// Statistics of experiments that an earlier run completed, by `exp_id`; taken out likewise.
+    /// Takes out the statistics of experiments that an earlier run completed, by `exp_id`.
     pub fn take_earlier(&mut self) -> BTreeMap<u64, StatsRecord> {
         std::mem::take(&mut self.earlier)
     }
 
-    /// Keeps what a search found for a run that carries on.
+    /// Keeps an evaluation of a search for a resumed run.
     ///
     /// # Errors
     /// The journal cannot be written.
@@ -157,20 +158,20 @@ impl ResultWriter {
         self.journal.append_look(look)
     }
 
-    /// From now on these experiments are all there will be. PRECONDITION: some of those announced, ascending.
+    /// Restricts the run to these experiments. PRECONDITION: they are among those announced, ascending.
     ///
     /// # Errors
-    /// One that is none of them has finished already, or a file cannot be written.
+    /// An experiment that is not among them has finished already, or a file cannot be written.
     pub fn only(&mut self, ids: Vec<u64>) -> Result<(), ResultsError> {
         if let Some(exp_id) = self.records.keys().find(|id| ids.binary_search(id).is_err()) {
             return Err(ResultsError::OtherChoice { path: self.dir.path().into(), exp_id: *exp_id });
         }
-        // CORRECTNESS: what is in the files is the first `written` of those announced, all of them among `ids`, so it is the first of `ids` too.
+        // CORRECTNESS: the files hold the first `written` of the announced experiments. All of them are among `ids`, so they are also the first of `ids`.
         self.ids = ids;
         self.drain()
     }
 
-    /// A file of its own beside the results, whole or not at all.
+    /// Writes another file beside the results, whole or not at all.
     ///
     /// # Errors
     /// It cannot be written.
@@ -178,17 +179,17 @@ impl ResultWriter {
         self.dir.replace(name, bytes)
     }
 
-    /// Records so far, by `exp_id`.
+    /// Returns the records so far, by `exp_id`.
     pub fn records(&self) -> impl Iterator<Item = &ExperimentRecord> {
         self.records.values()
     }
 
-    /// Experiments so far that ended like this.
+    /// Returns how many experiments have this status so far.
     pub fn count(&self, status: Status) -> u64 {
         self.records.values().filter(|r| r.status == status).count() as u64
     }
 
-    /// Writes one finished experiment; when this returns it is in the operating system's hands.
+    /// Writes one finished experiment. When this returns, the operating system has it.
     ///
     /// # Errors
     /// The experiment is not one of this run's or came twice, its axis values do not fit, or a file cannot be written.
@@ -211,7 +212,7 @@ impl ResultWriter {
         Ok(())
     }
 
-    /// Writes what still waits for an experiment that never came, then `results.parquet`; the records, by `exp_id`.
+    /// Writes the experiments that still wait for one that never came, then `results.parquet`. Returns the records, by `exp_id`.
     ///
     /// # Errors
     /// A file cannot be written.
@@ -276,7 +277,7 @@ impl ResultWriter {
         Ok(())
     }
 
-    /// Appends those that waited and whose turn it is now.
+    /// Appends the waiting experiments whose turn it is.
     fn drain(&mut self) -> Result<(), ResultsError> {
         while let Some(span) = self.ids.get(self.written).and_then(|id| self.waiting.remove(id)) {
             self.append_from_journal(span)?;
@@ -291,7 +292,7 @@ impl ResultWriter {
     }
 }
 
-/// Whether a record is one of this run's.
+/// Checks that a record is one of this run's.
 fn check(record: &ExperimentRecord, ids: &[u64], axes: &[Axis]) -> Result<(), ResultsError> {
     let (exp_id, got, axes) = (record.exp_id, record.axis_values.len(), axes.len());
     match ids.binary_search(&exp_id) {

@@ -1,7 +1,7 @@
-//! Runs of several jobs once more: each job without the others, and all jobs but one. Slowdowns are held against them.
+//! Further runs of an experiment with several jobs: each job without the others, and all jobs but one. Slowdowns are relative to them.
 //!
-//! Layer: session. With `output.alone = true` an experiment of several jobs is queued with one more run for each job, and with
-//! `output.leave_one_out = true` with another. Their ids are of the queue alone; the experiment ends when all of them have.
+//! Layer: session. With `output.alone = true` an experiment of several jobs is queued with one more run for each job, and with `output.leave_one_out = true`
+//! with another. Ids of further runs exist only in the queue. The experiment ends when all its runs have ended.
 
 use std::collections::HashMap;
 use std::sync::Arc;
@@ -9,36 +9,36 @@ use std::sync::Arc;
 use crate::batch::{Ended, JobTimes};
 use crate::spec::{Config, RunningJobs};
 
-/// What a place of the queue is: an experiment, or the same with only some of its jobs.
+/// The role of an entry of the queue: an experiment, or the same experiment with only some of its jobs.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) struct QueueRole {
     pub exp_id: u64,
     pub running: RunningJobs,
 }
 
-/// How an experiment is queued: by its id, with these further runs of some of its jobs.
+/// An experiment and its further runs, as they are queued.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(super) struct QueuedRuns {
     pub exp_id: u64,
     pub further: Vec<RunningJobs>,
 }
 
-/// Experiments and their runs of some jobs, by their ids in the queue.
+/// Experiments and their further runs, by their ids in the queue.
 pub(super) struct AloneRuns {
-    /// Empty: no experiment has further runs, and ids are those of experiments.
+    /// Role of each id. Empty: no experiment has further runs, and ids are those of experiments.
     roles: Vec<QueueRole>,
     open: HashMap<u64, OpenExperiment>,
 }
 
-/// Jobs by their names, with their times.
+/// Times of each job, with its name.
 type TimesByJob = Vec<(Arc<str>, JobTimes)>;
 
-/// An experiment of which some jobs also run without others.
+/// An experiment whose runs have not all ended.
 struct OpenExperiment {
     ended: Option<Ended>,
-    /// What ended of the further runs: each job by its name, with its times.
+    /// The further runs that have ended, with each job's times.
     further: Vec<(RunningJobs, TimesByJob)>,
-    /// Further runs that have not ended.
+    /// Number of further runs that have not ended.
     left: usize,
 }
 
@@ -60,12 +60,12 @@ impl AloneRuns {
         }
     }
 
-    /// Whether ids of the queue are others than those of experiments.
+    /// Whether ids of the queue differ from those of experiments.
     pub(super) fn renumbers(&self) -> bool {
         !self.roles.is_empty()
     }
 
-    /// What is queued, by its id there: `experiments` and their further runs.
+    /// Returns the entries of the queue by id: `experiments` and their further runs.
     pub(super) fn queue(&self, experiments: &[QueuedRuns]) -> Vec<(u64, QueueRole)> {
         if self.roles.is_empty() {
             let role = |e: &QueuedRuns| (e.exp_id, QueueRole { exp_id: e.exp_id, running: RunningJobs::All });
@@ -74,7 +74,7 @@ impl AloneRuns {
         (0..).zip(self.roles.iter().copied()).collect()
     }
 
-    /// The experiment of an id of the queue; `None`: a run of some of its jobs.
+    /// Returns the experiment of an id of the queue; `None`: it is a further run.
     pub(super) fn experiment(&self, id: u64) -> Option<u64> {
         match self.roles.get(usize::try_from(id).unwrap_or(usize::MAX)) {
             _ if self.roles.is_empty() => Some(id),
@@ -83,7 +83,7 @@ impl AloneRuns {
         }
     }
 
-    /// Takes an end; gives the experiment's, once its further runs have ended too.
+    /// Takes the end of a run. Returns the experiment's end once its further runs have ended too.
     pub(super) fn take(&mut self, ended: Ended) -> Option<Ended> {
         if self.roles.is_empty() {
             return Some(ended);
@@ -126,7 +126,7 @@ impl AloneRuns {
     }
 }
 
-/// The configuration of a place of the queue, given that of its experiment.
+/// Returns the configuration of an entry of the queue, from that of its experiment.
 pub(super) fn config_of(role: QueueRole, mut config: Config) -> Config {
     if role.running != RunningJobs::All {
         config.jobs = config.jobs.map(|jobs| jobs.with_running(role.running));
@@ -134,12 +134,12 @@ pub(super) fn config_of(role: QueueRole, mut config: Config) -> Config {
     config
 }
 
-/// The further runs that an experiment asks for.
+/// Returns the further runs that an experiment asks for.
 pub(super) fn further_runs(config: &Config) -> Vec<RunningJobs> {
     let n_jobs = config.jobs.as_ref().map_or(0, |jobs| jobs.jobs.len());
     let alone = (0..n_jobs).filter(|_| config.output.alone).map(RunningJobs::Only);
-    let without = (0..n_jobs).filter(|_| config.output.leave_one_out && n_jobs > 1).map(RunningJobs::AllBut);
-    alone.chain(without).collect()
+    let leave_one_out = (0..n_jobs).filter(|_| config.output.leave_one_out && n_jobs > 1).map(RunningJobs::AllBut);
+    alone.chain(leave_one_out).collect()
 }
 
 #[cfg(test)]

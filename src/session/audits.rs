@@ -1,4 +1,4 @@
-//! What audits of skipped phases found, over a run.
+//! Collects over a run what audits of skipped phases found.
 //!
 //! Layer: session.
 
@@ -6,28 +6,27 @@ use crate::results::StatsRecord;
 use crate::results::approximate::{MESSAGES_UP_TO, SteadyErrors, WARNED, percent};
 use crate::units::counted;
 
-/// Experiments that skipped steady phases or rounded what repeats but for that, and those of them whose audits found more error than they may have.
+/// Statistics of experiments that skipped steady phases or rounded times so that episodes repeat, and of the audits that exceeded their bounds.
 #[derive(Default)]
 pub(crate) struct Audits {
     approximate: usize,
-    /// Experiments that started over without skips, as these left out too little.
+    /// Experiments that started over without skips, as skips saved too little.
     exactly: usize,
-    /// What skips may have put off.
+    /// Estimated errors that skips may have caused.
     errors_in_all: SteadyErrors,
-    /// Phases and messages audited, and the sum of the messages' errors.
+    /// Audited phases.
     phases: u64,
     messages: u64,
     errors: f64,
     above: usize,
-    /// Experiments that carried measured rates on, those of them whose audits found much or that left out
-    /// pauses.
+    /// Experiments that carried measured rates on.
     carried: usize,
     carried_doubtful: usize,
-    /// The worst: its number, its mean error, its bound.
+    /// The worst audit above its bound, as (experiment, mean relative error, bound).
     worst: Option<(u64, f64, f64)>,
-    /// Likewise, of speeds of jobs by few iterations.
+    /// The worst audit of job speeds from few iterations, as (experiment, mean relative error, bound).
     worst_speeds: Option<(u64, f64, f64)>,
-    /// The experiment whose iterations leave out most of what writes of checkpoints could cost them, and how much.
+    /// The experiment whose iterations leave out most of the cost of checkpoint writes, and that share of GPU time.
     worst_writes: Option<(u64, f64)>,
 }
 
@@ -35,7 +34,7 @@ pub(crate) struct Audits {
 const WRITES_UP_TO: f64 = 0.01;
 
 impl Audits {
-    /// Looks at a finished experiment: its number, its statistics, and the bound of its audits' mean error, relative.
+    /// Adds a finished experiment. `bound`: bound of the mean relative error in its audits.
     pub(crate) fn add(&mut self, exp_id: u64, stats: &StatsRecord, bound: f64) {
         let error = stats.audit_fct_error;
         self.approximate += usize::from(stats.steady_skips > 0 || stats.folding.rounded > 0);
@@ -59,14 +58,14 @@ impl Audits {
         }
     }
 
-    /// Looks at a cluster whose jobs' iterations were simulated: its number, the mean difference of its audits, the bound of that, relative.
+    /// Adds a cluster whose jobs' iterations were simulated. `error`: mean relative difference in its audits.
     pub(crate) fn add_iterations(&mut self, exp_id: u64, error: Option<f64>, bound: f64) {
         if let Some(error) = error.filter(|&e| e > bound && self.worst_speeds.is_none_or(|w| e > w.1)) {
             self.worst_speeds = Some((exp_id, error, bound));
         }
     }
 
-    /// A warning where more iterations showed other speeds than few.
+    /// Returns a warning if more iterations showed other speeds than few.
     pub(crate) fn iterations_warning(&self) -> Option<String> {
         let (exp_id, error, bound) = self.worst_speeds?;
         Some(format!(
@@ -77,14 +76,14 @@ impl Audits {
         ))
     }
 
-    /// Looks at a cluster whose iterations were simulated without the writes of checkpoints beside them: at most what share of GPU time that leaves out.
+    /// Adds a cluster whose iterations were simulated without checkpoint writes. `share`: upper bound on the share of GPU time that this leaves out.
     pub(crate) fn add_writes(&mut self, exp_id: u64, share: Option<f64>) {
         if let Some(share) = share.filter(|&s| s > WRITES_UP_TO && self.worst_writes.is_none_or(|w| s > w.1)) {
             self.worst_writes = Some((exp_id, share));
         }
     }
 
-    /// A warning where writes of checkpoints could slow iterations down by much.
+    /// Returns a warning if checkpoint writes could slow iterations down considerably.
     pub(crate) fn writes_warning(&self) -> Option<String> {
         let (exp_id, share) = self.worst_writes?;
         Some(format!(
@@ -94,7 +93,7 @@ impl Audits {
         ))
     }
 
-    /// What whoever reads the results should know, of `experiments` in all.
+    /// Returns notes on approximations for readers of the results. `experiments`: number of all experiments.
     pub(crate) fn notes(&self, experiments: usize) -> Vec<String> {
         let found = match self.messages {
             0 => "no phase was audited (fidelity.audit), roundings never are".to_string(),
@@ -133,12 +132,12 @@ impl Audits {
         approximate.into_iter().chain((self.exactly > 0).then(exactly)).collect()
     }
 
-    /// Warnings about what skips put off.
+    /// Returns warnings about errors that skips may have caused.
     pub(crate) fn warnings(&self) -> Vec<String> {
         self.errors_in_all.warning().into_iter().chain(self.above_bound()).collect()
     }
 
-    /// A warning that rates were carried on, and where that may put times off by more than it may or pauses were left out.
+    /// Returns a warning if rates were carried on, with the number of experiments whose estimated error is large or that left out pauses.
     pub(crate) fn doubt(&self) -> Option<String> {
         let doubtful = match self.carried_doubtful {
             0 => String::new(),
@@ -159,7 +158,7 @@ impl Audits {
         })
     }
 
-    /// A warning where an audit found more error than it may have.
+    /// Returns a warning if an audit exceeded its bound.
     fn above_bound(&self) -> Option<String> {
         let (exp_id, error, bound) = self.worst?;
         Some(format!(
@@ -209,15 +208,18 @@ mod tests {
         let mut audits = Audits::default();
         audits.add(1, &stats(1, 0, None), 0.01);
         assert_eq!(audits.doubt(), None);
-        let mut of = stats(1, 0, None);
-        (of.folding.carried_skips, of.steady_error) = (3, Some(0.004));
-        audits.add(2, &of, 0.01);
+        let mut carried = stats(1, 0, None);
+        (carried.folding.carried_skips, carried.steady_error) = (3, Some(0.004));
+        audits.add(2, &carried, 0.01);
         let told = audits.doubt().expect("one carried rates on");
         assert!(told.starts_with("1 experiment carried") && !told.contains("of them"), "{told}");
         for doubt in [
-            StatsRecord { steady_error: Some(0.006), ..of.clone() },
-            StatsRecord { folding: FoldingRecord { carried_messages_error: 0.02, ..of.folding.clone() }, ..of.clone() },
-            StatsRecord { folding: FoldingRecord { pauses_left_out: 1, ..of.folding.clone() }, ..of.clone() },
+            StatsRecord { steady_error: Some(0.006), ..carried.clone() },
+            StatsRecord {
+                folding: FoldingRecord { carried_messages_error: 0.02, ..carried.folding.clone() },
+                ..carried.clone()
+            },
+            StatsRecord { folding: FoldingRecord { pauses_left_out: 1, ..carried.folding.clone() }, ..carried.clone() },
         ] {
             audits.add(3, &doubt, 0.01);
         }

@@ -1,6 +1,6 @@
-//! After a run: axes that changed no result.
+//! Finds axes that changed no result, after a run.
 //!
-//! Layer: session. A key that had no effect is worth knowing: a typing error in a value, a mechanism that never came into play.
+//! Layer: session. A key without effect is worth knowing: a value may be mistyped, or a mechanism was never used.
 
 use std::collections::HashMap;
 use std::hash::{DefaultHasher, Hash, Hasher};
@@ -9,25 +9,25 @@ use crate::results::ColumnSets;
 use crate::results::record::outcome_columns;
 use crate::results::{ExperimentRecord, Status};
 
-/// Outcomes by axis values, of the experiments that have one.
+/// Outcomes of experiments by their axis values.
 #[derive(Default)]
 pub(crate) struct AxisEffects {
     seen: Vec<(Vec<String>, u64)>,
-    /// The same of those without a result.
+    /// Axis values of experiments without a result.
     failed: Vec<Vec<String>>,
 }
 
 impl AxisEffects {
-    /// Takes a finished experiment into account.
+    /// Adds a finished experiment.
     pub(crate) fn add(&mut self, record: &ExperimentRecord) {
         let mut hash = DefaultHasher::new();
-        // What a result is worth is no result.
+        // The validated error of a result is not part of the result.
         for column in outcome_columns(ColumnSets::ALL).filter(|c| !c.name.starts_with("validated_")) {
             format!("{:?}", (column.cell)(record)).hash(&mut hash);
         }
         let mut values: Vec<String> = record.axis_values.iter().map(|v| format!("{v:?}")).collect();
         values.push(record.replica.to_string());
-        // What does not fit is a result too: an axis that decides it has an effect.
+        // That an experiment does not fit is a result too: an axis that decides it has an effect.
         if record.makespan.is_none() && record.cluster.is_none() && record.status != Status::Oom {
             self.failed.push(values);
             return;
@@ -35,7 +35,7 @@ impl AxisEffects {
         self.seen.push((values, hash.finish()));
     }
 
-    /// A warning for every axis such that experiments that differ in it alone have the same result, all of them.
+    /// Returns a warning for every axis without effect: all experiments that differ only in it have the same result.
     pub(crate) fn warnings(&self, axes: &[String]) -> Vec<String> {
         axes.iter().enumerate().filter(|(i, _)| self.without_effect(*i)).map(|(_, key)| no_effect(key)).collect()
     }
@@ -55,12 +55,12 @@ impl AxisEffects {
             compared |= group.1;
             group.1 = true;
         }
-        // That an experiment fails where another one ends is an effect as well.
+        // If an experiment fails where another one ends, that is an effect too.
         compared && !self.failed.iter().any(|values| groups.contains_key(&but_for(values, axis)))
     }
 }
 
-/// The warning.
+/// Returns the warning about an axis without effect.
 pub(crate) fn no_effect(key: &str) -> String {
     format!("axis {key} had no effect on any result of this run")
 }

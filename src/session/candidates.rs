@@ -1,7 +1,6 @@
-//! How a search values its candidates: estimates and coarse simulations, each made once, whatever interrupts the search.
+//! Evaluates the candidates of a search: estimates and coarse simulations, each made once, even if the search is interrupted.
 //!
-//! Layer: session. What is found goes to the journal at once ([`Update::Looked`]). What an earlier run's search has left there is taken
-//! from it. Decides nothing.
+//! Layer: session. Results go to the journal at once ([`Update::Looked`]). Results that an earlier run's search left there are reused. Decides nothing.
 
 use std::collections::HashMap;
 use std::sync::Arc;
@@ -22,13 +21,13 @@ use super::settings::RunSettings;
 use super::update::{Update, UpdateSink};
 use super::workers::{self, DeviceWorkers};
 
-/// Candidates estimated between two writes to the journal: what a kill loses at most.
+/// Candidates estimated between two writes to the journal: a killed search loses at most these.
 const ESTIMATED_AT_ONCE: usize = 64;
 
-/// Columns that an estimate has exactly: nothing that is simulated decides them.
+/// Columns that an estimate knows exactly, as simulation does not change them.
 const KNOWN_UNSIMULATED: [&str; 3] = ["cost_usd", "power_kw", "peak_memory_bytes"];
 
-/// Why a search broke off.
+/// The reason why a search stopped early.
 pub(crate) enum SearchStop {
     Interrupted,
     Failed(Box<SessionError>),
@@ -40,12 +39,12 @@ impl From<SessionError> for SearchStop {
     }
 }
 
-/// What is searched, and how it is run.
+/// The candidates of a search, and how they are run.
 pub(crate) struct CandidateView<'a> {
     pub(crate) sweep: &'a Sweep,
     /// The experiments of each candidate.
     pub(crate) points: &'a [&'a [Experiment]],
-    /// What is valued: objectives, then what only limits read.
+    /// The evaluated columns: objectives, then columns that only limits read.
     pub(crate) columns: &'a [Objective],
     pub(crate) n_objectives: usize,
     pub(crate) limits: &'a [SearchLimit],
@@ -53,26 +52,26 @@ pub(crate) struct CandidateView<'a> {
     pub(crate) settings: &'a RunSettings,
 }
 
-/// What estimating or simulating a candidate found.
+/// The result of estimating or simulating a candidate.
 struct CandidateValue {
     verdict: CandidateValues,
     packet_hops: u64,
-    /// Whether it would find the same at any time: the clock ended nothing.
+    /// Whether another run would find the same: no wall-clock limit ended it.
     lasting: bool,
 }
 
-/// Estimates and simulates candidates, and tells how far that is.
+/// Estimates and simulates candidates, and reports progress.
 pub(crate) struct CandidateEvaluator<'a, 's> {
     view: CandidateView<'a>,
     workers: &'a mut DeviceWorkers,
     memo: RunMemo,
-    /// By level and the candidate's first experiment.
+    /// Results by level and the candidate's first experiment.
     seen: HashMap<(u8, u64), (CandidateValues, u64)>,
     pub(crate) lost_devices: Vec<String>,
     sink: &'a mut UpdateSink<'s>,
 }
 
-/// A level's number in the journal.
+/// Number of a level in the journal.
 fn number(level: SearchLevel) -> u8 {
     match level {
         SearchLevel::Estimate => 0,
@@ -82,7 +81,7 @@ fn number(level: SearchLevel) -> u8 {
 }
 
 impl<'a, 's> CandidateEvaluator<'a, 's> {
-    /// Begins where `known` ends.
+    /// Creates an evaluator. `known`: results of an earlier search.
     pub(crate) fn new(
         view: CandidateView<'a>,
         workers: &'a mut DeviceWorkers,
@@ -104,7 +103,7 @@ impl<'a, 's> CandidateEvaluator<'a, 's> {
             };
             let all = view.pool.install(|| few.par_iter().map(one).collect::<Result<Vec<_>, SearchStop>>())?;
             if self.view.settings.interrupt.requested() {
-                // Some may have been stopped on their way.
+                // An interrupt may have stopped some candidates early.
                 return Err(SearchStop::Interrupted);
             }
             for (i, seen) in all {
@@ -200,8 +199,8 @@ impl Evaluate for CandidateEvaluator<'_, '_> {
             SearchLevel::CoarseEstimate => return Ok(verdicts),
             SearchLevel::Coarse => format!("simulated with coarse packets ({packet_hops} packet-hops)"),
         };
-        let (n, without) = (candidates.len(), verdicts.iter().filter(|v| v.is_err()).count());
-        let lost = if without > 0 { format!(", {without} of them without a value") } else { String::new() };
+        let (n, n_failed) = (candidates.len(), verdicts.iter().filter(|v| v.is_err()).count());
+        let lost = if n_failed > 0 { format!(", {n_failed} of them without a value") } else { String::new() };
         let known =
             if open.len() < n { format!("; {} of them by an earlier run", n - open.len()) } else { String::new() };
         (self.sink)(Update::Message(format!("search: {n} candidates {what}{lost}{known}")))
@@ -210,7 +209,7 @@ impl Evaluate for CandidateEvaluator<'_, '_> {
     }
 }
 
-/// Keeps what was found, and has it written down unless the clock decided it.
+/// Keeps a result and writes it to the journal, unless a wall-clock limit decided it.
 fn keep(
     seen: &mut HashMap<(u8, u64), (CandidateValues, u64)>,
     sink: &mut UpdateSink<'_>,
@@ -231,7 +230,7 @@ fn keep(
 }
 
 impl CandidateView<'_> {
-    /// A candidate's configuration at a level. Coarse ones may have keys that do not go together; then they are taken as they are.
+    /// Returns a candidate's configuration at a level. If coarser keys contradict each other, returns the candidate's own configuration.
     fn config(&self, level: SearchLevel, i: usize) -> Config {
         let experiment = &self.points[i][0];
         let own = config(self.sweep, experiment);

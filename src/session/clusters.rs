@@ -1,4 +1,4 @@
-//! Runs the experiments of a sweep that are clusters over days: one on each thread, reported as they end.
+//! Runs the experiments of a sweep that simulate a cluster over days: one on each thread, reported as they end.
 //!
 //! Layer: session. Engines and batches are for packets; clusters need neither.
 
@@ -22,7 +22,7 @@ use super::error::SessionError;
 use super::experiment::{config, unmeasured};
 use super::interrupt::Interrupt;
 
-/// What an experiment came to; `None`: it was interrupted.
+/// The result of an experiment and its run time in seconds; `None`: it was interrupted.
 type Ended = Option<(Result<(ClusterOutcome, Option<ClusterHistory>), Ending>, f64)>;
 
 fn simulated(config: &Config, interrupt: &Interrupt) -> Ended {
@@ -38,12 +38,12 @@ fn simulated(config: &Config, interrupt: &Interrupt) -> Ended {
             }
         })
     };
-    // As many are run at a time as there are threads.
+    // Each thread runs one at a time.
     let allowance = budget::total() / rayon::current_num_threads() as u64;
-    let allowance = config.limits.memory_bytes.map_or(allowance, |most| most.min(allowance));
+    let allowance = config.limits.memory_bytes.map_or(allowance, |limit_bytes| limit_bytes.min(allowance));
     let bounded = || match budget::within(allowance, run) {
         Ok((ended, _)) => ended,
-        Err(Unfinished::OverBudget(over)) => Err(PrepareError::Memory(MemoryRefusal::of(config, &over)).into()),
+        Err(Unfinished::OverBudget(excess)) => Err(PrepareError::Memory(MemoryRefusal::of(config, &excess)).into()),
         Err(Unfinished::Interrupted) => Err(ClusterError::Interrupted),
     };
     let result = match isolation::isolated(bounded) {
@@ -52,7 +52,7 @@ fn simulated(config: &Config, interrupt: &Interrupt) -> Ended {
             "limit: wall_s = {} reached; raise limits.wall_s, or simulate fewer jobs or hours",
             config.limits.wall_ms.unwrap_or_default() as f64 / 1e3
         ))),
-        // The model of a class of jobs.
+        // The model of a class of jobs does not fit.
         Ok(Err(ClusterError::Network(PrepareError::Oom { peak_bytes, breakdown }))) => {
             Err(Ending::Oom { peak_bytes, breakdown })
         }
@@ -62,10 +62,10 @@ fn simulated(config: &Config, interrupt: &Interrupt) -> Ended {
     Some((result, start.elapsed().as_secs_f64()))
 }
 
-/// Runs them, and takes each with those that are the same.
+/// Runs the experiments. Each result is taken also for the experiments that equal it (`same`, by id).
 ///
 /// # Errors
-/// What `take` gives.
+/// Errors of `take`.
 pub(super) fn run(
     sweep: &Sweep,
     experiments: &[&Experiment],
@@ -103,7 +103,7 @@ pub(super) fn run(
                                     Finished::without_rows(record.failed(why), StatsRecord::default())
                                 }
                             };
-                            // Nobody listens any more where results cannot be written.
+                            // Sending fails if results cannot be written; then nobody listens any more.
                             let _ = send.send(ClusterUpdate::Finished(Box::new(done)));
                         }
                     }
@@ -114,10 +114,10 @@ pub(super) fn run(
     })
 }
 
-/// What is reported of a cluster.
+/// Progress of a cluster experiment.
 pub(super) enum ClusterUpdate {
     Started(u64),
-    /// The timeline of one that will be finished next.
+    /// The timeline of an experiment that will be finished next.
     Traced {
         exp_id: u64,
         bytes: Vec<u8>,

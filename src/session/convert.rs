@@ -1,4 +1,4 @@
-//! Outcomes of the simulation become result records.
+//! Converts outcomes of the simulation to result records.
 //!
 //! Layer: session. Between `batch`, which formats nothing, and `results`, which simulates nothing.
 
@@ -16,7 +16,7 @@ use crate::results::{
 use crate::spec::Config;
 use crate::validated::ClassErrors;
 
-/// A finished experiment as it is written. `record` holds its identity; `outputs` says which companion files are asked for.
+/// Converts a finished experiment for writing. `record` holds its identity; `outputs` says which companion files are asked for.
 pub(crate) fn finished(record: ExperimentRecord, ended: Ended, outputs: &Outputs, config: &Config) -> Finished {
     let folds = ended.folds.unwrap_or(FoldStats { hops_simulated: ended.packet_hops, ..FoldStats::default() });
     let stats = StatsRecord {
@@ -50,20 +50,21 @@ pub(crate) fn finished(record: ExperimentRecord, ended: Ended, outputs: &Outputs
     let packets = !outcome.flow_level;
     let links = if outputs.links { outcome.links.iter().map(|l| link(l, span, packets)).collect() } else { Vec::new() };
     let flows = if outputs.flows { outcome.flows.iter().map(flow).collect() } else { Vec::new() };
-    let sample = |&(flow_id, at, rtt): &(u32, u64, u64)| RttRecord { flow_id, sample: Ps(at), rtt: Ps(rtt) };
+    let sample =
+        |&(flow_id, at_ps, rtt_ps): &(u32, u64, u64)| RttRecord { flow_id, sample: Ps(at_ps), rtt: Ps(rtt_ps) };
     let rtt = if outputs.rtt { outcome.rtts.iter().map(sample).collect() } else { Vec::new() };
     let none = Finished::without_rows(measured(record, &outcome, config), stats);
     let shared_links = if outputs.shared_links { shared_links(&outcome) } else { Vec::new() };
     let requests = if outputs.requests { requests(&outcome, config) } else { Vec::new() };
     let mut finished = Finished { flows, links, rtt, jobs: jobs(&outcome), shared_links, requests, ..none };
-    let of_messages = finished.stats.folding.carried_messages_error;
-    if of_messages > MESSAGES_UP_TO || finished.stats.steady_error.is_some_and(|error| error > MESSAGES_UP_TO) {
+    let message_error = finished.stats.folding.carried_messages_error;
+    if message_error > MESSAGES_UP_TO || finished.stats.steady_error.is_some_and(|error| error > MESSAGES_UP_TO) {
         without_messages(&mut finished.record);
     }
     finished
 }
 
-/// Leaves empty what is known of single messages, because skips put it off by too much.
+/// Clears columns about single messages, because skips make them too inaccurate.
 fn without_messages(r: &mut ExperimentRecord) {
     (r.fct_mean, r.fct_p50, r.fct_p99, r.fct_max) = (None, None, None, None);
     (r.fct_slowdown_p50, r.fct_slowdown_p99) = (None, None);
@@ -88,7 +89,7 @@ fn folding(f: &FoldStats) -> FoldingRecord {
         carried_drift: if f.carried == 0 {
             0.0
         } else if f.drift_over_ps == 0 {
-            // None was measured again: what Eq. 6 lets pass.
+            // No carried rate was measured again: the difference that Eq. 6 accepts.
             0.05
         } else {
             f.drift_ps as f64 / f.drift_over_ps as f64 / 1e6
@@ -137,10 +138,10 @@ fn measured(mut r: ExperimentRecord, o: &ExperimentOutcome, config: &Config) -> 
     if let Some(i) = &o.iteration {
         measured_iteration(&mut r, i);
     }
-    if let Some(of) = &o.serving {
-        let figures = serving(of, config);
+    if let Some(outcome) = &o.serving {
+        let figures = serving(outcome, config);
         let rate = figures.output_tokens_per_s.0 as f64 / 1e6;
-        let gpus: u32 = of.pools.iter().map(|p| p.gpus).sum();
+        let gpus: u32 = outcome.pools.iter().map(|p| p.gpus).sum();
         r.tokens_per_s = Some(rate);
         r.tokens_per_s_per_gpu = Some(rate / f64::from(gpus));
         r.serving = Some(Box::new(figures));
@@ -153,19 +154,19 @@ fn measured(mut r: ExperimentRecord, o: &ExperimentOutcome, config: &Config) -> 
     if let Some(bill) = &o.bill {
         r.cost_usd = Some(bill.cost_cents as f64 / 100.0);
         r.power_kw = Some(bill.power_mw as f64 / 1e6);
-        // Tokens of one of several jobs do not pay for the cluster.
+        // Tokens of one of several jobs do not pay for the whole cluster.
         let rate = r.tokens_per_s.filter(|_| o.jobs.is_empty());
         r.usd_per_mtoken = rate.map(|rate| usd_per_mtoken(bill, rate, config.cost.years, config.cost.usd_per_kwh));
     }
-    // The first of the most utilised, in the order of links.
-    let mut most: Option<(Micro, &LinkOutcome)> = None;
+    // The most utilised link; the first of equals, in the order of links.
+    let mut busiest: Option<(Micro, &LinkOutcome)> = None;
     for l in o.links.iter().filter(|l| l.bytes > 0) {
         let u = share(l, o.makespan_ps);
-        if most.is_none_or(|(best, _)| u > best) {
-            most = Some((u, l));
+        if busiest.is_none_or(|(best, _)| u > best) {
+            busiest = Some((u, l));
         }
     }
-    if let Some((u, l)) = most {
+    if let Some((u, l)) = busiest {
         r.max_link_utilisation = Some(u);
         r.bottleneck_link = Some(l.name.clone());
     }
@@ -176,7 +177,7 @@ fn flow(f: &FlowOutcome) -> FlowRecord {
     FlowRecord { flow_id: f.id, src: f.src, dst: f.dst, bytes: f.bytes, start: Ps(f.start_ps), fct: f.fct_ps.map(Ps) }
 }
 
-/// Share of a link's rate from 0 to the makespan. Bytes that follow the last completion (duplicates on their way) count too, so it is capped at 1.
+/// Utilisation of a link's rate from 0 to the makespan. Bytes after the last completion (duplicates in flight) count too, so it is capped at 1.
 fn share(l: &LinkOutcome, span_ps: u64) -> Micro {
     utilisation(l.bytes, l.rate_bps, span_ps).min(Micro(1_000_000))
 }

@@ -1,4 +1,4 @@
-//! Outcomes of clusters become result records.
+//! Converts outcomes of clusters to result records.
 //!
 //! Layer: session.
 
@@ -14,7 +14,7 @@ const HOURS_PER_YEAR: f64 = 8766.0;
 const NS_PER_HOUR: f64 = 3.6e12;
 const NS_PER_MS: u128 = 1_000_000;
 
-/// A finished cluster as it is written. `record` holds its identity.
+/// Converts a finished cluster for writing. `record` holds its identity.
 pub(super) fn finished_cluster(
     mut record: ExperimentRecord,
     outcome: &ClusterOutcome,
@@ -41,12 +41,12 @@ fn figures(o: &ClusterOutcome, config: &Config) -> ClusterRecord {
     let (waiting, turnaround) = (o.waiting(), o.turnaround());
     let useful_gpu_hours = account.useful as f64 / NS_PER_HOUR;
     let hours = o.span_ms as f64 / MS_PER_HOUR;
-    // The price of so much of the cluster's life, and its energy at full load.
+    // Price of this part of the cluster's life, and of its energy at full load.
     let price = o.bill.cost_cents as f64 / 100.0 * hours / (config.cost.years * HOURS_PER_YEAR);
     let energy = o.bill.power_mw as f64 / 1e6 * hours * config.cost.usd_per_kwh;
-    let count = |of: fn(&ClusterJobOutcome) -> u64| o.jobs.iter().map(of).sum::<u64>();
+    let count = |field: fn(&ClusterJobOutcome) -> u64| o.jobs.iter().map(field).sum::<u64>();
     let measured = o.iterations.as_ref();
-    // Millionths as shares.
+    // Converts millionths to a share.
     let share_of = |ppm: u64| ppm as f64 / 1e6;
     let audited = measured.filter(|m| m.audited_jobs > 0);
     ClusterRecord {
@@ -90,7 +90,7 @@ fn figures(o: &ClusterOutcome, config: &Config) -> ClusterRecord {
         iteration_error_max: audited.map(|m| share_of(m.error_most_ppm)),
         beside_writes_share: (measured.is_some() && o.write_slowdown_ppm.is_some())
             .then(|| share(account.beside_writes / 1_000_000)),
-        // Thousandths over milliseconds.
+        // Thousandths of samples over milliseconds.
         samples_per_s: o.samples_m.filter(|_| o.span_ms > 0).map(|samples| samples as f64 / o.span_ms as f64),
     }
 }

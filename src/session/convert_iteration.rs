@@ -1,4 +1,4 @@
-//! Columns of an iteration.
+//! Fills the columns of an iteration.
 //!
 //! Layer: session. A leaf of `convert`.
 
@@ -6,7 +6,7 @@ use crate::batch::Iteration;
 use crate::results::{ExperimentRecord, Ps};
 use crate::units::PS_PER_S;
 
-/// Fills in what an iteration came to.
+/// Fills in the results of an iteration.
 pub(super) fn measured_iteration(r: &mut ExperimentRecord, i: &Iteration) {
     let t = &i.time;
     if t.total == 0 {

@@ -1,4 +1,4 @@
-//! Outcomes of several jobs become rows of `jobs.csv` and `shared_links.csv`.
+//! Converts outcomes of several jobs to rows of `jobs.csv` and `shared_links.csv`.
 //!
 //! Layer: session.
 
@@ -8,15 +8,15 @@ use super::convert_iteration::measured_iteration;
 use crate::batch::{ExperimentOutcome, JobOutcome, JobTimes, SharedLinkOutcome};
 use crate::results::{Cell, ExperimentRecord, JobRecord, Ps, SharedLinkRecord, fct_stats};
 
-/// A row for each job of an experiment; none where there is one workload.
+/// Returns a row for each job of an experiment; none if there is one workload.
 pub(super) fn jobs(outcome: &ExperimentOutcome) -> Vec<JobRecord> {
     outcome.jobs.iter().map(|job| row(outcome, job)).collect()
 }
 
-/// A row for each shared link and job that sends over it.
+/// Returns a row for each shared link and job that sends over it.
 pub(super) fn shared_links(outcome: &ExperimentOutcome) -> Vec<SharedLinkRecord> {
     let name = |job: usize| &*outcome.jobs[job].name;
-    let of = |link: &SharedLinkOutcome| -> Vec<SharedLinkRecord> {
+    let rows_of = |link: &SharedLinkOutcome| -> Vec<SharedLinkRecord> {
         let all: u64 = link.jobs.iter().map(|(_, bytes)| bytes).sum();
         let row = |&(own, job_bytes): &(usize, u64)| {
             let others = link.jobs.iter().filter(|(job, _)| *job != own).map(|(job, _)| name(*job));
@@ -30,14 +30,14 @@ pub(super) fn shared_links(outcome: &ExperimentOutcome) -> Vec<SharedLinkRecord>
         };
         link.jobs.iter().map(row).collect()
     };
-    outcome.shared_links.iter().flat_map(of).collect()
+    outcome.shared_links.iter().flat_map(rows_of).collect()
 }
 
 fn row(outcome: &ExperimentOutcome, job: &JobOutcome) -> JobRecord {
-    // What an iteration comes to has the same columns there as in results.csv.
-    let mut of = ExperimentRecord::new(0, String::new(), String::new(), 0, 0, Vec::new());
+    // Columns of an iteration are the same as in results.csv.
+    let mut columns = ExperimentRecord::new(0, String::new(), String::new(), 0, 0, Vec::new());
     if let Some(iteration) = &job.iteration {
-        measured_iteration(&mut of, iteration);
+        measured_iteration(&mut columns, iteration);
     }
     let flows = &outcome.flows[job.flows.clone()];
     let fct = fct_stats(flows.iter().filter_map(|f| f.fct_ps.map(|fct| (fct, f.ideal_ps))));
@@ -51,21 +51,21 @@ fn row(outcome: &ExperimentOutcome, job: &JobOutcome) -> JobRecord {
         placement: job.placement.clone(),
         start: Ps(job.start_ps),
         end: job.end_ps.map(Ps),
-        iteration_time: of.iteration_time,
-        compute: of.compute,
-        comm_exposed_tp: of.comm_exposed_tp,
-        comm_exposed_pp: of.comm_exposed_pp,
-        comm_exposed_dp: of.comm_exposed_dp,
-        comm_exposed_ep: of.comm_exposed_ep,
-        comm_exposed_cp: of.comm_exposed_cp,
-        bubble: of.bubble,
-        optimizer: of.optimizer,
-        other: of.other,
-        critical_rank: of.critical_rank,
-        tokens_per_s: of.tokens_per_s,
-        mfu: of.mfu,
-        algbw_gbps: of.algbw_gbps,
-        busbw_gbps: of.busbw_gbps,
+        iteration_time: columns.iteration_time,
+        compute: columns.compute,
+        comm_exposed_tp: columns.comm_exposed_tp,
+        comm_exposed_pp: columns.comm_exposed_pp,
+        comm_exposed_dp: columns.comm_exposed_dp,
+        comm_exposed_ep: columns.comm_exposed_ep,
+        comm_exposed_cp: columns.comm_exposed_cp,
+        bubble: columns.bubble,
+        optimizer: columns.optimizer,
+        other: columns.other,
+        critical_rank: columns.critical_rank,
+        tokens_per_s: columns.tokens_per_s,
+        mfu: columns.mfu,
+        algbw_gbps: columns.algbw_gbps,
+        busbw_gbps: columns.busbw_gbps,
         peak_memory_bytes: job.peak_memory_bytes,
         algorithm: job.longest_collective.map(|l| l.algorithm.name().to_string()),
         first_flow: flows.first().map(|f| u64::from(f.id)),

@@ -1,6 +1,6 @@
-//! The engine and the devices that were asked for become those that run.
+//! Chooses the engine and opens the devices of a run from the options.
 //!
-//! Layer: session. Opens and self-tests adapters; whether a batch pays for a GPU is the caller's to say.
+//! Layer: session. Opens and self-tests adapters. The caller decides whether a batch is large enough for a GPU.
 
 use crate::engine::gpu::adapter::{self, AdapterReport};
 use crate::engine::gpu::{DeviceChoice, GpuDevice, SoftwarePolicy, open};
@@ -10,11 +10,10 @@ use super::error::SessionError;
 use super::settings::{EngineChoice, RunSettings};
 use super::update::EngineUsed;
 
-/// What was decided, with the devices to run on; none of them means the CPU engine. `pays` says whether the batch is
-/// large enough for a real GPU to be worth it, and is asked only under `auto`.
+/// Chooses an engine and its devices; no devices mean the CPU engine. `pays` returns whether the batch is large enough for a real GPU, and is called only under
+/// `auto`.
 ///
-/// # Errors
-/// No adapter for `--engine gpu`, a `--device` that is not there or fails its self-test, options that contradict each other.
+/// No adapter for `--engine gpu`, a `--device` that does not exist or fails its self-test, or options that contradict each other.
 pub(crate) fn choose(
     settings: &RunSettings,
     pays: impl FnOnce() -> bool,
@@ -37,21 +36,22 @@ pub(crate) fn choose(
                 )),
                 None => gpu("a real GPU is there and the batch is large enough", opened),
             },
-            // A device that the user named must be there; otherwise the CPU is a fine answer.
+            // A device that the user named must exist; otherwise the CPU is a fine answer.
             Err(error) if !settings.devices.is_empty() => Err(error),
             Err(error) => cpu(format!("no usable GPU: {error}")),
         },
     }
 }
 
-/// Devices that are open, and why others were left out.
+/// Open devices, and the reasons why others were left out.
 type Opened = (Vec<GpuDevice>, Vec<String>);
 
 fn refuse<T>(why: String) -> Result<T, SessionError> {
     Err(SessionError::Input(why))
 }
 
-/// Opens what was named, the same adapter as often as it was named, because each has batches of its own; and which were left out, and why.
+/// Opens the named devices. An adapter that is named several times is opened as often, because each has batches of its own. Also returns the devices that were
+/// left out, with reasons.
 fn open_all(choices: &[DeviceChoice], policy: SoftwarePolicy) -> Result<Opened, SessionError> {
     match choices {
         [] => Ok((vec![open::open(None, policy)?], Vec::new())),
@@ -66,13 +66,13 @@ fn open_all(choices: &[DeviceChoice], policy: SoftwarePolicy) -> Result<Opened, 
     }
 }
 
-/// What `--device` calls every GPU.
+/// The value of `--device` that means every GPU.
 const ALL: &str = "all";
 
-/// Every real GPU that passes its self-test; where there is none, software adapters if `policy` takes them.
+/// Opens every real GPU that passes its self-test; if there is none, software adapters, if `policy` allows them.
 fn open_every(policy: SoftwarePolicy) -> Result<Opened, SessionError> {
     let found: Vec<AdapterReport> = adapter::list_adapters().into_iter().map(|a| a.report).collect();
-    // Says what is wrong where there is nothing to take.
+    // Returns the error if there is no adapter to take.
     adapter::choose(&found, None, policy)?;
     let real = found.iter().any(|r| !r.is_software());
     let (mut devices, mut left_out) = (Vec::new(), Vec::new());
@@ -90,9 +90,9 @@ fn open_every(policy: SoftwarePolicy) -> Result<Opened, SessionError> {
 
 fn gpu(reason: &str, (devices, left_out): Opened) -> Result<(EngineUsed, Vec<GpuDevice>), SessionError> {
     let adapters = devices.iter().map(|d| used(&d.report)).collect();
-    let without = left_out.iter().map(|why| format!("; left out: {why}"));
+    let exclusions = left_out.iter().map(|why| format!("; left out: {why}"));
     Ok((
-        EngineUsed { engine: "gpu", reason: std::iter::once(reason.to_string()).chain(without).collect(), adapters },
+        EngineUsed { engine: "gpu", reason: std::iter::once(reason.to_string()).chain(exclusions).collect(), adapters },
         devices,
     ))
 }

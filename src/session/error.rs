@@ -1,6 +1,6 @@
-//! Why a sweep cannot be planned, run, merged or traced.
+//! Errors of planning, running, merging or tracing a sweep.
 //!
-//! Layer: session. Says what is wrong; which exit code that means is the command line's to say.
+//! Layer: session. Says what is wrong; the command line decides the exit code.
 
 use std::error::Error;
 use std::path::PathBuf;
@@ -13,80 +13,80 @@ use crate::engine::gpu::GpuError;
 use crate::results::{ReadError, ResultsError};
 use crate::spec::SpecError;
 
-/// Why a session cannot go on. One bad experiment is no such error: its record says `failed`.
+/// A reason why a session cannot go on. A bad experiment is no such error: its record says `failed`.
 #[derive(Debug, Error)]
 #[non_exhaustive]
 pub enum SessionError {
-    /// The sweep file, a key of it, or a file that it names.
+    /// The sweep file, one of its keys, or a file that it names is wrong.
     #[error(transparent)]
     Spec(#[from] SpecError),
-    /// What was asked for cannot be; the text says what would be right.
+    /// The options or inputs are impossible; the text says what would be right.
     #[error("{0}")]
     Input(String),
-    /// Inputs made in code that could not be written.
+    /// Inputs made in code could not be written.
     #[error("cannot write {}", .path.display())]
     Inputs {
-        /// The file.
+        /// Path of the file.
         path: PathBuf,
-        /// Why.
+        /// The cause.
         source: std::io::Error,
     },
-    /// An experiment whose input is wrong.
+    /// The input of an experiment is wrong.
     #[error("{}{experiment}", .path.display())]
     Prepare {
-        /// The sweep file.
+        /// Path of the sweep file.
         path: PathBuf,
-        /// Which experiment, in words; empty where there is but one.
+        /// The experiment, in words; empty if there is only one.
         experiment: String,
-        /// What is wrong.
+        /// The cause.
         source: Box<dyn Error + Send + Sync>,
     },
-    /// An experiment that cannot be simulated once more.
+    /// An experiment cannot be simulated again.
     #[error(transparent)]
     Again(#[from] PrepareError),
-    /// An objective of a search that is no column of numbers.
+    /// An objective of a search is no column of numbers.
     #[error("{place}: `sweep.objectives`")]
     Objective {
-        /// Where it is written.
+        /// Place of the objective in the sweep file.
         place: String,
-        /// What is wrong with it.
+        /// The cause.
         source: Box<dyn Error + Send + Sync>,
     },
-    /// The sweep that a folder's manifest holds.
+    /// The sweep in a folder's manifest cannot be expanded.
     #[error("{}: the sweep in manifest.json cannot be expanded any more", .path.display())]
     Manifest {
-        /// The folder.
+        /// Path of the folder.
         path: PathBuf,
-        /// What is wrong with the sweep.
+        /// The cause.
         source: Box<SpecError>,
     },
-    /// There is no GPU to be had.
+    /// No GPU is available.
     #[error(transparent)]
     Adapter(#[from] GpuError),
-    /// A GPU that is there cannot run the engine.
+    /// An available GPU cannot run the engine.
     #[error("{name}")]
     Device {
-        /// Which one, in words.
+        /// The GPU, in words.
         name: String,
-        /// What it lacks or refuses.
+        /// The cause.
         source: Box<dyn Error + Send + Sync>,
     },
-    /// A folder of results that cannot be read.
+    /// A folder of results cannot be read.
     #[error(transparent)]
     Read(#[from] ReadError),
-    /// A folder of results that cannot be taken, or is not what it must be.
+    /// A folder of results cannot be used, or is not of the expected kind.
     #[error(transparent)]
     Results(ResultsError),
-    /// Results that could not be written while the run went on.
+    /// Results could not be written during the run.
     #[error(transparent)]
     Writing(ResultsError),
-    /// Threads of the CPU engine.
+    /// The threads of the CPU engine could not be started.
     #[error("cannot start threads")]
     Threads(#[source] rayon::ThreadPoolBuildError),
     /// The engine cannot go on, and no other is left.
     #[error(transparent)]
     Engine(#[from] EngineError),
-    /// What cannot be, and is a bug.
+    /// A bug: a state that cannot occur.
     #[error("{0}")]
     Internal(&'static str),
 }

@@ -1,6 +1,6 @@
-//! Experiments that a run will not simulate, in groups: `workload.tp = 1: all 60`.
+//! Groups the experiments that a run will not simulate: `workload.tp = 1: all 60`.
 //!
-//! Layer: session. Looks for axis values, or pairs of them, all of whose experiments are excluded. Knows no reasons but as texts.
+//! Layer: session. Finds axis values, or pairs of them, all of whose experiments are excluded. Reasons are only texts here.
 
 use std::collections::HashMap;
 use std::fmt;
@@ -8,35 +8,35 @@ use std::sync::Arc;
 
 use crate::sweep::{Experiment, Sweep};
 
-/// Groups that are looked for; what they leave is told one by one.
+/// Most groups that are searched; the remaining experiments are listed one by one.
 const GROUPS_UP_TO: usize = 20;
-/// Experiments told one by one.
+/// Most experiments listed one by one.
 const EACH_UP_TO: usize = 8;
-/// Experiments up to which pairs of axes are looked at.
+/// Most experiments for which pairs of axes are searched.
 const PAIRS_UP_TO: usize = 200_000;
 
-/// Excluded experiments: each with why, and the same in groups.
+/// Excluded experiments, with reasons, and the same in groups.
 #[derive(Clone, Debug, Default)]
 pub struct Excluded {
-    /// `exp_id` and why, ascending.
+    /// Id and reason of each, in ascending order.
     pub experiments: Vec<(u64, Arc<str>)>,
-    /// The largest first.
+    /// Groups, the largest first.
     pub groups: Vec<ExcludedGroup>,
 }
 
-/// Excluded experiments that axis values set apart from all others.
+/// Excluded experiments that share axis values which no other experiment has.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct ExcludedGroup {
-    /// The axes and values that all of them have, and no experiment beside them; empty: all experiments, or a single one.
+    /// The shared axes and values; empty: all experiments, or a single one.
     pub values: Vec<(String, String)>,
-    /// How many they are.
+    /// Number of experiments in the group.
     pub n: u64,
-    /// How many of them are in another group as well, which was found before.
+    /// Number of them that are also in a group found earlier.
     pub in_others: u64,
-    /// The first of them, and its reason.
+    /// Id of the first experiment; `why` is its reason.
     pub exp_id: u64,
     pub why: Arc<str>,
-    /// Whether another one has another reason.
+    /// Whether another experiment has another reason.
     pub reasons_differ: bool,
 }
 
@@ -47,24 +47,24 @@ impl fmt::Display for ExcludedGroup {
             return write!(f, "experiment {exp_id}: {why}");
         }
         let values: Vec<String> = values.iter().map(|(axis, value)| format!("{axis} = {value}")).collect();
-        let of = if values.is_empty() { String::new() } else { format!("{}: ", values.join(", ")) };
+        let prefix = if values.is_empty() { String::new() } else { format!("{}: ", values.join(", ")) };
         let example = if *reasons_differ { format!("experiment {exp_id}: ") } else { String::new() };
         let shared = match in_others {
             0 => String::new(),
             shared => format!(", {shared} of them in other lines too"),
         };
-        write!(f, "{of}all {n}{shared}; {example}{why}")
+        write!(f, "{prefix}all {n}{shared}; {example}{why}")
     }
 }
 
 impl Excluded {
-    /// Groups experiments of a sweep, ascending by `exp_id`.
+    /// Groups excluded experiments of a sweep. PRECONDITION: ascending by `exp_id`.
     pub(crate) fn of(sweep: &Sweep, experiments: Vec<(u64, Arc<str>)>) -> Excluded {
         let groups = if experiments.is_empty() { Vec::new() } else { Grouping::new(sweep, &experiments).groups() };
         Excluded { experiments, groups }
     }
 
-    /// The groups, one a line, and how many experiments are not named.
+    /// Returns the groups, one per line, and how many experiments are not listed.
     pub fn lines(&self) -> Vec<String> {
         let single = |g: &&ExcludedGroup| g.n == 1;
         let mut lines: Vec<String> = self.groups.iter().filter(|g| g.n > 1).map(ToString::to_string).collect();
@@ -80,17 +80,17 @@ impl Excluded {
 struct Grouping<'a> {
     sweep: &'a Sweep,
     excluded: &'a [(u64, Arc<str>)],
-    /// Level of each selected experiment on each axis of several values, and the axes' places in the sweep.
+    /// Level of each selected experiment on each axis of the sweep.
     levels: Vec<Vec<u32>>,
     axes: Vec<usize>,
     names: Vec<Vec<String>>,
-    /// Place among `excluded`, of the selected experiments that are.
+    /// For each selected experiment, its index in `excluded`, if it is there.
     place: Vec<Option<usize>>,
-    /// Excluded experiments that are in a group.
+    /// Whether each excluded experiment is in a group.
     grouped: Vec<bool>,
 }
 
-/// Experiments at a value, or a pair of them: all, those excluded, those of them that no group has yet.
+/// Numbers of experiments with a value, or a pair of values: all, excluded, and excluded but in no group yet.
 #[derive(Clone, Copy, Default)]
 struct Cover {
     all: u64,
@@ -100,7 +100,7 @@ struct Cover {
 
 impl<'a> Grouping<'a> {
     fn new(sweep: &'a Sweep, excluded: &'a [(u64, Arc<str>)]) -> Grouping<'a> {
-        let at: HashMap<u64, usize> = excluded.iter().enumerate().map(|(i, e)| (e.0, i)).collect();
+        let index_of: HashMap<u64, usize> = excluded.iter().enumerate().map(|(i, e)| (e.0, i)).collect();
         let mut names: Vec<Vec<String>> = vec![Vec::new(); sweep.axes.len()];
         let mut known: Vec<HashMap<String, u32>> = vec![HashMap::new(); sweep.axes.len()];
         let mut levels: Vec<Vec<u32>> = vec![Vec::with_capacity(sweep.experiments.len()); sweep.axes.len()];
@@ -118,7 +118,7 @@ impl<'a> Grouping<'a> {
         };
         for experiment in &sweep.experiments {
             level_of(experiment);
-            place.push(at.get(&experiment.exp_id).copied());
+            place.push(index_of.get(&experiment.exp_id).copied());
         }
         let axes = (0..sweep.axes.len()).filter(|&a| names[a].len() > 1).collect();
         Grouping { sweep, excluded, levels, axes, names, place, grouped: vec![false; excluded.len()] }
@@ -154,7 +154,7 @@ impl<'a> Grouping<'a> {
         groups
     }
 
-    /// Takes the largest groups that values of these sets of axes make, one after the other.
+    /// Adds the largest groups with common values on one of these sets of axes, one after the other.
     fn cover(&mut self, sets: &[Vec<usize>], groups: &mut Vec<ExcludedGroup>) {
         while groups.len() < GROUPS_UP_TO && self.grouped.contains(&false) {
             let mut best: Option<(u64, Vec<(usize, u32)>)> = None;
@@ -169,8 +169,8 @@ impl<'a> Grouping<'a> {
                 }
                 // The first of equally large ones, whatever the order of the map.
                 let whole = covers.into_iter().filter(|(_, c)| c.all == c.excluded && c.open > 1);
-                let most = whole.max_by(|(ka, a), (kb, b)| a.open.cmp(&b.open).then_with(|| kb.cmp(ka)));
-                if let Some((key, cover)) = most
+                let largest = whole.max_by(|(ka, a), (kb, b)| a.open.cmp(&b.open).then_with(|| kb.cmp(ka)));
+                if let Some((key, cover)) = largest
                     && best.as_ref().is_none_or(|b| cover.open > b.0)
                 {
                     best = Some((cover.open, set.iter().copied().zip(key).collect()));
@@ -181,7 +181,7 @@ impl<'a> Grouping<'a> {
         }
     }
 
-    /// The excluded experiments of these values, as a group.
+    /// Returns the excluded experiments with these values as a group.
     fn take(&mut self, values: &[(usize, u32)]) -> ExcludedGroup {
         let mut members: Vec<usize> = Vec::new();
         let mut in_others = 0;
@@ -213,7 +213,7 @@ mod tests {
     use super::*;
     use crate::sweep::{self, SetOverrides};
 
-    /// A grid of two axes; those are excluded that `when` says so of.
+    /// Returns the lines for a grid of two axes, in which `when` decides which experiments are excluded.
     fn excluded(when: impl Fn(u64) -> bool) -> Vec<String> {
         let text = "name = \"t\"\nbase.workload = { kind = \"traffic\", pattern = \"ring\" }\n[axes]\n\
                     transport.cc = [\"dcqcn\", \"hpcc\", \"none\"]\nworkload.bytes = [1, 2, 3, 4]\n";
@@ -230,10 +230,10 @@ mod tests {
 
     #[test]
     fn a_line_says_what_other_lines_count_too() {
-        // Experiment 6 is of both values.
-        let of_both = excluded(|id| id / 4 == 1 || id % 4 == 2);
+        // Experiment 6 has both values.
+        let lines_of_both = excluded(|id| id / 4 == 1 || id % 4 == 2);
         let lines = ["transport.cc = hpcc: all 4; why", "workload.bytes = 3: all 3, 1 of them in other lines too; why"];
-        assert_eq!(of_both, lines);
+        assert_eq!(lines_of_both, lines);
     }
 
     #[test]

@@ -1,4 +1,4 @@
-//! One experiment of a sweep: its configuration, and what its row says before it has run.
+//! One experiment of a sweep: its configuration, and its record before it has run.
 //!
 //! Layer: session.
 
@@ -6,12 +6,12 @@ use crate::results::{Cell, ExperimentRecord};
 use crate::spec::Config;
 use crate::sweep::{Experiment, Sweep};
 
-/// The configuration of an experiment of a sweep that has been loaded.
+/// Returns the configuration of an experiment of a loaded sweep.
 pub(crate) fn config(sweep: &Sweep, experiment: &Experiment) -> Config {
     sweep.config(experiment).expect("loading has checked every experiment's configuration")
 }
 
-/// The row of an experiment with what identifies it, and nothing measured.
+/// Returns the record of an experiment with its identity, and nothing measured.
 pub(crate) fn unmeasured(sweep: &Sweep, e: &Experiment) -> ExperimentRecord {
     let axes = sweep.axis_values(e).iter().map(Cell::from).collect();
     ExperimentRecord::new(e.exp_id, e.config_key.to_string(), e.exp_key.to_string(), e.replica, e.seed, axes)

@@ -1,13 +1,13 @@
-//! Flows made in code, and the routes they take.
+//! Flows made in code, and their routes.
 //!
-//! Layer: session. Writes a flow file and a route file; what is wrong with them is found when these are read.
+//! Layer: session. Writes a flow file and a route file; errors in them are found when they are read.
 
 use std::collections::HashMap;
 use std::fmt::Write;
 
 use super::topology_builder::NodeId;
 
-/// Source port of the first flow between two hosts, as flow files count them.
+/// Source port of the first flow between two hosts, as flow files count ports.
 const FIRST_SOURCE_PORT: u32 = 10_000;
 /// Destination port of every flow.
 const DESTINATION_PORT: u32 = 100;
@@ -15,15 +15,15 @@ const DESTINATION_PORT: u32 = 100;
 /// A flow, as a routing policy sees it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct FlowSpec {
-    /// Its number, from 0: `flow_id` in `flows.csv`.
+    /// Number of the flow, from 0: `flow_id` in `flows.csv`.
     pub id: usize,
     /// The sending host.
     pub src: NodeId,
     /// The receiving host.
     pub dst: NodeId,
-    /// What it carries.
+    /// Payload, bytes.
     pub bytes: u64,
-    /// When it starts.
+    /// Start time, ns.
     pub start_ns: u64,
 }
 
@@ -48,28 +48,28 @@ pub struct FlowSpec {
 #[derive(Clone, Debug, Default)]
 pub struct FlowList {
     flows: Vec<FlowSpec>,
-    /// Data path by flow; where there is none, the sweep's routing policy decides.
+    /// Data path of each flow. If empty, the sweep's routing policy decides.
     routes: Vec<Vec<NodeId>>,
 }
 
 impl FlowList {
-    /// No flows.
+    /// Creates an empty list.
     pub fn new() -> FlowList {
         FlowList::default()
     }
 
-    /// Adds a flow; its number. A flow file is in the order of start times, so add them in that order.
+    /// Adds a flow and returns its number. Flows must be added in the order of start times, as a flow file has them.
     pub fn add(&mut self, src: NodeId, dst: NodeId, bytes: u64, start_ns: u64) -> usize {
         self.flows.push(FlowSpec { id: self.flows.len(), src, dst, bytes, start_ns });
         self.flows.len() - 1
     }
 
-    /// Gives every flow added so far a path: node ids from its source to its destination. Acknowledgements take the reverse.
+    /// Gives every flow added so far a path: node ids from its source to its destination. Acknowledgements take the reverse path.
     pub fn route_by(&mut self, mut policy: impl FnMut(&FlowSpec) -> Vec<NodeId>) {
         self.routes = self.flows.iter().map(&mut policy).collect();
     }
 
-    /// The flow file, in the form of ns-3.
+    /// Returns the flow file, in the format of ns-3.
     pub fn to_text(&self) -> String {
         let mut out = format!("{}\n", self.flows.len());
         for f in &self.flows {
@@ -79,15 +79,15 @@ impl FlowList {
         out
     }
 
-    /// The route file; `None`: no routes were given.
+    /// Returns the route file; `None`: no routes were given.
     pub fn routes_text(&self) -> Option<String> {
         if self.routes.is_empty() {
             return None;
         }
-        let mut between: HashMap<(NodeId, NodeId), u32> = HashMap::new();
+        let mut n_between: HashMap<(NodeId, NodeId), u32> = HashMap::new();
         let mut out = String::new();
         for (f, path) in self.flows.iter().zip(&self.routes) {
-            let nth = between.entry((f.src, f.dst)).or_default();
+            let nth = n_between.entry((f.src, f.dst)).or_default();
             let port = FIRST_SOURCE_PORT + *nth;
             *nth += 1;
             let path: Vec<String> = path.iter().map(|node| node.0.to_string()).collect();

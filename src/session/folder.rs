@@ -1,6 +1,6 @@
 //! The folder of a run: journal, files, manifest and log, from the start of the run to its end.
 //!
-//! Layer: session. Takes the events of a run in their order. Prints nothing.
+//! Layer: session. Handles the events of a run in their order. Prints nothing.
 
 use std::path::Path;
 use std::time::Instant;
@@ -20,19 +20,19 @@ use super::planned::Planned;
 use super::settings::RunSettings;
 use super::update::{EngineUsed, Known, Update};
 
-/// A folder that was taken for a run that has not begun.
+/// A folder that is claimed for a run that has not begun.
 pub(crate) struct ClaimedFolder {
     writer: ResultWriter,
-    /// What an earlier run has left in it.
+    /// What an earlier run has left in the folder.
     pub(crate) recovered: Recovered,
     pub(crate) known: Known,
 }
 
 impl ClaimedFolder {
-    /// Takes a new folder, or with `resume` that of an earlier run of the same.
+    /// Claims a new folder, or with `resume` that of an earlier run of the same sweep.
     ///
     /// # Errors
-    /// It is in use, is another run's, or cannot be written.
+    /// The folder is in use, belongs to another run, or cannot be written.
     pub(crate) fn open(
         path: &Path,
         resume: bool,
@@ -56,7 +56,7 @@ impl ClaimedFolder {
         self.writer.dir()
     }
 
-    /// Begins the run: manifest and log. `expanding` is how many seconds planning took.
+    /// Begins the run: writes manifest and log. `expanding`: seconds that planning took.
     ///
     /// # Errors
     /// A file cannot be written.
@@ -75,21 +75,21 @@ impl ClaimedFolder {
     }
 }
 
-/// The files of a run while it goes on.
+/// The files of a run in progress.
 pub(crate) struct RunFolder {
     writer: ResultWriter,
     log: EventLog,
-    /// What `defects.txt` holds.
+    /// Content of `defects.txt`.
     defects: String,
     manifest: Manifest,
-    /// Seconds spent in writing so far, and in compiling.
+    /// Seconds spent writing so far.
     writing: f64,
     compiling: f64,
-    /// Experiments that get a row; of a search at most, until it has chosen.
+    /// Number of experiments that get a row; for a search an upper bound until it has chosen.
     expected: usize,
 }
 
-/// What is left when all is written.
+/// The result of a run whose files are complete.
 pub(crate) struct Written {
     pub(crate) records: Vec<ExperimentRecord>,
     pub(crate) failed: u64,
@@ -150,12 +150,12 @@ impl RunFolder {
         })
     }
 
-    /// How many experiments are safe in the journal.
+    /// Returns how many experiments are safe in the journal.
     pub(crate) fn saved(&self) -> u64 {
         self.writer.records().count() as u64
     }
 
-    /// Writes what the run reports.
+    /// Writes an update of the run.
     ///
     /// # Errors
     /// A file cannot be written, or a search chooses other experiments than before.
@@ -183,7 +183,7 @@ impl RunFolder {
                 self.compiling += seconds;
                 self.log.log("compiled", [("seconds", json!(seconds))])
             }
-            // For those who follow the run from its folder.
+            // For programs that follow the run from its folder.
             Update::Started { exp_id } => self.log.log("started", [("exp_id", json!(exp_id))]),
             Update::Progress { done, total } => {
                 self.log.log("progress", [("done", json!(done)), ("total", json!(total))])
@@ -207,7 +207,7 @@ impl RunFolder {
         }
     }
 
-    /// Ends the files. `wall` is how many seconds the simulation took.
+    /// Completes the files. `wall`: seconds that the simulation took.
     ///
     /// # Errors
     /// A file cannot be written.
@@ -235,12 +235,12 @@ impl RunFolder {
     }
 }
 
-/// Seconds that earlier sessions of the run have recorded.
+/// Returns the seconds that earlier sessions of the run have recorded.
 fn earlier_seconds(path: &Path) -> Seconds {
     let manifest = input::read_anywhere(&path.join("manifest.json"), input::most_table())
         .ok()
         .and_then(|text| serde_json::from_slice::<Manifest>(&text).ok());
-    // A manifest is for people; one that cannot be read costs the sum, not the run.
+    // A manifest is for people. If it cannot be read, only the sum is lost, not the run.
     manifest.map_or_else(Seconds::default, |m| m.seconds)
 }
 

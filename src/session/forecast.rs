@@ -1,4 +1,4 @@
-//! What a run will take: memory by what holds it, and time as a range.
+//! Forecasts the resources of a run: memory by what holds it, and time as a range.
 //!
 //! Layer: session. Arithmetic over what [`super::survey`] measured; prepares and simulates nothing.
 
@@ -14,35 +14,35 @@ use crate::spec::Config;
 use super::speed_class::SpeedClass;
 use super::work_done::work_of;
 
-/// Bytes of a process that has prepared nothing: program, threads, thread-local heaps (measured on the smallest sweeps of experiments/contention).
+/// Bytes of a process that has prepared nothing: program, threads, thread-local heaps. Measured on the smallest sweeps of experiments/contention.
 const PROCESS_BYTES: u64 = 18 << 20;
-/// What a run keeps of every experiment beside its files: keys, record, statistics.
+/// Bytes that a run keeps for every experiment besides its files: keys, record, statistics.
 const EXPERIMENT_BYTES: u64 = 2 << 10;
-/// A flow or message in an outcome, and what is made of it to be written.
+/// Bytes of a flow or message in an outcome, and of its form for writing.
 const OUTCOME_BYTES: u64 = 96;
-/// What folding remembers of a message, as measured on experiments/studies and experiments/suites: 20 to 1,000 bytes, most where nothing repeats.
+/// Bytes that folding remembers per message. Measured on experiments/studies and experiments/suites: 20 to 1,000 bytes, most where nothing repeats.
 const MEMO_BYTES: u64 = 300;
-/// What grows while an experiment is simulated is about this part of it: pools of packets, what folding holds, results that are read off.
+/// Memory that grows during simulation is about 1 / `GROWTH_OF` of an experiment's own: pools of packets, state of folding, results being read.
 const GROWTH_OF: u64 = 2;
-/// Columns that double as they grow take up to so many times their rows.
+/// Columns that double as they grow take up to `COLUMNS_OF` times their rows.
 const COLUMNS_OF: u64 = 2;
-/// Outcomes kept for duplicates, at most (`batch::dedup`), and what folding remembers, at most (`engine::fold`).
+/// Most bytes of outcomes kept for duplicates (`batch::dedup`).
 const MOST_KEPT_BYTES: u64 = 256 << 20;
 const MOST_MEMO_BYTES: u64 = 1 << 30;
 
-/// Packet-hops a second that estimates count on, a thread: what the CPU engine does at least.
+/// Packet-hops per second and thread that estimates assume: the CPU engine's minimum.
 const PACKET_HOPS_PER_S: f64 = 8e6;
-/// Tasks of programs (kernels, collectives, messages) a second that they count on besides, a thread: 1.5 µs each, as measured on studies/parallelism.
+/// Tasks of programs (kernels, collectives, messages) per second and thread that estimates assume in addition: 1.5 µs each, measured on studies/parallelism.
 const TASKS_PER_S: f64 = 650e3;
 
-/// Packets of an experiment with coarse packets, as a search simulates many of, over those it has.
+/// Packets of an experiment with coarse packets, over its normal number. A search simulates many such experiments.
 pub(super) const COARSE_PACKETS: f64 = 1.0 / 8.0;
 
-/// How many times fewer packets folding simulates at best: of programs that repeat themselves, and of those that become steady.
+/// Factor by which folding reduces simulated packets at best, for programs that repeat themselves; the next one, for those that become steady.
 const EXACT_SAVES: f64 = 4.0;
 const STEADY_SAVES: f64 = 1000.0;
 
-/// What an experiment takes.
+/// The resources of an experiment.
 #[derive(Clone, Copy, Debug, Default, PartialEq)]
 pub(crate) struct ExperimentSize {
     pub(crate) exp_id: u64,
@@ -52,39 +52,39 @@ pub(crate) struct ExperimentSize {
     pub(crate) tasks: u64,
     /// Flows or messages.
     pub(crate) flows: u64,
-    /// It has rates in place of packets.
+    /// Whether flows have rates instead of packets.
     pub(crate) flow_level: bool,
     pub(crate) table_bytes: u64,
-    /// What it takes in a batch, without what it shares with others.
+    /// Bytes in a batch, without what it shares with others.
     pub(crate) own_bytes: u64,
-    /// A job that others may share: what tells it apart, and its bytes.
+    /// A job that others may share, as (number of its key, bytes).
     pub(crate) job: Option<(u64, u64)>,
-    /// Of its own bytes, rows that the world keeps.
+    /// Bytes of `own_bytes` that are rows in the world.
     pub(crate) row_bytes: u64,
-    /// The most that it takes while it is prepared.
+    /// Peak bytes while it is prepared.
     pub(crate) preparing_bytes: u64,
     pub(crate) preparing_s: f64,
     pub(crate) folds: Folding,
-    /// What it takes while it waits for the run, if it does since the inputs were checked.
+    /// Bytes while it waits for the run; 0 unless it was prepared when inputs were checked.
     pub(crate) kept_bytes: u64,
-    /// Those with equal ones take about as long for as much work; 0: nothing is known of it.
+    /// Experiments of one class take about as long for as much work; 0: unknown.
     pub(crate) class: u64,
 }
 
-/// What an experiment leaves out of its packets.
+/// Which packets of an experiment are not simulated.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
 pub(crate) enum Folding {
-    /// Nothing.
+    /// All packets are simulated.
     #[default]
     Off,
-    /// What it has simulated before.
+    /// Repeated episodes are not simulated again.
     Exact,
-    /// That, and what is steady.
+    /// Repeated episodes and steady phases are not simulated.
     Steady,
 }
 
 impl Folding {
-    /// Of an experiment, which may have a program.
+    /// Returns the folding of an experiment.
     pub(crate) fn of(config: &Config, has_program: bool) -> Folding {
         match (config.folding(), config.steady()) {
             (Some(_), Some(_)) if has_program => Folding::Steady,
@@ -95,13 +95,13 @@ impl Folding {
 }
 
 impl ExperimentSize {
-    /// Its work, in packet-hops.
+    /// Work of the experiment, in packet-hops.
     pub(crate) fn work(&self) -> u64 {
         work_of(self.packet_hops, self.tasks)
     }
 
-    /// Of an experiment that was prepared in so many seconds; `took` is what its thread allocated for it.
-    pub(crate) fn of(config: &Config, prepared: &Prepared, took: Measured, preparing_s: f64) -> ExperimentSize {
+    /// Returns the size of an experiment that was prepared in `preparing_s` seconds; `allocated` is what its thread allocated for it.
+    pub(crate) fn of(config: &Config, prepared: &Prepared, allocated: Measured, preparing_s: f64) -> ExperimentSize {
         let tables = &prepared.built.tables;
         let own_bytes = prepared.host_bytes();
         let times = config.times_simulated();
@@ -119,7 +119,7 @@ impl ExperimentSize {
             own_bytes,
             job: prepared.shared_job(),
             row_bytes: prepared.row_bytes(),
-            preparing_bytes: took.most.max(own_bytes),
+            preparing_bytes: allocated.most.max(own_bytes),
             preparing_s,
             folds: Folding::of(config, prepared.job.is_some()),
             kept_bytes: 0,
@@ -132,91 +132,92 @@ impl ExperimentSize {
 /// Bytes of the host's memory that a run takes at its peak, by what holds them.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize)]
 pub struct MemoryForecast {
-    /// The program, its threads, and what it keeps of every experiment.
+    /// Bytes of the program, its threads, and what it keeps of every experiment.
     pub process: u64,
-    /// The experiments of the largest batch, with those that are prepared meanwhile and what grows while it is simulated.
+    /// Bytes of the experiments of the largest batch, with those that are prepared meanwhile and the growth during simulation.
     pub batch: u64,
-    /// Programs that several experiments share.
+    /// Bytes of programs that several experiments share.
     pub jobs: u64,
-    /// What folding remembers.
+    /// Bytes that folding remembers.
     pub memo: u64,
-    /// Results that are not written yet, or kept for duplicates.
+    /// Bytes of results that are not written yet, or kept for duplicates.
     pub outcomes: u64,
 }
 
 impl MemoryForecast {
-    /// All of it.
+    /// Sum of all parts, bytes.
     pub fn total(&self) -> u64 {
         self.process + self.batch + self.jobs + self.memo + self.outcomes
     }
 }
 
-/// How a run is cut into batches.
+/// The limits by which a run is cut into batches.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct BatchShape {
     pub(crate) threads: usize,
-    /// Most experiments of a batch.
-    pub(crate) most: usize,
-    /// Most bytes that they take together.
-    pub(crate) room: u64,
-    /// The same of more experiments than threads.
-    pub(crate) room_of_many: u64,
-    /// The same where all are long.
-    pub(crate) room_of_long: u64,
+    /// Most experiments in a batch.
+    pub(crate) max_len: usize,
+    /// Most bytes of a batch with at most as many experiments as threads.
+    pub(crate) host_bytes: u64,
+    /// Most bytes of a batch with more experiments than threads.
+    pub(crate) host_bytes_of_many: u64,
+    /// Most bytes of a batch of only long experiments.
+    pub(crate) host_bytes_of_long: u64,
 }
 
 impl BatchShape {
-    /// How many of these, from the first on, make a batch.
+    /// Returns how many experiments, from the first on, make a batch.
     fn len(&self, sizes: &[ExperimentSize]) -> usize {
         let (mut held, mut jobs, mut long) = (0u64, HashSet::new(), true);
-        let fits = |&(before, s): &(usize, &ExperimentSize)| {
+        let fits = |&(n_before, s): &(usize, &ExperimentSize)| {
             held = held.saturating_add(s.own_bytes + new_job(&mut jobs, s));
             long &= s.packet_hops >= LONG_PACKET_HOPS;
             held <= match long {
-                true => self.room_of_long,
-                false if before < self.threads => self.room,
-                false => self.room_of_many,
+                true => self.host_bytes_of_long,
+                false if n_before < self.threads => self.host_bytes,
+                false => self.host_bytes_of_many,
             }
         };
-        sizes.iter().take(self.most).enumerate().take_while(fits).count().max(1)
+        sizes.iter().take(self.max_len).enumerate().take_while(fits).count().max(1)
     }
 }
 
-/// Bytes of an experiment's job, if it is not yet among `jobs`.
-fn new_job(jobs: &mut HashSet<u64>, of: &ExperimentSize) -> u64 {
-    of.job.filter(|(id, _)| jobs.insert(*id)).map_or(0, |(_, bytes)| bytes)
+/// Returns the bytes of an experiment's job, or 0 if it is already in `jobs`, and adds it.
+fn new_job(jobs: &mut HashSet<u64>, experiment: &ExperimentSize) -> u64 {
+    experiment.job.filter(|(id, _)| jobs.insert(*id)).map_or(0, |(_, bytes)| bytes)
 }
 
-/// Sum of the `n` largest.
+/// Sum of the `n` largest values.
 fn largest(values: impl Iterator<Item = u64>, n: usize) -> u64 {
     let mut values: Vec<u64> = values.collect();
     values.sort_unstable_by(|a, b| b.cmp(a));
     values.iter().take(n).sum()
 }
 
-/// Memory of a run of `sizes` in this order, whose jobs take `job_bytes`, of a sweep of `rows` experiments.
+/// Forecasts the memory of a run of `sizes` in this order, for a sweep of `rows` experiments. `job_bytes`: bytes of shared jobs.
 pub(crate) fn memory(sizes: &[ExperimentSize], job_bytes: u64, rows: usize, shape: BatchShape) -> MemoryForecast {
-    let (mut batch, mut outcomes, mut at) = (0u64, 0u64, 0);
-    // Rows of a batch stay where they are until those of the next are written over them.
+    let (mut batch, mut outcomes, mut position) = (0u64, 0u64, 0);
+    // Rows of a batch stay in memory until those of the next overwrite them.
     let mut rows_before = 0u64;
-    let mut wait: u64 = sizes.iter().map(|s| s.kept_bytes).sum();
-    while at < sizes.len() {
-        let n = shape.len(&sizes[at..]);
-        let these = &sizes[at..at + n];
+    let mut waiting_bytes: u64 = sizes.iter().map(|s| s.kept_bytes).sum();
+    while position < sizes.len() {
+        let n = shape.len(&sizes[position..]);
+        let batch_sizes = &sizes[position..position + n];
         let mut jobs = HashSet::new();
-        let held: u64 = these.iter().map(|s| s.own_bytes + new_job(&mut jobs, s)).sum();
-        // While some are prepared the others wait; while some run the others do.
-        let preparing = largest(these.iter().map(|s| s.preparing_bytes.saturating_sub(s.own_bytes)), shape.threads);
-        let growing = largest(these.iter().map(|s| s.own_bytes), shape.threads) / GROWTH_OF;
-        let rows_here = these.iter().map(|s| s.row_bytes).sum();
+        let held: u64 = batch_sizes.iter().map(|s| s.own_bytes + new_job(&mut jobs, s)).sum();
+        // While some experiments of the batch are prepared the others wait; while some run the others wait too.
+        let preparing =
+            largest(batch_sizes.iter().map(|s| s.preparing_bytes.saturating_sub(s.own_bytes)), shape.threads);
+        let growing = largest(batch_sizes.iter().map(|s| s.own_bytes), shape.threads) / GROWTH_OF;
+        let rows_here = batch_sizes.iter().map(|s| s.row_bytes).sum();
         // The world's columns double as they grow.
         let columns = COLUMNS_OF * rows_before.max(rows_here);
-        wait -= these.iter().map(|s| s.kept_bytes).sum::<u64>();
-        let most = (COLUMNS_OF * rows_before + held + preparing).max(columns - rows_here + held + growing);
-        batch = batch.max(most + wait);
+        waiting_bytes -= batch_sizes.iter().map(|s| s.kept_bytes).sum::<u64>();
+        let peak = (COLUMNS_OF * rows_before + held + preparing).max(columns - rows_here + held + growing);
+        batch = batch.max(peak + waiting_bytes);
         rows_before = rows_before.max(rows_here);
-        outcomes = outcomes.max(these.iter().map(|s| s.flows * OUTCOME_BYTES).sum());
-        at += n;
+        outcomes = outcomes.max(batch_sizes.iter().map(|s| s.flows * OUTCOME_BYTES).sum());
+        position += n;
     }
     let folded = || sizes.iter().filter(|s| s.folds != Folding::Off);
     log::debug!(
@@ -236,42 +237,42 @@ pub(crate) fn memory(sizes: &[ExperimentSize], job_bytes: u64, rows: usize, shap
     }
 }
 
-/// Seconds of a run.
+/// Forecast of a run's time, s.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Serialize)]
 pub struct TimeForecast {
-    /// If folding saves what it can.
+    /// Seconds if folding saves as much as it can.
     pub least: f64,
-    /// By a probe, which simulated some experiments for a moment; `None` without one.
+    /// Seconds according to a probe, which simulated some experiments for a moment; `None` without a probe.
     pub about: Option<f64>,
-    /// If folding saves nothing.
+    /// Seconds if folding saves nothing.
     pub most: f64,
 }
 
 impl TimeForecast {
-    /// With so many seconds before it.
+    /// Adds seconds that pass before.
     pub fn after(self, seconds: f64) -> TimeForecast {
         TimeForecast { least: self.least + seconds, about: self.about.map(|s| s + seconds), most: self.most + seconds }
     }
 
-    /// A multiple of it.
+    /// Multiplies it by a factor.
     pub(crate) fn times(self, factor: f64) -> TimeForecast {
         TimeForecast { least: self.least * factor, about: self.about.map(|s| s * factor), most: self.most * factor }
     }
 }
 
-/// Seconds of one thread that an experiment takes, at least and at most, where so many of its packets are simulated.
+/// Returns the seconds of one thread that an experiment takes, at least and at most. `packets`: number of its packets over the normal number.
 fn thread_seconds(s: &ExperimentSize, packets: f64) -> [f64; 2] {
     let fixed = s.preparing_s + s.tasks as f64 / TASKS_PER_S;
     let packets = packets * s.packet_hops as f64 / PACKET_HOPS_PER_S;
-    let least = match s.folds {
+    let folded = match s.folds {
         Folding::Off => packets,
         Folding::Exact => packets / EXACT_SAVES,
         Folding::Steady => packets / STEADY_SAVES,
     };
-    [fixed + least, fixed + packets]
+    [fixed + folded, fixed + packets]
 }
 
-/// Time of all of `sizes` on so many threads.
+/// Returns the time of all of `sizes` on so many threads.
 pub(crate) fn time(sizes: &[ExperimentSize], threads: usize) -> TimeForecast {
     let mut sum = TimeForecast::default();
     for [least, most] in sizes.iter().map(|s| thread_seconds(s, 1.0)) {
@@ -281,16 +282,17 @@ pub(crate) fn time(sizes: &[ExperimentSize], threads: usize) -> TimeForecast {
     sum.times(1.0 / threads as f64)
 }
 
-/// Time of a search that runs so many of `sizes` in full and so many with coarse packets. Nobody knows which: from the quickest to the slowest.
+/// Returns the time of a search that runs `full` of `sizes` in full and `coarse` with coarse packets. It is unknown which ones, so the range is from the
+/// quickest to the slowest.
 pub(crate) fn search_time(sizes: &[ExperimentSize], full: u64, coarse: u64, threads: usize) -> TimeForecast {
-    let of = |n: u64, packets: f64| {
+    let range_of = |n: u64, packets: f64| {
         let [mut least, mut most]: [Vec<f64>; 2] =
             [0, 1].map(|i| sizes.iter().map(|s| thread_seconds(s, packets)[i]).collect());
         least.sort_by(f64::total_cmp);
         most.sort_by(|a, b| b.total_cmp(a));
         [least, most].map(|all| all.iter().take(n as usize).sum::<f64>())
     };
-    let (full, coarse) = (of(full, 1.0), of(coarse, COARSE_PACKETS));
+    let (full, coarse) = (range_of(full, 1.0), range_of(coarse, COARSE_PACKETS));
     TimeForecast { least: full[0] + coarse[0], about: None, most: full[1] + coarse[1] }.times(1.0 / threads as f64)
 }
 
@@ -299,8 +301,13 @@ mod tests {
     use super::*;
 
     const MIB: u64 = 1 << 20;
-    const TWO_THREADS: BatchShape =
-        BatchShape { threads: 2, most: 32, room: 2048 * MIB, room_of_many: 2048 * MIB, room_of_long: 4096 * MIB };
+    const TWO_THREADS: BatchShape = BatchShape {
+        threads: 2,
+        max_len: 32,
+        host_bytes: 2048 * MIB,
+        host_bytes_of_many: 2048 * MIB,
+        host_bytes_of_long: 4096 * MIB,
+    };
 
     fn sized(own_mib: u64, folds: Folding) -> ExperimentSize {
         ExperimentSize {
@@ -317,10 +324,10 @@ mod tests {
 
     #[test]
     fn a_batch_is_what_runs_at_a_time_and_not_all_there_is() {
-        // Of 300 experiments 32 run at a time, beside the rows of those before.
+        // Of 300 experiments, 32 run at a time, beside the rows of the earlier ones.
         let forecast = memory(&[sized(4, Folding::Off); 300], 0, 300, TWO_THREADS);
         assert_eq!(forecast.batch, (32 * 4 + 2 * 32 * 2) * MIB);
-        // One large among small ones counts once.
+        // One large experiment among small ones counts once.
         let mut sizes = vec![sized(1, Folding::Off); 16];
         sizes[7] = sized(1000, Folding::Off);
         let forecast = memory(&sizes, 0, 16, TWO_THREADS);
@@ -329,24 +336,25 @@ mod tests {
 
     #[test]
     fn many_take_less_than_few_and_jobs_count_once() {
-        let shape = BatchShape { room_of_many: 500 * MIB, ..TWO_THREADS };
+        let shape = BatchShape { host_bytes_of_many: 500 * MIB, ..TWO_THREADS };
         // Two of 400 MiB have a thread each; a third would be one too many. The rows of the two before them are still there.
         let forecast = memory(&[sized(400, Folding::Off); 4], 0, 4, shape);
         assert_eq!(forecast.batch, (800 + 2 * 400) * MIB);
-        // Of 100 MiB five fit, or four with a job of 100 MiB that they share, or two with a job each.
-        let with = |job: Option<u64>| ExperimentSize { job: job.map(|id| (id, 100 * MIB)), ..sized(100, Folding::Off) };
-        let lens = [[None; 6], [Some(1); 6], [1, 2, 3, 4, 5, 6].map(Some)].map(|jobs| shape.len(&jobs.map(with)));
+        // Five of 100 MiB fit, or four that share a job of 100 MiB, or two with a job each.
+        let sized_job =
+            |job: Option<u64>| ExperimentSize { job: job.map(|id| (id, 100 * MIB)), ..sized(100, Folding::Off) };
+        let lens = [[None; 6], [Some(1); 6], [1, 2, 3, 4, 5, 6].map(Some)].map(|jobs| shape.len(&jobs.map(sized_job)));
         assert_eq!(lens, [5, 4, 2]);
     }
 
-    /// A thread may have nothing to do for as long as a long experiment takes, so that many of these are together.
+    /// A thread may idle for as long as a long experiment takes, so batches of long ones are larger.
     #[test]
     fn long_experiments_make_larger_batches() {
-        let shape = BatchShape { room_of_many: 500 * MIB, ..TWO_THREADS };
+        let shape = BatchShape { host_bytes_of_many: 500 * MIB, ..TWO_THREADS };
         let long = ExperimentSize { packet_hops: LONG_PACKET_HOPS, ..sized(300, Folding::Exact) };
         let short = ExperimentSize { packet_hops: LONG_PACKET_HOPS - 1, ..long };
         assert_eq!([shape.len(&[long; 20]), shape.len(&[short; 20])], [13, 2]);
-        // The first that is short ends it.
+        // The first short experiment ends the batch.
         assert_eq!(shape.len(&[long, long, long, short, long]), 3);
     }
 
@@ -379,7 +387,7 @@ mod tests {
     fn a_search_may_take_its_quickest_or_its_slowest_candidates() {
         let large = ExperimentSize { packet_hops: 80_000_000, ..sized(1, Folding::Off) };
         let sizes = [sized(1, Folding::Off), large, sized(1, Folding::Off), large];
-        // Tasks take a second each; packets one second or ten, an eighth of it where they are coarse.
+        // Tasks take a second each; packets one second or ten, an eighth of it if they are coarse.
         let time = search_time(&sizes, 1, 2, 1);
         assert!(
             (time.least - (2.0 + 2.0 * 1.125)).abs() < 1e-9 && (time.most - (11.0 + 2.0 * 2.25)).abs() < 1e-9,

@@ -1,6 +1,6 @@
-//! Whose results a folder holds, and taking a folder for them.
+//! The identity of a run's results, and claiming a folder for them.
 //!
-//! Layer: session. The journal compares identities (`results`); here is what they are made of.
+//! Layer: session. The journal compares identities (`results`); this module computes them.
 
 use std::fmt::Write;
 use std::path::Path;
@@ -13,7 +13,7 @@ use crate::sweep::{SEMANTIC_VERSION, Selection, Sweep};
 use super::error::SessionError;
 use super::planned::Planned;
 
-/// Hash of all experiments of a sweep, before any selection: what each is, and what its row shows of it.
+/// Returns a hash of all experiments of a sweep, before any selection: the identity of each, and the axis values in its row.
 pub(crate) fn digest(sweep: &Sweep) -> String {
     let mut hash = Sha256::new();
     let mut text = String::new();
@@ -32,7 +32,7 @@ pub(crate) fn digest(sweep: &Sweep) -> String {
     })
 }
 
-/// Whose results the run's are.
+/// Returns the identity of the run's results.
 pub(crate) fn identity(planned: &Planned, selection: &Selection) -> RunIdentity {
     let run = RunIdentity {
         sweep: planned.digest.clone(),
@@ -49,7 +49,7 @@ pub(crate) fn identity(planned: &Planned, selection: &Selection) -> RunIdentity 
     run.of_this_version(SEMANTIC_VERSION)
 }
 
-/// The folder, claimed: a new one, or with `resume` that of an earlier run.
+/// Claims a folder: a new one, or with `resume` that of an earlier run.
 ///
 /// # Errors
 /// As [`ResultDir::create`] and [`ResultDir::reopen`].

@@ -1,6 +1,6 @@
 //! A flag that asks a run to stop.
 //!
-//! Layer: session. Who sets it (Ctrl-C, a signal, an iterator that is dropped) is the caller's to decide.
+//! Layer: session. The caller decides what sets it: Ctrl-C, a signal, an iterator that is dropped.
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -9,7 +9,7 @@ use std::sync::atomic::{AtomicBool, Ordering};
 #[derive(Clone, Debug, Default)]
 pub struct Interrupt {
     own: Arc<AtomicBool>,
-    /// Flags of those that this one is a part of, each of which stops it as well.
+    /// Flags of the larger pieces of work that this one is a part of; each stops this one as well.
     others: Vec<Arc<AtomicBool>>,
 }
 
@@ -19,18 +19,18 @@ impl Interrupt {
         self.own.load(Ordering::Relaxed) || self.others.iter().any(|other| other.load(Ordering::Relaxed))
     }
 
-    /// Asks to stop. True if that was asked before.
+    /// Asks to stop. Returns whether that was asked before.
     pub fn request(&self) -> bool {
         self.own.swap(true, Ordering::SeqCst)
     }
 
-    /// A flag for a part of the work: it is asked to stop with the whole, and the whole is not asked to stop with it.
+    /// Creates a flag for a part of the work. It is set with the whole; the whole is not set with it.
     pub fn part(&self) -> Interrupt {
         let others = self.others.iter().chain([&self.own]).map(Arc::clone).collect();
         Interrupt { own: Arc::default(), others }
     }
 
-    /// The flag itself, for a signal handler.
+    /// Returns the flag itself, for a signal handler.
     pub(crate) fn flag(&self) -> &Arc<AtomicBool> {
         &self.own
     }

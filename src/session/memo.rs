@@ -1,6 +1,6 @@
-//! How a run remembers what it has simulated, while it lasts.
+//! The memo of a run: how it remembers what it has simulated.
 //!
-//! Layer: session. The memo itself is the engine's, its file `batch`'s.
+//! Layer: session. The memo itself is in the engine, its file in `batch`.
 
 use std::sync::Arc;
 
@@ -17,7 +17,7 @@ pub(crate) enum RunMemo {
 }
 
 impl RunMemo {
-    /// Opens the memo. Where there is a device, what skips steady phases is folded beside it.
+    /// Opens the memo.
     pub(crate) fn start(choice: &MemoChoice) -> RunMemo {
         match choice {
             MemoChoice::Off => RunMemo::Off,
@@ -26,12 +26,12 @@ impl RunMemo {
         }
     }
 
-    /// The memo of a search's rounds, which are of no use to other runs: for themselves alone.
+    /// Returns the memo of a search's rounds. It is never kept on disk, as it is of no use to other runs.
     pub(crate) fn of_search(choice: &MemoChoice) -> RunMemo {
         if matches!(choice, MemoChoice::Off) { RunMemo::Off } else { RunMemo::Run }
     }
 
-    /// The CPU engine that remembers so.
+    /// Creates the CPU engine that uses this memo.
     pub(crate) fn engine(&self) -> FoldEngine {
         match self {
             RunMemo::Off => FoldEngine::forgetful(),
@@ -40,7 +40,7 @@ impl RunMemo {
         }
     }
 
-    /// Puts on disk what is not there yet; gives warnings.
+    /// Writes what is not on disk yet. Returns warnings.
     pub(crate) fn finish(self) -> Vec<String> {
         match self {
             RunMemo::Off | RunMemo::Run => Vec::new(),

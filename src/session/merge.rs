@@ -1,7 +1,7 @@
-//! Folders of shards become the folder of the whole run.
+//! Merges the folders of shards into the folder of the whole run.
 //!
-//! Layer: session. Joins journals, so that the files are made as a run makes them, byte for byte, and the result can be merged again or
-//! completed by `run --resume`. Which folder comes first decides nothing.
+//! Layer: session. Joins journals, then writes files as a run does, so they are equal byte for byte, and the result can be merged again or completed by `run
+//! --resume`. The order of folders does not matter.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::path::{Path, PathBuf};
@@ -20,32 +20,31 @@ use super::identity::claim;
 use super::merge_manifest::{MISSING, joined};
 use crate::units::counted;
 
-/// Ranges of missing experiments that are named.
+/// Most ranges of missing experiments that are named.
 const NAMED: usize = 20;
 
-/// What a merge has come to.
+/// The result of a merge.
 #[derive(Clone, Debug)]
 pub struct Merged {
     /// The run that all folders are parts of.
     pub run: RunIdentity,
-    /// As it was written.
+    /// The manifest, as it was written.
     pub manifest: Manifest,
     /// All results, by `exp_id`.
     pub records: Vec<ExperimentRecord>,
-    /// Which experiments are missing, in words; `None`: none.
+    /// The missing experiments, in words; `None`: none.
     pub missing: Option<String>,
 }
 
-/// Joins the folders `dirs` into `out`. `warn` gets what is worth a warning on the way.
+/// Merges the folders `dirs` into `out`. `warn` gets warnings.
 ///
 /// # Errors
-/// A folder without a journal or still in use, folders of different sweeps, different results of one experiment, or results that cannot
-/// be written.
+/// A folder is without a journal or still in use, folders are of different sweeps, results of one experiment differ, or results cannot be written.
 pub fn merge(dirs: &[PathBuf], out: &Path, warn: &mut dyn FnMut(&str)) -> Result<Merged, SessionError> {
     join(dirs, out, whole, warn)
 }
 
-/// Copies what is sound in the journal of `dir` into the folder `out`, with all files that are made of it. `dir` stays as it is.
+/// Copies the intact part of the journal of `dir` into the folder `out`, with all files that follow from it. `dir` does not change.
 ///
 /// # Errors
 /// As [`merge`].
@@ -80,8 +79,8 @@ fn join(
         return Err(SessionError::Input(error));
     }
     for part in &parts {
-        let of_this_version = part.run().clone().of_this_version(SEMANTIC_VERSION);
-        if let [difference, ..] = &of_this_version.sweep_differences(part.run())[..] {
+        let expected = part.run().clone().of_this_version(SEMANTIC_VERSION);
+        if let [difference, ..] = &expected.sweep_differences(part.run())[..] {
             return Err(SessionError::Input(format!("{}: {difference}", part.folder().display())));
         }
     }
@@ -95,18 +94,18 @@ fn join(
         warn(&format!("{}: {damage}", out.join("journal.bin").display()));
     }
     let known: BTreeMap<u64, ExperimentRecord> = writer.records().map(|r| (r.exp_id, r.clone())).collect();
-    for (&exp_id, &(of, part)) in &chosen {
-        let finished = parts[of].read(part).map_err(SessionError::Results)?;
+    for (&exp_id, &(part_idx, part)) in &chosen {
+        let finished = parts[part_idx].read(part).map_err(SessionError::Results)?;
         match known.get(&exp_id) {
             Some(record) if *record == finished.record => {}
-            // The clock ended it here, and the model there.
+            // A wall-clock limit ended it in the part, and the model ended it in `out`.
             Some(_) if part.reached_machine_limit => {}
-            Some(record) => return Err(conflict(&run, (out, record), (parts[of].folder(), &finished.record))),
+            Some(record) => return Err(conflict(&run, (out, record), (parts[part_idx].folder(), &finished.record))),
             None => writer.add(finished).map_err(SessionError::Results)?,
         }
     }
     for &exp_id in chosen.keys() {
-        // Timelines are simulated unfolded, so that of any part will do.
+        // Timelines are simulated unfolded, so that of any part is right.
         for part in parts.iter().filter(|p| p.parts().contains_key(&exp_id)) {
             if copy_timeline(part.folder(), out, exp_id).map_err(SessionError::Results)? {
                 break;
@@ -119,8 +118,8 @@ fn join(
     let missing = missing(&ids, &records);
     let manifest = joined(dirs, out, &run, &records, missing.as_deref());
     manifest.write(&dir).map_err(SessionError::Results)?;
-    let from: Vec<String> = dirs.iter().map(|d| d.display().to_string()).collect();
-    log.log("merged", [("parts", json!(from)), ("experiments", json!(records.len()))])
+    let part_names: Vec<String> = dirs.iter().map(|d| d.display().to_string()).collect();
+    log.log("merged", [("parts", json!(part_names)), ("experiments", json!(records.len()))])
         .map_err(SessionError::Results)?;
     drop(dir);
     Ok(Merged { run, manifest, records, missing })
@@ -143,7 +142,7 @@ fn refuse_out_among_parts(dirs: &[PathBuf], out: &Path) -> Result<(), SessionErr
     }
 }
 
-/// The run that all are parts of: the same sweep without `--shard`, with the largest `--limit` among them.
+/// Returns the run that all are parts of: the same sweep without `--shard`, with the largest `--limit` among them.
 fn whole(parts: &[JournalReader]) -> Result<RunIdentity, SessionError> {
     let first = parts.first().expect("the command line demands one folder");
     for part in parts {
@@ -160,8 +159,8 @@ fn whole(parts: &[JournalReader]) -> Result<RunIdentity, SessionError> {
     Ok(RunIdentity { limit, shard: None, ..first.run().clone() })
 }
 
-/// For every experiment the part that it is taken from. Where several have it, their results must be the same, and which one's statistics
-/// are kept depends on these alone, not on the order of folders.
+/// Chooses for every experiment the part from which it is taken. If several parts have it, their results must be equal. Which one's statistics are kept depends
+/// only on these, not on the order of folders.
 fn choose(
     parts: &[JournalReader],
     run: &RunIdentity,
@@ -169,7 +168,7 @@ fn choose(
     let all: BTreeSet<u64> = parts.iter().flat_map(|p| p.parts().keys().copied()).collect();
     let mut chosen = BTreeMap::new();
     for exp_id in all {
-        let holders = parts.iter().enumerate().filter_map(|(of, p)| p.parts().get(&exp_id).map(|part| (of, *part)));
+        let holders = parts.iter().enumerate().filter_map(|(i, p)| p.parts().get(&exp_id).map(|part| (i, *part)));
         let mut holders: Vec<(usize, JournaledExperiment)> = holders.collect();
         if holders.iter().any(|(_, part)| !part.reached_machine_limit) {
             holders.retain(|(_, part)| !part.reached_machine_limit);
@@ -180,7 +179,7 @@ fn choose(
             for &other in &holders[1..] {
                 let finished = parts[other.0].read(other.1).map_err(SessionError::Results)?;
                 if !other.1.reached_machine_limit && !same_result(&kept, &finished) {
-                    let folder = |of: usize| parts[of].folder();
+                    let folder = |part_idx: usize| parts[part_idx].folder();
                     return Err(conflict(run, (folder(best.0), &kept.record), (folder(other.0), &finished.record)));
                 }
                 if rank(&finished) < rank(&kept) {
@@ -194,7 +193,7 @@ fn choose(
 }
 
 fn same_result(a: &Finished, b: &Finished) -> bool {
-    // All but how they came about.
+    // Compare everything but the statistics of the run.
     let Finished {
         record,
         flows,
@@ -215,7 +214,7 @@ fn same_result(a: &Finished, b: &Finished) -> bool {
         && (cluster_congestion, cluster_map) == (&b.cluster_congestion, &b.cluster_map)
 }
 
-/// An order of equal results by how they came about; any will do that knows nothing of folders.
+/// Returns a key that orders equal results by their statistics. Any order is right that does not depend on folders.
 fn rank(finished: &Finished) -> String {
     format!("{:?} {}", finished.stats, finished.record.error)
 }
@@ -236,7 +235,7 @@ fn conflict(run: &RunIdentity, a: (&Path, &ExperimentRecord), b: (&Path, &Experi
     ))
 }
 
-/// The experiments without a result, as ranges; `None` if there are none.
+/// Returns the experiments without a result, as ranges; `None` if there are none.
 fn missing(ids: &[u64], records: &[ExperimentRecord]) -> Option<String> {
     let have: BTreeSet<u64> = records.iter().map(|r| r.exp_id).collect();
     let missing: Vec<u64> = ids.iter().copied().filter(|id| !have.contains(id)).collect();

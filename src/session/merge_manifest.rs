@@ -1,6 +1,6 @@
 //! The manifest of merged folders.
 //!
-//! Layer: session. Sums what the parts' manifests say; what decides results comes from the journals, not from here.
+//! Layer: session. Sums the parts' manifests. What decides results comes from the journals, not from here.
 
 use std::collections::BTreeSet;
 use std::path::{Path, PathBuf};
@@ -10,7 +10,7 @@ use crate::results::{ExperimentRecord, Manifest, Outcome, RunIdentity, Seconds, 
 
 use super::axis_effects::{AxisEffects, no_effect};
 
-/// The manifest of the whole: `records` are all that it holds, `missing` says in words what it does not.
+/// Creates the manifest of the whole. `records`: all its results; `missing`: the missing experiments, in words.
 pub(crate) fn joined(
     dirs: &[PathBuf],
     out: &Path,
@@ -25,7 +25,7 @@ pub(crate) fn joined(
     // An earlier merge into the same folder may have had parts that are not named this time.
     let name = parts.first().map(|m| m.name.clone()).or_else(|| read(out).map(|m| m.name)).unwrap_or_default();
     let count = |status| records.iter().filter(|r| r.status == status).count() as u64;
-    let sum = |of: fn(&Seconds) -> f64| parts.iter().map(|m| of(&m.seconds)).sum();
+    let sum = |field: fn(&Seconds) -> f64| parts.iter().map(|m| field(&m.seconds)).sum();
     let mut adapters = Vec::new();
     for adapter in parts.iter().flat_map(|m| &m.adapters) {
         if !adapters.contains(adapter) {
@@ -63,25 +63,25 @@ pub(crate) fn joined(
     }
 }
 
-/// What tells a warning of missing experiments.
+/// The text by which a warning of missing experiments is recognised.
 pub(super) const MISSING: &str = " missing: ";
 
-/// Whether a warning is of missing experiments.
+/// Whether a warning is about missing experiments.
 pub(super) fn is_of_missing(warning: &str) -> bool {
     warning.split_once(MISSING).is_some_and(|(before, _)| before.starts_with(|c: char| c.is_ascii_digit()))
 }
 
-/// What the parts warned of, except that an axis had no effect or that experiments were missing: that shows only in the whole.
+/// Returns the warnings of the parts, except those about axes without effect or missing experiments: these must be judged for the whole.
 fn warnings(parts: &[Manifest], run: &RunIdentity, records: &[ExperimentRecord], missing: Option<&str>) -> Vec<String> {
     let axes: Vec<String> = run.axes.iter().map(|a| a.key.clone()).collect();
-    let of_parts_only: BTreeSet<String> = axes.iter().map(|key| no_effect(key)).collect();
-    // A part that was merged before may have lacked what is there now.
-    let outdated = |w: &String| of_parts_only.contains(w) || is_of_missing(w);
-    let told: BTreeSet<String> =
+    let effect_warnings: BTreeSet<String> = axes.iter().map(|key| no_effect(key)).collect();
+    // A part that was merged before may have lacked experiments that are there now.
+    let outdated = |w: &String| effect_warnings.contains(w) || is_of_missing(w);
+    let earlier: BTreeSet<String> =
         parts.iter().flat_map(|m| m.warnings.iter().cloned()).filter(|w| !outdated(w)).collect();
     let mut effects = AxisEffects::default();
     records.iter().for_each(|r| effects.add(r));
     // Without all experiments nothing can be said about an axis.
-    let without_effect = if missing.is_none() { effects.warnings(&axes) } else { Vec::new() };
-    told.into_iter().chain(without_effect).chain(missing.map(String::from)).collect()
+    let new_effect_warnings = if missing.is_none() { effects.warnings(&axes) } else { Vec::new() };
+    earlier.into_iter().chain(new_effect_warnings).chain(missing.map(String::from)).collect()
 }

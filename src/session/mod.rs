@@ -1,7 +1,7 @@
-//! What a run is, from a sweep to a folder of results: planning, running, resuming, merging, searching, tracing.
+//! A run from a sweep to a folder of results: planning, running, resuming, merging, searching, tracing.
 //!
-//! Layer: session, between the results and the command line. The command line calls it, and so may any program. Parses no arguments and
-//! prints nothing: whoever calls it takes plans, events and errors.
+//! Layer: session, between the results and the command line. The command line calls it, and so may any program. Parses no arguments and prints nothing: the
+//! caller receives plans, events and errors.
 
 mod alone;
 mod audits;

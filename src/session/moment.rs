@@ -1,40 +1,40 @@
-//! What simulating an experiment for a moment says of the time that all of it takes.
+//! Estimates the time of a whole experiment from simulating it for a moment.
 //!
-//! Two things take time: packet-hops that are simulated, and all else, which goes by tasks. How many of the packet-hops that are
-//! left are simulated goes by the same experiment with coarse packets, which comes further: what was simulated of the part that
-//! both have seen is held against that.
+//! Two things take time: packet-hops that are simulated, and everything else, which is proportional to tasks. How many of the remaining packet-hops will be
+//! simulated is estimated from the same experiment with coarse packets, which gets further. The estimate is scaled by what both simulated in the part that both
+//! have seen.
 //!
 //! Layer: session. Arithmetic over counts that [`super::probe`] took.
 
 use std::fmt::{self, Display, Formatter};
 
-/// Packet-hops a second that are simulated, where a moment simulated too few to tell.
+/// Assumed packet-hops per second, if a moment simulated too few to measure it.
 const PACKET_HOPS_PER_S: f64 = 8e6;
-/// So few tell nothing (our choice).
+/// Packet-hops up to which a measured speed means nothing (our choice).
 const FEW_HOPS: f64 = 100_000.0;
-/// Coarse packets need more of a phase to become steady, and repeat as often. So of what is left, at least this part of the share
-/// with coarse packets is simulated (our choice).
+/// Coarse packets need more of a phase to become steady, and repeat as often. So the simulated share of the rest is at least this part of the share with coarse
+/// packets (our choice).
 const LEAST_OF_COARSE: f64 = 0.25;
-/// An experiment that starts over has done less than before, by more than this share of it (our choice).
+/// An experiment has started over if its progress falls below this share of the progress before (our choice).
 const STARTS_OVER: f64 = 0.5;
 
-/// Counts while an experiment was simulated.
+/// Progress at one moment of a simulation.
 #[derive(Clone, Copy, Debug, Default, PartialEq)]
 pub(super) struct Count {
-    /// Packet-hops that are done, whoever did them, and those of them that were simulated; both over all.
+    /// Packet-hops that are done, simulated or not, as a share of all.
     pub(super) done: f64,
     pub(super) simulated: f64,
-    /// Tasks and flows that are done, over all.
+    /// Tasks and flows that are done, as a share of all.
     pub(super) tasks: f64,
-    /// Since it was prepared, and of these, what simulating took.
+    /// Seconds since it was prepared.
     pub(super) seconds: f64,
     pub(super) simulating: f64,
 }
 
-/// What was counted of an experiment while it was simulated for a moment.
+/// Counts of an experiment that was simulated for a moment.
 #[derive(Clone, Debug, Default)]
 pub(super) struct ProbeMoment {
-    /// Packet-hops, if each is simulated once; 0 at flow level.
+    /// All packet-hops, if each is simulated once; 0 at flow level.
     all: f64,
     preparing: f64,
     counts: Vec<Count>,
@@ -42,22 +42,22 @@ pub(super) struct ProbeMoment {
 }
 
 impl ProbeMoment {
-    /// Of an experiment of so many packet-hops that was prepared in so many seconds.
+    /// Creates the counts of an experiment with `all` packet-hops that was prepared in `preparing` seconds.
     pub(super) fn of(all: u64, preparing: f64) -> ProbeMoment {
         ProbeMoment { all: all as f64, preparing, ..ProbeMoment::default() }
     }
 
     pub(super) fn note(&mut self, count: Count) {
-        // What is looked up may not be counted before it ends, and some packets are sent again.
+        // Looked-up packets may be counted only at the end, and some packets are sent again, so the count may exceed 1.
         self.counts.push(Count { done: count.done.min(1.0), ..count });
     }
 
-    /// It is over.
+    /// Records that the experiment has ended.
     pub(super) fn ends(&mut self) {
         self.ended = true;
     }
 
-    /// Whether all of the experiment was simulated.
+    /// Whether the whole experiment was simulated.
     pub(super) fn is_whole(&self) -> bool {
         self.ended
     }
@@ -66,13 +66,13 @@ impl ProbeMoment {
         self.counts.last().copied().unwrap_or_default()
     }
 
-    /// When it started over last: the number of the first count after that.
+    /// Returns the index of the first count after the experiment last started over; 0 if it never did.
     fn start(&self) -> usize {
         let falls = |i: &usize| self.counts[*i].done < STARTS_OVER * self.counts[*i - 1].done;
         (1..self.counts.len()).rev().find(falls).unwrap_or(0)
     }
 
-    /// Seconds of one thread that the experiment takes, by its beginning and by the same with `coarse` packets.
+    /// Estimates the seconds of one thread for the whole experiment, from its beginning and from the same experiment with coarse packets.
     pub(super) fn forecast(&self, coarse: Option<&ProbeMoment>) -> f64 {
         let last = self.last();
         if self.ended {
@@ -87,25 +87,25 @@ impl ProbeMoment {
         self.preparing + simulated * self.all / speed + self.other(coarse)
     }
 
-    /// Seconds in all for what is not simulating.
+    /// Estimates the seconds of all work that is not simulation.
     fn other(&self, coarse: Option<&ProbeMoment>) -> f64 {
-        let of = |moment: &ProbeMoment| {
+        let tasks_and_seconds = |moment: &ProbeMoment| {
             let Count { tasks, seconds, simulating, .. } = moment.last();
             let tasks = if moment.ended { 1.0 } else { tasks };
             (tasks, (seconds - simulating).max(0.0) / tasks.max(1e-6))
         };
-        // Tasks are as many, however long packets are.
-        let (own, coarse) = (of(self), coarse.map(of).unwrap_or_default());
+        // The number of tasks does not depend on the length of packets.
+        let (own, coarse) = (tasks_and_seconds(self), coarse.map(tasks_and_seconds).unwrap_or_default());
         if coarse.0 > own.0 { coarse.1 } else { own.1 }
     }
 
-    /// How many packet-hops are simulated after what was seen, over all.
+    /// Estimates the share of packet-hops that will be simulated after the moment.
     fn simulated_later(&self, coarse: Option<&ProbeMoment>) -> f64 {
         let (last, start) = (self.last(), self.start());
         let left = 1.0 - last.done;
         let Some(coarse) = coarse else { return left * self.recent_share() };
-        let from = if start > 0 { coarse.start() } else { 0 };
-        let seen = coarse.counts[from..].iter().find(|count| count.done >= last.done);
+        let first = if start > 0 { coarse.start() } else { 0 };
+        let seen = coarse.counts[first..].iter().find(|count| count.done >= last.done);
         let Some(seen) = seen else { return left * self.recent_share() };
         let end = coarse.last();
         let unseen = if coarse.ended { 0.0 } else { 1.0 - end.done };
@@ -114,7 +114,7 @@ impl ProbeMoment {
         (later * ratio.clamp(LEAST_OF_COARSE, 1.0)).min(2.0)
     }
 
-    /// Which share of what was done of late was simulated: of the later half of what is done, or since it started (over).
+    /// Share of recent packet-hops that were simulated. Recent means the later half of what is done, or all since it started over.
     fn recent_share(&self) -> f64 {
         let (last, start) = (self.last(), self.start());
         let half = self.counts[start..].iter().rev().find(|count| count.done <= last.done / 2.0);
@@ -124,7 +124,7 @@ impl ProbeMoment {
     }
 }
 
-/// For the log.
+/// Formats the counts for the log.
 impl Display for ProbeMoment {
     fn fmt(&self, f: &mut Formatter<'_>) -> fmt::Result {
         let Count { done, simulated, tasks, seconds, simulating } = self.last();
@@ -164,7 +164,7 @@ mod tests {
 
     #[test]
     fn what_repeats_only_later_is_seen_with_coarse_packets() {
-        // Of the beginning all is simulated, at 20 million a second; of the whole a twentieth.
+        // All of the beginning is simulated, at 20 million a second; of the whole a twentieth.
         let begin = moment(1e9, &[[0.02, 0.02]], 0.1, 1.0, 1.0);
         let coarse = ended(moment(1e7, &[[0.02, 0.02], [1.0, 0.05]], 1.0, 0.5, 0.1));
         assert!(near(begin.forecast(Some(&coarse)), 0.5 + 2.5 + 0.4));
@@ -182,7 +182,7 @@ mod tests {
     fn more_is_simulated_with_coarse_packets_where_phases_become_steady() {
         let begin = moment(1e9, &[[0.1, 0.01]], 0.1, 0.5, 0.5);
         let coarse = |later: f64| ended(moment(1e7, &[[0.1, 0.02], [1.0, later]], 1.0, 0.5, 0.5));
-        // Half of what coarse packets say, 20 million a second.
+        // Half of the share with coarse packets, at 20 million a second.
         assert!(near(begin.forecast(Some(&coarse(0.22))), 0.5 + (0.01 + 0.1) / 0.02));
     }
 

@@ -1,4 +1,4 @@
-//! A sweep becomes a plan: what it holds, what it takes, what is worth a warning.
+//! Turns a sweep into a plan: its experiments, the resources that it takes, and warnings.
 //!
 //! Layer: session. Writes nothing.
 
@@ -22,18 +22,19 @@ use super::search::{self, SearchSetup};
 use super::survey::survey;
 use super::workers;
 
-/// A batch pays for a GPU from this many experiments and packet-hops on.
+/// Experiments in a batch, and total packet-hops, from which a GPU pays.
 const GPU_EXPERIMENTS: usize = 64;
 const GPU_PACKET_HOPS: u64 = 2_000_000_000;
-/// At flow level, from this many flows and tasks on, with as many experiments as a device takes: half a minute of a CPU thread. Our choice, not measured on a real GPU.
+/// Flows and tasks at flow level from which a GPU pays, if there are as many experiments as a device takes: half a minute of a CPU thread. Our choice, not
+/// measured on a real GPU.
 const GPU_FLOW_TASKS: u64 = 20_000_000;
 
-/// Types of the axis columns, from all values of the sweep, selected or not, so that shards agree on them.
+/// Returns the axis columns with their types. Types follow from all values of the sweep, selected or not, so that shards agree on them.
 fn axes(sweep: &Sweep) -> Vec<Axis> {
     let mut columns: Vec<Vec<Cell>> = vec![Vec::new(); sweep.axes.len()];
     for experiment in &sweep.experiments {
         for (column, value) in columns.iter_mut().zip(sweep.axis_values(experiment)) {
-            // Only a change of type can matter, and a run of one type is the rule.
+            // Only a change of type matters, and long runs of one type are the rule.
             let value = Cell::from(&value);
             if column.last().is_none_or(|last| std::mem::discriminant(last) != std::mem::discriminant(&value)) {
                 column.push(value);
@@ -43,7 +44,7 @@ fn axes(sweep: &Sweep) -> Vec<Axis> {
     sweep.axes.iter().zip(&columns).map(|(key, values)| Axis::infer(key.as_str(), values)).collect()
 }
 
-/// The files the sweep asks for: those that any of its experiments asks for.
+/// Returns the files that the sweep writes: those that any of its experiments asks for.
 fn outputs(sweep: &Sweep) -> Outputs {
     let decides = |key: &String| {
         key.starts_with("output.")
@@ -52,10 +53,10 @@ fn outputs(sweep: &Sweep) -> Outputs {
             || key.ends_with(".kind")
     };
     let varies = sweep.axes.iter().any(decides);
-    let asked = if varies { sweep.experiments.len() } else { 1 };
+    let n_examined = if varies { sweep.experiments.len() } else { 1 };
     let mut outputs = Outputs::default();
     let able = sweep.experiments.iter().filter(|e| sweep.cannot_run(e).is_none());
-    for experiment in able.take(asked) {
+    for experiment in able.take(n_examined) {
         let config = config(sweep, experiment);
         let (output, jobs) = (config.output, &config.jobs);
         outputs.flows |= output.flows;
@@ -79,8 +80,8 @@ fn outputs(sweep: &Sweep) -> Outputs {
 fn serves(config: &Config) -> bool {
     let inference =
         |w: &WorkloadSection| matches!(w, WorkloadSection::Program(p) if matches!(p.source, Source::Inference(_)));
-    let of_jobs = config.jobs.iter().flat_map(|jobs| &jobs.jobs).any(|job| inference(&job.workload));
-    inference(&config.workload) || of_jobs
+    let jobs_serve = config.jobs.iter().flat_map(|jobs| &jobs.jobs).any(|job| inference(&job.workload));
+    inference(&config.workload) || jobs_serve
 }
 
 /// A sweep, selected and surveyed.
@@ -89,9 +90,9 @@ pub struct LoadedSweep {
     pub(crate) outputs: Outputs,
     /// Packet-hops of all selected experiments, at least.
     packet_hops: u64,
-    /// Those that were surveyed and can run, by `exp_id`, ascending.
+    /// Sizes of the experiments that were surveyed and can run, by `exp_id`, ascending.
     sizes: Vec<ExperimentSize>,
-    /// Of what is estimated, so much is simulated: less than all in a search.
+    /// Share of the estimated work that is simulated: less than 1 in a search.
     share: f64,
     pub(crate) axes: Vec<Axis>,
     pub(crate) search: Option<SearchSetup>,
@@ -100,42 +101,42 @@ pub struct LoadedSweep {
 }
 
 impl LoadedSweep {
-    /// Whether the batch is large enough for a real GPU to be worth it.
+    /// Whether the batch is large enough for a real GPU to pay.
     pub(crate) fn pays_for_gpu(&self) -> bool {
         let packets = self.sweep.experiments.len() >= GPU_EXPERIMENTS && self.packet_hops >= GPU_PACKET_HOPS;
         packets || flows_pay_for_gpu(&self.sizes)
     }
 
-    /// Whether experiments have rates in place of packets.
+    /// Whether any experiment is at flow level.
     pub(crate) fn has_flow_level(&self) -> bool {
         self.sizes.iter().any(|s| s.flow_level)
     }
 
-    /// The work of an experiment, and its class; of one that was not surveyed the mean of the others, and none of theirs.
+    /// Returns the work of an experiment, and its class. For an experiment that was not surveyed: the mean work of the others, and class 0.
     pub(crate) fn work_of(&self, exp_id: u64) -> (u64, u64) {
         match self.sizes.binary_search_by_key(&exp_id, |s| s.exp_id) {
-            Ok(at) => (self.sizes[at].work(), self.sizes[at].class),
+            Ok(position) => (self.sizes[position].work(), self.sizes[position].class),
             Err(_) => (self.sizes.iter().map(ExperimentSize::work).sum::<u64>() / self.sizes.len().max(1) as u64, 0),
         }
     }
 
-    /// Time of a run on the CPU, by simulating one experiment of each class for a moment; `None` where nothing can be simulated.
+    /// Estimates the time of a run on the CPU by simulating one experiment of each class for a moment; `None` if nothing can be simulated.
     pub(crate) fn probe(&self) -> Option<TimeForecast> {
         let threads = std::thread::available_parallelism().map_or(1, usize::from);
         probe::probe(&self.sweep, &self.sizes, threads).map(|time| time.times(self.share))
     }
 }
 
-/// Whether those at flow level are many and large enough.
+/// Whether the experiments at flow level are enough and large enough for a GPU to pay.
 fn flows_pay_for_gpu(sizes: &[ExperimentSize]) -> bool {
     let tasks = || sizes.iter().filter(|s| s.flow_level).map(|s| s.tasks);
     tasks().count() >= FEWEST_THAT_PAY && tasks().sum::<u64>() >= GPU_FLOW_TASKS
 }
 
-/// Selects, surveys and estimates.
+/// Selects, surveys and estimates a sweep.
 ///
 /// # Errors
-/// Nothing is selected, an input is wrong, or a search cannot be made as asked.
+/// Nothing is selected, an input is wrong, or a search is impossible.
 pub(crate) fn plan(
     mut sweep: Sweep,
     selection: &Selection,
@@ -148,12 +149,18 @@ pub(crate) fn plan(
     let threads = std::thread::available_parallelism().map_or(1, usize::from);
     let search = setup.as_ref().map(|s| s.plan(&sweep));
     let share = search.as_ref().map_or(1.0, |s| s.share());
-    // Of a search nobody knows which run; the first are as good as others.
+    // It is unknown which experiments a search runs; the first are as good as others.
     let run = search.as_ref().map_or(survey.sizes.len(), |s| (s.coarse.max(s.full) as usize).min(survey.sizes.len()));
-    let room_of_long = budget::total() / 4;
-    let room = workers::host_bytes(threads, false).min(room_of_long);
-    let room_of_many = workers::host_bytes_of_many(threads, false).min(room);
-    let shape = BatchShape { threads, most: threads * batch::MOST_FOLDED_A_THREAD, room, room_of_many, room_of_long };
+    let host_bytes_of_long = budget::total() / 4;
+    let host_bytes = workers::host_bytes(threads, false).min(host_bytes_of_long);
+    let host_bytes_of_many = workers::host_bytes_of_many(threads, false).min(host_bytes);
+    let shape = BatchShape {
+        threads,
+        max_len: threads * batch::MOST_FOLDED_A_THREAD,
+        host_bytes,
+        host_bytes_of_many,
+        host_bytes_of_long,
+    };
     let memory = forecast::memory(&survey.sizes[..run], survey.job_bytes, sweep.experiments.len(), shape);
     let input = |f: &sweep::SweepInputFile| InputFile { path: f.path.display().to_string(), sha256: f.sha256.clone() };
     let planned = Planned {

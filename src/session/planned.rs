@@ -1,4 +1,4 @@
-//! What is to be run, as far as a plan and the files of a run need to know it.
+//! The plan of a run, as far as the command line and the files of the run need it.
 //!
 //! Layer: session.
 
@@ -16,89 +16,89 @@ use crate::sweep::Selection;
 use super::excluded::Excluded;
 use super::forecast::{COARSE_PACKETS, MemoryForecast, TimeForecast};
 
-/// Which experiments are meant.
+/// A sweep file, and the experiments of it that are requested.
 #[derive(Clone, Debug)]
 pub struct SweepRequest {
     pub path: PathBuf,
-    /// `KEY=VALUE`, in the order typed.
+    /// Keys that are set, as `KEY=VALUE`, in the order typed.
     pub set: Vec<String>,
     pub selection: Selection,
     pub progress: PlanProgress,
 }
 
-/// How many experiments of a sweep are planned. Clones share their counts, so that another thread can tell them.
+/// Counts the experiments of a sweep that are planned. Clones share their counts, so that another thread can report them.
 #[derive(Clone, Debug, Default)]
 pub struct PlanProgress(Arc<(AtomicU64, AtomicU64)>);
 
 impl PlanProgress {
-    /// Experiments that are planned, and how many there are: 0 until that is known.
+    /// Returns the number of planned experiments, and of all: 0 until that is known.
     pub fn planned(&self) -> (u64, u64) {
         (self.0.0.load(Ordering::Relaxed), self.0.1.load(Ordering::Relaxed))
     }
 
-    pub(crate) fn set(&self, planned: usize, of: usize) {
+    pub(crate) fn set(&self, planned: usize, n_experiments: usize) {
         self.0.0.store(planned as u64, Ordering::Relaxed);
-        self.0.1.store(of as u64, Ordering::Relaxed);
+        self.0.1.store(n_experiments as u64, Ordering::Relaxed);
     }
 }
 
-/// A validated sweep, as far as the command line needs to know it.
+/// A validated sweep, as far as the command line needs it.
 #[derive(Clone, Debug, Default)]
 pub struct Planned {
     pub name: String,
-    /// Experiments after constraints, before `--limit` and `--shard`.
+    /// Number of experiments after constraints, before `--limit` and `--shard`.
     pub experiments: u64,
     /// `exp_id`s to run, ascending.
     pub selected: Vec<u64>,
     pub axes: Vec<Axis>,
     pub outputs: Outputs,
-    /// The sweep with every key resolved, TOML.
+    /// The sweep with every key resolved, as TOML.
     pub resolved: String,
     /// Hash of all its experiments, selected or not.
     pub digest: String,
-    /// The sweep file, absolute.
+    /// Absolute path of the sweep file.
     pub sweep_path: String,
-    /// Repeats of every configuration.
+    /// Number of repeats of every configuration.
     pub replicas: u64,
     pub inputs: Vec<InputFile>,
-    /// Experiments of the sweep, selected or not, with the configuration and seed of one before them.
+    /// Number of experiments, selected or not, that repeat configuration and seed of an earlier one.
     pub duplicates: u64,
-    /// The same in words; `None` where there are none.
+    /// A note about duplicates; `None` if there are none.
     pub duplicates_note: Option<String>,
-    /// Selected experiments that take more memory than there is, of their GPUs or of this machine.
+    /// Selected experiments that need more memory than their GPUs or this machine have.
     pub cannot_fit: Excluded,
-    /// Selected experiments whose keys or inputs do not go together: their rows will be `failed`.
+    /// Selected experiments whose keys or inputs contradict each other: their rows will be `failed`.
     pub cannot_run: Excluded,
-    /// Estimated memory of the run at its peak, bytes by what holds them; `None` where nothing is known.
+    /// Estimated peak memory of the run, bytes by what holds them; `None` if unknown.
     pub memory: Option<MemoryForecast>,
-    /// Estimated time of the run, seconds; `None` where nothing is known.
+    /// Estimated time of the run, seconds; `None` if unknown.
     pub seconds: Option<TimeForecast>,
-    /// What is worth telling but stops nothing.
+    /// Warnings that stop nothing.
     pub warnings: Vec<String>,
-    /// Experiments that may need more memory than their GPUs have, by `exp_id`, and why.
+    /// Experiments that may need more memory than their GPUs have, by `exp_id`, with reasons.
     pub tight: BTreeMap<u64, String>,
-    /// With `method = "optimize"`: not all of `selected` are run.
+    /// Plan of the search with `method = "optimize"`: not all of `selected` are run.
     pub search: Option<SearchPlan>,
 }
 
 impl Planned {
-    /// Experiments that get a row, at most.
+    /// Most experiments that get a row.
     pub fn rows(&self) -> u64 {
         self.search.as_ref().map_or(self.selected.len() as u64, |s| s.full)
     }
 }
 
-/// What a search will do.
+/// The plan of a search.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize)]
 pub struct SearchPlan {
-    /// Points to choose from; all are estimated.
+    /// Number of points to choose from; all are estimated.
     pub candidates: u64,
-    /// Those simulated with coarse packets, at most.
+    /// Most candidates that are simulated with coarse packets.
     pub coarse: u64,
-    /// Experiments run in full, at most.
+    /// Most experiments that are run in full.
     pub full: u64,
     pub objectives: Vec<String>,
-    /// Conditions that what is run in full must meet.
+    /// Conditions on the experiments that are run in full.
     pub limits: Vec<String>,
 }
 
@@ -115,7 +115,7 @@ impl fmt::Display for SearchPlan {
 }
 
 impl SearchPlan {
-    /// Packets simulated over those of all candidates, coarse ones being an eighth.
+    /// Packets that are simulated over those of all candidates; coarse simulations count an eighth.
     pub fn share(&self) -> f64 {
         (self.full as f64 + self.coarse as f64 * COARSE_PACKETS) / self.candidates.max(1) as f64
     }

@@ -1,10 +1,10 @@
-//! How long a run takes, by simulating as many experiments of each class as there is time for: short ones to their ends,
-//! long ones for a moment, as they are and with coarse packets.
+//! Estimates the time of a run by simulating as many experiments of each class as there is time for: short ones to their ends, long ones for a moment, both
+//! normally and with coarse packets.
 //!
-//! The beginning of a long experiment shows how fast packets are simulated. What is simulated at all it does not show: queues
-//! are empty, and nothing has repeated. That is seen with coarse packets, of which all phases of a program fit into a moment.
+//! The beginning of a long experiment shows how fast packets are simulated. It does not show which packets will be simulated at all: queues are empty, and
+//! nothing has repeated. Coarse packets show that, as all phases of a program then fit into a moment.
 //!
-//! Layer: session. What the experiments come to is thrown away.
+//! Layer: session. Outcomes of the experiments are discarded.
 
 use std::collections::{HashMap, VecDeque};
 use std::sync::{Arc, Mutex, PoisonError};
@@ -25,25 +25,25 @@ use super::forecast::{ExperimentSize, Folding, TimeForecast};
 use super::moment::{Count, ProbeMoment};
 use super::speed_class::SpeedClass;
 
-/// How long experiments of a class are simulated: as they are, after which no other begins, and with coarse packets.
+/// Time for the experiments of a class, after which no other begins. The next constant: time with coarse packets.
 const PATIENCE: Duration = Duration::from_secs(2);
 const COARSE_PATIENCE: Duration = Duration::from_secs(2);
-/// Seconds that are left to a class that is simulated alone: for one experiment.
+/// Seconds left to a class that is simulated alone: enough for one experiment.
 const FIRST_ONLY: f64 = 0.5;
-/// Time between two looks at an experiment that is simulated.
+/// Time between two counts of an experiment's progress.
 const SLICE: Duration = Duration::from_millis(20);
-/// Packet-hops with coarse packets, about; packets are no longer than that takes (our choice).
+/// Approximate packet-hops with coarse packets; packets are only as long as that needs (our choice).
 const COARSE_HOPS: u64 = 10_000_000;
-/// The longest payload of a packet.
+/// Longest payload of a packet, bytes.
 const MOST_PAYLOAD: u64 = 65_000;
-/// Classes that are probed, those with the most work; others take as long by their work as these together.
+/// Most classes that are probed, those with the most work. The others are assumed as fast as these together.
 const MOST_CLASSES: usize = 32;
-/// How many times as fast an experiment is when it has all threads, about: 1 to 1.5 of two, 2 of four (docs/explanation/performance.md).
+/// Approximate speed-up of an experiment that has all threads: 1 to 1.5 for two, 2 for four (docs/explanation/performance.md).
 const GAIN_OF_THREADS: f64 = 1.25;
-/// What an estimate may be off by, either way: the range that is told. Our aim, measured in docs/explanation/performance.md.
+/// Factor by which an estimate may be off, either way: the range that is reported. Our aim, measured in docs/explanation/performance.md.
 const FACTOR: f64 = 2.0;
 
-/// What one experiment showed.
+/// The result of probing one experiment.
 #[derive(Clone, Copy, Debug)]
 struct Shown {
     exp_id: u64,
@@ -53,13 +53,13 @@ struct Shown {
     seconds: f64,
 }
 
-/// The experiments of a class, and what some of them showed.
+/// The experiments of a class, and the results of those that were probed.
 struct ClassProbe<'s> {
     class: SpeedClass,
-    /// In the order in which they are simulated: the middle one by work, then those in the middle of what is left.
+    /// In the order in which they are simulated: the middle one by work, then those in the middle of the halves, and so on.
     sizes: Vec<&'s ExperimentSize>,
     next: usize,
-    /// Under way, and seconds that others took.
+    /// Number of experiments that are being simulated.
     running: u32,
     spent: f64,
     shown: Vec<Shown>,
@@ -70,44 +70,44 @@ impl ClassProbe<'_> {
         self.sizes.iter().map(|s| s.work()).sum()
     }
 
-    /// Seconds that the experiments take together, on one thread. `None`: nothing could be simulated.
+    /// Estimates the seconds of all experiments together, on one thread. `None`: nothing could be simulated.
     fn seconds(&self) -> Option<f64> {
         let sum = |shown: &[Shown]| {
             shown.iter().fold((0, 0.0), |(work, seconds), one| (work + one.work, seconds + one.seconds))
         };
         let (work, seconds) = sum(&self.shown);
-        // The first pays for what the others find in the memo.
+        // The first experiment fills the memo from which the others profit, so it does not count for them.
         let like_others = sum(&self.shown[usize::from(self.shown.len() > 1)..]);
         let left = self.work().saturating_sub(work) as f64;
         (like_others.0 > 0).then(|| seconds + left * like_others.1 / like_others.0 as f64)
     }
 
-    /// Seconds that the one with the most work takes.
+    /// Estimates the seconds of the experiment with the most work.
     fn longest(&self) -> f64 {
-        let Some(most) = self.sizes.iter().max_by_key(|s| (s.work(), s.exp_id)) else { return 0.0 };
-        let itself = self.shown.iter().find(|shown| shown.exp_id == most.exp_id);
+        let Some(largest) = self.sizes.iter().max_by_key(|s| (s.work(), s.exp_id)) else { return 0.0 };
+        let itself = self.shown.iter().find(|shown| shown.exp_id == largest.exp_id);
         let like_it = itself.or_else(|| self.shown.iter().max_by_key(|shown| shown.work));
-        like_it.map_or(0.0, |shown| shown.seconds * most.work() as f64 / shown.work as f64)
+        like_it.map_or(0.0, |shown| shown.seconds * largest.work() as f64 / shown.work as f64)
     }
 }
 
-/// Time of a run of `sizes` on so many threads of the CPU; `None` where nothing could be simulated.
+/// Estimates the time of a run of `sizes` on `threads` CPU threads; `None` if nothing could be simulated.
 pub(crate) fn probe(sweep: &Sweep, sizes: &[ExperimentSize], threads: usize) -> Option<TimeForecast> {
     let mut classes = classes(sweep, sizes);
     simulate(sweep, &mut classes, threads);
     let (mut seconds, mut probed, mut left) = (0.0, 0, 0);
     for class in &classes {
-        let Some(these) = class.seconds() else {
+        let Some(class_seconds) = class.seconds() else {
             left += class.work();
             continue;
         };
         log::debug!(
-            "probe: {} like {:?} take {these:.3} s of one thread, by {} of them",
+            "probe: {} like {:?} take {class_seconds:.3} s of one thread, by {} of them",
             class.sizes.len(),
             class.class,
             class.shown.len()
         );
-        seconds += these;
+        seconds += class_seconds;
         probed += class.work();
     }
     if probed == 0 {
@@ -119,8 +119,8 @@ pub(crate) fn probe(sweep: &Sweep, sizes: &[ExperimentSize], threads: usize) -> 
     Some(TimeForecast { least: about / FACTOR, about: Some(about), most: about * FACTOR })
 }
 
-/// Time of what takes `even` seconds where all threads have as much to do, and of which one experiment takes `longest`.
-/// The last experiments of a run have the machine to themselves, and share its threads with some gain.
+/// Returns the time of a run that would take `even` seconds if all threads had equal work, and whose longest experiment takes `longest`. The last experiments
+/// of a run have the machine to themselves, and share its threads with some gain.
 fn with_the_last(even: f64, longest: f64, threads: usize) -> f64 {
     if longest <= even || threads < 2 {
         return even;
@@ -129,23 +129,23 @@ fn with_the_last(even: f64, longest: f64, threads: usize) -> f64 {
     others + (longest - others) / GAIN_OF_THREADS
 }
 
-/// The classes of what has packets or flows, those with the most work first.
+/// Returns the classes of experiments with packets or flows, those with the most work first.
 fn classes<'s>(sweep: &Sweep, sizes: &'s [ExperimentSize]) -> Vec<ClassProbe<'s>> {
     let mut classes: HashMap<SpeedClass, Vec<&ExperimentSize>> = HashMap::new();
     for size in sizes {
-        // Clusters are no packets; what they take is in their estimate.
+        // Clusters have no packets; their time is in their estimate.
         if let Some(config) = config_of(sweep, size).filter(|c| c.cluster_run().is_none()) {
             classes.entry(SpeedClass::of(&config, size.work())).or_default().push(size);
         }
     }
-    let of =
+    let probe_of =
         |(class, sizes)| ClassProbe { class, sizes: spread(sizes), next: 0, running: 0, spent: 0.0, shown: vec![] };
-    let mut classes: Vec<ClassProbe> = classes.into_iter().map(of).collect();
+    let mut classes: Vec<ClassProbe> = classes.into_iter().map(probe_of).collect();
     classes.sort_by_key(|class| (std::cmp::Reverse(class.work()), class.sizes[0].exp_id));
     classes
 }
 
-/// The one in the middle by work first, then those in the middle of what is left and right of it, and so on.
+/// Orders experiments: the middle one by work first, then those in the middle of the parts left and right of it, and so on.
 fn spread(mut sizes: Vec<&ExperimentSize>) -> Vec<&ExperimentSize> {
     sizes.sort_by_key(|s| (s.work(), s.exp_id));
     let (mut order, mut parts) =
@@ -161,8 +161,8 @@ fn spread(mut sizes: Vec<&ExperimentSize>) -> Vec<&ExperimentSize> {
     order
 }
 
-/// Simulates experiments of all classes on so many threads, as long as there is time. Each has its own pool: nothing that is
-/// measured gets help from others.
+/// Simulates experiments of all classes on `threads` threads, as long as there is time. Each thread has its own pool, so that no measured experiment gets help
+/// from others.
 fn simulate(sweep: &Sweep, classes: &mut [ClassProbe], threads: usize) {
     let memo: Arc<Memo> = Arc::default();
     let n = classes.len().min(MOST_CLASSES);
@@ -174,42 +174,45 @@ fn simulate(sweep: &Sweep, classes: &mut [ClassProbe], threads: usize) {
         let open = |class: &ClassProbe| {
             class.next < class.sizes.len() && class.spent + f64::from(class.running) < PATIENCE.as_secs_f64()
         };
-        // Each has its turn before any has its second.
-        let (at, class) =
-            classes.iter_mut().enumerate().filter(|(_, c)| open(c)).min_by_key(|(at, c)| (c.next, *at))?;
+        // Each class has its turn before any has its second.
+        let (class_idx, class) = classes
+            .iter_mut()
+            .enumerate()
+            .filter(|(_, c)| open(c))
+            .min_by_key(|(class_idx, c)| (c.next, *class_idx))?;
         class.next += 1;
         class.running += 1;
-        Some((at, class.sizes[class.next - 1]))
+        Some((class_idx, class.sizes[class.next - 1]))
     };
-    let one = |at: usize, size: &ExperimentSize, allowance: u64| {
+    let one = |class_idx: usize, size: &ExperimentSize, allowance: u64| {
         let began = Instant::now();
         let seconds = simulated_for_a_moment(sweep, size, &memo, allowance);
-        let class = &mut locked()[at];
+        let class = &mut locked()[class_idx];
         class.running -= 1;
         class.spent += began.elapsed().as_secs_f64();
         class.shown.extend(seconds.map(|seconds| Shown { exp_id: size.exp_id, work: size.work(), seconds }));
     };
     let work = |allowance: u64| {
         let Ok(alone) = rayon::ThreadPoolBuilder::new().num_threads(1).build() else { return };
-        while let Some((at, size)) = next() {
-            alone.install(|| one(at, size, allowance));
+        while let Some((class_idx, size)) = next() {
+            alone.install(|| one(class_idx, size, allowance));
         }
     };
     thread::scope(|scope| (0..threads.max(1)).for_each(|_| drop(scope.spawn(|| work(allowance)))));
-    // Those of which none fits beside others have the memory to themselves.
+    // Classes of which no experiment fits beside others get the memory for themselves.
     for class in locked().iter_mut().filter(|class| class.shown.is_empty()) {
         (class.next, class.spent) = (0, PATIENCE.as_secs_f64() - FIRST_ONLY);
     }
     work(budget::total() / 4 * 3);
 }
 
-/// The configuration of a surveyed experiment.
+/// Returns the configuration of a surveyed experiment.
 fn config_of(sweep: &Sweep, size: &ExperimentSize) -> Option<Config> {
-    let at = sweep.experiments.binary_search_by_key(&size.exp_id, |e| e.exp_id).ok()?;
-    Some(config(sweep, &sweep.experiments[at]))
+    let position = sweep.experiments.binary_search_by_key(&size.exp_id, |e| e.exp_id).ok()?;
+    Some(config(sweep, &sweep.experiments[position]))
 }
 
-/// Seconds that an experiment takes, by simulating it for a moment. `None`: it cannot be simulated; the run will say why.
+/// Estimates the seconds of an experiment by simulating it for a moment. `None`: it cannot be simulated; the run will report why.
 fn simulated_for_a_moment(sweep: &Sweep, size: &ExperimentSize, memo: &Arc<Memo>, allowance: u64) -> Option<f64> {
     let config = config_of(sweep, size)?;
     let begin = moment(&config, PATIENCE, memo, allowance)?;
@@ -223,20 +226,20 @@ fn simulated_for_a_moment(sweep: &Sweep, size: &ExperimentSize, memo: &Arc<Memo>
     Some(config.times_simulated() as f64 * seconds)
 }
 
-/// The same with coarse packets, where packets are folded.
+/// Simulates the experiment for a moment with coarse packets, if it has packets and is folded.
 fn with_coarse_packets(sweep: &Sweep, size: &ExperimentSize, config: &Config, allowance: u64) -> Option<ProbeMoment> {
     let payload = config.values.int(KeyId::PayloadBytes).unsigned_abs().max(1);
     let longer = (size.packet_hops / COARSE_HOPS + 1).min(MOST_PAYLOAD / payload);
     if size.flow_level || size.folds == Folding::Off || longer <= 1 {
         return None;
     }
-    let at = sweep.experiments.binary_search_by_key(&size.exp_id, |e| e.exp_id).ok()?;
+    let position = sweep.experiments.binary_search_by_key(&size.exp_id, |e| e.exp_id).ok()?;
     let payload = Value::Int((payload * longer) as i64);
-    let coarse = sweep.config_with(&sweep.experiments[at], &[(KeyId::PayloadBytes, payload)]).ok()?;
+    let coarse = sweep.config_with(&sweep.experiments[position], &[(KeyId::PayloadBytes, payload)]).ok()?;
     moment(&coarse, COARSE_PATIENCE, &Arc::default(), allowance)
 }
 
-/// Simulates an experiment until it ends or `patience` does; `None`: it cannot be simulated.
+/// Simulates an experiment until it ends or `patience` is over; `None`: it cannot be simulated.
 fn moment(config: &Config, patience: Duration, memo: &Arc<Memo>, allowance: u64) -> Option<ProbeMoment> {
     let began = Instant::now();
     let mut prepared = batch::prepare_within(config, 0, allowance).ok()?;
@@ -261,7 +264,7 @@ fn moment(config: &Config, patience: Duration, memo: &Arc<Memo>, allowance: u64)
         let (simulated, simulating) = engine.simulated(0, &tables);
         let share = |hops: u64| hops as f64 / prepared.packet_hops.max(1) as f64;
         let (done, simulated) = (share(packet_hops(&tables)), share(simulated));
-        // What is neither folded nor at flow level does nothing but simulate packets.
+        // Without folding, all time at packet level is simulation.
         let simulating = if flow_level { 0.0 } else { simulating.map_or(seconds, |s| s.as_secs_f64()) };
         let count = Count { done, simulated, tasks, seconds, simulating };
         moment.note(count);
@@ -281,8 +284,8 @@ mod tests {
     }
 
     fn class<'s>(sizes: &'s [ExperimentSize], shown: &[(usize, f64)]) -> ClassProbe<'s> {
-        let of = |&(at, seconds): &(usize, f64)| Shown { exp_id: sizes[at].exp_id, work: sizes[at].work(), seconds };
-        let shown = shown.iter().map(of).collect();
+        let shown_of = |&(i, seconds): &(usize, f64)| Shown { exp_id: sizes[i].exp_id, work: sizes[i].work(), seconds };
+        let shown = shown.iter().map(shown_of).collect();
         let class = SpeedClass::default();
         ClassProbe { class, sizes: sizes.iter().collect(), next: 0, running: 0, spent: 0.0, shown }
     }
@@ -304,7 +307,7 @@ mod tests {
         };
         near(&[(5, 2.0)], 20.0);
         near(&[(5, 2.0), (2, 0.5), (8, 0.3)], 2.8 + 7.0 * 0.4);
-        let all: Vec<(usize, f64)> = (0..10).map(|at| (at, 0.1 * at as f64)).collect();
+        let all: Vec<(usize, f64)> = (0..10).map(|i| (i, 0.1 * i as f64)).collect();
         near(&all, 4.5);
     }
 

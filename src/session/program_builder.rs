@@ -1,6 +1,6 @@
-//! Programs of ranks made in code: a collective algorithm of one's own.
+//! Programs of ranks made in code, for example a collective algorithm of one's own.
 //!
-//! Layer: session. Writes a task graph as a file (`workload.kind = "dag"`); what is wrong with it is found when that is read.
+//! Layer: session. Writes a task graph as a file (`workload.kind = "dag"`); errors in it are found when the file is read.
 
 use std::fmt::Write;
 
@@ -8,7 +8,7 @@ use std::fmt::Write;
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub struct ProgramStep(usize);
 
-/// What ranks compute and send. A step waits for those that it is told to wait for, on its own rank, and for nothing else.
+/// A program: what ranks compute and send. A step waits only for the given earlier steps, which are on its own rank.
 ///
 /// ```
 /// use hyperfold::ProgramBuilder;
@@ -28,28 +28,29 @@ pub struct ProgramBuilder {
 }
 
 impl ProgramBuilder {
-    /// A program of this many ranks that does nothing.
+    /// Creates a program of `ranks` ranks that does nothing.
     pub fn new(ranks: u32) -> ProgramBuilder {
         ProgramBuilder { ranks, text: String::new(), steps: 0 }
     }
 
-    /// `rank` computes for `duration_ns` once all of `after`, which are its own steps, have ended.
+    /// Adds a computation of `rank` for `duration_ns`, after all of `after`, which are its own steps, have ended.
     pub fn compute(&mut self, rank: u32, duration_ns: u64, after: &[ProgramStep]) -> ProgramStep {
         self.step(rank, "compute", &format!("duration_ns = {duration_ns}\n"), after)
     }
 
-    /// `from` sends `bytes` to `to` once all of `after`, which are steps of `from`, have ended. The result is the arrival, a step of `to`.
+    /// Adds a message of `bytes` from `from` to `to`, after all of `after`, which are steps of `from`, have ended. The returned step is the arrival, a step of
+    /// `to`.
     pub fn message(&mut self, from: u32, to: u32, bytes: u64, after: &[ProgramStep]) -> ProgramStep {
         self.step(from, "send", &format!("peer = {to}\nbytes = {bytes}\n"), after);
         self.step(to, "recv", &format!("peer = {from}\nbytes = {bytes}\n"), &[])
     }
 
-    /// A step of `rank` that ends when all of `after` have ended.
+    /// Adds a step of `rank` that ends when all of `after` have ended.
     pub fn join(&mut self, rank: u32, after: &[ProgramStep]) -> ProgramStep {
         self.step(rank, "join", "", after)
     }
 
-    /// The program as a file.
+    /// Returns the program as the text of a file.
     pub fn to_text(&self) -> String {
         format!("ranks = {}\n{}", self.ranks, self.text)
     }

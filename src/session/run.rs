@@ -1,6 +1,6 @@
-//! A session: how sweeps are run from Rust.
+//! A session: the way to run sweeps from Rust.
 //!
-//! Layer: session. The command line goes the same way, step by step, because it shows what happens in between.
+//! Layer: session. The command line runs the same steps one by one, because it shows what happens in between.
 
 use std::collections::{BTreeMap, VecDeque};
 use std::path::Path;
@@ -23,10 +23,10 @@ use super::simulate::BuiltIn;
 use super::simulator::Simulator;
 use super::update::{EngineUsed, Known, Update};
 
-/// Results that may wait for whoever iterates.
+/// Most finished results that wait for the iterator.
 const WAITING: usize = 256;
 
-/// How to run sweeps. Nothing here changes a result, except what [`Session::set`] changes of a sweep.
+/// Settings for running sweeps. They change no result, except keys that [`Session::set`] changes.
 ///
 /// ```
 /// use hyperfold::{Engine, Session, Sweep};
@@ -56,25 +56,25 @@ pub struct Session {
 }
 
 impl Session {
-    /// A session on an engine, with all threads, a memo in memory, and every experiment.
+    /// Creates a session on an engine, with all threads, a memo in memory, and every experiment.
     pub fn new(engine: EngineChoice) -> Session {
         let settings = RunSettings { engine, ..RunSettings::default() };
         Session { settings, selection: Selection::default(), set: Vec::new(), resume: false }
     }
 
-    /// CPU threads; at least one.
+    /// Sets the number of CPU threads; at least one.
     pub fn jobs(mut self, jobs: usize) -> Session {
         self.settings.jobs = jobs.max(1);
         self
     }
 
-    /// Where what was simulated is remembered.
+    /// Sets where simulated episodes are remembered.
     pub fn memo(mut self, memo: MemoChoice) -> Session {
         self.settings.memo = memo;
         self
     }
 
-    /// A GPU to take, beside those that were named before.
+    /// Adds a GPU to use.
     pub fn device(mut self, device: DeviceChoice) -> Session {
         self.settings.devices.push(device);
         self
@@ -86,31 +86,31 @@ impl Session {
         self
     }
 
-    /// Only experiments with an `exp_id` below `n`.
+    /// Selects only experiments with an `exp_id` below `n`.
     pub fn limit(mut self, n: u64) -> Session {
         self.selection.limit = Some(n);
         self
     }
 
-    /// Only experiments whose `exp_id` modulo `shard.of` is `shard.index`.
+    /// Selects only experiments whose `exp_id` modulo `shard.of` is `shard.index`.
     pub fn shard(mut self, shard: Shard) -> Session {
         self.selection.shard = Some(shard);
         self
     }
 
-    /// Whether [`Session::run_into`] carries on with the run that a folder holds.
+    /// Sets whether [`Session::run_into`] continues the run in a folder.
     pub fn resume(mut self, resume: bool) -> Session {
         self.resume = resume;
         self
     }
 
-    /// A flag that asks a run to stop. What is complete by then is written by [`Session::run_into`], and given by [`Session::run`].
+    /// Sets a flag that asks a run to stop. Complete results are still written by [`Session::run_into`], and returned by [`Session::run`].
     pub fn interrupt(mut self, interrupt: Interrupt) -> Session {
         self.settings.interrupt = interrupt;
         self
     }
 
-    /// What a run of the sweep would do. Simulates nothing.
+    /// Plans a run of the sweep. Simulates nothing.
     ///
     /// # Errors
     /// Something is wrong with the sweep or its input files, or nothing is selected.
@@ -118,13 +118,13 @@ impl Session {
         self.planned(sweep).map(|(planned, _)| planned)
     }
 
-    /// Runs the sweep. The results come in the order of `exp_id`, while later experiments go on; nothing is written.
+    /// Runs the sweep. Results come in the order of `exp_id`, while later experiments are simulated. Nothing is written.
     ///
     /// # Errors
     /// As [`Session::plan`], or there is no such engine.
     pub fn run(&self, sweep: &Sweep) -> Result<Results, SessionError> {
         let (planned, loaded) = self.planned(sweep)?;
-        // Who drops the results stops this run alone.
+        // Dropping the results stops only this run.
         let settings = RunSettings { interrupt: self.settings.interrupt.part(), ..self.settings.clone() };
         let (engine, devices) = BuiltIn.engine(&loaded, &settings)?;
         let interrupt = settings.interrupt.clone();
@@ -135,7 +135,7 @@ impl Session {
                 pass_on(&sink, update);
                 Ok(())
             });
-            // Nobody may be there to take it any more.
+            // The receiver may be gone.
             let _ = sender.send(RunEvent::Over(ran));
         });
         Ok(Results {
@@ -150,11 +150,9 @@ impl Session {
         })
     }
 
-    /// Runs the sweep into a folder, with the files that `hyperfold run` writes. The folder must be new or empty, unless the session
-    /// resumes.
+    /// Runs the sweep into a folder, with the files that `hyperfold run` writes. The folder must be new or empty, unless the session resumes.
     ///
-    /// # Errors
-    /// As [`Session::run`], or the folder is in use or cannot be written. What was complete by then is kept.
+    /// As [`Session::run`], or the folder is in use or cannot be written. Results that are complete by then are kept.
     pub fn run_into(&self, sweep: &Sweep, folder: impl AsRef<Path>) -> Result<RunSummary, SessionError> {
         let path = folder.as_ref();
         self.settings.memo.check_outside(path)?;
@@ -195,27 +193,27 @@ impl Session {
     }
 }
 
-/// What a run into a folder came to.
+/// The summary of a run into a folder.
 #[derive(Clone, Debug)]
 pub struct RunSummary {
-    /// How it ended.
+    /// How the run ended.
     pub outcome: Outcome,
-    /// Experiments that get a row.
+    /// Number of experiments that get a row.
     pub expected: usize,
-    /// Those that have one, by `exp_id`.
+    /// Records of the experiments that have one, by `exp_id`.
     pub records: Vec<ExperimentRecord>,
-    /// What is worth knowing.
+    /// Warnings for the user.
     pub warnings: Vec<String>,
 }
 
-/// What the simulating thread reports to the iterator.
+/// An event that the simulating thread reports to the iterator.
 enum RunEvent {
     Finished(Box<Finished>),
     Chosen(Vec<u64>),
     Over(Result<Vec<String>, SessionError>),
 }
 
-/// Hands on what iterating needs. Where nobody takes it any more the run has been asked to stop.
+/// Passes on the updates that the iterator needs. If the iterator is gone, the run has been asked to stop.
 fn pass_on(sink: &SyncSender<RunEvent>, update: Update) {
     let event = match update {
         Update::Finished(finished) => RunEvent::Finished(finished),
@@ -237,7 +235,7 @@ pub struct Results {
     engine: EngineUsed,
     /// `exp_id`s still to come.
     expected: VecDeque<u64>,
-    /// Finished before their predecessors.
+    /// Results that finished before their predecessors.
     waiting: BTreeMap<u64, Finished>,
     events: Option<Receiver<RunEvent>>,
     thread: Option<JoinHandle<()>>,
@@ -246,22 +244,22 @@ pub struct Results {
 }
 
 impl Results {
-    /// What is run.
+    /// Returns the plan of the run.
     pub fn planned(&self) -> &Planned {
         &self.planned
     }
 
-    /// What simulates, and why.
+    /// Returns the engine, and why it was chosen.
     pub fn engine(&self) -> &EngineUsed {
         &self.engine
     }
 
-    /// What shows only after the run, as an axis that changed no result; empty until the iterator has ended.
+    /// Returns warnings that appear only after the run, for example an axis without effect; empty until the iterator has ended.
     pub fn warnings(&self) -> &[String] {
         &self.warnings
     }
 
-    /// The next in order, if it has finished. After the run whatever is left.
+    /// Returns the next result in order, if it has finished; after the run any result that is left.
     fn ready(&mut self) -> Option<Finished> {
         let exp_id = *self.expected.front()?;
         let finished = match self.events {
@@ -306,7 +304,7 @@ impl Iterator for Results {
 impl Drop for Results {
     fn drop(&mut self) {
         self.interrupt.request();
-        // A thread that waits to be heard goes on.
+        // Without the receiver, a thread that waits to send goes on.
         self.events = None;
         if let Some(thread) = self.thread.take() {
             // A panic has been printed by its own thread.

@@ -1,7 +1,6 @@
-//! `method = "optimize"`: values candidates for [`crate::optimize`], and reports what it chose.
+//! Runs a search (`method = "optimize"`): evaluates candidates for [`crate::optimize`], and reports its choice.
 //!
-//! Layer: session. Candidates are points of the sweep. [`super::candidates`] values them, with a point's first replica; full runs are
-//! made with all replicas.
+//! Layer: session. Candidates are points of the sweep. [`super::candidates`] evaluates the first replica of a point; full runs have all replicas.
 
 use std::collections::{HashMap, HashSet};
 use std::sync::Arc;
@@ -21,20 +20,20 @@ use super::update::{Update, UpdateSink};
 use super::workers::DeviceWorkers;
 use crate::units::counted;
 
-/// What is searched, decided when the sweep is read.
+/// The setup of a search, fixed when the sweep is read.
 #[derive(Clone)]
 pub(crate) struct SearchSetup {
     objectives: Vec<Objective>,
     limits: Arc<[SearchLimit]>,
-    /// Where limits were written.
+    /// Place in the sweep file where limits are written.
     limits_place: String,
     budget: Budget,
 }
 
-/// Reads what a sweep asks for; `None`: it is no search.
+/// Reads the search that a sweep asks for; `None`: it asks for none.
 ///
 /// # Errors
-/// An objective that does not exist, or an option that a search cannot follow.
+/// An objective does not exist, or an option is impossible for a search.
 pub(crate) fn setup(sweep: &Sweep, selection: &Selection) -> Result<Option<SearchSetup>, SessionError> {
     let Some(asked) = &sweep.search else { return Ok(None) };
     if let Some(shard) = selection.shard {
@@ -96,12 +95,12 @@ pub(crate) fn setup(sweep: &Sweep, selection: &Selection) -> Result<Option<Searc
     Ok(Some(SearchSetup { objectives, limits: limits.into(), limits_place, budget }))
 }
 
-/// The experiments whose keys go together.
+/// Returns the experiments whose keys do not contradict each other.
 fn able(sweep: &Sweep) -> impl Iterator<Item = &Experiment> {
     sweep.experiments.iter().filter(|e| sweep.cannot_run(e).is_none())
 }
 
-/// The workloads that have a value in a column, in words and as a test.
+/// Returns which workloads have a value in a column, in words and as a test.
 fn needed_by(column: &str) -> (&'static str, fn(&WorkloadSection) -> bool) {
     let model = |w: &WorkloadSection| matches!(w, WorkloadSection::Program(p) if matches!(p.source, Source::Model(_)));
     let collective =
@@ -112,7 +111,7 @@ fn needed_by(column: &str) -> (&'static str, fn(&WorkloadSection) -> bool) {
             "workload.kind = \"model\" or \"inference\"",
             |w| matches!(w, WorkloadSection::Program(p) if matches!(p.source, Source::Model(_) | Source::Inference(_))),
         ),
-        of if SERVING.iter().any(|c| c.name == of) => (
+        name if SERVING.iter().any(|c| c.name == name) => (
             "workload.kind = \"inference\"",
             |w| matches!(w, WorkloadSection::Program(p) if matches!(p.source, Source::Inference(_))),
         ),
@@ -120,20 +119,20 @@ fn needed_by(column: &str) -> (&'static str, fn(&WorkloadSection) -> bool) {
         "iteration_time_ns" | "compute_ns" | "bubble_ns" | "optimizer_ns" | "other_ns" => {
             ("a model, a collective or a program", |w| matches!(w, WorkloadSection::Program(_)))
         }
-        c if c.starts_with("comm_exposed_") => {
+        name if name.starts_with("comm_exposed_") => {
             ("a model, a collective or a program", |w| matches!(w, WorkloadSection::Program(_)))
         }
         _ => ("any workload", |_| true),
     }
 }
 
-/// A text of the user's as messages have it.
+/// Shortens a user's text for a message.
 fn shown(text: &str) -> String {
     text.chars().filter(|c| !c.is_control()).take(80).collect()
 }
 
 impl SearchSetup {
-    /// Columns that are valued: objectives, then those that only limits name.
+    /// Returns the columns that are evaluated: objectives, then columns that only limits name.
     fn columns(&self) -> Vec<Objective> {
         let mut columns = self.objectives.clone();
         for column in self.limits.iter().flat_map(SearchLimit::columns) {
@@ -144,14 +143,14 @@ impl SearchSetup {
         columns
     }
 
-    /// Experiments that ran in full and turned out to be beyond a limit.
+    /// Returns a warning about experiments that ran in full and exceeded a limit.
     pub(crate) fn warning(&self, beyond: &[(u64, String)]) -> Option<String> {
         let (exp_id, why) = beyond.first()?;
         let others = if beyond.len() > 1 { format!(", and {} more", beyond.len() - 1) } else { String::new() };
         Some(format!("{}: `sweep.limits`: experiment {exp_id} ran in full and is {why}{others}", self.limits_place))
     }
 
-    /// Why a result is beyond a limit.
+    /// Returns why a result exceeds a limit; `None` if it does not.
     pub(crate) fn beyond(&self, record: &ExperimentRecord) -> Option<String> {
         match record_within(&self.limits, record) {
             WithinLimits::No(why) => Some(why),
@@ -159,7 +158,7 @@ impl SearchSetup {
         }
     }
 
-    /// What `plan` says of it.
+    /// Returns the plan of the search.
     pub(crate) fn plan(&self, sweep: &Sweep) -> SearchPlan {
         let points = points(sweep);
         let replicas = points.first().map_or(1, |p| p.len());
@@ -173,20 +172,20 @@ impl SearchSetup {
     }
 }
 
-/// The experiments of each candidate: replicas are neighbours.
+/// Returns the experiments of each candidate. Replicas are neighbours.
 fn points(sweep: &Sweep) -> Vec<&[Experiment]> {
     sweep.experiments.chunk_by(|a, b| a.point == b.point).collect()
 }
 
-/// What a search has come to.
+/// The result of a search.
 pub(crate) struct SearchChoice {
-    /// Experiments to run in full.
+    /// Ids of experiments to run in full.
     pub(crate) ids: HashSet<u64>,
-    /// Messages about devices that were lost on the way.
+    /// Messages about devices that were lost during the search.
     pub(crate) lost_devices: Vec<String>,
 }
 
-/// Searches, from what an earlier run's search found. `None`: it was interrupted.
+/// Runs the search, starting from the results of an earlier run's search. `None`: it was interrupted.
 #[expect(clippy::too_many_arguments, reason = "all that a run is made with")]
 pub(crate) fn choose(
     sweep: &Sweep,
@@ -240,7 +239,7 @@ pub(crate) fn choose(
     Ok(Some(choice))
 }
 
-/// Each candidate's values as their places among the axis' distinct values, and which axes have an order.
+/// Returns, for each candidate and axis, the rank of its value among the axis' distinct values, and for each axis whether its values are ordered.
 fn ranks(sweep: &Sweep, points: &[&[Experiment]]) -> (Vec<Vec<u32>>, Vec<bool>) {
     let values: Vec<Vec<Cell>> =
         points.iter().map(|p| sweep.axis_values(&p[0]).iter().map(Cell::from).collect()).collect();
@@ -253,9 +252,9 @@ fn ranks(sweep: &Sweep, points: &[&[Experiment]]) -> (Vec<Vec<u32>>, Vec<bool>) 
     };
     for axis in 0..sweep.axes.len() {
         let mut distinct: Vec<&Cell> = Vec::new();
-        let mut place: HashMap<String, u32> = HashMap::new();
+        let mut rank_of: HashMap<String, u32> = HashMap::new();
         for v in &values {
-            if place.insert(format!("{:?}", v[axis]), 0).is_none() {
+            if rank_of.insert(format!("{:?}", v[axis]), 0).is_none() {
                 distinct.push(&v[axis]);
             }
         }
@@ -265,9 +264,9 @@ fn ranks(sweep: &Sweep, points: &[&[Experiment]]) -> (Vec<Vec<u32>>, Vec<bool>) 
         }
         ordered.push(numbers);
         for (i, c) in distinct.iter().enumerate() {
-            place.insert(format!("{c:?}"), i as u32);
+            rank_of.insert(format!("{c:?}"), i as u32);
         }
-        ranks.iter_mut().zip(&values).for_each(|(r, v)| r.push(place[&format!("{:?}", v[axis])]));
+        ranks.iter_mut().zip(&values).for_each(|(r, v)| r.push(rank_of[&format!("{:?}", v[axis])]));
     }
     (ranks, ordered)
 }

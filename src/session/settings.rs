@@ -1,6 +1,6 @@
-//! How to simulate: engine, devices, threads, memo.
+//! Settings of a simulation: engine, devices, threads, memo.
 //!
-//! Layer: session. None of it changes a result.
+//! Layer: session. None of them changes a result.
 
 use std::path::{Component, Path, PathBuf};
 
@@ -10,31 +10,31 @@ use crate::engine::gpu::DeviceChoice;
 use super::error::SessionError;
 use super::interrupt::Interrupt;
 
-/// Which engine simulates.
+/// The engine that simulates.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum EngineChoice {
-    /// A real GPU when the batch is large enough to pay for it, else the CPU.
+    /// A real GPU if the batch is large enough to pay for it, else the CPU.
     #[default]
     Auto,
     /// The CPU.
     Cpu,
-    /// A GPU; a software adapter where there is nothing else.
+    /// A GPU; a software adapter if there is no real one.
     Gpu,
 }
 
-/// How the host dispatches steps to a GPU. Changes no result.
+/// The way in which the host dispatches steps to a GPU. Changes no result.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum GpuDispatch {
-    /// Whichever fits the size of the experiments.
+    /// The way that suits the size of the experiments.
     #[default]
     Auto,
-    /// A workgroup an experiment.
+    /// One workgroup for each experiment.
     Fused,
-    /// A dispatch a system.
+    /// One dispatch for each system.
     PerSystem,
 }
 
-/// Where what was simulated is remembered.
+/// The place where simulated episodes are remembered.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub enum MemoChoice {
     /// Nowhere.
@@ -44,18 +44,18 @@ pub enum MemoChoice {
     Run,
     /// On disk as well.
     Kept {
-        /// The file, or a folder that gets one.
+        /// The file, or a folder in which the file is created.
         path: PathBuf,
-        /// Most that the file may have; what was used longest ago goes first.
+        /// Most bytes of the file; the least recently used records go first.
         limit_bytes: u64,
     },
 }
 
 impl MemoChoice {
-    /// Keeps it in a file, which need not exist yet, or in a folder.
+    /// Chooses a memo in a file, which need not exist yet, or in a folder.
     ///
     /// # Errors
-    /// The file is something else.
+    /// The file is no memo.
     pub fn kept(path: &Path, limit_bytes: u64) -> Result<MemoChoice, SessionError> {
         match somebody_elses(path) {
             Some(file) => Err(SessionError::Input(format!(
@@ -66,10 +66,10 @@ impl MemoChoice {
         }
     }
 
-    /// Refuses a memo inside the folder `results`: that folder holds what one run writes and nothing else, and a memo outlives runs.
+    /// Refuses a memo inside the folder `results`: that folder holds only what one run writes, but a memo outlives runs.
     ///
     /// # Errors
-    /// The memo lies in there.
+    /// The memo is in the folder.
     pub(crate) fn check_outside(&self, results: &Path) -> Result<(), SessionError> {
         match self {
             MemoChoice::Kept { path, .. } if resolved(path).starts_with(resolved(results)) => {
@@ -84,7 +84,7 @@ impl MemoChoice {
     }
 }
 
-/// A path that need not exist, absolute and without links as far as it does exist.
+/// Returns a path that need not exist as absolute, with links resolved as far as it exists.
 fn resolved(path: &Path) -> PathBuf {
     let whole = std::path::absolute(path).unwrap_or_else(|_| path.into());
     let mut found = PathBuf::new();
@@ -93,7 +93,7 @@ fn resolved(path: &Path) -> PathBuf {
             Component::ParentDir => drop(found.pop()),
             part => found.push(part),
         }
-        // A link leads elsewhere before what follows it counts.
+        // A link must be resolved before the components that follow it.
         if let Ok(real) = found.canonicalize() {
             found = real;
         }
@@ -101,18 +101,18 @@ fn resolved(path: &Path) -> PathBuf {
     found
 }
 
-/// How to simulate.
+/// Settings of a simulation.
 #[derive(Clone, Debug)]
 pub struct RunSettings {
-    /// Which engine.
+    /// The engine.
     pub engine: EngineChoice,
-    /// GPUs to take; none named: the first that is usable.
+    /// GPUs to use; if empty, the first usable one.
     pub devices: Vec<DeviceChoice>,
-    /// How steps reach a GPU.
+    /// The way in which steps reach a GPU.
     pub gpu_dispatch: GpuDispatch,
     /// CPU threads, at least 1.
     pub jobs: usize,
-    /// What is remembered where.
+    /// Where simulated episodes are remembered.
     pub memo: MemoChoice,
     /// Asks the run to stop.
     pub interrupt: Interrupt,

@@ -1,6 +1,6 @@
-//! Runs the experiments of a plan on the engine that was chosen, and reports each as it ends.
+//! Runs the experiments of a plan on the chosen engine, and reports each as it ends.
 //!
-//! Layer: session. Writes no file: whoever takes the events does.
+//! Layer: session. Writes no file: the receiver of the events does.
 
 use std::collections::{HashMap, HashSet};
 use std::sync::Arc;
@@ -33,7 +33,7 @@ use super::work_done::WorkDone;
 use super::{devices, search, trace, workers};
 use crate::units::counted;
 
-/// The simulator itself, as opposed to those of tests.
+/// The real simulator, as opposed to those of tests.
 #[derive(Clone, Copy, Debug, Default)]
 pub struct BuiltIn;
 
@@ -129,20 +129,20 @@ impl Simulator for BuiltIn {
             let config = config_of(role, config(sweep, experiments[&role.exp_id]));
             QueuedExperiment { exp_id: id, config }
         });
-        // Of a search, what was run and is beyond a limit after all; also what an earlier session has run.
-        let of_known = |r: &ExperimentRecord| Some((r.exp_id, setup.as_ref()?.beyond(r)?));
-        let mut beyond: Vec<(u64, String)> = known.records.iter().filter_map(of_known).collect();
+        // Experiments of a search that ran in full but exceed a limit, those of earlier sessions included.
+        let excess_of = |r: &ExperimentRecord| Some((r.exp_id, setup.as_ref()?.beyond(r)?));
+        let mut beyond: Vec<(u64, String)> = known.records.iter().filter_map(excess_of).collect();
         let mut tell = |news: RunEvent| -> Result<(), SessionError> {
             match news {
                 RunEvent::Started(ids) => {
-                    let with_same = ids.into_iter().filter_map(|id| alone.experiment(id)).flat_map(|id| {
+                    let all_ids = ids.into_iter().filter_map(|id| alone.experiment(id)).flat_map(|id| {
                         std::iter::once(id).chain(same.get(&id).into_iter().flatten().map(|e| e.exp_id))
                     });
-                    with_same.into_iter().try_for_each(|exp_id| sink(Update::Started { exp_id }))
+                    all_ids.into_iter().try_for_each(|exp_id| sink(Update::Started { exp_id }))
                 }
                 RunEvent::Progress(running) => {
-                    let of = |(id, hops): (u64, u64)| Some((alone.experiment(id)?, hops));
-                    work.runs(running.into_iter().filter_map(of).collect());
+                    let to_experiment = |(id, hops): (u64, u64)| Some((alone.experiment(id)?, hops));
+                    work.runs(running.into_iter().filter_map(to_experiment).collect());
                     work.report().map_or(Ok(()), &mut *sink)
                 }
                 RunEvent::Note(_) => Ok(()),
@@ -156,8 +156,8 @@ impl Simulator for BuiltIn {
                     let (ended_id, seconds) = (exp_id, ended.seconds);
                     let experiment = findings.by_id[&exp_id];
                     for defect in take_defects() {
-                        let at = sweep.axes_text(experiment);
-                        let report = format!("experiment {exp_id} ({at}): {defect}\n{}\n", defect.backtrace);
+                        let axis_values = sweep.axes_text(experiment);
+                        let report = format!("experiment {exp_id} ({axis_values}): {defect}\n{}\n", defect.backtrace);
                         sink(Update::Defect { exp_id, report })?;
                     }
                     let configured = config(sweep, experiment);
@@ -168,13 +168,13 @@ impl Simulator for BuiltIn {
                         let exp_id = experiment.exp_id;
                         if configured.output.trace {
                             let traced = trace::of_run(&configured, exp_id, &settings.interrupt);
-                            // An interrupted timeline is none, and an experiment without its timeline is not finished.
+                            // An interrupted timeline is incomplete, and an experiment without its timeline is not finished.
                             if settings.interrupt.requested() {
                                 return Ok(());
                             }
                             match traced {
                                 Ok(trace) => sink(Update::Traced { exp_id, bytes: trace.bytes })?,
-                                // What cannot be prepared has no timeline; its row says why.
+                                // An experiment that cannot be prepared has no timeline; its row says why.
                                 Err(_) if ended.result.is_err() => {}
                                 Err(why) => {
                                     sink(Update::Message(format!("experiment {exp_id} has no timeline: {why}")))?;
@@ -193,18 +193,18 @@ impl Simulator for BuiltIn {
             }
         };
         let ran = workers::simulate(tasks, &mut workers, settings, &memo, &pool, Arc::clone(&loaded.kept), &mut tell);
-        let of_memo = memo.finish();
+        let memo_warnings = memo.finish();
         findings.messages(&settings.memo).into_iter().try_for_each(|text| sink(Update::Message(text)))?;
         ran?;
         if settings.interrupt.requested() {
-            return Ok(of_memo);
+            return Ok(memo_warnings);
         }
-        // A search runs too few to tell what has no effect.
+        // A search runs too few experiments to judge which axes have no effect.
         let mut warnings = if chosen.is_none() { findings.effects.warnings(&sweep.axes) } else { Vec::new() };
         beyond.sort();
         warnings.extend(setup.as_ref().and_then(|s| s.warning(&beyond)));
         warnings.extend(lost_devices);
-        warnings.extend(of_memo);
+        warnings.extend(memo_warnings);
         warnings.extend(findings.audits.warnings());
         warnings.extend(findings.audits.doubt());
         warnings.extend(findings.audits.iterations_warning());
@@ -215,29 +215,29 @@ impl Simulator for BuiltIn {
     }
 }
 
-/// The row of an experiment whose keys do not go together.
+/// Returns the row of an experiment whose keys contradict each other.
 fn refusal(sweep: &Sweep, experiment: &Experiment) -> Finished {
     let why = sweep.cannot_run(experiment).unwrap_or_default();
     Finished::without_rows(unmeasured(sweep, experiment).failed(why), StatsRecord::default())
 }
 
-/// The first of those with one configuration and seed, which is simulated; and for each of these, by `exp_id`, the others.
+/// Returns the first of the experiments with one configuration and seed, which is simulated; and for each of these, by `exp_id`, the others.
 fn once_each(open: Vec<&Experiment>) -> (Vec<&Experiment>, HashMap<u64, Vec<&Experiment>>) {
     let mut first: HashMap<Hash128, u64> = HashMap::with_capacity(open.len());
     let mut same: HashMap<u64, Vec<&Experiment>> = HashMap::new();
-    let mut once = Vec::with_capacity(open.len());
+    let mut originals = Vec::with_capacity(open.len());
     for experiment in open {
-        let of = *first.entry(experiment.exp_key).or_insert(experiment.exp_id);
-        if of == experiment.exp_id {
-            once.push(experiment);
+        let original_id = *first.entry(experiment.exp_key).or_insert(experiment.exp_id);
+        if original_id == experiment.exp_id {
+            originals.push(experiment);
         } else {
-            same.entry(of).or_default().push(experiment);
+            same.entry(original_id).or_default().push(experiment);
         }
     }
-    (once, same)
+    (originals, same)
 }
 
-/// What shows only over all experiments of a run.
+/// Findings over all experiments of a run.
 struct Findings<'a> {
     sweep: &'a Sweep,
     by_id: HashMap<u64, &'a Experiment>,
@@ -247,15 +247,15 @@ struct Findings<'a> {
     lost_with_pfc: u64,
     /// Experiments that started over without folding.
     started_over: u64,
-    /// Experiments that ended in this session, and those of them that asked the memo.
+    /// Experiments that ended in this session.
     ended: u64,
     remembered: u64,
-    /// Experiments in flow mode, by whether they spray, where routing policies are compared.
+    /// Whether experiments in flow mode without (0) and with (1) spraying were seen, if routing policies are compared.
     flows_sprayed: [bool; 2],
 }
 
 impl<'a> Findings<'a> {
-    /// What the experiments show that an earlier session has run.
+    /// Creates the findings from experiments that an earlier session has run.
     fn from_known(sweep: &'a Sweep, known: &Known) -> Findings<'a> {
         let mut findings = Findings {
             sweep,
@@ -308,7 +308,7 @@ impl<'a> Findings<'a> {
     }
 
     fn audit_bound(&self, exp_id: u64) -> f64 {
-        // What cannot run is never audited.
+        // An experiment that cannot run is never audited.
         let config = self.sweep.config(self.by_id[&exp_id]).ok();
         config.and_then(|c| c.steady()).map_or(f64::INFINITY, |s| s.audit_bound)
     }
@@ -321,7 +321,7 @@ impl<'a> Findings<'a> {
         })
     }
 
-    /// What the user should know, whether the run came to its end or not.
+    /// Returns messages for the user, whether or not the run is complete.
     fn messages(&self, memo: &MemoChoice) -> Vec<String> {
         let mut messages = Vec::new();
         if self.started_over > 0 {

@@ -1,4 +1,4 @@
-//! Classes of experiments that take about as long for as much work.
+//! Classes of experiments that take about equal time for equal work.
 //!
 //! Layer: session.
 
@@ -6,20 +6,20 @@ use std::hash::{DefaultHasher, Hash, Hasher};
 
 use crate::spec::{Config, KeyId};
 
-/// What decides how fast packets are, beside their number.
+/// The properties, besides their number, that decide how fast packets are simulated.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Hash)]
 pub(super) struct SpeedClass {
     topology: String,
     control: String,
     workload: String,
-    /// Whether repeats are looked up, and whether what is steady is skipped.
+    /// Whether repeats are looked up, and whether steady phases are skipped.
     folds: [bool; 2],
-    /// The binary logarithm of the work: large experiments are no larger small ones, least of all where folding saves most of them.
+    /// Binary logarithm of the work: large experiments do not scale like small ones, least of all if folding saves most of the work.
     magnitude: u32,
 }
 
 impl SpeedClass {
-    /// Of an experiment with so much work.
+    /// Returns the class of an experiment with so much work.
     pub(super) fn of(config: &Config, work: u64) -> SpeedClass {
         let text = |key| config.values.text(key).to_string();
         SpeedClass {
@@ -31,7 +31,7 @@ impl SpeedClass {
         }
     }
 
-    /// One number for each class, in one process.
+    /// Returns a number for the class, which holds in one process.
     pub(super) fn hashed(&self) -> u64 {
         let mut hasher = DefaultHasher::new();
         self.hash(&mut hasher);

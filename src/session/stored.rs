@@ -1,6 +1,6 @@
-//! The results of a folder, read back as typed records.
+//! Reads the results of a folder back as typed records.
 //!
-//! Layer: session. Reads the journal, which has everything; for tables of any version there is [`crate::results::RunResults`].
+//! Layer: session. Reads the journal, which has everything. [`crate::results::RunResults`] reads tables of any version.
 
 use std::path::Path;
 
@@ -8,7 +8,7 @@ use crate::results::{Axis, Finished, JournalReader, JournaledExperiment};
 
 use super::error::SessionError;
 
-/// Experiments of a folder in the order of `exp_id`, each with its flows, links and round-trip times where the run kept them.
+/// The experiments of a folder in the order of `exp_id`, each with its flows, links and round-trip times if the run kept them.
 ///
 /// ```
 /// use hyperfold::{Engine, Session, StoredResults, Sweep};
@@ -37,14 +37,14 @@ impl StoredResults {
     /// Opens a folder that no run is writing to.
     ///
     /// # Errors
-    /// There is no run, it still goes on, or another version wrote it.
+    /// There is no run, it is still going on, or another version wrote it.
     pub fn open(folder: impl AsRef<Path>) -> Result<StoredResults, SessionError> {
         let journal = JournalReader::open(folder.as_ref()).map_err(SessionError::Results)?;
         let parts: Vec<JournaledExperiment> = journal.parts().values().copied().collect();
         Ok(StoredResults { journal, parts: parts.into_iter() })
     }
 
-    /// The axes of the sweep; records have their values in this order.
+    /// Returns the axes of the sweep; records have their values in this order.
     pub fn axes(&self) -> &[Axis] {
         &self.journal.run().axes
     }

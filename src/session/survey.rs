@@ -1,6 +1,6 @@
-//! What running a sweep takes, and what is wrong with its inputs, found before anything runs.
+//! Surveys a sweep before anything runs: the resources that it takes, and errors in its inputs.
 //!
-//! Layer: session. Prepares one experiment of every shape. Simulates nothing but clusters over days, for a moment.
+//! Layer: session. Prepares one experiment of every shape. Simulates nothing except clusters over days, for a moment.
 
 use std::collections::{BTreeMap, HashMap, HashSet};
 use std::sync::Arc;
@@ -20,50 +20,50 @@ use super::experiment::config;
 use super::forecast::{ExperimentSize, Folding};
 use super::planned::PlanProgress;
 
-/// Distinct shapes of experiments (network, routes, traffic) whose inputs are checked before anything runs. Those beyond are checked
-/// when their turn comes, and then end as failed.
+/// Most distinct shapes of experiments (network, routes, traffic) whose inputs are checked before anything runs. Others are checked when their turn comes, and
+/// then end as failed.
 const CHECKED_SHAPES: usize = 256;
-/// Bytes of tables after which no more are: preparing is most of what a plan takes.
+/// Bytes of tables after which no more shapes are checked: preparing is most of the work of a plan.
 const CHECKED_BYTES: u64 = 2 << 30;
-/// Bytes of tables after which what was freed is given back.
+/// Bytes of tables after which freed memory is given back to the system.
 const GIVEN_BACK_BYTES: u64 = 128 << 20;
-/// Bytes of tables from which on an experiment is kept for the run (our choice): smaller ones are quickly prepared again.
+/// Bytes of tables from which an experiment is kept for the run (our choice): smaller ones are quickly prepared again.
 const KEPT_BYTES: u64 = 16 << 20;
-/// Share of the memory that those kept may take (our choice).
+/// Kept experiments may take 1 / `SHARE_OF_KEPT` of the memory budget (our choice).
 const SHARE_OF_KEPT: u64 = 8;
-/// Shapes that a thread prepares before their turn, and how many experiments are looked through for one of them.
+/// Shapes per thread that are prepared ahead of their turn.
 const AHEAD_A_THREAD: usize = 4;
 const AHEAD_OF: usize = 8;
-/// How long a cluster over days, and all of them, are simulated to see how long they take. Most end sooner.
+/// Time for which a cluster over days is simulated to estimate its time. Most end sooner. The next constant: time for all clusters.
 const CLUSTER_PATIENCE: Duration = Duration::from_millis(250);
 const CLUSTERS_PATIENCE: Duration = Duration::from_secs(1);
-/// Likewise one whose jobs' iterations are simulated.
+/// Like `CLUSTER_PATIENCE`, for a cluster whose jobs' iterations are simulated.
 const ITERATIONS_PATIENCE: Duration = Duration::from_millis(1500);
 
-/// What the inputs of the selected experiments show.
+/// The findings from the inputs of the selected experiments.
 #[derive(Default)]
 pub(crate) struct Survey {
-    /// Those that will be simulated, in their order: each configuration once.
+    /// Sizes of the experiments that will be simulated, in their order: each configuration once.
     pub(crate) sizes: Vec<ExperimentSize>,
-    /// What their jobs take, which several share.
+    /// Bytes of their jobs, which several experiments share.
     pub(crate) job_bytes: u64,
     pub(crate) warnings: Vec<String>,
-    /// Experiments for which there is too little memory, of their GPUs or of this machine, and why.
+    /// Experiments that need more memory than their GPUs or this machine have, with reasons.
     pub(crate) cannot_fit: Vec<(u64, Arc<str>)>,
-    /// Experiments that may need more memory than their GPUs have, and why.
+    /// Experiments that may need more memory than their GPUs have, with reasons.
     pub(crate) tight: BTreeMap<u64, String>,
-    /// Experiments whose keys or inputs do not go together, and why.
+    /// Experiments whose keys or inputs contradict each other, with reasons.
     pub(crate) cannot_run: Vec<(u64, Arc<str>)>,
-    /// Large experiments, for the run to go on with.
+    /// Large experiments that are kept prepared for the run.
     pub(crate) kept: Arc<KeptExperiments>,
-    /// What these have allocated.
+    /// Bytes that the preparation of kept experiments allocated and still holds.
     kept_held: u64,
 }
 
-/// Why an experiment will not be simulated.
+/// The reason why an experiment will not be simulated.
 #[derive(Clone)]
 struct Exclusion {
-    /// It wants more memory than there is.
+    /// Whether it needs more memory than there is.
     too_large: bool,
     why: Arc<str>,
 }
@@ -76,23 +76,23 @@ impl Exclusion {
     }
 }
 
-/// Experiments whose memory is above their GPUs' by the estimate, but by little enough to run.
+/// Experiments whose estimated memory exceeds their GPUs' slightly, so that they run with a warning.
 #[derive(Default)]
 struct Tight {
-    of: BTreeMap<u64, String>,
+    warnings: BTreeMap<u64, String>,
 }
 
 impl Tight {
     fn add(&mut self, exp_id: u64, above: Option<String>) {
         if let Some(text) = above {
-            self.of.insert(exp_id, text);
+            self.warnings.insert(exp_id, text);
         }
     }
 
-    /// One warning for all of them: the first's own, and how many there are.
+    /// Returns one warning for all of them: the first one's, and their number.
     fn warning(&self) -> Option<String> {
-        let (exp_id, text) = self.of.first_key_value()?;
-        let more = match self.of.len() - 1 {
+        let (exp_id, text) = self.warnings.first_key_value()?;
+        let more = match self.warnings.len() - 1 {
             0 => String::new(),
             1 => " (the same holds for 1 more experiment)".into(),
             n => format!(" (the same holds for {n} more experiments)"),
@@ -102,19 +102,19 @@ impl Tight {
 }
 
 impl Survey {
-    /// Prepares an experiment, says what it is told of and what it takes, and keeps it if it is large and there is room. `alone`: the sweep has no other.
+    /// Prepares an experiment. Returns its notes and size, and keeps it if it is large and there is memory. `alone`: the sweep has no other experiment.
     fn prepared(&mut self, config: &Config, exp_id: u64, alone: bool) -> Made {
         let start = Instant::now();
         let prepare = |allowance| budget::measured(|| batch::prepare_to_keep(config, exp_id as u32, allowance, alone));
         let allowance = budget::total() / 4 * 3;
-        let waits = self.kept.bytes();
-        let (mut made, mut took) = prepare(allowance.saturating_sub(waits));
-        if waits > 0 && matches!(made, Err(PrepareError::Memory(_))) {
-            // What needs so much has all the memory.
+        let kept_bytes = self.kept.bytes();
+        let (mut made, mut allocated) = prepare(allowance.saturating_sub(kept_bytes));
+        if kept_bytes > 0 && matches!(made, Err(PrepareError::Memory(_))) {
+            // Such an experiment needs the memory of the kept ones.
             self.kept.retain(|_| false);
             self.sizes.iter_mut().for_each(|size| size.kept_bytes = 0);
             self.kept_held = 0;
-            (made, took) = prepare(allowance);
+            (made, allocated) = prepare(allowance);
         }
         let seconds = start.elapsed().as_secs_f64();
         let made = match made {
@@ -123,38 +123,39 @@ impl Survey {
         };
         let (prepared, bytes) = (made.prepared(), made.bytes());
         let notes = prepared.notes.clone();
-        let size = ExperimentSize::of(config, prepared, took, seconds);
+        let size = ExperimentSize::of(config, prepared, allocated, seconds);
         let fits = self.kept.bytes().saturating_add(bytes) <= budget::total() / SHARE_OF_KEPT;
-        // Several jobs may also run in other company; the run then counts in other numbers.
+        // An experiment of several jobs may be queued with further runs, which change the ids in the queue.
         if size.table_bytes < KEPT_BYTES || !fits || config.jobs.is_some() {
             return (Ok(notes), size);
         }
-        self.kept_held += took.held.saturating_sub(size.job.map_or(0, |(_, bytes)| bytes));
+        self.kept_held += allocated.held.saturating_sub(size.job.map_or(0, |(_, bytes)| bytes));
         self.kept.put(exp_id, made);
         (Ok(notes), ExperimentSize { kept_bytes: bytes, ..size })
     }
 
-    fn exclude(&mut self, experiment: &Experiment, of: &Exclusion) {
-        let list = if of.too_large { &mut self.cannot_fit } else { &mut self.cannot_run };
-        list.push((experiment.exp_id, Arc::clone(&of.why)));
+    fn exclude(&mut self, experiment: &Experiment, exclusion: &Exclusion) {
+        let list = if exclusion.too_large { &mut self.cannot_fit } else { &mut self.cannot_run };
+        list.push((experiment.exp_id, Arc::clone(&exclusion.why)));
     }
 }
 
-/// Prepares one experiment of every shape: bad input is found before anything runs. Large ones are kept as long as there is room, the others are let go again.
+/// Prepares one experiment of every shape, so that bad input is found before anything runs. Large experiments are kept as long as there is memory, the others
+/// are dropped.
 ///
 /// # Errors
-/// Bad input, if it leaves nothing of the whole sweep to run.
+/// The whole sweep has nothing to run because of bad input.
 pub(crate) fn survey(sweep: &Sweep, progress: &PlanProgress) -> Result<Survey, SessionError> {
-    let (surveyed, took) = budget::measured(|| surveyed(sweep, progress));
+    let (surveyed, allocated) = budget::measured(|| surveyed(sweep, progress));
     batch::experiments_begin_anew();
     budget::give_back();
-    // What is left beside experiments that are kept are jobs, which the run goes on with.
-    let left = |survey: &Survey| took.held.saturating_sub(survey.kept_held).max(batch::cached_job_bytes());
+    // The bytes still held, besides kept experiments, are cached jobs, which the run uses.
+    let left = |survey: &Survey| allocated.held.saturating_sub(survey.kept_held).max(batch::cached_job_bytes());
     surveyed.map(|survey| Survey { job_bytes: left(&survey), ..survey })
 }
 
 fn surveyed(sweep: &Sweep, progress: &PlanProgress) -> Result<Survey, SessionError> {
-    // What a shape takes, where that is known, or why it cannot be had.
+    // For each shape its size, where known, or why its experiments are excluded.
     let mut shapes: HashMap<String, Result<Option<ExperimentSize>, Exclusion>> = HashMap::new();
     let mut survey = Survey::default();
     let mut noted = HashSet::new();
@@ -162,20 +163,20 @@ fn surveyed(sweep: &Sweep, progress: &PlanProgress) -> Result<Survey, SessionErr
     // The same traffic on another network has about as many packet-hops.
     let mut work_of: HashMap<String, ExperimentSize> = HashMap::new();
     let (mut prepared_sizes, mut unprepared): (Vec<ExperimentSize>, usize) = (Vec::new(), 0);
-    // What is simulated once counts once; what keeps the first of them from running keeps all.
+    // Configurations that were seen: each is simulated once. What excludes the first experiment of a configuration excludes all.
     let mut seen: HashMap<Hash128, Option<Exclusion>> = HashMap::new();
-    // Where there are fewer clusters than threads, sets of jobs have several at a time.
+    // If there are fewer clusters than threads, several sets of jobs are simulated at a time.
     let at_a_time = rayon::current_num_threads().div_ceil(sweep.experiments.len().max(1));
     let clock = |left| ClusterClock { left, at_a_time, jobs: 0, seconds: 0.0, bytes: 0 };
     let mut clocks = [clock(CLUSTERS_PATIENCE), clock(2 * ITERATIONS_PATIENCE)];
     let alone = sweep.experiments.len() == 1;
     let mut bytes = 0u64;
     let mut ahead = PreparedAhead::default();
-    // Experiments that bad input stops, and the first of them.
+    // Number of experiments that bad input stops.
     let mut stopped = 0;
     let mut first: Option<SessionError> = None;
-    for (place, experiment) in sweep.experiments.iter().enumerate() {
-        progress.set(place, sweep.experiments.len());
+    for (position, experiment) in sweep.experiments.iter().enumerate() {
+        progress.set(position, sweep.experiments.len());
         if let Some(why) = sweep.cannot_run(experiment) {
             survey.cannot_run.push((experiment.exp_id, why.into()));
             stopped += 1;
@@ -189,7 +190,7 @@ fn surveyed(sweep: &Sweep, progress: &PlanProgress) -> Result<Survey, SessionErr
         }
         let config = config(sweep, experiment);
         if config.cluster_run().is_some() {
-            // What its jobs are does not depend on how they are run, but they are quickly had.
+            // The jobs themselves do not depend on how they are scheduled, but preparing them again for another shape is cheap.
             let shape = format!("{:?}{:?}", (&config.cluster, &config.topology), (&config.workload, &config.jobs));
             let known = shapes.get(&shape).cloned();
             let work = known.unwrap_or_else(|| match cluster_size(&config, &mut clocks) {
@@ -247,15 +248,15 @@ fn surveyed(sweep: &Sweep, progress: &PlanProgress) -> Result<Survey, SessionErr
                         let (prepared, size) = match ahead.take(&shape) {
                             Some(made) => made,
                             None if batch::is_worked_out(&config) => {
-                                ahead.prepare(sweep, place, |experiment, shape| {
+                                ahead.prepare(sweep, position, |experiment, shape| {
                                     !seen.contains_key(&experiment.exp_key) && !shapes.contains_key(shape)
                                 });
                                 ahead.take(&shape).unwrap_or_else(|| prepared(&config))
                             }
                             None => survey.prepared(&config, experiment.exp_id, alone),
                         };
-                        let before = bytes / GIVEN_BACK_BYTES;
-                        if (bytes + size.table_bytes) / GIVEN_BACK_BYTES > before {
+                        let given_back = bytes / GIVEN_BACK_BYTES;
+                        if (bytes + size.table_bytes) / GIVEN_BACK_BYTES > given_back {
                             budget::give_back();
                         }
                         let work = match prepared {
@@ -275,25 +276,25 @@ fn surveyed(sweep: &Sweep, progress: &PlanProgress) -> Result<Survey, SessionErr
             }
         };
         let foreseen = match &work {
-            // Of traffic that was not prepared: as those that were, one after the other.
+            // Traffic that was not prepared is assumed to be like the prepared ones, in turn.
             Ok(None) => prepared_sizes.get(unprepared % prepared_sizes.len().max(1)).copied(),
             Ok(known) => *known,
             Err(_) => None,
         };
         unprepared += usize::from(matches!(work, Ok(None)));
-        if let Some(of) = foreseen {
-            let (exp_id, folds) = (experiment.exp_id, Folding::of(&config, of.tasks > 0));
-            // Others of its shape are prepared when their turn comes.
-            let kept_bytes = if survey.kept.has(exp_id) { of.kept_bytes } else { 0 };
-            survey.sizes.push(ExperimentSize { exp_id, folds, kept_bytes, ..of });
+        if let Some(known) = foreseen {
+            let (exp_id, folds) = (experiment.exp_id, Folding::of(&config, known.tasks > 0));
+            // Other experiments of its shape are prepared when their turn comes.
+            let kept_bytes = if survey.kept.has(exp_id) { known.kept_bytes } else { 0 };
+            survey.sizes.push(ExperimentSize { exp_id, folds, kept_bytes, ..known });
         }
         if sweep.duplicates > 0 {
             seen.insert(experiment.exp_key, work.err());
         }
     }
     survey.warnings.extend(tight.warning());
-    survey.tight = tight.of;
-    // A shard or the first few of a sweep may hold nothing that can run; their rows say so.
+    survey.tight = tight.warnings;
+    // A shard or the first few experiments of a sweep may have nothing that can run; their rows say so.
     let whole = sweep.experiments.len() as u64 == sweep.n_experiments;
     match first {
         Some(error) if whole && stopped == sweep.experiments.len() => Err(error),
@@ -301,16 +302,16 @@ fn surveyed(sweep: &Sweep, progress: &PlanProgress) -> Result<Survey, SessionErr
     }
 }
 
-/// What decides what an experiment takes, as text.
+/// Returns the keys that decide the size of an experiment, as text.
 fn shape_of(config: &Config) -> String {
     let (net, traffic) = ((&config.cluster, &config.topology, &config.routing), (&config.workload, &config.jobs));
     format!("{net:?}{traffic:?}{:?}{}", config.values.text(spec::KeyId::Cc), config.is_flow_level())
 }
 
-/// What an experiment is told of and what it takes.
+/// The notes on an experiment, or its error, and its size.
 type Made = (Result<Vec<String>, PrepareError>, ExperimentSize);
 
-/// Shapes that were prepared before their turn, side by side: of experiments that are worked out preparing is all there is to do.
+/// Shapes that were prepared ahead of their turn, in parallel. For experiments that are computed without simulation, preparing is all the work.
 #[derive(Default)]
 struct PreparedAhead {
     made: HashMap<String, Made>,
@@ -321,11 +322,12 @@ impl PreparedAhead {
         self.made.remove(shape)
     }
 
-    /// Prepares the next shapes from the experiment in `place` on that are worked out and `open`, as many as keep all threads busy.
-    fn prepare(&mut self, sweep: &Sweep, place: usize, open: impl Fn(&Experiment, &str) -> bool) {
+    /// Prepares the next shapes, from the experiment at `position` on, whose experiments are computed without simulation and for which `open` is true. Takes as
+    /// many as keep all threads busy.
+    fn prepare(&mut self, sweep: &Sweep, position: usize, open: impl Fn(&Experiment, &str) -> bool) {
         let threads = rayon::current_num_threads();
         let mut next: Vec<(String, Config)> = Vec::new();
-        for experiment in sweep.experiments[place..].iter().take(AHEAD_OF * AHEAD_A_THREAD * threads) {
+        for experiment in sweep.experiments[position..].iter().take(AHEAD_OF * AHEAD_A_THREAD * threads) {
             if next.len() == AHEAD_A_THREAD * threads {
                 break;
             }
@@ -334,7 +336,7 @@ impl PreparedAhead {
             }
             let config = config(sweep, experiment);
             let shape = shape_of(&config);
-            let known = next.iter().any(|(of, _)| *of == shape) || self.made.contains_key(&shape);
+            let known = next.iter().any(|(next_shape, _)| *next_shape == shape) || self.made.contains_key(&shape);
             if batch::is_worked_out(&config) && !known && open(experiment, &shape) && batch::fits(&config).is_ok() {
                 next.push((shape, config));
             }
@@ -345,44 +347,44 @@ impl PreparedAhead {
             .with_max_len(1)
             .map(|(shape, config)| (shape, prepared_within(&config, share)))
             .collect();
-        // What needs more than its share is prepared alone.
+        // An experiment that needs more than its share is prepared alone, later.
         let alone = |made: &Made| matches!(&made.0, Err(PrepareError::Memory(_) | PrepareError::Interrupted));
         self.made.extend(made.into_iter().filter(|(_, made)| !alone(made)));
     }
 }
 
-/// Prepares an experiment, lets it go again, and says what it is told of and what it takes.
+/// Prepares an experiment and drops it. Returns its notes and size.
 fn prepared(config: &Config) -> Made {
     prepared_within(config, budget::total() / 4 * 3)
 }
 
 fn prepared_within(config: &Config, allowance: u64) -> Made {
     let start = Instant::now();
-    let (prepared, took) = budget::measured(|| batch::prepare_within(config, 0, allowance));
+    let (prepared, allocated) = budget::measured(|| batch::prepare_within(config, 0, allowance));
     let seconds = start.elapsed().as_secs_f64();
     match prepared {
         Ok(prepared) => {
-            let size = ExperimentSize::of(config, &prepared, took, seconds);
+            let size = ExperimentSize::of(config, &prepared, allocated, seconds);
             (Ok(prepared.notes.into_iter().chain(validated::notes(config)).collect()), size)
         }
         Err(e) => (Err(e), ExperimentSize::default()),
     }
 }
 
-/// How long clusters over days take, by simulating the first of them for a moment.
+/// Estimates the time of clusters over days by simulating the first of them for a moment.
 struct ClusterClock {
-    /// For which there is time yet.
+    /// Time that is left for simulating clusters.
     left: Duration,
     /// Sets of jobs whose iterations are simulated at a time.
     at_a_time: usize,
     jobs: u64,
     seconds: f64,
-    /// Most that these took, as far as is known.
+    /// Most bytes that one of these took, as far as known.
     bytes: u64,
 }
 
 impl ClusterClock {
-    /// Seconds of one thread that a cluster takes, about, and bytes beside those of its jobs.
+    /// Estimates the seconds of one thread that a cluster takes, and its bytes besides those of its jobs.
     fn takes(&mut self, cluster: &PreparedCluster) -> (f64, u64) {
         let jobs = cluster.n_jobs() as u64;
         if self.left.is_zero() {
@@ -396,7 +398,7 @@ impl ClusterClock {
         };
         let foreseen = cluster.foreseen(self.at_a_time, &|| start.elapsed() > half, &|| start.elapsed() > all);
         self.left = self.left.saturating_sub(start.elapsed());
-        // Why it fails, if it does, its row says.
+        // If it fails, its row will say why.
         let (seconds, bytes) =
             foreseen.map_or((start.elapsed().as_secs_f64(), self.bytes), |forecast| (forecast.seconds, forecast.bytes));
         self.jobs += jobs;
@@ -406,24 +408,26 @@ impl ClusterClock {
     }
 }
 
-/// Prepares a cluster, lets it go again, and says what it takes: its jobs count as tasks. There is a clock for assumed speeds, and one for simulated iterations.
+/// Prepares a cluster and drops it. Returns its size; its jobs count as tasks. `clocks`: one for assumed speeds, one for simulated iterations.
 fn cluster_size(config: &Config, clocks: &mut [ClusterClock; 2]) -> Result<ExperimentSize, ClusterError> {
     let start = Instant::now();
     let allowance = config.limits.memory_bytes.unwrap_or(u64::MAX).min(budget::total() / 4 * 3);
-    let (prepared, took) = budget::measured(|| budget::within(allowance, || PreparedCluster::new(config)));
+    let (prepared, allocated) = budget::measured(|| budget::within(allowance, || PreparedCluster::new(config)));
     let prepared = match prepared {
         Ok((prepared, _)) => prepared?,
-        Err(Unfinished::OverBudget(over)) => return Err(PrepareError::Memory(MemoryRefusal::of(config, &over)).into()),
+        Err(Unfinished::OverBudget(excess)) => {
+            return Err(PrepareError::Memory(MemoryRefusal::of(config, &excess)).into());
+        }
         Err(Unfinished::Interrupted) => return Err(PrepareError::Interrupted.into()),
     };
     let preparing_s = start.elapsed().as_secs_f64();
     let n_jobs = prepared.n_jobs() as u64;
-    let own_bytes = took.most.max(n_jobs * BYTES_A_JOB);
+    let own_bytes = allocated.most.max(n_jobs * BYTES_A_JOB);
     let (seconds, iteration_bytes) = clocks[usize::from(prepared.measures())].takes(&prepared);
     Ok(ExperimentSize {
         tasks: n_jobs,
         own_bytes,
-        // Of as many at a time as there are threads.
+        // As many run at a time as there are threads.
         preparing_bytes: own_bytes.saturating_add(iteration_bytes),
         preparing_s: preparing_s + seconds,
         folds: Folding::Off,
@@ -431,7 +435,7 @@ fn cluster_size(config: &Config, clocks: &mut [ClusterClock; 2]) -> Result<Exper
     })
 }
 
-/// An input error with the experiment it belongs to.
+/// Adds the experiment to an input error.
 fn named(sweep: &Sweep, experiment: &Experiment, error: ClusterError) -> SessionError {
     if let ClusterError::Network(prepare) = &error
         && let Some((key, value, why)) = prepare.unknown_name()
@@ -448,8 +452,8 @@ fn named(sweep: &Sweep, experiment: &Experiment, error: ClusterError) -> Session
         return SpecError::Sweep { place: place.clone(), why }.into();
     }
     let axes = sweep.axes_text(experiment);
-    let of = if axes.is_empty() { String::new() } else { format!(" (experiment with {axes})") };
-    SessionError::Prepare { path: sweep.path.clone(), experiment: of, source: Box::new(error) }
+    let described = if axes.is_empty() { String::new() } else { format!(" (experiment with {axes})") };
+    SessionError::Prepare { path: sweep.path.clone(), experiment: described, source: Box::new(error) }
 }
 
 #[cfg(test)]

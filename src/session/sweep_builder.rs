@@ -1,6 +1,6 @@
 //! Sweeps made in code.
 //!
-//! Layer: session. Writes what a sweep file says and reads that, so that a sweep made in code and one in a file are the same.
+//! Layer: session. Writes the text of a sweep file and parses it, so that a sweep made in code and one in a file are the same.
 
 use std::fmt::Write;
 use std::path::{Path, PathBuf};
@@ -12,7 +12,7 @@ use super::flow_list::FlowList;
 use super::program_builder::ProgramBuilder;
 use super::topology_builder::TopologyBuilder;
 
-/// A sweep that is being written. Keys are those of sweep files, by their dotted names.
+/// A sweep under construction. Keys are those of sweep files, by their dotted names.
 #[derive(Clone, Debug)]
 pub struct SweepBuilder {
     name: String,
@@ -21,12 +21,12 @@ pub struct SweepBuilder {
     sweep: Vec<(&'static str, toml::Value)>,
     axes: Vec<(String, toml::Value)>,
     constraints: Vec<String>,
-    /// Input files made in code, by name.
+    /// Input files made in code, as (name, content).
     files: Vec<(&'static str, String)>,
 }
 
 impl Sweep {
-    /// A sweep made in code.
+    /// Begins a sweep made in code.
     pub fn builder(name: impl Into<String>) -> SweepBuilder {
         SweepBuilder {
             name: name.into(),
@@ -47,7 +47,7 @@ impl SweepBuilder {
         self
     }
 
-    /// Varies a key over values. Axes count in the order in which they are added.
+    /// Varies a key over values. The order of axes is that in which they are added.
     pub fn axis<V: Into<toml::Value>>(
         mut self,
         key: impl Into<String>,
@@ -63,43 +63,43 @@ impl SweepBuilder {
         self
     }
 
-    /// The seed that all random choices come from.
+    /// Sets the seed from which all random choices are derived.
     pub fn seed(mut self, seed: u32) -> SweepBuilder {
         self.seed = Some(i64::from(seed));
         self
     }
 
-    /// Repeats of every configuration with other seeds.
+    /// Sets the number of repeats of every configuration, with different seeds.
     pub fn replicas(mut self, replicas: u32) -> SweepBuilder {
         self.sweep.push(("replicas", replicas.into()));
         self
     }
 
-    /// How experiments come from axes: `grid` (the default), `zip`, `random`, `lhs` or `optimize`.
+    /// Sets how experiments are made from axes: `grid` (the default), `zip`, `random`, `lhs` or `optimize`.
     pub fn method(mut self, method: &str) -> SweepBuilder {
         self.sweep.push(("method", method.into()));
         self
     }
 
-    /// Experiments that `random`, `lhs` and `optimize` make.
+    /// Sets the number of experiments that `random`, `lhs` and `optimize` make.
     pub fn samples(mut self, samples: u32) -> SweepBuilder {
         self.sweep.push(("samples", samples.into()));
         self
     }
 
-    /// Runs on this network.
+    /// Uses this network.
     pub fn topology(mut self, topology: &TopologyBuilder) -> SweepBuilder {
         self.files.push(("topology.txt", topology.to_text()));
         self.set("topology.kind", "file").set("topology.path", "topology.txt")
     }
 
-    /// Runs this program.
+    /// Uses this program.
     pub fn program(mut self, program: &ProgramBuilder) -> SweepBuilder {
         self.files.push(("program.toml", program.to_text()));
         self.set("workload.kind", "dag").set("workload.path", "program.toml")
     }
 
-    /// Runs these flows, on their own routes where they have any.
+    /// Uses these flows, on their own routes if they have any.
     pub fn flows(mut self, flows: &FlowList) -> SweepBuilder {
         self.files.push(("flows.txt", flows.to_text()));
         let routes = flows.routes_text();
@@ -115,7 +115,7 @@ impl SweepBuilder {
         }
     }
 
-    /// The sweep as a file. Texts and numbers are written as TOML writes them.
+    /// Returns the sweep as the text of a file. Texts and numbers are written as in TOML.
     pub fn to_toml(&self) -> String {
         let mut out = format!("name = {}\n", toml::Value::from(self.name.as_str()));
         let mut line = |text: String| writeln!(out, "{text}").expect("writing to a string cannot fail");
@@ -141,7 +141,7 @@ impl SweepBuilder {
     /// Expands and checks the sweep. Paths in it are relative to the current folder.
     ///
     /// # Errors
-    /// What is wrong with it, as for a file; or it has inputs made in code, which [`SweepBuilder::build_in`] takes.
+    /// The sweep is wrong, as for a file; or it has inputs made in code, which [`SweepBuilder::build_in`] accepts.
     pub fn build(&self) -> Result<Sweep, SessionError> {
         if let Some((name, _)) = self.files.first() {
             return Err(SessionError::Input(format!(
@@ -152,11 +152,10 @@ impl SweepBuilder {
         self.parse(Path::new("sweep.toml"))
     }
 
-    /// Writes `sweep.toml` and the inputs made in code into a folder, which is made where it is not there, and expands the sweep. The
-    /// program can run the same file, and a folder of its results can be traced as long as these files are there.
+    /// Writes `sweep.toml` and the inputs made in code into a folder, which is created if it does not exist, and expands the sweep. The program can run the
+    /// same file, and a folder of its results can be traced as long as these files exist.
     ///
-    /// # Errors
-    /// A file cannot be written, or what is wrong with the sweep.
+    /// A file cannot be written, or the sweep is wrong.
     pub fn build_in(&self, folder: impl AsRef<Path>) -> Result<Sweep, SessionError> {
         let folder = folder.as_ref();
         let failed = |path: PathBuf| move |source| SessionError::Inputs { path, source };

@@ -1,6 +1,6 @@
 //! Networks made in code.
 //!
-//! Layer: session. Writes a topology file; what is wrong with the network is found when that is read.
+//! Layer: session. Writes a topology file; errors in the network are found when the file is read.
 
 use std::fmt::Write;
 
@@ -8,7 +8,7 @@ use std::fmt::Write;
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
 pub struct NodeId(pub u32);
 
-/// A network that is being written: hosts, switches and links. GPU ranks are the hosts in the order in which they were added.
+/// A network under construction: hosts, switches and links. GPU ranks are the hosts in the order in which they were added.
 ///
 /// ```
 /// use hyperfold::TopologyBuilder;
@@ -25,12 +25,12 @@ pub struct NodeId(pub u32);
 pub struct TopologyBuilder {
     nodes: u32,
     switches: Vec<u32>,
-    /// Both ends, Gb/s, delay in nanoseconds.
+    /// Links as (one end, other end, Gb/s, delay in ns).
     links: Vec<(u32, u32, u32, u32)>,
 }
 
 impl TopologyBuilder {
-    /// A network without nodes.
+    /// Creates a network without nodes.
     pub fn new() -> TopologyBuilder {
         TopologyBuilder::default()
     }
@@ -53,7 +53,7 @@ impl TopologyBuilder {
         self.links.push((a.0, b.0, gbps, delay_ns));
     }
 
-    /// The topology file, in the form of ns-3.
+    /// Returns the topology file, in the format of ns-3.
     pub fn to_text(&self) -> String {
         let switches: Vec<String> = self.switches.iter().map(u32::to_string).collect();
         let mut out = format!("{} {} {}\n{}\n", self.nodes, switches.len(), self.links.len(), switches.join(" "));

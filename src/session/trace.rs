@@ -1,7 +1,7 @@
-//! The timeline of an experiment: of one that is being run, or of one that a folder of results holds.
+//! Records the timeline of an experiment: one that is being run, or one in a folder of results.
 //!
-//! Layer: session. The run's manifest holds the whole sweep, so the experiment is simulated again, recorded this time. It is the same
-//! experiment only if its key still is: the key covers every setting, the input files and the model's version.
+//! Layer: session. The run's manifest holds the whole sweep, so the experiment is simulated again and recorded. It is the same experiment only if its key is
+//! the same: the key covers every setting, the input files and the model's version.
 
 use std::path::PathBuf;
 
@@ -19,7 +19,7 @@ use super::interrupt::Interrupt;
 /// Simulates an experiment without folding and records what happens within `window`.
 ///
 /// # Errors
-/// It cannot be prepared.
+/// The experiment cannot be prepared.
 pub(crate) fn timeline(
     config: &Config,
     exp_id: u64,
@@ -29,10 +29,10 @@ pub(crate) fn timeline(
     record(config, exp_id, window, &|| interrupt.requested())
 }
 
-/// The timeline of an experiment that is being run, as `output.trace` asks for.
+/// Records the timeline of an experiment that is being run, for `output.trace`.
 ///
 /// # Errors
-/// It cannot be prepared.
+/// The experiment cannot be prepared.
 pub(crate) fn of_run(config: &Config, exp_id: u64, interrupt: &Interrupt) -> Result<Trace, PrepareError> {
     let window = Window { samples: samples(DEFAULT_LIMIT), ..Window::default() };
     timeline(config, exp_id, window, interrupt).map(|timeline| perfetto(&timeline, DEFAULT_LIMIT))
@@ -41,7 +41,7 @@ pub(crate) fn of_run(config: &Config, exp_id: u64, interrupt: &Interrupt) -> Res
 /// Simulates a cluster over days again and records what its jobs and servers do; `None`: it was interrupted.
 ///
 /// # Errors
-/// It cannot be prepared, or comes to no end.
+/// The cluster cannot be prepared, or does not end.
 pub(crate) fn cluster_history(config: &Config, interrupt: &Interrupt) -> Result<Option<ClusterHistory>, ClusterError> {
     match PreparedCluster::new(config)?.recorded(&|| interrupt.requested()) {
         Err(ClusterError::Interrupted) => Ok(None),
@@ -49,7 +49,7 @@ pub(crate) fn cluster_history(config: &Config, interrupt: &Interrupt) -> Result<
     }
 }
 
-/// An error of the sweep that a manifest holds: lines are those of what is written there, with every key, and not of the user's file.
+/// Removes line numbers from an error in the sweep of a manifest: they refer to the text in the manifest, with every key, not to the user's file.
 fn of_manifest(mut error: SpecError) -> SpecError {
     if let Place::File { line, columns, .. } = error.place_mut() {
         (*line, *columns) = (None, None);
@@ -57,10 +57,10 @@ fn of_manifest(mut error: SpecError) -> SpecError {
     error
 }
 
-/// The row and the configuration of an experiment.
+/// Returns the row and the configuration of an experiment.
 ///
 /// # Errors
-/// There is no such experiment, or what it was made from has changed.
+/// There is no such experiment, or its inputs have changed.
 pub(crate) fn experiment(run: &RunResults, exp_id: u64) -> Result<(usize, Config), SessionError> {
     let dir = run.path.display();
     let row = run.find(exp_id).ok_or_else(|| {
@@ -78,7 +78,7 @@ pub(crate) fn experiment(run: &RunResults, exp_id: u64) -> Result<(usize, Config
     let recorded = run.column("exp_key").map(|c| run.rows[row][c].to_string()).unwrap_or_default();
     let found = sweep.experiments.iter().find(|e| e.exp_id == exp_id).filter(|e| e.exp_key.to_string() == recorded);
     let Some(found) = found else {
-        // By content: paths depend on where the program was started.
+        // Compare by content: paths depend on where the program was started.
         let is_there = |sha: &str| sweep.inputs.iter().any(|i| i.sha256 == sha);
         let changed: Vec<&str> = m.inputs.iter().filter(|i| !is_there(&i.sha256)).map(|i| i.path.as_str()).collect();
         let why = match changed.as_slice() {

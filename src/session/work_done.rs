@@ -1,6 +1,6 @@
-//! How much of a run's work is done, by what its experiments are made of rather than by how many have ended.
+//! Measures how much of a run's work is done, by packets and tasks rather than by how many experiments have ended.
 //!
-//! Layer: session. Counts; measures no time but that between its reports.
+//! Layer: session. Counts; measures no time except between its reports.
 
 use std::collections::HashMap;
 use std::time::{Duration, Instant};
@@ -9,12 +9,12 @@ use super::update::Update;
 
 /// Time between reports.
 const REPORT_EVERY: Duration = Duration::from_secs(1);
-/// What every experiment counts beside its packets and tasks: preparing and writing it. Our choice: about a millisecond.
+/// Work of every experiment besides its packets and tasks, in packet-hops: preparing and writing it. Our choice: about a millisecond.
 const WORK_AN_EXPERIMENT: u64 = 8_000;
-/// A task in packet-hops: 1.5 µs over 0.125 µs.
+/// Work of a task, in packet-hops: 1.5 µs over 0.125 µs.
 const HOPS_A_TASK: u64 = 12;
 
-/// The work of an experiment, in packet-hops.
+/// Returns the work of an experiment, in packet-hops.
 pub(crate) fn work_of(packet_hops: u64, tasks: u64) -> u64 {
     packet_hops.saturating_add(tasks.saturating_mul(HOPS_A_TASK)).saturating_add(WORK_AN_EXPERIMENT)
 }
@@ -39,28 +39,28 @@ impl EndedWork {
         self.seconds += seconds;
     }
 
-    /// Seconds that so much more takes. `None`: nothing has ended.
+    /// Seconds that `work` takes at the same speed. `None`: nothing has ended.
     fn seconds_of(&self, work: u64) -> Option<f64> {
         (self.work > 0).then(|| self.seconds * work as f64 / self.work as f64)
     }
 }
 
-/// The work of a run.
+/// The progress of a run.
 pub(crate) struct WorkDone {
     open: HashMap<u64, OpenWork>,
-    /// Of these, what is done of those that run.
+    /// For open experiments that run, the packet-hops that are done.
     running: HashMap<u64, u64>,
     total: u64,
     ended: EndedWork,
-    /// The same by class.
-    of_class: HashMap<u64, EndedWork>,
+    /// Work that has ended, by class.
+    ended_by_class: HashMap<u64, EndedWork>,
     reported: Option<Instant>,
-    /// The largest share of the work that a report gave.
+    /// Largest share of the work that a report gave.
     share_reported: f64,
 }
 
 impl WorkDone {
-    /// For experiments with so much work each, and a class: within one, work takes about as long.
+    /// Creates the progress of a run from (experiment id, (work, class)). Within a class, equal work takes about equal time.
     pub(crate) fn new(experiments: impl Iterator<Item = (u64, (u64, u64))>) -> WorkDone {
         let open: HashMap<u64, OpenWork> =
             experiments.map(|(id, (work, class))| (id, OpenWork { work, class })).collect();
@@ -70,52 +70,52 @@ impl WorkDone {
             running: HashMap::new(),
             total,
             ended: EndedWork::default(),
-            of_class: HashMap::new(),
+            ended_by_class: HashMap::new(),
             reported: None,
             share_reported: 0.0,
         }
     }
 
-    /// So many packet-hops of these experiments are done.
+    /// Records the packet-hops that are done, by experiment id.
     pub(crate) fn runs(&mut self, packet_hops: Vec<(u64, u64)>) {
         self.running.extend(packet_hops);
     }
 
-    /// An experiment has ended after so many seconds.
+    /// Records that an experiment has ended after so many seconds.
     pub(crate) fn ends(&mut self, exp_id: u64, seconds: f64) {
         self.running.remove(&exp_id);
         if let Some(OpenWork { work, class }) = self.open.remove(&exp_id) {
             self.ended.add(work, seconds);
-            self.of_class.entry(class).or_default().add(work, seconds);
+            self.ended_by_class.entry(class).or_default().add(work, seconds);
         }
     }
 
-    /// What is done, and all there is: microseconds of one thread, by the experiments of each class that have ended. Before any has,
-    /// packet-hops.
+    /// Returns the work that is done, and all work, in microseconds of one thread. Speeds are those of experiments of the same class that have ended. Before
+    /// any has ended, work is in packet-hops.
     pub(crate) fn done(&self) -> (u64, u64) {
-        // Packets that are sent again are more than were counted on.
+        // Packets that are sent again may exceed the expected work.
         let running = || {
-            let of = |(id, &hops): (&u64, &u64)| {
+            let done_of = |(id, &hops): (&u64, &u64)| {
                 self.open.get(id).map(|&open| OpenWork { work: hops.min(open.work), ..open })
             };
-            self.running.iter().filter_map(of)
+            self.running.iter().filter_map(done_of)
         };
-        let seconds = |of: OpenWork| {
-            let class = self.of_class.get(&of.class).and_then(|ended| ended.seconds_of(of.work));
-            class.or_else(|| self.ended.seconds_of(of.work)).unwrap_or_default()
+        let seconds = |open: OpenWork| {
+            let class_seconds = self.ended_by_class.get(&open.class).and_then(|ended| ended.seconds_of(open.work));
+            class_seconds.or_else(|| self.ended.seconds_of(open.work)).unwrap_or_default()
         };
         if self.ended.seconds <= 0.0 {
-            return (self.ended.work + running().map(|of| of.work).sum::<u64>(), self.total);
+            return (self.ended.work + running().map(|open| open.work).sum::<u64>(), self.total);
         }
         let done = self.ended.seconds + running().map(seconds).sum::<f64>();
-        let total = self.ended.seconds + self.open.values().map(|&of| seconds(of)).sum::<f64>();
+        let total = self.ended.seconds + self.open.values().map(|&open| seconds(open)).sum::<f64>();
         let micros = |seconds: f64| (seconds * 1e6).round() as u64;
         (micros(done), micros(total))
     }
 
-    /// A report, if one is due.
+    /// Returns a report, if one is due.
     pub(crate) fn report(&mut self) -> Option<Update> {
-        if self.reported.is_some_and(|at| at.elapsed() < REPORT_EVERY) {
+        if self.reported.is_some_and(|instant| instant.elapsed() < REPORT_EVERY) {
             return None;
         }
         self.reported = Some(Instant::now());
@@ -123,8 +123,8 @@ impl WorkDone {
         Some(Update::Progress { done, total })
     }
 
-    /// As [`WorkDone::done`], but never a smaller share than before. Estimates of what is left may grow, and an experiment that starts over
-    /// loses what it had done; a bar that goes back tells nobody anything.
+    /// As [`WorkDone::done`], but never a smaller share than before. Estimates of the rest may grow, and an experiment that starts over loses its progress, but
+    /// a progress bar must not go back.
     fn done_at_least_as_reported(&mut self) -> (u64, u64) {
         let (done, total) = self.done();
         let held = (self.share_reported * total as f64) as u64;
@@ -145,7 +145,7 @@ mod tests {
         let mut work = WorkDone::new([(1, (10, 0)), (2, (10, 0)), (3, (980, 0))].into_iter());
         work.runs(vec![(3, 490)]);
         assert_eq!(work.done(), (490, 1000));
-        // What was sent again was not counted on.
+        // Packets that are sent again exceed the expected work.
         work.runs(vec![(3, 5000)]);
         assert_eq!(work.done(), (980, 1000));
         work.ends(1, 1.0);
@@ -158,9 +158,9 @@ mod tests {
 
     #[test]
     fn work_that_folds_counts_less_once_one_like_it_has_ended() {
-        let of = |id: u64| (id, (1000, u64::from(id > 2)));
-        let mut work = WorkDone::new((1..=4).map(of));
-        // Of the other class nothing has ended yet: it is taken to be like this one.
+        let experiment = |id: u64| (id, (1000, u64::from(id > 2)));
+        let mut work = WorkDone::new((1..=4).map(experiment));
+        // Nothing of the other class has ended yet: it is assumed to be like this one.
         work.ends(1, 10.0);
         assert_eq!(work.done(), (10_000_000, 40_000_000));
         work.ends(3, 1.0);

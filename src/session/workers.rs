@@ -1,6 +1,6 @@
-//! Devices become engines, and experiments are handed to them.
+//! Creates engines for devices, and hands experiments to them.
 //!
-//! Layer: session. Which devices is decided in [`super::devices`].
+//! Layer: session. [`super::devices`] chooses the devices.
 
 use std::sync::Arc;
 
@@ -15,55 +15,55 @@ use super::error::SessionError;
 use super::memo::RunMemo;
 use super::settings::{EngineChoice, GpuDispatch, MemoChoice, RunSettings};
 
-/// Bytes of the host's memory that a batch may take for each thread. Our choice: several large training jobs (some 400 MB each at 128 GPUs) a thread.
+/// Host memory per thread that a batch may take, bytes. Our choice: several large training jobs (some 400 MB each at 128 GPUs) per thread.
 const BYTES_A_THREAD: u64 = 1 << 30;
-/// The same of a batch with more experiments than threads. Our choice: such a batch only saves a few waits for its last experiments.
+/// Like `BYTES_A_THREAD`, for a batch with more experiments than threads. Our choice: such a batch saves only a few waits for its last experiments.
 const BYTES_OF_MANY_A_THREAD: u64 = 192 << 20;
-/// The same for a device, which has thousands of threads.
+/// Host memory that a batch may take on a device, bytes. A device has thousands of threads.
 const BYTES_A_DEVICE: u64 = 12 << 30;
 
-/// About how many bytes of the host's memory the experiments of a batch may take.
+/// Approximate limit on the host memory of a batch's experiments, bytes.
 pub(crate) fn host_bytes(threads: usize, on_device: bool) -> u64 {
     if on_device { BYTES_A_DEVICE } else { BYTES_A_THREAD * threads.max(2) as u64 }
 }
 
-/// The same where there are more of them than threads.
+/// Like [`host_bytes`], for a batch with more experiments than threads.
 pub(crate) fn host_bytes_of_many(threads: usize, on_device: bool) -> u64 {
     if on_device { BYTES_A_DEVICE } else { BYTES_OF_MANY_A_THREAD * threads.max(2) as u64 }
 }
 
-/// The devices of a run, an engine each.
+/// The engines of a run's devices.
 pub(crate) struct DeviceWorkers {
-    /// Those that were not lost.
+    /// Engines that were not lost.
     list: Vec<Worker>,
-    /// Numbers of all adapters that the run has opened, or tried to.
+    /// Indices of all adapters that the run has opened, or tried to open.
     tried: Vec<usize>,
 }
 
 impl DeviceWorkers {
-    /// Whether the run has none, and simulates on the CPU.
+    /// Whether the run has no devices, and simulates on the CPU.
     pub(crate) fn is_empty(&self) -> bool {
         self.list.is_empty()
     }
 }
 
-/// An engine a device.
+/// Creates an engine for each device.
 ///
 /// # Errors
-/// A device that lacks what the kernels need, or refuses them.
+/// A device lacks what the kernels need, or refuses them.
 pub(crate) fn workers(
     devices: &[GpuDevice],
     settings: &RunSettings,
     memo: &RunMemo,
 ) -> Result<DeviceWorkers, SessionError> {
-    let list = devices.iter().enumerate().map(|(place, device)| worker(place + 1, device, settings, memo));
+    let list = devices.iter().enumerate().map(|(position, device)| worker(position + 1, device, settings, memo));
     Ok(DeviceWorkers {
         list: list.collect::<Result<_, _>>()?,
         tried: devices.iter().map(|device| device.report.index).collect(),
     })
 }
 
-/// The engine of one device, the run's `number`-th.
+/// Creates the engine of one device, the run's `number`-th.
 fn worker(number: usize, device: &GpuDevice, settings: &RunSettings, memo: &RunMemo) -> Result<Worker, SessionError> {
     let name = format!("device {number} of this run, adapter {} ({})", device.report.index, device.report.name);
     let mut engine =
@@ -79,7 +79,7 @@ fn worker(number: usize, device: &GpuDevice, settings: &RunSettings, memo: &RunM
     Ok(Worker { name, engine: Box::new(Beside::new(Box::new(engine), memo.engine())), on_pool: false })
 }
 
-/// A device that the run has not tried yet, where the user has named none: real ones first.
+/// Opens a device that the run has not tried yet, real ones first; for runs whose user has named no device.
 fn another_device(settings: &RunSettings, memo: &RunMemo, tried: &mut Vec<usize>) -> Option<Worker> {
     let mut found: Vec<AdapterReport> = adapter::list_adapters().into_iter().map(|a| a.report).collect();
     loop {
@@ -95,10 +95,11 @@ fn another_device(settings: &RunSettings, memo: &RunMemo, tried: &mut Vec<usize>
     }
 }
 
-/// Simulates every task, on the workers or, where there are none, on the CPU engine. Workers that are lost are taken out. `kept`: experiments that are prepared already, by their numbers in `tasks`. Stops early, without an error, when interrupted.
+/// Simulates every task on the workers or, if there are none, on the CPU engine. Lost workers are removed. `kept`: experiments that are prepared already, by
+/// their ids in `tasks`. Stops early, without an error, when interrupted.
 ///
 /// # Errors
-/// No engine is left to go on, or `tell` refuses news.
+/// No engine is left, or `tell` refuses news.
 pub(crate) fn simulate<E: From<EngineError> + Send>(
     tasks: impl ExactSizeIterator<Item = QueuedExperiment> + Send,
     workers: &mut DeviceWorkers,
@@ -124,7 +125,7 @@ pub(crate) fn simulate<E: From<EngineError> + Send>(
     }
     let DeviceWorkers { list, tried } = workers;
     let mut another = || match settings.engine {
-        // Only `auto` has left the choice of the engine to us.
+        // Only `auto` has left the choice of the engine to the program.
         EngineChoice::Auto => {
             Some(Worker { name: "CPU engine".into(), engine: Box::new(memo.engine()), on_pool: true })
         }

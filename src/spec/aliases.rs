@@ -1,9 +1,9 @@
-//! Names that people try for keys because other tools, papers or their own scripts have them, with the keys that they mean.
+//! Names that people try for keys because other tools, papers or their own scripts use them, with the keys that they mean.
 //!
-//! Layer: spec. Only the words; `lookup` makes hints of them. No alias is accepted in a sweep file, so that there is one name for everything.
+//! Layer: spec. Only the words; `lookup` makes hints from them. A sweep file may not use aliases, so that everything has one name.
 
-/// Keys, each with names that are tried for it, blanks between them. A name may stand with several keys; the section that it is written in then decides, if it can.
-/// A name with dots counts only as the whole.
+/// Keys, each with the names that are tried for it, separated by blanks. If several keys have a name, the section in which it is written decides, if it can. A
+/// name with dots counts only as a whole.
 pub(super) const ALIASES: &[(&str, &str)] = &[
     ("cluster.gpus", "n_gpus num_gpus gpu_count ngpus world_size hosts n_hosts num_hosts nodes servers"),
     ("cluster.gpus_per_server", "gpus_per_node gpus_per_host gpus_per_machine servers nodes local_size"),
@@ -110,7 +110,7 @@ pub(super) const ALIASES: &[(&str, &str)] = &[
     ("output.trace", "perfetto timeline"),
 ];
 
-/// Values of keys, each with words that are tried for it, blanks between them.
+/// Values of keys, each with the words that are tried for it, separated by blanks.
 const VALUE_ALIASES: &[(&str, &str, &str)] = &[
     ("workload.kind", "model", "training train pretraining llm transformer megatron"),
     ("workload.kind", "inference", "serving serve decode"),
@@ -128,14 +128,14 @@ const VALUE_ALIASES: &[(&str, &str, &str)] = &[
     ("fidelity.mode", "job", "jobs cluster"),
 ];
 
-/// The value of a key that a word may mean.
+/// Returns the value of a key that a word may mean.
 pub(super) fn meant_value(key: &str, word: &str) -> Option<&'static str> {
     let plain = word.to_ascii_lowercase();
-    let of = |(of, _, words): &&(&str, &str, &str)| *of == key && words.split_whitespace().any(|w| w == plain);
-    VALUE_ALIASES.iter().find(of).map(|(_, value, _)| *value)
+    let means = |(name, _, words): &&(&str, &str, &str)| *name == key && words.split_whitespace().any(|w| w == plain);
+    VALUE_ALIASES.iter().find(means).map(|(_, value, _)| *value)
 }
 
-/// The keys that a name may mean; none if it is no alias.
+/// Returns the keys that a name may mean; empty if it is no alias.
 pub(super) fn meant(name: &str) -> Vec<&'static str> {
     let plain = name.to_ascii_lowercase().replace('-', "_");
     let (section, last) = (plain.split('.').next().unwrap_or(""), plain.rsplit('.').next().unwrap_or(""));

@@ -1,4 +1,4 @@
-//! `[base.jobs]`, `[base.scheduler]`, `[base.checkpoint]` and `[base.failures]` as types: a cluster over days.
+//! The keys of a cluster over days as types: `[base.jobs]`, `[base.scheduler]`, `[base.checkpoint]` and `[base.failures]`.
 //!
 //! Layer: spec. Names files without reading them. Times are milliseconds, shares and factors millionths.
 
@@ -19,66 +19,66 @@ const MS_PER_HOUR: f64 = 3.6e6;
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct ClusterRun {
     pub jobs: JobSource,
-    /// What jobs may be of: the `[[job]]` tables, in their order.
+    /// Classes of jobs: the `[[job]]` tables, in their order.
     pub classes: Vec<JobClassKeys>,
     pub comm_share_ppm: u64,
     pub min_share_ppm: u64,
     pub grow: GrowBack,
-    /// `None`: until the last job has ended.
+    /// End of the simulation, ms; `None`: when the last job has ended.
     pub end_ms: Option<u64>,
     pub scheduler: SchedulerKeys,
-    /// `None`: speeds are assumed.
+    /// How iterations are simulated; `None`: speeds are assumed.
     pub iterations: Option<IterationKeys>,
     pub checkpoint: CheckpointKeys,
     pub failures: FailureKeys,
     pub timeline_ms: u64,
-    /// What groups of servers do over time is asked for.
+    /// Whether to record the use of groups of servers over time.
     pub map: bool,
 }
 
-/// A class of jobs: those of a `[[job]]` table. What they run is the [`super::JobSection`] of that name.
+/// A class of jobs, from a `[[job]]` table. The [`super::JobSection`] of that name describes what its jobs run.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct JobClassKeys {
     pub name: Arc<str>,
     pub gpus: u32,
-    /// Its jobs train a model by several replicas, and can go on with fewer.
+    /// Whether its jobs train a model by several replicas, and so can go on with fewer.
     pub has_replicas: bool,
-    /// How often jobs are of it where they are drawn, millionths.
+    /// Relative frequency of the class if jobs are drawn, millionths.
     pub weight_ppm: u64,
 }
 
-/// How iterations of jobs are simulated, and what they are where a trace does not say.
+/// How iterations of jobs are simulated, and their size if no trace or class gives it.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct IterationKeys {
     pub as_packets: bool,
-    /// Iterations of the slowest job of a set.
+    /// Number of iterations of the slowest job of a set.
     pub count: u32,
-    /// Twice as many are simulated as long as halves differ by more.
+    /// Difference of the halves' means above which twice as many iterations are simulated, millionths.
     pub within_ppm: u64,
-    /// What was simulated once is looked up.
+    /// Whether results of a simulated set are reused.
     pub remembers: bool,
     pub audit_ppm: u64,
     pub audit_bound_ppm: u64,
     pub seed: u64,
-    /// GPUs and picoseconds, ascending.
+    /// Computing time by number of GPUs, as (GPUs, ps), ascending.
     pub compute_ps: Vec<(u32, u64)>,
-    /// GPUs and bytes, ascending.
+    /// Bytes that are all-reduced by number of GPUs, as (GPUs, bytes), ascending.
     pub comm_bytes: Vec<(u32, u64)>,
 }
 
 impl IterationKeys {
-    /// Computing time, ps, and bytes that are all-reduced, of an iteration of a job with so many GPUs.
+    /// Returns computing time (ps) and all-reduced bytes of an iteration of a job with so many GPUs.
     pub fn of_gpus(&self, gpus: u32) -> (u64, u64) {
         (between(&self.compute_ps, gpus), between(&self.comm_bytes, gpus))
     }
 }
 
-/// A line between two points, the nearest value beyond them. PRECONDITION: there is a point; they ascend.
-fn between(points: &[(u32, u64)], at: u32) -> u64 {
-    let after = points.partition_point(|(n, _)| *n < at);
+/// Interpolates linearly between two points; beyond them, returns the nearest value. PRECONDITION: there is a point; points ascend.
+fn between(points: &[(u32, u64)], x: u32) -> u64 {
+    let after = points.partition_point(|(n, _)| *n < x);
     match (after.checked_sub(1).map(|i| points[i]), points.get(after)) {
         (Some((a, low)), Some(&(b, high))) => {
-            let step = (i128::from(high) - i128::from(low)) * i128::from(at - a) / i128::from(b - a);
+            let step = (i128::from(high) - i128::from(low)) * i128::from(x - a) / i128::from(b - a);
             (i128::from(low) + step) as u64
         }
         (None, Some(&(_, value))) | (Some((_, value)), None) => value,
@@ -86,26 +86,26 @@ fn between(points: &[(u32, u64)], at: u32) -> u64 {
     }
 }
 
-/// Where jobs come from.
+/// The source of a cluster's jobs.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum JobSource {
     Trace { path: PathBuf },
     Generated(JobGenerator),
 }
 
-/// Generated jobs.
+/// Parameters of generated jobs.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct JobGenerator {
     pub like: JobsLike,
     pub count: u64,
-    /// GPU time asked for over GPU time there is; 0: all at once.
+    /// Requested GPU time over available GPU time, millionths; 0: all jobs arrive at once.
     pub load_ppm: u64,
     pub users: u32,
     pub high_share_ppm: u64,
     pub seed: u64,
 }
 
-/// What generated jobs are like.
+/// The distribution of generated jobs.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum JobsLike {
     Philly,
@@ -114,20 +114,20 @@ pub enum JobsLike {
         gpus: (u32, u32),
         duration_ms: (u64, u64),
     },
-    /// By the weights of their classes.
+    /// Drawn by the weights of their classes.
     Classes {
         duration_ms: (u64, u64),
     },
 }
 
-/// Who runs next, and where.
+/// The scheduler: which job runs next, and on which GPUs.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct SchedulerKeys {
-    /// `scheduler.policy`, one of its choices.
+    /// Value of `scheduler.policy`, one of its choices.
     pub policy: String,
-    /// `scheduler.placement`, one of its choices.
+    /// Value of `scheduler.placement`, one of its choices.
     pub placement: String,
-    /// Racks and the factor of a job that spans so many, ascending.
+    /// Slowdown by number of racks that a job spans, as (racks, factor in millionths), ascending.
     pub slowdown: Vec<(u32, u64)>,
     /// Most GPUs of each user at a time.
     pub quotas: Vec<(String, u32)>,
@@ -148,31 +148,31 @@ pub enum GrowBack {
     AtOnce,
 }
 
-/// What writes to storage share.
+/// The resources that writes to storage share.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum WritesShare {
-    /// Every job has the storage to itself.
+    /// Nothing: every job has the storage to itself.
     Nothing,
     Storage,
-    /// The storage, the NICs of servers, and the ways out of racks.
+    /// The storage, the NICs of servers, and the links out of racks.
     Fabric,
 }
 
-/// When jobs save their state.
+/// When and how jobs save their state.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct CheckpointKeys {
     pub policy: CheckpointPolicy,
     pub cost_ms: u64,
-    /// Time to storage beside `cost_ms`, of each GPU of a job, picoseconds.
+    /// Time of writing to storage in addition to `cost_ms`, per GPU of a job, ps.
     pub ps_per_gpu: u64,
     pub share: WritesShare,
-    /// Data of each GPU.
+    /// Data of each GPU, bits.
     pub bits_per_gpu: u64,
     pub storage_bps: u64,
     pub restart_ms: u64,
 }
 
-/// Between checkpoints.
+/// The interval between checkpoints.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum CheckpointPolicy {
     Never,
@@ -183,15 +183,15 @@ pub enum CheckpointPolicy {
     Young,
 }
 
-/// What breaks and what stands in.
+/// Failures, repairs and spares.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct FailureKeys {
-    /// `failures.model`, one of its choices.
+    /// Value of `failures.model`, one of its choices.
     pub model: String,
     /// The trace that `model = "trace"` reads.
     pub path: Option<PathBuf>,
     pub shape_milli: u64,
-    /// Mean times between failures; 0: never.
+    /// Mean times between failures, ms; 0: never.
     pub gpu_mtbf_ms: u64,
     pub host_mtbf_ms: u64,
     pub link_mtbf_ms: u64,
@@ -224,7 +224,7 @@ fn conflict(key: KeyId, why: impl Into<String>) -> Conflict {
     Conflict { job: None, key, why: why.into() }
 }
 
-/// The cluster that the keys describe, where the level of detail asks for one.
+/// Reads the cluster that the keys describe.
 pub(super) fn cluster_run(v: &Values, dir: &Path, seed: u64) -> Result<ClusterRun, Conflict> {
     let ms = |key: KeyId| scaled(v.float(key), MS_PER_S);
     let hours = |key: KeyId| scaled(v.float(key), MS_PER_HOUR);
@@ -272,7 +272,7 @@ pub(super) fn cluster_run(v: &Values, dir: &Path, seed: u64) -> Result<ClusterRu
         wait_ms: hours(KeyId::DrainWaitH),
         risk_ppm: ppm(KeyId::DrainRisk),
     });
-    // Bits over bits a second, in picoseconds.
+    // Bits over bits per second, in picoseconds.
     let gib_bits = v.float(KeyId::CheckpointGib) * f64::from(1 << 30) * 8.0;
     Ok(ClusterRun {
         jobs,
@@ -358,16 +358,16 @@ fn uniform(v: &Values) -> Result<JobsLike, Conflict> {
     Ok(JobsLike::Uniform { gpus, duration_ms: durations(v)? })
 }
 
-/// The shortest and the longest, ms.
+/// Returns the shortest and the longest duration, ms.
 fn durations(v: &Values) -> Result<(u64, u64), Conflict> {
-    let (least, most) = (v.float(KeyId::JobsMinHours), v.float(KeyId::JobsMaxHours));
-    if least > most {
-        return Err(conflict(KeyId::JobsMinHours, format!("it must be at most jobs.max_hours = {most}")));
+    let (min_hours, max_hours) = (v.float(KeyId::JobsMinHours), v.float(KeyId::JobsMaxHours));
+    if min_hours > max_hours {
+        return Err(conflict(KeyId::JobsMinHours, format!("it must be at most jobs.max_hours = {max_hours}")));
     }
-    Ok((scaled(least, MS_PER_HOUR), scaled(most, MS_PER_HOUR)))
+    Ok((scaled(min_hours, MS_PER_HOUR), scaled(max_hours, MS_PER_HOUR)))
 }
 
-/// Classes of jobs, and whether they can be.
+/// Reads and checks the classes of jobs.
 fn classes(v: &Values) -> Result<Vec<JobClassKeys>, Conflict> {
     let drawn = v.is(KeyId::JobsSource, "classes");
     if drawn && v.jobs().is_empty() {
@@ -419,7 +419,7 @@ fn classes(v: &Values) -> Result<Vec<JobClassKeys>, Conflict> {
     Ok(classes)
 }
 
-/// `racks:factor` points, ascending.
+/// Parses `racks:factor` points, ascending.
 fn slowdown(v: &Values) -> Result<Vec<(u32, u64)>, Conflict> {
     let text = v.text(KeyId::SchedulerSlowdown);
     let wrong = || {
@@ -436,7 +436,7 @@ fn slowdown(v: &Values) -> Result<Vec<(u32, u64)>, Conflict> {
         if !(1.0..=1000.0).contains(&factor) || points.last().is_some_and(|last| last.0 >= racks) || racks == 0 {
             return Err(wrong());
         }
-        // A duration is that in one rack.
+        // Durations are those in one rack.
         if points.is_empty() && (racks, factor) != (1, 1.0) {
             return Err(wrong());
         }
@@ -457,12 +457,12 @@ fn iterations(v: &Values, seed: u64) -> Result<Option<IterationKeys>, Conflict> 
         let why = "what carried rates leave out is not told of iterations; use \"steady\", \"exact\" or \"off\"";
         return Err(conflict(KeyId::FastForward, why));
     }
-    let per_gpus = |key: KeyId, most: f64, scale: f64, such: &str| {
+    let per_gpus = |key: KeyId, max: f64, scale: f64, such: &str| {
         let wrong = || {
             conflict(
                 key,
                 format!(
-                    "it must be points `gpus:value` with GPUs ascending and values from 0 to {most}, such as `{such}`"
+                    "it must be points `gpus:value` with GPUs ascending and values from 0 to {max}, such as `{such}`"
                 ),
             )
         };
@@ -471,7 +471,7 @@ fn iterations(v: &Values, seed: u64) -> Result<Option<IterationKeys>, Conflict> 
             let (gpus, value) = part.split_once(':').ok_or_else(wrong)?;
             let gpus: u32 = gpus.parse().map_err(|_| wrong())?;
             let value: f64 = value.parse().map_err(|_| wrong())?;
-            if !(0.0..=most).contains(&value) || gpus == 0 || points.last().is_some_and(|last| last.0 >= gpus) {
+            if !(0.0..=max).contains(&value) || gpus == 0 || points.last().is_some_and(|last| last.0 >= gpus) {
                 return Err(wrong());
             }
             points.push((gpus, scaled(value, scale)));
@@ -491,7 +491,7 @@ fn iterations(v: &Values, seed: u64) -> Result<Option<IterationKeys>, Conflict> 
     }))
 }
 
-/// `user:gpus` pairs.
+/// Parses `user:gpus` pairs.
 fn quotas(v: &Values) -> Result<Vec<(String, u32)>, Conflict> {
     let pair = |part: &str| {
         let (user, gpus) = part.rsplit_once(':')?;

@@ -1,6 +1,6 @@
 //! One experiment's configuration: typed, in integers, checked as a whole.
 //!
-//! Layer: spec. Built from resolved [`Values`]; does not touch the files it names, does not build networks or flows.
+//! Layer: spec. Built from resolved [`Values`]. Does not touch the files that it names, and builds no networks or flows.
 
 use std::path::Path;
 
@@ -26,30 +26,30 @@ use super::workload::{members, workload};
 use crate::transport::{EcnThresholds, TierBuffers};
 use crate::units::{BPS_PER_GBPS, PS_PER_NS};
 
-/// Everything that describes one experiment but its seed.
+/// Everything that describes one experiment.
 #[derive(Clone, Debug)]
 pub struct Config {
     pub cluster: ClusterSection,
     pub topology: TopologySection,
     pub routing: Routing,
-    /// [`WorkloadSection::Jobs`] where there are several.
+    /// The workload; [`WorkloadSection::Jobs`] if there are several jobs.
     pub workload: WorkloadSection,
-    /// `None`: `[base.workload]` is all there is.
+    /// The jobs; `None`: there is only `[base.workload]`.
     pub jobs: Option<JobsSection>,
     pub limits: LimitsSection,
     pub output: OutputSection,
     pub cost: CostKeys,
-    /// The seed that this experiment's replica was given; every other seed is mixed from it.
+    /// The seed of this experiment's replica; every other seed is derived from it.
     pub seed: u64,
-    /// `ecn_by_rate`, read: link rate in bps and its thresholds.
+    /// Value of `ecn_by_rate`: link rate in bps and its thresholds.
     pub(super) ecn_by_rate: Vec<(u64, EcnThresholds)>,
-    /// All keys as resolved, for what is read lazily (transport) and for printing.
+    /// All resolved keys, for what is read later (transport) and for printing.
     pub values: Values,
 }
 
 impl Config {
-    /// Types and checks resolved values. `dir` is what relative paths are relative to (the sweep file's folder), `seed` the replica's.
-    /// The error names the key at fault.
+    /// Types and checks resolved values. `dir`: folder to which paths are relative (that of the sweep file); `seed`: the replica's. The error names the wrong
+    /// key.
     pub fn new(values: Values, dir: &Path, seed: u64) -> Result<Config, Conflict> {
         let v = &values;
         let path = |key: KeyId, when: &str| match v.text(key) {
@@ -94,7 +94,7 @@ impl Config {
             return Err(Conflict { job: None, key: KeyId::Gpus, why });
         }
         let mib = |key: KeyId| scaled(v.float(key), (1u64 << 20) as f64);
-        let of_tiers = [KeyId::LeafBufferMib, KeyId::AggBufferMib, KeyId::SpineBufferMib];
+        let tier_keys = [KeyId::LeafBufferMib, KeyId::AggBufferMib, KeyId::SpineBufferMib];
         let config = Config {
             cluster: ClusterSection {
                 gpus: some(v.int(KeyId::Gpus) as u64).map(|n| n as u32),
@@ -118,7 +118,7 @@ impl Config {
                 switch_latency_ps: scaled(v.float(KeyId::SwitchLatencyNs), PS_PER_NS as f64),
                 oversubscription_milli: scaled(v.float(KeyId::Oversubscription), 1e3) as u32,
                 buffer_bytes: mib(KeyId::BufferMib),
-                tier_buffers: of_tiers.iter().any(|key| v.given(*key)).then(|| TierBuffers {
+                tier_buffers: tier_keys.iter().any(|key| v.given(*key)).then(|| TierBuffers {
                     leaf: mib(KeyId::LeafBufferMib),
                     agg: mib(KeyId::AggBufferMib),
                     spine: mib(KeyId::SpineBufferMib),
@@ -158,7 +158,7 @@ impl Config {
         Ok(config)
     }
 
-    /// What single ranges cannot say.
+    /// Checks conditions between keys, which ranges of single keys cannot express.
     fn check(&self) -> Result<(), Conflict> {
         let v = &self.values;
         let fail = |key: KeyId, why: String| Err(Conflict { job: None, key, why });
@@ -197,10 +197,10 @@ impl Config {
             let per_server = self.cluster.gpus_per_server;
             if gpus % per_server != 0 {
                 let near = (gpus / per_server * per_server, (gpus / per_server + 1) * per_server);
-                let or = if near.0 > 0 { format!("{} or {}", near.0, near.1) } else { near.1.to_string() };
+                let examples = if near.0 > 0 { format!("{} or {}", near.0, near.1) } else { near.1.to_string() };
                 return fail(
                     KeyId::Gpus,
-                    format!("it must be a multiple of cluster.gpus_per_server = {per_server}, for example {or}"),
+                    format!("it must be a multiple of cluster.gpus_per_server = {per_server}, for example {examples}"),
                 );
             }
         }
@@ -219,7 +219,7 @@ impl Config {
         Ok(())
     }
 
-    /// The cluster over days that is simulated; `None`: jobs are simulated packet by packet.
+    /// Returns the cluster over days that is simulated; `None`: jobs are simulated packet by packet.
     pub fn cluster_run(&self) -> Option<&ClusterRun> {
         match &self.workload {
             WorkloadSection::Cluster(run) => Some(run),
@@ -227,7 +227,7 @@ impl Config {
         }
     }
 
-    /// What the keys of a workload say of each other and of its GPUs.
+    /// Checks conditions between the keys of a workload and its GPUs.
     fn check_workload(&self) -> Result<(), Conflict> {
         let v = &self.values;
         if self.cluster_run().is_some() {
@@ -262,7 +262,7 @@ impl Config {
         Ok(())
     }
 
-    /// The configuration of one of several jobs: its workload and seed, on a cluster of its GPUs.
+    /// Returns the configuration of one of several jobs: its workload and seed, on a cluster of its GPUs.
     pub fn of_job(&self, job: &JobSection) -> Config {
         Config {
             cluster: ClusterSection { gpus: job.gpus, ..self.cluster.clone() },
@@ -279,7 +279,7 @@ impl Config {
         }
     }
 
-    /// The configuration of a class of a cluster's jobs, as an experiment in which one of them runs alone. PRECONDITION: iterations are simulated.
+    /// Returns the configuration of a class of a cluster's jobs, as an experiment in which one of them runs alone. PRECONDITION: iterations are simulated.
     pub fn of_class(&self, job: &JobSection) -> Config {
         let level = if self.values.is(KeyId::IterationsAt, "packet") { "packet" } else { "flow" };
         let mut config = self.of_job(job);
@@ -289,22 +289,22 @@ impl Config {
         config
     }
 
-    /// Whether the retransmission timeout is the default one, which may be raised where round trips are long.
+    /// Whether the retransmission timeout is the default one, which may be raised if round trips are long.
     pub fn default_rto(&self) -> bool {
         *self.values.get(KeyId::RtoUs) == super::derive::rto_us(&self.values)
     }
 
-    /// Seed of marking: the replica's and `transport.seed`.
+    /// Seed of marking, from the replica's and `transport.seed`.
     pub fn marking_seed(&self) -> u32 {
         mix(self.seed, self.values.int(KeyId::TransportSeed) as u64, 1) as u32
     }
 
-    /// Seed of spraying: the replica's and `routing.seed`. ECMP's hash depends on `routing.seed` alone, so that replicas keep their paths.
+    /// Seed of spraying, from the replica's and `routing.seed`. ECMP's hash depends only on `routing.seed`, so that replicas keep their paths.
     pub fn spray_seed(&self) -> u32 {
         mix(self.seed, u64::from(self.routing.seed), 2) as u32
     }
 
-    /// Seed of compute jitter: the replica's and `workload.seed`.
+    /// Seed of compute jitter, from the replica's and `workload.seed`.
     pub fn jitter_seed(&self) -> u64 {
         mix(self.seed, self.values.int(KeyId::WorkloadSeed) as u64, 4)
     }
@@ -314,18 +314,18 @@ impl Config {
         self.values.bool(KeyId::FreshQp)
     }
 
-    /// How often about the work of all its jobs is simulated: once, and again for jobs alone and for all jobs but one.
+    /// Returns about how many times the work of all its jobs is simulated: once, and again for jobs alone and for all jobs but one.
     pub fn times_simulated(&self) -> u64 {
         let n_jobs = self.jobs.as_ref().map_or(0, |jobs| jobs.jobs.len() as u64);
         1 + u64::from(self.output.alone) + if self.output.leave_one_out { n_jobs.saturating_sub(1) } else { 0 }
     }
 
-    /// Whether flows have max-min fair rates in place of packets.
+    /// Whether flows have max-min fair rates instead of packets.
     pub fn is_flow_level(&self) -> bool {
         self.values.is(KeyId::Mode, "flow")
     }
 
-    /// What becomes one flow.
+    /// Returns what becomes one flow.
     pub fn joining(&self) -> Joining {
         match self.is_flow_level() {
             true if self.values.is(KeyId::Join, "collectives") => Joining::Collectives,
@@ -339,12 +339,12 @@ impl Config {
         self.is_flow_level() || self.folding() == Some(true)
     }
 
-    /// Whether what changes no result may be left out, and if so whether it may be remembered; `None`: all is simulated.
+    /// Returns whether repeats may be remembered if they may be skipped without changing results; `None`: everything is simulated.
     pub fn folding(&self) -> Option<bool> {
         (!self.is_flow_level() && !self.values.is(KeyId::FastForward, "off")).then(|| self.values.bool(KeyId::Memo))
     }
 
-    /// How what is steady is found and skipped, where it is.
+    /// Returns how steady phases are found and skipped; `None`: they are simulated.
     pub fn steady(&self) -> Option<Steady> {
         let v = &self.values;
         let metric = ["rate", "window", "inflight", "queue", "rtt"]
@@ -363,7 +363,7 @@ impl Config {
         })
     }
 
-    /// Seed of generated traffic: the replica's and `workload.seed`.
+    /// Seed of generated traffic, from the replica's and `workload.seed`.
     pub fn traffic_seed(&self) -> u64 {
         mix(self.seed, self.values.int(KeyId::WorkloadSeed) as u64, 3)
     }
@@ -375,21 +375,21 @@ pub enum Joining {
     Nothing,
     /// Each collective over rings.
     Collectives,
-    /// That, and what ranks of a class send.
+    /// Each collective over rings, and what ranks of a class send.
     Ranks,
 }
 
-/// Skipping of what is steady. Zeros: chosen for each partition of the network.
+/// Parameters of skipping steady phases. Zeros: chosen for each partition of the network.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct Steady {
-    /// `fidelity.fast_forward = "rates"`: measured rates are carried on where senders meet, too.
+    /// Whether measured rates are carried on where senders meet, too (`fidelity.fast_forward = "rates"`).
     pub rates: bool,
-    /// By the order of `fidelity.steady_metric`'s choices.
+    /// Index of the choice of `fidelity.steady_metric`.
     pub metric: u32,
     pub theta_ppm: u32,
     pub samples: u32,
     pub interval_ns: u32,
     pub audit_ppm: u32,
-    /// Relative.
+    /// Bound of the mean relative error in audits.
     pub audit_bound: f64,
 }

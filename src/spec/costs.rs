@@ -5,7 +5,7 @@
 use super::key_id::KeyId;
 use super::value::{Value, Values};
 
-/// Price in dollars and power in watts of one part of each kind, where the user gives them.
+/// Price in dollars and power in watts of one part of each kind, if the user gives them.
 #[derive(Clone, Copy, Debug, Default, PartialEq)]
 pub struct CostKeys {
     pub gpu: (Option<f64>, Option<f64>),
@@ -13,7 +13,7 @@ pub struct CostKeys {
     pub server: (Option<f64>, Option<f64>),
     pub nic: (Option<f64>, Option<f64>),
     pub switch: (Option<f64>, Option<f64>),
-    /// Both ends and the cable.
+    /// A link with both ends and the cable.
     pub link: (Option<f64>, Option<f64>),
     /// Years over which the price counts in `usd_per_mtoken`.
     pub years: f64,

@@ -1,4 +1,4 @@
-//! Defaults that depend on other keys, one function each.
+//! Defaults that depend on other keys, one function for each.
 //!
 //! Layer: spec. `keys` names them in the table, `resolve` calls them.
 
@@ -8,18 +8,18 @@ use super::server_links::{has_server_file, own_links};
 use super::servers::{ServerModel, find_server, gpu_of};
 use super::value::{Value, Values};
 
-/// What the named server has, if one is named.
+/// Returns the model of the named server, if one is named.
 fn server(v: &Values) -> Option<&'static ServerModel> {
     find_server(v.text(KeyId::Server))
 }
-/// All of a server's GPUs; of a cluster with fewer GPUs than a server has, those that the cluster has.
+/// All of a server's GPUs; for a cluster with fewer GPUs than a server has, the cluster's GPUs.
 pub(super) fn gpus_per_server(v: &Values) -> Value {
     let whole = server(v).map_or(8, |s| s.gpus);
-    let asked = if v.given(KeyId::Gpus) { v.int(KeyId::Gpus) } else { 0 };
-    Value::Int(if (1..whole).contains(&asked) { asked } else { whole })
+    let cluster_gpus = if v.given(KeyId::Gpus) { v.int(KeyId::Gpus) } else { 0 };
+    Value::Int(if (1..whole).contains(&cluster_gpus) { cluster_gpus } else { whole })
 }
 pub(super) fn nics_per_server(v: &Values) -> Value {
-    // A server that was given another number of GPUs keeps at most one NIC a GPU.
+    // A server that was given another number of GPUs keeps at most one NIC per GPU.
     let per_gpu = v.int(KeyId::GpusPerServer);
     Value::Int(server(v).map_or(per_gpu, |s| s.ports().min(per_gpu)))
 }
@@ -37,21 +37,21 @@ pub(super) fn nvlink_gbps(v: &Values) -> Value {
     let gpus = v.int(KeyId::GpusPerServer) as u32;
     match server(v) {
         Some(server) => Value::Float(server.inside_gbps),
-        // What the file of the servers says takes its place.
+        // The file of the servers replaces this value.
         None if has_server_file(v) => Value::Float(BEFORE_THE_FILE),
         None => own_links(v).and_then(|links| links.gbps_in_server(gpus)).map_or(Value::Unset, Value::Float),
     }
 }
 /// Any rate above 0: the file of the servers decides.
 const BEFORE_THE_FILE: f64 = 3600.0;
-/// The largest MTU of InfiniBand, which RoCE has where it is deployed; without a named server the reference's.
+/// The largest MTU of InfiniBand, which RoCE has where it is deployed; without a named server the reference's payload.
 pub(super) fn payload_bytes(v: &Values) -> Value {
     Value::Int(if server(v).is_some() { 4096 } else { 1000 })
 }
 pub(super) fn collective_overhead(v: &Values) -> Value {
     Value::Text(if server(v).is_some() { "measured" } else { "none" }.into())
 }
-/// Our choice where neither a server nor a GPU says it: 500.
+/// The latency of the server or GPU; 500 if neither gives one (our choice).
 pub(super) fn nvlink_latency_ns(v: &Values) -> Value {
     let own = || own_links(v).map_or(500.0, |links| links.latency_ps as f64 / 1e3);
     Value::Float(server(v).map_or_else(own, |s| s.latency_ns))
@@ -65,12 +65,12 @@ pub(super) fn buffer_mib(v: &Values) -> Value {
 pub(super) fn link_gbps(v: &Values) -> Value {
     Value::Float(server(v).map_or(400.0, ServerModel::port_gbps))
 }
-/// A fabric of one rate, as long as nothing else is said.
+/// By default, the fabric has one rate.
 pub(super) fn uplink_gbps(v: &Values) -> Value {
     v.get(KeyId::LinkGbps).clone()
 }
 
-/// GPUs that the workload needs: whole servers. Nothing where a file decides.
+/// GPUs that the workload needs, in whole servers. Unset if a file decides.
 pub(super) fn gpus(v: &Values) -> Value {
     if v.is_of_job() {
         return job_gpus(v);
@@ -95,7 +95,7 @@ pub(super) fn gpus(v: &Values) -> Value {
     Value::Int((need + per_server - 1) / per_server * per_server)
 }
 
-/// GPUs of a model's layout. Above the key's range it is refused with the configuration.
+/// GPUs of a model's layout. A value above the key's range is refused later, with the configuration.
 fn model_gpus(v: &Values) -> i64 {
     let times = |degrees: &[KeyId]| degrees.iter().fold(1i64, |n, k| n.saturating_mul(v.int(*k).max(1)));
     if inference(v) {
@@ -104,17 +104,17 @@ fn model_gpus(v: &Values) -> i64 {
     times(&[KeyId::Tp, KeyId::Pp, KeyId::Cp, KeyId::Dp]).min(1 << 40)
 }
 
-/// GPUs of a pool that only prefills. Keys after those of the cluster are as written here, without their defaults.
+/// GPUs of a pool that only prefills. Keys that come after those of the cluster have the values written in the file, without their defaults.
 fn prefill_gpus(v: &Values) -> i64 {
     if !v.is(KeyId::Serving, "disaggregated") {
         return 0;
     }
-    let or = |own: KeyId, other: KeyId| if v.int(own) > 0 { v.int(own) } else { v.int(other).max(1) };
-    let (tp, pp) = (or(KeyId::PrefillTp, KeyId::Tp), or(KeyId::PrefillPp, KeyId::Pp));
+    let value_or = |own: KeyId, other: KeyId| if v.int(own) > 0 { v.int(own) } else { v.int(other).max(1) };
+    let (tp, pp) = (value_or(KeyId::PrefillTp, KeyId::Tp), value_or(KeyId::PrefillPp, KeyId::Pp));
     tp.saturating_mul(pp).saturating_mul(v.int(KeyId::PrefillDp).max(1))
 }
 
-/// GPUs that one of several jobs needs, where its keys tell.
+/// GPUs that one of several jobs needs, if its keys tell.
 fn job_gpus(v: &Values) -> Value {
     let (ranks, fan_in) = (v.int(KeyId::Ranks), v.int(KeyId::FanIn));
     match () {
@@ -127,7 +127,7 @@ fn job_gpus(v: &Values) -> Value {
     }
 }
 
-/// Whole servers for all jobs together. Nothing where a file decides, or one of them does not tell.
+/// GPUs of all jobs together, in whole servers. Unset if a file decides, or the keys of a job do not tell.
 fn gpus_of_jobs(v: &Values) -> Value {
     let foreground = v.jobs().iter().map(|job| job.values()).filter(|v| !v.bool(KeyId::JobBackground));
     let each: Vec<i64> = foreground.map(|v| v.int(KeyId::Gpus)).collect();
@@ -139,7 +139,7 @@ fn gpus_of_jobs(v: &Values) -> Value {
     Value::Int((need + per_server - 1) / per_server * per_server)
 }
 
-/// Replicas of the model that the cluster has room for.
+/// Replicas of the model for which the cluster has GPUs.
 pub(super) fn dp(v: &Values) -> Value {
     if inference(v) {
         let one = v.int(KeyId::Tp).saturating_mul(v.int(KeyId::Pp)).max(1);
@@ -158,7 +158,7 @@ fn megatron(v: &Values) -> bool {
 pub(super) fn sequence_parallel(v: &Values) -> Value {
     Value::Bool(megatron(v))
 }
-/// On a pipeline torchtitan frees no parameters after a forward pass (`fsdp_reshard_after_forward` of `default`).
+/// On a pipeline, torchtitan frees no parameters after a forward pass (`fsdp_reshard_after_forward` of `default`).
 pub(super) fn zero(v: &Values) -> Value {
     Value::Int(match v.text(KeyId::Framework) {
         "fsdp2" if v.int(KeyId::Pp) > 1 => 2,
@@ -174,7 +174,7 @@ pub(super) fn precision(v: &Values) -> Value {
 pub(super) fn grad_bytes(v: &Values) -> Value {
     Value::Int(if megatron(v) { 4 } else { v.int(KeyId::ParamBytes) })
 }
-/// Megatron's `--overlap-grad-reduce` and `--overlap-param-gather` are options; the others overlap unless told not to.
+/// Megatron's `--overlap-grad-reduce` and `--overlap-param-gather` are options; the other frameworks overlap unless told not to.
 pub(super) fn overlap_data(v: &Values) -> Value {
     Value::Bool(!megatron(v))
 }
@@ -190,7 +190,7 @@ pub(super) fn bucket_mb(v: &Values) -> Value {
         _ => 26.2144,
     })
 }
-/// A flow of generated traffic, or nccl-tests' order of size.
+/// Size of a flow of generated traffic, or the order of sizes in nccl-tests.
 pub(super) fn bytes(v: &Values) -> Value {
     Value::Int(if collective(v) { 64_000_000 } else { 1_000_000 })
 }
@@ -209,8 +209,8 @@ pub(super) fn pxn_allowed(v: &Values) -> Value {
     Value::Bool(v.int(KeyId::NcclPxnDisable) == 0 && *v.get(KeyId::NcclPxnLevel) != Value::Int(0))
 }
 
-fn k_or(v: &Values, other: f64) -> Value {
-    if v.is(KeyId::Cc, "dctcp") { Value::Float(v.float(KeyId::DctcpKKb)) } else { Value::Float(other) }
+fn k_or(v: &Values, default: f64) -> Value {
+    if v.is(KeyId::Cc, "dctcp") { Value::Float(v.float(KeyId::DctcpKKb)) } else { Value::Float(default) }
 }
 pub(super) fn ecn_kmin(v: &Values) -> Value {
     k_or(v, 400.0)
@@ -226,12 +226,12 @@ pub(super) fn window(v: &Values) -> Value {
     Value::Bool(v.is(KeyId::Cc, "hpcc") || v.is(KeyId::Cc, "dctcp"))
 }
 
-/// The reference's scenarios let ACKs through pauses for these two only.
+/// The reference's scenarios let ACKs pass during pauses only for these two.
 pub(super) fn ack_high_prio(v: &Values) -> Value {
     Value::Bool(v.is(KeyId::Cc, "dcqcn") || v.is(KeyId::Cc, "timely"))
 }
 
-/// Common NIC defaults are 4.096 us * 2^n: n = 10 where loss is normal, n = 14 where it is not. NCCL_IB_TIMEOUT is such an n.
+/// Common NIC defaults are 4.096 us * 2^n: n = 10 if loss is normal, n = 14 if it is not. NCCL_IB_TIMEOUT is such an n.
 pub(super) fn rto_us(v: &Values) -> Value {
     Value::Float(match v.get(KeyId::NcclTimeout) {
         Value::Int(n) if program(v) => 4.096 * (1u64 << n) as f64,

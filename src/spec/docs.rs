@@ -1,4 +1,4 @@
-//! The annotated sweep file of `hyperfold init` and the reference of all keys, printed from the key table.
+//! Prints the annotated sweep file of `hyperfold init` and the reference of all keys from the key table.
 //!
 //! Layer: spec.
 
@@ -48,7 +48,7 @@ method = \"grid\"              # grid | zip | list | random | lhs | optimize
 # arrival_us = 0.0           # above 0: drawn, Poisson arrivals
 ";
 
-/// Keys the template sets, so that it runs as it is.
+/// Keys that the template sets, so that it runs as it is.
 const SET: &[(&str, &str)] = &[
     ("cluster.gpus", "16"),
     ("topology.kind", "\"rail-optimized\""),
@@ -56,7 +56,7 @@ const SET: &[(&str, &str)] = &[
     ("workload.bytes", "1000000"),
 ];
 
-/// An annotated, valid sweep file to start from.
+/// Returns an annotated, valid sweep file to start from.
 pub fn template() -> String {
     let mut out = String::from(HEAD);
     for (section, about) in SECTIONS.iter().filter(|(section, _)| *section != "job") {
@@ -82,7 +82,7 @@ pub fn template() -> String {
     out
 }
 
-/// A key's doc line and, for choices, what there is to choose from.
+/// Returns a key's doc line and its choices, if it has any.
 fn remark(key: &Key) -> String {
     match key.kind {
         KeyKind::Choice { now, .. } if now.len() > 1 => format!("{}: {}", key.doc, now.join(" | ")),
@@ -90,7 +90,7 @@ fn remark(key: &Key) -> String {
     }
 }
 
-/// Every key of `[base]` as Markdown tables: name, what it accepts, default, meaning.
+/// Returns every key of `[base]` as Markdown tables: name, accepted values, default, meaning.
 pub fn reference_markdown() -> String {
     let mut out = String::from("# Keys of `[base]`\n");
     for (section, about) in SECTIONS {

@@ -1,6 +1,6 @@
 //! Reads `transport.ecn_by_rate`: marking thresholds by link rate.
 //!
-//! Layer: spec. Thresholds come out in bytes and fixed point.
+//! Layer: spec. Results are in bytes and fixed point.
 
 use super::error::Conflict;
 use super::key_id::KeyId;
@@ -9,7 +9,7 @@ use super::value::Values;
 use crate::transport::EcnThresholds;
 use crate::units::BPS_PER_GBPS;
 
-/// Reads groups of `gbps kmin_kb kmax_kb pmax` separated by `;`, under what the single keys override.
+/// Reads groups of `gbps kmin_kb kmax_kb pmax` separated by `;`. Keys for single thresholds override their values.
 pub(super) fn ecn_by_rate(v: &Values) -> Result<Vec<(u64, EcnThresholds)>, Conflict> {
     let text = v.text(KeyId::EcnByRate);
     if text.is_empty() || !v.bool(KeyId::Ecn) {

@@ -1,4 +1,4 @@
-//! What can be wrong with a sweep file or a configuration file, as messages a person can act on.
+//! Errors in a sweep file or a configuration file, as messages that a person can act on.
 //!
 //! Layer: spec. Every message names the place (file and line, or the option), the key, the value found and what would be right.
 
@@ -12,10 +12,10 @@ use thiserror::Error;
 use super::key_id::KeyId;
 use super::key_path::name_of_job_key;
 
-/// Where something was written.
+/// The place where something was written.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Place {
-    /// A file, a line counted from 1 where one is known, and the bytes of that line that are meant where that is known (boxed, so that errors stay small).
+    /// A file; its line, counted from 1, if known; and the range of bytes in that line, if known (boxed, so that errors stay small).
     File { path: PathBuf, line: Option<u32>, columns: Option<Box<Range<usize>>> },
     /// `--set KEY=VALUE`, as typed.
     Set(String),
@@ -24,17 +24,17 @@ pub enum Place {
 }
 
 impl Place {
-    /// A whole file.
+    /// Creates the place of a whole file.
     pub fn file(path: &Path) -> Self {
         Place::File { path: path.to_path_buf(), line: None, columns: None }
     }
 
-    /// A line counted from 1.
+    /// Creates the place of a line, counted from 1.
     pub fn line(path: &Path, line: usize) -> Self {
         Place::File { path: path.to_path_buf(), line: u32::try_from(line).ok(), columns: None }
     }
 
-    /// A part of a line counted from 1: bytes of it, counted from 0.
+    /// Creates the place of a part of a line, counted from 1: a range of its bytes, counted from 0.
     pub fn columns(path: &Path, line: usize, columns: Range<usize>) -> Self {
         Place::File { path: path.to_path_buf(), line: u32::try_from(line).ok(), columns: Some(Box::new(columns)) }
     }
@@ -52,7 +52,7 @@ impl fmt::Display for Place {
     }
 }
 
-/// Why a sweep file, an option or a configuration file cannot be used. All of them are exit code 2.
+/// A reason why a sweep file, an option or a configuration file cannot be used. All of them are exit code 2.
 #[derive(Clone, Debug, Error, PartialEq, Eq)]
 pub enum SpecError {
     #[error("{place}: cannot read it: {why}")]
@@ -72,7 +72,7 @@ pub enum SpecError {
 }
 
 impl SpecError {
-    /// Where the fault is.
+    /// Returns the place of the fault.
     pub fn place(&self) -> &Place {
         match self {
             SpecError::Read { place, .. }
@@ -85,7 +85,7 @@ impl SpecError {
         }
     }
 
-    /// The same, for whoever knows better where that is.
+    /// Returns the place of the fault, so that a caller who knows it better can change it.
     pub fn place_mut(&mut self) -> &mut Place {
         match self {
             SpecError::Read { place, .. }
@@ -99,18 +99,18 @@ impl SpecError {
     }
 }
 
-/// A value that does not fit together with the rest of a configuration. The caller knows where the key was written.
+/// A value that contradicts the rest of a configuration. The caller knows where the key was written.
 #[derive(Clone, Debug, Error, PartialEq, Eq)]
 #[error("`{}`: {why}", self.name())]
 pub struct Conflict {
-    /// The name of the job whose key it is; `None`: a key of `[base]`.
+    /// Name of the job whose key it is; `None`: a key of `[base]`.
     pub job: Option<Arc<str>>,
     pub key: KeyId,
     pub why: String,
 }
 
 impl Conflict {
-    /// The same, of a key of this job.
+    /// Returns the conflict as one of a job's key.
     pub(super) fn of_job(self, job: &Arc<str>) -> Conflict {
         // A job's cluster is its GPUs.
         let key = if self.key == KeyId::Gpus { KeyId::JobGpus } else { self.key };
@@ -118,7 +118,7 @@ impl Conflict {
         Conflict { job: Some(Arc::clone(job)), key, why }
     }
 
-    /// The dotted name of the key.
+    /// Returns the dotted name of the key.
     pub fn name(&self) -> String {
         match &self.job {
             Some(job) => name_of_job_key(job, self.key),
@@ -127,7 +127,7 @@ impl Conflict {
     }
 }
 
-/// The candidate nearest to `word` by edit distance, if it is near enough to be a slip of the keyboard.
+/// Returns the candidate nearest to `word` by edit distance, if it is near enough to be a slip of the keyboard.
 pub fn nearest<'a>(word: &str, candidates: impl Iterator<Item = &'a str>) -> Option<&'a str> {
     let limit = (word.chars().count() / 5).clamp(2, 4);
     candidates
@@ -137,7 +137,7 @@ pub fn nearest<'a>(word: &str, candidates: impl Iterator<Item = &'a str>) -> Opt
         .map(|(_, c)| c)
 }
 
-/// The column that is meant by a name: the one of several that has the name and a unit behind it, as `makespan_ns` of `makespan`, or [`nearest`].
+/// Returns the column that a name means: the shortest one with the name and a unit behind it (`makespan_ns` for `makespan`), or the [`nearest`].
 pub fn nearest_column<'a>(name: &str, columns: impl Iterator<Item = &'a str> + Clone) -> Option<&'a str> {
     let with_unit = |c: &&str| c.strip_prefix(name).is_some_and(|rest| rest.starts_with('_'));
     columns.clone().filter(with_unit).min_by_key(|c| c.len()).or_else(|| nearest(name, columns))

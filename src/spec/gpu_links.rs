@@ -1,20 +1,20 @@
-//! How GPUs of one server reach each other, by what the GPU's own table says: `assets/gpus.toml`, or a user's table.
+//! The links between GPUs of one server, from the GPU's own table: `assets/gpus.toml`, or a user's table.
 //!
-//! Layer: spec. Reads no file of a user: the table of a file is `batch`'s to read. What a GPU computes is `compute`'s to read from the same tables.
+//! Layer: spec. Reads no files of users: `batch` reads the table of a file. `compute` reads what a GPU computes from the same tables.
 
 use std::collections::{BTreeMap, HashMap};
 use std::sync::OnceLock;
 
 use serde::Deserialize;
 
-/// What joins GPUs of one server.
+/// What joins the GPUs of one server.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum LinkKind {
-    /// Switches: every pair at a GPU's full rate.
+    /// Switches: every pair communicates at a GPU's full rate.
     NvSwitch,
     /// A link from each GPU to each other one.
     Mesh,
-    /// No link but PCIe.
+    /// No link except PCIe.
     Pcie,
 }
 
@@ -22,17 +22,17 @@ pub enum LinkKind {
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct GpuLinks {
     pub kind: LinkKind,
-    /// All links of a GPU together, one direction, Mbit/s.
+    /// Rate of all links of a GPU together, one direction, Mbit/s.
     mbps: u64,
-    /// Links of a mesh; 0 of the other kinds.
+    /// Number of a GPU's links in a mesh; 0 for the other kinds.
     mesh_links: u32,
-    /// From a GPU to another, ps.
+    /// Latency from a GPU to another, ps.
     pub latency_ps: u64,
 }
 
 impl GpuLinks {
-    /// Rate of one GPU to all others of a server of so many GPUs, one direction, Gbit/s. A mesh has one link a pair, so fewer GPUs use fewer of them.
-    /// `None`: the mesh has fewer links than that.
+    /// Returns the rate of one GPU to all others in a server of `gpus` GPUs, one direction, Gbit/s. A mesh has one link per pair, so fewer GPUs use fewer
+    /// links. `None`: the mesh has too few links.
     pub fn gbps_in_server(&self, gpus: u32) -> Option<f64> {
         let peers = gpus.saturating_sub(1);
         match self.kind {
@@ -42,25 +42,25 @@ impl GpuLinks {
         }
     }
 
-    /// GPUs that a mesh joins at most; `None` of the other kinds.
+    /// Returns the most GPUs that a mesh joins; `None` for the other kinds.
     pub fn most_gpus(&self) -> Option<u32> {
         (self.kind == LinkKind::Mesh).then_some(self.mesh_links + 1)
     }
 }
 
-/// What is known of a GPU's links.
+/// Knowledge about a GPU's links.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum LinksOfGpu {
     Known(GpuLinks),
     /// Servers join this GPU in several ways, which the text names.
     ByServer(String),
-    /// Its table says nothing of links.
+    /// The GPU's table has no keys of links.
     Unsaid,
-    /// It is described in a file, which is not read here, or there is no such GPU.
+    /// The GPU is described in a file, which is not read here, or there is no such GPU.
     Elsewhere,
 }
 
-/// The keys of a GPU's table that matter here.
+/// The keys of a GPU's table about links.
 #[derive(Clone, Debug, Default, Deserialize)]
 struct Entry {
     like: Option<String>,
@@ -97,10 +97,10 @@ fn entry(name: &str) -> Option<&'static Entry> {
     names.get(name).or_else(|| names.get(name.trim().to_ascii_lowercase().as_str())).copied()
 }
 
-/// The links of a GPU as `cluster.gpu` has it: a name, the path of a file, or an inline table.
+/// Returns the links of a GPU from the value of `cluster.gpu`: a name, the path of a file, or an inline table.
 ///
 /// # Errors
-/// A table whose keys of links do not go together.
+/// A table whose keys of links contradict each other.
 pub(super) fn links_of(gpu: &str) -> Result<LinksOfGpu, String> {
     if gpu.starts_with('{') {
         let table = format!("gpu = {gpu}").parse::<toml::Table>().map_err(|e| e.message().to_string())?;
@@ -112,23 +112,23 @@ pub(super) fn links_of(gpu: &str) -> Result<LinksOfGpu, String> {
     }
 }
 
-/// The links of a GPU by its table.
+/// Returns the links of a GPU from its table.
 ///
 /// # Errors
-/// Keys that do not go together.
+/// Keys that contradict each other.
 pub fn links_of_table(table: &toml::Table) -> Result<LinksOfGpu, String> {
     let entry: Entry = table.clone().try_into().map_err(|e: toml::de::Error| e.message().to_string())?;
     resolved(&entry, 0)
 }
 
-/// Depth of `like` beyond which it is a circle.
+/// Depth of `like` from which it counts as circular.
 const MOST_INHERITED: u32 = 8;
 
 fn resolved(own: &Entry, depth: u32) -> Result<LinksOfGpu, String> {
-    // `like` that names nothing, or leads in a circle, is refused where the GPU is read.
+    // A `like` that names nothing or is circular is refused where the GPU is read.
     let like = own.like.as_deref().and_then(entry).filter(|_| depth < MOST_INHERITED);
     let inherited = like.map_or(Ok(LinksOfGpu::Unsaid), |like| resolved(like, depth + 1))?;
-    let of_like = match &inherited {
+    let inherited_links = match &inherited {
         LinksOfGpu::Known(links) => Some(*links),
         _ => None,
     };
@@ -138,22 +138,22 @@ fn resolved(own: &Entry, depth: u32) -> Result<LinksOfGpu, String> {
         Some("pcie") => LinkKind::Pcie,
         Some("by-server") => return Ok(LinksOfGpu::ByServer(own.links_source.clone().unwrap_or_default())),
         Some(other) => return Err(format!("links = {other:?}; nvswitch, mesh, pcie or by-server would be right")),
-        None => match (of_like, own.links_gbps.or(own.links_ns).is_some() || own.mesh_links.is_some()) {
-            (Some(of), _) => of.kind,
+        None => match (inherited_links, own.links_gbps.or(own.links_ns).is_some() || own.mesh_links.is_some()) {
+            (Some(links), _) => links.kind,
             (None, false) => return Ok(inherited),
             (None, true) => {
                 return Err("links is missing beside links_gbps; nvswitch, mesh or pcie would be right".to_string());
             }
         },
     };
-    let same = of_like.filter(|of| of.kind == kind);
-    // Another kind has another rate, so that it must be said.
+    let same = inherited_links.filter(|links| links.kind == kind);
+    // Another kind has another rate, so the rate must be given.
     let mbps = match (own.links_gbps, same) {
         (Some(gbps), _) if (0.001..=8796.0).contains(&gbps) => (gbps * 1e3).round() as u64,
         (Some(gbps), _) => {
             return Err(format!("links_gbps = {gbps} is out of range; from 0.001 to 8796 would be right"));
         }
-        (None, Some(of)) => of.mbps,
+        (None, Some(links)) => links.mbps,
         (None, None) => {
             return Err("links_gbps is missing beside links: Gbit/s of one GPU, all its links together".to_string());
         }
@@ -163,14 +163,14 @@ fn resolved(own: &Entry, depth: u32) -> Result<LinksOfGpu, String> {
         (LinkKind::Mesh, Some(n), _) => {
             return Err(format!("mesh_links = {n} is out of range; from 1 to 1023 would be right"));
         }
-        (LinkKind::Mesh, None, Some(of)) => of.mesh_links,
+        (LinkKind::Mesh, None, Some(links)) => links.mesh_links,
         (LinkKind::Mesh, None, None) => {
             return Err("mesh_links is missing: links of one GPU, one to each other GPU".to_string());
         }
         (_, Some(n), _) => return Err(format!("mesh_links = {n} has no place beside links that are no mesh")),
         (_, None, _) => 0,
     };
-    let own_ns = own.links_ns.or(same.map(|of| of.latency_ps as f64 / 1e3));
+    let own_ns = own.links_ns.or(same.map(|links| links.latency_ps as f64 / 1e3));
     let ns = own_ns.unwrap_or(if kind == LinkKind::Pcie { PCIE_NS } else { LINK_NS });
     if !(0.001..=1e9).contains(&ns) {
         return Err(format!("links_ns = {ns} is out of range; from 0.001 to 1e9 would be right"));
@@ -178,7 +178,7 @@ fn resolved(own: &Entry, depth: u32) -> Result<LinksOfGpu, String> {
     Ok(LinksOfGpu::Known(GpuLinks { kind, mbps, mesh_links, latency_ps: (ns * 1e3).round() as u64 }))
 }
 
-/// From a GPU to another where nothing says it, ns: our choices.
+/// Latency from a GPU to another if none is given, ns: our choices.
 const LINK_NS: f64 = 500.0;
 const PCIE_NS: f64 = 1500.0;
 
@@ -202,11 +202,11 @@ mod tests {
                 other => panic!("{name}: {other:?}"),
             }
         }
-        let of = |gpu: &str| (known(gpu).kind, known(gpu).gbps_in_server(8), known(gpu).latency_ps);
-        assert_eq!(of("H100"), (LinkKind::NvSwitch, Some(3600.0), 500_000));
-        assert_eq!(of("b300"), (LinkKind::NvSwitch, Some(7200.0), 500_000));
-        assert_eq!(of("l20"), (LinkKind::Pcie, Some(256.0), 1_500_000));
-        assert_eq!(of("h100-pcie"), (LinkKind::Pcie, Some(512.0), 1_500_000));
+        let figures = |gpu: &str| (known(gpu).kind, known(gpu).gbps_in_server(8), known(gpu).latency_ps);
+        assert_eq!(figures("H100"), (LinkKind::NvSwitch, Some(3600.0), 500_000));
+        assert_eq!(figures("b300"), (LinkKind::NvSwitch, Some(7200.0), 500_000));
+        assert_eq!(figures("l20"), (LinkKind::Pcie, Some(256.0), 1_500_000));
+        assert_eq!(figures("h100-pcie"), (LinkKind::Pcie, Some(512.0), 1_500_000));
         assert!(matches!(links_of("v100"), Ok(LinksOfGpu::ByServer(why)) if why.contains("DGX-2")));
         assert_eq!(links_of("h1000"), Ok(LinksOfGpu::Elsewhere));
     }

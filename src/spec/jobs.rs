@@ -1,4 +1,4 @@
-//! `[[job]]` tables as types: several jobs on one network, each with a workload, GPUs and a start of its own.
+//! `[[job]]` tables as types: several jobs on one network, each with its own workload, GPUs and start.
 //!
 //! Layer: spec. Knows how many GPUs a job asks for, not which it gets: `batch` places jobs on the network.
 
@@ -18,14 +18,14 @@ use super::workload::workload;
 const PS_PER_US: f64 = 1e6;
 /// Most GPUs that a list may name.
 const MOST_LISTED: u32 = 1 << 20;
-/// Places that have a name.
+/// Placements that have a name.
 const NAMED: [(&str, PlacementChoice); 4] = [
     ("packed", PlacementChoice::Packed),
     ("spread", PlacementChoice::Spread),
     ("random", PlacementChoice::Random),
     ("rail", PlacementChoice::Rail),
 ];
-/// Variables of NCCL that decide something of the whole network, and the key that says it for all jobs.
+/// Variables of NCCL that affect the whole network, and the key to use instead for all jobs.
 const OF_THE_NETWORK: [(KeyId, &str); 6] = [
     (KeyId::NcclHca, "jobs share the NICs; leave it out"),
     (KeyId::NcclP2pDisable, "servers are the same for all jobs; use cluster.nvlink_gbps = 0"),
@@ -38,7 +38,7 @@ const OF_THE_NETWORK: [(KeyId, &str); 6] = [
 /// Several jobs on one network.
 #[derive(Clone, Debug)]
 pub struct JobsSection {
-    /// In the order of the sweep file.
+    /// Jobs in the order of the sweep file.
     pub jobs: Vec<JobSection>,
     /// Which of them run. Each keeps the GPUs that it has beside all others.
     pub running: RunningJobs,
@@ -67,36 +67,36 @@ impl RunningJobs {
 #[derive(Clone)]
 pub struct JobSection {
     pub name: Arc<str>,
-    /// `None`: what its file needs, of a background job all GPUs of the network.
+    /// Number of GPUs; `None`: what its file needs, or for a background job all GPUs of the network.
     pub gpus: Option<u32>,
     pub placement: PlacementChoice,
     pub start_ps: u64,
-    /// Traffic that may share GPUs with other jobs and that the makespan does not wait for.
+    /// Whether it is traffic that may share GPUs with other jobs, and that the makespan does not wait for.
     pub background: bool,
     pub workload: WorkloadSection,
-    /// All keys as they are for this job.
+    /// All keys, with their values for this job.
     pub values: Values,
-    /// Of the replica and the job's name: what every other seed of the job is mixed from.
+    /// Seed of the replica and the job's name; every other seed of the job is derived from it.
     pub seed: u64,
 }
 
-/// Which GPUs a job gets.
+/// How the GPUs of a job are chosen.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum PlacementChoice {
-    /// As few servers as possible.
+    /// On as few servers as possible.
     Packed,
-    /// As many servers as possible.
+    /// On as many servers as possible.
     Spread,
-    /// Free GPUs by chance.
+    /// Random free GPUs.
     Random,
-    /// As few rails as possible.
+    /// On as few rails as possible.
     Rail,
-    /// These, by number; the first is rank 0.
+    /// These GPUs, by number; the first is rank 0.
     List(Vec<u32>),
 }
 
 impl fmt::Debug for JobSection {
-    /// What tells experiments apart, without all keys.
+    /// Writes what distinguishes experiments, without all keys.
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let JobSection { name, gpus, placement, start_ps, background, workload, .. } = self;
         let by_chance = (*placement == PlacementChoice::Random).then_some(self.seed);
@@ -137,13 +137,13 @@ impl JobSection {
         Ok(JobSection { name, gpus, placement, start_ps, background, workload, values: v.clone(), seed })
     }
 
-    /// Seed of a placement by chance: the job's own, and its `workload.seed`.
+    /// Seed of a random placement, from the job's own seed and its `workload.seed`.
     pub fn placement_seed(&self) -> u64 {
         mix(self.seed, self.values.int(KeyId::WorkloadSeed) as u64, 6)
     }
 }
 
-/// A draw of the exponential distribution with mean 1, from 64 bits by lot.
+/// Converts 64 random bits to a draw of the exponential distribution with mean 1.
 fn exponential(bits: u64) -> f64 {
     // From 2^-53 to 1.
     let unit = ((bits >> 11) + 1) as f64 / (1u64 << 53) as f64;
@@ -151,15 +151,15 @@ fn exponential(bits: u64) -> f64 {
 }
 
 impl JobsSection {
-    /// Types and checks the jobs of an experiment; `v` are its values, `seed` its replica's seed. The error names job and key.
+    /// Types and checks the jobs of an experiment. `v`: its values; `seed`: its replica's seed. The error names job and key.
     pub(super) fn new(v: &Values, dir: &Path, seed: u64) -> Result<JobsSection, Conflict> {
         if v.is(KeyId::Policy, "file") {
             let why =
                 "a routes file names the flows of one workload; with [[job]] tables use a policy of another name, such as ecmp".to_string();
             return Err(Conflict { job: None, key: KeyId::Policy, why });
         }
-        let of = |job: &JobValues| JobSection::new(job, dir, seed).map_err(|conflict| conflict.of_job(&job.name));
-        let mut jobs: Vec<JobSection> = v.jobs().iter().map(of).collect::<Result<_, _>>()?;
+        let section = |job: &JobValues| JobSection::new(job, dir, seed).map_err(|conflict| conflict.of_job(&job.name));
+        let mut jobs: Vec<JobSection> = v.jobs().iter().map(section).collect::<Result<_, _>>()?;
         let mut arrival_ps = 0;
         for job in &mut jobs {
             let mean_us = job.values.float(KeyId::JobArrivalUs);
@@ -171,12 +171,12 @@ impl JobsSection {
         Ok(JobsSection { jobs, running: RunningJobs::All })
     }
 
-    /// The same jobs on the same GPUs, of which only some run.
+    /// Returns the same jobs on the same GPUs, of which only some run.
     pub fn with_running(&self, running: RunningJobs) -> JobsSection {
         JobsSection { jobs: self.jobs.clone(), running }
     }
 
-    /// Whether the jobs find room on so many GPUs, as far as their numbers tell.
+    /// Checks that `gpus` GPUs suffice for the jobs, as far as their numbers tell.
     pub(super) fn check(&self, gpus: Option<u32>) -> Result<(), Conflict> {
         let Some(has) = gpus else {
             let why = "it is required where a job does not say how many GPUs it has".to_string();
@@ -220,7 +220,7 @@ fn placement(v: &Values) -> Result<PlacementChoice, Conflict> {
     }
 }
 
-/// GPUs as `0-7,16`, in the order written. `None`: the text is no list. The error says what of the list is wrong.
+/// Parses GPUs such as `0-7,16`, in the order written. `None`: the text is no list. The error says what is wrong with the list.
 pub(super) fn listed_gpus(text: &str) -> Option<Result<Vec<u32>, String>> {
     if !text.starts_with(|c: char| c.is_ascii_digit()) {
         return None;
@@ -242,14 +242,14 @@ pub(super) fn listed_gpus(text: &str) -> Option<Result<Vec<u32>, String>> {
     Some(twice.map_or(Ok(list), |gpu| Err(format!("GPU {gpu} is listed twice"))))
 }
 
-/// What is wrong with a job's name, if anything: it stands in names of axes.
+/// Returns what is wrong with a job's name, if anything. Names are used in names of axes.
 pub fn wrong_job_name(name: &str) -> Option<&'static str> {
     let fits = |c: char| c.is_ascii_alphanumeric() || c == '_' || c == '-';
     let ok = !name.is_empty() && name.len() <= 64 && name.chars().all(fits);
     (!ok).then_some("it must be a text of 1 to 64 letters, digits, `-` and `_`")
 }
 
-/// A job's name as a number: seeds of a job do not depend on its place in the file.
+/// Hashes a job's name, so that seeds of a job do not depend on its place in the file.
 fn hash(name: &str) -> u64 {
     name.bytes().fold(0xcbf2_9ce4_8422_2325u64, |h, b| (h ^ u64::from(b)).wrapping_mul(0x0100_0000_01b3))
 }

@@ -1,4 +1,4 @@
-//! What a key's declaration says, and reading a TOML value against it.
+//! The declaration of a key, and reading TOML values against it.
 //!
 //! Layer: spec. The declarations themselves are in `keys`.
 
@@ -19,7 +19,7 @@ pub enum KeyKind {
         min: i64,
         max: i64,
     },
-    /// A number that must be a whole multiple of `quantum` (0: any).
+    /// A number that must be a whole multiple of `quantum` (0: any number).
     Float {
         min: f64,
         max: f64,
@@ -39,11 +39,11 @@ pub enum KeyKind {
     Path,
     /// A file, or a folder or prefix that names several, relative to the sweep file's folder.
     Files,
-    /// A name of an asset, a file that ends in `.toml`, or an inline table, kept as its canonical TOML text.
+    /// The name of an asset, a file that ends in `.toml`, or an inline table, kept as its canonical TOML text.
     Named,
 }
 
-/// What a key is when nobody writes it.
+/// The value of a key that is not written.
 #[derive(Clone, Copy)]
 pub enum Default {
     Int(i64),
@@ -57,18 +57,18 @@ pub enum Default {
     Derived(fn(&Values) -> Value, &'static str),
 }
 
-/// The declaration of one key. Parsing, `--set`, axes, the template, the reference and suggestions all come from it.
+/// The declaration of one key. Parsing, `--set`, axes, the template, the reference and suggestions are all derived from it.
 pub struct Key {
     pub id: KeyId,
-    /// Dotted, as below `[base]`.
+    /// Dotted name, as below `[base]`.
     pub name: &'static str,
     pub kind: KeyKind,
     pub default: Default,
-    /// Whether the key has an effect, given the values of all keys, where the level of detail knows it at all: see [`Key::applies`].
+    /// Whether the key has an effect, given the values of all keys. Applies only if the level of detail reads the key: see [`Key::applies`].
     pub applies_when: fn(&Values) -> bool,
-    /// Whether the key is part of an experiment's identity: it decides the outcome, rather than what is written or for how long it may run.
+    /// Whether the key is part of an experiment's identity: it decides the outcome, rather than what is written or how long it may run.
     pub in_identity: bool,
-    /// One line; the unit stands in the key's name.
+    /// Description in one line; the unit is in the key's name.
     pub doc: &'static str,
 }
 
@@ -78,7 +78,7 @@ impl Key {
         mode_reads(values, self.id, self.name) && (self.applies_when)(values)
     }
 
-    /// The default where it depends on nothing; else [`Value::Unset`].
+    /// Returns the default if it depends on nothing, else [`Value::Unset`].
     pub fn plain_default(&self) -> Value {
         match self.default {
             Default::Int(i) => Value::Int(i),
@@ -90,7 +90,7 @@ impl Key {
         }
     }
 
-    /// The default as it is printed in the template and the reference.
+    /// Returns the default as it is printed in the template and the reference.
     pub fn default_text(&self) -> String {
         match self.default {
             Default::Int(i) => i.to_string(),
@@ -101,7 +101,7 @@ impl Key {
         }
     }
 
-    /// What may be written, in words.
+    /// Describes the accepted values.
     pub fn accepts(&self) -> String {
         match self.kind {
             KeyKind::Int { min, max } if min == max => format!("{min} in this version: {}", self.doc),
@@ -127,7 +127,7 @@ impl Key {
     pub fn read(&self, value: &DeValue<'_>) -> Result<Value, String> {
         let wrong = || Err(format!("it must be {}", self.accepts()));
         match value {
-            // As environment variables, where texts and numbers are the same thing.
+            // As in environment variables, texts and numbers are the same.
             DeValue::Integer(i) if self.is_variable() && matches!(self.kind, KeyKind::Text) => {
                 self.read_text(i.as_str())
             }
@@ -164,7 +164,7 @@ impl Key {
         }
     }
 
-    /// The unit that stands in the key's name, in full; `None` where there is none.
+    /// Returns the unit in the key's name, spelled out; `None` if there is none.
     pub(crate) fn unit(&self) -> Option<&'static str> {
         UNITS.iter().find(|(end, _)| self.name.ends_with(end)).map(|(_, unit)| *unit)
     }
@@ -194,7 +194,7 @@ impl Key {
                     None => format!("it must be {}", self.accepts()),
                 })
             }
-            // `--set` and configuration keys come as text: a table is recognised by its brace.
+            // Values of `--set` and of configuration keys are texts: a table is recognised by its brace.
             KeyKind::Named if s.trim_start().starts_with('{') => {
                 let text = format!("v = {s}");
                 let table = DeTable::parse(&text)
@@ -226,7 +226,7 @@ impl Key {
                 }
             }
             KeyKind::Float { min, max, quantum } => {
-                // Errors of decimal fractions are forgiven, but what is not 0 must not become 0, which often means something of its own.
+                // Rounding errors of decimal fractions are accepted. But a value other than 0 must not become 0, which often has a special meaning.
                 let near = |steps: f64| (steps * quantum - x).abs() <= 1e-9 * x.abs();
                 let on_grid = quantum == 0.0 || near((x / quantum).round());
                 match x >= min && x <= max {
@@ -240,7 +240,7 @@ impl Key {
     }
 }
 
-/// Ends of keys' names, and the units that they stand for.
+/// Suffixes of keys' names, and their units.
 const UNITS: &[(&str, &str)] = &[
     ("_gbps", "Gb/s"),
     ("_mbps", "Mb/s"),
@@ -259,10 +259,10 @@ const UNITS: &[(&str, &str)] = &[
     ("_watts", "watts"),
 ];
 
-/// The table of NCCL's environment variables.
+/// Prefix of NCCL's environment variables.
 pub(super) const VARIABLES: &str = "workload.nccl.";
 
-/// A value as inline TOML with keys in order, so that the same table is the same text however it was written.
+/// Writes a value as inline TOML with keys in order, so that equal tables are equal texts however they were written.
 fn canonical_toml(value: &DeValue<'_>, out: &mut String) -> Result<(), String> {
     match value {
         DeValue::String(s) => out.push_str(&toml::Value::String(s.to_string()).to_string()),

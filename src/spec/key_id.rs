@@ -1,6 +1,6 @@
 //! The ids of the keys.
 //!
-//! Layer: spec. A leaf: what a key means is declared in `keys`.
+//! Layer: spec. A leaf: `keys` declares what a key means.
 
 use super::key_table::for_each_key;
 
@@ -11,7 +11,7 @@ macro_rules! declare_ids {
         #[repr(u16)]
         pub enum KeyId { $(#[doc = $name] $id),* }
 
-        /// The number of keys.
+        /// Number of keys.
         pub const N_KEYS: usize = NAMES.len();
 
         const NAMES: &[&str] = &[$($name),*];
@@ -20,7 +20,7 @@ macro_rules! declare_ids {
 for_each_key!(declare_ids);
 
 impl KeyId {
-    /// The dotted name, as below `[base]`.
+    /// Returns the dotted name, as below `[base]`.
     pub fn name(self) -> &'static str {
         NAMES[self as usize]
     }

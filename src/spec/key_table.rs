@@ -1,9 +1,8 @@
 //! The key table: every key of `[base]`, declared once, in the order in which the template and the reference print it.
 //!
-//! Layer: spec. Only the rows, as a macro: `key_id` makes the ids of them, `keys` the declarations, which say what the names in a row mean.
-//! A derived default may use the keys that stand before it.
-//! `#[outside_identity]` marks a key that decides nothing about the simulation itself: output switches and the limit of wall-clock time.
-//! Such a key is no part of an experiment's identity.
+//! Layer: spec. Only the rows, as a macro: `key_id` makes the ids from them, `keys` the declarations, and defines the names that rows use. A derived default
+//! may use the keys that stand before it. `#[outside_identity]` marks a key that decides nothing about the simulation itself: output switches and the limit of
+//! wall-clock time. Such a key is no part of an experiment's identity.
 
 /// Calls a macro with the rows: `id "name" kind, default, applies_when, "doc";`.
 macro_rules! for_each_key {

@@ -1,6 +1,6 @@
 //! The declarations of all keys of `[base]`: the rows of `key_table` with the kinds, ranges and conditions that they name.
 //!
-//! Layer: spec. `LATER` names what people look for and this version lacks, so that it is refused with that reason instead of as a typing error.
+//! Layer: spec. `LATER` has names that people look for and this version lacks, so that they are refused with that reason instead of as typing errors.
 
 use super::applies_when::*;
 use super::derive;
@@ -28,15 +28,16 @@ const fn one_of(now: &'static [&'static str], later: &'static [&'static str]) ->
 
 /// Link rates are whole Mb/s, up to 2^43 bps.
 const LINK_GBPS: KeyKind = stepped(0.001, 8796.0, 0.001);
-/// Rates of congestion control are whole bps.
+/// Sizes of buffers are whole thousandths of a MiB.
 const BUFFER_MIB: KeyKind = stepped(0.001, 65536.0, 0.001);
+/// Rates of congestion control are whole bps.
 const RATE_MBPS: KeyKind = stepped(0.000_001, 8_796_000.0, 0.000_001);
 const DELAY_US: KeyKind = stepped(0.000_001, 1_000_000.0, 0.000_001);
 const DELAY_US_OR_0: KeyKind = stepped(0.0, 1_000_000.0, 0.000_001);
-/// Most GPUs, ranks, switches, parts.
+/// Most GPUs, ranks, switches, or parts.
 pub(super) const COUNT: i64 = 1 << 20;
 const BYTES_MAX: i64 = 1 << 40;
-/// Dollars and watts of one part.
+/// Dollars or watts of one part.
 const PRICE: KeyKind = stepped(0.0, 1e9, 0.001);
 
 /// Whether a key is part of an experiment's identity, by its mark in the table.
@@ -67,7 +68,7 @@ macro_rules! declare_keys {
 }
 for_each_key!(declare_keys);
 
-/// The sections of `[base]` and what each is about, in the order they are printed.
+/// The sections of `[base]` with their descriptions, in the order in which they are printed.
 pub const SECTIONS: &[(&str, &str)] = &[
     ("cluster", "the machines"),
     ("topology", "the network between them"),
@@ -94,12 +95,12 @@ pub const SECTIONS: &[(&str, &str)] = &[
 /// Flow-size distributions that come with the program; any other `workload.cdf` is a file.
 pub const BUILT_IN_CDFS: [&str; 4] = ["WebSearch", "FbHdp", "AliStorage2019", "GoogleRPC2008"];
 
-/// The built-in distribution of this name, in any case of letters.
+/// Returns the built-in distribution with this name, in upper or lower case.
 pub fn built_in_cdf(name: &str) -> Option<&'static str> {
     BUILT_IN_CDFS.into_iter().find(|b| b.eq_ignore_ascii_case(name))
 }
 
-/// Known names (and everything below them) that later versions bring, with what to use now.
+/// Known names (and everything below them) that later versions will have, with what to use now.
 pub const LATER: &[(&str, &str)] = {
     const T: &str = "available topologies: fat-tree, clos, rail-optimized, rail-only, file";
     const P: &str = concat!("available policies: ", for_each_routing_policy!(listed), ", file");

@@ -1,4 +1,4 @@
-//! Finds keys by name, and suggests names for those that are unknown.
+//! Finds keys by name, and suggests names for unknown ones.
 //!
 //! Layer: spec.
 
@@ -9,17 +9,17 @@ use super::key_id::KeyId;
 use super::key_path::{JOB, WORKLOAD, split_job_name};
 use super::keys::{KEYS, LATER, SECTIONS};
 
-/// The declaration of a dotted name.
+/// Returns the declaration of a dotted name.
 pub fn find(name: &str) -> Option<&'static Key> {
     KEYS.iter().find(|k| k.name == name)
 }
 
-/// The declaration of a key of a `[[job]]` table, by its name there.
+/// Returns the declaration of a key of a `[[job]]` table, by its name there.
 pub fn find_job_key(name: &str) -> Option<&'static Key> {
     find(&format!("{JOB}{name}")).or_else(|| find(&format!("{WORKLOAD}{name}")))
 }
 
-/// The declaration of a dotted name, be it of `[base]` or `job.NAME.KEY`.
+/// Returns the declaration of a dotted name, of `[base]` or `job.NAME.KEY`.
 pub fn find_declared(name: &str) -> Option<&'static Key> {
     match split_job_name(name) {
         Some((_, rest)) => find_job_key(rest),
@@ -27,7 +27,7 @@ pub fn find_declared(name: &str) -> Option<&'static Key> {
     }
 }
 
-/// A key's name without its section, as labels of axes have it: `cc` of `transport.cc`, `train.placement` of `job.train.placement`.
+/// Returns a key's name without its section, as in labels of axes: `cc` of `transport.cc`, `train.placement` of `job.train.placement`.
 pub fn short_name(name: &str) -> &str {
     match split_job_name(name) {
         Some(_) => name.strip_prefix(JOB).unwrap_or(name),
@@ -35,12 +35,12 @@ pub fn short_name(name: &str) -> &str {
     }
 }
 
-/// The declaration of a key.
+/// Returns the declaration of a key.
 pub fn key(id: KeyId) -> &'static Key {
     &KEYS[id as usize]
 }
 
-/// What a known name that this version lacks asks for, and what to use instead.
+/// Returns what to use instead of a known name that this version lacks.
 pub fn later(name: &str) -> Option<&'static str> {
     LATER
         .iter()
@@ -48,36 +48,37 @@ pub fn later(name: &str) -> Option<&'static str> {
         .map(|(_, instead)| *instead)
 }
 
-/// Keys that an unknown name, with dots or without, may mean: an alias of theirs, or their last part without its section. May be empty.
+/// Returns the keys that an unknown name, with or without dots, may mean: those with such an alias, or with the same last part in another section. May be
+/// empty.
 pub fn alternatives(name: &str) -> Vec<&'static str> {
     let aliased = meant(name);
     if !aliased.is_empty() {
         return aliased;
     }
     let last = name.rsplit('.').next().unwrap_or(name);
-    let (of_clusters, others): (Vec<_>, Vec<_>) =
+    let (cluster_keys, others): (Vec<_>, Vec<_>) =
         suggested(name).filter(|k| k.rsplit('.').next() == Some(last)).partition(|k| is_of_a_cluster(k));
-    if others.is_empty() { of_clusters } else { others }
+    if others.is_empty() { cluster_keys } else { others }
 }
 
-/// Whether only job mode reads a key: fewer people mean it than one of the same last part elsewhere.
+/// Whether only job mode reads a key: fewer people mean it than one with the same last part elsewhere.
 fn is_of_a_cluster(name: &str) -> bool {
     ["jobs.", "scheduler.", "checkpoint.", "failures."].iter().any(|section| name.starts_with(section))
 }
 
-/// Names that may be meant by an unknown one. Keys of jobs alone are for those who write of jobs.
+/// Returns the names that an unknown one may mean. Keys of jobs are suggested only for names of jobs' keys.
 fn suggested(name: &str) -> impl Iterator<Item = &'static str> {
-    let of_jobs = name.starts_with(JOB);
-    KEYS.iter().map(|k| k.name).filter(move |k| of_jobs || !k.starts_with(JOB))
+    let is_job_name = name.starts_with(JOB);
+    KEYS.iter().map(|k| k.name).filter(move |k| is_job_name || !k.starts_with(JOB))
 }
 
-/// A hint for an unknown dotted name.
+/// Returns a hint for an unknown dotted name.
 pub fn hint(name: &str) -> String {
     if name.starts_with(VARIABLES) {
         let known: Vec<&str> = KEYS.iter().filter_map(|k| k.name.strip_prefix(VARIABLES)).collect();
         return format!("the variables that a simulation can follow are {}", known.join(", "));
     }
-    // What somebody wrote on purpose is a better guess than a slip of the keyboard.
+    // An alias is a better guess than a slip of the keyboard.
     let aliased = meant(name);
     if aliased.is_empty()
         && let Some(k) = nearest(name, suggested(name))

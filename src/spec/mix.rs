@@ -1,8 +1,8 @@
-//! Seeds from seeds.
+//! Derives seeds from seeds.
 //!
 //! Layer: spec. A leaf.
 
-/// A well-mixed function of three words (the finaliser of splitmix64, applied per word).
+/// Mixes three words well (the finaliser of splitmix64, applied per word).
 pub fn mix(a: u64, b: u64, c: u64) -> u64 {
     let step = |h: u64, x: u64| {
         let mut z = (h ^ x).wrapping_add(0x9e37_79b9_7f4a_7c15);

@@ -1,6 +1,6 @@
 //! The configuration of one experiment: the key table, resolved values, and their typed form.
 //!
-//! Layer: spec. Reads configuration files of the reference; the sweep file itself is read by `sweep`. Knows no topology, no flow, no engine.
+//! Layer: spec. Reads configuration files of the reference; `sweep` reads the sweep file itself. Knows no topology, no flow, no engine.
 
 mod aliases;
 mod applies_when;

@@ -4,7 +4,7 @@
 
 use std::path::{Path, PathBuf};
 
-/// Something that an asset, a file or a table of the sweep file describes.
+/// A thing that an asset, a file or a table of the sweep file describes.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Named {
     /// The name of an asset.

@@ -1,7 +1,7 @@
-//! Configuration files of the ns-3 RoCE simulators (HPCC, SimAI): `KEY value` lines, `#` comments.
+//! Reads configuration files of the ns-3 RoCE simulators (HPCC, SimAI): `KEY value` lines, `#` comments.
 //!
-//! Layer: spec. Every known key either sets keys of the sweep file, or is noted as without effect here, or must have the one value this
-//! model implements. Written from the format's description and the files people publish.
+//! Layer: spec. Every known key either sets keys of the sweep file, or is noted as without effect here, or must have the one value that this model implements.
+//! Written from the format's description and from published files.
 
 use std::path::Path;
 
@@ -19,22 +19,22 @@ pub struct Note {
     pub why: &'static str,
 }
 
-/// What a configuration file says.
+/// The content of a configuration file.
 #[derive(Clone, Debug, PartialEq, Default)]
 pub struct FileConfig {
-    /// Values it sets, at most one a key.
+    /// Values that it sets, at most one for each key.
     pub values: Vec<(KeyId, Value)>,
-    /// What is in it but has no effect here.
+    /// Lines that have no effect here.
     pub notes: Vec<Note>,
 }
 
 /// How a key of the file is used.
 enum Use {
-    /// A number, times a factor, into each of these keys.
+    /// A number, times a factor, for each of these keys.
     Number(&'static [KeyId], f64),
     /// 0 or 1.
     Switch(KeyId),
-    /// A rate with its unit, into Mb/s.
+    /// A rate with its unit, converted to Mb/s.
     Rate(&'static [KeyId]),
     /// `CC_MODE`.
     CcMode,
@@ -42,7 +42,7 @@ enum Use {
     Rng(bool),
     /// One of the three threshold maps: `n rate value rate value ...`.
     Map(usize),
-    /// Only this value is modelled (compared as numbers); otherwise the text says what is.
+    /// Only this value is modelled (compared as numbers); for another, the text says what is.
     Must(&'static [f64], &'static str),
     /// Has no effect here, for this reason.
     Inert(&'static str),
@@ -127,7 +127,7 @@ static FILE_KEYS: &[(&str, Use)] = &[
 /// The line of a threshold map and its `(rate in bps, value)` pairs.
 type RateMap = (usize, Vec<(u64, f64)>);
 
-/// What is gathered over several lines before it becomes values.
+/// Values gathered over several lines.
 #[derive(Default)]
 struct Gathered {
     values: Vec<(KeyId, Value)>,
@@ -170,7 +170,7 @@ pub fn read_ns3_config(text: &str, path: &Path) -> Result<FileConfig, SpecError>
         values.push((KeyId::EcnByRate, Value::Text(text.into())));
     }
     if got.rng.iter().any(Option::is_some) {
-        // Seed 1 and run 1, everybody's default, is the default here too.
+        // Seed 1 and run 1, everybody's default, are the default here too.
         let (seed, run) = (got.rng[0].unwrap_or(1), got.rng[1].unwrap_or(1));
         values.push((KeyId::TransportSeed, Value::Int(((seed.wrapping_sub(1) & 0x7fff_ffff) << 32 | run) as i64)));
     }
@@ -183,13 +183,13 @@ fn bad(path: &Path, line: usize, name: &str, words: &[&str], why: String) -> Spe
     SpecError::BadValue { place: Place::line(path, line), key: name.to_string(), value: shown(&words.join(" ")), why }
 }
 
-/// Text from a file, short enough for a message.
+/// Shortens text from a file for a message.
 fn shown(text: &str) -> String {
     let clean: String = text.chars().filter(|c| !c.is_control()).take(60).collect();
     if clean.is_empty() { "(nothing)".to_string() } else { clean }
 }
 
-/// Takes one line's words. The error says what would be right.
+/// Applies one line's words. The error says what would be right.
 fn take(got: &mut Gathered, usage: &Use, line: usize, words: &[&str]) -> Result<(), String> {
     match usage {
         Use::Number(keys, factor) => {
@@ -255,7 +255,7 @@ fn number(word: &str) -> Result<f64, String> {
     word.parse::<f64>().ok().filter(|x| x.is_finite()).ok_or_else(|| "it must be a number".to_string())
 }
 
-/// `n rate value rate value ...`
+/// Parses `n rate value rate value ...`.
 fn map(words: &[&str], slot: usize) -> Result<Vec<(u64, f64)>, String> {
     let form = "write the number of pairs, then pairs of a rate in bps and a value, for example `1 100000000000 1600`";
     let n: usize = words
@@ -286,7 +286,7 @@ fn map(words: &[&str], slot: usize) -> Result<Vec<(u64, f64)>, String> {
     Ok(out)
 }
 
-/// The three maps as the text of `transport.ecn_by_rate`.
+/// Returns the three maps as the text of `transport.ecn_by_rate`.
 fn by_rate(maps: &[Option<RateMap>; 3], path: &Path) -> Result<Option<String>, SpecError> {
     const NAMES: [&str; 3] = ["KMIN_MAP", "KMAX_MAP", "PMAX_MAP"];
     if maps.iter().all(Option::is_none) {

@@ -1,7 +1,7 @@
-//! `[base.workload]` of the kinds that are programs: training, one collective, and what other tools wrote.
+//! `[base.workload]` for programs: training, one collective, and files of other tools.
 //!
-//! Layer: spec. Plain data in integers, with enums of its own; `batch` turns them into the types of `model`, `collective` and `compute`.
-//! Knows no model, no GPU and no file's content, so it checks only what the keys say of each other.
+//! Layer: spec. Plain data in integers, with its own enums; `batch` converts them to the types of `model`, `collective` and `compute`. Knows no model, no GPU
+//! and no file's content, so it checks only conditions between keys.
 
 use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
@@ -21,36 +21,36 @@ use crate::units::PS_PER_NS;
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct ProgramSpec {
     pub source: Source,
-    /// Iterations that are measured, after `warmup` that are not.
+    /// Number of measured iterations, after `warmup` that are not measured.
     pub iterations: u32,
     pub warmup: u32,
     pub compute: Compute,
     pub communication: Communication,
 }
 
-/// Where a program comes from.
+/// The source of a program.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Source {
     Model(Box<Training>),
     Inference(Box<Serving>),
     Collective {
         op: OpChoice,
-        /// As nccl-tests counts them.
+        /// Size of the collective, bytes, as nccl-tests counts it.
         bytes: u64,
-        /// From rank 0; `None`: all.
+        /// Number of ranks, from rank 0; `None`: all.
         ranks: Option<u32>,
     },
     File {
         format: ProgramFormat,
         path: PathBuf,
-        /// Chakra: repeats a trace of one rank on so many.
+        /// For Chakra: number of ranks on which the trace of one rank is repeated.
         ranks: Option<u32>,
         /// Factor on bytes, millionths.
         bytes_scale_ppm: u64,
     },
 }
 
-/// Form of a program's file or files.
+/// Format of a program's file or files.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum ProgramFormat {
     SimAi,
@@ -60,7 +60,7 @@ pub enum ProgramFormat {
     Dag,
 }
 
-/// What a benchmark of one collective runs.
+/// The operation of a collective benchmark.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum OpChoice {
     AllReduce,
@@ -74,13 +74,13 @@ pub enum OpChoice {
     Barrier,
 }
 
-/// What happens to kernels' times. Factors are in millionths.
+/// Modifications of kernels' times. Factors are in millionths.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Compute {
     pub scale_ppm: u64,
     /// Standard deviation over the mean, drawn from [`super::Config::jitter_seed`].
     pub jitter_ppm: u64,
-    /// Ascending, without repeats; empty also where their factor is one.
+    /// Ranks that are slow, ascending, without repeats; empty also if their factor is one.
     pub stragglers: Vec<u32>,
     pub straggler_ppm: u64,
     pub slowdown: SlowdownChoice,
@@ -90,7 +90,7 @@ pub struct Compute {
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum SlowdownChoice {
     None,
-    /// As the GPU's specification says.
+    /// As in the GPU's specification.
     Own,
     /// A CSV of measured slowdowns.
     Table(PathBuf),
@@ -98,7 +98,7 @@ pub enum SlowdownChoice {
     Trees(PathBuf),
 }
 
-/// How a collective is carried out.
+/// The algorithm of a collective.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum AlgorithmChoice {
     Auto,
@@ -119,7 +119,7 @@ pub enum ProtocolChoice {
     Simple,
 }
 
-/// How collectives and messages are carried out. What is `None` is NCCL's choice.
+/// How collectives and messages are carried out. `None` leaves the choice to NCCL.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Communication {
     pub algorithm: AlgorithmChoice,
@@ -127,7 +127,7 @@ pub struct Communication {
     pub channels: Option<u32>,
     pub chunk_bytes: Option<u64>,
     pub qps_per_connection: u32,
-    /// Every message is split over the queue pairs, else they take turns.
+    /// Whether every message is split over the queue pairs; else they take turns.
     pub split_data_on_qps: bool,
     pub pxn: bool,
     pub start_overhead_ps: u64,
@@ -135,16 +135,16 @@ pub struct Communication {
     pub rendezvous_ps: u64,
     /// Factor on latencies of collectives and messages, millionths.
     pub latency_ppm: u64,
-    /// Messages cost what makes a collective that is alone take as long as measured runs; else what the two keys above say, and nothing else.
+    /// Whether messages cost as much as makes a lone collective take as long as measured runs; else the cost is that of the two keys above.
     pub measured_overhead: bool,
     pub analytic: Analytic,
-    /// Of flows of each dimension, in the order tp, pp, dp, ep, cp, other: by how many times more of a full link they get. At flow level.
+    /// Weights of flows at flow level, in the order tp, pp, dp, ep, cp, other: how many times more of a full link they get.
     pub weights: [u32; 6],
-    /// What is analytic takes what Moye's equations say, where they have a form for it.
+    /// Whether analytical collectives take the time of Moye's equations, if these have a form for them.
     pub cost_by_chunks: bool,
-    /// A measured run that costs of collectives take nothing from, by its name; empty: none is left out.
+    /// Name of a measured run that is left out of the costs of collectives; empty: none is.
     pub leave_out_run: String,
-    /// The variables of `[base.workload.nccl]` that were written and that no key overrides, by their names.
+    /// Variables of `[base.workload.nccl]` that were written and that no key overrides, by name.
     pub nccl: BTreeMap<String, String>,
 }
 
@@ -156,7 +156,7 @@ pub struct Analytic {
     pub dp: bool,
     pub ep: bool,
     pub cp: bool,
-    /// What belongs to no dimension of training.
+    /// Communication that belongs to no dimension of training.
     pub other: bool,
 }
 
@@ -165,11 +165,11 @@ impl Analytic {
     pub const ALL: Analytic = Analytic { tp: true, pp: true, dp: true, ep: true, cp: true, other: true };
 }
 
-/// Largest weight of a flow: rates have room for so much (our choice).
+/// Largest weight of a flow: rates have bits for this much (our choice).
 const MOST_WEIGHT: u32 = 64;
 
 impl ProgramSpec {
-    /// Types the values of a program. `dir` is what relative paths are relative to. The error names the key at fault.
+    /// Types the values of a program. `dir`: folder to which paths are relative. The error names the wrong key.
     pub(super) fn new(v: &Values, dir: &Path) -> Result<ProgramSpec, Conflict> {
         let ranks = (v.int(KeyId::Ranks) > 0).then(|| v.int(KeyId::Ranks) as u32);
         let format = match v.text(KeyId::WorkloadKind) {
@@ -209,7 +209,7 @@ impl ProgramSpec {
         })
     }
 
-    /// What single ranges cannot say, against `gpus` GPUs where their number is known.
+    /// Checks conditions between keys, and with the number of GPUs if it is known.
     pub(super) fn check(&self, v: &Values, gpus: Option<u32>) -> Result<(), Conflict> {
         match &self.source {
             Source::Model(training) => training.check(v, gpus),
@@ -277,7 +277,7 @@ impl Compute {
     }
 }
 
-/// Ranks as `0,5,8-15`, ascending and without repeats.
+/// Parses ranks such as `0,5,8-15`. The result ascends, without repeats.
 fn ranks(text: &str) -> Result<Vec<u32>, Conflict> {
     const MAX: u32 = 1 << 20;
     let mut out = Vec::new();
@@ -369,22 +369,22 @@ fn analytic(text: &str) -> Result<Analytic, Conflict> {
 /// Reads `workload.flow_weights`.
 fn weights(text: &str) -> Result<[u32; 6], Conflict> {
     let wrong = |why: String| Conflict { job: None, key: KeyId::FlowWeights, why };
-    let mut of: [Option<u32>; 6] = [None; 6];
+    let mut weight_of: [Option<u32>; 6] = [None; 6];
     for part in text.split([',', ' ']).filter(|part| !part.is_empty()) {
         let weight = part.split_once(':').and_then(|(dim, weight)| {
-            let at = ["tp", "pp", "dp", "ep", "cp", "other"].iter().position(|name| *name == dim)?;
-            Some((at, weight.parse::<u32>().ok().filter(|weight| (1..=MOST_WEIGHT).contains(weight))?))
+            let dim_idx = ["tp", "pp", "dp", "ep", "cp", "other"].iter().position(|name| *name == dim)?;
+            Some((dim_idx, weight.parse::<u32>().ok().filter(|weight| (1..=MOST_WEIGHT).contains(weight))?))
         });
-        let Some((at, weight)) = weight else {
+        let Some((dim_idx, weight)) = weight else {
             return Err(wrong(format!(
                 "`{part}` is no weight of a dimension; write for example \"pp:8 dp:2\": tp, pp, dp, ep, cp or other, and a whole number from 1 to {MOST_WEIGHT}"
             )));
         };
-        if of[at].replace(weight).is_some() {
+        if weight_of[dim_idx].replace(weight).is_some() {
             return Err(wrong(format!("`{part}` is the second weight of its dimension; give each dimension one")));
         }
     }
-    Ok(of.map(|weight| weight.unwrap_or(1)))
+    Ok(weight_of.map(|weight| weight.unwrap_or(1)))
 }
 
 #[cfg(test)]

@@ -1,9 +1,10 @@
-//! What may be added in one file: schedulers, placements, routing policies, failure models. A line each, with its name, how it is made, and what it does.
+//! Registries of what can be added in one file: schedulers, placements, routing policies, failure models. Each has one line with its name, its constructor and
+//! its description.
 //!
-//! Layer: spec. Lines alone, as macros: the keys take the names and the words from them, the modules that are named take what is made. So a new line
-//! is a choice of its key, and stands in the reference, without a second place. `docs/how-to/own-scheduler.md` has an example of each.
+//! Layer: spec. Only the lines, as macros: keys take the names and descriptions from them, the modules that are named take the constructors. So a new line
+//! becomes a choice of its key and appears in the reference, without a second place. `docs/how-to/own-scheduler.md` has an example of each.
 
-/// `scheduler.policy`; files of `src/cluster/scheduler`.
+/// Choices of `scheduler.policy`; files of `src/cluster/scheduler`.
 macro_rules! for_each_scheduler {
     ($declare:ident) => {
         $declare! {
@@ -15,7 +16,7 @@ macro_rules! for_each_scheduler {
     };
 }
 
-/// `scheduler.placement`; files of `src/cluster/placement`.
+/// Choices of `scheduler.placement`; files of `src/cluster/placement`.
 macro_rules! for_each_placement {
     ($declare:ident) => {
         $declare! {
@@ -28,7 +29,7 @@ macro_rules! for_each_placement {
     };
 }
 
-/// `failures.model`; files of `src/cluster/failure`. `"trace"` is none of them, because its failures are listed.
+/// Choices of `failures.model`; files of `src/cluster/failure`. `"trace"` is not among them, because its failures are listed.
 macro_rules! for_each_failure_model {
     ($declare:ident) => {
         $declare! {
@@ -38,7 +39,7 @@ macro_rules! for_each_failure_model {
     };
 }
 
-/// `routing.policy`; files of `src/routing/policy`. `"file"` is none of them, because its paths are listed.
+/// Choices of `routing.policy`; files of `src/routing/policy`. `"file"` is not among them, because its paths are listed.
 macro_rules! for_each_routing_policy {
     ($declare:ident) => {
         $declare! {
@@ -49,7 +50,7 @@ macro_rules! for_each_routing_policy {
     };
 }
 
-/// Each name with how it is made.
+/// Each name with its constructor.
 macro_rules! by_name {
     ($($name:literal $made:expr, $words:literal;)*) => { &[$(($name, $made)),*] };
 }
@@ -74,7 +75,7 @@ macro_rules! listed {
     ($first:literal $made:expr, $words:literal; $($name:literal $more:expr, $others:literal;)*) => { concat!($first $(, ", ", $name)*) };
 }
 
-/// What each does, in one line.
+/// The descriptions in one line.
 macro_rules! words {
     ($first:literal $made:expr, $words:literal; $($name:literal $more:expr, $others:literal;)*) => { concat!($words $(, "; ", $others)*) };
 }

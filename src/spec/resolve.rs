@@ -11,12 +11,12 @@ use super::key_path::KeyPath;
 use super::keys::KEYS;
 use super::value::{JobValues, Value, Values};
 
-/// Keys whose value 0 means "the default".
+/// Whether the value 0 of a key means "the default".
 fn zero_is_default(key: KeyId) -> bool {
     matches!(key, KeyId::Gpus | KeyId::RtoUs | KeyId::Dp | KeyId::GlobalBatch)
 }
 
-/// All defaults that depend on nothing.
+/// Returns all defaults that depend on nothing.
 fn defaults() -> Values {
     let mut v = Values::empty();
     for k in &KEYS {
@@ -26,7 +26,7 @@ fn defaults() -> Values {
 }
 
 impl Values {
-    /// Defaults under the given layers, later ones winning. Derived defaults are still open: see [`Values::derive`].
+    /// Returns the defaults under the given layers, of which later ones win. Derived defaults are not set yet: see [`Values::derive`].
     pub fn layered(layers: &[&[(KeyId, Value)]]) -> Values {
         let mut v = defaults();
         for (key, value) in layers.iter().flat_map(|l| l.iter()) {
@@ -40,7 +40,7 @@ impl Values {
         self.set_given(key, value);
     }
 
-    /// Adds a job with what was written for it. PRECONDITION: before [`Values::derive`].
+    /// Adds a job with the values that were written for it. PRECONDITION: before [`Values::derive`].
     pub fn add_job(&mut self, name: Arc<str>, written: Vec<(KeyId, Value)>) {
         self.jobs_mut().push(JobValues { name, written, resolved: None });
     }
@@ -53,7 +53,7 @@ impl Values {
         }
     }
 
-    /// Fills in every derived default that nobody wrote (or wrote as 0 where that asks for it). To be called once, after the last `set`.
+    /// Sets every derived default that was not written, or was written as 0 to ask for the default. PRECONDITION: called once, after the last `set`.
     pub fn derive(&mut self) {
         let mut jobs = std::mem::take(self.jobs_mut());
         for job in &mut jobs {
@@ -74,7 +74,7 @@ impl Values {
     }
 }
 
-/// GPUs of a job where it says how many: `gpus`, or as many as its placement lists.
+/// Returns the GPUs of a job if it says how many: `gpus`, or as many as its placement lists.
 fn job_gpus(v: &Values) -> Value {
     match (v.int(KeyId::JobGpus), listed_gpus(v.text(KeyId::JobPlacement))) {
         (0, Some(Ok(list))) => Value::Int(list.len() as i64),
@@ -85,7 +85,7 @@ fn job_gpus(v: &Values) -> Value {
 
 type Derive = fn(&Values) -> Value;
 
-/// The derived keys in table order, collected once because every experiment runs through them.
+/// Returns the derived keys in table order, collected once because every experiment needs them.
 fn derived() -> &'static [(KeyId, Derive)] {
     static LIST: std::sync::OnceLock<Vec<(KeyId, Derive)>> = std::sync::OnceLock::new();
     LIST.get_or_init(|| {

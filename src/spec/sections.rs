@@ -13,7 +13,7 @@ use crate::transport::TierBuffers;
 /// `[base.cluster]`.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct ClusterSection {
-    /// `None`: what the topology or flow file needs.
+    /// Number of GPUs; `None`: what the topology or flow file needs.
     pub gpus: Option<u32>,
     pub gpus_per_server: u32,
     pub nics_per_server: u32,
@@ -24,15 +24,15 @@ pub struct ClusterSection {
     /// PCIe and NIC topology of one server in NCCL's XML form.
     pub server_xml: Option<PathBuf>,
     pub gpu: Named,
-    /// Instead of what the GPU's specifications say.
+    /// GPU memory, bytes, instead of that in the GPU's specifications.
     pub gpu_memory_bytes: Option<u64>,
-    /// Traffic inside a server crosses an NVSwitch as packets, instead of taking a calibrated time.
+    /// Whether traffic inside a server crosses an NVSwitch as packets, instead of taking a calibrated time.
     pub nvlink_packets: bool,
     /// Rate of a GPU to the others of its server, all its links together, bps; 0: they use the network.
     pub nvlink_bps: u64,
-    /// One way, ps.
+    /// Latency one way, ps.
     pub nvlink_latency_ps: u64,
-    /// What joins GPUs of one server, where no server says it: by the GPU's own table, a switch where it says nothing.
+    /// What joins the GPUs of one server if no server says it: as in the GPU's own table, or a switch if the table says nothing.
     pub link_kind: LinkKind,
 }
 
@@ -44,14 +44,14 @@ pub struct TopologySection {
     pub uplink_bps: u64,
     pub link_delay_ps: u64,
     pub switch_latency_ps: u64,
-    /// Thousandths: 1000 is 1:1.
+    /// Oversubscription in thousandths: 1000 is 1:1.
     pub oversubscription_milli: u32,
     pub buffer_bytes: u64,
-    /// `None`: all tiers have `buffer_bytes`.
+    /// Buffers of each tier; `None`: all tiers have `buffer_bytes`.
     pub tier_buffers: Option<TierBuffers>,
 }
 
-/// Shape of the network; 0 in a count leaves it to the generator.
+/// Shape of the network. A count of 0 leaves it to the generator.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum TopologyKind {
     FatTree {
@@ -80,7 +80,7 @@ pub enum TopologyKind {
     },
 }
 
-/// Form of a topology file.
+/// Format of a topology file.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum TopologyFormatChoice {
     Ns3,
@@ -92,14 +92,14 @@ pub enum TopologyFormatChoice {
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Routing {
     pub policy: PolicyChoice,
-    /// ECMP's; 1 hashes as the reference does. Spraying uses [`super::Config::spray_seed`].
+    /// Seed of ECMP; 1 hashes as the reference does. Spraying uses [`super::Config::spray_seed`].
     pub seed: u32,
 }
 
 /// How packets choose among shortest paths.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum PolicyChoice {
-    /// By its name among the routing policies.
+    /// A routing policy, by its name.
     Named {
         name: String,
         max_paths: u32,
@@ -114,7 +114,7 @@ pub enum PolicyChoice {
 pub enum WorkloadSection {
     Traffic {
         pattern: Pattern,
-        /// GPUs that take part, from rank 0; `None`: all.
+        /// Number of GPUs that take part, from rank 0; `None`: all.
         ranks: Option<u32>,
     },
     Flows {
@@ -123,16 +123,16 @@ pub enum WorkloadSection {
     },
     /// A job of dependent operations.
     Program(Box<ProgramSpec>),
-    /// Several, each with a workload of its own: [`super::Config::jobs`].
+    /// Several jobs, each with its own workload: [`super::Config::jobs`].
     Jobs,
     /// Jobs as wholes, over days: `fidelity.mode = "job"`.
     Cluster(Box<ClusterRun>),
 }
 
-/// Who sends to whom. `bytes` is the size of each flow.
+/// The pattern of traffic: who sends to whom. `bytes` is the size of each flow.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Pattern {
-    /// `fan_in` 0: everyone else.
+    /// Many senders to one receiver. `fan_in` 0: everyone else sends.
     Incast {
         fan_in: u32,
         receivers: u32,
@@ -141,7 +141,7 @@ pub enum Pattern {
     Permutation {
         bytes: u64,
     },
-    /// The last `servers` ranks store.
+    /// Clients write to or read from storage servers, which are the last `servers` ranks.
     Storage {
         servers: u32,
         stripes: u32,
@@ -186,7 +186,7 @@ pub struct LimitsSection {
     pub sim_ps: Option<u64>,
     pub packet_hops: Option<u64>,
     pub wall_ms: Option<u64>,
-    /// Of the host's memory.
+    /// Host memory, bytes.
     pub memory_bytes: Option<u64>,
 }
 
@@ -197,22 +197,22 @@ pub struct OutputSection {
     pub links: bool,
     pub rtt: bool,
     pub trace: bool,
-    /// Each of several jobs is simulated without the others, too.
+    /// Whether each of several jobs is also simulated without the others.
     pub alone: bool,
-    /// Each `[[job]]` is also left out once.
+    /// Whether each `[[job]]` is also left out once.
     pub leave_one_out: bool,
-    /// Of several jobs, a row a job and link that it shares.
+    /// Whether, for several jobs, each job and link that it shares gets a row.
     pub shared_links: bool,
-    /// Of a cluster over days, a row a job.
+    /// Whether each job of a cluster over days gets a row.
     pub cluster_jobs: bool,
-    /// Likewise, what groups of servers do over time.
+    /// Whether the use of groups of servers in a cluster over days is written.
     pub cluster_map: bool,
-    /// Of inference, a row a request.
+    /// Whether each inference request gets a row.
     pub requests: bool,
 }
 
 impl TopologySection {
-    /// Pods of a network of `servers` servers; 0 leaves them to the generator.
+    /// Returns the pods of a network of `servers` servers; 0 leaves them to the generator.
     pub fn pods(&self, servers: u32) -> u32 {
         match self.kind {
             TopologyKind::RailOptimized { servers_per_pod: per_pod @ 1.., .. } => servers.div_ceil(per_pod),

@@ -1,6 +1,7 @@
-//! What joins the GPUs of one server: what somebody wrote, else the named server, else the GPU's own table. What none of them says is refused.
+//! Decides what joins the GPUs of one server: what was written, else the named server, else the GPU's own table. If none of them says it, the configuration is
+//! refused.
 //!
-//! Layer: spec. A file that describes a server or a GPU is `batch`'s to read.
+//! Layer: spec. `batch` reads files that describe a server or a GPU.
 
 use super::applies_when::{generated, job_mode, measured_iterations};
 use super::error::Conflict;
@@ -19,7 +20,7 @@ pub(super) fn has_server_file(v: &Values) -> bool {
     v.has(KeyId::ServerXml) || v.has(KeyId::NcclTopoFile)
 }
 
-/// The links that the GPU's own table says, where no server does.
+/// Returns the links in the GPU's own table, if no server is described.
 pub(super) fn own_links(v: &Values) -> Option<GpuLinks> {
     match links_of(v.text(KeyId::Gpu)) {
         Ok(LinksOfGpu::Known(links)) if !has_server(v) => Some(links),
@@ -27,7 +28,7 @@ pub(super) fn own_links(v: &Values) -> Option<GpuLinks> {
     }
 }
 
-/// What joins GPUs of one server, where no server says it. A rate of NVLink that somebody wrote is that of switches where the GPU itself has PCIe alone.
+/// Returns what joins GPUs of one server, if no server says it. If an NVLink rate was written for a GPU that has only PCIe, the GPUs are joined by switches.
 pub(super) fn link_kind(v: &Values) -> LinkKind {
     match own_links(v) {
         Some(links) if generated(v) && !(links.kind == LinkKind::Pcie && v.given(KeyId::NvlinkGbps)) => links.kind,
@@ -35,7 +36,7 @@ pub(super) fn link_kind(v: &Values) -> LinkKind {
     }
 }
 
-/// Refuses what neither keys nor server nor GPU say of the links inside a server, where there are any to be said.
+/// Refuses a configuration in which neither keys nor server nor GPU describe the links inside a server, if there are any.
 pub(super) fn check_links(v: &Values) -> Result<(), Conflict> {
     let fail = |key: KeyId, why: String| Err(Conflict { job: None, key, why });
     let links = match links_of(v.text(KeyId::Gpu)) {
@@ -43,8 +44,8 @@ pub(super) fn check_links(v: &Values) -> Result<(), Conflict> {
         Err(why) => return fail(KeyId::Gpu, why),
     };
     let gpus = v.int(KeyId::GpusPerServer) as u32;
-    let said = *v.get(KeyId::NvlinkGbps) != Value::Unset || has_server(v);
-    if said || gpus < 2 || !generated(v) || (job_mode(v) && !measured_iterations(v)) {
+    let is_described = *v.get(KeyId::NvlinkGbps) != Value::Unset || has_server(v);
+    if is_described || gpus < 2 || !generated(v) || (job_mode(v) && !measured_iterations(v)) {
         return Ok(());
     }
     let gpu = v.text(KeyId::Gpu);
@@ -53,8 +54,12 @@ pub(super) fn check_links(v: &Values) -> Result<(), Conflict> {
         LinksOfGpu::Elsewhere => Ok(()),
         LinksOfGpu::ByServer(how) => {
             let named: Vec<String> = servers_of_gpu(gpu).map(|s| format!("cluster.server = \"{s}\"")).collect();
-            let or = if named.is_empty() { String::new() } else { format!(", or name {}", named.join(" or ")) };
-            fail(KeyId::NvlinkGbps, format!("{gpu} does not say how GPUs of one server are joined ({how}); {give}{or}"))
+            let alternatives =
+                if named.is_empty() { String::new() } else { format!(", or name {}", named.join(" or ")) };
+            fail(
+                KeyId::NvlinkGbps,
+                format!("{gpu} does not say how GPUs of one server are joined ({how}); {give}{alternatives}"),
+            )
         }
         LinksOfGpu::Unsaid => fail(
             KeyId::NvlinkGbps,

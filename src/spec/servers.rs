@@ -1,6 +1,6 @@
-//! Servers by name: what `assets/servers` says that is a default of `cluster` and `topology` keys.
+//! Servers by name: the parts of `assets/servers` that are defaults of `cluster` and `topology` keys.
 //!
-//! Layer: spec. What else is inside a server (which GPU is near which NIC, its switches) is `collective`'s to read from the same file.
+//! Layer: spec. `collective` reads what else is inside a server (which GPU is near which NIC, its switches) from the same file.
 
 use std::collections::BTreeMap;
 use std::sync::OnceLock;
@@ -11,36 +11,36 @@ use serde::Deserialize;
 #[derive(Clone, Debug, PartialEq, Deserialize)]
 pub struct ServerModel {
     pub gpus: i64,
-    /// Network ports for GPU traffic, and the rate of each.
+    /// Number of network ports for GPU traffic.
     nics: i64,
     nic_gbps: f64,
     /// Links of one NIC.
     #[serde(rename = "ports")]
     nic_ports: i64,
-    /// From one GPU to the others of the server, one direction.
+    /// Rate from one GPU to the others of the server, one direction, Gbit/s.
     pub inside_gbps: f64,
-    /// From a GPU to another.
+    /// Latency from a GPU to another, ns.
     pub latency_ns: f64,
 }
 
 impl ServerModel {
-    /// Network ports as the network sees them: where a GPU has several NICs they are one port with their rates added.
+    /// Number of ports as the network sees them: if a GPU has several NICs, they are one port with the sum of their rates.
     pub fn ports(&self) -> i64 {
         self.nics.min(self.gpus)
     }
 
-    /// Links of each of those.
+    /// Links of each port as the network sees it.
     pub fn links_of_port(&self) -> i64 {
         self.nic_ports * (self.nics / self.ports())
     }
 
-    /// The rate of each of those, all its links together.
+    /// Rate of each port as the network sees it, all its links together, Gbit/s.
     pub fn port_gbps(&self) -> f64 {
         self.nic_gbps * (self.nics / self.ports()) as f64
     }
 }
 
-/// The names, and the accelerator of each as `cluster.gpu` names it.
+/// Names of servers, and the accelerator of each, as `cluster.gpu` names it.
 const GPU_OF: [(&str, &str); 16] = [
     ("dgx-a100", "a100"),
     ("hgx-a100-4nic", "a100"),
@@ -60,7 +60,7 @@ const GPU_OF: [(&str, &str); 16] = [
     ("pcie-gen4", "a100-pcie"),
 ];
 
-/// The names, for the key's choices.
+/// Names of servers, for the key's choices.
 pub static SERVERS: [&str; GPU_OF.len()] = {
     let mut names = [""; GPU_OF.len()];
     let mut i = 0;
@@ -71,7 +71,7 @@ pub static SERVERS: [&str; GPU_OF.len()] = {
     names
 };
 
-/// The server of a name.
+/// Returns the server with this name.
 pub fn find_server(name: &str) -> Option<&'static ServerModel> {
     static ASSET: OnceLock<BTreeMap<String, ServerModel>> = OnceLock::new();
     if name.is_empty() {
@@ -86,12 +86,12 @@ pub fn find_server(name: &str) -> Option<&'static ServerModel> {
         .filter(|_| SERVERS.contains(&name))
 }
 
-/// The servers of an accelerator.
+/// Returns the servers with this accelerator.
 pub(super) fn servers_of_gpu(gpu: &str) -> impl Iterator<Item = &'static str> + '_ {
-    GPU_OF.iter().filter(move |(_, of)| gpu.eq_ignore_ascii_case(of)).map(|(server, _)| *server)
+    GPU_OF.iter().filter(move |(_, server_gpu)| gpu.eq_ignore_ascii_case(server_gpu)).map(|(server, _)| *server)
 }
 
-/// The accelerator of a server.
+/// Returns the accelerator of a server.
 pub fn gpu_of(name: &str) -> Option<&'static str> {
     GPU_OF.iter().find(|(server, _)| *server == name).map(|(_, gpu)| *gpu)
 }
@@ -105,7 +105,7 @@ mod tests {
         assert!(SERVERS.iter().all(|s| find_server(s).is_some()));
         let h100 = find_server("dgx-h100").unwrap();
         assert_eq!((h100.gpus, h100.ports(), h100.port_gbps(), h100.inside_gbps), (8, 8, 400.0, 3600.0));
-        // Four NICs of 100 Gb/s to a GPU; two GPUs to a NIC.
+        // Four NICs of 100 Gb/s for each GPU; two GPUs for each NIC.
         assert_eq!(find_server("aws-p5").map(|s| (s.ports(), s.port_gbps())), Some((8, 400.0)));
         assert_eq!(find_server("hgx-a100-4nic").map(|s| (s.ports(), s.port_gbps())), Some((4, 200.0)));
     }

@@ -1,6 +1,6 @@
 //! `[base.workload]` with `kind = "inference"`: which model serves which requests, and how.
 //!
-//! Layer: spec. Plain data in integers. Whether the model can be laid out so, and what fits its GPUs, is checked where the model is known.
+//! Layer: spec. Plain data in integers. Whether the model can have this layout and fits its GPUs is checked where the model is known.
 
 use std::path::{Path, PathBuf};
 
@@ -10,7 +10,7 @@ use super::named::{Named, named};
 use super::scale::{PPM, scaled};
 use super::value::Values;
 
-/// Picoseconds of a millisecond and of a microsecond.
+/// Picoseconds of a millisecond, and of a microsecond.
 const PS_PER_MS: f64 = 1e9;
 const PS_PER_US: f64 = 1e6;
 
@@ -18,11 +18,11 @@ const PS_PER_US: f64 = 1e6;
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Serving {
     pub model: Named,
-    /// Products and weights of layers in FP8, else 16 bit.
+    /// Whether products and weights of layers are in FP8; else 16 bit.
     pub fp8: bool,
     /// Bytes of an element of cached keys and values.
     pub kv_bytes: u32,
-    /// GPUs that decode, and prefill too unless others do.
+    /// GPUs that decode, and prefill too unless `prefill` does.
     pub decode: PoolLayout,
     /// GPUs that only prefill.
     pub prefill: Option<PoolLayout>,
@@ -36,45 +36,45 @@ pub struct Serving {
     pub memory_share_ppm: u64,
     pub memory_reserve_bytes: u64,
     pub step_overhead_ps: u64,
-    /// Layers whose collectives are one; `None`: all of a stage.
+    /// Layers whose collectives are joined into one; `None`: all of a stage.
     pub joined_layers: Option<u32>,
-    /// Millionths; a million is even.
+    /// Skew of the load of experts, millionths; a million is even.
     pub expert_skew_ppm: u64,
     pub requests: RequestSource,
-    /// Measured kernels of the user.
+    /// The user's measured kernels.
     pub kernels: Option<PathBuf>,
     pub ttft_bound_ps: u64,
     pub tpot_bound_ps: u64,
 }
 
-/// How instances of the model are laid out over a pool of GPUs. All at least 1.
+/// Layout of model instances on a pool of GPUs. All fields are at least 1.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct PoolLayout {
     pub tp: u32,
     pub pp: u32,
-    /// Instances.
+    /// Number of instances.
     pub dp: u32,
-    /// Instances that share experts; divides `dp`.
+    /// Number of instances that share experts; divides `dp`.
     pub ep: u32,
 }
 
-/// What a step of an instance holds.
+/// What a step of an instance processes.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum BatchingChoice {
     /// Decoding sequences, and chunks of prompts beside them.
     Mixed,
-    /// Prompts alone wherever one waits.
+    /// Only prompts whenever one waits.
     PrefillFirst,
 }
 
-/// Where requests come from.
+/// The source of requests.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum RequestSource {
     Trace { path: PathBuf },
     Generated(GeneratedRequests),
 }
 
-/// What requests are drawn from.
+/// Distributions from which requests are drawn.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct GeneratedRequests {
     pub count: u32,
@@ -89,14 +89,14 @@ pub struct GeneratedRequests {
 }
 
 impl PoolLayout {
-    /// GPUs in all.
+    /// Returns the number of GPUs in the pool.
     pub fn gpus(&self) -> u64 {
         [self.tp, self.pp, self.dp].into_iter().fold(1, |n, d| n.saturating_mul(u64::from(d)))
     }
 }
 
 impl Serving {
-    /// Types the values. `dir` is what relative paths are relative to.
+    /// Types the values. `dir`: folder to which paths are relative.
     pub(super) fn new(v: &Values, dir: &Path) -> Result<Serving, Conflict> {
         let required = |key: KeyId, why: &str| Err(Conflict { job: None, key, why: why.to_string() });
         if v.text(KeyId::Model).is_empty() {
@@ -104,12 +104,12 @@ impl Serving {
             return required(KeyId::Model, why);
         }
         let u32_of = |key: KeyId| v.int(key) as u32;
-        let or = |own: KeyId, other: KeyId| if v.int(own) > 0 { u32_of(own) } else { u32_of(other) };
+        let value_or = |own: KeyId, other: KeyId| if v.int(own) > 0 { u32_of(own) } else { u32_of(other) };
         let prefill = v.is(KeyId::Serving, "disaggregated").then(|| PoolLayout {
-            tp: or(KeyId::PrefillTp, KeyId::Tp),
-            pp: or(KeyId::PrefillPp, KeyId::Pp),
+            tp: value_or(KeyId::PrefillTp, KeyId::Tp),
+            pp: value_or(KeyId::PrefillPp, KeyId::Pp),
             dp: u32_of(KeyId::PrefillDp),
-            ep: or(KeyId::PrefillEp, KeyId::Ep),
+            ep: value_or(KeyId::PrefillEp, KeyId::Ep),
         });
         let requests = match (v.text(KeyId::Requests), v.text(KeyId::WorkloadPath)) {
             ("trace", "") => {
@@ -158,12 +158,12 @@ impl Serving {
         })
     }
 
-    /// GPUs of both pools.
+    /// Returns the number of GPUs in both pools.
     pub fn gpus(&self) -> u64 {
         self.decode.gpus().saturating_add(self.prefill.map_or(0, |p| p.gpus()))
     }
 
-    /// Degrees against each other and the cluster, bounds of a step against each other.
+    /// Checks degrees against each other and the cluster, and limits of a step against each other.
     pub(super) fn check(&self, v: &Values, gpus: Option<u32>) -> Result<(), Conflict> {
         let fail = |key: KeyId, why: String| Err(Conflict { job: None, key, why });
         for (pool, key) in [(Some(self.decode), KeyId::Ep), (self.prefill, KeyId::PrefillEp)] {
@@ -194,7 +194,7 @@ impl Serving {
         } else {
             KeyId::Gpus
         };
-        // Alone on a cluster, what is smaller than a server leaves the rest of it idle.
+        // A job alone on a cluster that is smaller than a server leaves the rest of the server idle.
         let per_server = if v.is_of_job() { 1 } else { v.int(KeyId::GpusPerServer).max(1) as u64 };
         let whole = self.gpus().div_ceil(per_server).saturating_mul(per_server);
         if whole != u64::from(gpus) {

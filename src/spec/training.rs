@@ -1,6 +1,6 @@
-//! `[base.workload]` with `kind = "model"`: what is trained, and how it is laid out over GPUs.
+//! `[base.workload]` with `kind = "model"`: what is trained, and its layout on GPUs.
 //!
-//! Layer: spec. The same words as `model::Layout`, which it may not import. Whether layers and heads divide is checked where the model is known.
+//! Layer: spec. The same words as `model::Layout`, which this layer may not import. Whether layers and heads divide is checked where the model is known.
 
 use std::path::{Path, PathBuf};
 
@@ -19,24 +19,24 @@ pub struct Training {
     pub pp: u32,
     pub dp: u32,
     pub ep: u32,
-    /// 0: `tp`.
+    /// Tensor parallelism of experts; 0: `tp`.
     pub etp: u32,
     pub cp: u32,
-    /// Virtual stages; 1 where the schedule has none.
+    /// Virtual stages; 1 if the schedule has none.
     pub vpp: u32,
     pub microbatch: u32,
     pub global_batch: u32,
-    /// `None`: the model's own.
+    /// Sequence length; `None`: the model's own.
     pub seq: Option<u32>,
     pub sequence_parallel: bool,
     pub schedule: ScheduleChoice,
     pub recompute: RecomputeChoice,
-    /// Of `RecomputeChoice::Selective`, each once.
+    /// Modules for `RecomputeChoice::Selective`, each once.
     pub recompute_modules: Vec<RecomputeModule>,
-    /// Of each virtual stage; 0: all.
+    /// Layers of each virtual stage that are recomputed; 0: all.
     pub recompute_layers: u32,
     pub zero: u8,
-    /// 0: all data-parallel ranks.
+    /// Ranks over which state is sharded; 0: all data-parallel ranks.
     pub shard_ranks: u32,
     pub param_bytes: u32,
     pub grad_bytes: u32,
@@ -44,7 +44,7 @@ pub struct Training {
     pub optimizer_bytes: u32,
     pub precision: PrecisionChoice,
     pub compile: bool,
-    /// Time of the host for one operation; `None`: as the GPU's table says.
+    /// Time of the host for one operation, ps; `None`: as in the GPU's table.
     pub launch_ps: Option<u64>,
     pub cuda_graph: CudaGraphChoice,
     pub flash_attention: bool,
@@ -66,16 +66,16 @@ pub struct Training {
     pub async_tp: bool,
     pub fused_grad_accumulation: bool,
     pub bucket_bytes: u64,
-    /// Millionths; a million is even.
+    /// Skew of the load of experts, millionths; a million is even.
     pub expert_skew_ppm: u64,
     /// A permutation of `tp`, `cp`, `ep`, `dp`, `pp`, joined by `-`.
     pub rank_order: String,
-    /// Measured kernels of the user.
+    /// The user's measured kernels.
     pub kernels: Option<PathBuf>,
     pub memory: MemoryBudget,
 }
 
-/// Whose habits the training follows.
+/// The framework whose behaviour the training follows.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum FrameworkChoice {
     Megatron,
@@ -85,7 +85,7 @@ pub enum FrameworkChoice {
     Ddp,
 }
 
-/// What the operands of linear layers' matrix products are.
+/// Type of the operands of linear layers' matrix products.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum PrecisionChoice {
     Bf16,
@@ -140,7 +140,7 @@ const RECOMPUTE_MODULES: [(&str, RecomputeModule); 7] = [
     ("shared_experts", RecomputeModule::SharedExperts),
 ];
 
-/// Names of modules joined by commas.
+/// Parses names of modules joined by commas.
 fn recompute_modules(list: &str) -> Result<Vec<RecomputeModule>, Conflict> {
     let fail = |why: String| Conflict { job: None, key: KeyId::RecomputeModules, why };
     let mut modules = Vec::new();
@@ -166,20 +166,20 @@ fn recompute_modules(list: &str) -> Result<Vec<RecomputeModule>, Conflict> {
     Ok(modules)
 }
 
-/// What a GPU's memory must hold beside what the model's arithmetic says, and whether too much is `oom`.
+/// What a GPU's memory must hold besides the model's arithmetic, and whether exceeding it is `oom`.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct MemoryBudget {
     pub check: bool,
-    /// How far the estimate may be above a GPU's memory before that is `oom`: share of it, millionths.
+    /// Share of a GPU's memory by which the estimate may exceed it before that is `oom`, millionths.
     pub margin_ppm: u64,
-    /// Driver, CUDA, libraries.
+    /// Memory of driver, CUDA and libraries, bytes.
     pub reserve_bytes: u64,
-    /// Share of activations and working memory, millionths.
+    /// Fragmentation as a share of activations and working memory, millionths.
     pub fragmentation_ppm: u64,
 }
 
 impl Training {
-    /// Types the values. `dir` is what relative paths are relative to.
+    /// Types the values. `dir`: folder to which paths are relative.
     pub(super) fn new(v: &Values, dir: &Path) -> Result<Training, Conflict> {
         if v.text(KeyId::Model).is_empty() {
             let why =
@@ -271,12 +271,12 @@ impl Training {
         })
     }
 
-    /// GPUs in all.
+    /// Returns the number of GPUs.
     pub fn gpus(&self) -> u64 {
         [self.tp, self.pp, self.dp, self.cp].into_iter().fold(1, |n, d| n.saturating_mul(u64::from(d)))
     }
 
-    /// Degrees against the cluster, batches against each other.
+    /// Checks degrees against the cluster, and batches against each other.
     pub(super) fn check(&self, v: &Values, gpus: Option<u32>) -> Result<(), Conflict> {
         let fail = |key: KeyId, why: String| Err(Conflict { job: None, key, why });
         let mut order: Vec<&str> = self.rank_order.split('-').collect();
@@ -290,7 +290,8 @@ impl Training {
         }
         let product = format!("tp {} x pp {} x dp {} x cp {}", self.tp, self.pp, self.dp, self.cp);
         if let Some(gpus) = gpus {
-            let one = [self.tp, self.pp, self.cp].into_iter().fold(1u64, |n, d| n.saturating_mul(u64::from(d)));
+            let gpus_per_replica =
+                [self.tp, self.pp, self.cp].into_iter().fold(1u64, |n, d| n.saturating_mul(u64::from(d)));
             // Jobs smaller than a server leave the rest of it idle.
             let per_server = v.int(KeyId::GpusPerServer).max(1) as u64;
             if v.is_of_job() {
@@ -307,12 +308,12 @@ impl Training {
                 );
             }
             if self.gpus().div_ceil(per_server).saturating_mul(per_server) != u64::from(gpus) {
-                let fit = u64::from(gpus) / one;
-                let instead = if fit >= 1 && fit * one == u64::from(gpus) {
+                let fit = u64::from(gpus) / gpus_per_replica;
+                let instead = if fit >= 1 && fit * gpus_per_replica == u64::from(gpus) {
                     format!("workload.dp = {fit} would fit")
                 } else {
                     format!(
-                        "cluster.gpus must be a multiple of tp x pp x cp = {one}; or exclude such experiments by a constraint"
+                        "cluster.gpus must be a multiple of tp x pp x cp = {gpus_per_replica}; or exclude such experiments by a constraint"
                     )
                 };
                 let key = if v.given(KeyId::Dp) && v.int(KeyId::Dp) > 0 { KeyId::Dp } else { KeyId::Gpus };
@@ -322,7 +323,7 @@ impl Training {
         self.check_batch()
     }
 
-    /// The batch against what takes a share of it.
+    /// Checks that the global batch is a multiple of what one step of all replicas takes.
     fn check_batch(&self) -> Result<(), Conflict> {
         let step = u64::from(self.dp) * u64::from(self.microbatch);
         if !u64::from(self.global_batch).is_multiple_of(step) {

@@ -1,4 +1,4 @@
-//! Transport parameters: from a person's units to the engine's integers.
+//! Converts transport parameters from a person's units to the engine's integers.
 //!
 //! Layer: spec. Defaults that scale with the NIC's rate are resolved here, because only the built network knows that rate.
 
@@ -10,8 +10,8 @@ use crate::transport::{Cc, EcnThresholds, LossRecovery, Transport};
 use crate::units::{BPS_PER_GBPS, BPS_PER_MBPS, PS_PER_US};
 
 impl Config {
-    /// Everything the engine needs to know of the transport, for hosts whose NICs run at `nic_rate_bps` (the first host's; at least 1).
-    /// The error names a key whose value does not go with that rate or with another key.
+    /// Returns all transport parameters for the engine. `nic_rate_bps`: rate of the hosts' NICs (the first host's; at least 1). The error names a key whose
+    /// value contradicts that rate or another key.
     pub fn transport(&self, nic_rate_bps: u64) -> Result<Transport, Conflict> {
         let v = &self.values;
         let cc = match v.text(KeyId::Cc) {
@@ -53,7 +53,7 @@ impl Config {
             (nic_rate_bps / (25 * BPS_PER_GBPS)).clamp(1, 1024) as u32
         };
         let chunk = match v.int(KeyId::AckChunkBytes) as u64 {
-            // No sequence number but 0 is a multiple of it.
+            // No sequence number except 0 is a multiple of it.
             0 => u64::MAX,
             n => n,
         };

@@ -1,6 +1,6 @@
 //! A key's value, checked against its declaration, and the values of all keys of one experiment.
 //!
-//! Layer: spec. Values are still in a person's units; `config` turns them into integers.
+//! Layer: spec. Values are still in a person's units; `config` converts them to integers.
 
 use std::fmt;
 use std::sync::Arc;
@@ -21,7 +21,7 @@ pub enum Value {
 }
 
 impl fmt::Display for Value {
-    /// As a person would write it, without quotes; this is also the canonical form that keys are hashed in.
+    /// Writes the value as a person would, without quotes. This is also the canonical form that keys are hashed in.
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
             Value::Unset => f.write_str("auto"),
@@ -36,7 +36,7 @@ impl fmt::Display for Value {
 }
 
 impl Value {
-    /// As TOML, quoted where it must be. `Unset` has no TOML form and is written as an empty string.
+    /// Returns the value as TOML, quoted if needed. `Unset` has no TOML form and becomes an empty string.
     pub fn to_toml(&self) -> String {
         match self {
             Value::Unset => "\"\"".to_string(),
@@ -48,47 +48,47 @@ impl Value {
     }
 }
 
-/// The values of all keys of one experiment, and which of them somebody wrote.
+/// The values of all keys of one experiment, and which of them were written.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Values {
     v: Vec<Value>,
-    /// One bit a key.
+    /// Whether each key was written, one bit per key.
     given: [u64; N_KEYS.div_ceil(64)],
-    /// In the order of the sweep file; a job has none.
+    /// Jobs in the order of the sweep file; empty for the values of a job.
     jobs: Vec<JobValues>,
     /// Whether these are the values of one of several jobs.
     of_job: bool,
 }
 
-/// What one of several jobs has of its own.
+/// The own values of one of several jobs.
 #[derive(Clone, Debug, PartialEq)]
 pub struct JobValues {
     pub name: Arc<str>,
-    /// What was written for it, later entries winning.
+    /// Values that were written for it; later entries win.
     pub(super) written: Vec<(KeyId, Value)>,
-    /// All keys as they are for it, once they are derived.
+    /// All keys with their values for it, once they are derived.
     pub(super) resolved: Option<Box<Values>>,
 }
 
 impl JobValues {
-    /// Whether its table, an axis or `--set` gives it a key of its own.
+    /// Whether its table, an axis or `--set` sets a key for it.
     pub fn writes(&self, key: KeyId) -> bool {
         self.written.iter().any(|(k, _)| *k == key)
     }
 
-    /// All keys as they are for this job. PRECONDITION: [`Values::derive`] was called.
+    /// Returns all keys with their values for this job. PRECONDITION: [`Values::derive`] was called.
     pub fn values(&self) -> &Values {
         self.resolved.as_deref().expect("values are asked for after they are derived")
     }
 }
 
 impl Values {
-    /// Nothing written, nothing resolved.
+    /// Returns values of which none is written or resolved.
     pub(super) fn empty() -> Self {
         Values { v: vec![Value::Unset; N_KEYS], given: [0; N_KEYS.div_ceil(64)], jobs: Vec::new(), of_job: false }
     }
 
-    /// The jobs, in the order of the sweep file; none where `[base.workload]` is all there is.
+    /// Returns the jobs, in the order of the sweep file; empty if there is only `[base.workload]`.
     pub fn jobs(&self) -> &[JobValues] {
         &self.jobs
     }
@@ -102,7 +102,7 @@ impl Values {
         self.of_job
     }
 
-    /// The values that a job starts from: these, with what it has of its own over them.
+    /// Returns the values that a job starts from: these, with its own values over them.
     pub(super) fn under_job(&self, job: &JobValues) -> Values {
         let mut v = Values { v: self.v.clone(), given: self.given, jobs: Vec::new(), of_job: true };
         // A job's GPUs are its own.
@@ -112,7 +112,7 @@ impl Values {
         v
     }
 
-    /// The value at a path. PRECONDITION: that of a job's key is asked for after [`Values::derive`].
+    /// Returns the value at a path. PRECONDITION: for a job's key, [`Values::derive`] was called.
     pub fn at(&self, path: KeyPath) -> &Value {
         match path.job {
             Some(job) => self.jobs[usize::from(job)].values().get(path.key),
@@ -120,7 +120,7 @@ impl Values {
         }
     }
 
-    /// Becomes a copy of `other`, in the allocation at hand.
+    /// Copies `other` into this object, reusing its allocations.
     pub fn copy_from(&mut self, other: &Values) {
         self.v.clone_from(&other.v);
         self.given = other.given;
@@ -128,7 +128,7 @@ impl Values {
         self.of_job = other.of_job;
     }
 
-    /// The value of a key.
+    /// Returns the value of a key.
     pub fn get(&self, key: KeyId) -> &Value {
         &self.v[key as usize]
     }
@@ -152,7 +152,7 @@ impl Values {
         self.text(key) == text
     }
 
-    /// A text or choice; empty if unset.
+    /// Returns a text or choice; empty if unset.
     pub fn text(&self, key: KeyId) -> &str {
         match self.get(key) {
             Value::Choice(s) => s,
@@ -170,7 +170,7 @@ impl Values {
         }
     }
 
-    /// A whole number; 0 if unset.
+    /// Returns a whole number; 0 if unset.
     pub fn int(&self, key: KeyId) -> i64 {
         match self.get(key) {
             Value::Int(i) => *i,
@@ -178,7 +178,7 @@ impl Values {
         }
     }
 
-    /// A number; 0 if unset.
+    /// Returns a number; 0 if unset.
     pub fn float(&self, key: KeyId) -> f64 {
         match self.get(key) {
             Value::Float(x) => *x,
@@ -187,7 +187,7 @@ impl Values {
         }
     }
 
-    /// A switch; off if unset.
+    /// Returns a switch; off if unset.
     pub fn bool(&self, key: KeyId) -> bool {
         matches!(self.get(key), Value::Bool(true))
     }

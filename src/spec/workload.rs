@@ -1,4 +1,4 @@
-//! `[base.workload]` as types: generated traffic and flow files; programs are `program`'s.
+//! `[base.workload]` as types: generated traffic and flow files; `program` has programs.
 //!
 //! Layer: spec. Names files without reading them.
 
@@ -14,7 +14,7 @@ use super::sections::{CdfChoice, Pattern, StartUnitChoice, WorkloadSection};
 use super::value::Values;
 use crate::units::{PS_PER_NS, PS_PER_US};
 
-/// Whether a pattern fits `n` members.
+/// Checks that a pattern fits `n` members.
 pub(super) fn members(pattern: &Pattern, n: u32) -> Result<(), Conflict> {
     match pattern {
         Pattern::Incast { fan_in, .. } if *fan_in >= n => Err(Conflict {

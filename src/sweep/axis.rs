@@ -11,11 +11,11 @@ use super::method::Method;
 use super::sweep_text::{SweepText, WrittenKey, known};
 use crate::spec::{Key, KeyKind, KeyPath, Place, SpecError, Value, nearest};
 
-/// The values an axis can take.
+/// The values that an axis can take.
 #[derive(Clone, Debug, PartialEq)]
 pub(super) enum Points {
     List(Vec<Value>),
-    /// Sampled by `random`, `lhs` and `optimize`; rounded to what the key accepts.
+    /// A range that `random`, `lhs` and `optimize` sample; samples are rounded to values of the key.
     Range {
         min: f64,
         max: f64,
@@ -27,7 +27,7 @@ pub(super) enum Points {
 #[derive(Clone, Debug)]
 pub(super) struct DeclaredAxis {
     pub path: KeyPath,
-    /// Dotted.
+    /// Dotted name.
     pub name: String,
     pub points: Points,
     pub place: Place,
@@ -81,7 +81,7 @@ pub(super) fn read_axis(
     Ok(DeclaredAxis { path, name: name.clone(), points, place, written })
 }
 
-/// Why a value of a list is wrong, and which others are.
+/// Says why a value of a list is wrong, and which other values are.
 fn with_others(source: &SweepText<'_>, why: &str, others: &[(&Spanned<DeValue<'_>>, String)]) -> String {
     const SHOWN: usize = 4;
     let shown: Vec<String> = others.iter().take(SHOWN).map(|(v, _)| source.shown(v.span())).collect();
@@ -93,7 +93,7 @@ fn with_others(source: &SweepText<'_>, why: &str, others: &[(&Spanned<DeValue<'_
     }
 }
 
-/// A range's TOML, for one that was not written inline.
+/// Returns the TOML of a range that was not written inline.
 fn spelled(points: &Points) -> String {
     match points {
         Points::List(values) => format!("[{}]", values.iter().map(Value::to_toml).collect::<Vec<_>>().join(", ")),
@@ -202,7 +202,7 @@ fn sampled(
     Ok(Points::Range { min, max, log })
 }
 
-/// A number of a range that must itself be a value of the key.
+/// Reads a number of a range that must itself be a value of the key.
 fn endpoint(
     source: &SweepText<'_>,
     key: &Key,
@@ -243,19 +243,19 @@ fn number(
         .ok_or_else(|| source.bad(&format!("{}.{name}", key.name), v, "it must be a number".into()))
 }
 
-/// The nearest number of 12 significant digits: 3 * 0.1 is meant to be 0.3.
+/// Rounds to the nearest number with 12 significant digits: 3 * 0.1 is meant to be 0.3.
 fn tidy(x: f64) -> f64 {
     format!("{x:.11e}").parse().expect("a printed float reads back")
 }
 
 impl Points {
-    /// The value at a fraction `u` in [0, 1) of the axis.
+    /// Returns the value at a fraction `u` in [0, 1) of the axis.
     pub(super) fn at(&self, key: &Key, u: f64) -> Value {
         match self {
             Points::List(values) => values[((u * values.len() as f64) as usize).min(values.len() - 1)].clone(),
             Points::Range { min, max, log } => {
                 // libm, because the machine's own logarithm may differ in the last bit from another machine's.
-                let at = |lo: f64, hi: f64| {
+                let interpolate = |lo: f64, hi: f64| {
                     if *log {
                         libm::exp(libm::log(lo) + u * (libm::log(hi) - libm::log(lo)))
                     } else {
@@ -264,12 +264,12 @@ impl Points {
                 };
                 let x = match key.kind {
                     // Each whole number gets an equal share of a linear range.
-                    KeyKind::Int { .. } if !*log => at(*min, *max + 1.0).floor(),
-                    KeyKind::Int { .. } => at(*min, *max).round(),
+                    KeyKind::Int { .. } if !*log => interpolate(*min, *max + 1.0).floor(),
+                    KeyKind::Int { .. } => interpolate(*min, *max).round(),
                     KeyKind::Float { quantum, .. } if quantum > 0.0 => {
-                        tidy((at(*min, *max) / quantum).round() * quantum)
+                        tidy((interpolate(*min, *max) / quantum).round() * quantum)
                     }
-                    _ => at(*min, *max),
+                    _ => interpolate(*min, *max),
                 };
                 key.check_number(x.clamp(*min, *max), None)
                     .expect("both ends of the range are values of the key, and so is all between")

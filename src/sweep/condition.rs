@@ -1,23 +1,23 @@
 //! Conditions: expressions over names that are true or false.
 //!
-//! Layer: sweep. Values, operators and their precedence are as in Rust, so that texts compare and `a == b && c == d` means what it says. Here words
-//! are recognised and sizes bounded; what the names stand for is the caller's: keys in a sweep's constraints, columns where results are compared.
+//! Layer: sweep. Values, operators and their precedence are as in Rust, so that texts compare and `a == b && c == d` means what it says. This module recognises
+//! words and limits sizes. The caller defines what names mean: keys in a sweep's constraints, columns where results are compared.
 
 use super::condition_code::{ConditionCode, ConditionLiteral, Token};
 pub use super::condition_value::Val;
 
-/// Most characters and nested brackets of one condition.
+/// Most characters of one condition; then its most nested brackets.
 const MAX_CHARS: usize = 4096;
 const MAX_DEPTH: usize = 32;
 
-/// Bytes of the literal at the start of `text`.
+/// Returns the length in bytes of the literal at the start of `text`.
 fn literal_len(text: &str) -> Option<usize> {
     let b = text.as_bytes();
     match b.first()? {
         b'"' => b[1..].iter().position(|c| *c == b'"').map(|i| i + 2),
         b'0'..=b'9' => {
             let digits =
-                |from: usize| from + b[from..].iter().take_while(|c| c.is_ascii_digit() || **c == b'_').count();
+                |start: usize| start + b[start..].iter().take_while(|c| c.is_ascii_digit() || **c == b'_').count();
             let mut end = digits(0);
             if b.get(end) == Some(&b'.') && b.get(end + 1).is_some_and(u8::is_ascii_digit) {
                 end = digits(end + 1);
@@ -37,7 +37,7 @@ fn literal_len(text: &str) -> Option<usize> {
     }
 }
 
-/// Bytes of the dotted word at the start of `text`.
+/// Returns the length in bytes of the dotted word at the start of `text`.
 fn word_len(text: &str) -> usize {
     text.bytes().take_while(|c| c.is_ascii_alphanumeric() || matches!(c, b'_' | b'.' | b'-')).count()
 }
@@ -47,10 +47,10 @@ pub trait ConditionNames {
     /// Whether there is such a name.
     fn knows(&self, name: &str) -> bool;
 
-    /// What to say of one that is not there: half a sentence.
+    /// Returns a message about an unknown name, as half a sentence.
     fn unknown(&self, name: &str) -> String;
 
-    /// A condition as an example, for messages.
+    /// Returns a condition as an example, for messages.
     fn example(&self) -> &'static str;
 }
 
@@ -71,12 +71,12 @@ impl Condition {
         Ok(Condition { code, written })
     }
 
-    /// The names it uses, in the order in which they are written, each once.
+    /// Returns its names, in the order in which they are written, each once.
     pub fn names(&self) -> &[String] {
         &self.written
     }
 
-    /// Whether it is true for these values of its names, by their places in [`Condition::names`]. The error says why that cannot be said.
+    /// Whether it is true. `value` returns the values of its names, by their index in [`Condition::names`]. The error says why it cannot be evaluated.
     pub fn holds<'v>(&'v self, value: impl Fn(usize) -> Val<'v>) -> Result<bool, String> {
         match self.code.evaluate(value) {
             Val::Bool(b) => Ok(b),
@@ -86,12 +86,12 @@ impl Condition {
     }
 }
 
-/// A character as messages show it.
+/// Returns a character as messages show it.
 fn shown(c: char) -> String {
     if matches!(c, '"' | '\'') { c.to_string() } else { c.escape_default().to_string() }
 }
 
-/// The tokens of a condition, each checked, and the names among them.
+/// Returns the tokens of a condition, each checked, and its names.
 fn tokens(text: &str, names: &dyn ConditionNames) -> Result<(Vec<Token>, Vec<String>), String> {
     if text.len() > MAX_CHARS {
         return Err(format!("it has {} characters; {MAX_CHARS} is the most", text.len()));
@@ -110,7 +110,7 @@ fn tokens(text: &str, names: &dyn ConditionNames) -> Result<(Vec<Token>, Vec<Str
             ));
             (len, true)
         } else if c.is_ascii_alphabetic() || c == '_' {
-            // `a.b-c` is a name only if there is such a one; else the minus sign is an operator.
+            // `a.b-c` is a name only if such a name is known; else the minus sign is an operator.
             let mut len = word_len(rest);
             while !names.knows(&rest[..len]) && rest[..len].contains('-') {
                 len = rest[..len].rfind('-').expect("the loop's condition found one");

@@ -1,13 +1,13 @@
-//! Conditions as a list of steps in the order in which they are carried out, operands before their operator.
+//! Conditions as a list of steps in the order of evaluation, operands before their operator.
 //!
 //! Layer: sweep. Compiled once, evaluated for every point of a sweep.
 
 use super::condition_value::{Binary, Unary, Val};
 
-/// Values that a condition holds at a time without allocating: more than people write.
+/// Size of the value stack up to which evaluation allocates nothing: more than people write.
 const FEW: usize = 4;
 
-/// A value as it is written.
+/// A literal value.
 #[derive(Clone, Debug, PartialEq)]
 pub(super) enum ConditionLiteral {
     Int(i64),
@@ -17,7 +17,7 @@ pub(super) enum ConditionLiteral {
 }
 
 impl ConditionLiteral {
-    /// The value of a literal's text; `None`: it is no number.
+    /// Parses a literal's text; `None`: it is no number.
     pub(super) fn parse(text: &str) -> Option<ConditionLiteral> {
         match text {
             "true" => return Some(ConditionLiteral::Bool(true)),
@@ -45,7 +45,7 @@ impl ConditionLiteral {
 #[derive(Clone, Debug, PartialEq)]
 pub(super) enum Token {
     Literal(ConditionLiteral),
-    /// A name, by its place in the list of names.
+    /// A name, by its index in the list of names.
     Name(usize),
     /// An operator or a bracket.
     Sign(&'static str),
@@ -57,11 +57,11 @@ enum Step {
     Name(usize),
     Unary(Unary),
     Binary(Binary),
-    /// A name and a literal around an operator: most of what people write.
+    /// An operator between a name and a literal: most of what people write.
     Test(Binary, usize, ConditionLiteral),
 }
 
-/// What waits for its right side, or for its closing bracket.
+/// An operator that waits for its right side, or a bracket that waits to be closed.
 #[derive(Clone, Copy)]
 enum Waiting {
     Bracket,
@@ -73,12 +73,12 @@ enum Waiting {
 #[derive(Clone, Debug)]
 pub(super) struct ConditionCode {
     steps: Vec<Step>,
-    /// Values that it holds at a time, at most.
+    /// Largest size of the value stack.
     depth: usize,
 }
 
 impl ConditionCode {
-    /// Compiles a condition; `None`: it is none. A unary operator binds before all others, equal ones from the left.
+    /// Compiles a condition; `None`: it is not valid. A unary operator binds before all others, equal ones from the left.
     pub(super) fn compile(tokens: Vec<Token>) -> Option<ConditionCode> {
         let mut steps = Vec::with_capacity(tokens.len());
         let mut waiting: Vec<Waiting> = Vec::new();
@@ -129,7 +129,7 @@ impl ConditionCode {
         Some(ConditionCode { steps, depth })
     }
 
-    /// Its value for these values of its names, by their places in the list of names.
+    /// Evaluates the condition. `name` returns the values of its names, by their index in the list of names.
     pub(super) fn evaluate<'v>(&'v self, name: impl Fn(usize) -> Val<'v>) -> Val<'v> {
         let mut few = [Val::Nothing; FEW];
         let mut many;
@@ -146,12 +146,12 @@ impl ConditionCode {
                     stack[n] = literal.value();
                     n += 1;
                 }
-                Step::Name(at) => {
-                    stack[n] = name(*at);
+                Step::Name(name_idx) => {
+                    stack[n] = name(*name_idx);
                     n += 1;
                 }
-                Step::Test(op, at, literal) => {
-                    stack[n] = op.apply(name(*at), literal.value());
+                Step::Test(op, name_idx, literal) => {
+                    stack[n] = op.apply(name(*name_idx), literal.value());
                     n += 1;
                 }
                 Step::Unary(op) => stack[n - 1] = op.apply(stack[n - 1]),
@@ -165,13 +165,13 @@ impl ConditionCode {
     }
 }
 
-/// The same with a name, a literal and their operator as one step.
+/// Joins each name, literal and their operator into one step.
 fn with_tests(steps: Vec<Step>) -> Vec<Step> {
     let mut out: Vec<Step> = Vec::with_capacity(steps.len());
     for step in steps {
         match (step, out.as_mut_slice()) {
-            (Step::Binary(op), [.., Step::Name(at), Step::Literal(literal)]) => {
-                let test = Step::Test(op, *at, literal.clone());
+            (Step::Binary(op), [.., Step::Name(name_idx), Step::Literal(literal)]) => {
+                let test = Step::Test(op, *name_idx, literal.clone());
                 out.truncate(out.len() - 2);
                 out.push(test);
             }
@@ -181,7 +181,7 @@ fn with_tests(steps: Vec<Step>) -> Vec<Step> {
     out
 }
 
-/// Carries out what waits for the value that was just written, down to a bracket or what binds less than `precedence`.
+/// Emits the waiting operators for the value that was just written, down to a bracket or an operator with a precedence below `precedence`.
 fn finish(steps: &mut Vec<Step>, waiting: &mut Vec<Waiting>, precedence: u8) {
     loop {
         match waiting.last() {

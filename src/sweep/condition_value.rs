@@ -1,13 +1,14 @@
-//! Values of conditions and what operators make of them.
+//! Values in conditions, and the operators on them.
 //!
-//! Layer: sweep. Everything is copied and nothing allocated: a condition is evaluated for every point of a sweep. What is wrong is put in words only when it is told.
+//! Layer: sweep. Values are copied and nothing is allocated, because a condition is evaluated for every point of a sweep. Errors become text only when they are
+//! shown.
 
 use std::fmt;
 
 /// A value in a condition.
 #[derive(Clone, Copy, Debug, Default, PartialEq)]
 pub enum Val<'a> {
-    /// There is no value.
+    /// The absence of a value.
     #[default]
     Nothing,
     Int(i64),
@@ -20,15 +21,15 @@ pub enum Val<'a> {
 /// Why an expression has no value.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub enum ConditionError {
-    /// An operator between two values that it does not go with.
+    /// An operator between two kinds of value that it does not accept.
     Mismatch(Binary, ValKind, ValKind),
-    /// An operator before such a value.
+    /// An operator before a kind of value that it does not accept.
     Unary(ValKind),
-    /// Integers whose result does not fit.
+    /// An operation on integers whose result does not fit in 64 bits.
     Overflow(Binary, i64, i64),
-    /// Numbers whose result is none.
+    /// An operation on numbers that has no finite result.
     Undefined(Binary, f64, f64),
-    /// Numbers that cannot be compared.
+    /// A comparison with a number that cannot be compared.
     Unordered(Binary),
 }
 
@@ -44,7 +45,7 @@ impl fmt::Display for ConditionError {
     }
 }
 
-/// What a value is, for messages.
+/// The kind of a value, for messages.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum ValKind {
     Nothing,
@@ -75,7 +76,7 @@ impl Val<'_> {
         }
     }
 
-    /// What it is.
+    /// Returns the kind of the value.
     pub(super) fn kind(&self) -> ValKind {
         match self {
             Val::Nothing => ValKind::Nothing,
@@ -87,7 +88,7 @@ impl Val<'_> {
     }
 }
 
-/// Operators with two sides.
+/// An operator with two operands.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Binary {
     Or,
@@ -129,12 +130,12 @@ impl Binary {
         ("%", Binary::Remainder),
     ];
 
-    /// The operator of a text.
+    /// Returns the operator with this text.
     pub(super) fn of(text: &str) -> Option<Binary> {
-        Binary::ALL.iter().find(|(of, _)| *of == text).map(|(_, op)| *op)
+        Binary::ALL.iter().find(|(symbol, _)| *symbol == text).map(|(_, op)| *op)
     }
 
-    /// What binds more tightly has more; as in Rust.
+    /// Returns how tightly the operator binds, as in Rust: a higher number binds more tightly.
     pub(super) fn precedence(self) -> u8 {
         match self {
             Binary::Or => 1,
@@ -158,7 +159,7 @@ impl Binary {
             Binary::Add => self.arithmetic(a, b, i64::checked_add, |x, y| x + y),
             Binary::Subtract => self.arithmetic(a, b, i64::checked_sub, |x, y| x - y),
             Binary::Multiply => self.arithmetic(a, b, i64::checked_mul, |x, y| x * y),
-            // Exact where it can be: 6 / 2 is 3, 7 / 2 is 3.5 and not 3.
+            // The result is an integer if it is exact: 6 / 2 is 3, and 7 / 2 is 3.5 rather than 3.
             Binary::Divide => match (a, b) {
                 (Val::Int(x), Val::Int(y)) if y != 0 && x.checked_rem(y) != Some(0) => Val::Float(x as f64 / y as f64),
                 _ => self.arithmetic(a, b, i64::checked_div, |x, y| x / y),
@@ -175,7 +176,7 @@ impl Binary {
         }
     }
 
-    /// Exact in integers as long as both are; a result that does not fit is an error, never a wrong number.
+    /// Computes in integers if both operands are integers. A result that does not fit is an error, never a wrong number.
     #[inline]
     fn arithmetic<'a>(
         self,
@@ -227,19 +228,19 @@ impl Binary {
         }
     }
 
-    /// `decides`: the value of either side that settles it.
+    /// Joins two truth values. `decides` is the value that settles the result if either side has it.
     #[inline]
     fn logic<'a>(self, a: Val<'a>, b: Val<'a>, decides: bool) -> Val<'a> {
         match (a, b) {
             (Val::Bool(x), Val::Bool(y)) => Val::Bool(if x == decides { x } else { y }),
-            // What stands on the left may already decide, whatever the right is.
+            // The left side may already decide the result, so that an error on the right does not matter.
             (Val::Bool(x), Val::Error(_)) if x == decides => Val::Bool(x),
             _ => self.mismatch(a, b),
         }
     }
 }
 
-/// Operators before a value.
+/// An operator before a value.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Unary {
     Minus,

@@ -1,6 +1,6 @@
 //! Constraints: conditions over dotted keys that experiments must meet.
 //!
-//! Layer: sweep. What a condition is, is [`super::condition`]'s; here names are keys.
+//! Layer: sweep. [`super::condition`] parses and evaluates conditions; here their names are keys.
 
 use std::sync::Arc;
 
@@ -21,7 +21,7 @@ impl<'a> From<&'a Value> for Val<'a> {
     }
 }
 
-/// The names of a constraint: all keys, and those of these jobs.
+/// The names that a constraint may use: all keys, including those of these jobs.
 struct Keys<'a>(&'a [Arc<str>]);
 
 impl ConditionNames for Keys<'_> {
@@ -45,7 +45,7 @@ impl ConditionNames for Keys<'_> {
 /// A condition over keys.
 pub(super) struct Constraint {
     condition: Condition,
-    /// The keys of its names.
+    /// The keys that the names of the condition stand for.
     keys: Vec<KeyPath>,
 }
 

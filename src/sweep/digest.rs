@@ -1,6 +1,6 @@
-//! Identity of experiments: hashes of what decides their results.
+//! The identity of experiments: hashes of everything that decides their results.
 //!
-//! Layer: sweep. Values that nothing reads are left out, files count by content, each hashed once.
+//! Layer: sweep. Values that nothing reads are left out. Files are identified by their content, and each is hashed once.
 
 use std::collections::BTreeMap;
 use std::fmt::{self, Write};
@@ -11,10 +11,10 @@ use sha2::{Digest, Sha256};
 use crate::input;
 use crate::spec::{KEYS, Key, KeyId, KeyKind, KeyPath, Values, built_in_cdf};
 
-/// Version of the model's semantics. Raised whenever the same configuration may give other results than before.
+/// Version of the model's semantics. It is raised whenever the same configuration may give other results than before.
 pub const SEMANTIC_VERSION: u32 = 1;
 
-/// The first 128 bits of a SHA-256, printed as hexadecimal.
+/// The first 128 bits of a SHA-256 hash, printed in hexadecimal.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
 pub struct Hash128(pub [u8; 16]);
 
@@ -42,7 +42,7 @@ fn hex(hash: &[u8]) -> String {
 pub(super) struct Files(pub BTreeMap<PathBuf, String>);
 
 impl Files {
-    /// The hash of a file's content, read on first use.
+    /// Returns the hash of a file's content. The file is read the first time.
     pub(super) fn hash(&mut self, path: &Path) -> std::io::Result<&str> {
         if !self.0.contains_key(path) {
             let mut hasher = Sha256::new();
@@ -52,14 +52,14 @@ impl Files {
         Ok(&self.0[path])
     }
 
-    /// The hash of a file, or of the names and contents of the files that a folder or prefix stands for.
+    /// Returns the hash of a file, or of the names and contents of the files that a folder or a prefix stands for.
     pub(super) fn hash_all(&mut self, path: &Path) -> std::io::Result<String> {
         if path.exists() && !input::is_folder(path) {
             return self.hash(path).map(str::to_string);
         }
         let mut hasher = Sha256::new();
         for file in members(path)? {
-            // Names count from where the prefix ends: how a set of traces is called decides nothing, which rank a trace is does.
+            // Only the part of a name after the prefix is hashed. What a set of traces is called decides nothing, but which rank a trace belongs to does.
             let name = file.file_name().map(|n| n.as_encoded_bytes().to_vec()).unwrap_or_default();
             let skip = if path.is_dir() { 0 } else { path.file_name().map_or(0, |n| n.len()) };
             hasher.update(&name[skip..]);
@@ -70,11 +70,11 @@ impl Files {
     }
 }
 
-/// How deep traces may lie below the folder that is named.
+/// Most levels of subfolders in which traces are looked for.
 const MOST_SUBFOLDERS: usize = 4;
 
-/// The regular files of a folder, or where it has none itself, traces (`.et`) in its subfolders; or those beside `path` whose names begin as it does. In
-/// order of their names.
+/// Returns the files that a path stands for, in order of their names. For a folder these are its regular files or, if it has none, the traces (`.et`) in its
+/// subfolders. For a prefix these are the files whose names begin with it.
 fn members(path: &Path) -> std::io::Result<Vec<PathBuf>> {
     let mut found = Vec::new();
     collect(path, 0, &mut found)?;
@@ -90,7 +90,7 @@ fn collect(path: &Path, depth: usize, found: &mut Vec<PathBuf>) -> std::io::Resu
     } else {
         (path.parent().filter(|p| !p.as_os_str().is_empty()).unwrap_or(Path::new(".")), path.file_name())
     };
-    let (before, entries) = (found.len(), input::entries(folder)?);
+    let (found_before, entries) = (found.len(), input::entries(folder)?);
     for entry in &entries {
         let name = entry.file_name().unwrap_or_default();
         let begins = prefix.is_none_or(|p| name.as_encoded_bytes().starts_with(p.as_encoded_bytes()));
@@ -99,8 +99,8 @@ fn collect(path: &Path, depth: usize, found: &mut Vec<PathBuf>) -> std::io::Resu
             found.push(entry.clone());
         }
     }
-    if found.len() == before && prefix.is_none() && depth < MOST_SUBFOLDERS {
-        // Links could lead round in circles.
+    if found.len() == found_before && prefix.is_none() && depth < MOST_SUBFOLDERS {
+        // Links are not followed, because they could form a cycle.
         for sub in entries.iter().filter(|p| p.is_dir() && !p.is_symlink()) {
             collect(sub, depth + 1, found)?;
         }
@@ -108,7 +108,7 @@ fn collect(path: &Path, depth: usize, found: &mut Vec<PathBuf>) -> std::io::Resu
     Ok(())
 }
 
-/// Lets a file be copied into a hasher without being held in memory.
+/// Feeds what is written to it into a hasher, so that a file can be hashed without being held in memory.
 struct Writer<'a>(&'a mut Sha256);
 
 impl std::io::Write for Writer<'_> {
@@ -121,8 +121,8 @@ impl std::io::Write for Writer<'_> {
     }
 }
 
-/// The text a configuration is known by: `name=value` of every key that decides its results, a line each; of several jobs those of each job.
-/// The error is the key of a file that cannot be read.
+/// Writes the text that identifies a configuration into `out`: a line `name=value` for every key that decides its results, and then those of each job. The
+/// error names the key of a file that cannot be read.
 pub(super) fn canonical(
     v: &Values,
     dir: &Path,
@@ -133,20 +133,20 @@ pub(super) fn canonical(
     let _ = writeln!(out, "semantics={SEMANTIC_VERSION}");
     keys(v, dir, files, out).map_err(|(key, e)| (key.into(), e))?;
     for (job, number) in v.jobs().iter().zip(0..) {
-        // Names of jobs are no keys', so the line begins something new.
+        // A job's name cannot be mistaken for a key, so this line clearly begins a section.
         let _ = writeln!(out, "[{}]", job.name);
         keys(job.values(), dir, files, out).map_err(|(key, e)| (KeyPath { job: Some(number), key }, e))?;
     }
     Ok(())
 }
 
-/// The keys that are read, a line each.
+/// Writes a line for every key that is read.
 fn keys(v: &Values, dir: &Path, files: &mut Files, out: &mut String) -> Result<(), (KeyId, std::io::Error)> {
     for key in KEYS.iter().filter(|k| k.in_identity && k.applies(v)) {
         match key.id {
-            // Its values have become those of other keys.
+            // The values of this file have already become the values of other keys.
             KeyId::TransportConfig | KeyId::TransportFormat => continue,
-            // Jobs have workloads, and those of `[base]` are among theirs.
+            // With jobs, each job has its own workload, which includes the values of `[base]`.
             _ if !v.jobs().is_empty() && key.name.starts_with("workload.") => continue,
             _ => {}
         }
@@ -170,7 +170,7 @@ fn keys(v: &Values, dir: &Path, files: &mut Files, out: &mut String) -> Result<(
     Ok(())
 }
 
-/// Whether the text of a key names a file, rather than something built in.
+/// Whether the text of a key names a file rather than something built in.
 fn is_file(key: &Key, text: &str) -> bool {
     match key.kind {
         KeyKind::Path => true,
@@ -181,12 +181,12 @@ fn is_file(key: &Key, text: &str) -> bool {
     }
 }
 
-/// `config_key` of a canonical text.
+/// Returns the `config_key` of a canonical text.
 pub(super) fn config_key(canonical: &str) -> Hash128 {
     first_half(&Sha256::digest(canonical.as_bytes()))
 }
 
-/// `exp_key`: the configuration and the replica's seed.
+/// Returns the `exp_key`: the hash of the configuration and the replica's seed.
 pub(super) fn exp_key(config: Hash128, seed: u64) -> Hash128 {
     let mut hasher = Sha256::new();
     hasher.update(config.0);

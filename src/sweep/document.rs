@@ -1,6 +1,6 @@
-//! The sweep file as written: names, values and axes, checked one by one and with their places kept.
+//! The sweep file as it was written: names, values and axes, each checked by itself and kept with its place.
 //!
-//! Layer: sweep. Does not expand anything and does not look at combinations of values.
+//! Layer: sweep. It expands nothing and does not check combinations of values.
 
 use std::path::Path;
 use std::sync::Arc;
@@ -15,69 +15,69 @@ use super::method::Method;
 use super::sweep_text::{SweepText, is_section, known, leaves};
 use crate::spec::{KeyId, KeyPath, Place, SpecError, Value, alternatives, find, nearest, wrong_job_name};
 
-/// What stands at the top of a sweep file.
+/// The names that may stand at the top of a sweep file.
 pub(super) const TOP_KEYS: [&str; 9] =
     ["name", "seed", "include", "base", "job", "sweep", "axes", "constraints", "experiment"];
-/// What stands in `[sweep]`.
+/// The names that may stand in `[sweep]`.
 pub(super) const SWEEP_KEYS: [&str; 5] = ["method", "samples", "replicas", "objectives", "limits"];
-/// The most jobs of one sweep: our choice, more than a network of this size is ever shared by.
+/// Most jobs in a sweep. The limit is ours; networks of this size are never shared by more.
 const MOST_JOBS: usize = 1024;
-/// Bytes that a sweep's name may have.
+/// Most bytes in a sweep's name.
 pub(super) const NAME_LENGTH: usize = 200;
 
-/// One `[[experiment]]`.
+/// One `[[experiment]]` table.
 pub(super) struct ExperimentSection {
     pub place: Place,
     pub values: Vec<(KeyPath, Value)>,
 }
 
-/// One `[[job]]`.
+/// One `[[job]]` table.
 pub(super) struct JobTable {
     pub name: Arc<str>,
-    /// Its keys, then `--set`; later entries win.
+    /// The keys in the table, followed by those from `--set`. Later entries win.
     pub values: Vec<(KeyId, Value, Place)>,
 }
 
-/// A constraint and where it stands.
+/// A constraint, and the place where it was written.
 pub(super) struct Where {
     pub text: String,
     pub place: Place,
 }
 
 impl Where {
-    /// The condition, short enough for a message.
+    /// Returns the condition, shortened for a message.
     pub(super) fn shown(&self) -> String {
         let short: String = self.text.chars().take(80).collect();
         format!("\"{}{}\"", short.escape_default(), if short.len() < self.text.len() { "..." } else { "" })
     }
 }
 
-/// Everything a sweep file says, with `--set` applied.
+/// Everything that a sweep file says, with `--set` applied.
 pub(super) struct Document {
     pub name: String,
     pub seed: u64,
-    /// Files below `[base]`.
+    /// The files that `include` names.
     pub included: Vec<IncludedFile>,
-    /// `[base]` of included files, the sweep's own in file order, then `--set`; later entries win.
+    /// The keys of `[base]`: those of included files, then those of the sweep in file order, then those from `--set`. Later entries win.
     pub base: BaseKeys,
-    /// In file order.
+    /// The jobs, in file order.
     pub jobs: Vec<JobTable>,
     pub method: Method,
     pub samples: u64,
-    /// Where `samples` was written.
+    /// Where `samples` was written, if it was.
     pub samples_place: Option<Place>,
-    /// What `optimize` looks for, and where that was written.
+    /// The objectives of `optimize`, and the place where they were written.
     pub objectives: Option<(Vec<String>, Place)>,
-    /// Conditions over columns of results that what a search chooses must meet, and where they were written.
+    /// Conditions over result columns that the points chosen by a search must meet, and the place where they were written.
     pub limits: Option<(Vec<String>, Place)>,
     pub replicas: u32,
-    /// In file order.
+    /// The axes, in file order.
     pub axes: Vec<DeclaredAxis>,
     pub rows: Vec<ExperimentSection>,
     pub constraints: Vec<Where>,
 }
 
-/// Names that are tried for those of [`TOP_KEYS`] and [`SWEEP_KEYS`].
+/// Names that users may try instead of those in [`TOP_KEYS`] and [`SWEEP_KEYS`].
 const TOP_ALIASES: &[(&str, &[&str])] = &[
     ("name", &["title", "id"]),
     ("include", &["includes", "import", "imports", "extends", "overlay", "overlays"]),
@@ -94,14 +94,14 @@ const SWEEP_ALIASES: &[(&str, &[&str])] = &[
     ("objectives", &["metric", "metrics", "goal", "goals", "target", "minimize", "minimise", "maximize", "maximise"]),
 ];
 
-/// What an alias stands for.
-fn meant(aliases: &[(&'static str, &[&str])], name: &str) -> Option<&'static str> {
+/// Returns the name that an alias stands for.
+fn aliased(aliases: &[(&'static str, &[&str])], name: &str) -> Option<&'static str> {
     aliases.iter().find(|(_, words)| words.contains(&name)).map(|(known, _)| *known)
 }
 
-/// A hint for an unknown name at the top of the file.
+/// Returns a hint for an unknown name at the top of the file.
 fn top_hint(name: &str) -> String {
-    if let Some(k) = meant(TOP_ALIASES, name) {
+    if let Some(k) = aliased(TOP_ALIASES, name) {
         let inside = if SWEEP_KEYS.contains(&name) { format!(" `{name}` stands below it") } else { String::new() };
         return format!("did you mean `{k}`?{inside}");
     }
@@ -121,23 +121,23 @@ fn top_hint(name: &str) -> String {
     }
 }
 
-/// A hint for an unknown name in `[sweep]`.
+/// Returns a hint for an unknown name in `[sweep]`.
 fn sweep_hint(name: &str) -> String {
     if TOP_KEYS.contains(&name) {
         return format!("`{name}` stands at the top of the file");
     }
-    match meant(SWEEP_ALIASES, name).or_else(|| nearest(name, SWEEP_KEYS.into_iter())) {
+    match aliased(SWEEP_ALIASES, name).or_else(|| nearest(name, SWEEP_KEYS.into_iter())) {
         Some(k) => format!("did you mean `sweep.{k}`?"),
         None => format!("known there: sweep.{}", SWEEP_KEYS.join(", sweep.")),
     }
 }
 
-/// `--set KEY=VALUE`, in the order given.
+/// The texts of `--set KEY=VALUE`, in the order in which they were given.
 #[derive(Clone, Debug, Default)]
 pub struct SetOverrides(pub Vec<String>);
 
 impl Document {
-    /// Reads the text of a sweep file. `path` is only named in messages.
+    /// Reads the text of a sweep file. `path` is only used in messages.
     pub(super) fn read(text: &str, path: &Path, sets: &SetOverrides) -> Result<Document, SpecError> {
         let mut source = SweepText::new(path, text, None);
         let root = DeTable::parse(text).map_err(|e| SpecError::Syntax {
@@ -163,7 +163,7 @@ impl Document {
         source.jobs = read_job_names(&source, root.get_ref())?;
         let mut sections: Vec<_> = root.get_ref().iter().collect();
         sections.sort_by_key(|(k, _)| k.span().start);
-        // The method decides how axes are read, so `[sweep]` comes first wherever it stands. What is included lies below the rest.
+        // `[sweep]` is read first, because the method decides how axes are read. Then come the included files, which the sweep's own keys override.
         sections.sort_by_key(|(k, _)| match k.get_ref().as_ref() {
             "sweep" => 0,
             "include" => 1,
@@ -298,7 +298,7 @@ impl Document {
         }
     }
 
-    /// `name`, `seed` and the keys of `[sweep]`.
+    /// Reads `name`, `seed` or a key of `[sweep]`.
     fn scalar(
         &mut self,
         source: &SweepText<'_>,
@@ -377,7 +377,7 @@ impl Document {
         let (name, text) = (name.trim(), text.trim());
         let mut source = SweepText::new(path, text, Some(set));
         source.jobs = self.jobs.iter().map(|job| Arc::clone(&job.name)).collect();
-        // A bare word is a text: nobody wants to quote twice for a shell.
+        // A bare word counts as text, so that users need not quote twice for the shell.
         let value = match DeValue::parse(text) {
             Ok(v) => v,
             Err(_) => Spanned::new(0..text.len(), DeValue::String(text.into())),
@@ -393,22 +393,22 @@ impl Document {
             return self.scalar(&source, name, 0, &value);
         }
         let name = name.strip_prefix("base.").unwrap_or(name);
-        let KnownKey { path: meant, key } = known(&source, name, 0)?;
-        if self.axes.iter().any(|a| a.path == meant)
-            || self.rows.iter().any(|r| r.values.iter().any(|(k, _)| *k == meant))
+        let KnownKey { path: key_path, key } = known(&source, name, 0)?;
+        if self.axes.iter().any(|a| a.path == key_path)
+            || self.rows.iter().any(|r| r.values.iter().any(|(k, _)| *k == key_path))
         {
             let why = format!("`{name}` is an axis of this sweep, which would win; change the axis in the sweep file");
             return Err(SpecError::Sweep { place: place(), why });
         }
         let read = key.read(value.get_ref()).map_err(|why| source.bad(name, &value, why))?;
-        match meant.job {
+        match key_path.job {
             Some(job) => self.jobs[usize::from(job)].values.push((key.id, read, place())),
             None => self.base.push((key.id, read, place())),
         }
         Ok(())
     }
 
-    /// What only the whole file shows.
+    /// Checks what needs the whole file.
     fn check(&self, path: &Path) -> Result<(), SpecError> {
         let fail = |place: Place, why: &str| Err(SpecError::Sweep { place, why: why.to_string() });
         if self.name.is_empty() {
@@ -444,7 +444,7 @@ impl Document {
     }
 }
 
-/// Names of the `[[job]]` tables of a file, in its order; what else stands there is read later.
+/// Reads the names of the `[[job]]` tables of a file, in file order. The other keys of the tables are read later.
 fn read_job_names(source: &SweepText<'_>, root: &DeTable<'_>) -> Result<Vec<Arc<str>>, SpecError> {
     let mut names: Vec<Arc<str>> = Vec::new();
     let tables = root.get("job").and_then(|v| v.get_ref().as_array());
@@ -469,7 +469,7 @@ fn read_job_names(source: &SweepText<'_>, root: &DeTable<'_>) -> Result<Vec<Arc<
     Ok(names)
 }
 
-/// One or more texts, no two of them the same. `--set` takes a bare word for a list of one.
+/// Returns a list of one or more distinct texts. A single text counts as a list of one, so that `--set` can take a bare word.
 fn distinct_texts(value: &Spanned<DeValue<'_>>) -> Option<Vec<String>> {
     let listed: Vec<String> = match value.get_ref() {
         DeValue::Array(list) => list.iter().map(|v| v.get_ref().as_str().map(str::to_string)).collect::<Option<_>>()?,

@@ -1,6 +1,6 @@
-//! From a document to experiments: every point resolved, checked, filtered and named.
+//! Turns a document into experiments: every point is resolved, checked against the constraints, and given its keys.
 //!
-//! Layer: sweep. Nothing is kept per experiment but its keys; configurations are resolved again when asked for.
+//! Layer: sweep. Only the keys of each experiment are kept; a configuration is resolved again when it is needed.
 
 use std::collections::{BTreeMap, HashMap};
 use std::path::Path;
@@ -20,24 +20,24 @@ use crate::spec::{
     Config, Conflict, Default, KeyId, KeyPath, Place, SpecError, Value, Values, key, mix, read_ns3_config,
 };
 
-/// Everything that expansion finds out.
+/// The result of expanding a sweep.
 pub(super) struct Expanded {
     pub layers: Layers,
     pub experiments: Vec<Experiment>,
     pub files: Files,
-    /// What has no effect, for the user to know.
+    /// Notes for the user about what has no effect.
     pub notes: Vec<String>,
     /// Why points cannot run, by point.
     pub cannot_run: HashMap<u64, Arc<str>>,
-    /// Where keys of `[base]` were written, in the order in which later ones win.
+    /// The keys of `[base]` and the places where they were written. Later entries win.
     pub places: Arc<[(KeyId, Place)]>,
-    /// Experiments with the configuration and seed of one before them.
+    /// Number of experiments with the same configuration and seed as an earlier one.
     pub duplicates: u64,
-    /// The same in words.
+    /// A note about them.
     pub duplicates_note: Option<String>,
 }
 
-/// Expands and checks a whole sweep. `path` is the sweep file, `dir` its folder.
+/// Expands and checks a whole sweep. `path` is the sweep file, and `dir` its folder.
 pub(super) fn expand(doc: &Document, path: &Path, dir: &Path) -> Result<Expanded, SpecError> {
     let whole = |why: String| SpecError::Sweep { place: Place::file(path), why };
     let (axes, design) = SamplingDesign::new(doc).map_err(whole)?;
@@ -141,7 +141,7 @@ pub(super) fn expand(doc: &Document, path: &Path, dir: &Path) -> Result<Expanded
     })
 }
 
-/// The seed of a replica, at most 53 bits so that every tool that reads results can hold it.
+/// Returns the seed of a replica. It has at most 53 bits, so that every tool that reads results can represent it.
 fn replica_seed(seed: u64, replica: u32) -> u64 {
     mix(seed, u64::from(replica), 7) >> 11
 }
@@ -153,21 +153,21 @@ struct Run<'a> {
     layers: Layers,
     files: Files,
     notes: Vec<String>,
-    /// Keys of configuration files without effect: where first, why, in how many files.
+    /// Keys in configuration files that have no effect, each with the place where it was first found, the reason, and the number of files that have it.
     inert: BTreeMap<String, (String, &'static str, usize)>,
-    /// Whether any experiment reads the axis, the entry of `[base]`, that of a job.
+    /// Whether any experiment reads the axis. The next two fields say the same of the entries of `[base]` and of each job.
     axis_used: Vec<bool>,
     base_used: Vec<bool>,
     job_used: Vec<Vec<bool>>,
-    /// Why points cannot run, by point; equal reasons are one text.
+    /// Why points cannot run, by point. Equal reasons share one text.
     cannot_run: HashMap<u64, Arc<str>>,
     reasons: HashMap<String, Arc<str>>,
-    /// The first of them as an error of the whole sweep.
+    /// The first reason, as an error of the whole sweep.
     first_conflict: Option<SpecError>,
 }
 
 impl Run<'_> {
-    /// Resolves, filters and checks all points; what is left, whether it can run or not.
+    /// Resolves, filters and checks all points. Returns those that meet the constraints, whether they can run or not.
     fn points(
         &mut self,
         n: u64,
@@ -177,7 +177,7 @@ impl Run<'_> {
         let mut overlay = Vec::new();
         let mut canonical = String::with_capacity(4096);
         let first_seed = replica_seed(self.doc.seed, 0);
-        // One allocation serves all points: it goes into a configuration and comes back.
+        // One allocation serves all points: each configuration takes it and returns it.
         let mut values = Values::layered(&[]);
         for point in 0..n {
             self.layers.overlay(point, &mut overlay);
@@ -234,7 +234,7 @@ impl Run<'_> {
         Ok(found)
     }
 
-    /// Types the configuration of a point and resolves what can be resolved without its network.
+    /// Converts the values of a point to a configuration, and checks what can be checked without building its network.
     fn check(&self, values: Values, seed: u64) -> Result<Values, Conflict> {
         let config = Config::new(values, self.dir, seed)?;
         if !config.values.is(KeyId::TopologyKind, "file") {
@@ -264,9 +264,9 @@ impl Run<'_> {
         }
     }
 
-    /// Reads a configuration file of the reference (or none) and lays `[base]` over it.
+    /// Reads a configuration file of the reference, if one is named, and lays `[base]` over it.
     fn read_config(&mut self, file: Arc<str>, point: u64) -> Result<Values, SpecError> {
-        let mut from_file = Vec::new();
+        let mut file_values = Vec::new();
         if !file.is_empty() {
             let path = self.dir.join(&*file);
             let hashed = self.files.hash(&path).map(|_| ());
@@ -279,23 +279,24 @@ impl Run<'_> {
                 let first = format!("{}:{}", path.display(), n.line);
                 self.inert.entry(n.key).or_insert((first, n.why, 0)).2 += 1;
             }
-            from_file = config.values;
+            file_values = config.values;
         }
-        let flat = self.layers.flat(&from_file);
+        let flat = self.layers.flat(&file_values);
         self.layers.flats.insert(file, flat.clone());
         Ok(flat)
     }
 
-    /// What was written for a key of a point whose value stands for the default, such as 0 GPUs.
+    /// Returns the value that was written for a key of a point although it stands for the default, such as 0 GPUs.
     fn written(&self, point: u64, k: KeyPath) -> Option<Value> {
-        let on_axis = self.layers.axes.iter().position(|a| *a == k).map(|i| self.layers.design.value(point, i).clone());
-        let of_job = k.job.map(|job| &self.doc.jobs[usize::from(job)].values);
-        let written = of_job.into_iter().flat_map(|values| values.iter().rev()).chain(self.doc.base.iter().rev());
-        let in_base = || written.into_iter().find(|(key, _, _)| *key == k.key).map(|(_, value, _)| value.clone());
-        on_axis.filter(|value| *value != Value::Unset).or_else(in_base)
+        let axis_value =
+            self.layers.axes.iter().position(|a| *a == k).map(|i| self.layers.design.value(point, i).clone());
+        let job_values = k.job.map(|job| &self.doc.jobs[usize::from(job)].values);
+        let written = job_values.into_iter().flat_map(|values| values.iter().rev()).chain(self.doc.base.iter().rev());
+        let base_value = || written.into_iter().find(|(key, _, _)| *key == k.key).map(|(_, value, _)| value.clone());
+        axis_value.filter(|value| *value != Value::Unset).or_else(base_value)
     }
 
-    /// Where a key of a point was written.
+    /// Returns the place where a key of a point was written.
     fn place(&self, point: u64, k: KeyPath) -> Place {
         let axes = self.layers.axes_text(point);
         let on_axis = self
@@ -304,9 +305,9 @@ impl Run<'_> {
             .iter()
             .position(|a| *a == k)
             .is_some_and(|i| *self.layers.design.value(point, i) != Value::Unset);
-        // A job's key may be written for all jobs.
-        let of_job = k.job.map(|job| &self.doc.jobs[usize::from(job)].values);
-        let written = of_job.into_iter().flat_map(|values| values.iter().rev()).chain(self.doc.base.iter().rev());
+        // A job's key may also be written in `[base]`, for all jobs.
+        let job_values = k.job.map(|job| &self.doc.jobs[usize::from(job)].values);
+        let written = job_values.into_iter().flat_map(|values| values.iter().rev()).chain(self.doc.base.iter().rev());
         match written.into_iter().find(|(written, _, _)| *written == k.key) {
             Some((_, _, place)) if !on_axis => place.clone(),
             _ => Place::Experiment { path: self.path.to_path_buf(), axes },
@@ -333,7 +334,7 @@ impl Run<'_> {
 
     fn unreadable(&self, point: u64, k: KeyPath, values: &Values, why: &str) -> SpecError {
         let own = k.job.map_or(values, |job| values.jobs()[usize::from(job)].values());
-        // The key that the user has written.
+        // The message names the key that the user wrote.
         let k = match k.key {
             KeyId::ServerXml if !own.given(k.key) && own.has(KeyId::NcclTopoFile) => {
                 KeyPath { key: KeyId::NcclTopoFile, ..k }
@@ -360,14 +361,14 @@ impl Run<'_> {
         SpecError::BadValue { place: self.place(point, k), key: name, value: own.get(k.key).to_toml(), why }
     }
 
-    /// Whether an axis that nothing reads has a value that somebody may have meant to do something: another than the default.
+    /// Whether an axis that nothing reads has a value other than the default, so that the user may have expected an effect.
     fn is_mistaken(&self, axis: usize, found: &[FoundPoint]) -> bool {
         let default = key(self.layers.axes[axis].key).plain_default();
         let values = found.iter().map(|p| self.layers.design.value(p.point, axis));
         default == Value::Unset || values.into_iter().any(|value| *value != default && *value != Value::Unset)
     }
 
-    /// Axes that nothing reads are mistakes, unless they have the default everywhere; keys of `[base]` that nothing reads are worth a note.
+    /// Rejects axes that nothing reads, unless they have the default value everywhere, and notes keys of `[base]` that nothing reads.
     fn check_used(&mut self, found: &[FoundPoint]) -> Result<(), SpecError> {
         let unread = (0..self.axis_used.len()).filter(|&axis| !self.axis_used[axis]);
         if let Some(i) = unread.into_iter().find(|&axis| self.is_mistaken(axis, found)) {
@@ -417,13 +418,13 @@ impl Run<'_> {
                 ));
             }
         }
-        let of_base = self.doc.base.iter().zip(&self.base_used).map(|(entry, used)| (None, entry, used));
-        let of_jobs = (0u16..).zip(self.doc.jobs.iter().zip(&self.job_used));
-        let of_jobs = of_jobs.flat_map(|(number, (job, used))| {
+        let base_entries = self.doc.base.iter().zip(&self.base_used).map(|(entry, used)| (None, entry, used));
+        let job_entries = (0u16..).zip(self.doc.jobs.iter().zip(&self.job_used));
+        let job_entries = job_entries.flat_map(|(number, (job, used))| {
             job.values.iter().zip(used).map(move |(entry, used)| (Some(number), entry, used))
         });
-        for (job, (k, _, place), _) in of_base.chain(of_jobs).filter(|(_, _, used)| !**used) {
-            // The level decides what all others do; to write the default out is no mistake.
+        for (job, (k, _, place), _) in base_entries.chain(job_entries).filter(|(_, _, used)| !**used) {
+            // This key decides which others have an effect, and writing out its default is no mistake.
             if *k == KeyId::Mode {
                 continue;
             }
@@ -434,13 +435,13 @@ impl Run<'_> {
         Ok(())
     }
 
-    /// Whether points that are the same as others are left out: those that chance has drawn, which nobody wrote down, and candidates of a
+    /// Whether points with the same configuration as others are left out: points that were drawn at random, which nobody wrote down, and candidates of a
     /// search, of which few get a row anyway.
     fn leaves_out_duplicates(&self) -> bool {
         matches!(self.doc.method, Method::Random | Method::Lhs | Method::Optimize)
     }
 
-    /// Of points that differ in nothing that is read, the first stays.
+    /// Keeps the first of the points that differ in nothing that is read.
     fn leave_out_duplicates(&mut self, found: &mut Vec<FoundPoint>) {
         let mut first: HashMap<Hash128, u64> = HashMap::with_capacity(found.len());
         let mut pair = None;
@@ -477,7 +478,7 @@ impl Run<'_> {
     }
 }
 
-/// Whether an experiment with these values reads a key. Beside jobs, a key of the workload is the default of those that do not write it themselves.
+/// Whether an experiment with these values reads a key. If there are jobs, a key of the workload is the default for those that do not write it themselves.
 fn is_read(values: &Values, k: KeyPath) -> bool {
     let key = key(k.key);
     let is_default = || values.jobs().iter().any(|job| key.applies(job.values()) && !job.writes(k.key));
@@ -488,7 +489,7 @@ fn is_read(values: &Values, k: KeyPath) -> bool {
     }
 }
 
-/// Values that hold nothing but a configuration file's path, for a message.
+/// Returns values with nothing but the path of a configuration file, for a message.
 fn text_only(path: &str) -> Values {
     Values::layered(&[&[(KeyId::TransportConfig, Value::Text(path.into()))]])
 }

@@ -1,6 +1,6 @@
-//! `include`: files whose `[base]` lies below that of the sweep.
+//! `include`: files whose `[base]` is overridden by that of the sweep.
 //!
-//! Layer: sweep. Reads the files that a sweep names; what their keys mean together is checked with the sweep's own.
+//! Layer: sweep. Reads the files that a sweep names. How their keys go together is checked with the sweep's own keys.
 
 use std::path::{Path, PathBuf};
 
@@ -12,24 +12,24 @@ use super::sweep_text::{SweepText, known, leaves};
 use crate::input;
 use crate::spec::{KeyId, Place, SpecError, Value};
 
-/// What stands at the top of an included file.
+/// The names that may stand at the top of an included file.
 pub(super) const INCLUDED_KEYS: [&str; 2] = ["base", "calibration"];
-/// Most files of one sweep: our choice.
+/// Most files that a sweep may include. The limit is ours.
 const MOST_INCLUDED: usize = 64;
 
 /// A file that a sweep includes.
 #[derive(Clone, Debug)]
 pub struct IncludedFile {
-    /// With the sweep's folder in front.
+    /// The path, with the sweep's folder in front.
     pub path: PathBuf,
-    /// `[calibration]` as TOML: where its values are from. Empty where there is none.
+    /// `[calibration]` as TOML, which says where its values come from. It is empty if the file has none.
     pub calibration: String,
 }
 
-/// Keys of `[base]` with where they stand.
+/// Keys of `[base]`, with the places where they were written.
 pub(super) type BaseKeys = Vec<(KeyId, Value, Place)>;
 
-/// Reads the files that `include` names, a path or a list of paths relative to the sweep file. Keys of later files win over those of earlier ones.
+/// Reads the files that `include` names, as a path or a list of paths relative to the sweep file. Keys in later files win over those in earlier ones.
 pub(super) fn read(
     source: &SweepText<'_>,
     value: &Spanned<DeValue<'_>>,
@@ -44,7 +44,7 @@ pub(super) fn read(
     };
     let dir = source.path.parent().unwrap_or(Path::new(""));
     let mut files: Vec<IncludedFile> = Vec::new();
-    let (mut bytes, most) = (source.text.len() as u64, input::most_tree());
+    let (mut bytes, max_bytes) = (source.text.len() as u64, input::most_tree());
     for item in one {
         let name = match item.get_ref() {
             DeValue::String(s) if !s.is_empty() && !s.contains('\0') => s,
@@ -59,9 +59,9 @@ pub(super) fn read(
             source.bad("include", item, why)
         })?;
         bytes += text.len() as u64;
-        if bytes > most {
+        if bytes > max_bytes {
             let why = format!(
-                "with {} the sweep and what it includes have {bytes} bytes, and at most {most} are read",
+                "with {} the sweep and what it includes have {bytes} bytes, and at most {max_bytes} are read",
                 path.display()
             );
             return Err(source.bad("include", item, why));
@@ -72,7 +72,7 @@ pub(super) fn read(
     Ok(files)
 }
 
-/// Reads one included file; the result is its `[calibration]`.
+/// Reads one included file and returns its `[calibration]`.
 fn read_file(path: &Path, text: &str, base: &mut BaseKeys) -> Result<String, SpecError> {
     let source = SweepText::new(path, text, None);
     let root = DeTable::parse(text).map_err(|e| SpecError::Syntax {
@@ -88,7 +88,7 @@ fn read_file(path: &Path, text: &str, base: &mut BaseKeys) -> Result<String, Spe
             return Err(SpecError::UnknownKey { place: source.place(name.span().start), key, hint });
         };
         if name.get_ref() == "calibration" {
-            // It was parsed as a part of the file, so it parses.
+            // The file was parsed above, so it parses here too.
             let whole: toml::Table = text.parse().unwrap_or_default();
             calibration = whole.get("calibration").and_then(|t| toml::to_string(t).ok()).unwrap_or_default();
             continue;

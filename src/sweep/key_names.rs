@@ -1,6 +1,6 @@
-//! Dotted names of a sweep file: keys of `[base]`, and those of jobs, `job.NAME.KEY`.
+//! Dotted names in a sweep file: keys of `[base]`, and those of jobs, `job.NAME.KEY`.
 //!
-//! Layer: sweep. Knows names and declarations, no values and no places.
+//! Layer: sweep. Knows names and declarations, but no values and no places.
 
 use std::sync::Arc;
 
@@ -15,13 +15,13 @@ pub(super) struct KnownKey {
 
 /// Why a name stands for nothing.
 pub(super) enum UnknownName {
-    /// It is known, but this version lacks it; what to use instead.
+    /// It is known, but not in this version. The text says what to use instead.
     Later(&'static str),
-    /// What may be meant.
+    /// It is not known. The text says what may be meant.
     Hint(String),
 }
 
-/// What a dotted name stands for in a sweep with these jobs.
+/// Returns what a dotted name stands for in a sweep with these jobs.
 pub(super) fn declared(name: &str, jobs: &[Arc<str>]) -> Result<KnownKey, UnknownName> {
     let unknown = |hint: String| Err(UnknownName::Hint(hint));
     let Some((job, rest)) = split_job_name(name) else {
@@ -51,13 +51,13 @@ pub(super) fn declared(name: &str, jobs: &[Arc<str>]) -> Result<KnownKey, Unknow
     }
 }
 
-/// A hint for an unknown key of a job.
+/// Returns a hint for an unknown key of a job.
 fn job_hint(job: &str, rest: &str) -> String {
-    let of_jobs =
+    let job_keys =
         || KEYS.iter().filter_map(|k| k.name.strip_prefix("workload.").or_else(|| k.name.strip_prefix("job.")));
     let plain = rest.strip_prefix("workload.").unwrap_or(rest);
     let elsewhere = KEYS.iter().find(|k| k.name == rest || k.name.rsplit('.').next() == Some(rest));
-    match (find_job_key(plain), nearest(rest, of_jobs()), elsewhere) {
+    match (find_job_key(plain), nearest(rest, job_keys()), elsewhere) {
         (Some(_), ..) => format!("write `job.{job}.{plain}`: a job's keys are those of [base.workload] without `workload.`"),
         (_, _, Some(key)) => format!("`{}` is the same for all jobs; write it in [base]", key.name),
         (_, Some(near), _) => format!("did you mean `job.{job}.{near}`?"),
@@ -66,7 +66,7 @@ fn job_hint(job: &str, rest: &str) -> String {
     }
 }
 
-/// A name as messages have it.
+/// Returns a name, shortened for a message.
 fn short(name: &str) -> String {
     name.chars().filter(|c| !c.is_control()).take(80).collect()
 }

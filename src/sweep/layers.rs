@@ -1,6 +1,6 @@
-//! The layers of an experiment's values: defaults, a configuration file, `[base]`, a point of the axes.
+//! The layers of an experiment's values: defaults, a configuration file, `[base]`, and a point of the axes.
 //!
-//! Layer: sweep. Resolves a point when asked for; checks nothing.
+//! Layer: sweep. Resolves a point when it is needed, and checks nothing.
 
 use std::borrow::Cow;
 use std::collections::HashMap;
@@ -15,39 +15,39 @@ pub(super) struct Layers {
     pub axes: Vec<KeyPath>,
     pub design: Arc<SamplingDesign>,
     pub base: Vec<(KeyId, Value)>,
-    /// Names of the jobs, and what their tables say.
+    /// Names of the jobs. `job_keys` holds the keys in their tables.
     pub jobs: Vec<Arc<str>>,
     pub job_keys: Vec<Vec<(KeyId, Value)>>,
-    /// Defaults, configuration file and `[base]` together, for each configuration file ("" for none).
+    /// Defaults, configuration file and `[base]` combined, for each configuration file ("" for none).
     pub flats: HashMap<Arc<str>, Values>,
 }
 
 impl Layers {
-    /// The configuration file of a point; empty for none.
+    /// Returns the configuration file of a point. It is empty if there is none.
     pub(super) fn config_file<'a>(&'a self, overlay: &'a [(KeyPath, Value)]) -> &'a str {
-        let on_axis = overlay.iter().rev().find(|(k, _)| *k == KeyId::TransportConfig.into()).map(|(_, v)| v);
-        let in_base = || self.base.iter().rev().find(|(k, _)| *k == KeyId::TransportConfig).map(|(_, v)| v);
-        match on_axis.or_else(in_base) {
+        let axis_value = overlay.iter().rev().find(|(k, _)| *k == KeyId::TransportConfig.into()).map(|(_, v)| v);
+        let base_value = || self.base.iter().rev().find(|(k, _)| *k == KeyId::TransportConfig).map(|(_, v)| v);
+        match axis_value.or_else(base_value) {
             Some(Value::Text(path)) => path,
             _ => "",
         }
     }
 
-    /// Defaults, what a configuration file says, `[base]` and the tables of jobs.
-    pub(super) fn flat(&self, from_file: &[(KeyId, Value)]) -> Values {
-        let mut flat = Values::layered(&[from_file, &self.base]);
+    /// Combines the defaults, the values of a configuration file, `[base]` and the tables of jobs.
+    pub(super) fn flat(&self, file_values: &[(KeyId, Value)]) -> Values {
+        let mut flat = Values::layered(&[file_values, &self.base]);
         for (name, keys) in self.jobs.iter().zip(&self.job_keys) {
             flat.add_job(Arc::clone(name), keys.clone());
         }
         flat
     }
 
-    /// The dotted name of an axis, by its number.
+    /// Returns the dotted name of an axis, given its number.
     pub(super) fn name(&self, axis: usize) -> Cow<'static, str> {
         self.axes[axis].name(&self.jobs)
     }
 
-    /// The axis values of a point that are set there.
+    /// Collects the axis values that are set at a point.
     pub(super) fn overlay(&self, point: u64, out: &mut Vec<(KeyPath, Value)>) {
         out.clear();
         for (i, k) in self.axes.iter().enumerate() {
@@ -58,13 +58,13 @@ impl Layers {
         }
     }
 
-    /// All keys of a point, resolved.
-    /// PRECONDITION: the point's configuration file was read, which expansion did for every point.
+    /// Returns the resolved values of all keys at a point.
+    /// PRECONDITION: expansion has read the point's configuration file, as it does for every point.
     pub(super) fn values(&self, point: u64) -> Values {
         self.values_with(point, &[])
     }
 
-    /// The same with changes laid over them.
+    /// Returns the same, with changes laid over it.
     pub(super) fn values_with(&self, point: u64, changes: &[(KeyId, Value)]) -> Values {
         let mut overlay = Vec::with_capacity(self.axes.len() + changes.len());
         self.overlay(point, &mut overlay);
@@ -79,7 +79,7 @@ impl Layers {
         values
     }
 
-    /// The axis values of a point, as `key = value, ...`.
+    /// Returns the axis values of a point, as `key = value, ...`.
     pub(super) fn axes_text(&self, point: u64) -> String {
         let cell = |i: usize| match self.design.value(point, i) {
             Value::Unset => None,

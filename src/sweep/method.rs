@@ -2,7 +2,7 @@
 //!
 //! Layer: sweep. A leaf.
 
-/// How experiments come from axes.
+/// How the experiments of a sweep come from its axes.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Method {
     Grid,
@@ -10,7 +10,7 @@ pub enum Method {
     List,
     Random,
     Lhs,
-    /// Candidates as `grid` gives them, or where an axis is a range as `lhs` does; which of them are run is the run's to find out.
+    /// The candidates are those of `grid` or, if an axis is a range, those of `lhs`. The run decides which of them are simulated.
     Optimize,
 }
 

@@ -1,6 +1,6 @@
-//! Sweeps: from a sweep file to experiments that are known to be sound, distinct and complete.
+//! Sweeps: from a sweep file to experiments that have been checked and numbered.
 //!
-//! Layer: sweep, beside `spec`. Reads the sweep file and hashes the files it names; builds no network and no flow.
+//! Layer: sweep, beside `spec`. Reads the sweep file and hashes the files that it names, but builds no network and no flow.
 
 mod axis;
 pub mod condition;
@@ -33,22 +33,22 @@ pub use schema::{SchemaOf, json_schema};
 use crate::input;
 use crate::spec::{Config, Conflict, KeyId, Place, SpecError, Value, Values};
 
-/// The most experiments a sweep may have: expanding so many takes seconds and fits a laptop.
+/// Most experiments that a sweep may have. Expanding so many takes seconds and fits into a laptop's memory.
 pub const MAX_EXPERIMENTS: u64 = 1_000_000;
 
-/// One experiment of a sweep. What it consists of is resolved on demand: [`Sweep::config`], [`Sweep::axis_values`].
+/// One experiment of a sweep. Its contents are resolved when they are needed: [`Sweep::config`], [`Sweep::axis_values`].
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Experiment {
-    /// Index after constraints, before `--limit` and `--shard`. Replicas of a point are neighbours.
+    /// Its number after the constraints, but before `--limit` and `--shard`. The replicas of a point have consecutive numbers.
     pub exp_id: u64,
-    /// Which point of the axes, before constraints.
+    /// The number of its point of the axes, before the constraints.
     pub point: u64,
     pub replica: u32,
-    /// The replica's seed, 53 bits; every random choice of the experiment comes from it.
+    /// The replica's seed, of 53 bits. Every random choice in the experiment depends on it.
     pub seed: u64,
-    /// The resolved configuration with its files and the engine's semantics; shared by replicas.
+    /// The hash of the resolved configuration with its files and the semantics of the engine. Replicas share it.
     pub config_key: Hash128,
-    /// The same with the replica's seed.
+    /// The hash of the same and the replica's seed.
     pub exp_key: Hash128,
 }
 
@@ -58,69 +58,69 @@ pub struct Sweep {
     pub name: String,
     pub seed: u64,
     pub method: Method,
-    /// Repeats of every point with other seeds.
+    /// Number of times that every point is run, each time with another seed.
     pub replicas: u32,
-    /// The sweep file.
+    /// The path of the sweep file.
     pub path: PathBuf,
     /// Dotted names of the axes, in file order.
     pub axes: Vec<String>,
-    /// In order of `exp_id`, after [`Sweep::select`] those selected.
+    /// The experiments in order of `exp_id`; after [`Sweep::select`] only those selected.
     pub experiments: Vec<Experiment>,
     /// The number of experiments before any selection.
     pub n_experiments: u64,
-    /// The sweep as TOML with every key of `[base]`; reading it gives the same experiments.
+    /// The sweep as TOML with every key of `[base]`. Reading it gives the same experiments.
     pub resolved_toml: String,
-    /// Every input file with the SHA-256 of its content, ascending by path.
+    /// Every input file with the SHA-256 of its content, in order of their paths.
     pub inputs: Vec<SweepInputFile>,
-    /// Files whose `[base]` lies below the sweep's, in the order of `include`; they are among `inputs`.
+    /// Files whose `[base]` the sweep's own overrides, in the order of `include`. They are also among `inputs`.
     pub included: Vec<IncludedFile>,
-    /// How many points `optimize` runs in full, and what it looks for; `None` with other methods.
+    /// How many points `optimize` runs in full, and its objectives. It is `None` with other methods.
     pub search: Option<Search>,
-    /// What has no effect, for the user to know; not errors.
+    /// Notes for the user about what has no effect. They are no errors.
     pub notes: Vec<String>,
-    /// Experiments with the configuration and seed of one before them: they are simulated once, and each keeps its row.
+    /// Number of experiments with the same configuration and seed as an earlier one. They are simulated once, and each keeps its row.
     pub duplicates: u64,
-    /// The same in words; `None` where there are none.
+    /// A note about them. It is `None` if there are none.
     pub duplicates_note: Option<String>,
     dir: PathBuf,
     layers: layers::Layers,
     /// Why points cannot run, by point.
     cannot_run: Arc<HashMap<u64, Arc<str>>>,
-    /// Where keys of `[base]` were written, the last of each counts.
+    /// The keys of `[base]` and the places where they were written. The last entry of a key counts.
     places: Arc<[(KeyId, Place)]>,
 }
 
 /// What `method = "optimize"` was asked for.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Search {
-    /// Points to run in full; `None`: one of twenty candidates.
+    /// Number of points that are run in full. With `None` it is one of twenty candidates.
     pub samples: Option<u64>,
-    /// Columns of results; none: the default.
+    /// Columns of results. If there are none, the default is used.
     pub objectives: Vec<String>,
-    /// Where they were written.
+    /// Where the objectives were written.
     pub place: Place,
-    /// Conditions over columns of results, and where they were written.
+    /// Conditions over columns of results. `limits_place` says where they were written.
     pub limits: Vec<String>,
     pub limits_place: Place,
 }
 
-/// A file an experiment reads.
+/// A file that an experiment reads.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct SweepInputFile {
     pub path: PathBuf,
-    /// Hexadecimal.
+    /// The SHA-256 of its content, in hexadecimal.
     pub sha256: String,
 }
 
-/// `--limit` and `--shard`.
+/// The experiments that `--limit` and `--shard` select.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Selection {
-    /// Only experiments with a smaller `exp_id`.
+    /// Only experiments with a smaller `exp_id` are selected.
     pub limit: Option<u64>,
     pub shard: Option<Shard>,
 }
 
-/// Experiments whose `exp_id` modulo `of` is `index`.
+/// The experiments whose `exp_id` modulo `of` is `index`.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Shard {
     pub index: u64,
@@ -130,7 +130,7 @@ pub struct Shard {
 impl std::str::FromStr for Shard {
     type Err = String;
 
-    /// `I/N` with `0 <= I < N`.
+    /// Reads `I/N` with `0 <= I < N`.
     fn from_str(s: &str) -> Result<Shard, String> {
         let parts = s.split_once('/').and_then(|(i, n)| Some((i.trim().parse().ok()?, n.trim().parse().ok()?)));
         match parts {
@@ -140,7 +140,7 @@ impl std::str::FromStr for Shard {
     }
 }
 
-/// Reads, expands and checks the sweep file at `path`. Every error is the user's to mend (exit code 2).
+/// Reads, expands and checks the sweep file at `path`. Every error is one that the user can correct (exit code 2).
 pub fn load(path: &Path, sets: &SetOverrides) -> Result<Sweep, SpecError> {
     let unreadable = |why: String| SpecError::Read { place: Place::file(path), why };
     let bytes = input::read_anywhere(path, input::most_tree()).map_err(|e| unreadable(e.to_string()))?;
@@ -149,7 +149,7 @@ pub fn load(path: &Path, sets: &SetOverrides) -> Result<Sweep, SpecError> {
     parse(&text, path, sets)
 }
 
-/// [`load`] for text at hand; `path` is named in messages, and its folder is what the file's paths are relative to.
+/// Does the same as [`load`] for a text. `path` is used in messages, and the paths in the text are relative to its folder.
 pub fn parse(text: &str, path: &Path, sets: &SetOverrides) -> Result<Sweep, SpecError> {
     let doc = document::Document::read(text, path, sets)?;
     let dir = path.parent().map(Path::to_path_buf).unwrap_or_default();
@@ -187,83 +187,83 @@ impl Sweep {
     /// Reads, expands and checks a sweep file.
     ///
     /// # Errors
-    /// What is wrong with it, with file, line or key, value and what would be right.
+    /// The sweep file is wrong. The error names the file, the line or the key, and the value, and says what would be right.
     pub fn load(path: impl AsRef<Path>) -> Result<Sweep, SpecError> {
         load(path.as_ref(), &SetOverrides::default())
     }
 
-    /// The same for a text at hand. `path` is named in messages, and its folder is what the text's paths are relative to.
+    /// Does the same for a text. `path` is used in messages, and the paths in the text are relative to its folder.
     ///
     /// # Errors
-    /// As [`Sweep::load`].
+    /// Those of [`Sweep::load`].
     pub fn parse(text: &str, path: &Path) -> Result<Sweep, SpecError> {
         parse(text, path, &SetOverrides::default())
     }
 
-    /// The same sweep with keys set as `--set KEY=VALUE` sets them.
+    /// Returns the same sweep, with keys set as `--set KEY=VALUE` sets them.
     ///
     /// # Errors
-    /// As [`Sweep::load`], or a key is an axis.
+    /// Those of [`Sweep::load`], or a key is an axis.
     pub fn with_set(&self, set: &[String]) -> Result<Sweep, SpecError> {
         let mut sweep = parse(&self.resolved_toml, &self.path, &SetOverrides(set.to_vec()))?;
-        // The resolved text holds what included files say.
+        // The resolved text contains the values of included files, but does not name the files.
         sweep.included.clone_from(&self.included);
-        let of_included = |f: &&SweepInputFile| self.included.iter().any(|i| i.path == f.path);
-        sweep.inputs.extend(self.inputs.iter().filter(of_included).cloned());
+        let is_included = |f: &&SweepInputFile| self.included.iter().any(|i| i.path == f.path);
+        sweep.inputs.extend(self.inputs.iter().filter(is_included).cloned());
         sweep.inputs.sort_by(|a, b| a.path.cmp(&b.path));
         sweep.inputs.dedup();
         Ok(sweep)
     }
 
-    /// The resolved values of an experiment.
+    /// Returns the resolved values of an experiment.
     fn values(&self, experiment: &Experiment) -> Values {
         self.layers.values(experiment.point)
     }
 
-    /// Why an experiment cannot run whatever happens, because its keys do not go together; `None` where they do. Its row says so.
+    /// Returns why an experiment cannot run at all because its keys do not go together, or `None` if they do. Its row says so too.
     pub fn cannot_run(&self, experiment: &Experiment) -> Option<&str> {
         self.cannot_run.get(&experiment.point).map(|why| &**why)
     }
 
-    /// Where a key was written that all experiments have alike; `None` of one that is on an axis, or that nobody wrote.
+    /// Returns the place where a key was written that all experiments share. It is `None` for a key that is on an axis, or that nobody wrote.
     pub fn place(&self, key: KeyId) -> Option<&Place> {
         let on_axis = self.layers.axes.iter().any(|axis| axis.key == key);
         self.places.iter().rev().find(|(written, _)| *written == key && !on_axis).map(|(_, place)| place)
     }
 
-    /// The configuration of an experiment. [`load`] has checked it.
+    /// Returns the configuration of an experiment. [`load`] has checked it.
     ///
     /// # Errors
-    /// What does not fit together, where [`Sweep::cannot_run`] says so.
+    /// Some keys do not go together; then [`Sweep::cannot_run`] says the same.
     pub fn config(&self, experiment: &Experiment) -> Result<Config, Conflict> {
         Config::new(self.values(experiment), &self.dir, experiment.seed)
     }
 
-    /// The same with other values of some keys, which need not be sound together.
+    /// Returns the same with other values for some keys, which need not go together.
     ///
     /// # Errors
-    /// What does not fit together.
+    /// Some keys do not go together.
     pub fn config_with(&self, experiment: &Experiment, changes: &[(KeyId, Value)]) -> Result<Config, Conflict> {
         Config::new(self.layers.values_with(experiment.point, changes), &self.dir, experiment.seed)
     }
 
-    /// The experiment's value on every axis, in the order of `axes`.
+    /// Returns the experiment's value on every axis, in the order of `axes`.
     pub fn axis_values(&self, experiment: &Experiment) -> Vec<Value> {
         let mut resolved = None;
         let mut cell = |i: usize| match self.layers.design.value(experiment.point, i) {
-            // A listed experiment that leaves the key to [base].
+            // This is a listed experiment that leaves the key to `[base]`.
             Value::Unset => resolved.get_or_insert_with(|| self.values(experiment)).at(self.layers.axes[i]).clone(),
             value => value.clone(),
         };
         (0..self.layers.axes.len()).map(&mut cell).collect()
     }
 
-    /// The axis values as `key = value, ...`, for messages and tables.
+    /// Returns the axis values as `key = value, ...`, for messages and tables.
     pub fn axes_text(&self, experiment: &Experiment) -> String {
         self.layers.axes_text(experiment.point)
     }
 
-    /// Keeps what `--limit` and `--shard` select. An error if that is nothing.
+    /// Keeps the experiments that `--limit` and `--shard` select. It is an error if there are none.
     pub fn select(&mut self, selection: &Selection) -> Result<(), SpecError> {
         let keep = |e: &Experiment| {
             selection.limit.is_none_or(|n| e.exp_id < n) && selection.shard.is_none_or(|s| e.exp_id % s.of == s.index)

@@ -1,7 +1,7 @@
 //! The sweep as it was understood, for the manifest.
 //!
-//! Layer: sweep. Reading the text again gives the same experiments: what was left to a default stays a comment, because a configuration file or
-//! another axis value may still decide it.
+//! Layer: sweep. Reading the text again gives the same experiments. Keys that were left to a default stay comments, because a configuration file or another
+//! axis value may still decide them.
 
 use std::fmt::Write;
 use std::sync::Arc;
@@ -10,13 +10,13 @@ use super::document::Document;
 use super::method::Method;
 use crate::spec::{Default, KEYS, SECTIONS, Value, Values, key};
 
-/// The whole sweep as TOML.
+/// Returns the whole sweep as TOML.
 pub(super) fn toml(doc: &Document) -> String {
     let text = |s: &str| Value::Text(s.into()).to_toml();
     let mut out = format!("name = {}\nseed = {}\n", text(&doc.name), doc.seed);
     let base: Vec<_> = doc.base.iter().map(|(k, v, _)| (*k, v.clone())).collect();
     let values = Values::layered(&[&base]);
-    // Keys of the section `job` stand in [[job]] tables.
+    // Keys of the section `job` stand in `[[job]]` tables.
     for (section, _) in SECTIONS.iter().filter(|(section, _)| *section != "job") {
         let mut table = "";
         for k in KEYS.iter().filter(|k| k.name.split('.').next() == Some(section)) {
@@ -35,7 +35,7 @@ pub(super) fn toml(doc: &Document) -> String {
     let names: Vec<Arc<str>> = doc.jobs.iter().map(|job| Arc::clone(&job.name)).collect();
     for job in &doc.jobs {
         let _ = write!(out, "\n[[job]]\nname = {}\n", text(&job.name));
-        // Of a key that `--set` has written again, the last value.
+        // If `--set` has written a key again, only its last value is kept.
         let last = |i: &usize| job.values[i + 1..].iter().all(|(k, ..)| *k != job.values[*i].0);
         for (k, v, _) in (0..job.values.len()).filter(last).map(|i| &job.values[i]) {
             let name = key(*k).name;

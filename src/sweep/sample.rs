@@ -1,6 +1,6 @@
-//! Which combinations of axis values a sweep visits.
+//! The combinations of axis values that a sweep visits.
 //!
-//! Layer: sweep. A design is kept compact (a point is decoded when asked for), because sweeps have up to millions of points.
+//! Layer: sweep. A design is kept compact, and a point is decoded when it is needed, because sweeps have up to millions of points.
 
 use std::collections::HashSet;
 
@@ -10,19 +10,19 @@ use super::document::Document;
 use super::method::Method;
 use crate::spec::{KeyPath, Value, key, mix};
 
-/// Where an axis is a range, candidates that `optimize` draws for each experiment that it runs in full.
+/// Number of candidates that `optimize` draws for each experiment that it runs in full, if an axis is a range.
 pub(super) const CANDIDATES_PER_SAMPLE: u64 = 20;
 
-/// The points of a sweep, before constraints.
+/// The points of a sweep, before the constraints.
 pub(super) enum SamplingDesign {
-    /// Every combination; the last axis varies fastest.
+    /// Every combination. The last axis varies fastest.
     Grid(Vec<Vec<Value>>),
-    /// Point by point, `width` values each; `Unset` where a listed experiment does not mention a key.
+    /// The values point by point, `width` for each point. A value is `Unset` if a listed experiment does not mention the key.
     Rows { width: usize, values: Vec<Value> },
 }
 
 impl SamplingDesign {
-    /// The keys and points of a sweep file. The error says why there are none, or too many.
+    /// Returns the keys and points of a sweep file. The error says why there are none, or that there are too many.
     pub(super) fn new(doc: &Document) -> Result<(Vec<KeyPath>, SamplingDesign), String> {
         let keys: Vec<KeyPath> = doc.axes.iter().map(|a| a.path).collect();
         let design = match doc.method {
@@ -37,7 +37,7 @@ impl SamplingDesign {
         Ok((keys, design))
     }
 
-    /// The number of points.
+    /// Returns the number of points.
     pub(super) fn len(&self) -> u64 {
         match self {
             SamplingDesign::Grid(axes) => axes.iter().map(|a| a.len() as u64).product(),
@@ -46,7 +46,7 @@ impl SamplingDesign {
         }
     }
 
-    /// The value of axis `axis` at point `point`. PRECONDITION: `point < len()`.
+    /// Returns the value of axis `axis` at point `point`. PRECONDITION: `point < len()`.
     pub(super) fn value(&self, point: u64, axis: usize) -> &Value {
         match self {
             SamplingDesign::Grid(axes) => {
@@ -114,13 +114,13 @@ fn list(doc: &Document) -> Result<(Vec<KeyPath>, SamplingDesign), String> {
     Ok((keys, SamplingDesign::Rows { width, values }))
 }
 
-/// A fraction in [0, 1) that depends on the sweep's seed, the axis' name and two counters alone.
+/// Returns a fraction in [0, 1) that depends only on the sweep's seed, the axis's name and two counters.
 fn unit(seed: u64, axis: &str, i: u64, j: u64) -> f64 {
     let name = axis.bytes().fold(0xcbf2_9ce4_8422_2325u64, |h, b| (h ^ u64::from(b)).wrapping_mul(0x0100_0000_01b3));
     (mix(mix(seed, name, 11), i, j) >> 11) as f64 / (1u64 << 53) as f64
 }
 
-/// Independent draws without repeats: a point that was drawn before is drawn again.
+/// Draws points independently and without repeats: a point that was drawn before is replaced by another draw.
 fn random(axes: &[DeclaredAxis], samples: u64, seed: u64) -> Result<SamplingDesign, String> {
     const TRIES: u64 = 1000;
     let mut seen = HashSet::with_capacity(samples as usize);
@@ -142,7 +142,7 @@ fn random(axes: &[DeclaredAxis], samples: u64, seed: u64) -> Result<SamplingDesi
     Ok(SamplingDesign::Rows { width: axes.len(), values })
 }
 
-/// Without points that came before: rounding to what keys accept may join two.
+/// Removes points that are the same as an earlier one. Rounding to the values that keys accept can make two points equal.
 fn distinct(design: SamplingDesign) -> SamplingDesign {
     let SamplingDesign::Rows { width, values } = design else { return design };
     let mut seen = HashSet::new();
@@ -151,7 +151,7 @@ fn distinct(design: SamplingDesign) -> SamplingDesign {
     SamplingDesign::Rows { width, values }
 }
 
-/// Latin hypercube: each axis is cut into `samples` equal parts, and each part is used once.
+/// Draws a Latin hypercube: each axis is divided into `samples` equal parts, and each part is used once.
 fn lhs(axes: &[DeclaredAxis], samples: u64, seed: u64) -> SamplingDesign {
     let orders: Vec<Vec<u64>> = axes
         .iter()

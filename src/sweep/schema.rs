@@ -1,6 +1,7 @@
 //! The JSON Schema of sweep files, made from the key table, so that editors complete and check what the parser accepts.
 //!
-//! Layer: sweep. Says what one value may be; what only holds between values (an axis that nothing reads, a network too small) is `plan`'s to say.
+//! Layer: sweep. The schema says what a single value may be. Conditions between values, such as an axis that nothing reads or a network that is too small, are
+//! checked by `plan`.
 
 use std::collections::BTreeSet;
 
@@ -12,18 +13,18 @@ use super::include::INCLUDED_KEYS;
 use super::method::Method;
 use crate::spec::{Default, KEYS, Key, KeyKind, SECTIONS};
 
-/// Files that have a schema.
+/// The kinds of file that have a schema.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum SchemaOf {
-    /// What `hyperfold run` takes.
+    /// A sweep file, which `hyperfold run` takes.
     Sweep,
-    /// What a sweep names by `include`.
+    /// A file that a sweep includes.
     Included,
 }
 
-/// The schema of a file, draft 2020-12, as JSON text with a line break at its end. It uses nothing that draft 7 reads differently, because
-/// editors may know no later one.
-pub fn json_schema(of: SchemaOf) -> String {
+/// Returns the schema of a kind of file, draft 2020-12, as JSON text with a line break at its end. It uses nothing that draft 7 reads differently, because some
+/// editors know no later draft.
+pub fn json_schema(file: SchemaOf) -> String {
     let mut definitions = Map::new();
     for key in KEYS.iter().filter(|key| !is_of_jobs(key)) {
         definitions.insert(format!("key.{}", key.name), key_value(key));
@@ -31,7 +32,7 @@ pub fn json_schema(of: SchemaOf) -> String {
     }
     add_table(&mut definitions, "key", "");
     add_table(&mut definitions, "axis", "");
-    let (title, about, names, required): (_, _, &[&str], &[&str]) = match of {
+    let (title, about, names, required): (_, _, &[&str], &[&str]) = match file {
         SchemaOf::Sweep => (
             "Sweep file of hyperfold",
             "One file describes a sweep; `hyperfold run` simulates every experiment of it.",
@@ -59,12 +60,12 @@ pub fn json_schema(of: SchemaOf) -> String {
     format!("{schema:#}\n")
 }
 
-/// Whether a key stands in `[[job]]` tables alone.
+/// Whether a key only stands in `[[job]]` tables.
 fn is_of_jobs(key: &Key) -> bool {
     key.name.starts_with("job.")
 }
 
-/// A `[[job]]` table: its name, its own keys, and those of `[base.workload]`.
+/// Returns the schema of a `[[job]]` table: its name, its own keys, and those of `[base.workload]`.
 fn job_table() -> Json {
     let name = json!({
         "description": "Name of the job: letters, digits, - and _; its keys are axes by job.NAME.KEY.",
@@ -76,9 +77,9 @@ fn job_table() -> Json {
         if let Some(own) = key.name.strip_prefix("job.") {
             properties.insert(own.to_string(), key_value(key));
         } else if let Some(rest) = key.name.strip_prefix("workload.") {
-            let to = if rest.contains('.') { &mut patterns } else { &mut properties };
+            let target = if rest.contains('.') { &mut patterns } else { &mut properties };
             let name = if rest.contains('.') { pattern(rest) } else { rest.to_string() };
-            to.insert(name, reference("key", key.name));
+            target.insert(name, reference("key", key.name));
         }
     }
     properties.insert("nccl".to_string(), reference("key", "workload.nccl"));
@@ -88,10 +89,10 @@ fn job_table() -> Json {
     })
 }
 
-/// The values of axes over jobs' keys, which the parser checks: the schema knows no names of jobs.
+/// A pattern for axes over keys of jobs. The parser checks their values, because the schema does not know the jobs' names.
 const JOB_AXIS: &str = "^job\\.[A-Za-z0-9_-]+\\..+$";
 
-/// What stands at the top of a file.
+/// Returns the schema of a name at the top of a file.
 fn top_value(name: &str) -> Json {
     match name {
         "name" => json!({
@@ -143,7 +144,7 @@ fn top_value(name: &str) -> Json {
     }
 }
 
-/// A key of `[sweep]`.
+/// Returns the schema of a key of `[sweep]`.
 fn sweep_value(name: &str) -> Json {
     match name {
         "method" => json!({
@@ -171,15 +172,15 @@ fn sweep_value(name: &str) -> Json {
     }
 }
 
-/// Adds the definition of the table at a dotted prefix (none: the whole of `[base]` or `[axes]`), and of those in it. Names may be written as tables in
-/// tables or with dots, in quotes, at any level.
+/// Adds the definition of the table at a dotted prefix, and of the tables in it. Without a prefix this is the whole of `[base]` or `[axes]`. At any level,
+/// names may be written as nested tables or with dots in quotes.
 fn add_table(definitions: &mut Map<String, Json>, kind: &str, prefix: &str) {
     let (mut properties, mut patterns) = (Map::new(), Map::new());
     let mut tables = BTreeSet::new();
     for key in KEYS.iter().filter(|key| !is_of_jobs(key)) {
         let Some(rest) = below(key.name, prefix) else { continue };
-        tables.extend(rest.match_indices('.').map(|(at, _)| &rest[..at]));
-        // An axis is best written with its dotted name, so that is what editors complete there. Elsewhere dots are right, but not proposed.
+        tables.extend(rest.match_indices('.').map(|(dot, _)| &rest[..dot]));
+        // An axis is best written with its dotted name, so that is what editors propose there. Elsewhere dotted names are accepted, but not proposed.
         if kind == "axis" || !rest.contains('.') {
             properties.insert(rest.to_string(), reference(kind, key.name));
         } else {
@@ -212,12 +213,12 @@ fn add_table(definitions: &mut Map<String, Json>, kind: &str, prefix: &str) {
     definitions.insert(if prefix.is_empty() { kind.to_string() } else { format!("{kind}.{prefix}") }, table);
 }
 
-/// The rest of a dotted name below a prefix.
+/// Returns the rest of a dotted name after a prefix.
 fn below<'a>(name: &'a str, prefix: &str) -> Option<&'a str> {
     if prefix.is_empty() { Some(name) } else { name.strip_prefix(prefix)?.strip_prefix('.') }
 }
 
-/// A property of exactly this name.
+/// Returns a pattern that matches exactly this name.
 fn pattern(name: &str) -> String {
     format!("^{}$", name.replace('.', "\\."))
 }
@@ -226,7 +227,7 @@ fn reference(kind: &str, name: &str) -> Json {
     json!({ "$ref": format!("#/$defs/{kind}.{name}") })
 }
 
-/// The value of a key.
+/// Returns the schema of a key's value.
 fn key_value(key: &Key) -> Json {
     let mut schema = Map::new();
     schema.insert("title".into(), key.name.into());
@@ -262,10 +263,10 @@ fn key_value(key: &Key) -> Json {
     schema.into()
 }
 
-/// What texts of keys may be.
+/// A pattern that the texts of keys must match.
 const ONE_LINE: &str = "^[^\\u0000\\n\\r]*$";
 
-/// Type and range of a key that is a number.
+/// Returns the type and the range of a key that is a number.
 fn number(key: &Key) -> Map<String, Json> {
     let (kind, min, max): (&str, Json, Json) = match key.kind {
         KeyKind::Int { min, max } => ("integer", min.into(), max.into()),
@@ -275,7 +276,7 @@ fn number(key: &Key) -> Map<String, Json> {
     Map::from_iter([("type".into(), kind.into()), ("minimum".into(), min), ("maximum".into(), max)])
 }
 
-/// The values of an axis.
+/// Returns the schema of an axis over a key.
 fn axis(key: &Key) -> Json {
     let item = reference("key", key.name);
     let list = json!({ "type": "array", "minItems": 1, "items": item });
@@ -302,7 +303,7 @@ fn axis(key: &Key) -> Json {
     })
 }
 
-/// Meaning, unit and default.
+/// Describes a key: its meaning, its unit and its default.
 fn description(key: &Key) -> String {
     let mut text = format!("{}.", key.doc);
     if let Some(unit) = key.unit() {
@@ -315,7 +316,7 @@ fn description(key: &Key) -> String {
     text
 }
 
-/// The default, where it is a value that can be written.
+/// Returns the default if it is a value that can be written.
 fn default(key: &Key) -> Option<Json> {
     match key.default {
         Default::Int(i) => Some(i.into()),

@@ -1,6 +1,6 @@
-//! Points of a sweep that resolve to the same configuration, and which axes make no difference between them.
+//! Points of a sweep that resolve to the same configuration, and the axes that make no difference between them.
 //!
-//! Layer: sweep. Such points keep a row each and are simulated once. Only finds and explains them.
+//! Layer: sweep. Such points keep a row each and are simulated once. This module only finds and explains them.
 
 use std::collections::HashMap;
 
@@ -8,28 +8,28 @@ use super::digest::Hash128;
 use super::layers::Layers;
 use crate::spec::Value;
 
-/// Values of an axis that a note names.
+/// Most values of an axis that a note names.
 const VALUES_NAMED: usize = 4;
-/// Pairs of points that an error names.
+/// Most pairs of points that an error names.
 const PAIRS_NAMED: usize = 3;
 
-/// A point that the constraints leave.
+/// A point that meets the constraints.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct FoundPoint {
     pub point: u64,
     pub config_key: Hash128,
-    /// Bit `i`: something reads axis `i` here. Axes from the 65th on have none.
+    /// Bit `i` says that something reads axis `i` at this point. Axes from the 65th on have no bit.
     pub read: u64,
 }
 
-/// A point with the first one of the same configuration.
+/// A point, and the first point with the same configuration.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct SharedPoint {
     point: u64,
     first: u64,
 }
 
-/// Points whose configuration one before them has, ascending.
+/// Returns the points with the same configuration as an earlier one, in ascending order.
 pub(super) fn find(found: &[FoundPoint]) -> Vec<SharedPoint> {
     let mut first: HashMap<Hash128, u64> = HashMap::with_capacity(found.len());
     let shared = |p: &FoundPoint| {
@@ -39,12 +39,12 @@ pub(super) fn find(found: &[FoundPoint]) -> Vec<SharedPoint> {
     found.iter().filter_map(shared).collect()
 }
 
-/// Why the sweep is wrong, if it lists the same axis values twice: rows that nothing tells apart. `None`: it does not.
+/// Returns an error if the sweep lists the same axis values twice, because nothing would distinguish their rows.
 pub(super) fn listed_twice(layers: &Layers, shared: &[SharedPoint]) -> Option<String> {
     let same = |s: &&SharedPoint| {
         let differ = |axis: usize| layers.design.value(s.point, axis) != layers.design.value(s.first, axis);
         let differing: Vec<usize> = (0..layers.axes.len()).filter(|&axis| differ(axis)).collect();
-        // A listed experiment may leave to [base] what another one spells out.
+        // A listed experiment may leave to `[base]` what another one writes out.
         differing.is_empty() || {
             let (a, b) = (layers.values(s.point), layers.values(s.first));
             differing.iter().all(|&axis| a.at(layers.axes[axis]) == b.at(layers.axes[axis]))
@@ -67,7 +67,7 @@ pub(super) fn listed_twice(layers: &Layers, shared: &[SharedPoint]) -> Option<St
     })
 }
 
-/// What the user should know of them: how many rows, and which axes have no effect where. `None`: there are none.
+/// Returns a note for the user that says how many rows share a simulation, and which axes have no effect where. It is `None` if there are no such rows.
 pub(super) fn note(layers: &Layers, found: &[FoundPoint], shared: &[SharedPoint], replicas: u64) -> Option<String> {
     if shared.is_empty() {
         return None;
@@ -95,7 +95,8 @@ pub(super) fn note(layers: &Layers, found: &[FoundPoint], shared: &[SharedPoint]
     Some(format!("{are}: {}", parts.join(", ")))
 }
 
-/// The values of another axis, at which and only at which nothing reads this one: `topology.kind = rail-only`. `None`: no single axis decides.
+/// Returns the values of another axis for which, and only for which, nothing reads this axis, such as `topology.kind = rail-only`. It is `None` if no single
+/// axis decides.
 fn unread_where(layers: &Layers, found: &[FoundPoint], axis: usize) -> Option<String> {
     let bit = u32::try_from(axis).ok().and_then(|a| 1u64.checked_shl(a))?;
     if found.iter().all(|p| p.read & bit != 0) {
@@ -118,7 +119,7 @@ fn unread_where(layers: &Layers, found: &[FoundPoint], axis: usize) -> Option<St
                 }
             }
         }
-        // A value each point has of its own decides nothing.
+        // If every point has a different value, the axis explains nothing.
         let named = unread.iter().take(VALUES_NAMED).map(|v| v.to_string()).collect::<Vec<_>>().join(" or ");
         let more = unread.len().saturating_sub(VALUES_NAMED);
         let more = if more > 0 { format!(" or one of {more} more values") } else { String::new() };

@@ -1,6 +1,6 @@
 //! The text of a sweep file: where each key stands, and which keys it names.
 //!
-//! Layer: sweep. Knows names and places; `document` and `axis` read the values.
+//! Layer: sweep. Knows names and places. `document` and `axis` read the values.
 
 use std::path::Path;
 use std::sync::Arc;
@@ -11,15 +11,15 @@ use toml::de::{DeTable, DeValue};
 use super::key_names::{KnownKey, UnknownName, declared};
 use crate::spec::{KEYS, Place, SpecError, find_declared};
 
-/// The text being read and its name, for messages.
+/// The text that is being read, and its name for messages.
 pub(super) struct SweepText<'a> {
     pub path: &'a Path,
     pub text: &'a str,
-    /// Given for `--set`: then every place is this.
+    /// The text of `--set`, if this is one. Then it is the place of everything.
     set: Option<&'a str>,
-    /// Names of the jobs, in the order of the file.
+    /// Names of the jobs, in file order.
     pub jobs: Vec<Arc<str>>,
-    /// Byte offsets of line ends, because a list of experiments asks for as many places as it has.
+    /// Byte offsets of the line ends. They are kept because a list of experiments needs a place for each.
     line_ends: Vec<usize>,
 }
 
@@ -29,29 +29,29 @@ impl<'a> SweepText<'a> {
         SweepText { path, text, set, jobs: Vec::new(), line_ends }
     }
 
-    /// The place of the word at `offset`: a key, as far as it goes.
+    /// Returns the place of the word at `offset`: a key and everything up to its end.
     pub(super) fn place(&self, offset: usize) -> Place {
         let word = |c: &u8| c.is_ascii_alphanumeric() || b"_-.\"'[]".contains(c);
         let rest = self.text.as_bytes().get(offset..).unwrap_or_default();
         self.place_of(offset..offset + rest.iter().take_while(|c| word(c)).count())
     }
 
-    /// The place of a value; of one that spans lines, its first.
+    /// Returns the place of a value. If the value spans several lines, this is the first of them.
     pub(super) fn place_of(&self, span: std::ops::Range<usize>) -> Place {
         if let Some(s) = self.set {
             return Place::Set(s.to_string());
         }
-        let before = self.line_ends.partition_point(|end| *end < span.start);
-        let start = if before == 0 { 0 } else { self.line_ends[before - 1] + 1 };
-        let end = self.line_ends.get(before).map_or(self.text.len(), |end| *end);
+        let lines_before = self.line_ends.partition_point(|end| *end < span.start);
+        let start = if lines_before == 0 { 0 } else { self.line_ends[lines_before - 1] + 1 };
+        let end = self.line_ends.get(lines_before).map_or(self.text.len(), |end| *end);
         Place::columns(
             self.path,
-            before + 1,
+            lines_before + 1,
             span.start - start..span.end.clamp(span.start, end.max(span.start)) - start,
         )
     }
 
-    /// A value as it was written, short enough for a message.
+    /// Returns a value as it was written, shortened for a message.
     pub(super) fn shown(&self, span: std::ops::Range<usize>) -> String {
         let text = self.text.get(span).unwrap_or("").trim();
         let mut short: String = text.chars().take(60).map(|c| if c.is_control() { ' ' } else { c }).collect();
@@ -71,10 +71,10 @@ impl<'a> SweepText<'a> {
     }
 }
 
-/// A key with its dotted name, where it is written, and its value.
+/// A dotted name, the offset at which it is written, and its value.
 pub(super) type WrittenKey<'t> = (String, usize, &'t Spanned<DeValue<'t>>);
 
-/// All leaves of a table by dotted names, in file order. A known key is a leaf even if a table was written for it.
+/// Collects all leaves of a table with their dotted names, in file order. A known key is a leaf even if a table was written for it.
 pub(super) fn leaves<'t>(table: &'t DeTable<'t>, prefix: &str, out: &mut Vec<WrittenKey<'t>>) {
     for (k, v) in table {
         let name = if prefix.is_empty() { k.get_ref().to_string() } else { format!("{prefix}.{}", k.get_ref()) };
@@ -90,12 +90,12 @@ pub(super) fn leaves<'t>(table: &'t DeTable<'t>, prefix: &str, out: &mut Vec<Wri
     }
 }
 
-/// Whether keys exist below this name.
+/// Whether there are keys below this name.
 pub(super) fn is_section(name: &str) -> bool {
     KEYS.iter().any(|k| k.name.strip_prefix(name).is_some_and(|rest| rest.starts_with('.')))
 }
 
-/// What a dotted name stands for, or why it stands for nothing.
+/// Returns what a dotted name stands for, or why it stands for nothing.
 pub(super) fn known(source: &SweepText<'_>, name: &str, offset: usize) -> Result<KnownKey, SpecError> {
     declared(name, &source.jobs).map_err(|unknown| {
         let place = source.place(offset);

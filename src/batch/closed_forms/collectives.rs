@@ -1,4 +1,4 @@
-//! Collectives as packets against the formulas of their algorithms.
+//! Collectives simulated as packets, compared with the formulas of their algorithms.
 //!
 //! Layer: batch.
 
@@ -6,7 +6,7 @@ use super::formulas::IdleLink;
 use super::{ClosedFormError, ClosedFormRow, config, simulate};
 use crate::spec::{KeyId, Value};
 
-/// One collective: operation, algorithm, members, bytes, pieces of so many KiB (0: whole shards), overhead of each message in ns.
+/// One collective: operation, algorithm, members, bytes, piece size in KiB (0: whole shards), overhead of each message in ns.
 struct Case {
     op: &'static str,
     algorithm: &'static str,
@@ -25,9 +25,9 @@ impl Case {
 }
 
 const MB: u64 = 1_000_000;
-/// Larger than any message here.
+/// Piece size larger than any message here, KiB.
 const WHOLE_KIB: f64 = 1e6;
-/// From the last member's arrival to the start.
+/// Time from the last member's arrival to the start of a collective, ns.
 const RENDEZVOUS_NS: f64 = 1000.0;
 
 fn ring(c: &Case, w: &IdleLink) -> f64 {
@@ -35,7 +35,7 @@ fn ring(c: &Case, w: &IdleLink) -> f64 {
     (rounds * (c.n - 1)) as f64 * w.exchange(c.shard())
 }
 
-/// Pieces are passed on while others come in: the link is never idle until the last one.
+/// Ring in which pieces are passed on while others come in: the link is never idle until the last piece.
 fn pipelined_ring(c: &Case, w: &IdleLink) -> f64 {
     let steps = (2 * (c.n - 1)) as f64;
     w.post + steps * (w.serial(c.shard()) + w.packets(c.shard()) * w.answer()) + w.latency()
@@ -45,7 +45,7 @@ fn halving_doubling(c: &Case, w: &IdleLink) -> f64 {
     (1..=c.n.ilog2()).map(|k| 2.0 * w.exchange(c.bytes >> k)).sum()
 }
 
-/// To all others at once, in turn packet by packet.
+/// Sends to all other members at once, in turn packet by packet.
 fn direct(c: &Case, w: &IdleLink) -> f64 {
     let rounds = if c.op == "all-reduce" { 2.0 } else { 1.0 };
     rounds * w.exchange(c.shard() * (c.n - 1))
@@ -55,12 +55,12 @@ fn chain(c: &Case, w: &IdleLink) -> f64 {
     w.relayed(c.bytes, 1.0, (c.n - 2) as f64)
 }
 
-/// A binary tree under the root's only child.
+/// Sends through a binary tree under the root's only child.
 fn tree(c: &Case, w: &IdleLink) -> f64 {
     w.relayed(c.bytes, 2.0, f64::from(c.n.ilog2() - 1))
 }
 
-/// Two members: each is the root of one tree and the leaf of the other, with half of the bytes.
+/// Two trees with two members: each is the root of one tree and the leaf of the other, with half of the bytes.
 fn two_trees(c: &Case, w: &IdleLink) -> f64 {
     2.0 * w.exchange(c.bytes / 2)
 }
@@ -147,7 +147,7 @@ fn row(c: &Case) -> Result<ClosedFormRow, ClosedFormError> {
     ];
     let outcome = simulate(&name, config(&name, c.n as i64, &keys)?)?;
     let wire = IdleLink::plain(c.overhead_ns as f64 * 1000.0, c.piece_kib * 1024);
-    // Plain sends and receives do not meet beforehand.
+    // Plain sends and receives have no rendezvous.
     let meet = if c.op == "send-recv" { 0.0 } else { RENDEZVOUS_NS * 1000.0 };
     let simulated = outcome.iteration.map_or(0, |i| i.time.total) as f64 / 1e6;
     Ok(ClosedFormRow {

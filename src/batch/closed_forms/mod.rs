@@ -1,7 +1,7 @@
-//! Simulations held against formulas: collectives, pipelines and traffic for which a few lines of algebra say what must come out.
+//! Simulations compared with formulas: collectives, pipelines and traffic whose result a few lines of algebra predict.
 //!
-//! Layer: batch. The networks are small, generated and free of contention, so that the formulas are exact up to packets that are under way. Rows are those of
-//! `hyperfold validate closed-forms` and of the test of the same name. Nothing here is fitted.
+//! Layer: batch. The networks are small, generated and free of contention, so the formulas are exact up to packets in flight. `hyperfold validate closed-forms`
+//! and the test of the same name use these rows. Nothing here is fitted.
 
 mod collectives;
 mod formulas;
@@ -15,10 +15,10 @@ use crate::engine::EngineError;
 use crate::engine::cpu::engine::CpuEngine;
 use crate::spec::{Config, Conflict, KeyId, Value, Values};
 
-/// What a formula says and what was simulated.
+/// The result of a formula beside the simulated one.
 #[derive(Clone, Debug, PartialEq)]
 pub struct ClosedFormRow {
-    /// What kind of formula: rows are summed up by it.
+    /// The kind of formula. Rows are summarised by it.
     pub table: &'static str,
     pub name: String,
     pub unit: &'static str,
@@ -29,13 +29,13 @@ pub struct ClosedFormRow {
 }
 
 impl ClosedFormRow {
-    /// (simulated - formula) / formula.
+    /// Relative error: (simulated - formula) / formula.
     pub fn rel_error(&self) -> f64 {
         (self.simulated - self.formula) / self.formula
     }
 }
 
-/// Why there is no row.
+/// The reason why a comparison failed.
 #[derive(Debug, thiserror::Error)]
 pub enum ClosedFormError {
     #[error("{name}: {why}")]
@@ -48,10 +48,10 @@ pub enum ClosedFormError {
     Ended { name: String, why: String },
 }
 
-/// All rows, each simulated anew: some seconds.
+/// Simulates and returns all rows. Takes some seconds.
 ///
 /// # Errors
-/// An experiment that cannot be prepared or does not come to its end.
+/// An experiment cannot be prepared or does not end.
 pub fn rows() -> Result<Vec<ClosedFormRow>, ClosedFormError> {
     let mut rows = collectives::rows()?;
     rows.extend(pipelines::rows()?);
@@ -66,7 +66,7 @@ fn text(s: &str) -> Value {
     Value::Text(s.into())
 }
 
-/// Hosts of one GPU each on one switch, links of 100 Gb/s and a microsecond, no congestion control; then `keys`.
+/// Builds the configuration of hosts with one GPU each on one switch, with links of 100 Gb/s and a microsecond, and no congestion control; `keys` override.
 fn config(name: &str, hosts: i64, keys: Keys) -> Result<Config, ClosedFormError> {
     let network = [
         (KeyId::Gpus, Value::Int(hosts)),
@@ -97,6 +97,6 @@ fn simulate(name: &str, config: Config) -> Result<ExperimentOutcome, ClosedFormE
     })?;
     match outcome {
         Some(Ok(outcome)) => Ok(outcome),
-        other => Err(ClosedFormError::Ended { name: name.to_string(), why: format!("{other:?}") }),
+        unfinished => Err(ClosedFormError::Ended { name: name.to_string(), why: format!("{unfinished:?}") }),
     }
 }

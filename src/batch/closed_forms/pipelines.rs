@@ -1,12 +1,12 @@
 //! Bubbles of pipelines of equal stages: (p - 1) / (m v) of the work (Narayanan et al., SC'21, Section 2.2).
 //!
-//! Layer: batch. The vocabulary is tiny, so that the first and the last stage have next to nothing more to do than the others, and kernels take a hundred times as long as
-//! on the GPU, so that messages take next to no time; they cross the network all the same.
+//! Layer: batch. The vocabulary is tiny, so that the first and the last stage have almost no more work than the others. Kernels take a hundred times as long as
+//! on the GPU, so that messages take almost no time, though they cross the network.
 
 use super::{ClosedFormError, ClosedFormRow, config, simulate, text};
 use crate::spec::{KeyId, Value};
 
-/// A model of 128 equal layers.
+/// Text of a model of 128 equal layers.
 const MODEL: &str =
     "{ name = \"equal-stages\", transformer = { layers = 128, hidden = 4096, heads = 32, vocab = 128, seq = 512 } }";
 

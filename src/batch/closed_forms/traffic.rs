@@ -1,6 +1,6 @@
-//! Bytes of each dimension of parallelism: what formulas say, what messages carry, what NICs put on their links.
+//! Bytes of each dimension of parallelism: by formula, in messages, and on the links of NICs.
 //!
-//! Layer: batch. One dimension at a time, by ring, in servers of one GPU: everything is on the network.
+//! Layer: batch. One dimension at a time, by ring, in servers of one GPU: all bytes cross the network.
 
 use super::{ClosedFormError, ClosedFormRow, config, simulate, text};
 use crate::spec::{KeyId, Value};
@@ -13,7 +13,8 @@ const EXPERTS: u64 = 4;
 const DEGREE: u64 = 4;
 const BATCHES: u64 = 8;
 
-/// A model without biases and positions: 12 h^2 + 2 h a layer (with experts 4 h^2 + 2 h + 4 h and 8 h^2 each), two vocabularies, the final norm.
+/// Builds a model without biases and positions. Parameters: 12 h^2 + 2 h per layer (with experts 4 h^2 + 2 h + 4 h, and 8 h^2 per expert), two vocabularies,
+/// the final norm.
 fn model(moe: bool) -> Value {
     let experts = if moe { format!(", moe = {{ experts = {EXPERTS}, top_k = 2 }}") } else { String::new() };
     text(&format!(
@@ -21,7 +22,7 @@ fn model(moe: bool) -> Value {
     ))
 }
 
-/// One dimension: its key, more keys, bytes of the formula, the formula in words.
+/// One dimension: its name, its keys, the bytes of the formula, and the formula in words.
 struct Case {
     name: &'static str,
     keys: Vec<(KeyId, Value)>,
@@ -67,7 +68,7 @@ fn cases() -> Vec<Case> {
         Case {
             name: "EP, dispatch and combine",
             keys: vec![degree(KeyId::Dp), degree(KeyId::Ep), batch(BATCHES * DEGREE), (KeyId::Zero, Value::Int(0))],
-            // Two experts a token; each rank keeps a quarter of what it routes. Experts are on one rank each and reduce nothing.
+            // Two experts per token; each rank keeps a quarter of what it routes. Each expert is on one rank, so experts reduce nothing.
             bytes: once * LAYERS * 4 * BATCHES * 2 * activations + both * dense * 4,
             note: "(e-1) x 4 l x 2 x 2 s h x micro-batches; 2 (d-1) x 4 bytes x parameters outside of experts",
         },
@@ -102,7 +103,7 @@ pub(super) fn rows() -> Result<Vec<ClosedFormRow>, ClosedFormError> {
             packets += f.bytes.div_ceil(1000);
         }
         rows.push(row("in messages that arrived", c.bytes, payload, c.note));
-        // What leaves hosts: names of links begin with the end that sends, hosts are numbered first.
+        // Bytes that leave hosts: the first links, as hosts are numbered first and a link's name begins with the end that sends.
         let sent: u64 = outcome.links.iter().take(DEGREE as usize).map(|l| l.bytes).sum();
         rows.push(row(
             "on the links of the NICs",

@@ -1,7 +1,7 @@
-//! The files beside the rows, read when somebody asks: flows, links, round-trip times, statistics.
+//! Reads the companion files on demand: flows, links, round-trip times, statistics.
 //!
-//! Layer: results. They may be larger than memory, so they are read a row at a time; exact decimals become exact integers again.
-//! `failed.csv` is not among them: the rows hold all of it.
+//! Layer: results. Files may be larger than memory, so they are read row by row. Exact decimals become exact integers again. `failed.csv` is not read: the rows
+//! hold all of it.
 
 use std::path::{Path, PathBuf};
 
@@ -12,7 +12,7 @@ use super::{ReadError, RunResults};
 use crate::input;
 use crate::results::meter::memory_meter;
 
-/// The row at hand, with what messages need.
+/// The current row, with the context for messages.
 struct Fields<'a> {
     path: &'a Path,
     names: &'a csv::StringRecord,
@@ -20,9 +20,9 @@ struct Fields<'a> {
 }
 
 impl Fields<'_> {
-    /// A field's text; empty where the file has no such column.
+    /// Returns a field's text; empty if the file has no such column.
     fn text(&self, name: &str) -> &str {
-        self.names.iter().position(|n| n == name).and_then(|at| self.record.get(at)).unwrap_or("")
+        self.names.iter().position(|n| n == name).and_then(|i| self.record.get(i)).unwrap_or("")
     }
 
     fn parse<T>(&self, name: &str, want: &'static str, parse: impl Fn(&str) -> Option<T>) -> Result<T, ReadError> {
@@ -61,7 +61,7 @@ impl Fields<'_> {
     }
 }
 
-/// A decimal in units of `10^-digits`; `None` if it is no decimal, has more digits or does not fit.
+/// Parses a decimal in units of `10^-digits`; `None` if it is no decimal, has more digits or does not fit.
 fn scaled(text: &str, digits: usize) -> Option<u64> {
     let (whole, part) = text.split_once('.').unwrap_or((text, ""));
     if part.len() > digits || whole.is_empty() || !whole.bytes().chain(part.bytes()).all(|b| b.is_ascii_digit()) {
@@ -70,14 +70,14 @@ fn scaled(text: &str, digits: usize) -> Option<u64> {
     format!("{whole}{part:0<digits$}").parse().ok()
 }
 
-/// What [`RunResults::each`] does with a row.
+/// Whether [`RunResults::each`] continues after a row.
 enum Go {
     On,
     Enough,
 }
 
 impl RunResults {
-    /// Calls `each` with every row of `flows.csv`, in order; false if the run wrote none.
+    /// Calls `each` with every row of `flows.csv`, in order. Returns false if the run wrote no such file.
     ///
     /// # Errors
     /// The file is damaged.
@@ -90,7 +90,7 @@ impl RunResults {
         })
     }
 
-    /// Likewise of `links.csv`.
+    /// Calls `each` with every row of `links.csv`, in order. Returns false if the run wrote no such file.
     ///
     /// # Errors
     /// The file is damaged.
@@ -103,7 +103,7 @@ impl RunResults {
         })
     }
 
-    /// Likewise of `rtt.csv`.
+    /// Calls `each` with every row of `rtt.csv`, in order. Returns false if the run wrote no such file.
     ///
     /// # Errors
     /// The file is damaged.
@@ -116,7 +116,7 @@ impl RunResults {
         })
     }
 
-    /// Likewise of `stats.csv`.
+    /// Calls `each` with every row of `stats.csv`, in order. Returns false if there is no such file.
     ///
     /// # Errors
     /// The file is damaged.
@@ -129,7 +129,7 @@ impl RunResults {
         })
     }
 
-    /// One experiment's flows; `None` if the run wrote no `flows.csv`.
+    /// Returns one experiment's flows; `None` if the run wrote no `flows.csv`.
     ///
     /// # Errors
     /// The file is damaged.
@@ -137,7 +137,7 @@ impl RunResults {
         self.of("flows.csv", exp_id, flow)
     }
 
-    /// One experiment's links; `None` if the run wrote no `links.csv`.
+    /// Returns one experiment's links; `None` if the run wrote no `links.csv`.
     ///
     /// # Errors
     /// The file is damaged.
@@ -145,7 +145,7 @@ impl RunResults {
         self.of("links.csv", exp_id, link)
     }
 
-    /// One experiment's round-trip times; `None` if the run wrote no `rtt.csv`.
+    /// Returns one experiment's round-trip times; `None` if the run wrote no `rtt.csv`.
     ///
     /// # Errors
     /// The file is damaged.
@@ -153,7 +153,7 @@ impl RunResults {
         self.of("rtt.csv", exp_id, rtt)
     }
 
-    /// The links that jobs of one experiment share; `None` if the run wrote no `shared_links.csv`.
+    /// Returns the links that jobs of one experiment share; `None` if the run wrote no `shared_links.csv`.
     ///
     /// # Errors
     /// The file is damaged.
@@ -161,7 +161,7 @@ impl RunResults {
         self.of("shared_links.csv", exp_id, shared_link)
     }
 
-    /// What jobs of one experiment share, as `jobs.csv` has it: other columns are left at their defaults. `None` if the run wrote no such file.
+    /// Returns what jobs of one experiment share, from `jobs.csv`. Other columns have their defaults. `None` if the run wrote no such file.
     ///
     /// # Errors
     /// The file is damaged.
@@ -169,7 +169,7 @@ impl RunResults {
         self.of("jobs.csv", exp_id, sharing)
     }
 
-    /// Rows of one experiment. Those of later ones end the search: companion files ascend by `exp_id`.
+    /// Returns the rows of one experiment. The search ends at rows of later experiments: companion files ascend by `exp_id`.
     fn of<T>(
         &self,
         name: &str,
@@ -178,14 +178,14 @@ impl RunResults {
     ) -> Result<Option<Vec<T>>, ReadError> {
         let mut found = Vec::new();
         let meter = memory_meter();
-        let there = self.each(name, |exp_id, fields| {
+        let exists = self.each(name, |exp_id, fields| {
             if exp_id == wanted {
                 meter.check("rows of an experiment", 0).map_err(ReadError::memory(fields.path))?;
                 found.push(read(fields)?);
             }
             Ok(if exp_id > wanted { Go::Enough } else { Go::On })
         })?;
-        Ok(there.then_some(found))
+        Ok(exists.then_some(found))
     }
 
     fn each(&self, name: &str, mut each: impl FnMut(u64, &Fields) -> Result<Go, ReadError>) -> Result<bool, ReadError> {
@@ -285,7 +285,7 @@ fn stats(f: &Fields) -> Result<StatsRecord, ReadError> {
             memo_bytes: f.whole("memo_bytes")?,
             hops_steady: f.whole("hops_steady")?,
             skipped_mean: f.real("skipped_mean")?,
-            // Results of versions before them have no such columns.
+            // Results of earlier versions have no such columns.
             rounded: f.optional("rounded", Fields::whole)?.unwrap_or(0),
             switches_coupled: f.optional("switches_coupled", Fields::whole)?.unwrap_or(0),
             couplings: f.optional("couplings", Fields::whole)?.unwrap_or(0),

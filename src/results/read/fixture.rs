@@ -1,11 +1,11 @@
-//! Folders of results for tests, file by file, without a run.
+//! Writes folders of results for tests, file by file, without a run.
 
 use std::fs;
 use std::path::Path;
 
 use crate::results::{Axis, ColumnSets, Finished, parquet_file, rows};
 
-/// Writes the files of a finished run; experiments ascend by id. `flows.csv` and the like are there if any experiment has such rows.
+/// Writes the files of a finished run; experiments ascend by id. `flows.csv` and similar files are written if any experiment has such rows.
 pub(crate) fn write(dir: &Path, axes: &[Axis], experiments: &[Finished], sweep: &str) {
     let n = experiments.len();
     let serving = experiments.iter().any(|f| f.record.serving.is_some());

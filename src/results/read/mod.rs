@@ -1,7 +1,7 @@
-//! Reads a run's folder back: manifest, rows with types, and the companion files when they are asked for.
+//! Reads a run's folder: manifest, rows with types, and the companion files on demand.
 //!
-//! Layer: results. The one reader that comparison, reports and traces share. Takes a folder of any run, finished, interrupted or a shard;
-//! judges nothing, computes nothing.
+//! Layer: results. The one reader that comparison, reports and traces share. Reads the folder of any run, finished, interrupted or a shard. Judges nothing,
+//! computes nothing.
 
 mod companions;
 #[cfg(test)]
@@ -26,7 +26,7 @@ use crate::budget::OverBudget;
 use crate::input;
 use crate::units::counted;
 
-/// Why a folder's results could not be read.
+/// A reason why a folder's results could not be read.
 #[derive(Debug, Error)]
 pub enum ReadError {
     #[error("{}: no such folder", .0.display())]
@@ -61,18 +61,18 @@ impl ReadError {
 
     fn memory(path: &Path) -> impl FnOnce(OverBudget) -> ReadError {
         let path = path.to_path_buf();
-        move |over| ReadError::Memory { path, allowance: over.allowance }
+        move |excess| ReadError::Memory { path, allowance: excess.allowance }
     }
 }
 
-/// What a column of the results is.
+/// The role of a result column.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum ColumnRole {
-    /// Which experiment: ids, keys, replica, seed.
+    /// Identity of the experiment: ids, keys, replica, seed.
     Identity,
     /// A key that the sweep varies.
     Axis,
-    /// What came of it: status, error and everything measured.
+    /// Outcome of the experiment: status, error and everything measured.
     Outcome,
 }
 
@@ -91,15 +91,15 @@ pub struct RunResults {
     pub manifest: Manifest,
     pub columns: Vec<ColumnInfo>,
     pub rows: Vec<Vec<Cell>>,
-    /// Places of `exp_id`, `config_key`, `replica` and `status`, which every row has.
+    /// Indices of the columns `exp_id`, `config_key`, `replica` and `status`, which every row has.
     identity: [usize; 4],
-    /// Of several jobs, the one that some columns of a row are of ([`RunResults::job_of_column`]).
+    /// With several jobs, the job that some columns of a row belong to ([`RunResults::job_of_column`]).
     job_of_row: Option<String>,
 }
 
 impl RunResults {
-    /// Reads manifest and rows: `results.parquet`, or where a run has not come to its end, the journal, which has what `results.csv` cannot have yet: experiments whose
-    /// predecessors have not finished. Where another version wrote the journal, `results.csv`.
+    /// Reads manifest and rows. Rows come from `results.parquet`; if the run is not complete, from the journal, which also has experiments whose predecessors
+    /// have not finished; if another version wrote the journal, from `results.csv`.
     ///
     /// # Errors
     /// It is no folder of results, or one of the files is damaged.
@@ -127,8 +127,8 @@ impl RunResults {
             .into_iter()
             .map(|(name, kind)| ColumnInfo { role: role(&name, &manifest), name, kind })
             .collect();
-        let at = |name: &str| columns.iter().position(|c| c.name == name);
-        let identity = ["exp_id", "config_key", "replica", "status"].map(|name| at(name).ok_or(name));
+        let position_of = |name: &str| columns.iter().position(|c| c.name == name);
+        let identity = ["exp_id", "config_key", "replica", "status"].map(|name| position_of(name).ok_or(name));
         if let Some(Err(name)) = identity.iter().find(|p| p.is_err()) {
             return Err(ReadError::Table { path: file, why: format!("it has no column {name}") });
         }
@@ -142,14 +142,14 @@ impl RunResults {
     fn check(&mut self, file: &Path) -> Result<(), ReadError> {
         let [id, config, replica, status] = self.identity;
         let bad = |why: String| Err(ReadError::Table { path: file.into(), why });
-        for (at, row) in self.rows.iter().enumerate() {
-            let whole = |place: usize| matches!(row[place], Cell::Unsigned(_));
+        for (row_idx, row) in self.rows.iter().enumerate() {
+            let whole = |column_idx: usize| matches!(row[column_idx], Cell::Unsigned(_));
             if !(whole(id)
                 && whole(replica)
                 && matches!(row[config], Cell::Text(_))
                 && status_of(&row[status]).is_some())
             {
-                return bad(format!("row {} has no valid exp_id, config_key, replica or status", at + 1));
+                return bad(format!("row {} has no valid exp_id, config_key, replica or status", row_idx + 1));
             }
         }
         let order = |row: &Vec<Cell>| if let Cell::Unsigned(id) = row[id] { id } else { 0 };
@@ -160,22 +160,22 @@ impl RunResults {
         }
     }
 
-    /// Place of a column.
+    /// Returns the index of a column.
     pub fn column(&self, name: &str) -> Option<usize> {
         self.columns.iter().position(|c| c.name == name)
     }
 
-    /// Places of the axes' columns, in their order.
+    /// Returns the indices of the axes' columns, in their order.
     pub fn axes(&self) -> impl Iterator<Item = usize> + '_ {
         (0..self.columns.len()).filter(|&c| self.columns[c].role == ColumnRole::Axis)
     }
 
-    /// `exp_id` of a row.
+    /// Returns the `exp_id` of a row.
     pub fn exp_id(&self, row: usize) -> u64 {
         self.whole(row, 0)
     }
 
-    /// What the replicas of one configuration share.
+    /// Returns the key that the replicas of one configuration share.
     pub fn config_key(&self, row: usize) -> &str {
         match &self.rows[row][self.identity[1]] {
             Cell::Text(key) => key,
@@ -183,35 +183,35 @@ impl RunResults {
         }
     }
 
-    /// Replica of a row, from 0.
+    /// Returns the replica of a row, from 0.
     pub fn replica(&self, row: usize) -> u64 {
         self.whole(row, 2)
     }
 
-    /// How the experiment of a row ended.
+    /// Returns how the experiment of a row ended.
     pub fn status(&self, row: usize) -> Status {
         status_of(&self.rows[row][self.identity[3]]).unwrap_or(Status::Failed)
     }
 
-    /// A cell as a number; `None` where it is empty or no number. Whole numbers beyond 2^53 round.
+    /// Returns a cell as a number; `None` if it is empty or no number. Whole numbers beyond 2^53 round.
     pub fn number(&self, row: usize, column: usize) -> Option<f64> {
         self.rows[row][column].number()
     }
 
-    /// The row of an experiment.
+    /// Returns the row of an experiment.
     pub fn find(&self, exp_id: u64) -> Option<usize> {
         self.rows
             .binary_search_by_key(&exp_id, |row| if let Cell::Unsigned(id) = row[self.identity[0]] { id } else { 0 })
             .ok()
     }
 
-    /// The sweep with every key resolved; `None` if the manifest holds none.
+    /// Returns the sweep with every key resolved; `None` if the manifest has none.
     pub fn sweep(&self) -> Option<toml::Table> {
         let text = Some(&self.manifest.sweep).filter(|text| input::tree_fits(text.len()))?;
         text.parse().ok().filter(|t: &toml::Table| !t.is_empty())
     }
 
-    /// Why these are not all results of the run, in words; `None` if they are.
+    /// Describes why these are not all results of the run; `None` if they are.
     pub fn incomplete(&self) -> Option<String> {
         let m = &self.manifest;
         let what = match m.outcome {
@@ -222,7 +222,7 @@ impl RunResults {
             Outcome::Complete => return None,
         };
         let (selected, have) = (m.selected, self.rows.len() as u64);
-        // A search runs a few of what was selected, and until its end nobody knows which.
+        // A search runs a few of the selected experiments, and until its end it is unknown which.
         let is_search = self
             .sweep()
             .is_some_and(|s| s.get("sweep").and_then(|s| s.get("method")).and_then(|m| m.as_str()) == Some("optimize"));
@@ -248,7 +248,7 @@ fn status_of(cell: &Cell) -> Option<Status> {
     [Status::Ok, Status::Oom, Status::Failed].into_iter().find(|s| s.as_str() == text)
 }
 
-/// Manifests from before axes were named there have none: then what is neither identity nor outcome is one.
+/// Returns the role of a column. Old manifests name no axes: then a column that is neither identity nor outcome is an axis.
 fn role(name: &str, manifest: &Manifest) -> ColumnRole {
     let named = |c: &RecordColumn| c.name == name;
     match () {

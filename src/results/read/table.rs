@@ -1,6 +1,6 @@
-//! Rows of `results.parquet` or `results.csv` as typed cells.
+//! Reads rows of `results.parquet` or `results.csv` as typed cells.
 //!
-//! Layer: results. Both files give the same cells: a decimal of the CSV reads as the double that the parquet file holds.
+//! Layer: results. Both files give the same cells: a decimal of the CSV reads as the double in the parquet file.
 
 use std::path::Path;
 
@@ -19,7 +19,7 @@ use super::ReadError;
 use crate::input;
 use crate::results::meter::memory_meter;
 
-/// Names, kinds and cells.
+/// A table with names, kinds and cells.
 pub(super) struct CellTable {
     pub columns: Vec<(String, ColumnKind)>,
     pub rows: Vec<Vec<Cell>>,
@@ -49,8 +49,8 @@ pub(super) fn from_parquet(path: &Path) -> Result<CellTable, ReadError> {
         let bytes = (n as u64).saturating_mul((size_of::<Vec<Cell>>() + columns.len() * size_of::<Cell>()) as u64);
         meter.check("rows of results", bytes).map_err(ReadError::memory(path))?;
         rows.resize_with(first + n, || Vec::with_capacity(columns.len()));
-        for (at, (name, kind)) in columns.iter().enumerate() {
-            let cells = cells(group.as_ref(), at, *kind, n, &mut || {
+        for (column_idx, (name, kind)) in columns.iter().enumerate() {
+            let cells = cells(group.as_ref(), column_idx, *kind, n, &mut || {
                 meter.check("cells of results", 0).map_err(|_| ParquetError::General(TOO_LARGE.into()))
             });
             let cells = cells.map_err(|e| match e {
@@ -71,7 +71,7 @@ pub(super) fn from_parquet(path: &Path) -> Result<CellTable, ReadError> {
     Ok(CellTable { columns, rows })
 }
 
-/// The kind that a column of [`super::super::parquet_file`] was written as.
+/// Returns the kind that a column was written as by [`super::super::parquet_file`].
 fn kind(column: &ColumnDescriptor) -> Option<ColumnKind> {
     if column.max_def_level() > 1 || column.max_rep_level() > 0 {
         return None;
@@ -86,22 +86,22 @@ fn kind(column: &ColumnDescriptor) -> Option<ColumnKind> {
     }
 }
 
-/// Whether there is room for more.
+/// Checks that there is memory for more cells.
 type HasRoom<'a> = &'a mut dyn FnMut() -> Result<(), ParquetError>;
 
-/// What a want of memory is called until it is an error of the file.
+/// Text of the error that means too little memory, until it is converted to an error of the file.
 const TOO_LARGE: &str = "too large";
-/// Records that are read between two looks at the memory.
+/// Records that are read between two checks of the memory.
 const PIECE: usize = 1 << 14;
 
 fn cells(
     group: &dyn RowGroupReader,
-    at: usize,
+    column_idx: usize,
     kind: ColumnKind,
     n: usize,
     has_room: HasRoom,
 ) -> Result<Vec<Cell>, ParquetError> {
-    match (group.get_column_reader(at)?, kind) {
+    match (group.get_column_reader(column_idx)?, kind) {
         (ColumnReader::Int64ColumnReader(r), ColumnKind::Unsigned) => {
             values(r, n, has_room, |v| Cell::Unsigned(v as u64))
         }
@@ -124,8 +124,8 @@ fn values<T: DataType>(
     let (mut cells, mut levels, mut present) = (Vec::new(), Vec::new(), Vec::new());
     while cells.len() < n {
         has_room()?;
-        let most = (n - cells.len()).min(PIECE);
-        let (records, _, _) = reader.read_records(most, Some(&mut levels), None, &mut present)?;
+        let max_records = (n - cells.len()).min(PIECE);
+        let (records, _, _) = reader.read_records(max_records, Some(&mut levels), None, &mut present)?;
         if records == 0 {
             break;
         }
@@ -142,12 +142,12 @@ fn values<T: DataType>(
     Ok(cells)
 }
 
-/// Reads `results.csv`. Kinds of axes come from the manifest, or from the values where it names none.
+/// Reads `results.csv`. Kinds of axes come from the manifest, or from the values if it names none.
 pub(super) fn from_csv(path: &Path, axes: &[Axis]) -> Result<CellTable, ReadError> {
     from_text(path, input::open_table_anywhere(path).map_err(ReadError::io(path))?, axes)
 }
 
-/// The rows that `results.csv` will have of these records.
+/// Returns the rows that `results.csv` will have for these records.
 pub(super) fn from_records<'a>(
     path: &Path,
     axes: &[Axis],
@@ -155,9 +155,9 @@ pub(super) fn from_records<'a>(
     records: impl Iterator<Item = &'a ExperimentRecord>,
 ) -> Result<CellTable, ReadError> {
     let mut text = rows::header(rows::results_header(axes, sets));
-    let mut of_records = rows::CollectedRows::default();
-    records.for_each(|record| of_records.push(rows::results_row(record, sets)));
-    text.extend(of_records.into_bytes());
+    let mut collected = rows::CollectedRows::default();
+    records.for_each(|record| collected.push(rows::results_row(record, sets)));
+    text.extend(collected.into_bytes());
     from_text(path, text.as_slice(), axes)
 }
 
@@ -176,14 +176,14 @@ fn from_text(path: &Path, text: impl std::io::Read, axes: &[Axis]) -> Result<Cel
         let record = record.map_err(wrong)?;
         texts.push((record.position().map_or(0, csv::Position::line), record));
     }
-    let infer = |at: usize| {
-        let cells: Vec<Cell> = texts.iter().map(|(_, r)| guess(r.get(at).unwrap_or(""))).collect();
+    let infer = |column_idx: usize| {
+        let cells: Vec<Cell> = texts.iter().map(|(_, r)| guess(r.get(column_idx).unwrap_or(""))).collect();
         Axis::infer("", &cells).kind
     };
     let columns: Vec<(String, ColumnKind)> = names
         .into_iter()
         .enumerate()
-        .map(|(at, name)| (declared(&name).unwrap_or_else(|| infer(at)), name))
+        .map(|(i, name)| (declared(&name).unwrap_or_else(|| infer(i)), name))
         .map(|(k, n)| (n, k))
         .collect();
     let mut rows = Vec::with_capacity(texts.len());
@@ -198,13 +198,13 @@ fn from_text(path: &Path, text: impl std::io::Read, axes: &[Axis]) -> Result<Cel
     Ok(CellTable { columns, rows })
 }
 
-/// The narrowest value a text may be.
+/// Returns a text as a cell of the narrowest kind that it fits.
 fn guess(text: &str) -> Cell {
     let kinds = [ColumnKind::Int, ColumnKind::Real, ColumnKind::Flag];
     kinds.iter().find_map(|k| parse(text, *k).ok()).unwrap_or_else(|| text.into())
 }
 
-/// A field as a cell of its column's kind; the error is what it must be.
+/// Parses a field as a cell of its column's kind. The error says what the field must be.
 fn parse(text: &str, kind: ColumnKind) -> Result<Cell, &'static str> {
     if text.is_empty() {
         return Ok(Cell::Empty);
@@ -218,7 +218,7 @@ fn parse(text: &str, kind: ColumnKind) -> Result<Cell, &'static str> {
     }
 }
 
-/// Takes away the apostrophe that [`super::super::rows::neutralise`] put before what looks like a formula.
+/// Removes the apostrophe that [`super::super::rows::neutralise`] put before a text that looks like a formula.
 fn plain(text: &str) -> &str {
     match text.strip_prefix('\'') {
         Some(rest) if rows::is_formula(rest) => rest,

@@ -1,4 +1,4 @@
-//! What was written reads back, from either file.
+//! Tests that what was written reads back, from either file.
 
 use std::fs;
 use std::path::Path;
@@ -74,7 +74,7 @@ fn write(dir: &Path) -> Vec<Vec<Cell>> {
     rows
 }
 
-/// As files hold it: exact decimals have become doubles.
+/// Returns rows as files hold them: exact decimals become doubles.
 fn as_read(rows: &[Vec<Cell>]) -> Vec<Vec<Cell>> {
     let cell = |c: &Cell| match c {
         Cell::Ps(_) | Cell::Micro(_) => Cell::Real(c.to_string().parse().unwrap()),
@@ -94,10 +94,10 @@ fn both_files_read_back_what_was_written() {
     assert_eq!((csv.rows, csv.columns), (rows, run.columns.clone()), "csv");
     let axes: Vec<&str> = run.axes().map(|a| run.columns[a].name.as_str()).collect();
     assert_eq!(axes, ["topology.kind", "topology.link_gbps", "transport.pfc", "workload.load"]);
-    let at = run.find(4).unwrap();
-    assert_eq!((run.exp_id(at), run.config_key(at), run.replica(at), run.status(at)), (4, "c", 1, Status::Ok));
+    let row = run.find(4).unwrap();
+    assert_eq!((run.exp_id(row), run.config_key(row), run.replica(row), run.status(row)), (4, "c", 1, Status::Ok));
     assert_eq!((run.find(5), run.status(run.find(7).unwrap())), (None, Status::Failed));
-    assert_eq!(run.number(at, run.column("max_link_utilisation").unwrap()), Some(0.333333));
+    assert_eq!(run.number(row, run.column("max_link_utilisation").unwrap()), Some(0.333333));
     assert_eq!(run.sweep().unwrap()["name"].as_str(), Some("n"));
 }
 
