@@ -1,7 +1,8 @@
-//! A cluster over days to months: jobs arrive, wait, run, are interrupted and end.
+//! Simulation of a cluster over days to months: jobs arrive, wait, run, are interrupted and end.
 //!
-//! Layer: cluster, above `batch`, whose network it asks for. A job is one thing here: it has GPUs, a duration, and a factor by which its placement and company
-//! slow it down. Packets are sent only in a few iterations from which such factors come. Time is whole milliseconds; draws are of counted streams and use no function that platforms round differently.
+//! Layer: cluster. It is above `batch`, which builds its network. A job here has GPUs, a duration, and a factor by which its placement and other jobs slow it
+//! down. Packets are sent only in the few iterations from which such factors come. Time is whole milliseconds. Draws use counted streams and no function that
+//! platforms round differently.
 //!
 //! | file | holds |
 //! |---|---|

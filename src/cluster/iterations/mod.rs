@@ -1,7 +1,7 @@
-//! How fast jobs run beside each other: iterations of all jobs that share links are simulated together, and their speed holds until something changes.
+//! How fast jobs run beside each other. Iterations of all jobs that share links are simulated together, and the speeds hold until something changes.
 //!
-//! Layer: cluster. A job of a class runs its program; of others the servers all-reduce gradients once an iteration, by rings. Jobs that share no link that could
-//! be full run at their speed alone. Equal sets of jobs are simulated once. `docs/how-to/simulate-a-cluster.md` says what an iteration is.
+//! Layer: cluster. A job of a class runs its program. The servers of any other job all-reduce gradients once an iteration, by rings. Jobs that share no link
+//! which could be full run as fast as they would alone. Equal sets of jobs are simulated once. `docs/how-to/simulate-a-cluster.md` says what an iteration is.
 //!
 //! | file | holds |
 //! |---|---|
