@@ -1,12 +1,12 @@
-//! Configurations that no other beats in two metrics at once.
+//! Pareto front of two metrics: the configurations that no other configuration beats in both.
 //!
 //! Layer: report.
 
 use super::rank::MetricSamples;
 
-/// The front of `among`, ordered by the first metric, best first. Where two are equal in both, both are on it.
+/// The front of `among`, best first by the first metric. Configurations that are equal in both metrics are all on it.
 pub fn front(among: &[usize], a: &MetricSamples, b: &MetricSamples) -> Vec<usize> {
-    // Turned so that less is better.
+    // The mean with the sign that makes less better.
     let turned = |m: &MetricSamples, c: usize| m.samples[c].map(|s| if m.more { -s.mean } else { s.mean });
     let mut points: Vec<(f64, f64, usize)> =
         among.iter().filter_map(|&c| Some((turned(a, c)?, turned(b, c)?, c))).collect();

@@ -1,19 +1,19 @@
-//! What an experiment sets otherwise than the machine it names: such an experiment is not quite of the class that was measured.
+//! Settings of an experiment that differ from the machine that it names. Such an experiment is not exactly of the class that was measured.
 //!
-//! Layer: validated. Compares a configuration with the defaults of its server and GPU.
+//! Layer: validated. It compares a configuration with the defaults of its server and GPU.
 
 use crate::spec::{
     Config, KeyId, Named, ProgramSpec, SlowdownChoice, Source, TopologyKind, WorkloadSection, find_server,
 };
 
-/// What is otherwise, in the words of documents, in a fixed order.
+/// Names of the differing settings for messages, in a fixed order.
 pub(super) fn changed(config: &Config) -> Vec<&'static str> {
     let WorkloadSection::Program(program) = &config.workload else { return Vec::new() };
     let (cluster, topology) = (&config.cluster, &config.topology);
     let server = cluster.server.and_then(find_server);
     let bps = |gbps: f64| (gbps * 1e9).round() as u64;
-    let mut otherwise = Vec::new();
-    let mut note = |is: bool, what: &'static str| otherwise.extend(is.then_some(what));
+    let mut differences = Vec::new();
+    let mut note = | differences|differs: bool, name: &'static str| differences| differences.extend(is.then_some(what));
     note(matches!(cluster.gpu, Named::Table(_) | Named::File(_)), "GPU table");
     note(cluster.gpu_memory_bytes.is_some(), "GPU memory");
     let own_rate = server.map_or(!config.values.given(KeyId::NvlinkGbps), |s| cluster.nvlink_bps == bps(s.inside_gbps));
@@ -22,7 +22,7 @@ pub(super) fn changed(config: &Config) -> Vec<&'static str> {
     let narrow = topology.oversubscription_milli > 1000 || topology.uplink_bps < topology.link_bps;
     note(narrow && !matches!(topology.kind, TopologyKind::RailOnly { .. }), "oversubscription");
     program_otherwise(program, &mut note);
-    otherwise
+    differences
 }
 
 /// A factor of one, in millionths.
