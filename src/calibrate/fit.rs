@@ -145,7 +145,7 @@ impl Search<'_> {
             return Err(CalibrateError::Input(why.to_string()));
         }
         // A stopped search may not have reached its own starting point.
-        let as_it_is = self.objective.of(Some(&before.predicted), self.fitted);
+        let as_it_is = self.objective.cost(Some(&before.predicted), self.fitted);
         let keeps_own = self.evaluator.is_stopped() && best.cost >= as_it_is;
         let mut values: Vec<f64> = self.parameters.iter().zip(&best.places).map(|(p, x)| p.value(*x)).collect();
         if keeps_own {
@@ -232,7 +232,7 @@ impl Search<'_> {
                 }
             };
             let own_cost =
-                self.objective.of(self.evaluator.with_values(values).as_deref().map(Vec::as_slice), self.fitted);
+                self.objective.cost(self.evaluator.with_values(values).as_deref().map(Vec::as_slice), self.fitted);
             if own_cost > cost {
                 values[k] = fitted;
             }
@@ -291,7 +291,7 @@ impl Search<'_> {
     /// Best result of local searches that start from the best initial candidates and from the sweep's own values. Of equally good results it is the first.
     /// `rows` are the indices of the rows to fit.
     fn best(&self, design: &[Vec<f64>], rows: &[usize], restarts: usize) -> Vertex {
-        let cost = |places: &[f64]| self.objective.of(self.evaluator.at(places).as_deref().map(Vec::as_slice), rows);
+        let cost = |places: &[f64]| self.objective.cost(self.evaluator.at(places).as_deref().map(Vec::as_slice), rows);
         let mut order: Vec<(f64, usize)> = design.iter().enumerate().skip(1).map(|(i, x)| (cost(x), i)).collect();
         order.sort_by(|a, b| a.0.total_cmp(&b.0).then(a.1.cmp(&b.1)));
         let starts: Vec<usize> = order.iter().take(restarts.max(1) - 1).map(|o| o.1).chain([0]).collect();

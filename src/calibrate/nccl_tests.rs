@@ -67,7 +67,8 @@ impl Columns {
 /// # Errors
 /// There is no table, a row is cut off or has no numbers, or the operation is not known.
 pub fn nccl_tests(text: &str, file: &str, op: Option<&str>, in_place: bool) -> Result<NcclTestsLog, CalibrateError> {
-    let wrong_line = |line: usize, why: String| CalibrateError::Line { file: file.to_string(), line: line as u64 + 1, why };
+    let wrong_line =
+        |line: usize, why: String| CalibrateError::Line { file: file.to_string(), line: line as u64 + 1, why };
     let whole = |why: String| CalibrateError::File { file: file.to_string(), why };
     let mut columns: Option<Columns> = None;
     let (mut found, mut rows, mut wrong) = (None, Vec::new(), 0usize);
@@ -108,10 +109,15 @@ pub fn nccl_tests(text: &str, file: &str, op: Option<&str>, in_place: bool) -> R
             continue;
         }
         if words.len() < columns.n {
-            return Err(wrong_line(number, format!("the line has {} of {} columns: it is cut off", words.len(), columns.n)));
+            return Err(wrong_line(
+                number,
+                format!("the line has {} of {} columns: it is cut off", words.len(), columns.n),
+            ));
         }
         let time_column = match (in_place, columns.in_place) {
-            (true, None) => return Err(wrong_line(number, "this table has no times in place; leave out --in-place".into())),
+            (true, None) => {
+                return Err(wrong_line(number, "this table has no times in place; leave out --in-place".into()));
+            }
             (true, Some(column)) => column,
             (false, _) => columns.out_of_place,
         };

@@ -19,7 +19,7 @@ impl<'a> FitObjective<'a> {
     }
 
     /// Cost over the rows with indices `fitted`. Infinite without predictions.
-    pub(super) fn fitted(&self, predicted: Option<&[f64]>, fitted: &[usize]) -> f64 {
+    pub(super) fn cost(&self, predicted: Option<&[f64]>, fitted: &[usize]) -> f64 {
         let Some(predicted) = predicted else { return f64::INFINITY };
         let (mut sum, mut weights) = (0.0, 0.0);
         for &i in fitted {

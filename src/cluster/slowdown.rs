@@ -174,6 +174,6 @@ mod tests {
     #[test]
     fn the_curve_is_a_line_between_its_points() {
         let slow = PlacementSlowdown::new(&[(1, 1_000_000), (5, 1_400_000)], 1_000_000, &[0], 1, 8);
-        assert_eq!([1, 2, 3, 5, 9].map(|n| slow.of_racks(n)), [1_000_000, 1_100_000, 1_200_000, 1_400_000, 1_400_000]);
+        assert_eq!([1, 2, 3, 5, 9].map(|n| slow.curve_ppm(n)), [1_000_000, 1_100_000, 1_200_000, 1_400_000, 1_400_000]);
     }
 }

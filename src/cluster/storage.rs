@@ -268,23 +268,23 @@ mod tests {
             let rates: BTreeMap<u32, u64> = s.new_rates(&m).unwrap().into_iter().collect();
             let mut used: BTreeMap<SharedWay, u64> = BTreeMap::new();
             for (job, writer) in &s.writers {
-                for &(way, gpus) in &writer.over {
+                for &(way, gpus) in &writer.over_ways {
                     *used.entry(way).or_default() += rates[job] * u64::from(gpus);
                 }
             }
             // Whole bits leave less than a bit a second for each GPU.
             let spare = |way: &SharedWay| s.capacity_bps(*way, &m).saturating_sub(used[way]);
             for (way, bps) in &used {
-                let gpus: u64 = s.writers.values().flat_map(|w| &w.over).filter(|(w, _)| w == way).map(|(_, n)| u64::from(*n)).sum();
+                let gpus: u64 = s.writers.values().flat_map(|w| &w.over_ways).filter(|(w, _)| w == way).map(|(_, n)| u64::from(*n)).sum();
                 prop_assert!(*bps <= s.capacity_bps(*way, &m) || rates.values().all(|r| *r >= 1) && *bps <= gpus.max(s.capacity_bps(*way, &m)));
             }
             // Nobody can have more without taking from somebody who has no more.
             for (job, writer) in &s.writers {
                 let mine = rates[job];
                 prop_assert!(mine <= writer.alone_bps.max(1));
-                let held_up = writer.most_bps <= mine || writer.over.iter().any(|(way, _)| {
-                    let on = s.writers.iter().filter(|(_, w)| w.over.iter().any(|(o, _)| o == way));
-                    let gpus: u64 = on.clone().flat_map(|(_, w)| &w.over).filter(|(o, _)| o == way).map(|(_, n)| u64::from(*n)).sum();
+                let held_up = writer.most_bps <= mine || writer.over_ways.iter().any(|(way, _)| {
+                    let on = s.writers.iter().filter(|(_, w)| w.over_ways.iter().any(|(o, _)| o == way));
+                    let gpus: u64 = on.clone().flat_map(|(_, w)| &w.over_ways).filter(|(o, _)| o == way).map(|(_, n)| u64::from(*n)).sum();
                     spare(way) < gpus && on.clone().all(|(other, _)| rates[other] <= mine)
                 });
                 prop_assert!(held_up, "job {job} could have more");

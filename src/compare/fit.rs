@@ -213,7 +213,7 @@ fn averages(values: impl Iterator<Item = (usize, f64)>, n: usize) -> Vec<f64> {
     let mut sums = vec![(0.0, 0_usize); n];
     for (index, value) in values {
         sums[index].0 += value;
-        sums[at].1 += 1;
+        sums[index].1 += 1;
     }
     sums.into_iter().map(|(sum, n)| if n == 0 { 0.0 } else { sum / n as f64 }).collect()
 }

@@ -57,7 +57,8 @@ fn draw(pixels: &mut Pixmap, shape: &FigureShape) {
             };
             let mut outlines = PathBuilder::new();
             let factor =
-                font::outline(text, *size, |x, glyph| glyph(&mut Outline { path: &mut outlines, x_offset: x as f32 })) as f32;
+                font::outline(text, *size, |x, glyph| glyph(&mut Outline { path: &mut outlines, x_offset: x as f32 }))
+                    as f32;
             if let Some(path) = outlines.finish() {
                 let place = scale
                     .pre_translate(at.0 as f32, at.1 as f32)

@@ -13,7 +13,7 @@ pub(super) fn changed(config: &Config) -> Vec<&'static str> {
     let server = cluster.server.and_then(find_server);
     let bps = |gbps: f64| (gbps * 1e9).round() as u64;
     let mut differences = Vec::new();
-    let mut note = | differences|differs: bool, name: &'static str| differences| differences.extend(is.then_some(what));
+    let mut note = |differs: bool, name: &'static str| differences.extend(differs.then_some(name));
     note(matches!(cluster.gpu, Named::Table(_) | Named::File(_)), "GPU table");
     note(cluster.gpu_memory_bytes.is_some(), "GPU memory");
     let own_rate = server.map_or(!config.values.given(KeyId::NvlinkGbps), |s| cluster.nvlink_bps == bps(s.inside_gbps));

@@ -60,7 +60,8 @@ pub(super) fn rows(
 
 impl TableRun<'_> {
     fn rows(&self, closed_forms: bool, rows: &mut Vec<ValidationRow>) -> Result<(), SessionError> {
-        let left_out: Vec<String> = self.left_out_run.iter().map(|run| format!("workload.leave_out_run={run}")).collect();
+        let left_out: Vec<String> =
+            self.left_out_run.iter().map(|run| format!("workload.leave_out_run={run}")).collect();
         let closed = records(self.table, &[left_out.clone(), vec!["workload.analytic=all".to_string()]].concat())?;
         let crosses =
             |class: &Option<ExperimentClass>| class.as_ref().is_some_and(|c| c.network == NetworkClass::Packets);
@@ -91,7 +92,7 @@ impl TableRun<'_> {
         let carried = if network == NetworkClass::Packets { PACKETS } else { CLOSED_FORM };
         let words = [Some(carried), self.left_out_run.map(|_| WITHOUT), size];
         // The error of a class is meant for other machines, so predictions corrected by their own run do not count.
-        let predicted = self.without.is_some() || r.used != Use::Fitted || measured_run(&r.source).is_none();
+        let predicted = self.left_out_run.is_some() || r.used != Use::Fitted || measured_run(&r.source).is_none();
         ValidationRow {
             group: words.into_iter().flatten().collect::<Vec<_>>().join(", "),
             class: class.clone().filter(|_| predicted).map(|class| ExperimentClass { network, ..class }),

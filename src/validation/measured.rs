@@ -41,6 +41,7 @@ pub enum Unit {
 }
 
 impl Unit {
+    /// All units.
     pub const ALL: [Unit; 5] = [
         Unit::Seconds,
         Unit::Microseconds,
