@@ -338,11 +338,11 @@ node-a:11:60 [0] NCCL INFO comm 0x5 nranks 2
 
     proptest! {
         #[test]
-        fn no_text_makes_it_panic(text in ".{0,200}", cut in 0usize..2000, at in 0usize..2000, byte in any::<u8>()) {
+        fn no_text_makes_it_panic(text in ".{0,200}", cut in 0usize..2000, position in 0usize..2000, byte in any::<u8>()) {
             let _ = read(&text);
             let mut bytes = LOG.as_bytes().to_vec();
-            let at = at % bytes.len();
-            bytes[at] = byte;
+            let position = position % bytes.len();
+            bytes[position] = byte;
             bytes.truncate(cut.min(bytes.len()));
             let _ = read(&String::from_utf8_lossy(&bytes));
         }

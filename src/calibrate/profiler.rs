@@ -109,12 +109,12 @@ fn compute(events: &[TraceEvent]) -> Vec<f64> {
     }
     let spans = if steps.is_empty() { vec![(f64::MIN, f64::MAX)] } else { steps };
     let busy = |(begin_us, end_us): (f64, f64)| {
-        let (mut sum, mut until) = (0.0, f64::MIN);
+        let (mut sum, mut busy_until) = (0.0, f64::MIN);
         let begun = |us: f64| kernels.partition_point(|kernel| kernel.0 < us);
         let (first, end) = (begun(begin_us), begun(end_us));
         for (start, end) in &kernels[first.min(end)..end] {
-            sum += (end - start.max(until)).max(0.0);
-            until = until.max(*end);
+            sum += (end - start.max(busy_until)).max(0.0);
+            busy_until = busy_until.max(*end);
         }
         sum
     };
@@ -252,10 +252,10 @@ mod tests {
 
     proptest! {
         #[test]
-        fn no_text_makes_it_panic(text in ".{0,200}", cut in 0usize..3000, at in 0usize..3000, byte in any::<u8>()) {
+        fn no_text_makes_it_panic(text in ".{0,200}", cut in 0usize..3000, position in 0usize..3000, byte in any::<u8>()) {
             let mut bytes = TRACE.as_bytes().to_vec();
-            let at = at % bytes.len();
-            bytes[at] = byte;
+            let position = position % bytes.len();
+            bytes[position] = byte;
             bytes.truncate(cut.min(bytes.len()));
             for text in [text, String::from_utf8_lossy(&bytes).into_owned()] {
                 for rows in [ProfilerRows::Steps, ProfilerRows::Compute, ProfilerRows::Collectives, ProfilerRows::Kernels("g")] {

@@ -313,8 +313,8 @@ impl<'de> Visitor<'de> for EventsVisitor {
         let meter = MemoryMeter::new(budget::total() / 2);
         while let Some(event) = seq.next_element::<TraceEvent>()? {
             let growth = if kept.len() == kept.capacity() { 2 * kept.len() } else { 0 };
-            meter.check("events", (growth * size_of::<TraceEvent>()) as u64).map_err(|over| {
-                let max_mib = over.allowance >> 20;
+            meter.check("events", (growth * size_of::<TraceEvent>()) as u64).map_err(|exceeded| {
+                let max_mib = exceeded.allowance >> 20;
                 serde::de::Error::custom(format!(
                     "the events up to here take more than {max_mib} MiB, half of the memory that may be used; profile fewer steps"
                 ))

@@ -22,7 +22,7 @@ const EVALUATIONS: u32 = 1000;
 
 /// What a benchmark times.
 #[derive(Clone, Copy)]
-enum What {
+enum Stage {
     /// Generation of the programs of all ranks.
     Generate,
     /// Evaluation of the analytic iteration time.
@@ -34,7 +34,7 @@ enum What {
 struct Case {
     name: &'static str,
     about: &'static str,
-    what: What,
+    stage: Stage,
     gpus: u32,
     workload: &'static str,
 }
@@ -48,21 +48,21 @@ const CASES: [Case; 3] = [
     Case {
         name: "generate-gpt3-175b-8192",
         about: "programs of a GPT-3 175B iteration for 8,192 GPUs",
-        what: What::Generate,
+        stage: Stage::Generate,
         gpus: 8192,
         workload: GPT3_175B,
     },
     Case {
         name: "evaluate-gpt3-175b-8192",
         about: "1,000 analytic evaluations of that iteration",
-        what: What::Evaluate,
+        stage: Stage::Evaluate,
         gpus: 8192,
         workload: GPT3_175B,
     },
     Case {
         name: "prepare-gpt3-13b-128",
         about: "a GPT-3 13B iteration for 128 GPUs: tasks and tables",
-        what: What::Prepare,
+        stage: Stage::Prepare,
         gpus: 128,
         workload: GPT3_13B,
     },
@@ -78,15 +78,15 @@ pub(super) fn run(name: &str, sink: &mut dyn FnMut(BenchRow)) -> Option<anyhow::
     CASES.iter().find(|c| c.name == name).map(|case| {
         let config = config(case)?;
         let start = Instant::now();
-        let (seconds, experiments, packet_hops) = match case.what {
-            What::Prepare => {
+        let (seconds, experiments, packet_hops) = match case.stage {
+            Stage::Prepare => {
                 let prepared = prepare(&config, 0)?;
                 let seconds = start.elapsed().as_secs_f64();
                 let tasks = prepared.job.as_ref().map_or(0, |j| j.graph.tasks.len());
                 tell(&format!("{name}: {tasks} tasks, {} bytes of tables", prepared.built.tables.bytes()));
                 (seconds, 1, prepared.packet_hops)
             }
-            What::Generate => {
+            Stage::Generate => {
                 let programs = on_dgx(&config, |setup, cluster| {
                     Ok(generate(&setup.model, &setup.layout, &cluster.machine(Dtype::Bf16), 1)?)
                 })?;
@@ -99,7 +99,7 @@ pub(super) fn run(name: &str, sink: &mut dyn FnMut(BenchRow)) -> Option<anyhow::
                 ));
                 (seconds, 1, 0)
             }
-            What::Evaluate => on_dgx(&config, |setup, cluster| {
+            Stage::Evaluate => on_dgx(&config, |setup, cluster| {
                 let one = || evaluate(&setup.model, &setup.layout, &cluster.machine(Dtype::Bf16));
                 // The first evaluation loads and remembers data, and is not timed.
                 let iteration = one()?.iteration;

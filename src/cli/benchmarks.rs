@@ -142,11 +142,11 @@ pub fn run(name: &str, sink: &mut dyn FnMut(BenchRow)) -> anyhow::Result<()> {
 /// Runs a batch to its end, through the common interface of the engines.
 fn run_batch(case: &Case, sink: &mut dyn FnMut(BenchRow)) -> anyhow::Result<()> {
     let mut engine: Box<dyn Engine> = Box::new(CpuEngine);
-    let mut on = "cpu".to_string();
+    let mut engine_name = "cpu".to_string();
     if case.gpu {
         match open::open(None, SoftwarePolicy::IfNothingElse) {
             Ok(device) => {
-                on = device.report.name.clone();
+                engine_name = device.report.name.clone();
                 engine = Box::new(GpuEngine::on(&device)?);
             }
             Err(e) => {
@@ -176,7 +176,7 @@ fn run_batch(case: &Case, sink: &mut dyn FnMut(BenchRow)) -> anyhow::Result<()> 
     let seconds = start.elapsed().as_secs_f64();
     sink(BenchRow {
         name: case.name.into(),
-        engine: on,
+        engine: engine_name,
         hosts: case.hosts,
         experiments: case.batch as u64,
         packet_hops: hops,

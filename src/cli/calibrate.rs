@@ -224,9 +224,10 @@ fn check(args: &CalibrateArgs, sweep: &Sweep, rows: &[CalibrationRow], jobs: usi
     };
     let rows: Vec<FittedRow> = rows.iter().zip(&said).map(row).collect();
     let errors = RowErrors::of(&rows, false);
-    let within = errors.mean[1] * 100.0 <= args.bound;
+    let is_within = errors.mean[1] * 100.0 <= args.bound;
     if args.json {
-        let json = serde_json::json!({ "rows": rows, "errors": errors, "bound": args.bound / 100.0, "within": within });
+        let json =
+            serde_json::json!({ "rows": rows, "errors": errors, "bound": args.bound / 100.0, "within": is_within });
         say_json(&json.to_string());
     } else {
         let mut table = TextTable::new(["row", "unit", "measured", "simulated", "error"]);
@@ -241,14 +242,14 @@ fn check(args: &CalibrateArgs, sweep: &Sweep, rows: &[CalibrationRow], jobs: usi
             let then = then.map_or(String::new(), |e| format!(", fitted to a mean error of {}", percent(e)));
             say(&format!("includes {}{then}", file.path.display()));
         }
-        let verdict = if within { "within" } else { "BEYOND" };
+        let verdict = if is_within { "within" } else { "BEYOND" };
         let (n, mean, p90) = (errors.rows, percent(errors.mean[1]), percent(errors.p90[1]));
         say(&format!(
             "{n} rows: mean error {mean}, 90th percentile {p90}; {verdict} the bound of {} %",
             number(args.bound)
         ));
     }
-    Ok(if within { Exit::Ok } else { Exit::Condition })
+    Ok(if is_within { Exit::Ok } else { Exit::Condition })
 }
 
 /// Tables of a fit.

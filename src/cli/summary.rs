@@ -319,7 +319,7 @@ mod tests {
     }
 
     fn sweep(n: u64) -> Vec<ExperimentRecord> {
-        let pick = |of: &[&str], at: u64| -> Cell { of[at as usize % of.len()].into() };
+        let pick = |values: &[&str], index: u64| -> Cell { values[index as usize % values.len()].into() };
         (0..n)
             .map(|id| {
                 let values = vec![

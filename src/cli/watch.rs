@@ -151,8 +151,8 @@ impl Watch<'_> {
 
     /// Seconds since the session began.
     fn elapsed(&self, state: &RunState) -> f64 {
-        let since = if state.ended.is_some() { 0.0 } else { self.follower.silent_for().as_secs_f64() };
-        state.last_event_s + since
+        let silent_s = if state.ended.is_some() { 0.0 } else { self.follower.silent_for().as_secs_f64() };
+        state.last_event_s + silent_s
     }
 
     /// The state as a table.

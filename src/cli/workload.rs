@@ -200,8 +200,8 @@ fn inspect(args: &InspectArgs) -> Result<Exit, CliError> {
 }
 
 /// Name of a dimension, phase or operation in messages.
-fn word(what: impl std::fmt::Debug) -> String {
-    format!("{what:?}").to_lowercase()
+fn word(value: impl std::fmt::Debug) -> String {
+    format!("{value:?}").to_lowercase()
 }
 
 fn json(

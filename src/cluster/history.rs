@@ -83,12 +83,12 @@ impl HistoryLog {
     pub(super) fn uses(&mut self, changes: Vec<(u32, ServerUse)>, now_ms: u64) {
         for (server, new_use) in changes {
             if let Some((from_ms, before)) = self.uses.insert(server, (now_ms, new_use)) {
-                self.apart(server, from_ms, now_ms, before);
+                self.record_use(server, from_ms, now_ms, before);
             }
         }
     }
 
-    fn apart(&mut self, server: u32, from_ms: u64, to_ms: u64, server_use: ServerUse) {
+    fn record_use(&mut self, server: u32, from_ms: u64, to_ms: u64, server_use: ServerUse) {
         if from_ms < to_ms && server_use != ServerUse::InService {
             self.ended.servers.push(ActivityTime {
                 of: server,
@@ -104,7 +104,7 @@ impl HistoryLog {
         let open: Vec<u32> = self.jobs.keys().copied().collect();
         open.into_iter().for_each(|job| self.job(job, None, now_ms));
         for (server, (from_ms, server_use)) in std::mem::take(&mut self.uses) {
-            self.apart(server, from_ms, now_ms, server_use);
+            self.record_use(server, from_ms, now_ms, server_use);
         }
         let mut all = ClusterHistory { names, end_ms: now_ms, ..self.ended };
         all.jobs.sort_by_key(|t| (t.of, t.from_ms));

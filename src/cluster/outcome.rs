@@ -225,12 +225,12 @@ pub(super) fn outcome(
     };
     let speed = |job_state: &JobState| {
         let working_ns = u128::from(job_state.working_ms) * 1_000_000;
-        let over = |ns: u128| (ns > 0).then(|| (working_ns * 1_000_000 / ns) as u64);
+        let slowdown_over = |ns: u128| (ns > 0).then(|| (working_ns * 1_000_000 / ns) as u64);
         let worst =
             |m: &SlowestMoment| (m.ppm, m.jobs.iter().map(name).collect(), m.place.map_or_else(String::new, place));
         ClusterJobSpeed {
-            slowdown_ppm: over(job_state.work_ns),
-            by_company_ppm: over(job_state.alone_ns),
+            slowdown_ppm: slowdown_over(job_state.work_ns),
+            by_company_ppm: slowdown_over(job_state.alone_ns),
             worst: job_state.slowest.as_ref().map(worst),
         }
     };

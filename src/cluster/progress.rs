@@ -327,11 +327,11 @@ mod tests {
         let job = JobProgress::new(10_000, Some(3_000), cost(500));
         // 3 + 0.5, 3 + 0.5, 3 + 0.5, 1.
         assert_eq!(job.left_ms(1_000_000), 11_500);
-        let mut at = job.clone();
-        assert_eq!(at.advance(7_500, 1_000_000).checkpoint_ms, 1_000);
-        assert_eq!((at.done_ns(), at.roll_back()), (6_500_000_000, 500_000_000));
-        at.restart(2_000);
-        assert_eq!(at.left_ms(1_000_000), 2_000 + 3_500 + 1_000);
+        let mut resumed = job.clone();
+        assert_eq!(resumed.advance(7_500, 1_000_000).checkpoint_ms, 1_000);
+        assert_eq!((resumed.done_ns(), resumed.roll_back()), (6_500_000_000, 500_000_000));
+        resumed.restart(2_000);
+        assert_eq!(resumed.left_ms(1_000_000), 2_000 + 3_500 + 1_000);
         // Exactly an interval needs no checkpoint.
         assert_eq!(JobProgress::new(3_000, Some(3_000), cost(500)).left_ms(2_000_000), 6_000);
     }

@@ -7,8 +7,8 @@ use super::servers::{GpuShare, ServerUse, Servers};
 /// Numbers of free GPUs by server.
 pub(super) struct Scratch {
     free: Vec<u8>,
-    /// `with[n]` is the number of servers with `n` free GPUs.
-    with: Vec<u32>,
+    /// `n_with_free[n]` is the number of servers with `n` free GPUs.
+    n_with_free: Vec<u32>,
     total: u64,
     per_server: u32,
     in_service: Vec<bool>,
@@ -21,7 +21,7 @@ impl Scratch {
         let in_service: Vec<bool> = (0..servers.len()).map(|s| servers.use_of(s) == ServerUse::InService).collect();
         Scratch {
             free: (0..servers.len()).map(|s| servers.free_of(s).count_ones() as u8).collect(),
-            with: (0..=per_server).map(|n| servers.with_free(n).len() as u32).collect(),
+            n_with_free: (0..=per_server).map(|n| servers.with_free(n).len() as u32).collect(),
             total: servers.free_gpus(),
             per_server,
             in_service,
@@ -32,9 +32,9 @@ impl Scratch {
     pub(super) fn give(&mut self, shares: &[GpuShare]) {
         for share in shares.iter().filter(|s| self.in_service[s.server as usize]) {
             let free = &mut self.free[share.server as usize];
-            self.with[usize::from(*free)] -= 1;
+            self.n_with_free[usize::from(*free)] -= 1;
             *free += share.count() as u8;
-            self.with[usize::from(*free)] += 1;
+            self.n_with_free[usize::from(*free)] += 1;
             self.total += u64::from(share.count());
         }
     }
@@ -43,9 +43,9 @@ impl Scratch {
     pub(super) fn take(&mut self, shares: &[GpuShare]) {
         for share in shares {
             let free = &mut self.free[share.server as usize];
-            self.with[usize::from(*free)] -= 1;
+            self.n_with_free[usize::from(*free)] -= 1;
             *free -= share.count() as u8;
-            self.with[usize::from(*free)] += 1;
+            self.n_with_free[usize::from(*free)] += 1;
             self.total -= u64::from(share.count());
         }
     }
@@ -66,8 +66,8 @@ impl Scratch {
             return self.total >= u64::from(gpus);
         }
         let (whole, left) = (gpus / self.per_server, gpus % self.per_server);
-        let empty = self.with[self.per_server as usize];
-        let room = || self.with[left as usize..self.per_server as usize].iter().any(|n| *n > 0);
+        let empty = self.n_with_free[self.per_server as usize];
+        let room = || self.n_with_free[left as usize..self.per_server as usize].iter().any(|n| *n > 0);
         empty >= whole && (left == 0 || empty > whole || room())
     }
 

@@ -229,8 +229,8 @@ impl PreparedCluster {
         if let Some(measured) = &mut state.measured {
             measured.foresee();
         }
-        let mut told = ToldOverTime::new(self, &mut state);
-        let ended = match self.play(&mut state, &mut told, place, stop) {
+        let mut trackers = RunTrackers::new(self, &mut state);
+        let ended = match self.play(&mut state, &mut trackers, place, stop) {
             Err(ClusterError::Interrupted) => false,
             other => other.map(|()| true)?,
         };
@@ -277,9 +277,9 @@ impl PreparedCluster {
         if records {
             state.record();
         }
-        let mut told = ToldOverTime::new(self, &mut state);
-        self.play(&mut state, &mut told, place, stop)?;
-        let ToldOverTime { breakage, timeline, map } = told;
+        let mut trackers = RunTrackers::new(self, &mut state);
+        self.play(&mut state, &mut trackers, place, stop)?;
+        let RunTrackers { breakage, timeline, map } = trackers;
         let running: Vec<u32> = state.running.iter().map(|(_, job)| *job).collect();
         running.into_iter().for_each(|job| state.settle(job));
         let names = self.fabric.as_ref().map_or_else(Vec::new, |fabric| fabric.net.names());
@@ -304,11 +304,11 @@ impl PreparedCluster {
     fn play(
         &self,
         state: &mut ClusterState,
-        told: &mut ToldOverTime,
+        trackers: &mut RunTrackers,
         place: &dyn Placement,
         stop: &(dyn Fn() -> bool + Sync),
     ) -> Result<(), ClusterError> {
-        let ToldOverTime { breakage, timeline, map } = told;
+        let RunTrackers { breakage, timeline, map } = trackers;
         let check = StopCheck::new(stop);
         let (mut left, mut events, mut lasting) = (self.jobs.len(), 0u64, None);
         if let Some(job) = self.jobs.first() {
@@ -394,16 +394,16 @@ impl PreparedCluster {
 }
 
 /// What is counted and recorded while a cluster is simulated.
-struct ToldOverTime {
+struct RunTrackers {
     breakage: Breakage,
     timeline: ClusterTimeline,
     map: Option<ClusterMap>,
 }
 
-impl ToldOverTime {
-    fn new(cluster: &PreparedCluster, state: &mut ClusterState) -> ToldOverTime {
+impl RunTrackers {
+    fn new(cluster: &PreparedCluster, state: &mut ClusterState) -> RunTrackers {
         let run = &cluster.run;
-        ToldOverTime {
+        RunTrackers {
             breakage: Breakage::new(state, cluster.listed.clone()),
             timeline: ClusterTimeline::new(run.timeline_ms),
             map: run.map.then(|| ClusterMap::new(run.timeline_ms, cluster.machine.servers())),

@@ -156,9 +156,9 @@ mod tests {
     fn racks_crowding_and_stragglers_multiply() {
         let rack = [0, 0, 1, 1];
         let mut slow = PlacementSlowdown::new(&[(1, 1_000_000), (2, 1_100_000)], 4_000_000, &rack, 2, 4);
-        let of = |servers: &[u32]| PlacementSlowdown::racks(&rack, &shares(servers));
-        assert_eq!(of(&[0, 1, 3]), [(0, 8), (1, 4)]);
-        let (a, b) = (of(&[0, 2]), of(&[1, 3]));
+        let racks_of = |servers: &[u32]| PlacementSlowdown::racks(&rack, &shares(servers));
+        assert_eq!(racks_of(&[0, 1, 3]), [(0, 8), (1, 4)]);
+        let (a, b) = (racks_of(&[0, 2]), racks_of(&[1, 3]));
         assert!(slow.comes(0, &a).is_empty());
         // Half of each rack at 4:1 is twice as slow, in a tenth of the time.
         assert_eq!(slow.factors_ppm(&a, &shares(&[0, 2]), 100_000), (1_210_000, 1_210_000));
@@ -168,7 +168,7 @@ mod tests {
         assert_eq!(slow.goes(1, &b), BTreeSet::from([0]));
         slow.set_straggling(2, 2_000_000);
         assert_eq!(slow.factors_ppm(&a, &shares(&[0, 2]), 100_000), (2_420_000, 2_420_000));
-        assert_eq!(slow.factors_ppm(&of(&[0]), &shares(&[0]), 100_000), (1_000_000, 1_000_000));
+        assert_eq!(slow.factors_ppm(&racks_of(&[0]), &shares(&[0]), 100_000), (1_000_000, 1_000_000));
     }
 
     #[test]

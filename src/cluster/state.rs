@@ -258,8 +258,9 @@ impl<'a> ClusterState<'a> {
             // A job that writes stands still, and a job in one rack sends nothing over the rack's uplinks. So neither counts.
             let running = self.running.iter().map(|(_, job)| &self.job_states[*job as usize]);
             let filled = |job: &JobState| u128::from(job.held) * u128::from(storage.filled_ppm(&job.racks));
-            let beside = || running.filter(|job| job.racks.len() > 1 && !job.progress.is_writing()).map(filled).sum();
-            let gpus_ppm = *self.beside_writes.get_or_insert_with(beside);
+            let gpus_beside_writes =
+                || running.filter(|job| job.racks.len() > 1 && !job.progress.is_writing()).map(filled).sum();
+            let gpus_ppm = *self.beside_writes.get_or_insert_with(gpus_beside_writes);
             self.account.pass_beside_writes(ms, gpus_ppm);
         }
     }

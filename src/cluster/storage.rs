@@ -260,9 +260,9 @@ mod tests {
             let m = machine(24);
             let share = if fabric { WritesShare::Fabric } else { WritesShare::Storage };
             let mut s = storage(share, storage_bps);
-            for (job, &(from, servers, bits)) in (0..).zip(&jobs) {
-                let last = from + servers;
-                let gpus: Vec<(u32, u64)> = (from..last).map(|s| (s, if s + 1 == last { bits } else { 15 })).collect();
+            for (job, &(first, servers, bits)) in (0..).zip(&jobs) {
+                let last = first + servers;
+                let gpus: Vec<(u32, u64)> = (first..last).map(|s| (s, if s + 1 == last { bits } else { 15 })).collect();
                 write(&mut s, &m, job, &gpus);
             }
             let rates: BTreeMap<u32, u64> = s.new_rates(&m).unwrap().into_iter().collect();
@@ -283,9 +283,9 @@ mod tests {
                 let mine = rates[job];
                 prop_assert!(mine <= writer.alone_bps.max(1));
                 let held_up = writer.most_bps <= mine || writer.over_ways.iter().any(|(way, _)| {
-                    let on = s.writers.iter().filter(|(_, w)| w.over_ways.iter().any(|(o, _)| o == way));
-                    let gpus: u64 = on.clone().flat_map(|(_, w)| &w.over_ways).filter(|(o, _)| o == way).map(|(_, n)| u64::from(*n)).sum();
-                    spare(way) < gpus && on.clone().all(|(other, _)| rates[other] <= mine)
+                    let sharing = s.writers.iter().filter(|(_, w)| w.over_ways.iter().any(|(o, _)| o == way));
+                    let gpus: u64 = sharing.clone().flat_map(|(_, w)| &w.over_ways).filter(|(o, _)| o == way).map(|(_, n)| u64::from(*n)).sum();
+                    spare(way) < gpus && sharing.clone().all(|(other, _)| rates[other] <= mine)
                 });
                 prop_assert!(held_up, "job {job} could have more");
             }

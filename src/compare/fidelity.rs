@@ -225,7 +225,7 @@ mod tests {
 
     /// Two workloads with two controls each, at both levels.
     fn folder() -> Folder {
-        let with = |mut f: Finished, pauses: u64, bottleneck: &str| {
+        let with_pauses = |mut f: Finished, pauses: u64, bottleneck: &str| {
             f.record.pfc_pauses = Some(pauses);
             f.record.bottleneck_link = Some(bottleneck.into());
             f
@@ -237,11 +237,11 @@ mod tests {
         Folder::new(
             &["workload.pattern", "transport.cc", MODE],
             vec![
-                with(ok(0, "a", &["ring", "hpcc", "packet"], 1000), 0, "host0->leaf0"),
+                with_pauses(ok(0, "a", &["ring", "hpcc", "packet"], 1000), 0, "host0->leaf0"),
                 flow(ok(1, "b", &["ring", "hpcc", "flow"], 990), 1_000_000),
-                with(ok(2, "c", &["ring", "dcqcn", "packet"], 1100), 7, "host0->leaf0"),
+                with_pauses(ok(2, "c", &["ring", "dcqcn", "packet"], 1100), 7, "host0->leaf0"),
                 flow(ok(3, "d", &["ring", "dcqcn", "flow"], 980), 1_000_000),
-                with(ok(4, "e", &["incast", "hpcc", "packet"], 5000), 0, "leaf0->host3"),
+                with_pauses(ok(4, "e", &["incast", "hpcc", "packet"], 5000), 0, "leaf0->host3"),
                 flow(ok(5, "f", &["incast", "hpcc", "flow"], 4000), 7_000_000),
             ],
         )
@@ -254,8 +254,8 @@ mod tests {
         let metric = RankingMetric::of("makespan_ns");
         let section = section(&study, &metric, 10).unwrap().unwrap();
         let cells = |column: &str| -> Vec<String> {
-            let at = section.columns.iter().position(|c| c == column).unwrap();
-            section.rows.iter().map(|row| row[at].to_string()).collect()
+            let column_idx = section.columns.iter().position(|c| c == column).unwrap();
+            section.rows.iter().map(|row| row[column_idx].to_string()).collect()
         };
         assert_eq!(cells("exp_id packet"), ["4", "2", "0"]);
         assert_eq!(cells("packets met"), ["incast", "pauses", "no contention"]);

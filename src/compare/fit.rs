@@ -108,10 +108,10 @@ impl Grid {
     }
 }
 
-/// Effects of every axis that has at least two levels among the configurations `among`, largest span first. `samples` has an entry for each configuration of
+/// Effects of every axis that has at least two levels among the configurations `chosen`, largest span first. `samples` has an entry for each configuration of
 /// the grid. Axes with more than [`LEVELS_UP_TO`] levels are left out.
-pub fn effects(grid: &Grid, samples: &[Option<Sample>], among: impl IntoIterator<Item = usize>) -> Vec<AxisEffect> {
-    let samples: Vec<(usize, Sample)> = among.into_iter().filter_map(|c| Some((c, samples[c]?))).collect();
+pub fn effects(grid: &Grid, samples: &[Option<Sample>], chosen: impl IntoIterator<Item = usize>) -> Vec<AxisEffect> {
+    let samples: Vec<(usize, Sample)> = chosen.into_iter().filter_map(|c| Some((c, samples[c]?))).collect();
     let ratio = samples.iter().all(|s| s.1.mean > 0.0);
     let scale = if ratio { Scale::Ratio } else { Scale::Difference };
     // The standard deviation of a logarithm is the relative standard deviation.
@@ -234,9 +234,9 @@ mod tests {
         let first: Vec<&Vec<&str>> = rows.iter().filter(|r| once.insert(r[0])).collect();
         let axes: Vec<Levels> =
             (1..first[0].len() - 1).map(|a| Levels::of(&first.iter().map(|r| r[a]).collect::<Vec<_>>())).collect();
-        let point = |at: usize| Point {
-            levels: axes.iter().map(|a| a.level[at]).collect(),
-            values: axes.iter().map(|a| a.value[at]).collect(),
+        let point = |index: usize| Point {
+            levels: axes.iter().map(|a| a.level[index]).collect(),
+            values: axes.iter().map(|a| a.value[index]).collect(),
             group: 0,
         };
         let samples: Vec<Option<Sample>> = first.iter().map(|r| Sample::of(&values[r[0]])).collect();

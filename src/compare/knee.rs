@@ -156,12 +156,12 @@ mod tests {
     #[test]
     fn the_knee_is_the_last_rate_before_the_first_that_fails() {
         let axes = ["workload.request_rate", "workload.serving"];
-        let within = [(1_000_000, 1_000_000), (990_000, 999_999), (700_000, 995_000), (999_000, 980_000)];
+        let shares = [(1_000_000, 1_000_000), (990_000, 999_999), (700_000, 995_000), (999_000, 980_000)];
         let rows = (0..4).flat_map(|i| {
             let rate = (10 * (i + 1)).to_string();
-            let of = |n, kind, within| served(n, &[&rate, kind], within);
-            let at = &within[i as usize];
-            [of(2 * i, "colocated", at.0), of(2 * i + 1, "disaggregated", at.1)]
+            let experiment = |n, kind, shares| served(n, &[&rate, kind], shares);
+            let of_rate = &shares[i as usize];
+            [experiment(2 * i, "colocated", of_rate.0), experiment(2 * i + 1, "disaggregated", of_rate.1)]
         });
         let groups = found(&axes, rows.collect());
         assert_eq!(groups.len(), 1);

@@ -76,13 +76,13 @@ mod tests {
 
     #[test]
     fn numbers_are_ordered_by_value_and_many_are_binned() {
-        let of = Levels::of(&["400", "100", "50", "400"]);
-        assert_eq!((of.names, of.level), (["50", "100", "400"].map(String::from).to_vec(), vec![2, 1, 0, 2]));
+        let levels = Levels::of(&["400", "100", "50", "400"]);
+        assert_eq!((levels.names, levels.level), (["50", "100", "400"].map(String::from).to_vec(), vec![2, 1, 0, 2]));
         let many: Vec<String> = (0..100).rev().map(|n| format!("0.{n:02}")).collect();
-        let of = Levels::of(&many);
-        assert!(of.binned);
-        assert_eq!((of.names.len(), of.names[0].as_str()), (BINS, "0.00 to 0.11"));
-        assert_eq!((of.level[0], of.level[99], of.value[0], of.value[99]), (7, 0, 99, 0));
+        let levels = Levels::of(&many);
+        assert!(levels.binned);
+        assert_eq!((levels.names.len(), levels.names[0].as_str()), (BINS, "0.00 to 0.11"));
+        assert_eq!((levels.level[0], levels.level[99], levels.value[0], levels.value[99]), (7, 0, 99, 0));
     }
 
     #[test]

@@ -201,7 +201,7 @@ mod tests {
 
     #[test]
     fn what_the_workload_grows_with_is_asked() {
-        let of = |base: &str, axis: &[&str]| {
+        let asked_of = |base: &str, axis: &[&str]| {
             let sweep = format!("[base.workload]\n{base}").parse().unwrap();
             let mut q = Questions::default();
             q.add(Some(&sweep), |key| {
@@ -209,10 +209,10 @@ mod tests {
             });
             ["cluster.gpus", "topology.link_gbps", "workload.bytes", "transport.cc"].map(|key| q.asks(key))
         };
-        assert_eq!(of("kind = \"model\"", &[]), [false, false, true, false]);
-        assert_eq!(of("kind = \"traffic\"\npattern = \"poisson\"", &[]), [true, true, true, false]);
-        assert_eq!(of("kind = \"traffic\"", &["ring", "incast"]), [true, false, true, false]);
-        assert_eq!(of("kind = \"traffic\"", &["ring", "poisson"]), [true, true, true, false]);
-        assert_eq!(of("kind = \"collective\"", &[]), [true, false, true, false]);
+        assert_eq!(asked_of("kind = \"model\"", &[]), [false, false, true, false]);
+        assert_eq!(asked_of("kind = \"traffic\"\npattern = \"poisson\"", &[]), [true, true, true, false]);
+        assert_eq!(asked_of("kind = \"traffic\"", &["ring", "incast"]), [true, false, true, false]);
+        assert_eq!(asked_of("kind = \"traffic\"", &["ring", "poisson"]), [true, true, true, false]);
+        assert_eq!(asked_of("kind = \"collective\"", &[]), [true, false, true, false]);
     }
 }

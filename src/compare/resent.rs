@@ -40,9 +40,9 @@ mod tests {
     #[test]
     fn reordering_is_named_where_nothing_was_dropped() {
         let row = |id: u64, policy: &str, again: u64, drops: u64| {
-            let mut of = ok(id, &format!("{policy}{id}"), &[policy], 1_000_000);
-            (of.record.retransmissions, of.record.drops) = (Some(again), Some(drops));
-            of
+            let mut experiment = ok(id, &format!("{policy}{id}"), &[policy], 1_000_000);
+            (experiment.record.retransmissions, experiment.record.drops) = (Some(again), Some(drops));
+            experiment
         };
         let rows = vec![row(0, "ecmp", 0, 0), row(1, "spray", 70, 0), row(2, "ecmp", 9, 3)];
         let folder = Folder::new(&["routing.policy"], rows);

@@ -114,10 +114,10 @@ mod tests {
         };
         let mut two = one.clone();
         (two.record.exp_id, two.shared_links) = (1, listed());
-        let told = |finished, at: &str| {
+        let told = |finished, pick_text: &str| {
             let folder = Folder::new(&["k"], finished);
             let study = Study::open(&[folder.path()]).unwrap();
-            let pick = crate::compare::Pick::parse(&study, at, 0).unwrap();
+            let pick = crate::compare::Pick::parse(&study, pick_text, 0).unwrap();
             let sections = explain_one(&study, pick, 9).unwrap();
             sections.into_iter().find(|s| s.kind == "explain_shared_links").unwrap()
         };

@@ -102,22 +102,25 @@ mod tests {
     /// Headers differ by congestion control, so times do; still none acted.
     #[test]
     fn flow_level_has_no_congestion_control() {
-        let of = |last: Crossed| [outcome([0, 0], "a", Crossed::Flows, 5.0), outcome([1, 0], "b", last, 5.2)];
+        let outcomes_of = |last: Crossed| [outcome([0, 0], "a", Crossed::Flows, 5.0), outcome([1, 0], "b", last, 5.2)];
         assert!(
-            why_not_simulated("transport.cc", 0, &of(Crossed::Flows)).is_some_and(|why| why.contains("fair rates"))
+            why_not_simulated("transport.cc", 0, &outcomes_of(Crossed::Flows))
+                .is_some_and(|why| why.contains("fair rates"))
         );
-        assert_eq!(why_not_simulated("topology.kind", 0, &of(Crossed::Flows)), None);
-        assert_eq!(why_not_simulated("transport.payload_bytes", 0, &of(Crossed::Flows)), None);
-        assert_eq!(why_not_simulated("transport.cc", 0, &of(PACKETS)), None);
+        assert_eq!(why_not_simulated("topology.kind", 0, &outcomes_of(Crossed::Flows)), None);
+        assert_eq!(why_not_simulated("transport.payload_bytes", 0, &outcomes_of(Crossed::Flows)), None);
+        assert_eq!(why_not_simulated("transport.cc", 0, &outcomes_of(PACKETS)), None);
         assert_eq!(crossed(None, Some(0.5)), Crossed::Flows);
         assert_eq!([crossed(Some(0.0), None), crossed(None, None)], [NOTHING; 2]);
     }
 
     #[test]
     fn an_axis_that_makes_no_other_configuration_was_not_simulated() {
-        let of = |last: &str| [outcome([0, 0], "a", PACKETS, 5.0), outcome([1, 0], last, PACKETS, 5.0)];
-        assert!(why_not_simulated("transport.cc", 0, &of("a")).is_some_and(|why| why.contains("do not read it")));
-        assert_eq!(why_not_simulated("transport.cc", 0, &of("b")), None);
-        assert_eq!(why_not_simulated("transport.cc", 1, &of("a")), None, "it takes one value");
+        let outcomes_of = |last: &str| [outcome([0, 0], "a", PACKETS, 5.0), outcome([1, 0], last, PACKETS, 5.0)];
+        assert!(
+            why_not_simulated("transport.cc", 0, &outcomes_of("a")).is_some_and(|why| why.contains("do not read it"))
+        );
+        assert_eq!(why_not_simulated("transport.cc", 0, &outcomes_of("b")), None);
+        assert_eq!(why_not_simulated("transport.cc", 1, &outcomes_of("a")), None, "it takes one value");
     }
 }

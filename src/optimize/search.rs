@@ -166,8 +166,8 @@ pub fn search<E: Evaluate>(
     let order = s.by_coarse(seed);
     place(&mut s.found, &order, SearchLevel::Coarse);
     // If all coarse simulations failed, the order is by estimates.
-    let within: Vec<usize> = alive.iter().copied().filter(|&i| !s.beyond[i]).collect();
-    let order = if order.is_empty() { s.by_estimate(&within, seed) } else { order };
+    let within_limits: Vec<usize> = alive.iter().copied().filter(|&i| !s.beyond[i]).collect();
+    let order = if order.is_empty() { s.by_estimate(&within_limits, seed) } else { order };
     Ok(s.chosen(order, budget.full))
 }
 

@@ -38,7 +38,7 @@ pub struct ColumnFigure {
 pub fn figure_of_columns(run: &RunResults, asked: &ColumnFigure) -> Result<Figure, PlotError> {
     let x = column(run, "--x", &asked.x)?;
     let y = column(run, "--y", &asked.y)?;
-    let by = series_columns(run, &asked.by)?;
+    let by_columns = series_columns(run, &asked.by)?;
     let name = |c: usize| run.columns[c].name.as_str();
     let wrong = |option, c: usize, why: String| PlotError::Column { option, name: name(c).into(), why };
     if !is_numeric(run, y) {
@@ -68,7 +68,7 @@ pub fn figure_of_columns(run: &RunResults, asked: &ColumnFigure) -> Result<Figur
     };
     let mut left_out = LeftOut::default();
     let mut groups: BTreeMap<usize, Vec<(f64, f64)>> = BTreeMap::new();
-    let labels = series_labels(run, &by)?;
+    let labels = series_labels(run, &by_columns)?;
     for row in 0..run.rows.len() {
         match (place(row), run.number(row, y)) {
             (Some(x_value), Some(y_value)) if (asked.log_x && x_value <= 0.0) || (asked.log_y && y_value <= 0.0) => {
@@ -108,10 +108,10 @@ pub fn figure_of_columns(run: &RunResults, asked: &ColumnFigure) -> Result<Figur
     let title = format!("{}: {} over {}", run.manifest.name, label(y, quantity[1]), label(x, quantity[0]));
     Ok(Figure {
         title: asked.title.clone().unwrap_or(title),
-        note: [means_note(run, merged, &[&[x], &by[..]].concat()), left_out.note(name(y))].concat().join("; "),
+        note: [means_note(run, merged, &[&[x], &by_columns[..]].concat()), left_out.note(name(y))].concat().join("; "),
         x: axis(x, quantity[0], categories.map_or(scale(asked.log_x), AxisScale::Categories)),
         y: axis(y, quantity[1], scale(asked.log_y)),
-        legend: by.iter().map(|c| name(*c)).collect::<Vec<_>>().join(", "),
+        legend: by_columns.iter().map(|c| name(*c)).collect::<Vec<_>>().join(", "),
         series,
         form,
     })
@@ -185,21 +185,21 @@ pub(super) struct SeriesLabels {
 }
 
 /// Makes series by the values of these columns. Numbers are in ascending order, words in order of appearance.
-pub(super) fn series_labels(run: &RunResults, by: &[usize]) -> Result<SeriesLabels, PlotError> {
-    let orders: Vec<Vec<String>> = by.iter().map(|c| distinct(run, *c)).collect();
+pub(super) fn series_labels(run: &RunResults, by_columns: &[usize]) -> Result<SeriesLabels, PlotError> {
+    let orders: Vec<Vec<String>> = by_columns.iter().map(|c| distinct(run, *c)).collect();
     let key = |row: usize| -> Vec<usize> {
         let rank = |(c, order): (&usize, &Vec<String>)| {
             let text = run.rows[row][*c].to_string();
             order.iter().position(|v| *v == text).unwrap_or(order.len())
         };
-        by.iter().zip(&orders).map(rank).collect()
+        by_columns.iter().zip(&orders).map(rank).collect()
     };
     let keys: Vec<Vec<usize>> = (0..run.rows.len()).map(key).collect();
     let mut sorted = keys.clone();
     sorted.sort();
     sorted.dedup();
     if sorted.len() > MOST_SERIES {
-        let name = by.iter().map(|c| run.columns[*c].name.as_str()).collect::<Vec<_>>().join(" with ");
+        let name = by_columns.iter().map(|c| run.columns[*c].name.as_str()).collect::<Vec<_>>().join(" with ");
         let why =
             format!("{} series cannot be told apart; name a column with at most {MOST_SERIES} values", sorted.len());
         return Err(PlotError::Column { option: "--by", name, why });

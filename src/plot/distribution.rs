@@ -31,8 +31,8 @@ pub struct DistributionFigure {
 /// # Errors
 /// The run did not write the file, a file is damaged, a column does not exist, or there is nothing to draw.
 pub fn figure_of_distribution(run: &RunResults, asked: &DistributionFigure) -> Result<Figure, PlotError> {
-    let by = series_columns(run, &asked.by)?;
-    let labels = series_labels(run, &by)?;
+    let by_columns = series_columns(run, &asked.by)?;
+    let labels = series_labels(run, &by_columns)?;
     let mut values: Vec<Vec<f64>> = vec![Vec::new(); labels.names.len()];
     let (mut unfinished, mut no_logarithm) = (0_u64, 0_u64);
     let mut take = |exp_id: u64, value: Option<f64>| match (run.find(exp_id), value) {
@@ -83,7 +83,7 @@ pub fn figure_of_distribution(run: &RunResults, asked: &DistributionFigure) -> R
             quantity: Quantity::Share,
             scale: AxisScale::Linear,
         },
-        legend: by.iter().map(|c| run.columns[*c].name.as_str()).collect::<Vec<_>>().join(", "),
+        legend: by_columns.iter().map(|c| run.columns[*c].name.as_str()).collect::<Vec<_>>().join(", "),
         series,
         form: Form::Steps,
     })

@@ -192,7 +192,7 @@ fn the_same_results_give_the_same_bytes() {
     let figure = figure_of_columns(&run, &asked("link_gbps", "makespan_ns", &["transport.cc"])).unwrap();
     let png = figure.to_png().unwrap();
     assert_eq!(&png[..8], b"\x89PNG\r\n\x1a\n");
-    let side = |at: usize| u32::from_be_bytes(png[at..at + 4].try_into().unwrap());
+    let side = |offset: usize| u32::from_be_bytes(png[offset..offset + 4].try_into().unwrap());
     assert!(side(16) > 1000 && side(20) > 700, "{} by {}", side(16), side(20));
     assert_eq!(png, figure.to_png().unwrap());
     assert_eq!(

@@ -96,7 +96,7 @@ pub(super) fn excerpt<T>(
             rows.push(record.clone());
             meter
                 .check("rows of an experiment", 0)
-                .map_err(|over| ReadError::Memory { path: path.clone(), allowance: over.allowance })?;
+                .map_err(|exceeded| ReadError::Memory { path: path.clone(), allowance: exceeded.allowance })?;
         }
     }
     end(current, &mut rows);
@@ -204,8 +204,11 @@ mod tests {
         let found = flows(dir.path(), &[1]).unwrap().unwrap();
         let one = &found.of[&1];
         assert_eq!((found.of.len(), one.flows, one.unfinished), (1, 101, 1));
-        let at = |percent| one.points[POINTS.iter().position(|p| *p == percent).unwrap()].as_str();
-        assert_eq!((at(0), at(1), at(50), at(99), at(100)), ("1.5", "1.5", "50.5", "99.5", "100.5"));
+        let point_at = |percent| one.points[POINTS.iter().position(|p| *p == percent).unwrap()].as_str();
+        assert_eq!(
+            (point_at(0), point_at(1), point_at(50), point_at(99), point_at(100)),
+            ("1.5", "1.5", "50.5", "99.5", "100.5")
+        );
         assert_eq!(flows(dir.path(), &[2]).unwrap().unwrap().of[&2].points[0], "7", "the last one is read to its end");
     }
 

@@ -94,7 +94,7 @@ fn exact_texts(dir: &Path, run: &RunResults) -> Result<Option<Vec<Vec<String>>>,
     for record in reader.records() {
         meter
             .check("texts of results", 0)
-            .map_err(|over| ReadError::Memory { path: path.clone(), allowance: over.allowance })?;
+            .map_err(|exceeded| ReadError::Memory { path: path.clone(), allowance: exceeded.allowance })?;
         texts.push(record.map_err(bad)?.iter().map(String::from).collect());
     }
     let same_number = |(cell, text): (&Cell, &String)| match cell {

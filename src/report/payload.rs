@@ -205,7 +205,7 @@ fn recommended(design: &Design, measured: &MetricSamples, rankings: &[Vec<Rankin
 fn all_effects(design: &Design, measured: &[MetricSamples], rankings: &[Vec<Ranking>]) -> Value {
     let grid = design.grid();
     let everything: Vec<usize> = (0..design.configurations.len()).collect();
-    let effects_among = |m: &MetricSamples, among: &[usize]| -> Value {
+    let effects_among = |m: &MetricSamples, chosen: &[usize]| -> Value {
         let one = |e: &AxisEffect| {
             let level = |l: &LevelEffect| {
                 let interval = l.interval.map(|(low, high)| [short(low), short(high)]);
@@ -214,7 +214,7 @@ fn all_effects(design: &Design, measured: &[MetricSamples], rankings: &[Vec<Rank
             let levels: Vec<Value> = e.levels.iter().map(level).collect();
             json!({ "axis": e.axis, "ratio": e.scale == Scale::Ratio, "matched": e.matched, "negligible": e.is_negligible(), "span": short(e.span), "levels": levels })
         };
-        effects(&grid, &m.samples, among.iter().copied()).iter().map(one).collect()
+        effects(&grid, &m.samples, chosen.iter().copied()).iter().map(one).collect()
     };
     let of_metric = |(metric_idx, m): (usize, &MetricSamples)| {
         let groups: Vec<Value> =

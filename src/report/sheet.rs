@@ -92,8 +92,8 @@ pub(crate) mod tests {
     /// A sheet from lines of comma-separated cells, the first of which names the columns; for the tests of this layer.
     pub(crate) fn sheet(text: &str) -> Sheet {
         let rows: Vec<Vec<&str>> = text.lines().map(|l| l.trim().split(',').collect()).collect();
-        let at = |name: &str| rows[0].iter().position(|c| *c == name).unwrap();
-        let axes = at("seed") + 1..at("status");
+        let column_idx = |name: &str| rows[0].iter().position(|c| *c == name).unwrap();
+        let axes = column_idx("seed") + 1..column_idx("status");
         let column = |c: usize| SheetColumn::infer(rows[0][c], rows[1..].iter().map(|r| r[c].to_string()).collect());
         Sheet { columns: (0..rows[0].len()).map(column).collect(), axes, ..Sheet::default() }
     }

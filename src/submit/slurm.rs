@@ -238,13 +238,13 @@ mod tests {
             ),
             ("--mem", &["0", "32000", "16G", "16g", "16GB", "512M"], &["lots", "16Gi", "1.5G", "G", "B", "16B", "16X"]),
         ] {
-            let with = |value: &str| match option {
+            let slurm_with = |value: &str| match option {
                 "--time" => Slurm { time: Some(value.into()), ..asked() },
                 _ => Slurm { mem: Some(value.into()), ..asked() },
             };
-            good.iter().for_each(|value| with(value).check(&example()).unwrap());
+            good.iter().for_each(|value| slurm_with(value).check(&example()).unwrap());
             for value in bad {
-                let error = with(value).check(&example()).unwrap_err().to_string();
+                let error = slurm_with(value).check(&example()).unwrap_err().to_string();
                 assert!(error.starts_with(&format!("{option} `{value}`")), "{error}");
             }
         }

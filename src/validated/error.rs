@@ -210,13 +210,13 @@ mod tests {
     #[test]
     fn the_nearest_class_is_told_with_what_is_otherwise() {
         let (packets, closed) = (NetworkClass::Packets, NetworkClass::ClosedForm);
-        let of =
+        let class_error =
             |gpu, precision, used, error| ClassError::new(class(gpu, precision, closed), used, &[error, -error], 1);
         let errors = ClassErrors {
             classes: vec![
-                of(Arch::Ampere, PrecisionClass::Bf16, Use::Fitted, 0.02),
-                of(Arch::Hopper, PrecisionClass::Bf16, Use::Fitted, 0.03),
-                of(Arch::Hopper, PrecisionClass::Bf16, Use::Checked, 0.04),
+                class_error(Arch::Ampere, PrecisionClass::Bf16, Use::Fitted, 0.02),
+                class_error(Arch::Hopper, PrecisionClass::Bf16, Use::Fitted, 0.03),
+                class_error(Arch::Hopper, PrecisionClass::Bf16, Use::Checked, 0.04),
             ],
         };
         let text = |gpu, precision, network| errors.nearest(&class(gpu, precision, network)).map(|n| n.text());
@@ -234,13 +234,13 @@ mod tests {
 
     #[test]
     fn a_percentile_needs_ten_rows() {
-        let of = |n: usize| {
+        let class_error = |n: usize| {
             let errors: Vec<f64> = (1..=n).map(|i| i as f64 / 100.0).collect();
             ClassError::new(class(Arch::Hopper, PrecisionClass::Bf16, NetworkClass::Packets), Use::Fitted, &errors, 0)
         };
-        assert_eq!((of(9).p90, of(10).p90), (None, Some(0.09)));
-        assert_eq!(of(9).text(), "mean 5.0 %; n 9");
-        assert_eq!(of(10).text(), "mean 5.5 %; 90th percentile 9.0 %; n 10");
+        assert_eq!((class_error(9).p90, class_error(10).p90), (None, Some(0.09)));
+        assert_eq!(class_error(9).text(), "mean 5.0 %; n 9");
+        assert_eq!(class_error(10).text(), "mean 5.5 %; 90th percentile 9.0 %; n 10");
     }
 
     #[test]

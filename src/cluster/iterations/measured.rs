@@ -106,7 +106,7 @@ pub(in crate::cluster) struct MeasuredIterations<'a> {
     /// Sets that were asked for, in a forecast. `None`: sets are simulated.
     foreseen: Option<ForeseenSets>,
     /// Cases of each job without other jobs: in its place, and in one rack.
-    apart: BTreeMap<u32, [ReducedSet; 2]>,
+    own_cases: BTreeMap<u32, [ReducedSet; 2]>,
     asked: u64,
     most_jobs: u64,
 }
@@ -124,7 +124,7 @@ impl<'a> MeasuredIterations<'a> {
             known: BTreeMap::new(),
             failed: None,
             foreseen: None,
-            apart: BTreeMap::new(),
+            own_cases: BTreeMap::new(),
             asked: 0,
             most_jobs: 0,
         }
@@ -151,7 +151,7 @@ impl<'a> MeasuredIterations<'a> {
         match self.traffic(asked, shares) {
             Ok(Some((traffic, in_rack))) => {
                 let alone = reduced(&self.fabric.net, &[(job, &traffic)], self.fabric.ack_parts(), &|_| false);
-                self.apart.insert(job, [alone, in_rack]);
+                self.own_cases.insert(job, [alone, in_rack]);
                 self.shared.add(job, traffic);
                 self.changed.insert(job);
                 self.came.insert(job);
@@ -171,7 +171,7 @@ impl<'a> MeasuredIterations<'a> {
         self.changed.remove(&job);
         self.came.remove(&job);
         self.shared.remove(job);
-        self.apart.remove(&job);
+        self.own_cases.remove(&job);
         self.speeds.remove(&job);
     }
 
@@ -243,8 +243,8 @@ impl<'a> MeasuredIterations<'a> {
         let reduced: Vec<ReducedSet> = sets.par_iter().map(reduce).collect();
         let mut open: BTreeMap<&[u64], &IterationCase> = BTreeMap::new();
         for set in &reduced {
-            let apart = set.jobs.iter().flat_map(|job| &self.apart[job]);
-            for case in std::iter::once(set).chain(apart).map(|set| &set.case) {
+            let own_cases = set.jobs.iter().flat_map(|job| &self.own_cases[job]);
+            for case in std::iter::once(set).chain(own_cases).map(|set| &set.case) {
                 self.asked += 1;
                 if !fabric.keys.remembers || !self.known.contains_key(&case.key) {
                     open.insert(&case.key, case);
@@ -286,7 +286,7 @@ impl<'a> MeasuredIterations<'a> {
     fn speed_in(&self, set: &ReducedSet, place: usize) -> JobSpeed {
         let job = set.jobs[place];
         let ps = |case: &IterationCase, place: usize| self.known[&case.key].ps[place];
-        let [alone, in_rack_case] = &self.apart[&job];
+        let [alone, in_rack_case] = &self.own_cases[&job];
         let in_rack = ps(&in_rack_case.case, 0).max(1);
         let over_in_rack_ppm =
             |ps: u64| ((u128::from(ps) * u128::from(PPM) + u128::from(in_rack / 2)) / u128::from(in_rack)) as u64;

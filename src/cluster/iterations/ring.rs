@@ -52,8 +52,8 @@ pub(super) fn ring(
     let all_steps = 2 * (steps_of - 1);
     let steps = all_steps.min(MOST_STEPS);
     // Each edge carries 2 (n - 1) / n of the bytes of its channel.
-    let over = u128::from(steps_of) * channels as u128 * u128::from(fabric.lanes) * u128::from(steps);
-    let bytes = (u128::from(comm_bytes) * u128::from(all_steps)).div_ceil(over).max(1) as u64;
+    let divisor = u128::from(steps_of) * channels as u128 * u128::from(fabric.lanes) * u128::from(steps);
+    let bytes = (u128::from(comm_bytes) * u128::from(all_steps)).div_ceil(divisor).max(1) as u64;
     let paths = edges.iter().flat_map(|edge| &edge.data);
     let round_ps = paths.map(|path| path_rtt_window(net, path, fabric.packet()).rtt_ps).max().unwrap_or(0);
     let compute_ps = compute_ps + (all_steps - steps) * (round_ps / 2);

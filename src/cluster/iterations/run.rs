@@ -127,8 +127,8 @@ impl Halves {
     fn meet_everywhere(&self, max_iterations: u64) -> bool {
         let pairs = self.second.iter().enumerate().flat_map(|(k, &a)| self.second[..k].iter().map(move |&b| (a, b)));
         pairs.map(|(a, b)| (a.min(b).max(1), a.max(b).max(1))).all(|(fast, slow)| {
-            let over = slow % fast;
-            let shift = over.min(fast - over);
+            let remainder = slow % fast;
+            let shift = remainder.min(fast - remainder);
             // Iterations of the slower job until both are in the same phases again.
             let needed = fast.div_ceil(shift.max(1));
             needed > max_iterations || u128::from(needed) * u128::from(slow) <= u128::from(self.window_ps)
@@ -162,13 +162,13 @@ fn halves(
     for attempt in 1.. {
         let ends = ends(fabric, case, &counts, stop)?;
         // At this time a first job has no iteration left.
-        let until = ends.iter().filter_map(|job_ends| job_ends.last()).copied().min().unwrap_or(0);
+        let all_run_until_ps = ends.iter().filter_map(|job_ends| job_ends.last()).copied().min().unwrap_or(0);
         let needed = ends.iter().filter_map(|job_ends| job_ends.get(count as usize)).copied().max().unwrap_or(0);
-        if needed <= until || attempt == MOST_ATTEMPTS {
-            let done = |job_ends: &Vec<u64>| job_ends.partition_point(|&end| end <= until).max(2);
+        if needed <= all_run_until_ps || attempt == MOST_ATTEMPTS {
+            let done = |job_ends: &Vec<u64>| job_ends.partition_point(|&end| end <= all_run_until_ps).max(2);
             let (first, second) = ends.iter().map(|job_ends| Halves::of(&job_ends[..done(job_ends)])).unzip();
             let begin = ends.iter().filter_map(|job_ends| job_ends.first()).copied().min().unwrap_or(0);
-            return Ok(Halves { first, second, window_ps: until.saturating_sub(begin) / 2 });
+            return Ok(Halves { first, second, window_ps: all_run_until_ps.saturating_sub(begin) / 2 });
         }
         for (job, (own, job_ends)) in counts.iter_mut().zip(&ends).enumerate() {
             let end = job_ends[*own as usize];
@@ -284,10 +284,10 @@ impl Marks {
             let mut begin = 0;
             let iterations = &job.workload.programs[rank.program as usize].iteration_ends;
             ends.resize(ends.len().max(iterations.len()), 0);
-            for (end, &until) in ends.iter_mut().zip(iterations) {
-                let own = &ops[(begin as usize).min(ops.len())..(until as usize).min(ops.len())];
+            for (end, &end_op) in ends.iter_mut().zip(iterations) {
+                let own = &ops[(begin as usize).min(ops.len())..(end_op as usize).min(ops.len())];
                 *end = own.iter().map(|op| done_ps(first + op.end)).fold(*end, u64::max);
-                begin = until;
+                begin = end_op;
             }
         }
         // An iteration in which nothing ends later than in the one before ends together with it.
