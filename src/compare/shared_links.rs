@@ -84,16 +84,16 @@ mod tests {
 
     #[test]
     fn the_busiest_link_and_who_sends_over_it() {
-        let row = |link: &str, job: &str, job_bytes, other_bytes, with: &str| SharedLinkRecord {
+        let row = |link: &str, job: &str, job_bytes, other_bytes, shared_with: &str| SharedLinkRecord {
             link: link.into(),
             job: job.into(),
             job_bytes,
             other_bytes,
-            shared_with: with.into(),
+            shared_with: shared_with.into(),
         };
-        let job = |name: &str, with: &str| JobRecord {
+        let job = |name: &str, shares_with: &str| JobRecord {
             job: name.into(),
-            shares_with: with.into(),
+            shares_with: shares_with.into(),
             shared_links: 2,
             busiest_shared_link: Some("y->z".into()),
             ..JobRecord::default()

@@ -158,13 +158,13 @@ mod tests {
 
     #[test]
     fn columns_are_known_by_their_names() {
-        let of = Quantity::of;
+        let kind_of = Quantity::of;
         assert_eq!(
-            [of("makespan_ns"), of("max_queue_bytes"), of("workload.bytes"), of("mfu")],
+            [kind_of("makespan_ns"), kind_of("max_queue_bytes"), kind_of("workload.bytes"), kind_of("mfu")],
             [Quantity::Time, Quantity::Bytes, Quantity::Bytes, Quantity::Share]
         );
         assert_eq!(
-            [of("topology.link_delay_ns"), of("cost_usd"), of("transport.payload_bytes")],
+            [kind_of("topology.link_delay_ns"), kind_of("cost_usd"), kind_of("transport.payload_bytes")],
             [Quantity::Plain, Quantity::Plain, Quantity::Bytes]
         );
         assert_eq!(Quantity::Time.label("fct_p99_ns"), "FCT p99");

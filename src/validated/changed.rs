@@ -55,7 +55,7 @@ mod tests {
 
     #[test]
     fn what_a_sweep_sets_otherwise_is_named() {
-        let of = |more: &str| {
+        let changed_by = |more: &str| {
             let text = format!(
                 "name = \"changed\"\n[base]\ncluster.server = \"dgx-h100\"\ncluster.gpus = 64\nworkload = {{ kind = \"model\", model = \"gpt3-13b\", tp = 8 }}\n{more}\n"
             );
@@ -63,11 +63,11 @@ mod tests {
                 sweep::parse(&text, Path::new("s.toml"), &SetOverrides::default()).unwrap_or_else(|e| panic!("{e}"));
             changed(&sweep.config(&sweep.experiments[0]).unwrap())
         };
-        assert_eq!(of(""), Vec::<&str>::new());
-        assert_eq!(of("cluster.nvlink_gbps = 100"), ["NVLink rate"]);
-        assert_eq!(of("topology.link_gbps = 100"), ["link rate"]);
-        assert_eq!(of("\"workload.latency_scale\" = 2"), ["latencies"]);
-        let both = of("topology.oversubscription = 4\ncluster.gpu = { like = \"h100\", bf16_tflops = 2000.0 }");
+        assert_eq!(changed_by(""), Vec::<&str>::new());
+        assert_eq!(changed_by("cluster.nvlink_gbps = 100"), ["NVLink rate"]);
+        assert_eq!(changed_by("topology.link_gbps = 100"), ["link rate"]);
+        assert_eq!(changed_by("\"workload.latency_scale\" = 2"), ["latencies"]);
+        let both = changed_by("topology.oversubscription = 4\ncluster.gpu = { like = \"h100\", bf16_tflops = 2000.0 }");
         assert_eq!(both, ["GPU table", "oversubscription"]);
     }
 }
