@@ -183,7 +183,7 @@ mod tests {
         assert!(found.iter().all(|d| d.low < 0.5 && d.high > 0.5 && !d.is_flat && d.same_as.is_none()));
     }
 
-    /// Of intervals from few rows with normal noise, how many hold the truth.
+    /// Share of intervals from few rows with normal noise that contain the true value.
     #[test]
     fn intervals_of_few_rows_cover_what_they_say() {
         let uniform = |a: u64, b: u64| (mix(7, a, b) >> 11) as f64 / (1u64 << 53) as f64;

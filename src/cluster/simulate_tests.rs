@@ -1,4 +1,4 @@
-//! Clusters of a few servers with jobs by lot: what must hold whatever happens.
+//! Tests of clusters of a few servers with random jobs: what must hold whatever happens.
 
 use proptest::prelude::*;
 
@@ -15,7 +15,7 @@ use crate::spec::{
 
 const MINUTE: u64 = 60_000;
 
-/// Servers of 4 GPUs, two a rack, twice as many GPUs as the way out of a rack carries.
+/// A cluster of servers with 4 GPUs, two servers per rack, and rack uplinks with half of the rate of the servers.
 fn machine(servers: u32) -> ClusterMachine {
     ClusterMachine {
         per_server: 4,
@@ -102,7 +102,7 @@ fn job(n: usize, submit: u64, gpus: u32, minutes: u64) -> ClusterJob {
     }
 }
 
-/// Jobs by (minutes after the one before, GPUs, minutes).
+/// Jobs from tuples of minutes after the job before, GPUs, and duration in minutes.
 fn jobs(shapes: &[(u64, u32, u64)]) -> Vec<ClusterJob> {
     let mut minute = 0;
     let one = |(n, &(gap, gpus, minutes))| {
@@ -117,7 +117,7 @@ fn outcome_of(run: ClusterRun, servers: u32, jobs: Vec<ClusterJob>) -> ClusterOu
     cluster.simulate(&|| false).unwrap()
 }
 
-/// What holds of every outcome.
+/// Checks what must hold for every outcome.
 fn check(o: &ClusterOutcome, gpus: u64, interval_ms: u64) {
     assert_eq!(o.account.total(), u128::from(gpus) * u128::from(o.span_ms) * 1_000_000, "no GPU time is lost or made");
     assert!(o.account.stranded <= o.account.free);

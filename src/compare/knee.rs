@@ -130,7 +130,7 @@ mod tests {
     use crate::compare::fixture::{Folder, ok};
     use crate::results::{Finished, Micro, ServingRecord};
 
-    /// An experiment with so many millionths of its requests within both bounds.
+    /// An experiment in which `within` millionths of the requests are within both bounds.
     fn served(exp_id: u64, axes: &[&str], within: u64) -> Finished {
         let mut experiment = ok(exp_id, &format!("k{}", axes.join("-")), axes, 5_000);
         let record = ServingRecord { requests: 1, within_bounds: Micro(within), ..ServingRecord::default() };

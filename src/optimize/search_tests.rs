@@ -26,7 +26,7 @@ impl Made {
         }
     }
 
-    /// What a full run would find.
+    /// Value of a candidate in a full run.
     fn truth(&self, i: usize) -> f64 {
         let b = f64::from(self.ranks[i][1]);
         self.value(SearchLevel::Estimate, i) * (1.0 + 0.02 * (b - 13.2) * (b - 13.2))
