@@ -41,7 +41,7 @@ pub struct Account {
     pub drained: u128,
     pub spare: u128,
     /// Share of the rack uplinks of running jobs that checkpoint writes of other jobs took, times the GPU time of these jobs, in millionths of a
-    /// GPU-nanosecond. It is told beside the other numbers and is not part of `total`.
+    /// GPU-nanosecond. It is reported separately and is not part of `total`.
     pub beside_writes: u128,
 }
 

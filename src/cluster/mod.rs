@@ -8,12 +8,12 @@
 //! |---|---|
 //! | `machine`, `servers`, `part` | racks and prices, which GPUs are free, what fails |
 //! | `job`, `trace`, `generate`, `quota` | jobs, read or drawn |
-//! | `scheduler`, `placement`, `failure` | one file for each way, and a registry |
+//! | `scheduler`, `placement`, `failure` | policies: one file for each, and a registry |
 //! | `iterations` | speeds of jobs beside each other, by simulating their iterations |
-//! | `progress`, `interval`, `storage`, `slowdown`, `account` | work, checkpoints and who shares the storage, speed, where GPU time went |
-//! | `congestion`, `history`, `map`, `timeline` | what is told of it over time |
+//! | `progress`, `interval`, `storage`, `slowdown`, `account` | work, checkpoints and shared storage, speed, use of GPU time |
+//! | `congestion`, `history`, `map`, `timeline` | reports over time |
 //! | `state`, `event`, `pass`, `scratch`, `defragment`, `grow`, `breakage`, `stop_check`, `simulate` | the simulation |
-//! | `outcome`, `error` | what came of it |
+//! | `outcome`, `error` | results and errors |
 
 mod account;
 mod breakage;

@@ -389,7 +389,7 @@ impl<'a> ClusterState<'a> {
         self.account.company += more_ns * u128::from(job_state.held);
     }
 
-    /// Simulates iterations of the jobs whose company has changed, and updates their speeds.
+    /// Simulates iterations of the jobs that now run beside other jobs than before, and updates their speeds.
     ///
     /// # Errors
     /// As [`MeasuredIterations::settle`].

@@ -7,13 +7,13 @@
 //! |---|---|
 //! | `fabric` | the network, how its paths are chosen, what is simulated on it |
 //! | `traffic` | what one job sends over which links |
-//! | `ring` | that of a job of no class |
-//! | `program` | that of a job of a class |
+//! | `ring` | traffic of a job of no class |
+//! | `program` | traffic of a job of a class |
 //! | `shared` | which jobs share links that could be full |
-//! | `case` | a set of jobs, reduced to what decides its speed, in a form that equal sets have in common |
+//! | `case` | a set of jobs, reduced to what decides its speed, in a form that is equal for equal sets |
 //! | `run` | a case through the flow level or the packet engine |
 //! | `foreseen` | how long simulating them will take |
-//! | `measured` | speeds of the jobs that run, what was simulated already, audits |
+//! | `measured` | speeds of the running jobs, results so far, audits |
 
 mod case;
 mod fabric;
