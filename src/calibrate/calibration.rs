@@ -1,4 +1,4 @@
-//! What a fit came to: parameters, rows before and after, what got better and what got worse.
+//! Result of a fit: parameters, rows before and after, and which rows got better or worse.
 //!
 //! Layer: calibrate. Plain data.
 
@@ -7,42 +7,42 @@ use serde::Serialize;
 use super::rows::CalibrationRow;
 use crate::validated::nearest_rank_90;
 
-/// Changes of an error up to this are none: half of the last digit that tables show.
+/// Largest change of an error that counts as none: half of the last digit that tables show.
 const SAME: f64 = 0.0005;
-/// Changes of the error of a row that counts much are warned of from here on (our choice): one percentage point.
+/// Smallest increase of the error of an important row that is warned about (our choice): one percentage point.
 const WORSE_FROM: f64 = 0.01;
-/// Rows that a warning names.
+/// Number of rows that a warning names.
 const NAMED_UP_TO: usize = 3;
 
 /// A fitted parameter.
 #[derive(Clone, Debug, Serialize)]
 pub struct FittedParameter {
-    /// Its key.
+    /// Name of the key.
     pub key: &'static str,
-    /// What the sweep has.
+    /// Value in the sweep.
     pub before: f64,
-    /// What fits.
+    /// Fitted value.
     pub value: f64,
-    /// Ends of the 95 % interval by resampling rows.
+    /// Lower end of the 95 % interval, from resampling rows.
     pub low: f64,
-    /// The upper one.
+    /// Upper end of the 95 % interval.
     pub high: f64,
-    /// Bounds of the search.
+    /// Lower bound of the search.
     pub min: f64,
-    /// The upper one.
+    /// Upper bound of the search.
     pub max: f64,
-    /// Whether the rows say anything of it.
+    /// Whether the rows determine it.
     pub determined: bool,
-    /// Whether moving it over its bounds changes what is said of any measured row.
+    /// Whether moving it over its bounds changes the prediction of any measured row.
     pub has_effect: bool,
-    /// What the user should know of it, in words; empty where there is nothing.
+    /// A remark for the user. Empty if there is none.
     pub note: String,
-    /// As TOML.
+    /// Fitted value as TOML.
     #[serde(skip)]
     pub toml: String,
 }
 
-/// What a fit did to the error of a row.
+/// Effect of a fit on the error of a row.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
 #[serde(rename_all = "lowercase")]
 pub enum RowChange {
@@ -51,33 +51,33 @@ pub enum RowChange {
     Same,
 }
 
-/// A measured row and what is said of it.
+/// A measured row and its predictions.
 #[derive(Clone, Debug, Serialize)]
 pub struct FittedRow {
-    /// As the measured file has it.
+    /// Name in the measured file.
     pub name: String,
-    /// Of the values.
+    /// Unit of the values.
     pub unit: String,
-    /// Measured.
+    /// Measured value.
     pub measured: f64,
-    /// What the sweep says as it is.
+    /// Prediction of the sweep with its own values.
     pub before: f64,
-    /// What it says with fitted values.
+    /// Prediction with fitted values.
     pub after: f64,
-    /// Relative errors, with their signs.
+    /// Relative error with the sweep's own values, with its sign.
     pub error_before: f64,
-    /// With fitted values.
+    /// Relative error with fitted values, with its sign.
     pub error_after: f64,
-    /// What became of the error's size.
+    /// Whether the absolute error became smaller or larger.
     pub change: RowChange,
-    /// How much it counts in the fit, 1 on average.
+    /// Weight of the row in the fit, 1 on average.
     pub weight: f64,
-    /// Not fitted, only checked.
+    /// Whether the row was not fitted, only checked.
     pub held_back: bool,
 }
 
 impl FittedRow {
-    /// A row with what is said of it before and after.
+    /// Makes the row from its predictions before and after the fit.
     pub fn new(row: &CalibrationRow, before: f64, after: f64, weight: f64) -> FittedRow {
         let error = |said: f64| said / row.value - 1.0;
         let mut fitted = FittedRow {
@@ -93,38 +93,38 @@ impl FittedRow {
             held_back: row.held_back,
         };
         fitted.change = match fitted.worse_by() {
-            by if by > SAME => RowChange::Worse,
-            by if by < -SAME => RowChange::Better,
+            increase if increase > SAME => RowChange::Worse,
+            increase if increase < -SAME => RowChange::Better,
             _ => RowChange::Same,
         };
         fitted
     }
 
-    /// How much larger the size of the error got, relative to what was measured; below 0: smaller.
+    /// Increase of the absolute relative error. Below 0: the error became smaller.
     pub fn worse_by(&self) -> f64 {
         self.error_after.abs() - self.error_before.abs()
     }
 }
 
-/// Errors of rows, absolute and relative.
+/// Absolute relative errors of some rows.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Serialize)]
 pub struct RowErrors {
-    /// How many.
+    /// Number of rows.
     pub rows: usize,
-    /// Mean, before and after.
+    /// Mean error before and after the fit.
     pub mean: [f64; 2],
-    /// Mean by the rows' weights, before and after.
+    /// Weighted mean error before and after the fit.
     pub weighted_mean: [f64; 2],
-    /// 90th percentile, before and after.
+    /// 90th percentile of the errors before and after the fit.
     pub p90: [f64; 2],
-    /// Rows that got better.
+    /// Number of rows that got better.
     pub better: usize,
-    /// Rows that got worse.
+    /// Number of rows that got worse.
     pub worse: usize,
 }
 
 impl RowErrors {
-    /// Of the rows that were held back, or of the others.
+    /// Errors of the rows that were held back, or of the fitted rows.
     pub fn of(rows: &[FittedRow], held_back: bool) -> RowErrors {
         let chosen: Vec<&FittedRow> = rows.iter().filter(|r| r.held_back == held_back).collect();
         let weights = chosen.iter().map(|r| r.weight).sum::<f64>();
@@ -148,33 +148,33 @@ impl RowErrors {
     }
 }
 
-/// What a fit came to.
+/// Result of a fit.
 #[derive(Clone, Debug, Serialize)]
 pub struct Calibration {
-    /// In the order asked for.
+    /// Parameters, in the order in which they were asked for.
     pub parameters: Vec<FittedParameter>,
-    /// In the order of the measured file.
+    /// Rows, in the order of the measured file.
     pub rows: Vec<FittedRow>,
-    /// What rows were weighted by.
+    /// Name of the weights of the rows.
     pub weights: &'static str,
-    /// Of rows that were fitted.
+    /// Errors of the fitted rows.
     pub fitted: RowErrors,
-    /// Of rows that were held back; none: 0 rows.
+    /// Errors of the rows that were held back.
     pub held_back: RowErrors,
-    /// Mean absolute error of rows by fits without them; `None` without cross-validation.
+    /// Mean absolute error of rows, predicted by fits without them. `None`: there was no cross-validation.
     pub cross_validation: Option<f64>,
-    /// Parts of it.
+    /// Number of parts of the cross-validation.
     pub folds: usize,
-    /// Candidates that were run.
+    /// Number of candidates that were run.
     pub candidates: usize,
-    /// Whether it was stopped before its end: values are the best of the candidates that had run.
+    /// Whether the fit was stopped early. The values are then those of the best candidate that had run.
     pub stopped: bool,
-    /// What the user should know before using the values, in words.
+    /// Warnings for the user.
     pub warnings: Vec<String>,
 }
 
-/// Whether rows that count much got worse, in words. A row counts much if its weight, or its measured time, is above the average.
-/// `by_time`: rows are weighted by their time already.
+/// A warning about important rows that got worse. A row is important if its weight or its measured time is above the average. `by_time`: rows are already
+/// weighted by time. `None`: there are no such rows.
 pub(super) fn what_got_worse(rows: &[FittedRow], times_ns: &[Option<f64>], by_time: bool) -> Option<String> {
     let known = times_ns.iter().flatten();
     let (all_ns, n) = (known.clone().sum::<f64>(), known.count());
@@ -183,13 +183,13 @@ pub(super) fn what_got_worse(rows: &[FittedRow], times_ns: &[Option<f64>], by_ti
     for (row, ns) in rows.iter().zip(times_ns).filter(|(row, _)| row.worse_by() > WORSE_FROM) {
         let of_time = ns.map(|ns| ns / all_ns).filter(|share| share * n as f64 > 1.0);
         let of_weight = Some(row.weight / all_weights).filter(|share| share * rows.len() as f64 > 1.0 + 1e-9);
-        let (share, what) = match (of_time, of_weight) {
+        let (share, share_of) = match (of_time, of_weight) {
             (Some(share), _) => (share, "measured time"),
             (None, Some(share)) => (share, "weight"),
             (None, None) => continue,
         };
         let [before, after] = [row.error_before, row.error_after].map(|e| format!("{:+.1} %", e * 100.0));
-        let text = format!("{} from {before} to {after} ({:.0} % of the {what})", row.name, share * 100.0);
+        let text = format!("{} from {before} to {after} ({:.0} % of the {share_of})", row.name, share * 100.0);
         worse.push((share * row.worse_by(), text));
     }
     worse.sort_by(|a, b| b.0.total_cmp(&a.0));

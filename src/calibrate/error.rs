@@ -1,34 +1,34 @@
-//! Why nothing can be calibrated.
+//! Errors of a calibration.
 //!
 //! Layer: calibrate.
 
 use crate::session::SessionError;
 
-/// What is wrong with measurements, parameters or the sweep.
+/// Why a calibration fails: problems of measurements, parameters or the sweep.
 #[derive(Debug, thiserror::Error)]
 pub enum CalibrateError {
-    /// A file that is read: measured rows, a log, a trace. Lines count from 1.
+    /// A line of an input file is wrong: measured rows, a log, or a trace.
     #[error("{file}:{line}: {why}")]
     Line {
-        /// The file as the user named it.
+        /// The file, as the user named it.
         file: String,
-        /// Where in it.
+        /// Line number, counted from 1.
         line: u64,
         /// What is wrong, and what would be right.
         why: String,
     },
-    /// The same of a whole file.
+    /// An input file as a whole is wrong.
     #[error("{file}: {why}")]
     File {
-        /// The file as the user named it.
+        /// The file, as the user named it.
         file: String,
         /// What is wrong, and what would be right.
         why: String,
     },
-    /// `--fit`.
+    /// A value of `--fit` is wrong.
     #[error("--fit {text}: {why}")]
     Parameter {
-        /// As typed.
+        /// The value as typed.
         text: String,
         /// What is wrong, and what would be right.
         why: String,
@@ -36,23 +36,23 @@ pub enum CalibrateError {
     /// The sweep cannot be run.
     #[error(transparent)]
     Session(Box<SessionError>),
-    /// A measured experiment without a result.
+    /// A measured experiment has no result.
     #[error("{name}: experiment {experiment} has no result to compare: {why}")]
     NoResult {
-        /// The measured row.
+        /// Name of the measured row.
         name: String,
-        /// Its `exp_id`.
+        /// `exp_id` of the experiment.
         experiment: u64,
-        /// What its row of results says.
+        /// Status and message in its row of results.
         why: String,
     },
-    /// Ctrl-C, or the end of the time, before the sweep had run once.
+    /// Stopped by Ctrl-C or at the end of the time, before the sweep had run once.
     #[error("stopped before the sweep had run with its own values: there is nothing to keep yet")]
     Stopped,
-    /// No threads.
+    /// Threads cannot be started.
     #[error("cannot start threads: {0}")]
     Threads(#[from] rayon::ThreadPoolBuildError),
-    /// Options that do not go together with the rows.
+    /// Options do not fit the rows.
     #[error("{0}")]
     Input(String),
 }

@@ -1,6 +1,6 @@
-//! What the sweep says of measured rows with other values of the fitted keys.
+//! Evaluates candidates: runs the sweep with other values of the fitted keys and predicts the measured rows.
 //!
-//! Layer: calibrate. A candidate is run as `hyperfold run --set` would run it. The same candidate is run once.
+//! Layer: calibrate. A candidate is run as `hyperfold run --set` would run it. Each candidate is run once.
 
 use std::collections::{BTreeMap, BTreeSet, HashMap};
 use std::sync::{Arc, Mutex, PoisonError};
@@ -12,32 +12,32 @@ use crate::results::{ExperimentRecord, Status};
 use crate::session::{EngineChoice, Interrupt, Session};
 use crate::sweep::Sweep;
 
-/// Predictions by row, in each row's unit.
+/// Predictions of all rows, each in the row's unit.
 type Predicted = Arc<Vec<f64>>;
 
-/// What the sweep says before anything is fitted.
+/// Predictions of the sweep with its own values.
 #[derive(Clone, Debug)]
 pub struct SweepAsItIs {
-    /// By row, in each row's unit.
+    /// Prediction of each row, in the row's unit.
     pub predicted: Vec<f64>,
-    /// What was measured as a time, ns, by row; `None` where that cannot be said.
+    /// Measured value of each row as a time in ns. `None`: it cannot be expressed as a time.
     pub times_ns: Vec<Option<f64>>,
 }
 
-/// Runs candidates. It may be asked by several threads; what it answers does not depend on them.
+/// Runs candidates. Several threads may use it; its results do not depend on them.
 pub struct Evaluator<'a> {
     sweep: &'a Sweep,
     rows: &'a [CalibrationRow],
     parameters: &'a [FitParameter],
     needed: BTreeSet<u64>,
-    /// By the values as they are set. `None`: it cannot be, or has no result.
+    /// Predictions of the candidates that were run, by the bits of their values. `None`: the candidate is not possible, or a row has no result.
     known: Mutex<HashMap<Vec<u64>, Option<Predicted>>>,
-    /// Ends the candidate that runs, and lets no other begin.
+    /// Stops the running candidate, and keeps others from starting.
     stop: Interrupt,
 }
 
 impl<'a> Evaluator<'a> {
-    /// For these rows of this sweep. After `stop` asks to, only what is known already is answered.
+    /// Makes an evaluator of these rows of this sweep. After `stop` fires, it only answers for candidates that have run.
     pub fn new(
         sweep: &'a Sweep,
         rows: &'a [CalibrationRow],
@@ -53,10 +53,10 @@ impl<'a> Evaluator<'a> {
         self.stop.requested()
     }
 
-    /// What the sweep says as it is, on `jobs` threads.
+    /// Predictions of the sweep with its own values, on `jobs` threads.
     ///
     /// # Errors
-    /// It cannot be run, or a measured experiment has no result.
+    /// The sweep cannot be run, or a measured experiment has no result.
     pub fn as_it_is(&self, jobs: usize) -> Result<SweepAsItIs, CalibrateError> {
         let records = self.records(self.sweep.clone(), jobs)?;
         let mut found = SweepAsItIs { predicted: Vec::new(), times_ns: Vec::new() };
@@ -82,20 +82,21 @@ impl<'a> Evaluator<'a> {
         Ok(found)
     }
 
-    /// What it says with other values, places of the parameters. `None` where a value cannot be, or a row has no result.
+    /// Predictions at a point, given by a place between 0 and 1 for each parameter. `None`: a value is not possible, or a row has no result.
     pub fn at(&self, places: &[f64]) -> Option<Predicted> {
         let values: Vec<f64> = self.parameters.iter().zip(places).map(|(p, place)| p.value(*place)).collect();
         self.with_values(&values)
     }
 
-    /// The same by values. Also `None` of what is not known yet after it was stopped.
+    /// Predictions with these values of the parameters. `None`: a value is not possible, a row has no result, or the evaluator was stopped before the
+    /// candidate ran.
     pub fn with_values(&self, values: &[f64]) -> Option<Predicted> {
         let key: Vec<u64> = values.iter().map(|v| v.to_bits()).collect();
         if let Some(known) = self.known.lock().unwrap_or_else(PoisonError::into_inner).get(&key) {
             return known.clone();
         }
         let set: Vec<String> = self.parameters.iter().zip(values).map(|(p, v)| p.set(*v)).collect();
-        // A combination that the sweep refuses is a candidate that is not taken.
+        // A combination of values that the sweep refuses is a candidate without a result.
         let run = || -> Option<Predicted> {
             let records = self.records(self.sweep.with_set(&set).ok()?, 1).ok()?;
             self.rows.iter().map(|row| mean(row, &records).ok()).collect::<Option<Vec<f64>>>().map(Arc::new)
@@ -104,7 +105,7 @@ impl<'a> Evaluator<'a> {
             return None;
         }
         let found = run();
-        // An experiment that was stopped has no result, and that says nothing of the candidate.
+        // A stopped experiment has no result, but that says nothing about the candidate, so it is not stored.
         if found.is_none() && self.is_stopped() {
             return None;
         }
@@ -112,12 +113,12 @@ impl<'a> Evaluator<'a> {
         found
     }
 
-    /// Candidates that were run.
+    /// Number of candidates that were run.
     pub fn n_run(&self) -> usize {
         self.known.lock().unwrap_or_else(PoisonError::into_inner).len()
     }
 
-    /// Results of the measured experiments by `exp_id`.
+    /// Results of the measured experiments, by `exp_id`.
     fn records(&self, mut sweep: Sweep, jobs: usize) -> Result<BTreeMap<u64, ExperimentRecord>, CalibrateError> {
         sweep.experiments.retain(|e| self.needed.contains(&e.exp_id));
         let mut records = BTreeMap::new();
@@ -129,7 +130,7 @@ impl<'a> Evaluator<'a> {
     }
 }
 
-/// Mean over a row's replicas; the error is the experiment that has no value.
+/// Mean of a row's value over its replicas. The error is the id of an experiment without a value.
 fn mean(row: &CalibrationRow, records: &BTreeMap<u64, ExperimentRecord>) -> Result<f64, u64> {
     let value = |id: &u64| records.get(id).filter(|r| r.status == Status::Ok).and_then(|r| row.of(r)).ok_or(*id);
     let values = row.experiments.iter().map(value).collect::<Result<Vec<f64>, u64>>()?;

@@ -1,6 +1,6 @@
-//! Finds the values of parameters with which the sweep says what was measured, and how far that can be trusted.
+//! Fits parameters: finds the values with which the sweep predicts the measurements best, and how reliable they are.
 //!
-//! Layer: calibrate. Random choices come from the seed; no result depends on the number of threads.
+//! Layer: calibrate. Random choices depend on the seed only, and no result depends on the number of threads.
 
 use rayon::prelude::*;
 
@@ -17,41 +17,41 @@ use crate::session::Interrupt;
 use crate::spec::mix;
 use crate::sweep::Sweep;
 
-/// Candidates before the search begins, a parameter.
+/// Number of initial candidates per parameter.
 const DESIGN_A_PARAMETER: usize = 12;
-/// Distance of places for a slope: beyond the digits of values, within what is about linear.
+/// Step of a place for slopes: larger than the rounding of values, and small enough to be about linear.
 const SLOPE_STEP: f64 = 0.015;
-/// Places over its whole range at which a parameter is tried that changes nothing near the best.
+/// Places at which a parameter is tried if it changes nothing near the best point.
 const MOVES: [f64; 5] = [0.0, 0.25, 0.5, 0.75, 1.0];
-/// Share of its range from which on an interval says nothing.
+/// Width of an interval, as a share of the parameter's range, above which the parameter counts as not determined.
 const WIDE: f64 = 0.5;
-/// Primes that sequences of Halton are made of; more parameters are not fitted at once.
+/// Bases of Halton sequences, one per parameter. More parameters are not fitted at once.
 const PRIMES: [u64; 12] = [2, 3, 5, 7, 11, 13, 17, 19, 23, 29, 31, 37];
 /// Streams of random numbers.
 const OF_DESIGN: u64 = 0xde51;
 const OF_FOLDS: u64 = 0xf01d;
 
-/// How to fit.
+/// Settings of a fit.
 #[derive(Clone, Copy, Debug)]
 pub struct FitSettings {
-    /// What rows are weighted by; `None`: their own weights, else the root of their times.
+    /// Weights of the rows. `None`: the file's own weights, else the square root of the times.
     pub weights: Option<RowWeights>,
-    /// Weight of the order of rows beside squared errors.
+    /// Weight of the order of rows, relative to squared errors.
     pub order_weight: f64,
-    /// Searches, from the best candidates of the design.
+    /// Number of local searches, which start from the best initial candidates.
     pub restarts: usize,
-    /// Parts for cross-validation; below 2: none.
+    /// Number of parts for cross-validation. Below 2: there is none.
     pub folds: usize,
-    /// Of design, folds and resampling.
+    /// Seed of initial candidates, parts and resampling.
     pub seed: u64,
-    /// Threads; no result depends on it.
+    /// Number of threads. No result depends on it.
     pub jobs: usize,
 }
 
-/// Fits parameters of a sweep to rows. `progress` is told in words how far it is. Where `stop` asks to, the best of what has run by then is kept.
+/// Fits parameters of a sweep to measured rows. `progress` gets messages for the user. If `stop` fires, the best candidate so far is kept.
 ///
 /// # Errors
-/// The sweep cannot be run as it is, or there is nothing to fit.
+/// The sweep cannot be run with its own values, or there is nothing to fit.
 pub fn fit(
     sweep: &Sweep,
     rows: &[CalibrationRow],
@@ -81,15 +81,15 @@ pub fn fit(
     }
     let evaluator = Evaluator::new(sweep, rows, parameters, stop.clone());
     let before = evaluator.as_it_is(settings.jobs)?;
-    let by = settings.weights.unwrap_or_else(|| RowWeights::usual(rows, &before.times_ns));
+    let row_weights = settings.weights.unwrap_or_else(|| RowWeights::usual(rows, &before.times_ns));
     let mut rows = rows.to_vec();
-    let weights = weights(by, sweep, &rows, &before.times_ns)?;
+    let weights = weights(row_weights, sweep, &rows, &before.times_ns)?;
     rows.iter_mut().zip(weights).for_each(|(row, weight)| row.weight = weight);
     progress(&format!(
         "{} rows to fit, mean error {:.1} %; rows are weighted by: {}",
         fitted.len(),
         mean_error(&rows, &before.predicted, &fitted) * 100.0,
-        by.name()
+        row_weights.name()
     ));
     let search = Search {
         evaluator: &evaluator,
@@ -100,32 +100,32 @@ pub fn fit(
         settings,
     };
     let pool = rayon::ThreadPoolBuilder::new().num_threads(settings.jobs).build()?;
-    pool.install(|| search.run(before, by, progress))
+    pool.install(|| search.run(before, row_weights, progress))
 }
 
-/// What a search needs at every step.
+/// Context of a search.
 struct Search<'a> {
     evaluator: &'a Evaluator<'a>,
     objective: FitObjective<'a>,
     rows: &'a [CalibrationRow],
-    /// Places of the rows that are fitted.
+    /// Indices of the rows that are fitted.
     fitted: &'a [usize],
     parameters: &'a [FitParameter],
     settings: &'a FitSettings,
 }
 
-/// What is known of a parameter where it was fitted.
+/// Effect of a parameter on the rows, around the fitted point.
 #[derive(Clone, Copy, Debug)]
 enum Effect {
-    /// Rows change with it near its value.
+    /// Fitted rows change with it near its value.
     Here(Determined),
-    /// Rows change with it only further off.
+    /// Rows change with it only farther away.
     Elsewhere,
     /// No row changes with it anywhere.
     Nowhere,
     /// No other value of it has a result for every row.
     Immovable,
-    /// The fit was stopped before that was found.
+    /// The fit was stopped before the effect was known.
     Unknown,
 }
 
@@ -133,7 +133,7 @@ impl Search<'_> {
     fn run(
         &self,
         before: SweepAsItIs,
-        by: RowWeights,
+        row_weights: RowWeights,
         progress: &(dyn Fn(&str) + Sync),
     ) -> Result<Calibration, CalibrateError> {
         let design = self.design();
@@ -144,8 +144,8 @@ impl Search<'_> {
                 "no candidate within the bounds has a result for every row; give other bounds with --fit KEY=MIN..MAX";
             return Err(CalibrateError::Input(why.to_string()));
         }
-        // A search that was stopped may not have come to its own start.
-        let as_it_is = self.objective.of(Some(&before.predicted), self.fitted);
+        // A stopped search may not have reached its own starting point.
+        let as_it_is = self.objective.cost(Some(&before.predicted), self.fitted);
         let keeps_own = self.evaluator.is_stopped() && best.cost >= as_it_is;
         let mut values: Vec<f64> = self.parameters.iter().zip(&best.places).map(|(p, x)| p.value(*x)).collect();
         if keeps_own {
@@ -174,14 +174,14 @@ impl Search<'_> {
                 "the fit was stopped: values are the best of the {n} candidates that had run, and better ones may exist"
             )
         });
-        let worse = what_got_worse(&rows, &before.times_ns, by == RowWeights::Time);
+        let worse = what_got_worse(&rows, &before.times_ns, row_weights == RowWeights::Time);
         Ok(Calibration {
             parameters: (0..values.len()).map(|k| self.parameter(k, values[k], effects[k])).collect(),
             fitted: RowErrors::of(&rows, false),
             held_back: RowErrors::of(&rows, true),
             warnings: early.into_iter().chain(worse).collect(),
             rows,
-            weights: by.name(),
+            weights: row_weights.name(),
             folds: if cross_validation.is_some() { folds } else { 0 },
             cross_validation,
             candidates: self.evaluator.n_run(),
@@ -189,7 +189,8 @@ impl Search<'_> {
         })
     }
 
-    /// What each parameter does to the rows, around these places. A key that seems to do nothing is moved over all of its bounds before that is said.
+    /// Effect of each parameter on the rows around a point. A parameter that has no effect near the point is moved over all of its bounds before that is
+    /// reported.
     fn effects(&self, places: &[f64]) -> Vec<Effect> {
         if self.evaluator.is_stopped() {
             return vec![Effect::Unknown; places.len()];
@@ -204,16 +205,16 @@ impl Search<'_> {
         if self.evaluator.is_stopped() { vec![Effect::Unknown; places.len()] } else { effects }
     }
 
-    /// Whether any row, fitted or not, changes when one parameter is moved and the others stay.
+    /// Whether any row, fitted or not, changes when one parameter is moved and the others are not.
     fn moved(&self, places: &[f64], k: usize) -> Effect {
         let Some(here) = self.evaluator.at(places) else { return Effect::Immovable };
-        let to = |place: &f64| {
+        let predicted_at = |place: &f64| {
             let mut moved = places.to_vec();
             moved[k] = *place;
             let is_another = self.parameters[k].value(*place) != self.parameters[k].value(places[k]);
             if is_another { self.evaluator.at(&moved) } else { None }
         };
-        let found: Vec<_> = MOVES.par_iter().filter_map(to).collect();
+        let found: Vec<_> = MOVES.par_iter().filter_map(predicted_at).collect();
         match () {
             () if found.is_empty() => Effect::Immovable,
             () if found.iter().all(|moved| *moved == here) => Effect::Nowhere,
@@ -221,7 +222,7 @@ impl Search<'_> {
         }
     }
 
-    /// Gives parameters on which no fitted row depends near the best what the sweep has, if that is as good.
+    /// Sets parameters without an effect near the best point back to the sweep's own values, if the cost does not increase.
     fn leave_idle(&self, values: &mut [f64], effects: &[Effect], cost: f64) {
         for k in 0..values.len() {
             let fitted = match effects[k] {
@@ -230,9 +231,9 @@ impl Search<'_> {
                     std::mem::replace(&mut values[k], self.parameters[k].before)
                 }
             };
-            let of_own =
-                self.objective.of(self.evaluator.with_values(values).as_deref().map(Vec::as_slice), self.fitted);
-            if of_own > cost {
+            let own_cost =
+                self.objective.cost(self.evaluator.with_values(values).as_deref().map(Vec::as_slice), self.fitted);
+            if own_cost > cost {
                 values[k] = fitted;
             }
         }
@@ -278,7 +279,7 @@ impl Search<'_> {
         }
     }
 
-    /// The sweep's own values, then points that fill the cube: Halton's, shifted by the seed.
+    /// The sweep's own values, and then points that fill the unit cube: a Halton sequence, shifted by the seed.
     fn design(&self) -> Vec<Vec<f64>> {
         let n = self.parameters.len();
         let own = self.parameters.iter().map(|p| p.place(p.before)).collect();
@@ -287,9 +288,10 @@ impl Search<'_> {
         std::iter::once(own).chain((0..DESIGN_A_PARAMETER * n).map(point)).collect()
     }
 
-    /// The best of searches from the best candidates, the sweep's own values among them. Of equals the first.
-    fn best(&self, design: &[Vec<f64>], of: &[usize], restarts: usize) -> Vertex {
-        let cost = |places: &[f64]| self.objective.of(self.evaluator.at(places).as_deref().map(Vec::as_slice), of);
+    /// Best result of local searches that start from the best initial candidates and from the sweep's own values. Of equally good results it is the first.
+    /// `rows` are the indices of the rows to fit.
+    fn best(&self, design: &[Vec<f64>], rows: &[usize], restarts: usize) -> Vertex {
+        let cost = |places: &[f64]| self.objective.cost(self.evaluator.at(places).as_deref().map(Vec::as_slice), rows);
         let mut order: Vec<(f64, usize)> = design.iter().enumerate().skip(1).map(|(i, x)| (cost(x), i)).collect();
         order.sort_by(|a, b| a.0.total_cmp(&b.0).then(a.1.cmp(&b.1)));
         let starts: Vec<usize> = order.iter().take(restarts.max(1) - 1).map(|o| o.1).chain([0]).collect();
@@ -300,19 +302,19 @@ impl Search<'_> {
         found.into_iter().reduce(|a, b| if b.cost < a.cost { b } else { a }).expect("there is a start")
     }
 
-    /// Slopes by differences around a point.
+    /// Linear model of the rows, with slopes from differences around a point.
     fn linear(&self, places: &[f64]) -> LinearModel {
         let (rows, fitted) = (self.rows, self.fitted);
-        let at = |k: usize, by: f64| {
+        let side = |k: usize, step: f64| {
             let mut moved = places.to_vec();
-            moved[k] = (moved[k] + by).clamp(0.0, 1.0);
-            // The places that the rounded values are at.
+            moved[k] = (moved[k] + step).clamp(0.0, 1.0);
+            // The places of the rounded values.
             let place = self.parameters[k].place(self.parameters[k].value(moved[k]));
             (place, self.evaluator.at(&moved))
         };
         let sides: Vec<_> = (0..2 * places.len())
             .into_par_iter()
-            .map(|i| at(i / 2, if i % 2 == 0 { SLOPE_STEP } else { -SLOPE_STEP }))
+            .map(|i| side(i / 2, if i % 2 == 0 { SLOPE_STEP } else { -SLOPE_STEP }))
             .collect();
         let here = self.evaluator.at(places);
         let slope = |k: usize, row: usize| {
@@ -331,7 +333,7 @@ impl Search<'_> {
         }
     }
 
-    /// Mean absolute error of rows by fits to the others: parts of about equal size, by lot.
+    /// Mean absolute error of rows, predicted by fits to the other rows. The rows are split at random into parts of about equal size.
     fn cross_validation(&self, design: &[Vec<f64>], folds: usize) -> f64 {
         let mut order: Vec<usize> = self.fitted.to_vec();
         order.sort_by_key(|&i| (mix(self.settings.seed, OF_FOLDS, i as u64), i));
@@ -349,17 +351,17 @@ impl Search<'_> {
     }
 }
 
-/// Mean absolute error at a point; infinite where it has no result.
-fn mean_of(evaluator: &Evaluator<'_>, at: &Vertex, rows: &[CalibrationRow], of: &[usize]) -> f64 {
-    evaluator.at(&at.places).map_or(f64::INFINITY, |p| mean_error(rows, &p, of))
+/// Mean absolute error of some rows at a point. Infinite if the point has no result.
+fn mean_of(evaluator: &Evaluator<'_>, vertex: &Vertex, rows: &[CalibrationRow], fitted: &[usize]) -> f64 {
+    evaluator.at(&vertex.places).map_or(f64::INFINITY, |p| mean_error(rows, &p, fitted))
 }
 
-/// From 0 to 1 of 64 random bits.
+/// A number from 0 to 1, from 64 random bits.
 fn unit(bits: u64) -> f64 {
     (bits >> 11) as f64 / (1u64 << 53) as f64
 }
 
-/// The n-th number of Halton's sequence: the digits of `n` mirrored at the point.
+/// The n-th number of a Halton sequence: the digits of `n` mirrored at the point.
 fn halton(mut n: u64, base: u64) -> f64 {
     let (mut share, mut sum) = (1.0, 0.0);
     while n > 0 {

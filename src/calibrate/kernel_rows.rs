@@ -1,6 +1,6 @@
-//! Matrix products of a trace as a database of kernels, the form of `workload.kernels`.
+//! Matrix products of a profiler trace, as a database of kernels in the form of `workload.kernels`.
 //!
-//! Layer: calibrate. A kernel has the shape of the operation that launched it, which the profiler joins by an id.
+//! Layer: calibrate. A kernel gets the shape of the operation that launched it. The profiler joins the two by an id.
 
 use std::collections::BTreeMap;
 
@@ -8,28 +8,28 @@ use super::nccl_tests::quoted;
 use super::profiler_trace::{EventArgs, Inputs, Scalar, TraceEvent, number};
 use super::statistic::ProfilerStatistic;
 
-/// A product: batch, m, n, k and the type as the database calls it.
+/// A matrix product: batch, m, n, k, and the type by its name in the database.
 type Product = (u64, u64, u64, u64, &'static str);
 
-/// The database as CSV; `None` where there is no product with a shape.
+/// The database as CSV. `None`: the trace has no product with a shape.
 pub(super) fn kernel_rows(
     events: &[TraceEvent],
     gpu: &str,
     statistic: ProfilerStatistic,
     file: &str,
 ) -> Option<String> {
-    let mut of_id: BTreeMap<u64, Product> = BTreeMap::new();
+    let mut product_of_id: BTreeMap<u64, Product> = BTreeMap::new();
     for event in events.iter().filter(|e| e.is_operation()) {
         let product = event.args.as_ref().and_then(|args| Some((id(args)?, product(event.name(), args)?)));
         if let Some((id, product)) = product {
-            of_id.insert(id, product);
+            product_of_id.insert(id, product);
         }
     }
     let mut times: BTreeMap<Product, BTreeMap<u64, f64>> = BTreeMap::new();
     for event in events.iter().filter(|e| e.is_kernel()) {
         let Some(id) = event.args.as_deref().and_then(id) else { continue };
-        if let Some(product) = of_id.get(&id) {
-            // Split-K products are several kernels of one operation.
+        if let Some(product) = product_of_id.get(&id) {
+            // A split-K product is one operation with several kernels.
             *times.entry(*product).or_default().entry(id).or_default() += event.duration_us();
         }
     }
@@ -50,9 +50,9 @@ fn id(args: &EventArgs) -> Option<u64> {
     number(&args.external_id).filter(|x| (0.0..9e15).contains(x)).map(|x| x as u64)
 }
 
-/// The product that an operation is.
+/// The matrix product that an operation computes.
 fn product(name: &str, args: &EventArgs) -> Option<Product> {
-    // Of addmm the first input is what is added.
+    // The first input of addmm and baddbmm is added to the product.
     let (first, batched) = match name {
         "aten::mm" => (0, false),
         "aten::addmm" => (1, false),
@@ -75,7 +75,7 @@ fn product(name: &str, args: &EventArgs) -> Option<Product> {
     }
 }
 
-/// Whole numbers above 0.
+/// The dimensions, if all are whole numbers above 0.
 fn dims(value: &Inputs<Scalar>) -> Option<Vec<u64>> {
     value.whole()?.iter().map(|d| d.as_u64().filter(|d| *d > 0)).collect()
 }

@@ -1,7 +1,7 @@
-//! Keys of a sweep fitted to a user's own measurements.
+//! Fits keys of a sweep to a user's own measurements.
 //!
-//! Layer: calibrate, between validation and the command line. Candidates run as `hyperfold run` runs them; there is no other path.
-//! Readers make measured rows of other tools' output. Opens no files to write, prints nothing.
+//! Layer: calibrate, between validation and the command line. Candidates run as `hyperfold run` runs them; there is no other path. Readers convert output of
+//! other tools to measured rows. It opens no files for writing and prints nothing.
 
 mod calibration;
 mod error;

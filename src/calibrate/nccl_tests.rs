@@ -1,14 +1,14 @@
-//! The text that nccl-tests print, as measured rows.
+//! Reads the output of nccl-tests as measured rows.
 //!
-//! Layer: calibrate. Takes any version's columns by the names in their header, and lines that a launcher has put a prefix before.
+//! Layer: calibrate. It finds the columns of any version by their names in the header, and accepts lines with a launcher's prefix.
 
 use std::collections::HashSet;
 
 use super::error::CalibrateError;
 
-/// Ranks that a log may have, and rows: more are no log.
+/// Largest number of rows of a log.
 const MOST_ROWS: usize = 100_000;
-/// Programs of nccl-tests and the operations of `workload.op`.
+/// Programs of nccl-tests, and the operations of `workload.op`.
 const PROGRAMS: [(&str, &str); 7] = [
     ("all_reduce_perf", "all-reduce"),
     ("all_gather_perf", "all-gather"),
@@ -19,33 +19,33 @@ const PROGRAMS: [(&str, &str); 7] = [
     ("sendrecv_perf", "send-recv"),
 ];
 
-/// One line of a table.
+/// One row of a table.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct NcclTestsRow {
-    /// As nccl-tests count them, and `workload.bytes`.
+    /// Number of bytes as nccl-tests counts them, as in `workload.bytes`.
     pub bytes: u64,
-    /// us.
+    /// Time in us.
     pub time_us: f64,
-    /// Line of the log.
+    /// Line number in the log.
     pub line: u64,
 }
 
-/// A log.
+/// A parsed log.
 #[derive(Clone, Debug, PartialEq)]
 pub struct NcclTestsLog {
-    /// As `workload.op` has it.
+    /// Name of the operation, as in `workload.op`.
     pub op: String,
-    /// Ranks, where the log lists them.
+    /// Number of ranks. `None`: the log does not list them.
     pub ranks: Option<u32>,
-    /// Servers, where the log lists its ranks' hosts.
+    /// Number of servers. `None`: the log does not list the hosts of its ranks.
     pub servers: Option<u32>,
-    /// What is left out or worth knowing.
+    /// Remarks about the log.
     pub notes: Vec<String>,
-    /// In the order of the log.
+    /// Rows in the order of the log.
     pub rows: Vec<NcclTestsRow>,
 }
 
-/// Columns of a table.
+/// Positions of the columns of a table.
 struct Columns {
     size: usize,
     out_of_place: usize,
@@ -54,7 +54,7 @@ struct Columns {
 }
 
 impl Columns {
-    /// Of a header line. The units that follow it are another line.
+    /// Finds the columns in a header line. The units below it are on another line.
     fn of(words: &[&str]) -> Option<Columns> {
         let size = words.iter().position(|w| *w == "size")?;
         let mut times = words.iter().enumerate().filter(|(_, w)| **w == "time").map(|(i, _)| i);
@@ -62,12 +62,13 @@ impl Columns {
     }
 }
 
-/// Reads a log. Times are out of place, or in place. `op` says the operation where the log does not.
+/// Reads a log. `in_place` selects the times of in-place operations. `op` is the operation if the log does not name it.
 ///
 /// # Errors
-/// No table, a line of it that is cut off or no numbers, or an operation that nothing names.
+/// There is no table, a row is cut off or has no numbers, or the operation is not known.
 pub fn nccl_tests(text: &str, file: &str, op: Option<&str>, in_place: bool) -> Result<NcclTestsLog, CalibrateError> {
-    let at = |line: usize, why: String| CalibrateError::Line { file: file.to_string(), line: line as u64 + 1, why };
+    let wrong_line =
+        |line: usize, why: String| CalibrateError::Line { file: file.to_string(), line: line as u64 + 1, why };
     let whole = |why: String| CalibrateError::File { file: file.to_string(), why };
     let mut columns: Option<Columns> = None;
     let (mut found, mut rows, mut wrong) = (None, Vec::new(), 0usize);
@@ -77,7 +78,7 @@ pub fn nccl_tests(text: &str, file: &str, op: Option<&str>, in_place: bool) -> R
         let named = PROGRAMS.iter().find(|(program, _)| has_word(line, program));
         if let Some((program, operation)) = named {
             if found.is_some_and(|(other, _)| other != *operation) {
-                return Err(at(
+                return Err(wrong_line(
                     number,
                     format!("{program} follows another operation's table; give each log its own file"),
                 ));
@@ -99,7 +100,7 @@ pub fn nccl_tests(text: &str, file: &str, op: Option<&str>, in_place: bool) -> R
             continue;
         }
         let Some(columns) = &columns else { continue };
-        // NCCL's own lines and warnings stand between those of the table.
+        // Lines and warnings of NCCL itself can be between the rows of the table.
         let Some(bytes) = words.get(columns.size).filter(|_| columns.size == 0).and_then(|w| w.parse::<u64>().ok())
         else {
             continue;
@@ -108,31 +109,36 @@ pub fn nccl_tests(text: &str, file: &str, op: Option<&str>, in_place: bool) -> R
             continue;
         }
         if words.len() < columns.n {
-            return Err(at(number, format!("the line has {} of {} columns: it is cut off", words.len(), columns.n)));
+            return Err(wrong_line(
+                number,
+                format!("the line has {} of {} columns: it is cut off", words.len(), columns.n),
+            ));
         }
-        let time_at = match (in_place, columns.in_place) {
-            (true, None) => return Err(at(number, "this table has no times in place; leave out --in-place".into())),
+        let time_column = match (in_place, columns.in_place) {
+            (true, None) => {
+                return Err(wrong_line(number, "this table has no times in place; leave out --in-place".into()));
+            }
             (true, Some(column)) => column,
             (false, _) => columns.out_of_place,
         };
-        if words.get(time_at + 3).and_then(|w| w.parse::<f64>().ok()).is_some_and(|n| n > 0.0) {
+        if words.get(time_column + 3).and_then(|w| w.parse::<f64>().ok()).is_some_and(|n| n > 0.0) {
             wrong += 1;
         }
-        match words[time_at].parse::<f64>() {
+        match words[time_column].parse::<f64>() {
             Ok(time_us) if time_us.is_finite() && time_us > 0.0 && bytes > 0 => {
                 rows.push(NcclTestsRow { bytes, time_us, line: number as u64 + 1 });
             }
-            // Sizes too small for so many ranks become 0 bytes.
+            // Sizes that are too small for the number of ranks become 0 bytes.
             Ok(_) if bytes == 0 => {}
             _ => {
-                return Err(at(
+                return Err(wrong_line(
                     number,
-                    format!("time = {}; a number of microseconds above 0 would be right", shown(words[time_at])),
+                    format!("time = {}; a number of microseconds above 0 would be right", shown(words[time_column])),
                 ));
             }
         }
         if rows.len() > MOST_ROWS {
-            return Err(at(number, format!("more than {MOST_ROWS} rows; this is no log of nccl-tests")));
+            return Err(wrong_line(number, format!("more than {MOST_ROWS} rows; this is no log of nccl-tests")));
         }
     }
     if columns.is_none() {
@@ -161,7 +167,7 @@ pub fn nccl_operations() -> impl Iterator<Item = &'static str> {
 }
 
 impl NcclTestsLog {
-    /// Measured rows as CSV: experiments are named by operation and bytes.
+    /// Measured rows as CSV. Experiments are named by operation and bytes.
     pub fn csv(&self, source: &str) -> String {
         let mut out = String::from("workload.op,workload.bytes,value,unit,source\n");
         for row in &self.rows {
@@ -176,10 +182,10 @@ impl NcclTestsLog {
         out
     }
 
-    /// A sweep of the log's sizes, on a server; `gpus` of them where the log does not list its ranks.
+    /// A sweep over the sizes of the log, on a server. `gpus` is the number of GPUs if the log does not list its ranks.
     ///
     /// # Errors
-    /// Nobody says how many GPUs there are.
+    /// The number of GPUs is not known.
     pub fn sweep(&self, name: &str, server: &str, gpus: Option<u32>) -> Result<String, String> {
         let Some(gpus) = gpus.or(self.ranks) else {
             return Err("the log does not list its ranks; say how many GPUs it is of with --gpus".to_string());
@@ -199,13 +205,13 @@ impl NcclTestsLog {
     }
 }
 
-/// A field as CSV has it.
+/// A field of CSV, quoted if necessary.
 pub(super) fn quoted(field: &str) -> String {
     let plain = !field.contains(['"', ',', '\n', '\r', '#']);
     if plain { field.to_string() } else { format!("\"{}\"", field.replace('"', "\"\"").replace(['\n', '\r'], " ")) }
 }
 
-/// The line without what mpirun (`[1,0]<stdout>:`) or srun (`0: `) put before it.
+/// The line without the prefix of mpirun (`[1,0]<stdout>:`) or srun (`0: `).
 fn without_prefix(line: &str) -> &str {
     let line = line.trim_start_matches('\u{feff}').trim_start();
     if let Some((_, rest)) = line.strip_prefix('[').and_then(|l| l.split_once(">:")) {
@@ -217,15 +223,15 @@ fn without_prefix(line: &str) -> &str {
     }
 }
 
-/// Whether a line has a program's name, not as a part of another's.
+/// Whether a line contains a program's name, and not as the end of another name.
 fn has_word(line: &str, word: &str) -> bool {
-    line.match_indices(word).any(|(at, _)| {
-        let before = line[..at].chars().next_back();
+    line.match_indices(word).any(|(position, _)| {
+        let before = line[..position].chars().next_back();
         before.is_none_or(|c| !(c.is_ascii_alphanumeric() || c == '_'))
     })
 }
 
-/// A word, short enough for a message.
+/// A word, cut to a length that fits into a message.
 fn shown(word: &str) -> String {
     word.chars().filter(|c| !c.is_control()).take(40).collect()
 }
@@ -332,11 +338,11 @@ node-a:11:60 [0] NCCL INFO comm 0x5 nranks 2
 
     proptest! {
         #[test]
-        fn no_text_makes_it_panic(text in ".{0,200}", cut in 0usize..2000, at in 0usize..2000, byte in any::<u8>()) {
+        fn no_text_makes_it_panic(text in ".{0,200}", cut in 0usize..2000, position in 0usize..2000, byte in any::<u8>()) {
             let _ = read(&text);
             let mut bytes = LOG.as_bytes().to_vec();
-            let at = at % bytes.len();
-            bytes[at] = byte;
+            let position = position % bytes.len();
+            bytes[position] = byte;
             bytes.truncate(cut.min(bytes.len()));
             let _ = read(&String::from_utf8_lossy(&bytes));
         }

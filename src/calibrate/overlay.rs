@@ -1,12 +1,12 @@
-//! The file that a sweep includes to have fitted values.
+//! The overlay: a file with fitted values that a sweep includes.
 //!
-//! Layer: calibrate. Text alone. It has no date, so that equal fits give equal bytes.
+//! Layer: calibrate. It makes text only. The text has no date, so that equal fits give equal bytes.
 
 use std::fmt::Write;
 
 use super::calibration::Calibration;
 
-/// Where the values are from.
+/// Inputs of the fit, for reference.
 #[derive(Clone, Debug)]
 pub struct OverlaySource<'a> {
     /// The measured file, as the user named it.
@@ -21,7 +21,7 @@ pub struct OverlaySource<'a> {
     pub seed: u64,
 }
 
-/// The overlay as TOML. Parameters without effect are left out.
+/// The overlay as TOML, without parameters that have no effect.
 pub fn overlay(calibration: &Calibration, source: &OverlaySource<'_>) -> String {
     let text = |s: &str| toml::Value::String(s.to_string()).to_string();
     let number = |x: f64| toml::Value::Float((x * 1e6).round() / 1e6).to_string();

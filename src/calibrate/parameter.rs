@@ -1,4 +1,4 @@
-//! A key that is fitted: its bounds, its scale, and the values it may take.
+//! A key that is fitted: its bounds, its scale, and its possible values.
 //!
 //! Layer: calibrate.
 
@@ -6,34 +6,34 @@ use super::error::CalibrateError;
 use crate::spec::{Key, KeyId, KeyKind, Value, find, hint};
 use crate::sweep::Sweep;
 
-/// Bounds without being told: so many times below and above what the sweep has. Our choice.
+/// Default bounds: the sweep's value divided by `TIMES_BELOW`, and multiplied by `TIMES_ABOVE`. Our choice.
 const TIMES_BELOW: f64 = 8.0;
 const TIMES_ABOVE: f64 = 4.0;
-/// Upper bound of a latency that the sweep has as 0, ns. Our choice: more than any software overhead of a message.
+/// Upper bound of a latency whose value in the sweep is 0, in ns. Our choice: more than any software overhead of a message.
 const MOST_LATENCY_NS: f64 = 100_000.0;
-/// Digits of a value. More than measurements say.
+/// Number of digits of a value, more than measurements justify.
 const DIGITS: i32 = 4;
 
-/// A key to fit. Places are from 0, its lower bound, to 1, its upper bound.
+/// A key to fit. Its place goes from 0, the lower bound, to 1, the upper bound.
 #[derive(Clone)]
 pub struct FitParameter {
     /// The key.
     pub key: &'static Key,
-    /// What the sweep has.
+    /// Value in the sweep.
     pub before: f64,
     /// Lower bound.
     pub min: f64,
     /// Upper bound.
     pub max: f64,
-    /// Whether equal steps are equal factors.
+    /// Whether the scale is logarithmic, so that equal steps are equal factors.
     pub log: bool,
 }
 
 impl FitParameter {
-    /// Reads `KEY[=MIN..MAX][,log|linear]`. What is not said follows from the sweep's value and its server.
+    /// Parses `KEY[=MIN..MAX][,log|linear]`. Defaults depend on the sweep's value and its server.
     ///
     /// # Errors
-    /// No number of the key table, an axis of the sweep, or bounds that are none.
+    /// The key has no numbers, it is an axis of the sweep, or the bounds are not valid.
     pub fn parse(text: &str, sweep: &Sweep) -> Result<FitParameter, CalibrateError> {
         let bad = |why: String| CalibrateError::Parameter { text: text.to_string(), why };
         let (rest, scale) = match text.rsplit_once(',') {
@@ -45,7 +45,7 @@ impl FitParameter {
             None => (rest.trim(), None),
         };
         let key = find(name).ok_or_else(|| bad(format!("unknown key `{name}`; {}", hint(name))))?;
-        let (least, most) = match key.kind {
+        let (key_min, key_max) = match key.kind {
             KeyKind::Float { min, max, .. } => (min, max),
             KeyKind::Int { min, max } => (min as f64, max as f64),
             _ => {
@@ -68,10 +68,10 @@ impl FitParameter {
             })?,
         };
         let explicit = bounds.is_some();
-        if explicit && (min < least || max > most) {
+        if explicit && (min < key_min || max > key_max) {
             return Err(bad(format!("the bounds leave what the key may be: {}", key.accepts())));
         }
-        let (min, max) = (min.max(least), max.min(most));
+        let (min, max) = (min.max(key_min), max.min(key_max));
         let log = match scale {
             None => min > 0.0,
             Some("log") if min > 0.0 => true,
@@ -85,7 +85,7 @@ impl FitParameter {
         Ok(FitParameter { key, before: before.clamp(min, max), min, max, log })
     }
 
-    /// The value at a place, as it is tried and written: with few digits, on the key's grid.
+    /// The value at a place, rounded to a few digits and to the key's grid.
     pub fn value(&self, place: f64) -> f64 {
         let place = place.clamp(0.0, 1.0);
         let exact = match self.log {
@@ -96,7 +96,7 @@ impl FitParameter {
             KeyKind::Int { .. } => exact.round(),
             KeyKind::Float { quantum, .. } => {
                 let digits = format!("{exact:.*e}", DIGITS as usize - 1).parse().unwrap_or(exact);
-                // As decimal digits, so that 0.1 is not 0.1000000001.
+                // It is rounded in decimal digits, so that 0.1 does not become 0.1000000001.
                 if quantum > 0.0 { format!("{digits:.*}", decimals(quantum)).parse().unwrap_or(digits) } else { digits }
             }
             _ => exact,
@@ -113,7 +113,7 @@ impl FitParameter {
         place.clamp(0.0, 1.0)
     }
 
-    /// The value as the sweep file has it.
+    /// The value as TOML.
     pub fn toml(&self, value: f64) -> String {
         match self.key.kind {
             KeyKind::Int { .. } => Value::Int(value as i64).to_toml(),
@@ -121,18 +121,18 @@ impl FitParameter {
         }
     }
 
-    /// How it is set for a run.
+    /// The argument of `--set` for the value.
     pub fn set(&self, value: f64) -> String {
         format!("{}={}", self.key.name, self.toml(value))
     }
 }
 
-/// Digits after the point of a grid such as 0.001.
+/// Number of digits after the point of a grid such as 0.001.
 fn decimals(quantum: f64) -> usize {
     (-libm::log10(quantum)).ceil().max(0.0) as usize
 }
 
-/// What the sweep's experiments have, and whether it is what the server's data sheet says.
+/// The value in the sweep's experiments, and whether it comes from the server's data sheet.
 fn before(sweep: &Sweep, key: &Key) -> Result<(f64, bool), String> {
     let mut found: Option<(f64, bool)> = None;
     for e in sweep.experiments.iter().filter(|e| sweep.cannot_run(e).is_none()) {
@@ -152,17 +152,17 @@ fn before(sweep: &Sweep, key: &Key) -> Result<(f64, bool), String> {
     found.ok_or_else(|| "no experiment of the sweep can run".to_string())
 }
 
-/// Bounds around a value: a rate that a server's data sheet names is never exceeded.
+/// Default bounds around a value. A rate from a server's data sheet is never exceeded.
 fn usual_bounds(key: &Key, before: f64, by_server: bool) -> Option<(f64, f64)> {
     let latency = key.name.ends_with("_ns");
     match before {
         x if x > 0.0 => {
-            let most = match by_server && key.name.ends_with("_gbps") {
+            let upper = match by_server && key.name.ends_with("_gbps") {
                 true => x,
                 false if latency => (x * TIMES_ABOVE).max(MOST_LATENCY_NS),
                 false => x * TIMES_ABOVE,
             };
-            Some((x / TIMES_BELOW, most))
+            Some((x / TIMES_BELOW, upper))
         }
         _ if latency => Some((0.0, MOST_LATENCY_NS)),
         _ => None,

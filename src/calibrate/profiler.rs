@@ -1,4 +1,4 @@
-//! Measured rows of a trace of PyTorch's profiler: steps, the time in kernels, collectives, single kernels.
+//! Measured rows from a trace of PyTorch's profiler: steps, time in kernels, collectives, and single kernels.
 //!
 //! Layer: calibrate. `profiler_trace` reads the file; `kernel_rows` makes rows of single kernels.
 
@@ -10,9 +10,9 @@ use super::nccl_tests::quoted;
 use super::profiler_trace::{TraceEvent, events, number};
 use super::statistic::ProfilerStatistic;
 
-/// Name of a step's event, before its number.
+/// Name of a step's event, before the number of the step.
 const STEP: &str = "ProfilerStep#";
-/// Collectives by PyTorch's names, as `workload.op` calls them, and whether bytes are those that come out.
+/// Collectives by PyTorch's names, their names in `workload.op`, and whether their bytes are those of the output.
 const COLLECTIVES: [(&str, &str, bool); 9] = [
     ("allreduce", "all-reduce", false),
     ("_allgather_base", "all-gather", true),
@@ -25,23 +25,23 @@ const COLLECTIVES: [(&str, &str, bool); 9] = [
     ("reduce", "reduce", false),
 ];
 
-/// Which rows are made.
+/// Kind of rows to make.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum ProfilerRows<'a> {
-    /// One row: the time of a step.
+    /// One row with the time of a step.
     Steps,
-    /// One row: the time of a step in which kernels run that are not NCCL's.
+    /// One row with the time of a step in which kernels run, without NCCL's kernels.
     Compute,
-    /// A row for each operation, size and number of ranks.
+    /// One row for each operation, size and number of ranks.
     Collectives,
-    /// A database of matrix products, for `workload.kernels`, of a GPU of this name.
+    /// A database of matrix products for `workload.kernels`, measured on a GPU of this name.
     Kernels(&'a str),
 }
 
-/// Makes rows of a trace, as CSV. `file` is named in messages and as the source.
+/// Makes rows of a trace, as CSV. `file` is used in messages and as the source.
 ///
 /// # Errors
-/// No trace, or nothing of the kind asked for in it.
+/// The text is no trace, or has nothing of the requested kind.
 pub fn profiler_rows(
     text: &str,
     file: &str,
@@ -72,12 +72,12 @@ pub fn profiler_rows(
     }
 }
 
-/// Steps in the order of time, the first of several left out: it waits for what is set up once.
+/// Steps in the order of time. The first of several steps is left out, because it includes the initial setup.
 fn step_events(events: &[TraceEvent]) -> Vec<&TraceEvent> {
     let mut steps: Vec<&TraceEvent> =
         events.iter().filter(|e| e.name().starts_with(STEP) && e.category() != "gpu_user_annotation").collect();
     steps.sort_by(|a, b| a.start_us().total_cmp(&b.start_us()));
-    // The same step may be noted twice, by thread.
+    // A step may be recorded twice, by different threads.
     steps.dedup_by(|a, b| a.name() == b.name());
     if steps.len() > 2 {
         steps.remove(0);
@@ -93,7 +93,7 @@ fn is_nccl(event: &TraceEvent) -> bool {
     event.name().starts_with("nccl")
 }
 
-/// Time of each step in which a kernel runs; without steps of the whole trace.
+/// Time of each step in which a kernel runs. Without steps, of the whole trace.
 fn compute(events: &[TraceEvent]) -> Vec<f64> {
     let mut kernels: Vec<(f64, f64)> = events
         .iter()
@@ -103,25 +103,25 @@ fn compute(events: &[TraceEvent]) -> Vec<f64> {
     kernels.sort_by(|a, b| a.0.total_cmp(&b.0));
     let mut steps: Vec<(f64, f64)> =
         step_events(events).iter().map(|e| (e.start_us(), e.start_us() + e.duration_us())).collect();
-    // A step ends where the next begins, so that no kernel is of two.
+    // A step ends where the next one begins, so that no kernel belongs to two steps.
     for next in (1..steps.len()).rev() {
         steps[next - 1].1 = steps[next - 1].1.min(steps[next].0);
     }
     let spans = if steps.is_empty() { vec![(f64::MIN, f64::MAX)] } else { steps };
-    let busy = |(from, to): (f64, f64)| {
-        let (mut sum, mut until) = (0.0, f64::MIN);
-        let begun = |at: f64| kernels.partition_point(|kernel| kernel.0 < at);
-        let (first, end) = (begun(from), begun(to));
+    let busy = |(begin_us, end_us): (f64, f64)| {
+        let (mut sum, mut busy_until) = (0.0, f64::MIN);
+        let begun = |us: f64| kernels.partition_point(|kernel| kernel.0 < us);
+        let (first, end) = (begun(begin_us), begun(end_us));
         for (start, end) in &kernels[first.min(end)..end] {
-            sum += (end - start.max(until)).max(0.0);
-            until = until.max(*end);
+            sum += (end - start.max(busy_until)).max(0.0);
+            busy_until = busy_until.max(*end);
         }
         sum
     };
     spans.into_iter().map(busy).filter(|us| *us > 0.0).collect()
 }
 
-/// One row of several times.
+/// One row from the times of several steps.
 fn steps_csv(times: &[f64], statistic: ProfilerStatistic, column: &str, file: &str) -> Option<String> {
     let mut sorted = times.to_vec();
     (!sorted.is_empty()).then(|| {
@@ -131,7 +131,7 @@ fn steps_csv(times: &[f64], statistic: ProfilerStatistic, column: &str, file: &s
     })
 }
 
-/// Bytes of an element by PyTorch's name of its type.
+/// Bytes of an element, by PyTorch's name of its type.
 pub(super) fn element_bytes(dtype: &str) -> Option<u64> {
     let name = dtype.trim_start_matches("c10::").to_ascii_lowercase();
     Some(match name.as_str() {
@@ -145,7 +145,7 @@ pub(super) fn element_bytes(dtype: &str) -> Option<u64> {
 }
 
 fn collectives_csv(events: &[TraceEvent], statistic: ProfilerStatistic, file: &str) -> Option<String> {
-    let mut of: BTreeMap<(&str, u64, u64), Vec<f64>> = BTreeMap::new();
+    let mut times_of: BTreeMap<(&str, u64, u64), Vec<f64>> = BTreeMap::new();
     for event in events.iter().filter(|e| e.is_kernel() && is_nccl(e)) {
         let Some(args) = &event.args else { continue };
         let name = args.collective.as_str().unwrap_or("");
@@ -155,14 +155,14 @@ fn collectives_csv(events: &[TraceEvent], statistic: ProfilerStatistic, file: &s
         let (Some(elements), Some(size), Some(ranks)) = (elements, size, number(&args.group_size)) else { continue };
         let bytes = elements * size as f64;
         if (1.0..9e15).contains(&bytes) && (2.0..1e7).contains(&ranks) {
-            of.entry((op, bytes as u64, ranks as u64)).or_default().push(event.duration_us());
+            times_of.entry((op, bytes as u64, ranks as u64)).or_default().push(event.duration_us());
         }
     }
-    if of.is_empty() {
+    if times_of.is_empty() {
         return None;
     }
     let mut out = String::from("workload.op,workload.bytes,workload.ranks,value,unit,source,note\n");
-    for ((op, bytes, ranks), mut times) in of {
+    for ((op, bytes, ranks), mut times) in times_of {
         let n = times.len();
         let value = statistic.of(&mut times);
         out += &format!("{op},{bytes},{ranks},{value:.3},us,{},{n} kernels\n", quoted(file));
@@ -252,10 +252,10 @@ mod tests {
 
     proptest! {
         #[test]
-        fn no_text_makes_it_panic(text in ".{0,200}", cut in 0usize..3000, at in 0usize..3000, byte in any::<u8>()) {
+        fn no_text_makes_it_panic(text in ".{0,200}", cut in 0usize..3000, position in 0usize..3000, byte in any::<u8>()) {
             let mut bytes = TRACE.as_bytes().to_vec();
-            let at = at % bytes.len();
-            bytes[at] = byte;
+            let position = position % bytes.len();
+            bytes[position] = byte;
             bytes.truncate(cut.min(bytes.len()));
             for text in [text, String::from_utf8_lossy(&bytes).into_owned()] {
                 for rows in [ProfilerRows::Steps, ProfilerRows::Compute, ProfilerRows::Collectives, ProfilerRows::Kernels("g")] {

@@ -1,6 +1,6 @@
-//! The Chrome trace that PyTorch's profiler writes: steps, GPU kernels, and the operations that launched them.
+//! Reads the Chrome trace that PyTorch's profiler writes: steps, GPU kernels, and the operations that launched them.
 //!
-//! Layer: calibrate. Keeps what is asked for of each event and drops the rest while it reads, because traces have gigabytes.
+//! Layer: calibrate. It keeps only the needed fields of each event while it reads, because traces can have gigabytes.
 
 use std::fmt;
 use std::marker::PhantomData;
@@ -10,7 +10,7 @@ use serde::de::{Deserializer, IgnoredAny, MapAccess, SeqAccess, Visitor};
 
 use crate::budget::{self, MemoryMeter};
 
-/// An event that took time, us.
+/// An event with a duration, in us.
 #[derive(Clone, Debug, Default, Deserialize)]
 #[serde(default)]
 pub(super) struct TraceEvent {
@@ -22,7 +22,7 @@ pub(super) struct TraceEvent {
     pub args: Option<Box<EventArgs>>,
 }
 
-/// What the profiler notes of kernels and operations. Versions differ in types, so they are looked at when they are needed.
+/// Arguments that the profiler records for kernels and operations. Their types differ between versions, so they are checked when they are used.
 #[derive(Clone, Debug, Default, Deserialize)]
 #[serde(default)]
 pub(super) struct EventArgs {
@@ -43,7 +43,7 @@ pub(super) struct EventArgs {
     pub dtype: Scalar,
 }
 
-/// A number or a text. What is something else in the file is nothing here, so that no event is larger than its text.
+/// A number or a text. Any other JSON value becomes `Nothing`, so that an event in memory is not larger than its text.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub(super) enum Scalar {
     #[default]
@@ -119,10 +119,10 @@ impl<'de> Visitor<'de> for ScalarVisitor {
     }
 }
 
-/// Most inputs of an operation, and dimensions of an input, that are kept: a product has three of either.
+/// Number of inputs of an operation, and of dimensions of an input, that are kept. A product has three of each.
 const MOST_INPUTS: usize = 4;
 
-/// The first values of a list, and whether there are more. What is no list has none.
+/// First values of a list, and whether there are more. Any other JSON value counts as an empty list.
 #[derive(Clone, Debug)]
 pub(super) struct Inputs<T> {
     first: Vec<T>,
@@ -136,11 +136,11 @@ impl<T> Default for Inputs<T> {
 }
 
 impl<T> Inputs<T> {
-    pub(super) fn get(&self, at: usize) -> Option<&T> {
-        self.first.get(at)
+    pub(super) fn get(&self, index: usize) -> Option<&T> {
+        self.first.get(index)
     }
 
-    /// All values; `None` where some were not kept.
+    /// All values. `None`: some were not kept.
     pub(super) fn whole(&self) -> Option<&[T]> {
         (!self.is_cut).then_some(&self.first)
     }
@@ -206,7 +206,7 @@ impl<'de, T: Deserialize<'de>> Visitor<'de> for InputsVisitor<T> {
 }
 
 impl TraceEvent {
-    /// Whether it is complete and took time.
+    /// Whether the event is complete and has a duration.
     fn counts(&self) -> bool {
         self.ph.as_str() == Some("X") && self.duration_us() > 0.0
     }
@@ -236,7 +236,7 @@ impl TraceEvent {
     }
 }
 
-/// A number, as such or as text.
+/// A number, written as a number or as text.
 pub(super) fn number(value: &Scalar) -> Option<f64> {
     let found = match value {
         Scalar::Text(text) => text.trim().parse().ok(),
@@ -247,10 +247,10 @@ pub(super) fn number(value: &Scalar) -> Option<f64> {
     found.filter(|x: &f64| x.is_finite())
 }
 
-/// The events of a trace: an object with `traceEvents`, or a list of them.
+/// Events of a trace, which is an object with `traceEvents` or a list of events.
 ///
 /// # Errors
-/// What is no JSON, or has no events; with line and column.
+/// The text is not JSON, or has no events. The error has line and column.
 pub(super) fn events(text: &str) -> Result<Vec<TraceEvent>, serde_json::Error> {
     let text = text.trim_start_matches('\u{feff}');
     serde_json::from_str::<Trace>(text).map(|t| t.0)
@@ -313,10 +313,10 @@ impl<'de> Visitor<'de> for EventsVisitor {
         let meter = MemoryMeter::new(budget::total() / 2);
         while let Some(event) = seq.next_element::<TraceEvent>()? {
             let growth = if kept.len() == kept.capacity() { 2 * kept.len() } else { 0 };
-            meter.check("events", (growth * size_of::<TraceEvent>()) as u64).map_err(|over| {
-                let most = over.allowance >> 20;
+            meter.check("events", (growth * size_of::<TraceEvent>()) as u64).map_err(|exceeded| {
+                let max_mib = exceeded.allowance >> 20;
                 serde::de::Error::custom(format!(
-                    "the events up to here take more than {most} MiB, half of the memory that may be used; profile fewer steps"
+                    "the events up to here take more than {max_mib} MiB, half of the memory that may be used; profile fewer steps"
                 ))
             })?;
             if event.counts() {

@@ -1,49 +1,50 @@
-//! How well rows determine parameters: sensitivities, bootstrap intervals, parameters that cannot be told apart.
+//! How well rows determine parameters: sensitivities, bootstrap intervals, and parameters that cannot be told apart.
 //!
-//! Layer: calibrate. Near the optimum predictions are taken as linear in the logarithms (or values) of parameters, so a thousand resamplings of the rows need
-//! no further runs.
+//! Layer: calibrate. Near the optimum, predictions are taken as linear in the logarithms (or values) of parameters. So a thousand resamplings of the rows
+//! need no further runs.
 //!
-//! Resampling alone gives intervals that are too narrow where rows are few: a fit goes towards its own rows. So each error is divided by one less its row's leverage
-//! (MacKinnon and White 1985, HC3), and intervals are widened from normal to Student's quantiles (Hesterberg 2015, arXiv 1411.5279, expanded percentile intervals).
+//! Resampling alone gives intervals that are too narrow if there are few rows, because a fit follows its own rows. So each error is divided by one less the
+//! leverage of its row (MacKinnon and White 1985, HC3), and intervals are widened from normal to Student's quantiles (Hesterberg 2015, arXiv 1411.5279,
+//! expanded percentile intervals).
 
 use crate::spec::mix;
 
-/// Resamplings. Our choice: the ends of a 95 % interval are then the means of about 25 of them.
+/// Number of resamplings. Our choice: each end of a 95 % interval is then decided by about 25 of them.
 const RESAMPLINGS: u64 = 1000;
-/// A sensitivity below this is none: logarithm of times over the whole range of a parameter.
+/// Sensitivity below which a parameter counts as flat: change of the logarithm of times over the parameter's whole range.
 const FLAT: f64 = 1e-6;
-/// Columns of sensitivities this parallel cannot be told apart. Our choice.
+/// Correlation of sensitivities above which two parameters cannot be told apart. Our choice.
 const PARALLEL: f64 = 0.995;
-/// Stream of random numbers, so that none is shared with others of the same seed.
+/// Stream of random numbers, so that none is shared with other uses of the same seed.
 const STREAM: u64 = 0xb007;
 
-/// 97.5 % quantile of a normal distribution.
+/// 97.5 % quantile of the normal distribution.
 const NORMAL: f64 = 1.959964;
 
-/// Rows as the linear model has them, those that are fitted.
+/// Linear model of the fitted rows.
 #[derive(Clone)]
 pub(super) struct LinearModel {
-    /// Logarithm of predicted over measured, a row.
+    /// Logarithm of the predicted over the measured value, per row.
     pub errors: Vec<f64>,
     pub weights: Vec<f64>,
-    /// Change of `errors` by a parameter's place, which goes from 0 to 1: a list a parameter.
+    /// Change of each row's error by a parameter's place, which goes from 0 to 1: one list per parameter.
     pub slopes: Vec<Vec<f64>>,
 }
 
-/// What rows say of a parameter.
+/// How well the rows determine a parameter.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub(super) struct Determined {
     /// Places of the ends of its 95 % interval.
     pub low: f64,
     pub high: f64,
-    /// No fitted row changes with it near its place.
+    /// Whether no fitted row changes with it near its place.
     pub is_flat: bool,
-    /// The first parameter before it that does the same to all rows.
+    /// The first earlier parameter that has the same effect on all rows.
     pub same_as: Option<usize>,
 }
 
 impl LinearModel {
-    /// For each parameter, at these places.
+    /// How well each parameter is determined at these places.
     pub(super) fn determined(&self, places: &[f64], seed: u64) -> Vec<Determined> {
         let n = places.len();
         let dot = |a: usize, b: usize| {
@@ -68,23 +69,23 @@ impl LinearModel {
                 counts[row as usize] += 1.0;
             }
             let (Some(step), Some(centre)) = (model.step(&active, &counts), &centre) else { continue };
-            for ((&k, to), from) in active.iter().zip(&step).zip(centre) {
-                moved[k].push((places[k] + (to - from) * wider).clamp(0.0, 1.0));
+            for ((&k, resampled), original) in active.iter().zip(&step).zip(centre) {
+                moved[k].push((places[k] + (resampled - original) * wider).clamp(0.0, 1.0));
             }
         }
         (0..n)
             .map(|k| {
-                let of = &mut moved[k];
-                of.sort_by(f64::total_cmp);
-                let end = |share: f64| of[((of.len() - 1) as f64 * share).round() as usize];
-                // Rows that say nothing leave the whole range.
-                let (low, high) = if of.is_empty() { (0.0, 1.0) } else { (end(0.025), end(0.975)) };
+                let sorted = &mut moved[k];
+                sorted.sort_by(f64::total_cmp);
+                let end = |share: f64| sorted[((sorted.len() - 1) as f64 * share).round() as usize];
+                // Without any draw, the interval is the whole range.
+                let (low, high) = if sorted.is_empty() { (0.0, 1.0) } else { (end(0.025), end(0.975)) };
                 Determined { low, high, is_flat: is_flat[k], same_as: same(k) }
             })
             .collect()
     }
 
-    /// Errors as they would be of fits without their own rows. A row that alone decides a parameter keeps its error.
+    /// Errors as they would be in fits without their own row. A row that alone decides a parameter keeps its error.
     fn unfitted_errors(&self, active: &[usize]) -> Vec<f64> {
         let once = vec![1.0; self.errors.len()];
         let leverage = |row: usize| -> f64 {
@@ -100,12 +101,12 @@ impl LinearModel {
         self.errors.iter().enumerate().map(unfitted).collect()
     }
 
-    /// Gauss and Newton's step of the active parameters, with rows counted so often. `None` where there is none.
+    /// Gauss-Newton step of the active parameters, with each row counted `counts` times. `None`: the equations have no solution.
     fn step(&self, active: &[usize], counts: &[f64]) -> Option<Vec<f64>> {
         solve(self.normal_equations(active, counts))
     }
 
-    /// The equations of that step; the last column is the right-hand side.
+    /// Normal equations of the step. The last column is the right-hand side.
     fn normal_equations(&self, active: &[usize], counts: &[f64]) -> Vec<Vec<f64>> {
         let n = active.len();
         let mut a = vec![vec![0.0; n + 1]; n];
@@ -118,7 +119,7 @@ impl LinearModel {
                 a[i][n] -= w * self.slopes[k][row] * self.errors[row];
             }
         }
-        // A little of each diagonal, so that parameters that cannot be told apart share the step.
+        // A small addition to the diagonal makes parameters that cannot be told apart share the step.
         for (i, row) in a.iter_mut().enumerate() {
             row[i] *= 1.0 + 1e-9;
         }
@@ -126,7 +127,8 @@ impl LinearModel {
     }
 }
 
-/// 97.5 % quantile of Student's distribution (Cornish and Fisher's expansion); within 1 % from three degrees of freedom on, a quarter too small at one.
+/// 97.5 % quantile of Student's distribution, by the Cornish-Fisher expansion. It is within 1 % from three degrees of freedom on, and a quarter too small for
+/// one.
 fn student(degrees: f64) -> f64 {
     let z = NORMAL;
     let power = |n| libm::pow(z, n);
@@ -135,7 +137,7 @@ fn student(degrees: f64) -> f64 {
         + (3.0 * power(7.0) + 19.0 * power(5.0) + 17.0 * power(3.0) - 15.0 * z) / (384.0 * libm::pow(degrees, 3.0))
 }
 
-/// Gaussian elimination with the largest pivot; the last column is the right-hand side.
+/// Solves linear equations by Gaussian elimination with the largest pivot. The last column is the right-hand side. `None`: there is no unique solution.
 fn solve(mut a: Vec<Vec<f64>>) -> Option<Vec<f64>> {
     let n = a.len();
     for column in 0..n {
@@ -181,7 +183,7 @@ mod tests {
         assert!(found.iter().all(|d| d.low < 0.5 && d.high > 0.5 && !d.is_flat && d.same_as.is_none()));
     }
 
-    /// Of intervals from few rows with normal noise, how many hold the truth.
+    /// Share of intervals from few rows with normal noise that contain the true value.
     #[test]
     fn intervals_of_few_rows_cover_what_they_say() {
         let uniform = |a: u64, b: u64| (mix(7, a, b) >> 11) as f64 / (1u64 << 53) as f64;

@@ -1,6 +1,6 @@
-//! Measured rows that name experiments of a sweep.
+//! Reads measured rows that refer to experiments of a sweep.
 //!
-//! Layer: calibrate. Reads CSV that is at hand, as that of `experiments/validation`, with columns of keys as another way to name an experiment.
+//! Layer: calibrate. It parses CSV text like that of `experiments/validation`. Columns of keys are another way to name an experiment.
 
 use std::collections::BTreeMap;
 
@@ -13,45 +13,45 @@ use crate::sweep::Sweep;
 use crate::validated::Use;
 use crate::validation::Unit;
 
-/// Columns of the CSV that name no key.
+/// Columns of the CSV that are not keys.
 const KNOWN: [&str; 9] = ["experiment", "name", "value", "unit", "column", "weight", "error", "use", "source"];
-/// Text for people, beside those.
+/// A further column, with text for people.
 const NOTE: &str = "note";
 
-/// One measured value and what of the results it is held against.
+/// One measured value, and the columns of results that it is compared with.
 #[derive(Clone, Debug, PartialEq)]
 pub struct CalibrationRow {
-    /// As tables show it.
+    /// Name in tables.
     pub name: String,
-    /// `exp_id`s: an experiment, or all replicas of a point, whose mean counts.
+    /// `exp_id`s of one experiment, or of all replicas of a point, whose mean is used.
     pub experiments: Vec<u64>,
-    /// In `unit`, above 0.
+    /// Measured value in `unit`, above 0.
     pub value: f64,
-    /// As written.
+    /// Unit as written.
     pub unit: String,
-    /// Relative weight in the fit, above 0; 1 where nothing is said.
+    /// Relative weight in the fit, above 0; 1 if the file has none.
     pub weight: f64,
-    /// Whether the measured file says what its rows weigh.
+    /// Whether the measured file has weights for its rows.
     pub has_own_weight: bool,
-    /// Not fitted, only checked.
+    /// Whether the row is not fitted, only checked.
     pub held_back: bool,
-    /// Columns of results whose sum it is, places in [`OUTCOME`].
+    /// Indices in [`OUTCOME`] of the result columns whose sum is compared with the value.
     columns: Vec<usize>,
-    /// How many of the columns' units one of `unit` is.
+    /// Factor from `unit` to the unit of the columns.
     per_unit: f64,
 }
 
 impl CalibrationRow {
-    /// What a row of results says, in the row's unit; `None` where a column is empty or 0.
+    /// Predicted value in the row's unit, from a row of results. `None`: the columns are empty or 0.
     pub fn of(&self, record: &ExperimentRecord) -> Option<f64> {
         let cells = self.columns.iter().map(|&c| (OUTCOME[c].cell)(record).number());
-        // Parts of an iteration that there are not are empty.
+        // Columns of parts that an iteration does not have are empty.
         let sum: f64 = cells.flatten().sum();
         (sum > 0.0 && sum.is_finite()).then_some(sum / self.per_unit)
     }
 
-    /// The measured value as a time, ns. A rate is taken for the time of the simulated iteration, longer by as much as the rate was measured lower.
-    /// Anything else counts by that iteration. `predicted` is what the sweep says of the row; `None`: there is no such time.
+    /// The measured value as a time in ns. A rate is converted to the time of the simulated iteration, scaled by predicted over measured rate. Any other
+    /// value counts as the time of that iteration. `predicted` is the prediction of the row. `None`: there is no such time.
     pub(super) fn time_ns(&self, predicted: f64, iteration_ns: Option<f64>) -> Option<f64> {
         let name = OUTCOME[self.columns[0]].name;
         match () {
@@ -61,36 +61,37 @@ impl CalibrationRow {
         }
     }
 
-    /// Whether order between two rows means something: they are of the same columns.
+    /// Whether the order of two rows is meaningful: both are compared with the same columns.
     pub fn is_comparable(&self, other: &CalibrationRow) -> bool {
         self.columns == other.columns
     }
 }
 
-/// Reads measured rows and finds their experiments in the sweep. `hold_back`: each that many-th row is checked, not fitted. The file is only named.
+/// Reads measured rows and finds their experiments in the sweep. With `hold_back` = n, every n-th row is checked and not fitted. `file` is only used in
+/// messages.
 ///
 /// # Errors
-/// A line that is not as it must be, or names no experiment, or several.
+/// A line is not valid, or names no experiment, or several.
 pub fn calibration_rows(
     text: &str,
     file: &str,
     sweep: &Sweep,
     hold_back: Option<usize>,
 ) -> Result<Vec<CalibrationRow>, CalibrateError> {
-    let at = |line: u64, why: String| CalibrateError::Line { file: file.to_string(), line, why };
+    let wrong_line = |line: u64, why: String| CalibrateError::Line { file: file.to_string(), line, why };
     let mut reader = csv::ReaderBuilder::new()
         .comment(Some(b'#'))
         .trim(csv::Trim::All)
         .from_reader(text.trim_start_matches('\u{feff}').as_bytes());
     let line_of = |e: &csv::Error| e.position().map_or(1, csv::Position::line);
-    let headers = reader.headers().map_err(|e| at(line_of(&e), input::csv_problem(&e)))?.clone();
+    let headers = reader.headers().map_err(|e| wrong_line(line_of(&e), input::csv_problem(&e)))?.clone();
     let header_line = headers.position().map_or(1, csv::Position::line);
-    let names = Names::new(&headers, sweep).map_err(|why| at(header_line, why))?;
+    let names = Names::new(&headers, sweep).map_err(|why| wrong_line(header_line, why))?;
     let mut rows: Vec<(CalibrationRow, Option<f64>)> = Vec::new();
     for record in reader.records() {
-        let record = record.map_err(|e| at(line_of(&e), input::csv_problem(&e)))?;
+        let record = record.map_err(|e| wrong_line(line_of(&e), input::csv_problem(&e)))?;
         let line = record.position().map_or(1, csv::Position::line);
-        if let Some(row) = names.row(&record).map_err(|why| at(line, why))? {
+        if let Some(row) = names.row(&record).map_err(|why| wrong_line(line, why))? {
             rows.push(row);
         }
     }
@@ -102,7 +103,7 @@ pub fn calibration_rows(
         let why = format!("{with_error} of {} rows have an `error`; give each one, or none", rows.len());
         return Err(CalibrateError::File { file: file.to_string(), why });
     }
-    // Of standard errors only the ratios count.
+    // Weights are scaled to a mean of 1, because only ratios of standard errors matter.
     let mean = rows.iter().map(|(r, _)| r.weight).sum::<f64>() / rows.len() as f64;
     let mut rows: Vec<CalibrationRow> = rows.into_iter().map(|(r, _)| r).collect();
     rows.iter_mut().for_each(|r| r.weight /= mean);
@@ -113,26 +114,26 @@ pub fn calibration_rows(
     Ok(rows)
 }
 
-/// The header: where which column is, and how experiments are found.
+/// The parsed header: positions of columns, and the points of the sweep by their key values.
 struct Names {
-    at: BTreeMap<&'static str, usize>,
-    /// Columns of keys.
+    column_of: BTreeMap<&'static str, usize>,
+    /// Columns of keys, with the names of the keys.
     keys: Vec<(usize, String)>,
-    /// Values of these keys of each point, and its experiments.
+    /// For each point of the sweep, its values of these keys and its experiments.
     points: Vec<(Vec<String>, Vec<u64>)>,
-    /// Experiments of each `exp_id`'s point, by place of the point.
+    /// For each `exp_id`, the index of its point.
     of_experiment: Vec<usize>,
 }
 
 impl Names {
     fn new(headers: &csv::StringRecord, sweep: &Sweep) -> Result<Names, String> {
-        let (mut at, mut keys) = (BTreeMap::new(), Vec::new());
+        let (mut column_of, mut keys) = (BTreeMap::new(), Vec::new());
         for (i, header) in headers.iter().enumerate() {
             if headers.iter().take(i).any(|other| other == header) {
                 return Err(format!("the column `{header}` is there twice; keep one of them"));
             }
             match KNOWN.iter().find(|k| **k == header) {
-                Some(known) => drop(at.insert(*known, i)),
+                Some(known) => drop(column_of.insert(*known, i)),
                 None if header == NOTE => {}
                 None if sweep.axes.iter().any(|a| a == header) || find(header).is_some() => {
                     keys.push((i, header.to_string()));
@@ -147,11 +148,11 @@ impl Names {
             }
         }
         for needed in ["value", "unit"] {
-            if !at.contains_key(needed) {
+            if !column_of.contains_key(needed) {
                 return Err(format!("there is no column `{needed}`; value and unit are needed"));
             }
         }
-        if at.contains_key("weight") && at.contains_key("error") {
+        if column_of.contains_key("weight") && column_of.contains_key("error") {
             return Err(
                 "there are columns `weight` and `error`; a weight follows from an error, so keep one of them".into()
             );
@@ -160,7 +161,7 @@ impl Names {
         let mut of_experiment = Vec::with_capacity(sweep.experiments.len());
         let mut last = None;
         for e in &sweep.experiments {
-            // Replicas of a point are neighbours.
+            // Replicas of a point are adjacent.
             if last != Some(e.point) {
                 let axes = sweep.axis_values(e);
                 let config = sweep.config(e).ok();
@@ -178,12 +179,12 @@ impl Names {
             points[place].1.push(e.exp_id);
             of_experiment.push(place);
         }
-        Ok(Names { at, keys, points, of_experiment })
+        Ok(Names { column_of, keys, points, of_experiment })
     }
 
-    /// A row with its standard error where it has one; `None` for one that its source doubts.
+    /// Parses a row, with its standard error if it has one. `None`: its source marks it as doubtful.
     fn row(&self, record: &csv::StringRecord) -> Result<Option<(CalibrationRow, Option<f64>)>, String> {
-        let cell = |name: &str| self.at.get(name).and_then(|i| record.get(*i)).unwrap_or("");
+        let cell = |name: &str| self.column_of.get(name).and_then(|i| record.get(*i)).unwrap_or("");
         let above_0 = |name: &str| match cell(name).parse::<f64>() {
             Ok(x) if x.is_finite() && x > 0.0 => Ok(x),
             _ => Err(format!("{name} = {:?}; a number above 0 would be right", cell(name))),
@@ -208,15 +209,15 @@ impl Names {
         let (point, named) = self.point(record)?;
         let name = if cell("name").is_empty() { named } else { cell("name").to_string() };
         let (experiments, unit) = (self.points[point].1.clone(), cell("unit").to_string());
-        let has_own_weight = self.at.contains_key("weight") || self.at.contains_key("error");
+        let has_own_weight = self.column_of.contains_key("weight") || self.column_of.contains_key("error");
         let row =
             CalibrationRow { name, experiments, value, unit, weight, has_own_weight, held_back, columns, per_unit };
         Ok(Some((row, error)))
     }
 
-    /// The one point that a row names, and how it does.
+    /// The single point that a row names, and a text that says how.
     fn point(&self, record: &csv::StringRecord) -> Result<(usize, String), String> {
-        let written = self.at.get("experiment").and_then(|i| record.get(*i)).unwrap_or("");
+        let written = self.column_of.get("experiment").and_then(|i| record.get(*i)).unwrap_or("");
         let wanted: Vec<Option<String>> =
             self.keys.iter().map(|(i, _)| record.get(*i).filter(|c| !c.is_empty()).map(canonical)).collect();
         let cells =
@@ -236,15 +237,15 @@ impl Names {
             };
         }
         let mut fitting = (0..self.points.len()).filter(|p| self.fits(*p, &wanted));
-        let what = if shown.is_empty() { "a row without a key".to_string() } else { shown.clone() };
+        let described = if shown.is_empty() { "a row without a key".to_string() } else { shown.clone() };
         let Some(point) = fitting.next() else {
-            return Err(format!("no experiment of the sweep has {what}"));
+            return Err(format!("no experiment of the sweep has {described}"));
         };
         let others = fitting.count();
         if others > 0 {
             let n = others + 1;
             return Err(format!(
-                "{what} is said of {n} experiments; add columns of the axes in which they differ, or `experiment`"
+                "{described} is said of {n} experiments; add columns of the axes in which they differ, or `experiment`"
             ));
         }
         Ok((point, if shown.is_empty() { "the sweep".to_string() } else { shown }))
@@ -255,7 +256,7 @@ impl Names {
     }
 }
 
-/// Numbers by their value, other texts as they are.
+/// A text in a canonical form: numbers by their value, other texts unchanged.
 fn canonical(text: &str) -> String {
     match text.parse::<f64>() {
         Ok(x) if x.is_finite() => format!("{}", x + 0.0),
@@ -267,10 +268,10 @@ fn canonical_value(value: &Value) -> String {
     canonical(&value.to_string())
 }
 
-/// Times in ns.
+/// Units of time, in ns.
 const TIMES: [(&str, f64); 4] = [("s", 1e9), ("ms", 1e6), ("us", 1e3), ("ns", 1.0)];
 
-/// The columns that a value is held against, and how many of their units one of its own is.
+/// The result columns that a value is compared with, and the factor from its unit to theirs.
 fn quantity(unit: &str, column: &str) -> Result<(Vec<usize>, f64), String> {
     let time = TIMES.iter().find(|(name, _)| *name == unit);
     let (usual, per_unit) = match (time, Unit::named(unit)) {
@@ -283,7 +284,7 @@ fn quantity(unit: &str, column: &str) -> Result<(Vec<usize>, f64), String> {
         }
     };
     let names = if column.is_empty() { usual } else { column };
-    // Times are held against times, rates against rates.
+    // Times are compared with times, and rates with rates.
     let end = |name: &str| name.rsplit('_').next().unwrap_or("").to_string();
     let mut columns = Vec::new();
     for name in names.split('+').map(str::trim) {

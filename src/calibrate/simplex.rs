@@ -1,26 +1,26 @@
-//! Nelder and Mead's simplex in a unit cube.
+//! Nelder-Mead simplex search in a unit cube.
 //!
-//! Layer: calibrate. Our own, because it is short: libraries of optimisers (argmin) bring twenty crates and a trait around the same loop. Without derivatives, because
-//! results jump where NCCL changes its choice.
+//! Layer: calibrate. Our own code, because it is short: optimiser libraries (argmin) bring twenty crates and a trait around the same loop. It uses no
+//! derivatives, because results jump where NCCL changes its choice.
 
-/// A point and what it costs.
+/// A point and its cost.
 #[derive(Clone, Debug)]
 pub(super) struct Vertex {
     pub places: Vec<f64>,
     pub cost: f64,
 }
 
-/// How long to look.
+/// Limits of a search.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct SimplexLimits {
-    /// Edge of the first simplex.
+    /// Edge length of the first simplex.
     pub edge: f64,
-    /// It ends when no vertex is further from the best.
+    /// The search ends when no vertex is farther than this from the best one.
     pub tolerance: f64,
     pub most_evaluations: usize,
 }
 
-/// The least that is found from `start` on. Equal inputs give equal outputs.
+/// The point with the smallest cost that is found from `start`. Equal inputs give equal outputs.
 pub(super) fn minimise(cost: impl Fn(&[f64]) -> f64, start: &[f64], limits: SimplexLimits) -> Vertex {
     let n = start.len();
     let mut evaluations = 0;
@@ -32,13 +32,13 @@ pub(super) fn minimise(cost: impl Fn(&[f64]) -> f64, start: &[f64], limits: Simp
     let mut simplex = vec![vertex(start.to_vec()).0];
     for i in 0..n {
         let mut places = start.to_vec();
-        // Towards the middle, so that it stays inside.
+        // The step is towards the middle, so that the simplex is inside the cube.
         places[i] += if places[i] > 0.5 { -limits.edge } else { limits.edge };
         simplex.push(vertex(places).0);
     }
     loop {
         simplex.sort_by(|a, b| a.cost.total_cmp(&b.cost));
-        let size = simplex[1..].iter().map(|v| apart(v, &simplex[0])).fold(0.0, f64::max);
+        let size = simplex[1..].iter().map(|v| distance(v, &simplex[0])).fold(0.0, f64::max);
         let worst = simplex[n].clone();
         let centre: Vec<f64> =
             (0..n).map(|i| simplex[..n].iter().map(|v| v.places[i]).sum::<f64>() / n as f64).collect();
@@ -71,7 +71,7 @@ pub(super) fn minimise(cost: impl Fn(&[f64]) -> f64, start: &[f64], limits: Simp
     }
 }
 
-fn apart(a: &Vertex, b: &Vertex) -> f64 {
+fn distance(a: &Vertex, b: &Vertex) -> f64 {
     a.places.iter().zip(&b.places).map(|(x, y)| (x - y).abs()).fold(0.0, f64::max)
 }
 

@@ -1,21 +1,21 @@
-//! One time of several measurements of the same.
+//! Reduces several measurements of the same time to one.
 //!
 //! Layer: calibrate.
 
-/// Which of several times of the same is taken.
+/// Which of several measured times is taken.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum ProfilerStatistic {
-    /// The middle one.
+    /// The median.
     #[default]
     Median,
-    /// The shortest: of collectives the one that waited least for other ranks.
+    /// The minimum. For a collective, it is the run that waited least for other ranks.
     Min,
-    /// All of them.
+    /// The mean.
     Mean,
 }
 
 impl ProfilerStatistic {
-    /// Of times above 0; there is one.
+    /// The statistic of some times. PRECONDITION: there is at least one, and all are above 0.
     pub(super) fn of(self, times: &mut [f64]) -> f64 {
         times.sort_by(f64::total_cmp);
         match self {

@@ -1,4 +1,4 @@
-//! How much each measured row counts in a fit.
+//! Weights of measured rows in a fit.
 //!
 //! Layer: calibrate.
 
@@ -7,24 +7,24 @@ use super::rows::CalibrationRow;
 use crate::spec::KeyId;
 use crate::sweep::Sweep;
 
-/// What rows are weighted by.
+/// How rows are weighted.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum RowWeights {
-    /// The columns `weight` or `error` of the measured file.
+    /// By the columns `weight` or `error` of the measured file.
     Own,
-    /// All count alike.
+    /// All rows equally.
     Equal,
-    /// The square root of the measured time. A program spends its time where operations take long, so an error there costs more. In proportion to time, two
-    /// or three rows of the longest would decide everything, and rows of microseconds nothing; the root lies half-way between that and equal weights (our choice).
+    /// By the square root of the measured time. A program spends its time in long operations, so an error there costs more. In proportion to time, the two or
+    /// three longest rows would decide everything, and rows of microseconds nothing. The square root is between that and equal weights (our choice).
     RootTime,
-    /// The measured time.
+    /// By the measured time.
     Time,
-    /// The size of messages, `workload.bytes`.
+    /// By the size of messages, `workload.bytes`.
     Size,
 }
 
 impl RowWeights {
-    /// All of them, with their names.
+    /// All kinds of weights, with their names.
     pub const ALL: [(&'static str, RowWeights); 5] = [
         ("own", RowWeights::Own),
         ("equal", RowWeights::Equal),
@@ -33,7 +33,7 @@ impl RowWeights {
         ("size", RowWeights::Size),
     ];
 
-    /// What is used where nothing is said: the file's own weights, else the root of times, if every row has one.
+    /// Default weights: the file's own weights, else the square root of the times if every row has one, else equal weights.
     pub(super) fn usual(rows: &[CalibrationRow], times_ns: &[Option<f64>]) -> RowWeights {
         match () {
             () if rows.iter().any(|row| row.has_own_weight) => RowWeights::Own,
@@ -42,31 +42,31 @@ impl RowWeights {
         }
     }
 
-    /// As options have it.
+    /// Name in options.
     pub fn name(self) -> &'static str {
         RowWeights::ALL.iter().find(|(_, weights)| *weights == self).map_or("", |(name, _)| name)
     }
 }
 
-/// Weights of rows, 1 on average. `times_ns`: what was measured as a time, where that can be said.
+/// Weights of the rows, 1 on average. `times_ns` are the measured values as times, if they can be expressed as such.
 ///
 /// # Errors
-/// A row has no time or size, and is to be weighted by it.
+/// A row lacks the time or size that it is weighted by.
 pub(super) fn weights(
-    by: RowWeights,
+    kind: RowWeights,
     sweep: &Sweep,
     rows: &[CalibrationRow],
     times_ns: &[Option<f64>],
 ) -> Result<Vec<f64>, CalibrateError> {
     let weight = |i: usize| -> Result<f64, CalibrateError> {
-        let lacks = |what: &str| {
+        let lacks = |quantity: &str| {
             CalibrateError::Input(format!(
-                "--weights {}: {} has no {what}; --weights equal counts all rows alike",
-                by.name(),
+                "--weights {}: {} has no {quantity}; --weights equal counts all rows alike",
+                kind.name(),
                 rows[i].name
             ))
         };
-        match by {
+        match kind {
             RowWeights::Own if !rows[i].has_own_weight => Err(CalibrateError::Input(
                 "--weights own: the measured file has no column `weight` or `error`; add one of the two".to_string(),
             )),
@@ -82,7 +82,7 @@ pub(super) fn weights(
     Ok(all.into_iter().map(|weight| weight / mean).collect())
 }
 
-/// The size of messages of a row's experiment, where the sweep sets one.
+/// Message size of a row's experiment. `None`: the sweep does not set one.
 fn bytes(sweep: &Sweep, row: &CalibrationRow) -> Option<f64> {
     let experiment = sweep.experiments.iter().find(|e| row.experiments.contains(&e.exp_id))?;
     let values = sweep.config(experiment).ok()?.values;

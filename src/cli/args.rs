@@ -33,21 +33,21 @@ pub struct SweepArgs {
 }
 
 impl SweepArgs {
-    /// Sets what the process may use, where the user has said it.
+    /// Sets the memory limit of the process, if the user gave one.
     pub fn limit_memory(&self) {
         if let Some(bytes) = self.memory {
             budget::set_total(bytes);
         }
     }
 
-    /// What they ask for.
+    /// The sweep that these arguments ask for.
     pub fn request(&self) -> SweepRequest {
         let selection = Selection { limit: self.limit, shard: self.shard };
         SweepRequest { path: self.sweep.clone(), set: self.set.clone(), selection, progress: PlanProgress::default() }
     }
 }
 
-/// Bytes of a number of GiB.
+/// Parses a number of GiB, and returns bytes.
 fn gibibytes(text: &str) -> Result<u64, String> {
     match text.parse::<f64>() {
         Ok(gib) if (0.001..=1e6).contains(&gib) => Ok((gib * f64::from(1 << 30)) as u64),

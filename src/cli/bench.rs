@@ -10,10 +10,10 @@ use super::measurement::BenchRow;
 use super::output::is_closed;
 use super::{benchmarks, say, table};
 
-/// Lists or runs benchmarks.
+/// Lists benchmarks, or runs them.
 ///
 /// # Errors
-/// An unknown name, or one that cannot run.
+/// The name is unknown, or a benchmark cannot run.
 pub fn execute(args: &BenchArgs) -> Result<Exit, CliError> {
     let all = benchmarks::list();
     let chosen: Vec<_> = all.iter().filter(|b| args.name.as_ref().is_none_or(|name| *name == b.name)).collect();
@@ -28,7 +28,7 @@ pub fn execute(args: &BenchArgs) -> Result<Exit, CliError> {
         }
         return Ok(Exit::Ok);
     }
-    // Nobody waits for the rest of a table that nobody reads.
+    // If standard output is closed, the remaining benchmarks are not run.
     for bench in chosen.into_iter().take_while(|_| !is_closed()) {
         benchmarks::run(&bench.name, &mut |row| say(&line(&row, args.json))).map_err(CliError::broken)?;
     }

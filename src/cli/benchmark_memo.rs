@@ -1,6 +1,7 @@
-//! The benchmark of what experiments of a sweep share: a thousand variants of a training job in one run, beside runs of one variant each that know nothing of it.
+//! Benchmark of what experiments of a sweep share: a thousand variants of a training job in one run, compared with runs of one variant each that share
+//! nothing.
 //!
-//! Layer: cli. Both are what `run` does with them, from configuration to outcome, on one core; files are not written.
+//! Layer: cli. Both do what `run` does, from configuration to outcome, on one core. No files are written.
 
 use std::path::Path;
 use std::time::Instant;
@@ -20,10 +21,10 @@ const TOGETHER: &str = "variants1000-together";
 const ALONE: &str = "variants1000-alone";
 const BOTH: &str = "variants1000";
 
-/// Variants that are run alone: every fiftieth. All of them would take an hour.
+/// Number of variants that are run alone: every fiftieth. All of them would take an hour.
 const SAMPLE: usize = 20;
 
-/// Data parallel training on two servers: seeds of paths, speeds of kernels, sizes of packets.
+/// Data-parallel training on two servers. Variants differ in path seeds, kernel speeds and packet sizes.
 const SWEEP: &str = r#"
 name = "variants1000"
 [base]
@@ -36,7 +37,7 @@ transport = { cc = "dcqcn" }
 "transport.payload_bytes" = [1000, 1500, 2000, 4000]
 "#;
 
-/// What there is.
+/// The benchmarks of this file.
 pub(super) fn list() -> impl Iterator<Item = BenchInfo> {
     [
         (TOGETHER, "1,000 variants of a training job that share patterns, in one run on one core"),
@@ -47,7 +48,7 @@ pub(super) fn list() -> impl Iterator<Item = BenchInfo> {
     .map(|(name, about)| BenchInfo { name: name.into(), about: about.into() })
 }
 
-/// Runs one, if it is one of these.
+/// Runs a benchmark. `None`: it is not one of this file.
 pub(super) fn run(name: &str, sink: &mut dyn FnMut(BenchRow)) -> Option<anyhow::Result<()>> {
     [TOGETHER, ALONE, BOTH].contains(&name).then(|| {
         let pool = rayon::ThreadPoolBuilder::new().num_threads(1).build()?;
@@ -70,18 +71,18 @@ pub(super) fn run(name: &str, sink: &mut dyn FnMut(BenchRow)) -> Option<anyhow::
     })
 }
 
-/// Runs the variants together or alone on this thread: the row, and seconds of its processor.
+/// Runs the variants together or alone on this thread. Returns the row, and the processor time of this thread in seconds.
 fn measured(name: &'static str, sweep: &Sweep) -> anyhow::Result<(BenchRow, f64)> {
     let n = sweep.experiments.len();
     let (start, before) = (Instant::now(), processor_s());
     let (mut hops, mut experiments) = (0, 0);
-    // Nothing that another benchmark has made is known.
+    // Results of earlier benchmarks are forgotten.
     forget();
     if name == TOGETHER {
         hops = one_run(sweep, 0, n)?;
         experiments = n;
     } else {
-        // Spread over all axes: the step and their lengths have no common divisor.
+        // The step spreads the sample over all axes, because it and the lengths of the axes have no common divisor.
         for k in 0..SAMPLE {
             hops += one_run(sweep, k * (n / SAMPLE + 1) % n, 1)?;
             experiments += 1;
@@ -111,14 +112,14 @@ fn forget() {
     batch::forget_plans();
 }
 
-/// Seconds of processor that this thread has had, where the system tells.
+/// Processor time of this thread in seconds. `None`: the system does not report it.
 fn processor_s() -> Option<f64> {
     let text = input::read_text_anywhere(Path::new("/proc/thread-self/schedstat"), 4096).ok()?;
     let nanoseconds: u64 = text.split_whitespace().next()?.parse().ok()?;
     Some(nanoseconds as f64 / 1e9)
 }
 
-/// Runs `n` experiments from the `first` on with a memo of their own; gives their packet-hops.
+/// Runs `n` experiments from index `first` on, with a memo of their own, and returns their packet-hops.
 fn one_run(sweep: &Sweep, first: usize, n: usize) -> anyhow::Result<u64> {
     let chosen = &sweep.experiments[first..first + n];
     let configs = chosen

@@ -1,6 +1,6 @@
-//! Benchmarks of workloads before anything is simulated: generating the programs of a job, evaluating one analytically, lowering one to tasks and tables.
+//! Benchmarks of the steps before simulation: generating the programs of a job, evaluating one analytically, and lowering one to tasks and tables.
 //!
-//! Layer: cli. What they run is what `run` and `plan` do with the same configuration.
+//! Layer: cli. They run the same code as `run` and `plan` with the same configuration.
 
 use std::path::Path;
 use std::time::Instant;
@@ -17,15 +17,15 @@ use crate::sweep::{self, SetOverrides};
 use crate::workload::program::Workload;
 use crate::workload::training::{Cluster, evaluate, generate};
 
-/// Evaluations that are timed together.
+/// Number of evaluations that are timed together.
 const EVALUATIONS: u32 = 1000;
 
-/// What is timed.
+/// What a benchmark times.
 #[derive(Clone, Copy)]
-enum What {
-    /// The programs of all ranks, with the operations of every rank counted.
+enum Stage {
+    /// Generation of the programs of all ranks.
     Generate,
-    /// The analytic iteration time.
+    /// Evaluation of the analytic iteration time.
     Evaluate,
     /// Everything from the configuration to tables that an engine can run.
     Prepare,
@@ -34,12 +34,12 @@ enum What {
 struct Case {
     name: &'static str,
     about: &'static str,
-    what: What,
+    stage: Stage,
     gpus: u32,
     workload: &'static str,
 }
 
-/// Megatron's 1,536 samples an iteration on 8,192 GPUs.
+/// Megatron's configuration with 1,536 samples per iteration on 8,192 GPUs.
 const GPT3_175B: &str = "model = \"gpt3-175b\", tp = 8, pp = 16, dp = 64, microbatch = 1, global_batch = 1536, zero = 1, recompute = \"selective\"";
 const GPT3_13B: &str =
     "model = \"gpt3-13b\", tp = 8, pp = 4, dp = 4, microbatch = 1, global_batch = 64, chunk_kib = 256";
@@ -48,45 +48,45 @@ const CASES: [Case; 3] = [
     Case {
         name: "generate-gpt3-175b-8192",
         about: "programs of a GPT-3 175B iteration for 8,192 GPUs",
-        what: What::Generate,
+        stage: Stage::Generate,
         gpus: 8192,
         workload: GPT3_175B,
     },
     Case {
         name: "evaluate-gpt3-175b-8192",
         about: "1,000 analytic evaluations of that iteration",
-        what: What::Evaluate,
+        stage: Stage::Evaluate,
         gpus: 8192,
         workload: GPT3_175B,
     },
     Case {
         name: "prepare-gpt3-13b-128",
         about: "a GPT-3 13B iteration for 128 GPUs: tasks and tables",
-        what: What::Prepare,
+        stage: Stage::Prepare,
         gpus: 128,
         workload: GPT3_13B,
     },
 ];
 
-/// What there is.
+/// The benchmarks of this file.
 pub(super) fn list() -> impl Iterator<Item = BenchInfo> {
     CASES.iter().map(|c| BenchInfo { name: c.name.into(), about: c.about.into() })
 }
 
-/// Runs one, if it is one of these. What a row has no column for is told on standard error.
+/// Runs a benchmark. Values without a column in the row are printed on standard error. `None`: it is not one of this file.
 pub(super) fn run(name: &str, sink: &mut dyn FnMut(BenchRow)) -> Option<anyhow::Result<()>> {
     CASES.iter().find(|c| c.name == name).map(|case| {
         let config = config(case)?;
         let start = Instant::now();
-        let (seconds, experiments, packet_hops) = match case.what {
-            What::Prepare => {
+        let (seconds, experiments, packet_hops) = match case.stage {
+            Stage::Prepare => {
                 let prepared = prepare(&config, 0)?;
                 let seconds = start.elapsed().as_secs_f64();
                 let tasks = prepared.job.as_ref().map_or(0, |j| j.graph.tasks.len());
                 tell(&format!("{name}: {tasks} tasks, {} bytes of tables", prepared.built.tables.bytes()));
                 (seconds, 1, prepared.packet_hops)
             }
-            What::Generate => {
+            Stage::Generate => {
                 let programs = on_dgx(&config, |setup, cluster| {
                     Ok(generate(&setup.model, &setup.layout, &cluster.machine(Dtype::Bf16), 1)?)
                 })?;
@@ -99,9 +99,9 @@ pub(super) fn run(name: &str, sink: &mut dyn FnMut(BenchRow)) -> Option<anyhow::
                 ));
                 (seconds, 1, 0)
             }
-            What::Evaluate => on_dgx(&config, |setup, cluster| {
+            Stage::Evaluate => on_dgx(&config, |setup, cluster| {
                 let one = || evaluate(&setup.model, &setup.layout, &cluster.machine(Dtype::Bf16));
-                // What is loaded or remembered once is no part of it.
+                // The first evaluation loads and remembers data, and is not timed.
                 let iteration = one()?.iteration;
                 let start = Instant::now();
                 for _ in 0..EVALUATIONS {
@@ -135,7 +135,7 @@ fn config(case: &Case) -> anyhow::Result<Config> {
     sweep.config(&sweep.experiments[0]).map_err(|e| anyhow!("{e}"))
 }
 
-/// Runs something on a training job and the servers it is on.
+/// Calls `run` with the training job of a configuration, and the servers that it runs on.
 fn on_dgx<T>(config: &Config, run: impl Fn(&TrainingSetup, &Cluster) -> anyhow::Result<T>) -> anyhow::Result<T> {
     let WorkloadSection::Program(program) = &config.workload else { bail!("not a program") };
     let Source::Model(training) = &program.source else { bail!("not a training job") };
@@ -145,12 +145,12 @@ fn on_dgx<T>(config: &Config, run: impl Fn(&TrainingSetup, &Cluster) -> anyhow::
     run(&setup, &cluster)
 }
 
-/// Operations over all ranks.
+/// Number of operations over all ranks.
 fn operations(programs: &Workload) -> u64 {
     programs.ranks.iter().map(|r| programs.programs[r.program as usize].ops.len() as u64).sum()
 }
 
-/// The most memory that this process ever had; 0 where the system does not tell.
+/// Peak memory of this process in bytes; 0 if the system does not report it.
 pub(super) fn peak_bytes() -> u64 {
     let status = std::fs::read_to_string("/proc/self/status").unwrap_or_default();
     let line = status.lines().find_map(|l| l.strip_prefix("VmHWM:"));

@@ -1,6 +1,6 @@
-//! The benchmark set: `hyperfold bench` and `cargo bench` run the same.
+//! The benchmark set, which `hyperfold bench` and `cargo bench` both run.
 //!
-//! Layer: cli. Each benchmark is a small sweep, so that what is measured is what users run.
+//! Layer: cli. Each benchmark is a small sweep, so that it measures what users run.
 
 use std::path::Path;
 use std::time::Instant;
@@ -18,39 +18,39 @@ use super::measurement::{BenchInfo, BenchRow};
 use super::tell;
 use super::{benchmark_memo, benchmark_workloads};
 
-/// Short flows on 128 hosts, for many experiments at once.
+/// Short flows on 128 hosts, for many experiments at a time.
 const BATCH128: &str = r#"
 cluster = { gpus = 128 }
 topology = { kind = "rail-optimized", pods = 2, spines = 8, link_gbps = 100, uplink_gbps = 100 }
 workload = { kind = "traffic", pattern = "ring", stride = 8, bytes = 20000 }
 "#;
 
-/// A benchmark: name, what it is, its configuration below `[base]`, hosts.
+/// A benchmark: its name, its description, its configuration below `[base]`, and its number of hosts.
 struct Case {
     name: &'static str,
     about: &'static str,
     base: &'static str,
     hosts: u64,
-    /// Experiments side by side, and whether on a GPU; 0: one experiment on one core, by the CPU engine itself.
+    /// Number of experiments side by side. 0: one experiment on one core, run directly by the CPU engine. `gpu` says whether they run on a GPU.
     batch: u32,
     gpu: bool,
 }
 
-/// The golden rail-128 case by its parameters: 16 servers of 8 GPUs in 2 pods, a leaf a pod and rail, 8 spines, a ring in every rail.
+/// The golden rail-128 case by its parameters: 16 servers with 8 GPUs in 2 pods, one leaf per pod and rail, 8 spines, and a ring in every rail.
 const RAIL128: &str = r#"
 cluster = { gpus = 128 }
 topology = { kind = "rail-optimized", pods = 2, spines = 8, link_gbps = 100, uplink_gbps = 100 }
 workload = { kind = "traffic", pattern = "ring", stride = 8, bytes = 16000000 }
 "#;
 
-/// 1,024 hosts in a three-tier fat-tree of 16-port switches, everyone sends to someone else.
+/// 1,024 hosts in a three-tier fat-tree of 16-port switches. Every host sends to another one.
 const PERMUTATION1024: &str = r#"
 cluster = { gpus = 1024, gpus_per_server = 1, nics_per_server = 1 }
 topology = { kind = "fat-tree", k = 16, link_gbps = 100, uplink_gbps = 100 }
 workload = { kind = "traffic", pattern = "permutation", bytes = 1000000 }
 "#;
 
-/// 32 hosts send to one through a small buffer: pauses all the time.
+/// 32 hosts send to one host through a small buffer, so that there are pauses all the time.
 const STORM32: &str = r#"
 cluster = { gpus = 33, gpus_per_server = 1, nics_per_server = 1 }
 topology = { kind = "clos", tiers = 2, hosts_per_leaf = 33, spines = 1, link_gbps = 100, uplink_gbps = 100, buffer_mib = 4 }
@@ -97,12 +97,12 @@ const CASES: &[Case] = &[
     batch("batch512-gpu", "512 of them on the GPU", 512, true),
 ];
 
-/// The same batch on the CPU's threads and on the adapter that `--engine gpu` would take.
+/// The batch benchmark on the CPU's threads, or on the adapter that `--engine gpu` would take.
 const fn batch(name: &'static str, about: &'static str, batch: u32, gpu: bool) -> Case {
     Case { name, about, base: BATCH128, hosts: 128, batch, gpu }
 }
 
-/// What there is.
+/// All benchmarks.
 pub fn list() -> Vec<BenchInfo> {
     CASES
         .iter()
@@ -112,7 +112,7 @@ pub fn list() -> Vec<BenchInfo> {
         .collect()
 }
 
-/// Runs one benchmark and reports its row.
+/// Runs one benchmark, and passes its row to `sink`.
 pub fn run(name: &str, sink: &mut dyn FnMut(BenchRow)) -> anyhow::Result<()> {
     if let Some(ran) = benchmark_workloads::run(name, sink).or_else(|| benchmark_memo::run(name, sink)) {
         return ran;
@@ -139,14 +139,14 @@ pub fn run(name: &str, sink: &mut dyn FnMut(BenchRow)) -> anyhow::Result<()> {
     Ok(())
 }
 
-/// Runs a batch to its end through the common interface of the engines.
+/// Runs a batch to its end, through the common interface of the engines.
 fn run_batch(case: &Case, sink: &mut dyn FnMut(BenchRow)) -> anyhow::Result<()> {
     let mut engine: Box<dyn Engine> = Box::new(CpuEngine);
-    let mut on = "cpu".to_string();
+    let mut engine_name = "cpu".to_string();
     if case.gpu {
         match open::open(None, SoftwarePolicy::IfNothingElse) {
             Ok(device) => {
-                on = device.report.name.clone();
+                engine_name = device.report.name.clone();
                 engine = Box::new(GpuEngine::on(&device)?);
             }
             Err(e) => {
@@ -165,7 +165,7 @@ fn run_batch(case: &Case, sink: &mut dyn FnMut(BenchRow)) -> anyhow::Result<()> 
         }
         Ok(())
     };
-    // Kernels are compiled at their first dispatch.
+    // A first run compiles the kernels, which are compiled at their first dispatch.
     OwnedTables::with_views(&mut [one.clone()], |batch| to_the_end(engine.as_mut(), batch))?;
     let mut batch = vec![one; case.batch as usize];
     let start = Instant::now();
@@ -176,7 +176,7 @@ fn run_batch(case: &Case, sink: &mut dyn FnMut(BenchRow)) -> anyhow::Result<()> 
     let seconds = start.elapsed().as_secs_f64();
     sink(BenchRow {
         name: case.name.into(),
-        engine: on,
+        engine: engine_name,
         hosts: case.hosts,
         experiments: case.batch as u64,
         packet_hops: hops,
@@ -187,7 +187,7 @@ fn run_batch(case: &Case, sink: &mut dyn FnMut(BenchRow)) -> anyhow::Result<()> 
     Ok(())
 }
 
-/// The tables of a benchmark, before its first step.
+/// Tables of a benchmark before its first step.
 fn tables(case: &Case) -> anyhow::Result<OwnedTables> {
     let cc = if case.batch > 0 {
         "dcqcn"

@@ -1,6 +1,6 @@
-//! Which configuration of a run is best, in a line for each kind of work; and which design to build for all of them.
+//! The best configuration of a run, in one line for each kind of work, and the recommended design over all of them.
 //!
-//! Layer: cli. Says what `hyperfold compare` finds in the folder: means over replicas, ties, and of a search for several objectives their front. The
+//! Layer: cli. It prints what `hyperfold compare` finds in the folder: means over replicas, ties, and the front of a search for several objectives. The
 //! recommendation is that of the report.
 
 use std::collections::BTreeMap;
@@ -19,12 +19,13 @@ use super::compare_render::shown;
 use super::{knee, table};
 use crate::units::counted;
 
-/// Workloads for which the best is told.
+/// Number of workloads whose best configuration is printed.
 const BESTS_UP_TO: usize = 8;
-/// Experiments that are named.
+/// Number of experiments that are listed.
 const NAMED_UP_TO: usize = 6;
 
-/// The lines for standard output; `candidates` is how many experiments a search chose from, `tight` why an experiment may need more memory than its GPUs have.
+/// Lines for standard output. `candidates` is the number of experiments that a search chose from. `tight` says for each experiment why it may need more
+/// memory than its GPUs have.
 pub(super) fn lines(dir: &Path, candidates: Option<u64>, tight: &BTreeMap<u64, String>) -> Vec<String> {
     let Some((study, metric)) =
         Study::open(&[dir]).ok().and_then(|s| RankingMetric::default_of(&s).ok().map(|m| (s, m)))
@@ -42,7 +43,7 @@ pub(super) fn lines(dir: &Path, candidates: Option<u64>, tight: &BTreeMap<u64, S
     }
     let groups: Vec<RankedGroup> = rank(&study, &metric).into_iter().filter(|g| !g.ranked.is_empty()).collect();
     let objectives = searched_by(&study);
-    // A sweep over load has one conclusion: its knee.
+    // The only conclusion of a sweep over load is its knee.
     let knees = knees(&study);
     if !knees.is_empty() && objectives.is_empty() {
         lines.extend(knee::lines(&study, &knees, usd));
@@ -64,7 +65,7 @@ pub(super) fn lines(dir: &Path, candidates: Option<u64>, tight: &BTreeMap<u64, S
     lines.extend(by_which_job(&study.runs[0], &metric.name));
     match study.runs[0].incomplete() {
         Some(why) => lines.push(format!("nothing is recommended yet: {why}")),
-        // A folder that cannot be read has said so above.
+        // An error of reading the folder was reported above.
         None => {
             let found = of_folder(dir).ok().flatten();
             lines.extend(found.iter().flat_map(recommended));
@@ -74,7 +75,7 @@ pub(super) fn lines(dir: &Path, candidates: Option<u64>, tight: &BTreeMap<u64, S
     lines
 }
 
-/// Of several jobs, which one a ranking is by, and how to rank by another.
+/// If there are several jobs: the job whose metric the ranking uses, and how to rank by another job.
 fn by_which_job(run: &RunResults, metric: &str) -> Option<String> {
     let job = run.job_of_column(metric)?;
     let of_jobs = run.columns.iter().filter_map(|c| Some((split_job_name(&c.name)?, &c.name)));
@@ -87,7 +88,7 @@ fn by_which_job(run: &RunResults, metric: &str) -> Option<String> {
     Some(format!("ranked by the {} of job {job}{}", words(metric), hint.unwrap_or_default()))
 }
 
-/// What to build, what another choice would cost, at what price; nothing where there is nothing to choose.
+/// The recommendation: what to build, what another choice would cost, and the price. Empty if there is nothing to choose.
 pub(super) fn recommended(r: &Recommended) -> Vec<String> {
     let unmodelled = r.design.not_simulated().map(|(axis, why)| (r.design.axes[axis].key.as_str(), why));
     let unmodelled: Vec<String> = unmodelled.map(|(key, why)| format!("  not simulated: {key}; {why}")).collect();
@@ -96,44 +97,44 @@ pub(super) fn recommended(r: &Recommended) -> Vec<String> {
         let first = (!unmodelled.is_empty()).then_some(nothing);
         return first.into_iter().chain(unmodelled).collect();
     };
-    let over = over(r, best.groups);
-    let for_all = over.as_ref().map_or(String::new(), |over| format!(" for all {over}"));
+    let scope = scope(r, best.groups);
+    let for_all = scope.as_ref().map_or(String::new(), |scope| format!(" for all {scope}"));
     let regret = match best.groups {
         1 => String::new(),
         _ if best.worst <= 0.0 => format!("; it has the best {} of each", words(&r.metric.name)),
         _ => format!(
             "; on average it {} each one's own best, {} where it does worst",
-            than(r, best.regret),
+            is_worse_than(r, best.regret),
             share(best.worst)
         ),
     };
     let mut lines = vec![format!("recommended{for_all}: {}{regret}", in_words(r, best.configuration))];
-    lines.extend(around(r, best, over.as_deref()));
+    lines.extend(around(r, best, scope.as_deref()));
     lines.extend(unmodelled);
     lines.extend(next(r, best));
     lines.extend(price_line(r, best));
     lines
 }
 
-/// What a recommendation is for, where it is for several rankings.
-fn over(r: &Recommended, groups: usize) -> Option<String> {
+/// What a recommendation averages over. `None`: there is a single ranking.
+fn scope(r: &Recommended, groups: usize) -> Option<String> {
     let asked = r.design.axes.iter().filter(|a| a.question && a.levels.len() > 1);
     let (model, work): (Vec<_>, Vec<_>) = asked.partition(|a| Questions::is_of_the_model(&a.key));
-    let what = match (model.is_empty(), work.is_empty()) {
+    let scope_name = match (model.is_empty(), work.is_empty()) {
         (true, _) => "workloads",
         (false, true) => "ways of simulating",
         (false, false) => "workloads and ways of simulating",
     };
-    (groups > 1).then(|| format!("{groups} {what}"))
+    (groups > 1).then(|| format!("{groups} {scope_name}"))
 }
 
-/// Other values of each axis with all else as in the recommended design.
-fn around(r: &Recommended, best: &Recommendation, over: Option<&str>) -> Vec<String> {
+/// Lines about the other values of each axis, with all other axes as in the recommended design.
+fn around(r: &Recommended, best: &Recommendation, scope: Option<&str>) -> Vec<String> {
     let mut lines = Vec::new();
-    // Of these nothing is worth a line of its own.
+    // Axes whose other values are all as good get no line of their own.
     let (idle, told): (Vec<_>, Vec<_>) = best.axes.iter().partition(|(_, others)| others.iter().all(|o| o.tied));
     if !told.is_empty() {
-        let averaged = over.map_or(String::new(), |over| format!(", averaged over the {over}"));
+        let averaged = scope.map_or(String::new(), |scope| format!(", averaged over the {scope}"));
         lines.push(format!("  with all else the same{averaged}:"));
     }
     for (axis, others) in told {
@@ -162,7 +163,7 @@ fn around(r: &Recommended, best: &Recommendation, over: Option<&str>) -> Vec<Str
     lines
 }
 
-/// What the recommended design costs, and the cheapest one.
+/// Line about the price of the recommended design, and of the cheapest one.
 fn price_line(r: &Recommended, best: &Recommendation) -> Option<String> {
     let cost = best.cost_usd?;
     let other = match &best.cheapest {
@@ -181,7 +182,7 @@ fn price_line(r: &Recommended, best: &Recommendation) -> Option<String> {
     Some(format!("  price: {}{apart}{other}", usd(cost)))
 }
 
-/// The next best design, where it differs from the recommended one in several axes: no line of an axis names it then.
+/// Line about the next best design, if it differs from the recommended one in several axes. Otherwise a line of an axis has it already.
 fn next(r: &Recommended, best: &Recommendation) -> Option<String> {
     let next = best.others.iter().find(|o| !o.tied)?;
     let in_axes = best.axes.iter().flat_map(|(_, others)| others);
@@ -192,7 +193,7 @@ fn next(r: &Recommended, best: &Recommendation) -> Option<String> {
     Some(format!("  next best: {name}, {worse}{}", price(best, next)))
 }
 
-/// That the recommended design may need more memory than its GPUs have, and the best one that does not.
+/// Line that the recommended design may need more memory than its GPUs have, with the best design that does not. `None`: it does not.
 fn memory(r: &Recommended, best: &Recommendation, tight: &BTreeMap<u64, String>) -> Option<String> {
     let why = |c: usize| {
         let ids = r.design.configurations[c].rows.iter().map(|&row| r.sheet.text("exp_id", row).parse::<u64>());
@@ -214,7 +215,7 @@ fn memory(r: &Recommended, best: &Recommendation, tight: &BTreeMap<u64, String>)
     })
 }
 
-/// A design's values of the axes, those that are numbers with their names.
+/// Values of a design on its axes. Numbers are shown with the name of the axis.
 fn in_words(r: &Recommended, configuration: usize) -> String {
     let row = r.design.configurations[configuration].rows[0];
     let values = r.design.answers().map(|a| {
@@ -227,22 +228,22 @@ fn in_words(r: &Recommended, configuration: usize) -> String {
     values.collect::<Vec<_>>().join(", ")
 }
 
-/// How much worse something is, as the rest of a sentence. On average over the workloads another value may be slightly better in what is shown.
+/// How much worse a design is, as a clause. On average over workloads, another value may be slightly better in the shown metric.
 fn is_worse(r: &Recommended, worse: f64) -> String {
     match (r.metric.more, r.metric.unit) {
         _ if worse <= 0.0 => "is as good on average".to_string(),
         (false, "ns") => format!("takes {} longer", share(worse)),
         (false, _) => format!("has {} more {}", share(worse), words(&r.metric.name)),
-        // Of a rate: 1 + worse times less.
+        // A rate is lower by 1 + `worse` as a factor.
         (true, _) => format!("has {} less {}", share(worse / (1.0 + worse)), words(&r.metric.name)),
     }
 }
 
-fn than(r: &Recommended, worse: f64) -> String {
+fn is_worse_than(r: &Recommended, worse: f64) -> String {
     format!("{} than", is_worse(r, worse))
 }
 
-/// What another design costs beside the recommended one; nothing where prices are alike or not known.
+/// Price of another design compared with the recommended one, as a clause. Empty if prices are equal or unknown.
 fn price(best: &Recommendation, other: &Alternative) -> String {
     match (best.cost_usd, other.cost_usd) {
         (Some(mine), Some(theirs)) if mine != theirs && mine > 0.0 => {
@@ -253,7 +254,7 @@ fn price(best: &Recommendation, other: &Alternative) -> String {
     }
 }
 
-/// US dollars, four digits.
+/// US dollars with four digits.
 fn usd(v: f64) -> String {
     match v {
         _ if v >= 999_950.0 => format!("${} million", table::number(v / 1e6)),
@@ -261,7 +262,7 @@ fn usd(v: f64) -> String {
     }
 }
 
-/// In percent, three digits.
+/// A share in percent with three digits.
 fn share(v: f64) -> String {
     let percent: f64 = format!("{:.2e}", v * 100.0).parse().expect("a number as text is a number");
     format!("{} %", table::number(percent))
@@ -274,18 +275,18 @@ fn listed(names: &[&str]) -> String {
     }
 }
 
-/// The best of each kind of work in one of the study's folders, at most so many lines.
-pub(super) fn of_workloads(study: &Study, run: usize, metric: Option<&RankingMetric>, most: usize) -> Vec<String> {
+/// Lines about the best configuration of each kind of work in one of the study's folders, at most `max_lines`.
+pub(super) fn of_workloads(study: &Study, run: usize, metric: Option<&RankingMetric>, max_lines: usize) -> Vec<String> {
     let Some(metric) = metric else { return vec!["best: no experiment completed".into()] };
     let mut groups = rank(study, metric);
     for group in &mut groups {
         group.ranked.retain(|r| study.configurations[r.configuration].run == run);
     }
-    let told = groups.iter().filter(|g| !g.ranked.is_empty()).take(most);
+    let told = groups.iter().filter(|g| !g.ranked.is_empty()).take(max_lines);
     told.map(|group| best(study, metric, group)).collect()
 }
 
-fn of(group: &RankedGroup) -> String {
+fn label_clause(group: &RankedGroup) -> String {
     let label = group.label();
     if label.is_empty() { label } else { format!(" of {label}") }
 }
@@ -313,7 +314,7 @@ fn best(study: &Study, metric: &RankingMetric, group: &RankedGroup) -> String {
     };
     format!(
         "best{}: {}{values}, {}{value}{mean}{ties}",
-        of(group),
+        label_clause(group),
         experiments(study, [first.configuration]),
         tokens.unwrap_or_default()
     )
@@ -323,7 +324,7 @@ fn of_front(study: &Study, objectives: &[RankingMetric], group: &RankedGroup) ->
     let members = group.ranked.iter().map(|r| r.configuration).chain(group.without.iter().copied());
     let front = front(study, objectives, members);
     let names: Vec<String> = objectives.iter().map(|o| words(&o.name)).collect();
-    let what = match front.len() {
+    let members = match front.len() {
         0 => "no experiment has all of them".to_string(),
         n => format!(
             "{n} of {}: {}",
@@ -331,10 +332,14 @@ fn of_front(study: &Study, objectives: &[RankingMetric], group: &RankedGroup) ->
             experiments(study, front.iter().copied())
         ),
     };
-    format!("Pareto front{} of {}: {what}; `hyperfold compare` shows their values", of(group), names.join(", "))
+    format!(
+        "Pareto front{} of {}: {members}; `hyperfold compare` shows their values",
+        label_clause(group),
+        names.join(", ")
+    )
 }
 
-/// The first experiments of configurations by id.
+/// List of the first experiments of configurations, by id.
 fn experiments(study: &Study, configurations: impl IntoIterator<Item = usize>) -> String {
     let ids: Vec<String> = configurations.into_iter().map(|c| study.configurations[c].exp_id.to_string()).collect();
     let more = if ids.len() > NAMED_UP_TO { format!(" and {} more", ids.len() - NAMED_UP_TO) } else { String::new() };
@@ -342,14 +347,14 @@ fn experiments(study: &Study, configurations: impl IntoIterator<Item = usize>) -
     format!("experiment{} {}{more}", if ids.len() > 1 { "s" } else { "" }, named.join(", "))
 }
 
-/// An axis' name without its section, where that is unique.
+/// Name of an axis without its section, if that is unique.
 fn short(study: &Study, axis: usize) -> &str {
     let key = study.axes[axis].as_str();
     let unique = study.axes.iter().filter(|a| spec::short_name(a) == spec::short_name(key)).count() == 1;
     if unique { spec::short_name(key) } else { key }
 }
 
-/// A column's name as words; its unit stands at the value.
+/// Name of a column as words. Its unit is shown with the value.
 fn words(column: &str) -> String {
     column.trim_end_matches("_ns").trim_end_matches("_bytes").replace('_', " ")
 }

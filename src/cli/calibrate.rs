@@ -1,6 +1,6 @@
-//! `hyperfold calibrate`: keys of a sweep fitted to measurements, and whether they still fit.
+//! `hyperfold calibrate`: fits keys of a sweep to measurements, or checks that they still fit.
 //!
-//! Layer: cli. Prints what the layer `calibrate` finds, and writes the overlay.
+//! Layer: cli. It prints what the layer `calibrate` finds, and writes the overlay.
 
 use std::fmt::Write;
 use std::path::{Path, PathBuf};
@@ -90,8 +90,9 @@ fn per_cent(text: &str) -> Result<f64, String> {
 }
 
 fn row_weights() -> impl TypedValueParser<Value = RowWeights> {
-    let named =
-        |name: String| RowWeights::ALL.iter().find(|(n, _)| *n == name).map_or(RowWeights::Equal, |(_, by)| *by);
+    let named = |name: String| {
+        RowWeights::ALL.iter().find(|(n, _)| *n == name).map_or(RowWeights::Equal, |(_, weights)| *weights)
+    };
     PossibleValuesParser::new(RowWeights::ALL.map(|(name, _)| name)).map(named)
 }
 
@@ -124,7 +125,7 @@ impl From<CalibrateError> for CliError {
 /// Runs the command.
 ///
 /// # Errors
-/// Something is wrong with the rows, the sweep or the keys, or the overlay cannot be written.
+/// Rows, sweep or keys are wrong, or the overlay cannot be written.
 pub fn execute(args: &CalibrateArgs, interrupt: &Interrupt) -> Result<Exit, CliError> {
     let bytes = read(&args.measured)?;
     let file = args.measured.display().to_string();
@@ -142,7 +143,7 @@ pub fn execute(args: &CalibrateArgs, interrupt: &Interrupt) -> Result<Exit, CliE
             out.display()
         )));
     }
-    // Before the fit: it may take minutes.
+    // The folder is checked before the fit, which may take minutes.
     let folder = args.out.as_deref().and_then(Path::parent).filter(|p| !p.as_os_str().is_empty() && !p.is_dir());
     if let Some(folder) = folder {
         return Err(CliError::bad_input(anyhow!(
@@ -206,7 +207,7 @@ fn save_overlay(out: &Path, text: &str, args: &CalibrateArgs) -> Result<(), CliE
     Ok(())
 }
 
-/// SHA-256, hexadecimal.
+/// SHA-256 as hexadecimal text.
 fn hex(bytes: &[u8]) -> String {
     Sha256::digest(bytes).iter().fold(String::with_capacity(64), |mut out, byte| {
         let _ = write!(out, "{byte:02x}");
@@ -214,7 +215,7 @@ fn hex(bytes: &[u8]) -> String {
     })
 }
 
-/// `--check`.
+/// Runs `--check`.
 fn check(args: &CalibrateArgs, sweep: &Sweep, rows: &[CalibrationRow], jobs: usize) -> Result<Exit, CliError> {
     let said = Evaluator::new(sweep, rows, &[], Interrupt::default()).as_it_is(jobs)?.predicted;
     let row = |(row, said): (&CalibrationRow, &f64)| FittedRow {
@@ -223,9 +224,10 @@ fn check(args: &CalibrateArgs, sweep: &Sweep, rows: &[CalibrationRow], jobs: usi
     };
     let rows: Vec<FittedRow> = rows.iter().zip(&said).map(row).collect();
     let errors = RowErrors::of(&rows, false);
-    let within = errors.mean[1] * 100.0 <= args.bound;
+    let is_within = errors.mean[1] * 100.0 <= args.bound;
     if args.json {
-        let json = serde_json::json!({ "rows": rows, "errors": errors, "bound": args.bound / 100.0, "within": within });
+        let json =
+            serde_json::json!({ "rows": rows, "errors": errors, "bound": args.bound / 100.0, "within": is_within });
         say_json(&json.to_string());
     } else {
         let mut table = TextTable::new(["row", "unit", "measured", "simulated", "error"]);
@@ -240,17 +242,17 @@ fn check(args: &CalibrateArgs, sweep: &Sweep, rows: &[CalibrationRow], jobs: usi
             let then = then.map_or(String::new(), |e| format!(", fitted to a mean error of {}", percent(e)));
             say(&format!("includes {}{then}", file.path.display()));
         }
-        let verdict = if within { "within" } else { "BEYOND" };
+        let verdict = if is_within { "within" } else { "BEYOND" };
         let (n, mean, p90) = (errors.rows, percent(errors.mean[1]), percent(errors.p90[1]));
         say(&format!(
             "{n} rows: mean error {mean}, 90th percentile {p90}; {verdict} the bound of {} %",
             number(args.bound)
         ));
     }
-    Ok(if within { Exit::Ok } else { Exit::Condition })
+    Ok(if is_within { Exit::Ok } else { Exit::Condition })
 }
 
-/// The tables of a fit.
+/// Tables of a fit.
 fn lines(c: &Calibration) -> Vec<String> {
     let header = ["row", "unit", "measured", "before", "error", "after", "error", "became", "weight", "use"];
     let mut table = TextTable::new(header);
@@ -297,15 +299,15 @@ fn lines(c: &Calibration) -> Vec<String> {
         "after",
     ];
     let mut table = TextTable::new(header);
-    let mut of = |name: &str, e: &RowErrors| {
+    let mut add_row = |name: &str, e: &RowErrors| {
         if e.rows > 0 {
             let errors = [e.mean, e.weighted_mean, e.p90].concat();
             let counts = [e.rows, e.better, e.worse].map(|n| n.to_string());
             table.row([vec![name.to_string()], counts.to_vec(), errors.into_iter().map(percent).collect()].concat());
         }
     };
-    of("fitted", &c.fitted);
-    of("held back", &c.held_back);
+    add_row("fitted", &c.fitted);
+    add_row("held back", &c.held_back);
     out.extend(table.lines());
     let cross = c.cross_validation.map(|e| {
         format!("cross-validation: mean error {} of rows by fits to the others, in {} parts", percent(e), c.folds)

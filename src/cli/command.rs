@@ -73,7 +73,7 @@ pub enum Command {
     Man(ManArgs),
 }
 
-/// Adds the command that a mistyped one is nearest to, where the parser's own measure finds none: it knows no swapped letters in short words.
+/// Adds a suggestion for a mistyped command if the parser has none: the parser's measure does not find swapped letters in short words.
 pub fn suggest(error: &mut clap::Error) {
     let typed = match error.get(ContextKind::InvalidSubcommand) {
         Some(ContextValue::String(typed)) if error.get(ContextKind::SuggestedSubcommand).is_none() => typed.clone(),

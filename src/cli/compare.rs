@@ -1,6 +1,6 @@
 //! `hyperfold compare`.
 //!
-//! Layer: cli. Decides which findings are asked for; `compare` finds them, [`super::compare_render`] shows them.
+//! Layer: cli. It decides which findings are shown. `compare` finds them, and [`super::compare_render`] renders them.
 
 use std::path::PathBuf;
 
@@ -21,10 +21,10 @@ use super::exit::{CliError, Exit};
 use super::table::number;
 use super::{compare_summary, say, say_json, tell_approximate, tell_losses};
 
-/// Packet-hops of two experiments that are simulated again without being asked: seconds.
+/// Largest number of packet-hops of two experiments that are simulated again without being asked for: it takes seconds.
 const AGAIN_UP_TO: f64 = 20e6;
 
-/// Rows of experiments that meet a condition or have no partner which people are shown at most; machines get all.
+/// Largest number of rows in text and Markdown of experiments that meet a condition or have no partner. JSON has all rows.
 const PROBLEMS_UP_TO: usize = 50;
 
 #[derive(Debug, Args)]
@@ -72,10 +72,10 @@ pub enum CompareFormat {
     Markdown,
 }
 
-/// Compares, prints, and says whether a gate was hit.
+/// Compares folders, prints the findings, and returns whether a gate was hit.
 ///
 /// # Errors
-/// Folders that are none, names that do not exist, conditions that are none.
+/// A folder is no result folder, a name does not exist, or a condition is not valid.
 pub fn execute(args: &CompareArgs, interrupt: &Interrupt) -> Result<Exit, CliError> {
     if args.summary {
         return summarised(args).map_err(CliError::bad_input);
@@ -87,18 +87,18 @@ pub fn execute(args: &CompareArgs, interrupt: &Interrupt) -> Result<Exit, CliErr
         return Ok(Exit::Interrupted);
     }
     for section in &sections {
-        let most = if matches!(section.kind, "fail_if" | "unmatched") { PROBLEMS_UP_TO } else { usize::MAX };
+        let max_rows = if matches!(section.kind, "fail_if" | "unmatched") { PROBLEMS_UP_TO } else { usize::MAX };
         let lines = match args.format {
             _ if args.json => json(section),
-            CompareFormat::Text => text(section, most),
-            CompareFormat::Markdown => markdown(section, most),
+            CompareFormat::Text => text(section, max_rows),
+            CompareFormat::Markdown => markdown(section, max_rows),
         };
         lines.iter().for_each(|line| if args.json { say_json(line) } else { say(line) });
     }
     Ok(if hit { Exit::Condition } else { Exit::Ok })
 }
 
-/// Prints the summary, and says whether a gate was hit.
+/// Prints the summary, and returns whether a gate was hit.
 fn summarised(args: &CompareArgs) -> anyhow::Result<Exit> {
     let study = Study::open(&args.dirs)?;
     let metric = match &args.metric {
@@ -127,7 +127,7 @@ fn findings(args: &CompareArgs, interrupt: &Interrupt) -> anyhow::Result<(Vec<Se
             ))
             .into());
         }
-        names if names.iter().enumerate().any(|(at, name)| names[..at].contains(name)) => {
+        names if names.iter().enumerate().any(|(index, name)| names[..index].contains(name)) => {
             return Err(CompareError::Pareto(format!(
                 "{} names a metric twice; a front is of different ones",
                 names.join(",")
@@ -170,7 +170,7 @@ fn findings(args: &CompareArgs, interrupt: &Interrupt) -> anyhow::Result<(Vec<Se
     if !picks.is_empty() {
         return Ok((sections, hit));
     }
-    // A gate over what has no metric is a gate all the same.
+    // Gates are evaluated even if no experiment has a metric.
     let metric = match metric.map_or_else(|| RankingMetric::default_of(&study), Ok) {
         Err(CompareError::Nothing) if !gates.is_empty() => return Ok((sections, hit)),
         other => other?,
@@ -183,7 +183,7 @@ fn findings(args: &CompareArgs, interrupt: &Interrupt) -> anyhow::Result<(Vec<Se
     if !effects.axes.is_empty() {
         sections.push(effect::section(&study, &metric, &effects));
     }
-    // A search for several objectives is for their front.
+    // A search for several objectives shows their Pareto front.
     let axes_of_front = if axes_of_front.is_empty() { searched_by(&study) } else { axes_of_front };
     if axes_of_front.len() > 1 {
         sections.push(pareto::section(&study, &axes_of_front, &groups));
@@ -191,7 +191,7 @@ fn findings(args: &CompareArgs, interrupt: &Interrupt) -> anyhow::Result<(Vec<Se
     Ok((sections, hit))
 }
 
-/// Why two experiments differ, down to their operations where that takes seconds, or `always`.
+/// Explains why two experiments differ. Their operations are compared if that takes seconds, or if `always`.
 fn explained(
     study: &Study,
     a: Pick,
@@ -202,7 +202,7 @@ fn explained(
 ) -> anyhow::Result<Vec<Section>> {
     let hops = packet_hops(study, a, b);
     let again = always || hops.is_some_and(|hops| hops <= AGAIN_UP_TO);
-    // Of folders that moved, inputs may be gone: then there is still what their files say.
+    // Inputs of moved folders may be missing. Then only the files of the folders are compared.
     let recorded = match again.then(|| Ok((timeline(study, a, interrupt)?, timeline(study, b, interrupt)?))) {
         Some(Err(why)) if always => return Err(why),
         Some(recorded) => Some(recorded.map_err(|why: anyhow::Error| format!("{why:#}"))),
@@ -234,16 +234,16 @@ fn timeline(study: &Study, pick: Pick, interrupt: &Interrupt) -> anyhow::Result<
     Ok(trace::timeline(&config, exp_id, Window { samples: 0, ..Window::default() }, interrupt)?)
 }
 
-/// Where the table of gates says whether one has passed.
+/// Column of the gate table that says whether a gate has passed.
 const PASSED: usize = 1;
 
-/// No gate passes as long as experiments are missing.
+/// Marks all gates as not passed, because experiments are missing.
 fn pass_none(sections: &mut [Section]) {
     let gates = sections.iter_mut().filter(|s| s.kind == "gates");
     gates.flat_map(|s| &mut s.rows).for_each(|row| row[PASSED] = false.into());
 }
 
-/// The gates' verdicts, and whether one was hit. A base that an experiment lacks cannot be held against it: unless that is allowed, it is a hit.
+/// Verdicts of the gates, and whether one was hit. A gate over the base is also hit if experiments have no partner, unless `allow_unmatched`.
 fn verdicts(
     study: &Study,
     gates: &[GateCondition],

@@ -1,7 +1,7 @@
-//! Tables of findings as text, Markdown or JSON.
+//! Renders tables of findings as text, Markdown or JSON.
 //!
-//! Layer: cli. People get rounded values with units, machines exact ones. Names from users' files are made harmless: no control characters, nothing
-//! that Markdown or HTML would take for markup.
+//! Layer: cli. Text and Markdown have rounded values with units, JSON has exact values. Names from users' files are made harmless: no control characters, and
+//! nothing that Markdown or HTML would interpret as markup.
 
 use serde_json::{Map, Number, Value};
 
@@ -12,7 +12,7 @@ use crate::spec;
 
 use super::table::{self, TextTable};
 
-/// The table without columns that tell people nothing: those that are empty, and the condition that is the title.
+/// The table without columns that are useless to people: empty columns, and the condition that is already the title.
 fn for_people(section: &Section) -> Section {
     let repeats = |c: usize| section.kind == "fail_if" && section.columns[c] == "condition";
     let keep: Vec<usize> = (0..section.columns.len())
@@ -24,7 +24,7 @@ fn for_people(section: &Section) -> Section {
     with_ties(section)
 }
 
-/// Ranks that several share as `1=`, instead of a column that says so.
+/// Shows tied ranks as `1=`, in place of a column that says so.
 fn with_ties(mut section: Section) -> Section {
     let place = |name: &str| section.columns.iter().position(|c| c == name);
     let (Some(rank), Some(tied)) = (place("rank"), place("tied")) else { return section };
@@ -37,23 +37,23 @@ fn with_ties(mut section: Section) -> Section {
     section
 }
 
-/// Lines for a terminal, at most `most` rows.
-pub fn text(section: &Section, most: usize) -> Vec<String> {
+/// Lines for a terminal, with at most `max_rows` rows.
+pub fn text(section: &Section, max_rows: usize) -> Vec<String> {
     let section = &for_people(section);
     let mut lines = vec![section.title.clone()];
     if !section.rows.is_empty() {
         let mut table = TextTable::new(headings(section));
-        rows(section, most).for_each(|row| table.row(row.iter().map(|c| clipped(&printable(c))).collect()));
+        rows(section, max_rows).for_each(|row| table.row(row.iter().map(|c| clipped(&printable(c))).collect()));
         lines.extend(table.lines().into_iter().map(|l| format!("  {l}")));
     }
-    lines.extend(hidden(section, most).map(|n| format!("  {n}")));
+    lines.extend(hidden(section, max_rows).map(|n| format!("  {n}")));
     lines.extend(section.notes.iter().map(|n| format!("  {n}")));
     lines.push(String::new());
     lines
 }
 
-/// Lines of Markdown, at most `most` rows.
-pub fn markdown(section: &Section, most: usize) -> Vec<String> {
+/// Lines of Markdown, with at most `max_rows` rows.
+pub fn markdown(section: &Section, max_rows: usize) -> Vec<String> {
     let section = &for_people(section);
     let line = |cells: Vec<String>| format!("| {} |", cells.join(" | "));
     let mut lines = vec![format!("### {}", escaped(&section.title)), String::new()];
@@ -62,16 +62,16 @@ pub fn markdown(section: &Section, most: usize) -> Vec<String> {
         let words = |c: usize| section.rows.iter().any(|r| matches!(r[c], Cell::Text(_)));
         lines
             .push(line((0..section.columns.len()).map(|c| if words(c) { ":--" } else { "--:" }.to_string()).collect()));
-        lines.extend(rows(section, most).map(|row| line(row.iter().map(|c| escaped(c)).collect())));
+        lines.extend(rows(section, max_rows).map(|row| line(row.iter().map(|c| escaped(c)).collect())));
         lines.push(String::new());
     }
-    for note in hidden(section, most).into_iter().chain(section.notes.iter().cloned()) {
+    for note in hidden(section, max_rows).into_iter().chain(section.notes.iter().cloned()) {
         lines.extend([escaped(&note), String::new()]);
     }
     lines
 }
 
-/// One object a row, with the table's kind; a note is an object too.
+/// One JSON object per row, with the table's kind. Each note is an object, too.
 pub fn json(section: &Section) -> Vec<String> {
     let row = |cells: &Vec<Cell>| {
         let mut object = Map::new();
@@ -83,7 +83,7 @@ pub fn json(section: &Section) -> Vec<String> {
     section.rows.iter().map(row).chain(section.notes.iter().map(note)).collect()
 }
 
-/// A cell as JSON has it.
+/// A cell as a JSON value.
 pub(super) fn value(cell: &Cell) -> Value {
     match cell {
         Cell::Empty => Value::Null,
@@ -97,12 +97,12 @@ pub(super) fn value(cell: &Cell) -> Value {
     }
 }
 
-fn hidden(section: &Section, most: usize) -> Option<String> {
-    let more = section.rows.len().saturating_sub(most);
+fn hidden(section: &Section, max_rows: usize) -> Option<String> {
+    let more = section.rows.len().saturating_sub(max_rows);
     (more > 0).then(|| format!("... and {more} more; --json has all"))
 }
 
-/// Characters of a cell of text; what explains itself at length is in the files, and in JSON.
+/// Largest number of characters of a cell in text. Longer values are in the files, and in JSON.
 const CLIP: usize = 60;
 
 fn clipped(text: &str) -> String {
@@ -113,21 +113,21 @@ fn clipped(text: &str) -> String {
     }
 }
 
-/// Names of columns without the unit that their cells show.
+/// Column names without the unit that their cells show.
 fn headings(section: &Section) -> Vec<String> {
     let bare = |name: &String| -> String {
         let words: Vec<&str> = name.split(' ').collect();
         let kept = words
             .iter()
             .enumerate()
-            .filter(|(at, w)| *at == 0 || **w != "ns")
+            .filter(|(position, w)| *position == 0 || **w != "ns")
             .map(|(_, w)| w.trim_end_matches("_ns").trim_end_matches("_bytes"));
         if unit(name).is_some() { kept.collect::<Vec<_>>().join(" ") } else { name.clone() }
     };
     section.columns.iter().map(bare).collect()
 }
 
-/// What a column's cells are told in, by its name; nothing of keys of the sweep file, which stay as they are written there.
+/// Unit in which a column's cells are shown, by the column's name. Keys of the sweep file have none, because they are shown as they are written there.
 #[derive(Clone, Copy, PartialEq)]
 enum Unit {
     Time,
@@ -146,7 +146,7 @@ fn unit(name: &str) -> Option<Unit> {
     }
 }
 
-/// Two digits after the point and four in all, and no sign of a zero.
+/// A number with two digits after the point, and at most four in all. Zero has no sign.
 fn two(v: f64) -> String {
     let text = format!("{v:.2}");
     match text.as_str() {
@@ -156,11 +156,11 @@ fn two(v: f64) -> String {
     }
 }
 
-/// Cells as people read them.
-fn rows(section: &Section, most: usize) -> impl Iterator<Item = Vec<String>> {
-    section.rows.iter().take(most).map(|row| {
+/// Cells as text for people.
+fn rows(section: &Section, max_rows: usize) -> impl Iterator<Item = Vec<String>> {
+    section.rows.iter().take(max_rows).map(|row| {
         let name = |c: usize| match section.columns[c].as_str() {
-            // What is compared stands at the row's head.
+            // In tables that compare experiments, the metric is in the first cell of the row.
             "a" | "b" | "difference" | "value" => row[0].to_string(),
             other => other.to_string(),
         };
@@ -168,7 +168,7 @@ fn rows(section: &Section, most: usize) -> impl Iterator<Item = Vec<String>> {
     })
 }
 
-/// A value in the unit that its name tells; keys of the sweep file stay as they are written there.
+/// A value in the unit that its name implies. Keys of the sweep file are shown as they are written there.
 pub(super) fn shown(name: &str, cell: &Cell) -> String {
     match (cell, cell.number(), unit(name)) {
         (Cell::Flag(true), ..) if name == "passed" => "yes".into(),
@@ -185,20 +185,20 @@ pub(super) fn shown(name: &str, cell: &Cell) -> String {
     }
 }
 
-/// Whether a whole number is one to find things by, and stays as the files have it.
+/// Whether a column has whole numbers that identify something, and that stay as they are in the files.
 fn is_name(column: &str) -> bool {
     let word =
         |w: &str| matches!(w, "exp_id" | "replica" | "seed" | "rank" | "critical_rank" | "src" | "dst" | "flow_id");
     column.split([' ', '.']).any(word)
 }
 
-/// With a sign, unless all digits shown are zero.
+/// A number with its sign, unless all shown digits are zero.
 fn signed(v: f64, show: impl Fn(f64) -> String) -> String {
     let text = show(v.abs());
     if v < 0.0 && text.contains(|c: char| ('1'..='9').contains(&c)) { format!("-{text}") } else { text }
 }
 
-/// What Markdown and HTML would take for markup, as what it is.
+/// Escapes text for Markdown and HTML.
 pub(super) fn escaped(text: &str) -> String {
     let mut out = String::with_capacity(text.len());
     for c in printable(text).chars() {

@@ -1,6 +1,6 @@
-//! `hyperfold compare --summary`: Markdown for a pull request, at most a screen of it.
+//! `hyperfold compare --summary`: Markdown for a pull request, at most one screen.
 //!
-//! Layer: cli. Chooses what of the findings is worth a line; `compare` and `report` find them. Names from users' files are made harmless as in
+//! Layer: cli. It chooses which findings get a line; `compare` and `report` find them. Names from users' files are made harmless as in
 //! [`super::compare_render`].
 
 use std::path::PathBuf;
@@ -17,16 +17,16 @@ use crate::units::counted;
 use super::best;
 use super::compare_render::{escaped, shown};
 
-/// Lines of a summary at most, whatever is compared.
+/// Largest number of lines of a summary.
 pub(super) const LINES_UP_TO: usize = 25;
-/// Axes of the recommendation, kinds of work, configurations that got worse, reasons of failures and gates that are told each.
+/// Largest numbers of axes of the recommendation, kinds of work, configurations that got worse, reasons of failures, and gates.
 const AXES_UP_TO: usize = 4;
 const BESTS_UP_TO: usize = 3;
 const WORSE_UP_TO: usize = 4;
 const REASONS_UP_TO: usize = 2;
 const GATES_UP_TO: usize = 2;
 
-/// The lines. `gates` is the table of gates, if there are any.
+/// Lines of the summary. `gates` is the table of gates, if there are any.
 ///
 /// # Errors
 /// The last folder cannot be read.
@@ -41,21 +41,21 @@ pub(super) fn lines(
     let mut lines = vec![format!("### {}{}", escaped(&study.dir(last)), escaped(&against)), String::new()];
     let recommended = of_folder(&dirs[last])?.filter(|r| !best::recommended(r).is_empty());
     let told = match &recommended {
-        // Its last line is the price.
+        // The last line of the recommendation is the price.
         Some(r) => {
             let mut all = best::recommended(r);
             let price = all.pop().filter(|line| line.starts_with("  price")).into_iter();
-            // The design, that all else is the same, and the axes.
+            // The lines before are the design, the line that all else is the same, and the axes.
             all.truncate(2 + AXES_UP_TO);
             all.into_iter().chain(price).collect()
         }
         None => best::of_workloads(study, last, metric, BESTS_UP_TO),
     };
-    for (at, line) in told.iter().enumerate() {
-        let (what, rest) = line.trim().split_once(':').unwrap_or((line.trim(), ""));
-        let bullet = if at > 0 && recommended.is_some() { "- " } else { "" };
-        let bold = if at == 0 || recommended.is_none() { "**" } else { "" };
-        lines.push(format!("{bullet}{bold}{}:{bold}{}", escaped(what), escaped(rest)));
+    for (index, line) in told.iter().enumerate() {
+        let (label, rest) = line.trim().split_once(':').unwrap_or((line.trim(), ""));
+        let bullet = if index > 0 && recommended.is_some() { "- " } else { "" };
+        let bold = if index == 0 || recommended.is_none() { "**" } else { "" };
+        lines.push(format!("{bullet}{bold}{}:{bold}{}", escaped(label), escaped(rest)));
     }
     lines.push(String::new());
     if let Some(metric) = metric.filter(|_| last > 0) {
@@ -71,7 +71,7 @@ pub(super) fn lines(
     Ok(lines)
 }
 
-/// How many configurations got worse, and the worst of them.
+/// How many configurations got worse than in the base, and the worst of them.
 fn since_base(study: &Study, metric: &RankingMetric) -> Vec<String> {
     let all = changes(study, metric);
     if all.is_empty() {
@@ -116,7 +116,7 @@ fn since_base(study: &Study, metric: &RankingMetric) -> Vec<String> {
     lines
 }
 
-/// What has no result, and why.
+/// Experiments without a result, and why.
 fn failures(study: &Study, dirs: &[PathBuf], last: usize) -> anyhow::Result<Vec<String>> {
     let run = &study.runs[last];
     let n = |status: Status| (0..run.rows.len()).filter(|&row| run.status(row) == status).count();

@@ -1,6 +1,6 @@
-//! `hyperfold completions` and `hyperfold man`: what shells and `man` know of the program, made from the declaration of its commands.
+//! `hyperfold completions` and `hyperfold man`: shell completions and man pages, made from the declaration of the commands.
 //!
-//! Layer: cli. Writes to standard output, pages also into a folder; where they belong on a machine is its packager's to know.
+//! Layer: cli. It writes to standard output, and pages also into a folder. Packagers decide where they are installed.
 
 use std::fs;
 use std::io::ErrorKind;
@@ -24,7 +24,7 @@ pub fn completions(args: &CompletionsArgs) -> Exit {
     Exit::Ok
 }
 
-/// Prints a man page, or writes all.
+/// Prints a man page, or writes all of them.
 ///
 /// # Errors
 /// There is no such command, or the folder cannot be written.
@@ -50,9 +50,9 @@ pub fn man(args: &ManArgs) -> Result<Exit, CliError> {
     }
 }
 
-/// Every page by its file name: that of the program, and one a command.
+/// All pages with their file names: one for the program, and one for each command.
 fn pages() -> Vec<(String, Vec<u8>)> {
-    // Without a date, so that pages of one version are the same bytes whenever they are made.
+    // Pages have no date, so that pages of one version always have the same bytes.
     let page = |name: String, command: Command| {
         let source = format!("hyperfold {}", env!("CARGO_PKG_VERSION"));
         let man = Man::new(command).title(name.as_str()).section("1").date("").source(source).manual("Hyperfold");
@@ -67,8 +67,8 @@ fn pages() -> Vec<(String, Vec<u8>)> {
     pages
 }
 
-fn add_pages(of: &Command, prefix: &str, add: &mut dyn FnMut(String, Command)) {
-    for command in of.get_subcommands().filter(|c| !c.is_hide_set() && c.get_name() != "help") {
+fn add_pages(parent: &Command, prefix: &str, add: &mut dyn FnMut(String, Command)) {
+    for command in parent.get_subcommands().filter(|c| !c.is_hide_set() && c.get_name() != "help") {
         let name = format!("{prefix}-{}", command.get_name());
         add(name.clone(), command.clone());
         add_pages(command, &name, add);
@@ -77,10 +77,10 @@ fn add_pages(of: &Command, prefix: &str, add: &mut dyn FnMut(String, Command)) {
 
 fn write(dir: &Path, pages: &[(String, Vec<u8>)]) -> Result<(), CliError> {
     let failed = |path: &Path, error: std::io::Error| {
-        let what = anyhow!("--out {}: {error}", path.display());
+        let message = anyhow!("--out {}: {error}", path.display());
         match error.kind() {
-            ErrorKind::StorageFull => CliError::broken(what),
-            _ => CliError::bad_input(what),
+            ErrorKind::StorageFull => CliError::broken(message),
+            _ => CliError::bad_input(message),
         }
     };
     fs::create_dir_all(dir).map_err(|e| failed(dir, e))?;

@@ -1,6 +1,6 @@
-//! `hyperfold doctor`: adapters, their self-test, and what to install.
+//! `hyperfold doctor`: lists adapters with their self-test, and says what to install.
 //!
-//! Layer: cli. Judges the machine, changes nothing on it.
+//! Layer: cli. It examines the machine and changes nothing.
 
 use std::fs;
 use std::time::Duration;
@@ -16,15 +16,15 @@ use super::exit::{CliError, Exit};
 use super::machine::{MachineInfo, value_of};
 use super::{say, say_json, table};
 
-/// How long the engine's kernels may take to compile here: drivers of GPUs need seconds.
+/// Longest time for compiling the engine's kernels. Drivers of GPUs need seconds.
 const COMPILE_PATIENCE: Duration = Duration::from_secs(120);
-/// The same of drivers in software. They may need minutes, which a run waits for and nobody who only asks.
+/// Longest time for compiling with software drivers. They may need minutes; a run waits for that, but this command does not.
 const SOFTWARE_PATIENCE: Duration = Duration::from_secs(20);
 
-/// Reports the machine and every adapter; succeeds if at least one adapter passes.
+/// Reports the machine and every adapter. Succeeds if at least one adapter passes.
 ///
 /// # Errors
-/// None of its own; a machine without a passing adapter is exit code 2.
+/// It has no errors of its own. Without a passing adapter, the exit code is 2.
 pub fn execute(args: &DoctorArgs) -> Result<Exit, CliError> {
     let machine = MachineInfo::look();
     if !args.json {
@@ -48,7 +48,7 @@ pub fn execute(args: &DoctorArgs) -> Result<Exit, CliError> {
     let mut install = advice(passing, found.len(), &fs::read_to_string("/etc/os-release").unwrap_or_default());
     install.extend(nvidia_advice(&machine, nvidia));
     match args.json {
-        // Last, so that a line's number is its adapter's.
+        // The machine comes last, so that the number of a line is that of its adapter.
         true => say_json(&machine_as_json(&machine, &install)),
         false => install.iter().for_each(|line| say(line)),
     }
@@ -93,7 +93,7 @@ fn machine_as_json(machine: &MachineInfo, install: &[String]) -> String {
     json!({"hyperfold": env!("CARGO_PKG_VERSION"), "machine": machine, "install": install}).to_string()
 }
 
-/// What keeps an NVIDIA GPU that is there from being an adapter; mostly a container that was not given the driver's Vulkan part.
+/// Why an NVIDIA GPU of this machine is no adapter. Usually a container has no access to the Vulkan part of the driver.
 fn nvidia_advice(machine: &MachineInfo, usable: bool) -> Option<String> {
     if !machine.nvidia || usable {
         return None;
@@ -197,7 +197,7 @@ fn as_json(report: &AdapterReport, test: &Result<AdapterTest, GpuError>) -> Stri
     .to_string()
 }
 
-/// What to do about it, given the text of `/etc/os-release` (empty where there is none).
+/// What to install, from the text of `/etc/os-release` (empty if there is none).
 fn advice(passing: usize, found: usize, os_release: &str) -> Vec<String> {
     if passing > 0 {
         return Vec::new();

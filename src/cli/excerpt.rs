@@ -1,6 +1,6 @@
-//! The line of a sweep file that an error is about, with a mark below what is meant.
+//! The line of a sweep file that an error refers to, with a mark below the relevant part.
 //!
-//! Layer: cli. Reads the file once more, because errors carry places and not texts; a file that has changed meanwhile has no excerpt.
+//! Layer: cli. It reads the file again, because errors have positions and no text. If the file has changed meanwhile, there may be no excerpt.
 
 use std::ops::Range;
 
@@ -10,28 +10,28 @@ use crate::spec::{Place, SpecError};
 
 use super::output::{tell, tell_mark};
 
-/// Characters of a line that are shown: fewer than a terminal has, with the margin.
+/// Largest number of characters of a line that are shown, so that the line fits on a terminal with its margin.
 const MOST: usize = 100;
-/// Characters shown before what is meant, where the line is cut.
+/// Number of characters shown before the marked part, if the line is cut.
 const BEFORE: usize = 40;
 
-/// Lines to print below an error.
+/// Lines that are printed below an error.
 pub(super) struct SweepExcerpt {
-    /// Where it is, an empty line, and the line of the file.
+    /// Location, an empty line, and the line of the file.
     lines: [String; 3],
-    /// What stands before the mark, and the mark.
+    /// Text before the mark, and the mark.
     mark: (String, String),
 }
 
 impl SweepExcerpt {
-    /// Prints it.
+    /// Prints the excerpt.
     pub(super) fn tell(&self) {
         self.lines.iter().for_each(|line| tell(line));
         tell_mark(&self.mark.0, &self.mark.1);
     }
 }
 
-/// The excerpt for an error, if it is about a part of a file.
+/// The excerpt for an error. `None`: the error does not refer to a part of a file.
 pub(super) fn of(error: &anyhow::Error) -> Option<SweepExcerpt> {
     let place = error.chain().find_map(|e| e.downcast_ref::<SpecError>())?.place();
     let Place::File { path, line: Some(line), columns: Some(columns) } = place else { return None };
@@ -41,22 +41,22 @@ pub(super) fn of(error: &anyhow::Error) -> Option<SweepExcerpt> {
 }
 
 fn lines(path: &str, text: &str, line: u32, columns: Range<usize>) -> Option<SweepExcerpt> {
-    // A place at the end of its line (something is missing there) is beyond its last byte.
-    let at = text.get(..columns.start.min(text.len()))?.chars().count();
+    // If something is missing at the end of a line, the position is beyond its last byte.
+    let column = text.get(..columns.start.min(text.len()))?.chars().count();
     let meant = text.get(columns.start.min(text.len())..columns.end.min(text.len()))?.chars().count().max(1);
-    let first = if at > MOST - BEFORE { at - BEFORE } else { 0 };
-    // Tabs and what a terminal would obey become single spaces, so that the mark stays below.
+    let first = if column > MOST - BEFORE { column - BEFORE } else { 0 };
+    // Tabs and control characters become single spaces, so that the mark is at the right place.
     let plain = |c: char| if is_plain(c) { c } else { ' ' };
     let part: String = text.chars().skip(first).take(MOST).map(plain).collect();
     let (front, back) =
         (if first > 0 { "..." } else { "" }, if text.chars().count() > first + MOST { "..." } else { "" });
     let number = line.to_string();
     let margin = " ".repeat(number.len());
-    let indent = " ".repeat(front.len() + at - first);
-    let mark = "^".repeat(meant.min(MOST - (at - first).min(MOST - 1)));
+    let indent = " ".repeat(front.len() + column - first);
+    let mark = "^".repeat(meant.min(MOST - (column - first).min(MOST - 1)));
     Some(SweepExcerpt {
         lines: [
-            format!("{margin}--> {path}:{line}:{}", at + 1),
+            format!("{margin}--> {path}:{line}:{}", column + 1),
             format!("{margin} |"),
             format!("{number} | {front}{}{back}", part.trim_end()),
         ],

@@ -1,4 +1,4 @@
-//! Exit codes, and errors that know theirs.
+//! Exit codes, and errors that have an exit code.
 //!
 //! Layer: cli.
 
@@ -7,7 +7,7 @@ use std::process::ExitCode;
 use crate::results::ResultsError;
 use crate::session::SessionError;
 
-/// How the program ends; the numbers are part of the interface.
+/// Exit codes of the program. The numbers are part of its interface.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[repr(u8)]
 pub enum Exit {
@@ -15,16 +15,16 @@ pub enum Exit {
     Ok = 0,
     /// Some experiments failed, or the run broke off.
     Failed = 1,
-    /// Bad usage or input, no experiments, a folder in use, no adapter.
+    /// Bad usage or input, no experiments, a folder in use, or no adapter.
     BadInput = 2,
     /// A condition such as `--strict` was hit.
     Condition = 3,
-    /// Ctrl-C.
+    /// The program was stopped by Ctrl-C.
     Interrupted = 130,
 }
 
 impl Exit {
-    /// The process's exit code.
+    /// The exit code as a number.
     pub fn code(self) -> u8 {
         self as u8
     }
@@ -36,27 +36,27 @@ impl From<Exit> for ExitCode {
     }
 }
 
-/// An error with the exit code it leads to.
+/// An error with its exit code.
 #[derive(Debug)]
 pub struct CliError {
     pub exit: Exit,
     pub error: anyhow::Error,
-    /// A line of its own below it: what is safe, and how to go on.
+    /// A further line below the error: what is safe, and how to go on.
     pub then: Option<String>,
 }
 
 impl CliError {
-    /// The user's input or machine is not as it must be.
+    /// An error of the user's input or machine.
     pub fn bad_input(error: impl Into<anyhow::Error>) -> CliError {
         CliError { exit: Exit::BadInput, error: error.into(), then: None }
     }
 
-    /// Results that cannot be read or written: a folder that is not as it must be is the user's to mend, a full disk is not bad input.
+    /// An error of reading or writing results. A wrong folder is an error of the user; a full disk is not.
     pub fn results(error: ResultsError) -> CliError {
         if error.is_usage() { CliError::bad_input(error) } else { CliError::broken(error) }
     }
 
-    /// The run itself broke off.
+    /// An error that broke off the run.
     pub fn broken(error: impl Into<anyhow::Error>) -> CliError {
         CliError { exit: Exit::Failed, error: error.into(), then: None }
     }
@@ -65,7 +65,7 @@ impl CliError {
 impl From<SessionError> for CliError {
     fn from(error: SessionError) -> CliError {
         let exit = if error.is_usage() { Exit::BadInput } else { Exit::Failed };
-        // An error of the sweep file stands for itself, so that the line it is about can be shown.
+        // An error of the sweep file is unwrapped, so that its line can be shown.
         let error = match error {
             SessionError::Spec(error) => error.into(),
             other => other.into(),

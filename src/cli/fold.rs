@@ -1,6 +1,6 @@
 //! `hyperfold fold explain`: why parts of an experiment were simulated and not looked up.
 //!
-//! Layer: cli. [`crate::session::trace`] finds the experiment; `batch` simulates it again.
+//! Layer: cli. [`crate::session::trace`] finds the experiment, and `batch` simulates it again.
 
 use std::path::PathBuf;
 use std::time::Duration;
@@ -42,10 +42,10 @@ pub struct ExplainArgs {
     pub seconds: Option<u64>,
 }
 
-/// Simulates the experiment again, folded, and prints why.
+/// Simulates the experiment again, folded, and prints why parts were simulated.
 ///
 /// # Errors
-/// The folder, the experiment, or what it was made from is not there any more.
+/// The folder, the experiment, or an input of it does not exist any more.
 pub fn execute(args: &FoldArgs, interrupt: &Interrupt) -> Result<Exit, CliError> {
     let FoldCommand::Explain(args) = &args.command;
     let run = RunResults::open(&args.dir).map_err(CliError::bad_input)?;
@@ -100,7 +100,7 @@ fn print(report: &FoldReport) {
     }
 }
 
-/// Causes by share, the largest first.
+/// Table of causes by their share of packet-hops, largest first.
 fn causes(explanation: &FoldExplanation, all: u64) -> TextTable {
     let mut by_words: Vec<([&str; 2], CauseCount)> = Vec::new();
     for (cause, one) in &explanation.causes {
@@ -118,7 +118,7 @@ fn causes(explanation: &FoldExplanation, all: u64) -> TextTable {
     table
 }
 
-/// What differed, by share; `None` where no state was compared with another.
+/// Table of the parts of keys that differed, by their share. `None`: no state was compared with another.
 fn parts(explanation: &FoldExplanation, all: u64) -> Option<TextTable> {
     let mut rows: Vec<(KeyPart, [u64; 2])> =
         KeyPart::ALL.iter().map(|&part| (part, explanation.by_part(part))).filter(|x| x.1[0] > 0).collect();

@@ -13,10 +13,10 @@ use super::args::InitArgs;
 use super::exit::{CliError, Exit};
 use super::say;
 
-/// A sweep with the keys that nearly everybody sets.
+/// Template with the keys that nearly every sweep sets.
 const SHORT: &str = include_str!("../../assets/short-sweep.toml");
 
-/// Writes the template; keeps a file that is there.
+/// Writes the template. An existing file is kept.
 ///
 /// # Errors
 /// The file exists or cannot be written.

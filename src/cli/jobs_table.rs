@@ -1,15 +1,15 @@
-//! What a run says of several jobs at its end: one line an experiment and job.
+//! Table of jobs at the end of a run: one line per experiment and job.
 //!
-//! Layer: cli. Reads `jobs.csv`, which holds the exact values.
+//! Layer: cli. It reads `jobs.csv`, which has the exact values.
 
 use std::path::Path;
 
 use super::table::{self, TextTable};
 use crate::input;
 
-/// Up to so many rows get a line each.
+/// Largest number of rows of which each gets a line.
 const EACH_UP_TO: usize = 40;
-/// Columns of the file that are shown, and what they are called here.
+/// Columns of the file that are shown, and their headings.
 const SHOWN: [(&str, &str); 9] = [
     ("exp_id", "exp"),
     ("job", "job"),
@@ -22,13 +22,13 @@ const SHOWN: [(&str, &str); 9] = [
     ("shares_with", "shares links with"),
 ];
 
-/// The lines for standard output; none where the run has one workload an experiment, or so many rows that nobody would read them.
+/// Lines for standard output. Empty if each experiment has a single workload, or if there are too many rows.
 pub fn lines(out: &Path) -> Vec<String> {
     let path = out.join("jobs.csv");
     if !input::is_file(&path) {
         return Vec::new();
     }
-    // A table that cannot be read costs the table, not the run.
+    // If the file cannot be read, the table is left out and the run goes on.
     let mut lines = input::open_table_anywhere(&path).ok().and_then(table).unwrap_or_default();
     if !lines.is_empty() {
         lines.push(String::new());
@@ -44,17 +44,17 @@ fn table(text: impl std::io::Read) -> Option<Vec<String>> {
         return None;
     }
     let shown = |(column, name): &(&str, &'static str)| {
-        let at = headers.iter().position(|h| h == *column)?;
-        // A column that is empty throughout says nothing.
-        rows.iter().any(|row| !row[at].is_empty()).then_some((at, *name))
+        let column_idx = headers.iter().position(|h| h == *column)?;
+        // A column without any value is left out.
+        rows.iter().any(|row| !row[column_idx].is_empty()).then_some((column_idx, *name))
     };
     let columns: Vec<(usize, &str)> = SHOWN.iter().filter_map(shown).collect();
     let mut table = TextTable::new(columns.iter().map(|(_, name)| *name));
     for row in &rows {
-        let cell = |(at, name): &(usize, &str)| match (*name, row[*at].parse::<f64>()) {
+        let cell = |(column_idx, name): &(usize, &str)| match (*name, row[*column_idx].parse::<f64>()) {
             ("start" | "time" | "iteration", Ok(ns)) => table::time((ns * 1e3) as u64),
             ("slowdown", Ok(factor)) => table::number(factor),
-            _ => row[*at].to_string(),
+            _ => row[*column_idx].to_string(),
         };
         table.row(columns.iter().map(cell).collect());
     }

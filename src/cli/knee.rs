@@ -1,4 +1,4 @@
-//! The conclusion of a sweep over rates of requests, in words: up to which rate each design keeps the bounds.
+//! Conclusion of a sweep over request rates, in words: up to which rate each design keeps the bounds.
 //!
 //! Layer: cli. [`crate::compare::knee`] finds it.
 
@@ -8,12 +8,12 @@ use crate::compare::knee::{HOLDS_FROM, Knee, KneeGroup, is_rate};
 use crate::spec;
 use crate::units::counted;
 
-/// Questions whose knees are told.
+/// Number of questions whose knees are printed.
 const GROUPS_UP_TO: usize = 8;
-/// Designs of each that are named.
+/// Number of designs of each question that are listed.
 const NAMED_UP_TO: usize = 6;
 
-/// The lines for standard output; `usd` shows a price. PRECONDITION: there is a group.
+/// Lines for standard output. `usd` formats a price. PRECONDITION: there is a group.
 pub(super) fn lines(study: &Study, groups: &[KneeGroup], usd: fn(f64) -> String) -> Vec<String> {
     let mut lines: Vec<String> = groups.iter().take(GROUPS_UP_TO).flat_map(|group| of_group(study, group)).collect();
     if groups.len() > GROUPS_UP_TO {
@@ -43,30 +43,38 @@ fn of_group(study: &Study, group: &KneeGroup) -> Vec<String> {
     group.knees.iter().take(NAMED_UP_TO).enumerate().map(line).chain(rest).collect()
 }
 
-/// A knee in words; `whole` names the bounds.
+/// A knee in words. With `whole`, the bounds are named.
 fn told(knee: &Knee, whole: bool) -> String {
     let bounds = if whole { " of requests keep both bounds (ttft_bound_ms, tpot_bound_ms)" } else { "" };
-    let from = format!("{} %", number(HOLDS_FROM * 100.0));
-    // Toward zero, so that what does not hold is never shown as if it did.
-    let within = |share: f64| format!("{} %", number((share * 1000.0).floor() / 10.0));
+    let min_share = format!("{} %", number(HOLDS_FROM * 100.0));
+    // Shares are rounded down, so that a rate that does not hold never looks as if it did.
+    let percent = |share: f64| format!("{} %", number((share * 1000.0).floor() / 10.0));
     match (knee.holds, knee.fails) {
         (Some(holds), Some(fails)) => {
-            let most = if whole { format!(", the highest rate at which {from}{bounds}") } else { String::new() };
-            format!("{} requests/s{most}; at {}, {} do", number(holds.rate), number(fails.rate), within(fails.within))
+            let clause = if whole { format!(", the highest rate at which {min_share}{bounds}") } else { String::new() };
+            format!(
+                "{} requests/s{clause}; at {}, {} do",
+                number(holds.rate),
+                number(fails.rate),
+                percent(fails.within)
+            )
         }
         (Some(holds), None) => {
-            let so = if whole { format!(", where {from}{bounds}") } else { String::new() };
-            format!("{} requests/s{so}, the highest rate that was tried: the knee may lie beyond", number(holds.rate))
+            let clause = if whole { format!(", where {min_share}{bounds}") } else { String::new() };
+            format!(
+                "{} requests/s{clause}, the highest rate that was tried: the knee may lie beyond",
+                number(holds.rate)
+            )
         }
         (None, Some(fails)) => {
             let lowest = format!("below {} requests/s, the lowest rate that was tried", number(fails.rate));
-            format!("{lowest}: there {}{bounds}", within(fails.within))
+            format!("{lowest}: there {}{bounds}", percent(fails.within))
         }
         (None, None) => "no rate was tried".to_string(),
     }
 }
 
-/// What to build: the design with the highest knee, where there is one.
+/// The recommendation: the design with the highest knee, if there is a single one.
 fn recommended(study: &Study, group: &KneeGroup, usd: fn(f64) -> String) -> String {
     let best = &group.knees[0];
     match (best.holds, group.n_best()) {
@@ -86,7 +94,7 @@ fn recommended(study: &Study, group: &KneeGroup, usd: fn(f64) -> String) -> Stri
     }
 }
 
-/// A design's values of the axes that try answers.
+/// Values of a design on the axes that change only how work is done, without the rate.
 fn design(study: &Study, knee: &Knee) -> String {
     let c = &study.configurations[knee.configuration];
     let is_answer = |axis: &usize| !study.asks(&study.axes[*axis]) && !is_rate(&study.axes[*axis]);

@@ -1,6 +1,6 @@
-//! `RUST_LOG`: what the program does inside, for people who look for a fault. Off by default.
+//! Logging with `RUST_LOG`, for people who look for a fault. It is off by default.
 //!
-//! Layer: cli. Sets up the one logger; layers below only use `log`'s macros. `events.jsonl` is another thing: the record of a run.
+//! Layer: cli. It sets up the only logger; lower layers only use the macros of `log`. `events.jsonl`, the record of a run, is separate.
 
 use std::io::Write;
 use std::time::Instant;
@@ -11,7 +11,8 @@ use crate::printable::printable;
 
 use super::style::Style;
 
-/// Turns logging on if RUST_LOG asks for it (`info`, `hyperfold=debug`, `hyperfold::batch=trace,wgpu_core=warn`): to standard error, with seconds since the start.
+/// Turns logging to standard error on if RUST_LOG asks for it (`info`, `hyperfold=debug`, `hyperfold::batch=trace,wgpu_core=warn`). Lines begin with the
+/// seconds since the start.
 pub fn start() {
     if std::env::var_os("RUST_LOG").is_none_or(|filter| filter.is_empty()) {
         return;
@@ -30,11 +31,11 @@ pub fn start() {
             printable(&record.args().to_string())
         )
     });
-    // A second logger cannot be there: this is called once, first of all.
+    // There is no other logger yet, because this is called once and before anything else.
     builder.try_init().expect("no logger is set before this one");
 }
 
-/// Whether lines of the log may come in between.
+/// Whether log lines may appear.
 pub fn is_on() -> bool {
     log::max_level() != log::LevelFilter::Off
 }

@@ -1,6 +1,6 @@
-//! What this machine is: system, cores, memory, disk, and what stands between a GPU and its Vulkan driver.
+//! Description of this machine: system, cores, memory, disk, and what a GPU needs to be used by Vulkan.
 //!
-//! Layer: cli. Looks; changes nothing. What cannot be found out is `None` or left out.
+//! Layer: cli. It only reads. A value that cannot be found out is `None` or left out.
 
 use std::fs;
 use std::path::{Path, PathBuf};
@@ -10,7 +10,7 @@ use serde::Serialize;
 
 use crate::budget::{self, kib_of};
 
-/// A machine, as far as `hyperfold doctor` tells. Sizes are in bytes.
+/// The machine as `hyperfold doctor` shows it. Sizes are in bytes.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize)]
 pub struct MachineInfo {
     /// Name and version of the system.
@@ -18,32 +18,32 @@ pub struct MachineInfo {
     pub kernel: Option<String>,
     /// Processor architecture.
     pub arch: &'static str,
-    /// Threads that this process may use.
+    /// Number of threads that this process may use.
     pub threads: u64,
     pub memory_bytes: Option<u64>,
-    /// What can still be had, within the limit of a container too.
+    /// Memory that is still free, within the limit of a container.
     pub memory_free_bytes: Option<u64>,
-    /// Free in the current folder.
+    /// Free disk space in the current folder.
     pub disk_free_bytes: Option<u64>,
-    /// Where the Vulkan loader is; adapters need one on Linux.
+    /// Path of the Vulkan loader, which adapters need on Linux.
     pub vulkan_loader: Option<PathBuf>,
     /// Vulkan drivers that the loader would find.
     pub vulkan_drivers: Vec<PathBuf>,
-    /// An NVIDIA GPU's device files are there.
+    /// Whether the device files of an NVIDIA GPU exist.
     pub nvidia: bool,
-    /// `sbatch`, which `submit --slurm` needs.
+    /// Whether `sbatch` exists, which `submit --slurm` needs.
     pub sbatch: bool,
 }
 
-/// Where distributions keep shared libraries.
+/// Folders in which distributions keep shared libraries.
 const LIBRARIES: [&str; 6] =
     ["/usr/lib/x86_64-linux-gnu", "/usr/lib/aarch64-linux-gnu", "/usr/lib64", "/usr/lib", "/lib64", "/usr/local/lib"];
-/// Where drivers register with the loader.
+/// Folders in which drivers register with the loader.
 const DRIVERS: [&str; 4] =
     ["/etc/vulkan/icd.d", "/usr/local/etc/vulkan/icd.d", "/usr/local/share/vulkan/icd.d", "/usr/share/vulkan/icd.d"];
 
 impl MachineInfo {
-    /// Looks at this one.
+    /// Describes this machine.
     pub fn look() -> MachineInfo {
         let read = |path: &str| fs::read_to_string(path).unwrap_or_default();
         let meminfo = read("/proc/meminfo");
@@ -70,20 +70,21 @@ pub fn value_of(os_release: &str, key: &str) -> Option<String> {
     line.map(|value| value.trim_matches('"').to_string())
 }
 
-/// Free bytes in the current folder, as `df` has them: the standard library does not say.
+/// Free bytes in the current folder, from `df`, because the standard library has no function for it.
 fn disk_free() -> Option<u64> {
     let output = Command::new("df").args(["-Pk", "."]).output().ok()?;
     free_of(&String::from_utf8_lossy(&output.stdout))
 }
 
-/// The fourth column of the second line, in KiB. A file system's name may hold spaces, so columns are counted from the first number.
+/// Free bytes from the output of `df`: the fourth column of the second line, in KiB. The name of a file system may have spaces, so columns are counted from
+/// the first number.
 fn free_of(df: &str) -> Option<u64> {
     let words: Vec<&str> = df.lines().nth(1)?.split_whitespace().collect();
     let first = words.iter().skip(1).position(|w| w.parse::<u64>().is_ok())? + 1;
     words.get(first + 2)?.parse::<u64>().ok()?.checked_mul(1024)
 }
 
-/// What the loader would find: the variables, of which the older name counts only without the newer, replace the folders.
+/// Drivers that the loader would find. A variable replaces the folders; the older variable counts only without the newer one.
 fn vulkan_drivers() -> Vec<PathBuf> {
     match std::env::var_os("VK_DRIVER_FILES").or_else(|| std::env::var_os("VK_ICD_FILENAMES")) {
         Some(files) => std::env::split_paths(&files).filter(|path| path.exists()).collect(),

@@ -1,6 +1,6 @@
-//! `hyperfold measured`: output of other tools as measured rows, for `hyperfold calibrate` and `workload.kernels`.
+//! `hyperfold measured`: converts output of other tools to measured rows, for `hyperfold calibrate` and `workload.kernels`.
 //!
-//! Layer: cli. Reads by `calibrate`; writes files only where options say so.
+//! Layer: cli. It reads with `calibrate`, and writes only the files that options name.
 
 use std::fs;
 use std::io::IsTerminal;
@@ -112,7 +112,7 @@ impl ValueEnum for ProfilerStatistic {
 /// Runs the command.
 ///
 /// # Errors
-/// The file is not as it must be, or there is something where it is to write.
+/// The input is not valid, or a file to write exists already.
 pub fn execute(args: &MeasuredArgs) -> Result<Exit, CliError> {
     match &args.command {
         MeasuredCommand::NcclTests(a) => of_nccl_tests(a),
@@ -122,7 +122,7 @@ pub fn execute(args: &MeasuredArgs) -> Result<Exit, CliError> {
 
 fn of_nccl_tests(args: &NcclTestsArgs) -> Result<Exit, CliError> {
     let file = args.log.display().to_string();
-    // NCCL's own lines may have bytes of any kind.
+    // NCCL's own lines may have any bytes.
     let bytes = read(&args.log)?;
     let text = String::from_utf8_lossy(&bytes);
     let log = nccl_tests(&text, &file, args.op.as_deref(), args.in_place).map_err(CliError::bad_input)?;
@@ -166,8 +166,8 @@ fn of_pytorch(args: &PytorchArgs) -> Result<Exit, CliError> {
         (RowsOf::Compute, None) => ProfilerRows::Compute,
         (RowsOf::Collectives, None) => ProfilerRows::Collectives,
     };
-    let most = input::MOST_BYTES.min(budget::total() / 4);
-    let bytes = input::read_anywhere(&args.trace, most)
+    let max_bytes = input::MOST_BYTES.min(budget::total() / 4);
+    let bytes = input::read_anywhere(&args.trace, max_bytes)
         .map_err(|e| CliError::bad_input(anyhow!("{}: {e}", args.trace.display())))?;
     let text = String::from_utf8_lossy(&bytes);
     let csv = profiler_rows(&text, &file, rows, args.statistic).map_err(CliError::bad_input)?;
@@ -175,7 +175,7 @@ fn of_pytorch(args: &PytorchArgs) -> Result<Exit, CliError> {
     Ok(Exit::Ok)
 }
 
-/// The bytes of a log or a table that the user names.
+/// Bytes of a log or a table that the user names.
 pub(super) fn read(path: &Path) -> Result<Vec<u8>, CliError> {
     input::read_anywhere(path, input::most_table()).map_err(|e| CliError::bad_input(anyhow!("{}: {e}", path.display())))
 }
@@ -184,7 +184,7 @@ fn write(output: &MeasuredOutput, csv: &str) -> Result<(), CliError> {
     match &output.out {
         Some(path) => save(path, csv, output.force),
         None => {
-            // A terminal gets names of files as text; a file or another program gets what they are.
+            // On a terminal, control characters of names are shown as codes. A file or another program gets the exact bytes.
             match std::io::stdout().is_terminal() {
                 true => csv.lines().for_each(say),
                 false => write_out(csv.as_bytes()),
@@ -194,7 +194,7 @@ fn write(output: &MeasuredOutput, csv: &str) -> Result<(), CliError> {
     }
 }
 
-/// Writes a file and says so; what is there stays, unless forced.
+/// Writes a file and prints its name. An existing file is kept unless `force`.
 pub(super) fn save(path: &Path, text: &str, force: bool) -> Result<(), CliError> {
     if !force && path.exists() {
         return Err(CliError::bad_input(anyhow!(

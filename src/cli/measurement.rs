@@ -1,17 +1,17 @@
-//! What a benchmark is called, and what it measures.
+//! Name of a benchmark, and the values that it measures.
 //!
 //! Layer: cli.
 
 use serde::Serialize;
 
-/// A benchmark by name.
+/// Name and description of a benchmark.
 #[derive(Clone, Debug, Serialize)]
 pub struct BenchInfo {
     pub name: String,
     pub about: String,
 }
 
-/// One measurement.
+/// One measurement of a benchmark.
 #[derive(Clone, Debug, Serialize)]
 pub struct BenchRow {
     pub name: String,

@@ -1,6 +1,6 @@
-//! `hyperfold merge`: the folders of shards become the folder of the whole run.
+//! `hyperfold merge`: joins the folders of shards to the folder of the whole run.
 //!
-//! Layer: cli. [`crate::session::merge`] does it.
+//! Layer: cli. [`crate::session::merge`] does the work.
 
 use std::path::PathBuf;
 

@@ -1,7 +1,7 @@
-//! The command line: what was typed becomes what is meant, and results become what a person reads.
+//! The command line: parses arguments and shows results.
 //!
-//! Layer: the last. [`command`] and [`args`] declare commands and options, one module a command does the rest. What is done is
-//! [`crate::session`]'s and the layers' below it: here it is asked for and shown.
+//! Layer: the last. [`command`] and [`args`] declare commands and options, and one module per command does the rest. The work is done by [`crate::session`]
+//! and the layers below; this layer asks for it and shows it.
 
 pub mod args;
 pub mod bench;
@@ -70,13 +70,13 @@ use interrupt::on_ctrl_c;
 pub(crate) use output::{say, say_json, tell};
 use output::{tell_error, write_err};
 
-/// Runs the program on the process's arguments.
+/// Runs the program with the arguments of the process.
 pub fn main() -> ExitCode {
     let cli = match Cli::try_parse() {
         Ok(cli) => cli,
         Err(error) => {
             let is_wrong = error.use_stderr();
-            // Help and version come this way too, and then on standard output. A closed pipe is no reason to complain.
+            // Help and version are errors of the parser, too, but are printed on standard output. A closed pipe is ignored.
             if is_wrong {
                 tell_usage(error);
             } else {
@@ -103,8 +103,8 @@ pub fn main() -> ExitCode {
     output::exit(exit).into()
 }
 
-/// Tells what is wrong with the arguments. Those with characters that steer terminals are read once more with their codes, so that the
-/// message, its colours and its lines are all the parser's own.
+/// Prints what is wrong with the arguments. Arguments with terminal control characters are replaced by their codes and parsed again, so that message, colours
+/// and lines are all the parser's own.
 fn tell_usage(error: clap::Error) {
     let arguments: Vec<String> = std::env::args_os().map(|a| printable(&a.to_string_lossy()).into_owned()).collect();
     let mut error = Cli::try_parse_from(arguments).err().filter(clap::Error::use_stderr).unwrap_or(error);
@@ -114,21 +114,21 @@ fn tell_usage(error: clap::Error) {
     write_err((if coloured { text.ansi().to_string() } else { text.to_string() }).trim_end());
 }
 
-/// Tells what the journal of a folder has lost, whatever else is printed.
+/// Warns about losses in the journal of a folder, whatever else is printed.
 fn tell_losses(dir: &Path) {
     for text in losses(dir) {
         tell(&format!("warning: {text}"));
     }
 }
 
-/// Says what skipped phases may put off in the results in `dir`.
+/// Warns if skipped phases make results in `dir` approximate.
 fn tell_approximate(dir: &Path) {
     if let Some(text) = approximate::of_folder(dir) {
         tell(&format!("warning: {text}"));
     }
 }
 
-/// `--root`.
+/// Applies `--root`.
 fn confined(root: Option<&Path>) -> Result<(), CliError> {
     let Some(folder) = root else { return Ok(()) };
     input::confine(folder).map_err(|e| CliError::bad_input(anyhow!("--root {}: {e}", folder.display())))

@@ -1,7 +1,6 @@
-//! Lines for the user: on standard output what was asked for, on standard error what else there is to say.
+//! Output for the user: results on standard output, everything else on standard error.
 //!
-//! Layer: cli. Where nobody reads any more (`| head`), and where the disk is full, the command goes on all the same: its files and its exit code are what a script relies
-//! on, and they do not depend on who reads along.
+//! Layer: cli. If standard output is closed (`| head`) or its disk is full, the command goes on, because scripts rely on its files and its exit code.
 
 use std::io::{ErrorKind, Write};
 use std::sync::atomic::{AtomicU8, Ordering};
@@ -11,24 +10,24 @@ use crate::printable::{printable, printable_json};
 use super::exit::Exit;
 use super::style::Style;
 
-/// What has become of standard output.
+/// State of standard output.
 static STDOUT: AtomicU8 = AtomicU8::new(OPEN);
 const OPEN: u8 = 0;
-/// Its reader has closed away, which is no failure.
+/// The reader has closed it, which is not a failure.
 const CLOSED: u8 = 1;
 const BROKEN: u8 = 2;
 
-/// Prints a line of output: one, whatever is in it. Once it could not be written, no more is.
+/// Prints one line of output, with control characters escaped. After a failed write, nothing more is written.
 pub(crate) fn say(line: &str) {
     write_out(format!("{}\n", printable(line)).as_bytes());
 }
 
-/// Prints JSON, which stays what it is for whoever reads it.
+/// Prints JSON, escaped such that it stays valid and equal JSON.
 pub(crate) fn say_json(json: &str) {
     write_out(format!("{}\n", printable_json(json)).as_bytes());
 }
 
-/// Writes to standard output what is the program's own or a file's, as it is. Once it could not be written, no more is.
+/// Writes bytes to standard output unchanged: the program's own text, or a file. After a failed write, nothing more is written.
 pub(crate) fn write_out(bytes: &[u8]) {
     if STDOUT.load(Ordering::Relaxed) != OPEN {
         return;
@@ -43,12 +42,12 @@ pub(crate) fn write_out(bytes: &[u8]) {
     }
 }
 
-/// Whether nobody sees what is said any more: what has no other effect may end.
+/// Whether standard output cannot be written any more, so that work without other effects may stop.
 pub(crate) fn is_closed() -> bool {
     STDOUT.load(Ordering::Relaxed) != OPEN
 }
 
-/// The program's exit code, given the command's: output that could not be written is a failure, unless there is a worse one to tell.
+/// Exit code of the program, from that of the command. Output that could not be written is a failure, unless the command has a worse one.
 pub(crate) fn exit(of_command: Exit) -> Exit {
     match of_command {
         Exit::Ok if STDOUT.load(Ordering::Relaxed) == BROKEN => Exit::Failed,
@@ -56,7 +55,7 @@ pub(crate) fn exit(of_command: Exit) -> Exit {
     }
 }
 
-/// Prints a line for the user: one, whatever is in it. A warning's first word is coloured.
+/// Prints one line on standard error, with control characters escaped. The first word of a warning is coloured.
 pub(crate) fn tell(line: &str) {
     let shown = printable(line);
     match shown.strip_prefix(WARNING) {
@@ -65,7 +64,7 @@ pub(crate) fn tell(line: &str) {
     }
 }
 
-/// What lines begin with that say what may have gone wrong.
+/// Prefix of warnings.
 const WARNING: &str = "warning:";
 
 /// Prints why the command failed.
@@ -73,12 +72,12 @@ pub(crate) fn tell_error(why: &str) {
     write_err(&format!("{} {}", Style::of_stderr().error("hyperfold:"), printable(why)));
 }
 
-/// Prints a mark below a line of text, so many columns in.
+/// Prints a mark below a line, after the text `before`.
 pub(crate) fn tell_mark(before: &str, mark: &str) {
     write_err(&format!("{}{}", printable(before), Style::of_stderr().error(&printable(mark))));
 }
 
-/// Writes a line to standard error as it is. That nobody can read it (its disk may be the one that is full) must not end a run.
+/// Writes a line to standard error unchanged. If that fails (its disk may be full), the run goes on.
 pub(super) fn write_err(line: &str) {
     let _ = writeln!(std::io::stderr(), "{line}");
 }

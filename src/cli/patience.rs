@@ -1,4 +1,4 @@
-//! Says how far planning is where it takes longer than people expect.
+//! Prints progress of planning if it takes longer than people expect.
 //!
 //! Layer: cli.
 
@@ -10,22 +10,22 @@ use super::{table, tell};
 use crate::budget;
 use crate::session::PlanProgress;
 
-/// The first line comes after this long.
+/// Time until the first line.
 const FIRST: Duration = Duration::from_millis(900);
-/// Then one this often: at first, and later.
+/// Time between later lines: at first, and afterwards.
 const EVERY: [Duration; 2] = [Duration::from_secs(4), Duration::from_secs(15)];
-/// So many lines come at first.
+/// Number of lines to which the first interval applies.
 const AT_FIRST: usize = 3;
 
-/// Tells lines on standard error until it is dropped.
+/// Prints lines on standard error until it is dropped.
 pub(super) struct Patience {
-    /// Its end ends the thread.
+    /// Dropping it ends the thread.
     alive: Option<Sender<()>>,
     thread: Option<JoinHandle<()>>,
 }
 
 impl Patience {
-    /// Begins to wait for a plan; with `quiet` it tells nothing.
+    /// Starts to wait for a plan. With `quiet` it prints nothing.
     pub(super) fn with(progress: &PlanProgress, quiet: bool) -> Patience {
         if quiet {
             return Patience { alive: None, thread: None };
@@ -41,14 +41,14 @@ impl Patience {
                 wait = EVERY[usize::from(lines > AT_FIRST)];
             }
         });
-        // Without a thread nothing is told.
+        // Without a thread, nothing is printed.
         Patience { alive: Some(alive), thread: thread.ok() }
     }
 }
 
-/// What is told, with experiments that are planned and all of them, and what is made at present.
-fn line((planned, of): (u64, u64), made: &str, seconds: f64) -> String {
-    let far = if of > 1 { format!("{planned} of {of} done, ") } else { String::new() };
+/// Text of a line, from the planned and all experiments, the current work, and the elapsed seconds.
+fn line((planned, total): (u64, u64), made: &str, seconds: f64) -> String {
+    let far = if total > 1 { format!("{planned} of {total} done, ") } else { String::new() };
     let now = if made.is_empty() { String::new() } else { format!("now {made}, ") };
     format!("still planning the experiments: {far}{now}{} so far", table::seconds(seconds))
 }
@@ -57,7 +57,7 @@ impl Drop for Patience {
     fn drop(&mut self) {
         self.alive = None;
         if let Some(thread) = self.thread.take() {
-            // It tells lines and nothing else.
+            // A panic of the thread is ignored, because it only prints lines.
             let _ = thread.join();
         }
     }

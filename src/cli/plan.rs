@@ -14,10 +14,10 @@ use super::exit::{CliError, Exit};
 use super::patience::Patience;
 use super::{say, say_json, table};
 
-/// Says what a run would do.
+/// Prints what a run would do.
 ///
 /// # Errors
-/// Bad input, or nothing to run.
+/// The input is bad, or there is nothing to run.
 pub fn execute<S: Simulator>(args: &PlanArgs, simulator: &S) -> Result<Exit, CliError> {
     args.sweep.limit_memory();
     let began = Instant::now();
@@ -25,7 +25,7 @@ pub fn execute<S: Simulator>(args: &PlanArgs, simulator: &S) -> Result<Exit, Cli
     let patience = Patience::with(&request.progress, false);
     let (mut planned, sweep) = simulator.load(&request)?;
     if args.probe {
-        // A run plans as well.
+        // A run needs the planning time as well.
         let planning = began.elapsed().as_secs_f64();
         planned.seconds = simulator.probe(&sweep).map(|time| time.after(planning)).or(planned.seconds);
     }
@@ -51,8 +51,8 @@ fn as_text(planned: &Planned) -> Vec<String> {
     lines.extend(planned.search.as_ref().map(|s| format!("search: {s}")));
     lines.push(format!("duplicates: {}", planned.duplicates));
     lines.extend(planned.duplicates_note.iter().map(|note| format!("  {note}")));
-    for (what, excluded) in [("cannot run", &planned.cannot_run), ("cannot fit", &planned.cannot_fit)] {
-        lines.push(format!("{what}: {}", excluded.experiments.len()));
+    for (heading, excluded) in [("cannot run", &planned.cannot_run), ("cannot fit", &planned.cannot_fit)] {
+        lines.push(format!("{heading}: {}", excluded.experiments.len()));
         lines.extend(excluded.lines().iter().map(|line| format!("  {line}")));
     }
     lines.extend(planned.memory.map(|m| format!("estimated memory: {}", memory(&m))));
@@ -61,7 +61,7 @@ fn as_text(planned: &Planned) -> Vec<String> {
     lines
 }
 
-/// The sum, and what of it counts.
+/// Total memory, and the terms that are more than a twentieth of it.
 fn memory(memory: &MemoryForecast) -> String {
     let total = memory.total();
     let terms = [
@@ -76,16 +76,16 @@ fn memory(memory: &MemoryForecast) -> String {
     format!("{} ({})", table::bytes(total), terms.join(", "))
 }
 
-/// What a probe found; else from the least to the most, or one time where folding changes nothing worth telling.
+/// The probed time, if there is one. Otherwise the range from shortest to longest time, or a single time if folding makes little difference.
 fn range(time: &TimeForecast) -> String {
-    let (least, most) = (table::seconds(time.least), table::seconds(time.most));
+    let (shortest, longest) = (table::seconds(time.least), table::seconds(time.most));
     if let Some(about) = time.about {
         return format!("about {}, by simulating some experiments for a moment", table::seconds(about));
     }
-    if time.most < 1.25 * time.least || least == most {
-        return most;
+    if time.most < 1.25 * time.least || shortest == longest {
+        return longest;
     }
-    format!("{least} to {most}, by how much folding saves; --probe says it more closely")
+    format!("{shortest} to {longest}, by how much folding saves; --probe says it more closely")
 }
 
 fn as_json(planned: &Planned) -> String {

@@ -1,6 +1,6 @@
-//! `hyperfold plot`: a figure of columns without leaving the shell.
+//! `hyperfold plot`: draws a figure of columns.
 //!
-//! Layer: cli. What is drawn is [`crate::plot`]'s.
+//! Layer: cli. [`crate::plot`] draws it.
 
 use std::io::{ErrorKind, IsTerminal};
 use std::path::{Path, PathBuf};
@@ -55,7 +55,7 @@ pub struct PlotArgs {
     pub title: Option<String>,
 }
 
-/// Form of the file.
+/// File format of a figure.
 #[derive(Clone, Copy, PartialEq, Eq)]
 enum Form {
     Svg,
@@ -65,7 +65,7 @@ enum Form {
 /// Draws the figure.
 ///
 /// # Errors
-/// The folder holds no results or damaged ones, there is no such column, or the file cannot be written.
+/// The folder has no results or damaged ones, a column does not exist, or the file cannot be written.
 pub fn execute(args: &PlotArgs) -> Result<Exit, CliError> {
     let form = args.out.as_deref().map_or(Ok(Form::Svg), form)?;
     if args.out.is_none() && std::io::stdout().is_terminal() {
@@ -100,9 +100,14 @@ pub fn execute(args: &PlotArgs) -> Result<Exit, CliError> {
 
 fn figure(run: &RunResults, args: &PlotArgs) -> Result<Figure, PlotError> {
     match (&args.cdf, &args.x, &args.y) {
-        (Some(of), ..) => figure_of_distribution(
+        (Some(distribution), ..) => figure_of_distribution(
             run,
-            &DistributionFigure { of: of.clone(), by: args.by.clone(), log_x: args.log_x, title: args.title.clone() },
+            &DistributionFigure {
+                of: distribution.clone(),
+                by: args.by.clone(),
+                log_x: args.log_x,
+                title: args.title.clone(),
+            },
         ),
         (None, x, y) => figure_of_columns(
             run,
@@ -119,7 +124,7 @@ fn figure(run: &RunResults, args: &PlotArgs) -> Result<Figure, PlotError> {
     }
 }
 
-/// What a file's name says that it is.
+/// File format by the extension of a path.
 fn form(path: &Path) -> Result<Form, CliError> {
     let ending = path.extension().map(|e| e.to_string_lossy().to_ascii_lowercase());
     match ending.as_deref() {

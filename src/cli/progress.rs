@@ -1,6 +1,6 @@
-//! Progress of a run: a bar on a terminal, plain lines elsewhere, nothing with `--quiet`.
+//! Progress of a run: a bar on a terminal, lines elsewhere, and nothing with `--quiet`.
 //!
-//! Layer: cli. All of it goes to standard error, so that standard output stays the results' own.
+//! Layer: cli. It is written to standard error, so that standard output has results only.
 
 use std::io::IsTerminal;
 use std::sync::mpsc::{self, RecvTimeoutError, Sender};
@@ -15,29 +15,29 @@ use crate::results::{ExperimentRecord, Status};
 use super::work_left::WorkShare;
 use super::{logging, table, tell};
 
-/// Time between plain lines.
+/// Time between lines.
 const LINE_EVERY: Duration = Duration::from_secs(2);
-/// Time without a line after which one says that the run goes on, at first; the wait doubles.
+/// Time without a line after which a line says that the run goes on. The wait doubles, up to `SILENT_AT_MOST`.
 const SILENT_FOR: Duration = Duration::from_secs(10);
 const SILENT_AT_MOST: Duration = Duration::from_secs(600);
-/// Failures told one by one; the rest are in `failed.csv`.
+/// Number of failures that are printed; the others are in `failed.csv`.
 const FAILURES_TOLD: u64 = 10;
 
-/// Who is told how a run goes.
+/// Receiver of the progress of a run.
 pub trait Progress {
     /// An experiment entered a batch.
     fn started(&mut self, exp_id: u64);
     /// An experiment has its result.
     fn finished(&mut self, record: &ExperimentRecord);
-    /// So much of the work is done, of so much.
+    /// `done` of `total` units of work are done.
     fn work(&mut self, done: u64, total: u64);
-    /// Something worth a line.
+    /// A message for the user.
     fn message(&mut self, text: &str);
-    /// The run is over; nothing follows.
+    /// The run is over, and no further calls follow.
     fn close(&mut self);
 }
 
-/// The progress that fits where standard error goes.
+/// The kind of progress that fits standard error.
 pub fn for_terminal(total: u64, quiet: bool) -> Box<dyn Progress + Send> {
     if quiet {
         Box::new(Quiet)
@@ -48,7 +48,7 @@ pub fn for_terminal(total: u64, quiet: bool) -> Box<dyn Progress + Send> {
     }
 }
 
-/// `--quiet`.
+/// Progress with `--quiet`: prints nothing.
 struct Quiet;
 
 impl Progress for Quiet {
@@ -59,11 +59,11 @@ impl Progress for Quiet {
     fn close(&mut self) {}
 }
 
-/// Tells the first failures, and that there are more.
+/// Prints the first failures, and that there are more.
 #[derive(Default)]
 struct Failures {
     seen: u64,
-    /// Notes before the run: a failure whose reason they have is not told again.
+    /// Notes that were printed before the run. A failure whose reason is in a note is not printed again.
     notes: String,
     told: u64,
 }
@@ -98,7 +98,7 @@ struct Bar {
     counts: Counts,
 }
 
-/// Steps of the bar: it shows work, or experiments where no work is reported.
+/// Number of steps of the bar. It shows work, or experiments if no work is reported.
 const BAR_STEPS: u64 = 10_000;
 
 impl Bar {
@@ -158,7 +158,7 @@ struct Counts {
     start: Instant,
     last: Instant,
     failures: Failures,
-    /// What is done of the work, and when that was heard.
+    /// Share of the work that is done, and when it was last reported.
     work: WorkShare,
     heard: Instant,
 }
@@ -182,7 +182,7 @@ impl Lines {
     }
 }
 
-/// The counts. A thread that panicked with them in its hands has at worst told a line less.
+/// Locks the counts. After a panic of another thread they are used as they are; at worst, a line is missing.
 fn locked(counts: &Mutex<Counts>) -> MutexGuard<'_, Counts> {
     counts.lock().unwrap_or_else(PoisonError::into_inner)
 }
@@ -202,7 +202,7 @@ impl Counts {
         }
     }
 
-    /// An experiment has ended; gives a line if that is to be told.
+    /// Counts an experiment that has ended. Returns a line if it is to be printed.
     fn finished(&mut self, record: &ExperimentRecord) -> Option<String> {
         self.done += 1;
         self.running = self.running.saturating_sub(1);
@@ -213,7 +213,7 @@ impl Counts {
         (self.work, self.heard) = (WorkShare { done, total }, Instant::now());
     }
 
-    /// What is done: of the work, or of the experiments where no work was reported.
+    /// Share that is done: of the work, or of the experiments if no work was reported.
     fn share(&self) -> f64 {
         if self.work.total > 0 { self.work.share() } else { self.done as f64 / self.total.max(1) as f64 }
     }
@@ -230,10 +230,10 @@ impl Counts {
             n => format!(", {n} failed"),
         };
         let running = if self.running > 0 { format!(", {} running", self.running) } else { String::new() };
-        // What is left goes by when the work was heard of: since then it has become less.
+        // The time left is computed as of the last report of work, and then reduced by the time since.
         let heard = self.heard.duration_since(self.start).as_secs_f64();
         let left = self.work.seconds_left(heard).map(|left| (left - (elapsed - heard)).max(0.0));
-        // Of less than a second nothing is said: what has no share in the work, as writing, is not counted.
+        // Less than a second is not shown, because writing, for example, is not part of the work.
         let left = left.filter(|left| *left >= 1.0);
         let left = left.map(|left| format!(", about {} left", table::seconds(left))).unwrap_or_default();
         let work = if self.work.total > 0 { format!(", {}", self.work.percent()) } else { String::new() };
@@ -273,7 +273,7 @@ impl Progress for Lines {
     fn close(&mut self) {
         if let Some((alive, thread)) = self.alive.take() {
             drop(alive);
-            // It tells lines and nothing else; one that panicked has told fewer.
+            // A panic of the thread is ignored, because it only prints lines.
             let _ = thread.join();
         }
         let counts = locked(&self.counts);

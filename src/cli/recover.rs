@@ -1,6 +1,6 @@
-//! `hyperfold recover`: what is sound in the journal of a folder becomes a folder of its own.
+//! `hyperfold recover`: makes a folder of the sound part of a folder's journal.
 //!
-//! Layer: cli. [`crate::session::merge::recover`] does it.
+//! Layer: cli. [`crate::session::merge::recover`] does the work.
 
 use std::path::PathBuf;
 
@@ -25,7 +25,7 @@ pub struct RecoverArgs {
 /// Recovers the folder.
 ///
 /// # Errors
-/// There is no journal, a run writes to it, nothing sound says whose it is, or the new folder cannot be written.
+/// There is no journal, a run writes to it, nothing sound identifies its sweep, or the new folder cannot be written.
 pub fn execute(args: &RecoverArgs) -> Result<Exit, CliError> {
     let out = args.out.clone().unwrap_or_else(|| {
         let name = args.dir.components().next_back().map(|c| c.as_os_str().to_owned()).unwrap_or_default();

@@ -1,6 +1,6 @@
 //! `hyperfold report`, and the report at the end of a run.
 //!
-//! Layer: cli. What the page shows is [`crate::report`]'s.
+//! Layer: cli. [`crate::report`] decides what the page shows.
 
 use std::path::{Path, PathBuf};
 
@@ -23,10 +23,10 @@ pub struct ReportArgs {
     pub serve: Option<u16>,
 }
 
-/// Writes the page, replacing an earlier one.
+/// Writes the page, and replaces an earlier one.
 ///
 /// # Errors
-/// The folder holds no results or damaged ones, or it cannot be written to.
+/// The folder has no results or damaged ones, or it cannot be written to.
 pub fn execute(args: &ReportArgs) -> Result<Exit, CliError> {
     let path = report::write(&args.dir).map_err(|e| match e {
         ReportError::Read(_) | ReportError::Csv { .. } => CliError::bad_input(e),
@@ -41,7 +41,7 @@ pub fn execute(args: &ReportArgs) -> Result<Exit, CliError> {
     Ok(Exit::Ok)
 }
 
-/// Shows the page that was written until the process ends.
+/// Serves the written page until the process ends.
 fn serve(path: &Path, port: u16) -> Result<(), CliError> {
     let page =
         input::read_anywhere(path, u64::MAX).map_err(|e| CliError::broken(anyhow!("{}: {e}", path.display())))?;
@@ -52,7 +52,7 @@ fn serve(path: &Path, port: u16) -> Result<(), CliError> {
     server.run().map_err(CliError::broken)
 }
 
-/// The report of a run that has just ended, and whether there is one. The results are safe by then, so what goes wrong here is a warning.
+/// Writes the report of a run that has just ended, and returns whether that worked. The results are safe already, so an error is only a warning.
 pub fn after_run(dir: &Path, quiet: bool) -> bool {
     match report::write(dir) {
         Ok(path) => {

@@ -1,4 +1,4 @@
-//! `run --resume`: what is told about what an earlier run has left.
+//! Messages of `run --resume` about the results of an earlier run.
 //!
 //! Layer: cli.
 
@@ -10,7 +10,7 @@ use crate::session::{Planned, SessionError};
 use super::exit::CliError;
 use crate::units::counted;
 
-/// What to tell about what an earlier run has left.
+/// Messages about what an earlier run has left in the folder.
 pub fn messages(recovered: &Recovered, planned: &Planned, dir: &ResultDir) -> Vec<String> {
     let mut told = Vec::new();
     if !dir.is_locked() {
@@ -50,8 +50,8 @@ pub fn messages(recovered: &Recovered, planned: &Planned, dir: &ResultDir) -> Ve
     told
 }
 
-/// An error that ended the run, with what is safe and how to go on.
-pub fn broke_off(broken: CliError, saved: u64, of: u64, out: &Path) -> CliError {
+/// The error that ended a run, with a line about what is safe and how to go on.
+pub fn broke_off(broken: CliError, saved: u64, total: u64, out: &Path) -> CliError {
     let folder_lost = |e: &(dyn std::error::Error + 'static)| {
         let of_session = match e.downcast_ref() {
             Some(SessionError::Writing(e) | SessionError::Results(e)) => Some(e),
@@ -63,7 +63,7 @@ pub fn broke_off(broken: CliError, saved: u64, of: u64, out: &Path) -> CliError 
         return broken;
     }
     let then = format!(
-        "{saved} of {of} experiments are safe in {}; run the same command with --resume once the cause is mended",
+        "{saved} of {total} experiments are safe in {}; run the same command with --resume once the cause is mended",
         out.display()
     );
     CliError { then: Some(then), ..broken }

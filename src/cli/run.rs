@@ -1,7 +1,7 @@
 //! `hyperfold run`.
 //!
-//! Layer: cli. Order of things: everything that can be refused is refused before the results' folder is created; then experiments are
-//! written as they finish; then the table.
+//! Layer: cli. First, everything that can be refused is refused, before the result folder is created. Then experiments are written as they finish. Last comes
+//! the table.
 
 use std::time::Instant;
 
@@ -19,22 +19,22 @@ use super::patience::Patience;
 use super::progress::{self, Progress};
 use super::{best, jobs_table, resume, run_json, say, say_json, summary, table, tell};
 
-/// Planning that takes longer than this is told of.
+/// Planning time in seconds above which it is reported.
 const TOLD_FROM_SECONDS: f64 = 1.0;
-/// Groups of experiments that cannot run or fit whose reasons are told; each row has its own.
+/// Number of groups of experiments that cannot run or fit whose reasons are printed. Each row has its own reason.
 const REASONS_TOLD: usize = 3;
 
 /// Runs a sweep.
 ///
 /// # Errors
-/// Bad usage or input (nothing is written then), or results that cannot be written.
+/// Usage or input is bad (then nothing is written), or results cannot be written.
 pub fn execute<S: Simulator>(args: &RunArgs, simulator: &S, interrupt: &Interrupt) -> Result<Exit, CliError> {
     ResultDir::check(&args.out, args.resume).map_err(CliError::results)?;
     args.sweep.limit_memory();
     let settings = settings(args, interrupt)?;
     settings.memo.check_outside(&args.out)?;
     if args.jobs.is_some() {
-        // Planning uses the threads of the process. In tests another run may have made them.
+        // Planning uses the global threads of the process. In tests, another run may have started them already.
         let made = rayon::ThreadPoolBuilder::new().num_threads(settings.jobs).build_global();
         made.unwrap_or_else(|why| log::debug!("planning keeps its threads: {why}"));
     }
@@ -65,7 +65,7 @@ pub fn execute<S: Simulator>(args: &RunArgs, simulator: &S, interrupt: &Interrup
 
     log::info!("engine {}: {}; {} CPU threads", used.engine, used.reason, settings.jobs);
 
-    // From here on there is something to write when a signal comes.
+    // From here on, there is something to write when a signal arrives.
     may_end_at_once(false);
     if interrupt.requested() {
         return Ok(Exit::Interrupted);
@@ -78,7 +78,7 @@ pub fn execute<S: Simulator>(args: &RunArgs, simulator: &S, interrupt: &Interrup
         progress.message(&format!("planning took {}", table::seconds(planning)));
     }
     for message in resume::messages(&claimed.recovered, &planned, claimed.dir()) {
-        // What was lost is told however quiet the rest is.
+        // Losses are reported even with --quiet.
         if args.quiet && message.starts_with("warning:") { tell(&message) } else { progress.message(&message) }
     }
     let (mut folder, known) = claimed.start(&planned, &used, &settings, expanding.elapsed().as_secs_f64())?;
@@ -98,7 +98,7 @@ pub fn execute<S: Simulator>(args: &RunArgs, simulator: &S, interrupt: &Interrup
         Ok(_) => Outcome::Complete,
     };
     let late = ran.as_ref().map_or(Vec::new(), Clone::clone);
-    // With --strict a warning decides the exit code, so that it is told however quiet the rest is.
+    // With --strict, a warning decides the exit code, so warnings are printed even with --quiet.
     let quiet = args.quiet && !args.strict;
     let early: &[String] = if args.quiet && args.strict { &planned.warnings } else { &[] };
     for warning in early.iter().chain(late.iter().filter(|_| !quiet)) {
@@ -107,9 +107,9 @@ pub fn execute<S: Simulator>(args: &RunArgs, simulator: &S, interrupt: &Interrup
     let mut warned = !planned.warnings.is_empty() || !late.is_empty();
     let saved = folder.saved();
     let closed = folder.close(outcome, late, wall);
-    // What broke the run off is told, rather than that its files could not be finished either.
+    // The cause that broke the run off is reported first; an error of closing the files would only follow from it.
     let finished = ran.and(closed).map_err(|e| resume::broke_off(e.into(), saved, planned.rows(), &args.out))?;
-    // The rest can be had again by `hyperfold report`.
+    // What follows can be repeated by `hyperfold report`.
     may_end_at_once(true);
 
     if args.json {
@@ -125,9 +125,9 @@ pub fn execute<S: Simulator>(args: &RunArgs, simulator: &S, interrupt: &Interrup
     warned |= !super::report::after_run(&args.out, args.quiet || args.json);
     let missing = finished.expected - finished.records.len();
     if outcome == Outcome::Interrupted && missing > 0 {
-        let of = counted(finished.expected, "experiment");
+        let total = counted(finished.expected, "experiment");
         let have = if missing == 1 { "has" } else { "have" };
-        tell(&format!("hyperfold: interrupted; {missing} of {of} {have} no result"));
+        tell(&format!("hyperfold: interrupted; {missing} of {total} {have} no result"));
         return Ok(Exit::Interrupted);
     }
     if missing > 0 {
@@ -157,7 +157,7 @@ fn settings(args: &RunArgs, interrupt: &Interrupt) -> Result<RunSettings, Sessio
     })
 }
 
-/// What `--memo` and `--memo-limit-mib` mean.
+/// The choice that `--memo` and `--memo-limit-mib` make.
 fn memo(args: &RunArgs) -> Result<MemoChoice, SessionError> {
     match &args.memo {
         None => Ok(MemoChoice::Run),
@@ -166,7 +166,7 @@ fn memo(args: &RunArgs) -> Result<MemoChoice, SessionError> {
     }
 }
 
-/// What of a run's events a person follows.
+/// Shows the events of a run that a person follows.
 fn show(update: &Update, progress: &mut dyn Progress) {
     match update {
         Update::Started { exp_id } => progress.started(*exp_id),
@@ -187,21 +187,21 @@ fn greet(progress: &mut dyn Progress, planned: &Planned, used: &EngineUsed, jobs
     if let Some(note) = &planned.duplicates_note {
         progress.message(&format!("note: {note}"));
     }
-    for (what, excluded) in [("cannot run", &planned.cannot_run), ("cannot fit", &planned.cannot_fit)] {
+    for (heading, excluded) in [("cannot run", &planned.cannot_run), ("cannot fit", &planned.cannot_fit)] {
         if !excluded.experiments.is_empty() {
             let n = counted(excluded.experiments.len(), "experiment");
             let lines = excluded.lines();
             let told = lines[..lines.len().min(REASONS_TOLD)].join("; ");
             let more = if lines.len() > REASONS_TOLD { "; ... (`hyperfold plan` has all reasons)" } else { "" };
-            progress.message(&format!("note: {n} {what}: {told}{more}"));
+            progress.message(&format!("note: {n} {heading}: {told}{more}"));
         }
     }
     let adapters: Vec<String> =
         used.adapters.iter().map(|a| format!("{} ({} {})", a.name, a.driver, a.driver_info)).collect();
-    let on = if adapters.is_empty() { counted(jobs, "thread") } else { adapters.join(", ") };
+    let device_names = if adapters.is_empty() { counted(jobs, "thread") } else { adapters.join(", ") };
     let (name, n) = (&planned.name, planned.selected.len());
     let n = counted(n, "experiment");
-    progress.message(&format!("{name}: {n}; engine {} on {on}: {}", used.engine, used.reason));
+    progress.message(&format!("{name}: {n}; engine {} on {device_names}: {}", used.engine, used.reason));
 }
 
 #[cfg(test)]

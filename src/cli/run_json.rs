@@ -1,4 +1,4 @@
-//! What `run --json` prints: the rows of `results.csv` as JSON, an object a line.
+//! Output of `run --json`: the rows of `results.csv`, as one JSON object per line.
 //!
 //! Layer: cli. Names and values are those of the columns; an empty cell is `null`.
 
@@ -9,13 +9,13 @@ use crate::results::{Axis, ClusterColumns, ColumnSets, ExperimentRecord};
 
 use super::compare_render::value;
 
-/// An object for each record, in their order.
+/// One object for each record, in their order.
 pub(super) fn lines(axes: &[Axis], records: &[ExperimentRecord]) -> Vec<String> {
     let sets = column_sets(records);
     records.iter().map(|record| Value::Object(object(axes, record, sets)).to_string()).collect()
 }
 
-/// Columns of clusters and of inference only where an experiment has them, as in `results.csv`.
+/// Sets of columns of the output. As in `results.csv`, columns of clusters and of inference appear only if an experiment has them.
 fn column_sets(records: &[ExperimentRecord]) -> ColumnSets {
     let has_cluster = records.iter().any(|r| r.cluster.is_some());
     let cluster = if has_cluster { ClusterColumns::WithIterations } else { ClusterColumns::Absent };

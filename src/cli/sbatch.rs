@@ -1,6 +1,6 @@
-//! SLURM's own commands: `sbatch` takes scripts, `scontrol` says what became of them.
+//! Commands of SLURM: `sbatch` submits scripts, and `scontrol` reports their state.
 //!
-//! Layer: cli. Starts programs without a shell.
+//! Layer: cli. It starts programs without a shell.
 
 use std::io::ErrorKind;
 use std::path::Path;
@@ -11,19 +11,19 @@ use anyhow::{Context, bail};
 
 use super::exit::Exit;
 
-/// Time between two looks at a job, seconds: soon for small sweeps, rarely for long ones.
+/// Seconds between two looks at a job, first for short and later for long sweeps.
 const LOOKS_S: [u64; 4] = [1, 2, 5, 15];
-/// Looks that may fail in a row (a controller that is being restarted) before waiting is given up: about five minutes.
+/// Number of consecutive looks that may fail, for example while a controller restarts, before waiting is given up: about five minutes.
 const FAILED_LOOKS: u32 = 20;
 
-/// Submits a script, with `after` once that job has ended, however it did; the new job's number.
+/// Submits a script. With `after`, the job starts once that job has ended in any way. Returns the number of the new job.
 ///
 /// # Errors
-/// No `sbatch`, or it refuses.
+/// There is no `sbatch`, or it refuses the script.
 pub fn submit(script: &Path, after: Option<&str>) -> anyhow::Result<String> {
     let mut command = Command::new("sbatch");
     command.arg("--parsable");
-    // Tasks that failed have left results too, and merging says what is missing.
+    // The merge also runs after failed tasks: they have left results, and merging says what is missing.
     command.args(after.map(|job| format!("--dependency=afterany:{job}")));
     command.arg(script);
     let output = match command.output() {
@@ -36,7 +36,7 @@ pub fn submit(script: &Path, after: Option<&str>) -> anyhow::Result<String> {
         bail!("sbatch refused {}: {}", script.display(), String::from_utf8_lossy(&output.stderr).trim());
     }
     let printed = String::from_utf8_lossy(&output.stdout);
-    // `--parsable` prints the number, and the cluster's name after a semicolon where there are several.
+    // `--parsable` prints the number, and after a semicolon the cluster's name if there are several clusters.
     let job = printed.trim().split(';').next().unwrap_or_default();
     if job.is_empty() || !job.chars().all(|c| c.is_ascii_digit()) {
         bail!("sbatch printed `{}`, which is no job number", printed.trim());
@@ -44,7 +44,7 @@ pub fn submit(script: &Path, after: Option<&str>) -> anyhow::Result<String> {
     Ok(job.to_string())
 }
 
-/// Waits until `job`, which writes `merged`, has ended.
+/// Waits until `job`, which writes the folder `merged`, has ended.
 ///
 /// # Errors
 /// SLURM does not answer, or the job ended without results.
@@ -82,7 +82,7 @@ fn state(job: &str) -> anyhow::Result<State> {
     read(&String::from_utf8_lossy(&output.stdout))
 }
 
-/// Reads what `scontrol show job` prints.
+/// Parses the output of `scontrol show job`.
 fn read(text: &str) -> anyhow::Result<State> {
     let value = |key: &str| text.split_whitespace().find_map(|word| word.strip_prefix(key)?.strip_prefix('='));
     let word = value("JobState").context("scontrol did not say JobState")?;
@@ -102,7 +102,7 @@ fn read(text: &str) -> anyhow::Result<State> {
     ) {
         return Ok(State::Going);
     }
-    // `code:signal`; a job that was killed has a signal and the code 0.
+    // The format is `code:signal`. A killed job has a signal and the code 0.
     let (code, signal) = value("ExitCode").and_then(|c| c.split_once(':')).context("scontrol did not say ExitCode")?;
     let (code, signal): (u32, u32) = (code.parse()?, signal.parse()?);
     let code = match (word, code) {

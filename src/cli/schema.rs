@@ -1,6 +1,6 @@
 //! `hyperfold schema`.
 //!
-//! Layer: cli. What it says is [`crate::sweep`]'s.
+//! Layer: cli. [`crate::sweep`] makes the schema.
 
 use crate::sweep::{SchemaOf, json_schema};
 
@@ -10,7 +10,7 @@ use super::output::write_out;
 
 /// Prints a JSON Schema.
 pub fn execute(args: &SchemaArgs) -> Exit {
-    let of = if args.included { SchemaOf::Included } else { SchemaOf::Sweep };
-    write_out(json_schema(of).as_bytes());
+    let kind = if args.included { SchemaOf::Included } else { SchemaOf::Sweep };
+    write_out(json_schema(kind).as_bytes());
     Exit::Ok
 }

@@ -1,7 +1,7 @@
-//! `hyperfold report --serve`: one page over HTTP, on this machine only.
+//! `hyperfold report --serve`: serves one page over HTTP, on this machine only.
 //!
-//! Layer: cli. Answers GET of the one page from memory: nothing that a request says is ever opened, and a request that was meant for another host (as a page of a
-//! stranger's with a name that leads to 127.0.0.1 would send) is refused.
+//! Layer: cli. It answers GET requests for the page from memory. Nothing in a request is ever opened. A request for another host is refused; a stranger's
+//! page whose host name leads to 127.0.0.1 would send such a request.
 
 use std::collections::VecDeque;
 use std::io::{Read, Write};
@@ -10,17 +10,17 @@ use std::sync::{Arc, Mutex, PoisonError};
 use std::thread;
 use std::time::{Duration, Instant};
 
-/// A request's head may have so many bytes and take so long: a browser on this machine sends it in one piece.
+/// Largest size of a request's head in bytes. `PATIENCE` is the longest time for it: a browser on this machine sends it in one piece.
 const LONGEST_HEAD: usize = 16 << 10;
 const PATIENCE: Duration = Duration::from_secs(2);
-/// How long an answer may take in all.
+/// Longest time of an answer.
 const ANSWER_PATIENCE: Duration = Duration::from_secs(30);
-/// Bytes of an answer between two looks at the clock.
+/// Bytes of an answer that are written between two looks at the clock.
 const PIECE: usize = 64 << 10;
-/// Connections that are open at once. One more closes the oldest, so that nobody keeps others from the page by saying nothing.
+/// Largest number of open connections. A further one closes the oldest, so that silent clients cannot keep others from the page.
 const MOST_AT_ONCE: usize = 32;
 
-/// A page that waits to be asked for.
+/// A page with the socket that serves it.
 pub(super) struct PageServer {
     listener: TcpListener,
     port: u16,
@@ -28,28 +28,28 @@ pub(super) struct PageServer {
 }
 
 impl PageServer {
-    /// Listens on 127.0.0.1; port 0 is any that is free.
+    /// Listens on 127.0.0.1. Port 0 stands for any free port.
     ///
     /// # Errors
-    /// The port is taken, or may not be used.
+    /// The port is in use, or must not be used.
     pub(super) fn new(page: Vec<u8>, port: u16) -> std::io::Result<PageServer> {
         let listener = TcpListener::bind((Ipv4Addr::LOCALHOST, port))?;
         let port = listener.local_addr()?.port();
         Ok(PageServer { listener, port, page: page.into() })
     }
 
-    /// Where a browser finds it.
+    /// Address of the page for a browser.
     pub(super) fn url(&self) -> String {
         format!("http://127.0.0.1:{}/", self.port)
     }
 
-    /// Answers until the process ends.
+    /// Answers requests until the process ends.
     pub(super) fn run(self) -> std::io::Result<()> {
         let open = Arc::new(OpenConnections::default());
         loop {
             let stream = match self.listener.accept() {
                 Ok((stream, _)) => stream,
-                // A client that has gone again, or a moment without file descriptors.
+                // The client has gone again, or file descriptors ran out for a moment.
                 Err(_) => {
                     thread::sleep(Duration::from_millis(50));
                     continue;
@@ -58,7 +58,7 @@ impl PageServer {
             let Ok(number) = open.begin(&stream) else { continue };
             let (page, port, of_thread) = (Arc::clone(&self.page), self.port, Arc::clone(&open));
             let spawned = thread::Builder::new().name("page".into()).spawn(move || {
-                // Whoever does not read the answer to its end does without.
+                // An error means that the client did not read the whole answer, and is ignored.
                 let _ = serve(stream, &page, port);
                 of_thread.end(number);
             });
@@ -69,14 +69,14 @@ impl PageServer {
     }
 }
 
-/// The connections that are open, the oldest first, each with a number of its own.
+/// Open connections with their numbers, oldest first.
 #[derive(Default)]
 struct OpenConnections {
     list: Mutex<(u64, VecDeque<(u64, TcpStream)>)>,
 }
 
 impl OpenConnections {
-    /// Counts one more, and closes the oldest where there are too many.
+    /// Adds a connection, and closes the oldest if there are too many. Returns its number.
     fn begin(&self, stream: &TcpStream) -> std::io::Result<u64> {
         let handle = stream.try_clone()?;
         let mut list = self.list.lock().unwrap_or_else(PoisonError::into_inner);
@@ -86,7 +86,7 @@ impl OpenConnections {
         if list.1.len() > MOST_AT_ONCE
             && let Some((_, oldest)) = list.1.pop_front()
         {
-            // Its thread then finds that the other side has gone; a connection that has gone already cannot be closed.
+            // The thread of that connection then sees that the other side has gone. Closing fails if it has gone already.
             let _ = oldest.shutdown(Shutdown::Both);
         }
         Ok(number)
@@ -118,9 +118,9 @@ fn serve(mut stream: TcpStream, page: &[u8], port: u16) -> std::io::Result<()> {
         body.len()
     )?;
     if !matches!(answer, Answer::Page { head_only: true }) {
-        let until = Instant::now() + ANSWER_PATIENCE;
+        let deadline = Instant::now() + ANSWER_PATIENCE;
         let mut rest = body;
-        while !rest.is_empty() && Instant::now() < until {
+        while !rest.is_empty() && Instant::now() < deadline {
             let written = stream.write(&rest[..rest.len().min(PIECE)])?;
             rest = &rest[written..];
         }
@@ -128,15 +128,15 @@ fn serve(mut stream: TcpStream, page: &[u8], port: u16) -> std::io::Result<()> {
     stream.flush()
 }
 
-/// A request up to its empty line; `None` if it is none of ours: too long, too slow, broken off.
+/// The head of a request, up to its empty line. `None`: it was too long, too slow, or broken off.
 fn head(stream: &mut TcpStream) -> std::io::Result<Option<Vec<u8>>> {
-    let until = Instant::now() + PATIENCE;
+    let deadline = Instant::now() + PATIENCE;
     let mut head = Vec::new();
     let mut chunk = [0; 2048];
     let mut looked = 0usize;
     while !head[looked.saturating_sub(3)..].windows(4).any(|w| w == b"\r\n\r\n") {
         looked = head.len();
-        let left = until.saturating_duration_since(Instant::now());
+        let left = deadline.saturating_duration_since(Instant::now());
         if head.len() > LONGEST_HEAD || left.is_zero() {
             return Ok(None);
         }
@@ -155,7 +155,7 @@ enum Answer {
     Refused(&'static str),
 }
 
-/// What a request gets.
+/// The answer to a request.
 fn answer(head: &[u8], port: u16) -> Answer {
     const BAD: Answer = Answer::Refused("400 Bad Request");
     let Ok(text) = std::str::from_utf8(head) else { return BAD };

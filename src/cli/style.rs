@@ -1,33 +1,33 @@
-//! Colours: on terminals, unless the user wants none.
+//! Colours of text, on terminals and unless the user wants none.
 //!
-//! Layer: cli. Standard error only; results on standard output are never coloured.
+//! Layer: cli. Only standard error is coloured; results on standard output never are.
 
 use std::ffi::OsString;
 use std::io::IsTerminal;
 
-/// How text for standard error is marked.
+/// Style of text on standard error.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Style {
     coloured: bool,
 }
 
 impl Style {
-    /// Without colours.
+    /// Style without colours.
     pub const PLAIN: Style = Style { coloured: false };
 
-    /// As fits where standard error goes: colours on a terminal that knows them, unless NO_COLOR is set.
+    /// Style that fits standard error: colours on a terminal that supports them, unless NO_COLOR is set.
     pub fn of_stderr() -> Style {
         Style {
             coloured: allowed(std::io::stderr().is_terminal(), std::env::var_os("NO_COLOR"), std::env::var_os("TERM")),
         }
     }
 
-    /// What went wrong.
+    /// Text of an error.
     pub fn error(self, text: &str) -> String {
         self.paint("1;31", text)
     }
 
-    /// What may have gone wrong.
+    /// Text of a warning.
     pub fn warning(self, text: &str) -> String {
         self.paint("1;33", text)
     }
@@ -37,7 +37,7 @@ impl Style {
     }
 }
 
-/// NO_COLOR counts when it is not empty (no-color.org).
+/// Whether colours are allowed. NO_COLOR counts if it is not empty (no-color.org).
 fn allowed(terminal: bool, no_color: Option<OsString>, term: Option<OsString>) -> bool {
     terminal && no_color.is_none_or(|v| v.is_empty()) && term.is_none_or(|t| t != "dumb")
 }

@@ -1,7 +1,7 @@
-//! `hyperfold submit`: a sweep's shards to SLURM, or a manifest of them for Kubernetes.
+//! `hyperfold submit`: submits the shards of a sweep to SLURM, or writes a manifest of them for Kubernetes.
 //!
-//! Layer: cli. The sweep is checked as `run` checks it, then the files of [`crate::submit`] are written and, for SLURM, handed to `sbatch`
-//! ([`super::sbatch`]). Simulates nothing.
+//! Layer: cli. It checks the sweep as `run` does, writes the files of [`crate::submit`], and for SLURM passes them to `sbatch` ([`super::sbatch`]). It
+//! simulates nothing.
 
 use std::fs;
 use std::path::{Path, PathBuf};
@@ -25,7 +25,7 @@ use super::{say, tell};
 /// Checks the sweep, then submits it or writes the manifest.
 ///
 /// # Errors
-/// Bad usage or input (nothing is written then), no `sbatch`, or a job that the scheduler refuses.
+/// Usage or input is bad (then nothing is written), there is no `sbatch`, or the scheduler refuses a job.
 pub fn execute<S: Simulator>(args: &SubmitArgs, simulator: &S) -> Result<Exit, CliError> {
     let selection = Selection { limit: args.limit, shard: None };
     let request =
@@ -40,7 +40,7 @@ pub fn execute<S: Simulator>(args: &SubmitArgs, simulator: &S) -> Result<Exit, C
         );
         return Err(CliError::bad_input(error));
     }
-    // What a shard refuses (a sweep that cannot be cut into shards, say), it would refuse only in its job.
+    // A shard would refuse, for example, a sweep that cannot be cut into shards. The check here finds that before its job runs.
     let first = Selection { limit: args.limit, shard: Some(Shard { index: 0, of: args.shards }) };
     simulator.load(&SweepRequest { selection: first, ..request })?;
     planned.warnings.iter().for_each(|warning| tell(&format!("warning: {warning}")));
@@ -50,7 +50,7 @@ pub fn execute<S: Simulator>(args: &SubmitArgs, simulator: &S) -> Result<Exit, C
     }
 }
 
-/// The options of `hyperfold run` that every shard gets.
+/// Options of `hyperfold run` that every shard gets.
 fn run_options(args: &SubmitArgs) -> Vec<String> {
     let mut options = Vec::new();
     if args.engine != EngineChoice::Auto {
@@ -63,7 +63,7 @@ fn run_options(args: &SubmitArgs) -> Vec<String> {
     options
 }
 
-/// Refuses a submission whose shards would only find out later that their command is wrong.
+/// Refuses a submission if the command of its shards cannot be parsed.
 fn check_command(shards: &Shards) -> anyhow::Result<()> {
     let words = std::iter::once("hyperfold".to_string()).chain(shards.run("0"));
     match Cli::try_parse_from(words) {
@@ -101,7 +101,7 @@ fn slurm(args: &SubmitArgs, name: String) -> Result<Exit, CliError> {
     let gres = match (args.gres.as_deref(), args.engine) {
         (Some("none"), _) => None,
         (Some(gres), _) => Some(gres.to_string()),
-        // `auto` is content with the CPU, so that it asks for no GPU by itself.
+        // `auto` also works with the CPU, so it requests no GPU by itself.
         (None, EngineChoice::Gpu) => Some("gpu:1".to_string()),
         (None, EngineChoice::Auto | EngineChoice::Cpu) => None,
     };
@@ -151,7 +151,7 @@ fn slurm(args: &SubmitArgs, name: String) -> Result<Exit, CliError> {
     sbatch::wait(&merge, Path::new(&shards.merged())).map_err(CliError::broken)
 }
 
-/// The file that says what a folder was submitted for.
+/// Name of the file that describes the submission of a folder.
 const RECORD: &str = "submit.json";
 
 fn described(shards: &Shards, jobs: &[&str]) -> Value {
@@ -164,7 +164,7 @@ fn described(shards: &Shards, jobs: &[&str]) -> Value {
     })
 }
 
-/// A folder is new or empty, or with `--resume` one of the same submission.
+/// Checks that the folder is new or empty or, with `--resume`, belongs to the same submission.
 fn claim(dir: &Path, shards: &Shards, resume: bool) -> anyhow::Result<()> {
     if !resume {
         return ResultDir::check(dir, false).with_context(|| "to submit the same again, add --resume");
@@ -248,14 +248,14 @@ fn kubernetes(args: &SubmitArgs, name: String) -> Result<Exit, CliError> {
     Ok(Exit::Ok)
 }
 
-/// A path as text; scripts are text.
+/// A path as text for a script.
 fn text(option: &str, path: &Path) -> anyhow::Result<String> {
     path.to_str()
         .map(String::from)
         .ok_or_else(|| anyhow!("{option} {}: this path is not UTF-8, which scripts are; rename it", path.display()))
 }
 
-/// A path that means the same in every folder.
+/// An absolute path as text, which means the same in every folder.
 fn absolute(option: &str, path: &Path) -> anyhow::Result<String> {
     text(option, &std::path::absolute(path).with_context(|| format!("{option} {}", path.display()))?)
 }

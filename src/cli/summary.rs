@@ -1,6 +1,6 @@
-//! What a run says at its end: one line an experiment, or one line an axis value.
+//! Summary at the end of a run: one line per experiment, or one line per axis value.
 //!
-//! Layer: cli. Reads records; the files hold the exact values. Which is best, [`super::best`] says.
+//! Layer: cli. It reads records; the files have the exact values. [`super::best`] says which experiment is best.
 
 use std::collections::BTreeMap;
 
@@ -10,21 +10,21 @@ use crate::spec::short_name;
 use super::table::{self, TextTable};
 use crate::units::counted;
 
-/// Up to so many experiments get a line each.
+/// Largest number of experiments of which each gets a line.
 pub const EACH_UP_TO: usize = 40;
-/// Classes of experiments that get a line each.
+/// Number of classes of experiments that get a line.
 const CLASSES_UP_TO: usize = 4;
-/// Values of one axis that get a line each.
+/// Number of values of an axis that get a line.
 const VALUES_UP_TO: usize = 12;
 
-/// The lines for standard output. `records` in the order of `exp_id`.
+/// Lines for standard output. `records` are in the order of `exp_id`.
 pub fn lines(axes: &[Axis], records: &[ExperimentRecord]) -> Vec<String> {
-    // An interrupted run may have none, and its notice says so.
+    // An interrupted run may have no records; it has its own message.
     if records.is_empty() {
         return Vec::new();
     }
     let mut lines = if records.len() <= EACH_UP_TO { each(axes, records) } else { per_value(axes, records) };
-    // A run has told why as it happened.
+    // The reasons were printed during the run.
     let failed = records.iter().filter(|r| r.status == Status::Failed).count();
     if failed > 0 {
         lines.push(format!("{failed} of {} failed; failed.csv says why", counted(records.len(), "experiment")));
@@ -34,7 +34,7 @@ pub fn lines(axes: &[Axis], records: &[ExperimentRecord]) -> Vec<String> {
     lines
 }
 
-/// How far such times are off measured machines: a line a class, of those with most experiments.
+/// Lines about the error of simulated times: one per class, for the classes with most experiments.
 fn worth(records: &[ExperimentRecord]) -> Vec<String> {
     let mut classes: BTreeMap<(&str, &str), usize> = BTreeMap::new();
     for r in records {
@@ -45,11 +45,13 @@ fn worth(records: &[ExperimentRecord]) -> Vec<String> {
     let mut classes: Vec<((&str, &str), usize)> = classes.into_iter().collect();
     classes.sort_by_key(|c| std::cmp::Reverse(c.1));
     let line = |((error, class), n): &((&str, &str), usize)| {
-        let of = counted(*n, "experiment");
+        let n_text = counted(*n, "experiment");
         match *class {
-            "" => format!("error of simulated times: {error}, as nobody measured such experiments ({of})"),
+            "" => format!("error of simulated times: {error}, as nobody measured such experiments ({n_text})"),
             class => {
-                format!("error of simulated times: {error}, from measured runs of the nearest class, {class} ({of})")
+                format!(
+                    "error of simulated times: {error}, from measured runs of the nearest class, {class} ({n_text})"
+                )
             }
         }
     };
@@ -59,13 +61,13 @@ fn worth(records: &[ExperimentRecord]) -> Vec<String> {
     classes.iter().take(CLASSES_UP_TO).map(line).chain(rest).collect()
 }
 
-/// As the table has it: the mean, or that there is none.
+/// Text of the column `validated error`: the mean, or that there is none.
 fn validated(r: &ExperimentRecord) -> String {
     let error = r.validated_error.as_deref().unwrap_or_default();
     error.split(';').next().unwrap_or_default().trim_start_matches("mean ").to_string()
 }
 
-/// The axes' names without the part that all have in common with nothing else: the last segment where that is unique.
+/// Names of the axes: the last segment where that is unique, else the whole key.
 fn short_names(axes: &[Axis]) -> Vec<String> {
     let unique = |name: &&str| axes.iter().filter(|a| short_name(&a.key) == *name).count() == 1;
     axes.iter().map(|a| Some(short_name(&a.key)).filter(unique).unwrap_or(&a.key).to_string()).collect()
@@ -89,7 +91,7 @@ fn each(axes: &[Axis], records: &[ExperimentRecord]) -> Vec<String> {
         row.extend(r.axis_values.iter().map(ToString::to_string));
         row.extend(replicas.then(|| r.replica.to_string()));
         row.push(r.status.as_str().into());
-        row.extend(columns.iter().map(|(_, content)| content.of(r)));
+        row.extend(columns.iter().map(|(_, content)| content.text(r)));
         if packets {
             row.extend([r.ecn_marks, r.pfc_pauses, r.drops].map(|n| n.map_or(String::new(), table::count)));
             row.push(r.max_queue_bytes.map_or(String::new(), table::bytes));
@@ -100,7 +102,7 @@ fn each(axes: &[Axis], records: &[ExperimentRecord]) -> Vec<String> {
     table.lines()
 }
 
-/// What the lines show of an experiment: flows, an iteration of training, a collective, or a cluster; of sweeps of which nothing completed, why.
+/// Kind of columns in the summary. `Nothing` shows why no experiment completed.
 #[derive(Clone, Copy, PartialEq)]
 enum Shown {
     Cluster,
@@ -126,7 +128,7 @@ impl Shown {
         }
     }
 
-    /// Names of columns, and what they hold of an experiment. Parts of an iteration that none has are left out: those that are there add up.
+    /// Names and contents of the columns. Parts of an iteration that no experiment has are left out; the shown parts still add up.
     fn columns(self, records: &[ExperimentRecord]) -> Vec<(&'static str, Content)> {
         let parts: &[(&str, Part)] = &[
             ("compute", |r| r.compute),
@@ -179,7 +181,7 @@ impl Shown {
     }
 }
 
-/// The beginning of a message, as far as it fits beside a table's other columns.
+/// The beginning of a message, short enough for a table with other columns.
 fn shortened(message: &str) -> String {
     const MOST: usize = 120;
     match message.char_indices().nth(MOST) {
@@ -194,45 +196,45 @@ fn hours(ms: Option<u64>) -> Option<f64> {
 
 type Part = fn(&ExperimentRecord) -> Option<Ps>;
 
-/// What a column holds.
+/// Content of a column.
 #[derive(Clone, Copy)]
 enum Content {
     Time(Part),
     Number(fn(&ExperimentRecord) -> Option<f64>),
     Bytes(fn(&ExperimentRecord) -> Option<u64>),
-    /// Of one.
+    /// A share of one.
     Percent(fn(&ExperimentRecord) -> Option<f64>),
     Text(fn(&ExperimentRecord) -> Option<String>),
 }
 
 impl Content {
-    fn of(self, r: &ExperimentRecord) -> String {
+    fn text(self, r: &ExperimentRecord) -> String {
         match self {
-            Content::Time(of) => of(r).map(|ps| table::time(ps.0)),
-            Content::Number(of) => of(r).map(table::number),
-            Content::Bytes(of) => of(r).map(table::bytes),
-            Content::Percent(of) => of(r).map(|x| format!("{} %", table::number(x * 100.0))),
-            Content::Text(of) => of(r),
+            Content::Time(read) => read(r).map(|ps| table::time(ps.0)),
+            Content::Number(read) => read(r).map(table::number),
+            Content::Bytes(read) => read(r).map(table::bytes),
+            Content::Percent(read) => read(r).map(|x| format!("{} %", table::number(x * 100.0))),
+            Content::Text(read) => read(r),
         }
         .unwrap_or_default()
     }
 }
 
-/// Communication of all dimensions that nothing hides.
+/// Exposed communication of all dimensions together.
 fn exposed(r: &ExperimentRecord) -> Option<Ps> {
     let parts = [r.comm_exposed_tp, r.comm_exposed_pp, r.comm_exposed_dp, r.comm_exposed_ep, r.comm_exposed_cp];
     r.iteration_time.map(|_| Ps(parts.iter().flatten().map(|ps| ps.0).sum()))
 }
 
-/// For sweeps of clusters: by value of each axis, goodput and waiting.
+/// Table of a sweep over clusters: goodput and waiting by value of an axis.
 fn per_value_of_clusters(axis: &Axis, groups: &[(String, Vec<&ExperimentRecord>)]) -> TextTable {
     let header = [axis.key.as_str(), "experiments", "failed", "best goodput", "worst goodput", "mean of mean waits h"];
     let mut table = TextTable::new(header);
     for (value, group) in groups.iter().take(VALUES_UP_TO) {
-        let of: Vec<&ClusterRecord> = group.iter().filter_map(|r| r.cluster.as_deref()).collect();
-        let goodputs = || of.iter().map(|c| c.goodput);
+        let clusters: Vec<&ClusterRecord> = group.iter().filter_map(|r| r.cluster.as_deref()).collect();
+        let goodputs = || clusters.iter().map(|c| c.goodput);
         let percent = |x: Option<f64>| x.map_or(String::new(), |x| format!("{} %", table::number(x * 100.0)));
-        let waits: Vec<f64> = of.iter().filter_map(|c| hours(c.waiting_mean_ms)).collect();
+        let waits: Vec<f64> = clusters.iter().filter_map(|c| hours(c.waiting_mean_ms)).collect();
         let mean = (!waits.is_empty()).then(|| waits.iter().sum::<f64>() / waits.len() as f64);
         table.row(vec![
             value.clone(),
@@ -248,11 +250,11 @@ fn per_value_of_clusters(axis: &Axis, groups: &[(String, Vec<&ExperimentRecord>)
 
 fn per_value(axes: &[Axis], records: &[ExperimentRecord]) -> Vec<String> {
     let mut lines = Vec::new();
-    for (at, axis) in axes.iter().enumerate() {
+    for (axis_idx, axis) in axes.iter().enumerate() {
         let mut groups: Vec<(String, Vec<&ExperimentRecord>)> = Vec::new();
         let mut places = BTreeMap::new();
         for r in records {
-            let value = r.axis_values[at].to_string();
+            let value = r.axis_values[axis_idx].to_string();
             let place = *places.entry(value.clone()).or_insert(groups.len());
             if place == groups.len() {
                 groups.push((value, Vec::new()));
@@ -264,8 +266,9 @@ fn per_value(axes: &[Axis], records: &[ExperimentRecord]) -> Vec<String> {
             continue;
         }
         let programs = records.iter().any(|r| r.iteration_time.is_some());
-        let what = if programs { ["best iteration", "worst iteration"] } else { ["best makespan", "worst makespan"] };
-        let header = [axis.key.as_str(), "experiments", "failed", what[0], what[1], "mean of FCT means"];
+        let headings =
+            if programs { ["best iteration", "worst iteration"] } else { ["best makespan", "worst makespan"] };
+        let header = [axis.key.as_str(), "experiments", "failed", headings[0], headings[1], "mean of FCT means"];
         let mut table = TextTable::new(header);
         for (value, group) in groups.iter().take(VALUES_UP_TO) {
             let done: Vec<&ExperimentRecord> = group.iter().copied().filter(|r| r.status == Status::Ok).collect();
@@ -283,7 +286,7 @@ fn per_value(axes: &[Axis], records: &[ExperimentRecord]) -> Vec<String> {
                 mean.map_or(String::new(), |ps| table::time(u64::try_from(ps).expect("a mean is at most the maximum"))),
             ]);
         }
-        if at > 0 {
+        if axis_idx > 0 {
             lines.push(String::new());
         }
         lines.extend(table.lines());
@@ -316,7 +319,7 @@ mod tests {
     }
 
     fn sweep(n: u64) -> Vec<ExperimentRecord> {
-        let pick = |of: &[&str], at: u64| -> Cell { of[at as usize % of.len()].into() };
+        let pick = |values: &[&str], index: u64| -> Cell { values[index as usize % values.len()].into() };
         (0..n)
             .map(|id| {
                 let values = vec![

@@ -1,13 +1,13 @@
-//! Plain tables and numbers for people.
+//! Tables and numbers as text for people.
 //!
-//! Layer: cli. Rounds; files show exact values instead.
+//! Layer: cli. Values are rounded; the files have exact values.
 
 use std::borrow::Cow;
 
 use crate::printable::printable;
 use crate::units::thousands;
 
-/// A table with a header, columns aligned: numbers to the right, words to the left.
+/// A table with a header and aligned columns: numbers to the right, words to the left.
 pub struct TextTable {
     rows: Vec<Vec<String>>,
 }
@@ -18,13 +18,13 @@ impl TextTable {
         TextTable { rows: vec![header.into_iter().map(|name| shown(name.into())).collect()] }
     }
 
-    /// Adds a row of as many cells as the header has.
+    /// Adds a row. It has as many cells as the header.
     pub fn row(&mut self, cells: Vec<String>) {
         debug_assert_eq!(cells.len(), self.rows[0].len());
         self.rows.push(cells.into_iter().map(shown).collect());
     }
 
-    /// The lines, without trailing blanks.
+    /// Lines of the table, without trailing blanks.
     pub fn lines(&self) -> Vec<String> {
         let n = self.rows[0].len();
         let width = |c: usize| self.rows.iter().map(|r| r[c].chars().count()).max().unwrap_or(0);
@@ -43,7 +43,7 @@ impl TextTable {
     }
 }
 
-/// A cell as it is printed, so that columns are as wide as they look.
+/// A cell as it is printed, so that columns have the width that is seen.
 fn shown(cell: String) -> String {
     match printable(&cell) {
         Cow::Borrowed(_) => cell,
@@ -51,12 +51,12 @@ fn shown(cell: String) -> String {
     }
 }
 
-/// A time of picoseconds in the unit that fits, four digits.
+/// A time in picoseconds, in the unit that fits, with four digits.
 pub fn time(ps: u64) -> String {
     in_units(ps as f64 / 1e3, 1e3, &["ns", "us", "ms", "s"])
 }
 
-/// Bytes in the unit that fits, four digits; whole numbers without a point.
+/// A number of bytes, in the unit that fits, with four digits. Whole numbers have no point.
 pub fn bytes(bytes: u64) -> String {
     let text = in_units(bytes as f64, 1024.0, &["B", "KiB", "MiB", "GiB", "TiB"]);
     let (number, unit) = text.split_once(' ').unwrap_or((&text, ""));
@@ -64,18 +64,19 @@ pub fn bytes(bytes: u64) -> String {
     if exact { format!("{} {unit}", number.split('.').next().unwrap_or(number)) } else { text }
 }
 
-/// In the largest unit of which it is at least one; each is `step` times the one before. What four digits round up to a step is one of the next.
+/// A value in the largest unit in which it is at least 1. Each unit is `step` times the one before. A value that four digits would round up to `step` is
+/// shown in the next unit.
 fn in_units(value: f64, step: f64, units: &[&str]) -> String {
-    let (mut value, mut at) = (value, 0);
-    while at + 1 < units.len() && four(value).parse::<f64>().is_ok_and(|shown| shown >= step) {
-        (value, at) = (value / step, at + 1);
+    let (mut value, mut unit_idx) = (value, 0);
+    while unit_idx + 1 < units.len() && four(value).parse::<f64>().is_ok_and(|shown| shown >= step) {
+        (value, unit_idx) = (value / step, unit_idx + 1);
     }
-    format!("{} {}", four(value), units[at])
+    format!("{} {}", four(value), units[unit_idx])
 }
 
-/// A number without a unit: four digits, thousands set apart, no zeros at the end.
+/// A number without a unit: four digits, thousands separators, and no trailing zeros.
 pub fn number(v: f64) -> String {
-    // Plus zero: without the sign of a negative one.
+    // Adding 0.0 removes the sign of a negative zero.
     let v = v + 0.0;
     let size = v.abs();
     if size != 0.0 && !(1e-3..1e7).contains(&size) {
@@ -91,7 +92,7 @@ pub fn number(v: f64) -> String {
     if text.contains('.') { text.trim_end_matches('0').trim_end_matches('.').to_string() } else { text }
 }
 
-/// A count, four digits: `9,999`, `12.35 k`, `1.2 M`.
+/// A count with four digits: `9,999`, `12.35 k`, `1.2 M`.
 pub fn count(n: u64) -> String {
     match n as f64 {
         _ if n < 10_000 => thousands(n),
@@ -101,7 +102,7 @@ pub fn count(n: u64) -> String {
     }
 }
 
-/// Seconds of wall time.
+/// A wall time in seconds, as text.
 pub fn seconds(s: f64) -> String {
     match s {
         _ if s < 60.0 => format!("{s:.1} s"),
@@ -110,7 +111,7 @@ pub fn seconds(s: f64) -> String {
     }
 }
 
-/// Four digits, with zeros at the end so that columns line up.
+/// Four digits, with trailing zeros so that columns line up.
 fn four(v: f64) -> String {
     let at_least = |size: f64, digits: usize| (v >= size).then(|| format!("{v:.digits$}"));
     let thousands = |v: f64| {

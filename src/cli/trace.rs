@@ -1,4 +1,4 @@
-//! `hyperfold trace`: the timeline of one experiment for Perfetto.
+//! `hyperfold trace`: writes the timeline of one experiment for Perfetto.
 //!
 //! Layer: cli. [`crate::session::trace`] finds the experiment and simulates it again.
 
@@ -40,10 +40,10 @@ pub struct TraceArgs {
     pub to_ns: Option<u64>,
 }
 
-/// Simulates the experiment again and writes its timeline.
+/// Simulates the experiment again, and writes its timeline.
 ///
 /// # Errors
-/// The folder, the experiment, or what it was made from is not there any more; or the file cannot be written.
+/// The folder, the experiment, or an input of it does not exist any more, or the file cannot be written.
 pub fn execute(args: &TraceArgs, interrupt: &Interrupt) -> Result<Exit, CliError> {
     let window = window(args).map_err(CliError::bad_input)?;
     if let Some(path) = args.out.as_ref().filter(|p| p.exists() && !args.force) {
@@ -87,7 +87,7 @@ pub fn execute(args: &TraceArgs, interrupt: &Interrupt) -> Result<Exit, CliError
     Ok(Exit::Ok)
 }
 
-/// Writes a trace and says where.
+/// Writes a trace, and prints where.
 fn write(args: &TraceArgs, trace: &Trace) -> Result<(), CliError> {
     let path = match &args.out {
         Some(path) => std::fs::write(path, &trace.bytes)
@@ -99,9 +99,9 @@ fn write(args: &TraceArgs, trace: &Trace) -> Result<(), CliError> {
     Ok(())
 }
 
-/// A cluster over days: its jobs and servers.
+/// Writes the trace of a cluster over days: its jobs and servers.
 fn of_cluster(args: &TraceArgs, config: &Config, limit: usize, interrupt: &Interrupt) -> Result<Exit, CliError> {
-    /// Nanoseconds of a millisecond.
+    /// Nanoseconds in a millisecond.
     const NS: u64 = 1_000_000;
     tell(&format!("simulating experiment {} again", args.exp_id));
     let Some(history) = cluster_history(config, interrupt).map_err(CliError::bad_input)? else {

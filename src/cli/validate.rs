@@ -1,6 +1,6 @@
-//! `hyperfold validate`: the model against published measurements, row by row.
+//! `hyperfold validate`: compares the model with published measurements, row by row.
 //!
-//! Layer: cli. Prints what the layer `validation` finds.
+//! Layer: cli. It prints what the layer `validation` finds.
 
 use std::path::Path;
 
@@ -12,10 +12,10 @@ use super::say;
 use super::table::TextTable;
 use crate::validation::{ErrorSummary, SUITES, Suite, ValidationRow, classes, classes_toml};
 
-/// Prints the error table of a suite, or of all that there are.
+/// Prints the error tables of one suite, or of all suites.
 ///
 /// # Errors
-/// An unknown suite, or sweeps of a suite that cannot be run.
+/// The suite is unknown, or its sweeps cannot be run.
 pub fn execute(args: &ValidateArgs) -> Result<Exit, CliError> {
     if let Some(file) = &args.write_classes {
         return write_classes(file);
@@ -45,7 +45,7 @@ pub fn execute(args: &ValidateArgs) -> Result<Exit, CliError> {
     Ok(if all_within { Exit::Ok } else { Exit::Condition })
 }
 
-/// Writes the asset that results state their error from.
+/// Writes the asset from which results state their error.
 fn write_classes(file: &Path) -> Result<Exit, CliError> {
     let mut rows = Vec::new();
     for suite in SUITES.iter().filter(|s| s.has_classes()) {
@@ -86,8 +86,8 @@ fn as_text(suite: &Suite, rows: &[ValidationRow], summaries: &[ErrorSummary]) ->
             table.row(cells);
         }
         out.push(String::new());
-        let of = [summary.table.as_str(), summary.used.as_str(), summary.group.as_str()];
-        out.push(of.into_iter().filter(|w| !w.is_empty()).collect::<Vec<_>>().join(", "));
+        let title = [summary.table.as_str(), summary.used.as_str(), summary.group.as_str()];
+        out.push(title.into_iter().filter(|w| !w.is_empty()).collect::<Vec<_>>().join(", "));
         out.extend(table.lines());
     }
     out.push(String::new());
@@ -104,7 +104,7 @@ fn is_grouped(summaries: &[ErrorSummary]) -> bool {
     summaries.iter().any(|s| !s.group.is_empty())
 }
 
-/// Columns of what tables come to.
+/// Columns of the summary of tables.
 fn header(grouped: bool) -> Vec<&'static str> {
     let mut header = vec!["table", "use"];
     header.extend(grouped.then_some("of"));
@@ -134,7 +134,7 @@ fn cells(s: &ErrorSummary, grouped: bool) -> Vec<String> {
     cells
 }
 
-/// The summary as the README shows it.
+/// The summary as Markdown, for the README.
 fn as_markdown(summaries: &[ErrorSummary]) -> Vec<String> {
     let row = |cells: Vec<String>| format!("| {} |", cells.join(" | "));
     let grouped = is_grouped(summaries);
@@ -149,12 +149,12 @@ fn percent(x: f64) -> String {
     format!("{:.1} %", x * 100.0)
 }
 
-/// Above 0: simulated as too large.
+/// A relative error in percent. Above 0: the simulated value is too large.
 fn signed(x: f64) -> String {
     format!("{:+.1} %", x * 100.0)
 }
 
-/// Four significant digits.
+/// A number with four significant digits.
 fn number(x: f64) -> String {
     let digits = match x.abs() {
         a if a == 0.0 || a >= 1000.0 => 0,

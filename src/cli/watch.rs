@@ -1,6 +1,6 @@
-//! `hyperfold watch`: how a run goes, from its folder alone.
+//! `hyperfold watch`: shows the progress of a run, from its folder alone.
 //!
-//! Layer: cli. Reads what the run writes, so the run may be on another machine that shares the file system. Changes nothing there.
+//! Layer: cli. It reads the files of the run, so the run may be on another machine with the same file system. It changes nothing there.
 
 use std::io::IsTerminal;
 use std::path::{Path, PathBuf};
@@ -19,17 +19,17 @@ use super::output::is_closed;
 use super::work_left::WorkShare;
 use super::{best, say, table, tell};
 
-/// Time between looks, on a terminal and elsewhere.
+/// Time between looks, and between lines if the output is no terminal.
 const LOOK_EVERY: Duration = Duration::from_millis(500);
 const LINE_EVERY: Duration = Duration::from_secs(2);
-/// How long a run is waited for in a folder where none has begun, and for a folder that is not there: its name may be wrong.
+/// How long to wait for a run in a folder where none has begun, and for a folder that does not exist, because its name may be wrong.
 const WAIT_FOR_BEGIN: Duration = Duration::from_secs(60);
 const WAIT_FOR_FOLDER: Duration = Duration::from_secs(10);
-/// A run that nobody holds and that has written nothing for so long has been killed.
+/// A run is taken as killed if nobody holds its journal and nothing was written for this long.
 const SILENT_AT_MOST: Duration = Duration::from_secs(30);
-/// Reading results to rank them may take at most this share of the time.
+/// Reading results to rank them may take at most one part in this many of the time.
 const RANKING_SHARE: u32 = 20;
-/// Width of the bar.
+/// Width of the bar, in characters.
 const BAR: u64 = 30;
 
 #[derive(Debug, Args)]
@@ -65,7 +65,7 @@ pub fn execute(args: &WatchArgs) -> Result<Exit, CliError> {
         let state = watch.follower.poll().map_err(unreadable)?.clone();
         match () {
             () if !state.begun => {
-                let (patience, what) = match args.dir.is_dir() {
+                let (patience, reason) = match args.dir.is_dir() {
                     true => (WAIT_FOR_BEGIN, "no run has begun here yet"),
                     false => (WAIT_FOR_FOLDER, "there is no such folder yet"),
                 };
@@ -74,7 +74,7 @@ pub fn execute(args: &WatchArgs) -> Result<Exit, CliError> {
                 }
                 if !std::mem::replace(&mut announced, true) {
                     let patience = table::seconds(patience.as_secs_f64());
-                    tell(&format!("{}: {what}; waiting for {patience} at most", args.dir.display()));
+                    tell(&format!("{}: {reason}; waiting for {patience} at most", args.dir.display()));
                 }
             }
             () => {
@@ -121,38 +121,38 @@ fn no_run(dir: &Path) -> CliError {
 struct Watch<'a> {
     dir: &'a Path,
     follower: RunFollower,
-    /// The best so far, and at how many finished experiments and when that was looked up, and how long it took.
+    /// Lines about the best experiment so far. `ranked` says at how many finished experiments and when they were made, and how long that took.
     best: Vec<String>,
     ranked: Option<(u64, Instant, Duration)>,
 }
 
 impl Watch<'_> {
-    /// Looks up the best so far.
+    /// Ranks the results so far.
     fn rank(&mut self, state: &RunState) {
         let start = Instant::now();
         self.best = if state.done() == 0 { Vec::new() } else { best::lines(self.dir, None, &Default::default()) };
         self.ranked = Some((state.done(), Instant::now(), start.elapsed()));
     }
 
-    /// The same if there are new results and the last time did not take long.
+    /// Ranks the results if there are new ones and the last ranking did not take long.
     fn rank_if_cheap(&mut self, state: &RunState) {
-        let due = self.ranked.is_none_or(|(done, at, took)| {
-            done != state.done() && at.elapsed() >= LINE_EVERY.max(took * RANKING_SHARE)
+        let due = self.ranked.is_none_or(|(done, ranked_at, took)| {
+            done != state.done() && ranked_at.elapsed() >= LINE_EVERY.max(took * RANKING_SHARE)
         });
         if due {
             self.rank(state);
         }
     }
 
-    /// Whether nobody will write any more although the run has not ended.
+    /// Whether the run has not ended, but nobody will write any more.
     fn was_killed(&self) -> bool {
         self.follower.is_written() == Some(false) && self.follower.silent_for() >= SILENT_AT_MOST
     }
 
     /// Seconds since the session began.
     fn elapsed(&self, state: &RunState) -> f64 {
-        let since = if state.ended.is_some() { 0.0 } else { self.follower.silent_for().as_secs_f64() };
-        state.last_event_s + since
+        let silent_s = if state.ended.is_some() { 0.0 } else { self.follower.silent_for().as_secs_f64() };
+        state.last_event_s + silent_s
     }
 
     /// The state as a table.
@@ -174,7 +174,7 @@ impl Watch<'_> {
         lines.push(format!("  [{bar}] {} of {} experiments", table::count(done), table::count(selected)));
         let mut row = table::TextTable::new(["ok", "oom", "failed", "running", "waiting"]);
         let waiting = selected.saturating_sub(done + state.running);
-        // Experiments of earlier sessions are known to have ended, not how; those that failed are run again.
+        // It is not known how experiments of earlier sessions ended. Failed ones are run again, so they count as ok.
         let cells = [state.ok + state.known, state.oom, state.failed, state.running, waiting];
         row.row(cells.iter().map(|n| table::count(*n)).collect());
         lines.extend(row.lines().iter().map(|line| format!("  {line}")));
@@ -193,7 +193,7 @@ impl Watch<'_> {
         lines
     }
 
-    /// Time, rate and what is left.
+    /// Elapsed time, rate, and time left.
     fn pace(&self, state: &RunState) -> String {
         pace(state, self.elapsed(state))
     }
@@ -219,7 +219,7 @@ fn pace(state: &RunState, elapsed: f64) -> String {
     text
 }
 
-/// Where the state goes: drawn in place on a terminal, a line now and then elsewhere.
+/// Output of the state: redrawn in place on a terminal, or an occasional line elsewhere.
 enum View {
     Terminal(ProgressBar),
     Lines { said: Option<(RunState, Instant)> },
@@ -247,7 +247,8 @@ impl View {
             }
             View::Lines { .. } if is_last => lines().iter().for_each(|line| say(line)),
             View::Lines { said } => {
-                let is_news = said.as_ref().is_none_or(|(before, at)| before != state && at.elapsed() >= LINE_EVERY);
+                let is_news =
+                    said.as_ref().is_none_or(|(before, said_at)| before != state && said_at.elapsed() >= LINE_EVERY);
                 if is_news {
                     let elapsed = state.last_event_s;
                     say(&format!(

@@ -1,11 +1,11 @@
-//! How long a run still takes, from the work that is done and the time it took.
+//! Estimates how long a run still takes, from the work that is done and the time that it took.
 //!
-//! Layer: cli. For `run`, which hears of the work, and `watch`, which reads of it.
+//! Layer: cli. `run` is told about the work, and `watch` reads about it.
 
-/// Below this share of the work nothing is said: what was first is rarely like the rest.
+/// Share of the work below which there is no estimate, because the first work is rarely like the rest.
 const LEAST_SHARE: f64 = 0.005;
 
-/// Work that is done, of all there is.
+/// Work that is done, and all work.
 #[derive(Clone, Copy, Debug, Default, PartialEq)]
 pub(super) struct WorkShare {
     pub(super) done: u64,
@@ -13,12 +13,12 @@ pub(super) struct WorkShare {
 }
 
 impl WorkShare {
-    /// The share that is done, between 0 and 1.
+    /// Share that is done, from 0 to 1.
     pub(super) fn share(&self) -> f64 {
         if self.total == 0 { 0.0 } else { (self.done as f64 / self.total as f64).min(1.0) }
     }
 
-    /// Seconds that are left, if what was done took so many; `None`: too little is done to tell, or all of it.
+    /// Seconds that are left, if the work so far took `elapsed_s`. `None`: too little or all of the work is done.
     pub(super) fn seconds_left(&self, elapsed_s: f64) -> Option<f64> {
         let share = self.share();
         (LEAST_SHARE..1.0).contains(&share).then(|| elapsed_s * (1.0 - share) / share)
@@ -26,7 +26,7 @@ impl WorkShare {
 
     /// The share in words.
     pub(super) fn percent(&self) -> String {
-        // All of it only when nothing is left.
+        // 100 % is shown only if nothing is left.
         let percent = (self.share() * 100.0).floor();
         format!("{percent:.0} % of the work")
     }

@@ -1,6 +1,6 @@
-//! `hyperfold workload`: looks into workload files, converts them, rescales them.
+//! `hyperfold workload`: inspects, converts and rescales workload files.
 //!
-//! Layer: cli. Reads by `workload::import`, writes by `workload::export`; files only where `--out` says.
+//! Layer: cli. It reads with `workload::import` and writes with `workload::export`. Files are written only where `--out` says.
 
 use std::fs;
 use std::path::{Path, PathBuf};
@@ -18,7 +18,7 @@ use crate::workload::inspect::{Summary, summary};
 use crate::workload::program::Workload;
 use crate::workload::rescale::{Factor, rescale};
 
-/// The most operations, over all ranks, that `inspect` runs through with free communication: a few seconds.
+/// Largest number of operations, over all ranks, for which `inspect` computes the free makespan: a few seconds.
 const MAX_INSPECTED: u64 = 20_000_000;
 
 #[derive(Debug, Args)]
@@ -139,7 +139,7 @@ impl From<InputFormat> for WorkloadFormat {
 /// Runs the command.
 ///
 /// # Errors
-/// The file is not as it must be, the form cannot say the workload, or there is something at `--out`.
+/// The file is not valid, the form cannot express the workload, or something exists at `--out`.
 pub fn execute(args: &WorkloadArgs) -> Result<Exit, CliError> {
     match &args.command {
         WorkloadCommand::Inspect(a) => inspect(a),
@@ -159,7 +159,7 @@ pub fn execute(args: &WorkloadArgs) -> Result<Exit, CliError> {
     }
 }
 
-/// Reads the input; notes go to standard error.
+/// Reads the input. Notes are printed on standard error.
 fn read(input: &Input) -> Result<(WorkloadFormat, Imported), CliError> {
     let guessed = || {
         import::guess(&input.path).ok_or_else(|| {
@@ -199,9 +199,9 @@ fn inspect(args: &InspectArgs) -> Result<Exit, CliError> {
     Ok(Exit::Ok)
 }
 
-/// A dimension or phase or operation as messages have it.
-fn word(what: impl std::fmt::Debug) -> String {
-    format!("{what:?}").to_lowercase()
+/// Name of a dimension, phase or operation in messages.
+fn word(value: impl std::fmt::Debug) -> String {
+    format!("{value:?}").to_lowercase()
 }
 
 fn json(
@@ -269,11 +269,11 @@ fn write(w: &Workload, output: &WorkloadOutput) -> Result<Exit, CliError> {
     Ok(Exit::Ok)
 }
 
-/// One `.et` a rank, named after the folder, and the members of groups.
+/// Writes one `.et` file per rank, named after the folder, and the members of groups.
 fn write_traces(w: &Workload, output: &WorkloadOutput) -> Result<Exit, CliError> {
     let folder = &output.out;
     let name = folder.file_name().map_or_else(|| "trace".to_string(), |n| n.to_string_lossy().into_owned());
-    // What cannot be written is told before anything is.
+    // A workload that cannot be written is refused before anything is written.
     for rank in first_of_each_program(w) {
         export::chakra::trace(w, rank).map_err(CliError::bad_input)?;
     }

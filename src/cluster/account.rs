@@ -1,89 +1,92 @@
-//! Where the GPU time of a cluster went. All of it is in exactly one place.
+//! Accounts for the GPU time of a cluster. Every GPU-nanosecond is counted in exactly one place.
 //!
-//! Layer: cluster. GPU-nanoseconds.
+//! Layer: cluster. The unit is GPU-nanoseconds.
 
 use super::progress::TimeSpent;
 
-/// Nanoseconds of a millisecond.
+/// Nanoseconds in a millisecond.
 const NS: u128 = 1_000_000;
 
-/// What the GPUs do at a moment, beside those of jobs.
+/// Number of GPUs that no job holds at a moment, by their state.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct UnheldGpus {
-    /// In service and without a job.
+    /// GPUs in service that no job holds.
     pub free: u64,
-    /// Of these, enough for the first of the queue, which cannot have them where they are.
+    /// Part of `free`: all free GPUs, if they are enough for the first job of the queue but it cannot get them where they are; else 0.
     pub stranded: u64,
     pub down: u64,
-    /// On servers that are drained or in maintenance, and without a job.
+    /// GPUs without a job on servers that are drained or in maintenance.
     pub drained: u64,
     pub spare: u64,
 }
 
-/// GPU time by what it went into.
+/// GPU time by what it was spent on, in GPU-nanoseconds.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Account {
-    /// Work that counts, at full speed.
+    /// Work that counts, as the time that it takes at full speed.
     pub useful: u128,
-    /// What it took longer for placement, company and slow servers; after a job shrank, also what its fewer GPUs took longer. Below 0 where these are better used.
+    /// Extra time of that work, caused by placement, other jobs and slow servers. After a job has shrunk, it includes what the work takes longer on fewer
+    /// GPUs. It is below 0 where fewer GPUs are better used.
     pub slowdown: i128,
-    /// Part of `slowdown`: for company alone.
+    /// Part of `slowdown` that other jobs cause.
     pub company: u128,
     pub checkpoint: u128,
     pub restart: u128,
-    /// Work that was lost.
+    /// Work that was lost and had to be done again.
     pub rolled_back: u128,
     pub free: u128,
-    /// Part of `free`.
+    /// Part of `free`: see [`UnheldGpus::stranded`].
     pub stranded: u128,
     pub down: u128,
     pub drained: u128,
     pub spare: u128,
-    /// Beside all that, in millionths of a GPU-nanosecond: of the ways that jobs send over out of their racks, what writes of others took meanwhile.
+    /// Share of the rack uplinks of running jobs that checkpoint writes of other jobs took, times the GPU time of these jobs, in millionths of a
+    /// GPU-nanosecond. It is reported separately and is not part of `total`.
     pub beside_writes: u128,
 }
 
 impl Account {
-    /// Time passes over GPUs without jobs.
+    /// Counts `ms` milliseconds of the GPUs that no job holds.
     pub fn pass(&mut self, ms: u64, moment: &UnheldGpus) {
-        let of = |gpus: u64| u128::from(gpus) * u128::from(ms) * NS;
-        self.free += of(moment.free);
-        self.stranded += of(moment.stranded);
-        self.down += of(moment.down);
-        self.drained += of(moment.drained);
-        self.spare += of(moment.spare);
+        let gpu_time = |gpus: u64| u128::from(gpus) * u128::from(ms) * NS;
+        self.free += gpu_time(moment.free);
+        self.stranded += gpu_time(moment.stranded);
+        self.down += gpu_time(moment.down);
+        self.drained += gpu_time(moment.drained);
+        self.spare += gpu_time(moment.spare);
     }
 
-    /// Time passes over so many GPUs beside writes, times millionths of the way that these take.
+    /// Counts `ms` milliseconds in which GPUs worked beside writes. `gpus_ppm` is their number times the millionths of their rack uplinks that the writes
+    /// take.
     pub(super) fn pass_beside_writes(&mut self, ms: u64, gpus_ppm: u128) {
         self.beside_writes += gpus_ppm * u128::from(ms) * NS;
     }
 
-    /// What a job has spent on `held` GPUs, whose work is that of `gpus`.
+    /// Counts the time that a job spent on `held` GPUs. Its work is measured in the time that it takes on `gpus` GPUs.
     pub(super) fn spend(&mut self, spent: &TimeSpent, held: u32, gpus: u32) {
-        let of = |ms: u64| u128::from(held) * u128::from(ms) * NS;
+        let gpu_time = |ms: u64| u128::from(held) * u128::from(ms) * NS;
         let useful = u128::from(spent.work_ns) * u128::from(gpus);
         self.useful += useful;
-        self.slowdown += of(spent.working_ms) as i128 - useful as i128;
-        self.checkpoint += of(spent.checkpoint_ms);
-        self.restart += of(spent.restart_ms);
+        self.slowdown += gpu_time(spent.working_ms) as i128 - useful as i128;
+        self.checkpoint += gpu_time(spent.checkpoint_ms);
+        self.restart += gpu_time(spent.restart_ms);
     }
 
-    /// Work turns out to be lost.
+    /// Moves `work_ns` of a job with `gpus` GPUs from useful work to lost work.
     pub fn lose(&mut self, work_ns: u64, gpus: u32) {
         let lost = u128::from(work_ns) * u128::from(gpus);
         self.useful -= lost;
         self.rolled_back += lost;
     }
 
-    /// GPU time that jobs held.
+    /// GPU time in which jobs held GPUs.
     pub fn held(&self) -> u128 {
         let sum = self.useful + self.checkpoint + self.restart + self.rolled_back;
-        // Work and what it took longer are time that GPUs were held.
+        // Useful work and `slowdown` together are the time in which GPUs worked.
         sum.saturating_add_signed(self.slowdown)
     }
 
-    /// All GPU time.
+    /// Sum of all GPU time of the cluster.
     pub fn total(&self) -> u128 {
         self.held() + self.free + self.down + self.drained + self.spare
     }

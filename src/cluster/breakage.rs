@@ -1,7 +1,7 @@
-//! What breaks, what stands in for it, and what becomes of the jobs on it.
+//! Failures, repairs and spares: what fails, which server replaces it, and what happens to the jobs on it.
 //!
-//! Layer: cluster. A part that fails stops its servers. A spare takes the place of each, as long as there are spares. Jobs on a stopped server go back to
-//! their last checkpoint: they go on with the spare, or with fewer GPUs where they can, or wait anew.
+//! Layer: cluster. A part that fails stops its servers. As long as there are spares, a spare replaces each of these servers. Jobs on a stopped server go back
+//! to their last checkpoint. They go on with the spare, or with fewer GPUs where they can, or they go back to the queue.
 
 use std::collections::BTreeMap;
 
@@ -15,17 +15,17 @@ use super::trace::ListedFailure;
 use crate::spec::FailureKeys;
 use crate::workload::random::RandomStream;
 
-/// What has failed and when it will be back.
+/// State of failures and repairs of the whole cluster.
 pub(super) struct Breakage {
     model: Option<Box<dyn FailureModel>>,
     listed: Vec<ListedFailure>,
-    /// Parts that have failures drawn, with the draws of each.
+    /// Parts whose failures are drawn, each with the random stream of its draws.
     parts: Vec<(Part, RandomStream)>,
-    /// Of each server: what tells the return that counts from those that another failure has overtaken.
+    /// Version of each server's return. A return event with an older version is void, because another failure came after it.
     versions: Vec<u32>,
-    /// When it is back, if it is down, ms.
+    /// When each server that is down comes back, in ms.
     back_ms: Vec<u64>,
-    /// Until when it is slow, likewise.
+    /// Version of each server's slow phase. A mend event with an older version is void.
     straggling: Vec<u32>,
     maintenance: RandomStream,
     next_drained: u32,
@@ -34,14 +34,14 @@ pub(super) struct Breakage {
 }
 
 impl Breakage {
-    /// The first failures of all parts.
+    /// Makes the spares, and enters the first failure of every part.
     pub(super) fn new(state: &mut ClusterState, listed: Vec<ListedFailure>) -> Breakage {
         let keys = &state.run.failures;
         let n = state.servers.len() as usize;
         for spare in 0..keys.hot_spares + keys.cold_spares {
-            let to = if spare < keys.hot_spares { ServerUse::HotSpare } else { ServerUse::ColdSpare };
-            // The last servers, so that jobs fill the cluster from its front.
-            state.servers.set_use(state.servers.len() - 1 - spare, to);
+            let spare_use = if spare < keys.hot_spares { ServerUse::HotSpare } else { ServerUse::ColdSpare };
+            // Spares are the last servers, so that jobs fill the cluster from its front.
+            state.servers.set_use(state.servers.len() - 1 - spare, spare_use);
         }
         let mut breakage = Breakage {
             model: failure_model(keys),
@@ -76,32 +76,32 @@ impl Breakage {
         breakage
     }
 
-    /// Draws a part's next failure, so long after now.
+    /// Draws the next failure of a part, counted from `after_ms` after now, and enters it.
     fn expect(&mut self, state: &mut ClusterState, part: usize, after_ms: u64) {
         let Some(model) = &self.model else { return };
         let (part_of, stream) = &mut self.parts[part];
         let gap = model.gap(&mut || exponential(stream)) * mtbf_ms(&state.run.failures, part_of.kind) as f64;
-        let at = state.now_ms.saturating_add(after_ms).saturating_add((gap.round() as u64).max(1));
-        state.events.add(at, Event::Fails { part: part as u32 });
+        let at_ms = state.now_ms.saturating_add(after_ms).saturating_add((gap.round() as u64).max(1));
+        state.events.add(at_ms, Event::Fails { part: part as u32 });
     }
 
-    /// A part fails by lot.
+    /// Handles a drawn failure of a part, and draws its next one.
     pub(super) fn fails(&mut self, state: &mut ClusterState, part: u32) {
-        let of = self.parts[part as usize].0;
+        let failed_part = self.parts[part as usize].0;
         let keys = &state.run.failures;
-        let repair_ms = match of.kind {
+        let repair_ms = match failed_part.kind {
             PartKind::Switch => keys.switch_repair_ms,
             PartKind::Straggler => keys.straggler_ms,
             _ => keys.repair_ms,
         };
-        self.strike(state, of, repair_ms);
+        self.strike(state, failed_part, repair_ms);
         self.expect(state, part as usize, repair_ms);
     }
 
-    /// A failure that a trace lists.
+    /// Handles a failure that a trace lists.
     pub(super) fn listed(&mut self, state: &mut ClusterState, failure: u32) {
-        let of = self.listed[failure as usize];
-        self.strike(state, of.part, of.repair_ms);
+        let listed_failure = self.listed[failure as usize];
+        self.strike(state, listed_failure.part, listed_failure.repair_ms);
     }
 
     fn strike(&mut self, state: &mut ClusterState, part: Part, repair_ms: u64) {
@@ -116,13 +116,13 @@ impl Breakage {
             }
             return;
         }
-        // A server that is down already stays down until the last of its parts is repaired.
+        // A server that is already down stays down until the last of its parts is repaired.
         for &server in &servers {
             if state.servers.use_of(server) == ServerUse::Down && back_ms > self.back_ms[server as usize] {
                 self.takes_out(state, server, ServerUse::Down, back_ms);
             }
         }
-        // What is down or in maintenance already has nothing more to lose.
+        // A server that is already down or in maintenance has nothing more to lose.
         let up = |s: &u32| !matches!(state.servers.use_of(*s), ServerUse::Down | ServerUse::Maintenance);
         let stopped: Vec<u32> = servers.into_iter().filter(up).collect();
         for &server in &stopped {
@@ -131,9 +131,9 @@ impl Breakage {
         self.replace_and_resume(state, &stopped);
     }
 
-    fn takes_out(&mut self, state: &mut ClusterState, server: u32, to: ServerUse, back_ms: u64) {
-        if state.servers.use_of(server) != to {
-            state.servers.set_use(server, to);
+    fn takes_out(&mut self, state: &mut ClusterState, server: u32, new_use: ServerUse, back_ms: u64) {
+        if state.servers.use_of(server) != new_use {
+            state.servers.set_use(server, new_use);
         }
         self.back_ms[server as usize] = back_ms;
         let version = &mut self.versions[server as usize];
@@ -141,20 +141,20 @@ impl Breakage {
         state.events.add(back_ms, Event::Returns { server, version: *version });
     }
 
-    /// A spare, a hot one first, and how long it takes.
+    /// Puts a spare into service, a hot one first. Returns its server and the time of the swap in ms.
     fn spare(state: &mut ClusterState) -> Option<(u32, u64)> {
         let keys = &state.run.failures;
         if keys.hot_spares + keys.cold_spares == 0 {
             return None;
         }
-        let of = |kind: ServerUse| (0..state.servers.len()).find(|&s| state.servers.use_of(s) == kind);
-        let hot = of(ServerUse::HotSpare).map(|s| (s, keys.hot_swap_ms));
-        let found = hot.or_else(|| of(ServerUse::ColdSpare).map(|s| (s, keys.cold_swap_ms)))?;
+        let first_with = |kind: ServerUse| (0..state.servers.len()).find(|&s| state.servers.use_of(s) == kind);
+        let hot = first_with(ServerUse::HotSpare).map(|s| (s, keys.hot_swap_ms));
+        let found = hot.or_else(|| first_with(ServerUse::ColdSpare).map(|s| (s, keys.cold_swap_ms)))?;
         state.servers.set_use(found.0, ServerUse::InService);
         Some(found)
     }
 
-    /// Jobs on servers that have just stopped.
+    /// Replaces servers that have just stopped by spares, and interrupts the jobs on them.
     fn replace_and_resume(&mut self, state: &mut ClusterState, stopped: &[u32]) {
         let mut spares: BTreeMap<u32, (u32, u64)> = BTreeMap::new();
         for &server in stopped {
@@ -173,13 +173,13 @@ impl Breakage {
         }
     }
 
-    /// A server is back.
+    /// Brings a server back from repair or maintenance, into service or as a spare.
     pub(super) fn returns(&mut self, state: &mut ClusterState, server: u32, version: u32) {
         if self.versions[server as usize] != version {
             return;
         }
         let keys = &state.run.failures;
-        let to = if state.servers.count(ServerUse::InService) < nominal(state) {
+        let new_use = if state.servers.count(ServerUse::InService) < nominal(state) {
             ServerUse::InService
         } else if state.servers.count(ServerUse::HotSpare) < keys.hot_spares {
             ServerUse::HotSpare
@@ -188,17 +188,17 @@ impl Breakage {
         } else {
             ServerUse::InService
         };
-        state.servers.set_use(server, to);
+        state.servers.set_use(server, new_use);
     }
 
-    /// A slow server is mended.
+    /// Ends the slow phase of a server.
     pub(super) fn mended(&mut self, state: &mut ClusterState, server: u32, version: u32) {
         if self.straggling[server as usize] == version {
             set_speed(state, server, 1_000_000);
         }
     }
 
-    /// The next servers are drained.
+    /// Begins to drain the next servers of the round.
     pub(super) fn drains(&mut self, state: &mut ClusterState, round: u32) {
         let Some(drain) = &state.run.failures.drain else { return };
         state.events.add(state.now_ms.saturating_add(drain.every_ms), Event::Drains { round: round.wrapping_add(1) });
@@ -216,7 +216,7 @@ impl Breakage {
         }
     }
 
-    /// The time of a drained server's jobs is over: they save their state and go.
+    /// Ends the grace time of a drained server: its jobs save their state and go back to the queue, and maintenance begins.
     pub(super) fn drain_ends(&mut self, state: &mut ClusterState, server: u32, version: u32) {
         let Some(drain) = &state.run.failures.drain else { return };
         if self.versions[server as usize] != version {
@@ -233,7 +233,7 @@ impl Breakage {
     }
 }
 
-/// Servers that run jobs where nothing is broken.
+/// Number of servers in service when nothing is broken.
 fn nominal(state: &ClusterState) -> u32 {
     state.servers.len() - state.run.failures.hot_spares - state.run.failures.cold_spares
 }
@@ -255,7 +255,7 @@ fn set_speed(state: &mut ClusterState, server: u32, ppm: u64) {
     }
 }
 
-/// The first so many of these GPUs, by their servers and numbers.
+/// The first `gpus` GPUs of these shares, by server and GPU number.
 fn first_of(mut shares: Vec<GpuShare>, gpus: u32) -> Vec<GpuShare> {
     shares.sort_unstable_by_key(|share| share.server);
     let mut left = gpus;
@@ -269,22 +269,23 @@ fn first_of(mut shares: Vec<GpuShare>, gpus: u32) -> Vec<GpuShare> {
     shares
 }
 
-/// A job has lost servers.
+/// Handles a running job that has lost servers: it moves to spares, shrinks, goes back to the queue, or is given up.
 fn interrupt(state: &mut ClusterState, job: u32, stopped: &[u32], spares: &BTreeMap<u32, (u32, u64)>) {
     let keys = &state.run.failures;
-    let of = &mut state.of[job as usize];
-    debug_assert_eq!(of.phase, JobPhase::Running);
-    of.restarts += 1;
-    if of.restarts > keys.max_restarts {
+    let job_state = &mut state.job_states[job as usize];
+    debug_assert_eq!(job_state.phase, JobPhase::Running);
+    job_state.restarts += 1;
+    if job_state.restarts > keys.max_restarts {
         return state.give_up(job);
     }
     let restart_ms = state.run.checkpoint.restart_ms;
-    let (lost, left): (Vec<GpuShare>, Vec<GpuShare>) = of.shares.iter().partition(|s| stopped.contains(&s.server));
+    let (lost, left): (Vec<GpuShare>, Vec<GpuShare>) =
+        job_state.shares.iter().partition(|s| stopped.contains(&s.server));
     if lost.iter().all(|s| spares.contains_key(&s.server)) {
         let swap_ms = lost.iter().map(|s| spares[&s.server].1).max().unwrap_or(0);
         let instead = lost.iter().map(|s| GpuShare { server: spares[&s.server].0, gpus: s.gpus });
-        let to = left.iter().copied().chain(instead).collect();
-        return state.relocate(job, to, false, swap_ms + restart_ms);
+        let new_shares = left.iter().copied().chain(instead).collect();
+        return state.relocate(job, new_shares, false, swap_ms + restart_ms);
     }
     let remains: u32 = left.iter().map(|s| s.count()).sum();
     if let Some(gpus) = state.goes_on_with(job, remains) {

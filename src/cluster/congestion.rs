@@ -1,31 +1,31 @@
-//! When jobs could not fill their NICs for others: by whom it began, and on which link.
+//! Times in which other jobs kept a job from filling its NICs: which job set it off, and on which link.
 //!
-//! Layer: cluster. Of simulated iterations; assumed speeds know no links.
+//! Layer: cluster. Only for simulated iterations; assumed speeds know no links.
 
 use std::collections::BTreeMap;
 
 use super::iterations::SlowestMoment;
 
-/// A job that others slowed down on a link for a time.
+/// A period in which other jobs slowed a job down on a link.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(super) struct CongestedTime {
     pub job: u32,
     pub from_ms: u64,
     pub to_ms: u64,
-    /// The most crowded arc; of it, and of who set it off, one time has one.
+    /// The most crowded arc. A period has one arc and one `set_off_by`; when either changes, a new period begins.
     pub arc: Option<u32>,
     pub set_off_by: Option<u32>,
-    /// Its time over its time in the same place alone, millionths, times milliseconds.
+    /// Integral over the period of the job's slowdown: its time over its time alone in the same place in millionths, times milliseconds.
     pub ppm_ms: u128,
-    /// When that was largest.
+    /// The moment of the period when the slowdown was largest.
     pub worst: SlowestMoment,
-    /// What it is now, and since when.
+    /// The slowdown since `since_ms`, in millionths.
     now_ppm: u64,
     since_ms: u64,
 }
 
 impl CongestedTime {
-    /// The mean of its time over its time alone, millionths.
+    /// Mean over the period of the job's time over its time alone, in millionths.
     pub(super) fn mean_ppm(&self) -> u64 {
         let ms = u128::from(self.to_ms - self.from_ms);
         self.ppm_ms.checked_div(ms).map_or(self.worst.ppm, |mean| mean as u64)
@@ -38,7 +38,7 @@ impl CongestedTime {
     }
 }
 
-/// Such times so far.
+/// All congested periods so far.
 #[derive(Clone, Debug, Default)]
 pub(super) struct CongestionLog {
     open: BTreeMap<u32, CongestedTime>,
@@ -46,17 +46,18 @@ pub(super) struct CongestionLog {
 }
 
 impl CongestionLog {
-    /// What slows a job down from now on; `None`: nothing, or it does not run.
+    /// Records what slows a job down from now on. `None`: nothing does, or the job does not run.
     pub(super) fn now(&mut self, job: u32, moment: Option<&SlowestMoment>, now_ms: u64) {
-        let same = |of: &CongestedTime| moment.is_some_and(|m| (m.place, m.set_off_by) == (of.arc, of.set_off_by));
-        if let Some(of) = self.open.get_mut(&job) {
-            of.pass(now_ms);
-            if !same(of) {
+        let same =
+            |period: &CongestedTime| moment.is_some_and(|m| (m.place, m.set_off_by) == (period.arc, period.set_off_by));
+        if let Some(period) = self.open.get_mut(&job) {
+            period.pass(now_ms);
+            if !same(period) {
                 self.ended.extend(self.open.remove(&job));
             }
         }
         let Some(moment) = moment else { return };
-        let of = self.open.entry(job).or_insert_with(|| CongestedTime {
+        let period = self.open.entry(job).or_insert_with(|| CongestedTime {
             job,
             from_ms: now_ms,
             to_ms: now_ms,
@@ -67,22 +68,22 @@ impl CongestionLog {
             now_ppm: moment.ppm,
             since_ms: now_ms,
         });
-        of.now_ppm = moment.ppm;
-        if moment.ppm > of.worst.ppm {
-            of.worst = moment.clone();
+        period.now_ppm = moment.ppm;
+        if moment.ppm > period.worst.ppm {
+            period.worst = moment.clone();
         }
     }
 
-    /// All of them, by their beginning and job; what goes on ends now.
+    /// All periods, sorted by begin and job. Periods that are still open end at `now_ms`.
     pub(super) fn times(&self, now_ms: u64) -> Vec<CongestedTime> {
         let mut all = self.ended.clone();
-        all.extend(self.open.values().cloned().map(|mut of| {
-            of.pass(now_ms);
-            of
+        all.extend(self.open.values().cloned().map(|mut period| {
+            period.pass(now_ms);
+            period
         }));
-        // What lasted no time slowed nobody down.
-        all.retain(|of| of.to_ms > of.from_ms);
-        all.sort_by_key(|of| (of.from_ms, of.job));
+        // A period without length slowed nobody down.
+        all.retain(|period| period.to_ms > period.from_ms);
+        all.sort_by_key(|period| (period.from_ms, period.job));
         all
     }
 }

@@ -1,4 +1,4 @@
-//! Moves jobs that fill no server together, so that servers become empty.
+//! Defragmentation: packs jobs that do not fill a server, so that other servers become empty.
 //!
 //! Layer: cluster.
 
@@ -6,16 +6,16 @@ use super::servers::GpuShare;
 use super::state::ClusterState;
 use super::stop_check::StopCheck;
 
-/// One job, from a server to another.
+/// Move of one job from a server to another one.
 struct Move {
     job: u32,
-    from: u32,
-    to: u32,
+    from_server: u32,
+    to_server: u32,
     count: u32,
 }
 
-/// Empties as many servers as a job of `gpus` needs, if moving can do it and there is room for it; each moved job saves its state and stands still for
-/// `scheduler.move_s`. Nobody moves where `stop` says so meanwhile.
+/// Empties as many servers as a job of `gpus` GPUs needs, and returns whether it did. It moves jobs only if that makes enough servers empty. Each job that
+/// moves saves its state and stands still for `scheduler.move_s`. If `stop` fires meanwhile, no job moves.
 pub(super) fn make_room(state: &mut ClusterState, gpus: u32, stop: &StopCheck) -> bool {
     let per_server = state.servers.per_server();
     let needed = gpus.div_ceil(per_server);
@@ -23,7 +23,7 @@ pub(super) fn make_room(state: &mut ClusterState, gpus: u32, stop: &StopCheck) -
     if empty >= needed || state.servers.free_gpus() < u64::from(gpus) {
         return false;
     }
-    // The least used first; what they free must go where there is room already.
+    // The least used servers come first. Their jobs must fit on servers that are in use already.
     let used: Vec<u32> = (1..per_server).rev().flat_map(|free| state.servers.with_free(free).iter().copied()).collect();
     let mut room: Vec<(u32, u32)> = used.iter().rev().map(|&s| (s, state.servers.free_of(s).count_ones())).collect();
     let mut moves: Vec<Move> = Vec::new();
@@ -33,20 +33,20 @@ pub(super) fn make_room(state: &mut ClusterState, gpus: u32, stop: &StopCheck) -
             break;
         }
         let jobs: Vec<u32> = state.jobs_on[server as usize].iter().copied().collect();
-        let small = |job: &u32| state.of[*job as usize].shares.len() == 1;
-        let filled = moves.iter().any(|m| m.to == server);
+        let small = |job: &u32| state.job_states[*job as usize].shares.len() == 1;
+        let filled = moves.iter().any(|m| m.to_server == server);
         if filled || !jobs.iter().all(small) {
             continue;
         }
         let (before, first) = (room.clone(), moves.len());
         let fits = jobs.iter().all(|&job| {
-            let count = state.of[job as usize].held;
+            let count = state.job_states[job as usize].held;
             let open = |(s, free): &&mut (u32, u32)| *s != server && !emptied.contains(s) && *free >= count;
-            // The fullest server that has room.
+            // The fullest server on which the job fits.
             match room.iter_mut().find(open) {
-                Some((to, free)) => {
+                Some((to_server, free)) => {
                     *free -= count;
-                    moves.push(Move { job, from: server, to: *to, count });
+                    moves.push(Move { job, from_server: server, to_server: *to_server, count });
                     true
                 }
                 None => false,
@@ -63,10 +63,10 @@ pub(super) fn make_room(state: &mut ClusterState, gpus: u32, stop: &StopCheck) -
         return false;
     }
     for m in moves {
-        debug_assert_eq!(state.of[m.job as usize].shares[0].server, m.from);
-        let to: GpuShare = state.servers.lowest(m.to, m.count);
+        debug_assert_eq!(state.job_states[m.job as usize].shares[0].server, m.from_server);
+        let new_share: GpuShare = state.servers.lowest(m.to_server, m.count);
         let stands_ms = state.run.scheduler.move_ms;
-        state.relocate(m.job, vec![to], true, stands_ms);
+        state.relocate(m.job, vec![new_share], true, stands_ms);
         state.migrations += 1;
     }
     true

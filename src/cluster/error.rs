@@ -1,4 +1,4 @@
-//! Why a cluster cannot be simulated.
+//! Errors of simulating a cluster.
 //!
 //! Layer: cluster.
 
@@ -7,101 +7,101 @@ use std::path::PathBuf;
 use crate::batch::{BuildError, PrepareError};
 use crate::routing::RouteError;
 
-/// Why there is no outcome.
+/// Why a cluster has no outcome.
 #[derive(Debug, thiserror::Error)]
 pub enum ClusterError {
-    /// The network, or what it costs.
+    /// The network cannot be built, or its cost cannot be computed.
     #[error(transparent)]
     Network(#[from] PrepareError),
-    /// A trace that cannot be read.
+    /// A trace file cannot be read.
     #[error("{}", .path.display())]
     Unreadable {
-        /// The file.
+        /// The trace file.
         path: PathBuf,
-        /// Why.
+        /// Error of the operating system.
         source: std::io::Error,
     },
-    /// A line of a trace that is wrong.
+    /// A line of a trace is wrong.
     #[error("{}:{line}: {why}", .path.display())]
     Line {
-        /// The file.
+        /// The trace file.
         path: PathBuf,
-        /// From 1.
+        /// Line number, counted from 1.
         line: u64,
         /// What is wrong, and what would be right.
         why: String,
     },
-    /// A job that could never run.
+    /// A job asks for more GPUs than it could ever get.
     #[error("job {job} asks for {gpus} GPUs; {limit}")]
     TooLarge {
-        /// Its name.
+        /// Name of the job.
         job: String,
-        /// What it asks for.
+        /// GPUs that the job asks for.
         gpus: u32,
-        /// What there is.
+        /// The limit that it exceeds, and how to fix it, in words.
         limit: String,
     },
-    /// A job whose iterations take longer than any job may.
+    /// The iterations of a job take longer than any job may.
     #[error(
         "job {job}: {iterations} iterations take {:.0} hours; a job has a million at most: give it fewer iterations",
         *.ms as f64 / 3.6e6
     )]
     TooLong {
-        /// Its name.
+        /// Name of the job.
         job: String,
-        /// What it asks for.
+        /// Iterations that the job asks for.
         iterations: u64,
-        /// What they take in one rack.
+        /// Time that these iterations take in one rack, in ms.
         ms: u128,
     },
-    /// More spares than servers.
+    /// There are at least as many spares as servers.
     #[error(
         "failures.hot_spares and failures.cold_spares are {spares} servers together; the cluster has {servers}, and one at least has to run jobs"
     )]
     Spares {
-        /// Of both kinds.
+        /// Hot and cold spares together.
         spares: u64,
-        /// All.
+        /// All servers of the cluster.
         servers: u32,
     },
-    /// Nothing can happen any more, but jobs wait: a defect of a scheduler or placement.
+    /// Jobs wait, but nothing can happen any more: a defect of a scheduler or placement.
     #[error(
         "{waiting} jobs wait at {hours:.3} h, nothing runs and nothing can happen any more: the scheduler or the placement starts none of them"
     )]
     Stuck {
         /// Jobs in the queue.
         waiting: usize,
-        /// When.
+        /// Simulated time, in hours.
         hours: f64,
     },
-    /// Events go on, but no job comes any further.
+    /// Events go on, but no job makes lasting progress.
     #[error(
         "at {hours:.0} h jobs have come no further for {events} events: {waiting} wait and {running} run; the first to wait is job {job} with {gpus} GPUs. Let more servers be up at a time, fail less often, or save more often; jobs.simulated_hours ends the run in any case"
     )]
     NoProgress {
-        /// When.
+        /// Simulated time, in hours.
         hours: f64,
-        /// Since anything was done that lasts.
+        /// Events since the last lasting progress.
         events: u64,
-        /// Jobs in the queue, and jobs that run.
+        /// Jobs in the queue.
         waiting: usize,
-        /// Likewise.
+        /// Jobs that run.
         running: usize,
-        /// The first in the queue, else one that runs.
+        /// Name of the first job in the queue; if the queue is empty, of a running job.
         job: String,
-        /// What it asks for.
+        /// GPUs that this job asks for.
         gpus: u32,
     },
     /// Two servers of a job do not reach each other.
     #[error(transparent)]
     Route(#[from] RouteError),
-    /// Iterations that are no tables.
+    /// Tables for the iterations cannot be built.
     #[error("iterations of jobs (scheduler.iterations_at): {0}")]
     Build(#[from] BuildError),
-    /// Iterations came to no end.
+    /// Simulated iterations stopped before they were done.
     #[error("iterations of jobs stopped with status {status}: a defect, please report the sweep file")]
     Iterations {
-        /// Of `columns::status`.
+        /// Final status of the experiment, one of `columns::status`.
         status: u32,
     },
     /// Later iterations of a program use other queue pairs than the first ones.
@@ -109,9 +109,9 @@ pub enum ClusterError {
         "iterations of jobs use {needs} queue pairs, the first of them {has}: a defect, please report the sweep file"
     )]
     QueuePairs {
-        /// Those of the first iterations.
+        /// Queue pairs of the first iterations.
         has: usize,
-        /// Those of all.
+        /// Queue pairs of all iterations.
         needs: usize,
     },
     /// The packet engine could not go on with iterations.

@@ -1,20 +1,20 @@
-//! Logarithms and powers of two in fixed point, so that draws are the same on every machine.
+//! Logarithms and powers in fixed point, so that draws are the same on every machine.
 //!
-//! Layer: cluster. Integers, and floating point with sums, products and quotients alone, which IEEE 754 rounds alike everywhere.
+//! Layer: cluster. It uses integers, and floating point only with sums, products and quotients, which IEEE 754 rounds alike everywhere.
 
 use std::sync::OnceLock;
 
 use crate::workload::random::RandomStream;
 
-/// Fraction bits of logarithms.
+/// Number of fraction bits of logarithms.
 const BITS: u32 = 32;
-/// Fraction bits of mantissas.
+/// Number of fraction bits of mantissas.
 const MANTISSA: u32 = 62;
 
 /// `log2(x)` with 32 fraction bits. PRECONDITION: `x` is at least 1.
 pub(super) fn log2(x: u64) -> i64 {
     let whole = 63 - x.leading_zeros();
-    // In [1, 2), with 62 fraction bits; the lowest bit of a full word is beyond the result.
+    // `m` is in [1, 2) with 62 fraction bits. The lowest bit of a full word is too small to change the result.
     let mut m = if whole <= MANTISSA { x << (MANTISSA - whole) } else { x >> (whole - MANTISSA) };
     let mut fraction = 0u64;
     for _ in 0..BITS {
@@ -45,14 +45,14 @@ pub(super) fn exp2(y: i64) -> f64 {
         }
     }
     let whole = whole.clamp(-1000, 1000);
-    // A power of two by its exponent.
+    // The bits of an `f64` that is a power of two.
     m as f64 / (1u64 << MANTISSA) as f64 * f64::from_bits(((1023 + whole) as u64) << 52)
 }
 
 /// `base^power` of a number above 0.
 pub(super) fn pow(base: f64, power: f64) -> f64 {
     const SCALE: f64 = (1u64 << BITS) as f64;
-    // Numbers of any size, by their mantissa and exponent.
+    // The logarithm comes from mantissa and exponent, so numbers of any size work.
     let bits = base.to_bits();
     let exponent = (bits >> 52 & 0x7ff) as i64 - 1023;
     let mantissa = bits & ((1 << 52) - 1) | 1 << 52;
@@ -67,11 +67,11 @@ pub(super) fn exponential(random: &mut RandomStream) -> f64 {
     log as f64 / (1u64 << BITS) as f64 * std::f64::consts::LN_2
 }
 
-/// A whole number with equally likely logarithm from `least` to `most`. PRECONDITION: both at least 1.
-pub(super) fn log_uniform(random: &mut RandomStream, least: u64, most: u64) -> u64 {
-    let (a, b) = (log2(least.max(1)), log2(most.max(least).max(1)));
+/// A whole number from `lowest` to `highest` whose logarithm is uniformly distributed. PRECONDITION: both are at least 1.
+pub(super) fn log_uniform(random: &mut RandomStream, lowest: u64, highest: u64) -> u64 {
+    let (a, b) = (log2(lowest.max(1)), log2(highest.max(lowest).max(1)));
     let y = a + ((i128::from(b - a) * i128::from(random.next() >> 1)) >> 63) as i64;
-    (exp2(y).round() as u64).clamp(least, most)
+    (exp2(y).round() as u64).clamp(lowest, highest)
 }
 
 /// The gamma function, by Lanczos' series (g = 5, n = 6: Numerical Recipes, section 6.1). PRECONDITION: `x` is at least 1.

@@ -1,33 +1,33 @@
-//! What every job and server did when, where that is asked for.
+//! Record of what every job and every server did over time.
 //!
-//! Layer: cluster. Recorded while the cluster is simulated; changes nothing of it.
+//! Layer: cluster. It is kept only where it is asked for, and does not change the simulation.
 
 use std::collections::BTreeMap;
 use std::sync::Arc;
 
 use super::servers::{GpuShare, ServerUse};
 
-/// What a job does.
+/// Activity of a job.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum JobActivity {
     Waits,
-    /// On so many GPUs, at its time over its time at full speed, millionths.
+    /// Runs on `gpus` GPUs. `slowdown_ppm` is its time over its time at full speed, in millionths.
     Runs {
         gpus: u32,
         slowdown_ppm: u64,
     },
 }
 
-/// What a server is used for.
+/// Activity of a server.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum ServerActivity {
-    /// A job, by its number, on so many of its GPUs.
+    /// Runs a job, given by its number, on `gpus` of its GPUs.
     Job { job: u32, gpus: u32 },
-    /// Anything but running jobs.
+    /// Any other use than running jobs.
     Apart(ServerUse),
 }
 
-/// An activity of a job or a server, by its number, for a time.
+/// Activity of a job or a server during a period. `of` is the number of the job or server.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct ActivityTime<T> {
     pub of: u32,
@@ -36,17 +36,17 @@ pub struct ActivityTime<T> {
     pub what: T,
 }
 
-/// All of it, by job and by server, each in the order of time.
+/// Complete record, by job and by server, each in the order of time.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct ClusterHistory {
     pub jobs: Vec<ActivityTime<JobActivity>>,
     pub servers: Vec<ActivityTime<ServerActivity>>,
-    /// Of each job: its name, its user, and the GPUs that it asked for.
+    /// Name, user and requested GPUs of each job.
     pub names: Vec<(Arc<str>, Arc<str>, u32)>,
     pub end_ms: u64,
 }
 
-/// What is known so far.
+/// Record so far. Activities that still go on are in `jobs` and `uses`, with the time in ms when they began.
 #[derive(Clone, Debug, Default)]
 pub(super) struct HistoryLog {
     jobs: BTreeMap<u32, (u64, JobActivity)>,
@@ -55,51 +55,56 @@ pub(super) struct HistoryLog {
 }
 
 impl HistoryLog {
-    /// What a job does from now on; `None`: nothing.
-    pub(super) fn job(&mut self, job: u32, what: Option<JobActivity>, now_ms: u64) {
+    /// Records what a job does from now on. `None`: nothing.
+    pub(super) fn job(&mut self, job: u32, activity: Option<JobActivity>, now_ms: u64) {
         if let Some(&(from_ms, before)) = self.jobs.get(&job) {
-            if Some(before) == what {
+            if Some(before) == activity {
                 return;
             }
             if from_ms < now_ms {
                 self.ended.jobs.push(ActivityTime { of: job, from_ms, to_ms: now_ms, what: before });
             }
         }
-        match what {
-            Some(what) => self.jobs.insert(job, (now_ms, what)),
+        match activity {
+            Some(activity) => self.jobs.insert(job, (now_ms, activity)),
             None => self.jobs.remove(&job),
         };
     }
 
-    /// A job had these GPUs until now.
+    /// Records the GPUs that a job held from `from_ms` until now.
     pub(super) fn had(&mut self, job: u32, shares: &[GpuShare], from_ms: u64, now_ms: u64) {
         for share in shares.iter().filter(|_| from_ms < now_ms) {
-            let what = ServerActivity::Job { job, gpus: share.count() };
-            self.ended.servers.push(ActivityTime { of: share.server, from_ms, to_ms: now_ms, what });
+            let activity = ServerActivity::Job { job, gpus: share.count() };
+            self.ended.servers.push(ActivityTime { of: share.server, from_ms, to_ms: now_ms, what: activity });
         }
     }
 
-    /// What servers are there for from now on.
+    /// Records changes of the use of servers, from now on.
     pub(super) fn uses(&mut self, changes: Vec<(u32, ServerUse)>, now_ms: u64) {
-        for (server, to) in changes {
-            if let Some((from_ms, before)) = self.uses.insert(server, (now_ms, to)) {
-                self.apart(server, from_ms, now_ms, before);
+        for (server, new_use) in changes {
+            if let Some((from_ms, before)) = self.uses.insert(server, (now_ms, new_use)) {
+                self.record_use(server, from_ms, now_ms, before);
             }
         }
     }
 
-    fn apart(&mut self, server: u32, from_ms: u64, to_ms: u64, what: ServerUse) {
-        if from_ms < to_ms && what != ServerUse::InService {
-            self.ended.servers.push(ActivityTime { of: server, from_ms, to_ms, what: ServerActivity::Apart(what) });
+    fn record_use(&mut self, server: u32, from_ms: u64, to_ms: u64, server_use: ServerUse) {
+        if from_ms < to_ms && server_use != ServerUse::InService {
+            self.ended.servers.push(ActivityTime {
+                of: server,
+                from_ms,
+                to_ms,
+                what: ServerActivity::Apart(server_use),
+            });
         }
     }
 
-    /// All of it at the end.
+    /// The complete record. Activities that still go on end at `now_ms`.
     pub(super) fn finished(mut self, names: Vec<(Arc<str>, Arc<str>, u32)>, now_ms: u64) -> ClusterHistory {
         let open: Vec<u32> = self.jobs.keys().copied().collect();
         open.into_iter().for_each(|job| self.job(job, None, now_ms));
-        for (server, (from_ms, what)) in std::mem::take(&mut self.uses) {
-            self.apart(server, from_ms, now_ms, what);
+        for (server, (from_ms, server_use)) in std::mem::take(&mut self.uses) {
+            self.record_use(server, from_ms, now_ms, server_use);
         }
         let mut all = ClusterHistory { names, end_ms: now_ms, ..self.ended };
         all.jobs.sort_by_key(|t| (t.of, t.from_ms));

@@ -1,4 +1,4 @@
-//! How often a job saves its state, and what that costs it.
+//! Interval between checkpoints of a job, and their cost.
 //!
 //! Layer: cluster.
 
@@ -10,7 +10,7 @@ use crate::spec::{CheckpointKeys, CheckpointPolicy, FailureKeys, WritesShare};
 const PS_PER_MS: u64 = 1_000_000_000;
 const MS_PER_S: u128 = 1_000;
 
-/// What a checkpoint costs a job, if nobody else writes.
+/// Cost of a checkpoint of a job if no other job writes.
 pub(super) fn cost(job: &ClusterJob, machine: &ClusterMachine, keys: &CheckpointKeys) -> CheckpointCost {
     let write_ms = (u128::from(keys.ps_per_gpu) * u128::from(job.gpus)).div_ceil(u128::from(PS_PER_MS)) as u64;
     if keys.share == WritesShare::Nothing {
@@ -22,7 +22,7 @@ pub(super) fn cost(job: &ClusterJob, machine: &ClusterMachine, keys: &Checkpoint
     CheckpointCost { ms: keys.cost_ms, bits: keys.bits_per_gpu, write_ms }
 }
 
-/// Mean time between failures that stop a job on as few servers as it fills; `None`: nothing fails.
+/// Mean time between failures that stop a job, in ms, if it runs on as few servers as possible. `None`: nothing fails.
 pub(super) fn mtbf_ms(job: &ClusterJob, machine: &ClusterMachine, keys: &FailureKeys) -> Option<f64> {
     let servers = job.gpus.div_ceil(machine.per_server);
     let per_rack = (machine.servers() / machine.racks).max(1);
@@ -36,7 +36,7 @@ pub(super) fn mtbf_ms(job: &ClusterJob, machine: &ClusterMachine, keys: &Failure
     (rate > 0.0).then(|| 1.0 / rate)
 }
 
-/// Work between two checkpoints; `None`: there are none.
+/// Work between two checkpoints, in ms. `None`: the job writes no checkpoints.
 pub(super) fn interval_ms(
     job: &ClusterJob,
     machine: &ClusterMachine,
@@ -46,7 +46,7 @@ pub(super) fn interval_ms(
     match keys.policy {
         CheckpointPolicy::Never => None,
         CheckpointPolicy::Every { work_ms } => Some(work_ms),
-        // The root of twice the cost times the mean time between failures (Young, CACM 1974).
+        // Square root of twice the cost times the mean time between failures (Young, CACM 1974).
         CheckpointPolicy::Young => mtbf_ms(job, machine, failures).map(|mtbf| {
             let cost = cost(job, machine, keys);
             ((2.0 * (cost.ms + cost.write_ms) as f64 * mtbf).sqrt().round() as u64).max(1)

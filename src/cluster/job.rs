@@ -1,42 +1,42 @@
-//! A job of a cluster: what it asks for.
+//! A job of a cluster, as it was submitted.
 //!
-//! Layer: cluster. Plain data; what becomes of it is `state`'s.
+//! Layer: cluster. Plain data; `state` holds what becomes of it.
 
 use std::sync::Arc;
 
 use crate::budget;
 
-/// What a job takes while it waits, runs and is written, about (measured).
+/// Estimate of the host memory of a job while it waits, runs and is written, in bytes (measured).
 pub const BYTES_A_JOB: u64 = 1024;
 
-/// Stops at once where so many jobs cannot fit.
+/// Stops at once if `n` jobs cannot fit in memory.
 pub(super) fn announce_jobs(n: u64) {
     budget::announce("jobs", n.saturating_mul(BYTES_A_JOB));
 }
 
-/// One job.
+/// A job as it was submitted.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct ClusterJob {
     pub name: Arc<str>,
     pub user: Arc<str>,
     pub submit_ms: u64,
     pub gpus: u32,
-    /// Time that its work takes on all of its GPUs in one rack, without checkpoints.
+    /// Time that its work takes on all of its GPUs in one rack, without checkpoints, in ms.
     pub duration_ms: u64,
-    /// What the scheduler believes of that.
+    /// Duration that the scheduler believes, in ms.
     pub estimate_ms: u64,
-    /// More is more important.
+    /// Priority: a higher number is more important.
     pub priority: u32,
-    /// With fewer GPUs it waits.
+    /// Smallest number of GPUs with which it runs.
     pub min_gpus: u32,
-    /// Share of its time in communication, millionths.
+    /// Share of its time that is communication, in millionths.
     pub comm_share_ppm: u64,
-    /// Of an iteration, where iterations are simulated: time in which it does not wait for its network.
+    /// Time of an iteration in which it does not wait for the network, in ps. Used if iterations are simulated.
     pub compute_ps: u64,
-    /// Likewise: what its servers all-reduce.
+    /// Bytes that its servers all-reduce in an iteration. Used if iterations are simulated.
     pub comm_bytes: u64,
-    /// Likewise: whose program it runs in place of both, by its place among the classes.
+    /// Index of the class whose program it runs; `compute_ps` and `comm_bytes` are not used then. Used if iterations are simulated.
     pub class: Option<u32>,
-    /// Of a class: its work in iterations, where its duration is what they take.
+    /// Number of its iterations, if its duration is the time that these take. Only for jobs of a class.
     pub iterations: Option<u64>,
 }

@@ -1,6 +1,6 @@
-//! The cluster as its jobs see it: servers, the racks they are in, how narrow the way out of a rack is, what it costs.
+//! The cluster as its jobs see it: servers, racks, the oversubscription of the rack uplinks, and the cost.
 //!
-//! Layer: cluster. Read off the network that packets would cross.
+//! Layer: cluster. It is read off the network that packets would cross.
 
 use crate::batch::cluster_network;
 use crate::cost::Bill;
@@ -9,29 +9,29 @@ use crate::topology::{Network, NodeKind};
 
 use super::error::ClusterError;
 
-/// The cluster.
+/// Servers, racks and rates of the cluster.
 #[derive(Clone, Debug)]
 pub(super) struct ClusterMachine {
     pub per_server: u32,
-    /// Links of the network to one server.
+    /// Network links of one server.
     pub links_per_server: u32,
-    /// Rack of each server: servers whose first NIC is on one leaf switch are in one.
+    /// Rack of each server. Servers whose first NIC is on the same leaf switch are in one rack.
     pub rack: Vec<u32>,
     pub racks: u32,
-    /// Rate into the leaf of the first rack from servers over that to other switches, millionths; 1,000,000 at least.
+    /// Rate from servers into the first rack's leaf over its rate to other switches, in millionths; at least 1,000,000.
     pub oversubscription_ppm: u64,
-    /// Of a server's links together.
+    /// Rate of all links of a server together, in bps.
     pub server_bps: u64,
-    /// Ways out of each rack together, in proportion to its servers.
+    /// Rate of all uplinks of each rack together, in bps, in proportion to its servers.
     pub rack_out_bps: Vec<u64>,
     pub bill: Bill,
 }
 
 impl ClusterMachine {
-    /// Builds the network of a configuration, which is returned too, and reads it.
+    /// Builds the network of a configuration and derives the machine from it. Returns both.
     ///
     /// # Errors
-    /// There is no such network, or a part of it has no price.
+    /// The network cannot be built, or a part of it has no price.
     pub(super) fn new(config: &Config) -> Result<(ClusterMachine, Network), ClusterError> {
         let (net, bill) = cluster_network(config)?;
         let n_servers =
@@ -39,7 +39,7 @@ impl ClusterMachine {
         let mut leaf: Vec<Option<u32>> = vec![None; n_servers];
         let mut links = vec![0u32; n_servers];
         let mut server_bps = vec![0u64; n_servers];
-        // Rate of each node's links to servers, and to switches.
+        // For each node, the rates of its links to servers and to switches, in bps.
         let mut rates = vec![(0u64, 0u64); net.nodes.len()];
         for link in net.links.iter().filter(|l| net.is_packet_link(l)) {
             for (host, other) in [(link.a, link.b), (link.b, link.a)] {
@@ -66,9 +66,9 @@ impl ClusterMachine {
         let racks = leaves.len().max(1) as u32;
         let server_bps = server_bps.into_iter().max().unwrap_or(0);
         let mut rack_out_bps = vec![0u64; racks as usize];
-        for &of in &rack {
+        for &rack_idx in &rack {
             let out = u128::from(server_bps) * 1_000_000 / u128::from(oversubscription_ppm);
-            rack_out_bps[of as usize] = rack_out_bps[of as usize].saturating_add(out as u64);
+            rack_out_bps[rack_idx as usize] = rack_out_bps[rack_idx as usize].saturating_add(out as u64);
         }
         let machine = ClusterMachine {
             per_server: (net.ranks.len() / n_servers.max(1)).max(1) as u32,
@@ -83,12 +83,12 @@ impl ClusterMachine {
         Ok((machine, net))
     }
 
-    /// Servers.
+    /// Number of servers.
     pub(super) fn servers(&self) -> u32 {
         self.rack.len() as u32
     }
 
-    /// GPUs.
+    /// Number of GPUs.
     pub(super) fn gpus(&self) -> u64 {
         u64::from(self.servers()) * u64::from(self.per_server)
     }

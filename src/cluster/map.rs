@@ -1,15 +1,15 @@
-//! What servers do over time, in groups of servers and in bins of time: small whatever the cluster's size.
+//! Map of what servers do over time, by groups of servers and bins of time. Its size is limited, whatever the size of the cluster.
 //!
-//! Layer: cluster. Looks at all servers at regular times; as many looks as there are fill a bin.
+//! Layer: cluster. All servers are sampled at regular times; each bin sums its samples ("looks").
 
 use super::servers::{ServerUse, Servers};
 
-/// Most groups of servers.
+/// Largest number of groups of servers.
 const GROUPS: usize = 48;
-/// Most bins of time: beyond, every two become one and the time between looks doubles.
+/// Largest number of bins. Above it, pairs of bins are merged and the time between looks doubles.
 const BINS: usize = 128;
 
-/// GPUs of a group of servers at a time: in use, without a job, down, drained or in maintenance, standing by. Sums over looks.
+/// GPUs of a group of servers by state, summed over the looks of a bin: used by jobs, idle, down, drained or in maintenance, and spare.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct ServerGroupUse {
     pub used: u64,
@@ -29,13 +29,13 @@ impl ServerGroupUse {
     }
 }
 
-/// A bin of time.
+/// One bin of time of the map.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct ClusterMapBin {
     pub from_ms: u64,
     pub to_ms: u64,
     pub looks: u64,
-    /// By group.
+    /// Sums of each group of servers.
     pub groups: Vec<ServerGroupUse>,
 }
 
@@ -48,41 +48,41 @@ pub(super) struct ClusterMap {
     bins: Vec<ClusterMapBin>,
 }
 
-/// Groups of so many servers.
+/// Number of groups for so many servers.
 fn n_groups(n_servers: u32) -> usize {
     GROUPS.min(n_servers as usize).max(1)
 }
 
-/// The first server of a group; that of the group after the last is the number of servers.
+/// First server of a group. For the group after the last, it is the number of servers.
 pub(super) fn first_of_group(group: usize, n_servers: u32) -> u32 {
     (group as u64 * u64::from(n_servers) / n_groups(n_servers) as u64) as u32
 }
 
 impl ClusterMap {
-    /// With looks at least so far apart.
+    /// An empty map with at least `every_ms` between looks.
     pub(super) fn new(every_ms: u64, n_servers: u32) -> ClusterMap {
         let every_ms = every_ms.max(1);
         ClusterMap { bin_ms: every_ms, every_ms, next_ms: 0, n_servers, bins: Vec::new() }
     }
 
-    /// Nothing changes until a time: looks at all times before it.
-    pub(super) fn until(&mut self, servers: &Servers, ms: u64) {
+    /// Adds looks for all times before `ms`. PRECONDITION: nothing changes until then.
+    pub(super) fn record_until(&mut self, servers: &Servers, ms: u64) {
         if self.next_ms >= ms {
             return;
         }
         let now = look(servers, self.n_servers);
         while self.next_ms < ms {
-            let at = (self.next_ms / self.bin_ms) as usize;
-            if at == BINS {
+            let bin_idx = (self.next_ms / self.bin_ms) as usize;
+            if bin_idx == BINS {
                 self.halve();
                 continue;
             }
-            if self.bins.len() <= at {
-                let from_ms = at as u64 * self.bin_ms;
+            if self.bins.len() <= bin_idx {
+                let from_ms = bin_idx as u64 * self.bin_ms;
                 let groups = vec![ServerGroupUse::default(); now.len()];
                 self.bins.push(ClusterMapBin { from_ms, to_ms: from_ms + self.bin_ms, looks: 0, groups });
             }
-            let bin = &mut self.bins[at];
+            let bin = &mut self.bins[bin_idx];
             bin.looks += 1;
             bin.groups.iter_mut().zip(&now).for_each(|(sum, more)| sum.add(more));
             self.next_ms += self.every_ms;
@@ -91,7 +91,7 @@ impl ClusterMap {
 
     fn halve(&mut self) {
         self.bin_ms *= 2;
-        // Two looks a bin are enough.
+        // Two looks in each bin are enough.
         self.every_ms = self.bin_ms / 2;
         let pairs = self.bins.chunks(2).map(|pair| {
             let mut sum = pair[0].clone();
@@ -106,7 +106,7 @@ impl ClusterMap {
         self.next_ms = self.bins.len() as u64 * self.bin_ms;
     }
 
-    /// The bins; the last one ends with the run.
+    /// The bins. The last one ends with the run.
     pub(super) fn bins(mut self, end_ms: u64) -> Vec<ClusterMapBin> {
         if let Some(last) = self.bins.last_mut() {
             last.to_ms = last.to_ms.min(end_ms.max(last.from_ms));
@@ -152,9 +152,9 @@ mod tests {
         servers.set_use(50, ServerUse::Down);
         servers.set_use(99, ServerUse::Draining);
         let mut map = ClusterMap::new(1_000, 100);
-        map.until(&servers, 500_000);
+        map.record_until(&servers, 500_000);
         servers.give(&[GpuShare { server: 0, gpus: 0xff }]);
-        map.until(&servers, 1_000_000);
+        map.record_until(&servers, 1_000_000);
         let bins = map.bins(1_000_000);
         assert!(bins.len() <= BINS && bins.iter().all(|b| b.groups.len() == GROUPS && b.looks > 0));
         for bin in &bins {

@@ -1,18 +1,19 @@
-//! A cluster over days to months: jobs arrive, wait, run, are interrupted and end.
+//! Simulation of a cluster over days to months: jobs arrive, wait, run, are interrupted and end.
 //!
-//! Layer: cluster, above `batch`, whose network it asks for. A job is one thing here: it has GPUs, a duration, and a factor by which its placement and company
-//! slow it down. Packets are sent only in a few iterations from which such factors come. Time is whole milliseconds; draws are of counted streams and use no function that platforms round differently.
+//! Layer: cluster. It is above `batch`, which builds its network. A job here has GPUs, a duration, and a factor by which its placement and other jobs slow it
+//! down. Packets are sent only in the few iterations from which such factors come. Time is whole milliseconds. Draws use counted streams and no function that
+//! platforms round differently.
 //!
 //! | file | holds |
 //! |---|---|
 //! | `machine`, `servers`, `part` | racks and prices, which GPUs are free, what fails |
 //! | `job`, `trace`, `generate`, `quota` | jobs, read or drawn |
-//! | `scheduler`, `placement`, `failure` | one file for each way, and a registry |
+//! | `scheduler`, `placement`, `failure` | policies: one file for each, and a registry |
 //! | `iterations` | speeds of jobs beside each other, by simulating their iterations |
-//! | `progress`, `interval`, `storage`, `slowdown`, `account` | work, checkpoints and who shares the storage, speed, where GPU time went |
-//! | `congestion`, `history`, `map`, `timeline` | what is told of it over time |
+//! | `progress`, `interval`, `storage`, `slowdown`, `account` | work, checkpoints and shared storage, speed, use of GPU time |
+//! | `congestion`, `history`, `map`, `timeline` | reports over time |
 //! | `state`, `event`, `pass`, `scratch`, `defragment`, `grow`, `breakage`, `stop_check`, `simulate` | the simulation |
-//! | `outcome`, `error` | what came of it |
+//! | `outcome`, `error` | results and errors |
 
 mod account;
 mod breakage;

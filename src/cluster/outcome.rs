@@ -1,4 +1,4 @@
-//! What became of a cluster: figures, its jobs, and how it was at regular times.
+//! Outcome of a cluster: its figures, its jobs, and its state at regular times.
 //!
 //! Layer: cluster. Plain data in integers and fractions of them.
 
@@ -13,10 +13,10 @@ use super::state::{ClusterState, JobPhase, JobState};
 use super::storage::CheckpointStorage;
 use crate::cost::Bill;
 
-/// Short jobs do not decide a mean of slowdowns alone: the usual bound (Feitelson et al. 1997) of ten minutes, in milliseconds.
+/// Bound of the bounded slowdown, in ms: shorter jobs count as ten minutes, so that they do not dominate the mean (Feitelson et al. 1997).
 const BOUND_MS: u64 = 600_000;
 
-/// A job's row.
+/// Outcome of one job.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct ClusterJobOutcome {
     pub name: Arc<str>,
@@ -28,50 +28,50 @@ pub struct ClusterJobOutcome {
     pub end_ms: Option<u64>,
     pub duration_ms: u64,
     pub phase: JobPhase,
-    /// In the queue, after restarts too.
+    /// Time in the queue in ms, including the time after restarts.
     pub queued_ms: u64,
     pub restarts: u64,
     pub preemptions: u64,
     pub lost_ns: u128,
     pub speed: ClusterJobSpeed,
-    /// The class that it is of.
+    /// Name of its class.
     pub class: Option<Arc<str>>,
-    /// Mean time of its iterations while it worked; `None`: it is of no class, or has done nothing.
+    /// Mean time of its iterations while it worked, in ps. `None`: it has no class, or has done nothing.
     pub iteration_ps: Option<u64>,
-    /// Sequences of an iteration, where it trains a model.
+    /// Sequences of an iteration, if it trains a model.
     pub samples_an_iteration: Option<u32>,
 }
 
-/// How fast a job was, by its iterations or as was assumed.
+/// Speed of a job, from its simulated iterations or from the assumed slowdown.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct ClusterJobSpeed {
-    /// Time of its work over its duration, millionths; `None`: it has done nothing.
+    /// Time of its work over its duration, in millionths. `None`: it has done nothing.
     pub slowdown_ppm: Option<u64>,
-    /// The same over the time that it had taken in the same places alone.
+    /// Time of its work over the time that it would have taken alone in the same places, in millionths.
     pub by_company_ppm: Option<u64>,
-    /// The second when it was largest, the others of its set then by their names, and the most crowded link or way out of a rack that it shared.
+    /// The moment when others slowed it down most: the slowdown, the names of the other jobs of its set, and the most crowded link or rack that it shared.
     pub worst: Option<(u64, Vec<Arc<str>>, String)>,
 }
 
-/// A job that could not fill its NICs for a time, as others sent over the same link.
+/// A period in which a job could not fill its NICs, because other jobs sent over the same link.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct ClusterCongestion {
     pub job: Arc<str>,
     pub from_ms: u64,
     pub to_ms: u64,
-    /// The most crowded link that it shared.
+    /// The most crowded link that the job shared.
     pub link: String,
-    /// The job that came when it began; `None`: none came.
+    /// The job that arrived when the period began. `None`: no job arrived then.
     pub set_off_by: Option<Arc<str>>,
-    /// Its time over its time in the same places alone, millionths: the mean, and the worst.
+    /// Mean over the period of the job's time over its time alone in the same place, in millionths. The next field is the largest value.
     pub slowdown_ppm: u64,
     pub worst_slowdown_ppm: u64,
-    /// At the worst: rate at which it sent over that of its NICs, millionths; the other jobs that sent over the link.
+    /// At the worst moment: the rate at which the job sent over the rate of its NICs, in millionths; and the other jobs that sent over the link.
     pub nic_ppm: u64,
     pub sharing: Vec<Arc<str>>,
 }
 
-/// What a group of servers did in a bin of time.
+/// Use of a group of servers in a bin of time.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct ClusterMapRow {
     pub from_ms: u64,
@@ -79,11 +79,11 @@ pub struct ClusterMapRow {
     pub first_server: u32,
     pub servers: u32,
     pub looks: u64,
-    /// Sums over looks.
+    /// Sums over all looks of the bin.
     pub gpus: ServerGroupUse,
 }
 
-/// The cluster at a time.
+/// State of the cluster at a moment.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct ClusterSample {
     pub at_ms: u64,
@@ -96,39 +96,39 @@ pub struct ClusterSample {
     pub down_gpus: u64,
     pub drained_gpus: u64,
     pub spare_gpus: u64,
-    /// GPUs of jobs that others slow down.
+    /// GPUs of jobs that other jobs slow down.
     pub slowed_gpus: u64,
 }
 
-/// All that is known at the end.
+/// Outcome of a simulated cluster.
 #[derive(Clone, Debug, PartialEq)]
 pub struct ClusterOutcome {
     pub span_ms: u64,
     pub account: Account,
     pub jobs: Vec<ClusterJobOutcome>,
     pub samples: Vec<ClusterSample>,
-    /// Where iterations are simulated.
+    /// Congested periods. Empty if iterations are not simulated.
     pub congestion: Vec<ClusterCongestion>,
-    /// Where it is asked for.
+    /// Map of the servers over time. Empty if it is not asked for.
     pub map: Vec<ClusterMapRow>,
     pub failures: u64,
     pub drains: u64,
     pub migrations: u64,
-    /// Times that a job went on with fewer GPUs, and that it got some back.
+    /// How often a job went on with fewer GPUs. The next field counts how often a job got some back.
     pub shrinks: u64,
     pub grows: u64,
-    /// Time of writes to storage over their time alone, millionths, where they share it.
+    /// Time of checkpoint writes over the time that they would have taken alone, in millionths. `None`: jobs do not share the storage.
     pub write_slowdown_ppm: Option<u64>,
-    /// Jain's index over users: 1 where all users are slowed down alike. `None`: nobody has ended a job.
+    /// Jain's fairness index over users: 1 if all users are slowed down alike. `None`: no job is done.
     pub fairness: Option<f64>,
     pub bill: Bill,
-    /// Where iterations are simulated.
+    /// Counts of simulated iterations. `None`: iterations are not simulated.
     pub iterations: Option<IterationSummary>,
-    /// Sequences on which models were trained by work that counts, thousandths; `None`: no job is of a class that trains one.
+    /// Sequences on which models were trained by work that counts, in thousandths. `None`: no job has a class that trains a model.
     pub samples_m: Option<u128>,
 }
 
-/// Some numbers in short.
+/// Mean, median and 99th percentile of some times.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Distribution {
     pub mean_ms: u64,
@@ -137,7 +137,7 @@ pub struct Distribution {
 }
 
 impl Distribution {
-    /// Of times in any order; nearest rank. `None`: there are none.
+    /// Distribution of times in any order, by nearest rank. `None`: there are no times.
     pub fn of(mut ms: Vec<u64>) -> Option<Distribution> {
         ms.sort_unstable();
         let n = ms.len();
@@ -148,12 +148,12 @@ impl Distribution {
 }
 
 impl ClusterOutcome {
-    /// From arrival to the first start, of jobs that have started.
+    /// Times from arrival to the first start, of jobs that have started.
     pub fn waiting(&self) -> Option<Distribution> {
         Distribution::of(self.jobs.iter().filter_map(|j| Some(j.start_ms? - j.submit_ms)).collect())
     }
 
-    /// From arrival to the end, of jobs that are done.
+    /// Times from arrival to the end, of jobs that are done.
     pub fn turnaround(&self) -> Option<Distribution> {
         Distribution::of(self.done().filter_map(|j| Some(j.end_ms? - j.submit_ms)).collect())
     }
@@ -164,17 +164,17 @@ impl ClusterOutcome {
     }
 }
 
-/// Time from arrival to end over the duration, short jobs counting as ten minutes.
+/// Time from arrival to end over the duration. Short jobs count as ten minutes.
 fn bounded_slowdown(job: &ClusterJob, end_ms: u64) -> f64 {
     let took = (end_ms - job.submit_ms).max(BOUND_MS);
     took as f64 / job.duration_ms.max(BOUND_MS) as f64
 }
 
-/// Jain's index over users of their jobs' mean bounded slowdown.
+/// Jain's index over users, from the mean bounded slowdown of each user's jobs.
 fn fairness(state: &ClusterState) -> Option<f64> {
     let mut of_user = vec![(0.0, 0u64); state.quotas.users()];
-    for (number, (job, of)) in (0..).zip(state.jobs.iter().zip(&state.of)) {
-        if let (JobPhase::Done, Some(end)) = (of.phase, of.ended_ms) {
+    for (number, (job, job_state)) in (0..).zip(state.jobs.iter().zip(&state.job_states)) {
+        if let (JobPhase::Done, Some(end)) = (job_state.phase, job_state.ended_ms) {
             let user = &mut of_user[state.quotas.user_of(number)];
             user.0 += bounded_slowdown(job, end);
             user.1 += 1;
@@ -193,7 +193,7 @@ fn map_rows(bin: &ClusterMapBin, n_servers: u32) -> impl Iterator<Item = Cluster
     })
 }
 
-/// What an iteration of a class takes in one rack, and how many sequences it trains on, if it trains a model.
+/// Time in ps of an iteration of a class in one rack, and the sequences that it trains on, if it trains a model.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct ClassIteration {
     pub class: u32,
@@ -201,7 +201,7 @@ pub(super) struct ClassIteration {
     pub samples: Option<u32>,
 }
 
-/// The outcome of a state at its end. `classes`: an iteration of each class, ascending.
+/// Makes the outcome from the final state. `place` names an arc or rack. `classes` has an iteration of each class, sorted by class.
 pub(super) fn outcome(
     state: &ClusterState,
     samples: Vec<ClusterSample>,
@@ -212,66 +212,66 @@ pub(super) fn outcome(
     classes: &[ClassIteration],
 ) -> ClusterOutcome {
     let name = |job: &u32| Arc::clone(&state.jobs[*job as usize].name);
-    let congested = |of: &CongestedTime| ClusterCongestion {
-        job: name(&of.job),
-        from_ms: of.from_ms,
-        to_ms: of.to_ms,
-        link: of.arc.map_or_else(String::new, place),
-        set_off_by: of.set_off_by.as_ref().map(name),
-        slowdown_ppm: of.mean_ppm(),
-        worst_slowdown_ppm: of.worst.ppm,
-        nic_ppm: of.worst.nic_ppm,
-        sharing: of.worst.sharing.iter().map(name).collect(),
+    let congested = |period: &CongestedTime| ClusterCongestion {
+        job: name(&period.job),
+        from_ms: period.from_ms,
+        to_ms: period.to_ms,
+        link: period.arc.map_or_else(String::new, place),
+        set_off_by: period.set_off_by.as_ref().map(name),
+        slowdown_ppm: period.mean_ppm(),
+        worst_slowdown_ppm: period.worst.ppm,
+        nic_ppm: period.worst.nic_ppm,
+        sharing: period.worst.sharing.iter().map(name).collect(),
     };
-    let speed = |of: &JobState| {
-        let working_ns = u128::from(of.working_ms) * 1_000_000;
-        let over = |ns: u128| (ns > 0).then(|| (working_ns * 1_000_000 / ns) as u64);
+    let speed = |job_state: &JobState| {
+        let working_ns = u128::from(job_state.working_ms) * 1_000_000;
+        let slowdown_over = |ns: u128| (ns > 0).then(|| (working_ns * 1_000_000 / ns) as u64);
         let worst =
             |m: &SlowestMoment| (m.ppm, m.jobs.iter().map(name).collect(), m.place.map_or_else(String::new, place));
         ClusterJobSpeed {
-            slowdown_ppm: over(of.work_ns),
-            by_company_ppm: over(of.alone_ns),
-            worst: of.slowest.as_ref().map(worst),
+            slowdown_ppm: slowdown_over(job_state.work_ns),
+            by_company_ppm: slowdown_over(job_state.alone_ns),
+            worst: job_state.slowest.as_ref().map(worst),
         }
     };
     let class_of = |job: &ClusterJob| {
-        let at = classes.binary_search_by_key(&job.class?, |of| of.class).ok()?;
-        Some(classes[at])
+        let idx = classes.binary_search_by_key(&job.class?, |iteration| iteration.class).ok()?;
+        Some(classes[idx])
     };
     let iteration = |job: &ClusterJob, speed: &ClusterJobSpeed| {
         Some((u128::from(class_of(job)?.ps) * u128::from(speed.slowdown_ppm?) / 1_000_000) as u64)
     };
-    // Work that counts, in sequences.
-    let trained = |(job, of): (&ClusterJob, &JobState)| {
+    // Sequences in thousandths that the work that counts has trained on.
+    let trained = |(job, job_state): (&ClusterJob, &JobState)| {
         let class = class_of(job)?;
-        let iterations_m = u128::from(of.progress.done_ns()) * 1_000_000 / u128::from(class.ps.max(1));
-        let counts = of.phase != JobPhase::GivenUp;
+        let iterations_m = u128::from(job_state.progress.done_ns()) * 1_000_000 / u128::from(class.ps.max(1));
+        let counts = job_state.phase != JobPhase::GivenUp;
         Some(if counts { iterations_m * u128::from(class.samples?) } else { 0 })
     };
-    let of_jobs: Vec<u128> = state.jobs.iter().zip(&state.of).filter_map(trained).collect();
-    let row = |(job, of): (&ClusterJob, &JobState)| ClusterJobOutcome {
+    let of_jobs: Vec<u128> = state.jobs.iter().zip(&state.job_states).filter_map(trained).collect();
+    let row = |(job, job_state): (&ClusterJob, &JobState)| ClusterJobOutcome {
         class: job.class.map(|class| Arc::clone(&state.run.classes[class as usize].name)),
-        iteration_ps: iteration(job, &speed(of)),
+        iteration_ps: iteration(job, &speed(job_state)),
         samples_an_iteration: class_of(job).and_then(|class| class.samples),
         name: Arc::clone(&job.name),
         user: Arc::clone(&job.user),
         priority: job.priority,
         gpus: job.gpus,
         submit_ms: job.submit_ms,
-        start_ms: of.first_start_ms,
-        end_ms: of.ended_ms,
+        start_ms: job_state.first_start_ms,
+        end_ms: job_state.ended_ms,
         duration_ms: job.duration_ms,
-        phase: of.phase,
-        queued_ms: of.queued_ms,
-        restarts: of.restarts,
-        preemptions: of.preemptions,
-        lost_ns: of.lost_ns,
-        speed: speed(of),
+        phase: job_state.phase,
+        queued_ms: job_state.queued_ms,
+        restarts: job_state.restarts,
+        preemptions: job_state.preemptions,
+        lost_ns: job_state.lost_ns,
+        speed: speed(job_state),
     };
     ClusterOutcome {
         span_ms: state.now_ms,
         account: state.account,
-        jobs: state.jobs.iter().zip(&state.of).map(row).collect(),
+        jobs: state.jobs.iter().zip(&state.job_states).map(row).collect(),
         samples,
         congestion: state.congestion.times(state.now_ms).iter().map(congested).collect(),
         map: map.iter().flat_map(|bin| map_rows(bin, state.machine.servers())).collect(),

@@ -4,25 +4,25 @@
 
 use super::machine::ClusterMachine;
 
-/// What a part is.
+/// Kind of a part that can fail.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub(super) enum PartKind {
     Gpu,
     Host,
-    /// Of a NIC.
+    /// Link of a NIC.
     Link,
-    /// A rack's leaf.
+    /// Leaf switch of a rack.
     Switch,
-    /// A server that is slow, not stopped.
+    /// A server that becomes slow, and does not stop.
     Straggler,
 }
 
 impl PartKind {
-    /// All kinds.
+    /// All kinds, in the order of the variants.
     pub(super) const ALL: [PartKind; 5] =
         [PartKind::Gpu, PartKind::Host, PartKind::Link, PartKind::Switch, PartKind::Straggler];
 
-    /// As traces have it.
+    /// Name of the kind in failure traces.
     pub(super) fn name(self) -> &'static str {
         match self {
             PartKind::Gpu => "gpu",
@@ -34,16 +34,16 @@ impl PartKind {
     }
 }
 
-/// One part.
+/// A part that can fail.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub(super) struct Part {
     pub kind: PartKind,
-    /// Among those of its kind.
+    /// Index among the parts of its kind.
     pub index: u32,
 }
 
 impl Part {
-    /// How many parts of a kind a cluster has.
+    /// Number of parts of a kind in the cluster.
     pub(super) fn count(machine: &ClusterMachine, kind: PartKind) -> u32 {
         match kind {
             PartKind::Gpu => machine.servers() * machine.per_server,
@@ -53,7 +53,7 @@ impl Part {
         }
     }
 
-    /// The servers that stop, or are slow, with it: ascending.
+    /// Servers that stop, or become slow, when this part fails; ascending.
     pub(super) fn stops(self, machine: &ClusterMachine) -> Vec<u32> {
         match self.kind {
             PartKind::Gpu => vec![self.index / machine.per_server],

@@ -1,8 +1,8 @@
-//! A look at the queue: who starts now.
+//! Scheduling pass: looks at the queue and starts the jobs that may start now.
 //!
-//! Layer: cluster. The same for every scheduler and placement. A job that is first and has to wait gets a reservation under backfill: the time at
-//! which enough GPUs are free, by the estimates of those that run, and which servers it will have then. Others may start if they end before, by their
-//! estimates, or leave these alone. All of this is EASY backfill (Lifka 1995; Mu'alem and Feitelson 2001).
+//! Layer: cluster. The pass is the same for every scheduler and placement. Under backfill, the first job that has to wait gets a reservation: the time at
+//! which enough GPUs are free, by the estimates of the running jobs, and the servers that it will get then. Other jobs may start if they end before that
+//! time, by their estimates, or if they leave these servers alone. This is EASY backfill (Lifka 1995; Mu'alem and Feitelson 2001).
 
 use std::ops::Bound;
 
@@ -15,23 +15,23 @@ use super::state::ClusterState;
 use super::stop_check::StopCheck;
 use crate::workload::random::RandomStream;
 
-/// What is kept for the first of the queue.
+/// Reservation for the first job of the queue.
 struct Reservation {
-    /// When enough GPUs are free if all estimates are right; `u64::MAX`: not as long as nothing is mended.
+    /// Time in ms at which enough GPUs are free, if all estimates are right. `u64::MAX`: not before something is repaired.
     at_ms: u64,
-    /// Servers, with placements in whole servers.
+    /// Whether each server is reserved. `None`: the placement does not take whole servers.
     kept: Option<Vec<bool>>,
-    /// Of these, servers that are empty already.
+    /// Reserved servers that are empty already.
     kept_empty: Vec<u32>,
-    /// GPUs that are left over then, with the others.
+    /// GPUs that are free at that time beside those of the reservation.
     left_over: u64,
-    /// Free GPUs then, the first of the queue still without its own.
+    /// Free GPUs at that time, before the first job of the queue takes its own.
     then: Scratch,
 }
 
 impl Reservation {
-    /// A job has started that ends before. What it has of servers that will be empty again is as good as servers that are empty now, which others can
-    /// have instead.
+    /// Handles a started job that ends before the reservation. Servers of it that will be empty again can be reserved instead of servers that are empty now,
+    /// so other jobs can have the latter.
     fn ends_before(&mut self, servers: &Servers, shares: &[GpuShare]) {
         let Some(kept) = &mut self.kept else { return };
         for share in shares.iter().filter(|share| self.then.is_empty(share.server)) {
@@ -49,20 +49,20 @@ impl Reservation {
     }
 }
 
-/// GPUs for a waiting job, if it can have them now.
+/// GPUs for a waiting job. `None`: it cannot have them now.
 fn find(state: &ClusterState, placement: &dyn Placement, job: u32, kept: Option<&[bool]>) -> Option<Vec<GpuShare>> {
     let gpus = state.jobs[job as usize].gpus;
     if u64::from(gpus) > state.servers.free_gpus() {
         return None;
     }
-    // A draw of its own for each job and start.
-    let starts = state.of[job as usize].restarts + state.of[job as usize].preemptions;
+    // Each start of each job has its own random stream.
+    let starts = state.job_states[job as usize].restarts + state.job_states[job as usize].preemptions;
     let random = RandomStream::new(state.run.failures.seed, (u64::from(job) << 20) + starts + (1 << 60));
     placement.place(&state.servers, &mut Request { gpus, rack: &state.machine.rack, kept, random })
 }
 
-/// What a waiting job gets when those that run have ended by their estimates. Jobs that end at one instant end together, and one that has outrun its
-/// estimate is believed to end at once.
+/// Reserves GPUs for the first waiting job, from the ends of the running jobs by their estimates. Jobs that end at the same time end together. A job that has
+/// outrun its estimate is believed to end at once.
 fn reserve(state: &ClusterState, placement: &dyn Placement, job: u32) -> Reservation {
     let gpus = state.jobs[job as usize].gpus;
     let whole = placement.whole_servers();
@@ -70,7 +70,7 @@ fn reserve(state: &ClusterState, placement: &dyn Placement, job: u32) -> Reserva
     let mut at_ms = u64::MAX;
     let mut ends = state.believed_ends.iter().map(|&(ends, running)| (ends.max(state.now_ms), running)).peekable();
     while let Some((end, running)) = ends.next() {
-        then.give(&state.of[running as usize].shares);
+        then.give(&state.job_states[running as usize].shares);
         let is_last_of_instant = ends.peek().is_none_or(|next| next.0 > end);
         if is_last_of_instant && then.fits(gpus, whole) {
             at_ms = end;
@@ -90,13 +90,14 @@ fn reserve(state: &ClusterState, placement: &dyn Placement, job: u32) -> Reserva
     Reservation { at_ms, kept, kept_empty, left_over: then.total() - u64::from(gpus), then }
 }
 
-/// Takes GPUs of jobs with a lower priority, the lowest and then the latest first, until `job` fits; false if it would not.
+/// Preempts jobs with a lower priority until `job` fits: the lowest priority first, then the latest start. Returns false, and preempts none, if it would not
+/// fit.
 fn preempt(state: &mut ClusterState, placement: &dyn Placement, job: u32) -> bool {
     let asked = &state.jobs[job as usize];
     let mut lower: Vec<u32> =
         state.running.iter().map(|(_, j)| *j).filter(|j| state.jobs[*j as usize].priority < asked.priority).collect();
     lower.sort_by_key(|&j| {
-        let started = state.of[j as usize].first_start_ms.unwrap_or(0);
+        let started = state.job_states[j as usize].first_start_ms.unwrap_or(0);
         (state.jobs[j as usize].priority, std::cmp::Reverse(started), std::cmp::Reverse(j))
     });
     let mut then = Scratch::of(&state.servers);
@@ -105,7 +106,7 @@ fn preempt(state: &mut ClusterState, placement: &dyn Placement, job: u32) -> boo
         if then.fits(asked.gpus, placement.whole_servers()) {
             break;
         }
-        then.give(&state.of[victim as usize].shares);
+        then.give(&state.job_states[victim as usize].shares);
         victims.push(victim);
     }
     if victims.is_empty() || !then.fits(asked.gpus, placement.whole_servers()) {
@@ -113,7 +114,7 @@ fn preempt(state: &mut ClusterState, placement: &dyn Placement, job: u32) -> boo
     }
     let restart_ms = state.run.checkpoint.restart_ms;
     for victim in victims {
-        state.of[victim as usize].preemptions += 1;
+        state.job_states[victim as usize].preemptions += 1;
         state.send_back(victim, false, restart_ms);
     }
     true
@@ -124,21 +125,21 @@ pub(super) fn may_start(state: &ClusterState, job: u32) -> bool {
     may_start_ms(state, job) <= state.now_ms && state.quotas.allows(job, state.jobs[job as usize].gpus)
 }
 
-/// When a job that is delayed for its low priority may start.
+/// Earliest time in ms at which a job may start. Jobs of low priority are delayed.
 fn may_start_ms(state: &ClusterState, job: u32) -> u64 {
     let asked = &state.jobs[job as usize];
     asked.submit_ms + if asked.priority == 0 { state.run.scheduler.low_delay_ms } else { 0 }
 }
 
-/// Starts whoever may start now. Ends early where `stop` says so.
+/// Starts all jobs that may start now. Ends early if `stop` fires.
 pub(super) fn schedule(state: &mut ClusterState, placement: &dyn Placement, stop: &StopCheck) {
     state.stranded = 0;
     let mut last = None;
     let keys = &state.run.scheduler;
-    // From the first on, until one has to wait.
+    // Starts jobs in the order of the queue until one has to wait.
     let blocked = loop {
-        let from = last.map_or(Bound::Unbounded, Bound::Excluded);
-        let Some(&next) = state.queue.range((from, Bound::Unbounded)).next() else { return };
+        let lower_bound = last.map_or(Bound::Unbounded, Bound::Excluded);
+        let Some(&next) = state.queue.range((lower_bound, Bound::Unbounded)).next() else { return };
         let job = next.1;
         let gpus = state.jobs[job as usize].gpus;
         last = Some(next);
@@ -205,10 +206,10 @@ fn start_if(state: &mut ClusterState, placement: &dyn Placement, job: u32, kept:
 fn backfill(state: &mut ClusterState, placement: &dyn Placement, job: u32, reservation: &mut Reservation) {
     let asked = &state.jobs[job as usize];
     let ends = state.believed_ms(job).map(|ms| state.now_ms.saturating_add(ms));
-    // Where nobody knows when the first can start, nobody delays it.
+    // If it is not known when the first job can start, no job can delay it.
     if reservation.at_ms == u64::MAX || ends.is_some_and(|ends| ends <= reservation.at_ms) {
         if start_if(state, placement, job, None) {
-            reservation.ends_before(&state.servers, &state.of[job as usize].shares);
+            reservation.ends_before(&state.servers, &state.job_states[job as usize].shares);
         }
         return;
     }
@@ -216,7 +217,7 @@ fn backfill(state: &mut ClusterState, placement: &dyn Placement, job: u32, reser
         Some(kept) => {
             let started = start_if(state, placement, job, Some(kept));
             if started {
-                reservation.then.take(&state.of[job as usize].shares);
+                reservation.then.take(&state.job_states[job as usize].shares);
             }
         }
         None if u64::from(asked.gpus) <= reservation.left_over => {

@@ -1,10 +1,10 @@
-//! How far a job is: its work, its checkpoints, and the time in which it stands still.
+//! Progress of a job: its work, its checkpoints, and the time in which it stands still.
 //!
-//! Layer: cluster. Work is counted in nanoseconds at full speed, time on the clock in milliseconds. After every `interval_ns` of work a job stands still for
-//! `cost_ms`, and where writes share storage until its data are written; only then is that work safe. There is no checkpoint at the end. Any piece of work takes
-//! whole milliseconds.
+//! Layer: cluster. Work is counted in nanoseconds at full speed, and clock time in milliseconds. After every `interval_ns` of work a job writes a checkpoint:
+//! it stands still for `cost_ms`, and, if writes share the storage, until its data are written. Only then is that work safe. There is no checkpoint at the
+//! end. Every piece of work takes whole milliseconds.
 
-/// Nanoseconds of a millisecond, times parts in a million.
+/// Nanoseconds in a millisecond, times one million parts.
 const NS_PPM: u128 = 1_000_000_000_000;
 const NS_PER_MS: u64 = 1_000_000;
 const MS_PER_S: u128 = 1_000;
@@ -14,22 +14,22 @@ const MS_PER_S: u128 = 1_000;
 enum Standing {
     Restart,
     Checkpoint,
-    /// Counted in bits that each GPU has left to write.
+    /// Writes a checkpoint. What is left is counted in bits that each GPU still has to write.
     Write,
 }
 
-/// What a checkpoint costs.
+/// Cost of a checkpoint.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub(super) struct CheckpointCost {
-    /// At whatever speed others write.
+    /// Fixed time in ms, which does not depend on other writes.
     pub ms: u64,
-    /// What each GPU writes after that, at a rate that is told ([`JobProgress::writes_at`]); 0: nothing.
+    /// Bits that each GPU writes after that, at the rate that [`JobProgress::writes_at`] sets. 0: nothing.
     pub bits: u64,
-    /// What that takes, about.
+    /// Estimate of the time of that write, in ms.
     pub write_ms: u64,
 }
 
-/// How far a job is.
+/// Progress of one job.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(super) struct JobProgress {
     total_ns: u64,
@@ -37,35 +37,35 @@ pub(super) struct JobProgress {
     safe_ns: u64,
     /// Work since the last checkpoint.
     since_ns: u64,
-    /// Work between checkpoints; `None`: there are none.
+    /// Work between checkpoints. `None`: there are none.
     interval_ns: Option<u64>,
     cost: CheckpointCost,
-    /// Of each GPU, while it writes.
+    /// Rate at which each GPU writes now, in bps. 0: it is not set yet.
     write_bps: u64,
     standing: Option<(Standing, u64)>,
 }
 
-/// What a stretch of time went into.
+/// How a job spent an interval of time.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub(super) struct TimeSpent {
-    /// On the clock.
+    /// Clock time in which it worked.
     pub working_ms: u64,
-    /// What this came to.
+    /// Work that it did in this time.
     pub work_ns: u64,
     pub checkpoint_ms: u64,
     pub restart_ms: u64,
-    /// Part of `checkpoint_ms`: writing, and the bits that each GPU wrote.
+    /// Part of `checkpoint_ms` in which it wrote. The next field is the bits that each GPU wrote.
     pub write_ms: u64,
     pub written_bits: u64,
 }
 
-/// Clock time of so much work of a job that takes `factor_ppm` of its time at full speed.
+/// Clock time in ms of this much work, for a job that takes `factor_ppm` millionths of its time at full speed.
 fn clock_ms(work_ns: u64, factor_ppm: u64) -> u64 {
     (u128::from(work_ns) * u128::from(factor_ppm)).div_ceil(NS_PPM) as u64
 }
 
 impl JobProgress {
-    /// A job that has not begun.
+    /// Progress of a job that has not begun.
     pub(super) fn new(duration_ms: u64, interval_ms: Option<u64>, cost: CheckpointCost) -> JobProgress {
         JobProgress {
             total_ns: duration_ms * NS_PER_MS,
@@ -78,17 +78,17 @@ impl JobProgress {
         }
     }
 
-    /// Work that no failure takes away.
+    /// Work that no failure takes away, in ns.
     pub(super) fn safe_ns(&self) -> u64 {
         self.safe_ns
     }
 
-    /// Work that is done, safe or not.
+    /// Work that is done, safe or not, in ns.
     pub(super) fn done_ns(&self) -> u64 {
         self.safe_ns + self.since_ns
     }
 
-    /// Whether all of it is.
+    /// Whether all work is done.
     pub(super) fn is_done(&self) -> bool {
         self.done_ns() >= self.total_ns
     }
@@ -97,13 +97,13 @@ impl JobProgress {
         self.total_ns - self.done_ns()
     }
 
-    /// Work until the next checkpoint, or all that is left.
+    /// Work until the next checkpoint, or until the end if that comes first, in ns.
     fn next_piece(&self) -> u64 {
         let left = self.left_ns();
         self.interval_ns.map_or(left, |interval| left.min(interval - self.since_ns))
     }
 
-    /// Lets time pass.
+    /// Lets `ms` of clock time pass, and returns how they were spent.
     pub(super) fn advance(&mut self, mut ms: u64, factor_ppm: u64) -> TimeSpent {
         let mut spent = TimeSpent::default();
         while ms > 0 && !self.is_done() {
@@ -162,11 +162,12 @@ impl JobProgress {
         spent
     }
 
-    /// Takes all pieces of work at once that end, with their checkpoints, in this time; the loop that calls it would take one after another.
+    /// Advances over all pieces of work that end, with their checkpoints, within `ms`. It is a shortcut: the loop that calls it would take one piece after
+    /// another.
     fn skip_whole_pieces(&mut self, ms: &mut u64, factor_ppm: u64, spent: &mut TimeSpent) {
         let Some(interval) = self.interval_ns.filter(|_| self.since_ns == 0 && self.cost.bits == 0) else { return };
         let needs = clock_ms(interval, factor_ppm);
-        // No checkpoint comes after the last piece.
+        // There is no checkpoint after the last piece.
         let pieces = ((self.left_ns() - 1) / interval).min(*ms / (needs + self.cost.ms));
         self.safe_ns += pieces * interval;
         spent.work_ns += pieces * interval;
@@ -189,27 +190,28 @@ impl JobProgress {
         }
     }
 
-    /// Whether it writes to storage.
+    /// Whether it writes to storage now.
     pub(super) fn is_writing(&self) -> bool {
         matches!(self.standing, Some((Standing::Write, _)))
     }
 
-    /// Whether all of its work is safe.
+    /// Whether all of its work is safe and it does not stand still.
     pub(super) fn is_safe(&self) -> bool {
         self.since_ns == 0 && self.standing.is_none()
     }
 
-    /// How fast each of its GPUs writes from now on; true if that is another rate.
+    /// Sets the rate at which each GPU writes from now on, in bps. Returns whether the rate has changed.
     pub(super) fn writes_at(&mut self, bps: u64) -> bool {
         std::mem::replace(&mut self.write_bps, bps) != bps
     }
 
-    /// Time that a checkpoint takes alone.
+    /// Time of a checkpoint without other jobs, in ms.
     pub(super) fn cost_ms(&self) -> u64 {
         self.cost.ms + self.cost.write_ms
     }
 
-    /// Clock time until it begins to write, or has written, or until a checkpoint that writes nothing ends; `None`: it ends before.
+    /// Clock time in ms until the job begins a write or ends one, or until a checkpoint without a write ends. `None`: the job ends before, or its write has
+    /// no rate yet.
     pub(super) fn next_turn_ms(&self, factor_ppm: u64) -> Option<u64> {
         let before = match self.standing {
             Some((Standing::Write, _)) if self.write_bps == 0 => return None,
@@ -225,7 +227,7 @@ impl JobProgress {
         (!ends_first).then(|| before + clock_ms(piece, factor_ppm) + self.cost.ms)
     }
 
-    /// Clock time until the end, if nothing happens.
+    /// Clock time in ms until the job ends, if nothing happens.
     pub(super) fn left_ms(&self, factor_ppm: u64) -> u64 {
         let (mut after, mut ms) = (self.clone(), 0);
         match after.standing {
@@ -253,31 +255,31 @@ impl JobProgress {
         }
         left -= first;
         ms += clock_ms(first, factor_ppm) + after.cost_ms();
-        // All but the last piece end in a checkpoint.
+        // All pieces but the last one end in a checkpoint.
         let pieces = (left - 1) / interval;
         ms = ms.saturating_add(pieces.saturating_mul(clock_ms(interval, factor_ppm) + after.cost_ms()));
         ms.saturating_add(clock_ms(left - pieces * interval, factor_ppm))
     }
 
-    /// Clock time until the end if an estimate of all of its work is believed; `None`: it has done more than that already.
+    /// Clock time in ms until the job ends, if all of its work takes `estimate_ms`. `None`: it has done more than that already.
     pub(super) fn believed_left_ms(&self, estimate_ms: u64, factor_ppm: u64) -> Option<u64> {
         let total_ns = estimate_ms.saturating_mul(NS_PER_MS);
         (total_ns > self.done_ns()).then(|| JobProgress { total_ns, ..self.clone() }.left_ms(factor_ppm))
     }
 
-    /// Goes back to the last checkpoint; the work that is lost.
+    /// Goes back to the last checkpoint. Returns the work that is lost, in ns.
     pub(super) fn roll_back(&mut self) -> u64 {
         self.standing = None;
         std::mem::take(&mut self.since_ns)
     }
 
-    /// Saves all work, as a job does that is told to stop.
+    /// Saves all work, as a job does when it is told to stop.
     pub(super) fn save(&mut self) {
         self.standing = None;
         self.safe_ns += std::mem::take(&mut self.since_ns);
     }
 
-    /// Stands still for so long before going on. PRECONDITION: it has saved or rolled back.
+    /// Lets the job stand still for `ms` before it goes on. PRECONDITION: it has saved or rolled back.
     pub(super) fn restart(&mut self, ms: u64) {
         self.standing = (ms > 0).then_some((Standing::Restart, ms));
     }
@@ -325,11 +327,11 @@ mod tests {
         let job = JobProgress::new(10_000, Some(3_000), cost(500));
         // 3 + 0.5, 3 + 0.5, 3 + 0.5, 1.
         assert_eq!(job.left_ms(1_000_000), 11_500);
-        let mut at = job.clone();
-        assert_eq!(at.advance(7_500, 1_000_000).checkpoint_ms, 1_000);
-        assert_eq!((at.done_ns(), at.roll_back()), (6_500_000_000, 500_000_000));
-        at.restart(2_000);
-        assert_eq!(at.left_ms(1_000_000), 2_000 + 3_500 + 1_000);
+        let mut resumed = job.clone();
+        assert_eq!(resumed.advance(7_500, 1_000_000).checkpoint_ms, 1_000);
+        assert_eq!((resumed.done_ns(), resumed.roll_back()), (6_500_000_000, 500_000_000));
+        resumed.restart(2_000);
+        assert_eq!(resumed.left_ms(1_000_000), 2_000 + 3_500 + 1_000);
         // Exactly an interval needs no checkpoint.
         assert_eq!(JobProgress::new(3_000, Some(3_000), cost(500)).left_ms(2_000_000), 6_000);
     }

@@ -1,4 +1,4 @@
-//! Most GPUs of a user at a time.
+//! Quotas: how many GPUs a user may hold at a time.
 //!
 //! Layer: cluster.
 
@@ -7,18 +7,18 @@ use std::sync::Arc;
 
 use super::job::ClusterJob;
 
-/// What users may have, and have.
+/// Quota and use of each user.
 #[derive(Clone, Debug)]
 pub(super) struct Quotas {
-    /// User of each job.
+    /// User of each job, as an index into the other fields.
     user: Vec<u32>,
     names: Vec<Arc<str>>,
-    most: Vec<u32>,
-    has: Vec<u32>,
+    max_gpus: Vec<u32>,
+    held_gpus: Vec<u32>,
 }
 
 impl Quotas {
-    /// `quotas` are pairs of user and GPUs; `*` stands for the others. Who is not named has no limit.
+    /// Makes quotas from pairs of user and GPUs. The user `*` stands for all users that are not named. Without `*`, users that are not named have no limit.
     pub(super) fn new(quotas: &[(String, u32)], jobs: &[ClusterJob]) -> Quotas {
         let mut numbers: BTreeMap<Arc<str>, u32> = BTreeMap::new();
         jobs.iter().for_each(|job| {
@@ -27,36 +27,36 @@ impl Quotas {
         numbers.values_mut().zip(0..).for_each(|(number, n)| *number = n);
         let limit = |name: &str| quotas.iter().find(|(user, _)| user == name).map(|(_, gpus)| *gpus);
         let names: Vec<Arc<str>> = numbers.keys().cloned().collect();
-        let most = names.iter().map(|name| limit(name).or_else(|| limit("*")).unwrap_or(u32::MAX)).collect();
+        let max_gpus = names.iter().map(|name| limit(name).or_else(|| limit("*")).unwrap_or(u32::MAX)).collect();
         let user = jobs.iter().map(|job| numbers[&job.user]).collect();
-        Quotas { user, has: vec![0; names.len()], most, names }
+        Quotas { user, held_gpus: vec![0; names.len()], max_gpus, names }
     }
 
-    /// Users in the order of their names.
+    /// Number of users. They are sorted by name.
     pub(super) fn users(&self) -> usize {
         self.names.len()
     }
 
-    /// The user of a job, by that order.
+    /// Index of the user of a job.
     pub(super) fn user_of(&self, job: u32) -> usize {
         self.user[job as usize] as usize
     }
 
-    /// Whether a job may have so many GPUs now.
+    /// Whether a job may have `gpus` more GPUs now.
     pub(super) fn allows(&self, job: u32, gpus: u32) -> bool {
         let user = self.user_of(job);
-        self.has[user].saturating_add(gpus) <= self.most[user]
+        self.held_gpus[user].saturating_add(gpus) <= self.max_gpus[user]
     }
 
-    /// A job has so many.
+    /// Counts GPUs that a job has got.
     pub(super) fn add(&mut self, job: u32, gpus: u32) {
         let user = self.user_of(job);
-        self.has[user] += gpus;
+        self.held_gpus[user] += gpus;
     }
 
-    /// A job has given them back.
+    /// Counts GPUs that a job has given back.
     pub(super) fn remove(&mut self, job: u32, gpus: u32) {
         let user = self.user_of(job);
-        self.has[user] -= gpus;
+        self.held_gpus[user] -= gpus;
     }
 }

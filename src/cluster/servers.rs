@@ -1,10 +1,10 @@
-//! Which GPUs are free, by server, and which servers run jobs at all.
+//! Which GPUs are free, by server, and what each server is used for.
 //!
-//! Layer: cluster. Knows no jobs.
+//! Layer: cluster. It knows nothing of jobs.
 
 use std::collections::BTreeSet;
 
-/// GPUs of one server, one bit each.
+/// Some GPUs of one server, as one bit each.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct GpuShare {
     pub server: u32,
@@ -12,46 +12,46 @@ pub struct GpuShare {
 }
 
 impl GpuShare {
-    /// How many.
+    /// Number of GPUs.
     pub fn count(self) -> u32 {
         self.gpus.count_ones()
     }
 }
 
-/// What a server is there for.
+/// Use of a server.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum ServerUse {
-    /// Runs jobs.
+    /// The server runs jobs.
     InService,
-    /// Gets no new jobs; those that it has go on.
+    /// The server gets no new jobs; its running jobs go on.
     Draining,
-    /// In maintenance.
+    /// The server is in maintenance.
     Maintenance,
-    /// Being mended.
+    /// The server is under repair.
     Down,
     HotSpare,
     ColdSpare,
 }
 
-/// All servers.
+/// Free GPUs and uses of all servers.
 #[derive(Clone, Debug)]
 pub struct Servers {
     per_server: u32,
     free: Vec<u64>,
     uses: Vec<ServerUse>,
-    /// Those in service, by how many GPUs are free.
+    /// Servers in service by their number of free GPUs.
     by_free: Vec<BTreeSet<u32>>,
     free_gpus: u64,
-    /// Servers by their use, in the order of its variants.
-    of_use: [u32; 6],
-    /// Free GPUs of servers that are drained.
+    /// Number of servers of each use, in the order of the variants of [`ServerUse`].
+    n_by_use: [u32; 6],
+    /// Number of free GPUs on servers that are drained.
     draining_free: u64,
-    /// Changes of uses, where they are recorded.
+    /// Changes of uses since the last `take_changes`. `None`: they are not recorded.
     changes: Option<Vec<(u32, ServerUse)>>,
 }
 
 impl Servers {
-    /// All free and in service. PRECONDITION: 1 to 64 GPUs a server.
+    /// Makes `n` servers, all in service and free. PRECONDITION: there are 1 to 64 GPUs per server.
     pub fn new(n: u32, per_server: u32) -> Servers {
         let all = u64::MAX >> (64 - per_server);
         let mut by_free = vec![BTreeSet::new(); per_server as usize + 1];
@@ -62,58 +62,58 @@ impl Servers {
             uses: vec![ServerUse::InService; n as usize],
             by_free,
             free_gpus: u64::from(n) * u64::from(per_server),
-            of_use: [n, 0, 0, 0, 0, 0],
+            n_by_use: [n, 0, 0, 0, 0, 0],
             draining_free: 0,
             changes: None,
         }
     }
 
-    /// Servers of any use.
+    /// Number of servers of any use.
     pub fn len(&self) -> u32 {
         self.free.len() as u32
     }
 
-    /// Whether there are none.
+    /// Whether there are no servers.
     pub fn is_empty(&self) -> bool {
         self.free.is_empty()
     }
 
-    /// GPUs of a server.
+    /// Number of GPUs of a server.
     pub fn per_server(&self) -> u32 {
         self.per_server
     }
 
-    /// Free GPUs of servers in service.
+    /// Number of free GPUs on servers in service.
     pub fn free_gpus(&self) -> u64 {
         self.free_gpus
     }
 
-    /// Free GPUs of a server, one bit each.
+    /// Free GPUs of a server, as one bit each.
     pub fn free_of(&self, server: u32) -> u64 {
         self.free[server as usize]
     }
 
-    /// What a server is there for.
+    /// Use of a server.
     pub fn use_of(&self, server: u32) -> ServerUse {
         self.uses[server as usize]
     }
 
-    /// Servers in service with exactly so many free GPUs, ascending.
+    /// Servers in service with exactly `count` free GPUs, ascending.
     pub fn with_free(&self, count: u32) -> &BTreeSet<u32> {
         &self.by_free[count as usize]
     }
 
-    /// Servers that are there for this.
-    pub fn count(&self, of: ServerUse) -> u32 {
-        self.of_use[of as usize]
+    /// Number of servers with this use.
+    pub fn count(&self, server_use: ServerUse) -> u32 {
+        self.n_by_use[server_use as usize]
     }
 
-    /// Free GPUs of servers that are drained.
+    /// Number of free GPUs on servers that are drained.
     pub fn draining_free(&self) -> u64 {
         self.draining_free
     }
 
-    /// The lowest `count` of a server's free GPUs. PRECONDITION: it has so many.
+    /// The lowest `count` of the free GPUs of a server. PRECONDITION: it has as many.
     pub fn lowest(&self, server: u32, count: u32) -> GpuShare {
         let mut left = self.free[server as usize];
         let mut gpus = 0;
@@ -126,24 +126,24 @@ impl Servers {
     }
 
     fn set_free(&mut self, server: u32, free: u64) {
-        let (at, before) = (server as usize, self.free[server as usize]);
-        self.free[at] = free;
-        if self.uses[at] == ServerUse::InService && before != free {
+        let (idx, before) = (server as usize, self.free[server as usize]);
+        self.free[idx] = free;
+        if self.uses[idx] == ServerUse::InService && before != free {
             self.by_free[before.count_ones() as usize].remove(&server);
             self.by_free[free.count_ones() as usize].insert(server);
             self.free_gpus += u64::from(free.count_ones());
             self.free_gpus -= u64::from(before.count_ones());
         }
-        if self.uses[at] == ServerUse::Draining {
+        if self.uses[idx] == ServerUse::Draining {
             self.draining_free += u64::from(free.count_ones());
             self.draining_free -= u64::from(before.count_ones());
         }
     }
 
-    /// Takes GPUs.
+    /// Takes free GPUs.
     ///
     /// # Panics
-    /// One of them is not free: a scheduler that gives a GPU twice must not go on.
+    /// One of the GPUs is not free: a scheduler that gives a GPU twice must not go on.
     pub fn take(&mut self, shares: &[GpuShare]) {
         for share in shares {
             let free = self.free[share.server as usize];
@@ -161,24 +161,24 @@ impl Servers {
         }
     }
 
-    /// Records changes of uses from now on.
+    /// Begins to record changes of uses.
     pub(super) fn record_uses(&mut self) {
         self.changes = Some(Vec::new());
     }
 
-    /// Changes since the last call, where they are recorded.
+    /// Takes the changes since the last call. Empty if they are not recorded.
     pub(super) fn take_changes(&mut self) -> Vec<(u32, ServerUse)> {
         self.changes.as_mut().map(std::mem::take).unwrap_or_default()
     }
 
-    /// Changes what a server is there for.
-    pub fn set_use(&mut self, server: u32, to: ServerUse) {
-        let at = server as usize;
-        let (from, free) = (self.uses[at], self.free[at].count_ones());
-        if from == to {
+    /// Changes the use of a server.
+    pub fn set_use(&mut self, server: u32, new_use: ServerUse) {
+        let idx = server as usize;
+        let (old_use, free) = (self.uses[idx], self.free[idx].count_ones());
+        if old_use == new_use {
             return;
         }
-        match from {
+        match old_use {
             ServerUse::InService => {
                 self.by_free[free as usize].remove(&server);
                 self.free_gpus -= u64::from(free);
@@ -186,7 +186,7 @@ impl Servers {
             ServerUse::Draining => self.draining_free -= u64::from(free),
             _ => {}
         }
-        match to {
+        match new_use {
             ServerUse::InService => {
                 self.by_free[free as usize].insert(server);
                 self.free_gpus += u64::from(free);
@@ -195,10 +195,10 @@ impl Servers {
             _ => {}
         }
         if let Some(changes) = &mut self.changes {
-            changes.push((server, to));
+            changes.push((server, new_use));
         }
-        self.of_use[from as usize] -= 1;
-        self.of_use[to as usize] += 1;
-        self.uses[at] = to;
+        self.n_by_use[old_use as usize] -= 1;
+        self.n_by_use[new_use as usize] += 1;
+        self.uses[idx] = new_use;
     }
 }

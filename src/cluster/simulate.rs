@@ -1,6 +1,6 @@
-//! From a configuration to what became of its cluster: event after event.
+//! Simulates a cluster: from a configuration to an outcome, event after event.
 //!
-//! Layer: cluster. One experiment on one thread. Everything of one time happens before the queue is looked at.
+//! Layer: cluster. One experiment runs on one thread. All events at one time are handled before the queue is looked at.
 
 use std::borrow::Cow;
 use std::time::Instant;
@@ -29,40 +29,40 @@ use super::trace::{self, ListedFailure};
 use crate::budget;
 use crate::spec::{ClusterRun, Config, JobSource};
 
-/// Events between two looks at the memory in use.
+/// Events between two checks of the memory in use.
 const LOOK_EVERY: u64 = 1024;
 const MS_PER_HOUR: f64 = 3.6e6;
-/// A million hours, as a trace or `jobs.max_hours` may say at most: nanoseconds of work fit 64 bits.
+/// Largest duration of a job: a million hours, which is also the limit of traces and of `jobs.max_hours`. Nanoseconds of work fit 64 bits then.
 const MOST_WORK_MS: u64 = 3_600_000_000_000;
-/// After so many events without lasting progress nobody expects any (our choice): a year of a failure every two minutes.
+/// Events without lasting progress after which the run ends with an error (our choice): about one year of failures every two minutes.
 const WITHOUT_PROGRESS: u64 = 1 << 18;
 
-/// What a cluster takes, about.
+/// Forecast of the resources that simulating a cluster takes.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct IterationForecast {
-    /// Of one thread.
+    /// Seconds of one thread.
     pub seconds: f64,
-    /// Different sets of jobs, one job alone among them.
+    /// Number of different sets of jobs. Sets of a single job count, too.
     pub sets: f64,
-    /// Of the host's memory, for the sets that are simulated at a time.
+    /// Host memory in bytes for the sets that are simulated at a time.
     pub bytes: u64,
 }
 
-/// A cluster with its jobs, checked, before anything runs.
+/// A cluster with its jobs, checked and ready to run.
 pub struct PreparedCluster {
     run: ClusterRun,
     machine: ClusterMachine,
     jobs: Vec<ClusterJob>,
     listed: Vec<ListedFailure>,
-    /// Where iterations are simulated.
+    /// Settings of simulated iterations. `None`: speeds are assumed.
     fabric: Option<IterationFabric>,
 }
 
 impl PreparedCluster {
-    /// Builds the network, reads or draws jobs. PRECONDITION: `config` is of job mode.
+    /// Builds the network, and reads or draws the jobs. PRECONDITION: `config` is of job mode.
     ///
     /// # Errors
-    /// A file is wrong, the network cannot be, or a job could never run.
+    /// A file is wrong, the network cannot be built, or a job could never run.
     pub fn new(config: &Config) -> Result<PreparedCluster, ClusterError> {
         let run = config.cluster_run().expect("only configurations of job mode come here").clone();
         let (machine, net) = ClusterMachine::new(config)?;
@@ -85,8 +85,8 @@ impl PreparedCluster {
         Self::of(run, machine, jobs, listed, fabric)
     }
 
-    /// The jobs with their durations, and an iteration of each of their classes: where a trace says how many they have, these take that time. `foresees`: what they
-    /// take at least.
+    /// Jobs with their durations, and an iteration of each of their classes. If a trace gives a number of iterations, the duration is the time of these. With
+    /// `foresees`, lower bounds of iteration times are used and nothing is simulated.
     fn timed(
         &self,
         foresees: bool,
@@ -106,8 +106,8 @@ impl PreparedCluster {
         let mut jobs = self.jobs.clone();
         for job in &mut jobs {
             let (Some(class), Some(n)) = (job.class, job.iterations) else { continue };
-            let at = classes.binary_search(&class).expect("classes of all such jobs are there");
-            let ms = u128::from(known[at].ps()) * u128::from(n) / 1_000_000_000;
+            let class_idx = classes.binary_search(&class).expect("classes of all such jobs are there");
+            let ms = u128::from(known[class_idx].ps()) * u128::from(n) / 1_000_000_000;
             if ms > u128::from(MOST_WORK_MS) {
                 return Err(ClusterError::TooLong { job: job.name.to_string(), iterations: n, ms });
             }
@@ -119,7 +119,7 @@ impl PreparedCluster {
         Ok((Cow::Owned(jobs), known))
     }
 
-    /// The same of jobs that are there already.
+    /// Checks jobs against quotas and the size of the cluster, and prepares them.
     fn of(
         run: ClusterRun,
         machine: ClusterMachine,
@@ -138,10 +138,12 @@ impl PreparedCluster {
                         "{in_service} run jobs; give it fewer, or raise cluster.gpus (generated sizes: lower jobs.min_gpus or jobs.max_gpus)"
                     )
                 }
-                Some((user, most)) if job.gpus > *most => {
-                    let by = if user == "*" { " (as `*`)" } else { "" };
+                Some((user, max_gpus)) if job.gpus > *max_gpus => {
+                    let source = if user == "*" { " (as `*`)" } else { "" };
                     let user = &job.user;
-                    format!("scheduler.quotas gives user {user} {most}{by}; raise the quota, or give the job fewer")
+                    format!(
+                        "scheduler.quotas gives user {user} {max_gpus}{source}; raise the quota, or give the job fewer"
+                    )
                 }
                 _ => continue,
             };
@@ -150,12 +152,12 @@ impl PreparedCluster {
         Ok(PreparedCluster { run, machine, jobs, listed, fabric })
     }
 
-    /// How many jobs there are.
+    /// Number of jobs.
     pub fn n_jobs(&self) -> usize {
         self.jobs.len()
     }
 
-    /// Simulates it. `stop` is asked now and then.
+    /// Simulates the cluster with the configured scheduler and placement. `stop` is asked now and then.
     ///
     /// # Errors
     /// It was stopped, or a scheduler or placement leaves jobs waiting for ever.
@@ -169,13 +171,13 @@ impl PreparedCluster {
         self.simulate_with(order, place, stop)
     }
 
-    /// Likewise, with what every job and server did when.
+    /// Like [`PreparedCluster::simulate`], and also returns what every job and server did over time.
     ///
     /// # Errors
     /// As [`PreparedCluster::simulate`].
     ///
     /// # Panics
-    /// Likewise.
+    /// As [`PreparedCluster::simulate`].
     pub fn recorded(&self, stop: &(dyn Fn() -> bool + Sync)) -> Result<(ClusterOutcome, ClusterHistory), ClusterError> {
         let keys = &self.run.scheduler;
         let order = scheduler(&keys.policy).expect("a test compares choices with the registry");
@@ -184,7 +186,7 @@ impl PreparedCluster {
         Ok((outcome, history.unwrap_or_default()))
     }
 
-    /// Likewise, by a scheduler and a placement of one's own.
+    /// Like [`PreparedCluster::simulate`], with the given scheduler and placement.
     ///
     /// # Errors
     /// As [`PreparedCluster::simulate`].
@@ -202,13 +204,14 @@ impl PreparedCluster {
         self.fabric.is_some()
     }
 
-    /// What it takes, about, with iterations where `at_a_time` sets are simulated at a time. It runs until `stop` without them, then simulates some of them until `stop_sampling`.
+    /// Forecasts what the simulation takes if `at_a_time` sets of iterations are simulated at a time. It runs the cluster without simulating iterations until
+    /// `stop` fires, then simulates some sets until `stop_sampling` fires.
     ///
     /// # Errors
-    /// As [`PreparedCluster::simulate`], but for being stopped.
+    /// As [`PreparedCluster::simulate`], except for being stopped.
     ///
     /// # Panics
-    /// Likewise.
+    /// As [`PreparedCluster::simulate`].
     pub fn foreseen(
         &self,
         at_a_time: usize,
@@ -221,13 +224,13 @@ impl PreparedCluster {
         let start = Instant::now();
         let (jobs, known) = self.timed(true, stop)?;
         let mut state = ClusterState::new(&self.run, &self.machine, &jobs, self.fabric.as_ref(), order);
-        // Nothing is remembered: what was simulated for durations is to be simulated, too.
+        // The iterations known for durations are dropped, because simulating them is part of the forecast.
         drop(known);
         if let Some(measured) = &mut state.measured {
             measured.foresee();
         }
-        let mut told = ToldOverTime::new(self, &mut state);
-        let ended = match self.play(&mut state, &mut told, place, stop) {
+        let mut trackers = RunTrackers::new(self, &mut state);
+        let ended = match self.play(&mut state, &mut trackers, place, stop) {
             Err(ClusterError::Interrupted) => false,
             other => other.map(|()| true)?,
         };
@@ -245,15 +248,15 @@ impl PreparedCluster {
         Ok(IterationForecast { seconds: (took + simulating) / share, sets: n_sets as f64 / share, bytes })
     }
 
-    /// How much of a run that was stopped is done, about.
+    /// Estimate of the share of a stopped run that is done.
     fn share_done(&self, state: &ClusterState) -> f64 {
         if state.measured.is_some() {
             // Sets of jobs change as jobs start and end.
             let steps = |job: &JobState| u64::from(job.first_start_ms.is_some()) + u64::from(job.ended_ms.is_some());
-            let done: u64 = state.of.iter().map(steps).sum();
-            return done.max(1) as f64 / (2 * state.of.len().max(1)) as f64;
+            let done: u64 = state.job_states.iter().map(steps).sum();
+            return done.max(1) as f64 / (2 * state.job_states.len().max(1)) as f64;
         }
-        let done: f64 = state.of.iter().map(|job| job.progress.done_ns() as f64 / 1e6).sum();
+        let done: f64 = state.job_states.iter().map(|job| job.progress.done_ns() as f64 / 1e6).sum();
         let all: f64 = state.jobs.iter().map(|job| job.duration_ms as f64).sum();
         let of_time = self.run.end_ms.map_or(0.0, |end| state.now_ms as f64 / end as f64);
         (done / all).max(of_time).clamp(1e-9, 1.0)
@@ -274,38 +277,38 @@ impl PreparedCluster {
         if records {
             state.record();
         }
-        let mut told = ToldOverTime::new(self, &mut state);
-        self.play(&mut state, &mut told, place, stop)?;
-        let ToldOverTime { breakage, timeline, map } = told;
+        let mut trackers = RunTrackers::new(self, &mut state);
+        self.play(&mut state, &mut trackers, place, stop)?;
+        let RunTrackers { breakage, timeline, map } = trackers;
         let running: Vec<u32> = state.running.iter().map(|(_, job)| *job).collect();
         running.into_iter().for_each(|job| state.settle(job));
         let names = self.fabric.as_ref().map_or_else(Vec::new, |fabric| fabric.net.names());
-        let place = |at: u32| {
-            let Some(net) = self.fabric.as_ref().map(|fabric| &fabric.net) else { return format!("rack {at}") };
+        let place = |arc: u32| {
+            let Some(net) = self.fabric.as_ref().map(|fabric| &fabric.net) else { return format!("rack {arc}") };
             let name = |node: u32| names.get(node as usize).map_or("", String::as_str);
-            format!("{}->{}", name(net.arc_from(at)), name(net.arc_to(at)))
+            format!("{}->{}", name(net.arc_from(arc)), name(net.arc_to(arc)))
         };
         let map = map.map_or_else(Vec::new, |map| map.bins(state.now_ms));
         let history = state.take_history();
-        let of_class = |of: &KnownIteration| ClassIteration {
-            class: of.class,
-            ps: of.ps(),
-            samples: self.fabric.as_ref().and_then(|fabric| of.samples(fabric)),
+        let of_class = |known_iteration: &KnownIteration| ClassIteration {
+            class: known_iteration.class,
+            ps: known_iteration.ps(),
+            samples: self.fabric.as_ref().and_then(|fabric| known_iteration.samples(fabric)),
         };
         let classes: Vec<ClassIteration> = known.iter().map(of_class).collect();
         let (failures, drains) = (breakage.failures, breakage.drains);
         Ok((outcome(&state, timeline.rows(), &map, failures, drains, &place, &classes), history))
     }
 
-    /// Event after event, to the end.
+    /// Handles event after event until the end.
     fn play(
         &self,
         state: &mut ClusterState,
-        told: &mut ToldOverTime,
+        trackers: &mut RunTrackers,
         place: &dyn Placement,
         stop: &(dyn Fn() -> bool + Sync),
     ) -> Result<(), ClusterError> {
-        let ToldOverTime { breakage, timeline, map } = told;
+        let RunTrackers { breakage, timeline, map } = trackers;
         let check = StopCheck::new(stop);
         let (mut left, mut events, mut lasting) = (self.jobs.len(), 0u64, None);
         if let Some(job) = self.jobs.first() {
@@ -313,21 +316,21 @@ impl PreparedCluster {
         }
         while left > 0 {
             let next = state.events.next_ms().filter(|_| state.can_go_on());
-            let Some(at) = next else {
+            let Some(at_ms) = next else {
                 let hours = state.now_ms as f64 / MS_PER_HOUR;
                 return Err(ClusterError::Stuck { waiting: state.queue.len(), hours });
             };
-            let at = at.min(self.run.end_ms.unwrap_or(u64::MAX));
-            timeline.until(state, at);
+            let at_ms = at_ms.min(self.run.end_ms.unwrap_or(u64::MAX));
+            timeline.record_until(state, at_ms);
             if let Some(map) = map {
-                map.until(&state.servers, at);
+                map.record_until(&state.servers, at_ms);
             }
-            state.pass(at - state.now_ms);
-            state.now_ms = at;
-            if self.run.end_ms == Some(at) {
+            state.pass(at_ms - state.now_ms);
+            state.now_ms = at_ms;
+            if self.run.end_ms == Some(at_ms) {
                 break;
             }
-            while let Some(event) = state.events.take_at(at) {
+            while let Some(event) = state.events.take_at(at_ms) {
                 events += 1;
                 match event {
                     Event::Ends { job, version } => left -= usize::from(state.end(job, version)),
@@ -359,7 +362,7 @@ impl PreparedCluster {
                     lasting = now;
                 }
             }
-            // What runs on is as fast as without those that have gone; then who starts joins it.
+            // First the running jobs get their speeds without the jobs that have gone. Then jobs grow and start.
             state.measure(stop)?;
             grow(state, place, &check);
             schedule(state, place, &check);
@@ -377,12 +380,12 @@ impl PreparedCluster {
         Ok(())
     }
 
-    /// Enters the arrival after one, and when a delayed job may start.
+    /// Enters the arrival of the next job after `job`, and the time at which `job` may start if it is delayed.
     fn expects(&self, state: &mut ClusterState, job: u32) {
         let asked = &self.jobs[job as usize];
         if asked.priority == 0 && self.run.scheduler.low_delay_ms > 0 {
-            let at = asked.submit_ms + self.run.scheduler.low_delay_ms;
-            state.events.add(at, Event::Wakes { job });
+            let at_ms = asked.submit_ms + self.run.scheduler.low_delay_ms;
+            state.events.add(at_ms, Event::Wakes { job });
         }
         if let Some(next) = self.jobs.get(job as usize + 1) {
             state.events.add(next.submit_ms, Event::Arrives { job: job + 1 });
@@ -390,17 +393,17 @@ impl PreparedCluster {
     }
 }
 
-/// What is counted and told while a cluster is simulated.
-struct ToldOverTime {
+/// What is counted and recorded while a cluster is simulated.
+struct RunTrackers {
     breakage: Breakage,
     timeline: ClusterTimeline,
     map: Option<ClusterMap>,
 }
 
-impl ToldOverTime {
-    fn new(cluster: &PreparedCluster, state: &mut ClusterState) -> ToldOverTime {
+impl RunTrackers {
+    fn new(cluster: &PreparedCluster, state: &mut ClusterState) -> RunTrackers {
         let run = &cluster.run;
-        ToldOverTime {
+        RunTrackers {
             breakage: Breakage::new(state, cluster.listed.clone()),
             timeline: ClusterTimeline::new(run.timeline_ms),
             map: run.map.then(|| ClusterMap::new(run.timeline_ms, cluster.machine.servers())),
@@ -408,21 +411,21 @@ impl ToldOverTime {
     }
 }
 
-/// The fewest GPUs with which a job of each class may go on.
+/// For each class, the smallest number of GPUs with which one of its jobs may go on.
 fn least_of_classes(run: &ClusterRun, jobs: &[ClusterJob]) -> Vec<u32> {
-    let mut least: Vec<u32> = run.classes.iter().map(|class| class.gpus).collect();
+    let mut min_gpus: Vec<u32> = run.classes.iter().map(|class| class.gpus).collect();
     for job in jobs {
         if let Some(class) = job.class {
-            least[class as usize] = least[class as usize].min(job.min_gpus);
+            min_gpus[class as usize] = min_gpus[class as usize].min(job.min_gpus);
         }
     }
-    least
+    min_gpus
 }
 
-/// What no failure takes away: jobs that are left and that have arrived, and saved work, ns.
+/// Progress that no failure takes away: jobs that are left, jobs that have arrived, and saved work in ns.
 fn lasting_progress(state: &ClusterState, left: usize) -> (usize, usize, u128) {
-    let arrived = state.of.iter().filter(|job| job.phase != JobPhase::Ahead).count();
-    (left, arrived, state.of.iter().map(|job| u128::from(job.progress.safe_ns())).sum())
+    let arrived = state.job_states.iter().filter(|job| job.phase != JobPhase::Ahead).count();
+    (left, arrived, state.job_states.iter().map(|job| u128::from(job.progress.safe_ns())).sum())
 }
 
 fn no_progress(state: &ClusterState) -> ClusterError {

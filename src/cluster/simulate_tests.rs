@@ -1,4 +1,4 @@
-//! Clusters of a few servers with jobs by lot: what must hold whatever happens.
+//! Tests of clusters of a few servers with random jobs: what must hold whatever happens.
 
 use proptest::prelude::*;
 
@@ -15,7 +15,7 @@ use crate::spec::{
 
 const MINUTE: u64 = 60_000;
 
-/// Servers of 4 GPUs, two a rack, twice as many GPUs as the way out of a rack carries.
+/// A cluster of servers with 4 GPUs, two servers per rack, and rack uplinks with half of the rate of the servers.
 fn machine(servers: u32) -> ClusterMachine {
     ClusterMachine {
         per_server: 4,
@@ -102,14 +102,14 @@ fn job(n: usize, submit: u64, gpus: u32, minutes: u64) -> ClusterJob {
     }
 }
 
-/// Jobs by (minutes after the one before, GPUs, minutes).
-fn jobs(of: &[(u64, u32, u64)]) -> Vec<ClusterJob> {
-    let mut at = 0;
+/// Jobs from tuples of minutes after the job before, GPUs, and duration in minutes.
+fn jobs(shapes: &[(u64, u32, u64)]) -> Vec<ClusterJob> {
+    let mut minute = 0;
     let one = |(n, &(gap, gpus, minutes))| {
-        at += gap;
-        job(n, at, gpus, minutes)
+        minute += gap;
+        job(n, minute, gpus, minutes)
     };
-    of.iter().enumerate().map(one).collect()
+    shapes.iter().enumerate().map(one).collect()
 }
 
 fn outcome_of(run: ClusterRun, servers: u32, jobs: Vec<ClusterJob>) -> ClusterOutcome {
@@ -117,7 +117,7 @@ fn outcome_of(run: ClusterRun, servers: u32, jobs: Vec<ClusterJob>) -> ClusterOu
     cluster.simulate(&|| false).unwrap()
 }
 
-/// What holds of every outcome.
+/// Checks what must hold for every outcome.
 fn check(o: &ClusterOutcome, gpus: u64, interval_ms: u64) {
     assert_eq!(o.account.total(), u128::from(gpus) * u128::from(o.span_ms) * 1_000_000, "no GPU time is lost or made");
     assert!(o.account.stranded <= o.account.free);
@@ -132,9 +132,9 @@ fn check(o: &ClusterOutcome, gpus: u64, interval_ms: u64) {
     let lost: u128 = o.jobs.iter().map(|j| u128::from(j.gpus) * j.lost_ns).sum();
     assert_eq!(lost, o.account.rolled_back, "what jobs lost is what the cluster lost");
     for j in &o.jobs {
-        let most = u128::from((j.restarts + j.preemptions) * interval_ms) * 1_000_000;
+        let max_lost_ns = u128::from((j.restarts + j.preemptions) * interval_ms) * 1_000_000;
         let given_up = j.phase == JobPhase::GivenUp;
-        assert!(given_up || j.lost_ns <= most, "no failure takes more than an interval: {j:?}");
+        assert!(given_up || j.lost_ns <= max_lost_ns, "no failure takes more than an interval: {j:?}");
         if let (Some(start), Some(end)) = (j.start_ms, j.end_ms) {
             assert!(j.submit_ms <= start && start <= end, "{j:?}");
             assert!(j.phase == JobPhase::GivenUp || end - start >= j.duration_ms, "{j:?}");
@@ -150,12 +150,12 @@ proptest! {
     #![proptest_config(ProptestConfig::with_cases(24))]
 
     #[test]
-    fn without_failures_every_job_ends_and_all_work_counts(of in lot()) {
+    fn without_failures_every_job_ends_and_all_work_counts(shapes in lot()) {
         for (policy, _) in SCHEDULERS {
             for (placement, _) in PLACEMENTS {
                 let mut run = run_of(policy, placement);
                 run.scheduler.preempt = false;
-                let o = outcome_of(run, 6, jobs(&of));
+                let o = outcome_of(run, 6, jobs(&shapes));
                 check(&o, 24, 10 * MINUTE);
                 prop_assert!(o.jobs.iter().all(|j| j.phase == JobPhase::Done), "{policy} {placement}");
                 let work: u128 = o.jobs.iter().map(|j| u128::from(j.gpus) * u128::from(j.duration_ms) * 1_000_000).sum();
@@ -166,16 +166,16 @@ proptest! {
     }
 
     #[test]
-    fn first_come_first_served_starts_in_the_order_of_arrival(of in lot()) {
-        let o = outcome_of(run_of("fcfs", "packed"), 6, jobs(&of));
+    fn first_come_first_served_starts_in_the_order_of_arrival(shapes in lot()) {
+        let o = outcome_of(run_of("fcfs", "packed"), 6, jobs(&shapes));
         let starts: Vec<u64> = o.jobs.iter().map(|j| j.start_ms.unwrap()).collect();
         prop_assert!(starts.is_sorted(), "{starts:?}");
     }
 
     #[test]
-    fn nothing_waits_while_all_that_wait_would_fit(of in lot()) {
+    fn nothing_waits_while_all_that_wait_would_fit(shapes in lot()) {
         // With one GPU each no GPU is free while a job waits.
-        let small: Vec<(u64, u32, u64)> = of.iter().map(|(gap, _, minutes)| (gap / 8, 1, *minutes)).collect();
+        let small: Vec<(u64, u32, u64)> = shapes.iter().map(|(gap, _, minutes)| (gap / 8, 1, *minutes)).collect();
         for (policy, _) in SCHEDULERS {
             let o = outcome_of(run_of(policy, "packed"), 2, jobs(&small));
             prop_assert!(o.samples.iter().all(|s| s.waiting_jobs == 0 || s.free_gpus == 0), "{policy}");
@@ -184,7 +184,7 @@ proptest! {
 
     #[test]
     fn failures_lose_no_more_than_an_interval_and_never_hang(
-        of in lot(), mtbf_h in 1u64..40, policy in 0..SCHEDULERS.len(), placement in 0..PLACEMENTS.len(),
+        shapes in lot(), mtbf_h in 1u64..40, policy in 0..SCHEDULERS.len(), placement in 0..PLACEMENTS.len(),
         spares in 0u32..2, elastic in any::<bool>(), drained in any::<bool>(), weibull in any::<bool>(), defragment in any::<bool>(),
         grow in 0usize..3, share in 0usize..3,
     ) {
@@ -201,7 +201,7 @@ proptest! {
         (run.checkpoint.bits_per_gpu, run.checkpoint.storage_bps) = (1 << 30, 100_000_000);
         run.checkpoint.ps_per_gpu = 10_737_418_240_000;
         run.checkpoint.share = [WritesShare::Nothing, WritesShare::Storage, WritesShare::Fabric][share];
-        let mut jobs = jobs(&of);
+        let mut jobs = jobs(&shapes);
         if elastic {
             jobs.iter_mut().for_each(|j| j.min_gpus = j.gpus.div_ceil(2));
         }
@@ -219,11 +219,11 @@ proptest! {
 #[test]
 fn backfill_fills_the_gap_and_does_not_delay_the_first() {
     // 8 GPUs: 6 run for 100 minutes; the next wants all 8, then come a short job of 2 and a long one of 2.
-    let of = [(0, 6, 100), (1, 8, 10), (1, 2, 50), (1, 2, 200)];
+    let shapes = [(0, 6, 100), (1, 8, 10), (1, 2, 50), (1, 2, 200)];
     let starts = |policy| -> Vec<u64> {
         let mut run = run_of(policy, "packed");
         run.checkpoint.policy = CheckpointPolicy::Never;
-        outcome_of(run, 2, jobs(&of)).jobs.iter().map(|j| j.start_ms.unwrap() / MINUTE).collect()
+        outcome_of(run, 2, jobs(&shapes)).jobs.iter().map(|j| j.start_ms.unwrap() / MINUTE).collect()
     };
     assert_eq!(starts("fcfs"), [0, 100, 110, 110]);
     assert_eq!(starts("backfill"), [0, 100, 2, 110]);
@@ -232,11 +232,11 @@ fn backfill_fills_the_gap_and_does_not_delay_the_first() {
 
 #[test]
 fn a_higher_priority_takes_gpus_and_the_others_go_back_to_a_checkpoint() {
-    let mut of = jobs(&[(0, 4, 100), (0, 8, 100), (37, 8, 10)]);
-    of[0].priority = 1;
-    of[1].priority = 0;
-    of[2].priority = 2;
-    let o = outcome_of(run_of("priority", "packed"), 3, of);
+    let mut asked_jobs = jobs(&[(0, 4, 100), (0, 8, 100), (37, 8, 10)]);
+    asked_jobs[0].priority = 1;
+    asked_jobs[1].priority = 0;
+    asked_jobs[2].priority = 2;
+    let o = outcome_of(run_of("priority", "packed"), 3, asked_jobs);
     let start: Vec<u64> = o.jobs.iter().map(|j| j.start_ms.unwrap() / MINUTE).collect();
     assert_eq!((start[2], o.jobs[1].preemptions, o.jobs[0].preemptions), (37, 1, 0));
     assert!(o.jobs[1].lost_ns > 0 && o.jobs[1].lost_ns < u128::from(10 * MINUTE) * 1_000_000);
@@ -245,8 +245,8 @@ fn a_higher_priority_takes_gpus_and_the_others_go_back_to_a_checkpoint() {
 #[test]
 fn quotas_and_the_delay_of_low_priorities_hold() {
     let starts = |run: ClusterRun| -> Vec<u64> {
-        let of = jobs(&[(0, 4, 100), (0, 4, 100), (0, 4, 100), (0, 4, 100)]);
-        outcome_of(run, 4, of).jobs.iter().map(|j| j.start_ms.unwrap() / MINUTE).collect()
+        let asked_jobs = jobs(&[(0, 4, 100), (0, 4, 100), (0, 4, 100), (0, 4, 100)]);
+        outcome_of(run, 4, asked_jobs).jobs.iter().map(|j| j.start_ms.unwrap() / MINUTE).collect()
     };
     let mut quota = run_of("fcfs", "packed");
     quota.checkpoint.policy = CheckpointPolicy::Never;
@@ -271,9 +271,9 @@ fn a_failed_switch_stops_its_rack_and_a_shrunk_job_takes_longer() {
     run.scheduler.slowdown = vec![(1, 1_000_000)];
     run.checkpoint.cost_ms = 0;
     run.checkpoint.restart_ms = 0;
-    let mut of = jobs(&[(0, 16, 100)]);
-    (of[0].min_gpus, of[0].comm_share_ppm) = (8, 0);
-    let cluster = PreparedCluster::of(run, machine(4), of, vec![failure], None).unwrap();
+    let mut asked_jobs = jobs(&[(0, 16, 100)]);
+    (asked_jobs[0].min_gpus, asked_jobs[0].comm_share_ppm) = (8, 0);
+    let cluster = PreparedCluster::of(run, machine(4), asked_jobs, vec![failure], None).unwrap();
     let o = cluster.simulate(&|| false).unwrap();
     // An hour on 16 GPUs, and 40 minutes of work on 8.
     assert_eq!(o.jobs[0].end_ms.unwrap(), 140 * MINUTE);
@@ -290,10 +290,10 @@ fn a_shrunk_job_grows_back_at_once_or_after_a_checkpoint() {
         run.grow = grow;
         run.scheduler.slowdown = vec![(1, 1_000_000)];
         (run.checkpoint.cost_ms, run.checkpoint.restart_ms) = (0, 0);
-        let mut of = jobs(&[&[(0, 16, 100)], more].concat());
-        of.iter_mut().for_each(|j| j.comm_share_ppm = 0);
-        of[0].min_gpus = 8;
-        let cluster = PreparedCluster::of(run, machine(4), of, vec![failure], None).unwrap();
+        let mut asked_jobs = jobs(&[&[(0, 16, 100)], more].concat());
+        asked_jobs.iter_mut().for_each(|j| j.comm_share_ppm = 0);
+        asked_jobs[0].min_gpus = 8;
+        let cluster = PreparedCluster::of(run, machine(4), asked_jobs, vec![failure], None).unwrap();
         let o = cluster.simulate(&|| false).unwrap();
         check(&o, 16, 10 * MINUTE);
         (o.jobs[0].end_ms.unwrap() as f64 / MINUTE as f64, o.shrinks, o.grows)
@@ -315,13 +315,13 @@ fn a_shrunk_job_grows_back_at_once_or_after_a_checkpoint() {
 #[test]
 fn jobs_that_write_at_once_share_the_storage_and_one_alone_does_not_notice() {
     // 16 GPUs with 1 Gbit each over 100 Mbit/s: 160 s alone for half of them, 5 s of standing, every ten minutes.
-    let ran = |share: WritesShare, of: &[(u64, u32, u64)]| {
+    let ran = |share: WritesShare, shapes: &[(u64, u32, u64)]| {
         let mut run = run_of("fcfs", "packed");
         run.scheduler.slowdown = vec![(1, 1_000_000)];
         run.checkpoint.share = share;
         (run.checkpoint.bits_per_gpu, run.checkpoint.storage_bps) = (1_000_000_000, 100_000_000);
         run.checkpoint.ps_per_gpu = 10_000_000_000_000;
-        let o = outcome_of(run, 4, jobs(of));
+        let o = outcome_of(run, 4, jobs(shapes));
         check(&o, 16, 10 * MINUTE);
         (o.jobs.iter().map(|j| j.end_ms.unwrap()).max().unwrap(), o.write_slowdown_ppm)
     };
@@ -346,11 +346,11 @@ fn a_spare_keeps_a_job_going_where_it_would_wait_for_repair() {
         let mut run = run_of("fcfs", "packed");
         run.checkpoint.cost_ms = 0;
         run.failures.hot_spares = hot;
-        let mut of = jobs(&[(0, 12, 100)]);
+        let mut asked_jobs = jobs(&[(0, 12, 100)]);
         if elastic {
-            of[0].min_gpus = 8;
+            asked_jobs[0].min_gpus = 8;
         }
-        let cluster = PreparedCluster::of(run, machine(3 + hot), of, vec![failure], None).unwrap();
+        let cluster = PreparedCluster::of(run, machine(3 + hot), asked_jobs, vec![failure], None).unwrap();
         let o = cluster.simulate(&|| false).unwrap();
         let j: &ClusterJobOutcome = &o.jobs[0];
         assert!(j.restarts == 1 && j.lost_ns <= u128::from(10 * MINUTE) * 1_000_000, "{j:?}");
@@ -362,11 +362,11 @@ fn a_spare_keeps_a_job_going_where_it_would_wait_for_repair() {
 
 #[test]
 fn moving_small_jobs_together_makes_room() {
-    let of = [(0, 1, 10), (0, 3, 500), (0, 3, 30), (0, 1, 500), (40, 4, 10)];
+    let shapes = [(0, 1, 10), (0, 3, 500), (0, 3, 30), (0, 1, 500), (40, 4, 10)];
     let start = |defragment| {
         let mut run = run_of("fcfs", "packed");
         run.scheduler.defragment = defragment;
-        let o = outcome_of(run, 2, jobs(&of));
+        let o = outcome_of(run, 2, jobs(&shapes));
         (o.jobs[4].start_ms.unwrap() / MINUTE, o.migrations, o.account.stranded > 0)
     };
     let (apart, together) = (start(false), start(true));
@@ -405,10 +405,10 @@ fn the_best_interval_is_youngs() {
     };
     let goodput = |minutes, policy| goodput_of(minutes, policy, false);
     // sqrt(2 * 2 min * 600 min) = 49 min.
-    let at: Vec<(u64, f64)> = [12, 24, 36, 49, 64, 98, 196].map(|m| (m, goodput(m, None))).to_vec();
-    let best = at.iter().max_by(|a, b| a.1.total_cmp(&b.1)).unwrap();
-    assert!((36..=64).contains(&best.0), "{at:?}");
-    assert!((goodput(0, Some(CheckpointPolicy::Young)) / best.1 - 1.0).abs() < 0.005, "{at:?}");
+    let goodputs: Vec<(u64, f64)> = [12, 24, 36, 49, 64, 98, 196].map(|m| (m, goodput(m, None))).to_vec();
+    let best = goodputs.iter().max_by(|a, b| a.1.total_cmp(&b.1)).unwrap();
+    assert!((36..=64).contains(&best.0), "{goodputs:?}");
+    assert!((goodput(0, Some(CheckpointPolicy::Young)) / best.1 - 1.0).abs() < 0.005, "{goodputs:?}");
     let written = goodput_of(0, Some(CheckpointPolicy::Young), true);
     assert!((written / goodput(0, Some(CheckpointPolicy::Young)) - 1.0).abs() < 1e-4, "{written}");
     // The share that is lost by Daly's first order: cost over interval plus half an interval over the mean time between failures.
@@ -457,7 +457,7 @@ fn every_choice_of_the_keys_is_in_its_registry() {
         KeyKind::Choice { now, .. } => now.to_vec(),
         _ => panic!("a choice"),
     };
-    let names = |of: Vec<&'static str>| of;
+    let names = |list: Vec<&'static str>| list;
     assert_eq!(choices(KeyId::SchedulerPolicy), names(SCHEDULERS.iter().map(|s| s.0).collect()));
     assert_eq!(choices(KeyId::SchedulerPlacement), names(PLACEMENTS.iter().map(|p| p.0).collect()));
     let models = crate::cluster::FAILURE_MODELS.iter().map(|m| m.0).chain(["trace"]).collect();
@@ -466,8 +466,8 @@ fn every_choice_of_the_keys_is_in_its_registry() {
 
 #[test]
 fn a_server_is_down_until_the_last_of_its_parts_is_repaired() {
-    let failed = |kind, at: u64, repair: u64| ListedFailure {
-        at_ms: at * MINUTE,
+    let failed = |kind, minute: u64, repair: u64| ListedFailure {
+        at_ms: minute * MINUTE,
         part: Part { kind, index: 0 },
         repair_ms: repair * MINUTE,
     };

@@ -1,7 +1,7 @@
-//! How much slower a job is where it has been placed, and beside whom.
+//! Assumed slowdown of a job by its placement and by other jobs.
 //!
-//! Layer: cluster. A factor is the product of three: of the racks that the job spans (a curve of the user's, from measurements or from packet runs), of
-//! what it shares the way out of its racks with, and of the slowest of its servers.
+//! Layer: cluster. The factor is the product of three: of the number of racks that the job spans (a curve that the user gives, from measurements or from
+//! packet runs), of what it shares the uplinks of its racks with, and of the slowest of its servers.
 
 use std::collections::BTreeSet;
 
@@ -9,27 +9,27 @@ use super::servers::GpuShare;
 
 const PPM: u128 = 1_000_000;
 
-/// What decides factors.
+/// State from which slowdown factors are computed.
 #[derive(Clone, Debug)]
 pub(super) struct PlacementSlowdown {
-    /// Racks and factor, ascending.
+    /// Points of the curve: number of racks and factor in millionths, ascending.
     curve: Vec<(u32, u64)>,
     oversubscription_ppm: u64,
-    /// GPUs of each rack.
+    /// Number of GPUs of each rack.
     gpus: Vec<u32>,
-    /// Of each rack, GPUs of jobs that span several.
+    /// For each rack, the number of its GPUs that jobs hold which span several racks.
     spanning: Vec<u32>,
-    /// Those jobs.
+    /// For each rack, the jobs that span several racks.
     jobs: Vec<BTreeSet<u32>>,
-    /// Of each server.
+    /// Slowdown of each server, in millionths; 1,000,000 if it is not slow.
     straggling_ppm: Vec<u64>,
 }
 
-/// Racks of a job with its GPUs in each, ascending.
+/// Racks of a job and the number of its GPUs in each, ascending.
 pub(super) type Racks = Vec<(u32, u32)>;
 
 impl PlacementSlowdown {
-    /// Nobody runs yet.
+    /// Makes the state in which no job runs.
     pub(super) fn new(
         curve: &[(u32, u64)],
         oversubscription_ppm: u64,
@@ -49,14 +49,14 @@ impl PlacementSlowdown {
         }
     }
 
-    /// The racks of what a job has.
+    /// Racks of these GPUs, with their number in each.
     pub(super) fn racks(rack: &[u32], shares: &[GpuShare]) -> Racks {
-        let mut of: Racks = shares.iter().map(|s| (rack[s.server as usize], s.count())).collect();
-        of.sort_unstable();
-        of.chunk_by(|a, b| a.0 == b.0).map(|same| (same[0].0, same.iter().map(|(_, n)| n).sum())).collect()
+        let mut in_racks: Racks = shares.iter().map(|s| (rack[s.server as usize], s.count())).collect();
+        in_racks.sort_unstable();
+        in_racks.chunk_by(|a, b| a.0 == b.0).map(|same| (same[0].0, same.iter().map(|(_, n)| n).sum())).collect()
     }
 
-    /// A job comes; others whose factor may be another one now.
+    /// Adds a job. Returns the other jobs whose factor may have changed.
     pub(super) fn comes(&mut self, job: u32, racks: &Racks) -> BTreeSet<u32> {
         let mut others = BTreeSet::new();
         if racks.len() > 1 {
@@ -66,10 +66,10 @@ impl PlacementSlowdown {
                 self.jobs[rack as usize].insert(job);
             }
         }
-        self.that_matter(others)
+        self.affected(others)
     }
 
-    /// A job goes; others whose factor may be another one now.
+    /// Removes a job. Returns the other jobs whose factor may have changed.
     pub(super) fn goes(&mut self, job: u32, racks: &Racks) -> BTreeSet<u32> {
         let mut others = BTreeSet::new();
         if racks.len() > 1 {
@@ -79,48 +79,51 @@ impl PlacementSlowdown {
                 others.extend(&self.jobs[rack as usize]);
             }
         }
-        self.that_matter(others)
+        self.affected(others)
     }
 
-    /// With enough room on all ways out nobody slows anybody down.
-    fn that_matter(&self, others: BTreeSet<u32>) -> BTreeSet<u32> {
+    /// The jobs that can change each other's factor: none if the uplinks are not oversubscribed.
+    fn affected(&self, others: BTreeSet<u32>) -> BTreeSet<u32> {
         if u128::from(self.oversubscription_ppm) > PPM { others } else { BTreeSet::new() }
     }
 
-    /// A server becomes slow, or is mended (1,000,000).
+    /// Sets the slowdown of a server, in millionths. 1,000,000: it is not slow.
     pub(super) fn set_straggling(&mut self, server: u32, ppm: u64) {
         self.straggling_ppm[server as usize] = ppm;
     }
 
-    /// Time of a job over its time at full speed, millionths; and the same in these places without other jobs. PRECONDITION: the job has come.
+    /// Time of a job over its time at full speed, in millionths; and the same in these places without other jobs. PRECONDITION: the job was added.
     pub(super) fn factors_ppm(&self, racks: &Racks, shares: &[GpuShare], comm_share_ppm: u64) -> (u64, u64) {
-        let placed = u128::from(self.of_racks(racks.len() as u32));
+        let placed = u128::from(self.curve_ppm(racks.len() as u32));
         let slowest = u128::from(self.slowest_ppm(shares));
-        let of = |crowding: u128| {
-            let beside = PPM + u128::from(comm_share_ppm) * (crowding - PPM) / PPM;
-            (placed * beside / PPM * slowest / PPM) as u64
+        let factor_ppm = |crowding: u128| {
+            let crowded = PPM + u128::from(comm_share_ppm) * (crowding - PPM) / PPM;
+            (placed * crowded / PPM * slowest / PPM) as u64
         };
-        let most = |sending: &dyn Fn(&(u32, u32)) -> u32| {
-            let crowding = racks.iter().map(|of| self.crowding_ppm(of.0, sending(of))).max();
+        let max_crowding = |sending: &dyn Fn(&(u32, u32)) -> u32| {
+            let crowding = racks.iter().map(|in_rack| self.crowding_ppm(in_rack.0, sending(in_rack))).max();
             crowding.filter(|_| racks.len() > 1).unwrap_or(PPM).max(PPM)
         };
-        (of(most(&|(rack, _)| self.spanning[*rack as usize])), of(most(&|(_, own)| *own)))
+        (
+            factor_ppm(max_crowding(&|(rack, _)| self.spanning[*rack as usize])),
+            factor_ppm(max_crowding(&|(_, own)| *own)),
+        )
     }
 
-    /// Of a job's racks the one whose way out is most crowded, and the other jobs that span it; `None`: the job is in one.
+    /// The rack of a job whose uplinks are most crowded, and the other jobs that span that rack. `None`: the job is in one rack.
     pub(super) fn most_crowded(&self, job: u32, racks: &Racks) -> Option<(u32, Vec<u32>)> {
         let crowding = |&(rack, _): &(u32, u32)| self.crowding_ppm(rack, self.spanning[rack as usize]);
-        let (rack, _) = *racks.iter().filter(|_| racks.len() > 1).rev().max_by_key(|of| crowding(of))?;
+        let (rack, _) = *racks.iter().filter(|_| racks.len() > 1).rev().max_by_key(|in_rack| crowding(in_rack))?;
         Some((rack, self.jobs[rack as usize].iter().copied().filter(|other| *other != job).collect()))
     }
 
-    /// Time on the slowest of a job's servers over that on others, millionths.
+    /// Largest slowdown among the servers of a job, in millionths.
     pub(super) fn slowest_ppm(&self, shares: &[GpuShare]) -> u64 {
         shares.iter().map(|s| self.straggling_ppm[s.server as usize]).max().unwrap_or(1_000_000)
     }
 
-    /// The curve: a line between two points, the last value beyond.
-    fn of_racks(&self, racks: u32) -> u64 {
+    /// Factor of the curve for a number of racks, in millionths. Between two points it is linear; outside, it is the first or last value.
+    fn curve_ppm(&self, racks: u32) -> u64 {
         let after = self.curve.partition_point(|(n, _)| *n < racks);
         match (after.checked_sub(1).map(|i| self.curve[i]), self.curve.get(after)) {
             (_, Some(&(n, factor))) if n == racks => factor,
@@ -134,7 +137,8 @@ impl PlacementSlowdown {
         }
     }
 
-    /// Time of what leaves a rack over its time with room enough, if so many of its GPUs send at the same time: the worst case.
+    /// Time of traffic out of a rack over its time without oversubscription, in millionths, if `sending` of the rack's GPUs send at the same time. This is
+    /// the worst case.
     fn crowding_ppm(&self, rack: u32, sending: u32) -> u128 {
         u128::from(self.oversubscription_ppm) * u128::from(sending) / u128::from(self.gpus[rack as usize].max(1))
     }
@@ -152,9 +156,9 @@ mod tests {
     fn racks_crowding_and_stragglers_multiply() {
         let rack = [0, 0, 1, 1];
         let mut slow = PlacementSlowdown::new(&[(1, 1_000_000), (2, 1_100_000)], 4_000_000, &rack, 2, 4);
-        let of = |servers: &[u32]| PlacementSlowdown::racks(&rack, &shares(servers));
-        assert_eq!(of(&[0, 1, 3]), [(0, 8), (1, 4)]);
-        let (a, b) = (of(&[0, 2]), of(&[1, 3]));
+        let racks_of = |servers: &[u32]| PlacementSlowdown::racks(&rack, &shares(servers));
+        assert_eq!(racks_of(&[0, 1, 3]), [(0, 8), (1, 4)]);
+        let (a, b) = (racks_of(&[0, 2]), racks_of(&[1, 3]));
         assert!(slow.comes(0, &a).is_empty());
         // Half of each rack at 4:1 is twice as slow, in a tenth of the time.
         assert_eq!(slow.factors_ppm(&a, &shares(&[0, 2]), 100_000), (1_210_000, 1_210_000));
@@ -164,12 +168,12 @@ mod tests {
         assert_eq!(slow.goes(1, &b), BTreeSet::from([0]));
         slow.set_straggling(2, 2_000_000);
         assert_eq!(slow.factors_ppm(&a, &shares(&[0, 2]), 100_000), (2_420_000, 2_420_000));
-        assert_eq!(slow.factors_ppm(&of(&[0]), &shares(&[0]), 100_000), (1_000_000, 1_000_000));
+        assert_eq!(slow.factors_ppm(&racks_of(&[0]), &shares(&[0]), 100_000), (1_000_000, 1_000_000));
     }
 
     #[test]
     fn the_curve_is_a_line_between_its_points() {
         let slow = PlacementSlowdown::new(&[(1, 1_000_000), (5, 1_400_000)], 1_000_000, &[0], 1, 8);
-        assert_eq!([1, 2, 3, 5, 9].map(|n| slow.of_racks(n)), [1_000_000, 1_100_000, 1_200_000, 1_400_000, 1_400_000]);
+        assert_eq!([1, 2, 3, 5, 9].map(|n| slow.curve_ppm(n)), [1_000_000, 1_100_000, 1_200_000, 1_400_000, 1_400_000]);
     }
 }

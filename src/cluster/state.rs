@@ -1,6 +1,6 @@
-//! A cluster at a moment: its servers, jobs, queue, and what is still to come.
+//! State of a cluster at a moment: its servers, jobs, queue, and events to come.
 //!
-//! Layer: cluster. Starts, stops and slows jobs, and counts where GPU time goes; decides nothing.
+//! Layer: cluster. It starts, stops and slows jobs, and counts where GPU time goes. It decides nothing.
 
 use std::collections::BTreeSet;
 use std::sync::Arc;
@@ -22,33 +22,33 @@ use super::slowdown::{PlacementSlowdown, Racks};
 use super::storage::CheckpointStorage;
 use crate::spec::{ClusterRun, GrowBack};
 
-/// Where a job stands.
+/// Phase of a job.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum JobPhase {
-    /// It has not arrived.
+    /// The job has not arrived.
     Ahead,
     Waiting,
     Running,
     Done,
-    /// After too many restarts.
+    /// The job was given up after too many restarts.
     GivenUp,
 }
 
-/// What has become of a job so far.
+/// State of one job.
 #[derive(Clone, Debug)]
 pub(super) struct JobState {
     pub phase: JobPhase,
     pub progress: JobProgress,
-    /// While it runs.
+    /// GPUs that it holds. Empty while it does not run.
     pub shares: Vec<GpuShare>,
     pub racks: Racks,
-    /// GPUs that it has.
+    /// Number of GPUs that it holds.
     pub held: u32,
     factor_ppm: u64,
-    /// What that were in the same place alone.
+    /// `factor_ppm` if the job were alone in the same place.
     alone_ppm: u64,
     as_of_ms: u64,
-    /// Since when it has these GPUs.
+    /// When it got the GPUs that it holds.
     has_since_ms: u64,
     /// When it ends, if nothing happens.
     pub ends_ms: u64,
@@ -62,17 +62,17 @@ pub(super) struct JobState {
     pub restarts: u64,
     pub preemptions: u64,
     pub lost_ns: u128,
-    /// Work that it did, lost or not; the time that this took; and the time without others.
+    /// Work that it did, lost or not, in ns. The next fields are the time that this took, and the time that it would have taken without other jobs.
     pub work_ns: u128,
     pub working_ms: u64,
     pub alone_ns: u128,
-    /// When others slowed it down most.
+    /// The moment when others slowed it down most.
     pub slowest: Option<SlowestMoment>,
-    /// Time to stand still at the next start.
+    /// Time for which it stands still at its next start.
     restart_ms: u64,
 }
 
-/// All of it.
+/// State of the whole cluster.
 pub(super) struct ClusterState<'a> {
     pub run: &'a ClusterRun,
     pub machine: &'a ClusterMachine,
@@ -80,44 +80,45 @@ pub(super) struct ClusterState<'a> {
     pub scheduler: &'a dyn Scheduler,
     pub now_ms: u64,
     pub servers: Servers,
-    pub of: Vec<JobState>,
+    pub job_states: Vec<JobState>,
     pub queue: BTreeSet<(QueueKey, u32)>,
-    /// Jobs that run, by when they end.
+    /// Running jobs, with the time in ms at which they end.
     pub running: BTreeSet<(u64, u32)>,
-    /// The same jobs by when the scheduler believes that they end: a time that has passed for those that have outrun their estimates.
+    /// The same jobs, with the time in ms at which the scheduler believes that they end. That time has passed for jobs that have outrun their estimates.
     pub believed_ends: BTreeSet<(u64, u32)>,
-    /// Of these, jobs with fewer GPUs than they asked for, in the order of the queue.
+    /// Running jobs with fewer GPUs than they asked for, in the order of the queue.
     pub shrunk: BTreeSet<(QueueKey, u32)>,
-    /// Jobs that have written a checkpoint at this moment.
+    /// Jobs that have completed a checkpoint at this moment.
     pub at_checkpoint: BTreeSet<u32>,
     pub jobs_on: Vec<BTreeSet<u32>>,
     pub slowdown: PlacementSlowdown,
-    /// `None`: speeds are assumed.
+    /// Simulated iterations. `None`: speeds are assumed.
     pub measured: Option<MeasuredIterations<'a>>,
     pub congestion: CongestionLog,
-    /// Where it is asked for.
+    /// Record of what jobs and servers do. `None`: it is not asked for.
     pub history: Option<HistoryLog>,
-    /// `None`: every job has the storage to itself.
+    /// Storage that jobs share for checkpoints. `None`: every job has the storage to itself.
     pub storage: Option<CheckpointStorage>,
-    /// GPUs that work beside writes, times millionths of the way out of their racks that these take; `None`: not known since jobs or writes changed.
+    /// GPUs that work while others write, times the millionths of their rack uplinks that these writes take. `None`: it must be computed again, because jobs
+    /// or writes have changed.
     beside_writes: Option<u128>,
     pub quotas: Quotas,
     pub events: Events,
     pub account: Account,
-    /// Of the last look at the queue.
+    /// See [`UnheldGpus::stranded`], as of the last scheduling pass.
     pub stranded: u64,
     pub waiting_gpus: u64,
     pub migrations: u64,
     pub shrinks: u64,
     pub grows: u64,
-    /// Jobs that were given up and nobody has asked for yet.
+    /// Jobs that were given up since the main loop last took this number.
     pub given_up: usize,
-    /// Jobs that have.
+    /// Number of jobs that have arrived.
     arrived: usize,
 }
 
 impl<'a> ClusterState<'a> {
-    /// Nobody has arrived yet.
+    /// Makes the state in which no job has arrived.
     pub(super) fn new(
         run: &'a ClusterRun,
         machine: &'a ClusterMachine,
@@ -163,7 +164,7 @@ impl<'a> ClusterState<'a> {
             scheduler,
             now_ms: 0,
             servers: Servers::new(m.servers(), m.per_server),
-            of: jobs.iter().map(state).collect(),
+            job_states: jobs.iter().map(state).collect(),
             queue: BTreeSet::new(),
             running: BTreeSet::new(),
             believed_ends: BTreeSet::new(),
@@ -189,84 +190,85 @@ impl<'a> ClusterState<'a> {
         }
     }
 
-    /// Whether anything can still start or end: a job runs, or is to arrive, or servers are to come back, or a job is to wake.
+    /// Whether anything can still start or end: a job runs, a job is to arrive, servers are to come back, or a delayed job is to wake.
     pub(super) fn can_go_on(&self) -> bool {
         let out = [ServerUse::Draining, ServerUse::Maintenance, ServerUse::Down];
-        let mends = out.into_iter().any(|of| self.servers.count(of) > 0);
+        let mends = out.into_iter().any(|server_use| self.servers.count(server_use) > 0);
         let last = self.jobs.last().map_or(0, |job| job.submit_ms);
         let wakes = self.now_ms < last.saturating_add(self.run.scheduler.low_delay_ms);
         !self.running.is_empty() || self.arrived < self.jobs.len() || mends || wakes
     }
 
-    /// Whether every GPU is in one place: used by assertions.
+    /// Whether every GPU is counted in exactly one place. Used by assertions.
     pub(super) fn is_sound(&self) -> bool {
         let moment = self.moment();
-        let held: u64 = self.running.iter().map(|(_, job)| u64::from(self.of[*job as usize].held)).sum();
+        let held: u64 = self.running.iter().map(|(_, job)| u64::from(self.job_states[*job as usize].held)).sum();
         held + moment.free + moment.down + moment.drained + moment.spare == self.machine.gpus()
     }
 
-    /// Whether nobody lacks GPUs that are free and that nobody waits for, where jobs grow at once: used by assertions.
+    /// Whether no job lacks GPUs that are free and that no job waits for, if jobs grow at once. Used by assertions.
     pub(super) fn has_grown(&self) -> bool {
         let could = self.run.grow == GrowBack::AtOnce && self.queue.is_empty() && self.servers.free_gpus() > 0;
-        // Jobs of classes grow by whole replicas.
+        // Jobs of classes grow by whole replicas only.
         !could || self.shrunk.iter().all(|(_, job)| self.jobs[*job as usize].class.is_some())
     }
 
-    /// With how many of so many GPUs a running job can go on; `None`: with none of that number or less.
+    /// Number of GPUs, at most `gpus`, with which a running job can go on. `None`: it cannot go on with so few.
     pub(super) fn goes_on_with(&self, job: u32, gpus: u32) -> Option<u32> {
         let asked = &self.jobs[job as usize];
-        let most = match (asked.class, &self.measured) {
+        let max_size = match (asked.class, &self.measured) {
             (Some(class), Some(measured)) => measured.sizes(class).rev().find(|size| *size <= gpus),
             _ => Some(gpus),
         };
-        most.filter(|most| *most >= asked.min_gpus.max(1))
+        max_size.filter(|max_size| *max_size >= asked.min_gpus.max(1))
     }
 
-    /// Clock time that a waiting job takes at full speed if its estimate is believed; `None`: it has done more work than that already.
+    /// Clock time in ms that a waiting job needs at full speed, by its estimate. `None`: it has done more work than the estimate already.
     pub(super) fn believed_ms(&self, job: u32) -> Option<u64> {
-        let of = &self.of[job as usize];
-        let left = of.progress.believed_left_ms(self.jobs[job as usize].estimate_ms, 1_000_000);
-        left.map(|ms| ms.saturating_add(of.restart_ms))
+        let job_state = &self.job_states[job as usize];
+        let left = job_state.progress.believed_left_ms(self.jobs[job as usize].estimate_ms, 1_000_000);
+        left.map(|ms| ms.saturating_add(job_state.restart_ms))
     }
 
     fn key(&self, job: u32) -> (QueueKey, u32) {
         (self.scheduler.key(&self.jobs[job as usize]), job)
     }
 
-    /// What the GPUs do that no job has.
+    /// Number of GPUs that no job holds, by state.
     pub(super) fn moment(&self) -> UnheldGpus {
         let servers = &self.servers;
-        let gpus = |of: ServerUse| u64::from(servers.count(of)) * u64::from(servers.per_server());
+        let gpus = |server_use: ServerUse| u64::from(servers.count(server_use)) * u64::from(servers.per_server());
         UnheldGpus {
             free: servers.free_gpus(),
             stranded: self.stranded,
-            // What is taken off a failed server at once is never held there between two times.
+            // GPUs of failed servers are taken from jobs at once, so no job holds any of them between two events.
             down: gpus(ServerUse::Down),
             drained: gpus(ServerUse::Maintenance) + servers.draining_free(),
             spare: gpus(ServerUse::HotSpare) + gpus(ServerUse::ColdSpare),
         }
     }
 
-    /// Lets time pass in which nothing changes.
+    /// Lets `ms` pass in which nothing changes.
     pub(super) fn pass(&mut self, ms: u64) {
         let moment = self.moment();
         self.account.pass(ms, &moment);
         if self.measured.is_some()
             && let Some(storage) = self.storage.as_ref().filter(|storage| storage.is_used())
         {
-            // A job that writes stands still, and one in a single rack sends nothing over its way out.
-            let running = self.running.iter().map(|(_, job)| &self.of[*job as usize]);
-            let of = |of: &JobState| u128::from(of.held) * u128::from(storage.filled_ppm(&of.racks));
-            let beside = || running.filter(|of| of.racks.len() > 1 && !of.progress.is_writing()).map(of).sum();
-            let gpus_ppm = *self.beside_writes.get_or_insert_with(beside);
+            // A job that writes stands still, and a job in one rack sends nothing over the rack's uplinks. So neither counts.
+            let running = self.running.iter().map(|(_, job)| &self.job_states[*job as usize]);
+            let filled = |job: &JobState| u128::from(job.held) * u128::from(storage.filled_ppm(&job.racks));
+            let gpus_beside_writes =
+                || running.filter(|job| job.racks.len() > 1 && !job.progress.is_writing()).map(filled).sum();
+            let gpus_ppm = *self.beside_writes.get_or_insert_with(gpus_beside_writes);
             self.account.pass_beside_writes(ms, gpus_ppm);
         }
     }
 
-    /// GPUs of jobs that others slow down.
+    /// GPUs of jobs that other jobs slow down.
     pub(super) fn slowed_gpus(&self) -> u64 {
-        let running = self.running.iter().map(|(_, job)| &self.of[*job as usize]);
-        running.filter(|of| of.factor_ppm > of.alone_ppm).map(|of| u64::from(of.held)).sum()
+        let running = self.running.iter().map(|(_, job)| &self.job_states[*job as usize]);
+        running.filter(|job| job.factor_ppm > job.alone_ppm).map(|job| u64::from(job.held)).sum()
     }
 
     /// Puts a job into the queue.
@@ -274,16 +276,16 @@ impl<'a> ClusterState<'a> {
         let key = self.key(job);
         self.queue.insert(key);
         self.waiting_gpus += u64::from(self.jobs[job as usize].gpus);
-        let of = &mut self.of[job as usize];
-        self.arrived += usize::from(of.phase == JobPhase::Ahead);
-        of.phase = JobPhase::Waiting;
-        of.queued_since_ms = self.now_ms;
+        let job_state = &mut self.job_states[job as usize];
+        self.arrived += usize::from(job_state.phase == JobPhase::Ahead);
+        job_state.phase = JobPhase::Waiting;
+        job_state.queued_since_ms = self.now_ms;
         if let Some(history) = &mut self.history {
             history.job(job, Some(JobActivity::Waits), self.now_ms);
         }
     }
 
-    /// Gives a waiting job these GPUs.
+    /// Starts a waiting job on these GPUs.
     pub(super) fn start(&mut self, job: u32, shares: Vec<GpuShare>) {
         let key = self.key(job);
         let was_there = self.queue.remove(&key);
@@ -291,17 +293,17 @@ impl<'a> ClusterState<'a> {
         self.waiting_gpus -= u64::from(self.jobs[job as usize].gpus);
         self.quotas.add(job, self.jobs[job as usize].gpus);
         let now_ms = self.now_ms;
-        let of = &mut self.of[job as usize];
-        of.queued_ms += now_ms - of.queued_since_ms;
-        of.first_start_ms.get_or_insert(now_ms);
-        of.phase = JobPhase::Running;
-        of.as_of_ms = now_ms;
-        let restart_ms = std::mem::take(&mut of.restart_ms);
-        of.progress.restart(restart_ms);
+        let job_state = &mut self.job_states[job as usize];
+        job_state.queued_ms += now_ms - job_state.queued_since_ms;
+        job_state.first_start_ms.get_or_insert(now_ms);
+        job_state.phase = JobPhase::Running;
+        job_state.as_of_ms = now_ms;
+        let restart_ms = std::mem::take(&mut job_state.restart_ms);
+        job_state.progress.restart(restart_ms);
         self.occupy(job, shares);
     }
 
-    /// A running job has these GPUs from now on. PRECONDITION: it has none.
+    /// Gives these GPUs to a running job. PRECONDITION: it holds none.
     fn occupy(&mut self, job: u32, shares: Vec<GpuShare>) {
         self.beside_writes = None;
         self.servers.take(&shares);
@@ -316,25 +318,25 @@ impl<'a> ClusterState<'a> {
             }
             None => self.slowdown.comes(job, &racks),
         };
-        let of = &mut self.of[job as usize];
-        of.held = shares.iter().map(|s| s.count()).sum();
-        (of.shares, of.racks) = (shares, racks);
-        debug_assert!(of.held <= self.jobs[job as usize].gpus, "a job has no more than it asked for");
-        if of.held < self.jobs[job as usize].gpus {
+        let job_state = &mut self.job_states[job as usize];
+        job_state.held = shares.iter().map(|s| s.count()).sum();
+        (job_state.shares, job_state.racks) = (shares, racks);
+        debug_assert!(job_state.held <= self.jobs[job as usize].gpus, "a job has no more than it asked for");
+        if job_state.held < self.jobs[job as usize].gpus {
             let key = self.key(job);
             self.shrunk.insert(key);
         }
-        let of = &mut self.of[job as usize];
-        of.has_since_ms = self.now_ms;
-        // It has no time of its end yet.
-        (of.ends_ms, of.believed_ends_ms) = (u64::MAX, u64::MAX);
+        let job_state = &mut self.job_states[job as usize];
+        job_state.has_since_ms = self.now_ms;
+        // The time of its end is set by `rerate` below.
+        (job_state.ends_ms, job_state.believed_ends_ms) = (u64::MAX, u64::MAX);
         self.running.insert((u64::MAX, job));
         self.believed_ends.insert((u64::MAX, job));
         self.rerate(job);
         others.into_iter().for_each(|other| self.rerate(other));
     }
 
-    /// A running job has no GPUs any more.
+    /// Takes all GPUs from a running job, and returns them.
     fn vacate(&mut self, job: u32) -> Vec<GpuShare> {
         self.beside_writes = None;
         self.settle(job);
@@ -343,14 +345,14 @@ impl<'a> ClusterState<'a> {
         if let Some(storage) = &mut self.storage {
             storage.set(job, false, (&[], &Vec::new()), self.machine);
         }
-        let of = &mut self.of[job as usize];
-        self.running.remove(&(of.ends_ms, job));
-        self.believed_ends.remove(&(of.believed_ends_ms, job));
-        of.version += 1;
-        of.held = 0;
-        let (shares, racks) = (std::mem::take(&mut of.shares), std::mem::take(&mut of.racks));
+        let job_state = &mut self.job_states[job as usize];
+        self.running.remove(&(job_state.ends_ms, job));
+        self.believed_ends.remove(&(job_state.believed_ends_ms, job));
+        job_state.version += 1;
+        job_state.held = 0;
+        let (shares, racks) = (std::mem::take(&mut job_state.shares), std::mem::take(&mut job_state.racks));
         if let Some(history) = &mut self.history {
-            history.had(job, &shares, of.has_since_ms, self.now_ms);
+            history.had(job, &shares, job_state.has_since_ms, self.now_ms);
             history.job(job, None, self.now_ms);
         }
         self.servers.give(&shares);
@@ -372,22 +374,22 @@ impl<'a> ClusterState<'a> {
     /// Counts what a running job has done until now.
     pub(super) fn settle(&mut self, job: u32) {
         let gpus = self.jobs[job as usize].gpus;
-        let of = &mut self.of[job as usize];
-        let spent = of.progress.advance(self.now_ms - of.as_of_ms, of.factor_ppm);
-        of.as_of_ms = self.now_ms;
-        of.work_ns += u128::from(spent.work_ns);
-        of.working_ms += spent.working_ms;
-        self.account.spend(&spent, of.held, gpus);
+        let job_state = &mut self.job_states[job as usize];
+        let spent = job_state.progress.advance(self.now_ms - job_state.as_of_ms, job_state.factor_ppm);
+        job_state.as_of_ms = self.now_ms;
+        job_state.work_ns += u128::from(spent.work_ns);
+        job_state.working_ms += spent.working_ms;
+        self.account.spend(&spent, job_state.held, gpus);
         if let Some(storage) = &mut self.storage {
             storage.count(job, spent.write_ms, spent.written_bits);
         }
-        let alone_ns = u128::from(spent.work_ns) * u128::from(of.alone_ppm) / 1_000_000;
-        of.alone_ns += alone_ns;
+        let alone_ns = u128::from(spent.work_ns) * u128::from(job_state.alone_ppm) / 1_000_000;
+        job_state.alone_ns += alone_ns;
         let more_ns = (u128::from(spent.working_ms) * 1_000_000).saturating_sub(alone_ns);
-        self.account.company += more_ns * u128::from(of.held);
+        self.account.company += more_ns * u128::from(job_state.held);
     }
 
-    /// Simulates iterations of the jobs whose company has changed, and goes on at the speeds that these show.
+    /// Simulates iterations of the jobs that now run beside other jobs than before, and updates their speeds.
     ///
     /// # Errors
     /// As [`MeasuredIterations::settle`].
@@ -399,73 +401,79 @@ impl<'a> ClusterState<'a> {
         Ok(())
     }
 
-    /// Brings a running job's speed and end up to date.
+    /// Updates the speed and the end of a running job.
     pub(super) fn rerate(&mut self, job: u32) {
         self.settle(job);
         let asked = &self.jobs[job as usize];
-        let of = &mut self.of[job as usize];
-        let held = u128::from(of.held.max(1));
-        // Fewer GPUs take longer for the same work. Iterations of classes were simulated with those that a job has.
+        let job_state = &mut self.job_states[job as usize];
+        let held = u128::from(job_state.held.max(1));
+        // Fewer GPUs take longer for the same work. Iterations of classes were simulated with the GPUs that the job holds, so their factor includes that.
         let with_held = |factor: u64| match asked.class {
             Some(_) => factor,
             None => (u128::from(factor) * u128::from(asked.gpus)).div_ceil(held) as u64,
         };
         match &self.measured {
             Some(measured) => {
-                let slowest = u128::from(self.slowdown.slowest_ppm(&of.shares));
+                let slowest = u128::from(self.slowdown.slowest_ppm(&job_state.shares));
                 let speed = measured.speed(job);
                 let on_servers = |ppm: u64| with_held((u128::from(ppm) * slowest / 1_000_000) as u64);
-                of.factor_ppm = on_servers(speed.factor_ppm);
-                of.alone_ppm = on_servers(speed.alone_ppm);
-                self.congestion.now(job, speed.beside.as_ref(), self.now_ms);
-                if let Some(now) = &speed.beside
-                    && of.slowest.as_ref().is_none_or(|most| now.ppm > most.ppm)
+                job_state.factor_ppm = on_servers(speed.factor_ppm);
+                job_state.alone_ppm = on_servers(speed.alone_ppm);
+                self.congestion.now(job, speed.slowed_by_others.as_ref(), self.now_ms);
+                if let Some(now) = &speed.slowed_by_others
+                    && job_state.slowest.as_ref().is_none_or(|worst| now.ppm > worst.ppm)
                 {
-                    of.slowest = Some(now.clone());
+                    job_state.slowest = Some(now.clone());
                 }
             }
             None => {
-                let (factor, alone) = self.slowdown.factors_ppm(&of.racks, &of.shares, asked.comm_share_ppm);
-                (of.factor_ppm, of.alone_ppm) = (with_held(factor), with_held(alone));
+                let (factor, alone) =
+                    self.slowdown.factors_ppm(&job_state.racks, &job_state.shares, asked.comm_share_ppm);
+                (job_state.factor_ppm, job_state.alone_ppm) = (with_held(factor), with_held(alone));
                 let ppm = (u128::from(factor) * 1_000_000 / u128::from(alone)) as u64;
-                if ppm > of.slowest.as_ref().map_or(1_000_000, |most| most.ppm)
-                    && let Some((rack, jobs)) = self.slowdown.most_crowded(job, &of.racks)
+                if ppm > job_state.slowest.as_ref().map_or(1_000_000, |worst| worst.ppm)
+                    && let Some((rack, jobs)) = self.slowdown.most_crowded(job, &job_state.racks)
                 {
-                    of.slowest = Some(SlowestMoment { ppm, jobs, place: Some(rack), ..SlowestMoment::default() });
+                    job_state.slowest =
+                        Some(SlowestMoment { ppm, jobs, place: Some(rack), ..SlowestMoment::default() });
                 }
             }
         }
         if let Some(history) = &mut self.history {
-            let runs = JobActivity::Runs { gpus: of.held, slowdown_ppm: of.factor_ppm };
+            let runs = JobActivity::Runs { gpus: job_state.held, slowdown_ppm: job_state.factor_ppm };
             history.job(job, Some(runs), self.now_ms);
         }
-        self.running.remove(&(of.ends_ms, job));
-        of.ends_ms = self.now_ms.saturating_add(of.progress.left_ms(of.factor_ppm));
-        of.version += 1;
-        self.running.insert((of.ends_ms, job));
-        self.believed_ends.remove(&(of.believed_ends_ms, job));
-        of.believed_ends_ms = match of.progress.believed_left_ms(asked.estimate_ms, of.factor_ppm) {
-            _ if asked.estimate_ms == asked.duration_ms => of.ends_ms,
+        self.running.remove(&(job_state.ends_ms, job));
+        job_state.ends_ms = self.now_ms.saturating_add(job_state.progress.left_ms(job_state.factor_ppm));
+        job_state.version += 1;
+        self.running.insert((job_state.ends_ms, job));
+        self.believed_ends.remove(&(job_state.believed_ends_ms, job));
+        job_state.believed_ends_ms = match job_state.progress.believed_left_ms(asked.estimate_ms, job_state.factor_ppm)
+        {
+            _ if asked.estimate_ms == asked.duration_ms => job_state.ends_ms,
             Some(ms) => self.now_ms.saturating_add(ms),
             None => self.now_ms,
         };
-        self.believed_ends.insert((of.believed_ends_ms, job));
+        self.believed_ends.insert((job_state.believed_ends_ms, job));
         if let Some(storage) = &mut self.storage {
-            storage.set(job, of.progress.is_writing(), (&of.shares, &of.racks), self.machine);
+            storage.set(job, job_state.progress.is_writing(), (&job_state.shares, &job_state.racks), self.machine);
         }
-        let grows = self.run.grow == GrowBack::AtCheckpoint && of.held < asked.gpus;
+        let grows = self.run.grow == GrowBack::AtCheckpoint && job_state.held < asked.gpus;
         let turns = self.storage.is_some() || grows;
-        match of.progress.next_turn_ms(of.factor_ppm).filter(|_| turns) {
-            Some(ms) => self.events.add(self.now_ms.saturating_add(ms), Event::Turns { job, version: of.version }),
-            None => self.events.add(of.ends_ms, Event::Ends { job, version: of.version }),
+        match job_state.progress.next_turn_ms(job_state.factor_ppm).filter(|_| turns) {
+            Some(ms) => {
+                self.events.add(self.now_ms.saturating_add(ms), Event::Turns { job, version: job_state.version })
+            }
+            None => self.events.add(job_state.ends_ms, Event::Ends { job, version: job_state.version }),
         }
     }
 
-    /// A job begins to write a checkpoint, or has written it, if nothing has come between.
+    /// Handles a turn event: a job begins or ends writing a checkpoint. It does nothing if the event is void.
     pub(super) fn turn(&mut self, job: u32, version: u32) {
-        if self.of[job as usize].version == version && self.of[job as usize].phase == JobPhase::Running {
+        if self.job_states[job as usize].version == version && self.job_states[job as usize].phase == JobPhase::Running
+        {
             self.rerate(job);
-            if self.of[job as usize].progress.is_safe() {
+            if self.job_states[job as usize].progress.is_safe() {
                 self.at_checkpoint.insert(job);
             }
         }
@@ -477,95 +485,96 @@ impl<'a> ClusterState<'a> {
         self.servers.record_uses();
     }
 
-    /// Records what servers are there for from now on, where that is asked for.
+    /// Records the changes of server uses, if recording is on.
     pub(super) fn record_uses(&mut self) {
         if let Some(history) = &mut self.history {
             history.uses(self.servers.take_changes(), self.now_ms);
         }
     }
 
-    /// What was recorded. PRECONDITION: it is over.
+    /// Takes the record. PRECONDITION: the run is over.
     pub(super) fn take_history(&mut self) -> Option<ClusterHistory> {
         let mut history = self.history.take()?;
         for (_, job) in &self.running {
-            let of = &self.of[*job as usize];
-            history.had(*job, &of.shares, of.has_since_ms, self.now_ms);
+            let job_state = &self.job_states[*job as usize];
+            history.had(*job, &job_state.shares, job_state.has_since_ms, self.now_ms);
         }
         let name = |job: &ClusterJob| (Arc::clone(&job.name), Arc::clone(&job.user), job.gpus);
         Some(history.finished(self.jobs.iter().map(name).collect(), self.now_ms))
     }
 
-    /// Gives jobs that write the rates that they have beside each other.
+    /// Sets the fair write rates of jobs that write checkpoints.
     pub(super) fn share_storage(&mut self) {
         while let Some(rates) = self.storage.as_mut().and_then(|storage| storage.new_rates(self.machine)) {
             self.beside_writes = None;
             for (job, bps) in rates {
                 self.settle(job);
-                if self.of[job as usize].progress.writes_at(bps) {
+                if self.job_states[job as usize].progress.writes_at(bps) {
                     self.rerate(job);
                 }
             }
         }
     }
 
-    /// A job's end is due: false if something has come between.
+    /// Ends a job whose end is due. Returns false if the event is void or the job is not done yet.
     pub(super) fn end(&mut self, job: u32, version: u32) -> bool {
-        if self.of[job as usize].version != version || self.of[job as usize].phase != JobPhase::Running {
+        if self.job_states[job as usize].version != version || self.job_states[job as usize].phase != JobPhase::Running
+        {
             return false;
         }
         self.settle(job);
-        if !self.of[job as usize].progress.is_done() {
-            // Whole milliseconds leave a rest.
+        if !self.job_states[job as usize].progress.is_done() {
+            // Rounding to whole milliseconds left some work.
             self.rerate(job);
             return false;
         }
         self.vacate(job);
         self.quotas.remove(job, self.jobs[job as usize].gpus);
-        let of = &mut self.of[job as usize];
-        of.phase = JobPhase::Done;
-        of.ended_ms = Some(self.now_ms);
+        let job_state = &mut self.job_states[job as usize];
+        job_state.phase = JobPhase::Done;
+        job_state.ended_ms = Some(self.now_ms);
         true
     }
 
-    /// Stops a running job and puts it back into the queue. `saves`: it may save its state first.
+    /// Stops a running job and puts it back into the queue. With `saves` it saves its state first.
     pub(super) fn send_back(&mut self, job: u32, saves: bool, restart_ms: u64) {
         self.vacate(job);
         self.quotas.remove(job, self.jobs[job as usize].gpus);
         self.lose(job, saves);
-        self.of[job as usize].restart_ms = restart_ms;
+        self.job_states[job as usize].restart_ms = restart_ms;
         self.enqueue(job);
     }
 
-    /// Gives a running job up: nothing of it counts.
+    /// Gives a running job up: none of its work counts.
     pub(super) fn give_up(&mut self, job: u32) {
         self.vacate(job);
         self.quotas.remove(job, self.jobs[job as usize].gpus);
         self.lose(job, false);
-        let done = self.of[job as usize].progress.done_ns();
+        let done = self.job_states[job as usize].progress.done_ns();
         self.account.lose(done, self.jobs[job as usize].gpus);
-        let of = &mut self.of[job as usize];
-        of.lost_ns += u128::from(done);
-        of.phase = JobPhase::GivenUp;
-        of.ended_ms = Some(self.now_ms);
+        let job_state = &mut self.job_states[job as usize];
+        job_state.lost_ns += u128::from(done);
+        job_state.phase = JobPhase::GivenUp;
+        job_state.ended_ms = Some(self.now_ms);
         self.given_up += 1;
     }
 
     fn lose(&mut self, job: u32, saves: bool) {
-        let of = &mut self.of[job as usize];
+        let job_state = &mut self.job_states[job as usize];
         if saves {
-            return of.progress.save();
+            return job_state.progress.save();
         }
-        let lost = of.progress.roll_back();
-        of.lost_ns += u128::from(lost);
+        let lost = job_state.progress.roll_back();
+        job_state.lost_ns += u128::from(lost);
         self.account.lose(lost, self.jobs[job as usize].gpus);
     }
 
-    /// A running job goes on elsewhere, from where it was (`saves`) or from its last checkpoint, after standing still for so long.
-    /// PRECONDITION: `to` is free, or the job's own.
-    pub(super) fn relocate(&mut self, job: u32, to: Vec<GpuShare>, saves: bool, stands_ms: u64) {
+    /// Moves a running job to other GPUs, where it stands still for `stands_ms` first. It goes on from where it was (`saves`) or from its last checkpoint.
+    /// PRECONDITION: the GPUs of `new_shares` are free, or the job's own.
+    pub(super) fn relocate(&mut self, job: u32, new_shares: Vec<GpuShare>, saves: bool, stands_ms: u64) {
         self.vacate(job);
         self.lose(job, saves);
-        self.of[job as usize].progress.restart(stands_ms);
-        self.occupy(job, to);
+        self.job_states[job as usize].progress.restart(stands_ms);
+        self.occupy(job, new_shares);
     }
 }

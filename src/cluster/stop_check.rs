@@ -1,13 +1,13 @@
-//! Whether a simulation is to stop, asked within long looks at the queue as well as between events.
+//! Asks whether a simulation is to stop, within long looks at the queue as well as between events.
 //!
-//! Layer: cluster. One look at a long queue on a large cluster can take minutes, so whoever goes through jobs or servers counts its steps here.
+//! Layer: cluster. One look at a long queue on a large cluster can take minutes. So code that goes through jobs or servers counts its steps here.
 
 use std::cell::Cell;
 
-/// Steps between two questions. A step is one job that is looked at, or one event; on a cluster of 100,000 servers it takes milliseconds at most.
+/// Steps between two questions. A step is one job that is looked at, or one event. On a cluster of 100,000 servers it takes milliseconds at most.
 const STEPS: u32 = 16;
 
-/// Asks whether to stop every few steps. Once the answer was yes, it stays yes.
+/// Asks every few steps whether to stop. Once the answer is yes, it stays yes.
 pub(super) struct StopCheck<'a> {
     stop: &'a (dyn Fn() -> bool + Sync),
     steps: Cell<u32>,
@@ -15,18 +15,18 @@ pub(super) struct StopCheck<'a> {
 }
 
 impl<'a> StopCheck<'a> {
-    /// Asks `stop`.
+    /// Makes a check that asks `stop`.
     pub(super) fn new(stop: &'a (dyn Fn() -> bool + Sync)) -> StopCheck<'a> {
         StopCheck { stop, steps: Cell::new(0), stopped: Cell::new(false) }
     }
 
-    /// Counts a step; true if the simulation is to stop.
+    /// Counts a step. Returns whether the simulation is to stop.
     pub(super) fn step(&self) -> bool {
         self.steps.set(self.steps.get() + 1);
         if self.steps.get() >= STEPS { self.now() } else { self.stopped.get() }
     }
 
-    /// Asks now; true if the simulation is to stop.
+    /// Asks now. Returns whether the simulation is to stop.
     pub(super) fn now(&self) -> bool {
         self.steps.set(0);
         if !self.stopped.get() {

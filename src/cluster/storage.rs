@@ -1,8 +1,8 @@
-//! Checkpoints that several jobs write at the same time: max-min fair rates over the storage, NICs and ways out of racks.
+//! Checkpoints that several jobs write at the same time. They get max-min fair rates over the storage, NICs and rack uplinks.
 //!
-//! Layer: cluster. The storage lies beyond the racks. Each GPU of a job writes as much as any other and all at one rate, as a checkpoint has ended when the last of
-//! it is written. Rates are whole bits a second, so they are the same everywhere. Writes do not slow iterations down; how much of the ways out of racks they
-//! take is told.
+//! Layer: cluster. The storage lies beyond the racks. All GPUs of a job write the same amount at the same rate, because a checkpoint ends when its last part
+//! is written. Rates are whole bits per second, so they are the same on every machine. Writes do not slow iterations down; the share of rack uplinks that
+//! they take is reported.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -15,44 +15,44 @@ const NS_PER_S: u128 = 1_000_000_000;
 const NS_PER_MS: u128 = 1_000_000;
 const PPM: u128 = 1_000_000;
 
-/// What writes share.
+/// A resource that writes share.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 enum SharedWay {
     Storage,
-    /// The way out of a rack.
+    /// Uplinks of a rack.
     Rack(u32),
-    /// The links of a server that a job does not have to itself.
+    /// Links of a server that a job shares with other jobs.
     Server(u32),
 }
 
-/// A job that writes.
+/// A job that writes a checkpoint.
 #[derive(Clone, Debug, PartialEq, Eq)]
 struct Writer {
-    /// Its GPUs that write over each.
-    over: Vec<(SharedWay, u32)>,
+    /// Shared resources that it writes over, with the number of its GPUs on each.
+    over_ways: Vec<(SharedWay, u32)>,
     racks: Racks,
-    /// Most that a GPU can send, bps.
+    /// Most that one of its GPUs can send, in bps.
     most_bps: u64,
-    /// What it has without others.
+    /// Rate that each of its GPUs would have without other jobs, in bps.
     alone_bps: u64,
 }
 
-/// Who writes, and how fast.
+/// Jobs that write, and their rates.
 #[derive(Clone, Debug)]
 pub(super) struct CheckpointStorage {
     storage_bps: u64,
     fabric: bool,
     writers: BTreeMap<u32, Writer>,
     changed: bool,
-    /// What writes take of the way out of each rack, millionths.
+    /// For each rack, the share of its uplinks that writes take, in millionths.
     filled_ppm: BTreeMap<u32, u64>,
-    /// Of all writes so far: their time, and what that had been alone.
+    /// Time of all writes so far. The next field is the time that they would have taken alone.
     took_ns: u128,
     alone_ns: u128,
 }
 
 impl CheckpointStorage {
-    /// Nobody writes yet; `None`: every job has the storage to itself.
+    /// Makes a storage to which no job writes. `None`: every job has the storage to itself.
     pub(super) fn new(keys: &CheckpointKeys) -> Option<CheckpointStorage> {
         (keys.share != WritesShare::Nothing).then(|| CheckpointStorage {
             storage_bps: keys.storage_bps,
@@ -65,8 +65,8 @@ impl CheckpointStorage {
         })
     }
 
-    /// Whether a job writes now; `shares` and `racks` are where it is.
-    pub(super) fn set(&mut self, job: u32, writes: bool, at: (&[GpuShare], &Racks), machine: &ClusterMachine) {
+    /// Sets whether a job writes now. `place` is the GPUs and racks of the job.
+    pub(super) fn set(&mut self, job: u32, writes: bool, place: (&[GpuShare], &Racks), machine: &ClusterMachine) {
         if writes == self.writers.contains_key(&job) {
             return;
         }
@@ -75,22 +75,22 @@ impl CheckpointStorage {
             self.writers.remove(&job);
             return;
         }
-        let (shares, racks) = at;
-        let mut over = vec![(SharedWay::Storage, shares.iter().map(|s| s.count()).sum())];
+        let (shares, racks) = place;
+        let mut over_ways = vec![(SharedWay::Storage, shares.iter().map(|s| s.count()).sum())];
         let mut most_bps = u64::MAX;
         if self.fabric {
-            over.extend(racks.iter().map(|&(rack, gpus)| (SharedWay::Rack(rack), gpus)));
+            over_ways.extend(racks.iter().map(|&(rack, gpus)| (SharedWay::Rack(rack), gpus)));
             for share in shares {
                 if share.count() == machine.per_server {
                     most_bps = machine.server_bps / u64::from(machine.per_server);
                 } else {
-                    over.push((SharedWay::Server(share.server), share.count()));
+                    over_ways.push((SharedWay::Server(share.server), share.count()));
                 }
             }
         }
-        let alone = over.iter().map(|&(way, gpus)| self.capacity_bps(way, machine) / u64::from(gpus.max(1))).min();
+        let alone = over_ways.iter().map(|&(way, gpus)| self.capacity_bps(way, machine) / u64::from(gpus.max(1))).min();
         let alone_bps = alone.unwrap_or(1).min(most_bps).max(1);
-        self.writers.insert(job, Writer { over, racks: racks.clone(), most_bps, alone_bps });
+        self.writers.insert(job, Writer { over_ways, racks: racks.clone(), most_bps, alone_bps });
     }
 
     fn capacity_bps(&self, way: SharedWay, machine: &ClusterMachine) -> u64 {
@@ -101,20 +101,20 @@ impl CheckpointStorage {
         }
     }
 
-    /// Counts time that a job wrote, and the bits that each of its GPUs wrote meanwhile.
+    /// Counts `ms` in which a job wrote, and the `bits` that each of its GPUs wrote meanwhile.
     pub(super) fn count(&mut self, job: u32, ms: u64, bits: u64) {
         let Some(writer) = self.writers.get(&job) else { return };
         self.took_ns += u128::from(ms) * NS_PER_MS;
         self.alone_ns += u128::from(bits) * NS_PER_S / u128::from(writer.alone_bps);
     }
 
-    /// Time of writes over their time alone, millionths; `None`: there were none.
+    /// Time of writes over the time that they would have taken alone, in millionths. `None`: there were no writes.
     pub(super) fn slowdown_ppm(&self) -> Option<u64> {
-        // Whole milliseconds and bits are no slowdown.
+        // The rounding to whole milliseconds and bits is not a slowdown.
         (self.alone_ns > 0).then(|| (self.took_ns * PPM / self.alone_ns).max(PPM) as u64)
     }
 
-    /// Rates of each GPU of the jobs that write, bps, where somebody has come or gone since the last call.
+    /// New rates in bps of each GPU of the jobs that write. `None`: no job has begun or ended a write since the last call.
     pub(super) fn new_rates(&mut self, machine: &ClusterMachine) -> Option<Vec<(u32, u64)>> {
         std::mem::take(&mut self.changed).then(|| {
             let rates = self.fair_rates(machine);
@@ -123,12 +123,12 @@ impl CheckpointStorage {
         })
     }
 
-    /// Of these racks' ways out the one of which writes take most: how much, millionths.
+    /// Largest share of the uplinks of one of these racks that writes take, in millionths.
     pub(super) fn filled_ppm(&self, racks: &Racks) -> u64 {
         racks.iter().filter_map(|(rack, _)| self.filled_ppm.get(rack)).copied().max().unwrap_or(0)
     }
 
-    /// Whether anybody writes.
+    /// Whether any job writes.
     pub(super) fn is_used(&self) -> bool {
         !self.writers.is_empty()
     }
@@ -141,17 +141,17 @@ impl CheckpointStorage {
             }
         }
         let of_way = |(rack, bps): (u32, u128)| {
-            // Where only the storage is shared, nothing holds writes to what a way carries.
+            // If only the storage is shared, writes could exceed the rate of the uplinks.
             let all = u128::from(machine.rack_out_bps[rack as usize]).max(1);
             (rack, (bps * PPM / all).min(PPM) as u64)
         };
         bps.into_iter().map(of_way).collect()
     }
 
-    /// Progressive filling: all rates rise together, and those stop that meet a full way or their own limit.
+    /// Max-min fair rates in bps by progressive filling: all rates rise together, and a rate stops when it meets a full resource or its own limit.
     fn fair_rates(&self, machine: &ClusterMachine) -> Vec<(u32, u64)> {
         let mut ways: BTreeMap<SharedWay, (u64, u64)> = BTreeMap::new();
-        for &(way, gpus) in self.writers.values().flat_map(|writer| &writer.over) {
+        for &(way, gpus) in self.writers.values().flat_map(|writer| &writer.over_ways) {
             ways.entry(way).or_insert_with(|| (self.capacity_bps(way, machine), 0)).1 += u64::from(gpus);
         }
         let mut open: Vec<(u32, &Writer)> = self.writers.iter().map(|(job, writer)| (*job, writer)).collect();
@@ -161,14 +161,18 @@ impl CheckpointStorage {
             let of_ways = ways.values().filter(|(_, gpus)| *gpus > 0).map(fair).min();
             let own = open.iter().map(|(_, writer)| writer.most_bps).min();
             let level = of_ways.into_iter().chain(own).min().unwrap_or(u64::MAX);
-            let full: BTreeSet<SharedWay> =
-                ways.iter().filter(|(_, of)| of.1 > 0 && fair(of) <= level).map(|(way, _)| *way).collect();
-            let stops = |writer: &Writer| writer.most_bps <= level || writer.over.iter().any(|(w, _)| full.contains(w));
+            let full: BTreeSet<SharedWay> = ways
+                .iter()
+                .filter(|(_, left_gpus)| left_gpus.1 > 0 && fair(left_gpus) <= level)
+                .map(|(way, _)| *way)
+                .collect();
+            let stops =
+                |writer: &Writer| writer.most_bps <= level || writer.over_ways.iter().any(|(w, _)| full.contains(w));
             let (stopped, others): (Vec<_>, Vec<_>) = open.into_iter().partition(|(_, writer)| stops(writer));
             for (job, writer) in stopped {
-                // A rate of nothing would never end.
+                // A rate of 0 would never end.
                 rates.push((job, level.max(1)));
-                for (way, gpus) in &writer.over {
+                for (way, gpus) in &writer.over_ways {
                     let (left, open_gpus) = ways.get_mut(way).expect("every way of a writer was entered");
                     *left = left.saturating_sub(level.saturating_mul(u64::from(*gpus)));
                     *open_gpus -= u64::from(*gpus);
@@ -256,32 +260,32 @@ mod tests {
             let m = machine(24);
             let share = if fabric { WritesShare::Fabric } else { WritesShare::Storage };
             let mut s = storage(share, storage_bps);
-            for (job, &(from, servers, bits)) in (0..).zip(&jobs) {
-                let last = from + servers;
-                let gpus: Vec<(u32, u64)> = (from..last).map(|s| (s, if s + 1 == last { bits } else { 15 })).collect();
+            for (job, &(first, servers, bits)) in (0..).zip(&jobs) {
+                let last = first + servers;
+                let gpus: Vec<(u32, u64)> = (first..last).map(|s| (s, if s + 1 == last { bits } else { 15 })).collect();
                 write(&mut s, &m, job, &gpus);
             }
             let rates: BTreeMap<u32, u64> = s.new_rates(&m).unwrap().into_iter().collect();
             let mut used: BTreeMap<SharedWay, u64> = BTreeMap::new();
             for (job, writer) in &s.writers {
-                for &(way, gpus) in &writer.over {
+                for &(way, gpus) in &writer.over_ways {
                     *used.entry(way).or_default() += rates[job] * u64::from(gpus);
                 }
             }
             // Whole bits leave less than a bit a second for each GPU.
             let spare = |way: &SharedWay| s.capacity_bps(*way, &m).saturating_sub(used[way]);
             for (way, bps) in &used {
-                let gpus: u64 = s.writers.values().flat_map(|w| &w.over).filter(|(w, _)| w == way).map(|(_, n)| u64::from(*n)).sum();
+                let gpus: u64 = s.writers.values().flat_map(|w| &w.over_ways).filter(|(w, _)| w == way).map(|(_, n)| u64::from(*n)).sum();
                 prop_assert!(*bps <= s.capacity_bps(*way, &m) || rates.values().all(|r| *r >= 1) && *bps <= gpus.max(s.capacity_bps(*way, &m)));
             }
             // Nobody can have more without taking from somebody who has no more.
             for (job, writer) in &s.writers {
                 let mine = rates[job];
                 prop_assert!(mine <= writer.alone_bps.max(1));
-                let held_up = writer.most_bps <= mine || writer.over.iter().any(|(way, _)| {
-                    let on = s.writers.iter().filter(|(_, w)| w.over.iter().any(|(o, _)| o == way));
-                    let gpus: u64 = on.clone().flat_map(|(_, w)| &w.over).filter(|(o, _)| o == way).map(|(_, n)| u64::from(*n)).sum();
-                    spare(way) < gpus && on.clone().all(|(other, _)| rates[other] <= mine)
+                let held_up = writer.most_bps <= mine || writer.over_ways.iter().any(|(way, _)| {
+                    let sharing = s.writers.iter().filter(|(_, w)| w.over_ways.iter().any(|(o, _)| o == way));
+                    let gpus: u64 = sharing.clone().flat_map(|(_, w)| &w.over_ways).filter(|(o, _)| o == way).map(|(_, n)| u64::from(*n)).sum();
+                    spare(way) < gpus && sharing.clone().all(|(other, _)| rates[other] <= mine)
                 });
                 prop_assert!(held_up, "job {job} could have more");
             }

@@ -1,11 +1,11 @@
-//! How a cluster is at regular times.
+//! State of a cluster at regular times.
 //!
 //! Layer: cluster.
 
 use super::outcome::ClusterSample;
 use super::state::ClusterState;
 
-/// Most rows: beyond, every other one is dropped and the time between them doubles.
+/// Largest number of rows. Above it, every other row is dropped and the time between rows doubles.
 const MOST: usize = 20_000;
 
 /// Rows so far.
@@ -20,8 +20,8 @@ impl ClusterTimeline {
         ClusterTimeline { every_ms: every_ms.max(1), next_ms: 0, rows: Vec::new() }
     }
 
-    /// Nothing changes until a time: rows for all times before it.
-    pub(super) fn until(&mut self, state: &ClusterState, ms: u64) {
+    /// Adds rows for all times before `ms`. PRECONDITION: nothing changes until then.
+    pub(super) fn record_until(&mut self, state: &ClusterState, ms: u64) {
         if self.next_ms >= ms {
             return;
         }

@@ -1,6 +1,6 @@
-//! Traces of jobs and of failures, as CSV with a header.
+//! Reads traces of jobs and of failures: CSV files with a header.
 //!
-//! Layer: cluster. What the columns mean stands in docs/reference/file-formats.md.
+//! Layer: cluster. docs/reference/file-formats.md explains the columns.
 
 use std::collections::HashSet;
 use std::path::Path;
@@ -29,10 +29,10 @@ const JOB_COLUMNS: &[&str] = &[
     "iterations",
 ];
 const FAILURE_COLUMNS: &[&str] = &["time_s", "part", "index", "repair_s"];
-/// A thousand years: no sum of two times overflows.
+/// Latest time in a trace, in seconds: a thousand years. No sum of two times overflows.
 const MOST_S: f64 = 3.2e10;
 
-/// A million hours, as `jobs.max_hours` may say: the nanoseconds of a job's work, lost work among them, fit 64 bits.
+/// Largest duration of a job, in seconds: a million hours, as for `jobs.max_hours`. Nanoseconds of work, including lost work, fit 64 bits.
 const MOST_WORK_S: f64 = 3.6e9;
 
 /// A failure that a trace lists.
@@ -50,9 +50,9 @@ struct Table<'a> {
     rows: Vec<csv::StringRecord>,
 }
 
-/// The line at hand.
+/// One line of a trace.
 struct Line<'a> {
-    of: &'a Table<'a>,
+    table: &'a Table<'a>,
     row: &'a csv::StringRecord,
 }
 
@@ -96,49 +96,49 @@ impl<'a> Table<'a> {
     }
 
     fn lines(&self) -> impl Iterator<Item = Line<'_>> {
-        self.rows.iter().map(|row| Line { of: self, row })
+        self.rows.iter().map(|row| Line { table: self, row })
     }
 }
 
 impl Line<'_> {
     fn wrong(&self, why: String) -> ClusterError {
         let line = self.row.position().map_or(0, csv::Position::line);
-        ClusterError::Line { path: self.of.path.into(), line, why }
+        ClusterError::Line { path: self.table.path.into(), line, why }
     }
 
-    /// A field's text; `None` where it is empty or the file has no such column.
+    /// Text of a field. `None`: it is empty, or the file has no such column.
     fn text(&self, name: &str) -> Option<&str> {
-        let at = self.of.names.iter().position(|n| *n == name).and_then(|i| self.of.columns[i])?;
-        self.row.get(at).filter(|text| !text.is_empty())
+        let column = self.table.names.iter().position(|n| *n == name).and_then(|i| self.table.columns[i])?;
+        self.row.get(column).filter(|text| !text.is_empty())
     }
 
-    fn number(&self, name: &str, least: f64, most: f64) -> Result<Option<f64>, ClusterError> {
+    fn number(&self, name: &str, min: f64, max: f64) -> Result<Option<f64>, ClusterError> {
         let Some(text) = self.text(name) else { return Ok(None) };
         match text.parse::<f64>() {
-            Ok(x) if (least..=most).contains(&x) => Ok(Some(x)),
+            Ok(x) if (min..=max).contains(&x) => Ok(Some(x)),
             _ => {
                 let shown: String = text.chars().filter(|c| !c.is_control()).take(40).collect();
-                Err(self.wrong(format!("{name} is `{shown}`; it must be a number from {least} to {most}")))
+                Err(self.wrong(format!("{name} is `{shown}`; it must be a number from {min} to {max}")))
             }
         }
     }
 
-    fn ms(&self, name: &str, least_s: f64) -> Result<Option<u64>, ClusterError> {
-        self.ms_to(name, least_s, MOST_S)
+    fn ms(&self, name: &str, min_s: f64) -> Result<Option<u64>, ClusterError> {
+        self.ms_to(name, min_s, MOST_S)
     }
 
-    fn ms_to(&self, name: &str, least_s: f64, most_s: f64) -> Result<Option<u64>, ClusterError> {
-        Ok(self.number(name, least_s, most_s)?.map(|s| (s * 1e3).round() as u64))
+    fn ms_to(&self, name: &str, min_s: f64, max_s: f64) -> Result<Option<u64>, ClusterError> {
+        Ok(self.number(name, min_s, max_s)?.map(|s| (s * 1e3).round() as u64))
     }
 
-    fn whole(&self, name: &str, least: f64) -> Result<Option<u32>, ClusterError> {
-        match self.number(name, least, f64::from(u32::MAX))? {
+    fn whole(&self, name: &str, min: f64) -> Result<Option<u32>, ClusterError> {
+        match self.number(name, min, f64::from(u32::MAX))? {
             Some(x) if x.fract() != 0.0 => Err(self.wrong(format!("{name} is {x}; it must be a whole number"))),
             other => Ok(other.map(|x| x as u32)),
         }
     }
 
-    /// The class that it names, with its place among them.
+    /// Class that the line names, with its index. `None`: the line names none.
     fn class<'r>(&self, run: &'r ClusterRun) -> Result<Option<(u32, &'r JobClassKeys)>, ClusterError> {
         let Some(name) = self.text("class") else { return Ok(None) };
         let found = (0u32..).zip(&run.classes).find(|(_, class)| *class.name == *name);
@@ -153,7 +153,7 @@ impl Line<'_> {
         }))
     }
 
-    /// What a job has to do: a time in ms, or of a class a number of iterations.
+    /// Work of a job: a duration in ms, or, for a job of a class, a number of iterations.
     fn work(&self, of_class: bool) -> Result<(Option<u64>, Option<u64>), ClusterError> {
         let (duration, iterations) = (self.ms_to("duration_s", 0.001, MOST_WORK_S)?, self.iterations()?);
         match (duration, iterations) {
@@ -179,13 +179,13 @@ impl Line<'_> {
     }
 }
 
-/// Jobs in the order of their arrival.
+/// Jobs of a trace in the order of their arrival.
 ///
 /// # Errors
 /// The file cannot be read, or one of its lines is wrong.
 pub(super) fn jobs(path: &Path, run: &ClusterRun) -> Result<Vec<ClusterJob>, ClusterError> {
     let required = |header: &csv::StringRecord| -> &'static [&'static str] {
-        // A class knows how many GPUs it has, and what an iteration takes.
+        // With a class, GPUs and iteration time come from the class, so these columns are not required.
         if header.iter().any(|h| h == "class") { &["submit_s"] } else { &["submit_s", "gpus", "duration_s"] }
     };
     let table = Table::read(path, JOB_COLUMNS, required)?;
@@ -214,11 +214,11 @@ pub(super) fn jobs(path: &Path, run: &ClusterRun) -> Result<Vec<ClusterJob>, Clu
             Some(keys) => keys.gpus,
         };
         let (duration, iterations) = line.work(of_class.is_some())?;
-        // What iterations take is known when they have been simulated.
+        // The duration of a number of iterations is known only after they have been simulated.
         let duration_ms = duration.unwrap_or(0);
-        let least = (u64::from(gpus) * run.min_share_ppm).div_ceil(1_000_000).max(1) as u32;
+        let min_gpus_by_share = (u64::from(gpus) * run.min_share_ppm).div_ceil(1_000_000).max(1) as u32;
         let fewest = line.whole("min_gpus", 1.0)?;
-        let min_gpus = fewest.unwrap_or(least);
+        let min_gpus = fewest.unwrap_or(min_gpus_by_share);
         if min_gpus > gpus {
             return Err(line.wrong(format!("min_gpus is {min_gpus}; it must be at most gpus = {gpus}")));
         }
@@ -238,7 +238,7 @@ pub(super) fn jobs(path: &Path, run: &ClusterRun) -> Result<Vec<ClusterJob>, Clu
             submit_ms: line.required("submit_s", line.ms("submit_s", 0.0)?)?,
             gpus,
             duration_ms,
-            // 0: what it takes, as soon as that is known.
+            // 0 stands for the duration, which is not known yet.
             estimate_ms: line.ms("estimate_s", 0.001)?.unwrap_or(duration_ms),
             priority: line.whole("priority", 0.0)?.unwrap_or(0),
             min_gpus,
@@ -256,12 +256,12 @@ pub(super) fn jobs(path: &Path, run: &ClusterRun) -> Result<Vec<ClusterJob>, Clu
             why: "there are no jobs below the header".into(),
         });
     }
-    // Those of one time keep the file's order.
+    // The sort is stable: jobs with the same time keep the order of the file.
     jobs.sort_by_key(|job| job.submit_ms);
     Ok(jobs)
 }
 
-/// Failures in the order of their times. `limit` says how many parts of a kind there are.
+/// Failures of a trace in the order of their times. `limit` returns the number of parts of a kind.
 ///
 /// # Errors
 /// The file cannot be read, or one of its lines is wrong.

@@ -1,4 +1,4 @@
-//! What changed since the base: the same configurations in the first folder and in another, side by side.
+//! Changes since the base: the same configurations in the first folder and in a later one, side by side.
 //!
 //! Layer: compare.
 
@@ -8,32 +8,32 @@ use super::{RankingMetric, Section, Study};
 use crate::results::Cell;
 use crate::units::counted;
 
-/// A configuration of a later folder beside the one of the first that it is held against.
+/// A configuration of a later folder and the configuration of the first folder that it is compared with.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct Change {
-    /// Indices in [`Study::configurations`].
+    /// Indices in [`Study::configurations`] of the later configuration, and of its partner in the base.
     pub configuration: usize,
     pub of_base: usize,
-    /// Means of the metric.
+    /// Means of the metric: in the later folder, and in the base.
     pub now: f64,
     pub then: f64,
-    /// Whether the change is at most either's uncertainty.
+    /// Whether the change is at most the uncertainty of one of the two.
     pub tied: bool,
 }
 
 impl Change {
-    /// In percent of the base; `None` where that is 0.
+    /// Change in percent of the base. `None`: the base's mean is 0.
     pub fn percent(&self) -> Option<f64> {
         percent(self.now, self.then)
     }
 
-    /// Relative size, for ordering.
+    /// Absolute relative change, for sorting.
     pub fn size(&self) -> f64 {
         self.percent().map_or(f64::INFINITY, f64::abs)
     }
 }
 
-/// Configurations that later folders share with the first and that both have the metric, in the study's order.
+/// Configurations of later folders that have a partner in the first folder and for which both have the metric, in the study's order.
 pub fn changes(study: &Study, metric: &RankingMetric) -> Vec<Change> {
     let partners = partners(study);
     let value = |index: usize| study.sample(&study.configurations[index], &metric.name);
@@ -48,8 +48,8 @@ pub fn changes(study: &Study, metric: &RankingMetric) -> Vec<Change> {
         .collect()
 }
 
-/// Configurations that a later folder shares with the first, those that changed most first. What cannot be told apart ([`Study::tied`]) is marked as
-/// a tie. `None` where there is one folder, or none shares anything.
+/// Table of the configurations that later folders share with the first folder, largest change first. Changes that cannot be told apart from no change
+/// ([`Study::tied`]) are marked as ties. `None`: there is only one folder, or no folder shares a configuration.
 pub fn section(study: &Study, metric: &RankingMetric, top: usize) -> Option<Section> {
     let mut columns = vec!["dir".to_string(), "exp_id".into(), "base exp_id".into()];
     columns.extend(study.axes.iter().cloned());

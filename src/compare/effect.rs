@@ -1,46 +1,46 @@
-//! What each axis does: its main effect, and the best configuration of each of its levels.
+//! Effect of each axis: its main effect, and the best configuration of each of its levels.
 //!
-//! Layer: compare. Brings a study's configurations before [`fit`](super::fit), which defines an effect, and makes a table of what it finds.
+//! Layer: compare. It passes a study's configurations to [`fit`](super::fit), which defines an effect, and makes a table of the results.
 
 use super::fit::{AxisEffect, Grid, LEVELS_UP_TO, Point, Scale};
 use super::levels::Levels;
 use super::{RankingMetric, Sample, Section, Study, fit};
 use crate::results::Cell;
 
-/// An axis and what it does.
+/// An axis and its effects.
 #[derive(Clone, Debug)]
 pub struct MeasuredAxis {
-    /// Its place among the study's axes is `effect.axis`.
+    /// Effects of the axis. `effect.axis` is its index among the study's axes.
     pub effect: AxisEffect,
     /// Names of its levels.
     pub names: Vec<String>,
-    /// For each level, the mean over its configurations, whatever else they differ in.
+    /// For each level, the mean over its configurations, whatever their values on other axes.
     pub means: Vec<f64>,
-    /// For each level, the best configuration, by index, and its mean.
+    /// For each level, the best configuration by its index, and its mean.
     pub best: Vec<Option<(usize, f64)>>,
 }
 
-/// What the axes that say how things are done do.
+/// Effects of all axes that say how work is done, not which work.
 #[derive(Clone, Debug, Default)]
 pub struct Effects {
-    /// Strongest first.
+    /// Axes, strongest effect first.
     pub axes: Vec<MeasuredAxis>,
-    /// Axes of too many levels for a table.
+    /// Axes with too many levels for a table.
     pub left_out: Vec<String>,
 }
 
-/// The effect of every axis that says how things are done and takes several values.
+/// Effect of every axis that takes several values and says how work is done.
 pub fn effects(study: &Study, metric: &RankingMetric) -> Effects {
     let samples: Vec<Option<Sample>> = study.configurations.iter().map(|c| study.sample(c, &metric.name)).collect();
     let levels_of =
         |axis: usize| Levels::of(&study.configurations.iter().map(|c| c.values[axis].to_string()).collect::<Vec<_>>());
     let axes: Vec<Levels> = (0..study.axes.len()).map(levels_of).collect();
     let group_of = study.group_of();
-    // Folders do not divide blocks: that two folders differ is an axis of its own.
-    let point = |at: usize| Point {
-        levels: axes.iter().map(|a| a.level[at]).collect(),
-        values: axes.iter().map(|a| a.value[at]).collect(),
-        group: group_of[at],
+    // Folders do not divide blocks, because a difference between folders is an axis of its own.
+    let point = |index: usize| Point {
+        levels: axes.iter().map(|a| a.level[index]).collect(),
+        values: axes.iter().map(|a| a.value[index]).collect(),
+        group: group_of[index],
     };
     let n = study.configurations.len();
     let grid = Grid::of(axes.iter().map(|a| a.names.len()).collect(), (0..n).map(point).collect());
@@ -52,9 +52,9 @@ pub fn effects(study: &Study, metric: &RankingMetric) -> Effects {
     let axis = |effect: AxisEffect| {
         let Levels { names, level, .. } = &axes[effect.axis];
         let members: Vec<Vec<(usize, f64)>> = (0..names.len()).map(|l| of_level(level, l)).collect();
-        // Of equally good ones the first.
-        let best = |of: &Vec<(usize, f64)>| of.iter().copied().min_by(|a, b| metric.order(a.1, b.1));
-        let mean = |of: &Vec<(usize, f64)>| of.iter().map(|m| m.1).sum::<f64>() / of.len() as f64;
+        // Among equally good configurations, the first.
+        let best = |members: &Vec<(usize, f64)>| members.iter().copied().min_by(|a, b| metric.order(a.1, b.1));
+        let mean = |members: &Vec<(usize, f64)>| members.iter().map(|m| m.1).sum::<f64>() / members.len() as f64;
         MeasuredAxis {
             effect,
             names: names.clone(),
@@ -67,7 +67,7 @@ pub fn effects(study: &Study, metric: &RankingMetric) -> Effects {
     Effects { left_out: left_out.collect(), axes: found.map(axis).collect() }
 }
 
-/// Effects as a table, a row a level.
+/// Table of effects, one row per level.
 pub fn section(study: &Study, metric: &RankingMetric, effects: &Effects) -> Section {
     let relative = effects.axes.iter().all(|a| a.effect.scale == Scale::Ratio);
     let with_unit = |word: &str| if relative { format!("{word} %") } else { format!("{word} {}", metric.name) };
@@ -124,9 +124,9 @@ pub fn section(study: &Study, metric: &RankingMetric, effects: &Effects) -> Sect
             .push(format!("left out, having more than {LEVELS_UP_TO} values: {}", effects.left_out.join(", ")));
     }
     if !effects.axes.is_empty() {
-        let of = if relative { "in per cent of it (logarithms are averaged)" } else { "in its unit" };
+        let unit = if relative { "in per cent of it (logarithms are averaged)" } else { "in its unit" };
         section.notes.push(format!(
-            "effect: distance from the average of the axis' values, all else equal, averaged over all values of the other axes, {of}; low and high: its 95 % interval over replicas, where there are any; best: with the other axes at their best"
+            "effect: distance from the average of the axis' values, all else equal, averaged over all values of the other axes, {unit}; low and high: its 95 % interval over replicas, where there are any; best: with the other axes at their best"
         ));
     }
     section

@@ -1,6 +1,6 @@
-//! Why two experiments differ: what was set otherwise, which part of the time, which links, which flows.
+//! Explains why two experiments differ: by settings, parts of the time, links, and flows.
 //!
-//! Layer: compare. Takes results apart; what no file holds is not guessed.
+//! Layer: compare. It only takes results apart, and does not guess what no file contains.
 
 use std::collections::BTreeMap;
 
@@ -13,10 +13,11 @@ use crate::batch::timeline::Timeline;
 use crate::results::{Cell, FlowRecord, LinkRecord, Micro, Ps};
 use crate::spec::split_job_name;
 
-/// The sum of [`PARTS`].
+/// Column that is the sum of [`PARTS`].
 const WHOLE: &str = "iteration_time_ns";
 
-/// All that is known of the difference; tables show the `top` largest. `timelines` of both, where somebody recorded them, show the same rank of both.
+/// Tables of all known differences of two experiments, with at most `top` rows each. `timelines` are recorded timelines of both, if there are any; they show
+/// the same rank of both.
 ///
 /// # Errors
 /// A companion file is damaged.
@@ -29,7 +30,7 @@ pub fn explain(
 ) -> Result<Vec<Section>, CompareError> {
     let mut sections = vec![settings(study, a, b)];
     match jobs::of_two(study, a, b) {
-        // A rank of one job is no rank of another.
+        // Ranks of different jobs cannot be compared, so jobs replace the time of a rank.
         Some(jobs) => sections.push(jobs),
         None => {
             sections.extend(timelines.and_then(|(of_a, of_b)| time_of_a_rank(of_a, of_b)).or_else(|| time(study, a, b)))
@@ -54,12 +55,12 @@ pub fn explain(
     Ok(sections)
 }
 
-/// Packet-hops of both: what simulating them again takes. `None` where one has no result.
+/// Packet-hops of both experiments together, which is the work of simulating them again. `None`: one of them has no result.
 pub fn packet_hops(study: &Study, a: Pick, b: Pick) -> Option<f64> {
     Some(a.number(study, "packet_hops")? + b.number(study, "packet_hops")?)
 }
 
-/// The messages of a timeline, as `flows.csv` would have them.
+/// Messages of a timeline, in the form of rows of `flows.csv`.
 fn recorded(t: &Timeline) -> Vec<FlowRecord> {
     let record = |f: &FlowOutcome| {
         let FlowOutcome { id, src, dst, bytes, start_ps, fct_ps, .. } = *f;
@@ -71,11 +72,11 @@ fn recorded(t: &Timeline) -> Vec<FlowRecord> {
 fn settings(study: &Study, a: Pick, b: Pick) -> Section {
     let title = format!("a is experiment {}, b is {}", a.name(study), b.name(study));
     let mut section = Section::new("explain_settings", title, ["key", "a", "b"]);
-    let of = |p: Pick| study.configurations.iter().find(|c| c.run == p.run && c.rows.contains(&p.row));
-    if let (Some(ca), Some(cb)) = (of(a), of(b)) {
-        for (at, axis) in study.axes.iter().enumerate() {
-            if ca.values[at].to_string() != cb.values[at].to_string() {
-                section.rows.push(vec![axis.as_str().into(), ca.values[at].clone(), cb.values[at].clone()]);
+    let configuration_of = |p: Pick| study.configurations.iter().find(|c| c.run == p.run && c.rows.contains(&p.row));
+    if let (Some(ca), Some(cb)) = (configuration_of(a), configuration_of(b)) {
+        for (axis_idx, axis) in study.axes.iter().enumerate() {
+            if ca.values[axis_idx].to_string() != cb.values[axis_idx].to_string() {
+                section.rows.push(vec![axis.as_str().into(), ca.values[axis_idx].clone(), cb.values[axis_idx].clone()]);
             }
         }
         if section.rows.is_empty() {
@@ -104,14 +105,14 @@ fn settings(study: &Study, a: Pick, b: Pick) -> Section {
     section
 }
 
-/// Where the iteration's time went on the rank of `a` that ended last, in both; `None` of what has no iteration, or did not end, or has other ranks.
+/// Parts of the iteration time in both experiments, on the rank that ends last in `a`. `None`: there is no iteration, it did not end, or the ranks differ.
 fn time_of_a_rank(a: &Timeline, b: &Timeline) -> Option<Section> {
     let (last_a, last_b) = (a.critical_rank()?, b.critical_rank()?);
     let parts = |t: &Timeline| {
         let b = t.breakdown(last_a)?;
         let [tp, pp, dp, ep, cp, rest] = b.exposed;
-        let of = [b.compute, tp, pp, dp, ep, cp, b.bubble, b.optimizer, b.other + rest];
-        Some((of.map(|ps| ps as f64 / 1e3), b.total as f64 / 1e3))
+        let parts = [b.compute, tp, pp, dp, ep, cp, b.bubble, b.optimizer, b.other + rest];
+        Some((parts.map(|ps| ps as f64 / 1e3), b.total as f64 / 1e3))
     };
     let ((of_a, whole_a), (of_b, whole_b)) = (parts(a)?, parts(b)?);
     let rows = PARTS.iter().zip(of_a).zip(of_b).map(|((part, x), y)| (*part, x, y)).collect();
@@ -125,11 +126,11 @@ fn time_of_a_rank(a: &Timeline, b: &Timeline) -> Option<Section> {
     Some(section)
 }
 
-/// Where the iterations' time went; `None` if one has no iteration.
+/// Parts of the iteration time in both experiments. `None`: one of them has no iteration.
 fn time(study: &Study, a: Pick, b: Pick) -> Option<Section> {
     let (whole_a, whole_b) = (a.number(study, WHOLE)?, b.number(study, WHOLE)?);
-    let of = |p: Pick, part: &str| p.number(study, part).unwrap_or(0.0);
-    let rows = PARTS.iter().map(|p| (*p, of(a, p), of(b, p))).collect();
+    let part_ns = |p: Pick, part: &str| p.number(study, part).unwrap_or(0.0);
+    let rows = PARTS.iter().map(|p| (*p, part_ns(a, p), part_ns(b, p))).collect();
     let mut section = time_table("where the iteration's time goes".into(), rows, whole_a, whole_b);
     section.notes.push(
         "each on the rank that ends last, which may be another one; --ops simulates both again and shows the same rank"
@@ -138,7 +139,7 @@ fn time(study: &Study, a: Pick, b: Pick) -> Option<Section> {
     Some(section)
 }
 
-/// Parts (name, of a, of b) by how much they differ, then the whole. Shares of the difference add up to 100.
+/// Table of parts by their difference, then the whole. `rows` are the name of a part and its times in a and b. Shares of the difference add up to 100.
 fn time_table(title: String, mut rows: Vec<(&str, f64, f64)>, whole_a: f64, whole_b: f64) -> Section {
     let columns = ["part", "a", "b", "difference", "share of difference %"];
     let mut section = Section::new("explain_time", title, columns);
@@ -153,7 +154,7 @@ fn time_table(title: String, mut rows: Vec<(&str, f64, f64)>, whole_a: f64, whol
     section
 }
 
-/// Which parts, largest first, make the difference, and which work against it.
+/// A sentence that names the largest part of the difference, and the largest part that works against it.
 fn why(rows: &[(&str, f64, f64)], whole: f64, total: f64) -> String {
     if total == 0.0 {
         return "both take equally long".into();
@@ -161,16 +162,16 @@ fn why(rows: &[(&str, f64, f64)], whole: f64, total: f64) -> String {
     let named = |(part, x, y): &(&str, f64, f64)| {
         format!("{} ({:+.2} % of a's iteration)", in_words(part), (y - x) / whole * 100.0)
     };
-    let first = |with: bool| rows.iter().find(|(_, x, y)| x != y && ((y - x > 0.0) == (total > 0.0)) == with);
+    let first = |same_sign: bool| rows.iter().find(|(_, x, y)| x != y && ((y - x > 0.0) == (total > 0.0)) == same_sign);
     let how = if total > 0.0 { "longer" } else { "less long" };
-    let by = percent(whole + total, whole).map(|p| format!("{:.2} % ", p.abs())).unwrap_or_default();
-    let mut text = format!("b takes {by}{how}");
+    let amount = percent(whole + total, whole).map(|p| format!("{:.2} % ", p.abs())).unwrap_or_default();
+    let mut text = format!("b takes {amount}{how}");
     text += &first(true).map(|r| format!("; most of that is {}", named(r))).unwrap_or_default();
     text += &first(false).map(|r| format!("; what works against it most is {}", named(r))).unwrap_or_default();
     text
 }
 
-/// A part of an iteration as people call it.
+/// Plain name of a part of an iteration.
 pub(super) fn in_words(part: &str) -> String {
     let bare = part.trim_end_matches("_ns");
     let dimension = match bare.strip_prefix("comm_exposed_") {
@@ -203,7 +204,8 @@ fn metrics(study: &Study, a: Pick, b: Pick) -> Section {
     section
 }
 
-/// Links of both, those whose use differs most first: by the larger of the differences of utilisation and, as a share of the largest queue, of queues.
+/// Table of the links that both experiments have, largest difference of use first. The difference is the larger one of two: of utilisation, and of the
+/// largest queue as a share of the largest queue of all links.
 fn links(a: &[LinkRecord], b: &[LinkRecord], top: usize) -> Section {
     let columns = [
         "link",
@@ -222,8 +224,8 @@ fn links(a: &[LinkRecord], b: &[LinkRecord], top: usize) -> Section {
         a.iter().filter_map(|l| of_b.get(l.link.as_str()).map(|m| (l, *m))).collect();
     let queued = |l: &LinkRecord| l.packets.map(|p| p.max_queue_bytes);
     let largest = a.iter().chain(b).filter_map(queued).max().unwrap_or(0);
-    let apart = |(x, y): &(&LinkRecord, &LinkRecord)| {
-        // Where one of them had no packets, queues say nothing.
+    let difference = |(x, y): &(&LinkRecord, &LinkRecord)| {
+        // If one of them had no packets, queues are not compared.
         let queues = queued(x).zip(queued(y)).map_or(0, |(x, y)| x.abs_diff(y));
         let queue = Micro::ratio(queues.into(), largest.into()).0;
         x.utilisation.0.abs_diff(y.utilisation.0).max(queue)
@@ -231,8 +233,8 @@ fn links(a: &[LinkRecord], b: &[LinkRecord], top: usize) -> Section {
     let common = both.len();
     let counts = |l: &LinkRecord| l.packets.map(|p| (p.ecn_marks, p.pfc_pauses));
     let differ = |(x, y): &(&LinkRecord, &LinkRecord)| counts(x).zip(counts(y)).is_some_and(|(x, y)| x != y);
-    both.retain(|l| apart(l) > 0 || differ(l));
-    both.sort_by(|x, y| apart(y).cmp(&apart(x)).then_with(|| x.0.link.cmp(&y.0.link)));
+    both.retain(|l| difference(l) > 0 || differ(l));
+    both.sort_by(|x, y| difference(y).cmp(&difference(x)).then_with(|| x.0.link.cmp(&y.0.link)));
     for (x, y) in both.iter().take(top) {
         let pair = |f: fn(&LinkRecord) -> Cell| [f(x), f(y)];
         let mut row: Vec<Cell> = vec![x.link.as_str().into()];
@@ -252,7 +254,7 @@ fn links(a: &[LinkRecord], b: &[LinkRecord], top: usize) -> Section {
     section
 }
 
-/// Flows of both, summed up by their ends: the n-th of a size between two ends is the same flow in both.
+/// Table of the flows of both experiments, summed by source and destination. The n-th flow of a size between two ranks is the same flow in both.
 fn flows(a: &[FlowRecord], b: &[FlowRecord], top: usize) -> Section {
     #[derive(Default)]
     struct Pair {

@@ -1,6 +1,6 @@
-//! One experiment by itself: where its time goes, which links are busy, which flows are slow.
+//! Explains a single experiment: parts of its time, busy links, and slow flows.
 //!
-//! Layer: compare. The counterpart of [`explain`](fn@super::explain), which sets two side by side.
+//! Layer: compare. The counterpart of [`explain`](fn@super::explain), which compares two experiments.
 
 use super::explain::in_words;
 use super::metric::{PARTS, available};
@@ -11,7 +11,7 @@ use crate::spec::split_job_name;
 
 const WHOLE: &str = "iteration_time_ns";
 
-/// All that the folder's files say of one experiment; tables show the `top` largest.
+/// Tables of all that the folder's files say about one experiment, with at most `top` rows each.
 ///
 /// # Errors
 /// A companion file is damaged.
@@ -42,14 +42,14 @@ fn settings(study: &Study, pick: Pick) -> Section {
     for key in ["replica", "seed", "status"] {
         section.rows.push(vec![key.into(), pick.cell(study, key)]);
     }
-    // Whole, where a cell would be clipped.
+    // The full error message, because a cell would be clipped.
     let error = pick.cell(study, "error");
     section.notes.extend((error != Cell::Empty).then(|| error.to_string()));
     section.rows.retain(|row| row[1] != Cell::Empty);
     section
 }
 
-/// Parts of the iteration, largest first; `None` of what has no iteration.
+/// Table of the parts of the iteration, largest first. `None`: there is no iteration.
 fn time(study: &Study, pick: Pick) -> Option<Section> {
     let whole = pick.number(study, WHOLE).filter(|whole| *whole > 0.0)?;
     let mut parts: Vec<(&str, f64)> =
@@ -61,8 +61,8 @@ fn time(study: &Study, pick: Pick) -> Option<Section> {
     section.rows.extend(parts.iter().map(|(name, ns)| row(name, *ns)));
     section.rows.push(row(WHOLE, whole));
     if let Some((name, ns)) = parts.iter().find(|(name, _)| name.starts_with("comm_exposed")) {
-        let what = format!("{} takes {:.1} % of it", in_words(name), ns / whole * 100.0);
-        section.notes.push(format!("of what the network could shorten, {what}, the most"));
+        let largest = format!("{} takes {:.1} % of it", in_words(name), ns / whole * 100.0);
+        section.notes.push(format!("of what the network could shorten, {largest}, the most"));
     }
     Some(section)
 }
@@ -78,7 +78,7 @@ fn metrics(study: &Study, pick: Pick) -> Section {
     section
 }
 
-/// The busiest links.
+/// Table of the busiest links.
 fn links(mut all: Vec<LinkRecord>, top: usize) -> Section {
     let columns = ["link", "utilisation", "max_queue_bytes", "ecn_marks", "pfc_pauses", "drops"];
     let mut section = Section::new("explain_links", "busiest links", columns);
@@ -96,7 +96,7 @@ fn links(mut all: Vec<LinkRecord>, top: usize) -> Section {
     section
 }
 
-/// The flows that took longest; those that did not end come first.
+/// Table of the slowest flows. Flows that did not end come first.
 fn flows(mut all: Vec<FlowRecord>, top: usize) -> Section {
     let columns = ["flow_id", "src", "dst", "bytes", "start_ns", "fct_ns"];
     let mut section = Section::new("explain_flows", "slowest flows", columns);

@@ -1,6 +1,6 @@
-//! The same experiments as packets and as flows: how far flow level is off, and what packets met there.
+//! The same experiments simulated as packets and as flows: how far flow level is off, and what packets met there.
 //!
-//! Layer: compare. Pairs configurations that differ in `fidelity.mode` alone, be it an axis or a difference between folders.
+//! Layer: compare. It pairs configurations that differ only in `fidelity.mode`. That can be an axis, or a difference between folders.
 
 use std::collections::BTreeMap;
 
@@ -9,10 +9,10 @@ use crate::results::{Cell, ReadError};
 use crate::routing::{PolicyKeys, routing_policy};
 
 const MODE: &str = "fidelity.mode";
-/// Sharing that matters: completion times of one flow in a hundred are longer than alone by this factor. Our choice.
+/// Slowdown of one flow in a hundred above which sharing matters. Our choice.
 const SHARES: f64 = 1.05;
 
-/// What packets met where flow level may mislead, the gravest first.
+/// Worst thing that packets met where flow level may mislead. Variants are in order of severity, worst first.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 enum Met {
     Losses,
@@ -38,12 +38,12 @@ impl Met {
     }
 }
 
-/// A configuration as packets and as flows.
+/// A configuration simulated as packets and as flows.
 struct LevelPair {
     packet: usize,
     flow: usize,
     met: Met,
-    /// Means of the metric.
+    /// Means of the metric, with packets and with flows.
     values: [f64; 2],
 }
 
@@ -53,7 +53,7 @@ impl LevelPair {
     }
 }
 
-/// The table of pairs, the farthest off first; `None` where no experiment was simulated at both levels.
+/// Table of the pairs, largest difference first. `None`: no experiment was simulated at both levels.
 ///
 /// # Errors
 /// `stats.csv` cannot be read.
@@ -86,7 +86,7 @@ pub fn section(study: &Study, metric: &RankingMetric, top: usize) -> Result<Opti
     Ok(Some(section))
 }
 
-/// Axes that vary beside the level.
+/// Indices of the axes other than the level that vary.
 fn others(study: &Study, mode: usize) -> impl Iterator<Item = usize> {
     let varies =
         move |a: &usize| study.configurations.iter().any(|c| c.values[*a] != study.configurations[0].values[*a]);
@@ -97,81 +97,82 @@ fn pairs(study: &Study, metric: &RankingMetric, mode: usize) -> Vec<LevelPair> {
     let mut flows: BTreeMap<Vec<String>, usize> = BTreeMap::new();
     let point =
         |c: &StudyConfiguration| -> Vec<String> { others(study, mode).map(|a| c.values[a].to_string()).collect() };
-    let of = |level: &'static str| {
+    let of_level = |level: &'static str| {
         let is_of = move |c: &(usize, &StudyConfiguration)| c.1.values[mode].to_string() == level;
         study.configurations.iter().enumerate().filter(is_of)
     };
-    for (at, c) in of("flow") {
-        flows.entry(point(c)).or_insert(at);
+    for (index, c) in of_level("flow") {
+        flows.entry(point(c)).or_insert(index);
     }
     let pair = |(packet, c): (usize, &StudyConfiguration)| {
         let flow = *flows.get(&point(c))?;
-        let mean = |at: usize| study.sample(&study.configurations[at], &metric.name).map(|s| s.mean);
+        let mean = |index: usize| study.sample(&study.configurations[index], &metric.name).map(|s| s.mean);
         let values = [mean(packet)?, mean(flow)?];
         (values[0] != 0.0).then(|| LevelPair { packet, flow, met: met(study, packet, flow), values })
     };
-    of("packet").filter_map(pair).collect()
+    of_level("packet").filter_map(pair).collect()
 }
 
-/// Whether packets of one queue pair take several paths, so that they overtake each other.
+/// Whether packets of one queue pair take several paths, so that they can overtake each other.
 pub(super) fn sprays(study: &Study, configuration: usize) -> bool {
     const POLICY: &str = "routing.policy";
     let keys = PolicyKeys { seed: 1, max_paths: 2 };
-    let of = |policy: &str| routing_policy(policy, keys).is_some_and(|policy| policy.sprays());
+    let is_spraying = |policy: &str| routing_policy(policy, keys).is_some_and(|policy| policy.sprays());
     let c = &study.configurations[configuration];
     if let Some(axis) = study.axes.iter().position(|a| a == POLICY) {
-        return of(&c.values[axis].to_string());
+        return is_spraying(&c.values[axis].to_string());
     }
     let sweep = study.runs[c.run].sweep();
     let policy = sweep.as_ref().and_then(|s| s.get("base")?.get("routing")?.get("policy")?.as_str());
-    policy.is_some_and(of)
+    policy.is_some_and(is_spraying)
 }
 
-/// What packets of a configuration met, by the columns of both.
+/// What packets of a configuration met, by the result columns of both levels.
 fn met(study: &Study, packet: usize, flow: usize) -> Met {
-    let of = |at: usize, column: &str| study.sample(&study.configurations[at], column).map_or(0.0, |s| s.high);
-    if of(packet, "drops") > 0.0 {
+    let highest =
+        |index: usize, column: &str| study.sample(&study.configurations[index], column).map_or(0.0, |s| s.high);
+    if highest(packet, "drops") > 0.0 {
         return Met::Losses;
     }
     if sprays(study, packet) {
         return Met::Reordering;
     }
-    if of(packet, "pfc_pauses") > 0.0 {
+    if highest(packet, "pfc_pauses") > 0.0 {
         return Met::Pauses;
     }
-    let shares = of(flow, "fct_slowdown_p99") > SHARES;
+    let shares = highest(flow, "fct_slowdown_p99") > SHARES;
     let run = &study.runs[study.configurations[packet].run];
     let row = study.configurations[packet].rows[0];
     let bottleneck = run.column("bottleneck_link").map(|c| run.rows[row][c].to_string()).unwrap_or_default();
     let ends = bottleneck.split_once("->");
     match ends {
-        // The last link of a path ends at a host, the first begins at one.
-        Some((_, to)) if shares && to.starts_with("host") => Met::Incast,
-        Some((from, _)) if shares && !from.starts_with("host") => Met::Collision,
-        _ if of(packet, "ecn_marks") > 0.0 => Met::Marks,
+        // The last link of a path ends at a host, and the first link begins at one.
+        Some((_, to_end)) if shares && to_end.starts_with("host") => Met::Incast,
+        Some((from_end, _)) if shares && !from_end.starts_with("host") => Met::Collision,
+        _ if highest(packet, "ecn_marks") > 0.0 => Met::Marks,
         _ => Met::Nothing,
     }
 }
 
-/// A line for each thing that packets met: how many pairs, and how far off they are.
+/// One line for each thing that packets met: the number of pairs, and how far they are off.
 fn by_what_was_met(pairs: &[LevelPair]) -> Vec<String> {
-    let mut of: BTreeMap<Met, Vec<f64>> = BTreeMap::new();
-    pairs.iter().for_each(|p| of.entry(p.met).or_default().push(p.off().abs()));
+    let mut by_met: BTreeMap<Met, Vec<f64>> = BTreeMap::new();
+    pairs.iter().for_each(|p| by_met.entry(p.met).or_default().push(p.off().abs()));
     let line = |(met, off): (&Met, &Vec<f64>)| {
         let mean = off.iter().sum::<f64>() / off.len() as f64;
-        let most = off.iter().copied().fold(0.0, f64::max);
+        let max_off = off.iter().copied().fold(0.0, f64::max);
         format!(
             "{}: flow level is off by {:.2} % on average, {:.2} % at most, in {}",
             met.text(),
             100.0 * mean,
-            100.0 * most,
+            100.0 * max_off,
             crate::units::counted(off.len() as u64, "pair")
         )
     };
-    of.iter().map(line).collect()
+    by_met.iter().map(line).collect()
 }
 
-/// Whether flow level finds the same best configurations as packets do.
+/// Whether flow level finds the same best configurations as packets, in words.
 fn best_of_both(study: &Study, metric: &RankingMetric, pairs: &[LevelPair], mode: usize) -> String {
     let questions: Vec<usize> = study.questions().into_iter().filter(|&q| q != mode).collect();
     let mut groups: BTreeMap<Vec<String>, Vec<&LevelPair>> = BTreeMap::new();
@@ -179,41 +180,41 @@ fn best_of_both(study: &Study, metric: &RankingMetric, pairs: &[LevelPair], mode
         let values = &study.configurations[pair.packet].values;
         groups.entry(questions.iter().map(|&q| values[q].to_string()).collect()).or_default().push(pair);
     }
-    let (mut same, mut of, mut costs) = (0u64, 0u64, 0f64);
+    let (mut same, mut n_questions, mut costs) = (0u64, 0u64, 0f64);
     for group in groups.values().filter(|g| g.len() > 1) {
         let best = |level: usize| {
             group.iter().min_by(|a, b| metric.order(a.values[level], b.values[level])).expect("a group has members")
         };
         let (by_packets, by_flows) = (best(0), best(1));
-        of += 1;
+        n_questions += 1;
         let cost = (by_flows.values[0] - by_packets.values[0]).abs() / by_packets.values[0];
         same += u64::from(cost <= super::TIE_SHARE);
         costs = costs.max(cost);
     }
-    match of {
+    match n_questions {
         0 => "each question has one configuration: levels cannot disagree about the best".to_string(),
         _ => format!(
             "the best at flow level is the best of packets too for {same} of {}; taking it costs {:.2} % at most",
-            crate::units::counted(of, "question"),
+            crate::units::counted(n_questions, "question"),
             100.0 * costs
         ),
     }
 }
 
-/// Seconds that the replicas of each configuration took, by folder and first experiment.
+/// Wall time in seconds of the replicas of each configuration, by folder and first experiment.
 fn seconds(study: &Study) -> Result<BTreeMap<(usize, u64), f64>, ReadError> {
     let mut by_experiment: BTreeMap<(usize, u64), f64> = BTreeMap::new();
-    for (at, run) in study.runs.iter().enumerate() {
+    for (run_idx, run) in study.runs.iter().enumerate() {
         run.each_stats(|exp_id, stats| {
-            by_experiment.insert((at, exp_id), stats.wall_s);
+            by_experiment.insert((run_idx, exp_id), stats.wall_s);
         })?;
     }
-    let of = |c: &StudyConfiguration| {
+    let sum_of_replicas = |c: &StudyConfiguration| {
         let run = &study.runs[c.run];
         let sum = c.rows.iter().filter_map(|&row| by_experiment.get(&(c.run, run.exp_id(row)))).sum();
         ((c.run, c.exp_id), sum)
     };
-    Ok(study.configurations.iter().map(of).collect())
+    Ok(study.configurations.iter().map(sum_of_replicas).collect())
 }
 
 #[cfg(test)]
@@ -224,7 +225,7 @@ mod tests {
 
     /// Two workloads with two controls each, at both levels.
     fn folder() -> Folder {
-        let with = |mut f: Finished, pauses: u64, bottleneck: &str| {
+        let with_pauses = |mut f: Finished, pauses: u64, bottleneck: &str| {
             f.record.pfc_pauses = Some(pauses);
             f.record.bottleneck_link = Some(bottleneck.into());
             f
@@ -236,11 +237,11 @@ mod tests {
         Folder::new(
             &["workload.pattern", "transport.cc", MODE],
             vec![
-                with(ok(0, "a", &["ring", "hpcc", "packet"], 1000), 0, "host0->leaf0"),
+                with_pauses(ok(0, "a", &["ring", "hpcc", "packet"], 1000), 0, "host0->leaf0"),
                 flow(ok(1, "b", &["ring", "hpcc", "flow"], 990), 1_000_000),
-                with(ok(2, "c", &["ring", "dcqcn", "packet"], 1100), 7, "host0->leaf0"),
+                with_pauses(ok(2, "c", &["ring", "dcqcn", "packet"], 1100), 7, "host0->leaf0"),
                 flow(ok(3, "d", &["ring", "dcqcn", "flow"], 980), 1_000_000),
-                with(ok(4, "e", &["incast", "hpcc", "packet"], 5000), 0, "leaf0->host3"),
+                with_pauses(ok(4, "e", &["incast", "hpcc", "packet"], 5000), 0, "leaf0->host3"),
                 flow(ok(5, "f", &["incast", "hpcc", "flow"], 4000), 7_000_000),
             ],
         )
@@ -253,8 +254,8 @@ mod tests {
         let metric = RankingMetric::of("makespan_ns");
         let section = section(&study, &metric, 10).unwrap().unwrap();
         let cells = |column: &str| -> Vec<String> {
-            let at = section.columns.iter().position(|c| c == column).unwrap();
-            section.rows.iter().map(|row| row[at].to_string()).collect()
+            let column_idx = section.columns.iter().position(|c| c == column).unwrap();
+            section.rows.iter().map(|row| row[column_idx].to_string()).collect()
         };
         assert_eq!(cells("exp_id packet"), ["4", "2", "0"]);
         assert_eq!(cells("packets met"), ["incast", "pauses", "no contention"]);

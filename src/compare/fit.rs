@@ -1,63 +1,63 @@
-//! What each axis does to a metric: main effects with error bars from replicas.
+//! Main effect of each axis on a metric, with error bars from replicas.
 //!
-//! Layer: compare; what tables and the report's page show alike. An effect is a level's distance from the average of its axis's levels, everything else equal: in per cent where all
-//! values are positive (logarithms are averaged), else in the metric's unit. Everything else is equal within a *block*: configurations
-//! that differ in this axis alone. Levels and blocks are fitted together (least squares), so that holes in the grid (what ran out of
-//! memory, what a constraint left out) favour no level. Ranks nothing.
+//! Layer: compare. Tables and the report's page use it alike. An effect is a level's distance from the average of all levels of its axis, everything else
+//! equal. It is relative if all values are positive (logarithms are averaged), else in the metric's unit. Everything else is equal within a *block*:
+//! configurations that differ in this axis alone. Levels and blocks are fitted together (least squares), so that holes in the grid (experiments that ran out
+//! of memory, or that a constraint left out) favour no level. It ranks nothing.
 
 use std::collections::BTreeMap;
 
 use super::spread::{Pooled, t95};
 use super::{Sample, TIE_SHARE};
 
-/// How effects are measured.
+/// Unit of effects.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Scale {
-    /// Relative: 0.1 is ten per cent above the average.
+    /// Relative: 0.1 means ten per cent above the average.
     Ratio,
-    /// In the metric's unit.
+    /// Differences in the metric's unit.
     Difference,
 }
 
-/// One level's effect.
+/// Effect of one level.
 #[derive(Clone, Debug, PartialEq)]
 pub struct LevelEffect {
-    /// The level's number on its axis.
+    /// Index of the level on its axis.
     pub level: usize,
-    /// Configurations behind it.
+    /// Number of configurations with this level.
     pub n: usize,
     pub effect: f64,
-    /// The 95 % interval by replicas; `None` if nothing was repeated, or every repeat gave the same.
+    /// The 95 % interval by replicas. `None`: nothing was repeated, or all repeats gave the same value.
     pub interval: Option<(f64, f64)>,
-    /// The least and the most it was in any block: how much it depends on the other axes.
+    /// Smallest and largest effect in any block: how much it depends on the other axes.
     pub range: (f64, f64),
 }
 
-/// An axis's effects.
+/// Effects of the levels of an axis.
 #[derive(Clone, Debug, PartialEq)]
 pub struct AxisEffect {
     pub axis: usize,
     pub scale: Scale,
-    /// Whether blocks were found that differ in this axis alone. If not, effects are differences of averages over whatever else varied.
+    /// Whether there are blocks that differ in this axis alone. If not, effects are differences of averages, which other axes may explain.
     pub matched: bool,
-    /// Of levels with any configuration, in the axis's order.
+    /// Effects of the levels that have a configuration, in the axis's order.
     pub levels: Vec<LevelEffect>,
-    /// From the level with the least effect to that with the largest: the length of the tornado's bar.
+    /// Distance between the smallest and the largest effect: the length of the bar in a tornado chart.
     pub span: f64,
 }
 
 impl AxisEffect {
-    /// Whether none of its levels is further than a tie from the average, in any block: the axis does not matter here.
+    /// Whether all of its levels are within a tie of the average in every block, so that the axis does not matter here.
     pub fn is_negligible(&self) -> bool {
-        let within = match self.scale {
+        let limit = match self.scale {
             Scale::Ratio => TIE_SHARE,
             Scale::Difference => 0.0,
         };
-        self.matched && self.levels.iter().all(|l| l.range.0.abs() <= within && l.range.1.abs() <= within)
+        self.matched && self.levels.iter().all(|l| l.range.0.abs() <= limit && l.range.1.abs() <= limit)
     }
 }
 
-/// One observation: its block, its level, its value, and one over the number of its replicas.
+/// One observation: its block, its level, its value `y`, and one over the number of its replicas.
 struct Seen {
     block: usize,
     level: usize,
@@ -65,35 +65,35 @@ struct Seen {
     per_replica: f64,
 }
 
-/// Rounds of the fit; a balanced grid needs two.
+/// Largest number of rounds of the fit. A balanced grid needs two.
 const ROUNDS: usize = 200;
-/// What a round must still move, in logarithms or relative to the largest value, for another one.
+/// The fit stops when a round moves effects by less than this, in logarithms or relative to the largest value.
 const STILL: f64 = 1e-9;
-/// Levels up to which an axis is a choice that can be drawn; a list of files has as many as experiments.
+/// Largest number of levels of an axis whose effects are shown. A list of files, for example, has as many levels as there are experiments.
 pub const LEVELS_UP_TO: usize = 64;
 
-/// A configuration as a point of the space that its axes span.
+/// A configuration as a point in the space of the axes.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Point {
-    /// Its level on each axis.
+    /// Level on each axis.
     pub levels: Vec<u32>,
-    /// Its value on each axis, counted among the values that occur; the level where values are not put in bins.
+    /// Index of its value on each axis, among the values that occur. Equal to the level if values are not binned.
     pub values: Vec<u32>,
-    /// Which of the questions asked it answers.
+    /// Index of the question that it answers.
     pub group: usize,
 }
 
-/// Configurations, and which of them differ in one axis alone.
+/// Configurations as points, and their blocks: which of them differ in one axis alone.
 pub struct Grid {
     points: Vec<Point>,
-    /// Levels of each axis.
+    /// Number of levels of each axis.
     n_levels: Vec<usize>,
     /// For each axis, the block of each configuration.
     blocks: Vec<Vec<usize>>,
 }
 
 impl Grid {
-    /// Of all configurations, on axes with so many levels.
+    /// Makes the grid of all configurations. `n_levels` is the number of levels of each axis.
     pub fn of(n_levels: Vec<usize>, points: Vec<Point>) -> Grid {
         let of_axis = |axis: usize| {
             let mut blocks: BTreeMap<Vec<u32>, usize> = BTreeMap::new();
@@ -108,16 +108,16 @@ impl Grid {
     }
 }
 
-/// Effects of every axis that has two levels or more among these configurations, largest span first; `samples` is of all configurations.
-/// Axes of more than [`LEVELS_UP_TO`] levels are left out.
-pub fn effects(grid: &Grid, samples: &[Option<Sample>], among: impl IntoIterator<Item = usize>) -> Vec<AxisEffect> {
-    let samples: Vec<(usize, Sample)> = among.into_iter().filter_map(|c| Some((c, samples[c]?))).collect();
+/// Effects of every axis that has at least two levels among the configurations `chosen`, largest span first. `samples` has an entry for each configuration of
+/// the grid. Axes with more than [`LEVELS_UP_TO`] levels are left out.
+pub fn effects(grid: &Grid, samples: &[Option<Sample>], chosen: impl IntoIterator<Item = usize>) -> Vec<AxisEffect> {
+    let samples: Vec<(usize, Sample)> = chosen.into_iter().filter_map(|c| Some((c, samples[c]?))).collect();
     let ratio = samples.iter().all(|s| s.1.mean > 0.0);
     let scale = if ratio { Scale::Ratio } else { Scale::Difference };
-    // The deviation of a logarithm is the relative one.
+    // The standard deviation of a logarithm is the relative standard deviation.
     let pooled = Pooled::over(samples.iter().map(|s| &s.1), |s| if ratio { s.mean } else { 1.0 });
-    let told = (0..grid.n_levels.len()).filter(|&a| grid.n_levels[a] <= LEVELS_UP_TO);
-    let mut found: Vec<AxisEffect> = told.filter_map(|axis| of_axis(grid, &samples, axis, scale, &pooled)).collect();
+    let shown = (0..grid.n_levels.len()).filter(|&a| grid.n_levels[a] <= LEVELS_UP_TO);
+    let mut found: Vec<AxisEffect> = shown.filter_map(|axis| of_axis(grid, &samples, axis, scale, &pooled)).collect();
     found.sort_by(|a, b| b.span.total_cmp(&a.span));
     found
 }
@@ -140,32 +140,32 @@ fn of_axis(grid: &Grid, samples: &[(usize, Sample)], axis: usize, scale: Scale, 
     }
     let by_block = seen(&|c| grid.blocks[axis][c]);
     let matched = linked(&by_block, &present);
-    // Without blocks, all that answers the same question is one.
+    // Without blocks, all configurations that answer the same question form one block.
     let observations = if matched { by_block } else { seen(&|c| grid.points[c].group) };
     Some(fit(axis, scale, matched, &observations, &present, pooled))
 }
 
-/// Whether blocks connect every level with every other, so that all effects are determined.
+/// Whether blocks connect all levels with each other, so that all effects are determined.
 fn linked(seen: &[Seen], present: &[bool]) -> bool {
-    let mut of: Vec<usize> = (0..present.len()).collect();
-    fn root(of: &[usize], mut at: usize) -> usize {
-        while of[at] != at {
-            at = of[at];
+    let mut parents: Vec<usize> = (0..present.len()).collect();
+    fn root(parents: &[usize], mut level: usize) -> usize {
+        while parents[level] != level {
+            level = parents[level];
         }
-        at
+        level
     }
     let mut first: BTreeMap<usize, usize> = BTreeMap::new();
     for s in seen {
-        let with = *first.entry(s.block).or_insert(s.level);
-        let (a, b) = (root(&of, with), root(&of, s.level));
-        of[a.max(b)] = a.min(b);
+        let first_level = *first.entry(s.block).or_insert(s.level);
+        let (a, b) = (root(&parents, first_level), root(&parents, s.level));
+        parents[a.max(b)] = a.min(b);
     }
-    let mut roots = (0..present.len()).filter(|&l| present[l]).map(|l| root(&of, l));
+    let mut roots = (0..present.len()).filter(|&l| present[l]).map(|l| root(&parents, l));
     let one = roots.next();
     roots.all(|r| Some(r) == one)
 }
 
-/// Fits `y = block + level` by turns, which converges to the least squares of this additive model.
+/// Fits `y = block + level` by alternating averages, which converges to the least squares of this additive model.
 fn fit(axis: usize, scale: Scale, matched: bool, seen: &[Seen], present: &[bool], pooled: &Pooled) -> AxisEffect {
     let n_blocks = seen.iter().map(|s| s.block + 1).max().unwrap_or(0);
     let (mut level, mut block) = (vec![0.0_f64; present.len()], vec![0.0_f64; n_blocks]);
@@ -185,7 +185,7 @@ fn fit(axis: usize, scale: Scale, matched: bool, seen: &[Seen], present: &[bool]
         }
     }
     block = averages(seen.iter().map(|s| (s.block, s.y - level[s.level])), block.len());
-    // Back from logarithms.
+    // Converts logarithms back to relative effects.
     let shown = |e: f64| {
         if scale == Scale::Ratio { libm::expm1(e) } else { e }
     };
@@ -194,7 +194,7 @@ fn fit(axis: usize, scale: Scale, matched: bool, seen: &[Seen], present: &[bool]
         let in_blocks = || mine().map(|s| s.y - block[s.block]);
         let range = (in_blocks().fold(f64::INFINITY, f64::min), in_blocks().fold(f64::NEG_INFINITY, f64::max));
         let interval = (pooled.variance > 0.0).then(|| {
-            // The average of n configurations, less its share in the average of all levels.
+            // The variance of the average of n configurations, less its share in the average of all levels.
             let shares: f64 = mine().map(|s| s.per_replica).sum();
             let variance = pooled.variance * shares / (n[l] * n[l]) as f64 * (1.0 - 1.0 / levels);
             let half = t95(pooled.freedom as f64) * variance.sqrt();
@@ -208,12 +208,12 @@ fn fit(axis: usize, scale: Scale, matched: bool, seen: &[Seen], present: &[bool]
     AxisEffect { axis, scale, matched, levels, span: shown(high - low) }
 }
 
-/// The average of each place's values; 0 where there are none.
+/// Average of the values at each index, and 0 at an index without values.
 fn averages(values: impl Iterator<Item = (usize, f64)>, n: usize) -> Vec<f64> {
     let mut sums = vec![(0.0, 0_usize); n];
-    for (at, value) in values {
-        sums[at].0 += value;
-        sums[at].1 += 1;
+    for (index, value) in values {
+        sums[index].0 += value;
+        sums[index].1 += 1;
     }
     sums.into_iter().map(|(sum, n)| if n == 0 { 0.0 } else { sum / n as f64 }).collect()
 }
@@ -234,9 +234,9 @@ mod tests {
         let first: Vec<&Vec<&str>> = rows.iter().filter(|r| once.insert(r[0])).collect();
         let axes: Vec<Levels> =
             (1..first[0].len() - 1).map(|a| Levels::of(&first.iter().map(|r| r[a]).collect::<Vec<_>>())).collect();
-        let point = |at: usize| Point {
-            levels: axes.iter().map(|a| a.level[at]).collect(),
-            values: axes.iter().map(|a| a.value[at]).collect(),
+        let point = |index: usize| Point {
+            levels: axes.iter().map(|a| a.level[index]).collect(),
+            values: axes.iter().map(|a| a.value[index]).collect(),
             group: 0,
         };
         let samples: Vec<Option<Sample>> = first.iter().map(|r| Sample::of(&values[r[0]])).collect();

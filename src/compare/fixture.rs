@@ -1,4 +1,4 @@
-//! Folders of results for tests.
+//! Result folders for tests.
 
 use std::path::Path;
 
@@ -7,10 +7,10 @@ use crate::results::{
     Axis, Cell, ColumnKind, ExperimentRecord, Finished, FlowRecord, LinkPackets, LinkRecord, Ps, StatsRecord,
 };
 
-/// A folder that goes with the value.
+/// A temporary folder that is deleted with the value.
 pub(super) struct Folder(tempfile::TempDir);
 
-/// An experiment that is well: text values on the axes, a makespan in picoseconds.
+/// A successful experiment with text values on the axes and a makespan in ps.
 pub(super) fn ok(exp_id: u64, config: &str, axes: &[&str], makespan_ps: u64) -> Finished {
     let axes = axes.iter().map(|a| a.parse().map_or_else(|_| Cell::from(*a), Cell::Int)).collect();
     let mut record = ExperimentRecord::new(exp_id, config.into(), format!("e{exp_id}"), 0, exp_id, axes);
@@ -31,7 +31,7 @@ pub(super) fn ok(exp_id: u64, config: &str, axes: &[&str], makespan_ps: u64) -> 
     }
 }
 
-/// The same with an iteration: compute and exposed data-parallel communication, picoseconds.
+/// The experiment `f` with an iteration of this compute time and exposed data-parallel communication, in ps.
 pub(super) fn iteration(mut f: Finished, compute: u64, exposed: u64) -> Finished {
     let r = &mut f.record;
     r.iteration_time = Some(Ps(compute + exposed));
@@ -56,12 +56,12 @@ impl Folder {
         Self::with_sweep(axes, experiments, "")
     }
 
-    /// Replicas are counted by their configuration's key; ids ascend.
+    /// Writes a folder with a sweep file. The replicas of equal configuration keys are numbered; ids must ascend.
     pub(super) fn with_sweep(axes: &[&str], mut experiments: Vec<Finished>, sweep: &str) -> Folder {
         let folder = tempfile::tempdir().unwrap();
-        let kind = |at: usize| Axis::infer("", experiments.iter().map(|e| &e.record.axis_values[at])).kind;
+        let kind = |axis_idx: usize| Axis::infer("", experiments.iter().map(|e| &e.record.axis_values[axis_idx])).kind;
         let axes: Vec<Axis> =
-            axes.iter().enumerate().map(|(at, key)| Axis { key: (*key).into(), kind: kind(at) }).collect();
+            axes.iter().enumerate().map(|(axis_idx, key)| Axis { key: (*key).into(), kind: kind(axis_idx) }).collect();
         for a in axes.iter().enumerate().filter(|(_, a)| a.kind == ColumnKind::Text) {
             experiments
                 .iter_mut()
@@ -81,12 +81,12 @@ impl Folder {
     }
 }
 
-/// A flow's end, ps.
+/// A flow with this completion time in ps.
 pub(super) fn flow(flow_id: u32, src: u32, dst: u32, fct_ps: u64) -> FlowRecord {
     FlowRecord { flow_id, src, dst, bytes: 1000, start: Ps(0), fct: Some(Ps(fct_ps)) }
 }
 
-/// A link with its share in millionths.
+/// A link with this utilisation in millionths.
 pub(super) fn link(name: &str, utilisation: u64, max_queue_bytes: u64) -> LinkRecord {
     let (utilisation, mean_queue_bytes) = (crate::results::Micro(utilisation), crate::results::Micro(0));
     LinkRecord {

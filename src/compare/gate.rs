@@ -1,9 +1,10 @@
 //! Gates for CI: a condition over columns that no experiment may meet.
 //!
-//! Layer: compare. The first of several folders is the base: its experiments are not checked, but what others are held against, matched by
-//! [`pairs`](super::pairs) and replica. Of a single folder, every experiment is checked, and there is no base. In a condition, a bare name is the experiment's own value;
-//! `base.NAME` is the matching experiment's; `base` alone is the matching experiment's value of the first bare name that is written.
-//! What cannot be decided counts as met: a gate that passes because a value is missing is none. Only what does not fit into memory, in the base as well if there is one, passes.
+//! Layer: compare. The first of several folders is the base. Its experiments are not checked; other experiments are compared with them, matched by
+//! [`pairs`](super::pairs) and replica. With a single folder there is no base, and every experiment is checked. In a condition, a bare name is the
+//! experiment's own value, and `base.NAME` is the matching experiment's value. `base` alone is the matching experiment's value of the first bare name in the
+//! condition. An experiment for which the condition cannot be decided counts as a hit, because a gate must not pass when a value is missing. The exception is
+//! an experiment that does not fit into memory, and whose partner in the base, if there is a base, does not either: it passes.
 
 use crate::results::{Cell, RunResults, Status};
 use crate::spec::nearest_column;
@@ -13,7 +14,7 @@ use super::pairs::{differences, partners};
 use super::{CompareError, Section, Study};
 use crate::units::counted;
 
-/// A condition that was understood.
+/// A parsed condition.
 pub struct GateCondition {
     text: String,
     condition: Condition,
@@ -27,23 +28,23 @@ pub struct GateCondition {
 pub struct Hit {
     pub run: usize,
     pub row: usize,
-    /// The base's row that it is held against.
+    /// Row of the matching experiment in the base.
     pub base: Option<usize>,
-    /// Why it counts although the condition could not be decided.
+    /// Why it counts although the condition could not be decided. `None`: the condition was decided.
     pub undecided: Option<String>,
 }
 
-/// What a gate found.
+/// Result of a gate.
 #[derive(Clone, Debug, Default)]
 pub struct GateVerdict {
-    /// Experiments that the condition was held against.
+    /// Number of experiments that were checked.
     pub checked: usize,
     pub hits: Vec<Hit>,
-    /// Experiments that do not fit into memory, as in the base if there is one.
+    /// Number of experiments that do not fit into memory, and whose partners in the base do not either.
     pub oom: usize,
 }
 
-/// Names of a condition: the columns of all folders, and the base's.
+/// Names that a condition may use: the columns of all folders and of the base.
 struct Columns<'a>(&'a Study);
 
 impl Columns<'_> {
@@ -56,7 +57,7 @@ impl Columns<'_> {
     }
 }
 
-/// The word for the first folder.
+/// Name of the first folder in conditions.
 const BASE: &str = "base";
 
 impl ConditionNames for Columns<'_> {
@@ -80,20 +81,20 @@ impl ConditionNames for Columns<'_> {
     }
 }
 
-/// Rows of the folders after the first by the base's row with the same configuration, or the same coordinates, and replica.
+/// Rows of later folders, matched with rows of the base. Partners have the same configuration, or the same coordinates, and the same replica number.
 pub struct Matches {
-    /// (run, row, base row).
+    /// Matched rows, as (run, row, base row).
     pub pairs: Vec<(usize, usize, usize)>,
-    /// (run, row) without a partner.
+    /// Rows without a partner in the base, as (run, row).
     pub only_here: Vec<(usize, usize)>,
-    /// (run, base row): what that run lacks of the base.
+    /// Rows of the base without a partner in a run, as (run, base row).
     pub only_in_base: Vec<(usize, usize)>,
-    /// What sets partners apart, in words.
+    /// How the settings of partners differ, in words.
     pub differences: Option<String>,
 }
 
 impl Matches {
-    /// Matches every folder with the first.
+    /// Matches every later folder with the first one.
     pub fn of(study: &Study) -> Matches {
         let partners = partners(study);
         let base = &study.runs[0];
@@ -117,22 +118,27 @@ impl Matches {
                 }
             }
         }
-        // In the order of folders and rows, whatever the order of configurations.
+        // The order of folders and rows does not depend on the order of configurations.
         matches.pairs.sort_unstable();
         matches.only_here.sort_unstable();
-        let lacks = |at: usize| {
-            met[at].iter().enumerate().filter(|(_, met)| !**met).map(move |(b, _)| (at, b)).collect::<Vec<_>>()
+        let lacks = |run_idx: usize| {
+            met[run_idx]
+                .iter()
+                .enumerate()
+                .filter(|(_, met)| !**met)
+                .map(move |(b, _)| (run_idx, b))
+                .collect::<Vec<_>>()
         };
         matches.only_in_base = (1..study.runs.len()).flat_map(lacks).collect();
         matches
     }
 
-    /// Experiments without a partner, on either side.
+    /// Number of experiments without a partner, on either side.
     pub fn unmatched(&self) -> usize {
         self.only_here.len() + self.only_in_base.len()
     }
 
-    /// What has no partner, a row each; `None` if nothing.
+    /// Table of the experiments without a partner, one row each. `None`: there are none.
     pub fn section(&self, study: &Study) -> Option<Section> {
         let title = "experiments without a partner: none has the same axes' values, work and replica";
         let mut section = Section::new("unmatched", title, ["dir", "exp_id", "missing in"]);
@@ -146,10 +152,10 @@ impl Matches {
 }
 
 impl GateCondition {
-    /// Understands a condition.
+    /// Parses a condition.
     ///
     /// # Errors
-    /// It is none, names no column, a column without any value, or a base where there is none.
+    /// The text is no condition, it names no column, it names a column without any value, or it uses the base although there is none.
     pub fn parse(study: &Study, text: &str) -> Result<GateCondition, CompareError> {
         let bad = |why: String| CompareError::Gate { text: text.into(), why };
         let columns = Columns(study);
@@ -172,34 +178,34 @@ impl GateCondition {
             };
             let has =
                 |run: &RunResults| run.column(column).is_some_and(|c| run.rows.iter().any(|row| row[c] != Cell::Empty));
-            // Where nothing completed, nothing can be decided of any experiment, and each counts as a hit with its own reason.
+            // If no experiment completed, nothing can be decided. Then each experiment counts as a hit, with its own reason.
             let completed = |run: &RunResults| (0..run.rows.len()).any(|row| run.status(row) == Status::Ok);
             let failed_since = uses_base && !runs.iter().any(completed) && has(&study.runs[0]);
             if !runs.iter().any(has) && !failed_since {
-                let of: Vec<String> = runs.iter().map(|r| r.path.display().to_string()).collect();
+                let paths: Vec<String> = runs.iter().map(|r| r.path.display().to_string()).collect();
                 let others = match super::metric::available(study).join(", ") {
                     none if none.is_empty() => {
                         "nor of any other measurement; `status` and `error` in results.csv say why".to_string()
                     }
                     some => format!("those with values are {some}"),
                 };
-                return Err(bad(format!("no experiment in {} has a value of `{column}`; {others}", of.join(", "))));
+                return Err(bad(format!("no experiment in {} has a value of `{column}`; {others}", paths.join(", "))));
             }
         }
         Ok(gate)
     }
 
-    /// As the user wrote it.
+    /// The condition as the user wrote it.
     pub fn text(&self) -> &str {
         &self.text
     }
 
-    /// Whether it needs a base.
+    /// Whether the condition refers to the base.
     pub fn uses_base(&self) -> bool {
         self.uses_base
     }
 
-    /// The base's column that a name stands for; `None` of a bare name.
+    /// Column of the base that a name stands for. `None`: the name is a bare name.
     fn base_column<'a>(&'a self, name: &'a str) -> Option<&'a str> {
         if name == BASE { Some(&self.implied) } else { name.strip_prefix("base.") }
     }
@@ -208,7 +214,7 @@ impl GateCondition {
         &study.runs[usize::from(study.runs.len() > 1)..]
     }
 
-    /// Holds every experiment against the condition.
+    /// Checks the condition for every experiment.
     ///
     /// # Errors
     /// There is nothing to check, or the condition makes no sense for any experiment (a text compared with a number).
@@ -289,7 +295,7 @@ impl GateCondition {
         }
     }
 
-    /// What was found, a row a hit.
+    /// Table of the hits, one row each.
     pub fn section(&self, study: &Study, verdict: &GateVerdict) -> Section {
         let n = verdict.hits.len();
         let met = if n == 0 { "passed".to_string() } else { format!("FAILED for {n}") };
@@ -328,7 +334,7 @@ impl GateCondition {
     }
 }
 
-/// A row's value of a column; what a folder does not vary is what its sweep fixes.
+/// Value of a row in a column. If the folder does not vary the key, it is the value that the folder's sweep fixes.
 fn cell(study: &Study, run: usize, row: usize, name: &str) -> Cell {
     if let Some(c) = study.runs[run].column(name) {
         return study.runs[run].rows[row][c].clone();

@@ -1,17 +1,17 @@
-//! Folders that lack experiments.
+//! Table of folders in which experiments are missing.
 //!
-//! Layer: compare. Says so; what follows from it is the command's to decide.
+//! Layer: compare. The command decides what follows from it.
 
 use super::{Section, Study};
 
-/// The folders whose runs have not come to their end, a row each; `None` if all have.
+/// Table of the folders whose runs are not complete, one row each. `None`: all are complete.
 pub fn section(study: &Study) -> Option<Section> {
     let mut section = Section::new("incomplete", "folders that do not have all results of their run", ["dir", "why"]);
     let rows = study
         .runs
         .iter()
         .enumerate()
-        .filter_map(|(run, of)| Some(vec![study.dir(run).into(), of.incomplete()?.into()]));
+        .filter_map(|(index, run)| Some(vec![study.dir(index).into(), run.incomplete()?.into()]));
     section.rows.extend(rows);
     (!section.rows.is_empty()).then_some(section)
 }

@@ -1,6 +1,6 @@
-//! Several jobs of one experiment, or of two side by side.
+//! Tables of several jobs, for one experiment or for two side by side.
 //!
-//! Layer: compare. Reads the columns `job.NAME.*`, which are those of `jobs.csv`.
+//! Layer: compare. It reads the columns `job.NAME.*`, which are those of `jobs.csv`.
 
 use super::metric::available;
 use super::pick::Pick;
@@ -9,7 +9,7 @@ use super::{Section, Study};
 use crate::results::Cell;
 use crate::spec::{JOB, split_job_name};
 
-/// The jobs that have a column, in the order of columns; empty where experiments have one workload.
+/// Names of the jobs that have a column, in the order of columns. Empty if experiments have a single workload.
 fn names(study: &Study) -> Vec<String> {
     let mut names: Vec<String> = Vec::new();
     for column in available(study) {
@@ -22,17 +22,17 @@ fn names(study: &Study) -> Vec<String> {
     names
 }
 
-/// A job's time: of an iteration where it has any, else from its start to its end.
+/// Time of a job: of an iteration if it has any, else from its start to its end.
 fn time(study: &Study, pick: Pick, job: &str) -> Option<f64> {
-    let of = |column: &str| pick.number(study, &format!("{JOB}{job}.{column}"));
-    of("iteration_time_ns").or_else(|| of("makespan_ns"))
+    let number = |column: &str| pick.number(study, &format!("{JOB}{job}.{column}"));
+    number("iteration_time_ns").or_else(|| number("makespan_ns"))
 }
 
 fn slowdown(study: &Study, pick: Pick, job: &str) -> Option<f64> {
     pick.number(study, &format!("{JOB}{job}.slowdown"))
 }
 
-/// Each job's time and slowdown in one experiment; `None` where no experiment has several jobs.
+/// Table of each job's time and slowdown in one experiment. `None`: no experiment has several jobs.
 pub(super) fn of_one(study: &Study, pick: Pick) -> Option<Section> {
     let columns = ["job", "time_ns", "slowdown"];
     let mut section = Section::new("explain_jobs", "jobs: time of an iteration, or of the whole job", columns);
@@ -43,7 +43,7 @@ pub(super) fn of_one(study: &Study, pick: Pick) -> Option<Section> {
     (!section.rows.is_empty()).then_some(section)
 }
 
-/// Each job's time and slowdown in both; `None` where no experiment has several jobs.
+/// Table of each job's time and slowdown in both experiments. `None`: no experiment has several jobs.
 pub(super) fn of_two(study: &Study, a: Pick, b: Pick) -> Option<Section> {
     let columns = ["job", "time_ns a", "time_ns b", "difference %", "slowdown a", "slowdown b"];
     let mut section = Section::new("explain_jobs", "jobs: time of an iteration, or of the whole job", columns);

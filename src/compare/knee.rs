@@ -1,6 +1,6 @@
-//! Up to which rate of requests a model keeps its bounds: the conclusion of a sweep over load.
+//! Highest request rate at which a model keeps its latency bounds: the conclusion of a sweep over load.
 //!
-//! Layer: compare. Reads columns of results; the words are the command line's and the page's.
+//! Layer: compare. It reads columns of results; the command line and the page put the conclusion into words.
 
 use std::collections::BTreeMap;
 
@@ -9,68 +9,69 @@ use super::study::StudyConfiguration;
 use crate::results::Cell;
 use crate::spec::{JOB, short_name};
 
-/// Share of requests that keep both bounds at a rate that holds. MLPerf Inference, from which the default bounds are, asks the same of its 99th percentiles.
+/// Share of requests that must keep both bounds for a rate to hold. MLPerf Inference, the source of the default bounds, asks the same of its 99th
+/// percentiles.
 pub const HOLDS_FROM: f64 = 0.99;
-/// Rounding of a share in `results.csv`, and half of it.
+/// One and a half times the rounding step of a share in `results.csv`.
 const ROUNDING: f64 = 1.5e-6;
 
-/// A rate that was tried, requests a second.
+/// A rate that was tried, in requests per second.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct TriedRate {
     pub rate: f64,
-    /// Share of its requests that keep both bounds, mean over replicas.
+    /// Share of requests that kept both bounds, as the mean over replicas.
     pub within: f64,
 }
 
-/// What the rates that were tried say of one design.
+/// Result of the tried rates of one design.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Knee {
-    /// One of its configurations, that of the lowest rate.
+    /// Index of its configuration with the lowest rate.
     pub configuration: usize,
-    /// The highest rate that holds, and below which all hold; `None`: the lowest does not hold.
+    /// The highest rate that holds and below which all tried rates hold. `None`: the lowest rate does not hold.
     pub holds: Option<TriedRate>,
-    /// The lowest rate that does not hold; `None`: all hold.
+    /// The lowest rate that does not hold. `None`: all rates hold.
     pub fails: Option<TriedRate>,
 }
 
 impl Knee {
-    /// The highest rate that holds; 0 where none does.
+    /// The highest rate that holds, in requests per second; 0 if none does.
     pub fn rate(&self) -> f64 {
         self.holds.map_or(0.0, |tried| tried.rate)
     }
 }
 
-/// Designs that answer one question, by their knees.
+/// Designs that answer the same question, with their knees.
 #[derive(Clone, Debug, PartialEq)]
 pub struct KneeGroup {
-    /// The axes that set it apart from other groups, but for the rate, and their values.
+    /// Axes that distinguish it from other groups, except for the rate, and their values.
     pub question: Vec<(String, Cell)>,
-    /// The highest knee first.
+    /// Knees of the designs, highest first.
     pub knees: Vec<Knee>,
 }
 
 impl KneeGroup {
-    /// The question in words; empty where there is only one.
+    /// The question in words. Empty if there is only one.
     pub fn label(&self) -> String {
         let part = |(axis, value): &(String, Cell)| format!("{} {value}", short_name(axis));
         self.question.iter().map(part).collect::<Vec<_>>().join(", ")
     }
 
-    /// Designs whose knee is as high as that of the first.
+    /// Number of designs whose knee is as high as that of the first.
     pub fn n_best(&self) -> usize {
         self.knees.iter().take_while(|knee| knee.rate() == self.knees[0].rate()).count()
     }
 }
 
-/// Whether an axis is the rate of requests of a workload.
+/// Whether an axis is the request rate of a workload.
 pub fn is_rate(axis: &str) -> bool {
     axis == "workload.request_rate" || (axis.starts_with(JOB) && axis.ends_with(".request_rate"))
 }
 
-/// A design without its rate: its folder, and its values on all other axes.
+/// A design without its rate: the index of its folder, and its values on all other axes.
 type RatedDesign = (usize, Vec<String>);
 
-/// The knees of a study whose one load axis is a rate of requests; empty where no design was tried at two rates or more.
+/// Knees of a study in which one request rate is an axis. Empty if there is no such axis or several, or if no design was tried at two rates or more.
 pub fn knees(study: &Study) -> Vec<KneeGroup> {
     let rates: Vec<usize> = (0..study.axes.len()).filter(|&axis| is_rate(&study.axes[axis])).collect();
     let [rate_axis] = rates[..] else { return Vec::new() };
@@ -79,7 +80,7 @@ pub fn knees(study: &Study) -> Vec<KneeGroup> {
         axes.iter().map(|&axis| c.values[axis].to_string()).collect()
     };
     let others: Vec<usize> = (0..study.axes.len()).filter(|&axis| axis != rate_axis).collect();
-    // By what is asked, then by folder and all values but the rate; both in the order of the first experiment.
+    // Groups are by question, and designs by folder and all values except the rate. Both are in the order of the first experiment.
     let mut groups: Vec<(Vec<String>, KneeGroup)> = Vec::new();
     let mut designs: BTreeMap<RatedDesign, Vec<(TriedRate, usize)>> = BTreeMap::new();
     for (index, c) in study.configurations.iter().enumerate() {
@@ -107,13 +108,13 @@ pub fn knees(study: &Study) -> Vec<KneeGroup> {
         groups[place].1.knees.push(knee(&rates));
     }
     for (_, group) in &mut groups {
-        // Stable: equal knees stay in the order of ids.
+        // The sort is stable: equal knees stay in the order of ids.
         group.knees.sort_by(|a, b| b.rate().total_cmp(&a.rate()));
     }
     groups.into_iter().map(|(_, group)| group).collect()
 }
 
-/// Of rates in ascending order.
+/// Knee of a design, from its rates in ascending order.
 fn knee(rates: &[(TriedRate, usize)]) -> Knee {
     let n_hold = rates.iter().take_while(|(tried, _)| tried.within >= HOLDS_FROM - ROUNDING).count();
     Knee {
@@ -129,7 +130,7 @@ mod tests {
     use crate::compare::fixture::{Folder, ok};
     use crate::results::{Finished, Micro, ServingRecord};
 
-    /// An experiment with so many millionths of its requests within both bounds.
+    /// An experiment in which `within` millionths of the requests are within both bounds.
     fn served(exp_id: u64, axes: &[&str], within: u64) -> Finished {
         let mut experiment = ok(exp_id, &format!("k{}", axes.join("-")), axes, 5_000);
         let record = ServingRecord { requests: 1, within_bounds: Micro(within), ..ServingRecord::default() };
@@ -155,12 +156,12 @@ mod tests {
     #[test]
     fn the_knee_is_the_last_rate_before_the_first_that_fails() {
         let axes = ["workload.request_rate", "workload.serving"];
-        let within = [(1_000_000, 1_000_000), (990_000, 999_999), (700_000, 995_000), (999_000, 980_000)];
+        let shares = [(1_000_000, 1_000_000), (990_000, 999_999), (700_000, 995_000), (999_000, 980_000)];
         let rows = (0..4).flat_map(|i| {
             let rate = (10 * (i + 1)).to_string();
-            let of = |n, kind, within| served(n, &[&rate, kind], within);
-            let at = &within[i as usize];
-            [of(2 * i, "colocated", at.0), of(2 * i + 1, "disaggregated", at.1)]
+            let experiment = |n, kind, shares| served(n, &[&rate, kind], shares);
+            let of_rate = &shares[i as usize];
+            [experiment(2 * i, "colocated", of_rate.0), experiment(2 * i + 1, "disaggregated", of_rate.1)]
         });
         let groups = found(&axes, rows.collect());
         assert_eq!(groups.len(), 1);

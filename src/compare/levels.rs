@@ -1,29 +1,29 @@
-//! The levels of an axis: its values, or ranges of them where they are many.
+//! Levels of an axis: its values, or ranges of values if there are many.
 //!
-//! Layer: compare. Works on values as results show them; knows no experiments and no metrics.
+//! Layer: compare. It works on values as results show them, and knows nothing of experiments or metrics.
 
 use std::collections::{BTreeMap, HashMap};
 
-/// Values of a numeric axis beyond which they are put together in bins (sampled axes have as many values as experiments).
+/// Largest number of values of a numeric axis without bins. Sampled axes have as many values as experiments.
 const VALUES_UP_TO: usize = 16;
-/// Bins of such an axis.
+/// Number of bins of an axis with more values.
 pub const BINS: usize = 8;
 
-/// An axis's levels, and where each of the given values stands.
+/// Levels of an axis, and the level of each given value.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Levels {
-    /// In order of value, or of first appearance for words.
+    /// Names of the levels, in order of value, or of first appearance for words.
     pub names: Vec<String>,
     /// Whether levels are ranges of values.
     pub binned: bool,
-    /// The level of each value given.
+    /// Level of each given value.
     pub level: Vec<u32>,
-    /// The same counted among the values that occur; the level where values are not put in bins.
+    /// Index of each given value among the distinct values. Equal to `level` if values are not binned.
     pub value: Vec<u32>,
 }
 
 impl Levels {
-    /// Of the values of an axis, one a row; they are numbers if all that are not empty are.
+    /// Makes levels from the values of an axis, one value per row. Values count as numbers if all that are not empty are numbers.
     pub fn of<T: AsRef<str>>(texts: &[T]) -> Levels {
         let mut first: BTreeMap<&str, usize> = BTreeMap::new();
         for (row, text) in texts.iter().enumerate() {
@@ -33,14 +33,14 @@ impl Levels {
         let mut shown = distinct.iter().filter(|d| !d.0.is_empty()).peekable();
         let numeric = shown.peek().is_some() && shown.all(|d| number(d.0).is_some());
         if numeric {
-            // What a listed experiment leaves open comes first.
+            // A value that an experiment list leaves empty comes first.
             let value = |text: &str| number(text).unwrap_or(f64::NEG_INFINITY);
             distinct.sort_by(|a, b| value(a.0).total_cmp(&value(b.0)));
         } else {
             distinct.sort_by_key(|&(_, row)| row);
         }
         let n = distinct.len();
-        let place: HashMap<&str, u32> = distinct.iter().zip(0..).map(|(d, at)| (d.0, at)).collect();
+        let place: HashMap<&str, u32> = distinct.iter().zip(0..).map(|(d, index)| (d.0, index)).collect();
         let value: Vec<u32> = texts.iter().map(|t| place[t.as_ref()]).collect();
         let binned = numeric && n > VALUES_UP_TO && distinct.iter().all(|d| !d.0.is_empty());
         if !binned {
@@ -51,7 +51,7 @@ impl Levels {
                 value,
             };
         }
-        // Ranges that hold about as many distinct values each.
+        // Each range holds about the same number of distinct values.
         let start = |bin: usize| n * bin / BINS;
         let names =
             (0..BINS).map(|bin| format!("{} to {}", distinct[start(bin)].0, distinct[start(bin + 1) - 1].0)).collect();
@@ -60,9 +60,9 @@ impl Levels {
     }
 }
 
-/// The value of a text that is a finite number.
+/// The value of a text, if it is a finite number.
 pub fn number(text: &str) -> Option<f64> {
-    // `inf` and `nan` are words here.
+    // `inf` and `nan` count as words.
     if text.starts_with(|c: char| c.is_ascii_digit() || c == '-') {
         text.parse().ok().filter(|v: &f64| v.is_finite())
     } else {
@@ -76,13 +76,13 @@ mod tests {
 
     #[test]
     fn numbers_are_ordered_by_value_and_many_are_binned() {
-        let of = Levels::of(&["400", "100", "50", "400"]);
-        assert_eq!((of.names, of.level), (["50", "100", "400"].map(String::from).to_vec(), vec![2, 1, 0, 2]));
+        let levels = Levels::of(&["400", "100", "50", "400"]);
+        assert_eq!((levels.names, levels.level), (["50", "100", "400"].map(String::from).to_vec(), vec![2, 1, 0, 2]));
         let many: Vec<String> = (0..100).rev().map(|n| format!("0.{n:02}")).collect();
-        let of = Levels::of(&many);
-        assert!(of.binned);
-        assert_eq!((of.names.len(), of.names[0].as_str()), (BINS, "0.00 to 0.11"));
-        assert_eq!((of.level[0], of.level[99], of.value[0], of.value[99]), (7, 0, 99, 0));
+        let levels = Levels::of(&many);
+        assert!(levels.binned);
+        assert_eq!((levels.names.len(), levels.names[0].as_str()), (BINS, "0.00 to 0.11"));
+        assert_eq!((levels.level[0], levels.level[99], levels.value[0], levels.value[99]), (7, 0, 99, 0));
     }
 
     #[test]

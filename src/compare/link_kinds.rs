@@ -1,17 +1,17 @@
-//! Links summed up by what they join: how evenly the load is spread over links of a kind.
+//! Sums of links by kind: how evenly the load is spread over the links of a kind.
 //!
-//! Layer: compare. A kind is the names of both ends without their numbers, `leaf->spine` of `leaf3->spine0`.
+//! Layer: compare. The kind of a link is the names of both ends without their numbers: `leaf->spine` for `leaf3->spine0`.
 
 use std::collections::BTreeMap;
 
 use super::Section;
 use crate::results::{Cell, LinkRecord, Micro};
 
-/// How many times the mean of its kind a link carries before a note says so.
+/// Ratio of the busiest link to the mean of its kind above which a note is added.
 const UNEVEN_FROM: f64 = 1.5;
-/// Below this share of a link's rate nobody waits for it, however uneven the load is.
+/// Utilisation below which no traffic waits for a link, however uneven the load is.
 const BUSY_FROM: f64 = 0.2;
-/// Ends whose links lead to one machine.
+/// Names of link ends that belong to one machine.
 const HOSTS: [&str; 4] = ["host", "nic", "gpu", "server"];
 
 struct Kind<'a> {
@@ -31,13 +31,14 @@ impl Kind<'_> {
         self.busiest.utilisation.0 as f64 / 1e6
     }
 
-    /// The busiest link over the mean; `None` where all are idle.
+    /// Utilisation of the busiest link over the mean. `None`: all links are idle.
     fn unevenness(&self) -> Option<f64> {
         (self.utilisation > 0).then(|| self.highest() / self.mean())
     }
 }
 
-/// One row a kind of links and experiment, given each experiment's name (`a`, `b`; empty where there is one) and links. Notes name the kinds over which the load is uneven.
+/// Table with one row for each kind of link and experiment. `experiments` are names (`a` and `b`, or empty if there is only one) and links. Notes name the
+/// kinds over which the load is uneven.
 pub(super) fn section(experiments: &[(&str, &[LinkRecord])]) -> Section {
     let columns = [
         "links from -> to",
@@ -55,8 +56,8 @@ pub(super) fn section(experiments: &[(&str, &[LinkRecord])]) -> Section {
     names.sort_unstable();
     names.dedup();
     for name in names {
-        for ((experiment, _), of) in experiments.iter().zip(&of_each) {
-            let Some(kind) = of.get(name) else { continue };
+        for ((experiment, _), kinds_of_one) in experiments.iter().zip(&of_each) {
+            let Some(kind) = kinds_of_one.get(name) else { continue };
             section.rows.push(vec![
                 name.as_str().into(),
                 if experiment.is_empty() { Cell::Empty } else { (*experiment).into() },
@@ -73,14 +74,14 @@ pub(super) fn section(experiments: &[(&str, &[LinkRecord])]) -> Section {
     section
 }
 
-/// What an uneven load means, in words.
+/// A sentence about an uneven load and its likely cause. `None`: the load is even, or the links are hardly used.
 fn unevenness(name: &str, experiment: &str, kind: &Kind) -> Option<String> {
     let times = kind.unevenness().filter(|t| *t >= UNEVEN_FROM && kind.highest() >= BUSY_FROM)?;
-    let (from, to) = name.split_once("->").unwrap_or((name, ""));
+    let (from_end, to_end) = name.split_once("->").unwrap_or((name, ""));
     let host = |end: &str| HOSTS.contains(&end);
-    // Of links that differ in their rate, one may be busy without carrying more.
+    // If links differ in their rate, one may be busy without carrying more bytes.
     let carries = kind.busiest.bytes as f64 * kind.links as f64 / (kind.bytes as f64).max(1.0);
-    let why = match (host(from), host(to)) {
+    let why = match (host(from_end), host(to_end)) {
         _ if carries < UNEVEN_FROM => "its rate is lower than that of the others",
         (false, true) => "traffic of many ends at few machines (an incast, or machines with more to receive)",
         (true, false) => "few machines send most",
@@ -88,7 +89,7 @@ fn unevenness(name: &str, experiment: &str, kind: &Kind) -> Option<String> {
     };
     let whose = if experiment.is_empty() { String::new() } else { format!("{experiment}: ") };
     Some(format!(
-        "{whose}{} is used {times:.1} times as much as the mean of the {} links {from} -> {to}, and carries {carries:.1} times the bytes: {why}",
+        "{whose}{} is used {times:.1} times as much as the mean of the {} links {from_end} -> {to_end}, and carries {carries:.1} times the bytes: {why}",
         kind.busiest.link, kind.links
     ))
 }
@@ -115,14 +116,14 @@ fn kinds(links: &[LinkRecord]) -> BTreeMap<String, Kind<'_>> {
     kinds
 }
 
-/// `leaf->spine` of `leaf3->spine0#2`; what has numbers alone is called `node`.
+/// `leaf->spine` for `leaf3->spine0#2`. An end whose name is only numbers is called `node`.
 fn name_of_kind(link: &str) -> String {
     let end = |name: &str| {
         let letters: String = name.chars().take_while(|c| c.is_alphabetic()).collect();
         if letters.is_empty() { "node".into() } else { letters }
     };
-    let (from, to) = link.split_once("->").unwrap_or((link, ""));
-    format!("{}->{}", end(from), end(to))
+    let (from_end, to_end) = link.split_once("->").unwrap_or((link, ""));
+    format!("{}->{}", end(from_end), end(to_end))
 }
 
 #[cfg(test)]

@@ -1,4 +1,4 @@
-//! Metrics: columns that experiments can be ranked by, and which way is better.
+//! Metrics: the columns that experiments can be ranked by, and whether less or more is better.
 //!
 //! Layer: compare.
 
@@ -7,7 +7,7 @@ use crate::spec::{nearest_column, split_job_name};
 
 use super::{CompareError, Study};
 
-/// Which way is better.
+/// Whether less or more of a metric is better.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Better {
     Less,
@@ -21,7 +21,7 @@ pub struct RankingMetric {
     pub better: Better,
 }
 
-/// Columns of which more is better; of all others (times, queues, marks, cost) less is.
+/// Prefixes of the columns for which more is better. For all others (times, queues, marks, cost), less is better.
 const MORE: &[&str] = &[
     "tokens_per_",
     "samples_per_",
@@ -41,10 +41,10 @@ const MORE: &[&str] = &[
     "kv_capacity_tokens",
 ];
 
-/// What is ranked by where nothing is said: the first that any experiment has.
+/// Default metrics: the first of these that any experiment has is used.
 pub const DEFAULTS: &[&str] = &["goodput_rps", "iteration_time_ns", "makespan_ns", "fct_p99_ns", "goodput"];
 
-/// Parts of an iteration, in the order in which they are shown; they add up to it.
+/// Parts of an iteration, in the order in which they are shown. They add up to the iteration time.
 pub const PARTS: &[&str] = &[
     "compute_ns",
     "comm_exposed_tp_ns",
@@ -57,7 +57,7 @@ pub const PARTS: &[&str] = &[
     "other_ns",
 ];
 
-/// Columns that say how much was simulated or what a result is worth, not how well it went.
+/// Columns that say how much was simulated or how reliable a result is. They are not metrics.
 pub const NO_METRIC: &[&str] = &[
     "flows",
     "packet_hops",
@@ -72,17 +72,17 @@ pub const NO_METRIC: &[&str] = &[
 ];
 
 impl RankingMetric {
-    /// A column as a metric.
+    /// The metric of a column.
     pub fn of(name: &str) -> RankingMetric {
         let bare = split_job_name(name).map_or(name, |(_, column)| column);
         let better = if MORE.iter().any(|m| bare.starts_with(m)) { Better::More } else { Better::Less };
         RankingMetric { name: name.into(), better }
     }
 
-    /// The metric of this name, if any experiment of the study has it.
+    /// The metric of this name, if any experiment of the study has it. `option` is the command-line option that named it, for messages.
     ///
     /// # Errors
-    /// There is no such column, it holds no numbers, or no experiment has a value.
+    /// There is no such column, it holds no numbers, or no experiment has a value in it.
     pub fn named(study: &Study, option: &'static str, name: &str) -> Result<RankingMetric, CompareError> {
         let known = available(study);
         if known.iter().any(|k| k == name) {
@@ -96,10 +96,10 @@ impl RankingMetric {
         Err(CompareError::Metric { option, name: name.into(), hint })
     }
 
-    /// The one to rank by where nothing is said: of a search the first that it searched by.
+    /// The metric to rank by if the user names none. For a search it is the first objective.
     ///
     /// # Errors
-    /// No experiment has any of them.
+    /// No experiment has a default metric.
     pub fn default_of(study: &Study) -> Result<RankingMetric, CompareError> {
         let known = available(study);
         if let Some(first) = objectives(study.runs[0].sweep().as_ref()).iter().find(|o| known.contains(o)) {
@@ -120,7 +120,7 @@ impl RankingMetric {
         }
     }
 
-    /// Best first.
+    /// Order of two values, the better one first.
     pub fn order(&self, a: f64, b: f64) -> std::cmp::Ordering {
         match self.better {
             Better::Less => a.total_cmp(&b),
@@ -128,7 +128,7 @@ impl RankingMetric {
         }
     }
 
-    /// Whether an error of completion times is one of this metric too.
+    /// Whether an error of completion times is also an error of this metric.
     pub fn is_timed(&self) -> bool {
         self.better == Better::More
             || self.name.ends_with("_ns")
@@ -136,7 +136,7 @@ impl RankingMetric {
             || self.name.starts_with("fct_")
     }
 
-    /// In words.
+    /// Whether less or more is better, in words.
     pub fn which(&self) -> &'static str {
         match self.better {
             Better::Less => "less is better",
@@ -145,33 +145,33 @@ impl RankingMetric {
     }
 }
 
-/// What a sweep with `method = "optimize"` names to search by; nothing of other sweeps.
+/// Objectives of a sweep with `method = "optimize"`. Empty for other sweeps.
 pub fn objectives(sweep: Option<&toml::Table>) -> Vec<String> {
-    let of = sweep.and_then(|s| s.get("sweep"));
-    let searches = of.and_then(|s| s.get("method")).and_then(toml::Value::as_str) == Some("optimize");
-    let named = of.filter(|_| searches).and_then(|s| s.get("objectives")).and_then(toml::Value::as_array);
+    let table = sweep.and_then(|s| s.get("sweep"));
+    let searches = table.and_then(|s| s.get("method")).and_then(toml::Value::as_str) == Some("optimize");
+    let named = table.filter(|_| searches).and_then(|s| s.get("objectives")).and_then(toml::Value::as_array);
     named.map(|o| o.iter().filter_map(|name| name.as_str().map(String::from)).collect()).unwrap_or_default()
 }
 
-/// The objectives of the first folder's search that any experiment has.
+/// Objectives of the first folder's search that any experiment has a value of.
 pub fn searched_by(study: &Study) -> Vec<RankingMetric> {
     let known = available(study);
-    let of = objectives(study.runs[0].sweep().as_ref());
-    of.iter().filter(|o| known.contains(o)).map(|o| RankingMetric::of(o)).collect()
+    let names = objectives(study.runs[0].sweep().as_ref());
+    names.iter().filter(|o| known.contains(o)).map(|o| RankingMetric::of(o)).collect()
 }
 
-/// Numeric outcomes that at least one experiment has, in the order of columns.
+/// Names of the numeric outcomes that at least one experiment has, in the order of columns.
 pub fn available(study: &Study) -> Vec<String> {
     let mut names: Vec<String> = Vec::new();
     for run in &study.runs {
-        for (at, column) in run.columns.iter().enumerate() {
+        for (column_idx, column) in run.columns.iter().enumerate() {
             let numeric = matches!(column.kind, ColumnKind::Int | ColumnKind::Unsigned | ColumnKind::Real)
                 && column.role == ColumnRole::Outcome;
             let bare = split_job_name(&column.name).map_or(column.name.as_str(), |(_, of_job)| of_job);
             if numeric
                 && !NO_METRIC.contains(&bare)
                 && !names.contains(&column.name)
-                && (0..run.rows.len()).any(|row| run.number(row, at).is_some())
+                && (0..run.rows.len()).any(|row| run.number(row, column_idx).is_some())
             {
                 names.push(column.name.clone());
             }

@@ -1,8 +1,8 @@
-//! Comparison of results: which configuration is best, by how much, why, and whether it got worse.
+//! Comparison of results: which configuration is best, by how much, why, and whether anything got worse.
 //!
-//! Layer: compare, above the command line, below results. Reads folders of results ([`Study`]) and derives plain tables ([`Section`]) from
-//! them: ranking with ties, effects of axes, Pareto front, the difference between two experiments (of their timelines too, where somebody recorded
-//! them), gates. Simulates nothing, prints nothing.
+//! Layer: compare, below the command line and above results. It reads folders of results ([`Study`]) and makes plain tables ([`Section`]): ranking with ties,
+//! effects of axes, Pareto front, differences between two experiments (and between their recorded timelines), and gates. It simulates nothing and prints
+//! nothing.
 
 pub mod carried;
 pub mod changes;
@@ -48,7 +48,7 @@ pub use study::{Sample, Study, StudyConfiguration, TIE_SHARE};
 
 use crate::results::{Cell, ReadError};
 
-/// Why results cannot be compared. All are the user's to mend.
+/// Why results cannot be compared. The user can fix all of these.
 #[derive(Debug, Error)]
 pub enum CompareError {
     #[error(transparent)]
@@ -67,21 +67,21 @@ pub enum CompareError {
     Gate { text: String, why: String },
 }
 
-/// A table of findings, as plain data: what prints decides how.
+/// A table of findings, as plain data. The code that prints it chooses the form.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Section {
-    /// One word for machines.
+    /// One word that programs can recognise the table by.
     pub kind: &'static str,
     /// One line for people.
     pub title: String,
     pub columns: Vec<String>,
     pub rows: Vec<Vec<Cell>>,
-    /// What to know about the table.
+    /// Remarks about the table.
     pub notes: Vec<String>,
 }
 
 impl Section {
-    /// An empty table.
+    /// A table without rows and notes.
     pub fn new(
         kind: &'static str,
         title: impl Into<String>,

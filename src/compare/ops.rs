@@ -1,6 +1,6 @@
-//! Two timelines side by side: kernels, collectives, sends and receives by name.
+//! Compares two timelines: kernels, collectives, sends and receives by name.
 //!
-//! Layer: compare. Sums over all ranks, since what is slow on one is waited for on others.
+//! Layer: compare. It sums over all ranks, because a slow operation on one rank makes others wait.
 
 use std::collections::BTreeMap;
 
@@ -11,16 +11,16 @@ use crate::columns::NEVER;
 use crate::results::Cell;
 use crate::workload::program::OpKind;
 
-/// Ops of one name.
+/// Sum over the operations of one name: their number and their time in ps.
 #[derive(Clone, Copy, Debug, Default)]
 struct Sum {
     n: u64,
     ps: u128,
-    /// Of that, until the peers were there.
+    /// Part of `ps` until the peers were there.
     waited: u128,
 }
 
-/// Ops that are the same thing: what they are, their part of the iteration, their name.
+/// Identity of operations that are compared: what they are, their part of the iteration, and their name.
 type Name = (&'static str, &'static str, String);
 
 fn sums(t: &Timeline) -> BTreeMap<Name, Sum> {
@@ -29,7 +29,7 @@ fn sums(t: &Timeline) -> BTreeMap<Name, Sum> {
     let w = &job.workload;
     for span in t.ops.iter().filter(|s| s.end != NEVER) {
         let op = &w.programs[w.ranks[span.rank as usize].program as usize].ops[span.op as usize];
-        let (what, part) = match op.kind {
+        let (kind, part) = match op.kind {
             OpKind::Compute { phase, .. } => ("compute", phase.name()),
             OpKind::Collective { dim, .. } => ("collective", dim.name()),
             OpKind::Send { dim, .. } => ("send", dim.name()),
@@ -37,7 +37,7 @@ fn sums(t: &Timeline) -> BTreeMap<Name, Sum> {
             OpKind::Join => continue,
         };
         let name = w.names.get(op.name).unwrap_or_default().to_string();
-        let sum = sums.entry((what, part, name)).or_default();
+        let sum = sums.entry((kind, part, name)).or_default();
         sum.n += 1;
         sum.ps += u128::from(span.end - span.begin);
         sum.waited += u128::from(span.go.clamp(span.begin, span.end) - span.begin);
@@ -45,7 +45,7 @@ fn sums(t: &Timeline) -> BTreeMap<Name, Sum> {
     sums
 }
 
-/// The `top` names whose mean times over all ranks differ most, in sum.
+/// Table of the `top` names whose times per rank differ most.
 pub fn section(a: &Timeline, b: &Timeline, top: usize) -> Section {
     let columns = [
         "op",
@@ -69,11 +69,11 @@ pub fn section(a: &Timeline, b: &Timeline, top: usize) -> Section {
     let ranks = |t: &Timeline| t.job.as_ref().map_or(1, |j| j.workload.ranks.len().max(1)) as f64;
     let (ranks_a, ranks_b) = (ranks(a), ranks(b));
     let mut names: Vec<&Name> = of_a.keys().chain(of_b.keys().filter(|n| !of_a.contains_key(*n))).collect();
-    let sum = |of: &BTreeMap<Name, Sum>, name: &Name| of.get(name).copied().unwrap_or_default();
-    let apart = |name: &Name| sum(&of_b, name).ps as f64 / ranks_b - sum(&of_a, name).ps as f64 / ranks_a;
+    let sum = |sums_of_one: &BTreeMap<Name, Sum>, name: &Name| sums_of_one.get(name).copied().unwrap_or_default();
+    let difference = |name: &Name| sum(&of_b, name).ps as f64 / ranks_b - sum(&of_a, name).ps as f64 / ranks_a;
     let n = names.len();
-    names.retain(|name| apart(name) != 0.0);
-    names.sort_by(|x, y| apart(y).abs().total_cmp(&apart(x).abs()).then_with(|| x.cmp(y)));
+    names.retain(|name| difference(name) != 0.0);
+    names.sort_by(|x, y| difference(y).abs().total_cmp(&difference(x).abs()).then_with(|| x.cmp(y)));
     for name in names.iter().take(top) {
         let (x, y) = (sum(&of_a, name), sum(&of_b, name));
         let mean = |s: Sum, ps: u128| (s.n > 0).then(|| ps as f64 / s.n as f64 / 1e3);
@@ -86,17 +86,17 @@ pub fn section(a: &Timeline, b: &Timeline, top: usize) -> Section {
                 mean_x.zip(mean_y).and_then(|(x, y)| percent(y, x)),
                 mean(x, x.waited),
                 mean(y, y.waited),
-                Some(apart(name) / 1e3),
+                Some(difference(name) / 1e3),
             ]
             .map(Cell::from),
         );
         section.rows.push(row);
     }
     if let Some(name) = names.first() {
-        let apart = apart(name) / 1e3;
-        let what = if name.2.is_empty() { name.1.to_string() } else { format!("{} ({})", name.2, name.1) };
-        let (more, per_rank) = (if apart > 0.0 { "longer" } else { "less long" }, apart.abs());
-        section.notes.push(format!("{} {what} takes b's ranks {} {more} each", name.0, in_ns(per_rank)));
+        let difference = difference(name) / 1e3;
+        let operation = if name.2.is_empty() { name.1.to_string() } else { format!("{} ({})", name.2, name.1) };
+        let (more, per_rank) = (if difference > 0.0 { "longer" } else { "less long" }, difference.abs());
+        section.notes.push(format!("{} {operation} takes b's ranks {} {more} each", name.0, in_ns(per_rank)));
     }
     section.notes.push(format!(
         "{} of {n} names differ; waited: until the peers were there; times overlap, so differences do not add up to the iteration's",
@@ -110,7 +110,7 @@ pub fn section(a: &Timeline, b: &Timeline, top: usize) -> Section {
     section
 }
 
-/// Nanoseconds in the unit that fits, four digits.
+/// A time in ns as text, with the unit that fits and four digits.
 fn in_ns(ns: f64) -> String {
     let (value, unit) = match ns {
         _ if ns < 1e3 => (ns, "ns"),

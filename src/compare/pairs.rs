@@ -1,47 +1,47 @@
-//! Which configuration of a later folder is held against which of the first.
+//! Pairs each configuration of a later folder with one of the first folder.
 //!
-//! Layer: compare. First those with the same `config_key`. The key covers every setting, every input file and the model's version, so a change to any of
-//! them, which is what one compares for, leaves nothing with the same key. What is left is matched by coordinates: the values of all axes that any folder
-//! varies, and what is asked. So experiments that do different work never meet. Judges nothing.
+//! Layer: compare. Configurations with the same `config_key` are paired first. The key covers every setting, every input file and the model's version, so
+//! after a change to any of them no key is the same. The remaining ones are paired by coordinates: the values of all axes that any folder varies, and of
+//! those that change the work. So experiments that do different work are never paired. It judges nothing.
 
 use std::collections::{BTreeMap, BTreeSet};
 
 use super::Study;
 use crate::units::counted;
 
-/// A configuration of the first folder that another one is held against.
+/// The configuration of the first folder that another one is compared with.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Partner {
     /// Its index in [`Study::configurations`].
     pub of_base: usize,
-    /// Whether both have the same `config_key`, rather than the same coordinates alone.
+    /// Whether both have the same `config_key`. If not, they have only the same coordinates.
     pub same: bool,
 }
 
-/// For each configuration its partner; `None` for those of the first folder and those without one.
+/// Partner of each configuration. `None`: it is in the first folder, or has no partner.
 pub fn partners(study: &Study) -> Vec<Option<Partner>> {
     let n = study.configurations.len();
     let mut found: Vec<Option<Partner>> = vec![None; n];
     let in_base = || (0..n).filter(|&c| study.configurations[c].run == 0);
-    // Several, where an axis makes no difference.
+    // There can be several, if an axis makes no difference.
     let mut by_key: BTreeMap<&str, Vec<usize>> = BTreeMap::new();
     in_base().for_each(|c| by_key.entry(&study.configurations[c].config_key).or_default().push(c));
     let places = places(study);
-    let at = |c: usize| -> Vec<String> { places.iter().map(|&a| text(study, c, a)).collect() };
-    // By folder, what of the base is taken.
+    let coordinates = |c: usize| -> Vec<String> { places.iter().map(|&a| text(study, c, a)).collect() };
+    // Pairs of a later folder and a base configuration that already has a partner there.
     let mut taken: BTreeSet<(usize, usize)> = BTreeSet::new();
     for (c, configuration) in study.configurations.iter().enumerate().filter(|(_, c)| c.run > 0) {
         if let Some(same) = by_key.get(configuration.config_key.as_str()) {
-            let equal = same.iter().copied().find(|&b| same.len() == 1 || at(b) == at(c));
+            let equal = same.iter().copied().find(|&b| same.len() == 1 || coordinates(b) == coordinates(c));
             let of_base = equal.unwrap_or(same[0]);
             found[c] = Some(Partner { of_base, same: true });
             taken.insert((configuration.run, of_base));
         }
     }
-    let by_place: BTreeMap<Vec<String>, usize> = in_base().map(|c| (at(c), c)).collect();
+    let by_place: BTreeMap<Vec<String>, usize> = in_base().map(|c| (coordinates(c), c)).collect();
     for (c, configuration) in study.configurations.iter().enumerate().filter(|(_, c)| c.run > 0) {
         if found[c].is_none()
-            && let Some(&of_base) = by_place.get(&at(c))
+            && let Some(&of_base) = by_place.get(&coordinates(c))
             && taken.insert((configuration.run, of_base))
         {
             found[c] = Some(Partner { of_base, same: false });
@@ -50,18 +50,18 @@ pub fn partners(study: &Study) -> Vec<Option<Partner>> {
     found
 }
 
-/// Places of the study's axes by whose values configurations meet.
+/// Indices of the axes that are coordinates.
 fn places(study: &Study) -> Vec<usize> {
     (0..study.axes.len()).filter(|&a| study.varied(&study.axes[a]) || study.asks(&study.axes[a])).collect()
 }
 
-/// A value as it is compared: a number is the same in whatever kind of column it stands.
+/// A value as text for comparison. Numbers are equal whatever kind of column they are in.
 fn text(study: &Study, configuration: usize, axis: usize) -> String {
     let cell = &study.configurations[configuration].values[axis];
     cell.number().map_or_else(|| cell.to_string(), |v| v.to_string())
 }
 
-/// What sets partners apart that do not have the same `config_key`, in words; `None` if all have.
+/// How the settings of partners with different `config_key`s differ, in words. `None`: all partners have the same key.
 pub fn differences(study: &Study, partners: &[Option<Partner>]) -> Option<String> {
     let others: Vec<(usize, usize)> = partners
         .iter()

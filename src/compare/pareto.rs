@@ -1,12 +1,12 @@
-//! The Pareto front of some metrics: configurations that no other beats in all of them.
+//! Pareto front of several metrics: the configurations that no other configuration beats in all of them.
 //!
 //! Layer: compare.
 
 use super::{RankedGroup, RankingMetric, Section, Study};
 use crate::results::Cell;
 
-/// Indices of the configurations on the front, best first by the first metric, among `candidates`. Equal ones are all on it; those that lack a
-/// value of any metric are not.
+/// Indices of the configurations of `candidates` on the front, best first by the first metric. Equal configurations are all on it; configurations without a
+/// value of some metric are not.
 pub fn front(study: &Study, metrics: &[RankingMetric], candidates: impl IntoIterator<Item = usize>) -> Vec<usize> {
     let means = |c: usize| -> Option<Vec<f64>> {
         metrics.iter().map(|m| study.sample(&study.configurations[c], &m.name).map(|s| s.mean)).collect()
@@ -14,7 +14,7 @@ pub fn front(study: &Study, metrics: &[RankingMetric], candidates: impl IntoIter
     of_points(metrics, candidates.into_iter().filter_map(|c| means(c).map(|m| (c, m))).collect())
 }
 
-/// The same of points with a value of each metric.
+/// Indices of the points on the front, best first by the first metric. Each point has a value of each metric.
 pub fn of_points(metrics: &[RankingMetric], mut points: Vec<(usize, Vec<f64>)>) -> Vec<usize> {
     let order = |a: &Vec<f64>, b: &Vec<f64>| {
         metrics
@@ -25,7 +25,7 @@ pub fn of_points(metrics: &[RankingMetric], mut points: Vec<(usize, Vec<f64>)>) 
             .unwrap_or(std::cmp::Ordering::Equal)
     };
     points.sort_by(|a, b| order(&a.1, &b.1));
-    // Whoever beats a point comes before it, and if that one is beaten itself, somebody on the front beats both.
+    // A point that beats another one comes before it in this order. If it is beaten itself, a point on the front beats both.
     let mut front: Vec<(usize, Vec<f64>)> = Vec::new();
     for (c, point) in points {
         let beats = |other: &Vec<f64>| {
@@ -39,7 +39,7 @@ pub fn of_points(metrics: &[RankingMetric], mut points: Vec<(usize, Vec<f64>)>) 
     front.into_iter().map(|(c, _)| c).collect()
 }
 
-/// The fronts of all groups as a table.
+/// Table of the fronts of all groups.
 pub fn section(study: &Study, metrics: &[RankingMetric], groups: &[RankedGroup]) -> Section {
     let several = study.runs.len() > 1;
     let mut columns: Vec<String> = several.then(|| "dir".into()).into_iter().collect();

@@ -1,11 +1,11 @@
-//! An experiment of a study, as the user names it.
+//! Parses the user's name of an experiment of a study.
 //!
 //! Layer: compare.
 
 use super::{CompareError, Study};
 use crate::results::Cell;
 
-/// An experiment that the user named.
+/// An experiment that the user named: the index of its folder, and its row there.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Pick {
     pub run: usize,
@@ -13,10 +13,10 @@ pub struct Pick {
 }
 
 impl Pick {
-    /// `ID`, or `DIR:ID` with a folder as it was given. Without DIR, of several folders the first has the first experiment, the second the second.
+    /// Parses `ID`, or `DIR:ID` with a folder as it was given. `ID` alone is in the `nth` folder, or in the last one if there are not so many.
     ///
     /// # Errors
-    /// No such folder or experiment.
+    /// There is no such folder or experiment.
     pub fn parse(study: &Study, text: &str, nth: usize) -> Result<Pick, CompareError> {
         let bad = |why: String| CompareError::Pick { pick: text.into(), why };
         let (run, id) = match text.rsplit_once(':') {
@@ -45,7 +45,7 @@ impl Pick {
         Ok(Pick { run, row: results.find(id).ok_or_else(missing)? })
     }
 
-    /// In words.
+    /// Name of the experiment for people: its id, with the folder if there are several.
     pub fn name(self, study: &Study) -> String {
         let id = study.runs[self.run].exp_id(self.row);
         if study.runs.len() > 1 { format!("{}:{id}", study.dir(self.run)) } else { id.to_string() }

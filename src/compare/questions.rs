@@ -1,10 +1,10 @@
-//! Which keys ask another question, rather than try another answer to the same one.
+//! Decides which keys change the work that experiments do ("ask another question"), and which only change how it is done.
 //!
-//! Layer: compare. Experiments that do different work are never ranked against each other. Reads sweeps, judges no results.
+//! Layer: compare. Experiments that do different work are never ranked against each other. It reads sweeps and judges no results.
 
 use std::collections::BTreeSet;
 
-/// Keys of `[base.workload]` that say what is to be done, not how: experiments that differ in them are not ranked against each other.
+/// Keys of `[base.workload]` that say what work is done, not how. Experiments that differ in them are not ranked against each other.
 const QUESTIONS: &[&str] = &[
     "kind",
     "path",
@@ -44,10 +44,10 @@ const QUESTIONS: &[&str] = &[
     "tpot_bound_ms",
 ];
 
-/// Keys of `[[job]]` tables beside those: when a job comes, and how many like it.
+/// Further keys of `[[job]]` tables that say what work is done: when a job arrives, and how many jobs like it there are.
 const OF_A_JOB: &[&str] = &["start_us", "arrival_us", "background", "weight"];
 
-/// Keys of a cluster in job mode that say what arrives, what breaks, and what jobs are taken to lose where they lie.
+/// Keys of a cluster in job mode that say which jobs arrive, what fails, and how much jobs are assumed to lose by their placement.
 const OF_A_CLUSTER: &[&str] = &[
     "jobs.source",
     "jobs.path",
@@ -80,10 +80,10 @@ const OF_A_CLUSTER: &[&str] = &[
     "failures.seed",
 ];
 
-/// Sections of keys that choose how to simulate, what to write or what things are taken to cost, rather than what to build.
+/// Prefixes of keys that choose how to simulate, what to write or which costs to assume, not what to build.
 const OF_THE_MODEL: &[&str] = &["fidelity.", "scheduler.iterations", "limits.", "output.", "cost."];
 
-/// Keys of `[base.workload]` of that kind.
+/// Keys of `[base.workload]` that choose how to simulate.
 const WORKLOAD_MODEL: &[&str] = &[
     "analytic",
     "analytic_cost",
@@ -101,16 +101,16 @@ const WORKLOAD_MODEL: &[&str] = &[
     "warmup",
 ];
 
-/// Keys of other sections of that kind.
+/// Keys of other sections that choose how to simulate.
 const OTHER_MODEL: &[&str] = &["cluster.nvlink", "transport.clock", "transport.seed"];
 
-/// The key of `[base.workload]` behind a dotted name, which may be that of a job.
+/// The key of `[base.workload]` in a dotted name. The name may be that of a job.
 fn workload_leaf(key: &str) -> Option<&str> {
     let of_job = key.strip_prefix("job.").and_then(|rest| rest.split_once('.')).map(|(_, leaf)| leaf);
     key.strip_prefix("workload.").or(of_job)
 }
 
-/// What a study's experiments do, as far as it decides what other keys ask.
+/// What a study's experiments do, as far as it decides which other keys change the work.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Questions {
     kinds: BTreeSet<String>,
@@ -118,7 +118,7 @@ pub struct Questions {
 }
 
 impl Questions {
-    /// Takes a sweep into account; `varied` gives an axis' values, and nothing of a key that is no axis.
+    /// Takes a sweep into account. `varied` returns the values of an axis, and an empty list for a key that is no axis.
     pub fn add(&mut self, sweep: Option<&toml::Table>, varied: impl Fn(&str) -> Vec<String>) {
         let base = |leaf: &str| Some(sweep?.get("base")?.get("workload")?.get(leaf)?.as_str()?.to_string());
         let values = |leaf: &str| varied(&format!("workload.{leaf}")).into_iter().chain(base(leaf));
@@ -126,18 +126,18 @@ impl Questions {
         self.patterns.extend(values("pattern"));
     }
 
-    /// Whether a key chooses how to simulate rather than what to build: the level of detail, what stands in for packets, what prices are taken to be.
+    /// Whether a key chooses how to simulate and not what to build: the level of detail, what replaces packets, or the assumed prices.
     pub fn is_of_the_model(key: &str) -> bool {
         OF_THE_MODEL.iter().any(|section| key.starts_with(section))
             || OTHER_MODEL.contains(&key)
             || workload_leaf(key).is_some_and(|leaf| WORKLOAD_MODEL.contains(&leaf))
     }
 
-    /// Whether experiments that differ in this key do different work, any of them. A model's batch is the same on any number of GPUs, but traffic,
-    /// collectives and programs grow with them; a load is a share of the links' rate, so that faster links carry more of it.
+    /// Whether experiments that differ in this key do different work. The batch of a model is the same on any number of GPUs, but traffic, collectives and
+    /// programs grow with them. A load is a share of the links' rate, so faster links carry more of it.
     pub fn asks(&self, key: &str) -> bool {
         match key {
-            // How something is simulated is no property of a design: what packets say is the best is the best by packets.
+            // How an experiment is simulated is not a property of a design: the best design by packets is the best only among packet simulations.
             _ if Questions::is_of_the_model(key) => true,
             "cluster.gpus" => self.kinds.iter().any(|k| k != "model"),
             _ if OF_A_CLUSTER.contains(&key) => true,
@@ -201,7 +201,7 @@ mod tests {
 
     #[test]
     fn what_the_workload_grows_with_is_asked() {
-        let of = |base: &str, axis: &[&str]| {
+        let asked_of = |base: &str, axis: &[&str]| {
             let sweep = format!("[base.workload]\n{base}").parse().unwrap();
             let mut q = Questions::default();
             q.add(Some(&sweep), |key| {
@@ -209,10 +209,10 @@ mod tests {
             });
             ["cluster.gpus", "topology.link_gbps", "workload.bytes", "transport.cc"].map(|key| q.asks(key))
         };
-        assert_eq!(of("kind = \"model\"", &[]), [false, false, true, false]);
-        assert_eq!(of("kind = \"traffic\"\npattern = \"poisson\"", &[]), [true, true, true, false]);
-        assert_eq!(of("kind = \"traffic\"", &["ring", "incast"]), [true, false, true, false]);
-        assert_eq!(of("kind = \"traffic\"", &["ring", "poisson"]), [true, true, true, false]);
-        assert_eq!(of("kind = \"collective\"", &[]), [true, false, true, false]);
+        assert_eq!(asked_of("kind = \"model\"", &[]), [false, false, true, false]);
+        assert_eq!(asked_of("kind = \"traffic\"\npattern = \"poisson\"", &[]), [true, true, true, false]);
+        assert_eq!(asked_of("kind = \"traffic\"", &["ring", "incast"]), [true, false, true, false]);
+        assert_eq!(asked_of("kind = \"traffic\"", &["ring", "poisson"]), [true, true, true, false]);
+        assert_eq!(asked_of("kind = \"collective\"", &[]), [true, false, true, false]);
     }
 }

@@ -1,80 +1,86 @@
-//! Ranking by a metric, with ties where a difference says nothing.
+//! Ranking by a metric, with ties where a difference is not significant.
 //!
-//! Layer: compare. Configurations that ask different questions (another model, other messages) are ranked apart.
+//! Layer: compare. Configurations that do different work (another model, other messages) are ranked in separate groups.
 
 use super::{RankingMetric, Sample, Section, Study};
 use crate::results::Cell;
 use crate::spec::short_name;
 use crate::units::counted;
 
-/// A configuration in its place.
+/// A configuration and its rank.
 #[derive(Clone, Debug)]
 pub struct Ranked {
     /// Index in [`Study::configurations`].
     pub configuration: usize,
     pub sample: Sample,
-    /// From 1; configurations that tie share the best one's.
+    /// Rank, counted from 1. Tied configurations share the rank of the best of them.
     pub rank: usize,
-    /// Whether another one has the same rank.
+    /// Whether another configuration has the same rank.
     pub tied: bool,
     pub uncertainty: f64,
 }
 
-/// Configurations that may be compared, best first.
+/// Configurations that do the same work, best first.
 #[derive(Clone, Debug)]
 pub struct RankedGroup {
-    /// The axes that set it apart from other groups, and their values.
+    /// Axes that distinguish this group from others, and their values.
     pub question: Vec<(String, Cell)>,
     pub ranked: Vec<Ranked>,
-    /// Configurations without a value, by index.
+    /// Indices of the configurations without a value of the metric.
     pub without: Vec<usize>,
 }
 
 impl RankedGroup {
-    /// The question in words; empty where there is only one.
+    /// The question in words. Empty if there is only one.
     pub fn label(&self) -> String {
         let part = |(axis, value): &(String, Cell)| format!("{} {value}", short_name(axis));
         self.question.iter().map(part).collect::<Vec<_>>().join(", ")
     }
 }
 
-/// Ranks all configurations. What cannot be told apart from the best of a rank ([`Study::tied`]) shares it.
+/// Ranks all configurations. A configuration that cannot be told apart from the best one of a rank ([`Study::tied`]) shares that rank.
 pub fn rank(study: &Study, metric: &RankingMetric) -> Vec<RankedGroup> {
     let questions = study.questions();
     let mut groups: Vec<RankedGroup> = Vec::new();
-    for (index, (c, at)) in study.configurations.iter().zip(study.group_of()).enumerate() {
-        if at == groups.len() {
+    for (index, (c, group_idx)) in study.configurations.iter().zip(study.group_of()).enumerate() {
+        if group_idx == groups.len() {
             let question = questions.iter().map(|&q| (study.axes[q].clone(), c.values[q].clone())).collect();
             groups.push(RankedGroup { question, ranked: Vec::new(), without: Vec::new() });
         }
         match study.sample(c, &metric.name) {
-            None => groups[at].without.push(index),
+            None => groups[group_idx].without.push(index),
             Some(sample) => {
                 let uncertainty = study.uncertainty(c, metric, &sample);
-                groups[at].ranked.push(Ranked { configuration: index, sample, rank: 0, tied: false, uncertainty });
+                groups[group_idx].ranked.push(Ranked {
+                    configuration: index,
+                    sample,
+                    rank: 0,
+                    tied: false,
+                    uncertainty,
+                });
             }
         }
     }
     for group in &mut groups {
-        // Stable: equal means stay in the order of folders and ids.
+        // The sort is stable: equal means stay in the order of folders and ids.
         group.ranked.sort_by(|a, b| metric.order(a.sample.mean, b.sample.mean));
         let mut first = 0;
-        for at in 0..group.ranked.len() {
-            let [head, this] = [first, at].map(|r| &study.configurations[group.ranked[r].configuration]);
+        for index in 0..group.ranked.len() {
+            let [head, this] = [first, index].map(|r| &study.configurations[group.ranked[r].configuration]);
             if !study.tied(head, this, metric) {
-                first = at;
+                first = index;
             }
-            group.ranked[at].rank = first + 1;
-            if first != at {
+            group.ranked[index].rank = first + 1;
+            if first != index {
                 group.ranked[first].tied = true;
-                group.ranked[at].tied = true;
+                group.ranked[index].tied = true;
             }
         }
     }
     groups
 }
 
-/// The ranking as a table of the best `top` of every group.
+/// Table of the `top` best configurations of every group.
 pub fn section(study: &Study, metric: &RankingMetric, groups: &[RankedGroup], top: usize) -> Section {
     let several = study.runs.len() > 1;
     let mut columns = vec!["rank".to_string(), "tied".into()];
@@ -91,7 +97,7 @@ pub fn section(study: &Study, metric: &RankingMetric, groups: &[RankedGroup], to
     ];
     columns.extend(replicas.then_some(spread).into_iter().flatten());
     columns.push("to best %".into());
-    // Folders may have different first jobs; then each row's own is meant.
+    // Folders may have different first jobs; then the title names no job, and each row refers to its own.
     let mut jobs: Vec<Option<&str>> = study.runs.iter().map(|r| r.job_of_column(&metric.name)).collect();
     jobs.dedup();
     let of_job = match jobs[..] {
@@ -151,27 +157,27 @@ fn notes(study: &Study, groups: &[RankedGroup], top: usize) -> Vec<String> {
     }
     let without: Vec<usize> = groups.iter().flat_map(|g| &g.without).copied().collect();
     if !without.is_empty() {
-        let mut by = std::collections::BTreeMap::new();
+        let mut n_by_status = std::collections::BTreeMap::new();
         for &c in &without {
             let c = &study.configurations[c];
-            *by.entry(study.runs[c.run].status(c.rows[0]).as_str()).or_insert(0) += 1;
+            *n_by_status.entry(study.runs[c.run].status(c.rows[0]).as_str()).or_insert(0) += 1;
         }
-        let by: Vec<String> = by.iter().map(|(status, n)| format!("{n} {status}")).collect();
+        let counts: Vec<String> = n_by_status.iter().map(|(status, n)| format!("{n} {status}")).collect();
         notes.push(format!(
             "without a value and a rank: {} ({})",
             counted(without.len(), "configuration"),
-            by.join(", ")
+            counts.join(", ")
         ));
     }
     notes
 }
 
-/// How far a value lies from another, in percent of it; `None` where that is 0.
-pub(super) fn percent(value: f64, of: f64) -> Option<f64> {
-    if value == of {
+/// Difference of a value from a reference, in percent of the reference. `None`: the reference is 0 and the value is not.
+pub(super) fn percent(value: f64, reference: f64) -> Option<f64> {
+    if value == reference {
         return Some(0.0);
     }
-    (of != 0.0).then(|| (value - of) / of.abs() * 100.0)
+    (reference != 0.0).then(|| (value - reference) / reference.abs() * 100.0)
 }
 
 #[cfg(test)]

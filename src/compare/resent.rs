@@ -1,12 +1,12 @@
-//! Why data was sent again: losses, or packets that overtook each other.
+//! Explains why data was sent again: losses, or packets that overtook each other.
 //!
-//! Layer: compare. Says it in a sentence; counts are columns of results.
+//! Layer: compare. It makes a sentence; the counts are columns of results.
 
 use super::fidelity::sprays;
 use super::pick::Pick;
 use super::{Section, Study};
 
-/// Adds to `section` what made experiments send data again. `picks` are the experiments, each with its name in front.
+/// Adds a note about resent data for each of the experiments `picks` to `section`. Each pick has a prefix for its note.
 pub(super) fn add_notes(section: &mut Section, study: &Study, picks: &[(&str, Pick)]) {
     section.notes.extend(picks.iter().filter_map(|(name, pick)| note(study, name, *pick)));
 }
@@ -15,7 +15,7 @@ fn note(study: &Study, name: &str, pick: Pick) -> Option<String> {
     let again = pick.number(study, "retransmissions").filter(|n| *n > 0.0)?;
     let drops = pick.number(study, "drops").unwrap_or(0.0);
     let configuration = study.configurations.iter().position(|c| c.run == pick.run && c.rows.contains(&pick.row));
-    let reorders = configuration.is_some_and(|at| sprays(study, at));
+    let reorders = configuration.is_some_and(|index| sprays(study, index));
     let why = match (reorders, drops > 0.0) {
         (true, false) => {
             "none was dropped: reordering. Packets of a flow take several paths (routing.policy), and go-back-N receivers take \
@@ -40,9 +40,9 @@ mod tests {
     #[test]
     fn reordering_is_named_where_nothing_was_dropped() {
         let row = |id: u64, policy: &str, again: u64, drops: u64| {
-            let mut of = ok(id, &format!("{policy}{id}"), &[policy], 1_000_000);
-            (of.record.retransmissions, of.record.drops) = (Some(again), Some(drops));
-            of
+            let mut experiment = ok(id, &format!("{policy}{id}"), &[policy], 1_000_000);
+            (experiment.record.retransmissions, experiment.record.drops) = (Some(again), Some(drops));
+            experiment
         };
         let rows = vec![row(0, "ecmp", 0, 0), row(1, "spray", 70, 0), row(2, "ecmp", 9, 3)];
         let folder = Folder::new(&["routing.policy"], rows);

@@ -1,20 +1,22 @@
-//! Links that several jobs of an experiment share: how many, the most loaded one, and who sends over it.
+//! Links that several jobs of an experiment share: their number, the most loaded one, and the jobs that send over it.
 //!
-//! Layer: compare. `jobs.csv` says it in short; `shared_links.csv`, where a run wrote it, link by link.
+//! Layer: compare. `jobs.csv` has a summary. `shared_links.csv` has every link, if a run wrote it.
 
 use super::{CompareError, Section};
 use crate::results::read::RunResults;
 use crate::results::{Cell, SharedLinkRecord};
 
-/// An experiment: what it is called beside another one (`a`), its run and its row.
+/// An experiment: its name beside another one (`a`), its run and its row.
 type Named<'a> = (&'static str, &'a RunResults, usize);
 
-/// What the jobs of one or two experiments share; `None` where no job shares a link. Notes name at most `top` jobs of a link.
-pub(super) fn section(of: &[Named], top: usize) -> Result<Option<Section>, CompareError> {
+/// Table of the links that jobs of one or two experiments share. `None`: no job shares a link. Notes name at most `top` jobs of a link.
+pub(super) fn section(experiments: &[Named], top: usize) -> Result<Option<Section>, CompareError> {
     let names = ["shared links", "busiest of them", "shared with (links)"];
-    let with =
-        |name: &'static str| of.iter().map(move |(which, _, _)| format!("{name} {which}").trim_end().to_string());
-    let columns: Vec<String> = std::iter::once("job".to_string()).chain(names.into_iter().flat_map(with)).collect();
+    let column_names = |name: &'static str| {
+        experiments.iter().map(move |(which, _, _)| format!("{name} {which}").trim_end().to_string())
+    };
+    let columns: Vec<String> =
+        std::iter::once("job".to_string()).chain(names.into_iter().flat_map(column_names)).collect();
     let mut section = Section {
         kind: "explain_shared_links",
         title: "links that data of several jobs cross".into(),
@@ -23,7 +25,7 @@ pub(super) fn section(of: &[Named], top: usize) -> Result<Option<Section>, Compa
         notes: Vec::new(),
     };
     let mut sharing = Vec::new();
-    for (_, run, row) in of {
+    for (_, run, row) in experiments {
         sharing.push(run.sharing_of(run.exp_id(*row))?.unwrap_or_default());
     }
     let mut jobs: Vec<&str> = Vec::new();
@@ -43,7 +45,7 @@ pub(super) fn section(of: &[Named], top: usize) -> Result<Option<Section>, Compa
     if section.rows.is_empty() {
         return Ok(None);
     }
-    for (which, run, row) in of {
+    for (which, run, row) in experiments {
         let before = if which.is_empty() { String::new() } else { format!("{which}: ") };
         let note = match run.shared_links_of(run.exp_id(*row))? {
             Some(links) => busiest(&links, top).map(|told| format!("{told}; shared_links.csv has every link")),
@@ -57,11 +59,11 @@ pub(super) fn section(of: &[Named], top: usize) -> Result<Option<Section>, Compa
     Ok(Some(section))
 }
 
-/// The link that carries most payload of all jobs, and of whom; of equals the first. `None` where nothing is shared.
+/// A sentence about the link that carries the most payload of all jobs, and the jobs on it. Among equal links it is the first. `None`: no link is shared.
 fn busiest(links: &[SharedLinkRecord], top: usize) -> Option<String> {
     let all = |s: &SharedLinkRecord| s.job_bytes + s.other_bytes;
-    let most = links.iter().rev().max_by_key(|s| all(s))?;
-    let mut jobs: Vec<&SharedLinkRecord> = links.iter().filter(|s| s.link == most.link).collect();
+    let busiest_link = links.iter().rev().max_by_key(|s| all(s))?;
+    let mut jobs: Vec<&SharedLinkRecord> = links.iter().filter(|s| s.link == busiest_link.link).collect();
     jobs.sort_by_key(|s| std::cmp::Reverse(s.job_bytes));
     let share = |s: &SharedLinkRecord| {
         let percent = if all(s) == 0 { 0.0 } else { 100.0 * s.job_bytes as f64 / all(s) as f64 };
@@ -70,7 +72,7 @@ fn busiest(links: &[SharedLinkRecord], top: usize) -> Option<String> {
     let named: Vec<String> = jobs.iter().take(top).map(|s| share(s)).collect();
     let more = jobs.len() - named.len();
     let more = if more > 0 { format!(" and {more} more") } else { String::new() };
-    Some(format!("{} carries most, {} bytes: {}{more}", most.link, all(most), named.join(", ")))
+    Some(format!("{} carries most, {} bytes: {}{more}", busiest_link.link, all(busiest_link), named.join(", ")))
 }
 
 #[cfg(test)]
@@ -82,16 +84,16 @@ mod tests {
 
     #[test]
     fn the_busiest_link_and_who_sends_over_it() {
-        let row = |link: &str, job: &str, job_bytes, other_bytes, with: &str| SharedLinkRecord {
+        let row = |link: &str, job: &str, job_bytes, other_bytes, shared_with: &str| SharedLinkRecord {
             link: link.into(),
             job: job.into(),
             job_bytes,
             other_bytes,
-            shared_with: with.into(),
+            shared_with: shared_with.into(),
         };
-        let job = |name: &str, with: &str| JobRecord {
+        let job = |name: &str, shares_with: &str| JobRecord {
             job: name.into(),
-            shares_with: with.into(),
+            shares_with: shares_with.into(),
             shared_links: 2,
             busiest_shared_link: Some("y->z".into()),
             ..JobRecord::default()
@@ -112,10 +114,10 @@ mod tests {
         };
         let mut two = one.clone();
         (two.record.exp_id, two.shared_links) = (1, listed());
-        let told = |finished, at: &str| {
+        let told = |finished, pick_text: &str| {
             let folder = Folder::new(&["k"], finished);
             let study = Study::open(&[folder.path()]).unwrap();
-            let pick = crate::compare::Pick::parse(&study, at, 0).unwrap();
+            let pick = crate::compare::Pick::parse(&study, pick_text, 0).unwrap();
             let sections = explain_one(&study, pick, 9).unwrap();
             sections.into_iter().find(|s| s.kind == "explain_shared_links").unwrap()
         };

@@ -1,10 +1,11 @@
 //! How well the mean of few repeats is known.
 //!
-//! Layer: compare. Ordinary statistics of small samples: Student's t, a variance that samples share. Knows no experiments.
+//! Layer: compare. Ordinary statistics of small samples: Student's t, and a variance that samples share. It knows nothing of experiments.
 
 use super::Sample;
 
-/// Half the width of the mean's 95 % interval; `None` of fewer than two values, and of equal ones: what no replica changes was not repeated.
+/// Half the width of the 95 % interval of the mean. `None`: there are fewer than two values, or all are equal, because then replicas change nothing and count
+/// as one.
 pub fn half_width(s: &Sample) -> Option<f64> {
     (s.n > 1 && s.deviation > 0.0).then(|| t95((s.n - 1) as f64) * s.deviation / (s.n as f64).sqrt())
 }
@@ -15,15 +16,15 @@ const T95: [f64; 30] = [
     2.110, 2.101, 2.093, 2.086, 2.080, 2.074, 2.069, 2.064, 2.060, 2.056, 2.052, 2.048, 2.045, 2.042,
 ];
 
-/// By how many standard errors a 95 % interval reaches to either side. Degrees of freedom are rounded down, to the safe side.
+/// Half the width of a 95 % interval, in standard errors. Degrees of freedom are rounded down, which makes the interval wider.
 pub fn t95(freedom: f64) -> f64 {
     let whole = freedom.max(1.0).floor() as usize;
-    // Beyond the table the first term of the expansion in 1 / freedom is exact to the third decimal.
+    // Beyond the table, the first term of the expansion in 1 / freedom is exact to the third decimal.
     T95.get(whole - 1).copied().unwrap_or(1.960 + 2.4 / freedom)
 }
 
-/// Whether two configurations cannot be told apart by their replicas, in pairs of the same seed: 0 is in the 95 % interval of the mean difference. `None`
-/// where that cannot be said: fewer than three pairs, or other seeds. Values are with their seeds, in any order.
+/// Whether two configurations cannot be told apart by pairs of replicas with the same seed: 0 is in the 95 % interval of the mean difference. Values are
+/// given with their seeds, in any order. `None`: there are fewer than three pairs, or the seeds differ.
 pub fn tied_in_pairs(a: &[(u64, f64)], b: &[(u64, f64)]) -> Option<bool> {
     let sorted = |values: &[(u64, f64)]| {
         let mut values = values.to_vec();
@@ -38,7 +39,7 @@ pub fn tied_in_pairs(a: &[(u64, f64)], b: &[(u64, f64)]) -> Option<bool> {
     Some(sample.mean.abs() <= half_width(&sample).unwrap_or(0.0))
 }
 
-/// The variance that samples share: of a single value, whatever its configuration.
+/// Variance of a single value, estimated from all samples together.
 #[derive(Clone, Copy, Debug, Default, PartialEq)]
 pub struct Pooled {
     pub variance: f64,
@@ -47,8 +48,8 @@ pub struct Pooled {
 }
 
 impl Pooled {
-    /// Over all samples of two different values and more, in units of `unit(sample)`. Equal ones are of what no seed changes, and would make others look
-    /// surer than they are.
+    /// Pools all samples with at least two different values, in units of `unit(sample)`. Samples of equal values are left out: no seed changes them, and they
+    /// would make other samples look more certain than they are.
     pub fn over<'a>(samples: impl IntoIterator<Item = &'a Sample>, unit: impl Fn(&Sample) -> f64) -> Pooled {
         let (mut sum, mut freedom) = (0.0, 0);
         for s in samples.into_iter().filter(|s| s.n > 1 && s.deviation > 0.0) {

@@ -1,6 +1,6 @@
 //! A study: the results of one or several folders side by side, by configuration.
 //!
-//! Layer: compare. Folders may have different axes; a folder that does not vary a key has its value from its sweep, or the key's default.
+//! Layer: compare. Folders may have different axes. If a folder does not vary a key, its value comes from the folder's sweep, or is the key's default.
 
 use std::collections::BTreeMap;
 use std::path::Path;
@@ -16,47 +16,46 @@ use super::spread::tied_in_pairs;
 use super::unmodelled::{ComparedOutcome, crossed, why_not_simulated};
 use super::{CompareError, Questions, RankingMetric};
 
-/// Relative differences up to this say nothing, whatever replicas and audits say: 0.01 %. Our choice: far below what any model of a network is right by.
+/// Relative difference up to which values count as equal, whatever replicas and audits say: 0.01 %. Our choice: no model of a network is nearly as accurate.
 pub const TIE_SHARE: f64 = 1e-4;
 
-/// One point of one folder's sweep: its replicas. Points of one configuration, between which an axis makes no difference, are several.
+/// One point of one folder's sweep, with its replicas. If an axis makes no difference, several points have the same configuration.
 #[derive(Clone, Debug)]
 pub struct StudyConfiguration {
-    /// Index of its folder.
+    /// Index of its folder in [`Study::runs`].
     pub run: usize,
     /// `exp_id` of its first replica.
     pub exp_id: u64,
     pub config_key: String,
-    /// Places of its replicas' rows, ascending.
+    /// Row numbers of its replicas, ascending.
     pub rows: Vec<usize>,
     /// Its value on every axis of the study.
     pub values: Vec<Cell>,
-    /// Relative error of times that audits found or that is estimated of skips, the largest of its replicas'; 0 where there
-    /// was none.
+    /// Largest relative error of times over its replicas, as found by audits or as estimated for skips; 0 if there is none.
     pub audit: f64,
 }
 
-/// Replicas' values of a metric.
+/// Statistics of a metric over replicas.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct Sample {
-    /// Replicas that have one.
+    /// Number of replicas that have a value.
     pub n: usize,
     pub mean: f64,
     pub low: f64,
     pub high: f64,
-    /// Standard deviation, of n - 1; 0 of a single one.
+    /// Standard deviation with n - 1 in the denominator; 0 for a single value.
     pub deviation: f64,
 }
 
 impl Sample {
-    /// `None` of nothing.
+    /// Statistics of some values. `None`: there are no values.
     pub fn of(values: &[f64]) -> Option<Sample> {
         let n = values.len();
         let (low, high) = values.iter().fold((f64::INFINITY, f64::NEG_INFINITY), |(l, h), &v| (l.min(v), h.max(v)));
         if n == 0 {
             return None;
         }
-        // From the least upwards: equal values have exactly their value as mean, and no deviation.
+        // Summing distances from the smallest value makes the mean of equal values exactly that value, and the deviation 0.
         let mean = (low + values.iter().map(|v| v - low).sum::<f64>() / n as f64).min(high);
         let squares: f64 = values.iter().map(|v| (v - mean) * (v - mean)).sum();
         let deviation = if n > 1 { (squares / (n - 1) as f64).sqrt() } else { 0.0 };
@@ -64,14 +63,14 @@ impl Sample {
     }
 }
 
-/// Results of some folders.
+/// Results of one or several folders.
 pub struct Study {
-    /// The first is what others are compared with.
+    /// The folders. The first is the base of comparisons.
     pub runs: Vec<RunResults>,
-    /// Axes of all folders, and keys that differ between folders that both vary nothing else; dotted, in the folders' order.
+    /// Axes of all folders, and keys that no folder varies but that differ between folders. Dotted names, in the order of the folders.
     pub axes: Vec<String>,
     pub configurations: Vec<StudyConfiguration>,
-    /// Of each folder.
+    /// For each folder, its experiments that carried rates on.
     pub carried: Vec<CarriedRuns>,
     asked: Questions,
 }
@@ -80,7 +79,7 @@ impl Study {
     /// Reads the folders.
     ///
     /// # Errors
-    /// One cannot be read, or is given twice.
+    /// A folder cannot be read, or is given twice.
     pub fn open(dirs: &[impl AsRef<Path>]) -> Result<Study, CompareError> {
         let mut runs: Vec<RunResults> = Vec::new();
         let mut seen = Vec::new();
@@ -99,7 +98,7 @@ impl Study {
             axes.extend(run.axes().map(|a| run.columns[a].name.clone()));
         }
         let fixed: Vec<Vec<(&'static Key, Value)>> = runs.iter().map(fixed_keys).collect();
-        // What one folder sets and another sets otherwise, or leaves alone, tells them apart as an axis does.
+        // A key that folders set to different values, or that only some of them set, distinguishes them as an axis does.
         if runs.len() > 1 {
             let resolved: Vec<Values> = fixed.iter().map(|f| resolve(f, &[])).collect();
             let differs = |key: &Key| resolved.iter().any(|v| v.get(key.id) != resolved[0].get(key.id));
@@ -109,17 +108,18 @@ impl Study {
         axes.retain(|a| once.insert(a.clone()));
         let mut configurations = Vec::new();
         let mut carried = vec![CarriedRuns::default(); runs.len()];
-        for (at, run) in runs.iter().enumerate() {
+        for (run_idx, run) in runs.iter().enumerate() {
             let mut audits: BTreeMap<u64, f64> = BTreeMap::new();
             run.each_stats(|exp_id, stats| {
                 audits.extend(stats.times_error().map(|e| (exp_id, e)));
                 let folding = &stats.folding;
                 if folding.carried_skips > 0 {
-                    let of = &mut carried[at];
-                    (of.experiments, of.error) = (of.experiments + 1, of.error.max(stats.steady_error.unwrap_or(0.0)));
+                    let runs_carried = &mut carried[run_idx];
+                    (runs_carried.experiments, runs_carried.error) =
+                        (runs_carried.experiments + 1, runs_carried.error.max(stats.steady_error.unwrap_or(0.0)));
                 }
             })?;
-            configurations.extend(of_run(at, run, &axes, &fixed[at], &audits));
+            configurations.extend(of_run(run_idx, run, &axes, &fixed[run_idx], &audits));
         }
         let mut asked = Questions::default();
         for run in &runs {
@@ -130,8 +130,8 @@ impl Study {
         Ok(Study { runs, axes, configurations, carried, asked })
     }
 
-    /// Whether an axis says what is to be done, so that experiments that differ in it are not ranked against each other. Folders that differ in how they
-    /// were simulated, packets or flows apart, are compared to see just that.
+    /// Whether experiments that differ in this axis do different work, so that they are not ranked against each other. Folders that differ in how they were
+    /// simulated (except packets or flows) are compared to see just that difference.
     pub fn asks(&self, key: &str) -> bool {
         let between_folders = Questions::is_of_the_model(key) && key != "fidelity.mode" && !self.varied(key);
         self.asked.asks(key) && !between_folders
@@ -142,62 +142,64 @@ impl Study {
         self.runs.iter().any(|run| run.axes().any(|a| run.columns[a].name == key))
     }
 
-    /// A folder's name as the user gave it.
+    /// Name of a folder as the user gave it.
     pub fn dir(&self, run: usize) -> String {
         self.runs[run].path.display().to_string()
     }
 
-    /// Values of a column, of replicas that have a result.
+    /// Statistics of a column over the replicas that have a result.
     pub fn sample(&self, configuration: &StudyConfiguration, column: &str) -> Option<Sample> {
         let run = &self.runs[configuration.run];
-        let at = run.column(column)?;
+        let column_idx = run.column(column)?;
         let ok = configuration.rows.iter().filter(|&&row| run.status(row) == Status::Ok);
-        Sample::of(&ok.filter_map(|&row| run.number(row, at)).collect::<Vec<_>>())
+        Sample::of(&ok.filter_map(|&row| run.number(row, column_idx)).collect::<Vec<_>>())
     }
 
-    /// Values of a column with their seeds, of replicas that have a result.
+    /// Values of a column with their seeds, for the replicas that have a result.
     fn by_seed(&self, configuration: &StudyConfiguration, column: &str) -> Vec<(u64, f64)> {
         let run = &self.runs[configuration.run];
-        let (Some(at), Some(seed)) = (run.column(column), run.column("seed")) else { return Vec::new() };
+        let (Some(column_idx), Some(seed)) = (run.column(column), run.column("seed")) else { return Vec::new() };
         let ok = configuration.rows.iter().filter(|&&row| run.status(row) == Status::Ok);
-        let of = |&row: &usize| match run.rows[row][seed] {
-            Cell::Unsigned(seed) => Some((seed, run.number(row, at)?)),
+        let seed_and_value = |&row: &usize| match run.rows[row][seed] {
+            Cell::Unsigned(seed) => Some((seed, run.number(row, column_idx)?)),
             _ => None,
         };
-        ok.filter_map(of).collect()
+        ok.filter_map(seed_and_value).collect()
     }
 
-    /// How far a mean may be off whatever its replicas say: the audited error, [`TIE_SHARE`] at least.
+    /// Possible error of a mean whatever its replicas say: the audited error, and at least [`TIE_SHARE`].
     fn error(&self, configuration: &StudyConfiguration, metric: &RankingMetric, sample: &Sample) -> f64 {
         let audited = if metric.is_timed() { configuration.audit } else { 0.0 };
         audited.max(TIE_SHARE) * sample.mean.abs()
     }
 
-    /// How far two means may lie apart and still say nothing: the replicas' deviation, or the audited error where that is more, and [`TIE_SHARE`] at least.
+    /// Difference of two means up to which it is not significant: the deviation of the replicas, or the audited error if that is larger, and at least
+    /// [`TIE_SHARE`].
     pub fn uncertainty(&self, configuration: &StudyConfiguration, metric: &RankingMetric, sample: &Sample) -> f64 {
         sample.deviation.max(self.error(configuration, metric, sample))
     }
 
-    /// Whether two configurations cannot be told apart: by pairs of replicas with the same seed where there are three or more, else by how uncertain each is.
+    /// Whether two configurations cannot be told apart. It is decided by pairs of replicas with the same seed if there are three or more, else by the
+    /// uncertainty of each.
     pub fn tied(&self, a: &StudyConfiguration, b: &StudyConfiguration, metric: &RankingMetric) -> bool {
         let (Some(x), Some(y)) = (self.sample(a, &metric.name), self.sample(b, &metric.name)) else { return false };
-        let apart = (x.mean - y.mean).abs();
-        if apart <= self.error(a, metric, &x).max(self.error(b, metric, &y)) {
+        let difference = (x.mean - y.mean).abs();
+        if difference <= self.error(a, metric, &x).max(self.error(b, metric, &y)) {
             return true;
         }
         tied_in_pairs(&self.by_seed(a, &metric.name), &self.by_seed(b, &metric.name))
-            .unwrap_or_else(|| apart <= x.deviation.max(y.deviation))
+            .unwrap_or_else(|| difference <= x.deviation.max(y.deviation))
     }
 
-    /// Axes that no experiment simulated, by index, and why.
+    /// Indices of the axes that no experiment simulated, and the reason for each.
     pub fn not_simulated(&self) -> BTreeMap<usize, &'static str> {
         let values = |axis: usize| {
             Levels::of(&self.configurations.iter().map(|c| c.values[axis].to_string()).collect::<Vec<_>>()).value
         };
         let of_axes: Vec<Vec<u32>> = (0..self.axes.len()).map(values).collect();
         let mean = |c: &StudyConfiguration, column: &str| self.sample(c, column).map(|s| s.mean);
-        let outcome = |(at, c): (usize, &StudyConfiguration)| ComparedOutcome {
-            values: of_axes.iter().map(|of| of[at]).collect(),
+        let outcome = |(index, c): (usize, &StudyConfiguration)| ComparedOutcome {
+            values: of_axes.iter().map(|values| values[index]).collect(),
             config_key: c.config_key.clone(),
             crossed: crossed(mean(c, "packet_hops"), mean(c, "max_link_utilisation")),
             time: mean(c, "makespan_ns"),
@@ -207,7 +209,7 @@ impl Study {
         (0..self.axes.len()).filter_map(why).collect()
     }
 
-    /// Which of the questions asked each configuration answers, from 0 in the order of the first that does.
+    /// For each configuration, the index of the question that it answers. Questions are numbered in the order of their first configuration.
     pub fn group_of(&self) -> Vec<usize> {
         let questions = self.questions();
         let mut place: BTreeMap<Vec<String>, usize> = BTreeMap::new();
@@ -218,7 +220,7 @@ impl Study {
         self.configurations.iter().map(&mut group).collect()
     }
 
-    /// Places of the axes that ask different questions, of those that take several values.
+    /// Indices of the axes that change the work and take several values.
     pub fn questions(&self) -> Vec<usize> {
         let varies = |a: usize| self.configurations.iter().any(|c| c.values[a] != self.configurations[0].values[a]);
         (0..self.axes.len()).filter(|&a| self.asks(&self.axes[a]) && varies(a)).collect()
@@ -226,7 +228,7 @@ impl Study {
 }
 
 fn of_run(
-    at: usize,
+    run_idx: usize,
     run: &RunResults,
     axes: &[String],
     fixed: &[(&'static Key, Value)],
@@ -236,7 +238,7 @@ fn of_run(
     let own: Vec<(usize, &'static Key)> =
         run.axes().filter_map(|c| Some((c, spec::find(&run.columns[c].name)?))).collect();
     let values = |row: usize| -> Vec<Cell> {
-        // What the folder does not vary, its sweep sets, or a default that may depend on what it varies.
+        // A key that the folder does not vary is set by its sweep, or has a default that may depend on keys that it varies.
         let resolved = places.iter().any(Option::is_none).then(|| {
             let varied: Vec<(&'static Key, Value)> =
                 own.iter().filter_map(|(c, key)| Some((*key, value(key, &run.rows[row][*c])?))).collect();
@@ -251,7 +253,7 @@ fn of_run(
             .map(|(p, axis)| p.map_or_else(|| fallback(axis), |c| run.rows[row][c].clone()))
             .collect()
     };
-    // Points of a sweep that resolve to the same configuration have one key; their axes' values set them apart.
+    // Points of a sweep that resolve to the same configuration have the same key. The values of their axes distinguish them.
     let point = |row: usize| -> (&str, Vec<String>) {
         (run.config_key(row), run.axes().map(|c| run.rows[row][c].to_string()).collect())
     };
@@ -261,7 +263,7 @@ fn of_run(
         let key = run.config_key(row);
         let index = *place.entry(point(row)).or_insert_with(|| {
             found.push(StudyConfiguration {
-                run: at,
+                run: run_idx,
                 exp_id: run.exp_id(row),
                 config_key: key.into(),
                 rows: Vec::new(),
@@ -276,7 +278,8 @@ fn of_run(
     found
 }
 
-/// What a sweep sets for all its experiments and does not vary. What only says what is written, or for how long it may run, is not among it.
+/// Keys and values that a sweep sets for all its experiments. Keys that it varies are left out, and keys that only control what is written or how long it may
+/// run.
 fn fixed_keys(run: &RunResults) -> Vec<(&'static Key, Value)> {
     fn walk(prefix: &str, table: &toml::Table, keys: &mut Vec<(&'static Key, Value)>) {
         for (name, entry) in table {
@@ -306,7 +309,7 @@ fn cell(value: &toml::Value) -> Cell {
     }
 }
 
-/// A cell as its key's value; `None` if it is empty, or not one that this version knows.
+/// The value of a cell, by its key. `None`: the cell is empty, or this version does not know its value.
 fn value(key: &Key, cell: &Cell) -> Option<Value> {
     match cell {
         Cell::Int(v) => key.check_number(*v as f64, Some(*v)).ok(),
@@ -316,7 +319,7 @@ fn value(key: &Key, cell: &Cell) -> Option<Value> {
     }
 }
 
-/// All keys' values where these are set, the later ones over the earlier.
+/// Values of all keys if these are set. `varied` overrides `fixed`.
 fn resolve(fixed: &[(&'static Key, Value)], varied: &[(&'static Key, Value)]) -> Values {
     let ids = |layer: &[(&'static Key, Value)]| {
         layer.iter().map(|(key, v)| (key.id, v.clone())).collect::<Vec<(KeyId, Value)>>()

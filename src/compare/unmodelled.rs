@@ -1,10 +1,10 @@
-//! Axes that an experiment's level of detail does not simulate: equal results say nothing of them.
+//! Finds axes that the experiments' level of detail does not simulate, so that equal results say nothing about them.
 //!
-//! Layer: compare. Judges by what came out: reads neither sweeps nor the key table.
+//! Layer: compare. It judges by results only, and reads neither sweeps nor the key table.
 
 use std::collections::BTreeMap;
 
-/// What crossed links of the network.
+/// Kind of traffic that crossed links of the network.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Crossed {
     Nothing,
@@ -13,18 +13,18 @@ pub enum Crossed {
     Packets,
 }
 
-/// A configuration as far as it decides whether an axis was simulated.
+/// Outcome of a configuration, as far as it decides whether an axis was simulated.
 #[derive(Clone, Debug, PartialEq)]
 pub struct ComparedOutcome {
-    /// Its value on each axis, counted among the values that occur.
+    /// Index of its value on each axis, among the values that occur.
     pub values: Vec<u32>,
     pub config_key: String,
     pub crossed: Crossed,
-    /// Its time; `None` where it has none.
+    /// Its time. `None`: it has none.
     pub time: Option<f64>,
 }
 
-/// What crossed the network, by columns of a result: flow level counts no packets.
+/// Kind of traffic that crossed the network, from columns of a result. Flow level counts no packets.
 pub fn crossed(packet_hops: Option<f64>, max_link_utilisation: Option<f64>) -> Crossed {
     let used = max_link_utilisation.unwrap_or(0.0) > 0.0;
     match packet_hops {
@@ -34,19 +34,19 @@ pub fn crossed(packet_hops: Option<f64>, max_link_utilisation: Option<f64>) -> C
     }
 }
 
-/// Keys of the transport that flows feel as well: what a packet holds, and how many acknowledgements there are.
+/// Keys of the transport that also affect flows: the payload of a packet, and how many acknowledgements there are.
 const OF_FLOWS: [&str; 3] = ["transport.payload_bytes", "transport.ack_interval_bytes", "transport.ack_chunk_bytes"];
 
-/// Keys that only packets feel: how senders, switches and their buffers treat them.
+/// Whether a key affects only packets: how senders, switches and their buffers treat them.
 fn is_of_packets(key: &str) -> bool {
     (key.starts_with("transport.") && !OF_FLOWS.contains(&key))
         || (key.starts_with("topology.") && key.ends_with("buffer_mib"))
 }
 
-/// Sections whose keys say what the network between servers is and does.
+/// Sections whose keys describe the network between servers.
 const NETWORK: [&str; 3] = ["topology.", "routing.", "transport."];
 
-/// Why an axis was not simulated, the rest of a sentence about it; `None` where it was, or nothing tells.
+/// Why an axis was not simulated, as a clause. `None`: it was simulated, or the results do not show it.
 pub fn why_not_simulated(key: &str, axis: usize, outcomes: &[ComparedOutcome]) -> Option<&'static str> {
     let done: Vec<&ComparedOutcome> = outcomes.iter().filter(|o| o.time.is_some()).collect();
     let mut blocks: BTreeMap<Vec<u32>, Vec<&ComparedOutcome>> = BTreeMap::new();
@@ -54,13 +54,13 @@ pub fn why_not_simulated(key: &str, axis: usize, outcomes: &[ComparedOutcome]) -
         let others = [&outcome.values[..axis], &outcome.values[axis + 1..]].concat();
         blocks.entry(others).or_default().push(outcome);
     }
-    // Only where values of this axis stand beside each other can anything be said of it.
-    blocks.retain(|_, of| of.iter().any(|o| o.values[axis] != of[0].values[axis]));
+    // An axis can be judged only in blocks that contain different values of it.
+    blocks.retain(|_, block| block.iter().any(|o| o.values[axis] != block[0].values[axis]));
     if blocks.is_empty() {
         return None;
     }
     let in_all_blocks = |same: &dyn Fn(&ComparedOutcome, &ComparedOutcome) -> bool| {
-        blocks.values().all(|of| of.iter().all(|o| same(of[0], o)))
+        blocks.values().all(|block| block.iter().all(|o| same(block[0], o)))
     };
     if in_all_blocks(&|a, b| a.config_key == b.config_key) {
         return Some("these experiments do not read it, so its values are one configuration");
@@ -102,22 +102,25 @@ mod tests {
     /// Headers differ by congestion control, so times do; still none acted.
     #[test]
     fn flow_level_has_no_congestion_control() {
-        let of = |last: Crossed| [outcome([0, 0], "a", Crossed::Flows, 5.0), outcome([1, 0], "b", last, 5.2)];
+        let outcomes_of = |last: Crossed| [outcome([0, 0], "a", Crossed::Flows, 5.0), outcome([1, 0], "b", last, 5.2)];
         assert!(
-            why_not_simulated("transport.cc", 0, &of(Crossed::Flows)).is_some_and(|why| why.contains("fair rates"))
+            why_not_simulated("transport.cc", 0, &outcomes_of(Crossed::Flows))
+                .is_some_and(|why| why.contains("fair rates"))
         );
-        assert_eq!(why_not_simulated("topology.kind", 0, &of(Crossed::Flows)), None);
-        assert_eq!(why_not_simulated("transport.payload_bytes", 0, &of(Crossed::Flows)), None);
-        assert_eq!(why_not_simulated("transport.cc", 0, &of(PACKETS)), None);
+        assert_eq!(why_not_simulated("topology.kind", 0, &outcomes_of(Crossed::Flows)), None);
+        assert_eq!(why_not_simulated("transport.payload_bytes", 0, &outcomes_of(Crossed::Flows)), None);
+        assert_eq!(why_not_simulated("transport.cc", 0, &outcomes_of(PACKETS)), None);
         assert_eq!(crossed(None, Some(0.5)), Crossed::Flows);
         assert_eq!([crossed(Some(0.0), None), crossed(None, None)], [NOTHING; 2]);
     }
 
     #[test]
     fn an_axis_that_makes_no_other_configuration_was_not_simulated() {
-        let of = |last: &str| [outcome([0, 0], "a", PACKETS, 5.0), outcome([1, 0], last, PACKETS, 5.0)];
-        assert!(why_not_simulated("transport.cc", 0, &of("a")).is_some_and(|why| why.contains("do not read it")));
-        assert_eq!(why_not_simulated("transport.cc", 0, &of("b")), None);
-        assert_eq!(why_not_simulated("transport.cc", 1, &of("a")), None, "it takes one value");
+        let outcomes_of = |last: &str| [outcome([0, 0], "a", PACKETS, 5.0), outcome([1, 0], last, PACKETS, 5.0)];
+        assert!(
+            why_not_simulated("transport.cc", 0, &outcomes_of("a")).is_some_and(|why| why.contains("do not read it"))
+        );
+        assert_eq!(why_not_simulated("transport.cc", 0, &outcomes_of("b")), None);
+        assert_eq!(why_not_simulated("transport.cc", 1, &outcomes_of("a")), None, "it takes one value");
     }
 }

@@ -1,18 +1,18 @@
-//! What two experiments' times are worth, and how their longest collectives were carried out.
+//! What the times of two experiments are worth, and how their longest collectives were carried out.
 //!
-//! Layer: compare. Reads columns of results; judges nothing.
+//! Layer: compare. It reads columns of results and judges nothing.
 
 use super::pick::Pick;
 use super::{Section, Study};
 use crate::results::Cell;
 
-/// The columns in words, and what a section of them says.
+/// For each section: its kind, its title, and the columns that it shows.
 const SECTIONS: [(&str, &str, &[&str]); 2] = [
     ("explain_collective", "how the longest collective is carried out", &["algorithm", "protocol", "channels"]),
     ("explain_worth", "how far such times are off measured machines", &["validated_error", "validated_class"]),
 ];
 
-/// A section for each of [`SECTIONS`] of which either experiment has something.
+/// Those of [`SECTIONS`] in which at least one of the two experiments has a value.
 pub(super) fn sections(study: &Study, a: Pick, b: Pick) -> Vec<Section> {
     let section = |(kind, title, columns): &(&'static str, &str, &[&'static str])| {
         let mut section = Section::new(kind, title.to_string(), ["column", "a", "b"]);

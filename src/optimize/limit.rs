@@ -1,6 +1,6 @@
-//! Limits of a search: conditions over columns of results, `cost_usd <= 3e6`, that whatever it chooses must meet.
+//! Limits of a search: conditions over columns of results, such as `cost_usd <= 3e6`, that its chosen candidates must meet.
 //!
-//! Layer: optimize. What conditions are is [`crate::sweep::condition`]'s. A column that is no objective is valued beside them.
+//! Layer: optimize. [`crate::sweep::condition`] defines conditions. Columns that are not objectives are evaluated in addition to them.
 
 use crate::results::Cell;
 use crate::results::ExperimentRecord;
@@ -8,7 +8,7 @@ use crate::sweep::condition::{Condition, ConditionNames, Val};
 
 use super::objective::{Objective, ObjectiveError};
 
-/// The names of a limit: columns of results.csv with numbers.
+/// Names that a limit may use: columns of results.csv with numbers.
 struct NumberColumns;
 
 impl ConditionNames for NumberColumns {
@@ -32,45 +32,45 @@ pub struct SearchLimit {
     condition: Condition,
 }
 
-/// Whether a candidate is within all limits.
+/// Whether a candidate meets all limits.
 #[derive(Clone, Debug, PartialEq)]
 pub enum WithinLimits {
     Yes,
     /// A value that decides it is not known.
     Unknown,
-    /// Which limit it is beyond, with the values that it has.
+    /// The candidate exceeds a limit. The text has the limit and the candidate's values.
     No(String),
 }
 
 impl SearchLimit {
-    /// Understands a limit.
+    /// Parses a limit.
     ///
     /// # Errors
-    /// What is wrong with it.
+    /// The text says what is wrong.
     pub fn parse(text: &str) -> Result<SearchLimit, String> {
         let condition = Condition::parse(text, &NumberColumns)?;
         if condition.names().is_empty() {
             return Err("it names no column of results.csv; write for example cost_usd <= 3e6".into());
         }
-        // A condition that is none for any numbers is wrong for all candidates.
+        // A condition that fails with any number is wrong for all candidates.
         condition.holds(|_| Val::Float(1.0))?;
         Ok(SearchLimit { text: text.into(), condition })
     }
 
-    /// As the user wrote it.
+    /// The limit as the user wrote it.
     pub fn text(&self) -> &str {
         &self.text
     }
 
-    /// The columns it names.
+    /// The columns that it uses.
     pub fn columns(&self) -> Vec<Objective> {
         self.condition.names().iter().filter_map(|name| Objective::named(name).ok()).collect()
     }
 
-    /// Whether these values of its columns, as results have them, are within it.
-    fn of(&self, value: impl Fn(&str) -> Option<f64>) -> WithinLimits {
+    /// Whether these values of its columns, as they are in results, meet the limit.
+    fn check(&self, value: impl Fn(&str) -> Option<f64>) -> WithinLimits {
         let values: Vec<Option<f64>> = self.condition.names().iter().map(|name| value(name)).collect();
-        let holds = self.condition.holds(|at| values[at].map_or(Val::Nothing, Val::Float));
+        let holds = self.condition.holds(|index| values[index].map_or(Val::Nothing, Val::Float));
         match holds {
             Ok(true) => WithinLimits::Yes,
             Ok(false) => {
@@ -84,22 +84,22 @@ impl SearchLimit {
     }
 }
 
-/// Whether a candidate is within all limits; `values` of these columns, less being better, as a search has them.
+/// Whether a candidate meets all limits. `values` are those of `columns`, with signs such that less is better, as in a search.
 pub fn within(limits: &[SearchLimit], columns: &[Objective], values: &[Option<f64>]) -> WithinLimits {
     let value = |name: &str| {
-        let at = columns.iter().position(|c| c.name() == name)?;
-        values.get(at).copied().flatten().map(|v| columns[at].shown(v))
+        let index = columns.iter().position(|c| c.name() == name)?;
+        values.get(index).copied().flatten().map(|v| columns[index].shown(v))
     };
-    all(limits.iter().map(|limit| limit.of(value)))
+    all(limits.iter().map(|limit| limit.check(value)))
 }
 
-/// The same of a result.
+/// Whether a result meets all limits.
 pub fn record_within(limits: &[SearchLimit], record: &ExperimentRecord) -> WithinLimits {
     let value = |name: &str| {
         let column = Objective::named(name).ok()?;
         column.value(record).map(|v| column.shown(v))
     };
-    all(limits.iter().map(|limit| limit.of(value)))
+    all(limits.iter().map(|limit| limit.check(value)))
 }
 
 fn all(verdicts: impl Iterator<Item = WithinLimits>) -> WithinLimits {

@@ -1,7 +1,7 @@
-//! `method = "optimize"`: finds the best of many candidates by running few of them in full.
+//! `method = "optimize"`: finds the best of many candidates, and runs only few of them in full.
 //!
-//! Layer: optimize. Successive halving over levels of detail: every candidate is estimated without a packet, the promising ones are simulated with coarse packets, the most
-//! promising of those in full. Decides by values alone, so that whoever gives it the same values gets the same decisions; runs nothing itself and writes no file.
+//! Layer: optimize. Successive halving over levels of detail: every candidate is estimated without packets, promising ones are simulated with coarse packets,
+//! and the most promising of those in full. Decisions depend only on values, so equal values give equal decisions. It runs nothing itself and writes no file.
 
 mod limit;
 mod objective;

@@ -1,4 +1,4 @@
-//! What is looked for: columns of results, each with its better side.
+//! Objectives of a search: columns of results, and whether less or more is better.
 //!
 //! Layer: optimize.
 
@@ -6,7 +6,7 @@ use crate::results::record::{OUTCOME, RecordColumn, SERVING};
 use crate::results::{Cell, ColumnKind, ExperimentRecord};
 use crate::spec::nearest;
 
-/// Columns of which more is better; of every other less is.
+/// Columns for which more is better. For all others, less is better.
 const HIGHER: [&str; 9] = [
     "tokens_per_s",
     "tokens_per_s_per_gpu",
@@ -19,14 +19,14 @@ const HIGHER: [&str; 9] = [
     "within_bounds",
 ];
 
-/// A column to be made as small, or as large, as can be.
+/// A column to minimise or maximise.
 #[derive(Clone, Copy)]
 pub struct Objective {
     column: &'static RecordColumn,
     higher: bool,
 }
 
-/// A name that is no objective.
+/// Error of a name that is no objective.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 #[error("`{name}` is no column of results.csv with numbers; {hint}")]
 pub struct ObjectiveError {
@@ -52,12 +52,12 @@ impl Objective {
         Ok(Objective { column, higher: HIGHER.contains(&name) })
     }
 
-    /// The column's name.
+    /// Name of the column.
     pub fn name(&self) -> &'static str {
         self.column.name
     }
 
-    /// A record's value, less being better; `None` where the column is empty.
+    /// Value of a record, with a sign such that less is better. `None`: the column is empty.
     pub fn value(&self, record: &ExperimentRecord) -> Option<f64> {
         let value = match (self.column.cell)(record) {
             Cell::Int(v) => v as f64,
@@ -70,7 +70,7 @@ impl Objective {
         Some(if self.higher { -value } else { value })
     }
 
-    /// A value as the column has it.
+    /// A value with the sign that it has in the column.
     pub fn shown(&self, value: f64) -> f64 {
         if self.higher { -value } else { value }
     }

@@ -1,7 +1,7 @@
-//! Which of several candidates are better, by one value or by several at once.
+//! Ranks candidates by one value, or by several at once.
 //!
-//! Layer: optimize. Pareto fronts (a candidate is in front of another if it is nowhere worse and somewhere better), within a front the less crowded first, as in NSGA-II
-//! (Deb et al. 2002); what is equal is ordered by a seeded hash.
+//! Layer: optimize. Several values are ranked by Pareto fronts: a candidate dominates another if it is nowhere worse and somewhere better. Within a front,
+//! less crowded candidates come first, as in NSGA-II (Deb et al. 2002). Equal candidates are ordered by a seeded hash.
 
 use crate::spec::mix;
 
@@ -10,22 +10,22 @@ fn dominates(a: &[f64], b: &[f64]) -> bool {
     a.iter().zip(b).all(|(x, y)| x <= y) && a.iter().zip(b).any(|(x, y)| x < y)
 }
 
-/// The front of each: 0 for those that nothing dominates, 1 for those that only front 0 dominates, and so on.
+/// Index of each candidate's front: 0 if nothing dominates it, 1 if only front 0 does, and so on.
 fn fronts(values: &[Vec<f64>]) -> Vec<usize> {
     let mut front = vec![usize::MAX; values.len()];
-    // In lexical order nothing is dominated by what comes later.
+    // In lexical order, no candidate is dominated by a later one.
     let mut order: Vec<usize> = (0..values.len()).collect();
     order.sort_by(|&a, &b| lexical(&values[a], &values[b]));
     let mut members: Vec<Vec<usize>> = Vec::new();
     for i in order {
         let clear = |f: &Vec<usize>| !f.iter().any(|&j| dominates(&values[j], &values[i]));
-        // A member of a front that dominates implies one in every front before it.
-        let at = members.partition_point(|f| !clear(f));
-        if at == members.len() {
+        // If a member of a front dominates the candidate, so does a member of every earlier front.
+        let front_idx = members.partition_point(|f| !clear(f));
+        if front_idx == members.len() {
             members.push(Vec::new());
         }
-        members[at].push(i);
-        front[i] = at;
+        members[front_idx].push(i);
+        front[i] = front_idx;
     }
     front
 }
@@ -34,7 +34,8 @@ fn lexical(a: &[f64], b: &[f64]) -> std::cmp::Ordering {
     a.iter().zip(b).map(|(x, y)| x.total_cmp(y)).find(|o| o.is_ne()).unwrap_or(std::cmp::Ordering::Equal)
 }
 
-/// How far the neighbours of each are apart along its front, summed over the values, each relative to the front's spread; ends are infinitely far.
+/// Crowding distance of each candidate: how far its neighbours along the front are apart, summed over the values, each relative to the front's spread.
+/// Infinite at the ends of a front.
 fn crowding(values: &[Vec<f64>], front: &[usize]) -> Vec<f64> {
     let mut distance = vec![0.0; values.len()];
     let n_fronts = front.iter().max().map_or(0, |m| m + 1);
@@ -58,7 +59,7 @@ fn crowding(values: &[Vec<f64>], front: &[usize]) -> Vec<f64> {
     distance
 }
 
-/// Indices, the best first. All values have one length, at least 1, and none is NaN.
+/// Indices of the candidates, best first. PRECONDITION: all have the same number of values, at least 1, and none is NaN.
 pub(super) fn best_first(values: &[Vec<f64>], seed: u64, round: u64) -> Vec<usize> {
     let mut order: Vec<usize> = (0..values.len()).collect();
     let tie = |i: usize| mix(seed, round, i as u64);

@@ -1,20 +1,21 @@
-//! The same experiment with less to simulate.
+//! Coarse version of an experiment, with less to simulate.
 //!
-//! Layer: optimize. Coarse packets: eight times the payload (up to 16 kB), an eighth of the packets, and everything that is in bytes (messages, windows, thresholds, buffers) as it was, so
-//! paths, collisions and the shares of links stay what they are; what suffers is congestion control's grain. Long jobs are cut: one iteration, and of a training step's
-//! micro-batches so many that every pipeline stage is busy; what cutting changes is known from the estimates of both sizes.
+//! Layer: optimize. Packets are coarse: eight times the payload (up to 16 kB), so an eighth of the packets. Everything in bytes (messages, windows,
+//! thresholds, buffers) is unchanged, so paths, collisions and shares of links stay the same; only congestion control is less fine-grained. Long jobs are cut
+//! to one iteration, and training steps to as many micro-batches as keep every pipeline stage busy. The effect of cutting is known from the estimates of both
+//! sizes.
 
 use crate::spec::{Config, KeyId, Source, Value, WorkloadSection};
 
-/// Packets are this much longer.
+/// Factor of the packet payload.
 const COARSER: i64 = 8;
-/// But not beyond this: flows of few packets are no flows any more. Our choice.
+/// Largest payload of coarse packets, in bytes: a flow of few packets is not like a flow any more. Our choice.
 const MOST_BYTES: i64 = 16_000;
-/// Micro-batches kept for each pipeline stage, and at least.
+/// Micro-batches that are kept: per pipeline stage, and at least.
 const PER_STAGE: u32 = 2;
 const AT_LEAST: u32 = 4;
 
-/// What to change to have a coarse version of an experiment.
+/// Changes of keys that make a coarse version of an experiment.
 pub fn coarser(config: &Config) -> Vec<(KeyId, Value)> {
     let v = &config.values;
     let payload = v.int(KeyId::PayloadBytes);
@@ -28,7 +29,7 @@ pub fn coarser(config: &Config) -> Vec<(KeyId, Value)> {
     }
     if let Source::Model(t) = &program.source {
         let step = t.dp.saturating_mul(t.microbatch).max(1);
-        // A multiple of the stages, which interleaved schedules need.
+        // Interleaved schedules need a multiple of the number of stages.
         let keep = (PER_STAGE * t.pp).max(AT_LEAST.next_multiple_of(t.pp));
         if t.global_batch / step > keep {
             changes.push((KeyId::GlobalBatch, Value::Int(i64::from(keep) * i64::from(step))));

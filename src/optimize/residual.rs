@@ -1,18 +1,19 @@
-//! What coarse simulations show that estimates do not know, carried over to candidates that were not simulated.
+//! Corrects estimates of candidates that were not simulated, by what coarse simulations of others show.
 //!
-//! Layer: optimize. How far simulated values are from estimated ones is taken as a sum of one effect an axis value (ridge regression), because what estimates miss, a congestion
-//! control or a topology, acts on many candidates alike. It only decides who is simulated next.
+//! Layer: optimize. The difference between simulated and estimated values is modelled as a sum of one effect per axis value (ridge regression), because what
+//! estimates miss, such as a congestion control or a topology, affects many candidates alike. It only decides which candidates are simulated next.
 
-/// Weight of the pull of each effect towards none, against one observation.
+/// Weight that pulls each effect towards 0, relative to one observation.
 const RIDGE: f64 = 0.3;
-/// An axis with more values than this acts through its place in their order, by a parabola.
+/// Largest number of values of an axis with one effect per value. Beyond it, an ordered axis acts by a parabola over the rank of the value.
 const MOST_LEVELS: usize = 8;
 
-/// Candidates' axis values as numbers to be weighed: a column an effect.
+/// Axis values of candidates as regression features: one row per candidate, one column per effect.
 pub(super) struct CandidateFeatures(Vec<Vec<f64>>);
 
 impl CandidateFeatures {
-    /// From the rank of each candidate's value among the axis' distinct values, an axis a column. `ordered`: whether values of the axis have an order.
+    /// Makes features from the rank of each candidate's value among the distinct values of each axis. `ordered` says whether the values of an axis have an
+    /// order.
     pub(super) fn new(ranks: &[Vec<u32>], ordered: &[bool]) -> CandidateFeatures {
         let levels: Vec<usize> =
             (0..ordered.len()).map(|k| ranks.iter().map(|r| r[k] as usize + 1).max().unwrap_or(1)).collect();
@@ -31,7 +32,7 @@ impl CandidateFeatures {
         CandidateFeatures(ranks.iter().map(row).collect())
     }
 
-    /// Fits the observed values and says what that makes of every candidate.
+    /// Fits the observed values of the candidates `seen`, and predicts the value of every candidate.
     pub(super) fn predict(&self, seen: &[usize], values: &[f64]) -> Vec<f64> {
         let n = self.0.first().map_or(0, Vec::len);
         let mut a = vec![vec![0.0; n]; n];
@@ -46,7 +47,7 @@ impl CandidateFeatures {
             }
         }
         for (r, row) in a.iter_mut().enumerate() {
-            // The mean is free.
+            // The mean is not penalised.
             row[r] += if r == 0 { 1e-9 } else { RIDGE };
         }
         let w = solve(a, b);

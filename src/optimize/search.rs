@@ -1,36 +1,37 @@
-//! The search: who is looked at how closely, and what is left.
+//! The search: which candidates are evaluated at which level, and which are chosen.
 //!
-//! Layer: optimize. Three levels: all candidates are estimated; `coarse` of them are simulated with coarse packets, in waves; `full` of them in full. The first wave are those with
-//! the best estimates (of several objectives by all and by the first in turn), and a few by lot, because estimates may be wrong together; the others those that look best once the waves before have shown what estimates miss.
-//! Every decision is a function of values, the budget and the seed.
+//! Layer: optimize. There are three levels. All candidates are estimated; `coarse` of them are simulated with coarse packets, in waves; `full` of them are
+//! simulated in full. The first wave has the candidates with the best estimates (with several objectives: by all and by the first, in turn), and a few random
+//! ones, because estimates may be wrong together. Later waves have those that look best after earlier waves have shown what estimates miss. Every decision is
+//! a function of values, budget and seed.
 
 use super::rank::best_first;
 use super::residual::CandidateFeatures;
 use crate::spec::mix;
 
-/// Coarse simulations for each full one. With an eighth of the packets four of them cost half a full one.
+/// Coarse simulations per full one. With an eighth of the packets, four of them cost half of a full one.
 const COARSE_PER_FULL: usize = 4;
-/// Of each so many of the first wave, one is drawn by lot.
+/// One of this many candidates of the first wave is random.
 const LOT: usize = 4;
-/// The first wave is this part of the coarse simulations, later ones are half as large.
+/// The first wave is the coarse budget divided by this. Later waves are half as large as the first.
 const FIRST: usize = 2;
-/// Full runs are at least this many where there are so many candidates.
+/// Smallest number of full runs, if there are as many candidates.
 const LEAST_FULL: usize = 2;
-/// One of so many candidates is run in full where the user says nothing.
+/// One of this many candidates is run in full by default.
 const FULL_OF: u64 = 20;
 
-/// How closely a candidate is looked at.
+/// Level of detail at which a candidate is evaluated.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub enum SearchLevel {
-    /// Estimated, as it is.
+    /// Estimated at full size.
     Estimate,
-    /// Estimated at the coarse level's size: what a coarse simulation is held against.
+    /// Estimated at coarse size, to compare with the coarse simulation.
     CoarseEstimate,
     /// Simulated with coarse packets.
     Coarse,
 }
 
-/// How many candidates are simulated.
+/// Number of candidates that are simulated at each level.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Budget {
     pub coarse: usize,
@@ -38,25 +39,25 @@ pub struct Budget {
 }
 
 impl Budget {
-    /// The budget of so many candidates, `samples` of them in full; `None`: one of twenty, at least two.
+    /// The budget for this many candidates, `samples` of them in full. `None`: one of twenty, and at least two.
     pub fn new(candidates: usize, samples: Option<u64>) -> Budget {
         let few = (candidates as u64 / FULL_OF).max(LEAST_FULL as u64);
         let full = samples.unwrap_or(few).min(candidates as u64) as usize;
         let coarse = (full * COARSE_PER_FULL).min(candidates);
-        // Where all are run in full there is nothing to decide.
+        // If all candidates are run in full, there is nothing to decide.
         Budget { coarse: if full == candidates { 0 } else { coarse }, full }
     }
 }
 
-/// The values of one candidate, less being better, `None` where a level does not know one; or why it has none.
+/// Values of one candidate, with signs such that less is better, or why it has none. `None` is a value that the level does not know.
 pub type CandidateValues = Result<Vec<Option<f64>>, String>;
 
-/// Looks at candidates.
+/// Evaluates candidates.
 pub trait Evaluate {
     /// Why the search must stop.
     type Stop;
 
-    /// How many of the values that it finds are to be small; those after them only limits read.
+    /// How many of a candidate's values are objectives. Later values are only for limits.
     fn objectives(&self) -> usize {
         usize::MAX
     }
@@ -66,42 +67,43 @@ pub trait Evaluate {
         false
     }
 
-    /// Why a candidate with these values, found at this level, is beyond a limit; `None`: it is not, or that is not known.
+    /// Why a candidate with these values from this level exceeds a limit. `None`: it does not, or that is not known.
     fn beyond(&self, _values: &[Option<f64>], _level: SearchLevel) -> Option<String> {
         None
     }
 
-    /// One verdict for each of the candidates, in their order.
+    /// Values of each of the candidates, in their order.
     ///
     /// # Errors
     /// The search cannot or must not go on.
     fn evaluate(&mut self, level: SearchLevel, candidates: &[usize]) -> Result<Vec<CandidateValues>, Self::Stop>;
 }
 
-/// What became of a candidate.
+/// Outcome of a candidate.
 #[derive(Clone, Debug, PartialEq)]
 pub enum Fate {
-    /// Chosen for a full run.
+    /// The candidate is chosen for a full run.
     Full,
-    /// Left out: the level it reached, and its place there among how many.
+    /// The candidate is left out: the level that it reached, and its rank there among `of` candidates.
     Left { at: SearchLevel, rank: usize, of: usize },
-    /// It has no value.
+    /// The candidate has no value.
     Out { at: SearchLevel, why: String },
 }
 
-/// Everything that a search found out about one candidate.
+/// Findings of a search about one candidate.
 #[derive(Clone, Debug, PartialEq)]
 pub struct CandidateFindings {
     pub estimate: Option<Vec<Option<f64>>>,
-    /// What the coarse simulation makes of the estimate.
+    /// The estimate, corrected by the coarse simulation.
     pub coarse: Option<Vec<f64>>,
     pub fate: Fate,
 }
 
-/// Searches among as many candidates as `ranks` has rows (see [`CandidateFeatures::new`]). Returns what was found, and the candidates chosen, ascending; they are for the caller to run.
+/// Searches among the candidates of `ranks`, one row each (see [`CandidateFeatures::new`]). Returns the findings, and the chosen candidates in ascending
+/// order; the caller runs them.
 ///
 /// # Errors
-/// What `looking` stops with.
+/// The error that `looking` stops with.
 pub fn search<E: Evaluate>(
     ranks: &[Vec<u32>],
     ordered: &[bool],
@@ -131,11 +133,11 @@ pub fn search<E: Evaluate>(
     }
     let alive: Vec<usize> = all.iter().copied().filter(|&i| s.found[i].estimate.is_some()).collect();
     if alive.is_empty() && looking.is_limited() {
-        // Whoever asked for limits wants none of them.
+        // If no candidate meets the limits, none is chosen.
         return Ok((s.found, Vec::new()));
     }
     if alive.is_empty() {
-        // Their rows say why.
+        // If no candidate has an estimate, some are run in full, so that their rows say why.
         return Ok((s.found, all.into_iter().take(budget.full).collect()));
     }
     let order = s.by_estimate(&alive, seed);
@@ -163,26 +165,26 @@ pub fn search<E: Evaluate>(
     }
     let order = s.by_coarse(seed);
     place(&mut s.found, &order, SearchLevel::Coarse);
-    // Where coarse simulations all failed, estimates are what there is.
-    let within: Vec<usize> = alive.iter().copied().filter(|&i| !s.beyond[i]).collect();
-    let order = if order.is_empty() { s.by_estimate(&within, seed) } else { order };
+    // If all coarse simulations failed, the order is by estimates.
+    let within_limits: Vec<usize> = alive.iter().copied().filter(|&i| !s.beyond[i]).collect();
+    let order = if order.is_empty() { s.by_estimate(&within_limits, seed) } else { order };
     Ok(s.chosen(order, budget.full))
 }
 
-/// Writes down everybody's place.
-fn place(found: &mut [CandidateFindings], order: &[usize], at: SearchLevel) {
+/// Records the rank of every candidate at a level.
+fn place(found: &mut [CandidateFindings], order: &[usize], level: SearchLevel) {
     for (rank, &i) in order.iter().enumerate() {
-        found[i].fate = Fate::Left { at, rank: rank + 1, of: order.len() };
+        found[i].fate = Fate::Left { at: level, rank: rank + 1, of: order.len() };
     }
 }
 
 struct State {
     found: Vec<CandidateFindings>,
-    /// Of those that were looked at more closely, whatever came of it.
+    /// Coarse-size estimates of candidates that were evaluated more closely. An empty list if the estimate failed.
     coarse_estimate: Vec<Option<Vec<Option<f64>>>>,
-    /// Those that a coarse simulation found to be beyond a limit.
+    /// Whether a coarse simulation found a candidate to exceed a limit.
     beyond: Vec<bool>,
-    /// How many values of each are to be small.
+    /// How many of a candidate's values are objectives.
     objectives: usize,
 }
 
@@ -195,19 +197,20 @@ impl State {
     }
 
     fn by_estimate(&self, alive: &[usize], seed: u64) -> Vec<usize> {
-        // What an estimate does not know makes no difference.
+        // An unknown value of an estimate makes no difference.
         let value = |&i: &usize| {
             self.found[i].estimate.iter().flatten().take(self.objectives).map(|v| v.unwrap_or(0.0)).collect()
         };
         let values: Vec<Vec<f64>> = alive.iter().map(value).collect();
-        best_first(&values, seed, 0).into_iter().map(|at| alive[at]).collect()
+        best_first(&values, seed, 0).into_iter().map(|index| alive[index]).collect()
     }
 
-    /// By several objectives and by the first alone in turn: what only the price of a design is known of would never be looked at among cheaper ones.
+    /// Candidates in turn by all objectives and by the first one alone. Otherwise, designs of which only the price is known would never be simulated if there
+    /// are cheaper ones.
     fn promising(&self, order: &[usize], alive: &[usize], seed: u64) -> Vec<usize> {
         let first = |&i: &usize| vec![self.estimate(i, 0).unwrap_or(0.0)];
         let values: Vec<Vec<f64>> = alive.iter().map(first).collect();
-        let alone = best_first(&values, seed, 0).into_iter().map(|at| alive[at]);
+        let alone = best_first(&values, seed, 0).into_iter().map(|index| alive[index]);
         let mut seen = vec![false; self.found.len()];
         order
             .iter()
@@ -229,10 +232,10 @@ impl State {
                 Some((i, f.coarse.iter().flatten().copied().take(self.objectives).collect()))
             })
             .unzip();
-        best_first(&values, seed, 2).into_iter().map(|at| ids[at]).collect()
+        best_first(&values, seed, 2).into_iter().map(|index| ids[index]).collect()
     }
 
-    /// Simulates a wave, and corrects the estimates by what that shows.
+    /// Simulates a wave of candidates, and corrects their estimates by the results.
     fn simulate<E: Evaluate>(&mut self, mut wave: Vec<usize>, looking: &mut E) -> Result<(), E::Stop> {
         wave.sort_unstable();
         if wave.is_empty() {
@@ -269,7 +272,7 @@ impl State {
         self.coarse_estimate[i].as_ref()?.get(k).copied().flatten()
     }
 
-    /// Those not simulated yet, the most promising first.
+    /// Candidates that were not simulated yet, most promising first.
     fn predicted<E: Evaluate>(
         &self,
         features: &CandidateFeatures,
@@ -287,7 +290,7 @@ impl State {
                 .iter()
                 .map(|&i| (self.estimate(i, k).unwrap_or(0.0), self.found[i].coarse.as_ref().map_or(0.0, |c| c[k])))
                 .collect();
-            // Times and rates are off by factors; counts, which may be 0, by differences.
+            // Times and rates are corrected by factors; counts, which may be 0, by differences.
             let by_factor = pairs.iter().all(|(e, c)| e * c > 0.0)
                 && left.iter().all(|&i| self.estimate(i, k).is_some_and(|e| e != 0.0));
             let off: Vec<f64> = pairs.iter().map(|(e, c)| if by_factor { libm::log(c / e) } else { c - e }).collect();
@@ -303,13 +306,13 @@ impl State {
             .collect();
         values.iter_mut().for_each(|v| v.truncate(self.objectives));
         let mut order = best_first(&values, seed, 1);
-        // What is likely to be beyond a limit comes last; stable.
-        order.sort_by_key(|&at| beyond[at]);
-        order.into_iter().map(|at| left[at]).collect()
+        // Candidates that are likely to exceed a limit come last. The sort is stable.
+        order.sort_by_key(|&index| beyond[index]);
+        order.into_iter().map(|index| left[index]).collect()
     }
 }
 
-/// A value of the full size, from its estimate, the coarse size's estimate, and what the coarse size was simulated to be.
+/// A value at full size, from its estimate, and from the estimate and the simulation at coarse size.
 fn corrected(estimate: Option<f64>, coarse_estimate: Option<f64>, measured: f64) -> f64 {
     match (estimate, coarse_estimate) {
         (Some(e), Some(c)) if e * c > 0.0 => e * (measured / c),

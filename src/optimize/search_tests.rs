@@ -26,7 +26,7 @@ impl Made {
         }
     }
 
-    /// What a full run would find.
+    /// Value of a candidate in a full run.
     fn truth(&self, i: usize) -> f64 {
         let b = f64::from(self.ranks[i][1]);
         self.value(SearchLevel::Estimate, i) * (1.0 + 0.02 * (b - 13.2) * (b - 13.2))
@@ -63,9 +63,14 @@ fn the_best_is_found_although_estimates_see_only_one_axis() {
     for seed in 0..10 {
         let mut made = Made::new();
         let (found, chosen) = made.search(seed);
-        let at = |level| made.looked.iter().filter(|l| l.0 == level).count();
+        let n_looked = |level| made.looked.iter().filter(|l| l.0 == level).count();
         assert_eq!(
-            (at(SearchLevel::Estimate), at(SearchLevel::Coarse), at(SearchLevel::CoarseEstimate), chosen.len()),
+            (
+                n_looked(SearchLevel::Estimate),
+                n_looked(SearchLevel::Coarse),
+                n_looked(SearchLevel::CoarseEstimate),
+                chosen.len()
+            ),
             (400, 80, 80, 20)
         );
         assert_eq!(found.iter().filter(|f| f.fate == Fate::Full).count(), 20);

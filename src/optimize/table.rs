@@ -1,13 +1,13 @@
-//! `optimize.csv`: what the search saw of every candidate, and why it was left.
+//! `optimize.csv`: values of every candidate that the search saw, and why it was left out.
 //!
-//! Layer: optimize. Makes the text; where it is written is for others to say.
+//! Layer: optimize. It makes the text; others decide where it is written.
 
 use super::objective::Objective;
 use super::search::{CandidateFindings, Fate, SearchLevel};
 use crate::results::rows::CollectedRows;
 use crate::results::{Axis, Cell};
 
-/// The whole file. `ids` and `values`: `exp_id` and axis values of each candidate.
+/// Text of the file. `ids` and `values` are the `exp_id` and the axis values of each candidate.
 pub fn table(
     axes: &[Axis],
     objectives: &[Objective],

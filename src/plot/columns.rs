@@ -1,6 +1,6 @@
-//! A figure of two columns of the results, with a series for each value of a third.
+//! Makes a figure of two columns of the results, with a series for each value of a third column.
 //!
-//! Layer: plot. Experiments that agree in x and series are one point, at their mean.
+//! Layer: plot. Experiments with the same x and series become one point, at their mean.
 
 use std::collections::BTreeMap;
 
@@ -11,34 +11,34 @@ use super::PlotError;
 use super::figure::{AxisScale, Figure, FigureAxis, FigurePoint, Form, Series};
 use super::quantity::Quantity;
 
-/// Series that can be told apart.
+/// Largest number of series that can be told apart.
 const MOST_SERIES: usize = 24;
-/// Categories that have room on an axis.
+/// Largest number of categories that fit on an axis.
 const MOST_CATEGORIES: usize = 40;
 
-/// What is asked for.
+/// Request for a figure of two columns.
 #[derive(Clone, Debug, Default)]
 pub struct ColumnFigure {
     pub x: String,
     pub y: String,
-    /// Columns whose values tell the series apart.
+    /// Columns whose values distinguish the series.
     pub by: Vec<String>,
     pub log_x: bool,
     pub log_y: bool,
-    /// A mark for every experiment, and no lines.
+    /// Whether to draw a mark for every experiment, and no lines.
     pub points: bool,
-    /// Instead of one made of the columns' names.
+    /// Title. `None`: it is made of the names of the columns.
     pub title: Option<String>,
 }
 
-/// The figure of two columns.
+/// Makes the figure of two columns.
 ///
 /// # Errors
-/// There is no such column, it has no values of the kind that is needed, or more than can be told apart.
+/// A column does not exist, has no values of the type that is needed, or has more values than can be told apart.
 pub fn figure_of_columns(run: &RunResults, asked: &ColumnFigure) -> Result<Figure, PlotError> {
     let x = column(run, "--x", &asked.x)?;
     let y = column(run, "--y", &asked.y)?;
-    let by = series_columns(run, &asked.by)?;
+    let by_columns = series_columns(run, &asked.by)?;
     let name = |c: usize| run.columns[c].name.as_str();
     let wrong = |option, c: usize, why: String| PlotError::Column { option, name: name(c).into(), why };
     if !is_numeric(run, y) {
@@ -63,18 +63,18 @@ pub fn figure_of_columns(run: &RunResults, asked: &ColumnFigure) -> Result<Figur
         }
     }
     let place = |row: usize| match &categories {
-        Some(names) => names.iter().position(|n| *n == run.rows[row][x].to_string()).map(|at| at as f64),
+        Some(names) => names.iter().position(|n| *n == run.rows[row][x].to_string()).map(|index| index as f64),
         None => run.number(row, x),
     };
     let mut left_out = LeftOut::default();
     let mut groups: BTreeMap<usize, Vec<(f64, f64)>> = BTreeMap::new();
-    let labels = series_labels(run, &by)?;
+    let labels = series_labels(run, &by_columns)?;
     for row in 0..run.rows.len() {
         match (place(row), run.number(row, y)) {
-            (Some(at), Some(value)) if (asked.log_x && at <= 0.0) || (asked.log_y && value <= 0.0) => {
+            (Some(x_value), Some(y_value)) if (asked.log_x && x_value <= 0.0) || (asked.log_y && y_value <= 0.0) => {
                 left_out.no_logarithm += 1
             }
-            (Some(at), Some(value)) => groups.entry(labels.of_row[row]).or_default().push((at, value)),
+            (Some(x_value), Some(y_value)) => groups.entry(labels.of_row[row]).or_default().push((x_value, y_value)),
             _ => left_out.without_value += 1,
         }
     }
@@ -88,7 +88,7 @@ pub fn figure_of_columns(run: &RunResults, asked: &ColumnFigure) -> Result<Figur
     }
     let is_search = |method: &str| matches!(method, "random" | "lhs" | "optimize");
     let drawn = run.sweep().and_then(|s| Some(is_search(s.get("sweep")?.get("method")?.as_str()?))).unwrap_or(false);
-    // Points that were drawn by lot have no neighbours, so a line through them would say nothing.
+    // Random points have no neighbours, so a line through them would be meaningless.
     let form = if asked.points || (drawn && categories.is_none()) { Form::Points } else { Form::Lines };
     let mut merged = 1;
     let series = groups
@@ -108,16 +108,16 @@ pub fn figure_of_columns(run: &RunResults, asked: &ColumnFigure) -> Result<Figur
     let title = format!("{}: {} over {}", run.manifest.name, label(y, quantity[1]), label(x, quantity[0]));
     Ok(Figure {
         title: asked.title.clone().unwrap_or(title),
-        note: [means_note(run, merged, &[&[x], &by[..]].concat()), left_out.note(name(y))].concat().join("; "),
+        note: [means_note(run, merged, &[&[x], &by_columns[..]].concat()), left_out.note(name(y))].concat().join("; "),
         x: axis(x, quantity[0], categories.map_or(scale(asked.log_x), AxisScale::Categories)),
         y: axis(y, quantity[1], scale(asked.log_y)),
-        legend: by.iter().map(|c| name(*c)).collect::<Vec<_>>().join(", "),
+        legend: by_columns.iter().map(|c| name(*c)).collect::<Vec<_>>().join(", "),
         series,
         form,
     })
 }
 
-/// Experiments that are in no point.
+/// Experiments that are not part of any point.
 #[derive(Default)]
 struct LeftOut {
     without_value: usize,
@@ -138,21 +138,21 @@ impl LeftOut {
     }
 }
 
-/// What the points are means over, if any is of several experiments.
-fn means_note(run: &RunResults, most: usize, used: &[usize]) -> Vec<String> {
-    if most == 1 {
+/// A note on what the points are means over. Empty if each point is one experiment.
+fn means_note(run: &RunResults, max_values: usize, used: &[usize]) -> Vec<String> {
+    if max_values == 1 {
         return Vec::new();
     }
-    let mut over: Vec<&str> = run
+    let mut averaged: Vec<&str> = run
         .axes()
         .filter(|c| !used.contains(c) && distinct(run, *c).len() > 1)
         .map(|c| run.columns[c].name.as_str())
         .collect();
     if run.manifest.replicas > 1 {
-        over.push("replicas");
+        averaged.push("replicas");
     }
-    let over = if over.is_empty() { format!("up to {most} experiments") } else { over.join(", ") };
-    vec![format!("means over {over}; bars from least to most")]
+    let averaged = if averaged.is_empty() { format!("up to {max_values} experiments") } else { averaged.join(", ") };
+    vec![format!("means over {averaged}; bars from least to most")]
 }
 
 fn each(mut values: Vec<(f64, f64)>) -> Vec<FigurePoint> {
@@ -160,71 +160,71 @@ fn each(mut values: Vec<(f64, f64)>) -> Vec<FigurePoint> {
     values.into_iter().map(|(x, y)| FigurePoint::of(x, y)).collect()
 }
 
-/// A point for each x; `most` becomes the most values that one has.
-fn means(mut values: Vec<(f64, f64)>, most: &mut usize) -> Vec<FigurePoint> {
+/// One point for each x, at the mean of its values. `max_values` is raised to the largest number of values of a point.
+fn means(mut values: Vec<(f64, f64)>, max_values: &mut usize) -> Vec<FigurePoint> {
     values.sort_by(|a, b| a.0.total_cmp(&b.0).then(a.1.total_cmp(&b.1)));
-    let of = |same: &[(f64, f64)]| {
+    let point = |same: &[(f64, f64)]| {
         let (first, last) = (same[0], same[same.len() - 1]);
-        // Values ascend, so the sum has one order.
+        // Values are sorted, so the sum is always in the same order.
         let mean = same.iter().map(|(_, y)| y).sum::<f64>() / same.len() as f64;
         FigurePoint { x: first.0, y: mean.clamp(first.1, last.1), range: (first.1, last.1) }
     };
     let groups = values.chunk_by(|a, b| a.0 == b.0);
     groups
         .map(|same| {
-            *most = (*most).max(same.len());
-            of(same)
+            *max_values = (*max_values).max(same.len());
+            point(same)
         })
         .collect()
 }
 
-/// The series: their names, and which one each row belongs to.
+/// Names of the series, and the index of the series of each row.
 pub(super) struct SeriesLabels {
     pub(super) names: Vec<String>,
     pub(super) of_row: Vec<usize>,
 }
 
-/// Series by the values of these columns, in the order in which numbers ascend and words appear.
-pub(super) fn series_labels(run: &RunResults, by: &[usize]) -> Result<SeriesLabels, PlotError> {
-    let orders: Vec<Vec<String>> = by.iter().map(|c| distinct(run, *c)).collect();
+/// Makes series by the values of these columns. Numbers are in ascending order, words in order of appearance.
+pub(super) fn series_labels(run: &RunResults, by_columns: &[usize]) -> Result<SeriesLabels, PlotError> {
+    let orders: Vec<Vec<String>> = by_columns.iter().map(|c| distinct(run, *c)).collect();
     let key = |row: usize| -> Vec<usize> {
-        let at = |(c, order): (&usize, &Vec<String>)| {
+        let rank = |(c, order): (&usize, &Vec<String>)| {
             let text = run.rows[row][*c].to_string();
             order.iter().position(|v| *v == text).unwrap_or(order.len())
         };
-        by.iter().zip(&orders).map(at).collect()
+        by_columns.iter().zip(&orders).map(rank).collect()
     };
     let keys: Vec<Vec<usize>> = (0..run.rows.len()).map(key).collect();
     let mut sorted = keys.clone();
     sorted.sort();
     sorted.dedup();
     if sorted.len() > MOST_SERIES {
-        let name = by.iter().map(|c| run.columns[*c].name.as_str()).collect::<Vec<_>>().join(" with ");
+        let name = by_columns.iter().map(|c| run.columns[*c].name.as_str()).collect::<Vec<_>>().join(" with ");
         let why =
             format!("{} series cannot be told apart; name a column with at most {MOST_SERIES} values", sorted.len());
         return Err(PlotError::Column { option: "--by", name, why });
     }
-    let word = |(at, order): (&usize, &Vec<String>)| {
-        order.get(*at).map_or("none", |v| if v.is_empty() { "none" } else { v }).to_string()
+    let word = |(rank, order): (&usize, &Vec<String>)| {
+        order.get(*rank).map_or("none", |v| if v.is_empty() { "none" } else { v }).to_string()
     };
     let names = sorted.iter().map(|k| k.iter().zip(&orders).map(word).collect::<Vec<_>>().join(", ")).collect();
     let of_row = keys.iter().map(|k| sorted.binary_search(k).expect("every key is among them")).collect();
     Ok(SeriesLabels { names, of_row })
 }
 
-/// The columns that `--by` names.
+/// Indices of the columns that `--by` names.
 pub(super) fn series_columns(run: &RunResults, by: &[String]) -> Result<Vec<usize>, PlotError> {
     by.iter().map(|name| column(run, "--by", name)).collect()
 }
 
-/// The column of this name, or the only one whose last part it is.
+/// The column with this name, or the only axis that ends in `.name`.
 fn column(run: &RunResults, option: &'static str, name: &str) -> Result<usize, PlotError> {
     let ends = axes_ending(run, name);
-    // Series are mostly by an axis, figures of results: `algorithm` is both `workload.algorithm` and a column.
+    // Series are mostly by axes, figures mostly of results: `algorithm` is both the axis `workload.algorithm` and a column.
     let (axis, exact) =
         (ends.first().filter(|_| ends.len() == 1).copied(), run.column(name).filter(|c| has_values(run, *c)));
-    if let Some(at) = if option == "--by" { axis.or(exact) } else { exact.or(axis) } {
-        return Ok(at);
+    if let Some(index) = if option == "--by" { axis.or(exact) } else { exact.or(axis) } {
+        return Ok(index);
     }
     let known = names(run, |c| has_values(run, c));
     let there = format!("there are {}", known.join(", "));
@@ -243,7 +243,7 @@ fn column(run: &RunResults, option: &'static str, name: &str) -> Result<usize, P
     Err(PlotError::Column { option, name: name.into(), why })
 }
 
-/// The axes whose last part this is.
+/// Axes whose last part is this name.
 pub(super) fn axes_ending(run: &RunResults, name: &str) -> Vec<usize> {
     run.axes().filter(|c| run.columns[*c].name.rsplit('.').next() == Some(name)).collect()
 }
@@ -261,7 +261,7 @@ fn is_numeric(run: &RunResults, column: usize) -> bool {
         && has_values(run, column)
 }
 
-/// The different values of a column as texts: numbers ascend, words stand as they appear.
+/// Distinct values of a column as texts. Numbers are in ascending order, words in order of appearance.
 fn distinct(run: &RunResults, column: usize) -> Vec<String> {
     let mut cells: Vec<&Cell> = Vec::new();
     let mut seen = std::collections::BTreeSet::new();

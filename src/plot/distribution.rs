@@ -1,4 +1,4 @@
-//! A figure of how values of flows or round-trip times are distributed: the share that is at most x.
+//! Makes a figure of the distribution of flow values or round-trip times: the share of values that are at most x.
 //!
 //! Layer: plot.
 
@@ -9,30 +9,30 @@ use super::columns::{series_columns, series_labels};
 use super::figure::{AxisScale, Figure, FigureAxis, FigurePoint, Form, Series};
 use super::quantity::Quantity;
 
-/// What distributions there are.
+/// Names of the available distributions.
 pub const DISTRIBUTIONS: [&str; 3] = ["fct", "bytes", "rtt"];
-/// Steps of one series; of more values, as many are drawn.
+/// Largest number of steps of a series. If there are more values, this many quantiles are drawn.
 const MOST_STEPS: usize = 2000;
 
-/// What is asked for.
+/// Request for a figure of a distribution.
 #[derive(Clone, Debug, Default)]
 pub struct DistributionFigure {
-    /// One of [`DISTRIBUTIONS`].
+    /// The distribution, one of [`DISTRIBUTIONS`].
     pub of: String,
-    /// Columns of the results whose values tell the series apart.
+    /// Columns of the results whose values distinguish the series.
     pub by: Vec<String>,
     pub log_x: bool,
-    /// Instead of one made of names.
+    /// Title. `None`: it is made of names.
     pub title: Option<String>,
 }
 
-/// The figure of a distribution.
+/// Makes the figure of a distribution.
 ///
 /// # Errors
-/// The run did not write the file, a file is damaged, there is no such column, or nothing to draw.
+/// The run did not write the file, a file is damaged, a column does not exist, or there is nothing to draw.
 pub fn figure_of_distribution(run: &RunResults, asked: &DistributionFigure) -> Result<Figure, PlotError> {
-    let by = series_columns(run, &asked.by)?;
-    let labels = series_labels(run, &by)?;
+    let by_columns = series_columns(run, &asked.by)?;
+    let labels = series_labels(run, &by_columns)?;
     let mut values: Vec<Vec<f64>> = vec![Vec::new(); labels.names.len()];
     let (mut unfinished, mut no_logarithm) = (0_u64, 0_u64);
     let mut take = |exp_id: u64, value: Option<f64>| match (run.find(exp_id), value) {
@@ -61,7 +61,7 @@ pub fn figure_of_distribution(run: &RunResults, asked: &DistributionFigure) -> R
         return Err(PlotError::Nothing(format!("--cdf {}: {file} has no values of it", asked.of)));
     }
     let quantity = Quantity::of(name);
-    let what = match asked.of.as_str() {
+    let quantity_name = match asked.of.as_str() {
         "bytes" => "size of flows",
         "rtt" => "round-trip time",
         _ => "flow completion time",
@@ -75,28 +75,28 @@ pub fn figure_of_distribution(run: &RunResults, asked: &DistributionFigure) -> R
     }
     let scale = if asked.log_x { AxisScale::Log } else { AxisScale::Linear };
     Ok(Figure {
-        title: asked.title.clone().unwrap_or_else(|| format!("{}: {what}", run.manifest.name)),
+        title: asked.title.clone().unwrap_or_else(|| format!("{}: {quantity_name}", run.manifest.name)),
         note: notes.join("; "),
-        x: FigureAxis { label: what.into(), quantity, scale },
+        x: FigureAxis { label: quantity_name.into(), quantity, scale },
         y: FigureAxis {
             label: format!("cumulative share of {}", if asked.of == "rtt" { "samples" } else { "flows" }),
             quantity: Quantity::Share,
             scale: AxisScale::Linear,
         },
-        legend: by.iter().map(|c| run.columns[*c].name.as_str()).collect::<Vec<_>>().join(", "),
+        legend: by_columns.iter().map(|c| run.columns[*c].name.as_str()).collect::<Vec<_>>().join(", "),
         series,
         form: Form::Steps,
     })
 }
 
-/// The distribution of values: how many are at most x, of all; from 0.
+/// Steps of the distribution: for each x the share of values that are at most x, starting at 0.
 fn steps(mut values: Vec<f64>) -> Vec<FigurePoint> {
     values.sort_by(f64::total_cmp);
     let n = values.len();
     let drawn = n.min(MOST_STEPS);
     let mut points = vec![FigurePoint::of(values[0], 0.0)];
     for i in 1..=drawn {
-        // The last of them is the largest value.
+        // The last rank is that of the largest value.
         let rank = i * n / drawn;
         let point = FigurePoint::of(values[rank - 1], rank as f64 / n as f64);
         match points.last_mut() {

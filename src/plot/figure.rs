@@ -1,18 +1,18 @@
-//! A figure before it is laid out: two axes, and series of points.
+//! A figure before its layout: two axes, and series of points.
 //!
 //! Layer: plot. A leaf. Values are in the units of the results.
 
 use super::quantity::Quantity;
 
-/// What is drawn.
+/// A figure: title, axes and series.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Figure {
     pub(super) title: String,
-    /// What the points are, where that is not plain; may be empty.
+    /// Explanation of the points, if they need one. May be empty.
     pub(super) note: String,
     pub(super) x: FigureAxis,
     pub(super) y: FigureAxis,
-    /// What the series differ in; empty where there is one.
+    /// Names of the columns that distinguish the series. Empty if there is one series.
     pub(super) legend: String,
     pub(super) series: Vec<Series>,
     pub(super) form: Form,
@@ -26,44 +26,44 @@ pub(super) struct FigureAxis {
     pub(super) scale: AxisScale,
 }
 
-/// How values become places.
+/// Mapping from values to positions on an axis.
 #[derive(Clone, Debug, PartialEq)]
 pub(super) enum AxisScale {
     Linear,
     Log,
-    /// Values are indices of these.
+    /// Values are indices of these names.
     Categories(Vec<String>),
 }
 
-/// How points are drawn.
+/// Style in which points are drawn.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Form {
-    /// Marks with their ranges, joined by lines where the x axis has numbers.
+    /// Marks with their ranges, joined by lines if the x axis has numbers.
     Lines,
-    /// Marks alone.
+    /// Marks without lines.
     Points,
-    /// A distribution: steps without marks.
+    /// Steps without marks, for a distribution.
     Steps,
 }
 
-/// Points that belong together, ascending by x.
+/// Points of one series, ascending by x.
 #[derive(Clone, Debug, PartialEq)]
 pub(super) struct Series {
     pub(super) label: String,
     pub(super) points: Vec<FigurePoint>,
 }
 
-/// A point, and what it stands for where that is several values.
+/// A point, which stands for one or several values.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub(super) struct FigurePoint {
     pub(super) x: f64,
     pub(super) y: f64,
-    /// Least and most.
+    /// Smallest and largest of its values.
     pub(super) range: (f64, f64),
 }
 
 impl FigurePoint {
-    /// A point of one value.
+    /// A point that stands for one value.
     pub(super) fn of(x: f64, y: f64) -> FigurePoint {
         FigurePoint { x, y, range: (y, y) }
     }

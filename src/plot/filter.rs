@@ -1,4 +1,4 @@
-//! The experiments that a figure is of: those that meet a condition over columns.
+//! Filters the experiments of a figure by conditions over columns.
 //!
 //! Layer: plot.
 
@@ -10,10 +10,10 @@ use crate::units::counted;
 use super::PlotError;
 use super::columns::axes_ending;
 
-/// Leaves out the experiments for which one of `conditions` does not hold, and those without a value that it needs.
+/// Removes the rows for which one of `conditions` does not hold, and rows that lack a value that a condition needs.
 ///
 /// # Errors
-/// One is no condition or names no column, or no experiment meets all of them.
+/// A text is no condition or names no column, or no experiment meets all conditions.
 pub fn keep_rows(run: &mut RunResults, conditions: &[String]) -> Result<(), PlotError> {
     let wrong = |condition: &str, why: String| PlotError::Where { condition: condition.into(), why };
     let mut keep = vec![true; run.rows.len()];
@@ -50,13 +50,13 @@ pub fn keep_rows(run: &mut RunResults, conditions: &[String]) -> Result<(), Plot
     Ok(())
 }
 
-/// The column of this name, or the axis whose last part alone it is.
+/// The column with this name, or the only axis that ends in `.name`.
 fn place(run: &RunResults, name: &str) -> Option<usize> {
     let ends = axes_ending(run, name);
     run.column(name).or_else(|| ends.first().filter(|_| ends.len() == 1).copied())
 }
 
-/// Names of a condition: the columns of a folder.
+/// Names that a condition may use: the columns of a folder.
 struct Columns<'a>(&'a RunResults);
 
 impl ConditionNames for Columns<'_> {

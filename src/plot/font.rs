@@ -1,6 +1,6 @@
-//! The font that comes with the program: widths of texts, and their outlines.
+//! The font of the program: widths of texts, and their outlines.
 //!
-//! Layer: plot. DejaVu Sans (`assets/fonts`), Latin, Greek and Cyrillic; a box stands for other characters.
+//! Layer: plot. DejaVu Sans (`assets/fonts`) with Latin, Greek and Cyrillic; other characters are drawn as a box.
 
 use std::sync::OnceLock;
 
@@ -13,12 +13,12 @@ fn face() -> &'static Face<'static> {
     FACE.get_or_init(|| Face::parse(BYTES, 0).expect("the font is part of the program"))
 }
 
-/// Units of a text of size 1.
+/// Font units per unit of text size.
 fn em() -> f64 {
     f64::from(face().units_per_em())
 }
 
-/// Each character's glyph, and how far it moves on, in the font's units.
+/// Glyph of each character, and its advance in font units.
 fn glyphs(text: &str) -> impl Iterator<Item = (ttf_parser::GlyphId, u16)> + '_ {
     text.chars().map(|c| {
         let glyph = face().glyph_index(c).unwrap_or_default();
@@ -26,49 +26,50 @@ fn glyphs(text: &str) -> impl Iterator<Item = (ttf_parser::GlyphId, u16)> + '_ {
     })
 }
 
-/// Width of a text.
+/// Width of a text of size `size`.
 pub(super) fn width(text: &str, size: f64) -> f64 {
     glyphs(text).map(|(_, advance)| f64::from(advance)).sum::<f64>() / em() * size
 }
 
-/// Draws a text's outlines from the origin to the right, y upwards, in units of the font; gives the factor that makes them size `size`.
+/// Calls `draw` with the outline of each character and its x position, from left to right, y upwards, in font units. Returns the factor that scales them to
+/// `size`.
 pub(super) fn outline(text: &str, size: f64, mut draw: impl FnMut(f64, &dyn Fn(&mut dyn OutlineBuilder))) -> f64 {
-    let mut at = 0.0;
+    let mut x = 0.0;
     for (glyph, advance) in glyphs(text) {
-        draw(at, &|builder| {
+        draw(x, &|builder| {
             face().outline_glyph(glyph, builder);
         });
-        at += f64::from(advance);
+        x += f64::from(advance);
     }
     size / em()
 }
 
-/// The text, cut to a width.
-pub(super) fn cut(text: &str, size: f64, most: f64) -> String {
-    if width(text, size) <= most {
+/// The text, cut at its end to a width.
+pub(super) fn cut(text: &str, size: f64, max_width: f64) -> String {
+    if width(text, size) <= max_width {
         return text.to_string();
     }
-    format!("{}…", cut_plain(text.chars(), size, most - width("…", size)).trim_end())
+    format!("{}…", cut_plain(text.chars(), size, max_width - width("…", size)).trim_end())
 }
 
-/// The text, cut to a width in its middle: a third of what fits is its beginning, the rest its end. A label is a name and then its value, and the value
-/// tells labels apart.
-pub(super) fn cut_in_the_middle(text: &str, size: f64, most: f64) -> String {
-    if width(text, size) <= most {
+/// The text, cut in its middle to a width: one third of the space is for its beginning, the rest for its end. A label is a name and then its value, and the
+/// value distinguishes labels.
+pub(super) fn cut_in_the_middle(text: &str, size: f64, max_width: f64) -> String {
+    if width(text, size) <= max_width {
         return text.to_string();
     }
-    let fits = most - width("…", size);
+    let fits = max_width - width("…", size);
     let head = cut_plain(text.chars(), size, fits / 3.0);
     let tail: String = cut_plain(text.chars().rev(), size, fits - width(&head, size)).chars().rev().collect();
     format!("{}…{}", head.trim_end(), tail.trim_start())
 }
 
-/// As many of the characters as fit into a width.
-fn cut_plain(chars: impl Iterator<Item = char>, size: f64, most: f64) -> String {
+/// The longest prefix of the characters that fits into a width.
+fn cut_plain(chars: impl Iterator<Item = char>, size: f64, max_width: f64) -> String {
     let mut kept = String::new();
     for c in chars {
         kept.push(c);
-        if width(&kept, size) > most {
+        if width(&kept, size) > max_width {
             kept.pop();
             break;
         }

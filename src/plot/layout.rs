@@ -1,4 +1,4 @@
-//! A figure's shapes: titles, axes with their ticks, marks and lines, legend.
+//! Layout of a figure: makes shapes of its titles, axes with ticks, marks and lines, and legend.
 //!
 //! Layer: plot.
 
@@ -9,27 +9,27 @@ use super::shape::{Anchor, Colour, FigureShape, Picture};
 use super::ticks::Ruler;
 use crate::printable::printable;
 
-/// Size of the field that is drawn in.
+/// Width and height of the area in which points are drawn.
 const FIELD: (f64, f64) = (560.0, 340.0);
 const TEXT: f64 = 12.0;
 const TITLE: f64 = 15.0;
 const LINE: f64 = 18.0;
 const GAP: f64 = 8.0;
-/// Widest texts: of a tick, of an entry in the legend.
+/// Largest width of the text of a tick, and of an entry in the legend.
 const TICK_WIDTH: f64 = 160.0;
 const ENTRY_WIDTH: f64 = 220.0;
-/// How far texts of ticks are turned where they would touch.
+/// Rotation in degrees of tick texts that would overlap.
 const TURN: f64 = -35.0;
-/// Cosine and sine of it.
+/// Cosine and sine of [`TURN`], without their signs.
 const TURNED: (f64, f64) = (0.819_152, 0.573_576);
 
-/// The shapes of a figure.
+/// Lays a figure out.
 pub(super) fn shapes(figure: &Figure) -> Picture {
-    let of = |value: fn(&FigurePoint) -> Vec<f64>| -> Vec<f64> {
+    let all_values = |value: fn(&FigurePoint) -> Vec<f64>| -> Vec<f64> {
         figure.series.iter().flat_map(|s| &s.points).flat_map(value).collect()
     };
-    let x = Ruler::new(&figure.x, &of(|p| vec![p.x]), figure.form != Form::Steps);
-    let y = Ruler::new(&figure.y, &of(|p| vec![p.y, p.range.0, p.range.1]), false);
+    let x = Ruler::new(&figure.x, &all_values(|p| vec![p.x]), figure.form != Form::Steps);
+    let y = Ruler::new(&figure.y, &all_values(|p| vec![p.y, p.range.0, p.range.1]), false);
     let plain = |text: &str| -> String { printable(text).into_owned() };
     let x_texts: Vec<String> =
         x.ticks.iter().map(|(_, t)| font::cut_in_the_middle(&plain(t), TEXT, TICK_WIDTH)).collect();
@@ -42,7 +42,7 @@ pub(super) fn shapes(figure: &Figure) -> Picture {
     let legend_title = font::cut(&plain(&figure.legend), TEXT, ENTRY_WIDTH + 30.0);
     let legend = if has_legend { 16.0 + (30.0 + widest(&entries)).max(font::width(&legend_title, TEXT)) } else { 0.0 };
     let legend_height = LINE * (entries.len() as f64 + 1.0);
-    // Texts below the axis are turned where they would touch.
+    // Texts below the axis are rotated if they would overlap.
     let closest = x.ticks.windows(2).map(|t| (t[1].0 - t[0].0) * FIELD.0).fold(FIELD.0, f64::min);
     let turned = widest(&x_texts) + GAP > closest;
     let below = if turned { 14.0 + TURNED.1 * widest(&x_texts) + TEXT } else { 10.0 + TEXT };
@@ -78,26 +78,27 @@ pub(super) fn shapes(figure: &Figure) -> Picture {
         let note = font::cut(&plain(&figure.note), TEXT, width - left - 16.0);
         shapes.push(text((left, 24.0 + LINE), note, TEXT, FAINT, Anchor::Start, 0.0));
     }
-    for ((at, _), shown) in y.ticks.iter().zip(&y_texts) {
-        let at = bottom - at * field_height;
-        shapes.push(line(vec![(left, at), (right, at)], GRID, 1.0));
-        shapes.push(text((left - GAP, at + 0.35 * TEXT), shown.clone(), TEXT, INK, Anchor::End, 0.0));
+    for ((tick, _), shown) in y.ticks.iter().zip(&y_texts) {
+        let y = bottom - tick * field_height;
+        shapes.push(line(vec![(left, y), (right, y)], GRID, 1.0));
+        shapes.push(text((left - GAP, y + 0.35 * TEXT), shown.clone(), TEXT, INK, Anchor::End, 0.0));
     }
     let words = matches!(figure.x.scale, AxisScale::Categories(_));
-    for ((at, _), shown) in x.ticks.iter().zip(&x_texts) {
-        let at = left + at * FIELD.0;
+    for ((tick, _), shown) in x.ticks.iter().zip(&x_texts) {
+        let x = left + tick * FIELD.0;
         if !words {
-            shapes.push(line(vec![(at, top), (at, bottom)], GRID, 1.0));
+            shapes.push(line(vec![(x, top), (x, bottom)], GRID, 1.0));
         }
-        shapes.push(line(vec![(at, bottom), (at, bottom + 4.0)], FAINT, 1.0));
+        shapes.push(line(vec![(x, bottom), (x, bottom + 4.0)], FAINT, 1.0));
         shapes.push(if turned {
-            text((at + 4.0, bottom + 8.0 + 0.7 * TEXT), shown.clone(), TEXT, INK, Anchor::End, TURN)
+            text((x + 4.0, bottom + 8.0 + 0.7 * TEXT), shown.clone(), TEXT, INK, Anchor::End, TURN)
         } else {
-            text((at, bottom + 8.0 + 0.8 * TEXT), shown.clone(), TEXT, INK, Anchor::Middle, 0.0)
+            text((x, bottom + 8.0 + 0.8 * TEXT), shown.clone(), TEXT, INK, Anchor::Middle, 0.0)
         });
     }
     shapes.push(line(vec![(left, top), (left, bottom), (right, bottom)], FAINT, 1.0));
-    let labels = [(&x.label, FIELD.0), (&y.label, field_height)].map(|(l, most)| font::cut(&plain(l), TEXT, most));
+    let labels =
+        [(&x.label, FIELD.0), (&y.label, field_height)].map(|(l, max_width)| font::cut(&plain(l), TEXT, max_width));
     shapes.push(text((left + FIELD.0 / 2.0, bottom + below + LINE), labels[0].clone(), TEXT, INK, Anchor::Middle, 0.0));
     shapes.push(text(
         (16.0 + 0.3 * TEXT, top + field_height / 2.0),
@@ -109,7 +110,7 @@ pub(super) fn shapes(figure: &Figure) -> Picture {
     ));
 
     let n = figure.series.len();
-    // Marks of one category stand side by side.
+    // Marks of one category are drawn side by side.
     let slot = if words { FIELD.0 / x.ticks.len().max(1) as f64 * 0.7 / n as f64 } else { 0.0 };
     for (i, series) in figure.series.iter().enumerate() {
         let aside = slot * (i as f64 - (n as f64 - 1.0) / 2.0);
@@ -137,7 +138,7 @@ pub(super) fn shapes(figure: &Figure) -> Picture {
     Picture { width, height: bottom + below + LINE + 14.0, title, shapes }
 }
 
-/// Lines, ranges and marks of one series.
+/// Adds the lines, ranges and marks of one series.
 fn draw_series(
     shapes: &mut Vec<FigureShape>,
     figure: &Figure,

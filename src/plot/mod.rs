@@ -1,7 +1,8 @@
-//! Figures of a folder's columns: what `hyperfold plot` draws, as SVG or PNG.
+//! Figures of a folder's columns, which `hyperfold plot` draws as SVG or PNG.
 //!
-//! Layer: plot, beside report. [`columns`] and [`distribution`] make a [`Figure`] of results, [`layout`] makes shapes of it, [`svg`] and [`png`] write these. The same
-//! results give the same bytes on every machine: the font comes along, and nothing is asked of the system. Opens no file to write, prints nothing.
+//! Layer: plot, beside report. [`columns`] and [`distribution`] make a [`Figure`] of results, [`layout`] makes shapes of it, and [`svg`] and [`png`] write
+//! these. The same results give the same bytes on every machine, because the font is part of the program and nothing is asked of the system. It opens no file
+//! for writing and prints nothing.
 
 mod columns;
 mod distribution;
@@ -28,7 +29,7 @@ pub use distribution::{DISTRIBUTIONS, DistributionFigure, figure_of_distribution
 pub use figure::Figure;
 pub use filter::keep_rows;
 
-/// Why there is no figure.
+/// Why a figure cannot be made.
 #[derive(Debug, Error)]
 pub enum PlotError {
     #[error(transparent)]
@@ -46,7 +47,7 @@ pub enum PlotError {
 }
 
 impl Figure {
-    /// Adds words to the note below the title; nothing if there are none.
+    /// Adds text to the note below the title. Does nothing if the text is empty.
     pub fn add_note(&mut self, text: &str) {
         if !text.is_empty() {
             let sign = if self.note.is_empty() { "" } else { "; " };
@@ -54,12 +55,12 @@ impl Figure {
         }
     }
 
-    /// As an SVG file.
+    /// The figure as an SVG file.
     pub fn to_svg(&self) -> Vec<u8> {
         svg::write(&layout::shapes(self)).into_bytes()
     }
 
-    /// As a PNG file, two pixels a unit.
+    /// The figure as a PNG file, with two pixels per unit.
     ///
     /// # Errors
     /// There is not enough memory for the picture.

@@ -1,4 +1,4 @@
-//! Colours, marks and dashes that tell series apart, also without colours.
+//! Colours, marks and dashes that distinguish series, also without colours.
 //!
 //! Layer: plot.
 
@@ -8,7 +8,7 @@ pub(super) const INK: Colour = [0x22, 0x22, 0x22];
 pub(super) const FAINT: Colour = [0x66, 0x66, 0x66];
 pub(super) const GRID: Colour = [0xe2, 0xe2, 0xe2];
 
-/// Okabe and Ito's palette for all kinds of colour vision, its yellow left out: it is hard to see on white.
+/// Okabe and Ito's palette for all kinds of colour vision, without its yellow, which is hard to see on white.
 const COLOURS: [Colour; 7] = [
     [0x00, 0x72, 0xb2],
     [0xd5, 0x5e, 0x00],
@@ -20,17 +20,17 @@ const COLOURS: [Colour; 7] = [
 ];
 const DASHES: [Option<[f64; 2]>; 4] = [None, Some([6.0, 3.0]), Some([2.0, 2.5]), Some([10.0, 4.0])];
 
-/// The colour of a series.
+/// Colour of a series.
 pub(super) fn colour(series: usize) -> Colour {
     COLOURS[series % COLOURS.len()]
 }
 
-/// Its dashes: solid until the colours come again.
+/// Dashes of a series. Lines are solid until the colours repeat.
 pub(super) fn dash(series: usize) -> Option<[f64; 2]> {
     DASHES[series / COLOURS.len() % DASHES.len()]
 }
 
-/// Its mark at a place.
+/// Mark of a series at a position.
 pub(super) fn mark(series: usize, (x, y): (f64, f64), radius: f64) -> FigureShape {
     let fill = colour(series);
     let polygon = |corners: &[(f64, f64)]| FigureShape::Polygon {

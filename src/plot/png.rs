@@ -1,6 +1,6 @@
-//! A picture as PNG.
+//! Writes a picture as PNG.
 //!
-//! Layer: plot. The rasteriser calculates the same on every machine (its SIMD is off), and the font is the program's own.
+//! Layer: plot. The rasteriser computes the same on every machine (its SIMD is off), and the font is part of the program.
 
 use tiny_skia::{Color, FillRule, LineCap, LineJoin, Paint, Path, PathBuilder, Pixmap, Stroke, StrokeDash, Transform};
 use ttf_parser::OutlineBuilder;
@@ -9,7 +9,7 @@ use super::PlotError;
 use super::font;
 use super::shape::{Anchor, Colour, FigureShape, Picture};
 
-/// Pixels a unit, along each side.
+/// Pixels per unit, along each side.
 const SCALE: f64 = 2.0;
 
 /// The PNG file.
@@ -56,9 +56,9 @@ fn draw(pixels: &mut Pixmap, shape: &FigureShape) {
                 Anchor::End => font::width(text, *size),
             };
             let mut outlines = PathBuilder::new();
-            let factor = font::outline(text, *size, |from, glyph| {
-                glyph(&mut Outline { path: &mut outlines, from: from as f32 })
-            }) as f32;
+            let factor =
+                font::outline(text, *size, |x, glyph| glyph(&mut Outline { path: &mut outlines, x_offset: x as f32 }))
+                    as f32;
             if let Some(path) = outlines.finish() {
                 let place = scale
                     .pre_translate(at.0 as f32, at.1 as f32)
@@ -90,27 +90,27 @@ fn path(points: &[(f64, f64)], closed: bool) -> Option<Path> {
     path.finish()
 }
 
-/// Glyphs side by side in one path.
+/// Adds glyphs to one path, each at its own x position.
 struct Outline<'a> {
     path: &'a mut PathBuilder,
-    from: f32,
+    x_offset: f32,
 }
 
 impl OutlineBuilder for Outline<'_> {
     fn move_to(&mut self, x: f32, y: f32) {
-        self.path.move_to(self.from + x, y);
+        self.path.move_to(self.x_offset + x, y);
     }
 
     fn line_to(&mut self, x: f32, y: f32) {
-        self.path.line_to(self.from + x, y);
+        self.path.line_to(self.x_offset + x, y);
     }
 
     fn quad_to(&mut self, x1: f32, y1: f32, x: f32, y: f32) {
-        self.path.quad_to(self.from + x1, y1, self.from + x, y);
+        self.path.quad_to(self.x_offset + x1, y1, self.x_offset + x, y);
     }
 
     fn curve_to(&mut self, x1: f32, y1: f32, x2: f32, y2: f32, x: f32, y: f32) {
-        self.path.cubic_to(self.from + x1, y1, self.from + x2, y2, self.from + x, y);
+        self.path.cubic_to(self.x_offset + x1, y1, self.x_offset + x2, y2, self.x_offset + x, y);
     }
 
     fn close(&mut self) {

@@ -1,22 +1,22 @@
-//! What a column's numbers are, and how they are written at an axis.
+//! Kind of the numbers of a column, and how they are written at an axis.
 //!
-//! Layer: plot. Binary sizes are told from decimal ones by the value: 65536 is 64 KiB, 64000 is 64 kB.
+//! Layer: plot. Binary and decimal sizes are distinguished by value: 65536 is 64 KiB, and 64000 is 64 kB.
 
 use crate::spec;
 
-/// What numbers of a column are.
+/// Kind of the numbers of a column.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Quantity {
-    /// Nanoseconds.
+    /// Times in nanoseconds.
     Time,
     Bytes,
-    /// 0 to 1.
+    /// Shares from 0 to 1.
     Share,
     Plain,
 }
 
 impl Quantity {
-    /// By the column's name. Keys of the sweep file stay in the unit of their name, but for bytes.
+    /// Kind by the name of a column. Keys of the sweep file stay in the unit of their name, except for bytes.
     pub(super) fn of(name: &str) -> Quantity {
         let ends = |end: &str| name.ends_with(end);
         match () {
@@ -28,7 +28,7 @@ impl Quantity {
         }
     }
 
-    /// What a whole axis is divided by, and the unit that its label then has; `top` is the largest size on it.
+    /// Divisor of the numbers on a whole axis, and the unit for its label. `top` is the largest absolute value on the axis.
     pub(super) fn unit(self, top: f64) -> (f64, &'static str) {
         match self {
             Quantity::Time => *TIMES.iter().rev().find(|(size, _)| top >= *size).unwrap_or(&TIMES[0]),
@@ -37,7 +37,7 @@ impl Quantity {
         }
     }
 
-    /// A value with its unit, as it stands at a tick of its own.
+    /// A value with its unit, as the text of a tick.
     pub(super) fn text(self, value: f64) -> String {
         match self {
             Quantity::Bytes => bytes(value),
@@ -50,7 +50,7 @@ impl Quantity {
         }
     }
 
-    /// A column's name as an axis' label, without the unit that stands at the numbers.
+    /// Label of an axis from the name of a column, without the unit that is written at the numbers.
     pub(super) fn label(self, name: &str) -> String {
         if spec::find(name).is_some() {
             return name.to_string();
@@ -70,7 +70,7 @@ const BINARY: [(f64, &str); 5] =
     [(1.0, ""), (1024.0, "Ki"), (1_048_576.0, "Mi"), (1_073_741_824.0, "Gi"), (1_099_511_627_776.0, "Ti")];
 const DECIMAL: [(f64, &str); 5] = [(1.0, ""), (1e3, "k"), (1e6, "M"), (1e9, "G"), (1e12, "T")];
 
-/// Bytes, in the binary or decimal unit that takes fewer digits.
+/// A number of bytes with the binary or decimal unit, whichever needs fewer digits.
 fn bytes(value: f64) -> String {
     let (binary, decimal) = (scaled(value, &BINARY, "B"), scaled(value, &DECIMAL, "B"));
     if digits_of(&decimal) < digits_of(&binary) { decimal } else { binary }
@@ -80,24 +80,25 @@ fn digits_of(text: &str) -> usize {
     text.chars().filter(char::is_ascii_digit).count()
 }
 
-/// A value with a prefix. Thousands stay whole: 1500, not 1.5 k.
+/// A value with a prefix. Plain numbers below 10,000 have none: 1500, not 1.5 k.
 fn scaled(value: f64, prefixes: &[(f64, &str)], unit: &str) -> String {
     let size = value.abs();
-    let from = if unit.is_empty() { 1e4 } else { 1.0 };
-    let (factor, prefix) = *prefixes.iter().rev().find(|(f, _)| size >= *f && size >= from).unwrap_or(&prefixes[0]);
+    let min_scaled = if unit.is_empty() { 1e4 } else { 1.0 };
+    let (factor, prefix) =
+        *prefixes.iter().rev().find(|(f, _)| size >= *f && size >= min_scaled).unwrap_or(&prefixes[0]);
     let space = if prefix.is_empty() && unit.is_empty() { "" } else { " " };
     format!("{}{space}{prefix}{unit}", digits(value / factor))
 }
 
-/// At most four digits, or as many as stand before the point, without zeros at the end.
+/// A number with at most four digits, or as many as are before the point, without trailing zeros.
 pub(super) fn digits(value: f64) -> String {
-    // Plus zero: without the sign of a negative one.
+    // Adding 0.0 removes the sign of a negative zero.
     let (value, size) = (value + 0.0, value.abs());
     if size != 0.0 && !(1e-4..1e15).contains(&size) {
         return format!("{value:.2e}");
     }
     let whole = if size < 1.0 { 0 } else { format!("{size:.0}").len() };
-    // Zeros after the point are no digits of a number below one.
+    // Zeros after the point of a number below one do not count as digits.
     let zeros = if size > 0.0 && size < 0.1 {
         if size < 0.001 {
             3
@@ -157,13 +158,13 @@ mod tests {
 
     #[test]
     fn columns_are_known_by_their_names() {
-        let of = Quantity::of;
+        let kind_of = Quantity::of;
         assert_eq!(
-            [of("makespan_ns"), of("max_queue_bytes"), of("workload.bytes"), of("mfu")],
+            [kind_of("makespan_ns"), kind_of("max_queue_bytes"), kind_of("workload.bytes"), kind_of("mfu")],
             [Quantity::Time, Quantity::Bytes, Quantity::Bytes, Quantity::Share]
         );
         assert_eq!(
-            [of("topology.link_delay_ns"), of("cost_usd"), of("transport.payload_bytes")],
+            [kind_of("topology.link_delay_ns"), kind_of("cost_usd"), kind_of("transport.payload_bytes")],
             [Quantity::Plain, Quantity::Plain, Quantity::Bytes]
         );
         assert_eq!(Quantity::Time.label("fct_p99_ns"), "FCT p99");

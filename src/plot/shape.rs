@@ -1,18 +1,18 @@
-//! What a figure consists of once it is laid out: a few kinds of shapes, in units from the upper left corner.
+//! Shapes of a figure after its layout, in units from the upper left corner.
 //!
 //! Layer: plot. A leaf.
 
-/// A picture, in the order in which it is painted. The ground is white.
+/// A picture as a list of shapes, in the order in which they are painted. The background is white.
 #[derive(Clone, Debug, PartialEq)]
 pub(super) struct Picture {
     pub(super) width: f64,
     pub(super) height: f64,
-    /// What the picture is, in words, for those who cannot see it.
+    /// Description of the picture for readers who cannot see it.
     pub(super) title: String,
     pub(super) shapes: Vec<FigureShape>,
 }
 
-/// A colour: red, green, blue.
+/// Red, green and blue of a colour.
 pub(super) type Colour = [u8; 3];
 
 /// A shape.
@@ -24,7 +24,7 @@ pub(super) enum FigureShape {
     Text { at: (f64, f64), text: String, size: f64, colour: Colour, anchor: Anchor, degrees: f64 },
 }
 
-/// Which part of a text stands at its place.
+/// Which part of a text is at its position.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Anchor {
     Start,

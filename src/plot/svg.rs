@@ -1,6 +1,6 @@
-//! A picture as SVG.
+//! Writes a picture as SVG.
 //!
-//! Layer: plot. Whatever comes from names and values is escaped, and characters that XML forbids or that turn text around are shown as their codes.
+//! Layer: plot. Names and values are escaped. Characters that XML forbids or that change the direction of text are shown as their codes.
 
 use std::fmt::Write;
 
@@ -83,14 +83,14 @@ fn places(points: &[(f64, f64)]) -> String {
     points.iter().map(|(x, y)| format!("{},{}", number(*x), number(*y))).collect::<Vec<_>>().join(" ")
 }
 
-/// Hundredths of a unit suffice.
+/// A coordinate, rounded to hundredths of a unit.
 fn number(value: f64) -> String {
     let text = format!("{:.2}", value + 0.0);
     let text = text.trim_end_matches('0').trim_end_matches('.');
     if text == "-0" { "0".to_string() } else { text.to_string() }
 }
 
-/// Text that markup cannot end.
+/// Escapes text for XML.
 fn escaped(text: &str) -> String {
     let mut out = String::with_capacity(text.len());
     for c in printable(text).chars() {

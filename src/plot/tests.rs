@@ -137,12 +137,12 @@ fn unknown_columns_are_answered_with_what_there_is() {
 fn distributions_are_of_flows() {
     let root = tempfile::tempdir().unwrap();
     let run = folder(root.path(), ["hpcc", "dcqcn"]);
-    let of = |of: &str, by: &[&str]| DistributionFigure {
-        of: of.into(),
+    let distribution = |name: &str, by: &[&str]| DistributionFigure {
+        of: name.into(),
         by: by.iter().map(|b| b.to_string()).collect(),
         ..DistributionFigure::default()
     };
-    let figure = figure_of_distribution(&run, &of("fct", &["cc"])).unwrap();
+    let figure = figure_of_distribution(&run, &distribution("fct", &["cc"])).unwrap();
     assert_eq!(figure.series.len(), 2);
     let last = figure.series[1].points.last().unwrap();
     assert_eq!((last.x, last.y, figure.series[1].points.len()), (3000.0, 1.0, 4));
@@ -152,11 +152,11 @@ fn distributions_are_of_flows() {
         assert!(texts(&svg).contains(&text), "{text}: {svg}");
     }
     assert!(matches!(
-        figure_of_distribution(&run, &of("rtt", &[])),
+        figure_of_distribution(&run, &distribution("rtt", &[])),
         Err(PlotError::Nothing(_) | PlotError::NotWritten { .. })
     ));
     std::fs::remove_file(root.path().join("flows.csv")).unwrap();
-    let why = figure_of_distribution(&run, &of("fct", &[])).unwrap_err().to_string();
+    let why = figure_of_distribution(&run, &distribution("fct", &[])).unwrap_err().to_string();
     assert!(why.contains("there is no flows.csv; run the sweep with `output.flows = true`"), "{why}");
 }
 
@@ -192,7 +192,7 @@ fn the_same_results_give_the_same_bytes() {
     let figure = figure_of_columns(&run, &asked("link_gbps", "makespan_ns", &["transport.cc"])).unwrap();
     let png = figure.to_png().unwrap();
     assert_eq!(&png[..8], b"\x89PNG\r\n\x1a\n");
-    let side = |at: usize| u32::from_be_bytes(png[at..at + 4].try_into().unwrap());
+    let side = |offset: usize| u32::from_be_bytes(png[offset..offset + 4].try_into().unwrap());
     assert!(side(16) > 1000 && side(20) > 700, "{} by {}", side(16), side(20));
     assert_eq!(png, figure.to_png().unwrap());
     assert_eq!(

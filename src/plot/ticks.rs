@@ -1,21 +1,21 @@
-//! Where an axis has its ticks, what stands at them, and how values become places between 0 and 1.
+//! Ticks of an axis with their texts, and the mapping from values to positions between 0 and 1.
 //!
-//! Layer: plot. Logarithms are libm's, the same on every machine.
+//! Layer: plot. Logarithms are those of libm, the same on every machine.
 
 use super::figure::{AxisScale, FigureAxis};
 use super::quantity::{Quantity, digits};
 
-/// Ticks that an axis has at least room for.
+/// Wanted number of ticks of an axis.
 const WANTED: f64 = 6.0;
-/// Most distinct values of an axis that all get a tick of their own.
+/// Largest number of distinct values that all get a tick of their own.
 const ALL_UP_TO: usize = 9;
 
-/// An axis with its range.
+/// An axis with its range and its ticks.
 #[derive(Clone, Debug)]
 pub(super) struct Ruler {
-    /// Places between 0 and 1, with their texts.
+    /// Positions between 0 and 1, with their texts.
     pub(super) ticks: Vec<(f64, String)>,
-    /// The axis' label with the unit that its numbers are in.
+    /// Label of the axis, with the unit of its numbers.
     pub(super) label: String,
     low: f64,
     high: f64,
@@ -23,8 +23,8 @@ pub(super) struct Ruler {
 }
 
 impl Ruler {
-    /// An axis over these values, which are finite, and above 0 where the scale is logarithmic.
-    /// With `at_values`, few distinct values get a tick each.
+    /// Makes the axis for these values, which are finite, and above 0 if the scale is logarithmic. With `at_values`, each value gets a tick if there are few
+    /// distinct ones.
     pub(super) fn new(axis: &FigureAxis, values: &[f64], at_values: bool) -> Ruler {
         if let AxisScale::Categories(names) = &axis.scale {
             let n = names.len().max(1) as f64;
@@ -40,9 +40,9 @@ impl Ruler {
         let mut distinct: Vec<f64> = values.to_vec();
         distinct.sort_by(f64::total_cmp);
         distinct.dedup();
-        let (at, texts, unit): (Vec<f64>, Vec<String>, &str) = if at_values && distinct.len() <= ALL_UP_TO {
+        let (positions, texts, unit): (Vec<f64>, Vec<String>, &str) = if at_values && distinct.len() <= ALL_UP_TO {
             let texts = distinct.iter().map(|v| axis.quantity.text(*v)).collect();
-            // Marks at the ends do not stand on the frame.
+            // The range is widened so that marks at the ends are not on the frame.
             if log {
                 let pad = libm::pow(high / low, 0.06).max(1.1);
                 (low, high) = (low / pad, high * pad);
@@ -52,19 +52,19 @@ impl Ruler {
             }
             (distinct, texts, "")
         } else if log {
-            let at = log_ticks(&mut low, &mut high, axis.quantity);
-            let texts = at.iter().map(|v| axis.quantity.text(*v)).collect();
-            (at, texts, "")
+            let positions = log_ticks(&mut low, &mut high, axis.quantity);
+            let texts = positions.iter().map(|v| axis.quantity.text(*v)).collect();
+            (positions, texts, "")
         } else {
             linear_ticks(&mut low, &mut high, axis.quantity)
         };
         let label = if unit.is_empty() { axis.label.clone() } else { format!("{} ({unit})", axis.label) };
         let mut ruler = Ruler { ticks: Vec::new(), label, low, high, log };
-        ruler.ticks = at.iter().zip(texts).map(|(v, text)| (ruler.place(*v), text)).collect();
+        ruler.ticks = positions.iter().zip(texts).map(|(v, text)| (ruler.place(*v), text)).collect();
         ruler
     }
 
-    /// Where a value stands: 0 at the beginning of the axis, 1 at its end.
+    /// Position of a value: 0 at the beginning of the axis, 1 at its end.
     pub(super) fn place(&self, value: f64) -> f64 {
         if self.log {
             (libm::log10(value) - libm::log10(self.low)) / (libm::log10(self.high) - libm::log10(self.low))
@@ -74,15 +74,15 @@ impl Ruler {
     }
 }
 
-/// Multiples of 1, 2 or 5 times a power of ten; of bytes, of a power of two. The range grows to the ticks around it.
+/// Ticks at multiples of 1, 2 or 5 times a power of ten; for bytes, of a power of two. The range grows to the ticks around it.
 fn linear_ticks(low: &mut f64, high: &mut f64, quantity: Quantity) -> (Vec<f64>, Vec<String>, &'static str) {
-    // A range that is far from zero for its width is better looked at closely.
+    // The axis begins at 0, unless the range is narrow compared with its distance from 0.
     if *low >= 0.0 && *low < 0.5 * *high {
         *low = 0.0;
     }
     if *low == *high {
-        let by = if *low == 0.0 { 1.0 } else { 0.1 * low.abs() };
-        (*low, *high) = (*low - by, *high + by);
+        let half_width = if *low == 0.0 { 1.0 } else { 0.1 * low.abs() };
+        (*low, *high) = (*low - half_width, *high + half_width);
     }
     let (unit, name) = quantity.unit(high.abs().max(low.abs()));
     let step = match quantity {
@@ -91,16 +91,16 @@ fn linear_ticks(low: &mut f64, high: &mut f64, quantity: Quantity) -> (Vec<f64>,
     };
     let (first, last) = (libm::floor(*low / step + 1e-9), libm::ceil(*high / step - 1e-9));
     (*low, *high) = (first * step, last * step);
-    let at: Vec<f64> = (0..=(last - first) as u64).map(|i| (first + i as f64) * step).collect();
+    let values: Vec<f64> = (0..=(last - first) as u64).map(|i| (first + i as f64) * step).collect();
     let texts = match quantity {
-        Quantity::Bytes => at.iter().map(|v| quantity.text(*v)).collect(),
-        Quantity::Plain if high.abs().max(low.abs()) >= 1e4 => at.iter().map(|v| quantity.text(*v)).collect(),
-        _ => at.iter().map(|v| decimal(*v / unit, step / unit)).collect(),
+        Quantity::Bytes => values.iter().map(|v| quantity.text(*v)).collect(),
+        Quantity::Plain if high.abs().max(low.abs()) >= 1e4 => values.iter().map(|v| quantity.text(*v)).collect(),
+        _ => values.iter().map(|v| decimal(*v / unit, step / unit)).collect(),
     };
-    (at, texts, name)
+    (values, texts, name)
 }
 
-/// A multiple of a step, with the decimals that the step needs.
+/// A multiple of a step, with as many decimals as the step needs.
 fn decimal(value: f64, step: f64) -> String {
     if step < 1e-6 {
         return digits(value);
@@ -114,39 +114,42 @@ fn decimal(value: f64, step: f64) -> String {
     }
 }
 
-/// The least of 1, 2 and 5 times a power of ten that is no less than `x`.
+/// The smallest number that is 1, 2 or 5 times a power of ten and at least `x`.
 fn nice(x: f64) -> f64 {
     let power = libm::pow(10.0, libm::floor(libm::log10(x)));
     let lead = x / power;
     power * [1.0, 2.0, 5.0].into_iter().find(|n| lead <= n + 1e-9).unwrap_or(10.0)
 }
 
-/// Powers of ten, or of two for bytes; with 2 and 5 between them where there are few. The range grows to the ticks around it.
+/// Ticks at powers of ten, or of two for bytes. If there are few, 2 and 5 times a power of ten are added. The range grows to the ticks around it.
 fn log_ticks(low: &mut f64, high: &mut f64, quantity: Quantity) -> Vec<f64> {
     let (base, log): (f64, fn(f64) -> f64) =
         if quantity == Quantity::Bytes { (2.0, libm::log2) } else { (10.0, libm::log10) };
     let decades = log(*high / *low);
-    let (mut at, between): (Vec<f64>, &[f64]) =
+    let (mut values, between): (Vec<f64>, &[f64]) =
         (Vec::new(), if base == 10.0 && decades < 3.0 { &[1.0, 2.0, 5.0] } else { &[1.0] });
     let (first, last) = (libm::floor(log(*low)) as i64, libm::ceil(log(*high)) as i64);
     let every = ((last - first) as f64 / (WANTED + 2.0)).ceil().max(1.0) as i64;
     let mut power = first;
     loop {
-        at.extend(between.iter().map(|m| m * libm::pow(base, power as f64)));
+        values.extend(between.iter().map(|m| m * libm::pow(base, power as f64)));
         if power >= last {
             break;
         }
         power += every;
     }
-    let from = at.iter().rposition(|v| *v <= *low * (1.0 + 1e-12)).unwrap_or(0);
-    let to =
-        at.iter().position(|v| *v >= *high * (1.0 - 1e-12)).unwrap_or(at.len() - 1).max((from + 1).min(at.len() - 1));
-    at = at[from..=to].to_vec();
-    if at.len() < 2 {
-        at.push(at[0] * base);
+    let first_idx = values.iter().rposition(|v| *v <= *low * (1.0 + 1e-12)).unwrap_or(0);
+    let last_idx = values
+        .iter()
+        .position(|v| *v >= *high * (1.0 - 1e-12))
+        .unwrap_or(values.len() - 1)
+        .max((first_idx + 1).min(values.len() - 1));
+    values = values[first_idx..=last_idx].to_vec();
+    if values.len() < 2 {
+        values.push(values[0] * base);
     }
-    (*low, *high) = (at[0], at[at.len() - 1]);
-    at
+    (*low, *high) = (values[0], values[values.len() - 1]);
+    values
 }
 
 #[cfg(test)]

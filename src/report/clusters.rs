@@ -1,6 +1,7 @@
-//! What `cluster_map.csv` and `cluster_congestion.csv` say of chosen experiments, short enough for a page.
+//! Excerpts of `cluster_map.csv` and `cluster_congestion.csv` for chosen experiments, short enough for a page.
 //!
-//! Layer: report. A map has at most 48 groups of servers and 128 bins of time, whatever the cluster's size; of congestion, what cost most time.
+//! Layer: report. A map has at most 48 groups of servers and 128 bins of time, whatever the size of the cluster. Of congestion, only the periods that cost
+//! most time are kept.
 
 use std::collections::BTreeMap;
 use std::path::Path;
@@ -11,51 +12,52 @@ use super::ReportError;
 use super::details::{Excerpt, excerpt, text, value};
 
 const SECONDS_PER_HOUR: f64 = 3600.0;
-/// Times of congestion that are named, and links.
+/// Largest number of congested periods, and of links, that are listed.
 const NAMED: usize = 10;
-/// Other jobs that are named of one.
+/// Largest number of other jobs that are named for one period.
 const OTHERS: usize = 6;
 
-/// What groups of servers did over time.
+/// Use of groups of servers over time.
 #[derive(Clone, Debug, PartialEq)]
 pub struct ServerMap {
-    /// Where bins begin, and where the last one ends.
+    /// Hours at which bins begin, and the hour at which the last bin ends.
     pub hours: Vec<f64>,
-    /// First server of each group, and the number of servers.
+    /// First server of each group, and at the end the number of servers.
     pub servers: Vec<u64>,
-    /// Shares of a group's GPUs that are used, down, drained, standing by: bin after bin a digit of base 36 for each group, 35 is all.
+    /// Shares of a group's GPUs that are used, down, drained, and spare. Each string has, bin after bin, one base-36 digit per group; 35 means all GPUs.
     pub shares: [String; 4],
 }
 
-/// Jobs that could not fill their NICs.
+/// Summary of the periods in which jobs could not fill their NICs.
 #[derive(Clone, Debug, PartialEq)]
 pub struct CongestionExcerpt {
     pub times: usize,
     pub jobs: usize,
-    /// Of all jobs together: what their work took longer.
+    /// Time that the work of all jobs together took longer, in hours.
     pub lost_hours: f64,
-    /// Those that lost most time: job, from and to in hours, link, who set it off, slowdown, worst, share of the NIC's rate, the others.
+    /// Periods that cost most time: job, begin and end in hours, link, the job that set it off, slowdown, worst slowdown, share of the NIC's rate, and the
+    /// other jobs.
     pub worst: Vec<[String; 9]>,
-    /// Links by what was lost there: hours, and times.
+    /// Links on which most time was lost: name, hours, and number of periods.
     pub links: Vec<(String, f64, usize)>,
 }
 
-/// Maps of the experiments `wanted` (ascending); `None` without `cluster_map.csv`.
+/// Maps of the experiments `wanted` (ascending). `None`: there is no `cluster_map.csv`.
 ///
 /// # Errors
 /// The file cannot be read.
 pub fn maps(dir: &Path, wanted: &[u64]) -> Result<Option<Excerpt<ServerMap>>, ReportError> {
     excerpt(dir, "cluster_map.csv", wanted, |rows| {
-        let at = |r: &ByteRecord, column: usize| value(&text(r, column));
+        let number = |r: &ByteRecord, column: usize| value(&text(r, column));
         let bins: Vec<&[ByteRecord]> = rows.chunk_by(|a, b| a.get(1) == b.get(1)).collect();
         let last = bins.last()?;
-        let mut hours: Vec<f64> = bins.iter().map(|bin| at(&bin[0], 1) / SECONDS_PER_HOUR).collect();
-        hours.push(at(&last[0], 2) / SECONDS_PER_HOUR);
-        let mut servers: Vec<u64> = last.iter().map(|r| at(r, 3) as u64).collect();
-        servers.push(last.iter().map(|r| at(r, 4) as u64).sum());
+        let mut hours: Vec<f64> = bins.iter().map(|bin| number(&bin[0], 1) / SECONDS_PER_HOUR).collect();
+        hours.push(number(&last[0], 2) / SECONDS_PER_HOUR);
+        let mut servers: Vec<u64> = last.iter().map(|r| number(r, 3) as u64).collect();
+        servers.push(last.iter().map(|r| number(r, 4) as u64).sum());
         let digit = |r: &ByteRecord, column: usize| {
-            let all: f64 = (5..10).map(|c| at(r, c)).sum();
-            let share = if all > 0.0 { at(r, column) / all } else { 0.0 };
+            let all: f64 = (5..10).map(|c| number(r, c)).sum();
+            let share = if all > 0.0 { number(r, column) / all } else { 0.0 };
             char::from_digit((share * 35.0).round() as u32, 36).unwrap_or('0')
         };
         let shares = [5, 7, 8, 9].map(|column| rows.iter().map(|r| digit(r, column)).collect());
@@ -63,7 +65,7 @@ pub fn maps(dir: &Path, wanted: &[u64]) -> Result<Option<Excerpt<ServerMap>>, Re
     })
 }
 
-/// Congestion of the experiments `wanted` (ascending); `None` without `cluster_congestion.csv`.
+/// Congestion of the experiments `wanted` (ascending). `None`: there is no `cluster_congestion.csv`.
 ///
 /// # Errors
 /// The file cannot be read.
@@ -93,10 +95,11 @@ pub fn congestion(dir: &Path, wanted: &[u64]) -> Result<Option<Excerpt<Congestio
         jobs.dedup();
         let mut by_link: BTreeMap<String, (f64, usize)> = BTreeMap::new();
         for r in rows {
-            let of = by_link.entry(text(r, 4)).or_default();
-            *of = (of.0 + lost(r), of.1 + 1);
+            let sum = by_link.entry(text(r, 4)).or_default();
+            *sum = (sum.0 + lost(r), sum.1 + 1);
         }
-        let mut links: Vec<(String, f64, usize)> = by_link.into_iter().map(|(link, of)| (link, of.0, of.1)).collect();
+        let mut links: Vec<(String, f64, usize)> =
+            by_link.into_iter().map(|(link, sum)| (link, sum.0, sum.1)).collect();
         links.sort_by(|a, b| b.1.total_cmp(&a.1).then_with(|| a.0.cmp(&b.0)));
         links.truncate(NAMED);
         (!rows.is_empty()).then(|| CongestionExcerpt {

@@ -1,7 +1,7 @@
-//! Experiments as a design: axes with their levels, configurations with their replicas, and which configurations answer one question.
+//! Experiments as a design: axes with their levels, configurations with their replicas, and groups of configurations that do the same work.
 //!
-//! Layer: report. Configurations that differ in what is to be done (another model, another traffic) are never ranked against each
-//! other: they belong to different groups. Knows no metrics.
+//! Layer: report. Configurations that do different work (another model, other traffic) are in different groups and are never ranked against each other. It
+//! knows no metrics.
 
 use std::collections::HashMap;
 
@@ -15,26 +15,26 @@ use super::sheet::{Holds, Sheet, SheetColumn};
 /// An axis and its levels.
 #[derive(Clone, Debug)]
 pub struct AxisLevels {
-    /// The dotted key.
+    /// Dotted key of the axis.
     pub key: String,
-    /// Whether it asks another question rather than tries another answer.
+    /// Whether it changes the work, not only how the work is done.
     pub question: bool,
-    /// Why no experiment simulated it, where none did: then nothing is recommended of it.
+    /// Why no experiment simulated it. It is then left out of recommendations. `None`: it was simulated.
     pub not_simulated: Option<&'static str>,
-    /// In order of value, or of first appearance for words.
+    /// Names of the levels, in order of value, or of first appearance for words.
     pub levels: Vec<String>,
     /// Whether levels are ranges of values.
     pub binned: bool,
 }
 
-/// Replicas of one configuration.
+/// A configuration, with its replicas.
 #[derive(Clone, Debug)]
 pub struct Configuration {
-    /// Rows of the sheet.
+    /// Rows of its replicas in the sheet.
     pub rows: Vec<usize>,
     /// Its level on each axis.
     pub levels: Vec<u32>,
-    /// Its value on each axis, counted among the values that occur; the level where values are not put in bins.
+    /// Index of its value on each axis, among the values that occur. Equal to the level if values are not binned.
     pub values: Vec<u32>,
     pub group: usize,
 }
@@ -43,84 +43,85 @@ pub struct Configuration {
 #[derive(Clone, Debug, Default)]
 pub struct Design {
     pub axes: Vec<AxisLevels>,
-    /// In the order of their first experiment.
+    /// Configurations, in the order of their first experiment.
     pub configurations: Vec<Configuration>,
-    /// The questions' levels of each group, in words; one empty text if the sweep asks one question.
+    /// Name of each group: the values of the axes that change the work. A single empty text if all experiments do the same work.
     pub groups: Vec<String>,
 }
 
 impl Design {
-    /// Takes a sheet apart.
+    /// Derives the design of a sheet.
     pub fn of(sheet: &Sheet) -> Design {
-        let stands: Vec<Levels> = sheet.axes().iter().map(|c| Levels::of(&c.text)).collect();
-        let axis = |(column, of): (&SheetColumn, &Levels)| {
+        let levels_of_axes: Vec<Levels> = sheet.axes().iter().map(|c| Levels::of(&c.text)).collect();
+        let axis = |(column, levels): (&SheetColumn, &Levels)| {
             let (key, question) = (column.name.clone(), sheet.asked.asks(&column.name));
-            AxisLevels { key, question, not_simulated: None, levels: of.names.clone(), binned: of.binned }
+            AxisLevels { key, question, not_simulated: None, levels: levels.names.clone(), binned: levels.binned }
         };
-        let mut design = Design { axes: sheet.axes().iter().zip(&stands).map(axis).collect(), ..Design::default() };
-        // Points of a sweep that resolve to the same configuration have one key; their axes' values set them apart.
+        let mut design =
+            Design { axes: sheet.axes().iter().zip(&levels_of_axes).map(axis).collect(), ..Design::default() };
+        // Points of a sweep that resolve to the same configuration have the same key. The values of their axes distinguish them.
         let mut places: HashMap<(&str, Vec<u32>), usize> = HashMap::new();
         let mut groups: HashMap<Vec<&str>, usize> = HashMap::new();
         let keys = sheet.column("config_key");
         for row in 0..sheet.rows() {
-            let at = design.configurations.len();
+            let index = design.configurations.len();
             // A table without keys has no replicas.
-            let values = || stands.iter().map(|s| s.value[row]).collect();
-            let place = keys.map_or(at, |k| *places.entry((&k.text[row], values())).or_insert(at));
-            if place < at {
+            let values = || levels_of_axes.iter().map(|s| s.value[row]).collect();
+            let place = keys.map_or(index, |k| *places.entry((&k.text[row], values())).or_insert(index));
+            if place < index {
                 design.configurations[place].rows.push(row);
                 continue;
             }
-            // By their own values, not by bins of them: two loads are two questions, however close.
+            // Groups are by exact values, not by bins: two loads are different work, however close they are.
             let asks = |c: &&SheetColumn| sheet.asked.asks(&c.name);
             let asked: Vec<&str> = sheet.axes().iter().filter(asks).map(|c| c.text[row].as_str()).collect();
             let fresh = groups.len();
             let group = *groups.entry(asked.clone()).or_insert(fresh);
             if group == fresh {
-                // Words speak for themselves, numbers need their key's name.
-                let told = |c: &SheetColumn| {
+                // Words are clear by themselves; numbers need the name of their key.
+                let label = |c: &SheetColumn| {
                     if c.holds == Holds::Number {
                         format!("{} {}", short_name(&c.name), c.text[row])
                     } else {
                         c.text[row].clone()
                     }
                 };
-                design.groups.push(sheet.axes().iter().filter(asks).map(told).collect::<Vec<_>>().join(", "));
+                design.groups.push(sheet.axes().iter().filter(asks).map(label).collect::<Vec<_>>().join(", "));
             }
-            let levels = stands.iter().map(|s| s.level[row]).collect();
+            let levels = levels_of_axes.iter().map(|s| s.level[row]).collect();
             design.configurations.push(Configuration { rows: vec![row], levels, values: values(), group });
         }
         let outcomes: Vec<ComparedOutcome> = design.configurations.iter().map(|c| outcome(sheet, c)).collect();
-        for (at, axis) in design.axes.iter_mut().enumerate().filter(|(_, axis)| !axis.question) {
-            axis.not_simulated = why_not_simulated(&axis.key, at, &outcomes);
+        for (axis_idx, axis) in design.axes.iter_mut().enumerate().filter(|(_, axis)| !axis.question) {
+            axis.not_simulated = why_not_simulated(&axis.key, axis_idx, &outcomes);
         }
         design
     }
 
-    /// The axes that try answers, by their numbers.
+    /// Indices of the axes that change only how work is done, and that were simulated.
     pub fn answers(&self) -> impl Iterator<Item = usize> + '_ {
         (0..self.axes.len()).filter(|&a| !self.axes[a].question && self.axes[a].not_simulated.is_none())
     }
 
-    /// The axes that would try answers, but that no experiment simulated, with the reason.
+    /// Indices of the axes that no experiment simulated, with the reason.
     pub fn not_simulated(&self) -> impl Iterator<Item = (usize, &'static str)> + '_ {
         self.axes.iter().enumerate().filter_map(|(a, axis)| Some((a, axis.not_simulated?)))
     }
 
-    /// Its configurations, in whose effects axes are told apart.
+    /// The configurations as a grid, from which effects are computed.
     pub fn grid(&self) -> Grid {
         let point = |c: &Configuration| Point { levels: c.levels.clone(), values: c.values.clone(), group: c.group };
         Grid::of(self.axes.iter().map(|a| a.levels.len()).collect(), self.configurations.iter().map(point).collect())
     }
 
-    /// A configuration's answers in words: `kind clos, cc hpcc`.
+    /// Keys and values of a configuration on the axes of [`Design::answers`].
     pub fn describe(&self, configuration: usize) -> Vec<(String, String)> {
         let c = &self.configurations[configuration];
         self.answers().map(|a| (self.axes[a].key.clone(), self.axes[a].levels[c.levels[a] as usize].clone())).collect()
     }
 }
 
-/// What came out of a configuration, by its first experiment that completed.
+/// Outcome of a configuration, from its first experiment that completed.
 fn outcome(sheet: &Sheet, c: &Configuration) -> ComparedOutcome {
     let row = c.rows.iter().copied().find(|&row| sheet.ok(row));
     let number = |name: &str| sheet.column(name)?.number(row?);

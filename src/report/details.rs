@@ -1,6 +1,6 @@
-//! What `flows.csv` and `links.csv` say of chosen experiments, short enough for a page.
+//! Excerpts of `flows.csv`, `links.csv` and `cluster_timeline.csv` for chosen experiments, short enough for a page.
 //!
-//! Layer: report. The files are read once, in order, and no further than a page's reader would wait for. Numbers stay the files' text.
+//! Layer: report. Each file is read once, in order, and only up to a size that a reader can wait for. Numbers stay the text of the files.
 
 use std::collections::BTreeMap;
 use std::path::Path;
@@ -14,22 +14,22 @@ use crate::results::memory_meter;
 use crate::results::read::ReadError;
 use crate::results::stats::nearest_rank;
 
-/// Bytes of either file that are read at most.
+/// Most bytes that are read of a file.
 const BYTES_UP_TO: u64 = 512 << 20;
-/// Per cent at which a distribution is drawn; 0 is the least.
+/// Percentiles at which a distribution is drawn; 0 is the smallest value.
 pub const POINTS: &[usize] =
     &[0, 1, 2, 5, 10, 15, 20, 25, 30, 35, 40, 45, 50, 55, 60, 65, 70, 75, 80, 85, 90, 92, 94, 95, 96, 97, 98, 99, 100];
-/// Cells of a heat map's row.
+/// Number of cells in a row of a heat map.
 pub const CELLS: usize = 64;
-/// Links that are named.
+/// Number of links that are listed.
 const BUSIEST: usize = 8;
 
-/// What of a file is shown, and whether all of it was read.
+/// Excerpt of a file, and whether the whole file was read.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Excerpt<T> {
-    /// By `exp_id`.
+    /// Excerpt of each experiment, by `exp_id`.
     pub of: BTreeMap<u64, T>,
-    /// Whether reading stopped at the limit.
+    /// Whether reading stopped at the size limit.
     pub cut: bool,
 }
 
@@ -38,25 +38,25 @@ pub struct Excerpt<T> {
 pub struct Fcts {
     pub flows: usize,
     pub unfinished: usize,
-    /// At [`POINTS`], nearest rank.
+    /// Completion time at each of [`POINTS`], by nearest rank.
     pub points: Vec<String>,
 }
 
-/// An experiment's links.
+/// Links of an experiment.
 #[derive(Clone, Debug, PartialEq)]
 pub struct ExperimentLinks {
     pub links: usize,
-    /// Links by falling utilisation, in up to [`CELLS`] runs of about the same length; the first of each.
+    /// Utilisations of the links in descending order, at up to [`CELLS`] evenly spaced ranks.
     pub utilisation: Vec<String>,
-    /// The same by the largest queue.
+    /// Largest queues of the links in descending order, in the same form.
     pub queue: Vec<String>,
-    /// The busiest, with all that the file says of them.
+    /// The busiest links, with all columns of the file.
     pub busiest: Vec<Vec<String>>,
-    /// The network, of those experiments for which that is asked.
+    /// Sketch of the network. `None`: it was not asked for, or the links have other names.
     pub sketch: Option<Sketch>,
 }
 
-/// Reads one file, hands each wanted experiment's rows on as a whole.
+/// Reads a file and calls `digest` with all rows of each wanted experiment. `None`: there is no such file.
 pub(super) fn excerpt<T>(
     dir: &Path,
     name: &str,
@@ -71,13 +71,13 @@ pub(super) fn excerpt<T>(
     let file = input::open_table_anywhere(&path).map_err(|e| bad(e.into()))?;
     let mut reader = csv::ReaderBuilder::new().buffer_capacity(1 << 20).from_reader(file);
     let meter = memory_meter();
-    let mut of = BTreeMap::new();
+    let mut digests = BTreeMap::new();
     let (mut rows, mut current) = (Vec::new(), None);
     let mut record = ByteRecord::new();
     let mut cut = false;
     let mut end = |current: Option<u64>, rows: &mut Vec<ByteRecord>| {
         if let Some((id, digested)) = current.and_then(|id| Some((id, digest(rows)?))) {
-            of.insert(id, digested);
+            digests.insert(id, digested);
         }
         rows.clear();
     };
@@ -96,11 +96,11 @@ pub(super) fn excerpt<T>(
             rows.push(record.clone());
             meter
                 .check("rows of an experiment", 0)
-                .map_err(|over| ReadError::Memory { path: path.clone(), allowance: over.allowance })?;
+                .map_err(|exceeded| ReadError::Memory { path: path.clone(), allowance: exceeded.allowance })?;
         }
     }
     end(current, &mut rows);
-    Ok(Some(Excerpt { of, cut }))
+    Ok(Some(Excerpt { of: digests, cut }))
 }
 
 pub(super) fn text(record: &ByteRecord, column: usize) -> String {
@@ -111,7 +111,7 @@ pub(super) fn value(text: &str) -> f64 {
     text.parse().unwrap_or(0.0)
 }
 
-/// Distributions of flow completion times of the experiments `wanted` (ascending); `None` without `flows.csv`.
+/// Flow completion times of the experiments `wanted` (ascending). `None`: there is no `flows.csv`.
 ///
 /// # Errors
 /// The file cannot be read.
@@ -119,39 +119,39 @@ pub fn flows(dir: &Path, wanted: &[u64]) -> Result<Option<Excerpt<Fcts>>, Report
     excerpt(dir, "flows.csv", wanted, |rows| {
         let mut fcts: Vec<String> = rows.iter().map(|r| text(r, 6)).filter(|t| !t.is_empty()).collect();
         fcts.sort_by(|a, b| value(a).total_cmp(&value(b)));
-        let at = |&percent: &usize| {
+        let percentile = |&percent: &usize| {
             if percent == 0 {
                 fcts.first().cloned()
             } else {
                 nearest_rank(&fcts.iter().collect::<Vec<_>>(), percent).cloned()
             }
         };
-        let points = POINTS.iter().map(at).collect::<Option<Vec<String>>>().unwrap_or_default();
+        let points = POINTS.iter().map(percentile).collect::<Option<Vec<String>>>().unwrap_or_default();
         (!rows.is_empty()).then(|| Fcts { flows: rows.len(), unfinished: rows.len() - fcts.len(), points })
     })
 }
 
-/// How the GPUs of clusters were over time, of the experiments `wanted` (ascending): hours, busy, down or drained, spare, all, asked for by waiting jobs.
-/// `None` without `cluster_timeline.csv`.
+/// GPUs of the clusters of the experiments `wanted` (ascending) over time: hours, busy, down or drained, spare, all, and asked for by waiting jobs. `None`:
+/// there is no `cluster_timeline.csv`.
 ///
 /// # Errors
 /// The file cannot be read.
 pub fn clusters(dir: &Path, wanted: &[u64]) -> Result<Option<Excerpt<Vec<[f64; 6]>>>, ReportError> {
-    /// Points of a picture.
+    /// Largest number of points of a picture.
     const MOST: usize = 240;
     const SECONDS_PER_HOUR: f64 = 3600.0;
     excerpt(dir, "cluster_timeline.csv", wanted, |rows| {
-        let of = |r: &ByteRecord| {
-            let at = |column: usize| value(&text(r, column));
-            let (busy, free, out, spare) = (at(5), at(6), at(8) + at(9), at(10));
-            [at(1) / SECONDS_PER_HOUR, busy, out, spare, busy + free + out + spare, at(3)]
+        let point = |r: &ByteRecord| {
+            let number = |column: usize| value(&text(r, column));
+            let (busy, free, out, spare) = (number(5), number(6), number(8) + number(9), number(10));
+            [number(1) / SECONDS_PER_HOUR, busy, out, spare, busy + free + out + spare, number(3)]
         };
-        let points: Vec<[f64; 6]> = rows.iter().step_by(rows.len().div_ceil(MOST).max(1)).map(of).collect();
+        let points: Vec<[f64; 6]> = rows.iter().step_by(rows.len().div_ceil(MOST).max(1)).map(point).collect();
         (points.len() > 1).then_some(points)
     })
 }
 
-/// Utilisation and queues of the links of the experiments `wanted` (ascending), of those of them in `sketched` the network as well; `None` without
+/// Utilisation and queues of the links of the experiments `wanted` (ascending). For those in `sketched`, the network is included. `None`: there is no
 /// `links.csv`.
 ///
 /// # Errors
@@ -162,9 +162,9 @@ pub fn links(dir: &Path, wanted: &[u64], sketched: &[u64]) -> Result<Option<Exce
     const QUEUE: usize = 4;
     excerpt(dir, "links.csv", wanted, |rows| {
         let falling = |column: usize| {
-            let mut by: Vec<(f64, usize)> = rows.iter().map(|r| value(&text(r, column))).zip(0..).collect();
-            by.sort_by(|a, b| b.0.total_cmp(&a.0).then(a.1.cmp(&b.1)));
-            by.into_iter().map(|(_, row)| row).collect::<Vec<usize>>()
+            let mut sorted: Vec<(f64, usize)> = rows.iter().map(|r| value(&text(r, column))).zip(0..).collect();
+            sorted.sort_by(|a, b| b.0.total_cmp(&a.0).then(a.1.cmp(&b.1)));
+            sorted.into_iter().map(|(_, row)| row).collect::<Vec<usize>>()
         };
         let cells = |order: &[usize], column: usize| {
             let n = order.len().min(CELLS);
@@ -204,8 +204,11 @@ mod tests {
         let found = flows(dir.path(), &[1]).unwrap().unwrap();
         let one = &found.of[&1];
         assert_eq!((found.of.len(), one.flows, one.unfinished), (1, 101, 1));
-        let at = |percent| one.points[POINTS.iter().position(|p| *p == percent).unwrap()].as_str();
-        assert_eq!((at(0), at(1), at(50), at(99), at(100)), ("1.5", "1.5", "50.5", "99.5", "100.5"));
+        let point_at = |percent| one.points[POINTS.iter().position(|p| *p == percent).unwrap()].as_str();
+        assert_eq!(
+            (point_at(0), point_at(1), point_at(50), point_at(99), point_at(100)),
+            ("1.5", "1.5", "50.5", "99.5", "100.5")
+        );
         assert_eq!(flows(dir.path(), &[2]).unwrap().unwrap().of[&2].points[0], "7", "the last one is read to its end");
     }
 

@@ -1,7 +1,7 @@
-//! A result folder as a sheet.
+//! Loads a result folder as a sheet.
 //!
-//! Layer: report. What columns mean comes from [`RunResults`]; the digits of numbers come from `results.csv` where they are those of
-//! the Parquet file's number, so that a page shows exact decimals. Interprets nothing.
+//! Layer: report. [`RunResults`] says what columns mean. The digits of numbers are taken from `results.csv` if they match the number in the Parquet file, so
+//! that a page shows exact decimals. It interprets nothing.
 
 use std::path::Path;
 
@@ -15,31 +15,31 @@ use crate::results::{Cell, ColumnKind, Manifest, StatsRecord};
 use super::ReportError;
 use super::sheet::{Holds, Sheet, SheetColumn};
 
-/// A result folder's small files. `flows.csv` and `links.csv` can be large and are read when it is known what of them is wanted.
+/// The small files of a result folder. `flows.csv` and `links.csv` can be large; they are read later, when it is known which experiments are shown.
 pub struct LoadedFolder {
     pub sheet: Sheet,
-    /// `stats.csv`, brought to the sheet's rows; empty if there is none.
+    /// Columns of `stats.csv`, in the order of the sheet's rows. Empty if there is no such file.
     pub stats: Vec<SheetColumn>,
-    /// How far the times of each row may be off, by [`StatsRecord::times_error`], likewise.
+    /// Possible relative error of the times of each row, by [`StatsRecord::times_error`]. `None`: there is no `stats.csv`.
     pub times_error: Option<SheetColumn>,
     pub manifest: Manifest,
-    /// Where the run stands, a sentence.
+    /// A sentence about whether the run is complete.
     pub state: String,
-    /// Whether the run chose what to run.
+    /// Whether the run was a search, which chose its experiments.
     pub searched: bool,
-    /// What it chose by, where the sweep says so.
+    /// Objectives of the search, if the sweep names any.
     pub objectives: Vec<String>,
 }
 
-/// Reads the folder.
+/// Loads the folder.
 ///
 /// # Errors
-/// It is no folder of results, or one of its files is damaged.
+/// It is no result folder, or one of its files is damaged.
 pub fn load(dir: &Path) -> Result<LoadedFolder, ReportError> {
     let run = RunResults::open(dir)?;
     let exact = exact_texts(dir, &run)?;
     let column = |c: usize| {
-        let of = |row: usize| match &exact {
+        let cell_text = |row: usize| match &exact {
             Some(texts) if run.columns[c].kind == ColumnKind::Real => texts[row][c].clone(),
             _ => run.rows[row][c].to_string(),
         };
@@ -47,7 +47,7 @@ pub fn load(dir: &Path) -> Result<LoadedFolder, ReportError> {
             ColumnKind::Int | ColumnKind::Unsigned | ColumnKind::Real => Holds::Number,
             ColumnKind::Flag | ColumnKind::Text => Holds::Text,
         };
-        SheetColumn { name: run.columns[c].name.clone(), holds, text: (0..run.rows.len()).map(of).collect() }
+        SheetColumn { name: run.columns[c].name.clone(), holds, text: (0..run.rows.len()).map(cell_text).collect() }
     };
     let axes: Vec<usize> = run.axes().collect();
     let first_outcome = run.columns.iter().position(|c| c.role == ColumnRole::Outcome).unwrap_or(run.columns.len());
@@ -79,7 +79,7 @@ pub fn load(dir: &Path) -> Result<LoadedFolder, ReportError> {
     })
 }
 
-/// The decimals of `results.csv`, in the order of the rows; `None` if it is not of these rows, number by number.
+/// Texts of `results.csv`, in the order of the rows. `None`: there is no such file, or its numbers are not those of the rows.
 fn exact_texts(dir: &Path, run: &RunResults) -> Result<Option<Vec<Vec<String>>>, ReportError> {
     let path = dir.join("results.csv");
     if !path.is_file() {
@@ -94,7 +94,7 @@ fn exact_texts(dir: &Path, run: &RunResults) -> Result<Option<Vec<Vec<String>>>,
     for record in reader.records() {
         meter
             .check("texts of results", 0)
-            .map_err(|over| ReadError::Memory { path: path.clone(), allowance: over.allowance })?;
+            .map_err(|exceeded| ReadError::Memory { path: path.clone(), allowance: exceeded.allowance })?;
         texts.push(record.map_err(bad)?.iter().map(String::from).collect());
     }
     let same_number = |(cell, text): (&Cell, &String)| match cell {
@@ -107,7 +107,7 @@ fn exact_texts(dir: &Path, run: &RunResults) -> Result<Option<Vec<Vec<String>>>,
     Ok(same.then_some(texts))
 }
 
-/// The columns of `stats.csv`, in the order of the rows; empty cells for rows that it lacks.
+/// Columns of `stats.csv` and of the error of times, in the order of the rows. Cells are empty for rows that the file lacks.
 fn stats(run: &RunResults) -> Result<(Vec<SheetColumn>, Option<SheetColumn>), ReportError> {
     type Shown = (&'static str, fn(&StatsRecord) -> Cell);
     const COLUMNS: [Shown; 11] = [
@@ -120,21 +120,21 @@ fn stats(run: &RunResults) -> Result<(Vec<SheetColumn>, Option<SheetColumn>), Re
         ("wall_s", |s| s.wall_s.into()),
         ("audit_fct_error", |s| s.audit_fct_error.into()),
         ("steady_error", |s| s.steady_error.into()),
-        // Of runs that carried measured rates on.
+        // Only for runs that carried measured rates on.
         ("carried_skips", |s| s.folding.carried_skips.into()),
         ("carried_drift", |s| s.folding.carried_drift.into()),
     ];
-    let mut of: Vec<Option<StatsRecord>> = vec![None; run.rows.len()];
+    let mut records: Vec<Option<StatsRecord>> = vec![None; run.rows.len()];
     let there = run.each_stats(|exp_id, record| {
         if let Some(row) = run.find(exp_id) {
-            of[row] = Some(record);
+            records[row] = Some(record);
         }
     })?;
     let text = |cell: fn(&StatsRecord) -> Cell| {
-        of.iter().map(|s| s.as_ref().map_or(String::new(), |s| cell(s).to_string())).collect()
+        records.iter().map(|s| s.as_ref().map_or(String::new(), |s| cell(s).to_string())).collect()
     };
     let column = |(name, cell): Shown| SheetColumn { name: name.into(), holds: Holds::Number, text: text(cell) };
-    let carried = of.iter().flatten().any(|s| s.folding.carried_skips > 0);
+    let carried = records.iter().flatten().any(|s| s.folding.carried_skips > 0);
     let shown = if carried { COLUMNS.len() } else { COLUMNS.len() - 2 };
     let stats = if there { COLUMNS.into_iter().take(shown).map(column).collect() } else { Vec::new() };
     Ok((stats, there.then(|| column(("times_error", |s| s.times_error().into())))))

@@ -1,33 +1,34 @@
-//! What experiments can be ranked by: every measure of `results.csv` in words, with its unit. Which way is better is [`compare`]'s to say.
+//! Metrics of a page: each numeric outcome of `results.csv` that experiments can be ranked by, with its name in words and its unit. [`compare`] says whether
+//! less or more is better.
 //!
-//! Layer: report. Decides no ranking.
+//! Layer: report. It decides no ranking.
 
 use crate::compare::metric::{DEFAULTS, NO_METRIC, PARTS};
 use crate::compare::{self, Better};
 
 use super::sheet::{Holds, Sheet};
 
-/// A measure.
+/// A metric that experiments can be ranked by.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Metric {
-    /// The column.
+    /// Name of the column.
     pub name: String,
-    /// In words.
+    /// Name in words.
     pub label: String,
-    /// `ns`, `bytes`, `gbps`, `share` or empty: how a page may shorten it.
+    /// Unit for the page to format numbers by: `ns`, `bytes`, `gbps`, `share`, or empty.
     pub unit: &'static str,
     /// Whether more is better.
     pub more: bool,
 }
 
 impl Metric {
-    /// Whether an error of completion times is one of this metric too.
+    /// Whether an error of completion times is also an error of this metric.
     pub fn is_timed(&self) -> bool {
         compare::RankingMetric::of(&self.name).is_timed()
     }
 }
 
-/// Column, words, unit; in the order a page offers them.
+/// Column, name in words, and unit of the known metrics, in the order in which a page offers them.
 const KNOWN: &[(&str, &str, &str)] = &[
     ("iteration_time_ns", "iteration time", "ns"),
     ("tokens_per_s", "tokens per second", ""),
@@ -70,7 +71,7 @@ const KNOWN: &[(&str, &str, &str)] = &[
     ("retransmissions", "retransmissions", ""),
 ];
 
-/// The measures that this sheet's experiments differ in, after those that a search was for; the default first of all where it was for none.
+/// Metrics in which the sheet's experiments differ, after the objectives of a search. Without objectives, the default metric comes first.
 pub fn metrics(sheet: &Sheet, objectives: &[String]) -> Vec<Metric> {
     let distinct = |name: &str| {
         let column = sheet.column(name).filter(|c| c.holds == Holds::Number);
@@ -80,9 +81,9 @@ pub fn metrics(sheet: &Sheet, objectives: &[String]) -> Vec<Metric> {
         (first.is_some(), values.any(|t| Some(t) != first))
     };
     let default = DEFAULTS.iter().find(|name| distinct(name).0);
-    // Smaller is earlier.
+    // A smaller number is earlier.
     let place = |name: &str| match objectives.iter().position(|o| o == name) {
-        Some(at) => at,
+        Some(index) => index,
         None if Some(&name) == default => objectives.len(),
         None => objectives.len() + 1,
     };
@@ -94,8 +95,8 @@ pub fn metrics(sheet: &Sheet, objectives: &[String]) -> Vec<Metric> {
         more: compare::RankingMetric::of(name).better == Better::More,
     };
     let known = KNOWN.iter().map(|&(name, label, unit)| metric(name, label, unit));
-    // Nobody chooses a design by a part of its time alone, unless it is above; these stay columns of the table. Columns of a later version have their
-    // names for words.
+    // Parts of the iteration time are left out, because nobody chooses a design by them; they stay columns of the table. Unknown columns, from later
+    // versions, have their names as labels.
     let is_known = |name: &str| KNOWN.iter().any(|k| k.0 == name) || PARTS.contains(&name) || NO_METRIC.contains(&name);
     let others = sheet.outcomes().iter().filter(|c| !is_known(&c.name));
     let others = others.map(|c| metric(&c.name, &c.name, ""));

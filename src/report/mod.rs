@@ -1,8 +1,7 @@
-//! `report.html`: a run's results as one page that needs nothing but a browser.
+//! `report.html`: the results of a run as one page that needs only a browser.
 //!
-//! Layer: report, between results and cli. Reads a result folder, computes what a page says of it (ranking with ties, effects, Pareto
-//! fronts, distributions) and writes the page: data as JSON beside a small script that draws it. Statistics are computed here and only
-//! drawn there. Simulates nothing, prints nothing, writes no other file.
+//! Layer: report, between results and cli. It reads a result folder, computes all statistics (ranking with ties, effects, Pareto fronts, distributions), and
+//! writes the page: data as JSON beside a small script that only draws it. It simulates nothing, prints nothing and writes no other file.
 
 pub mod clusters;
 pub mod design;
@@ -28,7 +27,7 @@ use thiserror::Error;
 
 use crate::results::read::ReadError;
 
-/// Why there is no report.
+/// Why a report cannot be written.
 #[derive(Debug, Error)]
 pub enum ReportError {
     #[error(transparent)]
@@ -39,7 +38,7 @@ pub enum ReportError {
     Write { path: PathBuf, source: io::Error },
 }
 
-/// Writes the folder's `report.html`, replacing an earlier one as a whole; where it is.
+/// Writes `report.html` into the folder, and returns its path. An earlier report is replaced as a whole.
 ///
 /// # Errors
 /// The folder holds no results, one of its files is damaged, or the page cannot be written.
@@ -50,7 +49,7 @@ pub fn write(dir: &Path) -> Result<PathBuf, ReportError> {
         let path = path.to_path_buf();
         move |source| ReportError::Write { path, source }
     };
-    // A link that somebody left there is not followed: nothing outside the folder is written.
+    // A link at this path is removed and not followed, so that nothing outside the folder is written.
     if part.symlink_metadata().is_ok() {
         fs::remove_file(&part).map_err(wrong(&part))?;
     }

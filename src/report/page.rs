@@ -1,7 +1,7 @@
-//! The page around the data.
+//! Builds the HTML page around the data.
 //!
-//! Layer: report. Puts together the parts in `assets/report`. Nothing that comes from a user becomes markup: the title is escaped, and
-//! all else is JSON that the script shows as text.
+//! Layer: report. It puts together the parts in `assets/report`. Nothing that a user wrote becomes markup: the title is escaped, and everything else is JSON
+//! that the script shows as text.
 
 use std::path::Path;
 
@@ -13,7 +13,7 @@ use super::payload::payload;
 
 const TEMPLATE: &str = include_str!("../../assets/report/page.html");
 const STYLE: &str = include_str!("../../assets/report/style.css");
-/// In this order, as one script.
+/// Scripts of the page, joined in this order.
 const SCRIPTS: &[&str] = &[
     include_str!("../../assets/report/core.js"),
     include_str!("../../assets/report/table.js"),
@@ -23,7 +23,7 @@ const SCRIPTS: &[&str] = &[
     include_str!("../../assets/report/sections.js"),
 ];
 
-/// The whole page. `dir` is where the companion files are.
+/// The whole page. `dir` is the folder of the companion files.
 ///
 /// # Errors
 /// A companion file is damaged.
@@ -31,7 +31,7 @@ pub fn html(loaded: &LoadedFolder, dir: &Path) -> Result<String, ReportError> {
     let data = json_text(&payload(loaded, dir)?.to_string());
     let title = escape(&printable(&loaded.manifest.name));
     let mut page = String::with_capacity(data.len() + TEMPLATE.len() + STYLE.len() + 65_536);
-    // One pass over the template, so that what is put in is not looked at again.
+    // The template is read in a single pass, so that inserted text is not searched for markers.
     let mut rest = TEMPLATE;
     while let Some((before, after)) = rest.split_once("{{") {
         let (name, after) = after.split_once("}}").expect("a marker of the template has an end");
@@ -49,13 +49,13 @@ pub fn html(loaded: &LoadedFolder, dir: &Path) -> Result<String, ReportError> {
     Ok(page)
 }
 
-/// JSON that can stand in a script element: nothing in it opens or closes an element, a comment or a line. Characters that would change how
-/// a reader sees others become their codes as text.
+/// Escapes JSON for a script element: nothing in it can open or close an element, a comment or a line. Characters that would change how others are displayed
+/// become their codes as text.
 fn json_text(json: &str) -> String {
     let mut text = String::with_capacity(json.len());
     for c in json.chars() {
         match c {
-            // All of these occur in strings only.
+            // These characters occur only in strings.
             '<' | '>' | '&' => text.push_str(&format!("\\u{:04x}", u32::from(c))),
             c if is_plain(c) || c == '\n' => text.push(c),
             c => text.push_str(&format!("\\\\u{{{:x}}}", u32::from(c))),
@@ -64,7 +64,7 @@ fn json_text(json: &str) -> String {
     text
 }
 
-/// Text as HTML.
+/// Escapes text for HTML.
 fn escape(text: &str) -> String {
     let mut html = String::with_capacity(text.len());
     for c in text.chars() {

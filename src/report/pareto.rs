@@ -1,20 +1,20 @@
-//! Configurations that no other beats in two metrics at once.
+//! Pareto front of two metrics: the configurations that no other configuration beats in both.
 //!
 //! Layer: report.
 
 use super::rank::MetricSamples;
 
-/// The front of `among`, ordered by the first metric, best first. Where two are equal in both, both are on it.
-pub fn front(among: &[usize], a: &MetricSamples, b: &MetricSamples) -> Vec<usize> {
-    // Turned so that less is better.
+/// The front of `candidates`, best first by the first metric. Configurations that are equal in both metrics are all on it.
+pub fn front(candidates: &[usize], a: &MetricSamples, b: &MetricSamples) -> Vec<usize> {
+    // The mean with the sign that makes less better.
     let turned = |m: &MetricSamples, c: usize| m.samples[c].map(|s| if m.more { -s.mean } else { s.mean });
     let mut points: Vec<(f64, f64, usize)> =
-        among.iter().filter_map(|&c| Some((turned(a, c)?, turned(b, c)?, c))).collect();
+        candidates.iter().filter_map(|&c| Some((turned(a, c)?, turned(b, c)?, c))).collect();
     points.sort_by(|p, q| p.0.total_cmp(&q.0).then(p.1.total_cmp(&q.1)).then(p.2.cmp(&q.2)));
     let mut front: Vec<(f64, f64, usize)> = Vec::new();
     for p in points {
-        let on = front.last().is_none_or(|best| p.1 < best.1 || (p.0, p.1) == (best.0, best.1));
-        if on {
+        let is_on_front = front.last().is_none_or(|best| p.1 < best.1 || (p.0, p.1) == (best.0, best.1));
+        if is_on_front {
             front.push(p);
         }
     }

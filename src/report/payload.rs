@@ -1,7 +1,6 @@
-//! All that a page shows, as JSON: the table's texts, statistics by configuration, and excerpts of the companion files.
+//! All data of a page, as JSON: the table's texts, statistics by configuration, and excerpts of the companion files.
 //!
-//! Layer: report. Names in the JSON are those that `assets/report/*.js` read. Results are strings, so that no browser rounds them;
-//! what is derived here is numbers.
+//! Layer: report. `assets/report/*.js` read these names in the JSON. Results are strings, so that no browser rounds them; values computed here are numbers.
 
 use std::path::Path;
 
@@ -27,20 +26,20 @@ use super::shared_links;
 use super::sheet::{Holds, SheetColumn};
 use super::verdict::{Overall, overall, verdict};
 
-/// Groups of configurations that have effects and Pareto fronts of their own; all groups have a ranking.
+/// Number of groups whose effects and Pareto fronts are included. Rankings of all groups are included.
 const GROUPS_UP_TO: usize = 40;
-/// Experiments whose flows and links are shown.
+/// Number of experiments whose flows and links are included.
 const DETAILED: usize = 240;
-/// Designs that are told as best across groups.
+/// Number of designs in the ranking across groups.
 const OVERALL: usize = 10;
-/// Configurations of a group in the picture of its ranking.
+/// Number of configurations in the picture of a group's ranking.
 const PICTURED: usize = 12;
-/// Clusters whose servers are drawn over time.
+/// Number of experiments whose map of servers is included.
 const MAPPED: usize = 8;
-/// Networks that are sketched.
+/// Number of experiments whose network is sketched.
 const SKETCHED: usize = 8;
 
-/// Everything.
+/// All data of the page.
 ///
 /// # Errors
 /// A companion file is damaged.
@@ -59,7 +58,7 @@ pub fn payload(loaded: &LoadedFolder, dir: &Path) -> Result<Value, ReportError> 
             let verdict = verdict(&design, &measured[m], r);
             json!({
                 "order": r.order,
-                // How far each of the first may be off and say nothing: the standard deviation of its replicas, or its audited error.
+                // Uncertainty of the first configurations: the standard deviation of the replicas, or the audited error.
                 "error": r.order.iter().take(PICTURED).map(|&c| short(measured[m].uncertainty[c])).collect::<Vec<_>>(),
                 "starts": r.starts,
                 "verdict": verdict.map(|v| json!({
@@ -82,7 +81,7 @@ pub fn payload(loaded: &LoadedFolder, dir: &Path) -> Result<Value, ReportError> 
     let first_ok = |&c: &usize| design.configurations[c].rows.iter().copied().find(|&row| sheet.ok(row));
     let sketched: Vec<u64> =
         bests.iter().filter_map(first_ok).filter_map(|row| sheet.text("exp_id", row).parse().ok()).collect();
-    // A map is as large as all else that is told of an experiment.
+    // A map is as large as all other data of an experiment together.
     let mapped: Vec<u64> = {
         let shown = rankings.iter().filter_map(|r| r.first()).flat_map(|r| r.order.iter().take(MAPPED));
         let mut ids: Vec<u64> =
@@ -102,12 +101,12 @@ pub fn payload(loaded: &LoadedFolder, dir: &Path) -> Result<Value, ReportError> 
             "axes": design.axes.iter().map(|a| json!({ "key": a.key, "levels": a.levels, "question": a.question, "notSimulated": a.not_simulated, "binned": a.binned })).collect::<Vec<_>>(),
             "groups": design.groups,
             "group": design.configurations.iter().map(|c| c.group).collect::<Vec<_>>(),
-            // Without replicas configuration and row are the same number.
+            // Without replicas, configuration and row have the same index.
             "members": replicated.then(|| design.configurations.iter().map(|c| c.rows.clone()).collect::<Vec<_>>()),
         },
         "metrics": metrics.iter().map(|m| json!({ "name": m.name, "label": m.label, "unit": m.unit, "more": m.more })).collect::<Vec<_>>(),
         "means": replicated.then(|| measured.iter().map(means).collect::<Vec<_>>()),
-        // Replicas none of which differs from another: nothing in the run depends on the seed.
+        // All replicas are alike: nothing in the run depends on the seed.
         "constant": replicated && measured.iter().all(|m| m.samples.iter().flatten().all(|s| s.deviation == 0.0)),
         "search": search(loaded, &measured, &metrics, &rankings),
         "audit": audits.and_then(largest),
@@ -135,17 +134,17 @@ pub fn payload(loaded: &LoadedFolder, dir: &Path) -> Result<Value, ReportError> 
     }))
 }
 
-/// Six significant digits: more than a picture shows.
+/// Rounds to six significant digits, more than a picture shows.
 fn short(x: f64) -> f64 {
     format!("{x:.5e}").parse().expect("a number as text is a number")
 }
 
-/// The largest error of a column, relative; `None` if it is empty.
+/// Largest absolute value of a column of relative errors. `None`: the column is empty.
 fn largest(audits: &SheetColumn) -> Option<f64> {
     (0..audits.text.len()).filter_map(|row| audits.number(row)).map(f64::abs).reduce(f64::max)
 }
 
-/// A column, with each distinct text once where texts repeat.
+/// A column as JSON. If texts repeat, each distinct text is included once, with an index for each row.
 fn column(c: &SheetColumn) -> Value {
     let mut head = Map::new();
     head.insert("name".into(), c.name.as_str().into());
@@ -158,18 +157,18 @@ fn column(c: &SheetColumn) -> Value {
             texts.len() - 1
         })
     };
-    let of: Vec<usize> = c.text.iter().map(|t| place(t.as_str())).collect();
-    if texts.len() * 2 <= of.len() {
+    let text_of_row: Vec<usize> = c.text.iter().map(|t| place(t.as_str())).collect();
+    if texts.len() * 2 <= text_of_row.len() {
         head.insert("texts".into(), json!(texts));
-        // One text for all needs no list.
-        head.insert("of".into(), if texts.len() == 1 { Value::Null } else { json!(of) });
+        // If all rows have the same text, there is no list of indices.
+        head.insert("of".into(), if texts.len() == 1 { Value::Null } else { json!(text_of_row) });
     } else {
         head.insert("text".into(), json!(c.text));
     }
     Value::Object(head)
 }
 
-/// Means of configurations and half the widths of their intervals.
+/// Means of all configurations, and half the widths of their 95 % intervals.
 fn means(measured: &MetricSamples) -> Value {
     let mean = measured.samples.iter().map(|s| s.map(|s| s.mean)).collect::<Vec<_>>();
     let half = measured.samples.iter().map(|s| s.and_then(|s| half_width(&s)).map(short)).collect::<Vec<_>>();
@@ -185,7 +184,7 @@ fn best_overall(design: &Design, measured: &MetricSamples, rankings: &[Vec<Ranki
     overall(design, measured, &of_metric).iter().take(OVERALL).map(one).collect()
 }
 
-/// What to build by a metric, as the command line says it.
+/// Recommendation by a metric; the command line shows the same.
 fn recommended(design: &Design, measured: &MetricSamples, rankings: &[Vec<Ranking>], m: usize) -> Value {
     let of_metric: Vec<Ranking> = rankings.iter().map(|r| r[m].clone()).collect();
     let other = |o: &Alternative| json!({ "configuration": o.configuration, "worse": short(o.worse), "tied": o.tied, "cost": o.cost_usd });
@@ -202,11 +201,11 @@ fn recommended(design: &Design, measured: &MetricSamples, rankings: &[Vec<Rankin
     recommendation(design, measured, &of_metric).map_or(Value::Null, one)
 }
 
-/// By metric: of each group, and of all together if there are several.
+/// Effects by metric: for each group, and for all groups together if there are several.
 fn all_effects(design: &Design, measured: &[MetricSamples], rankings: &[Vec<Ranking>]) -> Value {
     let grid = design.grid();
     let everything: Vec<usize> = (0..design.configurations.len()).collect();
-    let of = |m: &MetricSamples, among: &[usize]| -> Value {
+    let effects_among = |m: &MetricSamples, chosen: &[usize]| -> Value {
         let one = |e: &AxisEffect| {
             let level = |l: &LevelEffect| {
                 let interval = l.interval.map(|(low, high)| [short(low), short(high)]);
@@ -215,16 +214,17 @@ fn all_effects(design: &Design, measured: &[MetricSamples], rankings: &[Vec<Rank
             let levels: Vec<Value> = e.levels.iter().map(level).collect();
             json!({ "axis": e.axis, "ratio": e.scale == Scale::Ratio, "matched": e.matched, "negligible": e.is_negligible(), "span": short(e.span), "levels": levels })
         };
-        effects(&grid, &m.samples, among.iter().copied()).iter().map(one).collect()
+        effects(&grid, &m.samples, chosen.iter().copied()).iter().map(one).collect()
     };
-    let of_metric = |(at, m): (usize, &MetricSamples)| {
-        let groups: Vec<Value> = rankings.iter().take(GROUPS_UP_TO).map(|r| of(m, &r[at].order)).collect();
-        json!({ "groups": groups, "all": if rankings.len() > 1 { of(m, &everything) } else { Value::Null } })
+    let of_metric = |(metric_idx, m): (usize, &MetricSamples)| {
+        let groups: Vec<Value> =
+            rankings.iter().take(GROUPS_UP_TO).map(|r| effects_among(m, &r[metric_idx].order)).collect();
+        json!({ "groups": groups, "all": if rankings.len() > 1 { effects_among(m, &everything) } else { Value::Null } })
     };
     measured.iter().enumerate().map(of_metric).collect()
 }
 
-/// Of each group, the fronts of metrics `a` and `b` > `a`.
+/// Pareto fronts of each group, for all pairs of metrics `a` and `b` with `b` > `a`.
 fn all_fronts(measured: &[MetricSamples], rankings: &[Vec<Ranking>]) -> Value {
     let n = measured.len();
     let fronts = |group: &Vec<Ranking>| -> Value {
@@ -235,33 +235,33 @@ fn all_fronts(measured: &[MetricSamples], rankings: &[Vec<Ranking>]) -> Value {
     rankings.iter().take(GROUPS_UP_TO).map(fronts).collect()
 }
 
-/// What a search was for, what it chose from, and the fronts of all its objectives by group, if there are several.
+/// Objectives of a search, the number of candidates, and the fronts of all its objectives by group if there are several.
 fn search(loaded: &LoadedFolder, measured: &[MetricSamples], metrics: &[Metric], rankings: &[Vec<Ranking>]) -> Value {
     let names = &loaded.objectives;
     if !loaded.searched {
         return Value::Null;
     }
     let places: Vec<usize> = names.iter().filter_map(|name| metrics.iter().position(|m| m.name == *name)).collect();
-    let by: Vec<compare::RankingMetric> =
+    let objectives: Vec<compare::RankingMetric> =
         places.iter().map(|&m| compare::RankingMetric::of(&metrics[m].name)).collect();
     let front = |group: &Vec<Ranking>| {
         let point = |&c: &usize| {
             Some((c, places.iter().map(|&m| measured[m].samples[c].map(|s| s.mean)).collect::<Option<Vec<f64>>>()?))
         };
-        of_points(&by, group[places[0]].order.iter().filter_map(point).collect())
+        of_points(&objectives, group[places[0]].order.iter().filter_map(point).collect())
     };
     let fronts = (places.len() > 1).then(|| rankings.iter().take(GROUPS_UP_TO).map(front).collect::<Vec<_>>());
     json!({ "objectives": names, "metrics": places, "of": loaded.manifest.selected, "fronts": fronts })
 }
 
-/// Up to which rate of requests designs keep their bounds, where that is what the sweep varies.
+/// Highest request rates at which designs keep their bounds, if the sweep varies the rate.
 fn knees(loaded: &LoadedFolder, dir: &Path) -> Value {
     let sheet = &loaded.sheet;
     let is_over_load = sheet.axes().iter().any(|axis| knee::is_rate(&axis.name));
     if !is_over_load || loaded.searched || sheet.column("within_bounds").is_none() {
         return Value::Null;
     }
-    // A folder that cannot be read has said so before.
+    // An error of reading the folder was reported before.
     let Ok(study) = compare::Study::open(&[dir]) else { return Value::Null };
     let tried = |t: Option<knee::TriedRate>| t.map(|t| json!({ "rate": t.rate, "within": t.within }));
     let one = |k: &knee::Knee| {
@@ -276,17 +276,17 @@ fn knees(loaded: &LoadedFolder, dir: &Path) -> Value {
     json!({ "share": knee::HOLDS_FROM, "groups": groups.iter().map(one_group).collect::<Vec<_>>() })
 }
 
-/// Configurations of each group that are shown in detail at most.
+/// Largest number of configurations of each group that are shown in detail.
 fn each_of(rankings: &[Vec<Ranking>]) -> usize {
     (DETAILED / rankings.len().max(1)).max(1)
 }
 
-/// Experiments that are shown in detail: the first completed replica of the best of each group by the first metric, ascending.
+/// Ids of the experiments that are shown in detail, ascending: the first completed replica of the best configurations of each group by the first metric.
 fn chosen(loaded: &LoadedFolder, design: &Design, rankings: &[Vec<Ranking>]) -> Vec<u64> {
     let sheet = &loaded.sheet;
     let each = each_of(rankings);
     let best = rankings.iter().filter_map(|r| r.first()).flat_map(|r| r.order.iter().take(each)).take(DETAILED);
-    // The page looks details up by the first replica that completed.
+    // The page looks details up by the first completed replica.
     let rows = best.filter_map(|&c| design.configurations[c].rows.iter().copied().find(|&row| sheet.ok(row)));
     let mut ids: Vec<u64> = rows.filter_map(|row| sheet.text("exp_id", row).parse().ok()).collect();
     ids.sort_unstable();
@@ -294,8 +294,8 @@ fn chosen(loaded: &LoadedFolder, design: &Design, rankings: &[Vec<Ranking>]) -> 
 }
 
 fn excerpt<T>(found: Excerpt<T>, one: impl Fn(&T) -> Value) -> Value {
-    let of: Map<String, Value> = found.of.iter().map(|(id, t)| (id.to_string(), one(t))).collect();
-    json!({ "of": of, "cut": found.cut })
+    let by_experiment: Map<String, Value> = found.of.iter().map(|(id, t)| (id.to_string(), one(t))).collect();
+    json!({ "of": by_experiment, "cut": found.cut })
 }
 
 fn flows(found: Excerpt<details::Fcts>) -> Value {

@@ -1,7 +1,8 @@
-//! The order of configurations by a metric, and which of them cannot be told apart.
+//! Order of configurations by a metric, and which of them cannot be told apart.
 //!
-//! Layer: report. The rule is that of [`crate::compare`]: replicas of equal seeds are compared in pairs, and what their 95 % interval leaves open is a tie;
-//! fewer than three, by their standard deviation. So is what an audit found to be off, or 0.01 %. Chooses no metric and compares no groups.
+//! Layer: report. The rule is that of [`crate::compare`]. Three or more replicas are compared in pairs of equal seeds, and a difference whose 95 % interval
+//! contains 0 is a tie. Fewer replicas are compared by their standard deviation. A difference up to the audited error or 0.01 % is a tie, too. It chooses no
+//! metric and compares no groups.
 
 use crate::compare::spread::tied_in_pairs;
 use crate::compare::{Sample, TIE_SHARE};
@@ -10,25 +11,25 @@ use super::design::{Configuration, Design};
 use super::metric::Metric;
 use super::sheet::{Sheet, SheetColumn};
 
-/// A metric's samples, one a configuration.
+/// Samples of a metric, one for each configuration.
 #[derive(Clone, Debug)]
 pub struct MetricSamples {
-    /// Over the replicas that have a value; `None` where none has.
+    /// Sample over the replicas that have a value. `None`: no replica has one.
     pub samples: Vec<Option<Sample>>,
-    /// How far each may be off and say nothing, in the metric's unit: by its replicas, or by its audit where that is more.
+    /// Uncertainty of each mean in the metric's unit: the deviation of its replicas, or the audited error if that is larger.
     pub uncertainty: Vec<f64>,
-    /// By its audit alone.
+    /// Audited error of each mean, in the metric's unit.
     pub audited: Vec<f64>,
-    /// The replicas' values with their seeds.
+    /// Values of the replicas with their seeds.
     pub by_seed: Vec<Vec<(u64, f64)>>,
-    /// What each costs, US dollars, where that is known.
+    /// Cost of each configuration in US dollars, if it is known.
     pub cost_usd: Vec<Option<f64>>,
     pub more: bool,
 }
 
 impl MetricSamples {
-    /// Reads a metric off the sheet; `audits` is the audited relative error of each row, where there is one. Experiments that did not
-    /// complete have no value, whatever the table shows of them.
+    /// Reads a metric from the sheet. `audits` is the audited relative error of each row, if there is one. Experiments that did not complete have no value,
+    /// whatever the table shows.
     pub fn of(sheet: &Sheet, design: &Design, metric: &Metric, audits: Option<&SheetColumn>) -> MetricSamples {
         let column = sheet.column(&metric.name);
         let value = |row: usize| column.filter(|_| sheet.ok(row)).and_then(|c| c.number(row));
@@ -49,66 +50,67 @@ impl MetricSamples {
         MetricSamples { samples, uncertainty, audited, by_seed, cost_usd, more: metric.more }
     }
 
-    /// Whether `a` is better than `b`, as an ordering: less means better.
+    /// Order of two samples, the better one first.
     fn order(&self, a: &Sample, b: &Sample) -> std::cmp::Ordering {
         if self.more { b.mean.total_cmp(&a.mean) } else { a.mean.total_cmp(&b.mean) }
     }
 
-    /// The logarithm of how many times worse what is relatively so much worse is; no number where that is no ratio.
+    /// Logarithm of the factor by which a configuration is worse, from the relative difference `worse`. The result is not a number if there is no such
+    /// factor.
     pub(super) fn log_ratio(&self, worse: f64) -> f64 {
         libm::log(if self.more { 1.0 / (1.0 - worse) } else { 1.0 + worse })
     }
 
-    /// The difference up to which replicas and audits say that two configurations are tied. Without them only what is within [`TIE_SHARE`] is.
+    /// Difference up to which replicas and audits count two configurations as tied. [`TIE_SHARE`] applies in addition.
     pub fn threshold(&self, a: usize, b: usize) -> f64 {
         self.uncertainty[a].max(self.uncertainty[b])
     }
 
-    /// Whether replicas of the two are compared in pairs of one seed.
+    /// Whether the replicas of the two are compared in pairs of the same seed.
     pub fn are_paired(&self, a: usize, b: usize) -> bool {
         tied_in_pairs(&self.by_seed[a], &self.by_seed[b]).is_some()
     }
 
-    /// Whether the two cannot be told apart: by pairs of replicas with the same seed where there are three or more, else by how uncertain each is.
-    /// PRECONDITION: both have a sample.
+    /// Whether the two cannot be told apart. It is decided by pairs of replicas with the same seed if there are three or more, else by the uncertainty of
+    /// each. PRECONDITION: both have a sample.
     pub fn tied(&self, a: usize, b: usize) -> bool {
         let mean = |c: usize| self.samples[c].expect("what is compared has a sample").mean;
-        let (apart, negligible) = ((mean(a) - mean(b)).abs(), TIE_SHARE * mean(a).abs().max(mean(b).abs()));
-        if apart <= self.audited[a].max(self.audited[b]).max(negligible) {
+        let (difference, negligible) = ((mean(a) - mean(b)).abs(), TIE_SHARE * mean(a).abs().max(mean(b).abs()));
+        if difference <= self.audited[a].max(self.audited[b]).max(negligible) {
             return true;
         }
-        tied_in_pairs(&self.by_seed[a], &self.by_seed[b]).unwrap_or_else(|| apart <= self.threshold(a, b))
+        tied_in_pairs(&self.by_seed[a], &self.by_seed[b]).unwrap_or_else(|| difference <= self.threshold(a, b))
     }
 }
 
 /// Configurations of one group, best first.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Ranking {
-    /// Those that have the metric.
+    /// Configurations that have a value of the metric.
     pub order: Vec<usize>,
-    /// Where in `order` a place is shared by all up to the next entry: configurations that are tied with the first of them.
+    /// Indices in `order` at which ties begin: all configurations up to the next entry are tied with the first of them.
     pub starts: Vec<usize>,
 }
 
 impl Ranking {
-    /// Orders the configurations of a group.
+    /// Ranks the configurations of a group.
     pub fn of(design: &Design, measured: &MetricSamples, group: usize) -> Ranking {
         let has = |&c: &usize| design.configurations[c].group == group && measured.samples[c].is_some();
         let sample = |c: usize| measured.samples[c].as_ref().expect("the order holds those that have a sample");
         let mut order: Vec<usize> = (0..design.configurations.len()).filter(has).collect();
-        // Stable: equal ones stay in the order of their experiments.
+        // The sort is stable: equal ones stay in the order of their experiments.
         order.sort_by(|&a, &b| measured.order(sample(a), sample(b)));
         let mut starts: Vec<usize> = Vec::new();
-        for (at, &c) in order.iter().enumerate() {
+        for (index, &c) in order.iter().enumerate() {
             let tied = starts.last().is_some_and(|&s: &usize| measured.tied(order[s], c));
             if !tied {
-                starts.push(at);
+                starts.push(index);
             }
         }
         Ranking { order, starts }
     }
 
-    /// The best, and those tied with it.
+    /// The best configuration, and all that are tied with it.
     pub fn leaders(&self) -> &[usize] {
         &self.order[..self.starts.get(1).copied().unwrap_or(self.order.len())]
     }

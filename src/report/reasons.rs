@@ -1,25 +1,25 @@
-//! Failures and out-of-memory results by reason.
+//! Failures and out-of-memory results, grouped by reason.
 //!
-//! Layer: report. Messages that differ in numbers alone are one reason.
+//! Layer: report. Messages that differ only in numbers count as one reason.
 
 use std::collections::BTreeMap;
 
 use super::sheet::Sheet;
 
-/// Experiments named for a reason.
+/// Number of experiments that are listed for a reason.
 const NAMED: usize = 5;
 
-/// A reason and whom it befell.
+/// A reason, and the experiments that failed for it.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Reason {
-    /// `oom` or `failed`.
+    /// Status: `oom` or `failed`.
     pub status: String,
     pub count: usize,
     /// The first message, in full.
     pub message: String,
-    /// Whether the others are the same to the digit.
+    /// Whether all messages are exactly the same.
     pub same_message: bool,
-    /// Ids of the first of them.
+    /// Ids of the first experiments.
     pub named: Vec<String>,
 }
 

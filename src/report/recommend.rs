@@ -1,6 +1,6 @@
-//! What to build: the design that does best over all kinds of work, what another choice would cost, and the prices.
+//! Recommendation of a design: the one that does best over all kinds of work, what another choice would cost, and the prices.
 //!
-//! Layer: report. Reads rankings and prices; the words are the command line's and the page's.
+//! Layer: report. It reads rankings and prices; the command line and the page put it into words.
 
 use std::path::Path;
 
@@ -12,14 +12,14 @@ use super::rank::{MetricSamples, Ranking};
 use super::sheet::Sheet;
 use super::verdict::{designs, worse};
 
-/// A design beside the recommended one.
+/// A design that is compared with the recommended one.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Alternative {
-    /// Its configuration in the first group.
+    /// Index of its configuration in the first group.
     pub configuration: usize,
-    /// How much worse it is on average over the groups (geometric), relative.
+    /// How much worse it is, relative, as a geometric mean over the groups.
     pub worse: f64,
-    /// Whether it cannot be told apart in any group.
+    /// Whether it is tied with the recommended design in every group.
     pub tied: bool,
     pub cost_usd: Option<f64>,
 }
@@ -27,38 +27,38 @@ pub struct Alternative {
 /// The recommended design.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Recommendation {
-    /// Its configuration in the first group.
+    /// Index of its configuration in the first group.
     pub configuration: usize,
-    /// Kinds of work, each with its own ranking.
+    /// Number of kinds of work, each with its own ranking.
     pub groups: usize,
-    /// How much worse than each group's own best it is on average (geometric), relative.
+    /// How much worse it is than the best of each group, relative, as a geometric mean over the groups.
     pub regret: f64,
-    /// The same in the group where it does worst.
+    /// How much worse it is in the group where it does worst, relative.
     pub worst: f64,
-    /// By axis that tries answers: its other values with all else the same, best first.
+    /// For each axis, the designs that differ from it only there, best first.
     pub axes: Vec<(usize, Vec<Alternative>)>,
     pub cost_usd: Option<f64>,
-    /// The least and the most that it costs by axes that nobody simulated, where those differ.
+    /// Lowest and highest cost over the axes that no experiment simulated, if these differ.
     pub costs_apart: Option<(f64, f64)>,
-    /// The cheapest design that completed everywhere, where it is cheaper.
+    /// The cheapest design that completed in every group, if it is cheaper.
     pub cheapest: Option<Alternative>,
-    /// All other designs that completed everywhere, best first.
+    /// All other designs that completed in every group, best first.
     pub others: Vec<Alternative>,
 }
 
-/// What a folder of results recommends, with the metric it goes by and what design it is, all in the sheet's texts.
+/// Recommendation of a result folder, with its metric, its sheet and its design.
 pub struct Recommended {
     pub metric: Metric,
     pub sheet: Sheet,
     pub design: Design,
-    /// `None` where no design completed for every kind of work, or there is only one.
+    /// The recommendation. `None`: no design completed for every kind of work, or there is only one design.
     pub recommendation: Option<Recommendation>,
 }
 
-/// Reads a folder of results; `None` where nothing completed.
+/// Computes the recommendation of a result folder. `None`: no experiment completed.
 ///
 /// # Errors
-/// It is no folder of results, or one of its files is damaged.
+/// It is no result folder, or one of its files is damaged.
 pub fn of_folder(dir: &Path) -> Result<Option<Recommended>, ReportError> {
     let loaded = load(dir)?;
     let design = Design::of(&loaded.sheet);
@@ -70,7 +70,7 @@ pub fn of_folder(dir: &Path) -> Result<Option<Recommended>, ReportError> {
     Ok(Some(Recommended { metric, sheet: loaded.sheet, design, recommendation }))
 }
 
-/// The recommendation; `None` where no design completed in every group, a value is not positive, or there is but one design.
+/// The recommendation. `None`: no design completed in every group, a value is not positive, or there is only one design.
 pub fn recommendation(design: &Design, measured: &MetricSamples, rankings: &[Ranking]) -> Option<Recommendation> {
     let answers: Vec<usize> = design.answers().collect();
     let complete = designs(design, measured, rankings);
@@ -98,7 +98,7 @@ pub fn recommendation(design: &Design, measured: &MetricSamples, rankings: &[Ran
         (axis, others)
     };
     let dearest = cost(best[0].0);
-    // Of several that cost the same, the best: the list is in that order.
+    // Among designs of the same cost the best one is taken, because the list is in that order.
     let cheaper = complete.iter().filter(|o| cost(o[0].0).zip(dearest).is_some_and(|(other, mine)| other < mine));
     let cheapest = cheaper.reduce(|a, b| if cost(b[0].0) < cost(a[0].0) { b } else { a });
     Some(Recommendation {
@@ -114,7 +114,7 @@ pub fn recommendation(design: &Design, measured: &MetricSamples, rankings: &[Ran
     })
 }
 
-/// The least and the most that configurations cost which differ from this one in axes alone that nobody simulated.
+/// Lowest and highest cost of the configurations that differ from this one only in axes that no experiment simulated. `None`: the costs are equal or unknown.
 fn costs_apart(design: &Design, measured: &MetricSamples, here: usize) -> Option<(f64, f64)> {
     let idle: Vec<usize> = design.not_simulated().map(|(axis, _)| axis).collect();
     let values = |c: usize| &design.configurations[c].values;

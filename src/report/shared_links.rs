@@ -1,6 +1,6 @@
-//! What `shared_links.csv`, or else `jobs.csv`, says of links that several jobs share, short enough for a page.
+//! Excerpts of `shared_links.csv`, or of `jobs.csv` instead, about links that several jobs share, short enough for a page.
 //!
-//! Layer: report. Numbers stay the files' text.
+//! Layer: report. Numbers stay the text of the files.
 
 use std::path::Path;
 
@@ -10,24 +10,24 @@ use super::ReportError;
 use super::details::{Excerpt, excerpt, text, value};
 use crate::input;
 
-/// Links that are named.
+/// Number of links that are listed.
 const NAMED: usize = 8;
-/// Jobs that are named of one, and jobs of an experiment.
+/// Number of jobs that are listed for a link, and for an experiment.
 const JOBS: usize = 12;
 
 /// Links of an experiment that several jobs share.
 #[derive(Clone, Debug, PartialEq)]
 pub struct SharedLinksExcerpt {
-    /// All of them.
+    /// Number of shared links.
     pub links: usize,
-    /// Those that carry most payload: link, job, its bytes, bytes of others, the others.
+    /// Links that carry most payload: link, job, its bytes, bytes of other jobs, and the other jobs.
     pub busiest: Vec<[String; 5]>,
 }
 
-/// What jobs of an experiment share, where no file lists the links: job, number of links, the busiest, jobs with their numbers of links.
+/// Sharing by job, if no file lists the links: job, number of shared links, the busiest of them, and the other jobs with their numbers of links.
 pub type SharingJobs = Vec<[String; 4]>;
 
-/// Of the experiments `wanted` (ascending); `None` without `shared_links.csv`.
+/// Shared links of the experiments `wanted` (ascending). `None`: there is no `shared_links.csv`.
 ///
 /// # Errors
 /// The file cannot be read.
@@ -43,7 +43,7 @@ pub fn links(dir: &Path, wanted: &[u64]) -> Result<Option<Excerpt<SharedLinksExc
     })
 }
 
-/// Of the experiments `wanted` (ascending); `None` without `jobs.csv`.
+/// Sharing by job in the experiments `wanted` (ascending). `None`: there is no `jobs.csv`.
 ///
 /// # Errors
 /// The file cannot be read.

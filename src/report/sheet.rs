@@ -1,7 +1,7 @@
-//! The result table as a report needs it: decimal text beside its value, and which columns are axes.
+//! The result table in the form that a report needs: the decimal text of each cell, and which columns are axes.
 //!
-//! Layer: report. Holds what `results.csv` shows, letter by letter, so that no number in a report is a rounded copy. Reads no files and
-//! computes nothing but the values of those texts.
+//! Layer: report. It holds the exact texts of `results.csv`, so that no number in a report is a rounded copy. It reads no files, and computes only the values
+//! of the texts.
 
 use std::collections::BTreeMap;
 use std::ops::Range;
@@ -9,7 +9,7 @@ use std::ops::Range;
 use crate::compare::Questions;
 use crate::compare::levels::number;
 
-/// What a column holds.
+/// Type of the values of a column.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Holds {
     Number,
@@ -21,12 +21,12 @@ pub enum Holds {
 pub struct SheetColumn {
     pub name: String,
     pub holds: Holds,
-    /// As the file shows it, a row each; empty where it does not apply.
+    /// Text of each row, as in the file. Empty if the column does not apply.
     pub text: Vec<String>,
 }
 
 impl SheetColumn {
-    /// A column whose kind is read off its values: numbers if all that is not empty is a finite number.
+    /// Makes a column whose type is inferred: it holds numbers if all texts that are not empty are finite numbers.
     pub fn infer(name: impl Into<String>, text: Vec<String>) -> SheetColumn {
         let mut shown = text.iter().filter(|t| !t.is_empty()).peekable();
         let some = shown.peek().is_some();
@@ -34,7 +34,7 @@ impl SheetColumn {
         SheetColumn { name: name.into(), holds, text }
     }
 
-    /// The value of a row, where it has one.
+    /// Value of a row. `None`: the cell is empty, or the column holds text.
     pub fn number(&self, row: usize) -> Option<f64> {
         if self.holds == Holds::Number { number(&self.text[row]) } else { None }
     }
@@ -44,11 +44,11 @@ impl SheetColumn {
 #[derive(Clone, Debug, Default)]
 pub struct Sheet {
     pub columns: Vec<SheetColumn>,
-    /// Which columns are the sweep's axes.
+    /// Indices of the columns that are axes of the sweep.
     pub axes: Range<usize>,
-    /// Which of their keys ask another question.
+    /// Decides which keys change the work.
     pub asked: Questions,
-    /// Of several jobs, columns that are of one of them, each with its name.
+    /// For columns that belong to one of several jobs, the name of the job.
     pub of_job: BTreeMap<String, String>,
 }
 
@@ -58,23 +58,23 @@ impl Sheet {
         self.columns.first().map_or(0, |c| c.text.len())
     }
 
-    /// A column that every result table has.
+    /// The column with this name.
     pub fn column(&self, name: &str) -> Option<&SheetColumn> {
-        // An axis never has the name of a fixed column (axes have dots), so the order of search is free.
+        // Axes have dots in their names and fixed columns have none, so the order of the search does not matter.
         self.columns.iter().find(|c| c.name == name)
     }
 
-    /// The text of a cell; empty if there is no such column.
+    /// Text of a cell. Empty if there is no such column.
     pub fn text(&self, name: &str, row: usize) -> &str {
         self.column(name).map_or("", |c| &c.text[row])
     }
 
-    /// The axes' columns.
+    /// Columns of the axes.
     pub fn axes(&self) -> &[SheetColumn] {
         &self.columns[self.axes.clone()]
     }
 
-    /// The columns that say how an experiment ended.
+    /// Columns that say how an experiment ended.
     pub fn outcomes(&self) -> &[SheetColumn] {
         &self.columns[self.axes.end.min(self.columns.len())..]
     }
@@ -92,8 +92,8 @@ pub(crate) mod tests {
     /// A sheet from lines of comma-separated cells, the first of which names the columns; for the tests of this layer.
     pub(crate) fn sheet(text: &str) -> Sheet {
         let rows: Vec<Vec<&str>> = text.lines().map(|l| l.trim().split(',').collect()).collect();
-        let at = |name: &str| rows[0].iter().position(|c| *c == name).unwrap();
-        let axes = at("seed") + 1..at("status");
+        let column_idx = |name: &str| rows[0].iter().position(|c| *c == name).unwrap();
+        let axes = column_idx("seed") + 1..column_idx("status");
         let column = |c: usize| SheetColumn::infer(rows[0][c], rows[1..].iter().map(|r| r[c].to_string()).collect());
         Sheet { columns: (0..rows[0].len()).map(column).collect(), axes, ..Sheet::default() }
     }

@@ -1,65 +1,65 @@
-//! A network as its links' names tell it: tiers of nodes, and how busy the links between them were.
+//! Sketch of a network, from the names of its links: tiers of nodes, and how busy the links between them were.
 //!
-//! Layer: report. Knows the names that [`crate::topology::Network::names`] gives; draws nothing.
+//! Layer: report. It knows the names that [`crate::topology::Network::names`] gives. It draws nothing.
 
 use std::collections::{BTreeMap, BTreeSet};
 
-/// Nodes of a tier that are drawn: hosts, and switches.
+/// Largest number of hosts, and of switches of a tier, that are drawn.
 const HOSTS_UP_TO: usize = 96;
 const SWITCHES_UP_TO: usize = 32;
 
-/// A node by its tier and number.
+/// A node: its tier and its number.
 type Node = (usize, u32);
 
-/// A network short enough to be drawn.
+/// A network that is small enough to be drawn.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct Sketch {
-    /// From the hosts up: what nodes are called, how many there are, and the numbers of the first, which are drawn.
+    /// Tiers from the hosts up: name of the nodes, their number, and the numbers of the first ones, which are drawn.
     pub tiers: Vec<(String, usize, Vec<u32>)>,
-    /// Between drawn nodes: tier and place of the lower, tier and place of the upper end, and the busier direction's share of its rate.
+    /// Links between drawn nodes: tier and position of the lower end, tier and position of the upper end, and utilisation of the busier direction.
     pub links: Vec<(usize, usize, usize, usize, f64)>,
 }
 
-/// Lower tiers are nearer to the hosts; `None` of what is no node of ours.
+/// Index of a kind of node; lower tiers are nearer to the hosts. `None`: it is no kind of node of ours.
 fn tier(kind: &str) -> Option<usize> {
     ["host", "leaf", "switch", "agg", "spine", "core"].iter().position(|k| *k == kind)
 }
 
-/// `leaf3` taken apart.
+/// Tier and number of a node name such as `leaf3`.
 fn node(name: &str) -> Option<Node> {
     let digits = name.find(|c: char| c.is_ascii_digit())?;
     Some((tier(&name[..digits])?, name[digits..].parse().ok()?))
 }
 
 impl Sketch {
-    /// Of links by name, each direction with its utilisation; `None` if names are not those of nodes.
+    /// Makes the sketch from names of links, each direction with its utilisation. `None`: there are no links, or a name is not that of a link between nodes.
     pub fn of<'a>(links: impl Iterator<Item = (&'a str, f64)>) -> Option<Sketch> {
         const KINDS: [&str; 6] = ["host", "leaf", "switch", "agg", "spine", "core"];
         let mut found: BTreeMap<(Node, Node), f64> = BTreeMap::new();
         let mut nodes: Vec<BTreeSet<u32>> = vec![BTreeSet::new(); KINDS.len()];
         for (name, utilisation) in links {
-            let (from, to) = name.split_once("->")?;
-            let (from, to) = (node(from)?, node(to.split('#').next().unwrap_or(to))?);
-            for (tier, number) in [from, to] {
+            let (from_node, to_node) = name.split_once("->")?;
+            let (from_node, to_node) = (node(from_node)?, node(to_node.split('#').next().unwrap_or(to_node))?);
+            for (tier, number) in [from_node, to_node] {
                 nodes[tier].insert(number);
             }
-            let most = found.entry((from.min(to), from.max(to))).or_default();
-            *most = most.max(utilisation);
+            let busier = found.entry((from_node.min(to_node), from_node.max(to_node))).or_default();
+            *busier = busier.max(utilisation);
         }
         let mut place = vec![0; KINDS.len()];
         let mut tiers = Vec::new();
         for (tier, numbers) in nodes.iter().enumerate().filter(|(_, n)| !n.is_empty()) {
             place[tier] = tiers.len();
-            let most = if tier == 0 { HOSTS_UP_TO } else { SWITCHES_UP_TO };
-            tiers.push((KINDS[tier].to_string(), numbers.len(), numbers.iter().copied().take(most).collect()));
+            let max_drawn = if tier == 0 { HOSTS_UP_TO } else { SWITCHES_UP_TO };
+            tiers.push((KINDS[tier].to_string(), numbers.len(), numbers.iter().copied().take(max_drawn).collect()));
         }
         let drawn = |(tier, number): Node| {
             let (_, _, numbers): &(String, usize, Vec<u32>) = &tiers[place[tier]];
-            numbers.binary_search(&number).ok().map(|at| (place[tier], at))
+            numbers.binary_search(&number).ok().map(|position| (place[tier], position))
         };
         let link = |(&(a, b), &busy): (&(Node, Node), &f64)| {
-            let ((lower, at), (upper, above)) = (drawn(a)?, drawn(b)?);
-            Some((lower, at, upper, above, (busy * 100.0).round() / 100.0))
+            let ((lower, lower_position), (upper, upper_position)) = (drawn(a)?, drawn(b)?);
+            Some((lower, lower_position, upper, upper_position, (busy * 100.0).round() / 100.0))
         };
         let links = found.iter().filter_map(link).collect();
         (!tiers.is_empty()).then_some(Sketch { tiers, links })

@@ -1,56 +1,56 @@
-//! The headline: which configuration is best, what decides that, and how sure it is.
+//! Verdict on a group: which configuration is best, what decides that, and how certain it is.
 //!
-//! Layer: report. Reads rankings; the words are the page's.
+//! Layer: report. It reads rankings; the page puts the verdict into words.
 
 use std::collections::BTreeMap;
 
 use super::design::Design;
 use super::rank::{MetricSamples, Ranking};
 
-/// The best configuration of a group, the cheapest of equal ones, and what happens to it when one axis takes another level.
+/// The best configuration of a group, and what changes when one axis takes another value. Among equally good configurations it is the cheapest.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Verdict {
     pub best: usize,
-    /// Configurations tied with it, itself included.
+    /// Number of configurations tied with it, including itself.
     pub tied: usize,
-    /// How much worse the first that is not tied is, relative to the best; `None` if there is none.
+    /// How much worse the first configuration is that is not tied, relative to the best. `None`: there is none.
     pub lead: Option<f64>,
-    /// The difference that would still be a tie with that one, relative to the best.
+    /// Difference to that configuration that would still be a tie, relative to the best.
     pub threshold: Option<f64>,
-    /// Whether replicas in pairs of one seed tell it from the best, whatever the threshold.
+    /// Whether that configuration is told apart by pairs of replicas with the same seed, so that the threshold does not apply.
     pub paired: bool,
-    /// Axes by what another level costs, the dearest first.
+    /// Axes by how much another value costs, the most important first.
     pub decides: Vec<Deciding>,
 }
 
-/// One axis around the best configuration.
+/// The effect of one axis around the best configuration.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Deciding {
     pub axis: usize,
-    /// Configurations with another value and everything else as in the best, best first: which, how much worse (relative), whether tied.
+    /// Configurations that differ from the best only in this axis, best first: index, how much worse (relative), and whether they are tied.
     pub others: Vec<(usize, f64, bool)>,
 }
 
 impl Deciding {
-    /// Whether no other level is as good.
+    /// Whether no other value is as good.
     pub fn decides(&self) -> bool {
         self.others.iter().all(|o| !o.2)
     }
 
-    /// The least that another level costs.
-    fn least(&self) -> f64 {
+    /// The smallest loss with another value, relative.
+    fn min_loss(&self) -> f64 {
         self.others.iter().map(|o| o.1).fold(f64::INFINITY, f64::min)
     }
 }
 
-/// How much worse `b` is than `a`, relative to `a`; `None` where that is no number.
+/// How much worse `b` is than `a`, relative to `a`. `None`: the ratio is not finite.
 pub(super) fn worse(measured: &MetricSamples, a: usize, b: usize) -> Option<f64> {
     let (a, b) = (measured.samples[a]?.mean, measured.samples[b]?.mean);
     let ratio = if measured.more { (a - b) / a } else { (b - a) / a };
     ratio.is_finite().then_some(ratio)
 }
 
-/// The verdict on a group; `None` if none of it completed.
+/// The verdict on a group. `None`: no configuration of it completed.
 pub fn verdict(design: &Design, measured: &MetricSamples, ranking: &Ranking) -> Option<Verdict> {
     let first = *ranking.order.first()?;
     let best = designs(design, measured, std::slice::from_ref(ranking)).first().map_or(first, |design| design[0].0);
@@ -75,60 +75,61 @@ pub fn verdict(design: &Design, measured: &MetricSamples, ranking: &Ranking) -> 
             decides.push(Deciding { axis, others });
         }
     }
-    decides.sort_by(|a, b| b.decides().cmp(&a.decides()).then(b.least().total_cmp(&a.least())));
+    decides.sort_by(|a, b| b.decides().cmp(&a.decides()).then(b.min_loss().total_cmp(&a.min_loss())));
     Some(Verdict { best, tied, lead, threshold, paired, decides })
 }
 
-/// A design: the levels of the axes that try answers, whatever the question.
+/// A design over all groups: one value on each axis that changes only how work is done.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Overall {
-    /// One of its configurations, in the first group.
+    /// Index of its configuration in the first group.
     pub configuration: usize,
-    /// How much worse than each group's best it is on average (geometric), relative.
+    /// How much worse it is than the best of each group, relative, as a geometric mean over the groups.
     pub regret: f64,
-    /// The same in the group where it does worst.
+    /// How much worse it is in the group where it does worst, relative.
     pub worst: f64,
-    /// Whether it cannot be told apart from the first of them in any group.
+    /// Whether it is tied with the first design in every group.
     pub tied: bool,
-    /// How far its values may be off and say nothing, relative, on average over the groups.
+    /// Relative uncertainty of its values, as the mean over the groups.
     pub error: f64,
 }
 
-/// Designs that completed in every group, least average regret first. Of those that cannot be told apart from the first, the cheapest goes before all. A design is its
-/// configurations in the order of the groups, with the logarithm of how much worse each is than its group's best. Of what differs in axes that nobody simulated, one stands
-/// for all. Nothing where a value is not positive.
+/// Designs that completed in every group, smallest mean regret first. The cheapest of those tied with the first is moved to the front. A design is a list of
+/// its configurations in the order of the groups, each with the logarithm of how much worse it is than the best of its group. Designs that differ only in
+/// axes that no experiment simulated are one design. Empty if a value is not positive.
 pub(super) fn designs(design: &Design, measured: &MetricSamples, rankings: &[Ranking]) -> Vec<Vec<(usize, f64)>> {
     let answers: Vec<usize> = design.answers().collect();
-    let mut of: BTreeMap<Vec<u32>, Vec<(usize, f64)>> = BTreeMap::new();
-    for (at, ranking) in rankings.iter().enumerate() {
+    let mut by_values: BTreeMap<Vec<u32>, Vec<(usize, f64)>> = BTreeMap::new();
+    for (group_idx, ranking) in rankings.iter().enumerate() {
         for &c in &ranking.order {
             let log = worse(measured, ranking.order[0], c).map_or(f64::NAN, |worse| measured.log_ratio(worse));
             if !log.is_finite() {
                 return Vec::new();
             }
             let values = answers.iter().map(|&a| design.configurations[c].values[a]).collect();
-            let worse = of.entry(values).or_default();
-            if worse.len() <= at {
+            let worse = by_values.entry(values).or_default();
+            if worse.len() <= group_idx {
                 worse.push((c, log));
             }
         }
     }
-    let mut complete: Vec<Vec<(usize, f64)>> = of.into_values().filter(|worse| worse.len() == rankings.len()).collect();
+    let mut complete: Vec<Vec<(usize, f64)>> =
+        by_values.into_values().filter(|worse| worse.len() == rankings.len()).collect();
     complete.sort_by(|a, b| regret(a).total_cmp(&regret(b)).then(a[0].0.cmp(&b[0].0)));
-    if let Some(at) = cheapest_of_equals(measured, &complete) {
-        complete[..=at].rotate_right(1);
+    if let Some(index) = cheapest_of_equals(measured, &complete) {
+        complete[..=index].rotate_right(1);
     }
     complete
 }
 
-/// The place of the cheapest design of those that cannot be told apart from the first; `None` where that is the first, or prices are not known.
+/// Index of the cheapest design among those tied with the first. `None`: it is the first, or prices are not known.
 fn cheapest_of_equals(measured: &MetricSamples, complete: &[Vec<(usize, f64)>]) -> Option<usize> {
     let first = complete.first()?;
     let mine = measured.cost_usd[first[0].0]?;
     let equal = |other: &[(usize, f64)]| other.iter().zip(first).all(|(a, b)| measured.tied(a.0, b.0));
-    let cost = |at: &usize| measured.cost_usd[complete[*at][0].0];
-    let cheaper = (1..complete.len()).filter(|at| cost(at).is_some_and(|c| c < mine) && equal(&complete[*at]));
-    // Of several at one price the best, which stands first.
+    let cost = |index: &usize| measured.cost_usd[complete[*index][0].0];
+    let cheaper = (1..complete.len()).filter(|index| cost(index).is_some_and(|c| c < mine) && equal(&complete[*index]));
+    // Among designs of the same cost the best one is taken, which comes first.
     cheaper.reduce(|a, b| if cost(&b) < cost(&a) { b } else { a })
 }
 
@@ -140,7 +141,7 @@ fn regret(worse: &[(usize, f64)]) -> f64 {
     worse.iter().map(|w| w.1).sum::<f64>() / worse.len() as f64
 }
 
-/// Designs that completed in every group, least average regret first. Only where all values are positive.
+/// Designs that completed in every group, smallest mean regret first. Empty if a value is not positive.
 pub fn overall(design: &Design, measured: &MetricSamples, rankings: &[Ranking]) -> Vec<Overall> {
     let complete = designs(design, measured, rankings);
     let Some(first) = complete.first() else {

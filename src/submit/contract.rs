@@ -1,34 +1,34 @@
-//! What a shard is, for any scheduler: N commands that may run anywhere, in any order, again and again, and one that joins them.
+//! Definition of a shard, for any scheduler: N commands that may run anywhere, in any order and repeatedly, and one command that merges their results.
 //!
-//! Layer: submit. docs/how-to/clusters.md says the same to people who bring a scheduler of their own.
+//! Layer: submit. docs/how-to/clusters.md explains it to users with a scheduler of their own.
 
 use super::{SubmitError, quote};
 
-/// Most shards: the command that merges names them all.
+/// Largest number of shards. The merge command names them all.
 const MOST_SHARDS: u64 = 10_000;
 
-/// A sweep in shards, and where everything is on the machines that run it.
+/// A sweep in shards, and the paths on the machines that run it.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Shards {
     /// Name of the sweep.
     pub name: String,
-    /// How many shards, at least 1.
+    /// Number of shards, at least 1.
     pub count: u64,
-    /// The program.
+    /// Path of the program.
     pub program: String,
-    /// The sweep file.
+    /// Path of the sweep file.
     pub sweep: String,
-    /// Folder of all shards (`shard-0`, `shard-1` ...) and of what they are merged to (`merged`).
+    /// Folder of all shards (`shard-0`, `shard-1` ...) and of the merged results (`merged`).
     pub out: String,
-    /// Options of `hyperfold run` for every shard alike, such as `--set`; each a word.
+    /// Options of `hyperfold run` that are the same for every shard, such as `--set`; one word each.
     pub options: Vec<String>,
 }
 
 impl Shards {
-    /// Refuses what cannot be handed to machines elsewhere.
+    /// Refuses values that cannot be passed to other machines.
     ///
     /// # Errors
-    /// A number of shards out of range, or text with control characters.
+    /// The number of shards is out of range, or a text has control characters.
     pub fn check(&self) -> Result<(), SubmitError> {
         if !(1..=MOST_SHARDS).contains(&self.count) {
             return Err(SubmitError::bad(
@@ -43,8 +43,8 @@ impl Shards {
         self.options.iter().try_for_each(|o| quote::one_line("option", o))
     }
 
-    /// Words after the program for the shard that `index` stands for: a number, or what a scheduler replaces by one. Running it again carries on
-    /// where it was ended, at any moment, and changes nothing once it is complete.
+    /// Arguments of the program for the shard `index`, which is a number or a placeholder that a scheduler replaces. The command may be run again: it resumes
+    /// where it was stopped, at any moment, and changes nothing if the shard is complete.
     pub fn run(&self, index: &str) -> Vec<String> {
         let mut words =
             vec!["run".to_string(), self.sweep.clone(), "--shard".into(), format!("{index}/{}", self.count)];
@@ -53,25 +53,25 @@ impl Shards {
         words
     }
 
-    /// The folder of one shard.
+    /// Folder of one shard.
     pub fn folder(&self, index: &str) -> String {
         format!("{}/shard-{index}", self.out.trim_end_matches('/'))
     }
 
-    /// Words after the program that join all shards in the folder `to`, once each has ended.
-    pub fn merge(&self, to: &str) -> Vec<String> {
+    /// Arguments of the program that merge all shards into the folder `target`, after each has ended.
+    pub fn merge(&self, target: &str) -> Vec<String> {
         let mut words = vec!["merge".to_string()];
         words.extend((0..self.count).map(|i| self.folder(&i.to_string())));
-        words.extend(["--out".into(), to.to_string()]);
+        words.extend(["--out".into(), target.to_string()]);
         words
     }
 
-    /// The folder of the joined results.
+    /// Folder of the merged results.
     pub fn merged(&self) -> String {
         format!("{}/merged", self.out.trim_end_matches('/'))
     }
 
-    /// A name that schedulers accept: lower-case letters, digits and hyphens, at most 40 of them.
+    /// A name that schedulers accept: at most 40 lower-case letters, digits and hyphens.
     pub fn job_name(&self) -> String {
         let plain = |c: char| if c.is_ascii_alphanumeric() { c.to_ascii_lowercase() } else { '-' };
         let name: String = self.name.chars().map(plain).take(30).collect();

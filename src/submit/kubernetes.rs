@@ -1,34 +1,34 @@
-//! Kubernetes: an Indexed Job with a pod a shard, and a suspended Job that merges them.
+//! Kubernetes: an Indexed Job with one pod per shard, and a suspended Job that merges them.
 //!
-//! Layer: submit. Renders a manifest from the same contract as [`super::slurm`]; nothing is contacted.
+//! Layer: submit. It renders a manifest from the same contract as [`super::slurm`], and contacts nothing.
 
 use super::{Shards, SubmitError, quote};
 
-/// What the pods are made of.
+/// Settings of the pods.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Kubernetes {
-    /// Container image with the program in it.
+    /// Container image that contains the program.
     pub image: String,
-    /// Persistent volume claim that holds sweep and results; all pods mount it, so it must allow that (ReadWriteMany, or one node).
+    /// Persistent volume claim for the sweep and the results. All pods mount it, so it must allow that (ReadWriteMany, or a single node).
     pub claim: String,
-    /// Where pods see the claim.
+    /// Path at which pods mount the claim.
     pub mount: String,
-    /// `None`: the namespace that the manifest is applied to.
+    /// Namespace of the jobs. `None`: the namespace that the manifest is applied to.
     pub namespace: Option<String>,
-    /// GPUs of a pod.
+    /// Number of GPUs of a pod.
     pub gpus: u32,
     pub cpus: Option<u32>,
-    /// Memory of a pod, in Kubernetes' words: `16Gi`.
+    /// Memory of a pod as a Kubernetes quantity, such as `16Gi`.
     pub mem: Option<String>,
-    /// How often a shard is tried again whose pod was lost, whose run broke off, or whose experiments failed.
+    /// How often a shard is retried if its pod was lost, its run broke off, or its experiments failed.
     pub retries: u32,
 }
 
 impl Kubernetes {
-    /// Refuses names that Kubernetes would not take.
+    /// Refuses names that Kubernetes would not accept.
     ///
     /// # Errors
-    /// Such a name, or an output folder that is not on the volume.
+    /// There is such a name, or the output folder is not on the volume.
     pub fn check(&self, shards: &Shards) -> Result<(), SubmitError> {
         shards.check()?;
         quote::one_line("--image", &self.image)?;
@@ -75,12 +75,12 @@ impl Kubernetes {
         Ok(())
     }
 
-    /// The manifest: both jobs.
+    /// The manifest with both jobs.
     ///
     /// PRECONDITION: [`Kubernetes::check`] has passed.
     pub fn manifest(&self, shards: &Shards) -> String {
         let (name, count) = (shards.job_name(), shards.count);
-        // What the kubelet replaces in arguments is `$(NAME)`; a dollar sign of the user's is doubled, so that it stays one.
+        // The kubelet replaces `$(NAME)` in arguments. A `$(` in the user's text is escaped by a second dollar sign.
         let run = shards
             .run(&INDEX.to_string())
             .iter()
@@ -141,7 +141,7 @@ impl Kubernetes {
         format!("metadata:\n  name: {}\n{namespace}", quote::yaml(name))
     }
 
-    /// The pod that runs the program with `args`; only shards need resources.
+    /// The pod that runs the program with `args`. Only shards need resources.
     fn pod(&self, program: &str, args: &[String], shard: bool) -> String {
         let args: String = args.iter().map(|a| format!("            - {}\n", quote::yaml(a))).collect();
         let mut resources: Vec<String> = Vec::new();
@@ -157,7 +157,7 @@ impl Kubernetes {
                 resources.iter().map(|r| format!("              {r}\n")).collect::<String>()
             ),
         };
-        // The driver's Vulkan part is mounted into a container only on request.
+        // The Vulkan part of the driver is mounted into a container only on request.
         let env = match shard && self.gpus > 0 {
             true => "          env:\n            - name: NVIDIA_DRIVER_CAPABILITIES\n              value: \"all\"\n",
             false => "",
@@ -187,10 +187,10 @@ impl Kubernetes {
     }
 }
 
-/// Stands for the shard's number until the words are quoted. No value holds control characters, so it can be nothing else.
+/// Placeholder of the shard's number until the words are quoted. No value contains control characters, so it is unique.
 const INDEX: char = '\u{1}';
 
-/// An argument that the kubelet leaves as it is.
+/// Escapes an argument so that the kubelet leaves it unchanged.
 fn literal(word: &str) -> String {
     word.replace("$(", "$$(")
 }

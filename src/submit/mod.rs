@@ -1,7 +1,7 @@
-//! A sweep on a cluster: what each machine runs, and the files that tell a scheduler so.
+//! Runs a sweep on a cluster: the command of each machine, and the files for a scheduler.
 //!
-//! Layer: submit, between results and cli. [`contract`] says what a shard is, for every scheduler; [`slurm`] and [`kubernetes`] render it. Text in, text
-//! out: nothing here reads files, starts programs or contacts anything.
+//! Layer: submit, between results and cli. [`contract`] defines a shard for every scheduler; [`slurm`] and [`kubernetes`] render it. It only converts text:
+//! it reads no files, starts no programs and contacts nothing.
 
 pub mod contract;
 pub mod kubernetes;
@@ -14,7 +14,7 @@ pub use contract::Shards;
 pub use kubernetes::Kubernetes;
 pub use slurm::Slurm;
 
-/// Why a submission cannot be written down.
+/// Why a submission cannot be written.
 #[derive(Clone, Debug, Error, PartialEq, Eq)]
 pub enum SubmitError {
     #[error("{option} {shown}: {why}", shown = quote::shown(.value))]

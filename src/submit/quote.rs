@@ -1,16 +1,16 @@
-//! Text of users inside scripts: quoted so that it stays what it is, or refused.
+//! Quotes users' text for scripts, so that it keeps its meaning, or refuses it.
 //!
 //! Layer: submit.
 
 use super::SubmitError;
 
-/// Most bytes of one value: a path is at most 4096, and schedulers limit whole scripts.
+/// Largest size of a value in bytes: a path has at most 4096, and schedulers limit whole scripts.
 const MOST_BYTES: usize = 4096;
 
-/// Refuses what no script can carry safely: control characters (line breaks end a directive), and endless text.
+/// Refuses text that no script can carry safely: control characters (line breaks end a directive), and overlong text.
 ///
 /// # Errors
-/// The value holds one, or is too long.
+/// The value has a control character, or is too long.
 pub fn one_line(option: &'static str, value: &str) -> Result<(), SubmitError> {
     if value.chars().any(char::is_control) {
         return Err(SubmitError::bad(
@@ -25,7 +25,7 @@ pub fn one_line(option: &'static str, value: &str) -> Result<(), SubmitError> {
     Ok(())
 }
 
-/// A word of a POSIX shell that means exactly `value`.
+/// A POSIX shell word that means exactly `value`.
 pub fn shell(value: &str) -> String {
     let plain = |c: char| c.is_ascii_alphanumeric() || "-_./=:,+@%".contains(c);
     if !value.is_empty() && value.chars().all(plain) {
@@ -35,7 +35,7 @@ pub fn shell(value: &str) -> String {
     }
 }
 
-/// A word of a POSIX shell that means `value` with `mark` replaced by the shell's variable `name`.
+/// A POSIX shell word that means `value` with `mark` replaced by the shell variable `name`.
 pub fn shell_with(value: &str, mark: char, name: &str) -> String {
     if !value.contains(mark) {
         return shell(value);
@@ -51,12 +51,12 @@ pub fn shell_with(value: &str, mark: char, name: &str) -> String {
     word + "\""
 }
 
-/// A YAML scalar that is the string `value`. JSON's strings are YAML's, line breaks and all.
+/// A YAML scalar that is the string `value`. Every JSON string is a YAML string, including its line breaks.
 pub fn yaml(value: &str) -> String {
     serde_json::Value::from(value).to_string()
 }
 
-/// A value as messages show it: on one line, not too long.
+/// A value for messages: on one line, and cut to 60 characters.
 pub fn shown(value: &str) -> String {
     let short: String = value.chars().take(60).collect();
     format!("`{}{}`", short.escape_debug(), if short.len() < value.len() { "..." } else { "" })

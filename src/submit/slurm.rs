@@ -1,33 +1,33 @@
-//! SLURM: an array job with a task a shard, and a job that merges them when all have ended.
+//! SLURM: an array job with one task per shard, and a job that merges them after all have ended.
 //!
-//! Layer: submit. Renders the two scripts; `cli` hands them to `sbatch`.
+//! Layer: submit. It renders the two scripts; `cli` passes them to `sbatch`.
 
 use super::{Shards, SubmitError, quote};
 
-/// What SLURM is asked for; `None`: the cluster's default.
+/// Requests to SLURM. `None`: the cluster's default.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Slurm {
     pub partition: Option<String>,
     pub account: Option<String>,
     /// Generic resources of a task, such as `gpu:1`.
     pub gres: Option<String>,
-    /// Time limit of a task, in SLURM's words: minutes, `HH:MM:SS` or `D-HH:MM:SS`.
+    /// Time limit of a task in SLURM's format: minutes, `HH:MM:SS` or `D-HH:MM:SS`.
     pub time: Option<String>,
-    /// Memory of a task, in SLURM's words: `16G`.
+    /// Memory of a task in SLURM's format, such as `16G`.
     pub mem: Option<String>,
     pub cpus: Option<u32>,
-    /// How often a task that was killed or ran out of time goes back into the queue by itself.
+    /// How often a task that was killed or ran out of time is put back into the queue.
     pub requeues: u32,
 }
 
-/// Seconds before its time limit at which a task asks to be queued again: SLURM sends signals up to a minute late.
+/// Seconds before its time limit at which a task asks to be queued again. SLURM sends signals up to a minute late.
 const WARNING_S: u32 = 90;
 
 impl Slurm {
     /// Refuses values that SLURM's directives cannot carry.
     ///
     /// # Errors
-    /// A value with characters that no such value has.
+    /// A value has characters that are not allowed.
     pub fn check(&self, shards: &Shards) -> Result<(), SubmitError> {
         shards.check()?;
         if shards.out.contains('\\') {
@@ -124,7 +124,7 @@ impl Slurm {
         )
     }
 
-    /// The script of the job that merges; it is submitted with a dependency on the array job.
+    /// The script of the merge job, which is submitted with a dependency on the array job.
     ///
     /// PRECONDITION: [`Slurm::check`] has passed.
     pub fn merge_script(&self, shards: &Shards) -> String {
@@ -140,9 +140,10 @@ impl Slurm {
         )
     }
 
-    /// What both jobs have in common.
+    /// Directives that both jobs have.
     fn directives(&self, shards: &Shards, name: &str, log: &str) -> Vec<String> {
-        // SLURM replaces %a and the like in the log's name; in the folder's there is nothing to replace. Its own quoting takes backslashes.
+        // SLURM replaces %a and the like in the log's name. In the folder's name, % is doubled, because there is nothing to replace. Quotes are escaped by
+        // backslashes.
         let folder = shards.out.trim_end_matches('/').replace('%', "%%").replace('"', "\\\"");
         let mut lines = vec![
             format!("--job-name={name}"),
@@ -162,7 +163,7 @@ fn is_number(text: &str) -> bool {
     !text.is_empty() && text.len() <= 9 && text.bytes().all(|b| b.is_ascii_digit())
 }
 
-/// Whether SLURM takes it for a time: minutes, or hours after days, first, then what is smaller.
+/// Whether SLURM accepts a time: minutes or, after days, hours first; then smaller units.
 fn is_time(text: &str) -> bool {
     if ["UNLIMITED", "INFINITE"].iter().any(|word| text.eq_ignore_ascii_case(word)) {
         return true;
@@ -172,7 +173,7 @@ fn is_time(text: &str) -> bool {
     days.is_none_or(is_number) && parts.len() <= 3 && parts.iter().all(|p| is_number(p))
 }
 
-/// Whether SLURM takes it for a size of memory.
+/// Whether SLURM accepts a size of memory.
 fn is_size(text: &str) -> bool {
     let upper = text.to_ascii_uppercase();
     let number = upper.strip_suffix('B').unwrap_or(&upper);
@@ -180,7 +181,7 @@ fn is_size(text: &str) -> bool {
         && (upper.len() == number.len() || number.ends_with(['K', 'M', 'G', 'T']))
 }
 
-/// Stands for the shard's number until the words are quoted. No value holds control characters, so it can be nothing else.
+/// Placeholder of the shard's number until the words are quoted. No value contains control characters, so it is unique.
 const INDEX: char = '\u{1}';
 
 /// The first lines of a script.
@@ -237,13 +238,13 @@ mod tests {
             ),
             ("--mem", &["0", "32000", "16G", "16g", "16GB", "512M"], &["lots", "16Gi", "1.5G", "G", "B", "16B", "16X"]),
         ] {
-            let with = |value: &str| match option {
+            let slurm_with = |value: &str| match option {
                 "--time" => Slurm { time: Some(value.into()), ..asked() },
                 _ => Slurm { mem: Some(value.into()), ..asked() },
             };
-            good.iter().for_each(|value| with(value).check(&example()).unwrap());
+            good.iter().for_each(|value| slurm_with(value).check(&example()).unwrap());
             for value in bad {
-                let error = with(value).check(&example()).unwrap_err().to_string();
+                let error = slurm_with(value).check(&example()).unwrap_err().to_string();
                 assert!(error.starts_with(&format!("{option} `{value}`")), "{error}");
             }
         }

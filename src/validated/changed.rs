@@ -1,19 +1,19 @@
-//! What an experiment sets otherwise than the machine it names: such an experiment is not quite of the class that was measured.
+//! Settings of an experiment that differ from the machine that it names. Such an experiment is not exactly of the class that was measured.
 //!
-//! Layer: validated. Compares a configuration with the defaults of its server and GPU.
+//! Layer: validated. It compares a configuration with the defaults of its server and GPU.
 
 use crate::spec::{
     Config, KeyId, Named, ProgramSpec, SlowdownChoice, Source, TopologyKind, WorkloadSection, find_server,
 };
 
-/// What is otherwise, in the words of documents, in a fixed order.
+/// Names of the differing settings for messages, in a fixed order.
 pub(super) fn changed(config: &Config) -> Vec<&'static str> {
     let WorkloadSection::Program(program) = &config.workload else { return Vec::new() };
     let (cluster, topology) = (&config.cluster, &config.topology);
     let server = cluster.server.and_then(find_server);
     let bps = |gbps: f64| (gbps * 1e9).round() as u64;
-    let mut otherwise = Vec::new();
-    let mut note = |is: bool, what: &'static str| otherwise.extend(is.then_some(what));
+    let mut differences = Vec::new();
+    let mut note = |differs: bool, name: &'static str| differences.extend(differs.then_some(name));
     note(matches!(cluster.gpu, Named::Table(_) | Named::File(_)), "GPU table");
     note(cluster.gpu_memory_bytes.is_some(), "GPU memory");
     let own_rate = server.map_or(!config.values.given(KeyId::NvlinkGbps), |s| cluster.nvlink_bps == bps(s.inside_gbps));
@@ -22,7 +22,7 @@ pub(super) fn changed(config: &Config) -> Vec<&'static str> {
     let narrow = topology.oversubscription_milli > 1000 || topology.uplink_bps < topology.link_bps;
     note(narrow && !matches!(topology.kind, TopologyKind::RailOnly { .. }), "oversubscription");
     program_otherwise(program, &mut note);
-    otherwise
+    differences
 }
 
 /// A factor of one, in millionths.
@@ -55,7 +55,7 @@ mod tests {
 
     #[test]
     fn what_a_sweep_sets_otherwise_is_named() {
-        let of = |more: &str| {
+        let changed_by = |more: &str| {
             let text = format!(
                 "name = \"changed\"\n[base]\ncluster.server = \"dgx-h100\"\ncluster.gpus = 64\nworkload = {{ kind = \"model\", model = \"gpt3-13b\", tp = 8 }}\n{more}\n"
             );
@@ -63,11 +63,11 @@ mod tests {
                 sweep::parse(&text, Path::new("s.toml"), &SetOverrides::default()).unwrap_or_else(|e| panic!("{e}"));
             changed(&sweep.config(&sweep.experiments[0]).unwrap())
         };
-        assert_eq!(of(""), Vec::<&str>::new());
-        assert_eq!(of("cluster.nvlink_gbps = 100"), ["NVLink rate"]);
-        assert_eq!(of("topology.link_gbps = 100"), ["link rate"]);
-        assert_eq!(of("\"workload.latency_scale\" = 2"), ["latencies"]);
-        let both = of("topology.oversubscription = 4\ncluster.gpu = { like = \"h100\", bf16_tflops = 2000.0 }");
+        assert_eq!(changed_by(""), Vec::<&str>::new());
+        assert_eq!(changed_by("cluster.nvlink_gbps = 100"), ["NVLink rate"]);
+        assert_eq!(changed_by("topology.link_gbps = 100"), ["link rate"]);
+        assert_eq!(changed_by("\"workload.latency_scale\" = 2"), ["latencies"]);
+        let both = changed_by("topology.oversubscription = 4\ncluster.gpu = { like = \"h100\", bf16_tflops = 2000.0 }");
         assert_eq!(both, ["GPU table", "oversubscription"]);
     }
 }

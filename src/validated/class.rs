@@ -1,6 +1,6 @@
-//! The class of an experiment: what decides how far its times may be off.
+//! Class of an experiment, which decides how large the error of its times may be.
 //!
-//! Layer: validated. Reads a configuration; simulates nothing.
+//! Layer: validated. It reads a configuration and simulates nothing.
 
 use std::fmt;
 
@@ -14,26 +14,26 @@ use crate::spec::{
     Analytic, Config, FrameworkChoice, Named, OpChoice, PrecisionChoice, ProgramSpec, Source, Training, WorkloadSection,
 };
 
-/// Sizes of at most this are small: what they take is launch and latency.
+/// Largest size in bytes that counts as small. The time of small messages is mostly launch and latency.
 const SMALL: u64 = 1 << 20;
 
-/// Experiments whose times are off for the same reasons.
+/// Experiments whose times have errors for the same reasons.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
 pub struct ExperimentClass {
     pub workload: WorkloadClass,
     /// GPU generation.
     pub gpu: Arch,
     pub precision: PrecisionClass,
-    /// As `workload.framework` names it; NCCL for a collective.
+    /// Name as in `workload.framework`; `nccl` for a collective.
     pub framework: String,
     pub parallelism: Parallelism,
     pub size: SizeClass,
     pub network: NetworkClass,
-    /// As `cluster.server` names it; empty where it names none.
+    /// Name as in `cluster.server`. Empty if there is none.
     pub server: String,
 }
 
-/// What runs.
+/// Kind of work.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum WorkloadClass {
@@ -41,7 +41,7 @@ pub enum WorkloadClass {
     Collective,
 }
 
-/// Numbers that matrix products multiply.
+/// Number format of matrix products.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum PrecisionClass {
@@ -49,40 +49,40 @@ pub enum PrecisionClass {
     Fp8,
     Mxfp8,
     Nvfp4,
-    /// Of a collective: it moves bytes.
+    /// For a collective, which only moves bytes.
     Any,
 }
 
-/// How work is spread over GPUs: a training's layout, or a collective's operation.
+/// Distribution of work over GPUs: the layout of a training, or the operation of a collective.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum Parallelism {
-    /// Data parallel alone, with whole parameters.
+    /// Data parallel only, with whole parameters on every rank.
     Data,
     /// Tensor, pipeline or context parallel.
     Model,
-    /// Parameters sharded over data-parallel ranks (ZeRO-3, FSDP), whatever else.
+    /// Parameters sharded over data-parallel ranks (ZeRO-3, FSDP), with or without other parallelism.
     Sharded,
     /// The model has experts.
     Moe,
     AllReduce,
-    /// All-gather, reduce-scatter, broadcast and reduce.
+    /// All-gather, reduce-scatter, broadcast or reduce.
     AllGather,
     AllToAll,
     SendRecv,
 }
 
-/// How much a collective moves, and how far.
+/// Size of a collective, and whether it crosses servers.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum SizeClass {
-    /// Inside one server: up to 1 MiB, and above.
+    /// Within one server, up to 1 MiB. The next variant is above 1 MiB.
     ServerSmall,
     ServerLarge,
-    /// Between servers.
+    /// Between servers, up to 1 MiB. The next variant is above 1 MiB.
     ClusterSmall,
     ClusterLarge,
-    /// Of training.
+    /// For training.
     Any,
 }
 
@@ -91,20 +91,21 @@ pub enum SizeClass {
 #[serde(rename_all = "kebab-case")]
 pub enum NetworkClass {
     Packets,
-    /// Communication takes what a formula says.
+    /// A formula gives the time of communication.
     ClosedForm,
 }
 
 impl ExperimentClass {
-    /// The class of an experiment; `None` where no measured machine ran anything like it: flows and traffic, programs of other tools, barriers, and collectives as packets
-    /// whose software costs nothing; nor where Moye's equations say what communication takes, which are another model than the one that was compared.
+    /// The class of an experiment. `None`: no measured machine ran anything comparable. That holds for flows and traffic, programs of other tools, barriers,
+    /// and collectives as packets whose software costs nothing. It also holds if Moye's equations give the time of communication, because they are another
+    /// model than the one that was compared.
     pub fn of(config: &Config) -> Option<ExperimentClass> {
         let WorkloadSection::Program(program) = &config.workload else { return None };
         if program.communication.cost_by_chunks {
             return None;
         }
         let gpu = training::gpu(&config.cluster.gpu).ok()?;
-        // No machine with AMD's GPUs is among the measured ones; NCCL's model takes them for Ampere.
+        // No machine with AMD GPUs was measured; NCCL's model treats them as Ampere.
         if gpu.kin.starts_with("mi") {
             return None;
         }
@@ -192,7 +193,7 @@ impl ExperimentClass {
     }
 }
 
-/// The GPU of an experiment as the assets name it; `None` of a user's own specifications, which no machine has.
+/// GPU of an experiment by its name in the assets. `None`: the user's own specification, which belongs to no measured machine.
 pub(super) fn measured_gpu(config: &Config) -> Option<String> {
     match &config.cluster.gpu {
         Named::Asset(name) => Gpu::named(name).ok().map(|gpu| gpu.name),
@@ -210,14 +211,14 @@ impl NetworkClass {
     }
 }
 
-/// A value as its serialised name.
+/// Serialised name of a value; empty for `any`.
 fn word(value: &impl Serialize) -> String {
     let value = toml::Value::try_from(value).expect("an enum without data is a string");
     value.as_str().filter(|w| *w != "any").unwrap_or_default().to_string()
 }
 
 impl ExperimentClass {
-    /// Names and values of what decides the class, in the order in which it is written; empty where it does not matter.
+    /// Names and values of the features that decide the class, in the order in which it is written. A value is empty if it does not matter.
     pub(super) fn features(&self) -> [(&'static str, String); 8] {
         [
             ("workload", word(&self.workload)),

@@ -1,6 +1,6 @@
-//! Errors of classes, and which of them says most of an experiment.
+//! Errors of classes, and the class whose error applies best to an experiment.
 //!
-//! Layer: validated. Reads the asset; `validation` computes it.
+//! Layer: validated. It reads the asset; `validation` computes it.
 
 use std::sync::OnceLock;
 
@@ -12,20 +12,20 @@ use crate::spec::Config;
 
 const ASSET: &str = include_str!("../../assets/validation/classes.toml");
 
-/// Whether a measurement may have set a constant.
+/// Whether a measurement was used to set constants of the model.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
 #[serde(rename_all = "lowercase")]
 pub enum Use {
-    /// Constants, or choices for what its source does not state, were made with it in view.
+    /// Constants, or choices that its source does not state, were made with it in view.
     Fitted,
-    /// Nobody looked at it when they were made.
+    /// No constant or choice was made with it in view.
     Checked,
     /// Its own source says that it is not the time of a healthy idle machine.
     Doubtful,
 }
 
 impl Use {
-    /// As tables show it.
+    /// Name in tables.
     pub fn as_str(self) -> &'static str {
         match self {
             Use::Fitted => "fitted",
@@ -35,32 +35,32 @@ impl Use {
     }
 }
 
-/// How far times of a class were off what was measured. Relative; 0.05 is 5 %.
+/// Error of times of a class against measurements. Relative; 0.05 is 5 %.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct ClassError {
     #[serde(flatten)]
     pub class: ExperimentClass,
     #[serde(rename = "use")]
     pub used: Use,
-    /// GPUs of the machines that were measured, as the assets name them, in alphabetical order.
+    /// GPUs of the measured machines, by their names in the assets, in alphabetical order.
     #[serde(default)]
     pub gpus: Vec<String>,
-    /// Rows with a result, and rows without one.
+    /// Number of rows with a result, and of rows without one.
     pub n: u64,
     pub without_result: u64,
-    /// Mean of the absolute errors; mean of the errors, above 0 where times are too long.
+    /// Mean of the absolute errors, and mean of the errors. Above 0: simulated times are too long.
     pub mean: f64,
     pub bias: f64,
-    /// 90th percentile of the absolute errors, nearest rank; `None` of fewer than [`LEAST_FOR_P90`] rows.
+    /// 90th percentile of the absolute errors, by nearest rank. `None`: there are fewer than [`LEAST_FOR_P90`] rows.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub p90: Option<f64>,
 }
 
-/// Rows below which a 90th percentile is but one of the largest.
+/// Smallest number of rows for a 90th percentile; below it, the percentile is just one of the largest values.
 const LEAST_FOR_P90: usize = 10;
 
 impl ClassError {
-    /// Of errors of times, one for each row with a result. Rounded to hundredths of a per cent, as the asset has it.
+    /// Makes the error from the errors of times, one for each row with a result. Values are rounded to hundredths of a per cent, as in the asset.
     pub fn new(class: ExperimentClass, used: Use, errors: &[f64], without_result: u64) -> ClassError {
         let round = |x: f64| (x * 1e4).round() / 1e4;
         let n = errors.len();
@@ -79,12 +79,12 @@ impl ClassError {
         }
     }
 
-    /// Whether a machine with that GPU was measured; `None`: it is nobody's.
+    /// Whether a machine with that GPU was measured. `None` is a GPU that no measured machine has.
     pub fn saw(&self, gpu: Option<&str>) -> bool {
         gpu.is_some_and(|gpu| self.gpus.iter().any(|seen| seen == gpu))
     }
 
-    /// As `validated_error` has it.
+    /// Text of the column `validated_error`.
     pub fn text(&self) -> String {
         let percent = |x: f64| format!("{:.1} %", x * 100.0);
         let p90 = self.p90.map_or(String::new(), |p90| format!("90th percentile {}; ", percent(p90)));
@@ -92,21 +92,21 @@ impl ClassError {
     }
 }
 
-/// 90th percentile of ascending values, nearest rank; 0 of none.
+/// 90th percentile of ascending values, by nearest rank; 0 if there are none.
 pub fn nearest_rank_90(ascending: &[f64]) -> f64 {
     ascending.get((ascending.len() * 9).div_ceil(10).saturating_sub(1)).copied().unwrap_or(0.0)
 }
 
-/// The class whose error says most of an experiment.
+/// The measured class that is nearest to an experiment.
 #[derive(Clone, Debug, PartialEq)]
 pub struct NearestClass<'a> {
     pub error: &'a ClassError,
-    /// What the experiment has otherwise: names of features, or of what it sets otherwise than its machine has it. Empty: it is of that class.
+    /// What differs: names of features, or of settings that differ from the machine. Empty: the experiment is exactly of that class.
     pub differs: Vec<&'static str>,
 }
 
 impl NearestClass<'_> {
-    /// As `validated_class` has it.
+    /// Text of the column `validated_class`.
     pub fn text(&self) -> String {
         let class = format!("{}/{}", self.error.class, self.error.used.as_str());
         match self.differs.as_slice() {
@@ -124,14 +124,14 @@ pub struct ClassErrors {
 }
 
 impl ClassErrors {
-    /// Those that the program was built with.
+    /// The errors in the asset of the program.
     pub fn built_in() -> &'static ClassErrors {
         static READ: OnceLock<ClassErrors> = OnceLock::new();
         READ.get_or_init(|| toml::from_str(ASSET).expect("the asset is part of the program and a test reads it"))
     }
 
-    /// The class nearest to an experiment's. Workload, framework, parallelism and size must be the same, and GPUs at most one generation apart. Of those the nearest GPU generation
-    /// comes first, then the same server, precision, network, then checked rows before fitted ones.
+    /// The class that is nearest to an experiment's class. Workload, framework, parallelism and size must be the same, and GPUs at most one generation apart.
+    /// Among those, the nearest GPU generation is preferred, then the same server, precision and network, then checked rows over fitted ones.
     pub fn nearest(&self, class: &ExperimentClass) -> Option<NearestClass<'_>> {
         let generations = |c: &ExperimentClass| (c.gpu as i32 - class.gpu as i32).abs();
         let comparable = |e: &&ClassError| {
@@ -152,7 +152,7 @@ impl ClassErrors {
         Some(NearestClass { error, differs })
     }
 
-    /// What the columns of an experiment that has a time say.
+    /// Values of the columns `validated_*` of an experiment that has a time.
     pub fn worth(&self, config: &Config) -> Worth {
         let Some(mut nearest) = ExperimentClass::of(config).as_ref().and_then(|class| self.nearest(class)) else {
             return Worth { text: Some(NOT_VALIDATED.to_string()), ..Worth::default() };
@@ -172,19 +172,20 @@ impl ClassErrors {
     }
 }
 
-/// What a result is worth, as the columns `validated_*` have it. Only the text is there where nothing comparable was measured, nothing where the class never saw the GPU.
+/// Values of the columns `validated_*`: how reliable a result is. If nothing comparable was measured, only `text` is there. If no machine with the GPU was
+/// measured, nothing is.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct Worth {
-    /// `validated_error`.
+    /// Column `validated_error`.
     pub text: Option<String>,
     pub class: Option<String>,
-    /// Of the absolute errors; 0.05 is 5 %.
+    /// Mean of the absolute errors; 0.05 is 5 %.
     pub mean: Option<f64>,
     pub p90: Option<f64>,
     pub rows: Option<u64>,
 }
 
-/// What `validated_error` says where nothing comparable was measured.
+/// Text of `validated_error` if nothing comparable was measured.
 pub const NOT_VALIDATED: &str = "not validated";
 
 #[cfg(test)]
@@ -209,13 +210,13 @@ mod tests {
     #[test]
     fn the_nearest_class_is_told_with_what_is_otherwise() {
         let (packets, closed) = (NetworkClass::Packets, NetworkClass::ClosedForm);
-        let of =
+        let class_error =
             |gpu, precision, used, error| ClassError::new(class(gpu, precision, closed), used, &[error, -error], 1);
         let errors = ClassErrors {
             classes: vec![
-                of(Arch::Ampere, PrecisionClass::Bf16, Use::Fitted, 0.02),
-                of(Arch::Hopper, PrecisionClass::Bf16, Use::Fitted, 0.03),
-                of(Arch::Hopper, PrecisionClass::Bf16, Use::Checked, 0.04),
+                class_error(Arch::Ampere, PrecisionClass::Bf16, Use::Fitted, 0.02),
+                class_error(Arch::Hopper, PrecisionClass::Bf16, Use::Fitted, 0.03),
+                class_error(Arch::Hopper, PrecisionClass::Bf16, Use::Checked, 0.04),
             ],
         };
         let text = |gpu, precision, network| errors.nearest(&class(gpu, precision, network)).map(|n| n.text());
@@ -233,13 +234,13 @@ mod tests {
 
     #[test]
     fn a_percentile_needs_ten_rows() {
-        let of = |n: usize| {
+        let class_error = |n: usize| {
             let errors: Vec<f64> = (1..=n).map(|i| i as f64 / 100.0).collect();
             ClassError::new(class(Arch::Hopper, PrecisionClass::Bf16, NetworkClass::Packets), Use::Fitted, &errors, 0)
         };
-        assert_eq!((of(9).p90, of(10).p90), (None, Some(0.09)));
-        assert_eq!(of(9).text(), "mean 5.0 %; n 9");
-        assert_eq!(of(10).text(), "mean 5.5 %; 90th percentile 9.0 %; n 10");
+        assert_eq!((class_error(9).p90, class_error(10).p90), (None, Some(0.09)));
+        assert_eq!(class_error(9).text(), "mean 5.0 %; n 9");
+        assert_eq!(class_error(10).text(), "mean 5.5 %; 90th percentile 9.0 %; n 10");
     }
 
     #[test]

@@ -1,6 +1,6 @@
-//! What of an experiment's hardware was never measured, or is nobody's but this program's: notes for the user.
+//! Notes for the user about an experiment's hardware: parts that were never measured, or that only this program assumes.
 //!
-//! Layer: validated. Reads configurations and assets; simulates nothing.
+//! Layer: validated. It reads configurations and assets, and simulates nothing.
 
 use super::class::{ExperimentClass, measured_gpu};
 use super::error::ClassErrors;
@@ -8,7 +8,7 @@ use crate::batch::training;
 use crate::compute::Gpu;
 use crate::spec::{Config, KeyId, SERVERS, Source, TopologyKind, WorkloadSection, find_server, gpu_of};
 
-/// What the user should know of the hardware of an experiment.
+/// Notes about the hardware of an experiment.
 pub fn notes(config: &Config) -> Vec<String> {
     let Ok(gpu) = training::gpu(&config.cluster.gpu) else { return Vec::new() };
     [unmeasured(config, &gpu), kernels_of_another(config, &gpu), server_of_nobody(config, &gpu)]
@@ -31,7 +31,7 @@ fn unmeasured(config: &Config, gpu: &Gpu) -> Option<String> {
     ))
 }
 
-/// Times of kernels that were measured on another GPU.
+/// A note if times of kernels come from another GPU.
 fn kernels_of_another(config: &Config, gpu: &Gpu) -> Option<String> {
     let WorkloadSection::Program(program) = &config.workload else { return None };
     let computes = matches!(program.source, Source::Model(_) | Source::Inference(_));
@@ -43,7 +43,7 @@ fn kernels_of_another(config: &Config, gpu: &Gpu) -> Option<String> {
     })
 }
 
-/// Keys of a server that nobody wrote, though the GPU is none that such a server has.
+/// A note if server keys are defaults although no server with these defaults has the GPU.
 fn server_of_nobody(config: &Config, gpu: &Gpu) -> Option<String> {
     let (cluster, topology) = (&config.cluster, &config.topology);
     let generated = !matches!(topology.kind, TopologyKind::File { .. });
@@ -66,9 +66,9 @@ fn server_of_nobody(config: &Config, gpu: &Gpu) -> Option<String> {
     ))
 }
 
-/// Whether a server of the assets has this GPU, in the number and with the NICs that are the defaults.
+/// Whether a server of the assets has this GPU, in the default number and with the default NICs.
 fn is_default(server: &str, gpu: &Gpu) -> bool {
-    let has = |name: &str| Gpu::named(name).is_ok_and(|of| of.name == gpu.name);
+    let has = |name: &str| Gpu::named(name).is_ok_and(|found| found.name == gpu.name);
     find_server(server).is_some_and(|s| (s.gpus, s.ports(), s.port_gbps()) == (8, 8, 400.0))
         && gpu_of(server).is_some_and(has)
 }

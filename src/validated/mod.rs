@@ -1,6 +1,6 @@
-//! What a result is worth: the class of experiments it belongs to, and how far results of the nearest class were off measured machines.
+//! Reliability of a result: the class of experiments that it belongs to, and the error of the nearest measured class.
 //!
-//! Layer: validated, below what runs sweeps. The figures are an asset that `hyperfold validate --write-classes` writes; nothing is simulated here.
+//! Layer: validated, below the layers that run sweeps. The numbers are an asset that `hyperfold validate --write-classes` writes. Nothing is simulated here.
 
 mod changed;
 mod class;

@@ -1,4 +1,4 @@
-//! Errors of classes of experiments, from rows of suites: what `assets/validation/classes.toml` holds.
+//! Errors of classes of experiments, computed from rows of suites. They are the content of `assets/validation/classes.toml`.
 //!
 //! Layer: validation.
 
@@ -14,15 +14,15 @@ const HEADER: &str = "# How far times of each class of experiments are off measu
 
 ";
 
-/// What the rows of a class come to: their errors, how many have no result, and their GPUs.
+/// Rows of a class: their errors, the number of rows without a result, and their GPUs.
 type RowsOfClass<'a> = (Vec<f64>, u64, BTreeSet<&'a String>);
 
-/// Errors of the classes that the rows belong to, in the order of the classes. Doubtful rows belong to none.
+/// Errors of the classes of the rows, in the order of the classes. Doubtful rows belong to no class.
 pub fn classes(rows: &[ValidationRow]) -> ClassErrors {
-    let mut of: BTreeMap<(&ExperimentClass, Use), RowsOfClass> = BTreeMap::new();
+    let mut by_class: BTreeMap<(&ExperimentClass, Use), RowsOfClass> = BTreeMap::new();
     for row in rows.iter().filter(|r| r.used != Use::Doubtful) {
         let (Some(class), Some(unit)) = (&row.class, Unit::named(&row.unit)) else { continue };
-        let (errors, without_result, gpus) = of.entry((class, row.used)).or_default();
+        let (errors, without_result, gpus) = by_class.entry((class, row.used)).or_default();
         gpus.extend(&row.gpu);
         match row.simulated.map(|simulated| unit.time_error(row.measured, simulated)) {
             Some(Some(error)) => errors.push(error),
@@ -30,15 +30,15 @@ pub fn classes(rows: &[ValidationRow]) -> ClassErrors {
             None => *without_result += 1,
         }
     }
-    let one = |((class, used), (errors, without, gpus)): (_, RowsOfClass<'_>)| {
+    let one = |((class, used), (errors, without_result, gpus)): (_, RowsOfClass<'_>)| {
         let class: &ExperimentClass = class;
         let gpus = gpus.into_iter().cloned().collect();
-        ClassError { gpus, ..ClassError::new(class.clone(), used, &errors, without) }
+        ClassError { gpus, ..ClassError::new(class.clone(), used, &errors, without_result) }
     };
-    ClassErrors { classes: of.into_iter().map(one).collect() }
+    ClassErrors { classes: by_class.into_iter().map(one).collect() }
 }
 
-/// The asset as text.
+/// Text of the asset.
 pub fn classes_toml(errors: &ClassErrors) -> String {
     HEADER.to_string() + &toml::to_string(errors).expect("plain numbers and strings serialise")
 }

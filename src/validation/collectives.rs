@@ -1,4 +1,4 @@
-//! Tables of collectives: run as packets and by closed form, and once more without what their own run says.
+//! Rows of collective tables: as packets, by closed form, and again without the corrections from their own measured run.
 //!
 //! Layer: validation.
 
@@ -12,12 +12,12 @@ use crate::validated::{ExperimentClass, NetworkClass, SizeClass, Use};
 
 const PACKETS: &str = "packets";
 const CLOSED_FORM: &str = "closed form";
-/// Of predictions that take nothing from their own run.
+/// Part of the group of predictions that use nothing of their own measured run.
 const WITHOUT: &str = "without its run";
 const SMALL: &str = "up to 1 MiB";
 const LARGE: &str = "above 1 MiB";
 
-/// What the mean absolute error of a group may be.
+/// Bound of the mean absolute error of a group. `None`: it has no bound.
 pub(super) fn bound(group: &str) -> Option<f64> {
     let is = |word: &str| group.contains(word);
     match (is(WITHOUT), is(PACKETS), is(SMALL)) {
@@ -29,20 +29,21 @@ pub(super) fn bound(group: &str) -> Option<f64> {
     }
 }
 
-/// A run of a table's sweep, and what of it becomes rows.
+/// One run of a table's sweep, from which rows are made.
 struct TableRun<'a> {
     suite: &'static str,
     table: &'a MeasuredTable,
-    /// Class of each measured row's experiment as the sweep has it.
+    /// Class of each measured row's experiment, as the sweep has it.
     classes: &'a [Option<ExperimentClass>],
-    /// The measured run that costs take nothing from.
-    without: Option<&'a str>,
+    /// The measured run whose corrections are left out.
+    left_out_run: Option<&'a str>,
 }
 
-/// Rows of a table. What crosses the network as packets has two, one of them by closed form; where costs are corrected by the table's own run, both again without it.
+/// Rows of a table. An experiment whose messages cross the network as packets has two rows, one of them by closed form. If costs are corrected by the table's
+/// own run, both are repeated without it.
 ///
 /// # Errors
-/// What a run of the sweep would be refused for.
+/// A run of the sweep would be refused.
 pub(super) fn rows(
     suite: &'static str,
     table: &MeasuredTable,
@@ -51,15 +52,16 @@ pub(super) fn rows(
     let classes: Vec<Option<ExperimentClass>> = table.rows.iter().map(|r| class(table, r)).collect();
     let own = table.rows.iter().find(|r| r.used == Use::Fitted && measured_run(&r.source).is_some());
     let mut rows = Vec::new();
-    for without in std::iter::once(None).chain(own.map(|r| Some(r.source.as_str()))) {
-        TableRun { suite, table, classes: &classes, without }.rows(closed_forms, &mut rows)?;
+    for left_out_run in std::iter::once(None).chain(own.map(|r| Some(r.source.as_str()))) {
+        TableRun { suite, table, classes: &classes, left_out_run }.rows(closed_forms, &mut rows)?;
     }
     Ok(rows)
 }
 
 impl TableRun<'_> {
     fn rows(&self, closed_forms: bool, rows: &mut Vec<ValidationRow>) -> Result<(), SessionError> {
-        let left_out: Vec<String> = self.without.iter().map(|run| format!("workload.leave_out_run={run}")).collect();
+        let left_out: Vec<String> =
+            self.left_out_run.iter().map(|run| format!("workload.leave_out_run={run}")).collect();
         let closed = records(self.table, &[left_out.clone(), vec!["workload.analytic=all".to_string()]].concat())?;
         let crosses =
             |class: &Option<ExperimentClass>| class.as_ref().is_some_and(|c| c.network == NetworkClass::Packets);
@@ -88,9 +90,9 @@ impl TableRun<'_> {
             _ => LARGE,
         });
         let carried = if network == NetworkClass::Packets { PACKETS } else { CLOSED_FORM };
-        let words = [Some(carried), self.without.map(|_| WITHOUT), size];
-        // What a class is off by is what it would be off by elsewhere.
-        let predicted = self.without.is_some() || r.used != Use::Fitted || measured_run(&r.source).is_none();
+        let words = [Some(carried), self.left_out_run.map(|_| WITHOUT), size];
+        // The error of a class is meant for other machines, so predictions corrected by their own run do not count.
+        let predicted = self.left_out_run.is_some() || r.used != Use::Fitted || measured_run(&r.source).is_none();
         ValidationRow {
             group: words.into_iter().flatten().collect::<Vec<_>>().join(", "),
             class: class.clone().filter(|_| predicted).map(|class| ExperimentClass { network, ..class }),

@@ -1,6 +1,6 @@
-//! Rows that are no experiments: formulas, single kernels and layers, what a rank holds. The layer that predicts them has them.
+//! Rows that are not experiments: formulas, single kernels and layers, and memory of a rank. They come from the layers that predict them.
 //!
-//! Layer: validation. Converts them into one form.
+//! Layer: validation. It converts them to one form.
 
 use super::row::ValidationRow;
 use crate::batch::closed_forms::ClosedFormError;
@@ -14,7 +14,7 @@ pub(super) fn closed_forms() -> Result<Vec<ValidationRow>, ClosedFormError> {
     Ok(batch::closed_forms::rows()?.iter().map(row).collect())
 }
 
-/// Rows of `compute`; the unit tells the published table.
+/// Rows of `compute`. `table` returns the published table of a row.
 fn computed(
     suite: &'static str,
     rows: &[compute::validation::ComputeValidationRow],

@@ -1,6 +1,6 @@
-//! Measured values beside a sweep file, as CSV.
+//! Reads measured values beside a sweep file, as CSV.
 //!
-//! Layer: validation. Reads text that is at hand; runs nothing.
+//! Layer: validation. It parses text and runs nothing.
 
 use serde::Deserialize;
 
@@ -19,13 +19,13 @@ pub struct MeasuredRow {
     pub unit: Unit,
     #[serde(rename = "use")]
     pub used: Use,
-    /// Where in the table's source it stands.
+    /// Place of the value in the table's source.
     pub source: String,
-    /// What its source says of it, or why it is off.
+    /// Remark of its source, or the reason of its error.
     pub note: String,
 }
 
-/// What a value is in, and by that which column of `results.csv` it is held against.
+/// Unit of a value, which also decides the column of `results.csv` that it is compared with.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Deserialize)]
 pub enum Unit {
     #[serde(rename = "s")]
@@ -41,7 +41,7 @@ pub enum Unit {
 }
 
 impl Unit {
-    /// All there are.
+    /// All units.
     pub const ALL: [Unit; 5] = [
         Unit::Seconds,
         Unit::Microseconds,
@@ -50,7 +50,7 @@ impl Unit {
         Unit::PeakGibibytes,
     ];
 
-    /// As tables show it.
+    /// Name in tables.
     pub fn as_str(self) -> &'static str {
         match self {
             Unit::Seconds => "s",
@@ -61,7 +61,7 @@ impl Unit {
         }
     }
 
-    /// The column of `results.csv`, and how many of the column's units one of these is.
+    /// Column of `results.csv`, and the factor from this unit to the column's unit.
     pub fn column(self) -> (&'static str, f64) {
         match self {
             Unit::Seconds => ("iteration_time_ns", 1e9),
@@ -72,7 +72,8 @@ impl Unit {
         }
     }
 
-    /// How far a time is off whose value in this unit is `simulated`: above 0, too long. `None` of what is no time.
+    /// Relative error of a time, from a measured and a simulated value in this unit. Above 0: the simulated time is too long. `None`: the unit is no measure
+    /// of time.
     pub fn time_error(self, measured: f64, simulated: f64) -> Option<f64> {
         match self {
             Unit::Seconds | Unit::Microseconds => Some(simulated / measured - 1.0),
@@ -81,12 +82,12 @@ impl Unit {
         }
     }
 
-    /// By the name that tables show.
+    /// The unit with this name.
     pub fn named(name: &str) -> Option<Unit> {
         Unit::ALL.into_iter().find(|u| u.as_str() == name)
     }
 
-    /// What a row of results says, in this unit.
+    /// Value of a row of results in this unit.
     pub(super) fn of(self, record: &ExperimentRecord) -> Option<f64> {
         let (name, per_unit) = self.column();
         let column = OUTCOME.iter().find(|c| c.name == name).expect("a test reads every unit's column");
@@ -95,7 +96,7 @@ impl Unit {
     }
 }
 
-/// Reads `experiment,name,value,unit,use,source,note` with a header; lines that begin with # are comments. The error names the line.
+/// Parses `experiment,name,value,unit,use,source,note` with a header. Lines that begin with # are comments. The error names the line.
 pub(super) fn parse(text: &str) -> Result<Vec<MeasuredRow>, String> {
     let mut reader = csv::ReaderBuilder::new().comment(Some(b'#')).from_reader(text.as_bytes());
     let mut rows = Vec::new();

@@ -1,7 +1,7 @@
-//! The model held against published measurements.
+//! Compares the model with published measurements.
 //!
-//! Layer: validation, between the session and the command line. A measured row is an experiment of a sweep file and a value; sweeps run as `hyperfold run` runs them.
-//! What is no experiment, such as a single kernel, comes from the layer that predicts it. Prints nothing, fits nothing.
+//! Layer: validation, between the session and the command line. A measured row is an experiment of a sweep file and a value. Sweeps run as `hyperfold run`
+//! runs them. Rows that are not experiments, such as single kernels, come from the layers that predict them. It prints nothing and fits nothing.
 
 mod classes;
 mod collectives;

@@ -1,4 +1,4 @@
-//! One row of an error table.
+//! A row of an error table.
 //!
 //! Layer: validation.
 
@@ -6,37 +6,37 @@ use serde::Serialize;
 
 use crate::validated::{ExperimentClass, Use};
 
-/// One measured quantity and what the model says it is.
+/// One measured quantity and its simulated value.
 #[derive(Clone, Debug, PartialEq, Serialize)]
 pub struct ValidationRow {
     pub suite: &'static str,
-    /// The published table; means and bounds are per table.
+    /// Published table. Means and bounds are per table.
     pub table: String,
     #[serde(rename = "use")]
     pub used: Use,
     pub name: String,
     pub unit: String,
     pub measured: f64,
-    /// `None`: there is no such result; the note says why.
+    /// Simulated value. `None`: there is no result; the note says why.
     pub simulated: Option<f64>,
-    /// (simulated - measured) / measured; nothing where there is no such number.
+    /// (simulated - measured) / measured. `None`: there is no such number.
     pub rel_error: Option<f64>,
-    /// Why it is off, or what it was predicted from.
+    /// Reason of the error, or what the value was predicted from.
     pub note: String,
-    /// What means are of, beside table, use and unit: of a collective what carried it, and whether it is above 1 MiB. Empty elsewhere.
+    /// Group for means, in addition to table, use and unit. For a collective: what carried it, and whether it is above 1 MiB. Empty for other rows.
     pub group: String,
-    /// Of a collective as packets, what its closed form says, in the row's unit.
+    /// Value by closed form in the row's unit, for a collective as packets.
     pub closed_form: Option<f64>,
-    /// The class of experiments to whose error it belongs: of times of a whole experiment.
+    /// Class of experiments to whose error it belongs. Only for times of a whole experiment.
     #[serde(skip)]
     pub class: Option<ExperimentClass>,
-    /// The GPU that was measured, as the assets name it.
+    /// GPU that was measured, by its name in the assets.
     #[serde(skip)]
     pub gpu: Option<String>,
 }
 
 impl ValidationRow {
-    /// A row that counts.
+    /// Makes a row without group and class.
     pub fn new(
         suite: &'static str,
         table: &str,
@@ -66,12 +66,12 @@ impl ValidationRow {
         }
     }
 
-    /// Whether means are over both.
+    /// Whether both rows belong to the same mean.
     pub(super) fn is_like(&self, other: &ValidationRow) -> bool {
         (self.used, &self.table, &self.unit, &self.group) == (other.used, &other.table, &other.unit, &other.group)
     }
 
-    /// How far packets are from the closed form, relative to it.
+    /// Difference of packets from the closed form, relative to the closed form.
     pub fn difference(&self) -> Option<f64> {
         Some(self.simulated? / self.closed_form? - 1.0)
     }

@@ -1,4 +1,4 @@
-//! Measured tables run as `hyperfold run` runs them.
+//! Runs the sweeps of measured tables as `hyperfold run` runs them.
 //!
 //! Layer: validation.
 
@@ -13,13 +13,13 @@ use crate::session::{EngineChoice, Session, SessionError};
 use crate::spec::Config;
 use crate::validated::ExperimentClass;
 
-/// Records of a run of a table's sweep by `exp_id`.
+/// Records of a run of a table's sweep, by `exp_id`.
 pub(super) type Records = HashMap<u64, ExperimentRecord>;
 
-/// Runs a table's sweep with keys set as `--set` does. Results are the same on every engine, so it takes the CPU's.
+/// Runs a table's sweep with keys set as `--set` does. It uses the CPU engine, because results are the same on every engine.
 ///
 /// # Errors
-/// What a run of the sweep would be refused for.
+/// A run of the sweep would be refused.
 pub(super) fn records(table: &MeasuredTable, set: &[String]) -> Result<Records, SessionError> {
     let session = set.iter().fold(Session::new(EngineChoice::Cpu), |session, key| session.set(key));
     let mut records = Records::new();
@@ -30,24 +30,24 @@ pub(super) fn records(table: &MeasuredTable, set: &[String]) -> Result<Records, 
     Ok(records)
 }
 
-/// The class of a row's experiment, if the row is of its time.
+/// Class of a row's experiment. `None`: the row is not a time of the experiment.
 pub(super) fn class(table: &MeasuredTable, row: &MeasuredRow) -> Option<ExperimentClass> {
     row.unit.time_error(1.0, 1.0)?;
     config(table, row).and_then(|config| ExperimentClass::of(&config))
 }
 
-/// The GPU of the machine that a row was measured on. A sweep that describes it by a table says which one it is like.
+/// GPU of the machine on which a row was measured. If a sweep describes the GPU by a table, it is the GPU that the table is based on.
 pub(super) fn gpu(table: &MeasuredTable, row: &MeasuredRow) -> Option<String> {
     Some(training::gpu(&config(table, row)?.cluster.gpu).ok()?.kin)
 }
 
 fn config(table: &MeasuredTable, row: &MeasuredRow) -> Option<Config> {
-    // The n-th of a whole sweep has the id n.
+    // In a whole sweep, the n-th experiment has the id n.
     let experiment = &table.sweep.experiments[row.experiment as usize];
     table.sweep.config(experiment).ok()
 }
 
-/// A measured row beside what a run says.
+/// A measured row with the simulated value from a run.
 pub(super) fn row(suite: &'static str, table: &str, r: &MeasuredRow, records: &Records) -> ValidationRow {
     let record = &records[&r.experiment];
     let simulated = r.unit.of(record).unwrap_or(f64::NAN);

@@ -1,4 +1,4 @@
-//! The validation suites: what each is held against, the bounds, and its rows.
+//! The validation suites: their measurements, their bounds, and their rows.
 //!
 //! Layer: validation.
 
@@ -17,18 +17,18 @@ use crate::validated::Use;
 pub struct Suite {
     pub name: &'static str,
     pub about: &'static str,
-    /// On the mean absolute relative error of each of its tables, of fitted rows and of checked ones.
+    /// Bounds of the mean absolute relative error of each of its tables: for fitted rows, and for checked rows.
     bounds: [f64; 2],
     parts: Parts,
 }
 
-/// Where a suite's rows come from.
+/// Source of a suite's rows.
 enum Parts {
-    /// Sweep files with measured values, in the folder of the suite's name.
+    /// Sweep files with measured values, in the folder with the suite's name.
     Sweeps,
-    /// The same, as packets and by closed form.
+    /// Sweep files in the same form, run as packets and by closed form.
     Collectives,
-    /// What is no experiment.
+    /// Rows that are not experiments.
     Components(fn() -> Result<Vec<ValidationRow>, ClosedFormError>),
 }
 
@@ -93,7 +93,7 @@ impl Suite {
         matches!(self.parts, Parts::Sweeps | Parts::Collectives)
     }
 
-    /// What the mean absolute error of rows like this one may be; `None`: doubtful rows, and predictions without their own run, bind nobody.
+    /// Bound of the mean absolute error of rows like this one. `None`: doubtful rows, and predictions without their own run, have no bound.
     pub fn bound(&self, row: &ValidationRow) -> Option<f64> {
         match (row.used, &self.parts) {
             (Use::Doubtful, _) => None,
@@ -103,10 +103,11 @@ impl Suite {
         }
     }
 
-    /// Its rows, by table. Sweeps are the program's own, or those of `folder/NAME`. Of collectives `closed_forms` alone are much faster.
+    /// Rows of the suite, by table. The sweeps are those of the program, or those in `folder/NAME`. With `closed_forms`, collectives are computed only by
+    /// closed form, which is much faster.
     ///
     /// # Errors
-    /// Its folder has no sweeps, or they cannot be run.
+    /// The folder has no sweeps, or they cannot be run.
     pub fn rows(&self, folder: Option<&Path>, closed_forms: bool) -> Result<Vec<ValidationRow>, SuiteError> {
         match &self.parts {
             Parts::Components(rows) => Ok(rows()?),

@@ -1,36 +1,36 @@
-//! What the rows of a table come to.
+//! Error statistics of the rows of a table.
 //!
 //! Layer: validation.
 
 use super::row::ValidationRow;
 use crate::validated::{Use, nearest_rank_90};
 
-/// Errors of the rows of one table, one use, one group and one unit. Errors are relative; 0.05 is 5 %.
+/// Errors of the rows of one table, use, group and unit. Errors are relative; 0.05 is 5 %.
 #[derive(Clone, Debug, PartialEq)]
 pub struct ErrorSummary {
     pub table: String,
     pub used: Use,
     pub unit: String,
-    /// See [`ValidationRow::group`].
+    /// Group of the rows; see [`ValidationRow::group`].
     pub group: String,
-    /// Rows, and those of them without a result.
+    /// Number of rows, and of rows without a result.
     pub rows: usize,
     pub without_result: usize,
-    /// Mean of the absolute errors, and of the errors: above 0, too large.
+    /// Mean of the absolute errors, and mean of the errors. Above 0: simulated values are too large.
     pub mean: f64,
     pub bias: f64,
-    /// 90th percentile of the absolute errors, nearest rank.
+    /// 90th percentile of the absolute errors, by nearest rank.
     pub p90: f64,
-    /// Error and name of the row that is furthest off.
+    /// Error and name of the row with the largest absolute error.
     pub worst: Option<(f64, String)>,
-    /// Of packets, the mean absolute difference from closed forms, relative to these.
+    /// Mean absolute difference of packets from closed forms, relative to the closed forms.
     pub difference: Option<f64>,
-    /// `None`: there is none.
+    /// Bound of `mean`. `None`: there is none.
     pub bound: Option<f64>,
 }
 
 impl ErrorSummary {
-    /// PRECONDITION: the rows are of one kind; there is at least one.
+    /// Summarises rows of one kind. PRECONDITION: there is at least one.
     fn of(rows: &[&ValidationRow], bound: Option<f64>) -> ErrorSummary {
         let errors: Vec<(f64, &str)> = rows.iter().filter_map(|r| Some((r.rel_error?, r.name.as_str()))).collect();
         let mut sizes: Vec<f64> = errors.iter().map(|e| e.0.abs()).collect();
@@ -55,25 +55,26 @@ impl ErrorSummary {
         }
     }
 
-    /// One for each table, use, group and unit, in the order in which they first appear, fitted ones first. `bound` says what the mean of such rows may be.
+    /// One summary for each table, use, group and unit, fitted ones first, otherwise in the order of their first row. `bound` returns the bound of the mean
+    /// for such rows.
     pub fn each(rows: &[ValidationRow], bound: impl Fn(&ValidationRow) -> Option<f64>) -> Vec<ErrorSummary> {
         let mut kinds: Vec<Vec<&ValidationRow>> = Vec::new();
         for row in rows {
-            match kinds.iter_mut().find(|of| of[0].is_like(row)) {
-                Some(of) => of.push(row),
+            match kinds.iter_mut().find(|kind| kind[0].is_like(row)) {
+                Some(kind) => kind.push(row),
                 None => kinds.push(vec![row]),
             }
         }
-        kinds.sort_by_key(|of| of[0].used);
-        kinds.iter().map(|of| ErrorSummary::of(of, bound(of[0]))).collect()
+        kinds.sort_by_key(|kind| kind[0].used);
+        kinds.iter().map(|kind| ErrorSummary::of(kind, bound(kind[0]))).collect()
     }
 
-    /// Whether a row is one of those that it is of.
+    /// Whether a row is one of those that are summarised here.
     pub fn is_of(&self, row: &ValidationRow) -> bool {
         (self.used, &self.table, &self.unit, &self.group) == (row.used, &row.table, &row.unit, &row.group)
     }
 
-    /// A row without a number to compare is a miss, never a pass.
+    /// Whether the mean is within its bound. A row without a result counts as a failure, never as a pass.
     pub fn within(&self) -> bool {
         self.bound.is_none_or(|bound| self.mean <= bound && self.without_result == 0)
     }

@@ -1,4 +1,4 @@
-//! Measured tables: a sweep file and a CSV of the same name, from the program itself or from a folder.
+//! Measured tables: a sweep file and a CSV file of the same name, from the program itself or from a folder.
 //!
 //! Layer: validation.
 
@@ -8,10 +8,10 @@ use super::measured::{self, MeasuredRow};
 use crate::input;
 use crate::sweep::Sweep;
 
-/// A sweep and what was measured of its experiments.
+/// A sweep, and measured values of its experiments.
 #[derive(Clone)]
 pub struct MeasuredTable {
-    /// Name of the two files without their endings.
+    /// Name of the two files without their extensions.
     pub name: String,
     pub sweep: Sweep,
     pub rows: Vec<MeasuredRow>,
@@ -28,7 +28,7 @@ pub enum TableError {
     Sweep(#[from] crate::spec::SpecError),
 }
 
-/// Files of `experiments/validation`: suite, name, sweep, measured values.
+/// Embeds files of `experiments/validation`: suite, name, sweep, and measured values.
 macro_rules! embedded {
     ($($suite:literal $name:literal),* $(,)?) => {
         &[$((
@@ -66,10 +66,10 @@ const EMBEDDED: &[(&str, &str, &str, &str)] = embedded![
     "training" "torchtitan-llama3",
 ];
 
-/// Tables of a suite: those of the program, or those of `folder/suite`.
+/// Tables of a suite: those of the program, or those in `folder/suite`.
 ///
 /// # Errors
-/// A file that cannot be read or is not of its form.
+/// A file cannot be read, or is not in the right form.
 pub(super) fn tables(suite: &str, folder: Option<&Path>) -> Result<Vec<MeasuredTable>, TableError> {
     let Some(folder) = folder else {
         let of_suite = EMBEDDED.iter().filter(|t| t.0 == suite);
@@ -91,7 +91,7 @@ pub(super) fn tables(suite: &str, folder: Option<&Path>) -> Result<Vec<MeasuredT
         .filter_map(|e| e.ok().map(|e| e.path()))
         .filter(|p| p.extension().is_some_and(|x| x == "toml"))
         .collect();
-    // By name, as the program's own: `a` before `a-2`.
+    // Sorted by stem, as the program's own tables are: `a` before `a-2`.
     sweeps.sort_by(|a, b| a.file_stem().cmp(&b.file_stem()));
     let read = |file: &Path| input::read_table(file).map_err(|e| failed(file, e));
     sweeps

@@ -1,10 +1,10 @@
-//! Failures that know nothing of those before.
+//! Failures that do not depend on earlier failures.
 //!
 //! Layer: cluster.
 
 use super::FailureModel;
 
-/// `failures.model = "exponential"`.
+/// Failure model `failures.model = "exponential"`.
 pub(super) struct Exponential;
 
 impl FailureModel for Exponential {

@@ -1,7 +1,7 @@
-//! When parts fail.
+//! Failure models: when parts fail.
 //!
-//! Layer: cluster. A model is one file here that implements [`FailureModel`], and one line of the registry (`src/spec/registries.rs`). It draws the time to a part's next
-//! failure; what a failure stops is `part`'s, what follows is `breakage`'s.
+//! Layer: cluster. A model is one file here that implements [`FailureModel`], and one line of the registry (`src/spec/registries.rs`). It draws the time to a
+//! part's next failure. `part` says what a failure stops; `breakage` says what follows.
 //!
 //! An example, failures at equal distances:
 //!
@@ -31,13 +31,13 @@ pub trait FailureModel: Send + Sync {
     fn gap(&self, draw: &mut dyn FnMut() -> f64) -> f64;
 }
 
-/// Makes a model with what the keys say.
+/// Makes a model from the failure keys of a configuration.
 type MakeModel = fn(&FailureKeys) -> Box<dyn FailureModel>;
 
-/// All models by name; `"trace"` is none, because its failures are listed.
+/// All failure models by name. `"trace"` is not among them, because its failures are listed.
 pub const FAILURE_MODELS: &[(&str, MakeModel)] = for_each_failure_model!(by_name);
 
-/// The model that the keys name; `None`: failures are listed.
+/// The failure model that the keys name. `None`: failures are listed in a trace.
 pub(super) fn failure_model(keys: &FailureKeys) -> Option<Box<dyn FailureModel>> {
     FAILURE_MODELS.iter().find(|(known, _)| *known == keys.model).map(|(_, make)| make(keys))
 }

@@ -1,18 +1,18 @@
-//! Weibull's distribution: with a shape below 1 a part that has just been mended fails again more likely than one that has run for long.
+//! Weibull's distribution. With a shape below 1, a part that has just been repaired is more likely to fail again than one that has run for long.
 //!
 //! Layer: cluster.
 
 use super::FailureModel;
 use crate::cluster::fixed::{gamma, pow};
 
-/// `failures.model = "weibull"`.
+/// Failure model `failures.model = "weibull"`.
 pub(super) struct Weibull {
     power: f64,
     mean: f64,
 }
 
 impl Weibull {
-    /// Of a shape in thousandths.
+    /// Makes the model from its shape in thousandths.
     pub(super) fn new(shape_milli: u64) -> Weibull {
         let power = 1000.0 / shape_milli as f64;
         Weibull { power, mean: gamma(1.0 + power) }

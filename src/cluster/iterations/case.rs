@@ -1,8 +1,8 @@
-//! A set of jobs on the links that decide how fast they are, with names of its own for jobs, nodes and links.
+//! Reduces a set of jobs to the links that decide how fast they are, and renumbers jobs, nodes and links.
 //!
-//! Layer: cluster/iterations. All edges of a ring advance together, so only the slowest decide. What is left out: edges that cross no link
-//! which could hold a ring up; links that carry, of every job, no more than another one that is as narrow; and all but one of links that carry the same.
-//! Of programs nothing is left out: each of their messages has a time of its own.
+//! Layer: cluster/iterations. All edges of a ring advance together, so only the slowest edges decide. The reduced case leaves out: edges that cross no link
+//! which could hold a ring up; links that carry, for every job, no more than another link that is as narrow; and all but one of the links that carry the
+//! same. Nothing of a program is left out, because each of its messages has a time of its own.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -12,37 +12,37 @@ use crate::topology::{ArcIdx, Link, Network, Node, NodeIdx, NodeKind};
 use super::fabric::capacity;
 use super::traffic::{JobTraffic, JobWork, fair_bps, hops, parts};
 
-/// With more kinds of links than this, none is compared with all others.
+/// Above this number of different link loads, loads are not compared with each other.
 const MOST_COMPARED: usize = 4096;
 
-/// What is simulated. Equal cases take equal times.
+/// Input of one simulation of iterations. Equal cases take equal times.
 #[derive(Clone, Debug)]
 pub(super) struct IterationCase {
     pub works: Vec<JobWork>,
-    /// Job and paths of each edge. Those of a program are its queue pairs, in its order.
+    /// Job and paths of each edge. The edges of a program are its queue pairs, in its order.
     pub edges: Vec<(u32, FlowPaths)>,
-    /// Of each job that is a program: the rank of each GPU's NIC.
+    /// Ranks of the NICs of each job's GPUs. Empty for a job that is no program.
     pub gpus: Vec<Vec<u32>>,
-    /// Hosts are ranks, in their order.
+    /// Reduced network. Its hosts are the ranks, in the same order.
     pub net: Network,
-    /// What equal cases have in common.
+    /// Content of the case as numbers. Equal cases have equal keys.
     pub key: Vec<u64>,
 }
 
-/// A set of jobs as a case, and where it is crowded.
+/// A reduced set of jobs, and where each of them is crowded.
 #[derive(Clone, Debug)]
 pub(super) struct ReducedSet {
     pub case: IterationCase,
-    /// Jobs in the order of the case.
+    /// Job numbers, in the order of the case.
     pub jobs: Vec<u32>,
-    /// Arcs of the network that several jobs share and could fill, the most crowded of each job.
+    /// For each job, the most crowded arc of the full network among those that several jobs share and could fill.
     pub crowded: Vec<Option<ArcIdx>>,
 }
 
-/// What a link carries: its capacity, and data and acknowledgements of jobs by their place.
+/// Load of an arc: its capacity in bps, and for each job its place, and its parts of data and of acknowledgements.
 type Load = (u64, Vec<(u32, u32, u32)>);
 
-/// A set of jobs on `net`, reduced. `is_narrow`: several jobs together could fill the arc.
+/// Reduces a set of jobs on `net`. `is_narrow` says whether several jobs together could fill an arc.
 pub(super) fn reduced(
     net: &Network,
     set: &[(u32, &JobTraffic)],
@@ -68,18 +68,18 @@ pub(super) fn reduced(
     let mut loads: BTreeMap<Load, ArcIdx> = BTreeMap::new();
     let mut beside_programs: Vec<ArcIdx> = Vec::new();
     for arc in arcs {
-        let of = |(place, (_, ring)): (u32, &(u32, &JobTraffic))| {
-            let (data, acks) = ring.on(arc);
+        let load_of = |(place, (_, ring)): (u32, &(u32, &JobTraffic))| {
+            let (data, acks) = ring.parts_on(arc);
             (data + acks > 0).then_some((place, data, acks))
         };
-        let jobs: Vec<(u32, u32, u32)> = (0..).zip(&set).filter_map(of).collect();
+        let jobs: Vec<(u32, u32, u32)> = (0..).zip(&set).filter_map(load_of).collect();
         let full = capacity(net, arc);
         if narrow.binary_search(&arc).is_ok() {
             let all: u64 = jobs.iter().map(|&(_, data, acks)| parts(data, acks, ack_parts)).sum();
             let each = fair_bps(full, all);
             for &(place, data, _) in &jobs {
                 let worst = &mut crowded[place as usize];
-                if data > 0 && worst.is_none_or(|(least, _)| each < least) {
+                if data > 0 && worst.is_none_or(|(worst_each, _)| each < worst_each) {
                     *worst = Some((each, arc));
                 }
             }
@@ -102,14 +102,16 @@ pub(super) fn reduced(
     }
 }
 
-/// Arcs whose loads no other one's exceed.
+/// Arcs whose loads are not exceeded by the load of another arc.
 fn undominated(loads: BTreeMap<Load, ArcIdx>) -> Vec<ArcIdx> {
     let all: Vec<(Load, ArcIdx)> = loads.into_iter().collect();
     if all.len() > MOST_COMPARED {
         return all.into_iter().map(|(_, arc)| arc).collect();
     }
     let covers = |(a, b): (&Load, &Load)| {
-        let in_a = |place: u32| a.1.iter().find(|of| of.0 == place).map_or((0, 0), |of| (of.1, of.2));
+        let in_a = |place: u32| {
+            a.1.iter().find(|job_load| job_load.0 == place).map_or((0, 0), |job_load| (job_load.1, job_load.2))
+        };
         let fits = |&(place, data, acks): &(u32, u32, u32)| data <= in_a(place).0 && acks <= in_a(place).1;
         a.0 <= b.0 && b.1.iter().all(fits)
     };
@@ -118,7 +120,8 @@ fn undominated(loads: BTreeMap<Load, ArcIdx>) -> Vec<ArcIdx> {
     all.iter().filter(|(load, _)| !is_covered(load)).map(|(_, arc)| *arc).collect()
 }
 
-/// Edges of rings that cross one of the arcs, in the arcs' order; of each ring one of its longest; and all edges of programs.
+/// Edges that stay in the case: edges of rings that cross one of the arcs, in the order of the arcs; one of the longest edges of each ring; and all edges of
+/// programs.
 fn edges<'a>(set: &[(u32, &'a JobTraffic)], kept: &[ArcIdx]) -> Vec<(u32, &'a FlowPaths)> {
     let mut found: Vec<(u32, &FlowPaths)> = Vec::new();
     let mut seen: BTreeSet<(u32, u32)> = BTreeSet::new();
@@ -126,13 +129,13 @@ fn edges<'a>(set: &[(u32, &'a JobTraffic)], kept: &[ArcIdx]) -> Vec<(u32, &'a Fl
     let rings: Vec<(u32, &JobTraffic)> = placed().filter(|(_, job)| !job.work.is_program()).collect();
     for &arc in kept {
         for &(place, ring) in &rings {
-            let new = ring.edges_on(arc).filter(|&at| seen.insert((place, at)));
-            found.extend(new.map(|at| (place, &ring.edges[at as usize])));
+            let new = ring.edges_on(arc).filter(|&edge_idx| seen.insert((place, edge_idx)));
+            found.extend(new.map(|edge_idx| (place, &ring.edges[edge_idx as usize])));
         }
     }
     for (place, ring) in rings {
-        let (longest, most) = ring.longest;
-        if !found.iter().any(|(of, edge)| *of == place && hops(edge) == most) {
+        let (longest, max_hops) = ring.longest;
+        if !found.iter().any(|(owner, edge)| *owner == place && hops(edge) == max_hops) {
             found.push((place, &ring.edges[longest as usize]));
         }
     }
@@ -142,7 +145,7 @@ fn edges<'a>(set: &[(u32, &'a JobTraffic)], kept: &[ArcIdx]) -> Vec<(u32, &'a Fl
     found
 }
 
-/// Names nodes and links by their first appearance. `hosts`: of each job the nodes of its GPUs' NICs, where it is a program.
+/// Numbers nodes and links by their first appearance, and builds the case. `hosts` are, for each job that is a program, the nodes of the NICs of its GPUs.
 fn renamed(net: &Network, works: Vec<JobWork>, edges: Vec<(u32, &FlowPaths)>, hosts: &[&[NodeIdx]]) -> IterationCase {
     let mut nodes: BTreeMap<u32, u32> = BTreeMap::new();
     let mut links: BTreeMap<u32, u32> = BTreeMap::new();
@@ -151,7 +154,7 @@ fn renamed(net: &Network, works: Vec<JobWork>, edges: Vec<(u32, &FlowPaths)>, ho
     for work in &works {
         match work {
             JobWork::Ring(ring) => key.extend([ring.compute_ps, ring.steps, ring.bytes]),
-            // No computation takes so long.
+            // `u64::MAX` marks a program: no ring computes for so long.
             JobWork::Program(program) => {
                 key.extend([u64::MAX, u64::from(program.class)]);
                 key.extend(program.layout.key());
@@ -176,16 +179,16 @@ fn renamed(net: &Network, works: Vec<JobWork>, edges: Vec<(u32, &FlowPaths)>, ho
         let mut arc_of = |arc: ArcIdx, key: &mut Vec<u64>| {
             let link = net.arc_link(arc);
             let mut node_of = |node: u32| name_of(node, &mut nodes, &mut own);
-            // Links run the way in which they are first crossed.
-            let (from, to) = (node_of(net.arc_from(arc)), node_of(net.arc_to(arc)));
+            // A link's direction is the one in which it is crossed first.
+            let (from_node, to_node) = (node_of(net.arc_from(arc)), node_of(net.arc_to(arc)));
             let next = own.links.len() as u32;
             let name = *links.entry(arc / 2).or_insert(next);
             if name == next {
-                own.links.push(Link { a: from, b: to, rate_bps: link.rate_bps, delay_ps: link.delay_ps });
+                own.links.push(Link { a: from_node, b: to_node, rate_bps: link.rate_bps, delay_ps: link.delay_ps });
                 key.extend([link.rate_bps, link.delay_ps]);
             }
-            let own_arc = 2 * name + u32::from(own.links[name as usize].a != from);
-            key.extend([u64::from(own_arc), u64::from(from), u64::from(to)]);
+            let own_arc = 2 * name + u32::from(own.links[name as usize].a != from_node);
+            key.extend([u64::from(own_arc), u64::from(from_node), u64::from(to_node)]);
             own_arc
         };
         key.extend([u64::from(job), edge.data.len() as u64, edge.ack.len() as u64]);
@@ -199,8 +202,8 @@ fn renamed(net: &Network, works: Vec<JobWork>, edges: Vec<(u32, &FlowPaths)>, ho
         let paths = FlowPaths { data: way(&edge.data), ack: way(&edge.ack) };
         renamed_edges.push((job, paths));
     }
-    // NICs of GPUs that send nothing and receive nothing.
-    let idle = hosts.iter().flat_map(|of| of.iter().copied()).filter(|host| !nodes.contains_key(host));
+    // NICs of GPUs that neither send nor receive.
+    let idle = hosts.iter().flat_map(|job_hosts| job_hosts.iter().copied()).filter(|host| !nodes.contains_key(host));
     let mut idle: BTreeSet<u32> = idle.collect();
     for link in net.links.iter().filter(|link| net.is_packet_link(link)) {
         if idle.is_empty() {
@@ -214,6 +217,6 @@ fn renamed(net: &Network, works: Vec<JobWork>, edges: Vec<(u32, &FlowPaths)>, ho
         }
     }
     let rank_of = |host: &NodeIdx| own.ranks.partition_point(|node| *node < nodes[host]) as u32;
-    let gpus = hosts.iter().map(|of| of.iter().map(rank_of).collect()).collect();
+    let gpus = hosts.iter().map(|job_hosts| job_hosts.iter().map(rank_of).collect()).collect();
     IterationCase { works, edges: renamed_edges, gpus, net: own, key }
 }

@@ -1,4 +1,4 @@
-//! The network that jobs share, how paths over it are chosen, and how iterations on it are simulated.
+//! The network that jobs share, the choice of paths over it, and the settings of simulated iterations.
 //!
 //! Layer: cluster/iterations. Plain data.
 
@@ -12,33 +12,33 @@ use crate::transport::Transport;
 use super::super::error::ClusterError;
 use crate::batch::{ClassProgram, PrepareError};
 
-/// Parts of a flow in which links are shared: a sprayed flow puts some of them on each of its paths.
+/// Number of parts in which a flow is divided when links are shared. A sprayed flow puts some of the parts on each of its paths.
 pub(super) const WHOLE: u32 = 1 << 16;
 
-/// All that iterations need but the jobs.
+/// All inputs of simulated iterations except the jobs.
 #[derive(Clone, Debug)]
 pub(in crate::cluster) struct IterationFabric {
     pub net: Network,
     /// Ranks of each server, ascending.
     pub ranks: Vec<Vec<u32>>,
-    /// Rate and delay of each host's first link.
+    /// Rate in bps and delay in ps of the first link of each node.
     nics: Vec<(u64, u64)>,
     pub policy: Arc<dyn RoutingPolicy>,
-    /// Links of a NIC.
+    /// Number of links of a NIC.
     pub lanes: u32,
     pub transport: Transport,
     pub keys: IterationKeys,
     pub folding: Option<bool>,
     pub steady: Option<Steady>,
     pub fresh_qp: bool,
-    /// What jobs of classes run, class by class.
+    /// Programs of the job classes, by class.
     pub classes: Vec<ClassProgram>,
-    /// Least delay of the network's links.
+    /// Smallest delay of the network's links, in ps.
     pub least_delay_ps: u64,
 }
 
 impl IterationFabric {
-    /// Of a configuration that simulates iterations. `least`: GPUs with which jobs of each class may go on.
+    /// Makes the fabric of a configuration that simulates iterations. `min_gpus` is, for each class, the smallest number of GPUs with which its jobs may go on.
     ///
     /// # Errors
     /// The transport's keys do not go with the network, or a class of jobs cannot be.
@@ -46,7 +46,7 @@ impl IterationFabric {
         config: &Config,
         keys: &IterationKeys,
         net: Network,
-        least: &[u32],
+        min_gpus: &[u32],
     ) -> Result<IterationFabric, ClusterError> {
         let mut ranks: Vec<Vec<u32>> = Vec::new();
         for (rank, &host) in (0..).zip(&net.ranks) {
@@ -71,9 +71,10 @@ impl IterationFabric {
         let first = net.ranks.iter().copied().min().unwrap_or(0);
         let transport = config.transport(nics[first as usize].0).map_err(PrepareError::Config)?;
         let least_delay_ps = net.links.iter().filter(|l| net.is_packet_link(l)).map(|l| l.delay_ps).min().unwrap_or(1);
-        let tables = config.jobs.iter().flat_map(|jobs| &jobs.jobs).zip(least);
-        let classes = tables.map(|(job, &least)| ClassProgram::new(config, job, least)).collect::<Result<_, _>>()?;
-        // A case has not all tiers.
+        let tables = config.jobs.iter().flat_map(|jobs| &jobs.jobs).zip(min_gpus);
+        let classes =
+            tables.map(|(job, &min_gpus)| ClassProgram::new(config, job, min_gpus)).collect::<Result<_, _>>()?;
+        // The network of a case need not have all tiers.
         let transport = Transport { tier_buffers: None, ..transport };
         Ok(IterationFabric {
             ranks,
@@ -91,12 +92,12 @@ impl IterationFabric {
         })
     }
 
-    /// What a data packet takes on links.
+    /// Payload of a data packet and the clock of the network, for times on links.
     pub(super) fn packet(&self) -> PayloadClock {
         PayloadClock { payload: self.transport.payload, clock_ps: self.transport.clock_ps }
     }
 
-    /// Bytes of acknowledgements over those of the packets that they answer, in parts of [`WHOLE`].
+    /// Bytes of acknowledgements over bytes of the packets that they acknowledge, in parts of [`WHOLE`].
     pub(super) fn ack_parts(&self) -> u64 {
         let tr = &self.transport;
         let answered = tr.ack_interval.div_ceil(u64::from(tr.payload)).max(1);
@@ -104,7 +105,8 @@ impl IterationFabric {
         (u64::from(tr.ack_bytes) * u64::from(WHOLE)).div_ceil(wire)
     }
 
-    /// Two or three servers like the first of a job under one switch: where a job's duration is measured. Ranks of each, in `channels`' order.
+    /// A network of `servers` servers like the first server of a job, under one switch. The duration of a job is measured there. Returns the ranks of each
+    /// server, in the order of `first`.
     pub(super) fn one_rack(&self, first: &[u32], servers: u32) -> (Network, Vec<Vec<u32>>) {
         let mut hosts: Vec<u32> = first.iter().map(|&rank| self.net.ranks[rank as usize]).collect();
         hosts.sort_unstable();
@@ -124,9 +126,9 @@ impl IterationFabric {
             }
             let mut own = Vec::new();
             for &rank in first {
-                let at = hosts.partition_point(|h| *h < self.net.ranks[rank as usize]) as u32;
+                let nic = hosts.partition_point(|h| *h < self.net.ranks[rank as usize]) as u32;
                 own.push(net.ranks.len() as u32);
-                net.ranks.push(begin + at);
+                net.ranks.push(begin + nic);
             }
             ranks.push(own);
         }
@@ -135,7 +137,7 @@ impl IterationFabric {
     }
 }
 
-/// What an arc carries at most, bps.
+/// Rate of an arc, in bps.
 pub(super) fn capacity(net: &Network, arc: ArcIdx) -> u64 {
     net.arc_link(arc).rate_bps
 }

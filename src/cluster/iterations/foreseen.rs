@@ -1,6 +1,6 @@
-//! What simulating iterations will take: which sets of jobs there will be, and how long a few of them take.
+//! Forecast of the time that simulating iterations takes: which sets of jobs there will be, and how long a few of them take.
 //!
-//! Layer: cluster/iterations. The cluster is run once with the least times of iterations in place of simulated ones; its sets are much the same.
+//! Layer: cluster/iterations. The cluster is run once with lower bounds of iteration times in place of simulated times. Its sets of jobs are much the same.
 
 use std::time::Instant;
 
@@ -9,37 +9,38 @@ use super::case::IterationCase;
 use super::fabric::IterationFabric;
 use super::run::{least_time, most_bytes, simulated, work};
 
-/// Sets that are simulated, by the share of all work that smaller ones have, in percent: in this order, as long as there is time.
+/// Which sets are sampled, in this order as long as there is time: the share of all work, in percent, that the sampled set and all smaller ones have.
 const SAMPLED: [u64; 7] = [50, 20, 80, 35, 65, 5, 95];
-/// Messages, or packets over links, a second and thread, where no set ends in time: what the engines do at least (our choice, from the benchmarks).
+/// Work that an engine does per second and thread if no sampled set ends in time: messages, or packets over links. It is the least that the engines do (our
+/// choice, from the benchmarks).
 const LEAST_PER_S: f64 = 1e6;
 
-/// Sets of jobs whose iterations were asked for and not simulated.
+/// Sets of jobs whose iterations were asked for but not simulated, with their work.
 #[derive(Debug, Default)]
 pub(in crate::cluster) struct ForeseenSets {
     cases: Vec<(u64, IterationCase)>,
 }
 
 impl ForeseenSets {
-    /// A set; the least times of its jobs' iterations, ps.
+    /// Adds a set. Returns lower bounds of the iteration times of its jobs, in ps.
     pub(super) fn add(&mut self, fabric: &IterationFabric, case: &IterationCase) -> Vec<u64> {
         self.cases.push((work(fabric, case, u64::from(fabric.keys.count)), case.clone()));
         (0..).zip(&case.works).map(|(job, _)| least_time(case, job)).collect()
     }
 
-    /// How many there are.
+    /// Number of sets.
     pub(in crate::cluster) fn len(&self) -> usize {
         self.cases.len()
     }
 
-    /// Bytes that the sets which take most need together, where so many are simulated at a time.
+    /// Bytes that the largest sets need together, if `at_a_time` sets are simulated at a time.
     pub(in crate::cluster) fn bytes(&self, fabric: &IterationFabric, at_a_time: usize) -> u64 {
         let mut each: Vec<u64> = self.cases.iter().map(|(_, case)| most_bytes(fabric, case)).collect();
         each.sort_unstable_by(|a, b| b.cmp(a));
         each.iter().take(at_a_time).fold(0, |sum, bytes| sum.saturating_add(*bytes))
     }
 
-    /// Seconds of one thread that all sets take, about, as a few of them show that are simulated until `stop`.
+    /// Estimate of the seconds of one thread that all sets take. It simulates a few of them until `stop` fires.
     ///
     /// # Errors
     /// Iterations cannot be simulated.
@@ -66,7 +67,7 @@ impl ForeseenSets {
                     took += of_each;
                     samples += 1;
                 }
-                // It takes longer than it was given.
+                // The sample takes longer than the time that was left.
                 Err(ClusterError::Interrupted) => {
                     at_least = of_each.max(at_least);
                     break;
@@ -75,7 +76,7 @@ impl ForeseenSets {
             }
         }
         let each = if samples == 0 { at_least } else { took / f64::from(samples) };
-        // Audits simulate four times as many iterations once more.
+        // An audit simulates four times as many iterations in addition.
         let audits = 1.0 + 4.0 * fabric.keys.audit_ppm as f64 / 1e6;
         Ok(all as f64 * each * audits)
     }

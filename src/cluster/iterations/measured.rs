@@ -1,7 +1,8 @@
-//! Speeds of the jobs that run, by their iterations.
+//! Speeds of the running jobs, measured by simulating their iterations.
 //!
-//! Layer: cluster/iterations. What changes marks jobs; `settle` simulates their sets, several at a time, and every set once. A set's times depend on nothing but
-//! its case, so neither threads nor what is remembered change them. Audits are drawn by the case, too.
+//! Layer: cluster/iterations. Each change of the cluster marks jobs. `settle` simulates the sets that these jobs belong to, several sets at a time, and every
+//! set once. The times of a set depend only on its case, so neither threads nor remembered results change them. Which sets are audited is drawn from the
+//! case, too.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -22,34 +23,34 @@ use crate::routing::Router;
 
 const PPM: u64 = 1_000_000;
 
-/// A job's time over its time alone in one rack, millionths.
+/// Speed of a job: its time over its time alone in one rack, in millionths.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(in crate::cluster) struct JobSpeed {
     pub factor_ppm: u64,
-    /// Where it is, but without the others.
+    /// The same factor if the job were in the same place alone.
     pub alone_ppm: u64,
-    /// What slows it down beside others; `None`: nothing does.
-    pub beside: Option<SlowestMoment>,
+    /// How other jobs slow it down. `None`: they do not.
+    pub slowed_by_others: Option<SlowestMoment>,
 }
 
-/// When a job was slowed down by others, by whom and where.
+/// A moment at which other jobs slowed a job down.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct SlowestMoment {
-    /// Its time over its time in the same place alone, millionths.
+    /// Time of the job over its time alone in the same place, in millionths.
     pub ppm: u64,
-    /// The others of its set, by their numbers.
+    /// Numbers of the other jobs of its set.
     pub jobs: Vec<u32>,
-    /// The most crowded place that it shares: an arc where iterations are simulated, else a rack, by its way out.
+    /// The most crowded place that the job shares: an arc if iterations are simulated, else the rack whose uplinks are most crowded.
     pub place: Option<u32>,
-    /// Of the jobs, those that send over it.
+    /// Those of `jobs` that send over `place`.
     pub sharing: Vec<u32>,
-    /// The job that came when this began, one that sends over the link if there is one; `None`: none came.
+    /// The job that arrived when this slowdown began; a job that sends over the link is preferred. `None`: no job arrived then.
     pub set_off_by: Option<u32>,
-    /// Rate at which it sends, over that of its NICs, millionths.
+    /// Rate at which the job sends over the rate of its NICs, in millionths.
     pub nic_ppm: u64,
 }
 
-/// What an iteration takes that was simulated before the cluster was.
+/// Simulated iteration of a class in one rack, known before the cluster is simulated.
 #[derive(Clone, Debug)]
 pub(in crate::cluster) struct KnownIteration {
     pub class: u32,
@@ -58,60 +59,60 @@ pub(in crate::cluster) struct KnownIteration {
 }
 
 impl KnownIteration {
-    /// Sequences that it trains on, if it trains a model.
+    /// Sequences of an iteration, if the class trains a model.
     pub(in crate::cluster) fn samples(&self, fabric: &IterationFabric) -> Option<u32> {
         fabric.classes[self.class as usize].samples_an_iteration()
     }
 
-    /// Of its one job, ps.
+    /// Time of the iteration, in ps.
     pub(in crate::cluster) fn ps(&self) -> u64 {
         self.simulated.ps[0]
     }
 }
 
-/// What was simulated, and what audits found.
+/// Counts of simulated sets of jobs, and the differences that audits found.
 #[derive(Clone, Copy, Debug, Default, PartialEq)]
 pub struct IterationSummary {
-    /// Different sets of jobs that were simulated, one job alone among them.
+    /// Number of different sets of jobs that were simulated. Sets of a single job count, too.
     pub sets: u64,
-    /// How often times of a set were asked for.
+    /// How often the times of a set were asked for.
     pub asked: u64,
-    /// Most jobs of a set.
+    /// Number of jobs in the largest set.
     pub most_jobs: u64,
-    /// Sets that were audited.
+    /// Number of sets that were audited.
     pub audited: u64,
-    /// Differences of iteration times in audits, millionths: the sum over their jobs, how many there are, and the largest.
+    /// Sum over all audited jobs of the relative difference of the iteration time, in millionths.
     pub error_sum_ppm: u64,
     pub audited_jobs: u64,
     pub error_most_ppm: u64,
 }
 
 impl JobSpeed {
-    const FULL: JobSpeed = JobSpeed { factor_ppm: PPM, alone_ppm: PPM, beside: None };
+    const FULL: JobSpeed = JobSpeed { factor_ppm: PPM, alone_ppm: PPM, slowed_by_others: None };
 }
 
-/// The rings of jobs that run, and how fast they are.
+/// Traffic and speeds of the running jobs.
 pub(in crate::cluster) struct MeasuredIterations<'a> {
     fabric: &'a IterationFabric,
     router: Router<'a>,
     shared: TrafficByLink,
     speeds: BTreeMap<u32, JobSpeed>,
-    /// Jobs whose speed may be another one now.
+    /// Jobs whose speed may have changed since the last `settle`.
     changed: BTreeSet<u32>,
-    /// Jobs that have come since speeds were brought up to date.
+    /// Jobs that arrived since the last `settle`.
     came: BTreeSet<u32>,
     known: BTreeMap<Vec<u64>, Simulated>,
     failed: Option<ClusterError>,
-    /// Sets that were asked for, where they are not to be simulated.
+    /// Sets that were asked for, in a forecast. `None`: sets are simulated.
     foreseen: Option<ForeseenSets>,
-    /// Of each job: where it is, alone; and in one rack.
-    apart: BTreeMap<u32, [ReducedSet; 2]>,
+    /// Cases of each job without other jobs: in its place, and in one rack.
+    own_cases: BTreeMap<u32, [ReducedSet; 2]>,
     asked: u64,
     most_jobs: u64,
 }
 
 impl<'a> MeasuredIterations<'a> {
-    /// No job runs.
+    /// No job runs yet.
     pub(in crate::cluster) fn new(fabric: &'a IterationFabric) -> MeasuredIterations<'a> {
         MeasuredIterations {
             fabric,
@@ -123,34 +124,34 @@ impl<'a> MeasuredIterations<'a> {
             known: BTreeMap::new(),
             failed: None,
             foreseen: None,
-            apart: BTreeMap::new(),
+            own_cases: BTreeMap::new(),
             asked: 0,
             most_jobs: 0,
         }
     }
 
-    /// Knows what was simulated already.
+    /// Takes results of earlier simulations.
     pub(in crate::cluster) fn remember(&mut self, known: &[KnownIteration]) {
-        self.known.extend(known.iter().map(|of| (of.key.clone(), of.simulated.clone())));
+        self.known.extend(known.iter().map(|iteration| (iteration.key.clone(), iteration.simulated.clone())));
     }
 
-    /// Simulates no set from now on: jobs take their least times.
+    /// Turns forecasting on: from now on no set is simulated, and jobs run at lower bounds of their times.
     pub(in crate::cluster) fn foresee(&mut self) {
         self.foreseen = Some(ForeseenSets::default());
     }
 
-    /// The sets that were asked for since.
+    /// Takes the sets that were asked for since `foresee`.
     pub(in crate::cluster) fn take_foreseen(&mut self) -> Option<ForeseenSets> {
         self.foreseen.take()
     }
 
-    /// A job has these GPUs from now on.
+    /// Records that a job holds these GPUs from now on.
     pub(in crate::cluster) fn comes(&mut self, job: u32, asked: &ClusterJob, shares: &[GpuShare]) {
         self.speeds.insert(job, JobSpeed::FULL);
         match self.traffic(asked, shares) {
             Ok(Some((traffic, in_rack))) => {
                 let alone = reduced(&self.fabric.net, &[(job, &traffic)], self.fabric.ack_parts(), &|_| false);
-                self.apart.insert(job, [alone, in_rack]);
+                self.own_cases.insert(job, [alone, in_rack]);
                 self.shared.add(job, traffic);
                 self.changed.insert(job);
                 self.came.insert(job);
@@ -160,9 +161,9 @@ impl<'a> MeasuredIterations<'a> {
         }
     }
 
-    /// A job has none any more.
+    /// Records that a job holds no GPUs any more.
     pub(in crate::cluster) fn goes(&mut self, job: u32) {
-        // Whom it was connected with.
+        // The jobs that it shared links with may become faster.
         if self.shared.jobs.contains_key(&job) {
             let others = self.shared.set_of(&self.fabric.net, job);
             self.changed.extend(others);
@@ -170,21 +171,21 @@ impl<'a> MeasuredIterations<'a> {
         self.changed.remove(&job);
         self.came.remove(&job);
         self.shared.remove(job);
-        self.apart.remove(&job);
+        self.own_cases.remove(&job);
         self.speeds.remove(&job);
     }
 
-    /// With how many GPUs jobs of a class can run, ascending.
+    /// Numbers of GPUs with which jobs of a class can run, ascending.
     pub(in crate::cluster) fn sizes(&self, class: u32) -> impl DoubleEndedIterator<Item = u32> {
         self.fabric.classes[class as usize].sizes()
     }
 
-    /// How fast a running job is.
+    /// Speed of a running job.
     pub(in crate::cluster) fn speed(&self, job: u32) -> &JobSpeed {
         self.speeds.get(&job).unwrap_or(&JobSpeed::FULL)
     }
 
-    /// What a job sends where it is, and the case of one like it in one rack; `None`: nothing that crosses the network.
+    /// Traffic of a job in its place, and the case of a job like it in one rack. `None`: nothing of it crosses the network.
     fn traffic(
         &self,
         asked: &ClusterJob,
@@ -194,19 +195,19 @@ impl<'a> MeasuredIterations<'a> {
         let mut shares = shares.to_vec();
         shares.sort_unstable_by_key(|s| s.server);
         let ranks = |share: &GpuShare| -> Vec<u32> {
-            let of = &fabric.ranks[share.server as usize];
-            (0..of.len()).filter(|&gpu| share.gpus >> gpu & 1 == 1).map(|gpu| of[gpu]).collect()
+            let server_ranks = &fabric.ranks[share.server as usize];
+            (0..server_ranks.len()).filter(|&gpu| share.gpus >> gpu & 1 == 1).map(|gpu| server_ranks[gpu]).collect()
         };
         let servers: Vec<Vec<u32>> = shares.iter().map(ranks).collect();
         if let Some(class) = asked.class {
             let traffic = of_class(fabric, &self.router, &fabric.net, (class, &servers.concat()))?;
-            // With fewer GPUs than it asked for it takes longer, whether it sends or not.
+            // With fewer GPUs than it asked for, a job takes longer even if it sends nothing.
             let counts = !traffic.edges.is_empty() || traffic.hosts.len() < asked.gpus as usize;
             return Ok(if counts { Some((traffic, class_in_rack(fabric, class)?)) } else { None });
         }
         let (n, work) = (servers.len() as u64, (asked.compute_ps, asked.comm_bytes));
         let Some(traffic) = ring(fabric, &self.router, &fabric.net, &servers, work, n)? else { return Ok(None) };
-        // One server that has no more GPUs than channels.
+        // The first server, with no more GPUs than there are channels.
         let channels = servers.iter().map(Vec::len).min().unwrap_or(1);
         let (net, in_rack) = fabric.one_rack(&servers[0][..channels], n.min(3) as u32);
         let of_rack = ring(fabric, &Router::new(&net), &net, &in_rack, work, n)?;
@@ -215,10 +216,10 @@ impl<'a> MeasuredIterations<'a> {
         Ok(Some((traffic, set)))
     }
 
-    /// Brings speeds up to date; the jobs that have another one now.
+    /// Brings speeds up to date. Returns the jobs whose speed has changed.
     ///
     /// # Errors
-    /// It was stopped, a job's servers do not reach each other, or iterations come to no end.
+    /// It was stopped, servers of a job do not reach each other, or iterations come to no end.
     pub(in crate::cluster) fn settle(&mut self, stop: &(dyn Fn() -> bool + Sync)) -> Result<Vec<u32>, ClusterError> {
         if let Some(e) = self.failed.take() {
             return Err(e);
@@ -242,8 +243,8 @@ impl<'a> MeasuredIterations<'a> {
         let reduced: Vec<ReducedSet> = sets.par_iter().map(reduce).collect();
         let mut open: BTreeMap<&[u64], &IterationCase> = BTreeMap::new();
         for set in &reduced {
-            let apart = set.jobs.iter().flat_map(|job| &self.apart[job]);
-            for case in std::iter::once(set).chain(apart).map(|set| &set.case) {
+            let own_cases = set.jobs.iter().flat_map(|job| &self.own_cases[job]);
+            for case in std::iter::once(set).chain(own_cases).map(|set| &set.case) {
                 self.asked += 1;
                 if !fabric.keys.remembers || !self.known.contains_key(&case.key) {
                     open.insert(&case.key, case);
@@ -256,8 +257,8 @@ impl<'a> MeasuredIterations<'a> {
             if stop() {
                 return Err(ClusterError::Interrupted);
             }
-            let least: Vec<Vec<u64>> = open.iter().map(|case| foreseen.add(fabric, case)).collect();
-            for (case, ps) in open.iter().zip(least) {
+            let least_times: Vec<Vec<u64>> = open.iter().map(|case| foreseen.add(fabric, case)).collect();
+            for (case, ps) in open.iter().zip(least_times) {
                 self.known.insert(case.key.clone(), Simulated { ps, longer: None });
             }
         }
@@ -285,17 +286,18 @@ impl<'a> MeasuredIterations<'a> {
     fn speed_in(&self, set: &ReducedSet, place: usize) -> JobSpeed {
         let job = set.jobs[place];
         let ps = |case: &IterationCase, place: usize| self.known[&case.key].ps[place];
-        let [alone, in_rack_case] = &self.apart[&job];
+        let [alone, in_rack_case] = &self.own_cases[&job];
         let in_rack = ps(&in_rack_case.case, 0).max(1);
-        let by = |ps: u64| ((u128::from(ps) * u128::from(PPM) + u128::from(in_rack / 2)) / u128::from(in_rack)) as u64;
-        let factor_ppm = by(ps(&set.case, place)).max(PPM);
-        let alone_ppm = by(ps(&alone.case, 0)).max(PPM).min(factor_ppm);
+        let over_in_rack_ppm =
+            |ps: u64| ((u128::from(ps) * u128::from(PPM) + u128::from(in_rack / 2)) / u128::from(in_rack)) as u64;
+        let factor_ppm = over_in_rack_ppm(ps(&set.case, place)).max(PPM);
+        let alone_ppm = over_in_rack_ppm(ps(&alone.case, 0)).max(PPM).min(factor_ppm);
         let ratio = (u128::from(factor_ppm) * u128::from(PPM) / u128::from(alone_ppm)) as u64;
-        let beside = (ratio > PPM).then(|| {
+        let slowed_by_others = (ratio > PPM).then(|| {
             let jobs: Vec<u32> = set.jobs.iter().copied().filter(|other| *other != job).collect();
             let arc = set.crowded[place];
-            let sends = |other: &u32| arc.is_some_and(|arc| self.shared.jobs[other].on(arc).0 > 0);
-            // What is no computing is sending; alone in one rack, NICs are full.
+            let sends = |other: &u32| arc.is_some_and(|arc| self.shared.jobs[other].parts_on(arc).0 > 0);
+            // All time that is not computing is sending. Alone in one rack, the NICs are full.
             let sending = |case: &IterationCase, place: usize| {
                 ps(case, place).saturating_sub(case.works[place].compute_ps()).max(1)
             };
@@ -309,21 +311,21 @@ impl<'a> MeasuredIterations<'a> {
                 nic_ppm: (full / u128::from(sending(&set.case, place))).min(u128::from(PPM)) as u64,
             }
         });
-        JobSpeed { factor_ppm, alone_ppm, beside }
+        JobSpeed { factor_ppm, alone_ppm, slowed_by_others }
     }
 
-    /// Who came when a job began to be slowed down on a link, or began to be slowed down more.
+    /// The job that arrived when others began to slow `job` down on a link, or to slow it down more.
     fn set_off_by(&self, set: &ReducedSet, job: u32, ppm: u64, arc: Option<u32>) -> Option<u32> {
-        let came = || set.jobs.iter().copied().filter(|of| self.came.contains(of));
-        let before = self.speeds.get(&job).and_then(|speed| speed.beside.as_ref());
+        let came = || set.jobs.iter().copied().filter(|other| self.came.contains(other));
+        let before = self.speeds.get(&job).and_then(|speed| speed.slowed_by_others.as_ref());
         if let Some(before) = before.filter(|before| before.place == arc && ppm <= before.ppm) {
             return before.set_off_by;
         }
-        let sends = |of: &u32| arc.is_some_and(|arc| self.shared.jobs[of].on(arc).0 > 0);
+        let sends = |other: &u32| arc.is_some_and(|arc| self.shared.jobs[other].parts_on(arc).0 > 0);
         came().filter(sends).min().or_else(|| came().min()).or(before.and_then(|before| before.set_off_by))
     }
 
-    /// What was simulated.
+    /// Summary of the simulations so far.
     pub(in crate::cluster) fn summary(&self) -> IterationSummary {
         let mut summary = IterationSummary {
             sets: self.known.len() as u64,
@@ -331,10 +333,10 @@ impl<'a> MeasuredIterations<'a> {
             most_jobs: self.most_jobs,
             ..IterationSummary::default()
         };
-        for of in self.known.values() {
-            let Some(longer) = &of.longer else { continue };
+        for simulated in self.known.values() {
+            let Some(longer) = &simulated.longer else { continue };
             summary.audited += 1;
-            for (&ps, &longer) in of.ps.iter().zip(longer) {
+            for (&ps, &longer) in simulated.ps.iter().zip(longer) {
                 let off = (u128::from(ps.abs_diff(longer)) * u128::from(PPM) / u128::from(longer.max(1))) as u64;
                 summary.error_sum_ppm += off;
                 summary.audited_jobs += 1;
@@ -345,10 +347,10 @@ impl<'a> MeasuredIterations<'a> {
     }
 }
 
-/// A job of a class on as few servers as possible, under one switch: where its duration is measured.
+/// The case of a job of a class on as few servers as possible, under one switch. The duration of such jobs is measured there.
 ///
 /// # Errors
-/// Its program cannot be had.
+/// The program of the class cannot be made.
 fn class_in_rack(fabric: &IterationFabric, class: u32) -> Result<ReducedSet, ClusterError> {
     let gpus = fabric.classes[class as usize].gpus() as usize;
     let first = &fabric.ranks[0];
@@ -358,10 +360,10 @@ fn class_in_rack(fabric: &IterationFabric, class: u32) -> Result<ReducedSet, Clu
     Ok(reduced(&net, &[(0, &traffic)], fabric.ack_parts(), &|_| false))
 }
 
-/// What an iteration of a class takes there. `foresees`: about, by what it takes at least.
+/// Time of an iteration of a class in one rack. With `foresees` it is a lower bound, and nothing is simulated.
 ///
 /// # Errors
-/// Its program cannot be had or simulated, or it was stopped.
+/// The program of the class cannot be made or simulated, or it was stopped.
 pub(in crate::cluster) fn class_iteration(
     fabric: &IterationFabric,
     class: u32,

@@ -1,7 +1,7 @@
-//! What a job of a class sends in an iteration: the messages of its program, on the links that they cross.
+//! Traffic of a job of a class: the messages of its program in an iteration, and the links that they cross.
 //!
-//! Layer: cluster/iterations. A job's ranks are its GPUs in the order of their numbers, as launchers have them. Programs on GPUs that lie alike on servers and NICs
-//! are the same, wherever these servers are.
+//! Layer: cluster/iterations. The ranks of a job are its GPUs in the order of their numbers, as launchers number them. Two jobs whose GPUs have the same
+//! layout on servers and NICs run the same program, wherever these servers are.
 
 use std::collections::BTreeMap;
 use std::sync::Arc;
@@ -15,15 +15,15 @@ use super::super::error::ClusterError;
 use super::fabric::{IterationFabric, WHOLE, capacity};
 use super::traffic::{GpuLayout, JobTraffic, JobWork, ProgramWork, crossed_by, hops};
 
-/// Iterations in which a program has used all of its queue pairs: those of a connection take turns.
+/// Iterations after which a program has used all of its queue pairs. The queue pairs of a connection take turns.
 fn until_all_pairs(class: &ClassProgram) -> u32 {
     1 + class.queue_pairs_of_a_connection()
 }
 
-/// A job of a class whose GPUs have NICs `hosts` of `net`.
+/// Traffic of a job of a class whose GPUs are `ranks` of `net`.
 ///
 /// # Errors
-/// Its program cannot be had, or two of its GPUs do not reach each other.
+/// The program cannot be made, or two of its GPUs do not reach each other.
 pub(super) fn of_class(
     fabric: &IterationFabric,
     router: &Router,
@@ -55,14 +55,14 @@ pub(super) fn of_class(
         packet_hops: each(job.graph.messages().map(carried).sum()),
     };
     let (crossed, by_arc) = crossed_by(&edges);
-    let most = most_of(net, &edges, &crossed, fabric.ack_parts());
+    let max_bps = max_bps_by_arc(net, &edges, &crossed, fabric.ack_parts());
     let most_hops = edges.iter().map(hops).max().unwrap_or(0);
     let longest = (edges.iter().position(|edge| hops(edge) == most_hops).unwrap_or(0) as u32, most_hops);
     Ok(JobTraffic {
         work: JobWork::Program(work),
         edges,
         crossed,
-        most,
+        max_bps,
         tight: Vec::new(),
         by_arc,
         longest,
@@ -70,26 +70,28 @@ pub(super) fn of_class(
     })
 }
 
-/// Rate and delay of the first link of each of these NICs.
+/// Rate in bps and delay in ps of the first link of each of these NICs.
 fn links_of(net: &Network, hosts: &[NodeIdx]) -> impl Fn(NodeIdx) -> (u64, u64) {
-    let mut of: BTreeMap<NodeIdx, (u64, u64)> = hosts.iter().map(|&host| (host, (0, 0))).collect();
+    let mut link_of_nic: BTreeMap<NodeIdx, (u64, u64)> = hosts.iter().map(|&host| (host, (0, 0))).collect();
     for link in net.links.iter().rev().filter(|l| net.is_packet_link(l)) {
         for end in [link.a, link.b] {
-            if let Some(known) = of.get_mut(&end) {
+            if let Some(known) = link_of_nic.get_mut(&end) {
                 *known = (link.rate_bps, link.delay_ps);
             }
         }
     }
-    move |host| of.get(&host).copied().unwrap_or((0, 0))
+    move |host| link_of_nic.get(&host).copied().unwrap_or((0, 0))
 }
 
-/// The most that a program could put on each of its arcs, bps: what the NICs that send over it carry, and no more than the NICs that receive, or than the arc.
-fn most_of(net: &Network, edges: &[FlowPaths], crossed: &[(ArcIdx, u32, u32)], ack_parts: u64) -> Vec<u64> {
-    // Of each arc and the first or last arc of paths over it: the largest part of a flow that crosses it, and of acknowledgements by what they take.
+/// Upper bound in bps of what a program can put on each of its arcs. It is limited by the NICs that send over the arc, by the NICs that receive over it, and
+/// by the arc itself.
+fn max_bps_by_arc(net: &Network, edges: &[FlowPaths], crossed: &[(ArcIdx, u32, u32)], ack_parts: u64) -> Vec<u64> {
+    // Keys are an arc and the first or last arc of the paths over it. Values are the largest part of a flow that crosses the arc, for data and for
+    // acknowledgements.
     let (mut sends, mut receives): (NicParts, NicParts) = Default::default();
     for edge in edges {
-        for (of, paths, whole) in [(0, &edge.data, u64::from(WHOLE)), (1, &edge.ack, ack_parts)] {
-            // A sprayed flow may have several paths over an arc.
+        for (kind, paths, whole) in [(0, &edge.data, u64::from(WHOLE)), (1, &edge.ack, ack_parts)] {
+            // A sprayed flow may have several paths over the same arc.
             let mut of_flow: BTreeMap<[ArcIdx; 3], u64> = BTreeMap::new();
             for path in paths {
                 let (Some(&first), Some(&last)) = (path.first(), path.last()) else { continue };
@@ -98,24 +100,24 @@ fn most_of(net: &Network, edges: &[FlowPaths], crossed: &[(ArcIdx, u32, u32)], a
                 }
             }
             for ([arc, first, last], parts) in of_flow {
-                for most in [sends.entry((arc, first)).or_default(), receives.entry((arc, last)).or_default()] {
-                    most[of] = parts.max(most[of]);
+                for max_parts in [sends.entry((arc, first)).or_default(), receives.entry((arc, last)).or_default()] {
+                    max_parts[kind] = parts.max(max_parts[kind]);
                 }
             }
         }
     }
-    let sum = |of: &NicParts, arc: ArcIdx| -> u128 {
-        let each = of.range((arc, 0)..=(arc, ArcIdx::MAX)).map(|(&(_, nic), parts)| {
+    let sum = |nic_parts: &NicParts, arc: ArcIdx| -> u128 {
+        let each = nic_parts.range((arc, 0)..=(arc, ArcIdx::MAX)).map(|(&(_, nic), parts)| {
             let parts = (parts[0] + parts[1]).min(u64::from(WHOLE));
             u128::from(capacity(net, nic)) * u128::from(parts) / u128::from(WHOLE)
         });
         each.sum()
     };
-    let most = |&(arc, ..): &(ArcIdx, u32, u32)| {
+    let max_on_arc = |&(arc, ..): &(ArcIdx, u32, u32)| {
         sum(&sends, arc).min(sum(&receives, arc)).min(u128::from(capacity(net, arc))) as u64
     };
-    crossed.iter().map(most).collect()
+    crossed.iter().map(max_on_arc).collect()
 }
 
-/// Of an arc and a NIC's: parts of data and of acknowledgements.
+/// For an arc and the arc of a NIC: parts of data and of acknowledgements.
 type NicParts = BTreeMap<(ArcIdx, ArcIdx), [u64; 2]>;

@@ -1,6 +1,7 @@
-//! Rings over the servers of a job of no class, and the links that they cross.
+//! Traffic of a job of no class: rings over its servers, and the links that they cross.
 //!
-//! Layer: cluster/iterations. Every server sends to the next; each of its GPUs that all servers have a match for is a channel with a part of the bytes.
+//! Layer: cluster/iterations. Every server sends to the next one. There is one channel for each GPU that all servers have a match for; each channel carries
+//! an equal part of the bytes.
 
 use crate::batch::QP_DPORT;
 use crate::routing::{FlowKey, RouteError, Router, path_rtt_window};
@@ -10,11 +11,12 @@ use crate::workload::FIRST_SPORT;
 use super::fabric::{IterationFabric, WHOLE, capacity};
 use super::traffic::{JobTraffic, JobWork, RingWork, crossed_by, fair_bps, hops, parts};
 
-/// An all-reduce is sent in so many steps at most, each of which waits for the one before on all of the ring. A ring of `n` servers has `2 (n - 1)`; the latencies of
-/// those that are left out count as computing (our choice).
+/// Most steps in which an all-reduce is simulated. Each step waits for the step before on the whole ring. A ring of `n` servers has `2 (n - 1)` steps; the
+/// latencies of steps that are left out count as computing (our choice).
 const MOST_STEPS: u64 = 8;
 
-/// The ring of a job over `servers`, given as the ranks of its GPUs there; `None`: it is in one server, or has nothing to send.
+/// The ring of a job over `servers`, which are lists of the ranks of its GPUs. `job` is its computing time in ps and its bytes per iteration. `None`: the job
+/// is in one server, or has nothing to send.
 ///
 /// # Errors
 /// Two servers do not reach each other.
@@ -32,14 +34,14 @@ pub(super) fn ring(
         return Ok(None);
     }
     let mut edges = Vec::new();
-    for (at, from) in servers.iter().enumerate() {
-        let to = &servers[(at + 1) % servers.len()];
+    for (position, sender) in servers.iter().enumerate() {
+        let receiver = &servers[(position + 1) % servers.len()];
         for channel in 0..channels {
             for lane in 0..fabric.lanes {
                 let key = FlowKey {
                     id: edges.len() as u32,
-                    src_rank: from[channel],
-                    dst_rank: to[channel],
+                    src_rank: sender[channel],
+                    dst_rank: receiver[channel],
                     sport: FIRST_SPORT.wrapping_add(lane as u16),
                     dport: QP_DPORT,
                 };
@@ -49,9 +51,9 @@ pub(super) fn ring(
     }
     let all_steps = 2 * (steps_of - 1);
     let steps = all_steps.min(MOST_STEPS);
-    // Each edge carries 2 (n - 1) / n of its channel's part.
-    let over = u128::from(steps_of) * channels as u128 * u128::from(fabric.lanes) * u128::from(steps);
-    let bytes = (u128::from(comm_bytes) * u128::from(all_steps)).div_ceil(over).max(1) as u64;
+    // Each edge carries 2 (n - 1) / n of the bytes of its channel.
+    let divisor = u128::from(steps_of) * channels as u128 * u128::from(fabric.lanes) * u128::from(steps);
+    let bytes = (u128::from(comm_bytes) * u128::from(all_steps)).div_ceil(divisor).max(1) as u64;
     let paths = edges.iter().flat_map(|edge| &edge.data);
     let round_ps = paths.map(|path| path_rtt_window(net, path, fabric.packet()).rtt_ps).max().unwrap_or(0);
     let compute_ps = compute_ps + (all_steps - steps) * (round_ps / 2);
@@ -59,14 +61,14 @@ pub(super) fn ring(
     let ack_parts = fabric.ack_parts();
     let fair = |&(arc, data, acks): &(ArcIdx, u32, u32)| fair_bps(capacity(net, arc), parts(data, acks, ack_parts));
     let most_bps = crossed.iter().map(fair).min().unwrap_or(u64::MAX);
-    let tight = crossed.iter().filter(|of| fair(of) == most_bps).map(|(arc, ..)| *arc).collect();
+    let tight = crossed.iter().filter(|load| fair(load) == most_bps).map(|(arc, ..)| *arc).collect();
     let most_hops = edges.iter().map(hops).max().unwrap_or(0);
     let longest = (edges.iter().position(|edge| hops(edge) == most_hops).unwrap_or(0) as u32, most_hops);
     let work = JobWork::Ring(RingWork { compute_ps, steps, bytes });
-    // The ring is as fast as its slowest edge.
-    let most = |&(_, data, acks): &(ArcIdx, u32, u32)| {
+    // No edge of a ring is faster than its slowest edge.
+    let max_on_arc = |&(_, data, acks): &(ArcIdx, u32, u32)| {
         (u128::from(most_bps) * u128::from(parts(data, acks, ack_parts)) / u128::from(WHOLE)) as u64
     };
-    let most = crossed.iter().map(most).collect();
-    Ok(Some(JobTraffic { work, edges, crossed, most, tight, by_arc, longest, hosts: Vec::new() }))
+    let max_bps = crossed.iter().map(max_on_arc).collect();
+    Ok(Some(JobTraffic { work, edges, crossed, max_bps, tight, by_arc, longest, hosts: Vec::new() }))
 }

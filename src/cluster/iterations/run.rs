@@ -1,7 +1,7 @@
-//! Iterations of a case: as a task graph, through the flow level or the packet engine.
+//! Simulates iterations of a case, as a task graph, with the flow level or the packet engine.
 //!
-//! Layer: cluster/iterations. All jobs begin an iteration at time 0. Each computes, then sends in steps; the next step begins when the one before has arrived
-//! everywhere. A job's time is the mean over the second half of the iterations in which all the others were running, too.
+//! Layer: cluster/iterations. All jobs begin an iteration at time 0. Each job computes, then sends in steps; a step begins when the step before has arrived
+//! everywhere. A job's time is the mean over the second half of the iterations in which all the other jobs still ran.
 
 use std::sync::Arc;
 
@@ -25,34 +25,34 @@ use super::case::IterationCase;
 use super::fabric::IterationFabric;
 use super::traffic::{JobWork, RingWork};
 
-/// Of a job that is faster than the slowest, so many times the iterations at most.
+/// Limit of a fast job's iterations, as a multiple of the iterations of the slowest job.
 const MOST_TIMES: u64 = 64;
-/// An audit simulates so many times the iterations.
+/// An audit simulates this many times the iterations.
 const AUDIT_TIMES: u64 = 4;
-/// Iterations are doubled so often at most, until jobs are steady (our choice).
+/// How often the number of iterations is doubled at most until jobs are steady (our choice).
 const MOST_DOUBLINGS: u32 = 5;
-/// Of a set, so many messages, or packets over links, are simulated for that at most: some tenths of a second. Sets that have more are of many jobs, or of long
+/// Messages (with packets: packets over links) of a set that doubling may reach at most: some tenths of a second. Sets above that have many jobs or long
 /// iterations (our choice).
 const MOST_MESSAGES: u64 = 50_000;
 const MOST_HOPS: u64 = 2_000_000;
-/// Tasks that count as a message (our choice): they have no rate to be solved for.
+/// Tasks that count as much as one message (our choice). Tasks need no solving for rates.
 const TASKS_A_MESSAGE: u64 = 8;
-/// Tasks of a program that are simulated for that at most, unless its `scheduler.iterations` alone are more (our choice): a GB of memory.
+/// Tasks of a program up to which iterations are added (our choice): about 1 GB of memory. `scheduler.iterations` alone may exceed it.
 const MOST_TASKS: u64 = 1_000_000;
-/// What a task takes in its graph and in the tables made of it (measured: 290 to 295 bytes of iterations of GPT-2 on 32 GPUs).
+/// Memory of a task in its graph and in the tables made of it, in bytes (measured: 290 to 295 bytes for iterations of GPT-2 on 32 GPUs).
 const BYTES_A_TASK: u64 = 320;
-/// Attempts to have all jobs run to the end of the slowest.
+/// Attempts to keep all jobs running until the slowest job ends.
 const MOST_ATTEMPTS: u32 = 4;
 
-/// Times of a case.
+/// Iteration times of the jobs of a case, in ps.
 #[derive(Clone, Debug)]
 pub(super) struct Simulated {
     pub ps: Vec<u64>,
-    /// Of an audit.
+    /// Times that an audit found with more iterations.
     pub longer: Option<Vec<u64>>,
 }
 
-/// Times of a case; `audit_ppm` is the share of cases that are audited.
+/// Simulates a case and returns its iteration times. `audit_ppm` is the share of cases that are audited, in millionths.
 pub(super) fn simulated(
     fabric: &IterationFabric,
     case: &IterationCase,
@@ -61,11 +61,11 @@ pub(super) fn simulated(
 ) -> Result<Simulated, ClusterError> {
     let keys = &fabric.keys;
     let mut count = u64::from(keys.count);
-    let most = (count << MOST_DOUBLINGS) / 2;
+    let max_iterations = (count << MOST_DOUBLINGS) / 2;
     let most_work = if keys.as_packets { MOST_HOPS } else { MOST_MESSAGES };
     let mut halves = halves(fabric, case, count, stop)?;
     for _ in 0..MOST_DOUBLINGS {
-        let is_settled = halves.differ_ppm() <= keys.within_ppm && halves.meet_everywhere(most);
+        let is_settled = halves.differ_ppm() <= keys.within_ppm && halves.meet_everywhere(max_iterations);
         if is_settled || 2 * work(fabric, case, count) > most_work {
             break;
         }
@@ -77,13 +77,13 @@ pub(super) fn simulated(
     Ok(Simulated { ps: halves.second, longer: longer.map(|halves| halves.second) })
 }
 
-/// Whether a case is one of the share that is audited: by its content.
+/// Whether a case is audited. It is drawn from the content of the case.
 fn is_audited(fabric: &IterationFabric, case: &IterationCase, audit_ppm: u64) -> bool {
     let lot = case.key.iter().fold(fabric.keys.seed, |hash, &word| mix(hash, word, 24));
     u64::from(RandomStream::new(lot, 0).below(1_000_000)) < audit_ppm
 }
 
-/// Bytes of the host's memory that a case takes while it is simulated, at most and about: its task graph, and the tables made of it.
+/// Estimate of the host memory that a case needs at most while it is simulated: its task graph and the tables made of it, in bytes.
 pub(super) fn most_bytes(fabric: &IterationFabric, case: &IterationCase) -> u64 {
     let keys = &fabric.keys;
     let most_work = if keys.as_packets { MOST_HOPS } else { MOST_MESSAGES };
@@ -97,7 +97,7 @@ pub(super) fn most_bytes(fabric: &IterationFabric, case: &IterationCase) -> u64 
     if is_audited(fabric, case, keys.audit_ppm) {
         count *= AUDIT_TIMES;
     }
-    let edges = |job: u32| case.edges.iter().filter(|(of, _)| *of == job).count() as u64;
+    let edges = |job: u32| case.edges.iter().filter(|(owner, _)| *owner == job).count() as u64;
     let of_job = |(job, (work, count)): (u32, (&JobWork, u64))| match work {
         JobWork::Ring(ring) => count.saturating_mul(ring.steps).saturating_mul(edges(job) + 1),
         JobWork::Program(program) => (count + 1).saturating_mul(program.tasks),
@@ -106,50 +106,52 @@ pub(super) fn most_bytes(fabric: &IterationFabric, case: &IterationCase) -> u64 
     tasks.saturating_mul(BYTES_A_TASK)
 }
 
-/// Mean times of an iteration of each job, ps, in both halves of the time in which all jobs run.
+/// Mean iteration times of each job, in ps, in the first and the second half of the time in which all jobs run.
 struct Halves {
     first: Vec<u64>,
     second: Vec<u64>,
-    /// Length of the second half.
+    /// Length of the second half, in ps.
     window_ps: u64,
 }
 
 impl Halves {
-    /// By how much the halves of a job differ, millionths; of the job where that is most.
+    /// Largest difference between the halves of a job, over all jobs, in millionths.
     fn differ_ppm(&self) -> u64 {
-        let of = |(&a, &b): (&u64, &u64)| (u128::from(a.abs_diff(b)) * 1_000_000 / u128::from(b.max(1))) as u64;
-        self.first.iter().zip(&self.second).map(of).max().unwrap_or(0)
+        let differ = |(&a, &b): (&u64, &u64)| (u128::from(a.abs_diff(b)) * 1_000_000 / u128::from(b.max(1))) as u64;
+        self.first.iter().zip(&self.second).map(differ).max().unwrap_or(0)
     }
 
-    /// Whether two jobs whose iterations take differently long have met in all their phases: in every iteration of the slower one they are shifted by what its time is
-    /// off a multiple of the other's. Those that would need more than `most` iterations are taken to keep their places.
-    fn meet_everywhere(&self, most: u64) -> bool {
+    /// Whether any two jobs with different iteration times have met in all their phases. In every iteration of the slower job, the two shift against each
+    /// other by the distance of its time from a multiple of the other's time. Two jobs that would need more than `max_iterations` iterations are taken to keep their
+    /// phases.
+    fn meet_everywhere(&self, max_iterations: u64) -> bool {
         let pairs = self.second.iter().enumerate().flat_map(|(k, &a)| self.second[..k].iter().map(move |&b| (a, b)));
         pairs.map(|(a, b)| (a.min(b).max(1), a.max(b).max(1))).all(|(fast, slow)| {
-            let over = slow % fast;
-            let shift = over.min(fast - over);
-            // Iterations of the slower one until they are where they were.
+            let remainder = slow % fast;
+            let shift = remainder.min(fast - remainder);
+            // Iterations of the slower job until both are in the same phases again.
             let needed = fast.div_ceil(shift.max(1));
-            needed > most || u128::from(needed) * u128::from(slow) <= u128::from(self.window_ps)
+            needed > max_iterations || u128::from(needed) * u128::from(slow) <= u128::from(self.window_ps)
         })
     }
 
-    /// Of a job whose iterations end at these times. The one that crosses the middle counts for the second half, as all do where there is one alone.
+    /// Mean iteration times in both halves of a job whose iterations end at these times. The iteration that crosses the middle counts for the second half. If
+    /// there is only one iteration, it counts for both.
     fn of(ends: &[u64]) -> (u64, u64) {
         let last = ends.len() - 1;
         let middle = ends[0] + (ends[last] - ends[0]) / 2;
         let before = ends.partition_point(|&end| end <= middle).clamp(1, last) - 1;
-        let mean = |from: usize, to: usize| (ends[to] - ends[from]) / (to - from).max(1) as u64;
+        let mean = |begin: usize, end: usize| (ends[end] - ends[begin]) / (end - begin).max(1) as u64;
         let second = mean(before, last);
         (if before == 0 { second } else { mean(0, before) }, second)
     }
 }
 
-/// Times of a case where the slowest job has `count` iterations. All begin at once, and it takes them some time to find their places beside each other: the second
-/// half stands for what follows.
+/// Iteration times of a case in which the slowest job has `count` iterations. All jobs begin at once and need some time to find their phases beside each
+/// other, so the second half stands for what follows.
 ///
 /// # Errors
-/// It was stopped, or tables cannot be built, or packets come to no end.
+/// It was stopped, tables cannot be built, or packets come to no end.
 fn halves(
     fabric: &IterationFabric,
     case: &IterationCase,
@@ -159,17 +161,17 @@ fn halves(
     let mut counts = counts(case, count);
     for attempt in 1.. {
         let ends = ends(fabric, case, &counts, stop)?;
-        // From then on somebody has no iteration left.
-        let until = ends.iter().filter_map(|of| of.last()).copied().min().unwrap_or(0);
-        let needed = ends.iter().filter_map(|of| of.get(count as usize)).copied().max().unwrap_or(0);
-        if needed <= until || attempt == MOST_ATTEMPTS {
-            let done = |of: &Vec<u64>| of.partition_point(|&end| end <= until).max(2);
-            let (first, second) = ends.iter().map(|of| Halves::of(&of[..done(of)])).unzip();
-            let begin = ends.iter().filter_map(|of| of.first()).copied().min().unwrap_or(0);
-            return Ok(Halves { first, second, window_ps: until.saturating_sub(begin) / 2 });
+        // At this time a first job has no iteration left.
+        let all_run_until_ps = ends.iter().filter_map(|job_ends| job_ends.last()).copied().min().unwrap_or(0);
+        let needed = ends.iter().filter_map(|job_ends| job_ends.get(count as usize)).copied().max().unwrap_or(0);
+        if needed <= all_run_until_ps || attempt == MOST_ATTEMPTS {
+            let done = |job_ends: &Vec<u64>| job_ends.partition_point(|&end| end <= all_run_until_ps).max(2);
+            let (first, second) = ends.iter().map(|job_ends| Halves::of(&job_ends[..done(job_ends)])).unzip();
+            let begin = ends.iter().filter_map(|job_ends| job_ends.first()).copied().min().unwrap_or(0);
+            return Ok(Halves { first, second, window_ps: all_run_until_ps.saturating_sub(begin) / 2 });
         }
-        for (job, (own, of)) in counts.iter_mut().zip(&ends).enumerate() {
-            let end = of[*own as usize];
+        for (job, (own, job_ends)) in counts.iter_mut().zip(&ends).enumerate() {
+            let end = job_ends[*own as usize];
             if end < needed {
                 *own = (*own * needed).div_ceil(end.max(1)).min(most_count(case, job, count)) + 1;
             }
@@ -178,24 +180,24 @@ fn halves(
     unreachable!("the last attempt returns")
 }
 
-/// Iterations of each job that are simulated first, where the slowest has `count`.
+/// Number of iterations of each job in the first attempt, if the slowest job has `count`.
 pub(super) fn counts(case: &IterationCase, count: u64) -> Vec<u64> {
-    let least: Vec<u64> = (0..).zip(&case.works).map(|(job, _)| least_time(case, job)).collect();
-    let slowest = least.iter().copied().max().unwrap_or(1);
+    let least_times: Vec<u64> = (0..).zip(&case.works).map(|(job, _)| least_time(case, job)).collect();
+    let slowest = least_times.iter().copied().max().unwrap_or(1);
     let own = |(job, &own): (usize, &u64)| (count * slowest.div_ceil(own)).min(most_count(case, job, count));
-    least.iter().enumerate().map(own).collect()
+    least_times.iter().enumerate().map(own).collect()
 }
 
-/// Most iterations of a job, where the slowest has `count`.
+/// Largest number of iterations of a job, if the slowest job has `count`.
 fn most_count(case: &IterationCase, job: usize, count: u64) -> u64 {
-    let most = MOST_TIMES * count;
+    let max_count = MOST_TIMES * count;
     match &case.works[job] {
-        JobWork::Ring(_) => most,
-        JobWork::Program(program) => most.min(MOST_TASKS / program.tasks.max(1)).max(count),
+        JobWork::Ring(_) => max_count,
+        JobWork::Program(program) => max_count.min(MOST_TASKS / program.tasks.max(1)).max(count),
     }
 }
 
-/// Messages of all jobs, where the slowest has `count` iterations; with packets, packets over links.
+/// Work of simulating a case in which the slowest job has `count` iterations: messages of all jobs, or packets over links if packets are simulated.
 pub(super) fn work(fabric: &IterationFabric, case: &IterationCase, count: u64) -> u64 {
     let payload = u64::from(fabric.transport.payload.max(1));
     let as_packets = fabric.keys.as_packets;
@@ -206,7 +208,7 @@ pub(super) fn work(fabric: &IterationFabric, case: &IterationCase, count: u64) -
             let one = if as_packets { ring.bytes.div_ceil(payload) * hops(paths) } else { 1 };
             counts[*job as usize].saturating_mul(ring.steps).saturating_mul(one)
         }
-        // All its messages are counted below.
+        // Messages of a program are counted below.
         JobWork::Program(_) => 0,
     };
     let of_job = |(work, &count): (&JobWork, &u64)| match work {
@@ -220,20 +222,21 @@ pub(super) fn work(fabric: &IterationFabric, case: &IterationCase, count: u64) -
     all.fold(1, u64::saturating_add)
 }
 
-/// What an iteration of a job takes at least, ps.
+/// Lower bound of the time of an iteration of a job, in ps.
 pub(super) fn least_time(case: &IterationCase, job: u32) -> u64 {
     let work = match &case.works[job as usize] {
         JobWork::Ring(work) => work,
-        // How much of its messages it hides behind computation is not known before.
+        // Which of its messages are hidden behind computation is not known before it is simulated.
         JobWork::Program(program) => return program.compute_ps.max(1),
     };
-    let rates = case.edges.iter().filter(|(of, _)| *of == job).flat_map(|(_, paths)| paths.data.iter().flatten());
+    let rates = case.edges.iter().filter(|(owner, _)| *owner == job).flat_map(|(_, paths)| paths.data.iter().flatten());
     let slowest = rates.map(|&arc| case.net.arc_link(arc).rate_bps).min().unwrap_or(1);
     let bits = u128::from(work.bytes) * u128::from(work.steps) * 8 * u128::from(PS_PER_S);
     (work.compute_ps + (bits / u128::from(slowest)) as u64).max(1)
 }
 
-/// When each job's iterations begin to send (after its first computation, then once an iteration), or when a program's end; one more than iterations, ps.
+/// For each job, the times in ps at which its iterations begin to send (after its first computation, then once an iteration). For a program, the times at
+/// which iterations end. Each list has one more entry than there are iterations.
 fn ends(
     fabric: &IterationFabric,
     case: &IterationCase,
@@ -242,7 +245,7 @@ fn ends(
 ) -> Result<Vec<Vec<u64>>, ClusterError> {
     let programs = case.works.iter().any(JobWork::is_program);
     let of_case = case.net.links.iter().map(|l| l.delay_ps).min().unwrap_or(1);
-    // Ranks of a program tell each other as they do where it is a job alone.
+    // Ranks of a program notify each other with the same delay as in a job that is simulated alone.
     let least_delay = if programs { fabric.least_delay_ps } else { of_case };
     let as_packets = fabric.keys.as_packets;
     let (graph, marks) = graph(fabric, case, counts, if as_packets { least_delay } else { 1 })?;
@@ -257,23 +260,23 @@ fn ends(
     if t.exps[0].status != status::DONE {
         return Err(ClusterError::Iterations { status: t.exps[0].status });
     }
-    let at = |task: u32| t.tasks[TaskIdx(task)].done;
-    Ok(marks.iter().map(|of| of.ends(&at)).collect())
+    let done_ps = |task: u32| t.tasks[TaskIdx(task)].done;
+    Ok(marks.iter().map(|mark| mark.ends(&done_ps)).collect())
 }
 
-/// Where a job's iterations are in a graph.
+/// Where the ends of a job's iterations are in a task graph.
 enum Marks {
-    /// Ends of computations.
+    /// Tasks whose ends are the ends of computations.
     Tasks(Vec<u32>),
-    /// Of a program whose tasks are there from one on.
+    /// A program whose tasks begin at `first`.
     Program { job: Arc<Job>, first: u32 },
 }
 
 impl Marks {
-    /// `at`: when a task ended.
-    fn ends(&self, at: &dyn Fn(u32) -> u64) -> Vec<u64> {
+    /// Times in ps at which the iterations end. `done_ps` gives the time at which a task ended.
+    fn ends(&self, done_ps: &dyn Fn(u32) -> u64) -> Vec<u64> {
         let (job, first) = match self {
-            Marks::Tasks(tasks) => return tasks.iter().map(|&task| at(task)).collect(),
+            Marks::Tasks(tasks) => return tasks.iter().map(|&task| done_ps(task)).collect(),
             Marks::Program { job, first } => (job, *first),
         };
         let mut ends: Vec<u64> = Vec::new();
@@ -281,13 +284,13 @@ impl Marks {
             let mut begin = 0;
             let iterations = &job.workload.programs[rank.program as usize].iteration_ends;
             ends.resize(ends.len().max(iterations.len()), 0);
-            for (end, &until) in ends.iter_mut().zip(iterations) {
-                let own = &ops[(begin as usize).min(ops.len())..(until as usize).min(ops.len())];
-                *end = own.iter().map(|op| at(first + op.end)).fold(*end, u64::max);
-                begin = until;
+            for (end, &end_op) in ends.iter_mut().zip(iterations) {
+                let own = &ops[(begin as usize).min(ops.len())..(end_op as usize).min(ops.len())];
+                *end = own.iter().map(|op| done_ps(first + op.end)).fold(*end, u64::max);
+                begin = end_op;
             }
         }
-        // An iteration in which nothing ends later than in the one before ends with it.
+        // An iteration in which nothing ends later than in the one before ends together with it.
         for i in 1..ends.len() {
             ends[i] = ends[i].max(ends[i - 1]);
         }
@@ -295,7 +298,7 @@ impl Marks {
     }
 }
 
-/// The graph, and where iterations are in it, one more of each job than it is to have.
+/// The task graph of a case, and the marks of each job's iterations. The graph has one more iteration of each job than `counts`.
 fn graph(
     fabric: &IterationFabric,
     case: &IterationCase,
@@ -311,7 +314,7 @@ fn graph(
     }
     let mut marks = Vec::new();
     for (job, (work, &count)) in (0..).zip(case.works.iter().zip(counts)) {
-        let mut own = (0u32..).zip(&case.edges).filter(|(_, (of, _))| *of == job).map(|(qp, _)| qp);
+        let mut own = (0u32..).zip(&case.edges).filter(|(_, (owner, _))| *owner == job).map(|(qp, _)| qp);
         marks.push(match work {
             JobWork::Ring(ring) => {
                 Marks::Tasks(add_ring(&mut graph, ring, &own.collect::<Vec<u32>>(), count, latency_ps))
@@ -331,7 +334,7 @@ fn graph(
     Ok((graph, marks))
 }
 
-/// Iterations of a ring over the queue pairs `own`; the ends of its computations, one more than iterations.
+/// Adds iterations of a ring over the queue pairs `own`. Returns the ends of its computations, one more than iterations.
 fn add_ring(graph: &mut TaskGraph, work: &RingWork, own: &[u32], count: u64, latency_ps: u64) -> Vec<u32> {
     let home = own.first().map_or(0, |&qp| graph.qps[qp as usize].src);
     let mut computed = graph.task(home, work.compute_ps, Work::Delay);

@@ -1,9 +1,9 @@
-//! Which GPUs a job gets.
+//! Placements: which GPUs a job gets.
 //!
-//! Layer: cluster. A placement is one file here that implements [`Placement`], and one line of the registry (`src/spec/registries.rs`). It sees which GPUs are free
-//! and nothing else, so it cannot use a GPU twice: what it returns is taken by [`Servers::take`], which checks.
+//! Layer: cluster. A placement is one file here that implements [`Placement`], and one line of the registry (`src/spec/registries.rs`). It sees which GPUs
+//! are free and nothing else. It cannot use a GPU twice, because [`Servers::take`] checks what it returns.
 //!
-//! An example, the last servers first:
+//! An example that takes the last servers first:
 //!
 //! ```
 //! use hyperfold::cluster::{Placement, Request, Servers, GpuShare};
@@ -43,23 +43,23 @@ use super::servers::{GpuShare, ServerUse, Servers};
 use crate::spec::registries::{by_name, for_each_placement};
 use crate::workload::random::RandomStream;
 
-/// What is asked for.
+/// Request of a job for GPUs.
 pub struct Request<'a> {
     pub gpus: u32,
     /// Rack of each server.
     pub rack: &'a [u32],
-    /// Servers that are kept for another job; `None`: none.
+    /// Whether each server is reserved for another job. `None`: none is.
     pub kept: Option<&'a [bool]>,
     pub(super) random: RandomStream,
 }
 
 impl<'a> Request<'a> {
-    /// So many GPUs, anywhere.
+    /// A request for `gpus` GPUs on any servers, without a reservation.
     pub fn plain(gpus: u32, rack: &'a [u32]) -> Request<'a> {
         Request { gpus, rack, kept: None, random: RandomStream::new(0, 0) }
     }
 
-    /// Whether a server runs jobs and is kept for nobody else.
+    /// Whether a server is in service and not reserved for another job.
     pub fn may_use(&self, servers: &Servers, server: u32) -> bool {
         servers.use_of(server) == ServerUse::InService && !self.is_kept(server)
     }
@@ -69,25 +69,25 @@ impl<'a> Request<'a> {
     }
 }
 
-/// A way to choose GPUs.
+/// A strategy that chooses GPUs for jobs.
 pub trait Placement: Send + Sync {
-    /// Whether jobs get as many whole servers as they fill, and what is left over in one more; else any free GPUs will do.
+    /// Whether jobs get whole servers, and the rest of their GPUs on one more server. If false, any free GPUs will do.
     fn whole_servers(&self) -> bool;
 
-    /// GPUs for a job, free ones of servers in service that are not kept; `None`: it has to wait.
+    /// Chooses GPUs for a job: free GPUs of servers in service that are not reserved. `None`: the job has to wait.
     fn place(&self, servers: &Servers, request: &mut Request<'_>) -> Option<Vec<GpuShare>>;
 }
 
 /// All placements by name.
 pub const PLACEMENTS: &[(&str, &dyn Placement)] = for_each_placement!(by_name);
 
-/// The placement of this name.
+/// The placement with this name.
 pub(super) fn placement(name: &str) -> Option<&'static dyn Placement> {
     PLACEMENTS.iter().find(|(known, _)| *known == name).map(|(_, placement)| *placement)
 }
 
-/// What is left over when whole servers are taken: of the servers with enough free GPUs the fullest, the lowest number first; of those that are
-/// equally full one in `near` where there is one.
+/// Places the GPUs that are left over when whole servers are taken. It takes the fullest server with enough free GPUs. Among equally full ones it prefers a
+/// server in rack `near`, then the lowest number. `None`: there is no such server. `Some(None)`: nothing is left over.
 fn left_over(
     servers: &Servers,
     request: &Request<'_>,

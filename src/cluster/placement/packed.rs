@@ -1,11 +1,12 @@
-//! As few servers as possible: whole servers from the lowest number on, and what is left over in the fullest server that has room.
+//! Packed placement: as few servers as possible. It takes whole servers from the lowest number on, and the rest on the fullest server that has enough free
+//! GPUs.
 //!
 //! Layer: cluster.
 
 use super::{Placement, Request, left_over};
 use crate::cluster::servers::{GpuShare, Servers};
 
-/// `scheduler.placement = "packed"`.
+/// Placement `scheduler.placement = "packed"`.
 pub(super) struct Packed;
 
 impl Placement for Packed {
@@ -20,8 +21,8 @@ impl Placement for Packed {
         if empty.len() < whole {
             return None;
         }
-        let of = empty.iter().filter(|s| !request.is_kept(**s)).take(whole);
-        let mut shares: Vec<GpuShare> = of.map(|&s| servers.lowest(s, per_server)).collect();
+        let chosen = empty.iter().filter(|s| !request.is_kept(**s)).take(whole);
+        let mut shares: Vec<GpuShare> = chosen.map(|&s| servers.lowest(s, per_server)).collect();
         if shares.len() < whole {
             return None;
         }

@@ -1,11 +1,12 @@
-//! As few rails as possible: GPU 0 of every server before GPU 1 of any, so that a job's servers meet at few leaves of a rail network.
+//! Rail placement: as few rails as possible. It takes GPU 0 of every server before GPU 1 of any, so that the servers of a job meet at few leaves of a rail
+//! network.
 //!
 //! Layer: cluster.
 
 use super::{Placement, Request};
 use crate::cluster::servers::{GpuShare, Servers};
 
-/// `scheduler.placement = "rail"`.
+/// Placement `scheduler.placement = "rail"`.
 pub(super) struct Rail;
 
 impl Placement for Rail {
@@ -28,7 +29,7 @@ impl Placement for Rail {
                 }
             }
         }
-        let of = usable.into_iter().zip(taken).filter(|(_, gpus)| *gpus != 0);
-        (left == 0).then(|| of.map(|(server, gpus)| GpuShare { server, gpus }).collect())
+        let used = usable.into_iter().zip(taken).filter(|(_, gpus)| *gpus != 0);
+        (left == 0).then(|| used.map(|(server, gpus)| GpuShare { server, gpus }).collect())
     }
 }

@@ -1,11 +1,11 @@
-//! Free GPUs by lot.
+//! Random placement: any free GPUs.
 //!
 //! Layer: cluster.
 
 use super::{Placement, Request};
 use crate::cluster::servers::{GpuShare, Servers};
 
-/// `scheduler.placement = "random"`.
+/// Placement `scheduler.placement = "random"`.
 pub(super) struct Random;
 
 impl Placement for Random {
@@ -26,15 +26,17 @@ impl Placement for Random {
         if free.len() < n {
             return None;
         }
-        // The first steps of Fisher and Yates' shuffle.
+        // The first steps of a Fisher-Yates shuffle.
         for i in 0..n {
             let j = i + request.random.below((free.len() - i) as u32) as usize;
             free.swap(i, j);
         }
         free.truncate(n);
         free.sort_unstable();
-        let join =
-            |of: &[(u32, u64)]| GpuShare { server: of[0].0, gpus: of.iter().fold(0, |mask, (_, bit)| mask | bit) };
+        let join = |bits: &[(u32, u64)]| GpuShare {
+            server: bits[0].0,
+            gpus: bits.iter().fold(0, |mask, (_, bit)| mask | bit),
+        };
         Some(free.chunk_by(|a, b| a.0 == b.0).map(join).collect())
     }
 }

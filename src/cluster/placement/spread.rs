@@ -1,11 +1,11 @@
-//! As many servers as possible: one GPU of each of the emptiest servers, and again until there are enough.
+//! Spread placement: as many servers as possible. It takes one GPU of each of the emptiest servers, and repeats that until there are enough.
 //!
 //! Layer: cluster.
 
 use super::{Placement, Request};
 use crate::cluster::servers::{GpuShare, Servers};
 
-/// `scheduler.placement = "spread"`.
+/// Placement `scheduler.placement = "spread"`.
 pub(super) struct Spread;
 
 impl Placement for Spread {
@@ -17,9 +17,9 @@ impl Placement for Spread {
         if servers.free_gpus() < u64::from(request.gpus) {
             return None;
         }
-        let by_room =
+        let emptiest =
             (1..=servers.per_server()).rev().flat_map(|free| servers.with_free(free).iter().map(move |s| (*s, free)));
-        let mut of: Vec<(u32, u32, u32)> = by_room
+        let mut chosen: Vec<(u32, u32, u32)> = emptiest
             .filter(|(s, _)| !request.is_kept(*s))
             .take(request.gpus as usize)
             .map(|(s, free)| (s, free, 0))
@@ -27,7 +27,7 @@ impl Placement for Spread {
         let mut left = request.gpus;
         while left > 0 {
             let before = left;
-            for (_, free, n) in &mut of {
+            for (_, free, n) in &mut chosen {
                 if left > 0 && *n < *free {
                     *n += 1;
                     left -= 1;
@@ -37,6 +37,12 @@ impl Placement for Spread {
                 return None;
             }
         }
-        Some(of.into_iter().filter(|(_, _, n)| *n > 0).map(|(s, _, n)| servers.lowest(s, n)).collect::<Vec<GpuShare>>())
+        Some(
+            chosen
+                .into_iter()
+                .filter(|(_, _, n)| *n > 0)
+                .map(|(s, _, n)| servers.lowest(s, n))
+                .collect::<Vec<GpuShare>>(),
+        )
     }
 }

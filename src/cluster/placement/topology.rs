@@ -1,4 +1,5 @@
-//! As few servers as possible, in as few racks as possible: the rack with the least room that takes the job whole, else those with the most room.
+//! Topology placement: as few servers as possible, in as few racks as possible. It takes the rack with the fewest empty servers in which the whole job fits,
+//! else the racks with the most empty servers.
 //!
 //! Layer: cluster.
 
@@ -7,7 +8,7 @@ use std::cmp::Reverse;
 use super::{Placement, Request, left_over};
 use crate::cluster::servers::{GpuShare, Servers};
 
-/// `scheduler.placement = "topology"`.
+/// Placement `scheduler.placement = "topology"`.
 pub(super) struct Topology;
 
 impl Placement for Topology {
@@ -24,7 +25,7 @@ impl Placement for Topology {
             if empty.len() < whole {
                 return None;
             }
-            // Empty servers, rack by rack.
+            // Pairs of rack and empty server.
             let mut by_rack: Vec<(u32, u32)> =
                 empty.iter().filter(|s| !request.is_kept(**s)).map(|&s| (request.rack[s as usize], s)).collect();
             if by_rack.len() < whole {
@@ -36,8 +37,8 @@ impl Placement for Topology {
                 Some(&best) => racks = vec![best],
                 None => racks.sort_by_key(|rack| (Reverse(rack.len()), rack[0].0)),
             }
-            let of = racks.into_iter().flatten().take(whole);
-            shares.extend(of.map(|&(_, s)| servers.lowest(s, per_server)));
+            let chosen = racks.into_iter().flatten().take(whole);
+            shares.extend(chosen.map(|&(_, s)| servers.lowest(s, per_server)));
         }
         let near = shares.last().map(|s| request.rack[s.server as usize]);
         let last = left_over(servers, request, &shares, near)?;

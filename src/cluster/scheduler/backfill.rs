@@ -1,11 +1,11 @@
-//! First come, first served, with EASY backfill.
+//! Scheduler: first come, first served, with EASY backfill.
 //!
 //! Layer: cluster.
 
 use super::{Behind, QueueKey, Scheduler};
 use crate::cluster::job::ClusterJob;
 
-/// `scheduler.policy = "backfill"`.
+/// Scheduler `scheduler.policy = "backfill"`.
 pub(super) struct Backfill;
 
 impl Scheduler for Backfill {

@@ -1,11 +1,11 @@
-//! First come, first served.
+//! Scheduler: first come, first served.
 //!
 //! Layer: cluster.
 
 use super::{Behind, QueueKey, Scheduler};
 use crate::cluster::job::ClusterJob;
 
-/// `scheduler.policy = "fcfs"`.
+/// Scheduler `scheduler.policy = "fcfs"`.
 pub(super) struct FirstCome;
 
 impl Scheduler for FirstCome {

@@ -1,10 +1,10 @@
-//! Which job runs next.
+//! Schedulers: which job runs next.
 //!
-//! Layer: cluster. A scheduler is one file here that implements [`Scheduler`], and one line of the registry (`src/spec/registries.rs`). It orders the queue and says what
-//! may happen while the first of the queue has to wait; placing, preempting and reserving are the same for all of them (`pass`).
-//! All of them give a job its GPUs together or not at all (gang scheduling).
+//! Layer: cluster. A scheduler is one file here that implements [`Scheduler`], and one line of the registry (`src/spec/registries.rs`). It orders the queue
+//! and says what may happen while the first job of the queue has to wait. Placing, preempting and reserving are the same for all schedulers (`pass`). All of
+//! them give a job its GPUs together or not at all (gang scheduling).
 //!
-//! An example, the largest first:
+//! An example that runs the largest job first:
 //!
 //! ```
 //! use hyperfold::cluster::{Behind, ClusterJob, QueueKey, Scheduler};
@@ -32,23 +32,23 @@ mod sjf;
 use super::job::ClusterJob;
 use crate::spec::registries::{by_name, for_each_scheduler};
 
-/// A job's place in the queue: less is earlier; jobs of one key keep the order of their arrival.
+/// Sort key of a job in the queue. A smaller key is earlier; jobs with equal keys keep the order of their arrival.
 pub type QueueKey = [u64; 2];
 
-/// What may happen while the first of the queue has to wait.
+/// What may happen while the first job of the queue has to wait.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Behind {
-    /// Nothing: nobody overtakes.
+    /// No job overtakes it.
     Waits,
-    /// Those start that do not delay the first, by what is believed of durations (EASY backfill: Lifka 1995).
+    /// Jobs may start that do not delay the first job, by the estimates of durations (EASY backfill: Lifka 1995).
     Backfills,
-    /// Whoever fits starts.
+    /// Any job that fits may start.
     Overtakes,
 }
 
 /// An order of the queue.
 pub trait Scheduler: Send + Sync {
-    /// A job's place in the queue.
+    /// Sort key of a job in the queue.
     fn key(&self, job: &ClusterJob) -> QueueKey;
 
     /// What may happen behind a job that has to wait.
@@ -58,7 +58,7 @@ pub trait Scheduler: Send + Sync {
 /// All schedulers by name.
 pub const SCHEDULERS: &[(&str, &dyn Scheduler)] = for_each_scheduler!(by_name);
 
-/// The scheduler of this name.
+/// The scheduler with this name.
 pub(super) fn scheduler(name: &str) -> Option<&'static dyn Scheduler> {
     SCHEDULERS.iter().find(|(known, _)| *known == name).map(|(_, scheduler)| *scheduler)
 }

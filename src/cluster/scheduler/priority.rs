@@ -1,4 +1,4 @@
-//! By priority, then by arrival, with EASY backfill; preemption and the delay of low priorities are `scheduler.preempt` and `scheduler.low_delay_s`.
+//! Scheduler: by priority, then by arrival, with EASY backfill. `scheduler.preempt` and `scheduler.low_delay_s` add preemption and a delay of low priorities.
 //! Arcadia's description of MAST names these three: low priorities are delayed, starts are staggered, preemption is allowed.
 //!
 //! Layer: cluster.
@@ -6,7 +6,7 @@
 use super::{Behind, QueueKey, Scheduler};
 use crate::cluster::job::ClusterJob;
 
-/// `scheduler.policy = "priority"`.
+/// Scheduler `scheduler.policy = "priority"`.
 pub(super) struct ByPriority;
 
 impl Scheduler for ByPriority {

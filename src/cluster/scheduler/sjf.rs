@@ -1,11 +1,11 @@
-//! Shortest job first, by what is believed of durations. Long and large jobs may wait for ever.
+//! Scheduler: shortest job first, by the estimates of durations. Long and large jobs may wait for ever.
 //!
 //! Layer: cluster.
 
 use super::{Behind, QueueKey, Scheduler};
 use crate::cluster::job::ClusterJob;
 
-/// `scheduler.policy = "sjf"`.
+/// Scheduler `scheduler.policy = "sjf"`.
 pub(super) struct ShortestFirst;
 
 impl Scheduler for ShortestFirst {
