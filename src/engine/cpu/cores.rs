@@ -1,13 +1,13 @@
-//! One experiment on several threads, with the same bytes as on one.
+//! Steps one experiment on several threads, with the same bytes as on one.
 //!
 //! Layer: engine. A step has these phases, with a barrier after each:
 //!
 //! 1. Switches, group by group: `plan`, `classify` and `forward` of whole switches.
 //! 2. NICs.
-//! 3. Clocks: the least of them. Before it one thread serves gates, after it the same thread advances the experiment.
+//! 3. Clocks: find their minimum. Before this phase the first thread serves gates; after it the first thread advances the experiment.
 //!
-//! Threads take blocks of rows as they go, each its own part first. Which thread has a row changes nothing: within a phase no row sees what another does, but for flags and counts,
-//! whose order does not matter.
+//! Threads take blocks of rows, each from its own part first. Which thread processes a row changes nothing: within a phase no row sees what another
+//! row does, except for flags and counts, whose order does not matter.
 
 use std::any::Any;
 use std::panic::{AssertUnwindSafe, catch_unwind, resume_unwind};
@@ -21,28 +21,28 @@ use super::{advance, analytical, nic, schedule, step_end, switches};
 use crate::columns::{ClaimTable, NEVER, SwitchIdx, Tables, TaskIdx, flag, status};
 use crate::isolation::isolated;
 
-/// Blocks of rows a thread and phase, about: so many that threads end a phase together.
+/// Approximate number of blocks of rows per thread and phase: enough that all threads end a phase at about the same time.
 const BLOCKS_A_THREAD: usize = 16;
-/// Clocks a block: some pages.
+/// Clocks per block: some memory pages.
 const CLOCKS_A_BLOCK: usize = 1 << 14;
 
-/// What the threads of an experiment share.
+/// State that the threads of an experiment share.
 struct Team<'a> {
     groups: &'a SwitchGroups,
     threads: usize,
     barrier: SpinBarrier,
-    /// For each phase what nobody has taken.
+    /// For each phase, the rows that no thread has taken yet.
     shares: Vec<SharedPieces>,
     least: AtomicU64,
     end: AtomicU64,
     goes_on: AtomicBool,
-    /// What threads leave for the first one.
+    /// Work that each thread leaves for the first one.
     left: Vec<Mutex<Left>>,
     claims: &'a [ClaimTable],
     n_phases: AtomicU64,
 }
 
-/// What a thread leaves for the first one to do.
+/// Work that a thread leaves for the first one.
 #[derive(Default)]
 struct Left {
     /// Switches that need more pause frames.
@@ -50,9 +50,9 @@ struct Left {
     got: Vec<(TaskIdx, u64)>,
 }
 
-/// Runs experiment `t` on `threads` threads, this one among them, while `goes_on` says so after a step, or until it stops.
+/// Runs experiment `t` on `threads` threads, this one included, until it stops or `goes_on` returns false after a step.
 ///
-/// PRECONDITION: `t` holds one experiment, which is at the beginning of a step and whose switches `groups` has. Nothing is traced.
+/// PRECONDITION: `t` holds one experiment, which is at the beginning of a step. `groups` are its switches. Nothing is traced.
 pub fn run(t: &mut Tables, groups: &SwitchGroups, threads: usize, goes_on: &mut dyn FnMut(&Tables) -> bool) {
     if t.exps[0].status != status::RUNNING {
         return;
@@ -71,7 +71,8 @@ pub fn run(t: &mut Tables, groups: &SwitchGroups, threads: usize, goes_on: &mut 
         claims: &claims,
         n_phases: AtomicU64::new(0),
     };
-    // SAFETY: the tables stay where they are, as nothing grows inside a step. `team.work` says who has which rows between two barriers.
+    // SAFETY: the tables stay where they are, because nothing grows inside a step. The documentation of `work` says which thread has which rows
+    // between two barriers.
     #[allow(unsafe_code)]
     let mut lent: Vec<Tables> = (0..threads).map(|k| unsafe { t.lend(&claims, k as u32) }).collect();
     let first = lent.remove(0);
@@ -84,7 +85,7 @@ pub fn run(t: &mut Tables, groups: &SwitchGroups, threads: usize, goes_on: &mut 
             })
             .collect();
         let mine = team.guarded(0, first, Some((t, goes_on)));
-        // A panic of another thread is this experiment's.
+        // If another thread panics, this experiment fails with that panic.
         let theirs: Vec<_> = others.into_iter().map(|thread| thread.join()).collect();
         let mut defect = mine;
         for ended in theirs {
@@ -101,29 +102,29 @@ pub fn run(t: &mut Tables, groups: &SwitchGroups, threads: usize, goes_on: &mut 
     }
 }
 
-/// The tables as their owner has them, and whether to go on after a step: only the first thread has these.
+/// What only the first thread has: the tables as their owner has them, and the function that says whether to go on after a step.
 type Owner<'o, 't, 'w> = (&'o mut Tables<'w>, &'t mut dyn FnMut(&Tables) -> bool);
 
 impl Team<'_> {
-    /// The work of thread `k`; what it panicked with, if it did.
+    /// Runs the work of thread `k`. Returns the panic, if there was one.
     fn guarded(&self, k: usize, mut t: Tables, owner: Option<Owner>) -> Option<Box<dyn Any + Send>> {
         let ended = catch_unwind(AssertUnwindSafe(|| self.work(k, &mut t, owner)));
         if ended.is_err() {
             self.barrier.break_up();
         }
-        // Who finds the barrier broken has done nothing wrong itself.
+        // A thread that finds the barrier broken has not failed itself.
         ended.err()
     }
 
-    /// Steps, until the first thread says otherwise.
+    /// Steps until the first thread says otherwise.
     ///
-    /// Who has which rows between two barriers:
-    /// - Switches of a group: their own ports, plans, wires and words; the packets on these, and the far ends of their links. These are wires to NICs and to
-    ///   switches of other groups, which nobody else touches meanwhile: a wire has one port that sends on it.
-    /// - NICs: their own wires, queue pairs, tasks and pools, and the wires to their switches. Of a message that arrives its receiver reads words that nobody
-    ///   writes, and writes none.
+    /// Which thread may touch which rows between two barriers:
+    /// - Switches of a group: their own ports, plans, wires and words; the packets on these; and the far ends of their links. The far ends are wires
+    /// to NICs and to switches of other groups, which no other thread touches in this phase: only one port sends on a wire.
+    /// - NICs: their own wires, queue pairs, tasks and pools, and the wires to their switches. Of an arriving message, the receiver only reads words
+    /// that nobody writes.
     /// - Clocks are only read.
-    /// - Between phases the first thread has everything.
+    /// - Between phases the first thread may touch everything.
     fn work(&self, k: usize, t: &mut Tables, mut owner: Option<Owner>) -> Result<(), Broken> {
         let groups = self.groups.groups();
         let (nics, clocks) = (&self.shares[groups.len()], &self.shares[groups.len() + 1]);
@@ -142,7 +143,7 @@ impl Team<'_> {
                 }
                 self.meet(k)?;
             }
-            // Nobody raises this flag in the phases that follow.
+            // No thread raises this flag in the phases that follow.
             if t.flags() & flag::NEEDS_FRAMES == 0 {
                 while let Some(rows) = nics.take(k, nics_a_block) {
                     let last = rows.end as u32;
@@ -175,7 +176,7 @@ impl Team<'_> {
         Ok(())
     }
 
-    /// Thread `k` has come to the end of a phase.
+    /// Ends a phase for thread `k`: waits for all other threads.
     fn meet(&self, k: usize) -> Result<(), Broken> {
         self.barrier.wait()?;
         if cfg!(debug_assertions) {
@@ -192,7 +193,7 @@ impl Team<'_> {
         what(&mut self.left[k].lock().expect("only this thread has it now"));
     }
 
-    /// After switches and NICs: what the threads have left, and gates.
+    /// After the phases of switches and NICs: handles what the threads have left, and runs the gate systems.
     fn between(&self, t: &mut Tables) {
         let mut lacking = Vec::new();
         for left in &self.left {
@@ -203,7 +204,7 @@ impl Team<'_> {
             lacking.append(&mut left.lacking);
         }
         if t.flags() & flag::NEEDS_FRAMES != 0 {
-            // All others are through with this step.
+            // All other switches have finished this step.
             for s in SwitchIdx::all(t.exps[0].switch_len) {
                 t.switches[s].independent |= switches::DONE;
             }
@@ -216,7 +217,7 @@ impl Team<'_> {
         }
     }
 
-    /// After a step that ended at `end`.
+    /// Advances the experiment after a step that ended at `end` (ps), and prepares the next step.
     fn advance(&self, t: &mut Tables, end: u64, goes_on: &mut dyn FnMut(&Tables) -> bool) {
         let least = self.least.swap(NEVER, Ordering::Relaxed);
         advance::advance_to(t, end, |_| least);

@@ -9,19 +9,19 @@ use crate::columns::{
     flag, kind, meta, mode,
 };
 
-/// What happens at a port.
+/// An event at a port.
 #[derive(Clone, Copy, Debug)]
 pub enum PortEvent {
-    /// Its transmission ends.
+    /// The transmission of the port ends.
     Completion(PortIdx),
-    /// A packet for it arrives.
+    /// A packet for the port arrives.
     Arrival(PacketIdx),
-    /// A pause frame from its peer arrives.
+    /// A pause frame from the peer of the port arrives.
     Frame(PortIdx, PacketIdx),
 }
 
 impl PortEvent {
-    /// How it came about, in the row that has it until what follows is sent.
+    /// Lineage of the event. It is read from the row that holds it until the next transmission starts.
     #[inline]
     fn lineage<'t>(&self, t: &'t Tables) -> &'t Lineage {
         match *self {
@@ -30,7 +30,7 @@ impl PortEvent {
         }
     }
 
-    /// The event at the time `at`, in the order of events.
+    /// Key of the event at the time `at` (ps), for the order of events.
     #[inline]
     pub fn key<'t>(&self, t: &'t Tables, at: u64) -> EventRef<'t> {
         let (kind, entity) = match *self {
@@ -49,8 +49,8 @@ pub struct At {
     pub what: PortEvent,
 }
 
-/// When the port's transmission ends, if something would follow it; else `NEVER`: an end that nothing follows changes
-/// nothing, and whoever comes later finds out by [`idle`].
+/// Time at which the port's transmission ends, in ps, if another transmission would follow; otherwise `NEVER`. An end without a successor changes
+/// nothing. Later events find out by [`idle`].
 #[inline]
 pub fn completion_time(t: &Tables, port: PortIdx) -> u64 {
     let row = &t.ports[port];
@@ -58,7 +58,7 @@ pub fn completion_time(t: &Tables, port: PortIdx) -> u64 {
     if row.busy == 0 || !work { NEVER } else { row.busy_until }
 }
 
-/// Whether the transmitter is free for the event `at`: idle, or its transmission ended before.
+/// Whether the transmitter is free for the event `at`: it is idle, or its transmission has ended before the event.
 #[inline(always)]
 pub fn idle(t: &mut Tables, port: PortIdx, at: &At) -> bool {
     let row = &t.ports[port];
@@ -73,7 +73,7 @@ pub fn idle(t: &mut Tables, port: PortIdx, at: &At) -> bool {
     ended
 }
 
-/// Integrates the queue's length up to `now`, before it changes.
+/// Adds the queue's length times its duration up to `now` to the port's sum, before the length changes.
 #[inline]
 fn integrate(t: &mut Tables, port: PortIdx, now: u64) {
     if t.exps[0].modes & mode::LINKS == 0 {
@@ -84,7 +84,7 @@ fn integrate(t: &mut Tables, port: PortIdx, now: u64) {
     row.q_since = now;
 }
 
-/// Joins packet `p` to the queue of `port`.
+/// Appends packet `p` to the queue of `port`.
 #[inline(always)]
 pub fn enqueue(t: &mut Tables, port: PortIdx, p: PacketIdx, now: u64) {
     integrate(t, port, now);
@@ -104,11 +104,12 @@ pub fn enqueue(t: &mut Tables, port: PortIdx, p: PacketIdx, now: u64) {
     }
 }
 
-/// Starts the next transmission of an idle port, caused by `at`: a pause frame, else the head of the queue, else nothing.
+/// Starts the next transmission of an idle port because of event `at`: a pause frame, else the head of the queue, else nothing.
 ///
-/// `joint`: the buffer of a switch whose ports affect each other in this step. Returns the port at which a resume frame was queued, if any.
+/// `joint`: the shared buffer, if the ports of the switch affect each other in this step. Returns the port at which a resume frame was queued, or
+/// `NONE`.
 ///
-/// `forward` has this in its loop, so that places of rows are found once a port. What is rare stays outside.
+/// Inlined into the loop of `forward`, so that the addresses of rows are computed once per port. Rare cases are separate functions.
 #[inline(always)]
 pub fn start_next(t: &mut Tables, port: PortIdx, at: &At, joint: Option<&mut SharedBuffer>) -> PortIdx {
     let row = &t.ports[port];
@@ -122,7 +123,7 @@ pub fn start_next(t: &mut Tables, port: PortIdx, at: &At, joint: Option<&mut Sha
     PortIdx::NONE
 }
 
-/// Sends the pause frame that was queued at `port` by event `at`, if the transmitter is free.
+/// Sends the pause frame that event `at` has queued at `port`, if the transmitter is free.
 pub fn send_frame_if_idle(t: &mut Tables, port: PortIdx, at: &At) {
     if idle(t, port, at) && t.ports[port].frame_head.is_some() {
         start_frame(t, port, at);
@@ -143,7 +144,7 @@ fn start_frame(t: &mut Tables, port: PortIdx, at: &At) {
     transmit(t, port, p, FRAME_BYTES, tx_time(FRAME_BYTES, rate, clock), at);
 }
 
-/// Sends the head of the queue: counters, mark, resume test, telemetry, wire, in the reference's order. Returns as [`start_next`].
+/// Sends the head of the queue: counters, mark, resume test, telemetry, wire, in the reference's order. Returns the same as [`start_next`].
 #[inline(always)]
 fn start_head(t: &mut Tables, port: PortIdx, at: &At, mut joint: Option<&mut SharedBuffer>) -> PortIdx {
     integrate(t, port, at.t);
@@ -174,7 +175,7 @@ fn start_head(t: &mut Tables, port: PortIdx, at: &At, mut joint: Option<&mut Sha
             t.packets[p].meta |= meta::MARKED;
             t.ports[port].marks += 1;
         } else if !data {
-            // What is no data draws like data, and is never marked.
+            // Packets other than data consume a draw too, and are never marked.
             let row = &mut t.ports[port];
             row.draws += u64::from(q <= row.kmax);
         }
@@ -182,7 +183,7 @@ fn start_head(t: &mut Tables, port: PortIdx, at: &At, mut joint: Option<&mut Sha
     let mut resumed = PortIdx::NONE;
     if joint.is_some_and(|buffer| buffer.resume_test(t, in_port)) {
         resumed = in_port;
-        // The transmitter of the port itself is being loaded at this moment: there the frame goes next.
+        // If it is the port itself, its transmitter is being loaded right now, so the frame goes next.
         if in_port != port {
             send_frame_if_idle(t, in_port, at);
         }
@@ -196,7 +197,7 @@ fn start_head(t: &mut Tables, port: PortIdx, at: &At, mut joint: Option<&mut Sha
     resumed
 }
 
-/// How long `port` takes to send a packet of `wire` bytes.
+/// Time that `port` takes to send a packet of `wire` bytes, in ps.
 #[inline]
 pub fn duration(t: &Tables, port: PortIdx, wire: u32) -> u64 {
     let row = &t.ports[port];
@@ -210,7 +211,7 @@ pub fn duration(t: &Tables, port: PortIdx, wire: u32) -> u64 {
     }
 }
 
-/// The marking test of a queue `q > kmin`: certain above `kmax`, else a draw.
+/// Whether to mark a packet at queue length `q > kmin`: certain above `kmax`, else a random draw.
 #[inline]
 fn draw_mark(t: &mut Tables, port: PortIdx, q: u32) -> bool {
     let seed = t.exps[0].seed;
@@ -224,7 +225,7 @@ fn draw_mark(t: &mut Tables, port: PortIdx, q: u32) -> bool {
     (u64::from(draw) + 1) * (row.kmax - row.kmin) as u64 <= row.pmax_q32 * (q - row.kmin) as u64
 }
 
-/// Adds this hop to the packet's telemetry.
+/// Adds this hop to the INT telemetry of packet `p`.
 fn push_int(t: &mut Tables, port: PortIdx, p: PacketIdx, now: u64) {
     let n = (t.packets[p].meta >> meta::INT_SHIFT) & meta::INT_MASK;
     if n >= INT_HOPS {
@@ -236,7 +237,7 @@ fn push_int(t: &mut Tables, port: PortIdx, p: PacketIdx, now: u64) {
     let (from_ps, from_bytes) = t.fold_hints.counts_from(port);
     let time = ((now - from_ps) / 1000) & 0xff_ffff;
     let (tx, queue) = (row.tx_bytes - from_bytes, (row.q_bytes + FRAME_BYTES * row.frames) as u64);
-    // A division by a constant takes a fraction of the time.
+    // Division by a constant takes a fraction of the time of a general division.
     let (tx, queue) = match e.int_multi {
         1 => (tx / INT_TX_UNIT as u64, queue / INT_Q_UNIT as u64),
         _ => (tx / (INT_TX_UNIT as u64 * multi), queue / (INT_Q_UNIT as u64 * multi)),
@@ -247,7 +248,7 @@ fn push_int(t: &mut Tables, port: PortIdx, p: PacketIdx, now: u64) {
     t.packets[p].meta += 1 << meta::INT_SHIFT;
 }
 
-/// Puts `p` on the wire.
+/// Puts packet `p` of `wire` bytes on the wire; its transmission takes `x` ps.
 #[inline(always)]
 fn transmit(t: &mut Tables, port: PortIdx, p: PacketIdx, wire: u32, x: u64, at: &At) {
     let delay = t.ports[port].delay;
@@ -264,7 +265,7 @@ fn transmit(t: &mut Tables, port: PortIdx, p: PacketIdx, wire: u32, x: u64, at: 
     wire_push(t, peer, p);
 }
 
-/// A pause or resume frame reaches the port from its peer. Returns whether the port is to start its next transmission.
+/// Handles a pause or resume frame from the port's peer. Returns whether the port must start its next transmission.
 #[inline(never)]
 #[must_use]
 pub fn on_frame(t: &mut Tables, port: PortIdx, p: PacketIdx, at: &At) -> bool {

@@ -1,5 +1,5 @@
-//! System `forward_joint`, a row a switch that is not independent (twin: `shaders/forward_joint.wgsl`). One invocation processes all
-//! ports in time order, because a departure at one port can release, pause, resume or drop at another at the same instant.
+//! System `forward_joint`, one row per switch that is not independent (twin: `shaders/forward_joint.wgsl`). One invocation processes all ports in
+//! time order, because a departure at one port can release, pause, resume or drop at another at the same instant.
 
 use super::egress::{
     At, PortEvent, completion_time, enqueue, idle, on_frame, return_later, send_frame_if_idle, start_next,
@@ -10,7 +10,8 @@ use crate::columns::{NEVER, PacketIdx, PortIdx, SwitchIdx, Tables, kind, meta};
 
 /// Processes switch `s` up to `end`.
 ///
-/// While it is at work, the own clock of a port is the time of its next event of any kind: the first of all is found without rows of ports.
+/// While it runs, the own clock of a port holds the time of its next event of any kind. So the first event of all ports is found without reading port
+/// rows.
 pub fn forward_joint(t: &mut Tables, s: SwitchIdx, end: u64) {
     let sw = t.switches[s];
     let (first, n) = (sw.port_first, sw.port_n);
@@ -60,7 +61,7 @@ pub fn forward_joint(t: &mut Tables, s: SwitchIdx, end: u64) {
     }
 }
 
-/// Notes in its own clock when the next event happens at `port`.
+/// Stores the time of the next event at `port` in the port's own clock.
 #[inline]
 fn note_next(t: &mut Tables, port: PortIdx) {
     let row = &t.ports[port];
@@ -70,8 +71,8 @@ fn note_next(t: &mut Tables, port: PortIdx) {
     t.clocks[at] = next;
 }
 
-/// The first event before `end` at any of `n` ports from `first` on, and where. Times are compared first: how events came about is looked at only where two happen at
-/// one time.
+/// The first event before `end` at any of the `n` ports from `first` on, and its port. Times are compared first; lineages are read only if two events
+/// happen at the same time.
 #[inline]
 fn next_event(t: &Tables, first: PortIdx, n: u32, end: u64) -> Option<(PortIdx, At)> {
     let own = first.end(t.exps[0].nic_len).own_clock(t.exps[0].end_len);
@@ -102,7 +103,7 @@ fn next_event(t: &Tables, first: PortIdx, n: u32, end: u64) -> Option<(PortIdx, 
     Some((found.0, At { t: least, what: found.1 }))
 }
 
-/// The first of the events of `port` at the time `at`.
+/// The first of the events of `port` that happen at the time `at` (ps).
 #[inline]
 fn first_at(t: &Tables, port: PortIdx, at: u64) -> Option<PortEvent> {
     let row = &t.ports[port];
@@ -120,7 +121,7 @@ fn first_at(t: &Tables, port: PortIdx, at: u64) -> Option<PortEvent> {
     first
 }
 
-/// Drops `p` on its way to egress `port`.
+/// Drops packet `p` on its way to egress `port`.
 fn drop_packet(t: &mut Tables, port: PortIdx, p: PacketIdx) {
     let pk = &t.packets[p];
     let data = (pk.meta >> meta::KIND_SHIFT) & meta::KIND_MASK == kind::DATA;
@@ -133,7 +134,7 @@ fn drop_packet(t: &mut Tables, port: PortIdx, p: PacketIdx) {
     return_later(t, port, p);
 }
 
-/// [`forward_joint`] for a row: at switches that are not independent.
+/// Runs [`forward_joint`] for one row, if the switch is not independent.
 #[inline]
 pub fn row(t: &mut Tables, s: SwitchIdx, end: u64) {
     if t.switches[s].independent == 0 {

@@ -1,7 +1,7 @@
-//! System `nic`, a row a NIC with all its queue pairs: arrivals, transmitter, pacing, timeouts and flow starts in time order
-//! (twin: `shaders/nic.wgsl`). A NIC is one serial unit: what happens here at one instant depends on the order.
+//! System `nic`, one row per NIC with all its queue pairs: arrivals, transmitter, pacing, timeouts and flow starts in time order (twin:
+//! `shaders/nic.wgsl`). A NIC is one serial unit: what happens at one instant depends on the order.
 //!
-//! Handlers of events return whether the NIC may have something to send now. [`nic`] then calls `kick`, the only place that sends.
+//! Event handlers return whether the NIC may have something to send now. [`nic`] then calls `kick`, the only place that sends.
 
 use super::cc::dcqcn;
 use super::key::{ARRIVAL, COMPLETION, EventKey, NO_EVENT, RTO, START, TIMER, before, lineage, lineages, periodic};
@@ -12,10 +12,10 @@ use crate::columns::{
     FlowIdx, FoldTrace, NEVER, NONE, NicIdx, PacketIdx, PortIdx, Tables, cc, flag, kind, meta, mode, qp,
 };
 
-/// So many NICs have what arrives at them fetched together.
+/// Number of consecutive NICs whose arrivals are prefetched together.
 pub const TOGETHER: u32 = 8;
 
-/// Processes NIC `n` up to `end`, or to the first post or start of a queue pair that folding holds back.
+/// Processes NIC `n` up to `end`, or up to the first post or start of a queue pair that folding holds back.
 pub fn nic(t: &mut Tables, n: NicIdx, end: u64) {
     loop {
         let now = next_time(t, n);
@@ -60,33 +60,33 @@ pub fn nic(t: &mut Tables, n: NicIdx, end: u64) {
     }
 }
 
-/// Sets the NIC's own clock to the earliest of what it knows of.
+/// Sets the NIC's own clock to its earliest event that is not an arrival.
 pub fn set_clock(t: &mut Tables, n: NicIdx) {
     let clock = own_time(t, n);
     let at = n.end().own_clock(t.exps[0].end_len);
     t.clocks[at] = clock;
 }
 
-/// When the earliest happens of what the NIC knows of by itself.
+/// Time of the NIC's earliest event that is not an arrival, in ps.
 #[inline]
 fn own_time(t: &Tables, n: NicIdx) -> u64 {
     let row = &t.nics[n];
     row.busy_until.min(row.timer).min(row.rto).min(row.next_start).min(row.next_task)
 }
 
-/// When the earliest happens of all that can happen at a NIC.
+/// Time of the NIC's earliest event, arrivals included, in ps.
 #[inline]
 fn next_time(t: &Tables, n: NicIdx) -> u64 {
     own_time(t, n).min(t.clocks[n.usize()])
 }
 
-/// The earliest of what can happen at a NIC.
+/// The NIC's earliest event.
 pub fn next_event(t: &Tables, n: NicIdx) -> EventKey {
     let now = next_time(t, n);
     if now == NEVER { NO_EVENT } else { event_at(t, n, now) }
 }
 
-/// The earliest of what can happen at a NIC, at `now`. How it came about is compared only among events of one time.
+/// The NIC's earliest event, which happens at `now`. Lineages are compared only among events at the same time.
 #[inline]
 fn event_at(t: &Tables, n: NicIdx, now: u64) -> EventKey {
     let row = &t.nics[n];
@@ -95,7 +95,7 @@ fn event_at(t: &Tables, n: NicIdx, now: u64) -> EventKey {
     if at_once.iter().filter(|&&at| at == now).count() > 1 {
         return first_of_several(t, n, now);
     }
-    // Written once, where it stays: what is read of it soon must be as it was written.
+    // The key is written once, in place: a read soon after must have the same width as the write, or it waits.
     if row.busy_until == now {
         EventKey { d: row.busy_d, t: now, kind: COMPLETION, entity: n.0 }
     } else if arrives == now {
@@ -105,7 +105,7 @@ fn event_at(t: &Tables, n: NicIdx, now: u64) -> EventKey {
     }
 }
 
-/// [`event_at`] where several happen at `now`.
+/// [`event_at`] where several events happen at `now`.
 #[inline(never)]
 fn first_of_several(t: &Tables, n: NicIdx, now: u64) -> EventKey {
     let row = &t.nics[n];
@@ -137,7 +137,7 @@ fn first_of_several(t: &Tables, n: NicIdx, now: u64) -> EventKey {
     next
 }
 
-/// A packet arrives. Returns whether the NIC may have something to send now.
+/// Handles the arrival of a packet. Returns whether the NIC may have something to send now.
 fn arrive(t: &mut Tables, n: NicIdx, at: &EventKey) -> bool {
     let p = wire_pop(t, n.end());
     let pk_meta = t.packets[p].meta;
@@ -160,7 +160,7 @@ fn arrive(t: &mut Tables, n: NicIdx, at: &EventKey) -> bool {
     }
 }
 
-/// The next flow of the NIC starts: a queue pair is created.
+/// Starts the next flow of the NIC: creates its queue pair.
 fn start_flow(t: &mut Tables, n: NicIdx, at: &EventKey) {
     let row = &mut t.nics[n];
     let f = row.flow_first + row.flow_next;
@@ -170,7 +170,8 @@ fn start_flow(t: &mut Tables, n: NicIdx, at: &EventKey) {
     queue_pair::join_order(t, n, f);
 }
 
-/// Retransmission: the due queue pair with the lowest flow number goes back to what is not acknowledged. Returns whether one was due.
+/// Handles a retransmission timeout: of the queue pairs that are due, the one with the lowest flow number goes back to the first unacknowledged byte.
+/// Returns whether one was due.
 fn timeout(t: &mut Tables, n: NicIdx, at: &EventKey) -> bool {
     let row = &t.nics[n];
     let (first, qp_n) = (row.flow_first, row.qp_n);
@@ -191,7 +192,7 @@ fn timeout(t: &mut Tables, n: NicIdx, at: &EventKey) -> bool {
             queue_pair::halve_loss_window(tx, payload, at.t);
         }
         queue_pair::step_back(tx);
-        // Nothing is outstanding now; the next packet sets a deadline anew.
+        // Nothing is outstanding now. The next packet sets a new deadline.
         tx.rto_at = NEVER;
         if tx.retries > most {
             t.raise(flag::GAVE_UP);
@@ -206,7 +207,7 @@ fn timeout(t: &mut Tables, n: NicIdx, at: &EventKey) -> bool {
     due.is_some()
 }
 
-/// Gives the NIC the chance to send: an ACK first, else the next queue pair in turn that may, else a timer.
+/// Lets the NIC send one packet: an ACK first, else data of the next queue pair in turn that may send. If none may send, it sets a timer.
 fn kick(t: &mut Tables, n: NicIdx, at: &EventKey) {
     let row = &t.nics[n];
     if row.busy_until != NEVER {
@@ -221,7 +222,7 @@ fn kick(t: &mut Tables, n: NicIdx, at: &EventKey) {
     if count == 0 {
         return;
     }
-    // A variable window follows DCQCN's rate, which its timers move unseen.
+    // A variable window follows DCQCN's rate, which timers change while nothing is sent.
     let e = &t.exps[0];
     let both = mode::WINDOW | mode::VAR_WINDOW;
     let timers = e.cc == cc::DCQCN && e.modes & both == both;
@@ -266,7 +267,7 @@ fn kick(t: &mut Tables, n: NicIdx, at: &EventKey) {
     }
 }
 
-/// Removes the finished queue pairs from index `from` on; returns where the one at `found` went.
+/// Removes the finished queue pairs from index `from` on. Returns the new index of the queue pair at `found`.
 fn remove_finished(t: &mut Tables, n: NicIdx, from: u32, found: u32) -> u32 {
     let row = &t.nics[n];
     let (first, count) = (row.flow_first, row.qp_n);
@@ -357,7 +358,7 @@ fn send_data(t: &mut Tables, n: NicIdx, f: FlowIdx, at: &EventKey) {
     transmit(t, n, p, x, at);
 }
 
-/// Puts `p` on the NIC's wire.
+/// Puts packet `p` on the NIC's wire; its transmission takes `x` ps.
 #[inline]
 fn transmit(t: &mut Tables, n: NicIdx, p: PacketIdx, x: u64, at: &EventKey) {
     let row = &mut t.nics[n];
@@ -373,13 +374,13 @@ fn transmit(t: &mut Tables, n: NicIdx, p: PacketIdx, x: u64, at: &EventKey) {
     wire_push(t, peer, p);
 }
 
-/// [`nic`] for a row: where there is something to do.
+/// Runs [`nic`] for one row, if there is something to do.
 #[inline]
 pub fn row(t: &mut Tables, n: NicIdx, end: u64) {
     row_before(t, n, t.exps[0].nic_len, end);
 }
 
-/// The same for one of the NICs before `last`. With every [`TOGETHER`]th what arrives at it and those after it is fetched.
+/// [`row`] for a NIC with an index below `last`. At every [`TOGETHER`]th NIC it prefetches the arrivals of that NIC and of those after it.
 #[inline]
 pub fn row_before(t: &mut Tables, n: NicIdx, last: u32, end: u64) {
     if n.0.is_multiple_of(TOGETHER) {
@@ -390,7 +391,7 @@ pub fn row_before(t: &mut Tables, n: NicIdx, last: u32, end: u64) {
     }
 }
 
-/// Fetches what arrives at `nics` before `end`, and the queue pairs it is for.
+/// Prefetches the packets that arrive at `nics` before `end`, and the queue pairs that they belong to.
 pub fn fetch_arrivals(t: &Tables, nics: impl Iterator<Item = NicIdx>, end: u64) {
     let pools = |n: NicIdx| {
         let free = t.nics[n].free_head;

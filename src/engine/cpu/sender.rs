@@ -1,4 +1,4 @@
-//! The sending side of a queue pair: what an acknowledgement brings (twin: `shaders/sender.wgsl`).
+//! The sending side of a queue pair: how it handles an acknowledgement (twin: `shaders/sender.wgsl`).
 
 use super::cc::{dcqcn, dctcp, hpcc, timely};
 use super::key::EventKey;
@@ -18,7 +18,7 @@ pub fn free_packet(t: &mut Tables, n: NicIdx, p: PacketIdx) {
     row.free_n += 1;
 }
 
-/// ACK or NACK `p` has come back to NIC `n`.
+/// Handles ACK or NACK `p`, which has come back to NIC `n`.
 pub fn on_ack(t: &mut Tables, n: NicIdx, p: PacketIdx, at: &EventKey) {
     let pk = t.packets[p];
     let f = pk.flow;
@@ -52,14 +52,14 @@ pub fn on_ack(t: &mut Tables, n: NicIdx, p: PacketIdx, at: &EventKey) {
     free_packet(t, n, p);
 }
 
-/// Whether a NACK that answers data sent at `sent_at` tells of a loss that the sender has not stepped back for. As adapters do it,
-/// it steps back once a round trip: what was sent before the last time is on its way anew.
+/// Whether a NACK for data sent at `sent_at` tells of a loss that the sender has not stepped back for. As adapters do it, the sender steps back once
+/// per round trip: data sent before the last step back is already being sent again.
 fn is_news(t: &Tables, f: FlowIdx, sent_at: u64) -> bool {
     let tx = &t.flow_tx[f];
     tx.loss_window == 0 || sent_at >= tx.back_at
 }
 
-/// An acknowledgement of new data, sent at `sent_at`: once a round trip the loss window grows.
+/// Grows the loss window once per round trip; called for an acknowledgement of new data that was sent at `sent_at`.
 fn grow_loss_window(tx: &mut FlowTx, payload: u32, sent_at: u64, now: u64) {
     if tx.loss_window != 0 && sent_at >= tx.window_at {
         tx.loss_window += (tx.window / WINDOW_STEPS).max(payload as u64);
@@ -67,7 +67,7 @@ fn grow_loss_window(tx: &mut FlowTx, payload: u32, sent_at: u64, now: u64) {
     }
 }
 
-/// What the sequence number says: progress, a step back, the end. `nack`: the data sent at `sent_at` showed a loss.
+/// Handles the sequence number of an acknowledgement: progress, a step back, or the end. `nack`: the data sent at `sent_at` showed a loss.
 fn advance_una(t: &mut Tables, f: FlowIdx, seq: u64, nack: bool, sent_at: u64, now: u64) {
     let e = &t.exps[0];
     let (rto, payload, adapter) = (e.rto, e.payload, e.modes & mode::NS3_LOSS == 0);
@@ -112,8 +112,8 @@ fn advance_una(t: &mut Tables, f: FlowIdx, seq: u64, nack: bool, sent_at: u64, n
     }
 }
 
-/// A NACK that brought no progress: a pause of random length, so that flows whose losses keep step with each other's fall out of step; and in the
-/// end the flow gives up.
+/// Handles a NACK without progress: the flow pauses for a random time, so that flows whose losses are synchronised do not stay so. After too many
+/// such NACKs the flow gives up.
 fn stall(t: &mut Tables, f: FlowIdx, now: u64) {
     let e = &t.exps[0];
     let (seed, most) = (e.seed, STALLS_A_RETRY * (e.rto_retries + 1));
@@ -128,7 +128,7 @@ fn stall(t: &mut Tables, f: FlowIdx, now: u64) {
     }
 }
 
-/// Keeps a round-trip time; when a flow's room is full, every second one goes and the stride doubles.
+/// Stores a round-trip time. When the flow's samples are full, every second one is dropped and the stride doubles.
 fn sample_rtt(t: &mut Tables, f: FlowIdx, now: u64, rtt: u64) {
     let cap = t.exps[0].rtt_cap;
     let base = f.0 * cap;

@@ -1,4 +1,4 @@
-//! When one experiment is stepped on several threads: where threads are spare, steps are long, and it has turned out to be faster.
+//! Decides when one experiment is stepped on several threads: if threads are spare, steps are long, and several threads have turned out to be faster.
 //!
 //! Layer: engine.
 
@@ -12,21 +12,21 @@ use super::trial::ThreadTrial;
 use crate::columns::{Tables, mode};
 use crate::engine::systems;
 
-/// How one experiment is stepped.
+/// How one experiment is stepped, on one thread or on several.
 #[derive(Debug)]
 pub struct SideBySide {
-    /// Found when they are needed first. `None` inside: it goes on one thread.
+    /// Computed when first needed. `Some(None)`: the experiment cannot use several threads.
     groups: OnceLock<Option<SwitchGroups>>,
     trial: ThreadTrial,
 }
 
 impl SideBySide {
-    /// For an experiment. Its steps are shared where they take at least `worth`; none: always.
+    /// State for one experiment. Its steps are shared among threads if they take at least `worth`; with `worth` zero, always.
     pub fn from(worth: Duration) -> SideBySide {
         SideBySide { groups: OnceLock::new(), trial: ThreadTrial::from(worth) }
     }
 
-    /// Steps `t` for a while, until `end` at most: `steps` steps on one thread, or some on this and spare ones.
+    /// Steps `t` for a while, at most until `end`: `steps` steps on one thread, or some steps on this thread and spare ones.
     pub fn advance(
         &mut self,
         t: &mut Tables,

@@ -15,7 +15,7 @@ fn scale_signed(x: i64, f: u64) -> i64 {
     if x < 0 { -m } else { m }
 }
 
-/// An acknowledgement up to `seq` that took `rtt` ps.
+/// Handles an acknowledgement up to `seq` whose round trip took `rtt` ps.
 pub fn on_ack(t: &mut Tables, n: NicIdx, f: FlowIdx, seq: u64, rtt: u64) {
     let e = t.exps[0];
     let line = t.nics[n].rate;
