@@ -1,10 +1,10 @@
-//! Keys of the edges of the memo: what the rest of the world does to a partition.
+//! Keys of the edges of the memo. An edge stands for an effect of the rest of the experiment on a partition.
 //!
 //! Layer: fold/memo.
 
 use crate::engine::fold::rows::canonical_key::CanonicalKey;
 
-/// The key of an edge: its kind, its time, the rest.
+/// The key of an edge: its kind `tag`, its time `at` (ps), and the rest.
 pub(crate) fn edge(tag: u8, at: u64, form: CanonicalKey) -> Vec<u8> {
     let mut key = CanonicalKey(Vec::with_capacity(9 + form.0.len()));
     key.0.push(tag);
@@ -13,7 +13,7 @@ pub(crate) fn edge(tag: u8, at: u64, form: CanonicalKey) -> Vec<u8> {
     key.0
 }
 
-/// The key of messages posted at once.
+/// The key of messages that were posted at once.
 pub(crate) fn post_key(at: u64, member: u32, bytes: &[u64]) -> Vec<u8> {
     let mut form = CanonicalKey(Vec::with_capacity(4 + 8 * bytes.len()));
     form.u32(member);

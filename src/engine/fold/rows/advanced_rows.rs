@@ -5,22 +5,21 @@
 use crate::columns::{FlowRx, FlowTx, NEVER, Tables};
 use crate::engine::fold::rows::message_stream::MessageStream;
 
-/// Bits of fraction of rates and of packets between two actions of congestion control.
+/// Number of fraction bits in rates, and in numbers of packets between two actions of congestion control.
 pub(crate) const FRACTION: u32 = 16;
 
 /// A queue pair that went on while its partition was skipped.
 #[derive(Clone, Copy)]
 pub(crate) struct AdvancedRows<'a> {
     pub stream: &'a MessageStream,
-    /// By how many packets it went on.
+    /// Number of packets by which it went on.
     pub by: u64,
-    /// Packets between two actions of congestion control, with [`FRACTION`] bits of fraction. 0: it does not act once a
-    /// round trip.
+    /// Number of packets between two actions of congestion control, with [`FRACTION`] bits of fraction. 0: it does not act once per round trip.
     pub turn: u64,
 }
 
 impl AdvancedRows<'_> {
-    /// The byte whose acknowledgement triggers congestion control next. Before the skip it was `next`, with `una`
+    /// The byte whose acknowledgement triggers congestion control next. Before the skip that was byte `next`, and bytes up to `una` were
     /// acknowledged.
     fn acts_next(&self, next: u64, una: u64) -> u64 {
         let AdvancedRows { stream, by, turn } = *self;

@@ -1,4 +1,4 @@
-//! Packets in a snapshot: in queues of NICs and switch ports, on wires, and held at receivers; and the rows that hold them.
+//! Writes or reads packets in a snapshot: in queues of NICs and switch ports, on wires, and held at receivers; and the rows that hold them.
 //!
 //! Layer: fold/rows. A reader takes packet records from the pools of their senders.
 
@@ -16,7 +16,7 @@ use crate::engine::fold::rows::snapshot_members::telemetry;
 use crate::engine::fold::rows::snapshot_walk::{Pen, SnapshotWalk};
 use crate::engine::grow;
 
-/// Records that wait at the receiver to return to their pool.
+/// Writes or reads the records that wait at the receiver to return to their pool.
 pub(super) fn held<P: Pen>(walk: &mut SnapshotWalk<P>, t: &mut Tables, m: usize) -> Result<(), grow::TooManyPackets> {
     let f = walk.names.rows.members[m].flow;
     let n = chain_len(walk, t, t.flow_rx[f].held);
@@ -26,7 +26,7 @@ pub(super) fn held<P: Pen>(walk: &mut SnapshotWalk<P>, t: &mut Tables, m: usize)
     Ok(())
 }
 
-/// The length of a chain of empty records.
+/// Writes or reads the length of a chain of empty records.
 fn chain_len<P: Pen>(walk: &mut SnapshotWalk<P>, t: &Tables, head: PacketIdx) -> u64 {
     let mut n = 0;
     let mut p = head;
@@ -54,7 +54,7 @@ fn chain<P: Pen>(
     Ok(head)
 }
 
-/// A free record of queue pair `f`'s sender.
+/// A free record from the pool of queue pair `f`'s sender.
 fn record<P: Pen>(walk: &mut SnapshotWalk<P>, t: &mut Tables, f: FlowIdx) -> Result<PacketIdx, grow::TooManyPackets> {
     let n = t.flow_tx[f].nic;
     if t.nics[n].free_head.is_none() {
@@ -92,7 +92,7 @@ pub(super) fn nic<P: Pen>(walk: &mut SnapshotWalk<P>, t: &mut Tables, n: NicIdx)
         let m = walk.word(m as u64) as usize + walk.names.from.members;
         let f = walk.names.rows.members[m].flow;
         t.order[at] = f;
-        // No deadline lies before this. One of a queue pair outside the round-robin order waits for nothing.
+        // No deadline lies before this. A queue pair outside the round-robin order has no deadline that matters.
         row.rto = row.rto.min(t.flow_tx[f].rto_at);
     }
     if P::READS {
@@ -113,7 +113,7 @@ pub(super) fn port<P: Pen>(walk: &mut SnapshotWalk<P>, t: &mut Tables, p: PortId
     }
     let e = t.exps[0];
     let mut row = t.ports[p];
-    // The end of a transmission that nothing waited for.
+    // A transmission whose end nothing waited for.
     let over = row.q_head.is_none() && row.busy_until < walk.now;
     walk.pen.part(KeyPart::Transmitters);
     row.busy = walk.half(if over { 0 } else { row.busy });
@@ -145,7 +145,7 @@ pub(super) fn port<P: Pen>(walk: &mut SnapshotWalk<P>, t: &mut Tables, p: PortId
     Ok(())
 }
 
-/// A list of packets; `queued`: at a switch, where they count for their ingress. Returns its ends and bytes.
+/// Writes or reads a list of packets. `queued`: it is at a switch, where its packets count for their ingress. Returns its ends and its bytes.
 fn list<P: Pen>(
     walk: &mut SnapshotWalk<P>,
     t: &mut Tables,
@@ -188,7 +188,7 @@ fn list<P: Pen>(
     }
 }
 
-/// The packets in flight towards link end `end`.
+/// Writes or reads the packets in flight towards link end `end`.
 pub(super) fn wire<P: Pen>(
     walk: &mut SnapshotWalk<P>,
     t: &mut Tables,
@@ -215,14 +215,14 @@ pub(super) fn wire<P: Pen>(
     }
 }
 
-/// In place of a packet in flight: a pause frame.
+/// Code of a pause frame in the place of a packet in flight.
 const FRAME: u64 = 2;
 
 fn is_frame(t: &Tables, p: PacketIdx) -> bool {
     (t.packets[p].meta >> meta::KIND_SHIFT) & meta::KIND_MASK == kind::FRAME
 }
 
-/// What port `p` has paused and is paused by, and its frames that wait. Headroom is not among what an ingress holds.
+/// Writes or reads the pauses of port `p` in both directions, and its waiting frames. Headroom does not count as held by an ingress.
 fn pauses<P: Pen>(walk: &mut SnapshotWalk<P>, t: &mut Tables, p: PortIdx) -> Result<(), grow::TooManyPackets> {
     let mut row = t.ports[p];
     walk.pen.part(KeyPart::Coupled);
@@ -255,7 +255,7 @@ fn pauses<P: Pen>(walk: &mut SnapshotWalk<P>, t: &mut Tables, p: PortIdx) -> Res
     Ok(())
 }
 
-/// A record of a pause frame, or of a resume frame, from the pool of switch `s`.
+/// A record of a pause or resume frame, from the pool of switch `s`.
 fn frame_record<P: Pen>(
     walk: &SnapshotWalk<P>,
     t: &mut Tables,
@@ -277,7 +277,7 @@ fn frame_record<P: Pen>(
     Ok(p)
 }
 
-/// Pause frame `p` in flight towards `end`, or a new record when reading. It belongs to the switch that it comes from.
+/// Writes pause frame `p` in flight towards `end`, or reads it into a new record. The frame belongs to the switch that it comes from.
 fn frame_in_flight<P: Pen>(
     walk: &mut SnapshotWalk<P>,
     t: &mut Tables,
@@ -299,7 +299,7 @@ fn frame_in_flight<P: Pen>(
     frame_record(walk, t, s, resume)
 }
 
-/// Packet `p`, or a new record when reading.
+/// Writes packet `p`, or reads it into a new record.
 fn packet<P: Pen>(walk: &mut SnapshotWalk<P>, t: &mut Tables, p: PacketIdx) -> Result<PacketIdx, grow::TooManyPackets> {
     let from = walk.names.from.members;
     let m = if P::READS { 0 } else { walk.names.member[t.packets[p].flow.usize()] as usize - from };
