@@ -1,7 +1,7 @@
-//! Audits: some skips are also simulated, on a copy of the tables, and what was reported is compared with what happened.
+//! Audits: some skips are also simulated, on a copy of the tables, and the reported events are compared with the simulated ones.
 //!
-//! Layer: fold/run. Changes nothing but counts. What was skipped and audited before a skip ends decides whether it is
-//! audited. So the memo is of no account.
+//! Layer: fold/run. Changes nothing but counts. Whether a skip is audited depends only on what was skipped and audited before it ended, so the memo
+//! has no influence.
 
 use crate::engine::fold::run::counters::full;
 use std::collections::HashMap;
@@ -18,7 +18,7 @@ use crate::engine::fold::run::stop::Stop;
 use crate::engine::fold::steady::audit::due;
 use crate::engine::fold::steady::skip::Skip;
 
-/// All of what is skipped is audited.
+/// Everything that is skipped is audited.
 const WHOLE_PPM: u32 = 1_000_000;
 
 /// A copy of `t` without its tasks and task graph. The graph is not needed, because all messages are already reported.
@@ -31,8 +31,8 @@ fn copy_but_for_tasks(t: &mut Tables) -> OwnedTables {
     copy
 }
 
-/// Audits the `skip` of `p` that ends at `at`, if it is its turn. `by`: how many packets each queue pair went on by. Of
-/// several skips from equal snapshots one is enough.
+/// Audits the `skip` of `p` that ends at `at` (ps), if an audit is due. `by`: packets by which each queue pair went on. Of several skips from equal
+/// snapshots only one is audited.
 pub(crate) fn audit_if_due(
     run: &mut FoldRun,
     t: &mut Tables,
@@ -44,7 +44,7 @@ pub(crate) fn audit_if_due(
     let hops = skip.hops(t, &run.partitions[p as usize].rows, by);
     let stats = &run.stats;
     let Some(upto) = due(&t.exps[0], &stats.audit, hops, stats.audit_hops, stats.hops_skipped) else { return Ok(()) };
-    // Where rates are carried on, copies of the experiment show more (`continued`), unless all is to be audited.
+    // If rates are carried on, copies of the experiment show more (`continued`), unless everything is to be audited.
     if (skip.plan.carried.is_some() && t.exps[0].audit_ppm < WHOLE_PPM) || !run.audited.insert(skip.plan.draw) {
         return Ok(());
     }
@@ -53,7 +53,7 @@ pub(crate) fn audit_if_due(
     audit(run, t, p, skip, skip.since + span)
 }
 
-/// Simulates partition `p` from the start of `skip` to `at`, on a copy of the tables.
+/// Audits `skip` of partition `p` up to `at` (ps): simulates the time from its start on a copy of the tables, and compares.
 fn audit(run: &mut FoldRun, t: &mut Tables, p: u32, skip: &Skip, at: u64) -> Result<(), Stop> {
     let began = Instant::now();
     let by = skip.moved_by(at);
@@ -66,7 +66,7 @@ fn audit(run: &mut FoldRun, t: &mut Tables, p: u32, skip: &Skip, at: u64) -> Res
     let partition = Partition { cursor, ..run.partitions[p as usize].clone() };
     let delivered = {
         let mut c = copy.view();
-        // The copy works on the tasks themselves, most of all rows. It touches only the posted ones.
+        // The copy works on the original tasks, which are by far the most rows. It changes only the posted ones.
         c.tasks = Column::from(&mut *t.tasks);
         simulate_skip(run, &mut c, p, skip, at)
     };
@@ -82,7 +82,7 @@ fn audit(run: &mut FoldRun, t: &mut Tables, p: u32, skip: &Skip, at: u64) -> Res
         let mut compared = false;
         for (i, row) in reported.iter().map(|&(i, _)| (i, &t.tasks[i])).filter(|(_, row)| row.got <= at) {
             compared = true;
-            // Those not delivered yet arrive later than this.
+            // Messages that are not delivered yet arrive later than this.
             let did = delivered.get(&i).copied().unwrap_or(at);
             run.stats.audit.message(row.got, did, row.at);
         }
@@ -102,8 +102,8 @@ fn audit(run: &mut FoldRun, t: &mut Tables, p: u32, skip: &Skip, at: u64) -> Res
     Ok(())
 }
 
-/// Simulates `p` from the start of `skip` to `at`. Returns how far each queue pair had been acknowledged, and
-/// deliveries.
+/// Simulates `p` from the start of `skip` to `at` (ps). Returns for each queue pair the acknowledged bytes at the start, and the time of each
+/// delivery.
 pub(crate) fn simulate_skip(
     run: &mut FoldRun,
     c: &mut Tables,
@@ -119,7 +119,7 @@ pub(crate) fn simulate_skip(
         if from >= at {
             break;
         }
-        // What cannot be folded does not arrive either.
+        // Events that cannot be folded end the simulation.
         let end = (from + run.step).min(at);
         if window(run, c, p, from, end).is_err() {
             break;
@@ -133,8 +133,7 @@ pub(crate) fn simulate_skip(
     Ok((before, delivered))
 }
 
-/// Puts back the rows of `p` as they were when the skip began. Messages posted since are under way; reported events are
-/// not reported again.
+/// Restores the rows of `p` as they were when the skip began. Messages posted since are running tasks; reported events are not reported again.
 pub(crate) fn prepare(run: &mut FoldRun, c: &mut Tables, p: u32, skip: &Skip) -> Result<(), Stop> {
     let before_skip = &skip.before;
     let nics = run.partitions[p as usize].rows.nics.clone();

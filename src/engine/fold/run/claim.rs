@@ -1,4 +1,4 @@
-//! Which nodes of the memo a run records itself, and which it waits for.
+//! Decides which nodes of the memo a run records itself, and which it waits for.
 //!
 //! Layer: fold/run.
 
@@ -11,7 +11,7 @@ use crate::engine::fold::run::partition::Partition;
 use crate::engine::fold::run::progress::is_unknown_at;
 use crate::engine::fold::run::stop::Stop;
 
-/// Simulated partition `p` records its current node, and no other any more.
+/// Claims the current node of simulated partition `p`, and releases any other claim of it.
 pub(crate) fn update_claim(run: &mut FoldRun, p: u32) {
     let partition = &mut run.partitions[p as usize];
     let simulated = !partition.looked_up;
@@ -22,8 +22,8 @@ pub(crate) fn update_claim(run: &mut FoldRun, p: u32) {
     cursor.claim = if simulated { run.ticket.adopt(&cursor.node) } else { None };
 }
 
-/// Whether looked-up partition `p` must be simulated from `at` on: nothing is known, and no other experiment records
-/// it. If one does, the turn ends with [`Stop::Wait`].
+/// Whether looked-up partition `p` must be simulated from `at` (ps) on: what follows is not known, and no other experiment records it. If another one
+/// does, returns [`Stop::Wait`].
 pub(crate) fn must_simulate(run: &mut FoldRun, p: u32, at: u64) -> Result<bool, Stop> {
     if !is_unknown_at(run, p, at) {
         return Ok(false);
@@ -52,7 +52,7 @@ pub(crate) fn must_simulate(run: &mut FoldRun, p: u32, at: u64) -> Result<bool, 
     }
 }
 
-/// Whether no partition but `p` is simulated: all they do is known or being recorded elsewhere.
+/// Whether no partition but `p` is simulated: what all others do is known or being recorded elsewhere.
 pub(crate) fn is_free(partitions: &[Partition], p: u32) -> bool {
     partitions
         .iter()

@@ -1,4 +1,4 @@
-//! What carried rates add up to: an experiment is compared with its copies, which went on without them.
+//! Computes the total error of carried rates: compares an experiment with its copies, which ran without carried rates.
 //!
 //! Layer: fold/run. Changes nothing but counts.
 
@@ -10,10 +10,10 @@ use crate::engine::fold::run::fold_run::FoldRun;
 use crate::engine::fold::steady::carried_error::{ComparedCopy, carried_error};
 use crate::units::{PS_PER_NS, PS_PER_S};
 
-/// A transmitter that is busy for more than this part of the time is always busy, in millionths (our choice).
+/// A transmitter counts as always busy if it is busy for more than this share of the time, in millionths (our choice).
 const BUSY_PPM: u128 = 950_000;
 
-/// Bytes that queue pair `f` has sent by `at`, where rows are not later than that.
+/// Bytes that queue pair `f` has sent by `at` (ps). PRECONDITION: its rows are not later than that.
 pub(crate) fn sent(run: &FoldRun, t: &Tables, f: FlowIdx, at: u64) -> u64 {
     let tx = &t.flow_tx[f];
     let (p, m) = (run.index.nic_partition[tx.nic.usize()], run.index.member[f.usize()]);
@@ -21,7 +21,7 @@ pub(crate) fn sent(run: &FoldRun, t: &Tables, f: FlowIdx, at: u64) -> u64 {
     tx.sent_bytes + skip.map_or(0, |skip| skip.bytes(m as usize, at))
 }
 
-/// The experiment is beyond the time up to which copies went: what it has sent is compared with theirs.
+/// Stores what the experiment has sent by the ends of copies that it has now passed.
 pub(crate) fn note_progress(run: &mut FoldRun, t: &Tables, now: u64) {
     let mut copies = std::mem::take(&mut run.continued.copies);
     for copied in copies.iter_mut().filter(|copied| copied.came.is_none() && copied.to < now) {
@@ -31,7 +31,7 @@ pub(crate) fn note_progress(run: &mut FoldRun, t: &Tables, now: u64) {
     run.continued.next = NEVER;
 }
 
-/// The experiment is over: all copies are compared with it.
+/// Compares all copies with the experiment, which is over.
 pub(crate) fn compare_all(run: &mut FoldRun, t: &Tables) {
     if run.continued.carried.is_empty() {
         return;
@@ -63,8 +63,8 @@ pub(crate) fn compare_all(run: &mut FoldRun, t: &Tables) {
         carried_error(&copies, within(&carried, 0, NEVER), (audits.unsettled / 1_000_000) as u64, makespan);
 }
 
-/// Whether a transmitter on the path of queue pair `f` was busy all the `makespan` long, ps. Then what `f` lacks others had
-/// earlier, and `f` ends on time.
+/// Whether a transmitter on the path of queue pair `f` was busy for the whole `makespan` (ps). Then other queue pairs had earlier what `f` lacks, and
+/// `f` ends on time.
 fn is_paced(t: &Tables, f: FlowIdx, makespan: u64) -> bool {
     let tx = &t.flow_tx[f];
     let busy = |bytes: u64, rate: u64| u128::from(bytes) * 8 * u128::from(PS_PER_S) / u128::from(rate.max(1));
@@ -74,8 +74,8 @@ fn is_paced(t: &Tables, f: FlowIdx, makespan: u64) -> bool {
     is_busy(busy(nic.tx_bytes, nic.rate)) || ports.iter().any(|&q| is_busy(busy(t.ports[q].tx_bytes, t.ports[q].rate)))
 }
 
-/// What the experiment was off by at the end of what was copied, but for how long rates were carried on. Messages count
-/// one by one. `last`: the queue pair that ended last of all, if its own share decides when.
+/// Error of the experiment at the end of a copy, without `covered`. Messages count one by one. `last`: the queue pair that ended last of all, if its
+/// own share decides when.
 fn compared(t: &Tables, copied: &ExperimentCopy, last: Option<FlowIdx>) -> ComparedCopy {
     let span = (copied.to - copied.from) as f64;
     let came = copied.came.as_deref().unwrap_or_default();
@@ -89,7 +89,7 @@ fn compared(t: &Tables, copied: &ExperimentCopy, last: Option<FlowIdx>) -> Compa
         messages_took += took.min(done - copied.from) as f64;
     }
     if messages_took == 0.0 {
-        // None was done: those under way are as late as their queue pairs.
+        // No message was done: running messages are as late as their queue pairs.
         for (&(_, from, to), &came) in flows() {
             messages_late += (to as f64 - came as f64) / (to - from) as f64 * span;
             messages_took += span;
@@ -98,13 +98,12 @@ fn compared(t: &Tables, copied: &ExperimentCopy, last: Option<FlowIdx>) -> Compa
     ComparedCopy { covered: 0, late, messages_late, messages_took }
 }
 
-/// By how much the makespan may be late, ps. `flows`: queue pairs, with the bytes sent when the copy of `span` ps began,
-/// in the copy when it ended, and in the experiment by then.
+/// Possible lateness of the makespan, in ps. `flows`: queue pairs, each with the bytes sent when the copy of `span` ps began, when it ended in the
+/// copy, and by the same time in the experiment.
 ///
-/// Of two queue pairs that share a port, one is early by what the other is late. So all are taken together, or those
-/// through the port that has most left to send by then: it decides when all is sent. But shares themselves may be off.
-/// Where no port is busy all the time, the `last` queue pair to end is early or late by what its own share is off. What is
-/// most counts.
+/// Of two queue pairs that share a port, one is early by as much as the other is late. So all are taken together; or those through the port that has
+/// most left to send by then, because it decides when everything is sent. But shares themselves may be off. If no port is busy all the time, the
+/// `last` queue pair to end is early or late by the error of its own share. The largest of these counts.
 fn late(t: &Tables, flows: impl Iterator<Item = (FlowIdx, u64, u64, u64)>, last: Option<FlowIdx>, span: f64) -> f64 {
     let nics = t.exps[0].nic_len as usize;
     let mut transmitters = vec![Progress::default(); nics + t.ports.len()];
@@ -124,21 +123,20 @@ fn late(t: &Tables, flows: impl Iterator<Item = (FlowIdx, u64, u64, u64)>, last:
     most_late(&transmitters, [all, of_last], span)
 }
 
-/// How late `groups` of queue pairs are after `span` ps, or those of the transmitter that has most left to send, ps: what
-/// is most.
+/// The largest lateness after `span` ps, in ps: of `groups` of queue pairs, or of those at the transmitter that has most left to send.
 fn most_late(transmitters: &[Progress], groups: [Progress; 2], span: f64) -> f64 {
     let slowest = transmitters.iter().max_by(|a, b| a.left.total_cmp(&b.left)).copied().unwrap_or_default();
     let late = groups.into_iter().chain([slowest]).map(|group| group.late(span));
     late.max_by(|a, b| a.abs().total_cmp(&b.abs())).unwrap_or_default()
 }
 
-/// How far queue pairs came that a transmitter sends for.
+/// Total progress of the queue pairs at a transmitter.
 #[derive(Clone, Copy, Default)]
 struct Progress {
-    /// Bytes that they sent in the copy, and by how many fewer the experiment came.
+    /// Bytes that they sent in the copy, and by how many bytes the experiment is behind that.
     sent: f64,
     behind: f64,
-    /// What they have yet to send, in bytes times ps a packet.
+    /// Data that they have yet to send, in bytes times the transmission time of a packet in ps.
     left: f64,
 }
 
@@ -149,13 +147,13 @@ impl Progress {
         self.left += left;
     }
 
-    /// How late they are after `span` ps, ps.
+    /// Their lateness after `span` ps, in ps.
     fn late(&self, span: f64) -> f64 {
         if self.sent > 0.0 { self.behind / self.sent * span } else { 0.0 }
     }
 }
 
-/// Spans of time as such that do not meet, in order.
+/// The union of spans of time: disjoint spans, in order.
 fn union(spans: &[(u64, u64)]) -> Vec<(u64, u64)> {
     let mut sorted = spans.to_vec();
     sorted.sort_unstable();
@@ -169,7 +167,7 @@ fn union(spans: &[(u64, u64)]) -> Vec<(u64, u64)> {
     apart
 }
 
-/// How much of the spans is between `from` and `to`.
+/// Total length of the spans between `from` and `to`.
 fn within(spans: &[(u64, u64)], from: u64, to: u64) -> u64 {
     spans.iter().map(|&(begins, ends)| ends.min(to).saturating_sub(begins.max(from))).sum()
 }

@@ -1,8 +1,8 @@
-//! Audits of what carried rates add up to: a copy of the whole experiment goes on beside a skip without carrying rates,
-//! for several times as long (`compare_copies` compares the two later).
+//! Audits of the total error of carried rates: a copy of the whole experiment runs beside a skip without carried rates, for several times as long
+//! (`compare_copies` compares the two later).
 //!
-//! Layer: fold/run. Changes nothing but counts. When a copy is made depends on model time and on what was skipped, and
-//! so neither on the memo nor on turns.
+//! Layer: fold/run. Changes nothing but counts. Copies are made at times that depend on model time and on what was skipped only, so neither on the
+//! memo nor on turns.
 
 use std::sync::Arc;
 use std::time::Instant;
@@ -23,24 +23,23 @@ use crate::engine::fold::steady::detector::SteadyRates;
 use crate::engine::fold::steady::rates_plan;
 use crate::engine::fold::steady::sampling::hops_there_and_back;
 
-/// Packet-hops that copies may take at any rate (our choice: a second), and beyond that, one in so many of those
-/// skipped. A copy may take more than is left, as others than the partition that is skipped may send; then the next is
-/// made later. An experiment that needs no more packet-hops has nothing to gain from carried rates.
+/// Packet-hops that copies may take in any case (our choice: about a second of wall time); beyond that, 1/`SHARE` of the skipped packet-hops. A copy
+/// may take more than is left, because partitions other than the skipped one may send; then the next copy is made later. An experiment that needs no
+/// more packet-hops than `FREE_HOPS` has nothing to gain from carried rates.
 const FREE_HOPS: u64 = 1 << 23;
 const SHARE: u64 = 10;
 
-/// A copy goes on for this many times the length of the skip, and at least for the second number (our choice: a skip,
-/// the window after it, and most of the next skip).
+/// Length of a copy as a multiple of the length of the skip, and its minimum (our choice: a skip, the window after it, and most of the next skip).
 const SPAN: u64 = 3;
 const LEAST_SPAN: u64 = 2;
 
-/// Whether rates are not carried on in `t`: audits would simulate all of it as well.
+/// Whether rates are not carried on in `t`, because audits would simulate all of it as well.
 pub(crate) fn carries_too_little(t: &Tables) -> bool {
     let e = &t.exps[0];
     e.modes & mode::RATES != 0 && e.audit_ppm > 0 && hops_needed(t) <= FREE_HOPS
 }
 
-/// Partition `p` is about to be skipped at `at`, where it is `steady`. If it is time, a copy goes on without skips.
+/// Runs a copy without skips if one is due, before partition `p` is skipped at `at` (ps) with rates `steady`.
 pub(crate) fn copy_if_due(run: &mut FoldRun, t: &mut Tables, p: u32, at: u64, steady: &[Option<SteadyRates>]) {
     if t.exps[0].audit_ppm == 0 || at < run.continued.ended() {
         return;
@@ -64,7 +63,7 @@ pub(crate) fn copy_if_due(run: &mut FoldRun, t: &mut Tables, p: u32, at: u64, st
     run.continued.tables = tables;
     match copied {
         Ok(copied) => {
-            // Other partitions go on in the copy as well, and others join. Messages that ended say so, whoever asks.
+            // Other partitions go on in the copy as well, and others join. The messages that ended show that.
             let took: u64 = copied.tasks.iter().map(|&(i, ..)| message_hops(t, &t.tasks[i])).sum();
             run.continued.hops += took.saturating_sub(expected);
             run.continued.next = at + span;
@@ -75,7 +74,7 @@ pub(crate) fn copy_if_due(run: &mut FoldRun, t: &mut Tables, p: u32, at: u64, st
     run.stats.auditing += began.elapsed();
 }
 
-/// A copy, in the memory of `tables`, goes on from `at` to `to`.
+/// Runs a copy, in the memory of `tables`, from `at` to `to` (ps).
 fn go_on(
     run: &FoldRun,
     t: &Tables,

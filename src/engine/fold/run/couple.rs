@@ -1,7 +1,7 @@
-//! A switch is coupled while queue pairs cross it: before a pause, a resume or a drop comes within reach there.
+//! Couples a switch while queue pairs cross it, before a pause, a resume or a drop can happen there.
 //!
-//! Layer: fold/run. Its partitions merge at once. Their rows stand up to a step apart, so the ports of the switch are
-//! processed jointly a little later, and the buffer guard proves what it has to until then.
+//! Layer: fold/run. Its partitions merge at once. Their rows may be up to a step apart in time, so the ports of the switch are processed jointly a
+//! little later. Until then the buffer guard goes on with its proof.
 
 use crate::columns::{NONE, NicIdx, PortIdx, SwitchIdx, Tables};
 use crate::engine::fold::rows::canonical_key::CanonicalKey;
@@ -19,8 +19,8 @@ use crate::engine::fold::run::stop::Stop;
 use crate::engine::fold::run::turn_order::schedule_partition;
 use crate::units::PS_PER_NS;
 
-/// All active queue pairs through switch `s` belong to one partition from `at` on, which is the earliest of all. Bytes do
-/// not depend on when that is. So it may depend on turns and on the memo.
+/// Couples switch `s`: from `at` (ps) on, which is the earliest time of all, all active queue pairs through it belong to one partition. Results do
+/// not depend on when that is, so it may depend on turns and on the memo.
 pub(crate) fn couple_from_now(run: &mut FoldRun, t: &mut Tables, s: SwitchIdx, at: u64) -> Result<(), Stop> {
     if run.guard.is_coupled(s) {
         return Ok(());
@@ -70,12 +70,12 @@ pub(crate) fn couple_from_now(run: &mut FoldRun, t: &mut Tables, s: SwitchIdx, a
     Ok(())
 }
 
-/// Partition `p` is about to be simulated from `at`. If all its rows stand there, the ports of its coupled switches are
-/// processed jointly from now on. Its state is looked up, if it was remembered before. Returns whether its turn is over.
+/// Before partition `p` is simulated from `at` (ps): if all its rows are at that time, the ports of its coupled switches are processed jointly from
+/// now on. Its state is looked up, if it was remembered before. Returns whether its turn is over.
 pub(crate) fn process_jointly_if_due(run: &mut FoldRun, t: &mut Tables, p: u32, at: u64) -> bool {
     let partition = &run.partitions[p as usize];
     let Some(remembered) = partition.awaits.filter(|_| partition.reached <= at) else { return false };
-    // What was posted at the instant up to which a looked-up partition was simulated is not in its rows yet.
+    // Messages posted at the instant up to which a looked-up partition was simulated are not in its rows yet.
     if remembered && !partition.has_all_posts() {
         return false;
     }

@@ -1,4 +1,4 @@
-//! Rows join a partition: idle ones, and those of other partitions, which merge.
+//! Joins rows to a partition: idle rows, and rows of other partitions, which merge.
 //!
 //! Layer: fold/run.
 
@@ -23,18 +23,17 @@ use crate::engine::fold::run::retire::retire_idle;
 use crate::engine::fold::run::stop::Stop;
 use crate::engine::fold::run::turn_order::schedule_partition;
 
-/// Room for the key of a queue pair that starts a partition, with its rows.
+/// Initial capacity in bytes for the key of a queue pair that starts a partition, with its rows.
 const FORM_BYTES: usize = 1024;
 
-/// Queue pair `f` of NIC `n` is about to send at `at`: all that it crosses joins one partition, whose number is
-/// returned.
+/// Joins all rows that queue pair `f` of NIC `n` crosses into one partition, before it sends at `at` (ps). Returns the partition's number.
 pub(crate) fn join(run: &mut FoldRun, t: &mut Tables, n: NicIdx, f: FlowIdx, at: u64) -> Result<u32, Stop> {
     let needed = rows_of(run, t, f);
     catch_up_rows(run, t, &needed, at)?;
     let touched = touched(run, &needed);
     let born = touched.is_empty();
     let p = touched.first().copied().unwrap_or_else(|| new_partition(run, at));
-    // In its own turn a partition's events are put in order at the end of the turn.
+    // In a partition's own turn, its events are put in order at the end of the turn.
     let inside = touched.len() == 1 && run.turning == p;
     for &other in touched.iter().skip(1) {
         merge(run, t, p, other, n, at)?;
@@ -45,7 +44,7 @@ pub(crate) fn join(run: &mut FoldRun, t: &mut Tables, n: NicIdx, f: FlowIdx, at:
     for &n in &needed.nics {
         add_nic(run, t, p, n, at, &mut form);
     }
-    // Not whether the partition starts now: at one instant that depends on who goes first.
+    // This does not depend on whether the partition starts now: at one instant that depends on which partition goes first.
     let activates = run.index.nic_active_since[t.flow_tx[f].nic.usize()] == at;
     for &port in &needed.ports {
         add_port(run, t, p, port, at, activates, &mut form);
@@ -92,7 +91,7 @@ pub(crate) fn join(run: &mut FoldRun, t: &mut Tables, n: NicIdx, f: FlowIdx, at:
     Ok(p)
 }
 
-/// Brings looked-up partitions of these rows up to `at`; they may split, as may idle ones, which retire.
+/// Brings looked-up partitions of these rows up to `at` (ps). They may split; idle partitions may retire.
 pub(crate) fn catch_up_rows(run: &mut FoldRun, t: &mut Tables, needed: &NeededRows, at: u64) -> Result<(), Stop> {
     loop {
         let lags = |p: &u32| *p != NONE && lags(run, t, *p, at);
@@ -106,8 +105,7 @@ pub(crate) fn catch_up_rows(run: &mut FoldRun, t: &mut Tables, needed: &NeededRo
     Ok(())
 }
 
-/// Whether something happens to `p` that must be done before rows join at `at`: message events, checkpoints and
-/// retiring come first.
+/// Whether `p` must do something before rows join at `at` (ps): message events, checkpoints and retiring come first.
 pub(crate) fn lags(run: &FoldRun, t: &Tables, p: u32, at: u64) -> bool {
     let partition = &run.partitions[p as usize];
     if partition.looked_up {
@@ -117,7 +115,7 @@ pub(crate) fn lags(run: &FoldRun, t: &Tables, p: u32, at: u64) -> bool {
     }
 }
 
-/// Partition `p` starts: does the memo know an equivalent one?
+/// Starts partition `p` at `at` (ps): looks it up in the memo, or records it.
 pub(crate) fn record_start(run: &mut FoldRun, t: &Tables, p: u32, form: CanonicalKey, at: u64) {
     let Some(memo) = &run.memo else { return };
     let mut key = CanonicalKey::head(t, at, &run.guard).0;
@@ -143,7 +141,7 @@ pub(crate) fn record_start(run: &mut FoldRun, t: &Tables, p: u32, form: Canonica
     update_claim(run, p);
 }
 
-/// Rows joined `p`, outside its own turn, at `at`.
+/// Records that rows joined `p` at `at` (ps), outside its own turn.
 pub(crate) fn record_join(run: &mut FoldRun, p: u32, form: CanonicalKey, n: NicIdx, at: u64, complete: u64) {
     rewind(run, p, at, n);
     flush(run, p, (at, n), complete);
@@ -162,6 +160,7 @@ pub(crate) fn record_join(run: &mut FoldRun, p: u32, form: CanonicalKey, n: NicI
     catch_up(run, p);
 }
 
+/// Adds NIC `n` to `p`, with the queue pairs in its round-robin order.
 pub(crate) fn add_nic(run: &mut FoldRun, t: &Tables, p: u32, n: NicIdx, at: u64, form: &mut CanonicalKey) {
     if run.index.nic_partition[n.usize()] != NONE {
         return;
@@ -186,6 +185,7 @@ pub(crate) fn add_nic(run: &mut FoldRun, t: &Tables, p: u32, n: NicIdx, at: u64,
     schedule_partition(run, p, row.next_task.min(row.next_start));
 }
 
+/// Adds the switch port at link end `peer` to the ends of `p`.
 pub(crate) fn add_end(run: &mut FoldRun, t: &Tables, p: u32, peer: LinkEndIdx) {
     if let Some(port) = peer.port(t.exps[0].nic_len) {
         let partition = &mut run.partitions[p as usize];
@@ -195,6 +195,7 @@ pub(crate) fn add_end(run: &mut FoldRun, t: &Tables, p: u32, peer: LinkEndIdx) {
     }
 }
 
+/// Adds `port` to `p`. `activates`: a NIC becomes active at this instant.
 pub(crate) fn add_port(
     run: &mut FoldRun,
     t: &mut Tables,
@@ -205,7 +206,7 @@ pub(crate) fn add_port(
     form: &mut CanonicalKey,
 ) {
     if run.index.port_partition[port.usize()] != NONE {
-        // A partition that went first at this instant may have brought it.
+        // Another partition may have added it at this instant.
         if activates && run.index.port_active_since[port.usize()] == at && move_telemetry_origin(run, t, port, at) {
             form.numbers([u32::from(b'C'), run.index.port_local[port.usize()]].into_iter());
         }
@@ -227,13 +228,14 @@ pub(crate) fn add_port(
     add_end(run, t, p, peer);
 }
 
-/// Moves the telemetry origin of `port`, which became active at `at`, there. Returns whether the origin is free.
+/// Moves the telemetry origin of `port`, which became active at `at` (ps), to that time. Returns whether folding may choose the origin.
 pub(crate) fn move_telemetry_origin(run: &mut FoldRun, t: &mut Tables, port: PortIdx, at: u64) -> bool {
     let (free, moved) = cc_state::count_from_here(t, port, at);
     run.stats.rounded += u64::from(moved);
     free
 }
 
+/// Adds queue pair `f` to `p`, without its path.
 pub(crate) fn add_member(run: &mut FoldRun, t: &Tables, p: u32, f: FlowIdx, at: u64, form: &mut CanonicalKey) {
     if run.index.member[f.usize()] != NONE {
         return;
@@ -262,7 +264,7 @@ pub(crate) fn add_member(run: &mut FoldRun, t: &Tables, p: u32, f: FlowIdx, at: 
     });
 }
 
-/// The path of queue pair `f` belongs to `p` now. Its NIC may have become active with this.
+/// Adds the path of queue pair `f` to `p`. `activates`: its NIC became active at this instant.
 pub(crate) fn route(
     run: &mut FoldRun,
     t: &mut Tables,
@@ -321,7 +323,7 @@ pub(crate) fn touched(run: &FoldRun, needed: &NeededRows) -> Vec<u32> {
 }
 
 impl NeededRows {
-    /// The partition of each, `NONE` where it is idle.
+    /// The partition of each row; `NONE` if it is idle.
     fn partitions(&self, run: &FoldRun) -> impl Iterator<Item = u32> {
         let nics = self.nics.iter().map(|&n| run.index.nic_partition[n.usize()]);
         let ports = self.ports.iter().map(|&q| run.index.port_partition[q.usize()]);
@@ -330,8 +332,8 @@ impl NeededRows {
     }
 }
 
-/// What queue pair `f` needs: both ends, data and acknowledgement paths; coupled switches on them, with the ports it
-/// comes in by there.
+/// The rows that queue pair `f` needs: both ends, data and acknowledgement paths; and coupled switches on them, with the ports by which it enters
+/// these.
 fn rows_of(run: &FoldRun, t: &Tables, f: FlowIdx) -> NeededRows {
     let (tx, rx) = (&t.flow_tx[f], &t.flow_rx[f]);
     let mut ports: Vec<PortIdx> = Vec::new();

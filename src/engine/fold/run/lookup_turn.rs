@@ -17,7 +17,7 @@ use crate::engine::fold::run::skip::{SkipEnd, end_skip, post_while_skipped};
 use crate::engine::fold::run::stop::Stop;
 use crate::engine::fold::run::turn_order::{collect, collect_all, schedule_partition};
 
-/// One instant of partition `p`.
+/// Runs one instant, `at` (ps), of looked-up partition `p`.
 pub(crate) fn lookup_turn(run: &mut FoldRun, t: &mut Tables, p: u32, at: u64) -> Result<(), Stop> {
     run.partitions[p as usize].next = NEVER;
     let mut p = p;
@@ -42,7 +42,7 @@ pub(crate) fn lookup_turn(run: &mut FoldRun, t: &mut Tables, p: u32, at: u64) ->
             start_simulating(run, t, p, at)?;
             break;
         } else if has_more(run, p, at) {
-            // Another thread recorded it just now.
+            // Another thread has recorded it just now.
             continue;
         }
         let mut due: Vec<NicIdx> =
@@ -67,7 +67,7 @@ pub(crate) fn lookup_turn(run: &mut FoldRun, t: &mut Tables, p: u32, at: u64) ->
                 }
                 if run.partitions[p as usize].skip.is_some() {
                     end_skip(run, t, p, at, SkipEnd::Posted)?;
-                    // It may be looked up from here: then events of this instant are reported first.
+                    // It may be looked up from here; then events of this instant are reported first.
                     nic::set_clock(t, n);
                     collect(run, t, n);
                     continue 'turn;

@@ -1,4 +1,4 @@
-//! Partitions merge.
+//! Merges partitions.
 //!
 //! Layer: fold/run.
 
@@ -22,12 +22,12 @@ use crate::engine::fold::run::skip::{SkipEnd, end_skip};
 use crate::engine::fold::run::stop::Stop;
 use crate::engine::fold::run::turn_order::schedule_partition;
 
-/// The rows of `other` become rows of `p`.
+/// Merges `other` into `p` at `at` (ps), because NIC `n` needs rows of both.
 pub(crate) fn merge(run: &mut FoldRun, t: &mut Tables, p: u32, other: u32, n: NicIdx, at: u64) -> Result<(), Stop> {
     let complete = complete_until(run, p, at).min(complete_until(run, other, at));
     for q in [p, other] {
         report_events(run, t, q, at)?;
-        // What it reached at this instant may be a skip.
+        // At this instant it may have reached a skip.
         end_skip(run, t, q, at, SkipEnd::Joined)?;
     }
     let may_look_up = [p, other].iter().all(|&q| run.partitions[q as usize].cursor.is_some());
@@ -48,7 +48,7 @@ pub(crate) fn merge(run: &mut FoldRun, t: &mut Tables, p: u32, other: u32, n: Ni
         child = memo.child(&cursor.node, key, complete - start, run.ticket.by(start));
     }
     if let (Some(memo), Some(cursor), Some(_)) = (&run.memo, &run.partitions[other as usize].cursor, &child) {
-        // Records only that the other one got as far as here (`progress::ends_by`).
+        // Only records that the other partition got as far as here (`progress::ends_by`).
         let start = run.partitions[other as usize].start;
         memo.child(
             &cursor.node,
@@ -87,13 +87,13 @@ pub(crate) fn merge(run: &mut FoldRun, t: &mut Tables, p: u32, other: u32, n: Ni
     Ok(())
 }
 
-/// Up to when, exclusive, all events of `p` are known if rows join at `at`.
+/// Time in ps before which all events of `p` are known if rows join at `at`.
 pub(crate) fn complete_until(run: &FoldRun, p: u32, at: u64) -> u64 {
     let partition = &run.partitions[p as usize];
     if partition.next > at { at + 1 } else { partition.next }
 }
 
-/// Events later than the join go behind it. In `p`'s own turn that is done at its end.
+/// Records the events that are later than the join. In `p`'s own turn that is done at its end.
 pub(crate) fn catch_up(run: &mut FoldRun, p: u32) {
     if run.turning != p {
         let covered = run.partitions[p as usize].covered;
@@ -101,7 +101,7 @@ pub(crate) fn catch_up(run: &mut FoldRun, p: u32) {
     }
 }
 
-/// The key of how `other` and `p` merge.
+/// The key of the merge of `other` into `p`.
 pub(crate) fn merge_key(run: &FoldRun, p: u32, other: u32, at: u64) -> Vec<u8> {
     let (a, b) = (&run.partitions[p as usize], &run.partitions[other as usize]);
     let mut form = CanonicalKey::default();
@@ -119,7 +119,7 @@ pub(crate) fn merged_cursor(run: &mut FoldRun, p: u32, other: u32, node: Arc<Mem
     let shift = run.partitions[p as usize].rows.members.len() as u32;
     let mut cursor = run.partitions[p as usize].cursor.take()?;
     let mut theirs = run.partitions[other as usize].cursor.take()?;
-    // Local numbers of those who joined later than this are void now.
+    // Local numbers of rows that joined later than this are now void.
     if cursor.pending.iter().chain(&theirs.pending).any(|e| matches!(e.what, PendingKind::Join(_))) {
         return None;
     }
@@ -133,6 +133,7 @@ pub(crate) fn merged_cursor(run: &mut FoldRun, p: u32, other: u32, node: Arc<Mem
     Some(cursor)
 }
 
+/// Moves the rows and the state of `other` to `p`.
 pub(crate) fn move_rows(run: &mut FoldRun, p: u32, other: u32) {
     let from = std::mem::replace(&mut run.partitions[other as usize], Partition::new(0));
     run.partitions[p as usize].explained_hops += from.explained_hops;

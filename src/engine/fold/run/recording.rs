@@ -18,7 +18,7 @@ use crate::engine::fold::run::explain::because;
 use crate::engine::fold::run::explanation::FoldCause;
 use crate::engine::fold::run::fold_run::FoldRun;
 
-/// Takes what the systems traced about messages of `p`.
+/// Takes the traced message events of `p` from the tables.
 pub(crate) fn drain(run: &mut FoldRun, t: &mut Tables, p: u32) {
     let waits = waits_its_turn(t);
     let mut noted = std::mem::take(&mut t.fold_trace);
@@ -49,7 +49,7 @@ pub(crate) fn drain(run: &mut FoldRun, t: &mut Tables, p: u32) {
     t.fold_trace = noted;
 }
 
-/// Message `i` was posted on member `m`.
+/// Records that message `i` was posted on member `m`.
 pub(crate) fn record_posted(run: &mut FoldRun, t: &Tables, p: u32, m: u32, i: TaskIdx, first: bool, waits: bool) {
     let row = &t.tasks[i];
     let partition = &mut run.partitions[p as usize];
@@ -82,7 +82,7 @@ pub(crate) fn record_posted(run: &mut FoldRun, t: &Tables, p: u32, m: u32, i: Ta
     }
 }
 
-/// The last byte of message `i` of member `m` was sent at `at`; again, if a timeout made it go back.
+/// Records that the last byte of message `i` of member `m` was sent at `at` (ps); it may have been sent again after a timeout.
 pub(crate) fn record_sent(run: &mut FoldRun, t: &Tables, p: u32, m: u32, i: TaskIdx, at: u64) {
     let partition = &mut run.partitions[p as usize];
     let member = &mut partition.rows.members[m as usize];
@@ -109,7 +109,7 @@ pub(crate) fn record_sent(run: &mut FoldRun, t: &Tables, p: u32, m: u32, i: Task
     }
 }
 
-/// A message of member `m` was delivered or acknowledged at `at`.
+/// Records that a message of member `m` was delivered or acknowledged at `at` (ps).
 pub(crate) fn record_message_event(run: &mut FoldRun, p: u32, m: u32, at: u64, nic: NicIdx, event: MessageEvent) {
     let partition = &mut run.partitions[p as usize];
     let member = &mut partition.rows.members[m as usize];
@@ -129,7 +129,7 @@ pub(crate) fn record_message_event(run: &mut FoldRun, p: u32, m: u32, at: u64, n
     }
 }
 
-/// Rows are about to join `p` at `at`, by NIC `n`: later events go behind that.
+/// Prepares `p` for rows that join at `at` (ps), by NIC `n`: later events are recorded after that.
 pub(crate) fn rewind(run: &mut FoldRun, p: u32, at: u64, n: NicIdx) {
     let Some(cursor) = &mut run.partitions[p as usize].cursor else { return };
     if cursor.recent.iter().any(|e| !is_before(e, at, n)) {
@@ -137,7 +137,7 @@ pub(crate) fn rewind(run: &mut FoldRun, p: u32, at: u64, n: NicIdx) {
     }
 }
 
-/// Records what is pending as far as `p` is covered; nothing else happens before `known`.
+/// Records what is pending as far as `p` is covered. Nothing else happens before `known` (ps).
 pub(crate) fn flush_covered(run: &mut FoldRun, p: u32, known: u64) {
     let covered = run.partitions[p as usize].covered;
     if covered > 0 {
@@ -145,8 +145,7 @@ pub(crate) fn flush_covered(run: &mut FoldRun, p: u32, known: u64) {
     }
 }
 
-/// Records what is pending up to a post by NIC `until.1` at `until.0`; nothing else happens before `known` (0:
-/// unknown).
+/// Records what is pending up to a post by NIC `until.1` at `until.0` (ps). Nothing else happens before `known` (0: unknown).
 pub(crate) fn flush(run: &mut FoldRun, p: u32, until: (u64, NicIdx), known: u64) {
     let Some(memo) = run.memo.clone() else { return };
     let partition = &mut run.partitions[p as usize];
@@ -162,8 +161,7 @@ pub(crate) fn flush(run: &mut FoldRun, p: u32, until: (u64, NicIdx), known: u64)
     let mut full = false;
     for event in cursor.pending.drain(..n) {
         let at = event.at - start;
-        // Events of this instant that happen with or without the post belong to the parent; those that it causes at
-        // once to the child.
+        // Events of this instant that happen with or without the post belong to the parent; events that the post causes at once belong to the child.
         let (mut known_if_not, mut known) = (at + 1, at);
         let key = match &event.what {
             PendingKind::Message { member, nth, event, follows, .. } => {
@@ -187,7 +185,7 @@ pub(crate) fn flush(run: &mut FoldRun, p: u32, until: (u64, NicIdx), known: u64)
         cursor.recent.push(event);
         if let Some(key) = key {
             let child = memo.child(&cursor.node, key, known, run.ticket.by(start));
-            // Only now: others take what is known for all that leads on.
+            // This comes only now, because others rely on what is known only after the child exists.
             let mut body = cursor.node.body();
             body.known = body.known.max(known_if_not);
             drop(body);
@@ -207,14 +205,14 @@ pub(crate) fn flush(run: &mut FoldRun, p: u32, until: (u64, NicIdx), known: u64)
         partition.turn_away();
         return;
     }
-    // Message events of an instant come before posts of it.
+    // Message events of an instant come before posts of the same instant.
     let known_by = |e: &PendingEvent| if matches!(e.what, PendingKind::Message { .. }) { e.at } else { e.at + 1 };
     let known = cursor.pending.first().map_or(known, |e| known.min(known_by(e)));
     let mut body = cursor.node.body();
     body.known = body.known.max(known.saturating_sub(start));
 }
 
-/// At a sample of `p` at `at`, what waits decided about pieces that need so much: what follows is known for this decision.
+/// Records a choice at a sample of `p` at `at` (ps): the waiting bytes decided about `pieces`. What follows is known for this decision only.
 pub(crate) fn record_choice(run: &mut FoldRun, t: &Tables, p: u32, at: u64, pieces: Vec<Vec<NeededBytes>>) {
     let partition = &mut run.partitions[p as usize];
     let (Some(cursor), Some(memo)) = (&mut partition.cursor, &run.memo) else { return };
@@ -239,7 +237,7 @@ pub(crate) fn record_choice(run: &mut FoldRun, t: &Tables, p: u32, at: u64, piec
     update_claim(run, p);
 }
 
-/// Something random happened in `p`: what comes after it is not recorded.
+/// Notes that something random happened in `p`: what comes after it is not recorded.
 pub(crate) fn mark_unpredictable(run: &mut FoldRun, t: &Tables, p: u32) {
     if run.partitions[p as usize].cursor.is_some() {
         because(run, t, p, FoldCause::Random);
@@ -250,7 +248,7 @@ pub(crate) fn mark_unpredictable(run: &mut FoldRun, t: &Tables, p: u32) {
     run.partitions[p as usize].turned_away = false;
 }
 
-/// Whether `event` comes before a post by NIC `nic` at `at`.
+/// Whether `event` comes before a post by NIC `nic` at `at` (ps).
 fn is_before(event: &PendingEvent, at: u64, nic: NicIdx) -> bool {
     event.at < at || (event.at == at && event.turn() <= nic.0.saturating_add(1))
 }

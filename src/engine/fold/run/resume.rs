@@ -1,4 +1,4 @@
-//! How a partition goes on from a snapshot: looked up where the memo knows it, else simulated.
+//! Continues a partition from a snapshot: it is looked up if the memo knows it, otherwise simulated.
 //!
 //! Layer: fold/run.
 
@@ -19,8 +19,7 @@ use crate::engine::fold::run::restore::stand_at_snapshot;
 use crate::engine::fold::run::simulate::next_event_at;
 use crate::engine::fold::steady::sampling::is_steadying;
 
-/// Partition `p`, whose rows are in the tables as of `at`, goes on from there. If that is known, it is looked up.
-/// Returns its node.
+/// Continues partition `p`, whose rows are in the tables as of `at` (ps). If the memo knows what follows, it is looked up. Returns its node.
 pub(crate) fn resume(run: &mut FoldRun, t: &mut Tables, p: u32, at: u64, may_look_up: bool) -> Option<Continuation> {
     run.partitions[p as usize].start = at;
     let bytes = if may_look_up || is_steadying(t) { write_snapshot(run, t, p, at) } else { Vec::new() };
@@ -58,7 +57,7 @@ pub(crate) fn resume(run: &mut FoldRun, t: &mut Tables, p: u32, at: u64, may_loo
     continuation
 }
 
-/// The node of `p`'s snapshot `bytes` at `at`, and whether anything is known of it. `None`: the memo is full.
+/// The node of `p`'s snapshot `bytes` at `at` (ps), and whether anything is known of it. `None`: the memo does not admit it or is full.
 pub(crate) fn find_node(
     run: &mut FoldRun,
     t: &mut Tables,
@@ -95,8 +94,8 @@ pub(crate) fn find_node(
     Some((node, known))
 }
 
-/// Where measured rates are carried on, adds to `key` for how long each queue pair of `p` has had nothing to send, as far
-/// as that matters: after a while a post changes rates.
+/// If measured rates are carried on, adds to `key` how long each queue pair of `p` has had nothing to send, as far as that matters: after some time a
+/// post changes rates.
 fn put_idle_times(run: &mut FoldRun, t: &Tables, p: u32, at: u64, key: &mut CanonicalKey) {
     if t.exps[0].modes & mode::RATES == 0 {
         return;
@@ -107,7 +106,7 @@ fn put_idle_times(run: &mut FoldRun, t: &Tables, p: u32, at: u64, key: &mut Cano
     }
 }
 
-/// What never changes about `p`'s rows while no others join.
+/// The constant properties of `p`'s rows, while no others join.
 pub(crate) fn partition_shape(run: &mut FoldRun, t: &Tables, p: u32) -> Arc<[u8]> {
     let partition = &run.partitions[p as usize];
     if let Some(shape) = &partition.shape {

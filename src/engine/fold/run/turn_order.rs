@@ -1,4 +1,4 @@
-//! Whose turn is next.
+//! Chooses the next turn.
 //!
 //! Layer: fold/run.
 
@@ -9,7 +9,7 @@ use crate::engine::cpu::schedule;
 use crate::engine::fold::run::fold_run::FoldRun;
 use crate::engine::fold::run::schedule::TurnRank;
 
-/// The earliest of all.
+/// The earliest scheduled turn: its time in ps, and the NIC that identifies it.
 pub(crate) fn peek(run: &mut FoldRun) -> Option<(u64, NicIdx)> {
     while let Some(&Reverse((at, rank, n))) = run.schedule.heap.peek() {
         let valid = match run.index.nic_partition[n.usize()] {
@@ -32,7 +32,7 @@ pub(crate) fn turn_rank(run: &FoldRun, p: u32) -> TurnRank {
     if run.partitions[p as usize].looked_up { TurnRank::LookUp } else { TurnRank::Simulate }
 }
 
-/// NIC `n` may have something to do earlier than scheduled.
+/// Schedules NIC `n`, which may have something to do earlier than scheduled.
 pub(crate) fn schedule_nic(run: &mut FoldRun, t: &Tables, n: NicIdx) {
     let row = &t.nics[n];
     let at = row.next_task.min(row.next_start);
@@ -47,7 +47,7 @@ pub(crate) fn schedule_nic(run: &mut FoldRun, t: &Tables, n: NicIdx) {
     }
 }
 
-/// Partition `p` has something to do at `at`.
+/// Schedules partition `p`, which has something to do at `at` (ps).
 pub(crate) fn schedule_partition(run: &mut FoldRun, p: u32, at: u64) {
     let rank = turn_rank(run, p);
     let partition = &mut run.partitions[p as usize];
@@ -57,13 +57,13 @@ pub(crate) fn schedule_partition(run: &mut FoldRun, p: u32, at: u64) {
     }
 }
 
-/// Lets the signals that NIC `n` gave reach their gates.
+/// Delivers the signals that NIC `n` gave to their gates.
 pub(crate) fn collect(run: &mut FoldRun, t: &mut Tables, n: NicIdx) {
     let fired = &mut run.schedule.fired;
     schedule::collect_into(t, n, &mut |t, g| fired.push(Reverse((t.gates[g as usize].latest, g))));
 }
 
-/// Lets the signals that NICs of `p` gave reach their gates.
+/// Delivers the signals that NICs of `p` gave to their gates.
 pub(crate) fn collect_all(run: &mut FoldRun, t: &mut Tables, p: u32) {
     for k in 0..run.partitions[p as usize].rows.nics.len() {
         let n = run.partitions[p as usize].rows.nics[k];

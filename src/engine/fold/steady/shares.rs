@@ -1,8 +1,7 @@
-//! How queue pairs share transmitters while measured rates are carried on.
+//! Shares of queue pairs at transmitters while measured rates are carried on.
 //!
-//! A queue pair's measured rate holds for what met at its transmitters on average over the window. When others stop or
-//! go on, it goes on at its share: what a saturated transmitter sends stays what it was, by the measured rates, and no
-//! transmitter sends more than it can.
+//! A queue pair's measured rate is valid for the average set of queue pairs at its transmitters in the window. When others stop or start, its share
+//! changes: a saturated transmitter still sends as much as before in total, divided by the measured rates, and no transmitter sends more than it can.
 //!
 //! Layer: fold/steady.
 
@@ -13,36 +12,34 @@ use crate::engine::fold::rows::advanced_rows::FRACTION;
 use crate::engine::fold::rows::index::RowIndex;
 use crate::engine::fold::rows::partition_rows::PartitionRows;
 
-/// A transmitter is saturated that was busy for more than this part of what its queue pairs aim at, in millionths (our
-/// choice).
+/// A transmitter counts as saturated if it was busy for more than this share of what its queue pairs aim at, in millionths (our choice).
 const SATURATED_PPM: u128 = 950_000;
 
-/// What the queue pairs of a skipped partition take of its transmitters.
+/// Use of transmitters by the queue pairs of a skipped partition.
 #[derive(Clone, Default)]
 pub(crate) struct TransmitterShares {
     transmitters: Vec<Transmitter>,
-    /// Of each queue pair: the transmitters of its data, with the time a window of it takes there, ps; the same of its
+    /// For each queue pair, the transmitters of its data, each with the time in ps that a window of its data takes there; and the same for its
     /// acknowledgements.
     data: Vec<Vec<(u32, u64)>>,
     acks: Vec<Vec<(u32, u64)>>,
 }
 
-/// A NIC or a port.
+/// A NIC's or a port's transmitter.
 #[derive(Clone, Default)]
 struct Transmitter {
     /// Queue pairs whose data it sends.
     senders: Vec<u32>,
-    /// How long data and acknowledgements of queue pairs that have something to send would keep it busy in a window,
-    /// ps.
+    /// Time per window for which data and acknowledgements would keep it busy, in ps, over the queue pairs that have something to send.
     data: u64,
     acks: u64,
-    /// How long it may be busy in a window, ps.
+    /// Maximum time for which it may be busy in a window, in ps.
     most: u64,
     saturated: bool,
 }
 
 impl TransmitterShares {
-    /// All queue pairs of `rows` have nothing to send yet. `sent`: bytes on the wire of each in the window.
+    /// Shares while no queue pair of `rows` has anything to send yet. `sent`: bytes on the wire of each in the window.
     pub(crate) fn new(
         t: &Tables,
         rows: &PartitionRows,
@@ -92,8 +89,7 @@ impl TransmitterShares {
         shares
     }
 
-    /// Queue pair `m` has something to send from now on, or nothing. Returns those whose shares may have changed, in
-    /// order.
+    /// Sets whether queue pair `m` has something to send (`on`). Returns the queue pairs whose shares may have changed, in order.
     pub(crate) fn switch(&mut self, m: usize, on: bool) -> Vec<usize> {
         let Some(data) = self.data.get(m) else { return Vec::new() };
         let mut touched: Vec<u32> = vec![m as u32];
@@ -118,7 +114,7 @@ impl TransmitterShares {
         let (mut share, mut most) = (None, u128::MAX);
         for &(at, _) in data {
             let x = &self.transmitters[at as usize];
-            // Acknowledgements take no more than half (our choice: nothing comes to a halt).
+            // Acknowledgements take at most half (our choice: nothing comes to a halt).
             let left = x.most.saturating_sub(x.acks).max(x.most / 2);
             let rate = u128::from(measured) * u128::from(left) / u128::from(x.data.max(1));
             if x.saturated {
@@ -131,8 +127,7 @@ impl TransmitterShares {
     }
 }
 
-/// The busy part of the window above which a transmitter is saturated, in millionths. HPCC keeps ports at its target
-/// `eta`; other controls fill them.
+/// Busy share of the window above which a transmitter is saturated, in millionths. HPCC keeps ports at its target `eta`; other controls fill them.
 fn saturated_ppm(e: &Exp) -> u128 {
     if e.cc == cc::HPCC {
         SATURATED_PPM * u128::from(e.eta_q48.min(ONE_Q48)) / u128::from(ONE_Q48)
@@ -142,7 +137,7 @@ fn saturated_ppm(e: &Exp) -> u128 {
 }
 
 impl Transmitter {
-    /// Whether shares depend on who has something to send.
+    /// Whether shares depend on which queue pairs have something to send.
     fn is_full(&self) -> bool {
         self.saturated || self.data + self.acks > self.most
     }

@@ -1,8 +1,8 @@
-//! How far rates differ from one skip to the next: what is steady in each window may still wander over a run. And how
-//! far they are known at all: a window counts whole packets, and a skip moves by whole packets.
+//! Measures how far rates differ from one skip to the next: rates that are steady in each window may still wander over a run. It also measures how
+//! exactly they are known: a window counts whole packets, and a skip moves by whole packets.
 //!
-//! Layer: fold/steady. Data of a run; decides nothing. A skip's plan is the same whether it was just made or remembered,
-//! so that this is the same whatever the memo holds.
+//! Layer: fold/steady. Data of a run; decides nothing. A skip's plan is the same whether it was just made or remembered, so the result does not
+//! depend on the content of the memo.
 
 use std::collections::HashMap;
 
@@ -12,49 +12,49 @@ use crate::engine::fold::memo::skip_plan::SkipPlan;
 use crate::engine::fold::rows::advanced_rows::FRACTION;
 use crate::engine::fold::rows::partition_rows::PartitionRows;
 
-/// Packets by which equal rates may differ in two windows, as each begins and ends anywhere (our choice: one each).
+/// Packets by which equal rates may differ in two windows, because each begins and ends anywhere (our choice: one each).
 const ALLOWED: u128 = 2;
 
-/// The rates of queue pairs in their steady phases.
+/// Rates of queue pairs in their steady phases.
 #[derive(Default)]
 pub(crate) struct RateWander {
     pairs: HashMap<u32, SteadyPair>,
 }
 
-/// A queue pair: the rate of its first steady phase beside the same others, and what differs since.
+/// A queue pair: the rate in its first steady phase beside the same others, and the differences since then.
 #[derive(Clone, Copy, Default)]
 struct SteadyPair {
-    /// Who was skipped with it, as a hash.
+    /// Hash of the queue pairs that were skipped together with it.
     beside: u64,
-    /// Bytes on the wire in a window, with [`FRACTION`] bits of fraction; the window, ps.
+    /// Bytes on the wire in a window, with [`FRACTION`] bits of fraction; and the length of the window in ps.
     work: u64,
     window: u64,
-    /// When its last skip ended, ps.
+    /// End of its last skip, in ps.
     until: u64,
-    /// By how much it is later than at its first rates, ps.
+    /// How much later it is than at its first rate, in ps.
     late: i64,
-    /// By how much skips may put it off because they go by whole packets, ps; the sum of squares of that because their
-    /// rates are known but for a packet a window, ps squared.
+    /// Delay that skips may cause because they move by whole packets, in ps; and the sum of squares of the errors because a window counts whole
+    /// packets, in ps squared.
     packets: u64,
     unsure: u128,
 }
 
 impl SteadyPair {
-    /// The most by which it may be early or late, ps.
+    /// Maximum by which it may be early or late, in ps.
     ///
-    /// Each skip loses a packet at most, all of them in the same direction. Where windows begin and end in a packet is
-    /// chance: such errors add up as random steps do.
+    /// Each skip loses at most one packet, all of them in the same direction. Where windows begin and end within a packet is random: such errors add
+    /// up as random steps do.
     fn off(&self) -> u64 {
         self.late.unsigned_abs() + self.packets + self.unsure.isqrt() as u64
     }
 }
 
 impl RateWander {
-    /// A skip of `rows` by `plan` from `since` ended at `at`. Returns the most by which any of its queue pairs may now be
-    /// early or late, ps.
+    /// Adds a skip of `rows` by `plan` from `since` to `at` (ps). Returns the maximum by which any of its queue pairs may now be early or late, in
+    /// ps.
     pub(crate) fn add(&mut self, t: &Tables, rows: &PartitionRows, plan: &SkipPlan, since: u64, at: u64) -> u64 {
         let going = || rows.members.iter().zip(&plan.rates).filter(|(_, rate)| rate.work > 0);
-        // A sum, as the order of members is of no account.
+        // A sum, because the order of members must not matter.
         let beside = going().fold(0u64, |sum, (m, _)| {
             sum.wrapping_add(u64::from(hash32(m.flow.0, 1, 0, 0)) << 32 | u64::from(hash32(m.flow.0, 2, 0, 0)))
         });
