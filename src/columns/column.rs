@@ -64,9 +64,9 @@ impl<'w, T> From<&'w mut [T]> for Column<'w, T> {
 impl<T> From<Vec<T>> for Column<'_, T> {
     fn from(rows: Vec<T>) -> Self {
         let mut rows = ManuallyDrop::new(rows);
-        let (len, room) = (rows.len(), rows.capacity());
+        let (len, capacity) = (rows.len(), rows.capacity());
         let rows = NonNull::new(rows.as_mut_ptr()).expect("a vector's pointer is never null");
-        Column { rows, len, memory: Memory::Own(room), claims: Claims::NONE, slice: PhantomData }
+        Column { rows, len, memory: Memory::Own(capacity), claims: Claims::NONE, slice: PhantomData }
     }
 }
 
@@ -74,9 +74,9 @@ impl<T> From<Vec<T>> for Column<'_, T> {
 impl<T> Drop for Column<'_, T> {
     #[inline]
     fn drop(&mut self) {
-        if let Memory::Own(room) = self.memory {
+        if let Memory::Own(capacity) = self.memory {
             // SAFETY: these are the parts of the vector that the column was made of, and nothing else frees it.
-            drop(unsafe { Vec::from_raw_parts(self.rows.as_ptr(), self.len, room) });
+            drop(unsafe { Vec::from_raw_parts(self.rows.as_ptr(), self.len, capacity) });
         }
     }
 }
@@ -126,10 +126,10 @@ impl<'w, T> Column<'w, T> {
     where
         T: Clone,
     {
-        let Memory::Own(room) = self.memory else { return self.to_vec() };
+        let Memory::Own(capacity) = self.memory else { return self.to_vec() };
         let own = ManuallyDrop::new(self);
         // SAFETY: as in `drop`, which does not run.
-        unsafe { Vec::from_raw_parts(own.rows.as_ptr(), own.len, room) }
+        unsafe { Vec::from_raw_parts(own.rows.as_ptr(), own.len, capacity) }
     }
 
     /// The same rows for one of several threads. In debug builds `claims` checks the promise below.

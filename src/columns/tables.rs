@@ -203,17 +203,17 @@ macro_rules! define_tables {
                 copy.fold_hints = self.fold_hints.clone();
             }
 
-            /// Overwrites these tables with `from`, except columns of which `from` has no rows.
+            /// Overwrites these tables with `source`, except columns of which `source` has no rows.
             ///
-            /// PRECONDITION: `from` was copied from these tables.
-            pub fn overwrite(&mut self, from: OwnedTables) {
-                self.$header.copy_from_slice(&from.$header);
-                $(if !from.$col.is_empty() {
-                    self.$col.copy_from_slice(&from.$col);
+            /// PRECONDITION: `source` was copied from these tables.
+            pub fn overwrite(&mut self, source: OwnedTables) {
+                self.$header.copy_from_slice(&source.$header);
+                $(if !source.$col.is_empty() {
+                    self.$col.copy_from_slice(&source.$col);
                 })*
-                $(self.$name = from.$name.into();)*
-                self.fold_trace = from.fold_trace;
-                self.fold_hints = from.fold_hints;
+                $(self.$name = source.$name.into();)*
+                self.fold_trace = source.fold_trace;
+                self.fold_hints = source.fold_hints;
             }
 
             /// One table of claims per table, for debug builds.

@@ -40,24 +40,24 @@ impl Engine for Beside {
         if !open(true, batch) {
             return self.device.advance(batch, packet_limit, stop);
         }
-        let theirs: Vec<usize> = (0..batch.len()).filter(|&k| !is_hosts(&batch[k])).collect();
+        let device_places: Vec<usize> = (0..batch.len()).filter(|&k| !is_hosts(&batch[k])).collect();
         let with_device = open(false, batch);
         // Empty tables take the places of the device's experiments, so that the places of the folded ones stay the same.
-        let mut others: Vec<Tables> = theirs.iter().map(|&k| std::mem::take(&mut batch[k])).collect();
+        let mut others: Vec<Tables> = device_places.iter().map(|&k| std::mem::take(&mut batch[k])).collect();
         let folded = self.fold.advance(batch, packet_limit, stop);
         let ran = if with_device { Some(self.device.advance(&mut others, packet_limit, stop)) } else { None };
-        for (&k, t) in theirs.iter().zip(others) {
+        for (&k, t) in device_places.iter().zip(others) {
             batch[k] = t;
         }
         let mut slice = folded?;
-        for &k in &theirs {
+        for &k in &device_places {
             slice.folds[k] = FoldStats { hops_simulated: packet_hops(&batch[k]), ..FoldStats::default() };
         }
         if let Some(device) = ran.transpose()? {
-            for (&k, seconds) in theirs.iter().zip(device.seconds) {
+            for (&k, seconds) in device_places.iter().zip(device.seconds) {
                 slice.seconds[k] = seconds;
             }
-            slice.failures.extend(device.failures.into_iter().map(|(at, why)| (theirs[at], why)));
+            slice.failures.extend(device.failures.into_iter().map(|(place, why)| (device_places[place], why)));
         }
         Ok(slice)
     }

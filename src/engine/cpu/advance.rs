@@ -40,11 +40,11 @@ pub fn advance_to(t: &mut Tables, end: u64, next: impl FnOnce(&Tables) -> u64) {
 
 /// The minimum of all clocks, in ps: arrivals at the heads of wires, and each row's own next event.
 fn next_clock(t: &Tables) -> u64 {
-    let mut least = NEVER;
+    let mut earliest = NEVER;
     for &c in &t.clocks {
-        least = least.min(c);
+        earliest = earliest.min(c);
     }
-    least
+    earliest
 }
 
 /// Returns dropped packets and used pause frames to the pools they came from.
@@ -68,8 +68,8 @@ fn reclaim(t: &mut Tables) {
 /// Returns record `p`, and the records that travel with it, to their owner. Returns the next record in the list.
 pub fn return_record(t: &mut Tables, p: PacketIdx) -> PacketIdx {
     let pk = t.packets[p];
-    let what = (pk.meta >> meta::KIND_SHIFT) & meta::KIND_MASK;
-    if what == kind::FRAME {
+    let packet_kind = (pk.meta >> meta::KIND_SHIFT) & meta::KIND_MASK;
+    if packet_kind == kind::FRAME {
         let sw = &mut t.switches[pk.frame_switch()];
         t.packets[p].next = sw.free_head;
         sw.free_head = p;
@@ -77,7 +77,7 @@ pub fn return_record(t: &mut Tables, p: PacketIdx) -> PacketIdx {
         return pk.next;
     }
     let owner = t.flow_tx[pk.flow].nic;
-    if what != kind::DATA {
+    if packet_kind != kind::DATA {
         let mut q = pk.records();
         while q.is_some() {
             let next = t.packets[q].next;

@@ -28,10 +28,10 @@ pub fn serve(t: &mut Tables, g: u32) {
         let row = &mut t.tasks[i];
         row.waits -= 1;
         row.at = end + row.delay;
-        let (n, at) = (row.owner, row.at);
+        let (n, start_ps) = (row.owner, row.at);
         under_way(t, n, i);
         let own = n.end().own_clock(t.exps[0].end_len);
-        t.clocks[own] = t.clocks[own].min(at);
+        t.clocks[own] = t.clocks[own].min(start_ps);
     }
 }
 

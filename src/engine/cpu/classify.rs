@@ -18,9 +18,9 @@ pub fn classify(t: &mut Tables, s: SwitchIdx) {
     let mut held = 0u64;
     for p in sw.ports() {
         let row = &t.ports[p];
-        let most = t.shared[(SHARED_HEADER + p.0) as usize] + row.arr_bytes;
-        held += most as u64;
-        shared += most.saturating_sub(reserve) as u64;
+        let max_held = t.shared[(SHARED_HEADER + p.0) as usize] + row.arr_bytes;
+        held += max_held as u64;
+        shared += max_held.saturating_sub(reserve) as u64;
         arrivals += row.arr_n;
     }
     let mut independent = sw.congested_n == 0;
@@ -28,9 +28,9 @@ pub fn classify(t: &mut Tables, s: SwitchIdx) {
         let free = sw.shared_size.saturating_sub(shared);
         for p in sw.ports() {
             let row = &t.ports[p];
-            let most = t.shared[(SHARED_HEADER + p.0) as usize] + row.arr_bytes;
+            let max_held = t.shared[(SHARED_HEADER + p.0) as usize] + row.arr_bytes;
             let threshold = free >> row.shift;
-            independent = independent && (most.saturating_sub(reserve) as u64) < threshold;
+            independent = independent && (max_held.saturating_sub(reserve) as u64) < threshold;
             // A packet within the headroom is admitted. Beyond the headroom, a small threshold can drop packets even if nothing is full. Without PFC,
             // a packet below the threshold is admitted.
             independent =

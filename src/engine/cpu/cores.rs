@@ -33,7 +33,7 @@ struct Team<'a> {
     barrier: SpinBarrier,
     /// For each phase, the rows that no thread has taken yet.
     shares: Vec<SharedPieces>,
-    least: AtomicU64,
+    earliest: AtomicU64,
     end: AtomicU64,
     goes_on: AtomicBool,
     /// Work that each thread leaves for the first one.
@@ -64,7 +64,7 @@ pub fn run(t: &mut Tables, groups: &SwitchGroups, threads: usize, goes_on: &mut 
         threads,
         barrier: SpinBarrier::new(threads),
         shares: sizes.map(|n| SharedPieces::of(n, threads)).collect(),
-        least: AtomicU64::new(NEVER),
+        earliest: AtomicU64::new(NEVER),
         end: AtomicU64::new(step_end(t)),
         goes_on: AtomicBool::new(true),
         left: (0..threads).map(|_| Mutex::default()).collect(),
@@ -162,11 +162,11 @@ impl Team<'_> {
                 self.between(all);
             }
             self.meet(k)?;
-            let mut least = NEVER;
+            let mut earliest = NEVER;
             while let Some(rows) = clocks.take(k, CLOCKS_A_BLOCK) {
-                least = t.clocks[rows].iter().fold(least, |least, &at| least.min(at));
+                earliest = t.clocks[rows].iter().fold(earliest, |earliest, &at| earliest.min(at));
             }
-            self.least.fetch_min(least, Ordering::Relaxed);
+            self.earliest.fetch_min(earliest, Ordering::Relaxed);
             self.meet(k)?;
             if let Some((all, goes_on)) = &mut owner {
                 self.advance(all, end, goes_on);
@@ -189,8 +189,8 @@ impl Team<'_> {
         Ok(())
     }
 
-    fn leave(&self, k: usize, what: impl FnOnce(&mut Left)) {
-        what(&mut self.left[k].lock().expect("only this thread has it now"));
+    fn leave(&self, k: usize, add: impl FnOnce(&mut Left)) {
+        add(&mut self.left[k].lock().expect("only this thread has it now"));
     }
 
     /// After the phases of switches and NICs: handles what the threads have left, and runs the gate systems.
@@ -198,8 +198,8 @@ impl Team<'_> {
         let mut lacking = Vec::new();
         for left in &self.left {
             let mut left = left.lock().expect("the other threads wait");
-            for (i, at) in left.got.drain(..) {
-                t.tasks[i].got = at;
+            for (i, arrived_ps) in left.got.drain(..) {
+                t.tasks[i].got = arrived_ps;
             }
             lacking.append(&mut left.lacking);
         }
@@ -219,8 +219,8 @@ impl Team<'_> {
 
     /// Advances the experiment after a step that ended at `end` (ps), and prepares the next step.
     fn advance(&self, t: &mut Tables, end: u64, goes_on: &mut dyn FnMut(&Tables) -> bool) {
-        let least = self.least.swap(NEVER, Ordering::Relaxed);
-        advance::advance_to(t, end, |_| least);
+        let earliest = self.earliest.swap(NEVER, Ordering::Relaxed);
+        advance::advance_to(t, end, |_| earliest);
         self.shares.iter().for_each(SharedPieces::begin_anew);
         self.end.store(step_end(t), Ordering::Relaxed);
         self.goes_on.store(t.exps[0].status == status::RUNNING && goes_on(t), Ordering::Relaxed);

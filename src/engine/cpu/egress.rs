@@ -30,23 +30,23 @@ impl PortEvent {
         }
     }
 
-    /// Key of the event at the time `at` (ps), for the order of events.
+    /// Key of the event at the time `at_ps`, for the order of events.
     #[inline]
-    pub fn key<'t>(&self, t: &'t Tables, at: u64) -> EventRef<'t> {
+    pub fn key<'t>(&self, t: &'t Tables, at_ps: u64) -> EventRef<'t> {
         let (kind, entity) = match *self {
             PortEvent::Completion(port) => (COMPLETION, port.0),
             PortEvent::Arrival(p) => (ARRIVAL, t.packets[p].in_port.0),
             PortEvent::Frame(port, _) => (ARRIVAL, port.0),
         };
-        EventRef { t: at, d: self.lineage(t), kind, entity }
+        EventRef { t: at_ps, d: self.lineage(t), kind, entity }
     }
 }
 
 /// An event and its time.
 #[derive(Clone, Copy, Debug)]
-pub struct At {
+pub struct TimedEvent {
     pub t: u64,
-    pub what: PortEvent,
+    pub kind: PortEvent,
 }
 
 /// Time at which the port's transmission ends, in ps, if another transmission would follow; otherwise `NEVER`. An end without a successor changes
@@ -58,15 +58,16 @@ pub fn completion_time(t: &Tables, port: PortIdx) -> u64 {
     if row.busy == 0 || !work { NEVER } else { row.busy_until }
 }
 
-/// Whether the transmitter is free for the event `at`: it is idle, or its transmission has ended before the event.
+/// Whether the transmitter is free for `event`: it is idle, or its transmission has ended before the event.
 #[inline(always)]
-pub fn idle(t: &mut Tables, port: PortIdx, at: &At) -> bool {
+pub fn idle(t: &mut Tables, port: PortIdx, event: &TimedEvent) -> bool {
     let row = &t.ports[port];
     if row.busy == 0 {
         return true;
     }
     let end = row.busy_until;
-    let ended = end < at.t || (end == at.t && PortEvent::Completion(port).key(t, end).is_before(&at.what.key(t, end)));
+    let ended =
+        end < event.t || (end == event.t && PortEvent::Completion(port).key(t, end).is_before(&event.kind.key(t, end)));
     if ended {
         t.ports[port].busy = 0;
     }
@@ -104,35 +105,35 @@ pub fn enqueue(t: &mut Tables, port: PortIdx, p: PacketIdx, now: u64) {
     }
 }
 
-/// Starts the next transmission of an idle port because of event `at`: a pause frame, else the head of the queue, else nothing.
+/// Starts the next transmission of an idle port because of `event`: a pause frame, else the head of the queue, else nothing.
 ///
 /// `joint`: the shared buffer, if the ports of the switch affect each other in this step. Returns the port at which a resume frame was queued, or
 /// `NONE`.
 ///
 /// Inlined into the loop of `forward`, so that the addresses of rows are computed once per port. Rare cases are separate functions.
 #[inline(always)]
-pub fn start_next(t: &mut Tables, port: PortIdx, at: &At, joint: Option<&mut SharedBuffer>) -> PortIdx {
+pub fn start_next(t: &mut Tables, port: PortIdx, event: &TimedEvent, joint: Option<&mut SharedBuffer>) -> PortIdx {
     let row = &t.ports[port];
     if row.frame_head.is_some() {
-        start_frame(t, port, at);
+        start_frame(t, port, event);
     } else if row.q_head.is_some() && row.paused == 0 {
-        return start_head(t, port, at, joint);
+        return start_head(t, port, event, joint);
     } else {
         t.ports[port].busy = 0;
     }
     PortIdx::NONE
 }
 
-/// Sends the pause frame that event `at` has queued at `port`, if the transmitter is free.
-pub fn send_frame_if_idle(t: &mut Tables, port: PortIdx, at: &At) {
-    if idle(t, port, at) && t.ports[port].frame_head.is_some() {
-        start_frame(t, port, at);
+/// Sends the pause frame that `event` has queued at `port`, if the transmitter is free.
+pub fn send_frame_if_idle(t: &mut Tables, port: PortIdx, event: &TimedEvent) {
+    if idle(t, port, event) && t.ports[port].frame_head.is_some() {
+        start_frame(t, port, event);
     }
 }
 
 /// Sends the first waiting pause frame.
 #[inline(never)]
-fn start_frame(t: &mut Tables, port: PortIdx, at: &At) {
+fn start_frame(t: &mut Tables, port: PortIdx, event: &TimedEvent) {
     let row = &mut t.ports[port];
     let p = row.frame_head;
     row.frame_head = t.packets[p].next;
@@ -141,13 +142,13 @@ fn start_frame(t: &mut Tables, port: PortIdx, at: &At) {
     }
     row.frames -= 1;
     let (rate, clock) = (row.rate, t.exps[0].clock_ps as u64);
-    transmit(t, port, p, FRAME_BYTES, tx_time(FRAME_BYTES, rate, clock), at);
+    transmit(t, port, p, FRAME_BYTES, tx_time(FRAME_BYTES, rate, clock), event);
 }
 
 /// Sends the head of the queue: counters, mark, resume test, telemetry, wire, in the reference's order. Returns the same as [`start_next`].
 #[inline(always)]
-fn start_head(t: &mut Tables, port: PortIdx, at: &At, mut joint: Option<&mut SharedBuffer>) -> PortIdx {
-    integrate(t, port, at.t);
+fn start_head(t: &mut Tables, port: PortIdx, event: &TimedEvent, mut joint: Option<&mut SharedBuffer>) -> PortIdx {
+    integrate(t, port, event.t);
     let p = t.ports[port].q_head;
     let (next, in_port, pk_meta) = {
         let pk = &t.packets[p];
@@ -185,15 +186,15 @@ fn start_head(t: &mut Tables, port: PortIdx, at: &At, mut joint: Option<&mut Sha
         resumed = in_port;
         // If it is the port itself, its transmitter is being loaded right now, so the frame goes next.
         if in_port != port {
-            send_frame_if_idle(t, in_port, at);
+            send_frame_if_idle(t, in_port, event);
         }
     }
     if data && t.exps[0].cc == cc::HPCC {
-        push_int(t, port, p, at.t);
+        push_int(t, port, p, event.t);
     }
     let x = duration(t, port, wire);
     t.ports[port].hops += 1;
-    transmit(t, port, p, wire, x, at);
+    transmit(t, port, p, wire, x, event);
     resumed
 }
 
@@ -250,17 +251,17 @@ fn push_int(t: &mut Tables, port: PortIdx, p: PacketIdx, now: u64) {
 
 /// Puts packet `p` of `wire` bytes on the wire; its transmission takes `x` ps.
 #[inline(always)]
-fn transmit(t: &mut Tables, port: PortIdx, p: PacketIdx, wire: u32, x: u64, at: &At) {
+fn transmit(t: &mut Tables, port: PortIdx, p: PacketIdx, wire: u32, x: u64, event: &TimedEvent) {
     let delay = t.ports[port].delay;
-    let cause = at.what.lineage(t);
+    let cause = event.kind.lineage(t);
     let [ends, arrives] = lineages([x, x + delay], cause);
     let row = &mut t.ports[port];
     row.busy = 1;
-    row.busy_until = at.t + x;
+    row.busy_until = event.t + x;
     row.busy_d = ends;
     row.tx_bytes += wire as u64;
     let peer = row.peer;
-    t.packets[p].t = at.t + x + delay;
+    t.packets[p].t = event.t + x + delay;
     t.details[p].d = arrives;
     wire_push(t, peer, p);
 }
@@ -268,7 +269,7 @@ fn transmit(t: &mut Tables, port: PortIdx, p: PacketIdx, wire: u32, x: u64, at: 
 /// Handles a pause or resume frame from the port's peer. Returns whether the port must start its next transmission.
 #[inline(never)]
 #[must_use]
-pub fn on_frame(t: &mut Tables, port: PortIdx, p: PacketIdx, at: &At) -> bool {
+pub fn on_frame(t: &mut Tables, port: PortIdx, p: PacketIdx, event: &TimedEvent) -> bool {
     let resume = t.packets[p].meta & meta::RESUME != 0;
     let row = &mut t.ports[port];
     if resume {
@@ -278,7 +279,7 @@ pub fn on_frame(t: &mut Tables, port: PortIdx, p: PacketIdx, at: &At) -> bool {
         row.pauses += 1;
     }
     return_later(t, port, p);
-    resume && idle(t, port, at)
+    resume && idle(t, port, event)
 }
 
 /// Keeps a record until `advance` returns it to its owner.

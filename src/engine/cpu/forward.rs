@@ -1,7 +1,7 @@
 //! System `forward`, one row per port of an independent switch (twin: `shaders/forward.wgsl`). It takes what the ingresses have for the port, merges
 //! it by time and transmits.
 
-use super::egress::{At, PortEvent, completion_time, enqueue, idle, on_frame, start_next};
+use super::egress::{PortEvent, TimedEvent, completion_time, enqueue, idle, on_frame, start_next};
 use super::lists::merge;
 use super::plan::request_word;
 use crate::columns::{NEVER, PacketIdx, PortIdx, SHARED_HEADER, Tables};
@@ -65,39 +65,39 @@ pub fn forward(t: &mut Tables, port: PortIdx, end: u64) {
         if now >= end {
             break;
         }
-        let mut what = PortEvent::Completion(port);
+        let mut kind = PortEvent::Completion(port);
         if arrives == now {
             let arrival = PortEvent::Arrival(list);
-            if completes != now || arrival.key(t, now).is_before(&what.key(t, now)) {
-                what = arrival;
+            if completes != now || arrival.key(t, now).is_before(&kind.key(t, now)) {
+                kind = arrival;
             }
         }
         if frame == now {
             let frame = PortEvent::Frame(port, t.ports[port].in_frames);
-            if completes != now && arrives != now || frame.key(t, now).is_before(&what.key(t, now)) {
-                what = frame;
+            if completes != now && arrives != now || frame.key(t, now).is_before(&kind.key(t, now)) {
+                kind = frame;
             }
         }
-        let at = At { t: now, what };
-        let starts = match what {
+        let event = TimedEvent { t: now, kind };
+        let starts = match kind {
             PortEvent::Completion(_) => true,
             PortEvent::Arrival(p) => {
                 list = t.packets[p].next;
                 enqueue(t, port, p, now);
-                idle(t, port, &at)
+                idle(t, port, &event)
             }
             PortEvent::Frame(_, p) => {
                 t.ports[port].in_frames = t.packets[p].next;
-                on_frame(t, port, p, &at)
+                on_frame(t, port, p, &event)
             }
         };
         if starts {
-            start_next(t, port, &at, None);
+            start_next(t, port, &event, None);
         }
     }
     let clock = completion_time(t, port);
-    let at = port.end(t.exps[0].nic_len).own_clock(t.exps[0].end_len);
-    t.clocks[at] = clock;
+    let clock_idx = port.end(t.exps[0].nic_len).own_clock(t.exps[0].end_len);
+    t.clocks[clock_idx] = clock;
     debug_assert!(clock == NEVER || clock >= end);
 }
 

@@ -16,14 +16,14 @@ pub fn fetch(
     also: impl Fn(LinkEndIdx, &Packet, u32),
 ) {
     loop {
-        let mut at = [PacketIdx::NONE; LANES];
+        let mut heads = [PacketIdx::NONE; LANES];
         let mut wires = [(LinkEndIdx::NONE, NONE); LANES];
         let mut lanes = 0;
         for link_end in ends.by_ref() {
             if t.clocks[link_end.usize()] < end {
-                at[lanes] = t.wires[link_end].head;
+                heads[lanes] = t.wires[link_end].head;
                 wires[lanes].0 = link_end;
-                t.packets.prefetch(at[lanes].0);
+                t.packets.prefetch(heads[lanes].0);
                 lanes += 1;
                 if lanes == LANES {
                     break;
@@ -36,7 +36,7 @@ pub fn fetch(
         let mut left = true;
         while left {
             left = false;
-            for (p, (link_end, path)) in at[..lanes].iter_mut().zip(&mut wires) {
+            for (p, (link_end, path)) in heads[..lanes].iter_mut().zip(&mut wires) {
                 let Some(row) = t.packets.get(p.usize()) else { continue };
                 fetch_rest(t, *p);
                 also(*link_end, row, *path);

@@ -25,8 +25,8 @@ impl Gate {
         Gate(AtomicU64::new(u64::from(NONE) << 32))
     }
 
-    /// Waits for phase `from` or a later one and enters it. Returns its number, or `None` after the last phase.
-    fn enter(&self, from: u32) -> Option<u32> {
+    /// Waits for phase `first_phase` or a later one and enters it. Returns its number, or `None` after the last phase.
+    fn enter(&self, first_phase: u32) -> Option<u32> {
         let mut looks = 0;
         loop {
             let word = self.0.load(Ordering::Acquire);
@@ -34,7 +34,7 @@ impl Gate {
             if phase == OVER {
                 return None;
             }
-            let open = phase != NONE && phase >= from;
+            let open = phase != NONE && phase >= first_phase;
             if open && self.0.compare_exchange_weak(word, word + 1, Ordering::AcqRel, Ordering::Relaxed).is_ok() {
                 return Some(phase);
             }
@@ -84,13 +84,13 @@ impl SharedPieces {
         }
     }
 
-    /// Takes up to `most` pieces that no thread has taken, from part `own` if it has any left.
-    pub fn take(&self, own: usize, most: usize) -> Option<Range<usize>> {
+    /// Takes up to `max_pieces` pieces that no thread has taken, from part `own` if it has any left.
+    pub fn take(&self, own: usize, max_pieces: usize) -> Option<Range<usize>> {
         let parts = self.next.len();
         (own..own + parts).map(|part| part % parts).find_map(|part| {
             let end = self.n * (part + 1) / parts;
-            let from = self.next[part].fetch_add(most, Ordering::Relaxed);
-            (from < end).then(|| from..(from + most).min(end))
+            let start = self.next[part].fetch_add(max_pieces, Ordering::Relaxed);
+            (start < end).then(|| start..(start + max_pieces).min(end))
         })
     }
 }
@@ -119,8 +119,8 @@ fn wait(looks: &mut u32) {
 pub fn share(threads: usize, phases: u32, work: &(dyn Fn(usize, u32) + Sync), begins: &mut (dyn FnMut(u32) + Send)) {
     let gate = Gate::new();
     let defect: Mutex<Option<Box<dyn Any + Send>>> = Mutex::default();
-    let guarded = |what: &mut dyn FnMut()| {
-        if let Err(panic) = catch_unwind(AssertUnwindSafe(what)) {
+    let guarded = |action: &mut dyn FnMut()| {
+        if let Err(panic) = catch_unwind(AssertUnwindSafe(action)) {
             defect.lock().expect("nobody panics here").get_or_insert(panic);
         }
     };
@@ -128,12 +128,12 @@ pub fn share(threads: usize, phases: u32, work: &(dyn Fn(usize, u32) + Sync), be
         for k in 1..threads {
             let (gate, guarded) = (&gate, &guarded);
             scope.spawn(move |_| {
-                let mut from = 0;
-                while let Some(phase) = gate.enter(from) {
+                let mut next_phase = 0;
+                while let Some(phase) = gate.enter(next_phase) {
                     // The panic belongs to this experiment, so nothing is printed.
                     let _ = isolated(|| guarded(&mut || work(k, phase)));
                     gate.leave();
-                    from = phase + 1;
+                    next_phase = phase + 1;
                 }
             });
         }

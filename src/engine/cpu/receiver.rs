@@ -25,8 +25,8 @@ fn is_nack_due(e: &Exp, rx: &mut FlowRx, seq: u64, now: u64) -> bool {
 
 /// Handles data packet `p`, which has arrived whole at NIC `n`. Returns whether an answer was queued. The record of the data packet becomes the
 /// answer, or is held until the next answer.
-pub fn on_data(t: &mut Tables, n: NicIdx, p: PacketIdx, at: &EventKey) -> bool {
-    let now = at.t;
+pub fn on_data(t: &mut Tables, n: NicIdx, p: PacketIdx, event: &EventKey) -> bool {
+    let now = event.t;
     let e = &t.exps[0];
     let pk = &mut t.packets[p];
     let details = &mut t.details[p];
@@ -90,7 +90,7 @@ pub fn on_data(t: &mut Tables, n: NicIdx, p: PacketIdx, at: &EventKey) -> bool {
         t.packets[tail].next = p;
     }
     if arrived.is_some() {
-        task::delivered(t, n, arrived, at);
+        task::delivered(t, n, arrived, event);
     }
     true
 }

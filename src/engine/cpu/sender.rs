@@ -19,28 +19,28 @@ pub fn free_packet(t: &mut Tables, n: NicIdx, p: PacketIdx) {
 }
 
 /// Handles ACK or NACK `p`, which has come back to NIC `n`.
-pub fn on_ack(t: &mut Tables, n: NicIdx, p: PacketIdx, at: &EventKey) {
+pub fn on_ack(t: &mut Tables, n: NicIdx, p: PacketIdx, event: &EventKey) {
     let pk = t.packets[p];
     let f = pk.flow;
     if t.flow_tx[f].flags & qp::FINISHED == 0 {
         let oldest = t.flow_tx[f].msg_ack;
         let (seq, sent_at) = (t.details[p].seq, t.details[p].sent_at);
         let nack = (pk.meta >> meta::KIND_SHIFT) & meta::KIND_MASK == kind::NACK;
-        advance_una(t, f, seq, nack && is_news(t, f, sent_at), sent_at, at.t);
-        let rtt = if t.exps[0].measures_rtts() { at.t - sent_at } else { 0 };
+        advance_una(t, f, seq, nack && is_news(t, f, sent_at), sent_at, event.t);
+        let rtt = if t.exps[0].measures_rtts() { event.t - sent_at } else { 0 };
         if t.exps[0].rtt_cap > 0 {
-            sample_rtt(t, f, at.t, rtt);
+            sample_rtt(t, f, event.t, rtt);
         }
         match t.exps[0].cc {
-            cc::DCQCN => dcqcn::on_ack(t, f, pk.meta & meta::CNP != 0, at),
-            cc::HPCC => hpcc::on_ack(t, n, f, p, at),
+            cc::DCQCN => dcqcn::on_ack(t, f, pk.meta & meta::CNP != 0, event),
+            cc::HPCC => hpcc::on_ack(t, n, f, p, event),
             cc::TIMELY => timely::on_ack(t, n, f, seq, rtt),
             cc::DCTCP => dctcp::on_ack(t, n, f, seq, pk.meta & meta::CNP != 0),
             _ => {}
         }
-        let until = t.flow_tx[f].msg_ack;
-        if oldest != until {
-            task::acknowledged(t, n, oldest, until, at);
+        let oldest_after = t.flow_tx[f].msg_ack;
+        if oldest != oldest_after {
+            task::acknowledged(t, n, oldest, oldest_after, event);
         }
     }
     let mut q = pk.records();
@@ -116,14 +116,14 @@ fn advance_una(t: &mut Tables, f: FlowIdx, seq: u64, nack: bool, sent_at: u64, n
 /// such NACKs the flow gives up.
 fn stall(t: &mut Tables, f: FlowIdx, now: u64) {
     let e = &t.exps[0];
-    let (seed, most) = (e.seed, STALLS_A_RETRY * (e.rto_retries + 1));
+    let (seed, max_stalls) = (e.seed, STALLS_A_RETRY * (e.rto_retries + 1));
     let tx = &mut t.flow_tx[f];
     tx.stalls += 1;
     let doublings = if tx.stalls < STALL_DOUBLINGS { tx.stalls } else { STALL_DOUBLINGS };
     let longest = (tx.base_rtt_ns as u64 * 1000) << doublings;
     let draw = hash32(tx.flow_id, tx.stalls, tx.snd_una as u32, seed) as u64;
     tx.next_avail = tx.next_avail.max(now) + draw % longest;
-    if tx.stalls > most {
+    if tx.stalls > max_stalls {
         t.raise(flag::GAVE_UP);
     }
 }

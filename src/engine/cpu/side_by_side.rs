@@ -42,8 +42,10 @@ impl SideBySide {
         let shared = groups.is_some();
         match groups {
             Some(groups) => {
-                let until = before + u64::from(self.trial.left());
-                cores::run(t, groups, 1 + taken, &mut |t| t.exps[0].steps < until && Instant::now() < end && !stop());
+                let last_step = before + u64::from(self.trial.left());
+                cores::run(t, groups, 1 + taken, &mut |t| {
+                    t.exps[0].steps < last_step && Instant::now() < end && !stop()
+                });
             }
             None => systems::run(t, steps),
         }

@@ -94,11 +94,11 @@ fn plan_all(t: &mut Tables, s: SwitchIdx, end: u64) -> bool {
         let sw = &t.switches[s];
         let (port_first, port_n, plan_first) = (sw.port_first, sw.port_n, sw.plan_first);
         let first = port_first.end(nics);
-        fetch_with(t, ports.clone(), end, |at, path| {
+        fetch_with(t, ports.clone(), end, |link_end, path| {
             // The path of a pause frame may name a port of another switch, whose plan is not in this table range.
             if let Some(&egress) = t.paths.get(path as usize) {
                 let column = egress.0.wrapping_sub(port_first.0);
-                t.plans.prefetch((plan_first + (at - first) * port_n).wrapping_add(column));
+                t.plans.prefetch((plan_first + (link_end - first) * port_n).wrapping_add(column));
             }
         });
     }
@@ -120,9 +120,9 @@ pub fn fetch_arrivals(t: &Tables, ports: impl Iterator<Item = PortIdx> + Clone, 
 fn fetch_with(t: &Tables, ports: impl Iterator<Item = PortIdx> + Clone, end: u64, also: impl Fn(LinkEndIdx, u32)) {
     let nics = t.exps[0].nic_len;
     fetch_queues(t, ports.clone(), end);
-    fetch(t, ports.map(|port| port.end(nics)), end, |at, row, path| {
+    fetch(t, ports.map(|port| port.end(nics)), end, |link_end, row, path| {
         t.paths.prefetch(row.path);
-        also(at, path);
+        also(link_end, path);
     });
 }
 
@@ -130,7 +130,7 @@ fn fetch_with(t: &Tables, ports: impl Iterator<Item = PortIdx> + Clone, end: u64
 fn fetch_queues(t: &Tables, mut ports: impl Iterator<Item = PortIdx>, end: u64) {
     let own = (t.exps[0].end_len + t.exps[0].nic_len) as usize;
     loop {
-        let mut at = [PacketIdx::NONE; LANES];
+        let mut heads = [PacketIdx::NONE; LANES];
         let mut left = [0u32; LANES];
         let mut lanes = 0;
         for port in ports.by_ref() {
@@ -139,7 +139,7 @@ fn fetch_queues(t: &Tables, mut ports: impl Iterator<Item = PortIdx>, end: u64) 
                 continue;
             }
             let completes = t.clocks[own + port.usize()];
-            at[lanes] = row.q_head;
+            heads[lanes] = row.q_head;
             // More packets leave if some are short.
             let leave = end.saturating_sub(completes) / row.tx_full.max(1) + 1;
             left[lanes] = leave.min(MOST_OF_A_QUEUE) as u32;
@@ -155,7 +155,7 @@ fn fetch_queues(t: &Tables, mut ports: impl Iterator<Item = PortIdx>, end: u64) 
         let mut any = true;
         while any {
             any = false;
-            for (p, left) in at[..lanes].iter_mut().zip(&mut left) {
+            for (p, left) in heads[..lanes].iter_mut().zip(&mut left) {
                 let Some(row) = t.packets.get(p.usize()) else { continue };
                 fetch_rest(t, *p);
                 *left -= 1;

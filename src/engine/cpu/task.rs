@@ -46,85 +46,85 @@ pub fn is_held(t: &Tables, n: NicIdx) -> bool {
 
 /// Tells folding about an event, if the experiment is traced.
 #[inline]
-pub fn note(t: &mut Tables, what: FoldTrace) {
+pub fn note(t: &mut Tables, trace: FoldTrace) {
     if t.exps[0].modes & mode::TRACED != 0 {
-        t.fold_trace.push(what);
+        t.fold_trace.push(trace);
     }
 }
 
 /// Handles the first of NIC `n`'s running tasks, which is due. Returns whether the NIC may have something to send, as `post` does.
-pub fn due(t: &mut Tables, n: NicIdx, at: &EventKey) -> bool {
+pub fn due(t: &mut Tables, n: NicIdx, event: &EventKey) -> bool {
     let i = take(t, n);
     if t.tasks[i].flags & task::MESSAGE != 0 {
         t.tasks[i].flags |= task::READY;
-        return post(t, n, t.tasks[i].flow, at);
+        return post(t, n, t.tasks[i].flow, event);
     }
     let mut chain = Chain::NEW;
     chain.add(t, i);
-    drain(t, n, at, &mut chain);
+    drain(t, n, event, &mut chain);
     false
 }
 
 /// Handles message `i`, which has arrived whole at NIC `n`. If folding simulates again what it had skipped, the message's tasks were released then.
-pub fn delivered(t: &mut Tables, n: NicIdx, i: TaskIdx, at: &EventKey) {
+pub fn delivered(t: &mut Tables, n: NicIdx, i: TaskIdx, event: &EventKey) {
     let message = t.tasks.message(i);
     if message.got != NEVER {
-        note(t, FoldTrace::DeliveredAgain { task: i, at: at.t });
+        note(t, FoldTrace::DeliveredAgain { task: i, at: event.t });
         return;
     }
     match &mut t.got_later {
-        Some(later) => later.push((i, at.t)),
-        None => t.tasks[i].got = at.t,
+        Some(later) => later.push((i, event.t)),
+        None => t.tasks[i].got = event.t,
     }
     let (first, count) = (message.got_first, message.got_n);
     let mut chain = Chain::NEW;
-    release_all(t, n, first, count, at, &mut chain);
-    drain(t, n, at, &mut chain);
+    release_all(t, n, first, count, event, &mut chain);
+    drain(t, n, event, &mut chain);
     note(t, FoldTrace::Delivered(i));
 }
 
-/// Handles the acknowledgement of the messages from `from` up to but not including `until`, which follow each other on a queue pair of NIC `n`.
-pub fn acknowledged(t: &mut Tables, n: NicIdx, from: TaskIdx, until: TaskIdx, at: &EventKey) {
+/// Handles the acknowledgement of the messages from `first_acked` up to but not including `first_unacked`, which follow each other on a queue pair of NIC `n`.
+pub fn acknowledged(t: &mut Tables, n: NicIdx, first_acked: TaskIdx, first_unacked: TaskIdx, event: &EventKey) {
     let mut chain = Chain::NEW;
-    let mut i = from;
-    while i != until {
+    let mut i = first_acked;
+    while i != first_unacked {
         if t.tasks[i].done == NEVER {
-            end(t, n, i, at, &mut chain);
+            end(t, n, i, event, &mut chain);
             note(t, FoldTrace::Acked(i));
         }
         i = t.tasks[i].follow;
     }
-    drain(t, n, at, &mut chain);
+    drain(t, n, event, &mut chain);
 }
 
 /// Ends tasks until none ends at this instant any more.
-fn drain(t: &mut Tables, n: NicIdx, at: &EventKey, chain: &mut Chain) {
+fn drain(t: &mut Tables, n: NicIdx, event: &EventKey, chain: &mut Chain) {
     while chain.head.is_some() {
         let i = chain.head;
         chain.head = t.tasks[i].next;
         if chain.head.is_none() {
             chain.tail = TaskIdx::NONE;
         }
-        end(t, n, i, at, chain);
+        end(t, n, i, event, chain);
     }
 }
 
 /// Ends task `i` and releases the tasks that wait for it.
-fn end(t: &mut Tables, n: NicIdx, i: TaskIdx, at: &EventKey, chain: &mut Chain) {
+fn end(t: &mut Tables, n: NicIdx, i: TaskIdx, event: &EventKey, chain: &mut Chain) {
     let row = &mut t.tasks[i];
-    row.done = at.t;
+    row.done = event.t;
     let (first, count) = (row.done_first, row.done_n);
     t.one_less_left();
-    release_all(t, n, first, count, at, chain);
+    release_all(t, n, first, count, event, chain);
 }
 
 /// Counts one dependency as met for each target of the `count` edges from `first` on.
-fn release_all(t: &mut Tables, n: NicIdx, first: u32, count: u32, at: &EventKey, chain: &mut Chain) {
+fn release_all(t: &mut Tables, n: NicIdx, first: u32, count: u32, event: &EventKey, chain: &mut Chain) {
     for k in first..first + count {
         let edge = t.edges[k as usize];
         if edge & EDGE_SIGNAL != 0 {
             let s = edge & !EDGE_SIGNAL;
-            t.signals[s as usize].at = at.t;
+            t.signals[s as usize].at = event.t;
             t.signals[s as usize].next = t.nics[n].signals;
             t.nics[n].signals = s;
             t.raise(flag::SIGNALS);
@@ -133,16 +133,16 @@ fn release_all(t: &mut Tables, n: NicIdx, first: u32, count: u32, at: &EventKey,
             let row = &mut t.tasks[i];
             row.waits -= 1;
             if row.waits == 0 {
-                release(t, n, i, at, chain);
+                release(t, n, i, event, chain);
             }
         }
     }
 }
 
 /// Starts task `i`, which waits for nothing any more. If it is no message and has no delay, it ends at once.
-fn release(t: &mut Tables, n: NicIdx, i: TaskIdx, at: &EventKey, chain: &mut Chain) {
+fn release(t: &mut Tables, n: NicIdx, i: TaskIdx, event: &EventKey, chain: &mut Chain) {
     let row = &mut t.tasks[i];
-    row.at = at.t + row.delay;
+    row.at = event.t + row.delay;
     if row.delay > 0 || row.flags & task::MESSAGE != 0 {
         insert(t, n, i, chain.newest);
         chain.newest = i;
@@ -191,7 +191,7 @@ pub fn key(t: &Tables, i: TaskIdx) -> EventKey {
 
 /// Posts the messages that may be posted on queue pair `f`, in order. Returns whether the NIC may have something new to send: not if all of it waits
 /// behind unsent bytes, unless every message starts with new congestion-control state.
-fn post(t: &mut Tables, n: NicIdx, f: FlowIdx, at: &EventKey) -> bool {
+fn post(t: &mut Tables, n: NicIdx, f: FlowIdx, event: &EventKey) -> bool {
     let fresh = t.exps[0].modes & mode::FRESH_QP != 0;
     let (mut posted, mut must_kick) = (false, false);
     loop {
@@ -201,9 +201,9 @@ fn post(t: &mut Tables, n: NicIdx, f: FlowIdx, at: &EventKey) -> bool {
         }
         let tx = &t.flow_tx[f];
         must_kick |= fresh || tx.snd_nxt >= tx.size;
-        start(t, n, f, at);
+        start(t, n, f, event);
         let row = &mut t.tasks[i];
-        row.at = at.t;
+        row.at = event.t;
         let tx = &mut t.flow_tx[f];
         tx.size += row.bytes;
         tx.msg_post = row.follow;
@@ -215,7 +215,7 @@ fn post(t: &mut Tables, n: NicIdx, f: FlowIdx, at: &EventKey) -> bool {
 
 /// [`due`] for a message, but nothing is sent. Adds every message that can be posted on its queue pair to `posted`, with whether it is the first of
 /// them.
-pub fn due_unseen(t: &mut Tables, n: NicIdx, at: u64, posted: &mut Vec<(TaskIdx, bool)>) {
+pub fn due_unseen(t: &mut Tables, n: NicIdx, at_ps: u64, posted: &mut Vec<(TaskIdx, bool)>) {
     let i = take(t, n);
     t.tasks[i].flags |= task::READY;
     let f = t.tasks[i].flow;
@@ -225,7 +225,7 @@ pub fn due_unseen(t: &mut Tables, n: NicIdx, at: u64, posted: &mut Vec<(TaskIdx,
         if i.is_none() || t.tasks[i].flags & task::READY == 0 {
             return;
         }
-        t.tasks[i].at = at;
+        t.tasks[i].at = at_ps;
         t.flow_tx[f].msg_post = t.tasks[i].follow;
         posted.push((i, first));
         first = false;
@@ -234,13 +234,13 @@ pub fn due_unseen(t: &mut Tables, n: NicIdx, at: u64, posted: &mut Vec<(TaskIdx,
 
 /// Prepares queue pair `f` for a message that is about to be posted, and puts it in the NIC's order. A new queue pair sends at line rate; so does
 /// every queue pair if messages start with new state. An idle one forgets telemetry and round-trip times, which say nothing after a pause.
-fn start(t: &mut Tables, n: NicIdx, f: FlowIdx, at: &EventKey) {
+fn start(t: &mut Tables, n: NicIdx, f: FlowIdx, event: &EventKey) {
     let e = &t.exps[0];
     let fresh = e.modes & mode::FRESH_QP != 0;
     let remembers = e.cc == cc::HPCC || e.cc == cc::TIMELY;
     let tx = &mut t.flow_tx[f];
     if tx.flags & qp::CREATED == 0 {
-        queue_pair::create(t, n, f, at.t);
+        queue_pair::create(t, n, f, event.t);
     } else if fresh {
         queue_pair::reset_cc(t, n, f);
     } else if remembers && tx.snd_una >= tx.size {
@@ -249,7 +249,7 @@ fn start(t: &mut Tables, n: NicIdx, f: FlowIdx, at: &EventKey) {
     let tx = &mut t.flow_tx[f];
     tx.flags &= !qp::FINISHED;
     if tx.flags & qp::QUEUED == 0 {
-        tx.next_avail = tx.next_avail.max(at.t);
+        tx.next_avail = tx.next_avail.max(event.t);
         queue_pair::join_order(t, n, f);
     }
 }

@@ -128,11 +128,11 @@ impl Faults {
     /// # Errors
     /// The device hangs, was lost, or reported an error; or the run is to stop and the device goes on.
     pub fn wait(&self, device: &wgpu::Device) -> Result<(), RunError> {
-        let over = match self.is_cold.load(Ordering::Relaxed) {
+        let limit = match self.is_cold.load(Ordering::Relaxed) {
             true => (COMPILE_TIMEOUT, RunError::NotCompiled { seconds: COMPILE_TIMEOUT.as_secs() }),
             false => (SUBMISSION_TIMEOUT, RunError::Hung { seconds: SUBMISSION_TIMEOUT.as_secs() }),
         };
-        self.wait_for(over, &mut |piece| {
+        self.wait_for(limit, &mut |piece| {
             let polled = device.poll(wgpu::PollType::Wait { submission_index: None, timeout: Some(piece) });
             self.check()?;
             match polled {
@@ -156,8 +156,8 @@ impl Faults {
         // The waiting thread may have left by then.
         let spawned = thread.spawn(move || drop(sender.send(compile())));
         spawned.map_err(|e| RunError::Reported(format!("there is no thread to compile on: {e}")))?;
-        let over = (COMPILE_TIMEOUT, RunError::NotCompiled { seconds: COMPILE_TIMEOUT.as_secs() });
-        self.wait_for(over, &mut |piece| match receiver.recv_timeout(piece) {
+        let limit = (COMPILE_TIMEOUT, RunError::NotCompiled { seconds: COMPILE_TIMEOUT.as_secs() });
+        self.wait_for(limit, &mut |piece| match receiver.recv_timeout(piece) {
             Ok(made) => Ok(Some(made)),
             Err(RecvTimeoutError::Timeout) => Ok(None),
             Err(RecvTimeoutError::Disconnected) => {
@@ -166,11 +166,11 @@ impl Faults {
         })
     }
 
-    /// Calls `look`, which waits for a short time, until it returns something. Gives up with the error in `over` after the time in `over`, or when
+    /// Calls `look`, which waits for a short time, until it returns something. Gives up with the error in `limit` after the time in `limit`, or when
     /// the run is to stop.
     fn wait_for<T>(
         &self,
-        over: (Duration, RunError),
+        limit: (Duration, RunError),
         look: &mut dyn FnMut(Duration) -> Result<Option<T>, RunError>,
     ) -> Result<T, RunError> {
         let begin = Instant::now();
@@ -184,11 +184,11 @@ impl Faults {
                 asked = Some(Instant::now());
             }
             drop(stop);
-            if asked.is_some_and(|at| at.elapsed() >= GRACE) {
+            if asked.is_some_and(|since| since.elapsed() >= GRACE) {
                 return Err(RunError::Stopped);
             }
-            if begin.elapsed() >= over.0 {
-                return Err(over.1);
+            if begin.elapsed() >= limit.0 {
+                return Err(limit.1);
             }
         }
     }

@@ -349,8 +349,8 @@ impl GpuEngine {
             self.kernels.dispatch(pass, kernel, running.len() as u32, 1);
             return;
         }
-        let most = running.iter().map(|&r| rows.count(&exps[r as usize])).max().unwrap_or(0);
-        self.kernels.dispatch(pass, kernel, most.div_ceil(self.kernels.workgroup), running.len() as u32);
+        let max_rows = running.iter().map(|&r| rows.count(&exps[r as usize])).max().unwrap_or(0);
+        self.kernels.dispatch(pass, kernel, max_rows.div_ceil(self.kernels.workgroup), running.len() as u32);
     }
 
     /// Uploads `experiments`. Tests also use it to run single systems and compare after each of them.

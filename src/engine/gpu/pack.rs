@@ -30,19 +30,19 @@ impl DeviceLayout {
     }
 }
 
-/// Splits a byte range of a table into pieces by experiment. The range has `len` bytes from byte `from` on; experiment number k has `parts[k]` bytes
+/// Splits a byte range of a table into pieces by experiment. The range has `len` bytes from byte `range_start` on; experiment number k has `parts[k]` bytes
 /// in the table. Each item: number of the experiment, range within its bytes, and offset of the piece in the range.
 pub fn pieces(
     parts: impl IntoIterator<Item = usize>,
-    from: usize,
+    range_start: usize,
     len: usize,
 ) -> impl Iterator<Item = (usize, Range<usize>, usize)> {
     let mut end = 0;
     parts.into_iter().enumerate().filter_map(move |(k, part)| {
         let begin = end;
         end += part;
-        let (first, last) = (from.max(begin), (from + len).min(end));
-        (first < last).then(|| (k, first - begin..last - begin, first - from))
+        let (first, last) = (range_start.max(begin), (range_start + len).min(end));
+        (first < last).then(|| (k, first - begin..last - begin, first - range_start))
     })
 }
 

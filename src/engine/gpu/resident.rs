@@ -56,12 +56,12 @@ impl Resident {
         let staging = buffer("staging", staging_bytes, wgpu::BufferUsages::MAP_READ | wgpu::BufferUsages::COPY_DST);
         faults.check()?;
         for (table, target) in buffers.iter().enumerate() {
-            let mut from = 0;
-            while let Some(len) = wgpu::BufferSize::new((bytes[table] - from).min(CHUNK)) {
-                let mut run = queue.write_buffer_with(target, from, len).ok_or_else(|| faults.no_staging())?;
+            let mut start = 0;
+            while let Some(len) = wgpu::BufferSize::new((bytes[table] - start).min(CHUNK)) {
+                let mut run = queue.write_buffer_with(target, start, len).ok_or_else(|| faults.no_staging())?;
                 let parts = rows.iter().map(|rows| rows[table].len());
-                for (k, bytes, at) in pieces(parts, from as usize, len.get() as usize) {
-                    run.slice(at..at + bytes.len()).copy_from_slice(&rows[k][table][bytes]);
+                for (k, bytes, offset) in pieces(parts, start as usize, len.get() as usize) {
+                    run.slice(offset..offset + bytes.len()).copy_from_slice(&rows[k][table][bytes]);
                 }
                 drop(run);
                 if len.get() == CHUNK {
@@ -69,7 +69,7 @@ impl Resident {
                     queue.submit([]);
                     faults.wait(device)?;
                 }
-                from += len.get();
+                start += len.get();
             }
         }
         let entries: Vec<wgpu::BindGroupEntry> = buffers
@@ -136,11 +136,11 @@ impl Resident {
         let mut trip: Vec<(usize, u64, u64)> = Vec::new();
         let mut filled = 0;
         for table in (0..N_TABLES).filter(|&i| !TABLES[i].is_read_only()) {
-            let mut from = 0;
-            while from < self.bytes[table] {
-                let len = (self.bytes[table] - from).min(room - filled);
-                trip.push((table, from, len));
-                from += len;
+            let mut start = 0;
+            while start < self.bytes[table] {
+                let len = (self.bytes[table] - start).min(room - filled);
+                trip.push((table, start, len));
+                start += len;
                 filled += len;
                 if filled == room {
                     self.trip(device, queue, faults, &trip, &mut rows)?;
@@ -167,23 +167,23 @@ impl Resident {
         rows: &mut [[&mut [u8]; N_TABLES]],
     ) -> Result<(), RunError> {
         let mut encoder = device.create_command_encoder(&wgpu::CommandEncoderDescriptor { label: Some("read back") });
-        let mut at = 0;
-        for &(table, from, len) in runs {
-            encoder.copy_buffer_to_buffer(&self.buffers[table], from, &self.staging, at, len);
-            at += len;
+        let mut offset = 0;
+        for &(table, start, len) in runs {
+            encoder.copy_buffer_to_buffer(&self.buffers[table], start, &self.staging, offset, len);
+            offset += len;
         }
         queue.submit([encoder.finish()]);
-        faults.read(device, &self.staging, at, |bytes| {
-            let mut at = 0;
-            for &(table, from, len) in runs {
-                let (from, len) = (from as usize, len as usize);
-                let run = &bytes[at..at + len];
+        faults.read(device, &self.staging, offset, |bytes| {
+            let mut offset = 0;
+            for &(table, start, len) in runs {
+                let (start, len) = (start as usize, len as usize);
+                let run = &bytes[offset..offset + len];
                 let parts: Vec<usize> = rows.iter().map(|rows| rows[table].len()).collect();
-                for (k, bytes, at) in pieces(parts, from, len) {
+                for (k, bytes, offset) in pieces(parts, start, len) {
                     let n = bytes.len();
-                    rows[k][table][bytes].copy_from_slice(&run[at..at + n]);
+                    rows[k][table][bytes].copy_from_slice(&run[offset..offset + n]);
                 }
-                at += len;
+                offset += len;
             }
         })
     }

@@ -188,10 +188,10 @@ fn run_case(
 
 /// Describes the first word that differs from `expected`; `None` if none differs.
 fn difference(what: &str, expected: &[u32], got: &[u32]) -> Option<String> {
-    let at = (0..expected.len()).find(|&i| got.get(i) != Some(&expected[i]))?;
+    let idx = (0..expected.len()).find(|&i| got.get(i) != Some(&expected[i]))?;
     let wrong = (0..expected.len()).filter(|&i| got.get(i) != Some(&expected[i])).count();
-    let shown = got.get(at).map_or("nothing".to_string(), u32::to_string);
-    Some(format!("{what} {at} is {shown}, must be {} ({wrong} of {} words differ)", expected[at], expected.len()))
+    let shown = got.get(idx).map_or("nothing".to_string(), u32::to_string);
+    Some(format!("{what} {idx} is {shown}, must be {} ({wrong} of {} words differ)", expected[idx], expected.len()))
 }
 
 fn lcg(x: u32) -> u32 {
@@ -275,8 +275,10 @@ fn storage_barriers() -> Case {
             [(0..STORAGE_ROWS).map(|row| row + 7777 * group).collect(), vec![0_u32; STORAGE_ROWS as usize]];
         for round in 0..STORAGE_ROUNDS {
             let read = &generations[(round & 1) as usize];
-            let at = |row: u32| read[(row % STORAGE_ROWS) as usize];
-            let next = (0..STORAGE_ROWS).map(|row| lcg(at(row + 1)).wrapping_add(at(row * 31 + round) >> 3)).collect();
+            let value_at = |row: u32| read[(row % STORAGE_ROWS) as usize];
+            let next = (0..STORAGE_ROWS)
+                .map(|row| lcg(value_at(row + 1)).wrapping_add(value_at(row * 31 + round) >> 3))
+                .collect();
             generations[((round & 1) ^ 1) as usize] = next;
         }
         output.extend(generations.concat());

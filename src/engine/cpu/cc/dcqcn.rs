@@ -9,8 +9,8 @@ use crate::engine::cpu::rate::set_rate;
 /// The decrease timer's first expiry is a nanosecond late, so that it never meets alpha's.
 pub(crate) const FIRST_DECREASE_LAG: u64 = 1000;
 
-/// Runs all timers of queue pair `f` that expire before the event `at`.
-pub fn advance(t: &mut Tables, f: FlowIdx, at: &EventKey) {
+/// Runs all timers of queue pair `f` that expire before `event`.
+pub fn advance(t: &mut Tables, f: FlowIdx, event: &EventKey) {
     if t.flow_tx[f].flags & qp::STARTED == 0 {
         return;
     }
@@ -31,12 +31,12 @@ pub fn advance(t: &mut Tables, f: FlowIdx, at: &EventKey) {
             period = e.p_alpha;
             which = 2;
         }
-        if due > at.t {
+        if due > event.t {
             return;
         }
-        if due == at.t {
+        if due == event.t {
             let p = sat(period);
-            if !before(&EventKey { t: due, d: periodic(p, p, 0), kind: CC_TIMER, entity: f.0 }, at) {
+            if !before(&EventKey { t: due, d: periodic(p, p, 0), kind: CC_TIMER, entity: f.0 }, event) {
                 return;
             }
         }
@@ -63,7 +63,7 @@ pub fn advance_until(t: &mut Tables, f: FlowIdx, now: u64) {
     // No decrease is due: the timers do not see each other.
     let (p_alpha, p_dec, p_inc) = (t.exps[0].p_alpha, t.exps[0].p_dec, t.exps[0].p_inc);
     let line = t.nics[tx.nic].rate;
-    let times = |from: u64, period: u64| if from < now { (now - from).div_ceil(period) } else { 0 };
+    let times = |first_due: u64, period: u64| if first_due < now { (now - first_due).div_ceil(period) } else { 0 };
     while t.flow_tx[f].t_alpha < now && (t.flow_tx[f].alpha > 0 || t.flow_tx[f].flags & qp::A_SEEN != 0) {
         decay_alpha(t, f);
     }
@@ -84,11 +84,11 @@ pub fn is_recovered(tx: &FlowTx, line: u64) -> bool {
 }
 
 /// An acknowledgement, with or without a notification.
-pub fn on_ack(t: &mut Tables, f: FlowIdx, cnp: bool, at: &EventKey) {
+pub fn on_ack(t: &mut Tables, f: FlowIdx, cnp: bool, event: &EventKey) {
     if !cnp {
         return;
     }
-    advance(t, f, at);
+    advance(t, f, event);
     let e = &t.exps[0];
     let (p_alpha, p_dec) = (e.p_alpha, e.p_dec);
     let tx = &mut t.flow_tx[f];
@@ -97,8 +97,8 @@ pub fn on_ack(t: &mut Tables, f: FlowIdx, cnp: bool, at: &EventKey) {
         tx.flags = (tx.flags | qp::STARTED) & !qp::A_SEEN;
         tx.alpha = ONE_Q32;
         tx.target = tx.rate;
-        tx.t_alpha = at.t + p_alpha;
-        tx.t_dec = at.t + p_dec + FIRST_DECREASE_LAG;
+        tx.t_alpha = event.t + p_alpha;
+        tx.t_dec = event.t + p_dec + FIRST_DECREASE_LAG;
         tx.t_inc = NEVER;
     }
 }

@@ -61,12 +61,19 @@ pub(crate) struct Admission {
 }
 
 impl Admission {
-    /// Whether a key of `bytes` bytes that the memo lacks is recorded, in a memo of at most `most` bytes. `hash`: hash of the key and of the node
+    /// Whether a key of `bytes` bytes that the memo lacks is recorded, in a memo of at most `max_bytes` bytes. `hash`: hash of the key and of the node
     /// that it starts from.
-    pub(crate) fn admits(&self, by: Option<&RunBalance>, bytes: usize, most: u64, hash: impl FnOnce() -> u64) -> bool {
-        let Some(balance) = by else { return true };
+    pub(crate) fn admits(
+        &self,
+        balance: Option<&RunBalance>,
+        bytes: usize,
+        max_bytes: u64,
+        hash: impl FnOnce() -> u64,
+    ) -> bool {
+        let Some(balance) = balance else { return true };
         let all = self.of_little_use.load(Ordering::Relaxed);
-        let free = balance.taken.load(Ordering::Relaxed) < most / FREE_SHARE && all < most / FREE_SHARE_OF_ALL;
+        let free =
+            balance.taken.load(Ordering::Relaxed) < max_bytes / FREE_SHARE && all < max_bytes / FREE_SHARE_OF_ALL;
         if balance.is_of_little_use() && !free {
             if !self.came_before(hash()) {
                 return false;
@@ -78,8 +85,8 @@ impl Admission {
     }
 
     /// Counts `bytes` bytes that were recorded, of keys or of what follows them.
-    pub(crate) fn takes(&self, by: Option<&RunBalance>, bytes: u64) {
-        let Some(balance) = by else { return };
+    pub(crate) fn takes(&self, balance: Option<&RunBalance>, bytes: u64) {
+        let Some(balance) = balance else { return };
         balance.taken.fetch_add(bytes, Ordering::Relaxed);
         if balance.is_of_little_use() {
             self.of_little_use.fetch_add(bytes, Ordering::Relaxed);
@@ -99,9 +106,9 @@ impl Admission {
     }
 }
 
-/// The hash of `key` at the node `from`.
-pub(crate) fn hash(from: u64, key: &[u8]) -> u64 {
-    FixedState::with_seed(from).hash_one(key)
+/// The hash of `key` at the node `node`.
+pub(crate) fn hash(node: u64, key: &[u8]) -> u64 {
+    FixedState::with_seed(node).hash_one(key)
 }
 
 #[cfg(test)]

@@ -73,12 +73,12 @@ pub(crate) fn put_node(w: &mut NumberWriter, node: &MemoNode, news: bool) -> Sav
     }
     w.number(now.known - node.born);
     w.number(now.events as u64);
-    let mut at = 0;
+    let mut at_ps = 0;
     for x in &body.events[..now.events] {
-        w.number(x.at - at);
+        w.number(x.at - at_ps);
         w.number(u64::from(x.member));
         w.number(u64::from(x.nth) << 2 | x.event as u64);
-        at = x.at;
+        at_ps = x.at;
     }
     if let Some(final_state) = &body.end {
         put_final_state(w, final_state);
@@ -144,15 +144,15 @@ fn get_node(r: &mut NumberReader, id: MemoNodeId, bytes: &mut usize) -> Option<M
     body.known = born;
     if flags & EVENTS != 0 {
         body.known = born.checked_add(r.number()?)?;
-        let mut at = 0u64;
+        let mut at_ps = 0u64;
         for _ in 0..r.count()? {
-            at = at.checked_add(r.number()?)?;
+            at_ps = at_ps.checked_add(r.number()?)?;
             let member = r.small()?;
             let nth = r.number()?;
             let event = [MessageEvent::Sent, MessageEvent::Delivered, MessageEvent::Acked]
                 .into_iter()
                 .find(|&x| x as u64 == nth & 3)?;
-            body.events.push(TimedMessageEvent { at, member, nth: u32::try_from(nth >> 2).ok()?, event });
+            body.events.push(TimedMessageEvent { at: at_ps, member, nth: u32::try_from(nth >> 2).ok()?, event });
         }
         *bytes += body.events.len() * size_of::<TimedMessageEvent>();
         if flags & ENDED != 0 {

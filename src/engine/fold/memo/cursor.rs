@@ -82,9 +82,9 @@ impl MemoCursor {
         }
     }
 
-    /// Begins a turn at `at` (ps): nothing new happens before that.
-    pub(crate) fn turn(&mut self, at: u64) {
-        if self.recent.iter().all(|e| e.at < at) {
+    /// Begins a turn at `at_ps`: nothing new happens before that.
+    pub(crate) fn turn(&mut self, at_ps: u64) {
+        if self.recent.iter().all(|e| e.at < at_ps) {
             self.anchor = Arc::clone(&self.node);
             self.recent.clear();
         }

@@ -42,13 +42,13 @@ struct Entry {
     wait: Option<Wait>,
 }
 
-/// What an experiment waits for: experiment `on`, until a condition holds.
+/// What an experiment waits for: experiment `blocker`, until a condition holds.
 struct Wait {
-    on: u64,
-    until: Until,
+    blocker: u64,
+    condition: WaitCondition,
 }
 
-enum Until {
+enum WaitCondition {
     /// Its clock is later than this, in ps.
     Later(u64),
     /// It records another node, or more than this is known of the node, in ps from the episode's start.
@@ -83,28 +83,28 @@ impl InFlight {
 /// The experiment that `id` waits for. `None` if it does not wait, or the wait is over.
 fn waits_on(runs: &HashMap<u64, Entry>, id: u64) -> Option<u64> {
     let wait = runs.get(&id)?.wait.as_ref()?;
-    let owner = runs.get(&wait.on)?;
-    let holds = match &wait.until {
-        Until::Later(at) => owner.clock.load(Ordering::Acquire) <= *at,
-        Until::Known(node, known) => {
+    let owner = runs.get(&wait.blocker)?;
+    let holds = match &wait.condition {
+        WaitCondition::Later(at_ps) => owner.clock.load(Ordering::Acquire) <= *at_ps,
+        WaitCondition::Known(node, known) => {
             let body = node.body();
             body.known <= *known
                 && body.end.is_none()
                 && body.checkpoint.is_none()
-                && node.owner.run.load(Ordering::Acquire) == wait.on
+                && node.owner.run.load(Ordering::Acquire) == wait.blocker
         }
     };
-    holds.then_some(wait.on)
+    holds.then_some(wait.blocker)
 }
 
 /// Lets `id` wait, unless that would be circular. Returns whether it waits.
 fn wait(runs: &mut HashMap<u64, Entry>, id: u64, wait: Wait) -> bool {
-    let mut on = wait.on;
+    let mut blocker = wait.blocker;
     // No chain of waits is longer than the number of experiments.
     for _ in 0..=runs.len() {
-        match waits_on(runs, on) {
+        match waits_on(runs, blocker) {
             Some(next) if next == id => return false,
-            Some(next) => on = next,
+            Some(next) => blocker = next,
             None => break,
         }
     }
@@ -134,8 +134,8 @@ struct Forerunner {
     run: u64,
     clock: Arc<AtomicU64>,
     /// Times at which both were at the same node, by the other experiment's clock and by its own, in ps.
-    theirs: u64,
-    ours: u64,
+    other_met_ps: u64,
+    own_met_ps: u64,
 }
 
 /// Answer to a request for a node.
@@ -168,23 +168,23 @@ impl ExperimentTicket {
         self.forerunner = None;
     }
 
-    /// Begins a turn; the experiment's earliest event is at `at` (ps). Returns whether it must wait.
-    pub fn turn(&mut self, at: u64) -> bool {
-        self.clock.store(at, Ordering::Release);
+    /// Begins a turn; the experiment's earliest event is at `at_ps`. Returns whether it must wait.
+    pub fn turn(&mut self, at_ps: u64) -> bool {
+        self.clock.store(at_ps, Ordering::Release);
         if std::mem::take(&mut self.waits)
             && let Some(entry) = lock(&self.in_flight.runs).get_mut(&self.id)
         {
             entry.wait = None;
         }
         let Some(forerunner) = &self.forerunner else { return false };
-        let behind = at.saturating_add(forerunner.theirs).saturating_sub(forerunner.ours);
+        let behind = at_ps.saturating_add(forerunner.other_met_ps).saturating_sub(forerunner.own_met_ps);
         if forerunner.clock.load(Ordering::Acquire) > behind {
             return false;
         }
         let mut runs = lock(&self.in_flight.runs);
         self.waits = !self.alone
             && runs.contains_key(&forerunner.run)
-            && wait(&mut runs, self.id, Wait { on: forerunner.run, until: Until::Later(behind) });
+            && wait(&mut runs, self.id, Wait { blocker: forerunner.run, condition: WaitCondition::Later(behind) });
         drop(runs);
         if !self.waits {
             self.forerunner = None;
@@ -210,8 +210,12 @@ impl ExperimentTicket {
             && self.forerunner.as_ref().is_none_or(|l| !runs.contains_key(&l.run))
             && is_free()
         {
-            self.forerunner =
-                Some(Forerunner { run: maker.run, clock: Arc::clone(&entry.clock), theirs: maker.start, ours: start });
+            self.forerunner = Some(Forerunner {
+                run: maker.run,
+                clock: Arc::clone(&entry.clock),
+                other_met_ps: maker.start,
+                own_met_ps: start,
+            });
         }
     }
 
@@ -237,10 +241,10 @@ impl ExperimentTicket {
         if claim.is_some() || std::mem::take(&mut self.alone) {
             return ClaimAnswer::Go(claim);
         }
-        let on = node.owner.run.load(Ordering::Acquire);
-        let until = Until::Known(Arc::clone(node), known);
+        let blocker = node.owner.run.load(Ordering::Acquire);
+        let condition = WaitCondition::Known(Arc::clone(node), known);
         // If the claim was released meanwhile, the wait ends with the next check.
-        self.waits = on == 0 || wait(&mut lock(&self.in_flight.runs), self.id, Wait { on, until });
+        self.waits = blocker == 0 || wait(&mut lock(&self.in_flight.runs), self.id, Wait { blocker, condition });
         if self.waits { ClaimAnswer::Wait } else { ClaimAnswer::Go(None) }
     }
 }

@@ -110,12 +110,12 @@ impl Drop for MemoNode {
 }
 
 impl MemoNode {
-    pub fn new(name: LazyNodeId, known: u64, state: Option<usize>, by: NodeMaker) -> MemoNode {
+    pub fn new(name: LazyNodeId, known: u64, state: Option<usize>, maker: NodeMaker) -> MemoNode {
         MemoNode {
             name,
             unpredictable: AtomicBool::new(false),
             state,
-            owner: by.into(),
+            owner: maker.into(),
             born: known,
             body: Mutex::new(NodeBody { known, ..NodeBody::default() }),
         }
@@ -170,9 +170,9 @@ pub struct NodeBody {
 }
 
 impl NodeBody {
-    /// Whether there is an edge of kind `tag` at `at` (ps).
-    pub fn has_edge(&self, tag: u8, at: u64) -> bool {
-        let begin = edge(tag, at, CanonicalKey::default());
+    /// Whether there is an edge of kind `tag` at `at_ps`.
+    pub fn has_edge(&self, tag: u8, at_ps: u64) -> bool {
+        let begin = edge(tag, at_ps, CanonicalKey::default());
         self.children.keys().any(|key| key.starts_with(&begin))
     }
 }

@@ -142,7 +142,7 @@ impl MemberFinal {
         };
         // Messages are chained once and for all: all pointers are at the first one that is not posted yet.
         let next = tx.msg_post;
-        let until = size + if next.is_none() { 0 } else { t.tasks[next].bytes };
+        let next_end = size + if next.is_none() { 0 } else { t.tasks[next].bytes };
         let sender = FlowTx {
             size,
             snd_nxt: size,
@@ -166,13 +166,13 @@ impl MemberFinal {
             msg_post: next,
             msg_send: next,
             msg_ack: next,
-            send_end: until,
-            ack_end: until,
+            send_end: next_end,
+            ack_end: next_end,
             ..*end
         };
         let (end, was) = (&self.rx, &self.rx_before);
         let receiver = FlowRx {
-            msg_end: until,
+            msg_end: next_end,
             expected: size,
             milestone: rx.milestone + (end.milestone - was.milestone),
             nack_t: time(end.nack_t, was.nack_t, rx.nack_t),

@@ -30,8 +30,8 @@ pub struct NodeOwner {
 }
 
 impl From<NodeMaker> for NodeOwner {
-    fn from(by: NodeMaker) -> NodeOwner {
-        NodeOwner { maker: by, run: by.run.into() }
+    fn from(maker: NodeMaker) -> NodeOwner {
+        NodeOwner { maker, run: maker.run.into() }
     }
 }
 

@@ -71,39 +71,45 @@ impl Memo {
         self
     }
 
-    /// The root of `key`, and whether it existed. If it did not, it is created and claimed by `by`. `None`: the memo does not admit it or is full.
-    pub fn root(&self, key: Vec<u8>, by: Recorder) -> Option<(Arc<MemoNode>, bool)> {
-        self.begin(key, None, by)
+    /// The root of `key`, and whether it existed. If it did not, it is created and claimed by `recorder`. `None`: the memo does not admit it or is full.
+    pub fn root(&self, key: Vec<u8>, recorder: Recorder) -> Option<(Arc<MemoNode>, bool)> {
+        self.begin(key, None, recorder)
     }
 
-    /// The node of the snapshot in the last `len` bytes of `key`, and whether it existed. If it did not, it is created and claimed by `by`. `None`:
+    /// The node of the snapshot in the last `len` bytes of `key`, and whether it existed. If it did not, it is created and claimed by `recorder`. `None`:
     /// the memo does not admit it or is full.
-    pub fn state(&self, key: Vec<u8>, len: usize, by: Recorder) -> Option<(Arc<MemoNode>, bool)> {
-        self.begin(key, Some(len), by)
+    pub fn state(&self, key: Vec<u8>, len: usize, recorder: Recorder) -> Option<(Arc<MemoNode>, bool)> {
+        self.begin(key, Some(len), recorder)
     }
 
-    /// The child of `node` by `key`, and whether it existed. If it did not, it is created and claimed by `by`; nothing is known of it before `known`
+    /// The child of `node` by `key`, and whether it existed. If it did not, it is created and claimed by `recorder`; nothing is known of it before `known`
     /// (ps). `None`: the memo does not admit it or is full.
-    pub fn child(&self, node: &Arc<MemoNode>, key: Vec<u8>, known: u64, by: Recorder) -> Option<(Arc<MemoNode>, bool)> {
+    pub fn child(
+        &self,
+        node: &Arc<MemoNode>,
+        key: Vec<u8>,
+        known: u64,
+        recorder: Recorder,
+    ) -> Option<(Arc<MemoNode>, bool)> {
         let mut body = node.body();
         if let Some(child) = body.children.get(key.as_slice()) {
-            note_found(by, key.len());
+            note_found(recorder, key.len());
             return Some((Arc::clone(child), true));
         }
         // No node is moved or removed while the memo exists.
-        if !self.admits(by, key.len(), || hash(Arc::as_ptr(node).addr() as u64, &key)) {
+        if !self.admits(recorder, key.len(), || hash(Arc::as_ptr(node).addr() as u64, &key)) {
             return None;
         }
         let key: Arc<[u8]> = key.into();
-        let child = self.node(LazyNodeId::child(node, &key), key.len(), known, None, by)?;
+        let child = self.node(LazyNodeId::child(node, &key), key.len(), known, None, recorder)?;
         body.children.insert(key, Arc::clone(&child));
         Some((child, false))
     }
 
     /// The child of `node` by `key`, if it exists.
-    pub fn known_child(&self, node: &MemoNode, key: &[u8], by: Recorder) -> Option<Arc<MemoNode>> {
+    pub fn known_child(&self, node: &MemoNode, key: &[u8], recorder: Recorder) -> Option<Arc<MemoNode>> {
         let child = node.body().children.get(key).map(Arc::clone);
-        child.inspect(|_| note_found(by, key.len()))
+        child.inspect(|_| note_found(recorder, key.len()))
     }
 
     /// A new node whose key has `key` bytes. For a snapshot, `state` is the number of bytes at the key's end that it takes.
@@ -113,9 +119,9 @@ impl Memo {
         key: usize,
         known: u64,
         state: Option<usize>,
-        by: Recorder,
+        recorder: Recorder,
     ) -> Option<Arc<MemoNode>> {
-        self.room(MemoNode::bytes(key), by).then(|| Arc::new(MemoNode::new(name, known, state, by.maker)))
+        self.room(MemoNode::bytes(key), recorder).then(|| Arc::new(MemoNode::new(name, known, state, recorder.maker)))
     }
 
     /// Bytes of keys and outcomes that the memo holds.
@@ -124,14 +130,14 @@ impl Memo {
     }
 
     /// Reserves memory for `bytes` bytes. Returns whether the memo was not full.
-    pub fn room(&self, bytes: usize, by: Recorder) -> bool {
-        self.admission.takes(by.balance, bytes as u64);
+    pub fn room(&self, bytes: usize, recorder: Recorder) -> bool {
+        self.admission.takes(recorder.balance, bytes as u64);
         self.bytes.fetch_add(bytes as u64, Ordering::Relaxed) < self.most_bytes
     }
 
     /// Whether a key of `key` bytes that the memo lacks is recorded.
-    fn admits(&self, by: Recorder, key: usize, hash: impl FnOnce() -> u64) -> bool {
-        self.admission.admits(by.balance, MemoNode::bytes(key), self.most_bytes, hash)
+    fn admits(&self, recorder: Recorder, key: usize, hash: impl FnOnce() -> u64) -> bool {
+        self.admission.admits(recorder.balance, MemoNode::bytes(key), self.most_bytes, hash)
     }
 
     /// Every root and snapshot with its key.
@@ -139,23 +145,23 @@ impl Memo {
         lock(&self.roots).by_key.iter().map(|(key, node)| (key.clone(), Arc::clone(node))).collect()
     }
 
-    /// The root of `key`, or the snapshot in its last `state` bytes, and whether it existed. If it did not, it is created and claimed by `by`.
+    /// The root of `key`, or the snapshot in its last `state` bytes, and whether it existed. If it did not, it is created and claimed by `recorder`.
     /// `None`: the memo does not admit it or is full.
-    pub fn begin(&self, key: Vec<u8>, state: Option<usize>, by: Recorder) -> Option<(Arc<MemoNode>, bool)> {
+    pub fn begin(&self, key: Vec<u8>, state: Option<usize>, recorder: Recorder) -> Option<(Arc<MemoNode>, bool)> {
         if let Some(node) = lock(&self.roots).by_key.get(key.as_slice()) {
-            note_found(by, key.len());
+            note_found(recorder, key.len());
             return Some((Arc::clone(node), true));
         }
         // Hashing a large key takes time, and only a store needs the id now.
         let id = self.store.as_ref().map(|_| root_id(&key));
         let fetch = |store: &dyn BackingStore| id.map_or_else(Vec::new, |id| store.fetch(&id));
         let bytes = key.len();
-        if self.admits(by, bytes, || hash(0, &key)) {
-            return self.place(id, key, state, by, fetch);
+        if self.admits(recorder, bytes, || hash(0, &key)) {
+            return self.place(id, key, state, recorder, fetch);
         }
         let records = fetch(self.store.as_deref()?);
-        let found = if records.is_empty() { None } else { self.place(id, key, state, by, |_| records) };
-        found.inspect(|_| note_found(by, bytes))
+        let found = if records.is_empty() { None } else { self.place(id, key, state, recorder, |_| records) };
+        found.inspect(|_| note_found(recorder, bytes))
     }
 
     /// Does the same as `begin` for a node that was missing a moment ago, with the records that the store has of it.
@@ -164,7 +170,7 @@ impl Memo {
         id: Option<MemoNodeId>,
         key: Vec<u8>,
         state: Option<usize>,
-        by: Recorder,
+        recorder: Recorder,
         records: impl FnOnce(&dyn BackingStore) -> Vec<Vec<u8>>,
     ) -> Option<(Arc<MemoNode>, bool)> {
         let mut roots = lock(&self.roots);
@@ -172,7 +178,7 @@ impl Memo {
             return Some((Arc::clone(node), true));
         }
         let key: Arc<[u8]> = key.into();
-        let node = self.node(LazyNodeId::root(&key, id), key.len(), 0, state, by)?;
+        let node = self.node(LazyNodeId::root(&key, id), key.len(), 0, state, recorder)?;
         // Other threads that meet it now wait for its body, not for all roots.
         let mut body = node.body();
         if let (Some(_), Some(id)) = (state, id) {
@@ -235,9 +241,9 @@ impl Memo {
     }
 }
 
-/// Counts a key of `key` bytes that `by` met and that is known.
-fn note_found(by: Recorder, key: usize) {
-    by.balance.into_iter().for_each(|balance| balance.found(MemoNode::bytes(key)));
+/// Counts a key of `key` bytes that `recorder` met and that is known.
+fn note_found(recorder: Recorder, key: usize) {
+    recorder.balance.into_iter().for_each(|balance| balance.found(MemoNode::bytes(key)));
 }
 
 /// Adds what `other` knows of the same past to `body`. Both are correct, so the longer one includes the shorter one.

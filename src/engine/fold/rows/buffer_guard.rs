@@ -87,9 +87,9 @@ impl BufferGuard {
         while guard.grain > FINEST && !t.switches.iter().all(|s| is_small(t, s, guard.grain)) {
             guard.grain /= 2;
         }
-        let least = guard.least();
-        guard.peaks.fill(least);
-        guard.recent.fill(least);
+        let min_peak = guard.least();
+        guard.peaks.fill(min_peak);
+        guard.recent.fill(min_peak);
         for s in SwitchIdx::all(t.switches.len() as u32) {
             guard.coupled[s.usize()] = coupled.contains(&s) || !guard.holds(t, s, |p| guard.peaks[p.usize()]);
             guard.joint[s.usize()] = guard.coupled[s.usize()];
@@ -140,9 +140,9 @@ impl BufferGuard {
         &self.failed
     }
 
-    /// Switches that were near a failure by `at` (ps).
-    pub fn near_by(&self, at: u64) -> impl Iterator<Item = SwitchIdx> {
-        self.near_since.iter().enumerate().filter(move |(_, since)| **since <= at).map(|(s, _)| SwitchIdx::new(s))
+    /// Switches that were near a failure by `at_ps`.
+    pub fn near_by(&self, at_ps: u64) -> impl Iterator<Item = SwitchIdx> {
+        self.near_since.iter().enumerate().filter(move |(_, since)| **since <= at_ps).map(|(s, _)| SwitchIdx::new(s))
     }
 
     /// The unit of peaks, in bytes.
@@ -162,7 +162,7 @@ impl BufferGuard {
 
     /// Reports that ingresses `ends` of one partition held at most `peaks` bytes between `start` and `end` (ps).
     pub fn report_peaks(&mut self, t: &Tables, start: u64, end: u64, ends: &[PortIdx], peaks: &[u32]) {
-        let least = self.least();
+        let min_peak = self.least();
         if self.foresees {
             for (&port, &peak) in ends.iter().zip(peaks) {
                 let before = std::mem::replace(&mut self.recent[port.usize()], peak);
@@ -171,7 +171,7 @@ impl BufferGuard {
                 }
             }
         }
-        for (&port, &peak) in ends.iter().zip(peaks).filter(|x| *x.1 > least) {
+        for (&port, &peak) in ends.iter().zip(peaks).filter(|x| *x.1 > min_peak) {
             let switch = t.ports[port].switch_idx;
             if self.joint[switch.usize()] {
                 continue;
@@ -226,8 +226,8 @@ impl BufferGuard {
     /// Whether the proof holds for the switch of `port` while its ingresses hold `peak` bytes and those without a known peak hold little. If not, it
     /// will fail once this peak is reported.
     pub fn may_hold(&self, t: &Tables, port: PortIdx, peak: impl Fn(PortIdx) -> Option<u32>) -> bool {
-        let least = self.least();
-        self.holds(t, t.ports[port].switch_idx, |p| peak(p).unwrap_or(least))
+        let min_peak = self.least();
+        self.holds(t, t.ports[port].switch_idx, |p| peak(p).unwrap_or(min_peak))
     }
 
     /// The first failure of the proof before `now` (ps), if there is one. PRECONDITION: all intervals that ended before `now` have been reported.
@@ -239,14 +239,14 @@ impl BufferGuard {
 
     fn check_reported(&mut self, t: &Tables, now: u64) -> Option<Failure> {
         let unchecked = std::mem::take(&mut self.unchecked);
-        let least = self.least();
+        let min_peak = self.least();
         let held =
-            |start: u64, p: PortIdx| self.reported[p.usize()].iter().find(|x| x.0 > start).map_or(least, |x| x.1);
-        let (over, still): (Vec<_>, Vec<_>) = unchecked.into_iter().partition(|x| x.1 < now);
+            |start: u64, p: PortIdx| self.reported[p.usize()].iter().find(|x| x.0 > start).map_or(min_peak, |x| x.1);
+        let (due, not_due): (Vec<_>, Vec<_>) = unchecked.into_iter().partition(|x| x.1 < now);
         let mut near: Vec<Failure> = Vec::new();
         let mut failures: Vec<Failure> = Vec::new();
-        for &(start, at, switch) in over.iter().filter(|x| self.crowded[x.2.usize()]) {
-            let failure = Failure { at, switch };
+        for &(start, at_ps, switch) in due.iter().filter(|x| self.crowded[x.2.usize()]) {
+            let failure = Failure { at: at_ps, switch };
             if !self.holds(t, switch, |p| held(start, p)) {
                 failures.push(failure);
             } else if self.near > 1 && !self.holds(t, switch, |p| held(start, p).saturating_mul(self.near)) {
@@ -257,7 +257,7 @@ impl BufferGuard {
             let since = &mut self.near_since[near.switch.usize()];
             *since = near.at.min(*since);
         }
-        self.unchecked = still;
+        self.unchecked = not_due;
         let first = failures.iter().min().copied()?;
         self.failed = failures.iter().filter(|f| f.at == first.at).map(|f| f.switch).collect();
         Some(first)
@@ -269,11 +269,11 @@ impl BufferGuard {
         let reserve = t.exps[0].reserve;
         let pfc = t.exps[0].modes & mode::PFC != 0;
         let mut ports = sw.ports();
-        let (mut most, mut shared, mut held) = (0, 0, 0);
+        let (mut max_excess, mut shared, mut held) = (0, 0, 0);
         for p in ports.clone() {
             let peak = peak(p);
             let excess = u64::from(peak.saturating_sub(reserve));
-            most = excess.max(most);
+            max_excess = excess.max(max_excess);
             shared += excess;
             held += u64::from(peak);
         }
@@ -282,7 +282,7 @@ impl BufferGuard {
             && ports.all(|p| {
                 let row = &t.ports[p];
                 let threshold = free >> row.shift;
-                (most < threshold || u64::from(peak(p).saturating_sub(reserve)) < threshold)
+                (max_excess < threshold || u64::from(peak(p).saturating_sub(reserve)) < threshold)
                     && (!pfc || sw.max_wire <= row.headroom || u64::from(sw.max_wire) + shared <= threshold)
             })
     }
@@ -291,8 +291,8 @@ impl BufferGuard {
 /// The largest useful unit of peaks, in bytes.
 fn coarsest(t: &Tables) -> u32 {
     let on_the_way = |row: &Port| (u128::from(row.delay) * u128::from(row.rate) / (8 * u128::from(PS_PER_S))) as u64;
-    let most = t.ports.iter().map(on_the_way).max().unwrap_or(0);
-    most.saturating_mul(2).clamp(*COARSEST.start(), *COARSEST.end()).next_power_of_two() as u32
+    let max_bytes = t.ports.iter().map(on_the_way).max().unwrap_or(0);
+    max_bytes.saturating_mul(2).clamp(*COARSEST.start(), *COARSEST.end()).next_power_of_two() as u32
 }
 
 /// Whether it matters little if each ingress of `sw` is assumed to hold `grain` bytes.

@@ -139,8 +139,8 @@ pub(crate) fn free_phases(t: &Tables) -> Vec<bool> {
             let first = (tx.path_first + k * tx.path_len) as usize;
             let path = &t.paths[first..first + tx.path_len as usize];
             let rate = |&q: &PortIdx| t.ports[q].rate;
-            let least = path.iter().map(rate).min().unwrap_or(0);
-            if path.len() > 1 && (!counts || path.iter().filter(|&q| rate(q) < APART * least).count() > 1) {
+            let min_rate = path.iter().map(rate).min().unwrap_or(0);
+            if path.len() > 1 && (!counts || path.iter().filter(|&q| rate(q) < APART * min_rate).count() > 1) {
                 path.iter().for_each(|&q| free[q.usize()] = false);
             }
         }
@@ -157,8 +157,8 @@ pub(crate) fn count_from_here(t: &mut Tables, port: PortIdx, now: u64) -> (bool,
     if t.fold_hints.telemetry_from.get(port.usize()).is_none_or(Option::is_none) {
         return (false, false);
     }
-    let from = &mut Arc::make_mut(&mut t.fold_hints.telemetry_from)[port.usize()];
-    (true, from.replace(here) != Some(here))
+    let origin = &mut Arc::make_mut(&mut t.fold_hints.telemetry_from)[port.usize()];
+    (true, origin.replace(here) != Some(here))
 }
 
 /// Whether folding may choose the telemetry origin at all ports that queue pair `f` sends through.

@@ -57,8 +57,8 @@ impl IngressPeaks {
         self.shift = ((end - start).max(1).ilog2() + 1).saturating_sub(SLICES.ilog2());
     }
 
-    fn slice(&self, at: u64) -> usize {
-        (at.saturating_sub(self.start) >> self.shift).min(SLICES as u64 - 1) as usize
+    fn slice(&self, at_ps: u64) -> usize {
+        (at_ps.saturating_sub(self.start) >> self.shift).min(SLICES as u64 - 1) as usize
     }
 
     /// Adds ingress `port`, at `place` among its partition's ends. It held `held` bytes; the packets just planned may lift it above `peak`.
@@ -102,20 +102,20 @@ impl IngressPeaks {
         self.ingresses.push(ingress);
     }
 
-    /// Adds an arrival of `bytes` at time `at` (ps) at the ingress added last.
-    fn arrive(&mut self, at: u64, bytes: u32) {
-        let slice = self.slice(at);
+    /// Adds an arrival of `bytes` at time `at_ps` at the ingress added last.
+    fn arrive(&mut self, at_ps: u64, bytes: u32) {
+        let slice = self.slice(at_ps);
         if let Some(ingress) = self.ingresses.last_mut() {
             ingress.arrived[slice] += bytes;
-            self.arrived.push((at, bytes));
+            self.arrived.push((at_ps, bytes));
         }
     }
 
-    /// Adds a departure: `bytes` started to leave the ingress with index `ingress` at time `at` (ps).
-    fn leave(&mut self, ingress: u32, at: u64, bytes: u32) {
-        let slice = self.slice(at);
+    /// Adds a departure: `bytes` started to leave the ingress with index `ingress` at time `at_ps`.
+    fn leave(&mut self, ingress: u32, at_ps: u64, bytes: u32) {
+        let slice = self.slice(at_ps);
         self.ingresses[ingress as usize].left[slice] += bytes;
-        self.left.push((ingress, at, bytes));
+        self.left.push((ingress, at_ps, bytes));
     }
 
     /// Whether departures of switch number `switch` matter.
@@ -142,9 +142,9 @@ impl IngressPeaks {
     /// The peaks of ingresses that exceeded their known one: place and bytes.
     pub(crate) fn peaks(&mut self) -> impl Iterator<Item = (usize, u32)> {
         (0..self.ingresses.len()).filter_map(|k| {
-            let most = if self.ingresses[k].bound() > self.ingresses[k].peak { self.most(k) } else { 0 };
+            let peak = if self.ingresses[k].bound() > self.ingresses[k].peak { self.most(k) } else { 0 };
             let ingress = &self.ingresses[k];
-            (most > ingress.peak).then_some((ingress.place, most))
+            (peak > ingress.peak).then_some((ingress.place, peak))
         })
     }
 
@@ -157,28 +157,28 @@ impl IngressPeaks {
         let mut left: Vec<(u64, u32)> = self.left.iter().filter(|x| x.0 == k as u32).map(|x| (x.1, x.2)).collect();
         left.sort_unstable();
         let mut left = left.iter().peekable();
-        let (mut held, mut most) = (ingress.held, 0);
-        for &mut (at, bytes) in arrived {
-            while let Some(&(_, bytes)) = left.next_if(|x| x.0 < at) {
+        let (mut held, mut held_max) = (ingress.held, 0);
+        for &mut (at_ps, bytes) in arrived {
+            while let Some(&(_, bytes)) = left.next_if(|x| x.0 < at_ps) {
                 held -= bytes;
             }
             held += bytes;
-            most = most.max(held);
+            held_max = held_max.max(held);
         }
-        most
+        held_max
     }
 }
 
 impl WatchedIngress {
     /// An upper bound of the maximum, in bytes: all arrivals in a slice count before any departure in it.
     fn bound(&self) -> u32 {
-        let (mut held, mut most) = (self.held, 0);
+        let (mut held, mut held_max) = (self.held, 0);
         for (arrived, left) in self.arrived.iter().zip(&self.left) {
             held += arrived;
-            most = most.max(held);
+            held_max = held_max.max(held);
             held -= left;
         }
-        most
+        held_max
     }
 }
 

@@ -132,18 +132,19 @@ impl MessageStream {
 
     /// Number of whole packets in the first `work` bytes on the wire.
     pub(crate) fn worked(&self, work: u64) -> u64 {
-        let of = |e: &End| e.bytes + e.packets * self.overhead;
-        let nth = self.ends.partition_point(|e| of(e) <= work);
-        let (done, packets) = if nth == 0 { (0, 0) } else { (of(&self.ends[nth - 1]), self.ends[nth - 1].packets) };
+        let work_up_to = |e: &End| e.bytes + e.packets * self.overhead;
+        let nth = self.ends.partition_point(|e| work_up_to(e) <= work);
+        let (done, packets) =
+            if nth == 0 { (0, 0) } else { (work_up_to(&self.ends[nth - 1]), self.ends[nth - 1].packets) };
         packets + (work - done) / (self.payload + self.overhead)
     }
 
-    /// Byte `x` after moving ahead by `by` packets. Bytes before the first message move by as much as its first byte.
-    pub(crate) fn moved(&self, x: u64, by: u64) -> u64 {
+    /// Byte `x` after moving ahead by `n_packets` packets. Bytes before the first message move by as much as its first byte.
+    pub(crate) fn moved(&self, x: u64, n_packets: u64) -> u64 {
         if x >= self.start {
-            return self.byte(self.packet(x) + by);
+            return self.byte(self.packet(x) + n_packets);
         }
-        x + self.byte(by) - self.start
+        x + self.byte(n_packets) - self.start
     }
 
     /// The message that byte `x` belongs to, and the byte after that message.

@@ -59,10 +59,10 @@ pub struct Member {
 }
 
 impl Member {
-    /// Records that a message was acknowledged at `at` (ps), and that this is reported.
-    pub(crate) fn note_acked(&mut self, at: u64) {
+    /// Records that a message was acknowledged at `at_ps`, and that this is reported.
+    pub(crate) fn note_acked(&mut self, at_ps: u64) {
         if self.acked == self.posted.len() {
-            self.idle_since = at;
+            self.idle_since = at_ps;
         }
     }
 
@@ -71,9 +71,9 @@ impl Member {
         self.posted[self.given..].iter().map(|&(i, _)| t.tasks[i].bytes).sum()
     }
 
-    /// Time in ps for which all its messages have been acknowledged at `at`.
-    pub(crate) fn idle_for(&self, at: u64) -> u64 {
-        if self.idle_since == NEVER { 0 } else { at.saturating_sub(self.idle_since) }
+    /// Time in ps for which all its messages have been acknowledged at `at_ps`.
+    pub(crate) fn idle_for(&self, at_ps: u64) -> u64 {
+        if self.idle_since == NEVER { 0 } else { at_ps.saturating_sub(self.idle_since) }
     }
 }
 

@@ -87,10 +87,10 @@ pub(crate) fn read_advanced(
         SnapshotWalk { pen: NumberReader(bytes), names, now, limit, advanced, packets: 0, ancestors: Vec::new() };
     all(&mut walk, t)?;
     for (m, row) in advanced.iter().enumerate() {
-        if let Some(AdvancedRows { stream, by, .. }) = row {
+        if let Some(AdvancedRows { stream, n_packets, .. }) = row {
             // All other values were counted from this one, so it is moved last.
             let una = &mut t.flow_tx[names.rows.members[m].flow].snd_una;
-            *una = stream.moved(*una, *by);
+            *una = stream.moved(*una, *n_packets);
         }
     }
     Ok(())

@@ -125,10 +125,10 @@ fn messages<P: Pen>(walk: &mut SnapshotWalk<P>, t: &Tables, m: usize, tx: &mut F
     if P::READS {
         let next = tx.msg_post;
         let beyond = (tx.size + if next.is_none() { 0 } else { t.tasks[next].bytes }, next);
-        let at = |seq: u64| ends.iter().rev().copied().find(|x| x.0 > seq).unwrap_or(beyond);
-        (tx.send_end, tx.msg_send) = at(tx.snd_nxt);
-        (tx.ack_end, tx.msg_ack) = at(tx.snd_una);
-        (rx.msg_end, rx.msg) = at(rx.expected);
+        let message_at = |seq: u64| ends.iter().rev().copied().find(|x| x.0 > seq).unwrap_or(beyond);
+        (tx.send_end, tx.msg_send) = message_at(tx.snd_nxt);
+        (tx.ack_end, tx.msg_ack) = message_at(tx.snd_una);
+        (rx.msg_end, rx.msg) = message_at(rx.expected);
     }
 }
 

@@ -87,11 +87,11 @@ pub(super) fn nic<P: Pen>(walk: &mut SnapshotWalk<P>, t: &mut Tables, n: NicIdx)
     row.qp_n = walk.half(row.qp_n);
     row.rto = NEVER;
     for k in 0..row.qp_n {
-        let at = (row.flow_first + k).usize();
-        let m = if P::READS { 0 } else { walk.names.member[t.order[at].usize()] as usize - walk.names.from.members };
+        let slot = (row.flow_first + k).usize();
+        let m = if P::READS { 0 } else { walk.names.member[t.order[slot].usize()] as usize - walk.names.from.members };
         let m = walk.word(m as u64) as usize + walk.names.from.members;
         let f = walk.names.rows.members[m].flow;
-        t.order[at] = f;
+        t.order[slot] = f;
         // No deadline lies before this. A queue pair outside the round-robin order has no deadline that matters.
         row.rto = row.rto.min(t.flow_tx[f].rto_at);
     }
@@ -159,29 +159,29 @@ fn list<P: Pen>(
         if more == 0 {
             return Ok((first, last, bytes));
         }
-        let at = packet(walk, t, p)?;
+        let added = packet(walk, t, p)?;
         if queued {
             let end = if P::READS {
                 0
             } else {
-                walk.names.end[t.packets[at].in_port.usize()] as usize - walk.names.from.ends
+                walk.names.end[t.packets[added].in_port.usize()] as usize - walk.names.from.ends
             };
             let end = walk.word(end as u64) as usize + walk.names.from.ends;
             if P::READS {
                 let port = walk.names.rows.ends[end];
-                t.packets[at].in_port = port;
+                t.packets[added].in_port = port;
                 let word = (SHARED_HEADER + port.0) as usize;
-                t.shared[word] = t.shared[word].wrapping_add(t.packets[at].meta & meta::WIRE_MASK);
+                t.shared[word] = t.shared[word].wrapping_add(t.packets[added].meta & meta::WIRE_MASK);
             }
         }
         if P::READS {
-            t.packets[at].next = PacketIdx::NONE;
+            t.packets[added].next = PacketIdx::NONE;
             match last {
-                PacketIdx::NONE => first = at,
-                _ => t.packets[last].next = at,
+                PacketIdx::NONE => first = added,
+                _ => t.packets[last].next = added,
             }
-            last = at;
-            bytes += t.packets[at].meta & meta::WIRE_MASK;
+            last = added;
+            bytes += t.packets[added].meta & meta::WIRE_MASK;
         } else {
             p = t.packets[p].next;
         }
@@ -198,19 +198,19 @@ pub(super) fn wire<P: Pen>(
     let mut p = t.wires[end].head;
     loop {
         let what = if P::READS || p.is_none() { 0 } else { 1 + u64::from(is_frame(t, p)) };
-        let at = match walk.word(what) {
+        let placed = match walk.word(what) {
             0 => return Ok(()),
             FRAME => frame_in_flight(walk, t, end, p)?,
             _ => packet(walk, t, p)?,
         };
-        let (mut time, mut d) = (t.packets[at].t, t.details[at].d);
+        let (mut time, mut d) = (t.packets[placed].t, t.details[placed].d);
         time = walk.near(time, walk.now);
         walk.lineage(&mut d);
         if P::READS {
-            (t.packets[at].t, t.details[at].d) = (time, d);
-            wire_push(t, end, at);
+            (t.packets[placed].t, t.details[placed].d) = (time, d);
+            wire_push(t, end, placed);
         } else {
-            p = t.packets[at].next;
+            p = t.packets[placed].next;
         }
     }
 }
@@ -230,9 +230,9 @@ fn pauses<P: Pen>(walk: &mut SnapshotWalk<P>, t: &mut Tables, p: PortIdx) -> Res
     row.pausing = walk.half(row.pausing);
     row.headroom_used = walk.half(row.headroom_used);
     row.frames = walk.half(row.frames);
-    let mut at = row.frame_head;
+    let mut next_frame = row.frame_head;
     for k in 0..row.frames {
-        let resume = if P::READS { 0 } else { t.packets[at].meta & meta::RESUME };
+        let resume = if P::READS { 0 } else { t.packets[next_frame].meta & meta::RESUME };
         let resume = walk.half(resume);
         if P::READS {
             let frame = frame_record(walk, t, row.switch_idx, resume)?;
@@ -243,7 +243,7 @@ fn pauses<P: Pen>(walk: &mut SnapshotWalk<P>, t: &mut Tables, p: PortIdx) -> Res
             }
             row.frame_tail = frame;
         } else {
-            at = t.packets[at].next;
+            next_frame = t.packets[next_frame].next;
         }
     }
     if P::READS {
@@ -305,7 +305,7 @@ fn packet<P: Pen>(walk: &mut SnapshotWalk<P>, t: &mut Tables, p: PacketIdx) -> R
     let m = if P::READS { 0 } else { walk.names.member[t.packets[p].flow.usize()] as usize - from };
     let m = walk.word(m as u64) as usize + from;
     let f = walk.names.rows.members[m].flow;
-    let at = if P::READS { record(walk, t, f)? } else { p };
+    let target = if P::READS { record(walk, t, f)? } else { p };
     walk.packets += 1;
     let mut pk = if P::READS { Packet { flow: f, ..Packet::zeroed() } } else { t.packets[p] };
     let mut details = if P::READS { PacketDetails::zeroed() } else { t.details[p] };
@@ -314,16 +314,16 @@ fn packet<P: Pen>(walk: &mut SnapshotWalk<P>, t: &mut Tables, p: PacketIdx) -> R
     let begins = walk.near(details.seq, tx.snd_una);
     details.seq = begins;
     let moving = walk.advanced.get(m).copied().flatten();
-    if let Some(AdvancedRows { stream, by, .. }) = moving {
-        details.seq = stream.moved(begins, by);
+    if let Some(AdvancedRows { stream, n_packets, .. }) = moving {
+        details.seq = stream.moved(begins, n_packets);
     }
     let data = (pk.meta >> meta::KIND_SHIFT) & meta::KIND_MASK == kind::DATA;
     let path = if data { tx.path_first } else { rx.path_first };
     pk.path = path.wrapping_add(walk.half(pk.path.wrapping_sub(path)));
     if data {
         pk.payload = walk.half(pk.payload);
-        if let Some(AdvancedRows { stream, by, .. }) = moving {
-            let payload = (stream.moved(begins + u64::from(pk.payload), by) - details.seq) as u32;
+        if let Some(AdvancedRows { stream, n_packets, .. }) = moving {
+            let payload = (stream.moved(begins + u64::from(pk.payload), n_packets) - details.seq) as u32;
             pk.meta = (pk.meta & !meta::WIRE_MASK) | (payload + t.exps[0].data_overhead);
             pk.payload = payload;
         }
@@ -337,7 +337,7 @@ fn packet<P: Pen>(walk: &mut SnapshotWalk<P>, t: &mut Tables, p: PacketIdx) -> R
         details.sent_at = walk.near(details.sent_at, walk.now);
     }
     if t.exps[0].cc == cc::HPCC {
-        let slot = t.flow_tx.len() + at.usize();
+        let slot = t.flow_tx.len() + target.usize();
         let mut int = t.ints[slot];
         let hops = ((pk.meta >> meta::INT_SHIFT) & meta::INT_MASK) as usize;
         telemetry(walk, t, f, hops, &mut int);
@@ -346,7 +346,7 @@ fn packet<P: Pen>(walk: &mut SnapshotWalk<P>, t: &mut Tables, p: PacketIdx) -> R
         }
     }
     if P::READS {
-        (t.packets[at], t.details[at]) = (pk, details);
+        (t.packets[target], t.details[target]) = (pk, details);
     }
-    Ok(at)
+    Ok(target)
 }

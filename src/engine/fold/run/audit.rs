@@ -31,17 +31,17 @@ fn copy_but_for_tasks(t: &mut Tables) -> OwnedTables {
     copy
 }
 
-/// Audits the `skip` of `p` that ends at `at` (ps), if an audit is due. `by`: packets by which each queue pair went on. Of several skips from equal
+/// Audits the `skip` of `p` that ends at `at_ps`, if an audit is due. `moved`: packets by which each queue pair went on. Of several skips from equal
 /// snapshots only one is audited.
 pub(crate) fn audit_if_due(
     run: &mut FoldRun,
     t: &mut Tables,
     p: u32,
     skip: &Skip,
-    by: &[u64],
-    at: u64,
+    moved: &[u64],
+    at_ps: u64,
 ) -> Result<(), Stop> {
-    let hops = skip.hops(t, &run.partitions[p as usize].rows, by);
+    let hops = skip.hops(t, &run.partitions[p as usize].rows, moved);
     let stats = &run.stats;
     let Some(upto) = due(&t.exps[0], &stats.audit, hops, stats.audit_hops, stats.hops_skipped) else { return Ok(()) };
     // If rates are carried on, copies of the experiment show more (`continued`), unless everything is to be audited.
@@ -49,14 +49,14 @@ pub(crate) fn audit_if_due(
         return Ok(());
     }
     run.stats.audit.largest = run.stats.audit.largest.max(upto);
-    let span = (u128::from(at - skip.since) * u128::from(upto) / u128::from(hops)) as u64;
+    let span = (u128::from(at_ps - skip.since) * u128::from(upto) / u128::from(hops)) as u64;
     audit(run, t, p, skip, skip.since + span)
 }
 
-/// Audits `skip` of partition `p` up to `at` (ps): simulates the time from its start on a copy of the tables, and compares.
-fn audit(run: &mut FoldRun, t: &mut Tables, p: u32, skip: &Skip, at: u64) -> Result<(), Stop> {
+/// Audits `skip` of partition `p` up to `at_ps`: simulates the time from its start on a copy of the tables, and compares.
+fn audit(run: &mut FoldRun, t: &mut Tables, p: u32, skip: &Skip, at_ps: u64) -> Result<(), Stop> {
     let began = Instant::now();
-    let by = skip.moved_by(at);
+    let moved = skip.moved_by(at_ps);
     let posted: Vec<(TaskIdx, Task)> =
         run.partitions[p as usize].rows.members.iter().flat_map(|m| &m.posted).map(|&(i, _)| (i, t.tasks[i])).collect();
     let mut copy = copy_but_for_tasks(t);
@@ -68,7 +68,7 @@ fn audit(run: &mut FoldRun, t: &mut Tables, p: u32, skip: &Skip, at: u64) -> Res
         let mut c = copy.view();
         // The copy works on the original tasks, which are by far the most rows. It changes only the posted ones.
         c.tasks = Column::from(&mut *t.tasks);
-        simulate_skip(run, &mut c, p, skip, at)
+        simulate_skip(run, &mut c, p, skip, at_ps)
     };
     for &(i, row) in &posted {
         t.tasks[i] = row;
@@ -80,17 +80,17 @@ fn audit(run: &mut FoldRun, t: &mut Tables, p: u32, skip: &Skip, at: u64) -> Res
     for (m, member) in partition.rows.members.iter().enumerate().filter(|(m, _)| skip.goes_on(*m)) {
         let reported = &member.posted[skip.before[m][2]..member.delivered];
         let mut compared = false;
-        for (i, row) in reported.iter().map(|&(i, _)| (i, &t.tasks[i])).filter(|(_, row)| row.got <= at) {
+        for (i, row) in reported.iter().map(|&(i, _)| (i, &t.tasks[i])).filter(|(_, row)| row.got <= at_ps) {
             compared = true;
             // Messages that are not delivered yet arrive later than this.
-            let did = delivered.get(&i).copied().unwrap_or(at);
+            let did = delivered.get(&i).copied().unwrap_or(at_ps);
             run.stats.audit.message(row.got, did, row.at);
         }
         let did = skip.packets(m, before[m], copy.flow_tx[member.flow].snd_una);
         if !compared {
-            run.stats.audit.progress(by[m], did);
+            run.stats.audit.progress(moved[m], did);
         }
-        ahead += run.stats.audit.rate(by[m], did, skip.plan.theta_ppm);
+        ahead += run.stats.audit.rate(moved[m], did, skip.plan.theta_ppm);
         sent += did;
     }
     if skip.plan.carried.is_none() {
@@ -102,31 +102,31 @@ fn audit(run: &mut FoldRun, t: &mut Tables, p: u32, skip: &Skip, at: u64) -> Res
     Ok(())
 }
 
-/// Simulates `p` from the start of `skip` to `at` (ps). Returns for each queue pair the acknowledged bytes at the start, and the time of each
+/// Simulates `p` from the start of `skip` to `at_ps`. Returns for each queue pair the acknowledged bytes at the start, and the time of each
 /// delivery.
 pub(crate) fn simulate_skip(
     run: &mut FoldRun,
     c: &mut Tables,
     p: u32,
     skip: &Skip,
-    at: u64,
+    at_ps: u64,
 ) -> Result<(Vec<u64>, HashMap<TaskIdx, u64>), Stop> {
     prepare(run, c, p, skip)?;
     let before = run.partitions[p as usize].rows.members.iter().map(|m| c.flow_tx[m.flow].snd_una).collect();
     let mut delivered: HashMap<TaskIdx, u64> = HashMap::new();
     loop {
         let from = run.partitions[p as usize].next_events(c).at;
-        if from >= at {
+        if from >= at_ps {
             break;
         }
         // Events that cannot be folded end the simulation.
-        let end = (from + run.step).min(at);
+        let end = (from + run.step).min(at_ps);
         if window(run, c, p, from, end).is_err() {
             break;
         }
         for noted in c.fold_trace.drain(..) {
-            if let FoldTrace::DeliveredAgain { task, at } = noted {
-                delivered.entry(task).or_insert(at);
+            if let FoldTrace::DeliveredAgain { task, at: at_ps } = noted {
+                delivered.entry(task).or_insert(at_ps);
             }
         }
     }

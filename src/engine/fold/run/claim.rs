@@ -22,10 +22,10 @@ pub(crate) fn update_claim(run: &mut FoldRun, p: u32) {
     cursor.claim = if simulated { run.ticket.adopt(&cursor.node) } else { None };
 }
 
-/// Whether looked-up partition `p` must be simulated from `at` (ps) on: what follows is not known, and no other experiment records it. If another one
+/// Whether looked-up partition `p` must be simulated from `at_ps` on: what follows is not known, and no other experiment records it. If another one
 /// does, returns [`Stop::Wait`].
-pub(crate) fn must_simulate(run: &mut FoldRun, p: u32, at: u64) -> Result<bool, Stop> {
-    if !is_unknown_at(run, p, at) {
+pub(crate) fn must_simulate(run: &mut FoldRun, p: u32, at_ps: u64) -> Result<bool, Stop> {
+    if !is_unknown_at(run, p, at_ps) {
         return Ok(false);
     }
     let start = run.partitions[p as usize].start;
@@ -37,13 +37,13 @@ pub(crate) fn must_simulate(run: &mut FoldRun, p: u32, at: u64) -> Result<bool, 
     if !run.ticket.may_wait || node.unpredictable.load(Ordering::Relaxed) {
         return Ok(true);
     }
-    match run.ticket.ask(&node, at - start) {
+    match run.ticket.ask(&node, at_ps - start) {
         ClaimAnswer::Wait => Err(Stop::Wait),
         ClaimAnswer::Go(None) => Ok(true),
         ClaimAnswer::Go(claim) => {
             cursor.claim = claim;
             // The previous holder may have recorded more before it released the claim.
-            let missing = is_unknown_at(run, p, at);
+            let missing = is_unknown_at(run, p, at_ps);
             if !missing {
                 update_claim(run, p);
             }

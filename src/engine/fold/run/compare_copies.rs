@@ -13,12 +13,12 @@ use crate::units::{PS_PER_NS, PS_PER_S};
 /// A transmitter counts as always busy if it is busy for more than this share of the time, in millionths (our choice).
 const BUSY_PPM: u128 = 950_000;
 
-/// Bytes that queue pair `f` has sent by `at` (ps). PRECONDITION: its rows are not later than that.
-pub(crate) fn sent(run: &FoldRun, t: &Tables, f: FlowIdx, at: u64) -> u64 {
+/// Bytes that queue pair `f` has sent by `at_ps`. PRECONDITION: its rows are not later than that.
+pub(crate) fn sent(run: &FoldRun, t: &Tables, f: FlowIdx, at_ps: u64) -> u64 {
     let tx = &t.flow_tx[f];
     let (p, m) = (run.index.nic_partition[tx.nic.usize()], run.index.member[f.usize()]);
     let skip = if p == NONE || m == NONE { None } else { run.partitions[p as usize].skip.as_ref() };
-    tx.sent_bytes + skip.map_or(0, |skip| skip.bytes(m as usize, at))
+    tx.sent_bytes + skip.map_or(0, |skip| skip.bytes(m as usize, at_ps))
 }
 
 /// Stores what the experiment has sent by the ends of copies that it has now passed.
@@ -115,8 +115,8 @@ fn late(t: &Tables, flows: impl Iterator<Item = (FlowIdx, u64, u64, u64)>, last:
         let tx = &t.flow_tx[f];
         let path = &t.paths[tx.path_first as usize..(tx.path_first + tx.path_len) as usize];
         let crossed = path.iter().map(|q| (nics + q.usize(), t.ports[*q].tx_full));
-        for (at, tx_full) in crossed.chain([(tx.nic.usize(), t.nics[tx.nic].tx_full)]) {
-            transmitters[at].add(from, to, came, tx.size.saturating_sub(came) as f64 * tx_full as f64);
+        for (transmitter, tx_full) in crossed.chain([(tx.nic.usize(), t.nics[tx.nic].tx_full)]) {
+            transmitters[transmitter].add(from, to, came, tx.size.saturating_sub(came) as f64 * tx_full as f64);
         }
         all.add(from, to, came, 0.0);
     }

@@ -34,10 +34,10 @@ pub(crate) struct ExperimentCopy {
 }
 
 impl ContinuedAudits {
-    /// Adds a span in which rates were carried on, from `since` to `at` (ps), and the share that had not settled.
-    pub(crate) fn carried(&mut self, since: u64, at: u64, unsettled_ppm: u64) {
-        self.carried.push((since, at));
-        self.unsettled += u128::from(at - since) * u128::from(unsettled_ppm);
+    /// Adds a span in which rates were carried on, from `since` to `at_ps`, and the share that had not settled.
+    pub(crate) fn carried(&mut self, since: u64, at_ps: u64, unsettled_ppm: u64) {
+        self.carried.push((since, at_ps));
+        self.unsettled += u128::from(at_ps - since) * u128::from(unsettled_ppm);
     }
 
     /// End of the last copy, in ps.

@@ -82,26 +82,26 @@ pub(crate) fn forget_finished_messages(run: &mut FoldRun, t: &Tables, p: u32) {
     // If rates were carried on, rows may still have to acknowledge what is already reported.
     let behind = t.exps[0].modes & mode::RATES != 0 && !run.partitions[p as usize].looked_up;
     for m in &mut run.partitions[p as usize].rows.members {
-        let mut over = m.delivered.min(m.acked);
-        if behind && over > 0 {
+        let mut n_finished = m.delivered.min(m.acked);
+        if behind && n_finished > 0 {
             let first = t.flow_tx[m.flow].msg_ack;
-            over = m.posted[..over].iter().position(|&(i, _)| i == first).unwrap_or(over);
+            n_finished = m.posted[..n_finished].iter().position(|&(i, _)| i == first).unwrap_or(n_finished);
         }
-        m.posted.drain(..over);
-        m.delivered -= over;
-        m.acked -= over;
-        m.given -= over;
-        m.sent = m.sent.saturating_sub(over);
-        m.posts_in_rows = m.posts_in_rows.saturating_sub(over);
-        m.sent_in_rows = m.sent_in_rows.saturating_sub(over);
+        m.posted.drain(..n_finished);
+        m.delivered -= n_finished;
+        m.acked -= n_finished;
+        m.given -= n_finished;
+        m.sent = m.sent.saturating_sub(n_finished);
+        m.posts_in_rows = m.posts_in_rows.saturating_sub(n_finished);
+        m.sent_in_rows = m.sent_in_rows.saturating_sub(n_finished);
         m.known = true;
         m.at_checkpoint = SendProgress { posted: m.posted.len(), given: m.given, sent: m.sent };
     }
 }
 
-/// Writes the snapshot of `p`, whose rows are in the tables as of `at` (ps).
-pub(crate) fn write_snapshot(run: &mut FoldRun, t: &mut Tables, p: u32, at: u64) -> Vec<u8> {
-    let (bytes, ancestors) = snapshot::write(t, row_names(run, p, None), at);
+/// Writes the snapshot of `p`, whose rows are in the tables as of `at_ps`.
+pub(crate) fn write_snapshot(run: &mut FoldRun, t: &mut Tables, p: u32, at_ps: u64) -> Vec<u8> {
+    let (bytes, ancestors) = snapshot::write(t, row_names(run, p, None), at_ps);
     run.partitions[p as usize].rows.ancestors = ancestors;
     bytes
 }

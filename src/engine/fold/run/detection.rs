@@ -10,24 +10,24 @@ use crate::engine::fold::run::fold_run::FoldRun;
 use crate::engine::fold::steady::detector::{DetectorRule, is_settled};
 use crate::engine::fold::steady::sampling::{choose_rule, is_steadying};
 
-/// Resets the detector of `p`, because something at `at` (ps) may have changed its rates.
-pub(crate) fn reset_detector(run: &mut FoldRun, t: &Tables, p: u32, at: u64) {
+/// Resets the detector of `p`, because something at `at_ps` may have changed its rates.
+pub(crate) fn reset_detector(run: &mut FoldRun, t: &Tables, p: u32, at_ps: u64) {
     if !is_steadying(t) {
         return;
     }
-    run.partitions[p as usize].detector.reset(at);
+    run.partitions[p as usize].detector.reset(at_ps);
     run.partitions[p as usize].ended_skip = None;
     schedule_sampling(run, t, p);
 }
 
-/// Whether a post at `at` on a queue pair of `p` was expected, because the queue pair is intermittent and its rate allows for that. `idle`: time
+/// Whether a post at `at_ps` on a queue pair of `p` was expected, because the queue pair is intermittent and its rate allows for that. `idle`: time
 /// since which it had nothing to send (`NEVER`: it had something). In ps.
-pub(crate) fn goes_on_soon(run: &mut FoldRun, t: &Tables, p: u32, idle: u64, at: u64) -> bool {
+pub(crate) fn goes_on_soon(run: &mut FoldRun, t: &Tables, p: u32, idle: u64, at_ps: u64) -> bool {
     if t.exps[0].modes & mode::RATES == 0 {
         return false;
     }
     let rule = rule_of(run, t, p);
-    rule.patience > 0 && (idle == NEVER || at.saturating_sub(idle) <= rule.patience)
+    rule.patience > 0 && (idle == NEVER || at_ps.saturating_sub(idle) <= rule.patience)
 }
 
 /// The rule by which `p` is sampled, or would be.
@@ -77,12 +77,16 @@ pub(crate) fn widen_rule(run: &mut FoldRun, p: u32, f: FlowIdx) {
 
 /// The first due sample of any simulated partition: its time and the partition.
 pub(crate) fn next_sampling(run: &mut FoldRun) -> Option<(u64, u32)> {
-    while let Some(&Reverse((at, n))) = run.schedule.samplings.peek() {
+    while let Some(&Reverse((at_ps, n))) = run.schedule.samplings.peek() {
         let p = run.index.nic_partition[n.usize()];
         if p != NONE {
             let partition = &run.partitions[p as usize];
-            if !partition.looked_up && partition.recordable && partition.first == n && partition.detector.next() == at {
-                return Some((at, p));
+            if !partition.looked_up
+                && partition.recordable
+                && partition.first == n
+                && partition.detector.next() == at_ps
+            {
+                return Some((at_ps, p));
             }
         }
         run.schedule.samplings.pop();

@@ -18,7 +18,7 @@ const POLL_INTERVAL: Duration = Duration::from_millis(1);
 pub(crate) struct Dispatch<'a> {
     in_flight: &'a InFlight,
     end: Instant,
-    most: usize,
+    max_in_flight: usize,
     queues: Mutex<DispatchQueues>,
     changed: Condvar,
 }
@@ -37,7 +37,13 @@ pub(crate) struct DispatchQueues {
 impl<'a> Dispatch<'a> {
     /// A dispatch for `threads` threads, until `end`.
     pub(crate) fn new(queues: DispatchQueues, in_flight: &'a InFlight, threads: usize, end: Instant) -> Dispatch<'a> {
-        Dispatch { in_flight, end, most: threads * MOST_A_THREAD, queues: Mutex::new(queues), changed: Condvar::new() }
+        Dispatch {
+            in_flight,
+            end,
+            max_in_flight: threads * MOST_A_THREAD,
+            queues: Mutex::new(queues),
+            changed: Condvar::new(),
+        }
     }
 
     /// The next experiment, and whether it must not wait because no other can go on. Blocks while all remaining experiments wait for others. `None`:
@@ -48,7 +54,7 @@ impl<'a> Dispatch<'a> {
             if Instant::now() >= self.end || stop() {
                 return None;
             }
-            let next = self.pick(&mut queues).map(|at| (at, false));
+            let next = self.pick(&mut queues).map(|place| (place, false));
             // No thread works on what is waited for: simulating it twice is better than never.
             let next = next.or_else(|| {
                 (queues.busy == 0 && !queues.waiting.is_empty()).then(|| (queues.waiting.remove(0).0, true))
@@ -65,20 +71,20 @@ impl<'a> Dispatch<'a> {
     }
 
     fn pick(&self, queues: &mut MutexGuard<DispatchQueues>) -> Option<usize> {
-        if let Some(at) = queues.ready.pop_front() {
-            return Some(at);
+        if let Some(place) = queues.ready.pop_front() {
+            return Some(place);
         }
         if let Some(k) = queues.waiting.iter().position(|&(_, id)| !self.in_flight.holds_up(id)) {
             return Some(queues.waiting.remove(k).0);
         }
-        if queues.waiting.len() + queues.busy < self.most { queues.unstarted.pop_front() } else { None }
+        if queues.waiting.len() + queues.busy < self.max_in_flight { queues.unstarted.pop_front() } else { None }
     }
 
-    /// Takes back the experiment at place `at`. `waits`: its id in [`InFlight`], if it waits.
-    pub(crate) fn put(&self, at: usize, waits: Option<u64>) {
+    /// Takes back the experiment at place `place`. `waits`: its id in [`InFlight`], if it waits.
+    pub(crate) fn put(&self, place: usize, waits: Option<u64>) {
         let mut queues = lock(&self.queues);
         queues.busy -= 1;
-        queues.waiting.extend(waits.map(|id| (at, id)));
+        queues.waiting.extend(waits.map(|id| (place, id)));
         drop(queues);
         self.changed.notify_all();
     }

@@ -149,7 +149,7 @@ impl Engine for FoldEngine {
         self.places.resize_with(batch.len(), Place::default);
         let mut queues = DispatchQueues::default();
         let mut unstarted = Vec::new();
-        for (at, (t, place)) in batch.iter().zip(&mut self.places).enumerate() {
+        for (place_idx, (t, place)) in batch.iter().zip(&mut self.places).enumerate() {
             (place.seconds, place.failure) = (0.0, None);
             // Experiments in flight come first: together they take less memory, and what they record helps those that follow.
             match place.waits.take() {
@@ -161,15 +161,15 @@ impl Engine for FoldEngine {
                 _ if is_new(t) => {
                     let needed = place.needed.take().unwrap_or_else(|| hops_needed(t));
                     *place = Place { needed: Some(needed), ..Place::default() };
-                    unstarted.push((std::cmp::Reverse(needed), at));
+                    unstarted.push((std::cmp::Reverse(needed), place_idx));
                 }
-                Some(id) => queues.waiting.push((at, id)),
-                None => queues.ready.push_back(at),
+                Some(id) => queues.waiting.push((place_idx, id)),
+                None => queues.ready.push_back(place_idx),
             }
         }
         // The longest come first, so that no thread is left with a long one at the end.
         unstarted.sort_unstable();
-        queues.unstarted.extend(unstarted.into_iter().map(|(_, at)| at));
+        queues.unstarted.extend(unstarted.into_iter().map(|(_, place_idx)| place_idx));
         let in_flight = self.memo.as_ref().map_or_else(Arc::default, |memo| Arc::clone(&memo.in_flight));
         let all = rayon::current_num_threads();
         let threads = all.min(batch.len());
@@ -185,23 +185,23 @@ impl Engine for FoldEngine {
         let pairs: Vec<Mutex<(&mut Tables, &mut Place)>> =
             batch.iter_mut().zip(&mut self.places).map(Mutex::new).collect();
         (0..threads).into_par_iter().with_max_len(1).for_each(|_| {
-            while let Some((at, alone)) = dispatch.take(stop) {
-                let (t, place) = &mut *lock(&pairs[at]);
+            while let Some((place_idx, alone)) = dispatch.take(stop) {
+                let (t, place) = &mut *lock(&pairs[place_idx]);
                 let start = Instant::now();
                 match isolated(|| place.advance(t, settings, alone, end, packet_limit, stop)) {
                     Ok(failure) => place.failure = failure,
                     Err(defect) => **place = Place { failure: Some(defect.to_string()), ..Place::default() },
                 }
                 place.seconds += start.elapsed().as_secs_f64();
-                dispatch.put(at, place.waits);
+                dispatch.put(place_idx, place.waits);
             }
             spare.put_idle();
         });
         drop(pairs);
         let mut slice = SliceOutcome::default();
-        for (at, place) in self.places.iter_mut().enumerate() {
+        for (place_idx, place) in self.places.iter_mut().enumerate() {
             slice.seconds.push(place.seconds);
-            slice.failures.extend(place.failure.take().map(|why| (at, why)));
+            slice.failures.extend(place.failure.take().map(|why| (place_idx, why)));
         }
         slice.folds = self.places.iter().map(|p| p.stats).collect();
         Ok(slice)

@@ -45,8 +45,8 @@ pub(crate) fn settle(run: &mut FoldRun, t: &Tables, p: u32) {
     lock(&explainer.told).causes.entry(partition.cause).or_default().hops += more;
 }
 
-/// Explains why the lifetime of `p`, which starts at `at` (ps), is not known.
-pub(crate) fn new_start(run: &mut FoldRun, t: &Tables, p: u32, at: u64) {
+/// Explains why the lifetime of `p`, which starts at `at_ps`, is not known.
+pub(crate) fn new_start(run: &mut FoldRun, t: &Tables, p: u32, at_ps: u64) {
     if run.explainer.is_none() {
         return;
     }
@@ -57,13 +57,13 @@ pub(crate) fn new_start(run: &mut FoldRun, t: &Tables, p: u32, at: u64) {
     if e.cc == cc::HPCC {
         parts.part(KeyPart::Phases);
         if t.fold_hints.telemetry_from.is_empty() {
-            parts.word(at % 1000);
+            parts.word(at_ps % 1000);
         }
         for &port in &rows.ports {
             let (from_ps, from_bytes) = t.fold_hints.counts_from(port);
             parts.word((t.ports[port].tx_bytes - from_bytes) % (u64::from(INT_TX_UNIT) * u64::from(e.int_multi)));
             if !t.fold_hints.telemetry_from.is_empty() {
-                parts.word((at - from_ps) % 1000);
+                parts.word((at_ps - from_ps) % 1000);
             }
         }
     }
@@ -74,7 +74,7 @@ pub(crate) fn new_start(run: &mut FoldRun, t: &Tables, p: u32, at: u64) {
     }
     let mut state = CanonicalKey::default();
     for m in rows.members.iter().filter(|m| m.known) {
-        state.state(t, m.flow, at, at);
+        state.state(t, m.flow, at_ps, at_ps);
     }
     parts.bytes(KeyPart::Rates, &state.0);
     let Some(explainer) = &mut run.explainer else { return };
@@ -85,14 +85,14 @@ pub(crate) fn new_start(run: &mut FoldRun, t: &Tables, p: u32, at: u64) {
     because(run, t, p, cause);
 }
 
-/// Explains why the snapshot of `p` at `at` (ps) is not known.
-pub(crate) fn new_snapshot(run: &mut FoldRun, t: &mut Tables, p: u32, at: u64) {
+/// Explains why the snapshot of `p` at `at_ps` is not known.
+pub(crate) fn new_snapshot(run: &mut FoldRun, t: &mut Tables, p: u32, at_ps: u64) {
     if run.explainer.is_none() {
         return;
     }
-    let mut parts = snapshot::hash_parts(t, row_names(run, p, None), at);
+    let mut parts = snapshot::hash_parts(t, row_names(run, p, None), at_ps);
     parts.bytes(KeyPart::Rows, &rows_of(run, t, p).0);
-    parts.bytes(KeyPart::Phases, &CanonicalKey::head(t, at, &run.guard).0);
+    parts.bytes(KeyPart::Phases, &CanonicalKey::head(t, at_ps, &run.guard).0);
     let partition = &run.partitions[p as usize];
     let mut ancestors = CanonicalKey::default();
     partition.rows.ancestors.iter().for_each(|&id| ancestors.id(&partition.rows, id));

@@ -105,10 +105,10 @@ impl Partition {
         self.rows.members.iter().all(|m| m.posts_in_rows == m.posted.len())
     }
 
-    /// The first of its own instants at or after `at` (ps). It is simulated from one such instant to the next and retires at one, so this depends
+    /// The first of its own instants at or after `at_ps`. It is simulated from one such instant to the next and retires at one, so this depends
     /// only on its own past.
-    pub(crate) fn mark(&self, at: u64, step: u64) -> u64 {
-        self.start + at.saturating_sub(self.start).div_ceil(step) * step
+    pub(crate) fn mark(&self, at_ps: u64, step: u64) -> u64 {
+        self.start + at_ps.saturating_sub(self.start).div_ceil(step) * step
     }
 
     /// Time of its next event, and whether it is idle.
@@ -125,16 +125,16 @@ impl Partition {
         for &n in &self.rows.nics {
             packets = packets.min(t.clocks[n.usize()]);
         }
-        let at = self.rows.nics.iter().fold(packets, |at, &n| at.min(t.clocks[n.end().own_clock(own)]));
+        let at_ps = self.rows.nics.iter().fold(packets, |at_ps, &n| at_ps.min(t.clocks[n.end().own_clock(own)]));
         let quiet = |n: &NicIdx| t.nics[*n].busy_until == NEVER && t.nics[*n].timer == NEVER;
         let idle = packets == NEVER
             && self.rows.nics.iter().all(quiet)
             && self.rows.members.iter().all(|m| is_idle(t, m.flow));
-        NextEvents { at, idle }
+        NextEvents { at: at_ps, idle }
     }
 }
 
-/// Rows of a looked-up partition: they are in the snapshot `node` as of `at` (ps), not in the tables.
+/// Rows of a looked-up partition: they are in the snapshot `node` as of `at_ps`, not in the tables.
 #[derive(Clone)]
 pub(crate) struct BaseSnapshot {
     pub node: Arc<MemoNode>,

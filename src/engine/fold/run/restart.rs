@@ -28,7 +28,6 @@ impl CoupledSwitches {
     ///
     /// The first time, only switches that failed are coupled. But if marks are random and nothing is skipped, what was simulated is not in the memo,
     /// and a restart simulates all of it again. So more switches are coupled at once.
-    /// simulated is not in the memo, and starting over simulates all of it again. So more switches are coupled at once.
     pub(crate) fn near(&self, t: &Tables) -> u32 {
         if t.fold_hints.random_marks && !is_steadying(t) {
             NEAR_UNREMEMBERED

@@ -15,12 +15,12 @@ use crate::engine::fold::run::partition::BaseSnapshot;
 use crate::engine::fold::run::stop::{Stop, reason};
 use crate::engine::fold::steady::sampling::is_steadying;
 
-/// Marks that all rows of `p` are in the snapshot `node` as of `at` (ps), and not in the tables.
-pub(crate) fn stand_at_snapshot(run: &mut FoldRun, p: u32, node: Arc<MemoNode>, at: u64) {
+/// Marks that all rows of `p` are in the snapshot `node` as of `at_ps`, and not in the tables.
+pub(crate) fn stand_at_snapshot(run: &mut FoldRun, p: u32, node: Arc<MemoNode>, at_ps: u64) {
     let partition = &mut run.partitions[p as usize];
     partition.looked_up = true;
     partition.base_snapshots =
-        vec![BaseSnapshot { node, at, from: RowCounts::default(), to: RowCounts::of(&partition.rows) }];
+        vec![BaseSnapshot { node, at: at_ps, from: RowCounts::default(), to: RowCounts::of(&partition.rows) }];
 }
 
 /// Restores the rows of looked-up partition `p` as of the start of its episode or its last checkpoint.

@@ -32,12 +32,12 @@ impl Sets {
 
 /// The pieces of simulated partition `p`, by local numbers: those that work, then at most one of all unused rows. A single piece stands for the whole
 /// partition and lists nothing.
-pub(crate) fn pieces(run: &FoldRun, t: &Tables, p: u32, at: u64) -> Vec<PartitionPiece> {
+pub(crate) fn pieces(run: &FoldRun, t: &Tables, p: u32, at_ps: u64) -> Vec<PartitionPiece> {
     let partition = &run.partitions[p as usize];
     let n = partition.rows.nics.len();
     // An intermittent queue pair keeps its rows.
     let patience = partition.detector.rule.map_or(0, |rule| rule.patience);
-    let works = |m: &Member| m.routed && (!is_idle(t, m.flow) || m.idle_for(at) < patience);
+    let works = |m: &Member| m.routed && (!is_idle(t, m.flow) || m.idle_for(at_ps) < patience);
     let mut working: Vec<bool> = partition.rows.members.iter().map(works).collect();
     if partition.rows.members.iter().zip(&working).any(|(m, working)| m.routed && !working) {
         under_way(run, t, p, &mut working);
@@ -48,8 +48,8 @@ pub(crate) fn pieces(run: &FoldRun, t: &Tables, p: u32, at: u64) -> Vec<Partitio
     let mut used = vec![false; n + partition.rows.ports.len()];
     for (m, _) in partition.rows.members.iter().zip(&working).filter(|(_, w)| **w) {
         let (tx, rx) = (&t.flow_tx[m.flow], &t.flow_rx[m.flow]);
-        let at = run.index.nic_local[tx.nic.usize()] as usize;
-        let nics = [at, run.index.nic_local[rx.nic.usize()] as usize];
+        let sender = run.index.nic_local[tx.nic.usize()] as usize;
+        let nics = [sender, run.index.nic_local[rx.nic.usize()] as usize];
         let paths = [(tx.path_first, tx.path_len), (rx.path_first, rx.path_len)];
         let ports = paths
             .iter()
@@ -57,7 +57,7 @@ pub(crate) fn pieces(run: &FoldRun, t: &Tables, p: u32, at: u64) -> Vec<Partitio
             .map(|&q| n + run.index.port_local[q.usize()] as usize);
         for row in nics.into_iter().chain(ports) {
             used[row] = true;
-            sets.join(at, row);
+            sets.join(sender, row);
         }
         if partition.rows.switches.is_empty() {
             continue;
@@ -66,10 +66,10 @@ pub(crate) fn pieces(run: &FoldRun, t: &Tables, p: u32, at: u64) -> Vec<Partitio
         for port in ingresses {
             let row = n + run.index.port_local[port.usize()] as usize;
             used[row] = true;
-            sets.join(at, row);
+            sets.join(sender, row);
         }
         for (k, _) in partition.rows.switches.iter().enumerate().filter(|(_, s)| switches.contains(s)) {
-            sets.join(at, first_switch + k);
+            sets.join(sender, first_switch + k);
         }
     }
     if pauses_idle_rows(run, t, p, &mut used, &mut sets) {
@@ -103,29 +103,29 @@ pub(crate) fn pieces(run: &FoldRun, t: &Tables, p: u32, at: u64) -> Vec<Partitio
     let nics = t.exps[0].nic_len;
     let mut of_end = vec![idle; partition.rows.ends.len()];
     for (k, &nic) in partition.rows.nics.iter().enumerate() {
-        let to = place(&mut sets, k);
-        pieces[to].nics.push(k as u32);
+        let piece_idx = place(&mut sets, k);
+        pieces[piece_idx].nics.push(k as u32);
         if let Some(end) = t.nics[nic].peer.port(nics) {
-            of_end[run.index.end_local[end.usize()] as usize] = to;
+            of_end[run.index.end_local[end.usize()] as usize] = piece_idx;
         }
     }
     for (k, &q) in partition.rows.ports.iter().enumerate() {
-        let to = place(&mut sets, n + k);
-        pieces[to].ports.push(k as u32);
+        let piece_idx = place(&mut sets, n + k);
+        pieces[piece_idx].ports.push(k as u32);
         if let Some(end) = t.ports[q].peer.port(nics) {
-            of_end[run.index.end_local[end.usize()] as usize] = to;
+            of_end[run.index.end_local[end.usize()] as usize] = piece_idx;
         }
     }
-    for (k, &to) in of_end.iter().enumerate() {
-        pieces[to].ends.push(k as u32);
+    for (k, &piece_idx) in of_end.iter().enumerate() {
+        pieces[piece_idx].ends.push(k as u32);
     }
     for (k, m) in partition.rows.members.iter().enumerate() {
         let nic = run.index.nic_local[t.flow_tx[m.flow].nic.usize()] as usize;
         let stands = t.flow_tx[m.flow].flags & qp::QUEUED != 0;
-        let to = if working[k] || stands { place(&mut sets, nic) } else { idle };
-        pieces[to].members.push(k as u32);
+        let piece_idx = if working[k] || stands { place(&mut sets, nic) } else { idle };
+        pieces[piece_idx].members.push(k as u32);
         if working[k] {
-            pieces[to].working.push(k as u32);
+            pieces[piece_idx].working.push(k as u32);
         }
     }
     if pieces[idle].is_empty() {
@@ -161,9 +161,9 @@ fn pauses_idle_rows(run: &FoldRun, t: &Tables, p: u32, used: &mut [bool], sets: 
     false
 }
 
-/// Sets the entries of `of` for the queue pairs of `p` that have packets in flight. These need their rows even if nothing is outstanding: packets
+/// Sets the entries of `in_flight` for the queue pairs of `p` that have packets in flight. These need their rows even if nothing is outstanding: packets
 /// sent again after a timeout, and their acknowledgements, may still be in queues or on wires.
-pub(crate) fn under_way(run: &FoldRun, t: &Tables, p: u32, of: &mut [bool]) {
+pub(crate) fn under_way(run: &FoldRun, t: &Tables, p: u32, in_flight: &mut [bool]) {
     let partition = &run.partitions[p as usize];
     let nics = t.exps[0].nic_len;
     let wires = partition
@@ -176,13 +176,13 @@ pub(crate) fn under_way(run: &FoldRun, t: &Tables, p: u32, of: &mut [bool]) {
     let answers = partition.rows.nics.iter().map(|&n| t.nics[n].ack_head);
     let queues = partition.rows.ports.iter().map(|&q| t.ports[q].q_head);
     for head in wires.chain(answers).chain(queues) {
-        let mut at = head;
-        while at.is_some() {
-            let row = &t.packets[at];
+        let mut packet = head;
+        while packet.is_some() {
+            let row = &t.packets[packet];
             if (row.meta >> meta::KIND_SHIFT) & meta::KIND_MASK != kind::FRAME {
-                of[run.index.member[row.flow.usize()] as usize] = true;
+                in_flight[run.index.member[row.flow.usize()] as usize] = true;
             }
-            at = row.next;
+            packet = row.next;
         }
     }
 }

@@ -93,7 +93,7 @@ const TURNS_PER_TIMING: u64 = 17;
 pub(crate) struct TurnTimer {
     turns: u64,
     /// Model time of the last turn, in ps.
-    at: u64,
+    last_turn_ps: u64,
     /// Number of partitions since then.
     alive: u64,
     /// Wall time of all turns, including checkpoints and audits.
@@ -111,16 +111,16 @@ pub(crate) struct TimedTurn {
 impl TurnTimer {
     /// Restarts model time, because the experiment starts over, folded.
     pub(crate) fn start_over(&mut self) {
-        (self.at, self.alive) = (0, 0);
+        (self.last_turn_ps, self.alive) = (0, 0);
     }
 
-    /// Begins a turn at `at` (ps).
-    pub(crate) fn begin_turn(&mut self, stats: &mut FoldStats, at: u64) -> Option<TimedTurn> {
+    /// Begins a turn at `at_ps`.
+    pub(crate) fn begin_turn(&mut self, stats: &mut FoldStats, at_ps: u64) -> Option<TimedTurn> {
         // The earliest partition goes a step ahead of the others. What it schedules may be earlier than the turn before.
-        let at = at.max(self.at);
-        stats.partition_ps += u128::from(self.alive) * u128::from(at - self.at);
-        stats.span_ps = at;
-        self.at = at;
+        let at_ps = at_ps.max(self.last_turn_ps);
+        stats.partition_ps += u128::from(self.alive) * u128::from(at_ps - self.last_turn_ps);
+        stats.span_ps = at_ps;
+        self.last_turn_ps = at_ps;
         self.turns += 1;
         self.turns
             .is_multiple_of(TURNS_PER_TIMING)

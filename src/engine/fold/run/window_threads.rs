@@ -218,9 +218,9 @@ fn switch(
     k: usize,
     left: &mut WindowLeft,
 ) {
-    let at = by_switch.at(k);
-    let coupled = window.rows.switches.iter().copied().filter(|&s| s == at.switch);
-    window.switches(t, peaks, (at.ends.iter().copied(), at.ports), coupled, left);
+    let rows_there = by_switch.at(k);
+    let coupled = window.rows.switches.iter().copied().filter(|&s| s == rows_there.switch);
+    window.switches(t, peaks, (rows_there.ends.iter().copied(), rows_there.ports), coupled, left);
 }
 
 /// Approximate number of packets that arrive at switches in the window: all packets on wires whose first packet arrives in it.

@@ -83,14 +83,14 @@ pub(crate) fn steady(t: &Tables, view: PartitionView, working: &[u32], whole: bo
     Some(SteadyPiece { rates, needs })
 }
 
-/// Bytes that must wait on each of the `working` queue pairs so that a skip saves `least` packet-hops, if nothing else is posted and rates hold.
+/// Bytes that must wait on each of the `working` queue pairs so that a skip saves `min_hops` packet-hops, if nothing else is posted and rates hold.
 /// `None`: it saves fewer in any case.
 fn needed(
     t: &Tables,
     rows: &PartitionRows,
     working: &[u32],
     rates: &SteadyRates,
-    least: u64,
+    min_hops: u64,
 ) -> Option<Vec<NeededBytes>> {
     let hops = |&m: &u32| rates.packets[m as usize] * hops_there_and_back(t, rows.members[m as usize].flow);
     let hops: u64 = working.iter().map(hops).sum();
@@ -98,7 +98,7 @@ fn needed(
     if hops == 0 {
         return None;
     }
-    let lasts = (u128::from(least) * window).div_ceil(u128::from(hops));
+    let lasts = (u128::from(min_hops) * window).div_ceil(u128::from(hops));
     // A single queue pair has no contention to change: all its skips together count, otherwise only the next one.
     let trusted = if working.len() == 1 { rates.holds } else { rates.lasts() };
     if u128::from(trusted) < lasts {

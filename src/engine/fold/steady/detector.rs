@@ -254,15 +254,15 @@ impl Detector {
         let by_rate = (t.exps[0].modes >> mode::METRIC_SHIFT) & mode::METRIC_MASK == metric::RATE;
         let acked = |k: usize| self.ago(n - k).members[m].0;
         let value = |k: usize| if by_rate { acked(k) - acked(k - 1) } else { self.ago(n - k).members[m].1 };
-        let (mut least, mut most, mut sum) = (u64::MAX, 0, 0);
+        let (mut lowest, mut highest, mut sum) = (u64::MAX, 0, 0);
         for k in 1..=n {
             let x = value(k);
-            (least, most, sum) = (least.min(x), most.max(x), sum + x);
+            (lowest, highest, sum) = (lowest.min(x), highest.max(x), sum + x);
         }
         let payload = u64::from(t.exps[0].payload);
         // Queues of a packet or two count as constant.
         let slack = if by_rate { 0 } else { 2 * payload };
-        let spread = (most - least).saturating_sub(slack);
+        let spread = (highest - lowest).saturating_sub(slack);
         let steady = u128::from(spread) * n as u128 * 1_000_000 < u128::from(rule.theta_ppm) * u128::from(sum)
             || (spread == 0 && !by_rate);
         let moved = acked(n) - acked(0);
@@ -291,9 +291,9 @@ impl Detector {
     /// Mean number of packets of `stream` that queue pair `m` sent between two actions of its congestion control in the last `n` samples, with
     /// [`FRACTION`] bits of fraction. 0: it did not act, or does not act once per round trip.
     pub(crate) fn turn(&self, m: usize, stream: &MessageStream, n: usize) -> u64 {
-        let at = |ago: usize| self.ago(ago).acts.get(m).copied().unwrap_or_default();
+        let acts_at = |ago: usize| self.ago(ago).acts.get(m).copied().unwrap_or_default();
         let turns = (0..n).map(|ago| {
-            let (now, before) = (at(ago), at(ago + 1));
+            let (now, before) = (acts_at(ago), acts_at(ago + 1));
             let packets = stream.packet(now.next).saturating_sub(stream.packet(before.next));
             let each = stream.packet(now.sent).saturating_sub(stream.packet(now.una)) + 1;
             (packets, (packets + each / 2) / each)

@@ -50,8 +50,8 @@ pub(crate) fn choose_rule(
         return rates_plan::rule(e, rtt);
     }
     // theta >= sqrt(7 N / (16 C RTT)), in packets.
-    let least_ppm = (1_000_000_000_000 * 7 * flows / (16 * bdp)).isqrt().clamp(THETA_PPM, MOST_THETA_PPM);
-    let theta_ppm = if e.theta_ppm > 0 { u64::from(e.theta_ppm) } else { least_ppm };
+    let min_ppm = (1_000_000_000_000 * 7 * flows / (16 * bdp)).isqrt().clamp(THETA_PPM, MOST_THETA_PPM);
+    let theta_ppm = if e.theta_ppm > 0 { u64::from(e.theta_ppm) } else { min_ppm };
     // HPCC's shares drift for so long that skips would keep them from their fair values: a ring was 35 % late, see docs/explanation/fidelity.md. And
     // skips would gain little there.
     let never_skips = contended && e.cc == cc::HPCC && e.theta_ppm == 0;
@@ -62,11 +62,11 @@ pub(crate) fn choose_rule(
     };
     let interval = interval.max(packet);
     // A window covers sqrt(4 C RTT / (7 N)) round trips, and the periods of DCQCN's timers.
-    let mut least = rtt * (4 * bdp / (7 * flows)).isqrt().max(1);
+    let mut min_window_ps = rtt * (4 * bdp / (7 * flows)).isqrt().max(1);
     if e.cc == cc::DCQCN && e.p_inc != NEVER {
-        least = least.max(2 * e.p_inc.max(e.p_dec).min(PS_PER_S / 1000));
+        min_window_ps = min_window_ps.max(2 * e.p_inc.max(e.p_dec).min(PS_PER_S / 1000));
     }
-    let chosen = LEAST_SAMPLES.max(least.div_ceil(interval)) * if contended { CONTENDED } else { 1 };
+    let chosen = LEAST_SAMPLES.max(min_window_ps.div_ceil(interval)) * if contended { CONTENDED } else { 1 };
     // The first skip is as long as its window, and must pay (`criterion::needed`) even at rates a little below line rate.
     let needs = u128::from(2 * checkpoint_hops * 5) * u128::from(packet) * u128::from(flows);
     let worth = if senders > 1 { needs.div_ceil(4 * u128::from(hops.max(1)) * u128::from(interval)) as u64 } else { 0 };
@@ -93,11 +93,11 @@ fn survey(t: &Tables, rows: &PartitionRows, index: &RowIndex, traits: &mut Conte
         *sharing += 1;
         traits.flows = traits.flows.max(*sharing);
         for &q in &t.paths[tx.path_first as usize..(tx.path_first + tx.path_len) as usize] {
-            let (sharing, from) = &mut traits.ports[index.port_local[q.usize()] as usize];
+            let (sharing, last_sender) = &mut traits.ports[index.port_local[q.usize()] as usize];
             *sharing += 1;
             traits.flows = traits.flows.max(*sharing);
-            traits.contended |= from.is_some() && *from != tx.nic;
-            *from = tx.nic;
+            traits.contended |= last_sender.is_some() && *last_sender != tx.nic;
+            *last_sender = tx.nic;
         }
         traits.senders += 1;
         traits.hops += hops_there_and_back(t, m.flow);

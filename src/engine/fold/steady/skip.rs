@@ -144,21 +144,21 @@ impl Skip {
 
     /// The next message event: its time in ps, its kind and its queue pair. `None` instead of the latter two: the skip ends by itself.
     pub(crate) fn next_event(&self) -> (u64, Option<(MessageEvent, usize)>) {
-        let until = self.since.saturating_add(self.plan.until);
+        let end_ps = self.since.saturating_add(self.plan.until);
         match self.queue.peek() {
             // Events at the very end of the skip still happen.
-            Some(&Reverse((at, place))) if at <= until => {
+            Some(&Reverse((at_ps, place))) if at_ps <= end_ps => {
                 let (m, event) = at_place(place);
-                (at, Some((event, m)))
+                (at_ps, Some((event, m)))
             }
-            _ => (until, None),
+            _ => (end_ps, None),
         }
     }
 
-    /// Finds the next events of queue pair `m`, after those up to `at` have been reported.
-    pub(crate) fn foresee_after(&mut self, m: usize, member: &Member, at: u64) {
+    /// Finds the next events of queue pair `m`, after those up to `at_ps` have been reported.
+    pub(crate) fn foresee_after(&mut self, m: usize, member: &Member, at_ps: u64) {
         for event in MESSAGE_EVENTS {
-            if self.streams[m].as_ref().is_some_and(|row| row.due[event as usize] <= at) {
+            if self.streams[m].as_ref().is_some_and(|row| row.due[event as usize] <= at_ps) {
                 self.foresee(m, member, event);
             }
         }
@@ -169,9 +169,9 @@ impl Skip {
     fn await_post(&mut self, m: usize, more: bool) {
         let (Some(row), Some(carried)) = (&mut self.streams[m], &self.plan.carried) else { return };
         if row.drained_at != NEVER {
-            let at = row.drained_at + if more { carried.patience } else { 0 };
-            row.due[MessageEvent::Sent as usize] = at;
-            self.queue.push(Reverse((at, place(m, MessageEvent::Sent))));
+            let at_ps = row.drained_at + if more { carried.patience } else { 0 };
+            row.due[MessageEvent::Sent as usize] = at_ps;
+            self.queue.push(Reverse((at_ps, place(m, MessageEvent::Sent))));
         }
         self.drop_void();
     }
@@ -190,12 +190,12 @@ impl Skip {
             > OVER * u128::from(carried.sent.iter().sum::<u64>()) * u128::from(self.plan.theta_ppm)
     }
 
-    /// Adds the messages posted at `at` (ps) on queue pair `m`, which goes on.
-    pub(crate) fn extend(&mut self, t: &Tables, m: usize, member: &Member, at: u64) {
+    /// Adds the messages posted at `at_ps` on queue pair `m`, which goes on.
+    pub(crate) fn extend(&mut self, t: &Tables, m: usize, member: &Member, at_ps: u64) {
         let Some(row) = &mut self.streams[m] else { return };
         row.stream.extend(t, member);
         if row.drained_at != NEVER {
-            row.base = at;
+            row.base = at_ps;
             row.drained_at = NEVER;
             row.lands = true;
             if let (true, Some(carried)) = (std::mem::take(&mut row.over), &self.plan.carried) {
@@ -212,62 +212,62 @@ impl Skip {
         self.drop_void();
     }
 
-    /// Number of packets by which each queue pair has gone on at `at` (ps).
-    pub(crate) fn moved_by(&self, at: u64) -> Vec<u64> {
-        (0..self.streams.len()).map(|m| self.moved(m, at)).collect()
+    /// Number of packets by which each queue pair has gone on at `at_ps`.
+    pub(crate) fn moved_by(&self, at_ps: u64) -> Vec<u64> {
+        (0..self.streams.len()).map(|m| self.moved(m, at_ps)).collect()
     }
 
-    /// Packet-hops of `by` packets of each queue pair and of their acknowledgements.
-    pub(crate) fn hops(&self, t: &Tables, rows: &PartitionRows, by: &[u64]) -> u64 {
-        rows.members.iter().zip(by).map(|(m, &by)| by * hops_there_and_back(t, m.flow)).sum()
+    /// Packet-hops of `moved` packets of each queue pair and of their acknowledgements.
+    pub(crate) fn hops(&self, t: &Tables, rows: &PartitionRows, moved: &[u64]) -> u64 {
+        rows.members.iter().zip(moved).map(|(m, &moved)| moved * hops_there_and_back(t, m.flow)).sum()
     }
 
-    /// Each queue pair, moved ahead by `by` packets.
-    pub(crate) fn advanced(&self, by: &[u64]) -> Vec<Option<AdvancedRows<'_>>> {
+    /// Each queue pair, moved ahead by `moved` packets.
+    pub(crate) fn advanced(&self, moved: &[u64]) -> Vec<Option<AdvancedRows<'_>>> {
         self.streams
             .iter()
-            .zip(by)
-            .map(|(m, &by)| m.as_ref().map(|m| AdvancedRows { stream: &m.stream, by, turn: m.turn }))
+            .zip(moved)
+            .map(|(m, &moved)| m.as_ref().map(|m| AdvancedRows { stream: &m.stream, n_packets: moved, turn: m.turn }))
             .collect()
     }
 
-    /// Adds what was sent up to `at`, `by` packets of each queue pair, to the counters of the tables. Returns the packet-hops of that.
-    pub(crate) fn count(&self, t: &mut Tables, rows: &PartitionRows, by: &[u64], at: u64) -> u64 {
+    /// Adds what was sent up to `at_ps`, `moved` packets of each queue pair, to the counters of the tables. Returns the packet-hops of that.
+    pub(crate) fn count(&self, t: &mut Tables, rows: &PartitionRows, moved: &[u64], at_ps: u64) -> u64 {
         let e = t.exps[0];
         let mut hops = 0;
         let mut waiting = self.plan.waiting.iter().copied();
-        for ((row, &by), member) in self.streams.iter().zip(by).zip(&rows.members) {
+        for ((row, &moved), member) in self.streams.iter().zip(moved).zip(&rows.members) {
             let behind: Vec<u32> = waiting.by_ref().take(ports_of_data(t, member)).collect();
             let Some(row) = row else { continue };
             let f = member.flow;
             // Bytes of data that a transmitter sent, if it had yet to send `behind` of the packets in flight.
             let data = |behind: u32| {
                 let from = row.sent.saturating_sub(u64::from(behind));
-                row.stream.byte(from + by) - row.stream.byte(from)
+                row.stream.byte(from + moved) - row.stream.byte(from)
             };
             let (tx, rx) = (&mut t.flow_tx[f], &mut t.flow_rx[f]);
             tx.sent_bytes += data(0);
-            tx.n_sent = tx.n_sent.wrapping_add(by as u32);
-            rx.arrived_bytes += row.stream.byte(row.delivered + by) - row.stream.byte(row.delivered);
-            rx.n_acks = rx.n_acks.wrapping_add(by as u32);
-            rx.milestone += by * e.ack_interval;
-            t.nics[tx.nic].hops += by;
-            t.nics[tx.nic].tx_bytes += data(0) + by * u64::from(e.data_overhead);
+            tx.n_sent = tx.n_sent.wrapping_add(moved as u32);
+            rx.arrived_bytes += row.stream.byte(row.delivered + moved) - row.stream.byte(row.delivered);
+            rx.n_acks = rx.n_acks.wrapping_add(moved as u32);
+            rx.milestone += moved * e.ack_interval;
+            t.nics[tx.nic].hops += moved;
+            t.nics[tx.nic].tx_bytes += data(0) + moved * u64::from(e.data_overhead);
             for (k, behind) in (tx.path_first..tx.path_first + tx.path_len).zip(behind) {
                 let port = &mut t.ports[t.paths[k as usize]];
-                port.hops += by;
-                port.tx_bytes += data(behind) + by * u64::from(e.data_overhead);
+                port.hops += moved;
+                port.tx_bytes += data(behind) + moved * u64::from(e.data_overhead);
             }
-            t.nics[rx.nic].hops += by;
-            t.nics[rx.nic].tx_bytes += by * u64::from(e.ack_bytes);
+            t.nics[rx.nic].hops += moved;
+            t.nics[rx.nic].tx_bytes += moved * u64::from(e.ack_bytes);
             for k in rx.path_first..rx.path_first + rx.path_len {
                 let port = &mut t.ports[t.paths[k as usize]];
-                port.hops += by;
-                port.tx_bytes += by * u64::from(e.ack_bytes);
+                port.hops += moved;
+                port.tx_bytes += moved * u64::from(e.ack_bytes);
             }
-            hops += by * u64::from(2 + tx.path_len + rx.path_len);
+            hops += moved * u64::from(2 + tx.path_len + rx.path_len);
         }
-        let share = |x: u64| (u128::from(x) * u128::from(at - self.since) / u128::from(self.plan.window)) as u64;
+        let share = |x: u64| (u128::from(x) * u128::from(at_ps - self.since) / u128::from(self.plan.window)) as u64;
         for (&q, &(area, marks)) in rows.ports.iter().zip(&self.plan.ports) {
             t.ports[q].q_area += share(area);
             t.ports[q].marks += share(marks);
@@ -285,19 +285,19 @@ impl Skip {
         self.streams[m].as_ref().map_or(0, |row| row.stream.packet(to) - row.stream.packet(from))
     }
 
-    /// Number of bytes by which queue pair `m` has gone on at `at` (ps).
-    pub(crate) fn bytes(&self, m: usize, at: u64) -> u64 {
+    /// Number of bytes by which queue pair `m` has gone on at `at_ps`.
+    pub(crate) fn bytes(&self, m: usize, at_ps: u64) -> u64 {
         let Some(row) = self.streams.get(m).and_then(Option::as_ref) else { return 0 };
-        row.stream.byte(row.sent + self.moved(m, at)) - row.stream.byte(row.sent)
+        row.stream.byte(row.sent + self.moved(m, at_ps)) - row.stream.byte(row.sent)
     }
 
-    /// Number of packets by which queue pair `m` has gone on at `at` (ps).
-    fn moved(&self, m: usize, at: u64) -> u64 {
+    /// Number of packets by which queue pair `m` has gone on at `at_ps`.
+    fn moved(&self, m: usize, at_ps: u64) -> u64 {
         let Some(row) = &self.streams[m] else { return 0 };
-        let active = at.min(row.drained_at).saturating_sub(row.base);
+        let active = at_ps.min(row.drained_at).saturating_sub(row.base);
         let work = u128::from(active) * u128::from(row.work) / (u128::from(self.plan.window) << FRACTION);
-        let most = row.stream.packets() - row.sent;
-        (row.stream.worked(row.work_acked + work as u64) - row.una).min(most)
+        let max_packets = row.stream.packets() - row.sent;
+        (row.stream.worked(row.work_acked + work as u64) - row.una).min(max_packets)
     }
 
     /// Time of `event` for message `nth` of queue pair `m`, in ps; `NEVER`: it is not posted.
@@ -313,31 +313,31 @@ impl Skip {
         let window = u128::from(self.plan.window) << FRACTION;
         // If messages renew queue pairs, sent messages are not counted; past events are reported at once.
         let work = row.stream.work_before(nth, row.una + end.saturating_sub(from)).saturating_sub(row.work_acked);
-        let at = row.base + (u128::from(work) * window).div_ceil(u128::from(row.work)) as u64;
+        let at_ps = row.base + (u128::from(work) * window).div_ceil(u128::from(row.work)) as u64;
         // As measured, a message takes until its acknowledgement is there.
         let returns = if row.lands && event != MessageEvent::Acked { row.returns } else { 0 };
-        at.saturating_sub(returns).max(row.base)
+        at_ps.saturating_sub(returns).max(row.base)
     }
 
-    /// Sets the rate of queue pair `m` to its present share, from `at` (ps) on.
-    pub(crate) fn share(&mut self, m: usize, at: u64) {
+    /// Sets the rate of queue pair `m` to its present share, from `at_ps` on.
+    pub(crate) fn share(&mut self, m: usize, at_ps: u64) {
         let Some(row) = &mut self.streams[m] else { return };
         let rate = self.shares.rate(m, row.full);
         if rate == row.work {
             return;
         }
-        let active = at.min(row.drained_at).saturating_sub(row.base);
+        let active = at_ps.min(row.drained_at).saturating_sub(row.base);
         let window = u128::from(self.plan.window) << FRACTION;
         if row.drained_at == NEVER {
             row.work_acked += (u128::from(active) * u128::from(row.work) / window) as u64;
-            row.base = at;
+            row.base = at_ps;
         }
         row.work = rate;
     }
 
-    /// Sets whether queue pair `m` has something to send (`on`). Returns the queue pairs whose shares may change, including `m`.
-    pub(crate) fn switch(&mut self, m: usize, on: bool) -> Vec<usize> {
-        self.shares.switch(m, on)
+    /// Sets whether queue pair `m` has something to send (`sends`). Returns the queue pairs whose shares may change, including `m`.
+    pub(crate) fn switch(&mut self, m: usize, sends: bool) -> Vec<usize> {
+        self.shares.switch(m, sends)
     }
 
     /// Whether queue pair `m` has something to send.
@@ -364,42 +364,42 @@ impl Skip {
                 (self.plan.carried.is_some() && member.acked < member.posted.len()).then(|| member.posted.len() - 1)
             }),
         };
-        let at = nth.map_or(NEVER, |nth| self.when(m, nth, event));
+        let at_ps = nth.map_or(NEVER, |nth| self.when(m, nth, event));
         if let Some(row) = &mut self.streams[m] {
-            row.due[event as usize] = at;
+            row.due[event as usize] = at_ps;
             row.scanned[event as usize] = nth.unwrap_or(member.posted.len());
         }
-        if at != NEVER {
-            self.queue.push(Reverse((at, place(m, event))));
+        if at_ps != NEVER {
+            self.queue.push(Reverse((at_ps, place(m, event))));
         }
         self.drop_void();
     }
 
     /// Removes void entries from the front of the queue.
     fn drop_void(&mut self) {
-        while let Some(&Reverse((at, place))) = self.queue.peek() {
+        while let Some(&Reverse((at_ps, place))) = self.queue.peek() {
             let (m, event) = at_place(place);
-            if self.streams[m].as_ref().is_some_and(|row| row.due[event as usize] == at) {
+            if self.streams[m].as_ref().is_some_and(|row| row.due[event as usize] == at_ps) {
                 break;
             }
             self.queue.pop();
         }
     }
 
-    /// Reports messages of queue pair `m` that were sent by `at` (ps). The next ones are given to the network.
-    pub(crate) fn report_sent(&self, m: usize, member: &mut Member, at: u64) {
-        while member.sent < member.posted.len() && self.when(m, member.sent, MessageEvent::Sent) <= at {
+    /// Reports messages of queue pair `m` that were sent by `at_ps`. The next ones are given to the network.
+    pub(crate) fn report_sent(&self, m: usize, member: &mut Member, at_ps: u64) {
+        while member.sent < member.posted.len() && self.when(m, member.sent, MessageEvent::Sent) <= at_ps {
             member.sent += 1;
             member.given = member.posted.len().min(member.given + 1);
         }
     }
 
-    /// Reports messages of queue pair `m` that were delivered by `at` (ps).
-    pub(crate) fn report_delivered(&self, t: &mut Tables, m: usize, member: &mut Member, at: u64) {
+    /// Reports messages of queue pair `m` that were delivered by `at_ps`.
+    pub(crate) fn report_delivered(&self, t: &mut Tables, m: usize, member: &mut Member, at_ps: u64) {
         let n = t.flow_rx[member.flow].nic;
         while member.delivered < member.posted.len() {
             let when = self.when(m, member.delivered, MessageEvent::Delivered);
-            if when > at {
+            if when > at_ps {
                 return;
             }
             task::delivered(t, n, member.posted[member.delivered].0, &EventKey { t: when, ..NO_EVENT });
@@ -408,11 +408,11 @@ impl Skip {
         }
     }
 
-    /// Reports messages of queue pair `m` that were acknowledged by `at` (ps).
-    pub(crate) fn report_acked(&self, t: &mut Tables, m: usize, member: &mut Member, at: u64) {
+    /// Reports messages of queue pair `m` that were acknowledged by `at_ps`.
+    pub(crate) fn report_acked(&self, t: &mut Tables, m: usize, member: &mut Member, at_ps: u64) {
         while member.acked < member.posted.len() {
             let when = self.when(m, member.acked, MessageEvent::Acked);
-            if when > at {
+            if when > at_ps {
                 return;
             }
             let i = member.posted[member.acked].0;
@@ -424,12 +424,12 @@ impl Skip {
         }
     }
 
-    /// Reports what the rows of `member`, which are in the tables again at `at`, have delivered or acknowledged: because of packets in flight in the
+    /// Reports what the rows of `member`, which are in the tables again at `at_ps`, have delivered or acknowledged: because of packets in flight in the
     /// snapshot they may be further than the rates say.
-    pub(crate) fn report_as_rows(&self, t: &mut Tables, member: &mut Member, at: u64) {
+    pub(crate) fn report_as_rows(&self, t: &mut Tables, member: &mut Member, at_ps: u64) {
         let place = |i: TaskIdx| member.posted.iter().position(|x| x.0 == i).unwrap_or(member.posted.len());
         let (delivered, acked) = (place(t.flow_rx[member.flow].msg), place(t.flow_tx[member.flow].msg_ack));
-        let (n, key) = (t.flow_rx[member.flow].nic, EventKey { t: at, ..NO_EVENT });
+        let (n, key) = (t.flow_rx[member.flow].nic, EventKey { t: at_ps, ..NO_EVENT });
         while member.delivered < delivered {
             task::delivered(t, n, member.posted[member.delivered].0, &key);
             member.delivered += 1;
@@ -439,7 +439,7 @@ impl Skip {
             let (owner, follow) = (t.tasks[i].owner, t.tasks[i].follow);
             task::acknowledged(t, owner, i, follow, &key);
             member.acked += 1;
-            member.note_acked(at);
+            member.note_acked(at_ps);
         }
         nic::set_clock(t, n);
         nic::set_clock(t, t.flow_tx[member.flow].nic);
@@ -453,12 +453,12 @@ impl Skip {
     }
 
     /// If all messages of queue pair `m` are acknowledged, it has nothing to send until the next post.
-    pub(crate) fn drain_if_done(&mut self, t: &Tables, m: usize, member: &Member, at: u64) {
+    pub(crate) fn drain_if_done(&mut self, t: &Tables, m: usize, member: &Member, at_ps: u64) {
         let Some(row) = &mut self.streams[m] else { return };
         if self.plan.carried.is_some() && row.drained_at == NEVER && member.acked == member.posted.len() {
-            row.drained_at = at;
+            row.drained_at = at_ps;
             row.work_acked = row.stream.work(row.stream.packets());
-            row.base = at;
+            row.base = at_ps;
             self.await_post(m, t.flow_tx[member.flow].msg_post.is_some());
         }
     }

@@ -26,8 +26,8 @@ fn even_out(rates: &mut [SkipRate], full: u64) {
     order.sort_by_key(|&m| rates[m].work);
     let mut rest = &order[..];
     while let Some(&first) = rest.first() {
-        let least = rates[first].work;
-        let n = rest.partition_point(|&m| rates[m].work <= least + SAME * full);
+        let min_work = rates[first].work;
+        let n = rest.partition_point(|&m| rates[m].work <= min_work + SAME * full);
         let sum: u64 = rest[..n].iter().map(|&m| rates[m].work).sum();
         let mean = ((u128::from(sum) << FRACTION) + n as u128 / 2) / n as u128;
         let (group, left) = rest.split_at(n);
@@ -56,9 +56,10 @@ pub(crate) fn is_overloaded(t: &Tables, rows: &PartitionRows, index: &RowIndex, 
         rows.members.iter().zip(steady.work.iter().zip(&steady.packets)).filter(|(m, (work, _))| m.routed && **work > 0)
     };
     for (m, (&work, &packets)) in senders() {
-        let (from, to) = (t.flow_tx[m.flow].nic, t.flow_rx[m.flow].nic);
-        data[index.nic_local[from.usize()] as usize] += time(work, t.nics[from].tx_full);
-        answers[index.nic_local[to.usize()] as usize] += u128::from(packets) * u128::from(t.nics[to].tx_ack);
+        let (sender, receiver) = (t.flow_tx[m.flow].nic, t.flow_rx[m.flow].nic);
+        data[index.nic_local[sender.usize()] as usize] += time(work, t.nics[sender].tx_full);
+        answers[index.nic_local[receiver.usize()] as usize] +=
+            u128::from(packets) * u128::from(t.nics[receiver].tx_ack);
     }
     // The load, and its possible error: shares of a NIC are counted in packets.
     let mut ports = vec![(0u128, 0u128); rows.ports.len()];
@@ -111,12 +112,12 @@ pub(crate) fn plan(t: &Tables, rows: &PartitionRows, index: &RowIndex, steady: &
     let full = u64::from(e.payload) + u64::from(e.data_overhead);
     even_out(&mut rates, full);
     // One packet more or less in the window must not make a rate exceed the line rate, nor lower it if nothing else limits it.
-    let least = least_window(t, rows, index, &rates, &steady.packets);
+    let shortest = shortest_window(t, rows, index, &rates, &steady.packets);
     let unheld =
         steady.settled || rows.members.iter().zip(&rates).all(|(m, rate)| rate.work == 0 || is_at_line(t, m.flow));
     let packet = u64::from(unheld) * rows.nics.iter().map(|&n| t.nics[n].tx_full).max().unwrap_or(0);
-    let is_full = steady.window < least + packet;
-    let window = if is_full { least } else { steady.window };
+    let is_full = steady.window < shortest + packet;
+    let window = if is_full { shortest } else { steady.window };
     // If there are several groups of equal rates, the transmitter that seems busiest may be one that was counted a packet too many.
     let mut works = rates.iter().map(|rate| rate.work).filter(|&work| work > 0);
     let first = works.next();
@@ -173,7 +174,7 @@ pub(crate) fn ports_of_data(t: &Tables, m: &Member) -> usize {
 }
 
 /// Time in ps that the busiest transmitter needs for what all queue pairs send in a window, and for the acknowledgements of as many `packets`.
-fn least_window(t: &Tables, rows: &PartitionRows, index: &RowIndex, rates: &[SkipRate], packets: &[u64]) -> u64 {
+fn shortest_window(t: &Tables, rows: &PartitionRows, index: &RowIndex, rates: &[SkipRate], packets: &[u64]) -> u64 {
     let full = u128::from(t.exps[0].payload) + u128::from(t.exps[0].data_overhead);
     let mut nics = vec![0u128; rows.nics.len()];
     let mut ports = vec![0u128; rows.ports.len()];

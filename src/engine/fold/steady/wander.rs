@@ -25,12 +25,12 @@ pub(crate) struct RateWander {
 #[derive(Clone, Copy, Default)]
 struct SteadyPair {
     /// Hash of the queue pairs that were skipped together with it.
-    beside: u64,
+    companions: u64,
     /// Bytes on the wire in a window, with [`FRACTION`] bits of fraction; and the length of the window in ps.
     work: u64,
     window: u64,
     /// End of its last skip, in ps.
-    until: u64,
+    last_end_ps: u64,
     /// How much later it is than at its first rate, in ps.
     late: i64,
     /// Delay that skips may cause because they move by whole packets, in ps; and the sum of squares of the errors because a window counts whole
@@ -50,38 +50,39 @@ impl SteadyPair {
 }
 
 impl RateWander {
-    /// Adds a skip of `rows` by `plan` from `since` to `at` (ps). Returns the maximum by which any of its queue pairs may now be early or late, in
+    /// Adds a skip of `rows` by `plan` from `since` to `at_ps`. Returns the maximum by which any of its queue pairs may now be early or late, in
     /// ps.
-    pub(crate) fn add(&mut self, t: &Tables, rows: &PartitionRows, plan: &SkipPlan, since: u64, at: u64) -> u64 {
+    pub(crate) fn add(&mut self, t: &Tables, rows: &PartitionRows, plan: &SkipPlan, since: u64, at_ps: u64) -> u64 {
         let going = || rows.members.iter().zip(&plan.rates).filter(|(_, rate)| rate.work > 0);
         // A sum, because the order of members must not matter.
-        let beside = going().fold(0u64, |sum, (m, _)| {
+        let companions = going().fold(0u64, |sum, (m, _)| {
             sum.wrapping_add(u64::from(hash32(m.flow.0, 1, 0, 0)) << 32 | u64::from(hash32(m.flow.0, 2, 0, 0)))
         });
         let e = &t.exps[0];
         let full = (u128::from(e.payload) + u128::from(e.data_overhead)) << FRACTION;
-        let mut most = 0;
+        let mut max_off_ps = 0;
         for (m, rate) in going() {
             let pair = self.pairs.entry(m.flow.0).or_default();
-            if pair.beside == beside && pair.work > 0 {
+            if pair.companions == companions && pair.work > 0 {
                 let was = u128::from(pair.work) * u128::from(plan.window);
                 let is = u128::from(rate.work) * u128::from(pair.window);
                 let same = ALLOWED * full * u128::from(plan.window.max(pair.window));
                 let off = if was.abs_diff(is) > same { was.abs_diff(is) } else { 0 };
                 let shift = was.max(1).ilog2().saturating_sub(40);
-                let late = ((off >> shift) * u128::from(at.saturating_sub(pair.until)) / (was >> shift).max(1)) as i64;
+                let late = ((off >> shift) * u128::from(at_ps.saturating_sub(pair.last_end_ps)) / (was >> shift).max(1))
+                    as i64;
                 pair.late += if is < was { late } else { -late };
             } else {
-                (pair.beside, pair.work, pair.window) = (beside, rate.work, plan.window);
+                (pair.companions, pair.work, pair.window) = (companions, rate.work, plan.window);
             }
-            pair.until = at;
-            let time_of = |work: u128, of: u64| (work * u128::from(of) / u128::from(rate.work)) as u64;
+            pair.last_end_ps = at_ps;
+            let time_of = |work: u128, span_ps: u64| (work * u128::from(span_ps) / u128::from(rate.work)) as u64;
             pair.packets += time_of(full, plan.window);
-            let unsure = time_of(u128::from(plan.unsure) << FRACTION, at - since);
+            let unsure = time_of(u128::from(plan.unsure) << FRACTION, at_ps - since);
             pair.unsure += u128::from(unsure).pow(2);
-            most = most.max(pair.off());
+            max_off_ps = max_off_ps.max(pair.off());
         }
-        most
+        max_off_ps
     }
 }
 

@@ -123,13 +123,13 @@ impl NetworksOnDevice {
     fn run(&mut self, changes: &[(u32, &[FlowsChange])]) -> Result<Vec<RateChange>, RunError> {
         let clock = Instant::now();
         let DeviceHandles { device, queue, faults } = &self.handles;
-        let mut of_groups: Vec<[u32; 4]> = Vec::with_capacity(changes.len());
+        let mut ranges: Vec<[u32; 4]> = Vec::with_capacity(changes.len());
         let mut all: Vec<FlowsChange> = Vec::with_capacity(changes.iter().map(|c| c.1.len()).sum());
         for &(network, changes) in changes {
-            of_groups.push([network, all.len() as u32, changes.len() as u32, 0]);
+            ranges.push([network, all.len() as u32, changes.len() as u32, 0]);
             all.extend_from_slice(changes);
         }
-        queue.write_buffer(&self.solutions, 0, bytemuck::cast_slice(&of_groups));
+        queue.write_buffer(&self.solutions, 0, bytemuck::cast_slice(&ranges));
         queue.write_buffer(&self.changes, 0, bytemuck::cast_slice(&all));
         queue.write_buffer(&self.told, 0, &[0; TOLD_HEAD as usize]);
         let mut encoder = device.create_command_encoder(&wgpu::CommandEncoderDescriptor { label: Some(source::ENTRY) });
@@ -141,8 +141,8 @@ impl NetworksOnDevice {
             pass.dispatch_workgroups(changes.len() as u32, 1, 1);
         }
         let row = size_of::<RateChange>() as u64;
-        let most = (self.told.size() - TOLD_HEAD) / row;
-        let first = self.expected.max(FEWEST_READ).min(most);
+        let max_rates = (self.told.size() - TOLD_HEAD) / row;
+        let first = self.expected.max(FEWEST_READ).min(max_rates);
         let bytes = TOLD_HEAD + first * row;
         encoder.copy_buffer_to_buffer(&self.told, 0, &self.staging, 0, bytes);
         queue.submit([encoder.finish()]);
@@ -156,8 +156,8 @@ impl NetworksOnDevice {
         })?;
         faults.expect_compilation(false);
         self.is_warm.store(true, Ordering::Relaxed);
-        if n > most {
-            return Err(RunError::ReadBack(format!("{n} rates told, of at most {most}")));
+        if n > max_rates {
+            return Err(RunError::ReadBack(format!("{n} rates told, of at most {max_rates}")));
         }
         if n > first {
             let mut encoder =
@@ -173,7 +173,7 @@ impl NetworksOnDevice {
         self.expected = 2 * n;
         self.traffic.dispatches += 1;
         self.traffic.solutions += changes.len() as u64;
-        self.traffic.bytes_there += (size_of_val(&*of_groups) + size_of_val(&*all)) as u64 + TOLD_HEAD;
+        self.traffic.bytes_there += (size_of_val(&*ranges) + size_of_val(&*all)) as u64 + TOLD_HEAD;
         self.traffic.bytes_back += TOLD_HEAD + first.max(n) * row;
         self.traffic.wall += clock.elapsed();
         Ok(rates)

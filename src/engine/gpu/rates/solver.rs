@@ -125,13 +125,13 @@ fn numbers(networks: &[RateNetwork], room: &Room) -> Vec<Option<u32>> {
     let mut taken = NetworkBytes::default();
     let mut n = 0;
     let mut number = |network: &RateNetwork| {
-        let with = taken.and(NetworkBytes::of(network));
+        let sum = taken.and(NetworkBytes::of(network));
         let has_room = network.carriers.len() <= MOST_CARRIERS
             && n < room.experiments
-            && with.0.iter().all(|&bytes| bytes <= room.table_bytes)
-            && with.0.iter().sum::<u64>() <= room.total_bytes;
+            && sum.0.iter().all(|&bytes| bytes <= room.table_bytes)
+            && sum.0.iter().sum::<u64>() <= room.total_bytes;
         has_room.then(|| {
-            taken = with;
+            taken = sum;
             n += 1;
             n as u32 - 1
         })
