@@ -73,18 +73,18 @@ impl Claims {
         }
     }
 
-    fn note<T>(&self, row: usize, how: u64) {
+    fn note<T>(&self, row: usize, bits: u64) {
         let Some((table, thread)) = &self.0 else { return };
         let phase = u64::from(table.phase.load(Relaxed));
         let mine = (phase << 32) | (u64::from(*thread) << 2);
         let old = table.rows[row].load(Relaxed);
         let new = if old >> 32 != phase {
-            mine | how
+            mine | bits
         } else if old & !3 == mine && old & SEVERAL == 0 {
-            old | how
+            old | bits
         } else {
             let what = std::any::type_name::<T>();
-            assert!(old & WRITTEN == 0 && how == 0, "row {row} of {what}: two threads in one phase, one writes");
+            assert!(old & WRITTEN == 0 && bits == 0, "row {row} of {what}: two threads in one phase, one writes");
             old | SEVERAL
         };
         table.rows[row].store(new, Relaxed);

@@ -52,7 +52,7 @@ pub fn grow_pool(t: &mut Tables, n: NicIdx, limit: u64) -> Result<(), TooManyPac
     Ok(())
 }
 
-/// Adds [`MORE_FRAMES`] records for pause frames to the pool of switch `s`.
+/// Adds `MORE_FRAMES` records for pause frames to the pool of switch `s`.
 pub fn grow_frames(t: &mut Tables, s: SwitchIdx, limit: u64) -> Result<(), TooManyPackets> {
     let (head, added) = add_records(t, t.switches[s].free_head, MORE_FRAMES, limit)?;
     t.switches[s].free_head = head;

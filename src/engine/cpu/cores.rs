@@ -84,11 +84,11 @@ pub fn run(t: &mut Tables, groups: &SwitchGroups, threads: usize, goes_on: &mut 
                 scope.spawn(move || isolated(|| team.guarded(k, lent, None)))
             })
             .collect();
-        let mine = team.guarded(0, first, Some((t, goes_on)));
+        let own_defect = team.guarded(0, first, Some((t, goes_on)));
         // If another thread panics, this experiment fails with that panic.
-        let theirs: Vec<_> = others.into_iter().map(|thread| thread.join()).collect();
-        let mut defect = mine;
-        for ended in theirs {
+        let others_ended: Vec<_> = others.into_iter().map(|thread| thread.join()).collect();
+        let mut defect = own_defect;
+        for ended in others_ended {
             match ended {
                 Ok(Ok(panic)) => defect = defect.or(panic),
                 Ok(Err(told)) => defect = defect.or(Some(Box::new(told.to_string()))),
@@ -120,9 +120,9 @@ impl Team<'_> {
     ///
     /// Which thread may touch which rows between two barriers:
     /// - Switches of a group: their own ports, plans, wires and words; the packets on these; and the far ends of their links. The far ends are wires
-    /// to NICs and to switches of other groups, which no other thread touches in this phase: only one port sends on a wire.
+    ///   to NICs and to switches of other groups, which no other thread touches in this phase: only one port sends on a wire.
     /// - NICs: their own wires, queue pairs, tasks and pools, and the wires to their switches. Of an arriving message, the receiver only reads words
-    /// that nobody writes.
+    ///   that nobody writes.
     /// - Clocks are only read.
     /// - Between phases the first thread may touch everything.
     fn work(&self, k: usize, t: &mut Tables, mut owner: Option<Owner>) -> Result<(), Broken> {
@@ -137,11 +137,11 @@ impl Team<'_> {
                 while let Some(rows) = shares.take(k, a_block) {
                     for &s in &group[rows] {
                         if switches::one(t, s, end) {
-                            self.leave(k, |left| left.lacking.push(s));
+                            self.leave_work(k, |left| left.lacking.push(s));
                         }
                     }
                 }
-                self.meet(k)?;
+                self.end_phase(k)?;
             }
             // No thread raises this flag in the phases that follow.
             if t.flags() & flag::NEEDS_FRAMES == 0 {
@@ -154,30 +154,30 @@ impl Team<'_> {
                 if let Some(got) = &mut t.got_later
                     && !got.is_empty()
                 {
-                    self.leave(k, |left| left.got.append(got));
+                    self.leave_work(k, |left| left.got.append(got));
                 }
             }
-            self.meet(k)?;
+            self.end_phase(k)?;
             if let Some((all, _)) = &mut owner {
-                self.between(all);
+                self.finish_switches_and_nics(all);
             }
-            self.meet(k)?;
+            self.end_phase(k)?;
             let mut earliest = NEVER;
             while let Some(rows) = clocks.take(k, CLOCKS_A_BLOCK) {
                 earliest = t.clocks[rows].iter().fold(earliest, |earliest, &at| earliest.min(at));
             }
             self.earliest.fetch_min(earliest, Ordering::Relaxed);
-            self.meet(k)?;
+            self.end_phase(k)?;
             if let Some((all, goes_on)) = &mut owner {
                 self.advance(all, end, goes_on);
             }
-            self.meet(k)?;
+            self.end_phase(k)?;
         }
         Ok(())
     }
 
     /// Ends a phase for thread `k`: waits for all other threads.
-    fn meet(&self, k: usize) -> Result<(), Broken> {
+    fn end_phase(&self, k: usize) -> Result<(), Broken> {
         self.barrier.wait()?;
         if cfg!(debug_assertions) {
             if k == 0 {
@@ -189,12 +189,12 @@ impl Team<'_> {
         Ok(())
     }
 
-    fn leave(&self, k: usize, add: impl FnOnce(&mut Left)) {
+    fn leave_work(&self, k: usize, add: impl FnOnce(&mut Left)) {
         add(&mut self.left[k].lock().expect("only this thread has it now"));
     }
 
     /// After the phases of switches and NICs: handles what the threads have left, and runs the gate systems.
-    fn between(&self, t: &mut Tables) {
+    fn finish_switches_and_nics(&self, t: &mut Tables) {
         let mut lacking = Vec::new();
         for left in &self.left {
             let mut left = left.lock().expect("the other threads wait");
@@ -221,7 +221,7 @@ impl Team<'_> {
     fn advance(&self, t: &mut Tables, end: u64, goes_on: &mut dyn FnMut(&Tables) -> bool) {
         let earliest = self.earliest.swap(NEVER, Ordering::Relaxed);
         advance::advance_to(t, end, |_| earliest);
-        self.shares.iter().for_each(SharedPieces::begin_anew);
+        self.shares.iter().for_each(SharedPieces::reset);
         self.end.store(step_end(t), Ordering::Relaxed);
         self.goes_on.store(t.exps[0].status == status::RUNNING && goes_on(t), Ordering::Relaxed);
     }

@@ -73,12 +73,12 @@ impl SharedPieces {
     /// Divides `n` pieces into one part per thread.
     pub fn of(n: usize, threads: usize) -> SharedPieces {
         let shares = SharedPieces { n, next: (0..threads).map(|_| AtomicUsize::new(0)).collect() };
-        shares.begin_anew();
+        shares.reset();
         shares
     }
 
     /// Marks all pieces as not taken.
-    pub fn begin_anew(&self) {
+    pub fn reset(&self) {
         for (part, next) in self.next.iter().enumerate() {
             next.store(self.n * part / self.next.len(), Ordering::Relaxed);
         }

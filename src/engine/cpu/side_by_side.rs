@@ -22,8 +22,8 @@ pub struct SideBySide {
 
 impl SideBySide {
     /// State for one experiment. Its steps are shared among threads if they take at least `worth`; with `worth` zero, always.
-    pub fn from(worth: Duration) -> SideBySide {
-        SideBySide { groups: OnceLock::new(), trial: ThreadTrial::from(worth) }
+    pub fn new(worth: Duration) -> SideBySide {
+        SideBySide { groups: OnceLock::new(), trial: ThreadTrial::new(worth) }
     }
 
     /// Steps `t` for a while, at most until `end`: `steps` steps on one thread, or some steps on this thread and spare ones.

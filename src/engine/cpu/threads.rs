@@ -15,7 +15,7 @@ pub struct SpareThreads {
 
 impl SpareThreads {
     /// The spare threads among `all` threads, of which `busy` go from experiment to experiment.
-    pub fn beside(all: usize, busy: usize) -> SpareThreads {
+    pub fn new(all: usize, busy: usize) -> SpareThreads {
         let free = all.saturating_sub(busy);
         SpareThreads { all, free: AtomicUsize::new(free), busy: AtomicUsize::new(busy) }
     }
@@ -46,13 +46,13 @@ mod tests {
 
     #[test]
     fn what_is_left_is_shared() {
-        let spare = SpareThreads::beside(8, 3);
+        let spare = SpareThreads::new(8, 3);
         assert_eq!((spare.take(), spare.take(), spare.take(), spare.take()), (2, 2, 1, 0));
         spare.put(2);
         assert_eq!(spare.take(), 2);
-        assert_eq!(SpareThreads::beside(2, 2).take(), 0);
-        assert_eq!(SpareThreads::beside(4, 1).take(), 3);
-        let idle = SpareThreads::beside(4, 4);
+        assert_eq!(SpareThreads::new(2, 2).take(), 0);
+        assert_eq!(SpareThreads::new(4, 1).take(), 3);
+        let idle = SpareThreads::new(4, 4);
         (0..2).for_each(|_| idle.put_idle());
         assert_eq!((idle.take(), idle.take()), (1, 1));
         idle.put(1);

@@ -52,7 +52,7 @@ pub struct ThreadTrial {
 
 impl ThreadTrial {
     /// Steps are shared if they take at least `worth`; with `worth` zero, always.
-    pub fn from(worth: Duration) -> ThreadTrial {
+    pub fn new(worth: Duration) -> ThreadTrial {
         ThreadTrial {
             worth,
             way: Way::TryOne,
@@ -141,7 +141,7 @@ mod tests {
 
     #[test]
     fn the_faster_way_is_kept() {
-        let mut trial = ThreadTrial::from(WORTH);
+        let mut trial = ThreadTrial::new(WORTH);
         took(&mut trial, 4, 4 * MS, false);
         assert_eq!(trial.way, Way::TrySeveral);
         took(&mut trial, 4, 2 * MS, true);
@@ -162,7 +162,7 @@ mod tests {
     /// What counts is time for a unit of work: the steps of a trial may have more or less to do.
     #[test]
     fn steps_differ_in_size() {
-        let mut trial = ThreadTrial::from(WORTH);
+        let mut trial = ThreadTrial::new(WORTH);
         trial.took(4, 100, 4 * MS, false);
         trial.took(4, 300, 6 * MS, true);
         trial.took(4, 100, 4 * MS, false);
@@ -172,7 +172,7 @@ mod tests {
     /// At the beginning each step has more to do than the one before it.
     #[test]
     fn steps_that_grow_hide_no_gain() {
-        let mut trial = ThreadTrial::from(WORTH);
+        let mut trial = ThreadTrial::new(WORTH);
         took(&mut trial, 1, 50 * MS, false);
         // One thread would take 80.
         took(&mut trial, 1, 55 * MS, true);
@@ -182,14 +182,14 @@ mod tests {
 
     #[test]
     fn short_steps_are_not_shared() {
-        let mut trial = ThreadTrial::from(WORTH);
+        let mut trial = ThreadTrial::new(WORTH);
         took(&mut trial, 400, 4 * MS, false);
         assert_eq!((trial.way, trial.steps), (Way::TryOne, 0));
     }
 
     #[test]
     fn without_spare_threads_one_goes_on() {
-        let mut trial = ThreadTrial::from(WORTH);
+        let mut trial = ThreadTrial::new(WORTH);
         took(&mut trial, 4, 4 * MS, false);
         took(&mut trial, 1, MS, false);
         assert_eq!((trial.way, trial.steps), (Way::TryOne, 0));

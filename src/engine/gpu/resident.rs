@@ -130,7 +130,7 @@ impl Resident {
         faults: &Faults,
         experiments: &mut [&mut Tables],
     ) -> Result<(), RunError> {
-        let room = self.staging.size();
+        let capacity = self.staging.size();
         let mut rows: Vec<[&mut [u8]; N_TABLES]> = experiments.iter_mut().map(|t| t.as_bytes_mut()).collect();
         // Ranges (table, first byte, bytes) that share one transfer.
         let mut trip: Vec<(usize, u64, u64)> = Vec::new();
@@ -138,11 +138,11 @@ impl Resident {
         for table in (0..N_TABLES).filter(|&i| !TABLES[i].is_read_only()) {
             let mut start = 0;
             while start < self.bytes[table] {
-                let len = (self.bytes[table] - start).min(room - filled);
+                let len = (self.bytes[table] - start).min(capacity - filled);
                 trip.push((table, start, len));
                 start += len;
                 filled += len;
-                if filled == room {
+                if filled == capacity {
                     self.trip(device, queue, faults, &trip, &mut rows)?;
                     trip.clear();
                     filled = 0;

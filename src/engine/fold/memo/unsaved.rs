@@ -42,18 +42,18 @@ impl Memo {
     /// Notes what other processes have added to the store meanwhile, so that it is not saved again. `fetch` returns the records of a root.
     pub fn is_known(&self, mut fetch: impl FnMut(&MemoNodeId) -> Vec<Vec<u8>>) {
         for (key, root) in self.roots() {
-            for theirs in
+            for stored in
                 fetch(&root.id()).iter().filter_map(|record| codec::decode(record, &key, root.state().map(<[u8]>::len)))
             {
-                let mut left = vec![(Arc::clone(&root), Arc::new(theirs.node))];
-                while let Some((node, theirs)) = left.pop() {
-                    let (mut own, theirs) = (node.body(), theirs.body());
-                    let has_more = theirs.saved.is_none_or(|theirs| is_news(standing(&node, &own), Some(theirs)));
+                let mut left = vec![(Arc::clone(&root), Arc::new(stored.node))];
+                while let Some((node, stored)) = left.pop() {
+                    let (mut own, stored) = (node.body(), stored.body());
+                    let has_more = stored.saved.is_none_or(|stored| is_news(standing(&node, &own), Some(stored)));
                     if !has_more {
-                        own.saved = theirs.saved;
+                        own.saved = stored.saved;
                     }
                     left.extend(
-                        theirs
+                        stored
                             .children
                             .iter()
                             .filter_map(|(key, child)| Some((Arc::clone(own.children.get(key)?), Arc::clone(child)))),

@@ -142,14 +142,14 @@ impl IngressPeaks {
     /// The peaks of ingresses that exceeded their known one: place and bytes.
     pub(crate) fn peaks(&mut self) -> impl Iterator<Item = (usize, u32)> {
         (0..self.ingresses.len()).filter_map(|k| {
-            let peak = if self.ingresses[k].bound() > self.ingresses[k].peak { self.most(k) } else { 0 };
+            let peak = if self.ingresses[k].bound() > self.ingresses[k].peak { self.peak_of(k) } else { 0 };
             let ingress = &self.ingresses[k];
             (peak > ingress.peak).then_some((ingress.place, peak))
         })
     }
 
     /// Maximum that ingress `k` held, in bytes. A packet that leaves at an instant still counts for arrivals at that instant.
-    fn most(&mut self, k: usize) -> u32 {
+    fn peak_of(&mut self, k: usize) -> u32 {
         let end = self.ingresses.get(k + 1).map_or(self.arrived.len(), |next| next.first);
         let ingress = &self.ingresses[k];
         let arrived = &mut self.arrived[ingress.first..end];

@@ -19,7 +19,7 @@ pub(crate) struct RowsBySwitch {
     switches: Vec<SwitchRows>,
     /// The range of `switches` that each group has.
     pub groups: Vec<Range<usize>>,
-    of: (usize, usize),
+    counts: (usize, usize),
 }
 
 /// One switch, and the ranges of its rows.
@@ -87,16 +87,16 @@ impl RowsBySwitch {
                 SwitchRows { switch, ends: first_end..end, ports: first_port..port }
             })
             .collect();
-        RowsBySwitch { ends, ports, switches, groups, of: (rows.ends.len(), rows.ports.len()) }
+        RowsBySwitch { ends, ports, switches, groups, counts: (rows.ends.len(), rows.ports.len()) }
     }
 
     /// Whether these are still all of `rows`, of the same partition: rows are only ever added to one.
     pub(crate) fn are_all_of(&self, rows: &PartitionRows) -> bool {
-        self.of == (rows.ends.len(), rows.ports.len())
+        self.counts == (rows.ends.len(), rows.ports.len())
     }
 
     /// The rows at the `k`-th switch.
-    pub(crate) fn at(&self, k: usize) -> AtSwitch<'_> {
+    pub(crate) fn rows_at(&self, k: usize) -> AtSwitch<'_> {
         let SwitchRows { switch, ends, ports } = &self.switches[k];
         AtSwitch { switch: *switch, ends: &self.ends[ends.clone()], ports: &self.ports[ports.clone()] }
     }

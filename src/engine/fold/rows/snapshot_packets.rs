@@ -114,9 +114,9 @@ pub(super) fn port<P: Pen>(walk: &mut SnapshotWalk<P>, t: &mut Tables, p: PortId
     let e = t.exps[0];
     let mut row = t.ports[p];
     // A transmission whose end nothing waited for.
-    let over = row.q_head.is_none() && row.busy_until < walk.now;
+    let has_ended = row.q_head.is_none() && row.busy_until < walk.now;
     walk.pen.part(KeyPart::Transmitters);
-    row.busy = walk.half(if over { 0 } else { row.busy });
+    row.busy = walk.half(if has_ended { 0 } else { row.busy });
     if row.busy != 0 {
         row.busy_until = walk.near(row.busy_until, walk.now);
         walk.lineage(&mut row.busy_d);
@@ -197,8 +197,8 @@ pub(super) fn wire<P: Pen>(
     walk.pen.part(KeyPart::InFlight);
     let mut p = t.wires[end].head;
     loop {
-        let what = if P::READS || p.is_none() { 0 } else { 1 + u64::from(is_frame(t, p)) };
-        let placed = match walk.word(what) {
+        let code = if P::READS || p.is_none() { 0 } else { 1 + u64::from(is_frame(t, p)) };
+        let placed = match walk.word(code) {
             0 => return Ok(()),
             FRAME => frame_in_flight(walk, t, end, p)?,
             _ => packet(walk, t, p)?,

@@ -83,15 +83,15 @@ fn audit(run: &mut FoldRun, t: &mut Tables, p: u32, skip: &Skip, at_ps: u64) -> 
         for (i, row) in reported.iter().map(|&(i, _)| (i, &t.tasks[i])).filter(|(_, row)| row.got <= at_ps) {
             compared = true;
             // Messages that are not delivered yet arrive later than this.
-            let did = delivered.get(&i).copied().unwrap_or(at_ps);
-            run.stats.audit.message(row.got, did, row.at);
+            let simulated = delivered.get(&i).copied().unwrap_or(at_ps);
+            run.stats.audit.message(row.got, simulated, row.at);
         }
-        let did = skip.packets(m, before[m], copy.flow_tx[member.flow].snd_una);
+        let simulated = skip.packets(m, before[m], copy.flow_tx[member.flow].snd_una);
         if !compared {
-            run.stats.audit.progress(moved[m], did);
+            run.stats.audit.progress(moved[m], simulated);
         }
-        ahead += run.stats.audit.rate(moved[m], did, skip.plan.theta_ppm);
-        sent += did;
+        ahead += run.stats.audit.rate(moved[m], simulated, skip.plan.theta_ppm);
+        sent += simulated;
     }
     if skip.plan.carried.is_none() {
         run.stats.audit.drifted(ahead, sent);

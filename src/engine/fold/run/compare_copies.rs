@@ -24,8 +24,8 @@ pub(crate) fn sent(run: &FoldRun, t: &Tables, f: FlowIdx, at_ps: u64) -> u64 {
 /// Stores what the experiment has sent by the ends of copies that it has now passed.
 pub(crate) fn note_progress(run: &mut FoldRun, t: &Tables, now: u64) {
     let mut copies = std::mem::take(&mut run.continued.copies);
-    for copied in copies.iter_mut().filter(|copied| copied.came.is_none() && copied.to < now) {
-        copied.came = Some(copied.flows.iter().map(|&(f, ..)| sent(run, t, f, copied.to)).collect());
+    for copied in copies.iter_mut().filter(|copied| copied.experiment_sent.is_none() && copied.to < now) {
+        copied.experiment_sent = Some(copied.flows.iter().map(|&(f, ..)| sent(run, t, f, copied.to)).collect());
     }
     run.continued.copies = copies;
     run.continued.next = NEVER;
@@ -78,9 +78,9 @@ fn is_paced(t: &Tables, f: FlowIdx, makespan: u64) -> bool {
 /// own share decides when.
 fn compared(t: &Tables, copied: &ExperimentCopy, last: Option<FlowIdx>) -> ComparedCopy {
     let span = (copied.to - copied.from) as f64;
-    let came = copied.came.as_deref().unwrap_or_default();
-    let flows = || copied.flows.iter().zip(came).filter(|((_, from, to), _)| to > from);
-    let late = late(t, flows().map(|(&(f, from, to), &came)| (f, from, to, came)), last, span);
+    let experiment_sent = copied.experiment_sent.as_deref().unwrap_or_default();
+    let flows = || copied.flows.iter().zip(experiment_sent).filter(|((_, from, to), _)| to > from);
+    let late = late(t, flows().map(|(&(f, from, to), &experiment_sent)| (f, from, to, experiment_sent)), last, span);
     let (mut messages_late, mut messages_took) = (0.0, 0.0);
     let is_done = |i: &TaskIdx| t.tasks[*i].flags & bits::MESSAGE != 0 && t.tasks[*i].done != NEVER;
     for &(i, took, done) in copied.tasks.iter().filter(|(i, ..)| is_done(i)) {
@@ -90,8 +90,8 @@ fn compared(t: &Tables, copied: &ExperimentCopy, last: Option<FlowIdx>) -> Compa
     }
     if messages_took == 0.0 {
         // No message was done: running messages are as late as their queue pairs.
-        for (&(_, from, to), &came) in flows() {
-            messages_late += (to as f64 - came as f64) / (to - from) as f64 * span;
+        for (&(_, from, to), &experiment_sent) in flows() {
+            messages_late += (to as f64 - experiment_sent as f64) / (to - from) as f64 * span;
             messages_took += span;
         }
     }
@@ -108,17 +108,22 @@ fn late(t: &Tables, flows: impl Iterator<Item = (FlowIdx, u64, u64, u64)>, last:
     let nics = t.exps[0].nic_len as usize;
     let mut transmitters = vec![Progress::default(); nics + t.ports.len()];
     let (mut all, mut of_last) = (Progress::default(), Progress::default());
-    for (f, from, to, came) in flows {
+    for (f, from, to, experiment_sent) in flows {
         if Some(f) == last {
-            of_last.add(from, to, came, 0.0);
+            of_last.add(from, to, experiment_sent, 0.0);
         }
         let tx = &t.flow_tx[f];
         let path = &t.paths[tx.path_first as usize..(tx.path_first + tx.path_len) as usize];
         let crossed = path.iter().map(|q| (nics + q.usize(), t.ports[*q].tx_full));
         for (transmitter, tx_full) in crossed.chain([(tx.nic.usize(), t.nics[tx.nic].tx_full)]) {
-            transmitters[transmitter].add(from, to, came, tx.size.saturating_sub(came) as f64 * tx_full as f64);
+            transmitters[transmitter].add(
+                from,
+                to,
+                experiment_sent,
+                tx.size.saturating_sub(experiment_sent) as f64 * tx_full as f64,
+            );
         }
-        all.add(from, to, came, 0.0);
+        all.add(from, to, experiment_sent, 0.0);
     }
     most_late(&transmitters, [all, of_last], span)
 }
@@ -141,9 +146,9 @@ struct Progress {
 }
 
 impl Progress {
-    fn add(&mut self, from: u64, to: u64, came: u64, left: f64) {
+    fn add(&mut self, from: u64, to: u64, experiment_sent: u64, left: f64) {
         self.sent += (to - from) as f64;
-        self.behind += to as f64 - came as f64;
+        self.behind += to as f64 - experiment_sent as f64;
         self.left += left;
     }
 

@@ -28,7 +28,7 @@ pub(crate) struct ExperimentCopy {
     /// For each queue pair of the partition: bytes sent by `from`, and by `to` in the copy.
     pub flows: Vec<(FlowIdx, u64, u64)>,
     /// Bytes sent by `to` in the experiment, once it has got there.
-    pub came: Option<Vec<u64>>,
+    pub experiment_sent: Option<Vec<u64>>,
     /// Tasks that were done in the copy: duration and end, in ps.
     pub tasks: Vec<(TaskIdx, u64, u64)>,
 }

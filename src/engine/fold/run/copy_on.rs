@@ -107,7 +107,7 @@ fn go_on(
         flows.iter().zip(sent_before).map(|(&f, sent_before)| (f, sent_before, sent(&copy, &c, f, end_ps))).collect();
     let done = c.tasks.iter().enumerate().filter(|(_, row)| row.done > at_ps && row.done <= end_ps);
     let tasks = done.map(|(i, row)| (TaskIdx(i as u32), row.done - row.at.min(row.done), row.done)).collect();
-    Ok(ExperimentCopy { from: at_ps, to: end_ps, flows, came: None, tasks })
+    Ok(ExperimentCopy { from: at_ps, to: end_ps, flows, experiment_sent: None, tasks })
 }
 
 /// A copy of `run` that remembers nothing and carries no rates on.

@@ -173,7 +173,7 @@ impl Engine for FoldEngine {
         let in_flight = self.memo.as_ref().map_or_else(Arc::default, |memo| Arc::clone(&memo.in_flight));
         let all = rayon::current_num_threads();
         let threads = all.min(batch.len());
-        let spare = Arc::new(SpareThreads::beside(all, threads));
+        let spare = Arc::new(SpareThreads::new(all, threads));
         let settings = Settings {
             memo: self.memo.as_ref(),
             checkpoint_hops: self.checkpoint_hops,
@@ -383,7 +383,7 @@ impl Place {
             return None;
         }
         let before = packet_hops(t);
-        let side = self.side.get_or_insert_with(|| SideBySide::from(worth));
+        let side = self.side.get_or_insert_with(|| SideBySide::new(worth));
         let failure = advance_one(t, end, limit, stop, Some((spare, side))).1;
         self.stats.hops_simulated += packet_hops(t) - before;
         // The slice may have ended by then: it must not be folded a second time.

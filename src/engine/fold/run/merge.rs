@@ -118,17 +118,17 @@ pub(crate) fn merge_key(run: &FoldRun, p: u32, other: u32, at_ps: u64) -> Vec<u8
 pub(crate) fn merged_cursor(run: &mut FoldRun, p: u32, other: u32, node: Arc<MemoNode>) -> Option<MemoCursor> {
     let shift = run.partitions[p as usize].rows.members.len() as u32;
     let mut cursor = run.partitions[p as usize].cursor.take()?;
-    let mut theirs = run.partitions[other as usize].cursor.take()?;
+    let mut other_cursor = run.partitions[other as usize].cursor.take()?;
     // Local numbers of rows that joined later than this are now void.
-    if cursor.pending.iter().chain(&theirs.pending).any(|e| matches!(e.what, PendingKind::Join(_))) {
+    if cursor.pending.iter().chain(&other_cursor.pending).any(|e| matches!(e.what, PendingKind::Join(_))) {
         return None;
     }
-    for event in &mut theirs.pending {
+    for event in &mut other_cursor.pending {
         if let PendingKind::Message { member, .. } | PendingKind::Post { member, .. } = &mut event.what {
             *member += shift;
         }
     }
-    cursor.pending.extend(theirs.pending);
+    cursor.pending.extend(other_cursor.pending);
     cursor.at(node);
     Some(cursor)
 }

@@ -22,17 +22,17 @@ use crate::engine::fold::run::fold_run::FoldRun;
 pub(crate) fn drain(run: &mut FoldRun, t: &mut Tables, p: u32) {
     let waits = waits_its_turn(t);
     let mut noted = std::mem::take(&mut t.fold_trace);
-    for what in noted.drain(..) {
+    for event in noted.drain(..) {
         let (FoldTrace::Posted { task: i, .. }
         | FoldTrace::Sent { task: i, .. }
         | FoldTrace::DeliveredAgain { task: i, .. }
         | FoldTrace::Delivered(i)
-        | FoldTrace::Acked(i)) = what;
+        | FoldTrace::Acked(i)) = event;
         let m = run.index.member[t.tasks[i].flow.usize()];
         if m == NONE {
             continue;
         }
-        match what {
+        match event {
             FoldTrace::Posted { first, .. } => record_posted(run, t, p, m, i, first, waits),
             FoldTrace::Sent { at: at_ps, .. } if waits => record_sent(run, t, p, m, i, at_ps),
             FoldTrace::Sent { .. } | FoldTrace::DeliveredAgain { .. } => {}

@@ -43,7 +43,7 @@ impl Default for WindowThreads {
     fn default() -> WindowThreads {
         WindowThreads {
             spare: None,
-            trial: ThreadTrial::from(WORTH),
+            trial: ThreadTrial::new(WORTH),
             groups: OnceLock::new(),
             peaks: vec![IngressPeaks::default()],
             claims: (usize::MAX, Vec::new()),
@@ -63,7 +63,7 @@ impl WindowThreads {
     /// Lets windows that take at least `worth` use threads of `spare`; with `worth` zero, all windows may.
     pub(crate) fn lend(&mut self, spare: Arc<SpareThreads>, worth: Duration) {
         if self.spare.is_none() {
-            self.trial = ThreadTrial::from(worth);
+            self.trial = ThreadTrial::new(worth);
         }
         self.spare = Some(spare);
     }
@@ -154,11 +154,10 @@ impl WindowThreads {
         let shares: Vec<SharedPieces> = sizes.map(|n| SharedPieces::of(n, threads)).collect();
         let first = rayon::current_thread_index().unwrap_or(0);
         let lacking = AtomicUsize::new(0);
-        // SAFETY: nothing grows, and `t` is not used until all threads have ended. Within a phase of `share`, a thread has the rows of the blocks it
-        // took. For switches of a group these are their own ports, plans, wires and words, the packets on these, and the far ends of their links; no
-        // two switches of a group are joined by a link, and no other thread touches wires to NICs in this phase. For NICs they are their own wires,
-        // queue pairs, tasks and pools, and the wires to their switches; of an arriving message the receiver only reads words that nobody writes.
-        // `tests/fold/cores.rs` checks it.
+        // SAFETY: nothing grows, and `t` is not used until all threads have ended. Within a phase of `share`, a thread has the rows of the blocks it took. For
+        // switches of a group these are their own ports, plans, wires and words, the packets on these, and the far ends of their links; no two switches of a
+        // group are joined by a link, and no other thread touches wires to NICs in this phase. For NICs they are their own wires, queue pairs, tasks and
+        // pools, and the wires to their switches; of an arriving message the receiver only reads words that nobody writes. `tests/fold/cores.rs` checks it.
         #[allow(unsafe_code)]
         let lent: Vec<Tables> = (0..threads).map(|k| unsafe { t.lend(claims, k as u32) }).collect();
         let peaks = self.peaks.iter_mut().map(take);
@@ -218,7 +217,7 @@ fn switch(
     k: usize,
     left: &mut WindowLeft,
 ) {
-    let rows_there = by_switch.at(k);
+    let rows_there = by_switch.rows_at(k);
     let coupled = window.rows.switches.iter().copied().filter(|&s| s == rows_there.switch);
     window.switches(t, peaks, (rows_there.ends.iter().copied(), rows_there.ports), coupled, left);
 }

@@ -43,10 +43,10 @@ pub struct Audit {
 }
 
 impl Audit {
-    /// Counts a message that was posted at `posted`: a skip reported its delivery at `said`, but it was at `did` (all in ps).
-    pub fn message(&mut self, said: u64, did: u64, posted: u64) {
-        let took = did.saturating_sub(posted).max(1);
-        let error = (u128::from(said.abs_diff(did)) * u128::from(WHOLE) / u128::from(took))
+    /// Counts a message that was posted at `posted`: a skip reported its delivery at `reported`, but it was at `simulated` (all in ps).
+    pub fn message(&mut self, reported: u64, simulated: u64, posted: u64) {
+        let took = simulated.saturating_sub(posted).max(1);
+        let error = (u128::from(reported.abs_diff(simulated)) * u128::from(WHOLE) / u128::from(took))
             .min(u128::from(u64::from(u32::MAX))) as u64;
         self.messages += 1;
         self.error_sum += error;
@@ -54,11 +54,11 @@ impl Audit {
         self.above += u64::from(error > WHOLE / 100);
     }
 
-    /// Counts a queue pair without a delivered message, by its packets: `said` in the skip, `did` in the simulation.
-    pub fn progress(&mut self, said: u64, did: u64) {
+    /// Counts a queue pair without a delivered message, by its packets: `reported` in the skip, `simulated` in the simulation.
+    pub fn progress(&mut self, reported: u64, simulated: u64) {
         // Packets in flight at the start and the end may differ by one.
-        let off = said.abs_diff(did).saturating_sub(1);
-        self.message(did + off, did, 0);
+        let off = reported.abs_diff(simulated).saturating_sub(1);
+        self.message(simulated + off, simulated, 0);
     }
 
     /// Relative drift of skips from what was sent: the drift that audits found, plus [`ERRORS`] standard errors, because other skips may differ.
@@ -88,16 +88,16 @@ impl Audit {
         self.sent_squares += u128::from(sent).pow(2);
     }
 
-    /// Counts a queue pair that sent `did` packets while the skip counted `said`. Returns how many packets the skip was ahead, not counting one.
-    pub fn rate(&mut self, said: u64, did: u64, theta_ppm: u64) -> i64 {
+    /// Counts a queue pair that sent `simulated` packets while the skip counted `reported`. Returns how many packets the skip was ahead, not counting one.
+    pub fn rate(&mut self, reported: u64, simulated: u64, theta_ppm: u64) -> i64 {
         // Packets in flight at the start and the end may differ by one.
-        let off = said.abs_diff(did).saturating_sub(1);
-        let ahead = if said > did { off as i64 } else { -(off as i64) };
+        let off = reported.abs_diff(simulated).saturating_sub(1);
+        let ahead = if reported > simulated { off as i64 } else { -(off as i64) };
         let off = u128::from(off);
-        let (said, did, theta, whole) =
-            (u128::from(said), u128::from(did), u128::from(theta_ppm.min(WHOLE)), u128::from(WHOLE));
-        self.theorem2 += u64::from(off > 0 && off * (whole - theta) >= did * theta);
-        self.theorem3 += u64::from(off > 0 && off * whole >= said * theta);
+        let (reported, simulated, theta, whole) =
+            (u128::from(reported), u128::from(simulated), u128::from(theta_ppm.min(WHOLE)), u128::from(WHOLE));
+        self.theorem2 += u64::from(off > 0 && off * (whole - theta) >= simulated * theta);
+        self.theorem3 += u64::from(off > 0 && off * whole >= reported * theta);
         ahead
     }
 }

@@ -43,7 +43,7 @@ pub(crate) struct Skip {
     /// For an audit: how many messages of each queue pair had been given to the network, posted, and delivered when the skip began.
     pub before: Vec<[usize; 3]>,
     /// Bytes that the queue pairs that are over had sent in the window.
-    over: u64,
+    over_bytes: u64,
     /// If rates are carried on: how transmitters are shared.
     shares: TransmitterShares,
 }
@@ -76,7 +76,7 @@ struct SkippedStream {
     /// the time that measured acknowledgements took.
     lands: bool,
     /// Whether it is over: nothing was posted on it within its patience.
-    over: bool,
+    is_over: bool,
 }
 
 impl Skip {
@@ -106,7 +106,7 @@ impl Skip {
                 returns: u64::from(t.flow_tx[m.flow].base_rtt_ns) * 1000 / 2,
                 drained_at: if drained { since } else { NEVER },
                 lands: false,
-                over: false,
+                is_over: false,
                 stream,
                 una,
                 delivered: una + rate.arrived,
@@ -124,7 +124,8 @@ impl Skip {
             Some(carried) => TransmitterShares::new(t, rows, index, &plan, &carried.sent),
             _ => TransmitterShares::default(),
         };
-        let mut skip = Skip { plan, since, streams, queue: BinaryHeap::new(), may_look_up, before, over: 0, shares };
+        let mut skip =
+            Skip { plan, since, streams, queue: BinaryHeap::new(), may_look_up, before, over_bytes: 0, shares };
         let goes = |row: &Option<SkippedStream>| row.as_ref().is_some_and(|row| row.drained_at == NEVER);
         for m in (0..skip.streams.len()).filter(|&m| goes(&skip.streams[m])).collect::<Vec<_>>() {
             skip.shares.switch(m, true);
@@ -181,12 +182,12 @@ impl Skip {
     pub(crate) fn is_over(&mut self, m: usize) -> bool {
         if let Some(row) = &mut self.streams[m] {
             row.due[MessageEvent::Sent as usize] = NEVER;
-            row.over = true;
+            row.is_over = true;
         }
         self.drop_void();
         let Some(carried) = &self.plan.carried else { return true };
-        self.over += carried.sent[m];
-        u128::from(self.over) * 1_000_000
+        self.over_bytes += carried.sent[m];
+        u128::from(self.over_bytes) * 1_000_000
             > OVER * u128::from(carried.sent.iter().sum::<u64>()) * u128::from(self.plan.theta_ppm)
     }
 
@@ -198,8 +199,8 @@ impl Skip {
             row.base = at_ps;
             row.drained_at = NEVER;
             row.lands = true;
-            if let (true, Some(carried)) = (std::mem::take(&mut row.over), &self.plan.carried) {
-                self.over -= carried.sent[m];
+            if let (true, Some(carried)) = (std::mem::take(&mut row.is_over), &self.plan.carried) {
+                self.over_bytes -= carried.sent[m];
             }
             row.due[MessageEvent::Sent as usize] = NEVER;
         }

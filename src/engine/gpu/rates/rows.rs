@@ -128,7 +128,7 @@ impl NetworkBytes {
     }
 
     /// Bytes that both together take.
-    pub(super) fn and(self, other: NetworkBytes) -> NetworkBytes {
+    pub(super) fn plus(self, other: NetworkBytes) -> NetworkBytes {
         NetworkBytes(std::array::from_fn(|i| self.0[i] + other.0[i]))
     }
 }
@@ -182,7 +182,7 @@ mod tests {
         let last = rows.networks[1];
         assert_eq!((last.link_first, last.carrier_first, last.crossing_first, last.touched_first), (2, 1, 3, 4));
         assert_eq!(rows.link_words.iter().filter(|&&w| w == NONE).count(), 4);
-        let NetworkBytes(bytes) = NetworkBytes::of(&one).and(NetworkBytes::of(&two));
+        let NetworkBytes(bytes) = NetworkBytes::of(&one).plus(NetworkBytes::of(&two));
         let of = [
             size_of_val(&*rows.networks),
             size_of_val(&*rows.links),

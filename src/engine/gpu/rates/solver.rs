@@ -125,12 +125,12 @@ fn numbers(networks: &[RateNetwork], room: &Room) -> Vec<Option<u32>> {
     let mut taken = NetworkBytes::default();
     let mut n = 0;
     let mut number = |network: &RateNetwork| {
-        let sum = taken.and(NetworkBytes::of(network));
-        let has_room = network.carriers.len() <= MOST_CARRIERS
+        let sum = taken.plus(NetworkBytes::of(network));
+        let fits = network.carriers.len() <= MOST_CARRIERS
             && n < room.experiments
             && sum.0.iter().all(|&bytes| bytes <= room.table_bytes)
             && sum.0.iter().sum::<u64>() <= room.total_bytes;
-        has_room.then(|| {
+        fits.then(|| {
             taken = sum;
             n += 1;
             n as u32 - 1
