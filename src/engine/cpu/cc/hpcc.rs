@@ -5,7 +5,7 @@ use crate::engine::cpu::key::{EventKey, lineage};
 use crate::engine::cpu::math::{ONE_Q48, mul_div, tx_time};
 use crate::engine::cpu::rate::set_rate;
 
-/// An acknowledgement `p` with telemetry.
+/// Handles acknowledgement `p`, which carries telemetry.
 pub fn on_ack(t: &mut Tables, n: NicIdx, f: FlowIdx, p: PacketIdx, event: &EventKey) {
     let seq = t.details[p].seq;
     let hops = (t.packets[p].meta >> meta::INT_SHIFT) & meta::INT_MASK;
@@ -36,7 +36,7 @@ pub fn on_ack(t: &mut Tables, n: NicIdx, f: FlowIdx, p: PacketIdx, event: &Event
     }
 }
 
-/// Algorithm 1, lines 1-20: the most utilised hop, its moving average, the rate that follows; and the additive stage.
+/// Algorithm 1, lines 1-20: finds the most utilised hop, updates its moving average, and computes the new rate and the additive stage.
 fn react(t: &mut Tables, n: NicIdx, f: FlowIdx, hops: u32, old: &[u64; 5], new: &[u64; 5]) -> (u64, u32) {
     let e = &t.exps[0];
     let multi = e.int_multi as u64;
@@ -74,12 +74,12 @@ fn react(t: &mut Tables, n: NicIdx, f: FlowIdx, hops: u32, old: &[u64; 5], new: 
     (rate.min(line).max(e.min_rate), stage)
 }
 
-/// Rate of a link by its index in the INT header, in Mb/s.
+/// Rate of a link in Mb/s, by its index in the INT header.
 fn link_rate_mbps(lo: &[u32; 4], hi: &[u32; 4], idx: u32) -> u64 {
     (if idx < 4 { lo[idx as usize] } else { hi[(idx - 4) as usize] }) as u64
 }
 
-/// A new rate moves the next send of the queue pair, and the NIC's timer if that is now too late.
+/// Sets a new rate. That moves the next send of the queue pair, and the NIC's timer if the timer is now too late.
 fn change_rate(t: &mut Tables, n: NicIdx, f: FlowIdx, rate: u64, event: &EventKey) {
     let e = &t.exps[0];
     let clock = e.clock_ps as u64;
@@ -90,7 +90,7 @@ fn change_rate(t: &mut Tables, n: NicIdx, f: FlowIdx, rate: u64, event: &EventKe
         let was = tx_time(tx.last_wire, tx.rate, clock);
         tx.next_avail = tx.next_avail + gap - was;
     }
-    // Also where the rate stays: the timer may have been armed for another queue pair.
+    // This is needed even if the rate stays the same: the timer may have been armed for another queue pair.
     let row = &mut t.nics[n];
     if row.timer != NEVER && tx.next_avail < row.timer {
         row.timer = tx.next_avail.max(event.t);

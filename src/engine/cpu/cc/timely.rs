@@ -1,12 +1,12 @@
-//! TIMELY (SIGCOMM '15, Algorithm 1) as the reference runs it (`docs/explanation/model-semantics.md`, "TIMELY"): one update a window.
+//! TIMELY (SIGCOMM '15, Algorithm 1) as the reference runs it (`docs/explanation/model-semantics.md`, "TIMELY"): one update per window.
 
 use crate::columns::{FlowIdx, NicIdx, Tables};
 use crate::engine::cpu::math::{ONE_Q32, mul_div, mul_shr};
 use crate::engine::cpu::rate::set_rate;
 
-/// Fraction bits of the smoothed difference, in picoseconds.
+/// Number of fraction bits of the smoothed RTT difference, which is in picoseconds.
 pub(crate) const DIFF_BITS: u32 = 22;
-/// Updates in a row after which the increase is the larger one (Algorithm 1's N).
+/// Number of consecutive updates after which the larger increase applies (Algorithm 1's N).
 pub const HYPER_AFTER: u32 = 5;
 
 /// `x * f / 2^32`, truncated towards zero.

@@ -181,14 +181,14 @@ fn within(spans: &[(u64, u64)], from: u64, to: u64) -> u64 {
 mod tests {
     use super::*;
 
-    /// What is sent through a transmitter: 1,000 bytes in the copy, so many fewer in the experiment, and what is left.
+    /// Progress at a transmitter: 1,000 bytes in the copy, `behind` fewer in the experiment, and `left` to send.
     fn through(behind: f64, left: f64) -> Progress {
         Progress { sent: 1000.0, behind, left }
     }
 
     #[test]
     fn the_port_with_most_left_decides() {
-        // Others are early by as much, so all together are on time.
+        // The others are early by as much, so all together are on time.
         let ports = [through(-110.0, 5.0), through(110.0, 9.0), through(0.0, 7.0)];
         let all = Progress { sent: 3000.0, ..Progress::default() };
         assert_eq!(most_late(&ports, [all, Progress::default()], 2000.0), 220.0);
@@ -196,7 +196,7 @@ mod tests {
         let ports = [through(0.0, 9.0), through(-60.0, 1.0)];
         let all = Progress { sent: 2000.0, behind: -60.0, left: 0.0 };
         assert_eq!(most_late(&ports, [all, Progress::default()], 2000.0), -60.0);
-        // What is shared is on time, but the queue pair that ends last has more of it than it should have.
+        // The shared part is on time, but the queue pair that ends last has more of it than it should have.
         let share = through(-90.0, 0.0);
         assert_eq!(most_late(&ports, [all, share], 2000.0), -180.0);
         assert_eq!(most_late(&[], [Progress::default(); 2], 2000.0), 0.0);

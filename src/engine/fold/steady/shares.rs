@@ -170,7 +170,7 @@ mod tests {
         shares.switch(2, true);
         assert_eq!([0, 1, 2].map(|m| shares.rate(m, 100)), [100, 100, 100]);
         shares.switch(0, false);
-        // 400 and 200 take what 1,000 took.
+        // Rates of 400 and 200 now take what 1,000 took before.
         assert_eq!([1, 2].map(|m| shares.rate(m, 300)), [500, 500]);
         shares.switch(1, false);
         // Five times as much as before; transmitter 1 can send twice as much.

@@ -72,7 +72,7 @@ struct SkippedStream {
     drained_at: u64,
     /// Time that the acknowledgement of a delivered message takes, in ps.
     returns: u64,
-    /// Whether it has had nothing to send since the skip began. What it sends after that counts as sent, delivered and acknowledged at once, after
+    /// Whether it has run out of data since the skip began. What it sends after that counts as sent, delivered and acknowledged at once, after
     /// the time that measured acknowledgements took.
     lands: bool,
     /// Whether it is over: nothing was posted on it within its patience.
