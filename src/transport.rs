@@ -1,7 +1,7 @@
-//! Transport parameters as integers, resolved once per experiment and never re-derived below.
+//! Transport parameters as integers, resolved once per experiment. Code below reads them and never derives them again.
 //!
-//! Layer: beside `columns`. `spec` (a person's units) is turned into this by `batch`; the engine's tables and the
-//! oracle are both filled from it. docs/explanation/model-semantics.md says what each does.
+//! Layer: beside `columns`. `batch` computes this from `spec`, which has units for people. The engine's tables and the oracle are both filled from
+//! it. docs/explanation/model-semantics.md says what each parameter does.
 
 /// Congestion control of an experiment.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
@@ -14,33 +14,33 @@ pub enum Cc {
     Dctcp = 8,
 }
 
-/// What receivers and senders do after a loss.
+/// How receivers and senders react to a packet loss.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
 pub enum LossRecovery {
-    /// One NACK a gap, one step back a round trip, and each halves what may be outstanding.
+    /// As network adapters do it: one NACK per gap, one step back per round trip, and each step back halves the bytes that may be outstanding.
     Adapter,
-    /// The reference's: a NACK every `nack_interval_ps`, each a step back, the rate as before.
+    /// As the reference simulator (ns-3) does it: one NACK every `nack_interval_ps`; each NACK is a step back; the rate stays the same.
     Ns3,
 }
 
-/// ECN thresholds of ports of one link rate.
+/// ECN thresholds of a port, which depend on its link rate.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub struct EcnThresholds {
     pub kmin_bytes: u64,
     pub kmax_bytes: u64,
-    /// Marking probability at `kmax`, q32 (2^32 = always).
+    /// Marking probability at `kmax`, in q32 (2^32 = always).
     pub pmax_q32: u64,
 }
 
-/// Everything that decides how packets are sent, marked, paused and answered. Times ps, rates bps, sizes bytes.
+/// All parameters that decide how packets are sent, marked, paused and answered. Times are in ps, rates in bps, sizes in bytes.
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
 pub struct Transport {
     pub cc: Cc,
-    /// 1, or 1000 where every transmission is rounded to the nanosecond.
+    /// Time unit to which transmissions are rounded: 1 ps, or 1000 ps (ns clock).
     pub clock_ps: u64,
-    /// Seed of marking.
+    /// Seed for ECN marking.
     pub seed: u32,
-    /// Seed of spraying.
+    /// Seed for packet spraying.
     pub routing_seed: u32,
     pub payload: u32,
     pub data_overhead: u32,
@@ -54,7 +54,7 @@ pub struct Transport {
     pub rto_retries: u32,
     pub ack_high_prio: bool,
     pub rate_bound: bool,
-    /// `W' = 0` if false.
+    /// Whether a window limits the bytes in flight. If false, there is no such limit (`W' = 0`).
     pub window: bool,
     pub var_window: bool,
     pub min_rate: u64,
@@ -82,33 +82,33 @@ pub struct Transport {
     // switches
     pub ecn: bool,
     pub pfc: bool,
-    /// Shared buffer of a switch that `tier_buffers` says nothing of.
+    /// Shared buffer of a switch whose tier has no entry in `tier_buffers`.
     pub buffer_bytes: u64,
-    /// Where tiers differ, of generated networks.
+    /// Shared buffers per tier, if tiers of a generated network differ.
     pub tier_buffers: Option<TierBuffers>,
     pub reserve_bytes: u32,
     pub resume_offset_bytes: u32,
     pub pfc_alpha_shift: u32,
-    /// Exact link rate in bps → thresholds; ports of a rate that is not listed scale from `ecn_per_100g`.
+    /// ECN thresholds for exact link rates in bps. Ports with a rate that is not listed scale from `ecn_per_100g`.
     pub ecn_by_rate: Vec<(u64, EcnThresholds)>,
     pub ecn_per_100g: EcnThresholds,
-    /// Base RTT and window: one for all flows if true, else per flow from its own path.
+    /// Whether all flows have one base RTT and window. If false, each flow has those of its own path.
     pub global_rtt: bool,
 }
 
-/// Shared buffers of the switches of each tier, bytes.
+/// Shared buffer of the switches in each tier, in bytes.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub struct TierBuffers {
-    /// Switches that have hosts.
+    /// Switches that connect to hosts.
     pub leaf: u64,
-    /// The middle one of three tiers.
+    /// Switches of the middle tier of three.
     pub agg: u64,
-    /// The highest tier above the leaves.
+    /// Switches of the highest tier above the leaves.
     pub spine: u64,
 }
 
 impl TierBuffers {
-    /// Of a switch so many links from the hosts, in a network whose highest switch is `top` links from them.
+    /// Buffer of a switch that is `tier` links from the hosts, in a network whose highest switch is `top` links from them; in bytes.
     pub fn of(&self, tier: u32, top: u32) -> u64 {
         match tier {
             0 | 1 => self.leaf,
@@ -117,14 +117,14 @@ impl TierBuffers {
         }
     }
 
-    /// The largest of the three.
+    /// The largest of the three, in bytes.
     pub fn largest(&self) -> u64 {
         self.leaf.max(self.agg).max(self.spine)
     }
 }
 
 impl Transport {
-    /// Thresholds of a port whose link runs at `rate_bps`.
+    /// ECN thresholds of a port whose link runs at `rate_bps`.
     pub fn ecn_for(&self, rate_bps: u64) -> EcnThresholds {
         if let Some((_, t)) = self.ecn_by_rate.iter().find(|(r, _)| *r == rate_bps) {
             return *t;
@@ -142,8 +142,8 @@ impl Transport {
 /// Base RTT and window of a flow.
 ///
 /// `rtt_ps`: twice the propagation of the data path plus the transmission of one payload on each of its hops (payload only, one way;
-/// `payload*8*10^12/rate`, floor, ps, and cut off to whole ns under the ns clock). `window`: `rtt_ps * (least rate on the path) / 8 / 10^12`, floor. With
-/// `global_rtt` both are maxima over all pairs of hosts.
+/// `payload*8*10^12/rate`, floor, ps, and cut off to whole ns under the ns clock). `window`: `rtt_ps * (minimum rate on the path) / 8 / 10^12`,
+/// floor. With `global_rtt` both are maxima over all pairs of hosts.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct RttWindow {
     pub rtt_ps: u64,

@@ -1,7 +1,7 @@
-//! A run of rows of one table, which several threads may work on side by side.
+//! A column: the rows of one table, which several threads may process in parallel.
 //!
-//! Layer: columns. The only place that shares rows between threads. A column is its own memory or a slice of somebody else's. While threads share it
-//! ([`Column::lend`]), each row is reached by itself: no reference ever covers a row that another thread writes.
+//! Layer: columns. The only place that shares rows between threads. A column owns its memory or is a slice of other memory. While threads share it
+//! ([`Column::lend`]), each row is accessed by itself: no reference ever covers a row that another thread writes.
 
 use std::fmt;
 use std::marker::PhantomData;
@@ -15,18 +15,18 @@ use super::claims::{ClaimTable, Claims};
 use super::index::TaskIdx;
 use crate::prefetch;
 
-/// Where a column's memory is from.
+/// Origin of a column's memory.
 #[derive(Clone, Copy, PartialEq, Eq)]
 enum Memory {
-    /// Its own, with room for so many rows.
+    /// Memory of its own, with this capacity in rows.
     Own(usize),
-    /// A slice of a column that holds the rows of all experiments.
+    /// Slice of a column that holds the rows of all experiments.
     Slice,
-    /// Another column's, whose rows several threads work on.
+    /// Memory of another column, whose rows several threads process.
     Lent,
 }
 
-/// An experiment's rows of a table.
+/// The rows of one experiment in a table.
 pub struct Column<'w, T> {
     rows: NonNull<T>,
     len: usize,
@@ -35,10 +35,10 @@ pub struct Column<'w, T> {
     slice: PhantomData<&'w mut [T]>,
 }
 
-// SAFETY: a column is a `Vec<T>`, a `&mut [T]`, or lent by one; whoever lends promises what is safe to do with it.
+// SAFETY: a column is a `Vec<T>`, a `&mut [T]`, or lent by one; the lender promises which accesses are safe.
 #[allow(unsafe_code)]
 unsafe impl<T: Send> Send for Column<'_, T> {}
-// SAFETY: by a shared reference to a column rows are only read.
+// SAFETY: a shared reference to a column only reads rows.
 #[allow(unsafe_code)]
 unsafe impl<T: Sync> Sync for Column<'_, T> {}
 
@@ -64,9 +64,9 @@ impl<'w, T> From<&'w mut [T]> for Column<'w, T> {
 impl<T> From<Vec<T>> for Column<'_, T> {
     fn from(rows: Vec<T>) -> Self {
         let mut rows = ManuallyDrop::new(rows);
-        let (len, room) = (rows.len(), rows.capacity());
+        let (len, capacity) = (rows.len(), rows.capacity());
         let rows = NonNull::new(rows.as_mut_ptr()).expect("a vector's pointer is never null");
-        Column { rows, len, memory: Memory::Own(room), claims: Claims::NONE, slice: PhantomData }
+        Column { rows, len, memory: Memory::Own(capacity), claims: Claims::NONE, slice: PhantomData }
     }
 }
 
@@ -74,16 +74,16 @@ impl<T> From<Vec<T>> for Column<'_, T> {
 impl<T> Drop for Column<'_, T> {
     #[inline]
     fn drop(&mut self) {
-        if let Memory::Own(room) = self.memory {
-            // SAFETY: these are the parts of the vector that the column was made of, and nobody else frees it.
-            drop(unsafe { Vec::from_raw_parts(self.rows.as_ptr(), self.len, room) });
+        if let Memory::Own(capacity) = self.memory {
+            // SAFETY: these are the parts of the vector that the column was made of, and nothing else frees it.
+            drop(unsafe { Vec::from_raw_parts(self.rows.as_ptr(), self.len, capacity) });
         }
     }
 }
 
 #[allow(unsafe_code)]
 impl<'w, T> Column<'w, T> {
-    /// How many rows.
+    /// Number of rows.
     #[inline]
     pub const fn len(&self) -> usize {
         self.len
@@ -101,7 +101,7 @@ impl<'w, T> Column<'w, T> {
         if i < self.len { Some(&self[i]) } else { None }
     }
 
-    /// Starts to fetch row `i` into the processor's caches. No such row: nothing happens.
+    /// Starts to prefetch row `i` into the processor's caches. Does nothing if there is no such row.
     #[inline]
     pub fn prefetch(&self, i: u32) {
         if (i as usize) < self.len {
@@ -111,7 +111,7 @@ impl<'w, T> Column<'w, T> {
 
     /// Changes the rows as a vector.
     ///
-    /// PRECONDITION: the column is its own memory.
+    /// PRECONDITION: the column owns its memory.
     pub fn change(&mut self, change: impl FnOnce(&mut Vec<T>))
     where
         T: Clone,
@@ -121,23 +121,23 @@ impl<'w, T> Column<'w, T> {
         *self = rows.into();
     }
 
-    /// The rows as a vector: its own memory, or a copy of a slice.
+    /// The rows as a vector: the column's own memory, or a copy of a slice.
     pub fn into_vec(self) -> Vec<T>
     where
         T: Clone,
     {
-        let Memory::Own(room) = self.memory else { return self.to_vec() };
+        let Memory::Own(capacity) = self.memory else { return self.to_vec() };
         let own = ManuallyDrop::new(self);
         // SAFETY: as in `drop`, which does not run.
-        unsafe { Vec::from_raw_parts(own.rows.as_ptr(), own.len, room) }
+        unsafe { Vec::from_raw_parts(own.rows.as_ptr(), own.len, capacity) }
     }
 
-    /// The same rows for one of several threads. `claims` finds out in debug builds whether the promise below is kept.
+    /// The same rows for one of several threads. In debug builds `claims` checks the promise below.
     ///
     /// # Safety
-    /// While any of the lent columns is used, this one is not used and its memory stays. Between two barriers that all threads pass, what one thread reads or
-    /// writes of a row by an index, no other thread writes; what several add to goes by [`Column::word`] only.
-    // SAFETY: the caller promises what is said above.
+    /// While any of the lent columns is used, this one is not used and its memory stays. Between two barriers that all threads pass: if one thread
+    /// writes a row by its index, no other thread reads or writes that row; words that several threads add to are only accessed by [`Column::word`].
+    // SAFETY: the caller makes the promise above.
     pub unsafe fn lend<'a>(&mut self, claims: Claims) -> Column<'a, T>
     where
         'w: 'a,
@@ -145,7 +145,7 @@ impl<'w, T> Column<'w, T> {
         Column { rows: self.rows, len: self.len, memory: Memory::Lent, claims, slice: PhantomData }
     }
 
-    /// Who has which row, for debug builds.
+    /// A table of claims for the rows of this column, for debug builds.
     pub fn claim_table(&self) -> ClaimTable {
         ClaimTable::new(self.len)
     }
@@ -162,28 +162,29 @@ impl Column<'_, u32> {
     #[inline]
     pub fn word(&mut self, i: u32) -> &AtomicU32 {
         assert!((i as usize) < self.len, "no such word");
-        // SAFETY: it is inside, and aligned as a `u32`. The column is borrowed for as long, and threads that share it use such words in no other way.
+        // SAFETY: the word is inside the column and aligned as a `u32`. The column is borrowed as long, and threads that share it access such words
+        // in no other way.
         unsafe { AtomicU32::from_ptr(self.rows.as_ptr().add(i as usize)) }
     }
 
-    /// What word `i` is now, while several threads may add to it.
+    /// Current value of word `i`, while several threads may add to it.
     #[inline]
     pub fn word_now(&self, i: u32) -> u32 {
         assert!((i as usize) < self.len, "no such word");
-        // SAFETY: as above; it is only read.
+        // SAFETY: as above; the word is only read.
         unsafe { AtomicU32::from_ptr(self.rows.as_ptr().add(i as usize)).load(Relaxed) }
     }
 }
 
-/// What the receiver of a message reads of its row: set when the tables are built, but for `got`.
+/// Columns of a message's task that its receiver reads. All but `got` are set when the tables are built.
 #[derive(Clone, Copy, Debug)]
 pub struct MessageRow {
-    /// When it arrived. Where threads share the rows, nobody sets it.
+    /// Time of its arrival, in ps. No thread sets it while threads share the rows.
     pub got: u64,
-    /// The message after it on its queue pair.
+    /// The next message on its queue pair.
     pub follow: TaskIdx,
     pub bytes: u64,
-    /// Edges to what waits for its arrival.
+    /// First of the edges to the tasks that wait for its arrival.
     pub got_first: u32,
     pub got_n: u32,
 }
@@ -194,7 +195,8 @@ impl Column<'_, Task> {
     #[inline]
     pub fn message(&self, i: TaskIdx) -> MessageRow {
         assert!(i.usize() < self.len, "no such task");
-        // SAFETY: the row is inside. These words are written by nobody while threads share the rows, and no reference is made to the others.
+        // SAFETY: the row is inside the column. No thread writes these words while threads share the rows, and no reference to the other words is
+        // made.
         unsafe {
             let row = self.rows.as_ptr().add(i.usize());
             MessageRow {
@@ -215,7 +217,7 @@ impl<T> Deref for Column<'_, T> {
     #[inline]
     fn deref(&self) -> &[T] {
         self.check_whole();
-        // SAFETY: the rows are there, and nobody else has them: the column is not lent, or no other thread writes now.
+        // SAFETY: the rows exist, and no other thread writes them now: the column is not lent, or this is between phases.
         unsafe { std::slice::from_raw_parts(self.rows.as_ptr(), self.len) }
     }
 }
@@ -225,12 +227,12 @@ impl<T> DerefMut for Column<'_, T> {
     #[inline]
     fn deref_mut(&mut self) -> &mut [T] {
         self.check_whole();
-        // SAFETY: as above, and the column is borrowed alone.
+        // SAFETY: as above, and the column is borrowed exclusively.
         unsafe { std::slice::from_raw_parts_mut(self.rows.as_ptr(), self.len) }
     }
 }
 
-/// Where an index is beyond the rows.
+/// Panics because index `i` is out of bounds.
 #[cold]
 #[inline(never)]
 fn beyond(i: usize, len: usize) -> ! {
@@ -260,7 +262,7 @@ impl<T> IndexMut<usize> for Column<'_, T> {
             beyond(i, self.len);
         }
         self.claims.writes::<T>(i);
-        // SAFETY: it is inside; no other thread has this row now, see `lend`.
+        // SAFETY: the row is inside the column; no other thread uses this row now, see `lend`.
         unsafe { &mut *self.rows.as_ptr().add(i) }
     }
 }
@@ -275,7 +277,7 @@ impl<T> Index<Range<usize>> for Column<'_, T> {
             beyond(rows.end, self.len);
         }
         self.claims.reads_all::<T>(&rows);
-        // SAFETY: they are inside; no other thread writes these rows now, see `lend`.
+        // SAFETY: the rows are inside the column; no other thread writes these rows now, see `lend`.
         unsafe { std::slice::from_raw_parts(self.rows.as_ptr().add(rows.start), rows.end - rows.start) }
     }
 }

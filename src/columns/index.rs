@@ -1,15 +1,15 @@
-//! Numbers of rows, a type for each table that has them: mixing a NIC's number with a port's does not compile.
+//! Row indices, with one type per table: mixing a NIC's index with a port's does not compile.
 //!
-//! Layer: columns. A number is a `u32` to the machine, to files and to WGSL. Knows nothing of what rows hold.
+//! Layer: columns. An index is a `u32` in memory, in files and in WGSL. Knows nothing of the content of rows.
 
 use std::ops::{Add, Range, Sub};
 
 use super::row::{Field, Row, WgslType};
 
-/// "No row": the end of a list, an absent link.
+/// "No row": the end of a list, or an absent link.
 pub const NONE: u32 = u32::MAX;
 
-/// Declares types of numbers of rows.
+/// Declares types of row indices.
 macro_rules! index {
     ($($(#[$meta:meta])* $name:ident;)*) => {
         $(
@@ -21,16 +21,16 @@ macro_rules! index {
             pub struct $name(pub u32);
 
             impl $name {
-                /// No row: the end of a list, an absent link.
+                /// No row: the end of a list, or an absent link.
                 pub const NONE: $name = $name(NONE);
 
-                /// Row `i`.
+                /// The index of row number `i`.
                 #[inline]
                 pub const fn new(i: usize) -> $name {
                     $name(i as u32)
                 }
 
-                /// The place of the row in a slice.
+                /// The index as a `usize`, to index a slice.
                 #[inline]
                 pub const fn usize(self) -> usize {
                     self.0 as usize
@@ -42,32 +42,32 @@ macro_rules! index {
                     self.0 == NONE
                 }
 
-                /// Whether it is the number of a row.
+                /// Whether it is the index of a row.
                 #[inline]
                 pub const fn is_some(self) -> bool {
                     self.0 != NONE
                 }
 
-                /// The first `n` rows.
+                /// The indices of the first `n` rows.
                 #[inline]
                 pub fn all(n: u32) -> impl DoubleEndedIterator<Item = $name> + ExactSizeIterator + Clone {
                     (0..n).map($name)
                 }
 
-                /// `n` rows from this one on.
+                /// The indices of `n` rows from this one on.
                 #[inline]
                 pub fn run(self, n: u32) -> impl DoubleEndedIterator<Item = $name> + ExactSizeIterator + Clone {
                     (self.0..self.0 + n).map($name)
                 }
 
-                /// The places of `n` rows from this one on.
+                /// The index range of `n` rows from this one on.
                 #[inline]
                 pub const fn places(self, n: u32) -> Range<usize> {
                     self.usize()..(self.0 + n) as usize
                 }
             }
 
-            /// The row that is so many behind this one.
+            /// The row that is `n` rows after this one.
             impl Add<u32> for $name {
                 type Output = $name;
 
@@ -77,7 +77,7 @@ macro_rules! index {
                 }
             }
 
-            /// How many rows lie between.
+            /// Number of rows from `first` to this one.
             impl Sub for $name {
                 type Output = u32;
 
@@ -87,7 +87,7 @@ macro_rules! index {
                 }
             }
 
-            /// From how systems count their rows.
+            /// Converts from the plain numbers by which systems count rows.
             impl From<u32> for $name {
                 #[inline]
                 fn from(row: u32) -> $name {
@@ -107,7 +107,7 @@ macro_rules! index {
     };
 }
 
-/// Lets slices and vectors of rows be indexed by the numbers of these rows, with the bounds check of any slice.
+/// Implements indexing of slices and vectors of rows by their index type, with the usual bounds check.
 macro_rules! indexed_by {
     ($($name:ident: $($Row:ty),*;)*) => { $($(
         impl std::ops::Index<$name> for [$Row] {
@@ -162,24 +162,24 @@ macro_rules! indexed_by {
 pub(crate) use indexed_by;
 
 index! {
-    /// A NIC: a row of `nics`.
+    /// Index of a NIC: a row of `nics`.
     NicIdx;
-    /// A link end, which names the wire to it: NICs, then switch ports, numbered together.
+    /// Index of a link end, which names the wire to it: NICs, then switch ports, numbered together.
     LinkEndIdx;
-    /// A switch port: a row of `ports`.
+    /// Index of a switch port: a row of `ports`.
     PortIdx;
-    /// A switch: a row of `switches`.
+    /// Index of a switch: a row of `switches`.
     SwitchIdx;
-    /// A queue pair: a row of `flow_tx` and of `flow_rx`.
+    /// Index of a queue pair: a row of `flow_tx` and of `flow_rx`.
     FlowIdx;
-    /// A task: a row of `tasks`.
+    /// Index of a task: a row of `tasks`.
     TaskIdx;
-    /// A packet record: a row of `packets`.
+    /// Index of a packet record: a row of `packets`.
     PacketIdx;
 }
 
 impl NicIdx {
-    /// Its link end.
+    /// The link end of this NIC.
     #[inline]
     pub const fn end(self) -> LinkEndIdx {
         LinkEndIdx(self.0)
@@ -187,7 +187,7 @@ impl NicIdx {
 }
 
 impl PortIdx {
-    /// Its link end. `nics`: how many NICs there are.
+    /// The link end of this port. `nics`: number of NICs.
     #[inline]
     pub const fn end(self, nics: u32) -> LinkEndIdx {
         LinkEndIdx(nics + self.0)
@@ -195,27 +195,27 @@ impl PortIdx {
 }
 
 impl LinkEndIdx {
-    /// The place in `clocks` of what its owner does next by itself. `ends`: how many link ends there are. At the place of the link end
-    /// itself `clocks` has the arrival time of the head of its wire.
+    /// Index in `clocks` of the owner's own next event. `ends`: number of link ends. At the index of the link end itself, `clocks` has the arrival
+    /// time of the head of its wire.
     #[inline]
     pub const fn own_clock(self, ends: u32) -> usize {
         (ends + self.0) as usize
     }
 
-    /// The NIC, or the switch port, that the link ends at. `nics`: how many NICs there are.
+    /// The NIC or switch port at this link end. `nics`: number of NICs.
     #[inline]
     pub const fn owner(self, nics: u32) -> EndOwner {
         if self.0 < nics { EndOwner::Nic(NicIdx(self.0)) } else { EndOwner::Port(PortIdx(self.0 - nics)) }
     }
 
-    /// The switch port that the link ends at, `None` if that is a NIC. `nics`: how many NICs there are.
+    /// The switch port at this link end; `None` if it is a NIC. `nics`: number of NICs.
     #[inline]
     pub const fn port(self, nics: u32) -> Option<PortIdx> {
         if self.0 < nics { None } else { Some(PortIdx(self.0 - nics)) }
     }
 }
 
-/// What a link ends at.
+/// The NIC or switch port at a link end.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum EndOwner {
     Nic(NicIdx),

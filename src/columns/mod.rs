@@ -1,9 +1,8 @@
 //! The tables of the simulation: every row type, declared once.
 //!
-//! Layer: beside `spec`; knows nothing above numbers. The engine (Rust and WGSL), the world and the parity tests all work on
-//! these. A row is the columns of one archetype's access class laid side by side, because a system that touches a
-//! packet or a port touches nearly all of it: one cache line instead of eight. WGSL struct
-//! declarations are generated from the Rust ones ([`wgsl::declarations`]); a test lets naga check offsets and sizes.
+//! Layer: beside `spec`; knows nothing above numbers. The engine (Rust and WGSL), the world and the parity tests all work on these. A row holds the
+//! columns of one archetype's access class side by side, because a system that touches a packet or a port touches nearly all of it: one cache line
+//! instead of eight. WGSL struct declarations are generated from the Rust ones ([`wgsl::declarations`]); in a test naga checks offsets and sizes.
 
 mod claims;
 mod column;
@@ -23,5 +22,5 @@ pub use tables::{
     Columns, EngineTables, FoldHints, FoldTrace, N_TABLES, OwnedTables, Span, TABLES, Table, Tables, View,
 };
 
-/// "Never": an empty clock.
+/// "Never": the time of an empty clock, in ps.
 pub const NEVER: u64 = u64::MAX;

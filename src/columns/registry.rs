@@ -1,29 +1,29 @@
-//! The one list of tables.
+//! The single list of all tables.
 //!
-//! Layer: columns. Declares; knows nothing of what systems do. From this list come [`super::Tables`], its sizes and packing, the
-//! device's buffers, the WGSL bindings and the tests that go over all tables. A new table is one entry here.
+//! Layer: columns. Only declares; knows nothing of what systems do. From this list are made: [`super::Tables`], its sizes and packing, the device's
+//! buffers, the WGSL bindings, and the tests that go over all tables. To add a table, add one entry here.
 
-/// Calls the macro `$then` with the arguments given and an entry for every table, in the order of the WGSL bindings.
+/// Calls the macro `$then` with the given arguments and one entry per table, in the order of the WGSL bindings.
 ///
-/// An entry reads: `name: Row, BASE x N of LENGTH as WGSL, written by [systems];`
+/// An entry has the form: `name: Row, BASE x N of LENGTH as WGSL, written by [systems];`
 /// - `name`: the field of [`super::Tables`]; `Row`: its row type.
 /// - `BASE` and `LENGTH`: fields of [`super::Exp`] that hold an experiment's first row and its number of rows, both divided by `N`.
 ///   Tables that name the same fields follow the same count: `flow_rx` and `order` have as many rows as `flow_tx`, `details` as `packets`, `clocks` has two
 ///   for every row of `wires`.
 /// - `WGSL`: name, element type and variable of the first row, as kernels spell them.
-/// - `systems`: those whose kernels may write the table. All may read it. A test compares this with what the kernels do.
+/// - `systems`: systems whose kernels may write the table. All kernels may read it. A test compares this with what the kernels do.
 ///
-/// The header of the experiment comes first and alone, as it is what the others are found by. Then come tables whose rows are entities of the world of a
-/// batch. Those under `engine` only engines use:
+/// The header of the experiment comes first and alone, because the other tables are found by it. Then come tables whose rows are entities in the
+/// world of a batch. Tables under `engine` are used by engines only:
 /// - `packets`, `details` and `ints` grow while an experiment runs, which rows of a column shared with others cannot;
 /// - `wires`, `clocks`, `shared`, `plans`, `order` and `rtts` are words and lists that belong to rows of several tables at once;
-/// - `paths`, `edges`, `signals`, `gates` and `servers` say what leads where, and nothing reads them beside a system at work.
+/// - `paths`, `edges`, `signals`, `gates` and `servers` describe connections; only systems read them, while they run.
 macro_rules! every_table {
     ($then:ident! $($arguments:tt)*) => {
         $then! {
             $($arguments)*
             header {
-                /// Where an experiment's rows are, what governs it, where it stands.
+                /// One header per experiment: where its rows are, its parameters, and its progress.
                 exps: Exp, as ("exps", "Exp"), written by [schedule, analytical, advance];
             }
             columns {
@@ -36,26 +36,27 @@ macro_rules! every_table {
             }
             engine {
                 packets: Packet, packet_base x 1 of packet_len, as ("packets", "Packet", "packet_base"), written by [plan, forward, forward_joint, nic, advance];
-                /// The rest of each packet.
+                /// The parts of each packet that are used less often.
                 details: PacketDetails, packet_base x 1 of packet_len, as ("details", "PacketDetails", "packet_base"), written by [forward, forward_joint, nic];
-                /// What INT headers carry; empty unless congestion control reads telemetry.
+                /// INT telemetry of packets and queue pairs; empty unless congestion control reads telemetry.
                 ints: IntVec, int_base x 1 of int_len, as ("ints", "IntVec", "int_base"), written by [forward, forward_joint, nic];
                 wires: Wire, end_base x 1 of end_len, as ("wires", "Wire", "wire_base"), written by [plan, forward, forward_joint, nic];
-                /// Two a link end: for each experiment first the arrival time of the head of every wire, then every row's own next event.
+                /// Two clocks per link end, in ps. For each experiment first the arrival time of the head of every wire, then every row's own next
+                /// event.
                 clocks: u64, end_base x 2 of end_len, as ("clocks", "u64", "clock_base"), written by [plan, forward, forward_joint, nic, analytical];
                 /// Words that several rows add to in one system, always by commutative operations.
                 shared: u32, shared_base x 1 of shared_len, as ("shared_words", "atomic<u32>", "shared_base"), written by [plan, classify, forward, forward_joint, nic, schedule, advance];
                 plans: Plan, plan_base x 1 of plan_len, as ("plans", "Plan", "plan_base"), written by [plan];
-                /// Queue pairs of each NIC in order of creation, in the places of the NIC's flows.
+                /// Queue pairs of each NIC in the order of their creation, in the index range of the NIC's flows.
                 order: FlowIdx, flow_base x 1 of flow_len, as ("order", "u32", "flow_base"), written by [nic];
-                /// Paths as egress ports, one switch after another.
+                /// Paths as egress ports, from switch to switch.
                 paths: PortIdx, path_base x 1 of path_len, as ("paths", "u32", "path_base"), written by [];
                 rtts: RttSample, rtt_base x 1 of rtt_len, as ("rtts", "RttSample", "rtt_base"), written by [nic];
-                /// What tasks and gates release: tasks, or with `EDGE_SIGNAL` signals.
+                /// Tasks that are released by tasks and gates, or signals where `EDGE_SIGNAL` is set.
                 edges: u32, edge_base x 1 of edge_len, as ("edges", "u32", "edge_base"), written by [];
                 signals: Signal, signal_base x 1 of signal_len, as ("signals", "Signal", "signal_base"), written by [nic];
                 gates: Gate, gate_base x 1 of gate_len, as ("gates", "Gate", "gate_base"), written by [schedule];
-                /// Until when each server of gates is busy.
+                /// Time until which each server of gates is busy, in ps.
                 servers: u64, server_base x 1 of server_len, as ("servers", "u64", "server_base"), written by [analytical];
             }
         }

@@ -10,14 +10,14 @@ pub struct Field {
     pub offset: usize,
 }
 
-/// A row type that both sides can read.
+/// A row type that Rust and WGSL can read.
 pub trait Row: bytemuck::Pod {
     /// Name of the Rust and the WGSL type.
     const NAME: &'static str;
     const FIELDS: &'static [Field];
 }
 
-/// A row that is a word.
+/// Implements [`Row`] for a single word.
 macro_rules! word_row {
     ($($t:ident),*) => {
         $(impl Row for $t {
@@ -46,8 +46,7 @@ wgsl_type! {
     [u64; 5] => "array<u64, 5>",
 }
 
-/// Declares row types. `bytemuck::Pod` refuses padding, so the layouts of Rust and WGSL agree by construction; the naga test
-/// makes sure of it.
+/// Declares row types. `bytemuck::Pod` refuses padding, so the layouts of Rust and WGSL agree by construction; the naga test checks this.
 macro_rules! rows {
     ($($(#[$meta:meta])* $name:ident { $($(#[$fmeta:meta])* $field:ident: $ty:ty),* $(,)? })*) => {
         $(

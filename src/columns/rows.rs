@@ -1,28 +1,28 @@
-//! Row types of every table. Times ps, rates bps, sizes bytes; indices count from the experiment's own first row.
+//! Row types of every table. Times are in ps, rates in bps, sizes in bytes. Indices count from the experiment's own first row.
 //!
-//! A *link end* is a NIC or a switch port: NICs first, then ports, numbered together (`end = n_nic + port`). A *wire* is a direction of a
-//! link, named by the link end that receives.
+//! A *link end* is a NIC or a switch port: NICs first, then ports, numbered together (`end = n_nic + port`). A *wire* is one direction of a link,
+//! named by the link end that receives.
 
 use super::index::{FlowIdx, LinkEndIdx, NicIdx, PacketIdx, PortIdx, SwitchIdx, TaskIdx, indexed_by};
 use super::row::rows;
 
-/// How an event came about, for the order of simultaneous events: newest two ages, [`CHANGES`] changes of pattern, their distances (two a word), the root.
-/// docs/explanation/model-semantics.md, "Events and their order".
+/// History of an event, which orders simultaneous events: its two newest ages, [`CHANGES`] changes of pattern, their distances (two per word), the
+/// root. See docs/explanation/model-semantics.md, "Events and their order".
 pub type Lineage = [u32; LINEAGE_WORDS];
-/// Changes of pattern that a lineage remembers. Six cost no more bytes a packet than five.
+/// Number of changes of pattern that a lineage remembers. Six cost no more bytes per packet than five.
 pub const CHANGES: usize = 6;
-/// The farthest that a lineage sees a change of pattern from the one before it. The golden cases come out the same with 1,023 as with 65,535, with 255 they do not; and the less
-/// of the past matters, the sooner a pattern that comes again is the same to the bit.
+/// Maximum distance between two changes of pattern that a lineage can tell. The golden cases have the same results with 1,023 as with 65,535, but not
+/// with 255. The less of the past matters, the sooner a repeated pattern is equal bit by bit.
 pub const FARTHEST: u32 = 1023;
 pub const LINEAGE_WORDS: usize = 2 + CHANGES + CHANGES / 2 + 1;
 
 /// Values of [`Exp::status`].
 pub mod status {
-    /// Has events to process.
+    /// There are events to process.
     pub const RUNNING: u32 = 0;
-    /// Nothing is left to happen.
+    /// No event is left.
     pub const DONE: u32 = 1;
-    /// Stopped at a boundary until the host has grown a pool of packets.
+    /// Stopped between two steps until the host has grown a pool of packets.
     pub const NEEDS_PACKETS: u32 = 2;
     /// The limit of simulated time was reached.
     pub const TIME_LIMIT: u32 = 3;
@@ -30,7 +30,7 @@ pub mod status {
     pub const GAVE_UP: u32 = 4;
     /// An invariant was violated.
     pub const VIOLATION: u32 = 5;
-    /// Ended by the host, which knows why: a limit of packet-hops or wall time, or no room.
+    /// Ended by the host, which knows the reason: a limit of packet-hops or wall time, or no memory.
     pub const ENDED_BY_HOST: u32 = 6;
 }
 
@@ -66,40 +66,40 @@ pub mod mode {
     pub const LINKS: u32 = 256;
     /// Every message starts with fresh congestion-control state.
     pub const FRESH_QP: u32 = 512;
-    /// The CPU engine may fold what it can without changing any bit; and remember what it has simulated.
+    /// `FOLD`: the CPU engine may fold where that changes no bit. `MEMO`: it may also remember what it has simulated.
     pub const FOLD: u32 = 1024;
     pub const MEMO: u32 = 2048;
-    /// What happens to messages is traced, for folding: `Tables::fold_trace`.
+    /// Events of messages are traced, for folding: `Tables::fold_trace`.
     pub const TRACED: u32 = 4096;
-    /// Folding skips what is steady, too; by which of [`super::metric`].
+    /// Folding also skips steady phases. The bits at `METRIC_SHIFT` select one of [`super::metric`].
     pub const STEADY: u32 = 8192;
     pub const METRIC_SHIFT: u32 = 14;
     pub const METRIC_MASK: u32 = 7;
-    /// With [`STEADY`]: where skips leave out less than half of the packet-hops, the experiment starts over without them.
+    /// With [`STEADY`]: if skips leave out less than half of the packet-hops, the experiment starts over without them.
     pub const MUST_GAIN: u32 = 1 << 20;
-    /// Flows have max-min fair rates in place of packets; no engine of packets steps it.
+    /// Flows have max-min fair rates instead of packets. No packet engine steps the experiment.
     pub const FLOW: u32 = 1 << 17;
-    /// With [`STEADY`]: where senders meet at a port, measured rates are carried on although shares wander.
+    /// With [`STEADY`]: where senders meet at a port, skips continue the measured rates although shares wander.
     pub const RATES: u32 = 1 << 18;
-    /// After a loss the reference's rules, in place of those of adapters.
+    /// Loss recovery as in the reference simulator (ns-3), instead of that of network adapters.
     pub const NS3_LOSS: u32 = 1 << 19;
 }
 
-/// What a partition must be steady in to be skipped.
+/// The metric of a partition that must be steady before it is skipped.
 pub mod metric {
     /// Bytes acknowledged in an interval.
     pub const RATE: u32 = 0;
-    /// The window in force; the rate where there is none.
+    /// The window in force, or the rate if there is no window.
     pub const WINDOW: u32 = 1;
     /// Bytes sent and not acknowledged.
     pub const INFLIGHT: u32 = 2;
-    /// Bytes in the queues of its path.
+    /// Bytes in the queues on its path.
     pub const QUEUE: u32 = 3;
-    /// Bytes in flight over the rate.
+    /// Bytes in flight divided by the rate.
     pub const RTT: u32 = 4;
 }
 
-/// Values of [`Exp::cc`], those of the reference's `CC_MODE`.
+/// Values of [`Exp::cc`], equal to the reference's `CC_MODE`.
 pub mod cc {
     pub const NONE: u32 = 0;
     pub const DCQCN: u32 = 1;
@@ -126,7 +126,7 @@ pub mod meta {
     pub const MARKED: u32 = 1 << 18;
     /// ACK: carries a congestion notification.
     pub const CNP: u32 = 1 << 19;
-    /// Frame: resume (else pause).
+    /// Frame: resume, otherwise pause.
     pub const RESUME: u32 = 1 << 20;
     pub const INT_SHIFT: u32 = 24;
     pub const INT_MASK: u32 = 7;
@@ -139,62 +139,62 @@ pub mod qp {
     pub const STARTED: u32 = 2;
     pub const A_SEEN: u32 = 4;
     pub const D_SEEN: u32 = 8;
-    /// Has sent a message before: its congestion-control state is of use.
+    /// The queue pair has sent a message before, so its congestion-control state is valid.
     pub const CREATED: u32 = 16;
     /// DCTCP: congestion window reduced.
     pub const CWR: u32 = 32;
-    /// Is in its NIC's `order`.
+    /// The queue pair is in its NIC's `order`.
     pub const QUEUED: u32 = 64;
-    /// Folding (CPU only): its next post or start stops its NIC, because what it will cross belongs to no partition yet.
+    /// Folding (CPU only): the next post or start on this queue pair stops its NIC, because the rows that it will cross belong to no partition yet.
     pub const HELD: u32 = 128;
-    /// Flow level: one less than by how many times more of a full link it gets than others do, from this bit on.
+    /// Flow level: from this bit on, the weight minus 1. A flow of weight w gets w times as much of a full link as others.
     pub const WEIGHT_SHIFT: u32 = 24;
 }
 
 /// Bits of [`Task::flags`].
 pub mod task {
-    /// Posts `bytes` on its queue pair; else it only takes time.
+    /// The task posts `bytes` on its queue pair. Without this bit it only takes time.
     pub const MESSAGE: u32 = 1;
-    /// A message that may be posted once those before it on its queue pair have been.
+    /// A message that may be posted as soon as those before it on its queue pair have been.
     pub const READY: u32 = 2;
 }
 
-/// Bytes of a pause frame on the wire (9 + 20 + 14, the reference's).
+/// Bytes of a pause frame on the wire (9 + 20 + 14, as in the reference).
 pub const FRAME_BYTES: u32 = 43;
-/// Doublings of the longest pause after a NACK without progress.
+/// Maximum number of doublings of the longest pause after NACKs without progress.
 pub const STALL_DOUBLINGS: u32 = 6;
-/// NACKs without progress that weigh as much as one timeout.
+/// Number of NACKs without progress that count as much as one timeout.
 pub const STALLS_A_RETRY: u32 = 16;
-/// Full packets that may be outstanding after any loss: the second tells the receiver that the first is missing.
+/// Number of full packets that may be outstanding after any loss: the second tells the receiver that the first is missing.
 pub const LOSS_WINDOW_PACKETS: u64 = 2;
-/// A round trip without loss adds this part of the bandwidth-delay product to the loss window, at least a packet.
+/// A round trip without loss adds 1/`WINDOW_STEPS` of the bandwidth-delay product to the loss window, and at least one packet.
 pub const WINDOW_STEPS: u64 = 20;
-/// Hops an INT header has room for.
+/// Maximum number of hops in an INT header.
 pub const INT_HOPS: u32 = 5;
-/// Bytes an INT queue field counts by, times `int_multi`; the transmitted-bytes field likewise.
+/// Units of an INT header in bytes, each times `int_multi`: of the queue field, and of the transmitted-bytes field.
 pub const INT_Q_UNIT: u32 = 80;
 pub const INT_TX_UNIT: u32 = 128;
-/// In an edge: what is released is a signal, not a task.
+/// Bit of an edge that says that it releases a signal, not a task.
 pub const EDGE_SIGNAL: u32 = 1 << 31;
-/// The first shared words of an experiment: flags, then flows and tasks that have not finished.
+/// The first shared words of an experiment: flags, then the number of flows and tasks that have not finished.
 pub const SHARED_FLAGS: u32 = 0;
 pub const SHARED_FLOWS_LEFT: u32 = 1;
 pub const SHARED_HEADER: u32 = 2;
 
 rows! {
-    /// One experiment: where its rows are, what governs it, where it stands.
+    /// One experiment: where its rows are, its parameters, and its progress.
     Exp {
-        // Where its rows start in the shared tables, and how many there are.
+        // First row of the experiment in each shared table, and number of its rows.
         nic_base: u32, nic_len: u32,
         port_base: u32, port_len: u32,
         switch_base: u32, switch_len: u32,
         flow_base: u32, flow_len: u32,
         packet_base: u32, packet_len: u32,
-        /// INT vectors: one a flow (the remembered one), then one a packet. Length 0 without HPCC.
+        /// INT vectors: one per flow (the remembered one), then one per packet. Length 0 without HPCC.
         int_base: u32, int_len: u32,
         path_base: u32, path_len: u32,
         plan_base: u32, plan_len: u32,
-        /// Shared words: header, then `ingress` bytes a port, then `mask_words` words of wanted ingresses a port.
+        /// Shared words: header, then one word per port with the bytes held by its ingress, then `mask_words` words of wanted ingresses per port.
         shared_base: u32, shared_len: u32,
         rtt_base: u32, rtt_len: u32,
         task_base: u32, task_len: u32,
@@ -202,28 +202,28 @@ rows! {
         signal_base: u32, signal_len: u32,
         gate_base: u32, gate_len: u32,
         server_base: u32, server_len: u32,
-        /// The index of the experiment in the sweep, low word: the ExpId of all its rows.
+        /// Index of the experiment in the sweep, low word: the ExpId of all its rows.
         exp_id: u32,
         mask_words: u32,
-        /// Link ends: `nic_len + port_len`; the experiment's wires, and its two clocks in the table of clocks.
+        /// Link ends: `nic_len + port_len`. This is also the number of wires, and half the number of clocks.
         end_base: u32, end_len: u32,
-        /// Gates that everybody has reached, by (time, gate), from `schedule` to `analytical`.
+        /// List of the gates that fired, by (time, gate); passed from `schedule` to `analytical`.
         fired: u32,
-        /// Folding: what Eq. 6 of Wormhole may be at most, in millionths; samples in its window, and the time between two; 0: chosen.
+        /// Folding: upper limit of the fluctuation of a metric in the steady state (Wormhole, Eq. 6), in millionths; 0: chosen automatically.
         theta_ppm: u32,
 
-        // Where it stands.
+        // Progress.
         status: u32,
-        /// 1: stopped between `classify` and `forward`.
+        /// 1 if the step stopped between `classify` and `forward`.
         phase: u32,
         now: u64,
-        /// Length of a step: at most the least link delay.
+        /// Length of a step in ps: at most the minimum link delay.
         step: u64,
-        /// Simulation ends here at the latest.
+        /// Simulated time at which the experiment ends at the latest.
         time_limit: u64,
         steps: u64,
 
-        // What governs it.
+        // Parameters.
         cc: u32, modes: u32,
         clock_ps: u32, payload: u32,
         data_overhead: u32, ack_bytes: u32,
@@ -240,47 +240,48 @@ rows! {
         timely_alpha_q32: u64, timely_beta_q32: u64,
         tlow: u64, thigh: u64, min_rtt: u64,
         reserve: u32, resume_offset: u32,
-        /// Of the switch with the largest one.
+        /// Largest shared buffer of any switch.
         buffer: u64,
-        /// RTT samples kept a flow; 0: none.
+        /// Number of RTT samples kept per flow; 0: none.
         rtt_cap: u32,
+        /// Folding: number of samples in the window of the steadiness test, and time between two samples in ns; 0: chosen automatically.
         samples: u32, interval_ns: u32,
-        /// Folding: the share of what is skipped that is simulated all the same, to see how far off it is, in millionths.
+        /// Folding: share of skips that is also simulated, to measure their error, in millionths.
         audit_ppm: u32,
-        /// Link rates that an INT header can name, Mb/s.
+        /// Link rates that an INT header can name, in Mb/s.
         rates_mbps_lo: [u32; 4], rates_mbps_hi: [u32; 4],
     }
 
-    /// A host's port: transmitter, ACK queue, pool of packets, clocks.
+    /// A host's network port: transmitter, ACK queue, pool of packets, clocks.
     #[repr(align(64))]
     Nic {
         exp: u32,
-        /// The link end that receives what it sends.
+        /// The link end that receives what this NIC sends.
         peer: LinkEndIdx,
         rate: u64, delay: u64,
-        /// Transmission time of a full data packet and of an ACK.
+        /// Transmission time of a full data packet and of an ACK, in ps.
         tx_full: u64, tx_ack: u64,
-        /// Its flows, consecutive, in order of start; the next to start.
+        /// Flows of the NIC, consecutive, in the order of their start; and the index of the next flow to start.
         flow_first: FlowIdx, flow_n: u32, flow_next: u32,
-        /// Packets it may start to send in one step, at worst.
+        /// Maximum number of packets that it may start to send in one step.
         worst: u32,
-        /// End of the transmission in progress, `NEVER` when idle.
+        /// End of the transmission in progress; `NEVER` if idle.
         busy_until: u64,
         busy_d: Lineage,
         timer: u64,
         timer_d: Lineage,
-        /// No retransmission deadline of its queue pairs lies before this.
+        /// Lower bound of the retransmission deadlines of its queue pairs.
         rto: u64,
         next_start: u64,
-        /// Its tasks that are under way, by time; when the first is due; signals it gave in this step, a list.
+        /// Time at which the first of its running tasks is due; list of these tasks, by time; list of the signals given in this step.
         next_task: u64,
         task_head: TaskIdx, signals: u32,
         ack_head: PacketIdx, ack_tail: PacketIdx,
         paused: u32,
-        /// Queue pairs in its part of `order`; index of the last served.
+        /// Number of queue pairs in its part of `order`; index of the one served last.
         qp_n: u32, rr: u32,
         free_head: PacketIdx, free_n: u32,
-        /// Used pause frames, a list; `advance` returns them to their switches.
+        /// List of used pause frames; `advance` returns them to their switches.
         to_return: PacketIdx,
         tx_bytes: u64, hops: u64,
         pauses: u32, pad0: u32,
@@ -300,26 +301,26 @@ rows! {
         pmax_q32: u64,
         headroom: u32, shift: u32,
 
-        /// 1 while a transmission is in progress or its end has not been looked at.
+        /// 1 while a transmission is in progress, or its end has not been noticed.
         busy: u32,
-        /// 1: the peer has paused this port's queue.
+        /// 1 if the peer has paused this port's queue.
         paused: u32,
         busy_until: u64,
         busy_d: Lineage,
         q_head: PacketIdx, q_tail: PacketIdx,
         q_bytes: u32,
         frame_head: PacketIdx, frame_tail: PacketIdx, frames: u32,
-        /// 1: this port has paused its peer.
+        /// 1 if this port has paused its peer.
         pausing: u32,
-        /// Headroom in use by packets that came in here.
+        /// Headroom used by packets that came in by this port.
         headroom_used: u32,
-        /// Bytes and packets that arrive here in this step (data and ACKs); `plan` to `forward`.
+        /// Bytes and packets (data and ACKs) that arrive here in this step; set by `plan`, used until `forward`.
         arr_bytes: u32, arr_n: u32,
-        /// Pause frames that arrive here in this step, a list.
+        /// List of pause frames that arrive here in this step.
         in_frames: PacketIdx,
-        /// Arrivals for this egress, merged by time; used inside `forward_joint` only.
+        /// Arrivals for this egress, merged by time. Used only inside `forward_joint`.
         merged: PacketIdx,
-        /// Dropped packets and used pause frames, a list; `advance` returns them to their owners.
+        /// List of dropped packets and used pause frames; `advance` returns them to their owners.
         to_return: PacketIdx,
         pauses: u32,
         drops: u32, max_q: u32,
@@ -337,33 +338,34 @@ rows! {
         port_first: PortIdx, port_n: u32,
         /// First of its `port_n * port_n` plan entries.
         plan_first: u32,
-        /// Set by `classify`. 1: nothing can pause, resume or drop here in this step, so the ports do not affect each other.
-        /// 0: `forward_joint` processes all ports together.
+        /// Set by `classify`. 1: nothing can pause, resume or drop here in this step, so the ports do not affect each other. 0: `forward_joint`
+        /// processes all ports together.
         independent: u32,
-        /// Ports that have paused their peer or use headroom.
+        /// Number of ports that have paused their peer or use headroom.
         congested_n: u32,
         free_head: PacketIdx, free_n: u32,
-        /// Frames missing when a step had to wait.
+        /// Number of pause frames that the step needs at worst.
         need: u32,
         max_wire: u32,
-        /// Shared bytes to give away: buffer less headrooms less reserves.
+        /// Size of the shared part of the buffer: buffer minus headrooms minus reserves.
         shared_size: u64,
-        /// Most bytes it has held (exact after a joint step, an upper bound after an independent one).
+        /// Maximum number of bytes that it has held (exact after a joint step, an upper bound after an independent one).
         max_held: u64,
     }
 
-    /// A queue pair at its sender. Written by its source NIC only. One of a plain flow has no messages: all its bytes are there from the start.
+    /// A queue pair at its sender. Only its source NIC writes it. The queue pair of a plain flow has no messages: all its bytes are posted from the
+    /// start.
     FlowTx {
         /// Bytes posted so far.
         size: u64, snd_nxt: u64, snd_una: u64,
         rate: u64, next_avail: u64,
-        /// Window in force (`W'`), 0 for none; and the full window `W`.
+        /// Window in force (`W'`), 0 for none. The full window `W` is `window`.
         win: u64,
-        /// After a loss: what may be outstanding until all is acknowledged; 0: no limit.
+        /// Maximum number of outstanding bytes after a loss, until all bytes are acknowledged; 0: no limit.
         loss_window: u64,
         last_wire: u32, flags: u32,
         path_first: u32, path_len: u32, n_paths: u32,
-        /// Data packets sent, for spraying.
+        /// Number of data packets sent, for spraying.
         n_sent: u32,
         // DCQCN (alpha: DCTCP too)
         alpha: u64, target: u64, t_alpha: u64, t_dec: u64, t_inc: u64,
@@ -374,32 +376,33 @@ rows! {
         cnt: u32, batch: u32,
         window: u64,
         rto_at: u64,
-        /// With a loss window: when it last stepped back, and when that window last changed.
+        /// With a loss window: time of the last step back, and of the window's last change.
         back_at: u64, window_at: u64,
         start: u64, finish: u64,
         sent_bytes: u64,
         retries: u32,
         nic: NicIdx,
-        /// The flow's number as users know it.
+        /// The flow's number that users see.
         flow_id: u32,
         exp: u32,
         rtt_seen: u32, rtt_stride: u32, rtt_n: u32,
-        /// Steps back for a NACK since the last progress.
+        /// Number of steps back for a NACK since the last progress.
         stalls: u32,
-        /// Messages: the next to be posted, the one that `snd_nxt` is in, the oldest not acknowledged; and where the latter two end.
+        /// Messages: the next one to post, the one that `snd_nxt` is in, and the oldest unacknowledged one. `send_end` and `ack_end` are the end
+        /// bytes of the latter two.
         msg_post: TaskIdx, msg_send: TaskIdx, msg_ack: TaskIdx,
-        /// Flow level: one more than the queue pair that carries what this one would, together with others; 0: it is alone.
+        /// Flow level: index + 1 of the queue pair that carries this one's bytes together with its own; 0: it is not joined.
         joined: u32,
         send_end: u64, ack_end: u64,
     }
 
-    /// A queue pair at its receiver. Written by its destination NIC only.
+    /// A queue pair at its receiver. Only its destination NIC writes it.
     FlowRx {
-        /// End of the message that is arriving.
+        /// End byte of the message that is arriving.
         msg_end: u64, expected: u64, milestone: u64,
         nack_t: u64, nack_seq: u64, cnp_t: u64,
         arrived_bytes: u64,
-        /// Records of data packets that needed no answer; they go home with the next one.
+        /// Records of data packets that needed no answer; they return with the next answer.
         held: PacketIdx,
         path_first: u32, path_len: u32, n_paths: u32,
         n_acks: u32,
@@ -409,84 +412,86 @@ rows! {
         msg: TaskIdx, pad0: u32,
     }
 
-    /// Something a rank does: takes time, or posts a message. Written by its owner, but `got` by the NIC that receives.
+    /// An action of a rank: it takes time, or posts a message. Only its owner writes it, except `got`, which the receiving NIC writes.
     Task {
         exp: u32,
         /// NIC whose invocation runs it.
         owner: NicIdx,
         flags: u32,
-        /// Dependencies that are missing.
+        /// Number of dependencies that are not met yet.
         waits: u32,
-        /// Next in its owner's list of tasks under way.
+        /// Next task in its owner's list of running tasks.
         next: TaskIdx,
-        /// Message: its queue pair, and the message after it there.
+        /// Message: its queue pair, and the next message on it.
         flow: FlowIdx, follow: TaskIdx,
-        /// Edges to what waits for it: for its end (a message's last acknowledgement), for a message's arrival.
+        /// Edges to what waits for its end (for a message: its last acknowledgement), and for a message's arrival.
         done_first: u32, done_n: u32, got_first: u32, got_n: u32,
-        /// Message: number of its queue pair, counted from 1: the root of what its post causes.
+        /// Message: number of its queue pair, counted from 1. It is the root of the lineage of what its post causes.
         root: u32,
-        /// From its release to its end; of a message to its post.
+        /// Time from its release to its end, in ps; for a message: to its post.
         delay: u64,
         bytes: u64,
-        /// Release plus delay; of a message when it was posted. `NEVER` before.
+        /// Time of its release plus its delay, in ps; for a message: time of its post. `NEVER` before.
         at: u64,
-        /// When it ended; when a message had arrived whole. Flow level: before a message has gone that is a whole collective, what that takes alone.
+        /// Time of its end, and time at which a message had arrived whole. Flow level: before a message that stands for a whole collective is sent,
+        /// these hold the time that the collective takes alone.
         done: u64, got: u64,
     }
 
     /// An edge to a gate.
     Signal { gate: u32, next: u32, at: u64 }
 
-    /// A meeting of ranks, or a transfer that is no packets': when all have signalled, it is served and releases tasks of any owner.
+    /// A synchronisation of ranks, or a transfer that is not simulated as packets. When all have signalled, the gate is served and releases tasks of
+    /// any owner.
     Gate {
         exp: u32,
         waits: u32,
         /// Next of the gates that fired.
         next: u32,
-        /// What serves it, one after another; NONE: nothing does, it has all the room it needs.
+        /// Server of the gate, which serves one gate after another. NONE: it needs no server, because its capacity is not shared.
         server: u32,
         first: u32, n: u32,
-        /// When the last signal was given.
+        /// Time of the last signal.
         latest: u64,
-        /// Time it keeps its server; and from then to the release of its tasks, at least a step.
+        /// Time that it occupies its server; and time from then to the release of its tasks, which is at least one step. In ps.
         serial: u64, latency: u64,
     }
 
-    /// A packet: what every hop reads and writes, two a cache line.
+    /// The part of a packet that every hop reads and writes; two packets share a cache line.
     #[repr(align(32))]
     Packet {
-        /// Arrival at the far end of the wire it is on.
+        /// Arrival time at the far end of the wire it is on.
         t: u64,
         next: PacketIdx,
-        /// Next entry of its path.
+        /// Index of the next entry of its path.
         path: u32,
         meta: u32,
         /// The switch port it came in by.
         in_port: PortIdx,
-        /// Flow; of a pause frame: the switch it belongs to.
+        /// Flow. Pause frame: the switch that it belongs to.
         flow: FlowIdx,
-        /// Data: payload bytes. ACK, NACK: list of records that travel home with it.
+        /// Data: payload bytes. ACK, NACK: list of records that return with it.
         payload: u32,
     }
 
-    /// The rest of a packet, a cache line: read where two events happen at one time, and at the ends of a path.
+    /// The other part of a packet, one cache line. It is read where two events happen at the same time, and at the ends of a path.
     #[repr(align(64))]
     PacketDetails {
         /// Lineage of the arrival at [`Packet::t`].
         d: Lineage,
         /// Data: first payload byte; ACK, NACK: next byte expected.
         seq: u64,
-        /// Data: when its sender began to send it. ACK, NACK: that of the data packet it answers.
+        /// Data: time at which its sender began to send it. ACK, NACK: the same time of the data packet that it answers.
         sent_at: u64,
     }
 
-    /// Telemetry of a packet or remembered by a queue pair: a word a hop: time 24 bits, transmitted 20, queue 17, rate index 3.
+    /// INT telemetry of a packet, or remembered by a queue pair. One word per hop: time 24 bits, transmitted bytes 20, queue 17, rate index 3.
     IntVec { hop: [u64; 5] }
 
     /// Packets on their way to one link end, in order of arrival.
     Wire { head: PacketIdx, tail: PacketIdx, n: u32, pad0: u32 }
 
-    /// What one ingress has for one egress in this step: a list.
+    /// List of the packets that one ingress has for one egress in this step.
     Plan { head: PacketIdx, tail: PacketIdx }
 
     /// A sampled round-trip time.
@@ -504,7 +509,7 @@ indexed_by! {
 }
 
 impl Exp {
-    /// Whether round-trip times are of use.
+    /// Whether round-trip times are needed.
     #[inline]
     pub fn measures_rtts(&self) -> bool {
         self.cc == cc::TIMELY || self.rtt_cap > 0
@@ -512,25 +517,25 @@ impl Exp {
 }
 
 impl Packet {
-    /// The list of records that travel home with an ACK or NACK. It is kept in place of the payload.
+    /// List of the records that return with an ACK or NACK. It is stored in the field of the payload.
     #[inline]
     pub fn records(&self) -> PacketIdx {
         PacketIdx(self.payload)
     }
 
-    /// Lets the list `head` of records travel home with an ACK or NACK.
+    /// Sets the list `head` of records that return with an ACK or NACK.
     #[inline]
     pub fn set_records(&mut self, head: PacketIdx) {
         self.payload = head.0;
     }
 
-    /// The switch that a pause frame belongs to. It is kept in place of the flow.
+    /// The switch that a pause frame belongs to. It is stored in the field of the flow.
     #[inline]
     pub fn frame_switch(&self) -> SwitchIdx {
         SwitchIdx(self.flow.0)
     }
 
-    /// Makes a pause frame belong to switch `s`.
+    /// Sets the switch `s` that a pause frame belongs to.
     #[inline]
     pub fn set_frame_switch(&mut self, s: SwitchIdx) {
         self.flow = FlowIdx(s.0);
@@ -538,7 +543,7 @@ impl Packet {
 }
 
 impl Switch {
-    /// Its ports.
+    /// The ports of this switch.
     #[inline]
     pub fn ports(&self) -> impl DoubleEndedIterator<Item = PortIdx> + ExactSizeIterator + Clone + use<> {
         self.port_first.run(self.port_n)

@@ -1,6 +1,6 @@
-//! The tables of an experiment.
+//! The tables of one experiment.
 //!
-//! Layer: columns. Every item here comes from the list of tables in [`super::registry`], but for what folding on the CPU adds.
+//! Layer: columns. Every item here is generated from the list of tables in [`super::registry`], except what folding on the CPU adds.
 
 use std::mem::take;
 use std::ops::{Deref, DerefMut};
@@ -19,29 +19,29 @@ use super::{
     SHARED_FLOWS_LEFT, Signal, Switch, Task, Wire,
 };
 
-/// A run of rows.
+/// A range of rows.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Span {
     pub base: usize,
     pub len: usize,
 }
 
-/// What is known of a table without its rows.
+/// Description of a table, without its rows.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Table {
-    /// The field of [`Tables`].
+    /// Name of the field of [`Tables`].
     pub name: &'static str,
-    /// Name of the row type; `u32` or `u64` where a row is a word.
+    /// Name of the row type; `u32` or `u64` if a row is a word.
     pub row: &'static str,
     pub row_bytes: usize,
     pub columns: &'static [Field],
-    /// The storage buffer's name in WGSL, and the type of its elements.
+    /// Name of the storage buffer in WGSL, and the type of its elements.
     pub wgsl: &'static str,
     pub wgsl_row: &'static str,
-    /// In WGSL: the variable that holds the experiment's first row, the column of its header that says so, and the factor between them. `None`: the table of
-    /// headers.
+    /// In WGSL: the variable that holds the experiment's first row, the column of its header that it is read from, and the factor between them.
+    /// `None`: the table of headers.
     pub base: Option<(&'static str, &'static str, u32)>,
-    /// Systems whose kernels may write it. Nobody: kernels only read it.
+    /// Systems whose kernels may write the table. If empty, kernels only read it.
     pub written_by: &'static [&'static str],
 }
 
@@ -65,7 +65,7 @@ macro_rules! define_tables {
         engine { $($(#[$meta:meta])* $name:ident: $Row:ident, $base:ident x $per:literal of $len:ident,
             as ($wgsl:literal, $wgsl_row:literal, $wgsl_base:literal), written by [$($writer:ident),*];)* }
     ) => {
-        /// How many tables there are.
+        /// Number of tables.
         pub const N_TABLES: usize = [stringify!($header), $(stringify!($col),)* $(stringify!($name)),*].len();
 
         /// Every table, in the order of the WGSL bindings.
@@ -102,29 +102,30 @@ macro_rules! define_tables {
             },)*
         ];
 
-        /// Every table of one experiment, as engines work on them: slices of the columns where experiments stand side by side, and what only the engine
-        /// has. `exps` has one row, the header.
+        /// Every table of one experiment, as engines use them: slices of the columns in which experiments stand side by side, and tables that only
+        /// the engine has. `exps` has one row, the header.
         #[derive(Debug, Default, PartialEq, Eq)]
         pub struct Tables<'w> {
             $(#[$hmeta])*
             pub $header: Column<'w, $Header>,
             $($(#[$cmeta])* pub $col: Column<'w, $Col>,)*
             $($(#[$meta])* pub $name: Column<'w, $Row>,)*
-            /// What happened to messages, in the order of processing, while `mode::TRACED` is on. No column: only folding on the CPU uses it.
+            /// Events of messages, in the order of processing, while `mode::TRACED` is set. No column: only folding on the CPU uses it.
             pub fold_trace: Vec<FoldTrace>,
             pub fold_hints: FoldHints,
-            /// Messages that arrived, and when, where threads share the tables: their rows are their senders'. `None`: rows are written at once.
+            /// Arrived messages and their arrival times in ps, while threads share the tables: the rows belong to the senders' threads, so they are
+            /// written later. `None`: rows are written at once.
             pub got_later: Option<Vec<(TaskIdx, u64)>>,
         }
 
-        /// Every table of one experiment that stands alone.
+        /// Every table of one experiment, as owned vectors.
         #[derive(Clone, Debug, Default, PartialEq, Eq)]
         pub struct OwnedTables {
             $(#[$hmeta])*
             pub $header: Vec<$Header>,
             $($(#[$cmeta])* pub $col: Vec<$Col>,)*
             $($(#[$meta])* pub $name: Vec<$Row>,)*
-            /// As in [`Tables`].
+            /// The same as in [`Tables`].
             pub fold_trace: Vec<FoldTrace>,
             pub fold_hints: FoldHints,
         }
@@ -137,7 +138,7 @@ macro_rules! define_tables {
             fold_hints: FoldHints,
         }
 
-        /// The columns of all experiments, each experiment's rows consecutive, in the order of their headers.
+        /// The columns of all experiments. Each experiment's rows are consecutive, in the order of the headers.
         #[derive(Debug, Default)]
         pub struct Columns<'w> {
             pub $header: &'w mut [$Header],
@@ -145,9 +146,10 @@ macro_rules! define_tables {
         }
 
         impl<'w> Columns<'w> {
-            /// Takes the rows of the first experiment off. They go with what the engine has of it; without that, only its header does.
+            /// Splits off the rows of the first experiment. They are combined with the tables in `engine`; if that is `None`, the result has only the
+            /// header.
             ///
-            /// PRECONDITION: there is an experiment.
+            /// PRECONDITION: there is at least one experiment.
             pub fn take_first(&mut self, engine: Option<EngineTables>) -> Tables<'w> {
                 let ($header, rest) = take(&mut self.$header).split_at_mut(1);
                 self.$header = rest;
@@ -176,7 +178,7 @@ macro_rules! define_tables {
                 [cast_slice(&self.$header), $(cast_slice(&self.$col),)* $(cast_slice(&self.$name)),*]
             }
 
-            /// Every table as bytes that can be overwritten, in the order of [`TABLES`].
+            /// Every table as mutable bytes, in the order of [`TABLES`].
             pub fn as_bytes_mut(&mut self) -> [&mut [u8]; N_TABLES] {
                 [
                     cast_slice_mut(&mut self.$header),
@@ -185,14 +187,14 @@ macro_rules! define_tables {
                 ]
             }
 
-            /// A copy that stands alone.
+            /// An owned copy.
             pub fn copied(&self) -> OwnedTables {
                 let mut copy = OwnedTables::default();
                 self.copy_to(&mut copy);
                 copy
             }
 
-            /// Makes `copy` a copy that stands alone, in the memory that it has.
+            /// Copies these tables into `copy`, whose memory is reused.
             pub fn copy_to(&self, copy: &mut OwnedTables) {
                 (*self.$header).clone_into(&mut copy.$header);
                 $((*self.$col).clone_into(&mut copy.$col);)*
@@ -201,29 +203,29 @@ macro_rules! define_tables {
                 copy.fold_hints = self.fold_hints.clone();
             }
 
-            /// Becomes what `from` is, but for columns that `from` has no rows of.
+            /// Overwrites these tables with `source`, except columns of which `source` has no rows.
             ///
-            /// PRECONDITION: `from` was copied from these tables.
-            pub fn overwrite(&mut self, from: OwnedTables) {
-                self.$header.copy_from_slice(&from.$header);
-                $(if !from.$col.is_empty() {
-                    self.$col.copy_from_slice(&from.$col);
+            /// PRECONDITION: `source` was copied from these tables.
+            pub fn overwrite(&mut self, source: OwnedTables) {
+                self.$header.copy_from_slice(&source.$header);
+                $(if !source.$col.is_empty() {
+                    self.$col.copy_from_slice(&source.$col);
                 })*
-                $(self.$name = from.$name.into();)*
-                self.fold_trace = from.fold_trace;
-                self.fold_hints = from.fold_hints;
+                $(self.$name = source.$name.into();)*
+                self.fold_trace = source.fold_trace;
+                self.fold_hints = source.fold_hints;
             }
 
-            /// Who has which row of each table, for debug builds.
+            /// One table of claims per table, for debug builds.
             pub fn claim_tables(&self) -> Vec<ClaimTable> {
                 vec![self.$header.claim_table(), $(self.$col.claim_table(),)* $(self.$name.claim_table()),*]
             }
 
-            /// These tables for thread `thread` of several that share them. What it traces is its own.
+            /// These tables for thread `thread` of several that share them. Each thread has its own trace.
             ///
             /// # Safety
-            /// As of [`Column::lend`], for every table.
-            // SAFETY: the caller promises what is said above.
+            /// The same as for [`Column::lend`], for every table.
+            // SAFETY: the caller makes this promise.
             #[allow(unsafe_code)]
             pub unsafe fn lend<'a>(&mut self, claims: &[ClaimTable], thread: u32) -> Tables<'a>
             where
@@ -231,7 +233,7 @@ macro_rules! define_tables {
             {
                 let mut claims = claims.iter().map(|table| Claims::of(table, thread));
                 let mut next = || claims.next().expect("an entry for each table");
-                // SAFETY: the caller promises it.
+                // SAFETY: the caller makes the promise.
                 unsafe {
                     Tables {
                         $header: self.$header.lend(next()),
@@ -244,7 +246,7 @@ macro_rules! define_tables {
                 }
             }
 
-            /// What only the engine has, out of here.
+            /// Takes out the tables that only the engine has.
             pub fn take_engine(&mut self) -> EngineTables {
                 EngineTables {
                     $($name: take(&mut self.$name).into_vec(),)*
@@ -260,16 +262,16 @@ macro_rules! define_tables {
                 [cast_slice(&self.$header), $(cast_slice(&self.$col),)* $(cast_slice(&self.$name)),*]
             }
 
-            /// Writes into the header how many rows each table has.
+            /// Stores the number of rows of each table in the header.
             ///
-            /// PRECONDITION: tables that follow the same count agree.
+            /// PRECONDITION: tables that have the same count agree.
             pub fn set_lengths(&mut self) {
                 let exp = &mut self.$header[0];
                 $(exp.$clen = (self.$col.len() / $cper) as u32;)*
                 $(exp.$len = (self.$name.len() / $per) as u32;)*
             }
 
-            /// What only the engine has, out of here.
+            /// Takes out the tables that only the engine has.
             pub fn take_engine(&mut self) -> EngineTables {
                 EngineTables {
                     $($name: take(&mut self.$name),)*
@@ -284,7 +286,7 @@ macro_rules! define_tables {
                 self.fold_hints = engine.fold_hints;
             }
 
-            /// All columns, to be worked on.
+            /// All columns, mutably borrowed, with the tables in `engine`.
             fn columns(&mut self, engine: EngineTables) -> Tables<'_> {
                 Tables {
                     $header: Column::from(&mut *self.$header),
@@ -296,7 +298,7 @@ macro_rules! define_tables {
                 }
             }
 
-            /// These tables as engines work on them.
+            /// These tables as engines use them.
             pub fn view(&mut self) -> View<'_> {
                 View {
                     tables: Tables {
@@ -316,7 +318,7 @@ macro_rules! define_tables {
             }
         }
 
-        /// Where a view's engine tables come back to.
+        /// Where a view's engine tables are moved back to.
         #[derive(Debug)]
         struct Home<'w> {
             $($name: &'w mut Vec<$Row>,)*
@@ -333,7 +335,7 @@ macro_rules! define_tables {
         }
 
         impl $Header {
-            /// The header where tables hold the rows of several experiments, and `first[i]` is this one's first row in table `i` of [`TABLES`].
+            /// The header for tables that hold the rows of several experiments. `first[i]` is this experiment's first row in table `i` of [`TABLES`].
             pub fn with_bases(mut self, first: &[u64; N_TABLES]) -> $Header {
                 let mut first = first.iter().skip(1);
                 $(self.$cbase = (first.next().expect("an entry for each table") / $cper) as u32;)*
@@ -341,7 +343,7 @@ macro_rules! define_tables {
                 self
             }
 
-            /// The header where the experiment is alone.
+            /// The header for an experiment that is alone in its tables.
             pub fn without_bases(mut self) -> $Header {
                 $(self.$cbase = 0;)*
                 $(self.$base = 0;)*
@@ -351,7 +353,7 @@ macro_rules! define_tables {
 
         #[cfg(test)]
         impl OwnedTables {
-            /// An experiment with the lengths that `exp` says, each row made by `fill`.
+            /// An experiment with the lengths that `exp` says; `fill` sets the bytes of each table.
             pub fn filled(exp: $Header, mut fill: impl FnMut(&mut [u8])) -> OwnedTables {
                 let mut t = OwnedTables { $header: vec![exp], ..OwnedTables::default() };
                 $(
@@ -369,19 +371,19 @@ macro_rules! define_tables {
 }
 every_table!(define_tables!);
 
-/// What folding on the CPU knows about an experiment, and what it asks of the systems. No column. The default changes nothing.
+/// What folding on the CPU knows about an experiment, and what it requests from the systems. No column. The default changes nothing.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct FoldHints {
-    /// The origin of each port's telemetry counters, picoseconds and bytes, where the origin is free. `None`, or no row: 0.
+    /// Origin of each port's telemetry counters (ps and bytes), if folding may choose it. `None`, or no entry: 0.
     pub telemetry_from: Arc<Vec<Option<(u32, u32)>>>,
-    /// Every congestion mark is a random choice.
+    /// Whether every congestion mark is a random choice.
     pub random_marks: bool,
-    /// Congestion-control state may be rounded between messages.
+    /// Whether congestion-control state may be rounded between messages.
     pub rounding: bool,
 }
 
 impl FoldHints {
-    /// The origin of `port`'s telemetry counters, picoseconds and bytes.
+    /// Origin of `port`'s telemetry counters: ps and bytes.
     #[inline]
     pub fn counts_from(&self, port: PortIdx) -> (u64, u64) {
         self.telemetry_from
@@ -392,29 +394,29 @@ impl FoldHints {
     }
 }
 
-/// Something that happened to a message. `task` is the message's task.
+/// An event of a message. `task` is the message's task.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum FoldTrace {
-    /// An event posted it; `first` of those that the same event posted.
+    /// An event posted it. `first`: it is the first of those that the same event posted.
     Posted { task: TaskIdx, first: bool },
-    /// Its last byte was sent at `at`, for the first time or again.
+    /// Its last byte was sent at `at` (ps), for the first time or again.
     Sent { task: TaskIdx, at: u64 },
-    /// All of it arrived.
+    /// All of it has arrived.
     Delivered(TaskIdx),
     /// All of it was acknowledged.
     Acked(TaskIdx),
-    /// All of it arrived at `at`, which folding had already reported.
+    /// All of it arrived at `at` (ps), but folding had already reported that.
     DeliveredAgain { task: TaskIdx, at: u64 },
 }
 
 impl Tables<'_> {
-    /// The flags that are raised.
+    /// The raised flags of the experiment.
     #[inline]
     pub fn flags(&self) -> u32 {
         self.shared.word_now(SHARED_FLAGS)
     }
 
-    /// Raises flags. Threads that share the tables may do so at once.
+    /// Raises flags. Threads that share the tables may do so at the same time.
     #[inline]
     pub fn raise(&mut self, flags: u32) {
         if self.flags() & flags != flags {
@@ -422,24 +424,24 @@ impl Tables<'_> {
         }
     }
 
-    /// A flow or task has ended. Threads that share the tables may say so at once.
+    /// Counts one flow or task as ended. Threads that share the tables may do so at the same time.
     #[inline]
     pub fn one_less_left(&mut self) {
         self.shared.word(SHARED_FLOWS_LEFT).fetch_sub(1, Relaxed);
     }
 
-    /// Bytes of each table, in the order of [`TABLES`].
+    /// Size of each table in bytes, in the order of [`TABLES`].
     pub fn table_bytes(&self) -> [u64; N_TABLES] {
         self.as_bytes().map(|v| v.len() as u64)
     }
 
-    /// Bytes of all tables.
+    /// Size of all tables, in bytes.
     pub fn bytes(&self) -> u64 {
         self.table_bytes().iter().sum()
     }
 }
 
-/// [`OwnedTables`] as engines work on them. What only engines use is in here until this is dropped.
+/// [`OwnedTables`] as engines use them. It holds the tables that only engines use until it is dropped.
 #[derive(Debug)]
 pub struct View<'w> {
     tables: Tables<'w>,
@@ -461,12 +463,12 @@ impl<'w> DerefMut for View<'w> {
 }
 
 impl OwnedTables {
-    /// Bytes of all tables.
+    /// Size of all tables, in bytes.
     pub fn bytes(&self) -> u64 {
         self.as_bytes().iter().map(|v| v.len() as u64).sum()
     }
 
-    /// Several of these as an engine works on them.
+    /// Calls `work` with several of these as an engine uses them. Returns its result.
     pub fn with_views<R>(all: &mut [OwnedTables], work: impl FnOnce(&mut [Tables<'_>]) -> R) -> R {
         let engines: Vec<EngineTables> = all.iter_mut().map(OwnedTables::take_engine).collect();
         let mut views: Vec<Tables> = all.iter_mut().zip(engines).map(|(t, engine)| t.columns(engine)).collect();

@@ -1,13 +1,13 @@
 //! WGSL declarations of row structs and their constants, generated from the Rust ones.
 //!
-//! Layer: columns. Knows names and layouts, not what kernels do with them.
+//! Layer: columns. Knows names and layouts, not how kernels use them.
 
 use std::fmt::{Display, Write};
 
 use super::{CHANGES, FARTHEST, LINEAGE_WORDS, TABLES, Table};
 use super::{cc, flag, kind, meta, mode, qp, status, task};
 
-/// Columns whose Rust names are reserved words of WGSL; there they end in an underscore.
+/// Columns whose Rust names are reserved words of WGSL. There they end in an underscore.
 const RESERVED: [&str; 2] = ["meta", "target"];
 
 /// The WGSL name of a column.
@@ -28,7 +28,8 @@ pub fn declarations() -> String {
     out
 }
 
-/// Declarations of the tables, a storage buffer each, numbered as in [`TABLES`]; and of the experiment's first row in each, which `enter` sets.
+/// Declarations of the tables, one storage buffer each, numbered as in [`TABLES`]; and of the variables with the experiment's first row in each,
+/// which `enter` sets.
 pub fn bindings() -> String {
     let mut out = String::new();
     for (binding, table) in TABLES.iter().enumerate() {
@@ -37,7 +38,7 @@ pub fn bindings() -> String {
         let _ = writeln!(out, "@group(0) @binding({binding}) var<storage, {access}> {wgsl}: array<{wgsl_row}>;");
     }
     let mut bases: Vec<_> = TABLES.iter().filter_map(|t| t.base).collect();
-    // Tables that follow the same count share the variable.
+    // Tables that have the same count share the variable.
     let mut seen = std::collections::BTreeSet::new();
     bases.retain(|base| seen.insert(base.0));
     out.push_str("\nvar<private> exp_row: u32;\n");
@@ -53,12 +54,12 @@ pub fn bindings() -> String {
     out
 }
 
-/// `const NAME: TYPE = VALUE;` in WGSL.
+/// Appends `const NAME: TYPE = VALUE;` in WGSL.
 pub fn constant(out: &mut String, name: &str, value: impl Literal) {
     let _ = writeln!(out, "const {name}: {} = {value}{};", value.wgsl_type(), value.suffix());
 }
 
-/// An integer that WGSL can spell.
+/// An integer type that WGSL has literals for.
 pub trait Literal: Display + Copy {
     fn wgsl_type(self) -> &'static str;
     fn suffix(self) -> &'static str;
@@ -82,14 +83,14 @@ impl Literal for u64 {
     }
 }
 
-/// Writes `PREFIX_NAME` for constants of a module.
+/// Appends `PREFIX_NAME` for constants of a module.
 macro_rules! module {
     ($out:ident, $prefix:literal, $module:ident: $($name:ident),* $(,)?) => {
         $(constant(&mut $out, concat!($prefix, "_", stringify!($name)), $module::$name);)*
     };
 }
 
-/// Declarations of the constants that rows are made of: `STATUS_RUNNING`, `META_WIRE_MASK`, `NONE` and so on.
+/// Declarations of the constants used in rows: `STATUS_RUNNING`, `META_WIRE_MASK`, `NONE` and so on.
 pub fn constants() -> String {
     let mut out = String::new();
     constant(&mut out, "NONE", super::NONE);

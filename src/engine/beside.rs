@@ -1,6 +1,7 @@
-//! Folding beside a device: experiments that skip what is steady are folded on the host, all others run on the device. So whatever the device, their bytes are the same.
+//! Runs the folding engine beside a device engine. Experiments that may skip steady phases are folded on the host; all others run on the device. So
+//! results do not depend on the device.
 //!
-//! Layer: engine. What is exact needs no folding to be the same; what is skipped is decided by the host alone.
+//! Layer: engine. Exact results are the same with and without folding. Only the host decides what is skipped.
 
 use std::time::Duration;
 
@@ -9,7 +10,7 @@ use super::fold::{FoldEngine, FoldStats};
 use super::{Engine, EngineError, SliceOutcome, is_final, packet_hops};
 use crate::columns::{Tables, mode};
 
-/// A device's engine with a folding one for what the device does not do.
+/// A device engine, with a folding engine for the experiments that the device does not run.
 pub struct Beside {
     device: Box<dyn Engine>,
     fold: FoldEngine,
@@ -21,7 +22,8 @@ impl Beside {
     }
 }
 
-/// Whether folding decides what `t` comes to: it folds task graphs, without sampled round trips. One that has started over stays with the host.
+/// Whether experiment `t` runs on the host: it has a task graph, samples no round-trip times, and may skip steady phases. An experiment that has
+/// started over stays with the host.
 fn is_hosts(t: &Tables) -> bool {
     let e = &t.exps[0];
     e.modes & (mode::STEADY | mode::MUST_GAIN) != 0 && !t.tasks.is_empty() && e.rtt_cap == 0
@@ -38,24 +40,24 @@ impl Engine for Beside {
         if !open(true, batch) {
             return self.device.advance(batch, packet_limit, stop);
         }
-        let theirs: Vec<usize> = (0..batch.len()).filter(|&k| !is_hosts(&batch[k])).collect();
+        let device_places: Vec<usize> = (0..batch.len()).filter(|&k| !is_hosts(&batch[k])).collect();
         let with_device = open(false, batch);
-        // Folding sees empty tables in the places of the others, so that its own places stay.
-        let mut others: Vec<Tables> = theirs.iter().map(|&k| std::mem::take(&mut batch[k])).collect();
+        // Empty tables take the places of the device's experiments, so that the places of the folded ones stay the same.
+        let mut others: Vec<Tables> = device_places.iter().map(|&k| std::mem::take(&mut batch[k])).collect();
         let folded = self.fold.advance(batch, packet_limit, stop);
         let ran = if with_device { Some(self.device.advance(&mut others, packet_limit, stop)) } else { None };
-        for (&k, t) in theirs.iter().zip(others) {
+        for (&k, t) in device_places.iter().zip(others) {
             batch[k] = t;
         }
         let mut slice = folded?;
-        for &k in &theirs {
+        for &k in &device_places {
             slice.folds[k] = FoldStats { hops_simulated: packet_hops(&batch[k]), ..FoldStats::default() };
         }
         if let Some(device) = ran.transpose()? {
-            for (&k, seconds) in theirs.iter().zip(device.seconds) {
+            for (&k, seconds) in device_places.iter().zip(device.seconds) {
                 slice.seconds[k] = seconds;
             }
-            slice.failures.extend(device.failures.into_iter().map(|(at, why)| (theirs[at], why)));
+            slice.failures.extend(device.failures.into_iter().map(|(place, why)| (device_places[place], why)));
         }
         Ok(slice)
     }

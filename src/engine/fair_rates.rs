@@ -1,43 +1,46 @@
-//! Max-min fair rates of many networks at once, on a device: what the flow level asks an engine for, as plain numbers.
+//! Interface between the flow level and an engine that solves max-min fair rates of many networks at once on a device. It holds plain numbers only.
 //!
-//! Layer: engine. Knows neither time nor tables. The rates are those of `flow::maxmin`, to the bit.
+//! Layer: engine. Knows neither time nor tables. Rates are the same as those of `flow::maxmin`, bit by bit. A carrier is a group of flows that cross
+//! the same links and have the same rate.
 
 use super::EngineError;
 
-/// No link, no carrier.
+/// Index that means "no link" or "no carrier".
 pub const NONE: u32 = u32::MAX;
-/// Bits behind the point of a share where flows are sprayed.
+/// Fraction bits of a share where flows are sprayed over several paths.
 pub const SHARE_BITS: u32 = 20;
-/// The whole rate, as a share.
+/// The share of a link that carries the whole rate of a flow (1.0).
 pub const WHOLE: u32 = 1 << SHARE_BITS;
-/// A link's room for acknowledgements is taken this part of its capacity too large at most, as a shift: 3e-5.
+/// The rate reserved for acknowledgements on a link may be too large by at most this part of the link's capacity, as a right shift: 2^-15, about
+/// 3e-5.
 pub const SLACK_SHIFT: u32 = 15;
-/// Rounds of solving for acknowledgements, at most. Each makes their error some ten times smaller.
+/// Maximum number of rounds that solve for the rate of acknowledgements. Each round makes the error about ten times smaller.
 pub const MOST_ROUNDS: u32 = 32;
-/// Units of rate by which equals may differ, since each division is cut off.
+/// Rates that should be equal may differ by this many units of rate, because each division rounds down.
 pub const EQUALS: u64 = 2;
-/// Rounds of growth by those alone that have lost their bottleneck; after as many more by all that share a link with one, all that are connected are filled.
+/// Number of rounds in which only carriers that have lost their bottleneck may grow. In as many more rounds, all carriers that share a link with such
+/// a carrier may grow. After that, all connected carriers are filled anew.
 pub const PRECISE_ROUNDS: u32 = 4;
-/// All that are connected are filled, too, where this part of all that send is filled already.
+/// All connected carriers are filled anew, too, once 1/`MANY` of all sending carriers have been filled.
 pub const MANY: u32 = 16;
 
-/// A network whose flows share links, as nobody sends yet. Links and carriers are numbered from 0.
+/// Links and the carriers that cross them, before any flow sends. Links and carriers are numbered from 0.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct RateNetwork {
-    /// Of each link, in units of rate.
+    /// Capacity of each link, in units of rate.
     pub capacities: Vec<u64>,
     pub carriers: Vec<CarrierCrossings>,
-    /// Links with shares, of data and of acknowledgements.
+    /// Pairs (link, share) for each carrier's data and acknowledgements. [`CarrierCrossings`] says which belong to which carrier.
     pub crossings: Vec<[u32; 2]>,
-    /// Bits of a share in use.
+    /// Fraction bits of a share in this network: [`SHARE_BITS`] or 0.
     pub share_bits: u32,
-    /// Rates may be off by this part of themselves, as a shift.
+    /// Allowed relative error of a rate, as a right shift.
     pub tolerance_shift: u32,
-    /// The largest share of an acknowledgement.
+    /// The largest share of an acknowledgement, in units of [`WHOLE`].
     pub ack_share: u32,
 }
 
-/// Where a carrier's links stand in [`RateNetwork::crossings`]: those of its data, and those of its acknowledgements.
+/// Where a carrier's links are in [`RateNetwork::crossings`]: `n` from `first` on for its data, `n_ack` from `first_ack` on for its acknowledgements.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct CarrierCrossings {
     pub first: u32,
@@ -46,7 +49,7 @@ pub struct CarrierCrossings {
     pub n_ack: u32,
 }
 
-/// A carrier has another number of flows from now on.
+/// The new number of flows of a carrier.
 #[repr(C)]
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, bytemuck::Pod, bytemuck::Zeroable)]
 pub struct FlowsChange {
@@ -54,35 +57,35 @@ pub struct FlowsChange {
     pub flows: u32,
 }
 
-/// A carrier's flows have another rate from now on.
+/// The new rate of a carrier's flows.
 #[repr(C)]
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, bytemuck::Pod, bytemuck::Zeroable)]
 pub struct RateChange {
-    /// The network's number on the device.
+    /// Number of the network on the device.
     pub network: u32,
     pub carrier: u32,
     pub rate: u64,
 }
 
-/// Networks on a device; of each that was to be brought there its number, if it had room.
+/// Networks that were loaded on a device. For each network that was offered: its number there, or `None` if it did not fit.
 pub type NumberedNetworks = (Box<dyn ResidentRates>, Vec<Option<u32>>);
 
-/// Brings networks to a device.
+/// Loads networks on a device.
 pub trait RateSolver: Send + Sync {
-    /// From how many experiments of a batch on it is worth it.
+    /// Minimum number of experiments in a batch for which solving on the device pays.
     fn fewest(&self) -> usize;
 
-    /// Brings those of the networks there that have room; the number of each, if it has.
+    /// Loads the networks that fit, in their order. Returns the number of each, or `None` if it did not fit.
     ///
     /// # Errors
     /// The device failed.
     fn load(&mut self, networks: &[RateNetwork]) -> Result<NumberedNetworks, EngineError>;
 }
 
-/// Networks on a device, with their rates as of the last solution.
+/// Networks on a device, with the rates of the last solution.
 pub trait ResidentRates: Send + Sync + std::fmt::Debug {
-    /// Solves networks anew, all at once: of each its number and what has changed, no carrier twice. Gives every rate that is another one than before, in any order.
-    /// Carriers that have no flows any more have rate 0 without being told of.
+    /// Solves several networks at once. `changes` has the number of each network and what has changed in it; no carrier occurs twice. Returns all
+    /// rates that differ from those before, in any order. A carrier that has no flows any more has rate 0, which is not reported.
     ///
     /// # Errors
     /// The device failed.

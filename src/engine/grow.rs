@@ -1,9 +1,9 @@
-//! Capacity: pools of packets that grow between steps, never inside one.
+//! Growth of packet pools: it happens between steps, never inside one.
 
 use super::cpu::switches;
 use crate::columns::{IntVec, NicIdx, Packet, PacketIdx, SHARED_FLAGS, SwitchIdx, Tables, flag, status};
 
-/// Records that a switch gets at once when it has none left for a frame (our choice).
+/// Number of records that a switch gets at once when it has none left for a pause frame (our choice).
 const MORE_FRAMES: u32 = 64;
 
 /// An experiment needs more packets in flight than the host has room for.
@@ -16,7 +16,7 @@ pub struct TooManyPackets {
     pub limit: u64,
 }
 
-/// Gives every pool that asked what it needs and as much again as its experiment has, and lets the experiment go on.
+/// Grows each pool that is too small to what it needs and some more, and lets the experiment run on.
 ///
 /// PRECONDITION: `t` holds one experiment, stopped with `NEEDS_PACKETS`.
 pub fn grow(t: &mut Tables, limit: u64) -> Result<(), TooManyPackets> {
@@ -31,7 +31,7 @@ pub fn grow(t: &mut Tables, limit: u64) -> Result<(), TooManyPackets> {
     }
     for s in 0..t.switches.len() {
         let row = &t.switches[s];
-        // A switch that is done with the step needs none for it.
+        // A switch that has finished this step needs no frames for it.
         if row.independent & switches::DONE == 0 && row.free_n < row.need {
             let (head, added) = add_records(t, row.free_head, row.need - row.free_n + 64, limit)?;
             t.switches[s].free_head = head;
@@ -43,7 +43,7 @@ pub fn grow(t: &mut Tables, limit: u64) -> Result<(), TooManyPackets> {
     Ok(())
 }
 
-/// Gives the pool of NIC `n` as much again as its worst step needs.
+/// Adds twice the records that a worst-case step of NIC `n` needs to its pool.
 pub fn grow_pool(t: &mut Tables, n: NicIdx, limit: u64) -> Result<(), TooManyPackets> {
     let row = &t.nics[n];
     let (head, added) = add_records(t, row.free_head, (2 * row.worst).max(64), limit)?;
@@ -52,7 +52,7 @@ pub fn grow_pool(t: &mut Tables, n: NicIdx, limit: u64) -> Result<(), TooManyPac
     Ok(())
 }
 
-/// Gives switch `s` some records for pause frames.
+/// Adds `MORE_FRAMES` records for pause frames to the pool of switch `s`.
 pub fn grow_frames(t: &mut Tables, s: SwitchIdx, limit: u64) -> Result<(), TooManyPackets> {
     let (head, added) = add_records(t, t.switches[s].free_head, MORE_FRAMES, limit)?;
     t.switches[s].free_head = head;
@@ -60,7 +60,7 @@ pub fn grow_frames(t: &mut Tables, s: SwitchIdx, limit: u64) -> Result<(), TooMa
     Ok(())
 }
 
-/// Appends `add` free records in front of the list `head`.
+/// Puts `add` new free records in front of the list `head`. Returns the new head and `add`.
 fn add_records(t: &mut Tables, head: PacketIdx, add: u32, limit: u64) -> Result<(PacketIdx, u32), TooManyPackets> {
     let first = PacketIdx::new(t.packets.len());
     let wanted = first.0 as u64 + add as u64;
@@ -84,7 +84,7 @@ fn add_records(t: &mut Tables, head: PacketIdx, add: u32, limit: u64) -> Result<
     Ok((first, add))
 }
 
-/// Fills the pools before the first step.
+/// Fills the pool of each NIC before the first step; `per_nic` has the number of records for each.
 pub fn first_fill(t: &mut Tables, per_nic: &[u32]) {
     for (n, &count) in per_nic.iter().enumerate() {
         if count > 0 {

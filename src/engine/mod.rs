@@ -14,13 +14,13 @@ use std::time::Duration;
 
 use crate::columns::{Tables, status};
 
-/// Runs batches of experiments, a slice of wall time after another.
+/// Runs batches of experiments in slices of wall time.
 pub trait Engine: Send + Sync {
-    /// Advances every experiment that is not final for about [`Engine::slice`], or until `stop` says so; pools that run short grow up
-    /// to `packet_limit` records. Slices change no result.
+    /// Advances every experiment that is not final for about [`Engine::slice`], or until `stop` returns true. Pools that run short grow up to
+    /// `packet_limit` records. Slices change no result.
     ///
     /// # Errors
-    /// The engine cannot go on at all; an experiment that cannot is no error, it is in [`SliceOutcome::failures`] or has a status.
+    /// The engine cannot go on at all. An experiment that cannot go on is no error: it is in [`SliceOutcome::failures`] or has a final status.
     fn advance(
         &mut self,
         batch: &mut [Tables],
@@ -28,52 +28,52 @@ pub trait Engine: Send + Sync {
         stop: &(dyn Fn() -> bool + Sync),
     ) -> Result<SliceOutcome, EngineError>;
 
-    /// How long `advance` goes on by itself: the time between two looks of the host.
+    /// Wall time after which `advance` returns by itself, so that the host can report progress and check for a stop.
     fn slice(&self) -> Duration;
 
-    /// What solves rates of experiments at flow level on a device, if the engine has one.
+    /// The solver for rates of flow-level experiments on a device, if the engine has one.
     fn rates(&mut self) -> Option<&mut dyn fair_rates::RateSolver> {
         None
     }
 
-    /// Experiments that one batch may have, as far as the engine is concerned, where it runs on `threads` threads.
+    /// Maximum number of experiments in one batch when the engine runs on `threads` threads.
     fn most(&self, _threads: usize) -> usize {
         usize::MAX
     }
 
-    /// Bytes of tables that one batch may have, as far as the engine is concerned.
+    /// Maximum size of all tables in one batch, in bytes.
     fn room(&self) -> u64 {
         u64::MAX
     }
 }
 
-/// What a slice did.
+/// The result of one slice.
 #[derive(Clone, Debug, Default)]
 pub struct SliceOutcome {
-    /// Seconds spent on each experiment; where they run side by side on one device, its share.
+    /// Wall time spent on each experiment, in seconds. Experiments that run side by side on one device share its time equally.
     pub seconds: Vec<f64>,
-    /// Experiments, by their place in the batch, that can never end on this engine, and why.
+    /// Experiments that can never end on this engine: place in the batch, and reason.
     pub failures: Vec<(usize, String)>,
-    /// What folding did so far for each experiment; empty where the engine does not fold.
+    /// Folding statistics of each experiment so far; empty if the engine does not fold.
     pub folds: Vec<fold::FoldStats>,
 }
 
-/// An engine cannot go on.
+/// Reason why an engine cannot go on.
 #[derive(Debug, thiserror::Error)]
 pub enum EngineError {
     #[error("{0}")]
     Device(String),
-    /// The run is to stop, and the device was not done with what it was at.
+    /// The run was asked to stop before the device had finished its work.
     #[error("the run was asked to stop while the device was at work")]
     Stopped,
 }
 
-/// Packets that left a port so far: data and ACKs.
+/// Number of packets (data and ACKs) that have left a port so far, summed over all ports.
 pub fn packet_hops(t: &Tables) -> u64 {
     t.nics.iter().map(|n| n.hops).sum::<u64>() + t.ports.iter().map(|p| p.hops).sum::<u64>()
 }
 
-/// Whether the experiment has come to an end, good or bad.
+/// Whether the experiment has ended, with success or not.
 pub fn is_final(t: &Tables) -> bool {
     !matches!(t.exps[0].status, status::RUNNING | status::NEEDS_PACKETS)
 }

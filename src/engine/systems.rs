@@ -1,27 +1,27 @@
-//! The systems of a step, in order: the one list of them.
+//! The list of all systems of a step, in their order.
 //!
-//! Layer: engine; above the two twins. From this list come the step of the CPU engine, the fused kernel's body, the entry point and
-//! the dispatch of each system on a GPU, and the loop of the parity tests. A new system is one line here, `cpu/NAME.rs` with a
+//! Layer: engine; above the two twins. Everything that runs systems is generated from this list: the step of the CPU engine, the fused kernel's body,
+//! the entry point and the dispatch of each system on a GPU, and the loop of the parity tests. To add a system: one line here, `cpu/NAME.rs` with a
 //! function `row`, and `shaders/NAME.wgsl` with a function `NAME_row`. Computes nothing itself.
 
 use super::cpu::{advance, analytical, classify, forward, forward_joint, nic, plan, schedule, switches};
 use crate::columns::{Exp, SHARED_FLAGS, Tables, flag, status};
 
-/// What a system has a row for.
+/// The kind of row that a system processes.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum SystemRows {
-    /// A switch port.
+    /// One row per switch port.
     Port,
     Switch,
     Nic,
-    /// The experiment. On a GPU one invocation runs it.
+    /// One row: the experiment itself. On a GPU one invocation runs it.
     Experiment,
-    /// The experiment, after its workgroup has found the least of all clocks together.
+    /// One row: the experiment itself. On a GPU its workgroup first finds the minimum of all clocks together.
     Clocks,
 }
 
 impl SystemRows {
-    /// How many rows experiment `e` has.
+    /// Number of rows in experiment `e`.
     #[inline]
     pub const fn count(self, e: &Exp) -> u32 {
         match self {
@@ -33,20 +33,20 @@ impl SystemRows {
     }
 }
 
-/// When a system runs in a step.
+/// Condition under which a system runs in a step.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum RunCondition {
-    /// Unless the step was stopped for want of pause frames and is now resumed.
+    /// Runs unless this call resumes a step that had stopped because pause frames ran out.
     NewStep,
     Always,
-    /// If `classify` found enough pause frames. Without them the step changes nothing and waits for the host.
+    /// Runs if `classify` found enough pause frames. Otherwise the step changes nothing and waits for the host.
     Frames,
-    /// As `Frames`, and the experiment has gates.
+    /// Runs if `Frames` holds and the experiment has gates.
     Gates,
 }
 
 impl RunCondition {
-    /// Whether the system is to run now. PRECONDITION: `t` holds one experiment.
+    /// Whether the system runs now. PRECONDITION: `t` holds one experiment.
     #[inline]
     pub fn holds(self, t: &Tables) -> bool {
         let frames = || t.shared[SHARED_FLAGS as usize] & flag::NEEDS_FRAMES == 0;
@@ -59,7 +59,7 @@ impl RunCondition {
     }
 }
 
-/// What stands between a system and the next one in the fused kernel.
+/// What follows a system in the fused kernel.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Then {
     /// A barrier: the next system reads what any row of this one has written.
@@ -68,7 +68,7 @@ pub enum Then {
     GoOn,
 }
 
-/// A system.
+/// One entry in the list of systems.
 #[derive(Clone, Copy, Debug)]
 pub struct System {
     /// Name of its function in both twins and of its two files.
@@ -78,14 +78,15 @@ pub struct System {
     pub rows: SystemRows,
     pub when: RunCondition,
     pub then: Then,
-    /// Processes a row up to the end of the step on the CPU, if there is something to do.
+    /// Function that processes one row up to the end of the step on the CPU, if there is something to do. Arguments: tables, row, end of the step in
+    /// ps.
     pub row: fn(&mut Tables, u32, u64),
-    /// Its WGSL file.
+    /// Text of its WGSL file.
     pub wgsl: &'static str,
 }
 
 impl System {
-    /// Runs the system over the rows of one experiment on the CPU, in the order that `rows` gives them, if it is to run at all.
+    /// Runs the system on the CPU over `rows` of one experiment, in that order, if its condition holds.
     pub fn run(&self, t: &mut Tables, rows: impl Iterator<Item = u32>) {
         let end = step_end(t);
         if self.when.holds(t) {
@@ -119,7 +120,7 @@ macro_rules! systems {
             $(system!($name, $rows, $when, $then)),*
         ];
 
-        /// One step of an experiment on the CPU: those of switches switch by switch, the others system by system.
+        /// Runs one step of an experiment on the CPU: the switch systems switch by switch, the other systems one after another.
         ///
         /// PRECONDITION: `t` holds exactly one experiment.
         pub fn step(t: &mut Tables) {
@@ -139,18 +140,18 @@ systems! {
     switches {
         plan,          Port,       NewStep, Barrier;
         classify,      Switch,     Always,  Barrier;
-        // Ports of independent switches, then switches that are not independent: no row is in both.
+        // `forward` runs ports of independent switches, `forward_joint` all other switches: no row is in both.
         forward,       Port,       Frames,  GoOn;
         forward_joint, Switch,     Frames,  Barrier;
     }
     nic,           Nic,        Frames,  Barrier;
-    // One invocation runs both.
+    // On a GPU one invocation runs both.
     schedule,      Experiment, Gates,   GoOn;
     analytical,    Experiment, Gates,   Barrier;
     advance,       Clocks,     Always,  Barrier;
 }
 
-/// Where the step ends, in ps.
+/// Time at which the current step ends, in ps.
 pub fn step_end(t: &Tables) -> u64 {
     let e = &t.exps[0];
     (e.now + e.step).min(e.time_limit)

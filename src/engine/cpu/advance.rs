@@ -1,5 +1,5 @@
-//! System `advance`, a row an experiment (twin: `shaders/advance.wgsl`). It returns records to their owners, finds the next
-//! instant at which anything happens, and decides whether the experiment goes on.
+//! System `advance`, one row per experiment (twin: `shaders/advance.wgsl`). It returns records to their owners, finds the time of the next event, and
+//! decides whether the experiment goes on.
 
 use crate::columns::{NEVER, NicIdx, PacketIdx, PortIdx, SHARED_FLAGS, Tables, flag, kind, meta, status};
 
@@ -8,7 +8,7 @@ pub fn advance(t: &mut Tables, end: u64) {
     advance_to(t, end, next_clock);
 }
 
-/// The same, where `next` finds the least of all clocks.
+/// [`advance`], with a function `next` that finds the minimum of all clocks, in ps.
 pub fn advance_to(t: &mut Tables, end: u64, next: impl FnOnce(&Tables) -> u64) {
     let flags = t.shared[SHARED_FLAGS as usize];
     if flags & flag::NEEDS_FRAMES != 0 {
@@ -38,13 +38,13 @@ pub fn advance_to(t: &mut Tables, end: u64, next: impl FnOnce(&Tables) -> u64) {
     }
 }
 
-/// The least of all clocks: heads of wires and rows' own events.
+/// The minimum of all clocks, in ps: arrivals at the heads of wires, and each row's own next event.
 fn next_clock(t: &Tables) -> u64 {
-    let mut least = NEVER;
+    let mut earliest = NEVER;
     for &c in &t.clocks {
-        least = least.min(c);
+        earliest = earliest.min(c);
     }
-    least
+    earliest
 }
 
 /// Returns dropped packets and used pause frames to the pools they came from.
@@ -65,11 +65,11 @@ fn reclaim(t: &mut Tables) {
     }
 }
 
-/// Returns record `p`, and what travels with it, to its owner; gives the record after it in the list.
+/// Returns record `p`, and the records that travel with it, to their owner. Returns the next record in the list.
 pub fn return_record(t: &mut Tables, p: PacketIdx) -> PacketIdx {
     let pk = t.packets[p];
-    let what = (pk.meta >> meta::KIND_SHIFT) & meta::KIND_MASK;
-    if what == kind::FRAME {
+    let packet_kind = (pk.meta >> meta::KIND_SHIFT) & meta::KIND_MASK;
+    if packet_kind == kind::FRAME {
         let sw = &mut t.switches[pk.frame_switch()];
         t.packets[p].next = sw.free_head;
         sw.free_head = p;
@@ -77,7 +77,7 @@ pub fn return_record(t: &mut Tables, p: PacketIdx) -> PacketIdx {
         return pk.next;
     }
     let owner = t.flow_tx[pk.flow].nic;
-    if what != kind::DATA {
+    if packet_kind != kind::DATA {
         let mut q = pk.records();
         while q.is_some() {
             let next = t.packets[q].next;
@@ -96,7 +96,7 @@ fn to_nic(t: &mut Tables, n: NicIdx, p: PacketIdx) {
     row.free_n += 1;
 }
 
-/// [`advance`] for its one row.
+/// Runs [`advance`] for its only row.
 #[inline]
 pub fn row(t: &mut Tables, _row: u32, end: u64) {
     advance(t, end);

@@ -1,17 +1,17 @@
-//! Where threads that step one experiment together wait for each other.
+//! A spinning barrier for threads that step one experiment together.
 //!
-//! Layer: engine. Knows nothing of what they do.
+//! Layer: engine. Knows nothing of the work of the threads.
 
 use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
 
-/// How often a thread looks before it lets others have its core: some microseconds, less than most phases of a step take (our choice).
+/// Number of times that a thread checks before it yields its core: some microseconds, less than most phases of a step take (our choice).
 const LOOKS: u32 = 2_000;
 
-/// A thread that the others would wait for has panicked.
+/// Error of a wait: another thread of the barrier has panicked.
 #[derive(Debug, PartialEq, Eq)]
 pub struct Broken;
 
-/// A barrier whose waiting threads look again and again, as phases are shorter than waking a thread takes.
+/// A barrier whose waiting threads spin, because phases are shorter than the time that it takes to wake a thread.
 #[derive(Debug)]
 pub struct SpinBarrier {
     threads: usize,
@@ -21,7 +21,7 @@ pub struct SpinBarrier {
 }
 
 impl SpinBarrier {
-    /// For so many threads.
+    /// A barrier for `threads` threads.
     pub fn new(threads: usize) -> SpinBarrier {
         SpinBarrier {
             threads,
@@ -31,10 +31,10 @@ impl SpinBarrier {
         }
     }
 
-    /// Waits until all threads are here. What each has written before, all read afterwards.
+    /// Waits until all threads are here. Whatever a thread wrote before, all threads can read afterwards.
     ///
     /// # Errors
-    /// Somebody will never come.
+    /// Another thread has called [`SpinBarrier::break_up`].
     #[inline]
     pub fn wait(&self) -> Result<(), Broken> {
         let round = self.round.load(Ordering::Relaxed);
@@ -58,7 +58,7 @@ impl SpinBarrier {
         Ok(())
     }
 
-    /// Lets nobody wait any more.
+    /// Ends all waits, now and later, with [`Broken`].
     pub fn break_up(&self) {
         self.broken.store(true, Ordering::Relaxed);
     }

@@ -1,4 +1,4 @@
-//! System `classify`, a row a switch: can anything pause, resume or drop here in this step? (twin: `shaders/classify.wgsl`)
+//! System `classify`, one row per switch: decides whether anything can pause, resume or drop there in this step (twin: `shaders/classify.wgsl`).
 //!
 //! It assumes the worst case: everything that arrives is charged before anything is released. A switch that stays below every
 //! threshold even then is *independent*: its ports do not affect each other in this step, and `forward` processes them one by
@@ -18,9 +18,9 @@ pub fn classify(t: &mut Tables, s: SwitchIdx) {
     let mut held = 0u64;
     for p in sw.ports() {
         let row = &t.ports[p];
-        let most = t.shared[(SHARED_HEADER + p.0) as usize] + row.arr_bytes;
-        held += most as u64;
-        shared += most.saturating_sub(reserve) as u64;
+        let max_held = t.shared[(SHARED_HEADER + p.0) as usize] + row.arr_bytes;
+        held += max_held as u64;
+        shared += max_held.saturating_sub(reserve) as u64;
         arrivals += row.arr_n;
     }
     let mut independent = sw.congested_n == 0;
@@ -28,11 +28,11 @@ pub fn classify(t: &mut Tables, s: SwitchIdx) {
         let free = sw.shared_size.saturating_sub(shared);
         for p in sw.ports() {
             let row = &t.ports[p];
-            let most = t.shared[(SHARED_HEADER + p.0) as usize] + row.arr_bytes;
+            let max_held = t.shared[(SHARED_HEADER + p.0) as usize] + row.arr_bytes;
             let threshold = free >> row.shift;
-            independent = independent && (most.saturating_sub(reserve) as u64) < threshold;
-            // What is below its headroom is admitted; beyond that a small threshold drops even where nothing is full. Without
-            // PFC what is below the threshold is admitted.
+            independent = independent && (max_held.saturating_sub(reserve) as u64) < threshold;
+            // A packet within the headroom is admitted. Beyond the headroom, a small threshold can drop packets even if nothing is full. Without PFC,
+            // a packet below the threshold is admitted.
             independent =
                 independent && (!pfc || sw.max_wire <= row.headroom || sw.max_wire as u64 + shared <= threshold);
         }
@@ -47,7 +47,7 @@ pub fn classify(t: &mut Tables, s: SwitchIdx) {
             t.raise(flag::OVER_BUFFER);
         }
     } else if pfc {
-        // Each frame follows a charge or a release, by turns: at most two a packet that arrives, and one resume for what was held.
+        // Each frame follows a charge or a release, in alternation: at most two frames per arriving packet, and one resume for what was held.
         let need = 2 * arrivals + sw.port_n;
         row.need = need;
         if row.free_n < need {
@@ -56,7 +56,7 @@ pub fn classify(t: &mut Tables, s: SwitchIdx) {
     }
 }
 
-/// [`classify`] for a row: at every switch.
+/// Runs [`classify`] for one row, at every switch.
 #[inline]
 pub fn row(t: &mut Tables, s: SwitchIdx, _end: u64) {
     classify(t, s);

@@ -1,13 +1,13 @@
-//! One experiment on several threads, with the same bytes as on one.
+//! Steps one experiment on several threads, with the same bytes as on one.
 //!
 //! Layer: engine. A step has these phases, with a barrier after each:
 //!
 //! 1. Switches, group by group: `plan`, `classify` and `forward` of whole switches.
 //! 2. NICs.
-//! 3. Clocks: the least of them. Before it one thread serves gates, after it the same thread advances the experiment.
+//! 3. Clocks: find their minimum. Before this phase the first thread serves gates; after it the first thread advances the experiment.
 //!
-//! Threads take blocks of rows as they go, each its own part first. Which thread has a row changes nothing: within a phase no row sees what another does, but for flags and counts,
-//! whose order does not matter.
+//! Threads take blocks of rows, each from its own part first. Which thread processes a row changes nothing: within a phase no row sees what another
+//! row does, except for flags and counts, whose order does not matter.
 
 use std::any::Any;
 use std::panic::{AssertUnwindSafe, catch_unwind, resume_unwind};
@@ -21,28 +21,28 @@ use super::{advance, analytical, nic, schedule, step_end, switches};
 use crate::columns::{ClaimTable, NEVER, SwitchIdx, Tables, TaskIdx, flag, status};
 use crate::isolation::isolated;
 
-/// Blocks of rows a thread and phase, about: so many that threads end a phase together.
+/// Approximate number of blocks of rows per thread and phase: enough that all threads end a phase at about the same time.
 const BLOCKS_A_THREAD: usize = 16;
-/// Clocks a block: some pages.
+/// Clocks per block: some memory pages.
 const CLOCKS_A_BLOCK: usize = 1 << 14;
 
-/// What the threads of an experiment share.
+/// State that the threads of an experiment share.
 struct Team<'a> {
     groups: &'a SwitchGroups,
     threads: usize,
     barrier: SpinBarrier,
-    /// For each phase what nobody has taken.
+    /// For each phase, the rows that no thread has taken yet.
     shares: Vec<SharedPieces>,
-    least: AtomicU64,
+    earliest: AtomicU64,
     end: AtomicU64,
     goes_on: AtomicBool,
-    /// What threads leave for the first one.
+    /// Work that each thread leaves for the first one.
     left: Vec<Mutex<Left>>,
     claims: &'a [ClaimTable],
     n_phases: AtomicU64,
 }
 
-/// What a thread leaves for the first one to do.
+/// Work that a thread leaves for the first one.
 #[derive(Default)]
 struct Left {
     /// Switches that need more pause frames.
@@ -50,9 +50,9 @@ struct Left {
     got: Vec<(TaskIdx, u64)>,
 }
 
-/// Runs experiment `t` on `threads` threads, this one among them, while `goes_on` says so after a step, or until it stops.
+/// Runs experiment `t` on `threads` threads, this one included, until it stops or `goes_on` returns false after a step.
 ///
-/// PRECONDITION: `t` holds one experiment, which is at the beginning of a step and whose switches `groups` has. Nothing is traced.
+/// PRECONDITION: `t` holds one experiment, which is at the beginning of a step. `groups` are its switches. Nothing is traced.
 pub fn run(t: &mut Tables, groups: &SwitchGroups, threads: usize, goes_on: &mut dyn FnMut(&Tables) -> bool) {
     if t.exps[0].status != status::RUNNING {
         return;
@@ -64,14 +64,15 @@ pub fn run(t: &mut Tables, groups: &SwitchGroups, threads: usize, goes_on: &mut 
         threads,
         barrier: SpinBarrier::new(threads),
         shares: sizes.map(|n| SharedPieces::of(n, threads)).collect(),
-        least: AtomicU64::new(NEVER),
+        earliest: AtomicU64::new(NEVER),
         end: AtomicU64::new(step_end(t)),
         goes_on: AtomicBool::new(true),
         left: (0..threads).map(|_| Mutex::default()).collect(),
         claims: &claims,
         n_phases: AtomicU64::new(0),
     };
-    // SAFETY: the tables stay where they are, as nothing grows inside a step. `team.work` says who has which rows between two barriers.
+    // SAFETY: the tables stay where they are, because nothing grows inside a step. The documentation of `work` says which thread has which rows
+    // between two barriers.
     #[allow(unsafe_code)]
     let mut lent: Vec<Tables> = (0..threads).map(|k| unsafe { t.lend(&claims, k as u32) }).collect();
     let first = lent.remove(0);
@@ -83,11 +84,11 @@ pub fn run(t: &mut Tables, groups: &SwitchGroups, threads: usize, goes_on: &mut 
                 scope.spawn(move || isolated(|| team.guarded(k, lent, None)))
             })
             .collect();
-        let mine = team.guarded(0, first, Some((t, goes_on)));
-        // A panic of another thread is this experiment's.
-        let theirs: Vec<_> = others.into_iter().map(|thread| thread.join()).collect();
-        let mut defect = mine;
-        for ended in theirs {
+        let own_defect = team.guarded(0, first, Some((t, goes_on)));
+        // If another thread panics, this experiment fails with that panic.
+        let others_ended: Vec<_> = others.into_iter().map(|thread| thread.join()).collect();
+        let mut defect = own_defect;
+        for ended in others_ended {
             match ended {
                 Ok(Ok(panic)) => defect = defect.or(panic),
                 Ok(Err(told)) => defect = defect.or(Some(Box::new(told.to_string()))),
@@ -101,29 +102,29 @@ pub fn run(t: &mut Tables, groups: &SwitchGroups, threads: usize, goes_on: &mut 
     }
 }
 
-/// The tables as their owner has them, and whether to go on after a step: only the first thread has these.
+/// What only the first thread has: the tables as their owner has them, and the function that says whether to go on after a step.
 type Owner<'o, 't, 'w> = (&'o mut Tables<'w>, &'t mut dyn FnMut(&Tables) -> bool);
 
 impl Team<'_> {
-    /// The work of thread `k`; what it panicked with, if it did.
+    /// Runs the work of thread `k`. Returns the panic, if there was one.
     fn guarded(&self, k: usize, mut t: Tables, owner: Option<Owner>) -> Option<Box<dyn Any + Send>> {
         let ended = catch_unwind(AssertUnwindSafe(|| self.work(k, &mut t, owner)));
         if ended.is_err() {
             self.barrier.break_up();
         }
-        // Who finds the barrier broken has done nothing wrong itself.
+        // A thread that finds the barrier broken has not failed itself.
         ended.err()
     }
 
-    /// Steps, until the first thread says otherwise.
+    /// Steps until the first thread says otherwise.
     ///
-    /// Who has which rows between two barriers:
-    /// - Switches of a group: their own ports, plans, wires and words; the packets on these, and the far ends of their links. These are wires to NICs and to
-    ///   switches of other groups, which nobody else touches meanwhile: a wire has one port that sends on it.
-    /// - NICs: their own wires, queue pairs, tasks and pools, and the wires to their switches. Of a message that arrives its receiver reads words that nobody
-    ///   writes, and writes none.
+    /// Which thread may touch which rows between two barriers:
+    /// - Switches of a group: their own ports, plans, wires and words; the packets on these; and the far ends of their links. The far ends are wires
+    ///   to NICs and to switches of other groups, which no other thread touches in this phase: only one port sends on a wire.
+    /// - NICs: their own wires, queue pairs, tasks and pools, and the wires to their switches. Of an arriving message, the receiver only reads words
+    ///   that nobody writes.
     /// - Clocks are only read.
-    /// - Between phases the first thread has everything.
+    /// - Between phases the first thread may touch everything.
     fn work(&self, k: usize, t: &mut Tables, mut owner: Option<Owner>) -> Result<(), Broken> {
         let groups = self.groups.groups();
         let (nics, clocks) = (&self.shares[groups.len()], &self.shares[groups.len() + 1]);
@@ -136,13 +137,13 @@ impl Team<'_> {
                 while let Some(rows) = shares.take(k, a_block) {
                     for &s in &group[rows] {
                         if switches::one(t, s, end) {
-                            self.leave(k, |left| left.lacking.push(s));
+                            self.leave_work(k, |left| left.lacking.push(s));
                         }
                     }
                 }
-                self.meet(k)?;
+                self.end_phase(k)?;
             }
-            // Nobody raises this flag in the phases that follow.
+            // No thread raises this flag in the phases that follow.
             if t.flags() & flag::NEEDS_FRAMES == 0 {
                 while let Some(rows) = nics.take(k, nics_a_block) {
                     let last = rows.end as u32;
@@ -153,30 +154,30 @@ impl Team<'_> {
                 if let Some(got) = &mut t.got_later
                     && !got.is_empty()
                 {
-                    self.leave(k, |left| left.got.append(got));
+                    self.leave_work(k, |left| left.got.append(got));
                 }
             }
-            self.meet(k)?;
+            self.end_phase(k)?;
             if let Some((all, _)) = &mut owner {
-                self.between(all);
+                self.finish_switches_and_nics(all);
             }
-            self.meet(k)?;
-            let mut least = NEVER;
+            self.end_phase(k)?;
+            let mut earliest = NEVER;
             while let Some(rows) = clocks.take(k, CLOCKS_A_BLOCK) {
-                least = t.clocks[rows].iter().fold(least, |least, &at| least.min(at));
+                earliest = t.clocks[rows].iter().fold(earliest, |earliest, &at| earliest.min(at));
             }
-            self.least.fetch_min(least, Ordering::Relaxed);
-            self.meet(k)?;
+            self.earliest.fetch_min(earliest, Ordering::Relaxed);
+            self.end_phase(k)?;
             if let Some((all, goes_on)) = &mut owner {
                 self.advance(all, end, goes_on);
             }
-            self.meet(k)?;
+            self.end_phase(k)?;
         }
         Ok(())
     }
 
-    /// Thread `k` has come to the end of a phase.
-    fn meet(&self, k: usize) -> Result<(), Broken> {
+    /// Ends a phase for thread `k`: waits for all other threads.
+    fn end_phase(&self, k: usize) -> Result<(), Broken> {
         self.barrier.wait()?;
         if cfg!(debug_assertions) {
             if k == 0 {
@@ -188,22 +189,22 @@ impl Team<'_> {
         Ok(())
     }
 
-    fn leave(&self, k: usize, what: impl FnOnce(&mut Left)) {
-        what(&mut self.left[k].lock().expect("only this thread has it now"));
+    fn leave_work(&self, k: usize, add: impl FnOnce(&mut Left)) {
+        add(&mut self.left[k].lock().expect("only this thread has it now"));
     }
 
-    /// After switches and NICs: what the threads have left, and gates.
-    fn between(&self, t: &mut Tables) {
+    /// After the phases of switches and NICs: handles what the threads have left, and runs the gate systems.
+    fn finish_switches_and_nics(&self, t: &mut Tables) {
         let mut lacking = Vec::new();
         for left in &self.left {
             let mut left = left.lock().expect("the other threads wait");
-            for (i, at) in left.got.drain(..) {
-                t.tasks[i].got = at;
+            for (i, arrived_ps) in left.got.drain(..) {
+                t.tasks[i].got = arrived_ps;
             }
             lacking.append(&mut left.lacking);
         }
         if t.flags() & flag::NEEDS_FRAMES != 0 {
-            // All others are through with this step.
+            // All other switches have finished this step.
             for s in SwitchIdx::all(t.exps[0].switch_len) {
                 t.switches[s].independent |= switches::DONE;
             }
@@ -216,11 +217,11 @@ impl Team<'_> {
         }
     }
 
-    /// After a step that ended at `end`.
+    /// Advances the experiment after a step that ended at `end` (ps), and prepares the next step.
     fn advance(&self, t: &mut Tables, end: u64, goes_on: &mut dyn FnMut(&Tables) -> bool) {
-        let least = self.least.swap(NEVER, Ordering::Relaxed);
-        advance::advance_to(t, end, |_| least);
-        self.shares.iter().for_each(SharedPieces::begin_anew);
+        let earliest = self.earliest.swap(NEVER, Ordering::Relaxed);
+        advance::advance_to(t, end, |_| earliest);
+        self.shares.iter().for_each(SharedPieces::reset);
         self.end.store(step_end(t), Ordering::Relaxed);
         self.goes_on.store(t.exps[0].status == status::RUNNING && goes_on(t), Ordering::Relaxed);
     }

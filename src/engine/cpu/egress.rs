@@ -9,19 +9,19 @@ use crate::columns::{
     flag, kind, meta, mode,
 };
 
-/// What happens at a port.
+/// An event at a port.
 #[derive(Clone, Copy, Debug)]
 pub enum PortEvent {
-    /// Its transmission ends.
+    /// The transmission of the port ends.
     Completion(PortIdx),
-    /// A packet for it arrives.
+    /// A packet for the port arrives.
     Arrival(PacketIdx),
-    /// A pause frame from its peer arrives.
+    /// A pause frame from the peer of the port arrives.
     Frame(PortIdx, PacketIdx),
 }
 
 impl PortEvent {
-    /// How it came about, in the row that has it until what follows is sent.
+    /// Lineage of the event. It is read from the row that holds it until the next transmission starts.
     #[inline]
     fn lineage<'t>(&self, t: &'t Tables) -> &'t Lineage {
         match *self {
@@ -30,27 +30,27 @@ impl PortEvent {
         }
     }
 
-    /// The event at the time `at`, in the order of events.
+    /// Key of the event at the time `at_ps`, for the order of events.
     #[inline]
-    pub fn key<'t>(&self, t: &'t Tables, at: u64) -> EventRef<'t> {
+    pub fn key<'t>(&self, t: &'t Tables, at_ps: u64) -> EventRef<'t> {
         let (kind, entity) = match *self {
             PortEvent::Completion(port) => (COMPLETION, port.0),
             PortEvent::Arrival(p) => (ARRIVAL, t.packets[p].in_port.0),
             PortEvent::Frame(port, _) => (ARRIVAL, port.0),
         };
-        EventRef { t: at, d: self.lineage(t), kind, entity }
+        EventRef { t: at_ps, d: self.lineage(t), kind, entity }
     }
 }
 
 /// An event and its time.
 #[derive(Clone, Copy, Debug)]
-pub struct At {
+pub struct TimedEvent {
     pub t: u64,
-    pub what: PortEvent,
+    pub kind: PortEvent,
 }
 
-/// When the port's transmission ends, if something would follow it; else `NEVER`: an end that nothing follows changes
-/// nothing, and whoever comes later finds out by [`idle`].
+/// Time at which the port's transmission ends, in ps, if another transmission would follow; otherwise `NEVER`. An end without a successor changes
+/// nothing. Later events find out by [`idle`].
 #[inline]
 pub fn completion_time(t: &Tables, port: PortIdx) -> u64 {
     let row = &t.ports[port];
@@ -58,22 +58,23 @@ pub fn completion_time(t: &Tables, port: PortIdx) -> u64 {
     if row.busy == 0 || !work { NEVER } else { row.busy_until }
 }
 
-/// Whether the transmitter is free for the event `at`: idle, or its transmission ended before.
+/// Whether the transmitter is free for `event`: it is idle, or its transmission has ended before the event.
 #[inline(always)]
-pub fn idle(t: &mut Tables, port: PortIdx, at: &At) -> bool {
+pub fn idle(t: &mut Tables, port: PortIdx, event: &TimedEvent) -> bool {
     let row = &t.ports[port];
     if row.busy == 0 {
         return true;
     }
     let end = row.busy_until;
-    let ended = end < at.t || (end == at.t && PortEvent::Completion(port).key(t, end).is_before(&at.what.key(t, end)));
+    let ended =
+        end < event.t || (end == event.t && PortEvent::Completion(port).key(t, end).is_before(&event.kind.key(t, end)));
     if ended {
         t.ports[port].busy = 0;
     }
     ended
 }
 
-/// Integrates the queue's length up to `now`, before it changes.
+/// Adds the queue's length times its duration up to `now` to the port's sum, before the length changes.
 #[inline]
 fn integrate(t: &mut Tables, port: PortIdx, now: u64) {
     if t.exps[0].modes & mode::LINKS == 0 {
@@ -84,7 +85,7 @@ fn integrate(t: &mut Tables, port: PortIdx, now: u64) {
     row.q_since = now;
 }
 
-/// Joins packet `p` to the queue of `port`.
+/// Appends packet `p` to the queue of `port`.
 #[inline(always)]
 pub fn enqueue(t: &mut Tables, port: PortIdx, p: PacketIdx, now: u64) {
     integrate(t, port, now);
@@ -104,34 +105,35 @@ pub fn enqueue(t: &mut Tables, port: PortIdx, p: PacketIdx, now: u64) {
     }
 }
 
-/// Starts the next transmission of an idle port, caused by `at`: a pause frame, else the head of the queue, else nothing.
+/// Starts the next transmission of an idle port because of `event`: a pause frame, else the head of the queue, else nothing.
 ///
-/// `joint`: the buffer of a switch whose ports affect each other in this step. Returns the port at which a resume frame was queued, if any.
+/// `joint`: the shared buffer, if the ports of the switch affect each other in this step. Returns the port at which a resume frame was queued, or
+/// `NONE`.
 ///
-/// `forward` has this in its loop, so that places of rows are found once a port. What is rare stays outside.
+/// Inlined into the loop of `forward`, so that the addresses of rows are computed once per port. Rare cases are separate functions.
 #[inline(always)]
-pub fn start_next(t: &mut Tables, port: PortIdx, at: &At, joint: Option<&mut SharedBuffer>) -> PortIdx {
+pub fn start_next(t: &mut Tables, port: PortIdx, event: &TimedEvent, joint: Option<&mut SharedBuffer>) -> PortIdx {
     let row = &t.ports[port];
     if row.frame_head.is_some() {
-        start_frame(t, port, at);
+        start_frame(t, port, event);
     } else if row.q_head.is_some() && row.paused == 0 {
-        return start_head(t, port, at, joint);
+        return start_head(t, port, event, joint);
     } else {
         t.ports[port].busy = 0;
     }
     PortIdx::NONE
 }
 
-/// Sends the pause frame that was queued at `port` by event `at`, if the transmitter is free.
-pub fn send_frame_if_idle(t: &mut Tables, port: PortIdx, at: &At) {
-    if idle(t, port, at) && t.ports[port].frame_head.is_some() {
-        start_frame(t, port, at);
+/// Sends the pause frame that `event` has queued at `port`, if the transmitter is free.
+pub fn send_frame_if_idle(t: &mut Tables, port: PortIdx, event: &TimedEvent) {
+    if idle(t, port, event) && t.ports[port].frame_head.is_some() {
+        start_frame(t, port, event);
     }
 }
 
 /// Sends the first waiting pause frame.
 #[inline(never)]
-fn start_frame(t: &mut Tables, port: PortIdx, at: &At) {
+fn start_frame(t: &mut Tables, port: PortIdx, event: &TimedEvent) {
     let row = &mut t.ports[port];
     let p = row.frame_head;
     row.frame_head = t.packets[p].next;
@@ -140,13 +142,13 @@ fn start_frame(t: &mut Tables, port: PortIdx, at: &At) {
     }
     row.frames -= 1;
     let (rate, clock) = (row.rate, t.exps[0].clock_ps as u64);
-    transmit(t, port, p, FRAME_BYTES, tx_time(FRAME_BYTES, rate, clock), at);
+    transmit(t, port, p, FRAME_BYTES, tx_time(FRAME_BYTES, rate, clock), event);
 }
 
-/// Sends the head of the queue: counters, mark, resume test, telemetry, wire, in the reference's order. Returns as [`start_next`].
+/// Sends the head of the queue: counters, mark, resume test, telemetry, wire, in the reference's order. Returns the same as [`start_next`].
 #[inline(always)]
-fn start_head(t: &mut Tables, port: PortIdx, at: &At, mut joint: Option<&mut SharedBuffer>) -> PortIdx {
-    integrate(t, port, at.t);
+fn start_head(t: &mut Tables, port: PortIdx, event: &TimedEvent, mut joint: Option<&mut SharedBuffer>) -> PortIdx {
+    integrate(t, port, event.t);
     let p = t.ports[port].q_head;
     let (next, in_port, pk_meta) = {
         let pk = &t.packets[p];
@@ -174,7 +176,7 @@ fn start_head(t: &mut Tables, port: PortIdx, at: &At, mut joint: Option<&mut Sha
             t.packets[p].meta |= meta::MARKED;
             t.ports[port].marks += 1;
         } else if !data {
-            // What is no data draws like data, and is never marked.
+            // Packets other than data consume a draw too, and are never marked.
             let row = &mut t.ports[port];
             row.draws += u64::from(q <= row.kmax);
         }
@@ -182,21 +184,21 @@ fn start_head(t: &mut Tables, port: PortIdx, at: &At, mut joint: Option<&mut Sha
     let mut resumed = PortIdx::NONE;
     if joint.is_some_and(|buffer| buffer.resume_test(t, in_port)) {
         resumed = in_port;
-        // The transmitter of the port itself is being loaded at this moment: there the frame goes next.
+        // If it is the port itself, its transmitter is being loaded right now, so the frame goes next.
         if in_port != port {
-            send_frame_if_idle(t, in_port, at);
+            send_frame_if_idle(t, in_port, event);
         }
     }
     if data && t.exps[0].cc == cc::HPCC {
-        push_int(t, port, p, at.t);
+        push_int(t, port, p, event.t);
     }
     let x = duration(t, port, wire);
     t.ports[port].hops += 1;
-    transmit(t, port, p, wire, x, at);
+    transmit(t, port, p, wire, x, event);
     resumed
 }
 
-/// How long `port` takes to send a packet of `wire` bytes.
+/// Time that `port` takes to send a packet of `wire` bytes, in ps.
 #[inline]
 pub fn duration(t: &Tables, port: PortIdx, wire: u32) -> u64 {
     let row = &t.ports[port];
@@ -210,7 +212,7 @@ pub fn duration(t: &Tables, port: PortIdx, wire: u32) -> u64 {
     }
 }
 
-/// The marking test of a queue `q > kmin`: certain above `kmax`, else a draw.
+/// Whether to mark a packet at queue length `q > kmin`: certain above `kmax`, else a random draw.
 #[inline]
 fn draw_mark(t: &mut Tables, port: PortIdx, q: u32) -> bool {
     let seed = t.exps[0].seed;
@@ -224,7 +226,7 @@ fn draw_mark(t: &mut Tables, port: PortIdx, q: u32) -> bool {
     (u64::from(draw) + 1) * (row.kmax - row.kmin) as u64 <= row.pmax_q32 * (q - row.kmin) as u64
 }
 
-/// Adds this hop to the packet's telemetry.
+/// Adds this hop to the INT telemetry of packet `p`.
 fn push_int(t: &mut Tables, port: PortIdx, p: PacketIdx, now: u64) {
     let n = (t.packets[p].meta >> meta::INT_SHIFT) & meta::INT_MASK;
     if n >= INT_HOPS {
@@ -236,7 +238,7 @@ fn push_int(t: &mut Tables, port: PortIdx, p: PacketIdx, now: u64) {
     let (from_ps, from_bytes) = t.fold_hints.counts_from(port);
     let time = ((now - from_ps) / 1000) & 0xff_ffff;
     let (tx, queue) = (row.tx_bytes - from_bytes, (row.q_bytes + FRAME_BYTES * row.frames) as u64);
-    // A division by a constant takes a fraction of the time.
+    // Division by a constant takes a fraction of the time of a general division.
     let (tx, queue) = match e.int_multi {
         1 => (tx / INT_TX_UNIT as u64, queue / INT_Q_UNIT as u64),
         _ => (tx / (INT_TX_UNIT as u64 * multi), queue / (INT_Q_UNIT as u64 * multi)),
@@ -247,27 +249,27 @@ fn push_int(t: &mut Tables, port: PortIdx, p: PacketIdx, now: u64) {
     t.packets[p].meta += 1 << meta::INT_SHIFT;
 }
 
-/// Puts `p` on the wire.
+/// Puts packet `p` of `wire` bytes on the wire; its transmission takes `x` ps.
 #[inline(always)]
-fn transmit(t: &mut Tables, port: PortIdx, p: PacketIdx, wire: u32, x: u64, at: &At) {
+fn transmit(t: &mut Tables, port: PortIdx, p: PacketIdx, wire: u32, x: u64, event: &TimedEvent) {
     let delay = t.ports[port].delay;
-    let cause = at.what.lineage(t);
+    let cause = event.kind.lineage(t);
     let [ends, arrives] = lineages([x, x + delay], cause);
     let row = &mut t.ports[port];
     row.busy = 1;
-    row.busy_until = at.t + x;
+    row.busy_until = event.t + x;
     row.busy_d = ends;
     row.tx_bytes += wire as u64;
     let peer = row.peer;
-    t.packets[p].t = at.t + x + delay;
+    t.packets[p].t = event.t + x + delay;
     t.details[p].d = arrives;
     wire_push(t, peer, p);
 }
 
-/// A pause or resume frame reaches the port from its peer. Returns whether the port is to start its next transmission.
+/// Handles a pause or resume frame from the port's peer. Returns whether the port must start its next transmission.
 #[inline(never)]
 #[must_use]
-pub fn on_frame(t: &mut Tables, port: PortIdx, p: PacketIdx, at: &At) -> bool {
+pub fn on_frame(t: &mut Tables, port: PortIdx, p: PacketIdx, event: &TimedEvent) -> bool {
     let resume = t.packets[p].meta & meta::RESUME != 0;
     let row = &mut t.ports[port];
     if resume {
@@ -277,7 +279,7 @@ pub fn on_frame(t: &mut Tables, port: PortIdx, p: PacketIdx, at: &At) -> bool {
         row.pauses += 1;
     }
     return_later(t, port, p);
-    resume && idle(t, port, at)
+    resume && idle(t, port, event)
 }
 
 /// Keeps a record until `advance` returns it to its owner.

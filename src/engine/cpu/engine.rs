@@ -11,14 +11,14 @@ use crate::engine::cpu::threads::SpareThreads;
 use crate::engine::{Engine, EngineError, SliceOutcome, grow, is_final, systems};
 use crate::isolation::isolated;
 
-/// Steps between two readings of the clock, at most: well below a millisecond for small networks.
+/// Maximum number of steps between two readings of the clock: well below a millisecond for small networks.
 const STEPS_PER_CHECK: u32 = 64;
-/// Rows times steps between two readings, about: a row can take a microsecond in a step, so this is some milliseconds.
+/// Approximate number of rows times steps between two readings of the clock. A row can take a microsecond in a step, so this is some milliseconds.
 const ROWS_PER_CHECK: usize = 4096;
-/// Short enough for progress and limits, long enough that the host's work between slices does not count.
+/// Wall time of a slice: short enough for progress and limits, long enough that the host's work between slices does not count.
 const SLICE: Duration = Duration::from_millis(100);
 
-/// Runs on the threads of the rayon pool it is called in.
+/// CPU engine without folding. It runs on the threads of the rayon pool in which it is called.
 #[derive(Debug, Default)]
 pub struct CpuEngine;
 
@@ -30,7 +30,7 @@ impl Engine for CpuEngine {
         stop: &(dyn Fn() -> bool + Sync),
     ) -> Result<SliceOutcome, EngineError> {
         let end = Instant::now() + SLICE;
-        // One at a time to whoever is free: experiments differ in length by orders of magnitude.
+        // Each free thread takes one experiment at a time: experiments differ in length by orders of magnitude.
         let done: Vec<(f64, Option<String>)> = batch
             .par_iter_mut()
             .with_max_len(1)
@@ -52,13 +52,14 @@ impl Engine for CpuEngine {
     }
 }
 
-/// Steps that take some milliseconds at most.
+/// Number of steps that take some milliseconds at most.
 pub fn steps_per_check(t: &Tables) -> u32 {
     let rows = t.nics.len() + t.ports.len();
     ((ROWS_PER_CHECK / rows.max(1)) as u32).clamp(1, STEPS_PER_CHECK)
 }
 
-/// Runs one experiment until `end`; gives the seconds it took and why it can never end, if so. It may take threads that are spare.
+/// Runs one experiment until `end`. Returns the seconds it took and, if it can never end, the reason. With `threads` it may use threads that are
+/// spare.
 pub fn advance_one(
     t: &mut Tables,
     end: Instant,

@@ -1,12 +1,12 @@
-//! System `forward`, a row a port of an independent switch (twin: `shaders/forward.wgsl`). It takes what the ingresses have for the
-//! port, merges it by time and transmits.
+//! System `forward`, one row per port of an independent switch (twin: `shaders/forward.wgsl`). It takes what the ingresses have for the port, merges
+//! it by time and transmits.
 
-use super::egress::{At, PortEvent, completion_time, enqueue, idle, on_frame, start_next};
+use super::egress::{PortEvent, TimedEvent, completion_time, enqueue, idle, on_frame, start_next};
 use super::lists::merge;
 use super::plan::request_word;
 use crate::columns::{NEVER, PacketIdx, PortIdx, SHARED_HEADER, Tables};
 
-/// Merges all that the ingresses planned for `port` into one list, by time; ties go to the lower ingress.
+/// Merges all packets that the ingresses planned for `port` into one list, by time. Ties go to the lower ingress. Returns the head of the list.
 pub fn gather(t: &mut Tables, port: PortIdx) -> PacketIdx {
     let sw = &t.switches[t.ports[port].switch_idx];
     let (port_first, port_n, plan_first) = (sw.port_first, sw.port_n, sw.plan_first);
@@ -44,7 +44,7 @@ pub fn gather(t: &mut Tables, port: PortIdx) -> PacketIdx {
     all
 }
 
-/// When the head of a list of arrivals arrives.
+/// Arrival time of the head of a list of arrivals, in ps; `NEVER` if the list is empty.
 #[inline]
 pub fn arrival_time(t: &Tables, p: PacketIdx) -> u64 {
     if p.is_none() { NEVER } else { t.packets[p].t }
@@ -58,50 +58,50 @@ pub fn forward(t: &mut Tables, port: PortIdx, end: u64) {
     t.ports[port].arr_n = 0;
     let mut list = gather(t, port);
     loop {
-        // Times first: how an event came about is looked at only where two happen at one time.
+        // Times are compared first. Lineages are read only if two events happen at the same time.
         let (completes, arrives) = (completion_time(t, port), arrival_time(t, list));
         let frame = arrival_time(t, t.ports[port].in_frames);
         let now = completes.min(arrives).min(frame);
         if now >= end {
             break;
         }
-        let mut what = PortEvent::Completion(port);
+        let mut kind = PortEvent::Completion(port);
         if arrives == now {
             let arrival = PortEvent::Arrival(list);
-            if completes != now || arrival.key(t, now).is_before(&what.key(t, now)) {
-                what = arrival;
+            if completes != now || arrival.key(t, now).is_before(&kind.key(t, now)) {
+                kind = arrival;
             }
         }
         if frame == now {
             let frame = PortEvent::Frame(port, t.ports[port].in_frames);
-            if completes != now && arrives != now || frame.key(t, now).is_before(&what.key(t, now)) {
-                what = frame;
+            if completes != now && arrives != now || frame.key(t, now).is_before(&kind.key(t, now)) {
+                kind = frame;
             }
         }
-        let at = At { t: now, what };
-        let starts = match what {
+        let event = TimedEvent { t: now, kind };
+        let starts = match kind {
             PortEvent::Completion(_) => true,
             PortEvent::Arrival(p) => {
                 list = t.packets[p].next;
                 enqueue(t, port, p, now);
-                idle(t, port, &at)
+                idle(t, port, &event)
             }
             PortEvent::Frame(_, p) => {
                 t.ports[port].in_frames = t.packets[p].next;
-                on_frame(t, port, p, &at)
+                on_frame(t, port, p, &event)
             }
         };
         if starts {
-            start_next(t, port, &at, None);
+            start_next(t, port, &event, None);
         }
     }
     let clock = completion_time(t, port);
-    let at = port.end(t.exps[0].nic_len).own_clock(t.exps[0].end_len);
-    t.clocks[at] = clock;
+    let clock_idx = port.end(t.exps[0].nic_len).own_clock(t.exps[0].end_len);
+    t.clocks[clock_idx] = clock;
     debug_assert!(clock == NEVER || clock >= end);
 }
 
-/// [`forward`] for a row: at ports of independent switches, where there is something to do.
+/// Runs [`forward`] for one row, if the switch is independent and the port has something to do.
 #[inline]
 pub fn row(t: &mut Tables, port: PortIdx, end: u64) {
     let e = &t.exps[0];
@@ -110,7 +110,7 @@ pub fn row(t: &mut Tables, port: PortIdx, end: u64) {
     let wanted = t.shared[requests..requests + e.mask_words as usize].iter().any(|&word| word != 0);
     let row = &t.ports[port];
     let due = wanted || row.arr_n > 0 || row.in_frames.is_some() || t.clocks[own] < end;
-    // Most ports have nothing to do, so that is found out first.
+    // Most ports have nothing to do, so this is checked first.
     if due && t.switches[row.switch_idx].independent != 0 {
         forward(t, port, end);
     }

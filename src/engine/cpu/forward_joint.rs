@@ -1,8 +1,8 @@
-//! System `forward_joint`, a row a switch that is not independent (twin: `shaders/forward_joint.wgsl`). One invocation processes all
-//! ports in time order, because a departure at one port can release, pause, resume or drop at another at the same instant.
+//! System `forward_joint`, one row per switch that is not independent (twin: `shaders/forward_joint.wgsl`). One invocation processes all ports in
+//! time order, because a departure at one port can release, pause, resume or drop at another at the same instant.
 
 use super::egress::{
-    At, PortEvent, completion_time, enqueue, idle, on_frame, return_later, send_frame_if_idle, start_next,
+    PortEvent, TimedEvent, completion_time, enqueue, idle, on_frame, return_later, send_frame_if_idle, start_next,
 };
 use super::forward::{arrival_time, gather};
 use super::mmu::SharedBuffer;
@@ -10,7 +10,8 @@ use crate::columns::{NEVER, PacketIdx, PortIdx, SwitchIdx, Tables, kind, meta};
 
 /// Processes switch `s` up to `end`.
 ///
-/// While it is at work, the own clock of a port is the time of its next event of any kind: the first of all is found without rows of ports.
+/// While it runs, the own clock of a port holds the time of its next event of any kind. So the first event of all ports is found without reading port
+/// rows.
 pub fn forward_joint(t: &mut Tables, s: SwitchIdx, end: u64) {
     let sw = t.switches[s];
     let (first, n) = (sw.port_first, sw.port_n);
@@ -21,8 +22,8 @@ pub fn forward_joint(t: &mut Tables, s: SwitchIdx, end: u64) {
         note_next(t, port);
     }
     let mut buffer = SharedBuffer::of(t, first.run(n));
-    while let Some((which, at)) = next_event(t, first, n, end) {
-        let starts = match at.what {
+    while let Some((which, event)) = next_event(t, first, n, end) {
+        let starts = match event.kind {
             PortEvent::Completion(_) => true,
             PortEvent::Arrival(p) => {
                 t.ports[which].merged = t.packets[p].next;
@@ -34,19 +35,19 @@ pub fn forward_joint(t: &mut Tables, s: SwitchIdx, end: u64) {
                     continue;
                 }
                 if buffer.charge(t, ingress, wire) {
-                    send_frame_if_idle(t, ingress, &at);
+                    send_frame_if_idle(t, ingress, &event);
                     note_next(t, ingress);
                 }
-                enqueue(t, which, p, at.t);
-                idle(t, which, &at)
+                enqueue(t, which, p, event.t);
+                idle(t, which, &event)
             }
             PortEvent::Frame(_, p) => {
                 t.ports[which].in_frames = t.packets[p].next;
-                on_frame(t, which, p, &at)
+                on_frame(t, which, p, &event)
             }
         };
         if starts {
-            let resumed = start_next(t, which, &at, Some(&mut buffer));
+            let resumed = start_next(t, which, &event, Some(&mut buffer));
             if resumed.is_some() {
                 note_next(t, resumed);
             }
@@ -55,72 +56,72 @@ pub fn forward_joint(t: &mut Tables, s: SwitchIdx, end: u64) {
     }
     debug_assert_eq!(buffer, SharedBuffer::of(t, first.run(n)), "sums of switch {s:?} and of its ports");
     for port in first.run(n) {
-        let at = port.end(t.exps[0].nic_len).own_clock(t.exps[0].end_len);
-        t.clocks[at] = completion_time(t, port);
+        let clock_idx = port.end(t.exps[0].nic_len).own_clock(t.exps[0].end_len);
+        t.clocks[clock_idx] = completion_time(t, port);
     }
 }
 
-/// Notes in its own clock when the next event happens at `port`.
+/// Stores the time of the next event at `port` in the port's own clock.
 #[inline]
 fn note_next(t: &mut Tables, port: PortIdx) {
     let row = &t.ports[port];
     let (merged, frame) = (row.merged, row.in_frames);
     let next = completion_time(t, port).min(arrival_time(t, merged)).min(arrival_time(t, frame));
-    let at = port.end(t.exps[0].nic_len).own_clock(t.exps[0].end_len);
-    t.clocks[at] = next;
+    let clock_idx = port.end(t.exps[0].nic_len).own_clock(t.exps[0].end_len);
+    t.clocks[clock_idx] = next;
 }
 
-/// The first event before `end` at any of `n` ports from `first` on, and where. Times are compared first: how events came about is looked at only where two happen at
-/// one time.
+/// The first event before `end` at any of the `n` ports from `first` on, and its port. Times are compared first; lineages are read only if two events
+/// happen at the same time.
 #[inline]
-fn next_event(t: &Tables, first: PortIdx, n: u32, end: u64) -> Option<(PortIdx, At)> {
+fn next_event(t: &Tables, first: PortIdx, n: u32, end: u64) -> Option<(PortIdx, TimedEvent)> {
     let own = first.end(t.exps[0].nic_len).own_clock(t.exps[0].end_len);
     let clocks = &t.clocks[own..own + n as usize];
-    let (mut least, mut place, mut ties) = (NEVER, 0, false);
+    let (mut earliest, mut place, mut ties) = (NEVER, 0, false);
     for (k, &clock) in (0u32..).zip(clocks) {
-        if clock < least {
-            (least, place, ties) = (clock, k, false);
+        if clock < earliest {
+            (earliest, place, ties) = (clock, k, false);
         } else {
-            ties |= clock == least;
+            ties |= clock == earliest;
         }
     }
-    if least >= end {
+    if earliest >= end {
         return None;
     }
     let which = first.run(n).nth(place as usize).expect("it is one of the ports");
-    let mut found = (which, first_at(t, which, least).expect("its clock says so"));
+    let mut found = (which, first_at(t, which, earliest).expect("its clock says so"));
     if ties {
         for (port, &clock) in first.run(n).zip(clocks).skip(place as usize + 1) {
-            if clock == least
-                && let Some(what) = first_at(t, port, least)
-                && what.key(t, least).is_before(&found.1.key(t, least))
+            if clock == earliest
+                && let Some(kind) = first_at(t, port, earliest)
+                && kind.key(t, earliest).is_before(&found.1.key(t, earliest))
             {
-                found = (port, what);
+                found = (port, kind);
             }
         }
     }
-    Some((found.0, At { t: least, what: found.1 }))
+    Some((found.0, TimedEvent { t: earliest, kind: found.1 }))
 }
 
-/// The first of the events of `port` at the time `at`.
+/// The first of the events of `port` that happen at the time `at_ps`.
 #[inline]
-fn first_at(t: &Tables, port: PortIdx, at: u64) -> Option<PortEvent> {
+fn first_at(t: &Tables, port: PortIdx, at_ps: u64) -> Option<PortEvent> {
     let row = &t.ports[port];
     let (merged, frame) = (row.merged, row.in_frames);
     let mut first: Option<PortEvent> = None;
-    for (time, what) in [
+    for (time, kind) in [
         (completion_time(t, port), PortEvent::Completion(port)),
         (arrival_time(t, merged), PortEvent::Arrival(merged)),
         (arrival_time(t, frame), PortEvent::Frame(port, frame)),
     ] {
-        if time == at && first.is_none_or(|f| what.key(t, at).is_before(&f.key(t, at))) {
-            first = Some(what);
+        if time == at_ps && first.is_none_or(|f| kind.key(t, at_ps).is_before(&f.key(t, at_ps))) {
+            first = Some(kind);
         }
     }
     first
 }
 
-/// Drops `p` on its way to egress `port`.
+/// Drops packet `p` on its way to egress `port`.
 fn drop_packet(t: &mut Tables, port: PortIdx, p: PacketIdx) {
     let pk = &t.packets[p];
     let data = (pk.meta >> meta::KIND_SHIFT) & meta::KIND_MASK == kind::DATA;
@@ -133,7 +134,7 @@ fn drop_packet(t: &mut Tables, port: PortIdx, p: PacketIdx) {
     return_later(t, port, p);
 }
 
-/// [`forward_joint`] for a row: at switches that are not independent.
+/// Runs [`forward_joint`] for one row, if the switch is not independent.
 #[inline]
 pub fn row(t: &mut Tables, s: SwitchIdx, end: u64) {
     if t.switches[s].independent == 0 {

@@ -3,7 +3,7 @@
 use super::math::sat;
 use crate::columns::{CHANGES, FARTHEST, LINEAGE_WORDS, Lineage, NEVER};
 
-/// Event kinds, in their order at one instant.
+/// Event kinds, in the order in which they run at one instant.
 pub const COMPLETION: u32 = 0;
 pub const ARRIVAL: u32 = 1;
 pub const TIMER: u32 = 2;
@@ -12,7 +12,8 @@ pub const RTO: u32 = 4;
 pub const START: u32 = 5;
 pub const TASK: u32 = 6;
 
-/// An event: when, how it came about, what, where. The lineage comes first, so that copies move it in the same pieces as [`lineage`] stores it.
+/// Key of an event: its time in ps, its lineage, its kind, and its entity. The lineage comes first, so that copies move it in the same pieces as
+/// [`lineage`] stores it.
 #[repr(C)]
 #[derive(Clone, Copy, Debug)]
 pub struct EventKey {
@@ -22,7 +23,7 @@ pub struct EventKey {
     pub entity: u32,
 }
 
-/// The same, where its lineage stays in the row it is in.
+/// Key of an event whose lineage stays in its row.
 #[derive(Clone, Copy, Debug)]
 pub struct EventRef<'a> {
     pub t: u64,
@@ -32,10 +33,10 @@ pub struct EventRef<'a> {
 }
 
 impl EventRef<'_> {
-    /// Later than everything.
+    /// A key that is later than every event.
     pub const NONE: EventRef<'static> = EventRef { t: NEVER, d: &[0; LINEAGE_WORDS], kind: 9, entity: 0 };
 
-    /// Whether this happens before `other`.
+    /// Whether this event happens before `other`.
     #[inline]
     pub fn is_before(&self, other: &EventRef) -> bool {
         if self.t != other.t {
@@ -59,10 +60,10 @@ impl EventKey {
     }
 }
 
-/// Later than everything.
+/// A key that is later than every event.
 pub const NO_EVENT: EventKey = EventKey { t: NEVER, d: [0; LINEAGE_WORDS], kind: 9, entity: 0 };
 
-/// Whether lineage `a` was scheduled earlier than `b`, both for the same instant: 1 yes, -1 no, 0 cannot tell.
+/// Which of two lineages for the same instant was scheduled earlier: 1 for `a`, -1 for `b`, 0 if it cannot be told.
 #[inline]
 pub fn older(a: &Lineage, b: &Lineage) -> i32 {
     if a[0] != b[0] {
@@ -74,17 +75,17 @@ pub fn older(a: &Lineage, b: &Lineage) -> i32 {
     older_by_pattern(a, b)
 }
 
-/// First word of the distances, and the root's place.
+/// Word index of the first distance, and of the root.
 const RUNS: usize = 2 + CHANGES;
 const ROOT: usize = LINEAGE_WORDS - 1;
 
-/// Distance of change `k` from the one before it; 0: there is none.
+/// Distance of change `k` from the change before it; 0 if there is no such change.
 #[inline]
 fn run(l: &Lineage, k: usize) -> u32 {
     (l[RUNS + k / 2] >> (16 * (k % 2))) & 0xffff
 }
 
-/// The rest of [`older`]: walks back over both patterns to the first difference.
+/// The slow part of [`older`]: walks back over both patterns to the first difference.
 fn older_by_pattern(a: &Lineage, b: &Lineage) -> i32 {
     let mut even = a[0];
     let mut odd = a[1];
@@ -95,7 +96,7 @@ fn older_by_pattern(a: &Lineage, b: &Lineage) -> i32 {
         if ra == 0 && rb == 0 {
             break;
         }
-        // Where only one pattern changes, the other goes on as before.
+        // If only one pattern changes here, the other goes on as before.
         let both = ra == rb;
         let a_first = rb == 0 || (ra != 0 && ra < rb);
         index += if both || a_first { ra } else { rb };
@@ -120,22 +121,22 @@ fn older_by_pattern(a: &Lineage, b: &Lineage) -> i32 {
     0
 }
 
-/// Whether `a` happens before `b`.
+/// Whether event `a` happens before event `b`.
 #[inline]
 pub fn before(a: &EventKey, b: &EventKey) -> bool {
     a.as_ref().is_before(&b.as_ref())
 }
 
-/// Lineage of an event scheduled `ahead` ps before it happens by an event with lineage `cause`.
+/// Lineage of an event that an event with lineage `cause` schedules `ahead` ps before it happens.
 #[inline(always)]
 pub fn lineage(ahead: u64, cause: &Lineage) -> Lineage {
     lineages([ahead], cause)[0]
 }
 
-/// [`lineage`] of several events of one cause.
+/// [`lineage`] for several events that have the same cause.
 ///
-/// Both cases are common, so there are no branches. Loads and stores are of 16 bytes: a load that is wider than the store before it waits for that store.
-/// There is no closure and no call: lineages that pass through memory on their way are waited for.
+/// Both cases are common, so there are no branches. Loads and stores are 16 bytes wide: a load that is wider than the store before it waits for that
+/// store. There is no closure and no call: a lineage that passes through memory on its way causes a wait.
 #[cfg(target_arch = "x86_64")]
 #[allow(unsafe_code)]
 #[inline(always)]
@@ -147,14 +148,14 @@ pub fn lineages<const N: usize>(ahead: [u64; N], cause: &Lineage) -> [Lineage; N
     unsafe {
         let one = _mm_cvtsi32_si128(1);
         let root = _mm_set_epi32(-1, 0, 0, 0);
-        // The pattern goes on. No change yet, or too long ago to tell: it has always been like this.
+        // The pattern goes on. If there was no change yet, or it was too long ago to tell, the pattern has always been like this.
         let first = _mm_and_si128(_mm_shuffle_epi32::<0>(c2), _mm_set1_epi32(0xffff));
         let none = _mm_cmpeq_epi32(first, _mm_setzero_si128());
         let forgets = _mm_or_si128(none, _mm_cmpeq_epi32(first, _mm_set1_epi32(FARTHEST as i32)));
         let same0 = _mm_unpacklo_epi64(_mm_slli_epi64::<32>(c0), _mm_andnot_si128(forgets, _mm_srli_si128::<8>(c0)));
         let same1 = _mm_andnot_si128(forgets, c1);
         let same2 = _mm_andnot_si128(_mm_andnot_si128(root, forgets), _mm_add_epi32(c2, one));
-        // The pattern changes two places back: words move on by one, the oldest is forgotten; distances move on by half a word.
+        // The pattern changes two places back: words move on by one and the oldest is forgotten; distances move on by half a word.
         let more0 = _mm_slli_si128::<4>(c0);
         let more1 = _mm_or_si128(_mm_slli_si128::<4>(c1), _mm_srli_si128::<12>(c0));
         let more2 = _mm_or_si128(_mm_slli_si128::<2>(c2), one);
@@ -176,14 +177,14 @@ pub fn lineages<const N: usize>(ahead: [u64; N], cause: &Lineage) -> [Lineage; N
     made
 }
 
-/// [`lineage`] of several events of one cause.
+/// [`lineage`] for several events that have the same cause.
 #[cfg(not(target_arch = "x86_64"))]
 #[inline]
 pub fn lineages<const N: usize>(ahead: [u64; N], cause: &Lineage) -> [Lineage; N] {
     ahead.map(|ahead| word_by_word(ahead, cause))
 }
 
-/// [`lineage`], one word after another.
+/// [`lineage`], computed one word after another.
 #[cfg(any(test, not(target_arch = "x86_64")))]
 fn word_by_word(ahead: u64, cause: &Lineage) -> Lineage {
     let d = sat(ahead);
@@ -191,7 +192,7 @@ fn word_by_word(ahead: u64, cause: &Lineage) -> Lineage {
     l[0] = d;
     l[1] = cause[0];
     if d != cause[1] {
-        // The pattern changes two places back: one more change, the oldest is forgotten.
+        // The pattern changes two places back: there is one more change, and the oldest is forgotten.
         l[2] = cause[1];
         l[3..2 + CHANGES].copy_from_slice(&cause[2..1 + CHANGES]);
         l[RUNS] = (cause[RUNS] << 16) | 1;
@@ -202,14 +203,14 @@ fn word_by_word(ahead: u64, cause: &Lineage) -> Lineage {
     }
     let first = cause[RUNS] & 0xffff;
     if first == 0 || first == FARTHEST {
-        // No change yet, or too long ago to tell: it has always been like this.
+        // There was no change yet, or it was too long ago to tell: the pattern has always been like this.
         return periodic(d, cause[0], cause[ROOT]);
     }
     l[RUNS] = cause[RUNS] + 1;
     l
 }
 
-/// Lineage of an event whose history alternates between two ages.
+/// Lineage of an event whose history alternates between two ages, `newest` and `next` (ps), back to `root`.
 #[inline]
 pub fn periodic(newest: u32, next: u32, root: u32) -> Lineage {
     let mut l = [0; LINEAGE_WORDS];

@@ -3,11 +3,12 @@
 use super::key::older;
 use crate::columns::{LinkEndIdx, NEVER, NONE, Packet, PacketIdx, Tables};
 
-/// Wires whose packets are fetched side by side.
+/// Number of wires whose packets are prefetched side by side.
 pub const LANES: usize = 16;
 
-/// Fetches the packets that arrive at `ends` before `end`, from several wires at once: a list alone waits for each packet to learn of the next. `also` fetches
-/// what else each of them needs; it is given the link end, the packet and the path entry of the packet before it there, which has come by now, or `NONE`.
+/// Prefetches the packets that arrive at `ends` before `end`, from several wires at once: in a single list, each packet must be loaded before the
+/// next is known. `also` prefetches what else a packet needs. Its arguments are the link end, the packet, and the path entry of the packet before it
+/// on that wire, which is loaded by now (`NONE` for the first packet).
 pub fn fetch(
     t: &Tables,
     mut ends: impl Iterator<Item = LinkEndIdx>,
@@ -15,14 +16,14 @@ pub fn fetch(
     also: impl Fn(LinkEndIdx, &Packet, u32),
 ) {
     loop {
-        let mut at = [PacketIdx::NONE; LANES];
+        let mut heads = [PacketIdx::NONE; LANES];
         let mut wires = [(LinkEndIdx::NONE, NONE); LANES];
         let mut lanes = 0;
         for link_end in ends.by_ref() {
             if t.clocks[link_end.usize()] < end {
-                at[lanes] = t.wires[link_end].head;
+                heads[lanes] = t.wires[link_end].head;
                 wires[lanes].0 = link_end;
-                t.packets.prefetch(at[lanes].0);
+                t.packets.prefetch(heads[lanes].0);
                 lanes += 1;
                 if lanes == LANES {
                     break;
@@ -35,7 +36,7 @@ pub fn fetch(
         let mut left = true;
         while left {
             left = false;
-            for (p, (link_end, path)) in at[..lanes].iter_mut().zip(&mut wires) {
+            for (p, (link_end, path)) in heads[..lanes].iter_mut().zip(&mut wires) {
                 let Some(row) = t.packets.get(p.usize()) else { continue };
                 fetch_rest(t, *p);
                 also(*link_end, row, *path);
@@ -49,12 +50,12 @@ pub fn fetch(
     }
 }
 
-/// Fetches what of packet `p` is not in its first row.
+/// Prefetches the parts of packet `p` that are in other tables than its first row.
 #[inline]
 pub fn fetch_rest(t: &Tables, p: PacketIdx) {
     t.details.prefetch(p.0);
     if !t.ints.is_empty() {
-        // It may lie across two cache lines.
+        // The row may lie across two cache lines.
         let row = t.exps[0].flow_len.wrapping_add(p.0);
         t.ints.prefetch(row);
         t.ints.prefetch(row.wrapping_add(1));
@@ -96,7 +97,7 @@ pub fn wire_pop(t: &mut Tables, end: LinkEndIdx) -> PacketIdx {
     p
 }
 
-/// Whether packet `a` arrives before packet `b`; equals keep their order (`a` first), so the caller passes the lower ingress as `a`.
+/// Whether packet `a` arrives before packet `b`. If they are equal, `a` is first, so the caller passes the packet of the lower ingress as `a`.
 #[inline]
 fn arrives_first(t: &Tables, a: PacketIdx, b: PacketIdx) -> bool {
     let (at_a, at_b) = (t.packets[a].t, t.packets[b].t);
@@ -106,7 +107,7 @@ fn arrives_first(t: &Tables, a: PacketIdx, b: PacketIdx) -> bool {
     older(&t.details[a].d, &t.details[b].d) >= 0
 }
 
-/// Merges two lists of arrivals; of equals those of `a` come first.
+/// Merges two lists of arrivals. Among equals, packets of `a` come first.
 pub fn merge(t: &mut Tables, a: PacketIdx, b: PacketIdx) -> PacketIdx {
     let (mut a, mut b) = (a, b);
     let mut head = PacketIdx::NONE;

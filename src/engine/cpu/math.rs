@@ -1,6 +1,6 @@
-//! Integer helpers, the same by name and result in `shaders/math.wgsl`.
+//! Integer helpers, with the same names and results as in `shaders/math.wgsl`.
 
-/// 1.0 and 2.0 in q32, 1.0 in q48.
+/// Fixed-point constants: 1.0 and 2.0 in q32, 1.0 in q48.
 pub const ONE_Q32: u64 = 1 << 32;
 pub const TWO_Q32: u64 = 1 << 33;
 pub const ONE_Q48: u64 = 1 << 48;
@@ -36,13 +36,13 @@ pub fn tx_time(bytes: u32, rate: u64, clock: u64) -> u64 {
     clock * ((16_000_000_000_000 * bytes as u64 + den) / (2 * den))
 }
 
-/// `t` as a u32, saturating: how lineages store times.
+/// `t` as a u32, saturating. Lineages store times like this.
 #[inline]
 pub fn sat(t: u64) -> u32 {
     if t > 0xffff_ffff { 0xffff_ffff } else { t as u32 }
 }
 
-/// murmur3_32 over three words: the counter-based generator, and ECMP's hash.
+/// murmur3_32 over three words. It serves as the counter-based random generator, and as ECMP's hash.
 pub fn hash32(a: u32, b: u32, c: u32, seed: u32) -> u32 {
     let mut h = seed;
     h = murmur_round(h, a);

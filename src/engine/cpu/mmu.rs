@@ -1,31 +1,32 @@
-//! The shared buffer of a switch, event by event; only `forward_joint` needs it (twin: `shaders/mmu.wgsl`). Pause and resume frames are
-//! queued here; the caller sends them.
+//! The shared buffer of a switch, event by event; only `forward_joint` needs it (twin: `shaders/mmu.wgsl`). It queues pause and resume frames; the
+//! caller sends them.
 
 use crate::columns::{FRAME_BYTES, PacketIdx, PortIdx, SHARED_HEADER, Tables, flag, kind, meta, mode};
 
-/// What a switch holds, summed over its ports: worked out when a joint step begins, then kept as charges and releases change it.
+/// Buffer use of a switch, summed over its ports. It is computed when a joint step begins, and then kept up to date as charges and releases change
+/// it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct SharedBuffer {
     /// Shared bytes in use.
     used: u64,
-    /// All bytes: reserved, shared and headroom.
+    /// All bytes in use: reserved, shared and headroom.
     held: u64,
 }
 
-/// Shared bytes among `held` bytes of an ingress.
+/// Number of shared bytes if an ingress holds `held` bytes without headroom.
 #[inline]
 fn shared_part(t: &Tables, held: u32) -> u32 {
     held.saturating_sub(t.exps[0].reserve)
 }
 
-/// What `port` occupies of the shared part of the buffer.
+/// Bytes that `port` occupies in the shared part of the buffer.
 #[inline]
 fn shared_of(t: &Tables, port: PortIdx) -> u32 {
     shared_part(t, t.shared[(SHARED_HEADER + port.0) as usize])
 }
 
 impl SharedBuffer {
-    /// Of a switch with these ports, as it is now.
+    /// Sums for a switch with these ports, as it is now.
     pub fn of(t: &Tables, ports: impl Iterator<Item = PortIdx>) -> SharedBuffer {
         let mut sums = SharedBuffer { used: 0, held: 0 };
         for port in ports {
@@ -36,7 +37,7 @@ impl SharedBuffer {
         sums
     }
 
-    /// Sets the bytes of ingress `port` that are no headroom.
+    /// Sets the bytes of ingress `port`, headroom not included.
     #[inline]
     fn set(&mut self, t: &mut Tables, port: PortIdx, bytes: u32) {
         let word = (SHARED_HEADER + port.0) as usize;
@@ -45,14 +46,15 @@ impl SharedBuffer {
         self.held = self.held - u64::from(was) + u64::from(bytes);
     }
 
-    /// The dynamic threshold of `port`.
+    /// The dynamic threshold of `port`, in bytes.
     #[inline]
     fn threshold(&self, t: &Tables, port: PortIdx) -> u64 {
         let row = &t.ports[port];
         t.switches[row.switch_idx].shared_size.saturating_sub(self.used) >> row.shift
     }
 
-    /// Whether a packet of `x` bytes that came in by `port` may stay. Without PFC there is no headroom, and what would take it is dropped.
+    /// Whether a packet of `x` bytes that came in by `port` is admitted. Without PFC there is no headroom, and a packet that would need it is
+    /// dropped.
     #[inline]
     pub fn admit(&self, t: &Tables, port: PortIdx, x: u32) -> bool {
         let row = &t.ports[port];
@@ -96,7 +98,7 @@ impl SharedBuffer {
         false
     }
 
-    /// Remembers the most the switch has held, and that it was too much.
+    /// Updates the maximum that the switch has held, and raises a flag if it holds more than its buffer.
     #[inline]
     fn note_held(&self, t: &mut Tables, port: PortIdx) {
         let row = &mut t.switches[t.ports[port].switch_idx];
@@ -108,7 +110,7 @@ impl SharedBuffer {
         }
     }
 
-    /// Releases `x` bytes of ingress `port`.
+    /// Releases `x` bytes of ingress `port`; headroom first.
     #[inline]
     pub fn release(&mut self, t: &mut Tables, port: PortIdx, x: u32) {
         let row = &mut t.ports[port];
@@ -124,7 +126,7 @@ impl SharedBuffer {
         self.set(t, port, left);
     }
 
-    /// After a packet that came in by `port` left: queues a resume frame at `port` if that is due. Returns whether it did.
+    /// Queues a resume frame at `port` if it is due, after a packet that came in by `port` has left. Returns whether it did.
     #[inline]
     #[must_use]
     pub fn resume_test(&self, t: &mut Tables, port: PortIdx) -> bool {
@@ -143,7 +145,7 @@ impl SharedBuffer {
     }
 }
 
-/// Takes a record from the switch's pool and makes it the last frame of `port`.
+/// Takes a record from the switch's pool and appends it to the frames of `port`.
 fn push_frame(t: &mut Tables, port: PortIdx, resume: u32) {
     let s = t.ports[port].switch_idx;
     let p = t.switches[s].free_head;

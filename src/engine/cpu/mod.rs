@@ -1,4 +1,4 @@
-//! The CPU engine: the twin of the WGSL kernels, one experiment at a time, only rows that have something to do.
+//! The CPU engine: the twin of the WGSL kernels. It runs one experiment at a time, and only rows that have something to do.
 
 pub mod advance;
 pub mod analytical;

@@ -1,7 +1,7 @@
-//! System `nic`, a row a NIC with all its queue pairs: arrivals, transmitter, pacing, timeouts and flow starts in time order
-//! (twin: `shaders/nic.wgsl`). A NIC is one serial unit: what happens here at one instant depends on the order.
+//! System `nic`, one row per NIC with all its queue pairs: arrivals, transmitter, pacing, timeouts and flow starts in time order (twin:
+//! `shaders/nic.wgsl`). A NIC is one serial unit: what happens at one instant depends on the order.
 //!
-//! Handlers of events return whether the NIC may have something to send now. [`nic`] then calls `kick`, the only place that sends.
+//! Event handlers return whether the NIC may have something to send now. [`nic`] then calls `kick`, the only place that sends.
 
 use super::cc::dcqcn;
 use super::key::{ARRIVAL, COMPLETION, EventKey, NO_EVENT, RTO, START, TIMER, before, lineage, lineages, periodic};
@@ -12,10 +12,10 @@ use crate::columns::{
     FlowIdx, FoldTrace, NEVER, NONE, NicIdx, PacketIdx, PortIdx, Tables, cc, flag, kind, meta, mode, qp,
 };
 
-/// So many NICs have what arrives at them fetched together.
+/// Number of consecutive NICs whose arrivals are prefetched together.
 pub const TOGETHER: u32 = 8;
 
-/// Processes NIC `n` up to `end`, or to the first post or start of a queue pair that folding holds back.
+/// Processes NIC `n` up to `end`, or up to the first post or start of a queue pair that folding holds back.
 pub fn nic(t: &mut Tables, n: NicIdx, end: u64) {
     loop {
         let now = next_time(t, n);
@@ -60,33 +60,33 @@ pub fn nic(t: &mut Tables, n: NicIdx, end: u64) {
     }
 }
 
-/// Sets the NIC's own clock to the earliest of what it knows of.
+/// Sets the NIC's own clock to its earliest event that is not an arrival.
 pub fn set_clock(t: &mut Tables, n: NicIdx) {
     let clock = own_time(t, n);
-    let at = n.end().own_clock(t.exps[0].end_len);
-    t.clocks[at] = clock;
+    let clock_idx = n.end().own_clock(t.exps[0].end_len);
+    t.clocks[clock_idx] = clock;
 }
 
-/// When the earliest happens of what the NIC knows of by itself.
+/// Time of the NIC's earliest event that is not an arrival, in ps.
 #[inline]
 fn own_time(t: &Tables, n: NicIdx) -> u64 {
     let row = &t.nics[n];
     row.busy_until.min(row.timer).min(row.rto).min(row.next_start).min(row.next_task)
 }
 
-/// When the earliest happens of all that can happen at a NIC.
+/// Time of the NIC's earliest event, arrivals included, in ps.
 #[inline]
 fn next_time(t: &Tables, n: NicIdx) -> u64 {
     own_time(t, n).min(t.clocks[n.usize()])
 }
 
-/// The earliest of what can happen at a NIC.
+/// The NIC's earliest event.
 pub fn next_event(t: &Tables, n: NicIdx) -> EventKey {
     let now = next_time(t, n);
     if now == NEVER { NO_EVENT } else { event_at(t, n, now) }
 }
 
-/// The earliest of what can happen at a NIC, at `now`. How it came about is compared only among events of one time.
+/// The NIC's earliest event, which happens at `now`. Lineages are compared only among events at the same time.
 #[inline]
 fn event_at(t: &Tables, n: NicIdx, now: u64) -> EventKey {
     let row = &t.nics[n];
@@ -95,7 +95,7 @@ fn event_at(t: &Tables, n: NicIdx, now: u64) -> EventKey {
     if at_once.iter().filter(|&&at| at == now).count() > 1 {
         return first_of_several(t, n, now);
     }
-    // Written once, where it stays: what is read of it soon must be as it was written.
+    // The key is written once, in place: a read soon after must have the same width as the write, or it waits.
     if row.busy_until == now {
         EventKey { d: row.busy_d, t: now, kind: COMPLETION, entity: n.0 }
     } else if arrives == now {
@@ -105,7 +105,7 @@ fn event_at(t: &Tables, n: NicIdx, now: u64) -> EventKey {
     }
 }
 
-/// [`event_at`] where several happen at `now`.
+/// [`event_at`] where several events happen at `now`.
 #[inline(never)]
 fn first_of_several(t: &Tables, n: NicIdx, now: u64) -> EventKey {
     let row = &t.nics[n];
@@ -137,12 +137,12 @@ fn first_of_several(t: &Tables, n: NicIdx, now: u64) -> EventKey {
     next
 }
 
-/// A packet arrives. Returns whether the NIC may have something to send now.
-fn arrive(t: &mut Tables, n: NicIdx, at: &EventKey) -> bool {
+/// Handles the arrival of a packet. Returns whether the NIC may have something to send now.
+fn arrive(t: &mut Tables, n: NicIdx, event: &EventKey) -> bool {
     let p = wire_pop(t, n.end());
     let pk_meta = t.packets[p].meta;
     match (pk_meta >> meta::KIND_SHIFT) & meta::KIND_MASK {
-        kind::DATA => receiver::on_data(t, n, p, at),
+        kind::DATA => receiver::on_data(t, n, p, event),
         kind::FRAME => {
             let row = &mut t.nics[n];
             t.packets[p].next = row.to_return;
@@ -154,81 +154,82 @@ fn arrive(t: &mut Tables, n: NicIdx, at: &EventKey) -> bool {
             resume
         }
         _ => {
-            sender::on_ack(t, n, p, at);
+            sender::on_ack(t, n, p, event);
             true
         }
     }
 }
 
-/// The next flow of the NIC starts: a queue pair is created.
-fn start_flow(t: &mut Tables, n: NicIdx, at: &EventKey) {
+/// Starts the next flow of the NIC: creates its queue pair.
+fn start_flow(t: &mut Tables, n: NicIdx, event: &EventKey) {
     let row = &mut t.nics[n];
     let f = row.flow_first + row.flow_next;
     row.flow_next += 1;
     row.next_start = if row.flow_next < row.flow_n { t.flow_tx[row.flow_first + row.flow_next].start } else { NEVER };
-    queue_pair::create(t, n, f, at.t);
+    queue_pair::create(t, n, f, event.t);
     queue_pair::join_order(t, n, f);
 }
 
-/// Retransmission: the due queue pair with the lowest flow number goes back to what is not acknowledged. Returns whether one was due.
-fn timeout(t: &mut Tables, n: NicIdx, at: &EventKey) -> bool {
+/// Handles a retransmission timeout: of the queue pairs that are due, the one with the lowest flow number goes back to the first unacknowledged byte.
+/// Returns whether one was due.
+fn timeout(t: &mut Tables, n: NicIdx, event: &EventKey) -> bool {
     let row = &t.nics[n];
     let (first, qp_n) = (row.flow_first, row.qp_n);
     let mut due = FlowIdx::NONE;
     for k in 0..qp_n {
         let f = t.order[(first + k).usize()];
         let tx = &t.flow_tx[f];
-        if tx.rto_at <= at.t && (due.is_none() || tx.flow_id < t.flow_tx[due].flow_id) {
+        if tx.rto_at <= event.t && (due.is_none() || tx.flow_id < t.flow_tx[due].flow_id) {
             due = f;
         }
     }
     if due.is_some() {
         let e = &t.exps[0];
-        let (most, payload, adapter) = (e.rto_retries, e.payload, e.modes & mode::NS3_LOSS == 0);
+        let (max_retries, payload, adapter) = (e.rto_retries, e.payload, e.modes & mode::NS3_LOSS == 0);
         let tx = &mut t.flow_tx[due];
         tx.retries += 1;
         if adapter {
-            queue_pair::halve_loss_window(tx, payload, at.t);
+            queue_pair::halve_loss_window(tx, payload, event.t);
         }
         queue_pair::step_back(tx);
-        // Nothing is outstanding now; the next packet sets a deadline anew.
+        // Nothing is outstanding now. The next packet sets a new deadline.
         tx.rto_at = NEVER;
-        if tx.retries > most {
+        if tx.retries > max_retries {
             t.raise(flag::GAVE_UP);
         }
     }
-    let mut least = NEVER;
+    let mut earliest = NEVER;
     for k in 0..qp_n {
         let f = t.order[(first + k).usize()];
-        least = least.min(t.flow_tx[f].rto_at);
+        earliest = earliest.min(t.flow_tx[f].rto_at);
     }
-    t.nics[n].rto = least;
+    t.nics[n].rto = earliest;
     due.is_some()
 }
 
-/// Gives the NIC the chance to send: an ACK first, else the next queue pair in turn that may, else a timer.
-fn kick(t: &mut Tables, n: NicIdx, at: &EventKey) {
+/// Lets the NIC send one packet: an ACK first, else data of the next queue pair in turn that may send. If none may send, it sets a timer.
+fn kick(t: &mut Tables, n: NicIdx, event: &EventKey) {
     let row = &t.nics[n];
     if row.busy_until != NEVER {
         return;
     }
     let ack_prio = t.exps[0].modes & mode::ACK_HIGH_PRIO != 0;
     if row.ack_head.is_some() && (ack_prio || row.paused == 0) {
-        send_ack(t, n, at);
+        send_ack(t, n, event);
         return;
     }
     let (first, count, paused) = (row.flow_first, row.qp_n, row.paused != 0);
     if count == 0 {
         return;
     }
-    // A variable window follows DCQCN's rate, which its timers move unseen.
+    // A variable window follows DCQCN's rate, which timers change while nothing is sent.
     let e = &t.exps[0];
     let both = mode::WINDOW | mode::VAR_WINDOW;
     let timers = e.cc == cc::DCQCN && e.modes & both == both;
     let mut idx = row.rr % count;
     let mut found = NONE;
     let mut finished = NONE;
-    let mut least = NEVER;
+    let mut earliest = NEVER;
     for _ in 0..count {
         idx += 1;
         if idx >= count {
@@ -236,18 +237,18 @@ fn kick(t: &mut Tables, n: NicIdx, at: &EventKey) {
         }
         let f = t.order[(first + idx).usize()];
         if timers {
-            dcqcn::advance(t, f, at);
+            dcqcn::advance(t, f, event);
         }
         let tx = &t.flow_tx[f];
         let sendable = !paused && tx.snd_nxt < tx.size && queue_pair::is_within_windows(tx);
-        if sendable && tx.next_avail <= at.t {
+        if sendable && tx.next_avail <= event.t {
             found = idx;
             break;
         }
         if !sendable && tx.flags & qp::FINISHED != 0 {
             finished = finished.min(idx);
         } else {
-            least = least.min(tx.next_avail);
+            earliest = earliest.min(tx.next_avail);
         }
     }
     if finished != NONE {
@@ -256,39 +257,39 @@ fn kick(t: &mut Tables, n: NicIdx, at: &EventKey) {
     if found != NONE {
         t.nics[n].rr = found;
         let f = t.order[(first + found).usize()];
-        send_data(t, n, f, at);
+        send_data(t, n, f, event);
         return;
     }
     let row = &mut t.nics[n];
-    if least != NEVER && least > at.t && row.timer == NEVER {
-        row.timer = least;
-        row.timer_d = lineage(least - at.t, &at.d);
+    if earliest != NEVER && earliest > event.t && row.timer == NEVER {
+        row.timer = earliest;
+        row.timer_d = lineage(earliest - event.t, &event.d);
     }
 }
 
-/// Removes the finished queue pairs from index `from` on; returns where the one at `found` went.
-fn remove_finished(t: &mut Tables, n: NicIdx, from: u32, found: u32) -> u32 {
+/// Removes the finished queue pairs from index `first_finished` on. Returns the new index of the queue pair at `found`.
+fn remove_finished(t: &mut Tables, n: NicIdx, first_finished: u32, found: u32) -> u32 {
     let row = &t.nics[n];
     let (first, count) = (row.flow_first, row.qp_n);
     let mut moved = found;
-    let mut to = from;
-    for k in from..count {
+    let mut kept = first_finished;
+    for k in first_finished..count {
         let f = t.order[(first + k).usize()];
         if t.flow_tx[f].flags & qp::FINISHED == 0 {
             if k == found {
-                moved = to;
+                moved = kept;
             }
-            t.order[(first + to).usize()] = f;
-            to += 1;
+            t.order[(first + kept).usize()] = f;
+            kept += 1;
         } else {
             t.flow_tx[f].flags &= !qp::QUEUED;
         }
     }
-    t.nics[n].qp_n = to;
+    t.nics[n].qp_n = kept;
     moved
 }
 
-fn send_ack(t: &mut Tables, n: NicIdx, at: &EventKey) {
+fn send_ack(t: &mut Tables, n: NicIdx, event: &EventKey) {
     let row = &mut t.nics[n];
     let p = row.ack_head;
     row.ack_head = t.packets[p].next;
@@ -296,13 +297,13 @@ fn send_ack(t: &mut Tables, n: NicIdx, at: &EventKey) {
         row.ack_tail = PacketIdx::NONE;
     }
     let x = row.tx_ack;
-    transmit(t, n, p, x, at);
+    transmit(t, n, p, x, event);
 }
 
 /// Sends the next packet of queue pair `f`.
-fn send_data(t: &mut Tables, n: NicIdx, f: FlowIdx, at: &EventKey) {
+fn send_data(t: &mut Tables, n: NicIdx, f: FlowIdx, event: &EventKey) {
     if t.exps[0].cc == cc::DCQCN {
-        dcqcn::advance(t, f, at);
+        dcqcn::advance(t, f, event);
     }
     let p = t.nics[n].free_head;
     if p.is_none() {
@@ -336,15 +337,15 @@ fn send_data(t: &mut Tables, n: NicIdx, f: FlowIdx, at: &EventKey) {
     tx.n_sent += 1;
     let details = &mut t.details[p];
     details.seq = tx.snd_nxt;
-    details.sent_at = at.t;
+    details.sent_at = event.t;
     if tx.snd_nxt == tx.snd_una {
-        tx.rto_at = at.t + e.rto;
+        tx.rto_at = event.t + e.rto;
         row.rto = row.rto.min(tx.rto_at);
     }
     tx.snd_nxt += payload as u64;
     tx.sent_bytes += payload as u64;
     tx.last_wire = wire;
-    tx.next_avail = at.t + gap;
+    tx.next_avail = event.t + gap;
     if tx.snd_nxt == tx.send_end && tx.msg_send.is_some() {
         let sent = tx.msg_send;
         let follow = t.tasks[sent].follow;
@@ -352,34 +353,34 @@ fn send_data(t: &mut Tables, n: NicIdx, f: FlowIdx, at: &EventKey) {
         if follow.is_some() {
             tx.send_end += t.tasks[follow].bytes;
         }
-        task::note(t, FoldTrace::Sent { task: sent, at: at.t });
+        task::note(t, FoldTrace::Sent { task: sent, at: event.t });
     }
-    transmit(t, n, p, x, at);
+    transmit(t, n, p, x, event);
 }
 
-/// Puts `p` on the NIC's wire.
+/// Puts packet `p` on the NIC's wire; its transmission takes `x` ps.
 #[inline]
-fn transmit(t: &mut Tables, n: NicIdx, p: PacketIdx, x: u64, at: &EventKey) {
+fn transmit(t: &mut Tables, n: NicIdx, p: PacketIdx, x: u64, event: &EventKey) {
     let row = &mut t.nics[n];
-    row.busy_until = at.t + x;
+    row.busy_until = event.t + x;
     let (peer, delay) = (row.peer, row.delay);
-    let [ends, arrives] = lineages([x, x + delay], &at.d);
+    let [ends, arrives] = lineages([x, x + delay], &event.d);
     row.busy_d = ends;
     row.hops += 1;
     let pk = &mut t.packets[p];
     row.tx_bytes += (pk.meta & meta::WIRE_MASK) as u64;
-    pk.t = at.t + x + delay;
+    pk.t = event.t + x + delay;
     t.details[p].d = arrives;
     wire_push(t, peer, p);
 }
 
-/// [`nic`] for a row: where there is something to do.
+/// Runs [`nic`] for one row, if there is something to do.
 #[inline]
 pub fn row(t: &mut Tables, n: NicIdx, end: u64) {
     row_before(t, n, t.exps[0].nic_len, end);
 }
 
-/// The same for one of the NICs before `last`. With every [`TOGETHER`]th what arrives at it and those after it is fetched.
+/// [`row`] for a NIC with an index below `last`. At every [`TOGETHER`]th NIC it prefetches the arrivals of that NIC and of those after it.
 #[inline]
 pub fn row_before(t: &mut Tables, n: NicIdx, last: u32, end: u64) {
     if n.0.is_multiple_of(TOGETHER) {
@@ -390,7 +391,7 @@ pub fn row_before(t: &mut Tables, n: NicIdx, last: u32, end: u64) {
     }
 }
 
-/// Fetches what arrives at `nics` before `end`, and the queue pairs it is for.
+/// Prefetches the packets that arrive at `nics` before `end`, and the queue pairs that they belong to.
 pub fn fetch_arrivals(t: &Tables, nics: impl Iterator<Item = NicIdx>, end: u64) {
     let pools = |n: NicIdx| {
         let free = t.nics[n].free_head;

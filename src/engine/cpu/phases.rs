@@ -1,7 +1,7 @@
-//! Phases of work that threads share as they come: one begins each phase, the others help while it lasts.
+//! Runs phases of work on one thread, with helper threads that join a phase while it lasts.
 //!
-//! Layer: engine. Knows nothing of the work. Unlike at a [barrier](super::barrier) nobody is waited for who has not begun: where the machine has no core for a
-//! helper, the first thread does its part.
+//! Layer: engine. Knows nothing of the work. Unlike at a [barrier](super::barrier), nobody waits for a thread that has not begun: if the machine has
+//! no core for a helper, the first thread does its part.
 
 use std::any::Any;
 use std::ops::Range;
@@ -11,13 +11,13 @@ use std::sync::atomic::{AtomicU64, AtomicUsize, Ordering};
 
 use crate::isolation::isolated;
 
-/// How often a thread looks before it lets others have its core (our choice).
+/// Number of times that a thread checks before it yields its core (our choice).
 const LOOKS: u32 = 2_000;
-/// Between two phases, and after the last one.
+/// Phase numbers with a special meaning: between two phases, and after the last one.
 const NONE: u32 = u32::MAX - 1;
 const OVER: u32 = u32::MAX;
 
-/// The phase that is under way in the upper half, how many threads are in it in the lower one.
+/// Upper half: the current phase. Lower half: the number of threads in it.
 struct Gate(AtomicU64);
 
 impl Gate {
@@ -25,8 +25,8 @@ impl Gate {
         Gate(AtomicU64::new(u64::from(NONE) << 32))
     }
 
-    /// Waits for phase `from` or a later one, and goes in. `None`: all are over.
-    fn enter(&self, from: u32) -> Option<u32> {
+    /// Waits for phase `first_phase` or a later one and enters it. Returns its number, or `None` after the last phase.
+    fn enter(&self, first_phase: u32) -> Option<u32> {
         let mut looks = 0;
         loop {
             let word = self.0.load(Ordering::Acquire);
@@ -34,7 +34,7 @@ impl Gate {
             if phase == OVER {
                 return None;
             }
-            let open = phase != NONE && phase >= from;
+            let open = phase != NONE && phase >= first_phase;
             if open && self.0.compare_exchange_weak(word, word + 1, Ordering::AcqRel, Ordering::Relaxed).is_ok() {
                 return Some(phase);
             }
@@ -46,7 +46,7 @@ impl Gate {
         self.0.fetch_sub(1, Ordering::AcqRel);
     }
 
-    /// Waits until nobody is in the phase any more, and begins `next`. What threads wrote in the phase, all read in the next one.
+    /// Waits until no thread is in the current phase, and begins phase `next`. What threads wrote in a phase, all threads can read in the next one.
     fn begin(&self, next: u32) {
         let mut looks = 0;
         loop {
@@ -61,40 +61,42 @@ impl Gate {
     }
 }
 
-/// Pieces of work of one phase. Each thread begins with a part of its own, so that it finds rows of the step before in its core's caches; then it helps others.
+/// Pieces of work of one phase. Each thread begins with its own part, whose rows are in its core's caches from the step before. Then it helps with
+/// other parts.
 pub struct SharedPieces {
     n: usize,
-    /// Of each part: the next piece that nobody has taken.
+    /// For each part, the next piece that no thread has taken.
     next: Vec<AtomicUsize>,
 }
 
 impl SharedPieces {
-    /// Of `n` pieces in as many parts as there are `threads`.
+    /// Divides `n` pieces into one part per thread.
     pub fn of(n: usize, threads: usize) -> SharedPieces {
         let shares = SharedPieces { n, next: (0..threads).map(|_| AtomicUsize::new(0)).collect() };
-        shares.begin_anew();
+        shares.reset();
         shares
     }
 
-    /// Nothing is taken any more.
-    pub fn begin_anew(&self) {
+    /// Marks all pieces as not taken.
+    pub fn reset(&self) {
         for (part, next) in self.next.iter().enumerate() {
             next.store(self.n * part / self.next.len(), Ordering::Relaxed);
         }
     }
 
-    /// Up to `most` pieces that nobody has taken, of part `own` if there are any.
-    pub fn take(&self, own: usize, most: usize) -> Option<Range<usize>> {
+    /// Takes up to `max_pieces` pieces that no thread has taken, from part `own` if it has any left.
+    pub fn take(&self, own: usize, max_pieces: usize) -> Option<Range<usize>> {
         let parts = self.next.len();
         (own..own + parts).map(|part| part % parts).find_map(|part| {
             let end = self.n * (part + 1) / parts;
-            let from = self.next[part].fetch_add(most, Ordering::Relaxed);
-            (from < end).then(|| from..(from + most).min(end))
+            let start = self.next[part].fetch_add(max_pieces, Ordering::Relaxed);
+            (start < end).then(|| start..(start + max_pieces).min(end))
         })
     }
 }
 
-/// Which part is this thread's, where it helps or is the one numbered `first` of its rayon pool: as long as all threads of the pool help, always the same.
+/// Part that belongs to this thread: a helper, or the thread with index `first` in its rayon pool. The part is always the same while all threads of
+/// the pool help.
 pub fn own_part(first: usize, threads: usize) -> usize {
     let (here, all) = (rayon::current_thread_index().unwrap_or(0), rayon::current_num_threads());
     (here + all - first % all) % all % threads
@@ -109,15 +111,16 @@ fn wait(looks: &mut u32) {
     }
 }
 
-/// Does `work` (thread, phase) for all `phases`, one phase after another, on this thread, number 0, and on up to `threads` - 1 others of the rayon pool. In a
-/// phase each thread takes what is left to do until nothing is; it may come late or not at all. `begins` is called on this thread before each phase.
+/// Runs `work(thread, phase)` for phases 0 to `phases` - 1, one after another: on this thread, which is number 0, and on up to `threads` - 1 others
+/// of the rayon pool. In a phase each thread takes what is left to do until nothing is left; a helper may come late or not at all. `begins` is called
+/// on this thread before each phase.
 ///
-/// A panic of any of them is this thread's, after all have ended.
+/// If any thread panics, this function panics with that after all threads have ended.
 pub fn share(threads: usize, phases: u32, work: &(dyn Fn(usize, u32) + Sync), begins: &mut (dyn FnMut(u32) + Send)) {
     let gate = Gate::new();
     let defect: Mutex<Option<Box<dyn Any + Send>>> = Mutex::default();
-    let guarded = |what: &mut dyn FnMut()| {
-        if let Err(panic) = catch_unwind(AssertUnwindSafe(what)) {
+    let guarded = |action: &mut dyn FnMut()| {
+        if let Err(panic) = catch_unwind(AssertUnwindSafe(action)) {
             defect.lock().expect("nobody panics here").get_or_insert(panic);
         }
     };
@@ -125,12 +128,12 @@ pub fn share(threads: usize, phases: u32, work: &(dyn Fn(usize, u32) + Sync), be
         for k in 1..threads {
             let (gate, guarded) = (&gate, &guarded);
             scope.spawn(move |_| {
-                let mut from = 0;
-                while let Some(phase) = gate.enter(from) {
-                    // The panic is this experiment's: nothing is printed.
+                let mut next_phase = 0;
+                while let Some(phase) = gate.enter(next_phase) {
+                    // The panic belongs to this experiment, so nothing is printed.
                     let _ = isolated(|| guarded(&mut || work(k, phase)));
                     gate.leave();
-                    from = phase + 1;
+                    next_phase = phase + 1;
                 }
             });
         }

@@ -1,15 +1,15 @@
-//! System `plan`, a row a switch port: what arrives here in this step, sorted by the egress that wants it (twin: `shaders/plan.wgsl`).
+//! System `plan`, one row per switch port: sorts the packets that arrive in this step by their egress port (twin: `shaders/plan.wgsl`).
 
 use crate::columns::{NEVER, PacketIdx, PortIdx, SHARED_HEADER, Tables, kind, meta};
 
-/// Word in which `ingress` (index in its switch) tells egress `port` that it has something for it.
+/// Index of the word in which ingress number `ingress` of a switch tells egress `port` that it has packets for it.
 #[inline]
 pub fn request_word(t: &Tables, port: PortIdx, ingress: u32) -> u32 {
     let e = &t.exps[0];
     SHARED_HEADER + e.port_len + port.0 * e.mask_words + ingress / 32
 }
 
-/// Takes all that arrives at `port` before `end` off its wire.
+/// Takes all packets that arrive at `port` before `end` off its wire, and lists them by egress.
 pub fn plan(t: &mut Tables, port: PortIdx, end: u64) {
     let link_end = port.end(t.exps[0].nic_len);
     let switch = t.ports[port].switch_idx;
@@ -74,7 +74,7 @@ pub fn plan(t: &mut Tables, port: PortIdx, end: u64) {
     row.arr_n = n;
 }
 
-/// [`plan`] for a row: where something reaches the port.
+/// Runs [`plan`] for one row, if a packet reaches the port before `end`.
 #[inline]
 pub fn row(t: &mut Tables, port: PortIdx, end: u64) {
     let link_end = port.end(t.exps[0].nic_len);

@@ -1,10 +1,10 @@
-//! A queue pair at its NIC: creation, its first state, its place in the NIC's order (twin: `shaders/queue_pair.wgsl`).
+//! A queue pair at its NIC: its creation, its initial state, and its place in the NIC's order (twin: `shaders/queue_pair.wgsl`).
 
 use super::math::{ONE_Q32, ONE_Q48};
 use super::rate::set_rate;
 use crate::columns::{FlowIdx, FlowTx, LOSS_WINDOW_PACKETS, NEVER, NicIdx, Tables, cc, qp};
 
-/// Queue pair `f` of NIC `n` comes into being: line rate, free to send.
+/// Creates queue pair `f` of NIC `n`: it has line rate and may send at once.
 pub fn create(t: &mut Tables, n: NicIdx, f: FlowIdx, now: u64) {
     let tx = &mut t.flow_tx[f];
     tx.next_avail = now;
@@ -13,7 +13,7 @@ pub fn create(t: &mut Tables, n: NicIdx, f: FlowIdx, now: u64) {
     reset_cc(t, n, f);
 }
 
-/// Congestion-control state as it is at first. DCTCP goes on counting its batch.
+/// Resets the congestion-control state to its initial values. DCTCP goes on counting its batch.
 pub fn reset_cc(t: &mut Tables, n: NicIdx, f: FlowIdx) {
     let line = t.nics[n].rate;
     let dctcp = t.exps[0].cc == cc::DCTCP;
@@ -34,7 +34,7 @@ pub fn reset_cc(t: &mut Tables, n: NicIdx, f: FlowIdx) {
     set_rate(t, f, line, line);
 }
 
-/// Puts queue pair `f` at the end of its NIC's turn.
+/// Appends queue pair `f` to the round-robin order of its NIC.
 pub fn join_order(t: &mut Tables, n: NicIdx, f: FlowIdx) {
     let row = &mut t.nics[n];
     t.order[(row.flow_first + row.qp_n).usize()] = f;
@@ -42,21 +42,21 @@ pub fn join_order(t: &mut Tables, n: NicIdx, f: FlowIdx) {
     t.flow_tx[f].flags |= qp::QUEUED;
 }
 
-/// Sending goes on from what is not acknowledged.
+/// Makes sending go on from the first unacknowledged byte.
 pub fn step_back(tx: &mut FlowTx) {
     tx.snd_nxt = tx.snd_una;
     tx.msg_send = tx.msg_ack;
     tx.send_end = tx.ack_end;
 }
 
-/// A loss has shown: half of what was outstanding may be from now on. PRECONDITION: it has not stepped back yet.
+/// Reacts to a loss: from now on half of the outstanding bytes may be outstanding. PRECONDITION: the queue pair has not stepped back yet.
 pub fn halve_loss_window(tx: &mut FlowTx, payload: u32, now: u64) {
     let outstanding = tx.snd_nxt.saturating_sub(tx.snd_una);
     tx.loss_window = (outstanding / 2).max(LOSS_WINDOW_PACKETS * payload as u64);
     (tx.back_at, tx.window_at) = (now, now);
 }
 
-/// Whether less is outstanding than congestion control and losses allow.
+/// Whether fewer bytes are outstanding than congestion control and the loss window allow.
 #[inline]
 pub fn is_within_windows(tx: &FlowTx) -> bool {
     let outstanding = tx.snd_nxt.wrapping_sub(tx.snd_una);

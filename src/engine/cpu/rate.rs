@@ -3,7 +3,7 @@
 use super::math::mul_div;
 use crate::columns::{FlowIdx, Tables, mode};
 
-/// Sets the rate and the window that follows from it.
+/// Sets the rate of queue pair `f` (bps) and the window that follows from it; `line` is the line rate.
 pub fn set_rate(t: &mut Tables, f: FlowIdx, rate: u64, line: u64) {
     let modes = t.exps[0].modes;
     let tx = &mut t.flow_tx[f];

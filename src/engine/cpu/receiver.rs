@@ -5,10 +5,10 @@ use super::math::hash32;
 use super::task;
 use crate::columns::{Exp, FlowRx, NEVER, NicIdx, PacketIdx, Tables, TaskIdx, kind, meta, mode};
 
-/// Whether data from byte `seq`, which is beyond what is expected, is answered with a NACK.
+/// Whether data from byte `seq` on, which is beyond the expected byte, is answered with a NACK.
 ///
-/// As adapters do it, each gap gets one. It has had its NACK until the expected byte arrives, or until sequence numbers fall
-/// back: then the sender has stepped back, and what is expected was lost once more.
+/// As adapters do it, each gap gets one NACK. The next one is due after the expected byte has arrived, or when sequence numbers fall back: then the
+/// sender has stepped back, and the expected byte was lost again.
 fn is_nack_due(e: &Exp, rx: &mut FlowRx, seq: u64, now: u64) -> bool {
     if e.modes & mode::NS3_LOSS == 0 {
         let due = seq <= rx.nack_seq;
@@ -23,10 +23,10 @@ fn is_nack_due(e: &Exp, rx: &mut FlowRx, seq: u64, now: u64) -> bool {
     due
 }
 
-/// Data packet `p` has arrived whole at NIC `n`. Returns whether an answer was queued; the data packet's record becomes the
-/// answer, or is held until the next one.
-pub fn on_data(t: &mut Tables, n: NicIdx, p: PacketIdx, at: &EventKey) -> bool {
-    let now = at.t;
+/// Handles data packet `p`, which has arrived whole at NIC `n`. Returns whether an answer was queued. The record of the data packet becomes the
+/// answer, or is held until the next answer.
+pub fn on_data(t: &mut Tables, n: NicIdx, p: PacketIdx, event: &EventKey) -> bool {
+    let now = event.t;
     let e = &t.exps[0];
     let pk = &mut t.packets[p];
     let details = &mut t.details[p];
@@ -90,7 +90,7 @@ pub fn on_data(t: &mut Tables, n: NicIdx, p: PacketIdx, at: &EventKey) -> bool {
         t.packets[tail].next = p;
     }
     if arrived.is_some() {
-        task::delivered(t, n, arrived, at);
+        task::delivered(t, n, arrived, event);
     }
     true
 }

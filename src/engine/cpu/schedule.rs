@@ -1,8 +1,8 @@
-//! System `schedule`, a row an experiment: the signals of this step reach their gates (twin: `shaders/schedule.wgsl`).
+//! System `schedule`, one row per experiment: delivers the signals of this step to their gates (twin: `shaders/schedule.wgsl`).
 
 use crate::columns::{NONE, NicIdx, SHARED_FLAGS, Tables, flag};
 
-/// Counts signals; gates that everybody has reached are lined up for `analytical`, by time and number.
+/// Counts signals. Gates that all their signals have reached are queued for `analytical`, by time and number.
 pub fn schedule(t: &mut Tables) {
     if t.shared[SHARED_FLAGS as usize] & flag::SIGNALS == 0 {
         return;
@@ -15,7 +15,7 @@ pub fn schedule(t: &mut Tables) {
     line_up(t, fired);
 }
 
-/// Counts the signals that NIC `n` gave; `fired` takes every gate that everybody has reached.
+/// Counts the signals that NIC `n` gave. `fired` is called for every gate that all its signals have reached.
 pub fn collect_into(t: &mut Tables, n: NicIdx, fired: &mut impl FnMut(&mut Tables, u32)) {
     let mut s = t.nics[n].signals;
     t.nics[n].signals = NONE;
@@ -31,8 +31,8 @@ pub fn collect_into(t: &mut Tables, n: NicIdx, fired: &mut impl FnMut(&mut Table
     }
 }
 
-/// Lines up the gates that fired, each with the time of its last signal. The twin walks a sorted list for each; a sort takes fewer steps where
-/// many fire at once.
+/// Queues the gates that fired, each with the time of its last signal. The twin walks a sorted list for each gate; a sort takes fewer steps if many
+/// fire at once.
 fn line_up(t: &mut Tables, mut fired: Vec<(u64, u32)>) {
     fired.sort_unstable();
     let mut next = NONE;
@@ -43,7 +43,7 @@ fn line_up(t: &mut Tables, mut fired: Vec<(u64, u32)>) {
     t.exps[0].fired = next;
 }
 
-/// [`schedule`] for its one row.
+/// Runs [`schedule`] for its only row.
 #[inline]
 pub fn row(t: &mut Tables, _row: u32, _end: u64) {
     schedule(t);

@@ -1,4 +1,4 @@
-//! The sending side of a queue pair: what an acknowledgement brings (twin: `shaders/sender.wgsl`).
+//! The sending side of a queue pair: how it handles an acknowledgement (twin: `shaders/sender.wgsl`).
 
 use super::cc::{dcqcn, dctcp, hpcc, timely};
 use super::key::EventKey;
@@ -18,29 +18,29 @@ pub fn free_packet(t: &mut Tables, n: NicIdx, p: PacketIdx) {
     row.free_n += 1;
 }
 
-/// ACK or NACK `p` has come back to NIC `n`.
-pub fn on_ack(t: &mut Tables, n: NicIdx, p: PacketIdx, at: &EventKey) {
+/// Handles ACK or NACK `p`, which has come back to NIC `n`.
+pub fn on_ack(t: &mut Tables, n: NicIdx, p: PacketIdx, event: &EventKey) {
     let pk = t.packets[p];
     let f = pk.flow;
     if t.flow_tx[f].flags & qp::FINISHED == 0 {
         let oldest = t.flow_tx[f].msg_ack;
         let (seq, sent_at) = (t.details[p].seq, t.details[p].sent_at);
         let nack = (pk.meta >> meta::KIND_SHIFT) & meta::KIND_MASK == kind::NACK;
-        advance_una(t, f, seq, nack && is_news(t, f, sent_at), sent_at, at.t);
-        let rtt = if t.exps[0].measures_rtts() { at.t - sent_at } else { 0 };
+        advance_una(t, f, seq, nack && is_news(t, f, sent_at), sent_at, event.t);
+        let rtt = if t.exps[0].measures_rtts() { event.t - sent_at } else { 0 };
         if t.exps[0].rtt_cap > 0 {
-            sample_rtt(t, f, at.t, rtt);
+            sample_rtt(t, f, event.t, rtt);
         }
         match t.exps[0].cc {
-            cc::DCQCN => dcqcn::on_ack(t, f, pk.meta & meta::CNP != 0, at),
-            cc::HPCC => hpcc::on_ack(t, n, f, p, at),
+            cc::DCQCN => dcqcn::on_ack(t, f, pk.meta & meta::CNP != 0, event),
+            cc::HPCC => hpcc::on_ack(t, n, f, p, event),
             cc::TIMELY => timely::on_ack(t, n, f, seq, rtt),
             cc::DCTCP => dctcp::on_ack(t, n, f, seq, pk.meta & meta::CNP != 0),
             _ => {}
         }
-        let until = t.flow_tx[f].msg_ack;
-        if oldest != until {
-            task::acknowledged(t, n, oldest, until, at);
+        let oldest_after = t.flow_tx[f].msg_ack;
+        if oldest != oldest_after {
+            task::acknowledged(t, n, oldest, oldest_after, event);
         }
     }
     let mut q = pk.records();
@@ -52,14 +52,14 @@ pub fn on_ack(t: &mut Tables, n: NicIdx, p: PacketIdx, at: &EventKey) {
     free_packet(t, n, p);
 }
 
-/// Whether a NACK that answers data sent at `sent_at` tells of a loss that the sender has not stepped back for. As adapters do it,
-/// it steps back once a round trip: what was sent before the last time is on its way anew.
+/// Whether a NACK for data sent at `sent_at` tells of a loss that the sender has not stepped back for. As adapters do it, the sender steps back once
+/// per round trip: data sent before the last step back is already being sent again.
 fn is_news(t: &Tables, f: FlowIdx, sent_at: u64) -> bool {
     let tx = &t.flow_tx[f];
     tx.loss_window == 0 || sent_at >= tx.back_at
 }
 
-/// An acknowledgement of new data, sent at `sent_at`: once a round trip the loss window grows.
+/// Grows the loss window once per round trip; called for an acknowledgement of new data that was sent at `sent_at`.
 fn grow_loss_window(tx: &mut FlowTx, payload: u32, sent_at: u64, now: u64) {
     if tx.loss_window != 0 && sent_at >= tx.window_at {
         tx.loss_window += (tx.window / WINDOW_STEPS).max(payload as u64);
@@ -67,7 +67,7 @@ fn grow_loss_window(tx: &mut FlowTx, payload: u32, sent_at: u64, now: u64) {
     }
 }
 
-/// What the sequence number says: progress, a step back, the end. `nack`: the data sent at `sent_at` showed a loss.
+/// Handles the sequence number of an acknowledgement: progress, a step back, or the end. `nack`: the data sent at `sent_at` showed a loss.
 fn advance_una(t: &mut Tables, f: FlowIdx, seq: u64, nack: bool, sent_at: u64, now: u64) {
     let e = &t.exps[0];
     let (rto, payload, adapter) = (e.rto, e.payload, e.modes & mode::NS3_LOSS == 0);
@@ -112,23 +112,23 @@ fn advance_una(t: &mut Tables, f: FlowIdx, seq: u64, nack: bool, sent_at: u64, n
     }
 }
 
-/// A NACK that brought no progress: a pause of random length, so that flows whose losses keep step with each other's fall out of step; and in the
-/// end the flow gives up.
+/// Handles a NACK without progress: the flow pauses for a random time, so that flows whose losses are synchronised do not stay so. After too many
+/// such NACKs the flow gives up.
 fn stall(t: &mut Tables, f: FlowIdx, now: u64) {
     let e = &t.exps[0];
-    let (seed, most) = (e.seed, STALLS_A_RETRY * (e.rto_retries + 1));
+    let (seed, max_stalls) = (e.seed, STALLS_A_RETRY * (e.rto_retries + 1));
     let tx = &mut t.flow_tx[f];
     tx.stalls += 1;
     let doublings = if tx.stalls < STALL_DOUBLINGS { tx.stalls } else { STALL_DOUBLINGS };
     let longest = (tx.base_rtt_ns as u64 * 1000) << doublings;
     let draw = hash32(tx.flow_id, tx.stalls, tx.snd_una as u32, seed) as u64;
     tx.next_avail = tx.next_avail.max(now) + draw % longest;
-    if tx.stalls > most {
+    if tx.stalls > max_stalls {
         t.raise(flag::GAVE_UP);
     }
 }
 
-/// Keeps a round-trip time; when a flow's room is full, every second one goes and the stride doubles.
+/// Stores a round-trip time. When the flow's samples are full, every second one is dropped and the stride doubles.
 fn sample_rtt(t: &mut Tables, f: FlowIdx, now: u64, rtt: u64) {
     let cap = t.exps[0].rtt_cap;
     let base = f.0 * cap;

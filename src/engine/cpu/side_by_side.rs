@@ -1,4 +1,4 @@
-//! When one experiment is stepped on several threads: where threads are spare, steps are long, and it has turned out to be faster.
+//! Decides when one experiment is stepped on several threads: if threads are spare, steps are long, and several threads have turned out to be faster.
 //!
 //! Layer: engine.
 
@@ -12,21 +12,21 @@ use super::trial::ThreadTrial;
 use crate::columns::{Tables, mode};
 use crate::engine::systems;
 
-/// How one experiment is stepped.
+/// How one experiment is stepped, on one thread or on several.
 #[derive(Debug)]
 pub struct SideBySide {
-    /// Found when they are needed first. `None` inside: it goes on one thread.
+    /// Computed when first needed. `Some(None)`: the experiment cannot use several threads.
     groups: OnceLock<Option<SwitchGroups>>,
     trial: ThreadTrial,
 }
 
 impl SideBySide {
-    /// For an experiment. Its steps are shared where they take at least `worth`; none: always.
-    pub fn from(worth: Duration) -> SideBySide {
-        SideBySide { groups: OnceLock::new(), trial: ThreadTrial::from(worth) }
+    /// State for one experiment. Its steps are shared among threads if they take at least `worth`; with `worth` zero, always.
+    pub fn new(worth: Duration) -> SideBySide {
+        SideBySide { groups: OnceLock::new(), trial: ThreadTrial::new(worth) }
     }
 
-    /// Steps `t` for a while, until `end` at most: `steps` steps on one thread, or some on this and spare ones.
+    /// Steps `t` for a while, at most until `end`: `steps` steps on one thread, or some steps on this thread and spare ones.
     pub fn advance(
         &mut self,
         t: &mut Tables,
@@ -42,8 +42,10 @@ impl SideBySide {
         let shared = groups.is_some();
         match groups {
             Some(groups) => {
-                let until = before + u64::from(self.trial.left());
-                cores::run(t, groups, 1 + taken, &mut |t| t.exps[0].steps < until && Instant::now() < end && !stop());
+                let last_step = before + u64::from(self.trial.left());
+                cores::run(t, groups, 1 + taken, &mut |t| {
+                    t.exps[0].steps < last_step && Instant::now() < end && !stop()
+                });
             }
             None => systems::run(t, steps),
         }

@@ -1,19 +1,20 @@
-//! Groups of switches of which no two are joined by a link: those of one group are processed side by side.
+//! Groups of switches of which no two are joined by a link. The switches of one group can be processed in parallel.
 //!
-//! Layer: engine. A switch takes packets off the wires to it and puts packets on the wires to its neighbours. So neighbours must not be processed at once,
-//! and nobody else shares a row. The switches of a fat-tree make two groups.
+//! Layer: engine. A switch takes packets off the wires to it and puts packets on the wires to its neighbours. So neighbours must not be processed at
+//! the same time; switches that are no neighbours share no row. The switches of a fat-tree make two groups.
 
 use crate::columns::{EndOwner, NicIdx, PortIdx, SwitchIdx, Tables};
 
-/// Each group costs a barrier a step. A network that needs more is stepped by one thread (our choice).
+/// Maximum number of groups. Each group costs one barrier per step; a network that needs more groups is stepped by one thread (our choice).
 const MOST_GROUPS: usize = 8;
 
-/// The switches of an experiment by group.
+/// The switches of an experiment, by group.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct SwitchGroups(Vec<Vec<SwitchIdx>>);
 
 impl SwitchGroups {
-    /// Each switch joins the first group that has none of its neighbours. `None`: there would be too many groups, or two NICs are joined by a link.
+    /// Puts each switch in the first group that has none of its neighbours. Returns `None` if there would be too many groups, or if two NICs are
+    /// joined by a link.
     pub fn of(t: &Tables) -> Option<SwitchGroups> {
         let nics = t.exps[0].nic_len;
         let to_nic = |n: NicIdx| matches!(t.nics[n].peer.owner(nics), EndOwner::Nic(_));
@@ -39,7 +40,7 @@ impl SwitchGroups {
         Some(SwitchGroups(groups))
     }
 
-    /// The groups.
+    /// The switches of each group.
     pub fn groups(&self) -> &[Vec<SwitchIdx>] {
         &self.0
     }

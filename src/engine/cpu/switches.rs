@@ -1,17 +1,17 @@
-//! The systems of switches, one switch after another: `plan`, `classify`, then `forward` or `forward_joint`.
+//! Runs the switch systems, one switch after another: `plan`, `classify`, then `forward` or `forward_joint`.
 //!
-//! A switch has no part in what another does within a step, so the order of switches changes nothing. Going switch by switch, what `plan` took off the
-//! wires is still in the processor's caches when `forward` sends it on. A GPU runs system by system, all switches at once.
+//! Within a step a switch does not see what another does, so the order of switches changes nothing. Going switch by switch, the packets that `plan`
+//! took off the wires are still in the processor's caches when `forward` sends them on. A GPU runs system by system, all switches at once.
 
 use super::lists::{LANES, fetch, fetch_rest};
 use super::{classify, forward, forward_joint, plan};
 use crate::columns::{LinkEndIdx, PacketIdx, PortIdx, SwitchIdx, Tables, flag, mode};
 
-/// In `Switch::independent` while a step waits for pause frames: this switch was processed before the first that lacked some.
+/// Value of `Switch::independent` while a step waits for pause frames: this switch was processed before the first one that lacked frames.
 pub const DONE: u32 = 2;
-/// Packets on their way to a switch for which fetching them ahead is worth its own instructions (measured).
+/// Minimum number of packets on their way to a switch for which prefetching pays (measured).
 const WORTH: u32 = 24;
-/// Most packets of a queue that are fetched ahead: those of all queues of a switch must stay in the cache (our choice).
+/// Maximum number of packets of one queue that are prefetched: those of all queues of a switch must stay in the cache (our choice).
 const MOST_OF_A_QUEUE: u64 = 64;
 
 /// Processes all switches up to `end`. PRECONDITION: `t` holds one experiment.
@@ -36,7 +36,7 @@ pub fn step(t: &mut Tables, end: u64) {
     }
 }
 
-/// Processes switch `s` up to `end`, at the beginning of a step. Returns whether it cannot go on without more pause frames; then nothing has left it.
+/// Processes switch `s` up to `end`, at the beginning of a step. Returns whether it lacks pause frames to go on; then nothing has left it.
 pub fn one(t: &mut Tables, s: SwitchIdx, end: u64) -> bool {
     let arrivals = plan_all(t, s, end);
     decide(t, s, arrivals, end);
@@ -48,18 +48,18 @@ pub fn one(t: &mut Tables, s: SwitchIdx, end: u64) -> bool {
     false
 }
 
-/// Whether `s` is independent in this step, where `arrivals` says that something may arrive.
+/// Decides whether `s` is independent in this step. `arrivals`: packets may arrive in it.
 #[inline]
 fn decide(t: &mut Tables, s: SwitchIdx, arrivals: bool, end: u64) {
     if !arrivals && t.switches[s].congested_n == 0 {
-        // What `classify` would find.
+        // `classify` would find the same.
         t.switches[s].independent = 1;
     } else {
         classify::row(t, s, end);
     }
 }
 
-/// Lets switch `s` send. Where nothing arrives, only ports with an event of their own have something to do.
+/// Lets switch `s` send. If nothing arrives, only ports with an event of their own have something to do.
 #[inline]
 fn send(t: &mut Tables, s: SwitchIdx, arrivals: bool, end: u64) {
     if t.switches[s].independent == 0 {
@@ -94,11 +94,11 @@ fn plan_all(t: &mut Tables, s: SwitchIdx, end: u64) -> bool {
         let sw = &t.switches[s];
         let (port_first, port_n, plan_first) = (sw.port_first, sw.port_n, sw.plan_first);
         let first = port_first.end(nics);
-        fetch_with(t, ports.clone(), end, |at, path| {
-            // The path of a pause frame may name a port of another switch, whose plan is not there.
+        fetch_with(t, ports.clone(), end, |link_end, path| {
+            // The path of a pause frame may name a port of another switch, whose plan is not in this table range.
             if let Some(&egress) = t.paths.get(path as usize) {
                 let column = egress.0.wrapping_sub(port_first.0);
-                t.plans.prefetch((plan_first + (at - first) * port_n).wrapping_add(column));
+                t.plans.prefetch((plan_first + (link_end - first) * port_n).wrapping_add(column));
             }
         });
     }
@@ -110,27 +110,27 @@ fn plan_all(t: &mut Tables, s: SwitchIdx, end: u64) -> bool {
     true
 }
 
-/// Fetches the packets that arrive at `ports` before `end`, and the heads of their queues.
+/// Prefetches the packets that arrive at `ports` before `end`, and the heads of their queues.
 pub fn fetch_arrivals(t: &Tables, ports: impl Iterator<Item = PortIdx> + Clone, end: u64) {
     fetch_with(t, ports, end, |_, _| {});
 }
 
-/// The same. `also` is given link ends and entries of paths that have come.
+/// [`fetch_arrivals`], with a function `also` that is called with link ends and path entries that have been loaded.
 #[inline]
 fn fetch_with(t: &Tables, ports: impl Iterator<Item = PortIdx> + Clone, end: u64, also: impl Fn(LinkEndIdx, u32)) {
     let nics = t.exps[0].nic_len;
     fetch_queues(t, ports.clone(), end);
-    fetch(t, ports.map(|port| port.end(nics)), end, |at, row, path| {
+    fetch(t, ports.map(|port| port.end(nics)), end, |link_end, row, path| {
         t.paths.prefetch(row.path);
-        also(at, path);
+        also(link_end, path);
     });
 }
 
-/// Fetches what leaves the queues of `ports` before `end`, from several queues at once, and the head of each.
+/// Prefetches the packets that leave the queues of `ports` before `end`, from several queues at once, and the head of each queue.
 fn fetch_queues(t: &Tables, mut ports: impl Iterator<Item = PortIdx>, end: u64) {
     let own = (t.exps[0].end_len + t.exps[0].nic_len) as usize;
     loop {
-        let mut at = [PacketIdx::NONE; LANES];
+        let mut heads = [PacketIdx::NONE; LANES];
         let mut left = [0u32; LANES];
         let mut lanes = 0;
         for port in ports.by_ref() {
@@ -139,8 +139,8 @@ fn fetch_queues(t: &Tables, mut ports: impl Iterator<Item = PortIdx>, end: u64) 
                 continue;
             }
             let completes = t.clocks[own + port.usize()];
-            at[lanes] = row.q_head;
-            // More leave if there are short ones.
+            heads[lanes] = row.q_head;
+            // More packets leave if some are short.
             let leave = end.saturating_sub(completes) / row.tx_full.max(1) + 1;
             left[lanes] = leave.min(MOST_OF_A_QUEUE) as u32;
             t.packets.prefetch(row.q_head.0);
@@ -155,7 +155,7 @@ fn fetch_queues(t: &Tables, mut ports: impl Iterator<Item = PortIdx>, end: u64) 
         let mut any = true;
         while any {
             any = false;
-            for (p, left) in at[..lanes].iter_mut().zip(&mut left) {
+            for (p, left) in heads[..lanes].iter_mut().zip(&mut left) {
                 let Some(row) = t.packets.get(p.usize()) else { continue };
                 fetch_rest(t, *p);
                 *left -= 1;

@@ -1,15 +1,15 @@
-//! Tasks: what a rank does, released by what it waits for (twin: `shaders/task.wgsl`). Part of system `nic`, which calls it for each event
-//! that ends a task or a message.
+//! Tasks of a rank, each released by the tasks it waits for (twin: `shaders/task.wgsl`). Part of system `nic`, which calls it for each event that
+//! ends a task or a message.
 
 use super::key::{EventKey, TASK, periodic};
 use super::queue_pair;
 use crate::columns::{EDGE_SIGNAL, FlowIdx, FoldTrace, NEVER, NicIdx, Tables, TaskIdx, cc, flag, mode, qp, task};
 
-/// Tasks that end at this instant, first released first.
+/// Tasks that end at this instant, in the order of their release.
 struct Chain {
     head: TaskIdx,
     tail: TaskIdx,
-    /// The last that got under way. Equal tasks are released in their order, so the next one's place is near.
+    /// The task that was inserted last. Equal tasks are released in their order, so the next task's place is near.
     newest: TaskIdx,
 }
 
@@ -27,7 +27,7 @@ impl Chain {
     }
 }
 
-/// Takes the first of NIC `n`'s tasks under way off its list.
+/// Removes the first of NIC `n`'s running tasks from its list and returns it.
 pub fn take(t: &mut Tables, n: NicIdx) -> TaskIdx {
     let row = &mut t.nics[n];
     let i = row.task_head;
@@ -37,94 +37,94 @@ pub fn take(t: &mut Tables, n: NicIdx) -> TaskIdx {
     i
 }
 
-/// Whether the first of NIC `n`'s tasks under way is a message on a queue pair that folding holds back.
+/// Whether the first of NIC `n`'s running tasks is a message on a queue pair that folding holds back.
 #[inline]
 pub fn is_held(t: &Tables, n: NicIdx) -> bool {
     let row = &t.tasks[t.nics[n].task_head];
     row.flags & task::MESSAGE != 0 && t.flow_tx[row.flow].flags & qp::HELD != 0
 }
 
-/// Tells folding, if it listens.
+/// Tells folding about an event, if the experiment is traced.
 #[inline]
-pub fn note(t: &mut Tables, what: FoldTrace) {
+pub fn note(t: &mut Tables, trace: FoldTrace) {
     if t.exps[0].modes & mode::TRACED != 0 {
-        t.fold_trace.push(what);
+        t.fold_trace.push(trace);
     }
 }
 
-/// The first of NIC `n`'s tasks under way is due. Returns whether the NIC may have something to send, as `post` does.
-pub fn due(t: &mut Tables, n: NicIdx, at: &EventKey) -> bool {
+/// Handles the first of NIC `n`'s running tasks, which is due. Returns whether the NIC may have something to send, as `post` does.
+pub fn due(t: &mut Tables, n: NicIdx, event: &EventKey) -> bool {
     let i = take(t, n);
     if t.tasks[i].flags & task::MESSAGE != 0 {
         t.tasks[i].flags |= task::READY;
-        return post(t, n, t.tasks[i].flow, at);
+        return post(t, n, t.tasks[i].flow, event);
     }
     let mut chain = Chain::NEW;
     chain.add(t, i);
-    drain(t, n, at, &mut chain);
+    drain(t, n, event, &mut chain);
     false
 }
 
-/// Message `i` has arrived whole at NIC `n`. Where folding simulates again what it had skipped, its tasks were released then.
-pub fn delivered(t: &mut Tables, n: NicIdx, i: TaskIdx, at: &EventKey) {
+/// Handles message `i`, which has arrived whole at NIC `n`. If folding simulates again what it had skipped, the message's tasks were released then.
+pub fn delivered(t: &mut Tables, n: NicIdx, i: TaskIdx, event: &EventKey) {
     let message = t.tasks.message(i);
     if message.got != NEVER {
-        note(t, FoldTrace::DeliveredAgain { task: i, at: at.t });
+        note(t, FoldTrace::DeliveredAgain { task: i, at: event.t });
         return;
     }
     match &mut t.got_later {
-        Some(later) => later.push((i, at.t)),
-        None => t.tasks[i].got = at.t,
+        Some(later) => later.push((i, event.t)),
+        None => t.tasks[i].got = event.t,
     }
     let (first, count) = (message.got_first, message.got_n);
     let mut chain = Chain::NEW;
-    release_all(t, n, first, count, at, &mut chain);
-    drain(t, n, at, &mut chain);
+    release_all(t, n, first, count, event, &mut chain);
+    drain(t, n, event, &mut chain);
     note(t, FoldTrace::Delivered(i));
 }
 
-/// Messages from `from` up to but not `until`, one after another on a queue pair of NIC `n`, are acknowledged.
-pub fn acknowledged(t: &mut Tables, n: NicIdx, from: TaskIdx, until: TaskIdx, at: &EventKey) {
+/// Handles the acknowledgement of the messages from `first_acked` up to but not including `first_unacked`, which follow each other on a queue pair of NIC `n`.
+pub fn acknowledged(t: &mut Tables, n: NicIdx, first_acked: TaskIdx, first_unacked: TaskIdx, event: &EventKey) {
     let mut chain = Chain::NEW;
-    let mut i = from;
-    while i != until {
+    let mut i = first_acked;
+    while i != first_unacked {
         if t.tasks[i].done == NEVER {
-            end(t, n, i, at, &mut chain);
+            end(t, n, i, event, &mut chain);
             note(t, FoldTrace::Acked(i));
         }
         i = t.tasks[i].follow;
     }
-    drain(t, n, at, &mut chain);
+    drain(t, n, event, &mut chain);
 }
 
 /// Ends tasks until none ends at this instant any more.
-fn drain(t: &mut Tables, n: NicIdx, at: &EventKey, chain: &mut Chain) {
+fn drain(t: &mut Tables, n: NicIdx, event: &EventKey, chain: &mut Chain) {
     while chain.head.is_some() {
         let i = chain.head;
         chain.head = t.tasks[i].next;
         if chain.head.is_none() {
             chain.tail = TaskIdx::NONE;
         }
-        end(t, n, i, at, chain);
+        end(t, n, i, event, chain);
     }
 }
 
-/// Task `i` ends.
-fn end(t: &mut Tables, n: NicIdx, i: TaskIdx, at: &EventKey, chain: &mut Chain) {
+/// Ends task `i` and releases the tasks that wait for it.
+fn end(t: &mut Tables, n: NicIdx, i: TaskIdx, event: &EventKey, chain: &mut Chain) {
     let row = &mut t.tasks[i];
-    row.done = at.t;
+    row.done = event.t;
     let (first, count) = (row.done_first, row.done_n);
     t.one_less_left();
-    release_all(t, n, first, count, at, chain);
+    release_all(t, n, first, count, event, chain);
 }
 
-/// Takes one dependency from everything that `count` edges from `first` on lead to.
-fn release_all(t: &mut Tables, n: NicIdx, first: u32, count: u32, at: &EventKey, chain: &mut Chain) {
+/// Counts one dependency as met for each target of the `count` edges from `first` on.
+fn release_all(t: &mut Tables, n: NicIdx, first: u32, count: u32, event: &EventKey, chain: &mut Chain) {
     for k in first..first + count {
         let edge = t.edges[k as usize];
         if edge & EDGE_SIGNAL != 0 {
             let s = edge & !EDGE_SIGNAL;
-            t.signals[s as usize].at = at.t;
+            t.signals[s as usize].at = event.t;
             t.signals[s as usize].next = t.nics[n].signals;
             t.nics[n].signals = s;
             t.raise(flag::SIGNALS);
@@ -133,16 +133,16 @@ fn release_all(t: &mut Tables, n: NicIdx, first: u32, count: u32, at: &EventKey,
             let row = &mut t.tasks[i];
             row.waits -= 1;
             if row.waits == 0 {
-                release(t, n, i, at, chain);
+                release(t, n, i, event, chain);
             }
         }
     }
 }
 
-/// Nothing keeps task `i` any more: it gets under way, or, no message and without delay, ends at once.
-fn release(t: &mut Tables, n: NicIdx, i: TaskIdx, at: &EventKey, chain: &mut Chain) {
+/// Starts task `i`, which waits for nothing any more. If it is no message and has no delay, it ends at once.
+fn release(t: &mut Tables, n: NicIdx, i: TaskIdx, event: &EventKey, chain: &mut Chain) {
     let row = &mut t.tasks[i];
-    row.at = at.t + row.delay;
+    row.at = event.t + row.delay;
     if row.delay > 0 || row.flags & task::MESSAGE != 0 {
         insert(t, n, i, chain.newest);
         chain.newest = i;
@@ -151,12 +151,12 @@ fn release(t: &mut Tables, n: NicIdx, i: TaskIdx, at: &EventKey, chain: &mut Cha
     }
 }
 
-/// Puts task `i`, whose time is set, among NIC `n`'s tasks under way.
+/// Inserts task `i`, whose time is set, into the running tasks of NIC `n`.
 pub fn under_way(t: &mut Tables, n: NicIdx, i: TaskIdx) {
     insert(t, n, i, TaskIdx::NONE);
 }
 
-/// The same, looking for its place from `near` on, one of them, if that comes before it.
+/// [`under_way`], but the search begins at running task `near` if that comes before `i`.
 fn insert(t: &mut Tables, n: NicIdx, i: TaskIdx, near: TaskIdx) {
     let new = rank(t, i);
     let (mut last, mut next) = (TaskIdx::NONE, t.nics[n].task_head);
@@ -176,22 +176,22 @@ fn insert(t: &mut Tables, n: NicIdx, i: TaskIdx, near: TaskIdx) {
     }
 }
 
-/// The order of tasks: that of their [`key`]s, in which nothing else differs.
+/// Sort key of tasks. It gives the same order as their event [`key`]s, because nothing else differs.
 #[inline]
 fn rank(t: &Tables, i: TaskIdx) -> (u64, u32, TaskIdx) {
     let row = &t.tasks[i];
     (row.at, row.root, i)
 }
 
-/// The event of task `i`: the past does not matter to it, so that the same work goes the same way whatever went before.
+/// Key of task `i`'s event. It has no history, so that the same work runs the same way whatever happened before.
 pub fn key(t: &Tables, i: TaskIdx) -> EventKey {
     let row = &t.tasks[i];
     EventKey { t: row.at, d: periodic(0, 0, row.root), kind: TASK, entity: i.0 }
 }
 
-/// Posts what may be posted on queue pair `f`, in its order. Returns whether the NIC may have something new to send: not if all of it waits
+/// Posts the messages that may be posted on queue pair `f`, in order. Returns whether the NIC may have something new to send: not if all of it waits
 /// behind unsent bytes, unless every message starts with new congestion-control state.
-fn post(t: &mut Tables, n: NicIdx, f: FlowIdx, at: &EventKey) -> bool {
+fn post(t: &mut Tables, n: NicIdx, f: FlowIdx, event: &EventKey) -> bool {
     let fresh = t.exps[0].modes & mode::FRESH_QP != 0;
     let (mut posted, mut must_kick) = (false, false);
     loop {
@@ -201,9 +201,9 @@ fn post(t: &mut Tables, n: NicIdx, f: FlowIdx, at: &EventKey) -> bool {
         }
         let tx = &t.flow_tx[f];
         must_kick |= fresh || tx.snd_nxt >= tx.size;
-        start(t, n, f, at);
+        start(t, n, f, event);
         let row = &mut t.tasks[i];
-        row.at = at.t;
+        row.at = event.t;
         let tx = &mut t.flow_tx[f];
         tx.size += row.bytes;
         tx.msg_post = row.follow;
@@ -213,9 +213,9 @@ fn post(t: &mut Tables, n: NicIdx, f: FlowIdx, at: &EventKey) -> bool {
     must_kick
 }
 
-/// As [`due`] for a message, but nothing is sent. Every message that can be posted on its queue pair is added to `posted`, with whether it
-/// is the first of them.
-pub fn due_unseen(t: &mut Tables, n: NicIdx, at: u64, posted: &mut Vec<(TaskIdx, bool)>) {
+/// [`due`] for a message, but nothing is sent. Adds every message that can be posted on its queue pair to `posted`, with whether it is the first of
+/// them.
+pub fn due_unseen(t: &mut Tables, n: NicIdx, at_ps: u64, posted: &mut Vec<(TaskIdx, bool)>) {
     let i = take(t, n);
     t.tasks[i].flags |= task::READY;
     let f = t.tasks[i].flow;
@@ -225,22 +225,22 @@ pub fn due_unseen(t: &mut Tables, n: NicIdx, at: u64, posted: &mut Vec<(TaskIdx,
         if i.is_none() || t.tasks[i].flags & task::READY == 0 {
             return;
         }
-        t.tasks[i].at = at;
+        t.tasks[i].at = at_ps;
         t.flow_tx[f].msg_post = t.tasks[i].follow;
         posted.push((i, first));
         first = false;
     }
 }
 
-/// A message is about to be posted on queue pair `f`, which joins the NIC's order. A new queue pair sends at line rate, as does each where
-/// messages start with new state. An idle one forgets telemetry and round-trip times, which say nothing after a pause.
-fn start(t: &mut Tables, n: NicIdx, f: FlowIdx, at: &EventKey) {
+/// Prepares queue pair `f` for a message that is about to be posted, and puts it in the NIC's order. A new queue pair sends at line rate; so does
+/// every queue pair if messages start with new state. An idle one forgets telemetry and round-trip times, which say nothing after a pause.
+fn start(t: &mut Tables, n: NicIdx, f: FlowIdx, event: &EventKey) {
     let e = &t.exps[0];
     let fresh = e.modes & mode::FRESH_QP != 0;
     let remembers = e.cc == cc::HPCC || e.cc == cc::TIMELY;
     let tx = &mut t.flow_tx[f];
     if tx.flags & qp::CREATED == 0 {
-        queue_pair::create(t, n, f, at.t);
+        queue_pair::create(t, n, f, event.t);
     } else if fresh {
         queue_pair::reset_cc(t, n, f);
     } else if remembers && tx.snd_una >= tx.size {
@@ -249,7 +249,7 @@ fn start(t: &mut Tables, n: NicIdx, f: FlowIdx, at: &EventKey) {
     let tx = &mut t.flow_tx[f];
     tx.flags &= !qp::FINISHED;
     if tx.flags & qp::QUEUED == 0 {
-        tx.next_avail = tx.next_avail.max(at.t);
+        tx.next_avail = tx.next_avail.max(event.t);
         queue_pair::join_order(t, n, f);
     }
 }

@@ -1,28 +1,28 @@
-//! Whether steps are shared among threads: tried by the clock, as no result depends on it. On a machine whose cores have other work, threads that wait for
-//! each other lose time.
+//! Decides by measured time whether steps are shared among threads; no result depends on it. On a machine whose cores have other work, threads that
+//! wait for each other lose time.
 //!
 //! Layer: engine. Knows nothing of what a step is.
 
 use std::time::Duration;
 
-/// Steps that take this long are shared among threads: many times what the barriers of a step take (our choice).
+/// Minimum wall time of a step that is shared among threads: many times what the barriers of a step take (our choice).
 pub const WORTH: Duration = Duration::from_micros(100);
-/// A way to go on is tried for so many steps, and for so long at least; fewer steps suffice if they take the third (our choice).
+/// Each way of stepping is tried for this many steps and at least the time `TRIAL`; fewer steps suffice if they take `LONG_TRIAL` (our choice).
 const TRIAL_STEPS: u32 = 4;
 const TRIAL: Duration = Duration::from_millis(2);
 const LONG_TRIAL: Duration = Duration::from_millis(20);
-/// The better way is kept for so many steps; twice as many, and so on, where one thread was better several times in a row.
+/// Number of steps for which the better way is kept. It doubles, up to `MOST_DOUBLINGS` times, while one thread keeps being better.
 const KEPT_STEPS: u32 = 128;
 const MOST_DOUBLINGS: u32 = 5;
-/// Several threads are better if they take less than this share of the time.
+/// Several threads count as better if they take less than this fraction of the time.
 const BETTER: f64 = 0.9;
 
-/// What is about to be done.
+/// How the next steps are taken: on one thread or on several, as a trial or as the better way.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Way {
     TryOne,
     TrySeveral,
-    /// One thread is tried before and after several: steps may have more to do from one to the next, most of all at the beginning.
+    /// One thread is tried before and after several, because later steps may have more work than earlier ones, most of all at the beginning.
     TryOneAgain,
     One,
     Several,
@@ -34,25 +34,25 @@ impl Way {
     }
 }
 
-/// How steps were taken so far, and how to take the next.
+/// Measures steps on one thread and on several, and decides how to take the next.
 #[derive(Debug)]
 pub struct ThreadTrial {
     worth: Duration,
     way: Way,
-    /// Steps of this way so far, what there was to do in them, and how long that took.
+    /// Steps taken this way so far, the work in them, and the wall time of that.
     steps: u32,
     work: u64,
     time: Duration,
-    /// Seconds for a unit of work on one thread and on several, when that was tried last.
+    /// Seconds per unit of work on one thread and on several, as last measured.
     one: f64,
     several: f64,
-    /// How often in a row one thread was better.
+    /// How many times in a row one thread was better.
     in_vain: u32,
 }
 
 impl ThreadTrial {
-    /// Steps are shared where they take at least `worth`; none: always.
-    pub fn from(worth: Duration) -> ThreadTrial {
+    /// Steps are shared if they take at least `worth`; with `worth` zero, always.
+    pub fn new(worth: Duration) -> ThreadTrial {
         ThreadTrial {
             worth,
             way: Way::TryOne,
@@ -65,34 +65,34 @@ impl ThreadTrial {
         }
     }
 
-    /// Whether steps are to be shared however short they are.
+    /// Whether all steps are shared, however short they are.
     pub fn always(&self) -> bool {
         self.worth.is_zero()
     }
 
-    /// Whether the next step is to be shared.
+    /// Whether the next step is shared.
     pub fn wants_several(&self) -> bool {
         matches!(self.way, Way::TrySeveral | Way::Several) || self.always()
     }
 
-    /// Steps that this way is still to be gone.
+    /// Number of steps that are still to be taken this way.
     pub fn left(&self) -> u32 {
         let all = if self.way.is_trial() { TRIAL_STEPS } else { self.kept() };
         all.saturating_sub(self.steps).max(1)
     }
 
-    /// For how many steps the better way is kept.
+    /// Number of steps for which the better way is kept.
     fn kept(&self) -> u32 {
         KEPT_STEPS << self.in_vain.saturating_sub(1).min(MOST_DOUBLINGS)
     }
 
-    /// So many steps with `work` to do took so much time, `shared` among threads or not. Decides how to go on.
+    /// Records `steps` steps with `work` to do that took `time`, on several threads if `shared`. Decides how to go on.
     pub fn took(&mut self, steps: u32, work: u64, time: Duration, shared: bool) {
         self.steps += steps;
         self.work += work;
         self.time += time;
         let next = match self.way {
-            // There was no thread to share with.
+            // There was no spare thread to share with.
             Way::TrySeveral | Way::Several if !shared => Way::TryOne,
             way if way.is_trial() && !self.is_tried() => return,
             Way::TryOne => {
@@ -123,7 +123,7 @@ impl ThreadTrial {
         self.time >= LONG_TRIAL || (self.steps >= TRIAL_STEPS && self.time >= TRIAL)
     }
 
-    /// Seconds for a unit of work of this way so far.
+    /// Seconds per unit of work for this way so far.
     fn a_unit(&self) -> f64 {
         self.time.as_secs_f64() / self.work.max(1) as f64
     }
@@ -141,7 +141,7 @@ mod tests {
 
     #[test]
     fn the_faster_way_is_kept() {
-        let mut trial = ThreadTrial::from(WORTH);
+        let mut trial = ThreadTrial::new(WORTH);
         took(&mut trial, 4, 4 * MS, false);
         assert_eq!(trial.way, Way::TrySeveral);
         took(&mut trial, 4, 2 * MS, true);
@@ -162,7 +162,7 @@ mod tests {
     /// What counts is time for a unit of work: the steps of a trial may have more or less to do.
     #[test]
     fn steps_differ_in_size() {
-        let mut trial = ThreadTrial::from(WORTH);
+        let mut trial = ThreadTrial::new(WORTH);
         trial.took(4, 100, 4 * MS, false);
         trial.took(4, 300, 6 * MS, true);
         trial.took(4, 100, 4 * MS, false);
@@ -172,7 +172,7 @@ mod tests {
     /// At the beginning each step has more to do than the one before it.
     #[test]
     fn steps_that_grow_hide_no_gain() {
-        let mut trial = ThreadTrial::from(WORTH);
+        let mut trial = ThreadTrial::new(WORTH);
         took(&mut trial, 1, 50 * MS, false);
         // One thread would take 80.
         took(&mut trial, 1, 55 * MS, true);
@@ -182,14 +182,14 @@ mod tests {
 
     #[test]
     fn short_steps_are_not_shared() {
-        let mut trial = ThreadTrial::from(WORTH);
+        let mut trial = ThreadTrial::new(WORTH);
         took(&mut trial, 400, 4 * MS, false);
         assert_eq!((trial.way, trial.steps), (Way::TryOne, 0));
     }
 
     #[test]
     fn without_spare_threads_one_goes_on() {
-        let mut trial = ThreadTrial::from(WORTH);
+        let mut trial = ThreadTrial::new(WORTH);
         took(&mut trial, 4, 4 * MS, false);
         took(&mut trial, 1, MS, false);
         assert_eq!((trial.way, trial.steps), (Way::TryOne, 0));

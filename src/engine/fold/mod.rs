@@ -1,10 +1,10 @@
-//! Folding: the CPU engine without the work that changes nothing. An experiment is divided into *partitions*: NICs,
-//! ports and queue pairs that active flows connect. Each partition steps by itself. A partition equivalent to one that
-//! was simulated before is looked up instead, and a steady partition may be skipped ahead.
+//! Folding: the CPU engine, but it simulates only what is needed. An experiment is divided into *partitions*: NICs, ports and queue pairs that active
+//! flows connect. Each partition steps by itself. A partition equivalent to one that was simulated before is looked up instead, and a steady
+//! partition may be skipped ahead.
 //!
-//! Layer: engine; columns and numbers only. Exact: every bit of every result is that of the unfolded engine, unless the
-//! experiment asks for steady phases to be skipped. Where exactness cannot be proven while it runs (a shared buffer that
-//! may pause or drop), the experiment starts over unfolded. `docs/explanation/folding.md` says why.
+//! Layer: engine; columns and numbers only. Exact: every bit of every result is that of the unfolded engine, unless the experiment asks for steady
+//! phases to be skipped. Where exactness cannot be proven while it runs (a shared buffer that may pause or drop), the experiment starts over
+//! unfolded. `docs/explanation/folding.md` explains why.
 //!
 //! Its own layers, each of which imports only from those before it: `rows` → `memo` → `steady` → `run`.
 //!

@@ -1,13 +1,13 @@
-//! GPU adapters: which exist, what they say of themselves, which is chosen; and why none can be used.
+//! GPU adapters: which exist, what they report, which one is chosen, and why none can be used.
 //!
-//! Layer: engine. Opens no adapter: `device` does, and `open` lets nobody have one that fails the self-test.
+//! Layer: engine. Opens no adapter: `device` does. `open` hands out no adapter that fails the self-test.
 
 use std::fmt;
 use std::str::FromStr;
 
 use thiserror::Error;
 
-/// Why no usable device came of it, or why one was given up.
+/// Reason why there is no usable device, or why a device was given up.
 #[derive(Clone, Debug, Error, PartialEq, Eq)]
 pub enum GpuError {
     #[error("no GPU adapter found; install a Vulkan driver (`hyperfold doctor` says which), or use `--engine cpu`")]
@@ -40,7 +40,7 @@ pub enum GpuError {
     ReadBack { adapter: String, reason: String },
 }
 
-/// The limits that decide what the engine can run; bytes and counts.
+/// Adapter limits that decide what the engine can run, in bytes or counts.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct AdapterLimits {
     /// Largest storage buffer one binding can show, bytes.
@@ -57,10 +57,10 @@ pub struct AdapterLimits {
     pub workgroups: u32,
 }
 
-/// What an adapter says of itself.
+/// What an adapter reports about itself.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct AdapterReport {
-    /// Its number in the listing, what `--device INDEX` means.
+    /// Its number in the listing, which `--device INDEX` names.
     pub index: usize,
     pub name: String,
     /// `vulkan`, `metal` or `dx12`.
@@ -78,7 +78,7 @@ pub struct AdapterReport {
 }
 
 impl AdapterReport {
-    /// Whether it runs on the CPU: for parity tests, not for speed.
+    /// Whether it runs on the CPU. Such an adapter serves parity tests, not speed.
     pub fn is_software(&self) -> bool {
         self.kind == "software"
     }
@@ -126,12 +126,12 @@ impl fmt::Display for DeviceChoice {
     }
 }
 
-/// Whether a software adapter may be taken where none is named.
+/// Whether a software adapter may be chosen if none is named.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum SoftwarePolicy {
-    /// `--engine auto`: software Vulkan is slower than the CPU engine.
+    /// Never (`--engine auto`): software Vulkan is slower than the CPU engine.
     Never,
-    /// `--engine gpu`: only where no real GPU is there.
+    /// Only if there is no real GPU (`--engine gpu`).
     IfNothingElse,
 }
 
@@ -184,11 +184,11 @@ fn describe(index: usize, adapter: &wgpu::Adapter) -> AdapterReport {
     }
 }
 
-/// The position in `found` of the adapter that `choice` names, or of the best one: discrete before integrated before
-/// virtual or other, software only where `policy` allows it.
+/// The position in `found` of the adapter that `choice` names. Without a choice, the best one: discrete before integrated before virtual or other. A
+/// software adapter is only chosen where `policy` allows it.
 ///
 /// # Errors
-/// Nothing found, nothing that matches, or only software where that is not wanted.
+/// No adapter found, none that matches, or only software where that is not allowed.
 pub fn choose(
     found: &[AdapterReport],
     choice: Option<&DeviceChoice>,
@@ -214,7 +214,7 @@ pub fn choose(
             }
         }
         None => {
-            // An adapter without 64-bit integers cannot run the engine, so it comes last in its kind.
+            // An adapter without 64-bit integers cannot run the engine, so it ranks last in its kind.
             let rank = |r: &AdapterReport| {
                 let kind = match r.kind {
                     "discrete" => 0,
@@ -233,7 +233,7 @@ pub fn choose(
     }
 }
 
-/// wgpu's messages span lines; ours go into logs of one line each.
+/// `text` on one line: wgpu's messages span several lines, and a log record has one.
 pub(super) fn one_line(text: &str) -> String {
     text.split_whitespace().collect::<Vec<_>>().join(" ")
 }

@@ -1,6 +1,6 @@
 //! An open GPU device whose failures are values: nothing panics.
 //!
-//! Layer: engine. A device is opened with its adapter's own limits and 64-bit integers. Does not know what is run on it.
+//! Layer: engine. A device is opened with all limits of its adapter and 64-bit integers. It does not know what runs on it.
 
 use std::fmt;
 use std::sync::{Arc, Mutex, PoisonError};
@@ -8,7 +8,7 @@ use std::time::Duration;
 
 use super::adapter::{AdapterReport, FoundAdapter, GpuError, one_line};
 
-/// How long the host waits for one submission of compiled kernels before it declares the device hung.
+/// Time that the host waits for one submission of compiled kernels before it declares the device hung.
 pub const SUBMISSION_TIMEOUT: Duration = Duration::from_secs(60);
 
 /// An open device with its queue. Errors that wgpu reports asynchronously are kept and returned by
@@ -26,7 +26,7 @@ impl fmt::Debug for GpuDevice {
     }
 }
 
-/// Opens the adapter without judging it; only the self-test may use what this returns.
+/// Opens the adapter without a test. Only the self-test may use the result.
 ///
 /// # Errors
 /// No 64-bit integers, or the driver gives no device.
@@ -39,7 +39,7 @@ pub fn open_untested(found: &FoundAdapter) -> Result<GpuDevice, GpuError> {
     let (device, queue) = pollster::block_on(found.adapter.request_device(&wgpu::DeviceDescriptor {
         label: Some("hyperfold"),
         required_features: wgpu::Features::SHADER_INT64 | optional,
-        // The adapter's own: wgpu's defaults would cap a storage binding at 128 MiB on every machine.
+        // All limits of the adapter: wgpu's defaults would cap a storage binding at 128 MiB on every machine.
         required_limits: found.adapter.limits(),
         experimental_features: wgpu::ExperimentalFeatures::disabled(),
         memory_hints: wgpu::MemoryHints::Performance,
@@ -63,8 +63,7 @@ pub fn open_untested(found: &FoundAdapter) -> Result<GpuDevice, GpuError> {
 }
 
 impl GpuDevice {
-    /// `Err` with the first thing that went wrong since the device was opened. Faults stay: a device that has reported one
-    /// is not used again.
+    /// Fails if anything went wrong since the device was opened. Faults stay: a device that has reported one is not used again.
     ///
     /// # Errors
     /// The first fault.
@@ -75,12 +74,12 @@ impl GpuDevice {
         }
     }
 
-    /// All that went wrong so far, for the log.
+    /// All faults so far, for the log.
     pub fn faults(&self) -> Vec<GpuError> {
         self.lock().clone()
     }
 
-    /// Waits until everything submitted so far is done, for so long.
+    /// Waits until everything submitted so far is done, for `patience` at most.
     ///
     /// # Errors
     /// A device that hangs, was lost, or reported an error.
@@ -89,7 +88,7 @@ impl GpuDevice {
         self.check()?;
         polled.map(|_| ()).map_err(|e| match e {
             wgpu::PollError::Timeout => {
-                // Taking down a device that is still at work would wait for it.
+                // Dropping a device that is still at work would wait for it.
                 std::mem::forget((self.device.clone(), self.queue.clone()));
                 GpuError::Hung { adapter: self.report.name.clone(), seconds: patience.as_secs() }
             }
@@ -97,15 +96,15 @@ impl GpuDevice {
         })
     }
 
-    /// Reads a mappable buffer (`MAP_READ`) after everything submitted so far; its words.
+    /// Reads a mappable buffer (`MAP_READ`) after everything submitted so far. Returns its words.
     ///
     /// # Errors
-    /// As [`GpuDevice::wait`], or the mapping itself failed.
+    /// Those of [`GpuDevice::wait`], or the mapping itself failed.
     pub fn read_words(&self, staging: &wgpu::Buffer) -> Result<Vec<u32>, GpuError> {
         let failed = |reason: String| GpuError::ReadBack { adapter: self.report.name.clone(), reason };
         let (sender, receiver) = std::sync::mpsc::channel();
         staging.map_async(wgpu::MapMode::Read, .., move |result| {
-            // The receiver is gone only if `wait` below has failed, and then nobody asks for the outcome.
+            // The receiver is gone only if `wait` below has failed. Then nobody asks for the outcome.
             let _ = sender.send(result);
         });
         self.wait(SUBMISSION_TIMEOUT)?;
@@ -120,7 +119,7 @@ impl GpuDevice {
     }
 
     fn lock(&self) -> std::sync::MutexGuard<'_, Vec<GpuError>> {
-        // A panic elsewhere while holding the lock cannot leave a Vec half pushed in a way that matters here.
+        // A panic elsewhere while it holds the lock cannot leave the Vec in a state that matters here.
         self.faults.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }

@@ -1,6 +1,6 @@
-//! The GPU engine behind the common interface: a batch on one device, a slice of wall time after another.
+//! The GPU engine behind the common interface: it runs a batch on one device in slices of wall time.
 //!
-//! Layer: engine. Decides only how long to stay on the device and how the steps are dispatched.
+//! Layer: engine. Decides only how long to stay on the device and how to dispatch the steps.
 
 use std::time::{Duration, Instant};
 
@@ -11,33 +11,33 @@ use crate::columns::Tables;
 use crate::engine::fair_rates::RateSolver;
 use crate::engine::{Engine, EngineError, SliceOutcome, is_final};
 
-/// Tables go to the device and back once a slice, so it is longer than the CPU engine's.
+/// Wall time of a slice. Tables go to the device and back once per slice, so it is longer than the CPU engine's.
 const SLICE: Duration = Duration::from_secs(1);
-/// Experiments with more ports than this, and fewer of them than [`FEW`], go system by system: a workgroup would walk over their
-/// rows many times a step while most of the device is idle. Our choice, not yet measured on a real GPU.
+/// Batches of fewer than [`FEW`] experiments, one of them with more ports than this, are dispatched system by system: in the fused kernel one
+/// workgroup per experiment would walk over all its rows in each step, while most of the device is idle. Our choice, not yet measured on a real GPU.
 const LARGE_PORTS: u32 = 8192;
 const FEW: usize = 16;
 
 impl GpuEngine {
-    /// An engine on an adapter that has passed its self-test. Takes over the device's error handlers.
+    /// Makes an engine on an adapter that has passed its self-test. Takes over the device's error handlers.
     ///
     /// # Errors
-    /// As [`GpuEngine::new`].
+    /// Those of [`GpuEngine::new`].
     pub fn on(gpu: &GpuDevice) -> Result<Self, RunError> {
         Self::new(gpu.device.clone(), gpu.queue.clone(), &gpu.device.limits())
     }
 
-    /// Dispatches every batch like this from now on; `None`: as each batch suggests. Changes no result.
+    /// Sets how every batch is dispatched from now on; `None`: the engine chooses per batch. Changes no result.
     pub fn dispatch_as(&mut self, mode: Option<Mode>) {
         self.mode = mode;
     }
 
-    /// Solves rates only of batches with at least so many experiments at flow level. Changes no result.
+    /// Solves rates on the device only for batches with at least `fewest` experiments at flow level. Changes no result.
     pub fn solve_rates_from(&mut self, fewest: usize) {
         self.rates.set_fewest(fewest);
     }
 
-    /// How a batch is best dispatched.
+    /// The best way to dispatch a batch.
     fn mode_for(batch: &[Tables]) -> Mode {
         let mut running = 0;
         let mut most_ports = 0;
@@ -78,7 +78,7 @@ impl Engine for GpuEngine {
         Some(&mut self.rates)
     }
 
-    /// What surely fits as one batch: no table is larger than all of them together.
+    /// A size that surely fits in one batch: no table is larger than all tables together.
     fn room(&self) -> u64 {
         GpuEngine::room(self).table_bytes
     }

@@ -1,4 +1,4 @@
-//! The WGSL of the entry points, generated from the list of systems.
+//! Generates the WGSL of the entry points from the list of systems.
 //!
 //! Layer: engine. Writes text; `source` joins it with the files under `shaders/`.
 
@@ -6,20 +6,20 @@ use std::fmt::Write;
 
 use crate::engine::systems::{RunCondition, SYSTEMS, System, SystemRows, Then};
 
-/// The line of `shaders/fused.wgsl` that stands for the systems of a step.
+/// The line of `shaders/fused.wgsl` that is replaced by the systems of a step.
 const MARKER: &str = "        // SYSTEMS\n";
 
-/// Each system as a kernel of its own: one dispatch over all experiments that run, `x` counts rows, `y` experiments.
+/// One kernel per system. One dispatch covers all running experiments: `x` counts rows, `y` experiments.
 pub(super) fn per_system() -> String {
     SYSTEMS.iter().map(entry_point).collect()
 }
 
-/// The fused kernel: the text of `shaders/fused.wgsl` with the systems of a step.
+/// The fused kernel: the text of `shaders/fused.wgsl` with the systems of a step inserted.
 pub(super) fn fused(template: &str) -> String {
     template.replace(MARKER, &step())
 }
 
-/// WGSL that is true where `system` is to run; the experiment was entered before.
+/// WGSL expression that is true where `system` runs. PRECONDITION: the experiment was entered before.
 fn condition(system: &System) -> &'static str {
     match system.when {
         RunCondition::NewStep => " && exps[exp_row].phase == 0u",
@@ -65,7 +65,7 @@ fn entry_point(system: &System) -> String {
     }
 }
 
-/// Where rows are counted: the column of `Exp`, and the variable of the fused kernel. `None`: there is one row an experiment.
+/// Names of a system's row count: the column of `Exp`, and the variable of the fused kernel. `None`: there is one row per experiment.
 fn rows(rows: SystemRows) -> Option<(&'static str, &'static str)> {
     match rows {
         SystemRows::Port => Some(("port_len", "n_port")),
@@ -75,7 +75,7 @@ fn rows(rows: SystemRows) -> Option<(&'static str, &'static str)> {
     }
 }
 
-/// The workgroup finds the least of all clocks together.
+/// WGSL by which a workgroup finds the minimum of all clocks together.
 fn least_clock(indent: &str) -> String {
     [
         "lane_clocks[lane] = next_clock(lane);",
@@ -89,8 +89,8 @@ fn least_clock(indent: &str) -> String {
     .concat()
 }
 
-/// The systems of a step in the fused kernel. Systems that need pause frames, and those that need gates, stand in a block each, which
-/// every invocation enters or leaves out.
+/// The systems of a step in the fused kernel. Systems that need pause frames stand in one block, and systems that need gates in another. All
+/// invocations enter a block, or none does.
 fn step() -> String {
     let mut out = String::new();
     let mut blocks: Vec<RunCondition> = Vec::new();
@@ -125,7 +125,7 @@ fn indent(blocks: usize) -> String {
     "    ".repeat(2 + blocks)
 }
 
-/// One system in the fused kernel, each line after `i`.
+/// WGSL for one system in the fused kernel; each line is indented by `i`.
 fn statements(system: &System, i: &str, out: &mut String) {
     let name = system.name;
     let _ = match rows(system.rows) {

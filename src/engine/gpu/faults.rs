@@ -1,6 +1,6 @@
-//! What goes wrong on a device while it runs, as values: wgpu reports most of it asynchronously.
+//! Faults of a device while it runs, as values: wgpu reports most of them asynchronously.
 //!
-//! Layer: engine. Opens no device. Whoever waits for a device waits here: in short pieces, so that a request to stop is heard.
+//! Layer: engine. Opens no device. All waits for a device happen here, in short pieces, so that a request to stop is noticed.
 
 use std::fmt;
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -10,15 +10,15 @@ use std::time::{Duration, Instant};
 
 use super::source::SourceError;
 
-/// How long one submission of compiled kernels may take before the device counts as hung. A dispatch is made to take 50 ms; the first one of a
+/// Time that one submission of compiled kernels may take before the device counts as hung. A dispatch is sized to take 50 ms; the first one of a
 /// large network may take seconds in software.
 pub const SUBMISSION_TIMEOUT: Duration = Duration::from_secs(120);
-/// How long a kernel may take to compile before the device counts as hung. Software Vulkan takes minutes on a busy machine, some of them
-/// within the first dispatch.
+/// Time that a kernel may take to compile before the device counts as hung. Software Vulkan takes minutes on a busy machine, some of them within the
+/// first dispatch.
 pub const COMPILE_TIMEOUT: Duration = Duration::from_secs(3600);
-/// Time between two looks at whether to stop.
+/// Time between two checks for a request to stop.
 const LOOK_EVERY: Duration = Duration::from_millis(50);
-/// Work that ends so soon after the request to stop ends in order.
+/// After a request to stop, work that ends within this time still ends normally.
 const GRACE: Duration = Duration::from_secs(1);
 
 /// Why a run on a GPU ended early.
@@ -47,21 +47,21 @@ pub enum RunError {
 }
 
 impl RunError {
-    /// Whether the device is still at work, so that nothing of it can be taken down.
+    /// Whether the device is still at work, so that none of its objects can be dropped.
     pub(super) fn leaves_work_behind(&self) -> bool {
         matches!(self, RunError::Hung { .. } | RunError::NotCompiled { .. } | RunError::Stopped)
     }
 }
 
-/// Says whether to stop.
+/// A function that returns whether to stop.
 type StopSign = Box<dyn Fn() -> bool + Send + Sync>;
 
-/// Faults of one device, kept in the order they came; the first one counts.
+/// Faults of one device, in the order in which they came; the first one counts.
 #[derive(Clone, Default)]
 pub struct Faults {
     kept: Arc<Mutex<Vec<RunError>>>,
     stop: Arc<Mutex<Option<StopSign>>>,
-    /// A kernel that has not run yet is among what was submitted.
+    /// Whether a kernel that has not run yet is among the submitted work.
     is_cold: Arc<AtomicBool>,
 }
 
@@ -72,7 +72,7 @@ impl fmt::Debug for Faults {
 }
 
 impl Faults {
-    /// Keeps what `device` reports from now on, instead of wgpu's panic. Replaces handlers set before.
+    /// Records what `device` reports from now on, instead of wgpu's panic. Replaces handlers set before.
     pub fn watch(device: &wgpu::Device) -> Self {
         let faults = Faults::default();
         let sink = faults.clone();
@@ -97,7 +97,7 @@ impl Faults {
         self.kept.lock().unwrap_or_else(PoisonError::into_inner).push(fault);
     }
 
-    /// Whether nothing has gone wrong so far.
+    /// Checks that nothing has gone wrong so far.
     ///
     /// # Errors
     /// The first fault. It stays: a device that has reported one is not used again.
@@ -108,31 +108,31 @@ impl Faults {
         }
     }
 
-    /// Why wgpu gives no staging memory. It reports a want of memory, but not that the device is gone.
+    /// The error for staging memory that wgpu did not give. wgpu reports a lack of memory by itself, but not that the device is gone.
     pub fn no_staging(&self) -> RunError {
         self.check().err().unwrap_or_else(|| RunError::Lost("it takes no more data".to_string()))
     }
 
-    /// From now on whoever waits for the device ends soon after `stop` says so.
+    /// From now on, every wait for the device ends soon after `stop` returns true.
     pub fn stop_on(&self, stop: impl Fn() -> bool + Send + Sync + 'static) {
         *self.stop.lock().unwrap_or_else(PoisonError::into_inner) = Some(Box::new(stop));
     }
 
-    /// Says whether what is submitted next has a kernel that has not run yet. Drivers compile some of it only then, which takes its time.
+    /// Sets whether the next submission has a kernel that has not run yet. Drivers compile part of a kernel only at its first run, which takes time.
     pub(super) fn expect_compilation(&self, is_cold: bool) {
         self.is_cold.store(is_cold, Ordering::Relaxed);
     }
 
-    /// Waits until all that was submitted is done.
+    /// Waits until all submitted work is done.
     ///
     /// # Errors
-    /// A device that hangs, was lost, or reported an error; or the run is to stop and the device goes on.
+    /// The device hangs, was lost, or reported an error; or the run is to stop and the device goes on.
     pub fn wait(&self, device: &wgpu::Device) -> Result<(), RunError> {
-        let over = match self.is_cold.load(Ordering::Relaxed) {
+        let limit = match self.is_cold.load(Ordering::Relaxed) {
             true => (COMPILE_TIMEOUT, RunError::NotCompiled { seconds: COMPILE_TIMEOUT.as_secs() }),
             false => (SUBMISSION_TIMEOUT, RunError::Hung { seconds: SUBMISSION_TIMEOUT.as_secs() }),
         };
-        self.wait_for(over, &mut |piece| {
+        self.wait_for(limit, &mut |piece| {
             let polled = device.poll(wgpu::PollType::Wait { submission_index: None, timeout: Some(piece) });
             self.check()?;
             match polled {
@@ -143,21 +143,21 @@ impl Faults {
         })
     }
 
-    /// Runs `compile` on a thread of its own and waits for what it gives, so that a request to stop is heard meanwhile.
+    /// Runs `compile` on its own thread and waits for the result, so that a request to stop is noticed meanwhile.
     ///
     /// # Errors
-    /// It takes longer than [`COMPILE_TIMEOUT`], or the run is to stop; the thread then goes on alone.
+    /// It takes longer than [`COMPILE_TIMEOUT`], or the run is to stop. The thread then goes on alone.
     pub(super) fn compiled<T: Send + 'static>(
         &self,
         compile: impl FnOnce() -> T + Send + 'static,
     ) -> Result<T, RunError> {
         let (sender, receiver) = mpsc::channel();
         let thread = std::thread::Builder::new().name("kernels".into());
-        // Whoever waits may have left by then.
+        // The waiting thread may have left by then.
         let spawned = thread.spawn(move || drop(sender.send(compile())));
         spawned.map_err(|e| RunError::Reported(format!("there is no thread to compile on: {e}")))?;
-        let over = (COMPILE_TIMEOUT, RunError::NotCompiled { seconds: COMPILE_TIMEOUT.as_secs() });
-        self.wait_for(over, &mut |piece| match receiver.recv_timeout(piece) {
+        let limit = (COMPILE_TIMEOUT, RunError::NotCompiled { seconds: COMPILE_TIMEOUT.as_secs() });
+        self.wait_for(limit, &mut |piece| match receiver.recv_timeout(piece) {
             Ok(made) => Ok(Some(made)),
             Err(RecvTimeoutError::Timeout) => Ok(None),
             Err(RecvTimeoutError::Disconnected) => {
@@ -166,10 +166,11 @@ impl Faults {
         })
     }
 
-    /// Waits by `look`, which waits for a moment at a time, until it gives something; no longer than `over` says, and not when the run is to stop.
+    /// Calls `look`, which waits for a short time, until it returns something. Gives up with the error in `limit` after the time in `limit`, or when
+    /// the run is to stop.
     fn wait_for<T>(
         &self,
-        over: (Duration, RunError),
+        limit: (Duration, RunError),
         look: &mut dyn FnMut(Duration) -> Result<Option<T>, RunError>,
     ) -> Result<T, RunError> {
         let begin = Instant::now();
@@ -183,19 +184,19 @@ impl Faults {
                 asked = Some(Instant::now());
             }
             drop(stop);
-            if asked.is_some_and(|at| at.elapsed() >= GRACE) {
+            if asked.is_some_and(|since| since.elapsed() >= GRACE) {
                 return Err(RunError::Stopped);
             }
-            if begin.elapsed() >= over.0 {
-                return Err(over.1);
+            if begin.elapsed() >= limit.0 {
+                return Err(limit.1);
             }
         }
     }
 
-    /// Hands the first `bytes` bytes of a mappable buffer to `take`, after everything submitted so far.
+    /// Passes the first `bytes` bytes of a mappable buffer to `take`, after everything submitted so far.
     ///
     /// # Errors
-    /// As [`Faults::wait`], or the mapping failed.
+    /// Those of [`Faults::wait`], or the mapping failed.
     pub fn read(
         &self,
         device: &wgpu::Device,
@@ -205,7 +206,7 @@ impl Faults {
     ) -> Result<(), RunError> {
         let (sender, receiver) = std::sync::mpsc::channel();
         staging.map_async(wgpu::MapMode::Read, ..bytes, move |result| {
-            // The receiver is gone only if `wait` below has failed, and then nobody asks for the outcome.
+            // The receiver is gone only if `wait` below has failed. Then nobody asks for the outcome.
             let _ = sender.send(result);
         });
         self.wait(device)?;

@@ -1,7 +1,7 @@
-//! The host of the GPU engine: brings experiments to their end, in batches that fit, in dispatches of measured length.
+//! The host side of the GPU engine: runs experiments to their end, in batches that fit the device, in dispatches of measured length.
 //!
-//! Layer: engine. Takes and gives experiments' own tables, exactly as the CPU engine leaves them; decides nothing that a result
-//! could depend on: which experiments share a batch, how many steps a dispatch takes and when pools grow are free.
+//! Layer: engine. Takes and gives experiments' own tables, exactly as the CPU engine leaves them. Results do not depend on its decisions: which
+//! experiments share a batch, how many steps a dispatch takes, and when pools grow.
 
 use std::time::{Duration, Instant};
 
@@ -15,31 +15,31 @@ use crate::columns::{Exp, Tables, status};
 use crate::engine::grow::{TooManyPackets, grow};
 use crate::engine::systems::{RunCondition, SYSTEMS, SystemRows};
 
-/// How the steps reach the device.
+/// How steps are dispatched to the device.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Mode {
-    /// One workgroup an experiment, many steps a dispatch: for many experiments.
+    /// One workgroup per experiment, many steps per dispatch: for many experiments.
     Fused,
-    /// One dispatch a system over the rows of all experiments: for experiments too large for a workgroup.
+    /// One dispatch per system over the rows of all experiments: for experiments too large for one workgroup.
     PerSystem,
 }
 
-/// Where a run stands, after a dispatch.
+/// State of a run after a dispatch.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct DispatchProgress {
-    /// Experiments of the run that have come to their end.
+    /// Experiments of the run that have ended.
     pub finished: usize,
     /// All experiments of the run.
     pub experiments: usize,
-    /// Steps that all experiments have taken together.
+    /// Steps taken by all experiments together.
     pub steps: u64,
-    /// Steps the last dispatch was allowed.
+    /// Maximum number of steps of the last dispatch.
     pub dispatch_steps: u32,
-    /// Wall time of the last dispatch, the read-back of headers included.
+    /// Wall time of the last dispatch, including the read-back of headers.
     pub dispatch_wall: Duration,
 }
 
-/// Why an experiment did not come to its end; the others did.
+/// Reason why one experiment did not end; the others did.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum ExperimentError {
     #[error(transparent)]
@@ -48,30 +48,30 @@ pub enum ExperimentError {
     TooLarge { table: &'static str, bytes: u64, limit: u64 },
 }
 
-/// What a run did.
+/// Results of a run.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Report {
-    /// Experiments, by their place in the slice, that could not be brought to their end, and why.
+    /// Experiments that could not run to their end: place in the slice, and reason.
     pub failures: Vec<(usize, ExperimentError)>,
-    /// The caller stopped the run; some experiments may still be running.
+    /// Whether the caller stopped the run; then some experiments may still be running.
     pub stopped: bool,
     pub batches: u32,
     pub dispatches: u32,
-    /// Times that a batch was read back to grow its pools.
+    /// Number of times that a batch was read back to grow its pools.
     pub growths: u32,
-    /// Wall time of dispatches.
+    /// Wall time of all dispatches.
     pub device_wall: Duration,
 }
 
-/// Wall time a dispatch should take: long enough to forget the host, short enough to stop soon.
+/// Target wall time of a dispatch: long enough that the host's work does not count, short enough to stop soon.
 const DISPATCH_TARGET: Duration = Duration::from_millis(50);
-/// Row-steps (link ends times steps) of the first dispatch of an engine, which compiles a kernel too.
+/// Row-steps (link ends times steps) of an engine's first dispatch, which also compiles a kernel.
 const FIRST_WORK: u64 = 1 << 14;
-/// Most steps of a fused dispatch, and of a per-system one, which the host encodes step by step.
+/// Maximum number of steps of a fused dispatch, and of a per-system one, which the host encodes step by step.
 const MOST_STEPS: [u32; 2] = [1 << 20, 1 << 10];
-/// Most row-steps of a dispatch: far more than any device does in the time of one.
+/// Maximum row-steps of a dispatch: far more than any device does in the time of one.
 const MOST_WORK: u64 = 1 << 40;
-/// Invocations of a workgroup.
+/// Invocations per workgroup.
 pub const WORKGROUP: u32 = 128;
 
 /// A device with the engine's kernels.
@@ -81,19 +81,19 @@ pub struct GpuEngine {
     queue: wgpu::Queue,
     faults: Faults,
     kernels: Kernels,
-    /// What the device allows, and what the caller does.
+    /// Batch sizes that the device allows, and those that the caller allows.
     device_room: Room,
     room: Room,
-    /// Row-steps that a dispatch of each mode may take, by the time the last ones took.
+    /// Row-steps that a dispatch of each mode may take, adapted to the time of the last ones.
     work: [u64; 2],
-    /// How to dispatch; `None`: as the batch suggests.
+    /// How to dispatch; `None`: chosen per batch.
     pub(super) mode: Option<Mode>,
-    /// Rates of experiments at flow level.
+    /// Solver for rates of experiments at flow level.
     pub(super) rates: DeviceRates,
 }
 
 impl GpuEngine {
-    /// Makes an engine of an open device. `limits` are those the device was opened with. Takes over the device's error handlers.
+    /// Makes an engine on an open device. `limits` are those the device was opened with. Takes over the device's error handlers.
     ///
     /// # Errors
     /// The device lacks what the kernels need, or refuses them.
@@ -101,10 +101,10 @@ impl GpuEngine {
         Self::with_workgroup(device, queue, limits, WORKGROUP)
     }
 
-    /// As [`GpuEngine::new`], with workgroups of `workgroup` invocations: a multiple of 16 from 64 to 256.
+    /// [`GpuEngine::new`], with workgroups of `workgroup` invocations: a multiple of 16 from 64 to 256.
     ///
     /// # Errors
-    /// As [`GpuEngine::new`].
+    /// Those of [`GpuEngine::new`].
     pub fn with_workgroup(
         device: wgpu::Device,
         queue: wgpu::Queue,
@@ -129,24 +129,23 @@ impl GpuEngine {
         Ok(GpuEngine { device, queue, faults, kernels, device_room: room, room, work, mode: None, rates })
     }
 
-    /// What one batch can hold. A run splits what does not fit.
+    /// Limits of one batch. A run splits what does not fit.
     pub fn room(&self) -> Room {
         self.room
     }
 
-    /// Makes batches as small as the caller wants them, in bytes of a table and in bytes of all tables; never larger than the
-    /// device allows.
+    /// Limits the size of batches: bytes of one table, and bytes of all tables. A limit never exceeds what the device allows.
     pub fn limit_room(&mut self, table_bytes: u64, total_bytes: u64) {
         self.room.table_bytes = self.device_room.table_bytes.min(table_bytes);
         self.room.total_bytes = self.device_room.total_bytes.min(total_bytes);
         self.rates.limit_room(self.room);
     }
 
-    /// Brings every experiment to its final status (done, time limit, gave up, violation), unless `go_on` says no after a dispatch.
-    /// `packet_limit` is the most packets in flight an experiment may have.
+    /// Runs every experiment to its final status (done, time limit, gave up, violation), unless `go_on` returns false after a dispatch.
+    /// `packet_limit` is the maximum number of packet records per experiment.
     ///
     /// # Errors
-    /// The device failed. What the tables of the batch in flight hold then is of no use.
+    /// The device failed. The tables of the batch in flight are then useless.
     pub fn run(
         &mut self,
         experiments: &mut [Tables],
@@ -183,11 +182,11 @@ impl GpuEngine {
         report: &mut Report,
         go_on: &mut dyn FnMut(&DispatchProgress) -> bool,
     ) -> Result<(), RunError> {
-        // Places of those that take part: growing may leave some without room or over their limit.
+        // Places of the experiments that take part. Growing may leave some too large, or over their packet limit.
         let mut places: Vec<usize> = (0..experiments.len()).collect();
         loop {
             self.prepare_growth(experiments, &mut places, batch, report);
-            // What has grown may no longer have room side by side.
+            // Experiments that have grown may no longer fit side by side.
             let fitting = self.fitting(experiments, &places);
             if fitting.is_empty() {
                 return Ok(());
@@ -217,7 +216,7 @@ impl GpuEngine {
         }
     }
 
-    /// Grows the pools of the experiments that wait for it; those that may not grow leave `places`.
+    /// Grows the pools of the experiments that wait for it. Experiments that may not grow are removed from `places`.
     fn prepare_growth(&self, experiments: &mut [Tables], places: &mut Vec<usize>, batch: &Batch, report: &mut Report) {
         let mut grown = 0;
         places.retain(|&p| {
@@ -228,7 +227,7 @@ impl GpuEngine {
                     grown = 1;
                     grow(t, batch.packet_limit).map_err(ExperimentError::from)
                 }
-                // Came to its end before this run.
+                // It ended before this run.
                 _ => return false,
             };
             let outcome = outcome.and_then(|()| match pack::too_large(t, &self.room) {
@@ -240,7 +239,7 @@ impl GpuEngine {
         report.growths += grown;
     }
 
-    /// The first of `places` that have room together.
+    /// The first of `places` whose experiments fit side by side.
     fn fitting(&self, experiments: &[Tables], places: &[usize]) -> Vec<usize> {
         let mut n = places.len();
         while n > 1 && !pack::batch_fits(places[..n].iter().map(|&p| &experiments[p]), &self.room) {
@@ -266,7 +265,7 @@ impl GpuEngine {
             resident.set_control(&self.queue, steps, &running);
             let mut encoder =
                 self.device.create_command_encoder(&wgpu::CommandEncoderDescriptor { label: Some("steps") });
-            // Without gates there is nothing to schedule.
+            // Without gates the gate systems have nothing to do.
             let gates = running.iter().any(|&r| resident.exps()[r as usize].gate_len > 0);
             let kernels: Vec<EntryPoint> = match batch.mode {
                 Mode::Fused => vec![EntryPoint::Fused],
@@ -320,23 +319,23 @@ impl GpuEngine {
                 return Ok(Pause::Stopped);
             }
             before = exps;
-            // Growing moves all tables twice, so a few that wait are left to wait.
+            // Growing moves all tables twice, so a small number of waiting experiments is left to wait.
             if running.is_empty() || (waiting > 0 && 4 * waiting >= running.len()) {
                 return Ok(Pause::ReadBack);
             }
         }
     }
 
-    /// Steps of the next dispatch, over experiments that have `rows` link ends together.
+    /// Number of steps in the next dispatch, over experiments that have `rows` link ends together.
     fn steps_for(&self, mode: Mode, rows: u64) -> u32 {
         (self.work[mode as usize] / rows.max(1)).clamp(1, u64::from(MOST_STEPS[mode as usize])) as u32
     }
 
-    /// Chooses how much the next dispatch may do by the time that the last one took for `taken` row-steps.
+    /// Sets the work of the next dispatch from the wall time that the last one took for `taken` row-steps.
     fn adapt(&mut self, mode: Mode, wall: Duration, taken: u64) {
         let work = &mut self.work[mode as usize];
         let fair = u128::from(taken) * DISPATCH_TARGET.as_micros() / wall.as_micros().max(1);
-        // A dispatch that did little because its experiments ended says little.
+        // If a dispatch did little because its experiments ended, its time says little.
         *work = fair.clamp(u128::from(*work / 4), u128::from(*work * 4)).clamp(1, MOST_WORK.into()) as u64;
     }
 
@@ -350,22 +349,22 @@ impl GpuEngine {
             self.kernels.dispatch(pass, kernel, running.len() as u32, 1);
             return;
         }
-        let most = running.iter().map(|&r| rows.count(&exps[r as usize])).max().unwrap_or(0);
-        self.kernels.dispatch(pass, kernel, most.div_ceil(self.kernels.workgroup), running.len() as u32);
+        let max_rows = running.iter().map(|&r| rows.count(&exps[r as usize])).max().unwrap_or(0);
+        self.kernels.dispatch(pass, kernel, max_rows.div_ceil(self.kernels.workgroup), running.len() as u32);
     }
 
-    /// Uploads `experiments`, also to run single systems on them: for tests that compare after every one of them.
+    /// Uploads `experiments`. Tests also use it to run single systems and compare after each of them.
     ///
     /// # Errors
-    /// As [`GpuEngine::run`].
+    /// Those of [`GpuEngine::run`].
     pub fn upload(&self, experiments: &[&Tables]) -> Result<Resident, RunError> {
         Resident::upload(&self.device, &self.queue, &self.faults, self.kernels.group_layout(), experiments)
     }
 
-    /// Runs one system of one step over all experiments of `resident` that run, and reads them back into `experiments`, if wanted.
+    /// Runs one system of one step over all running experiments of `resident`. Reads them back into `experiments`, if given.
     ///
     /// # Errors
-    /// As [`GpuEngine::run`].
+    /// Those of [`GpuEngine::run`].
     pub fn run_system(
         &mut self,
         resident: &Resident,
@@ -389,13 +388,14 @@ impl GpuEngine {
         }
     }
 
-    /// Compiles the kernel that most runs need, all of it: drivers compile some of a kernel only when it is dispatched, so it is, for no step.
+    /// Compiles the fused kernel, which most runs need. Drivers compile part of a kernel only at its first dispatch, so it is dispatched for zero
+    /// steps.
     ///
     /// # Errors
-    /// As [`GpuEngine::run`].
+    /// Those of [`GpuEngine::run`].
     pub fn compile(&mut self) -> Result<(), RunError> {
         self.kernels.prepare(&self.device, &self.faults, EntryPoint::Fused)?;
-        // An experiment of nothing: a header without rows.
+        // An empty experiment: a header without rows.
         let exps = vec![<Exp as bytemuck::Zeroable>::zeroed()];
         let resident = self.upload(&[&Tables { exps: exps.into(), ..Tables::default() }])?;
         resident.set_control(&self.queue, 0, &[0]);
@@ -412,12 +412,12 @@ impl GpuEngine {
         Ok(())
     }
 
-    /// From now on a run ends soon after `stop` says so, also while a kernel compiles.
+    /// From now on a run ends soon after `stop` returns true, also while a kernel compiles.
     pub fn stop_on(&self, stop: impl Fn() -> bool + Send + Sync + 'static) {
         self.faults.stop_on(stop);
     }
 
-    /// Leaves a device alone that is still at work: taking it down would wait for it.
+    /// Leaks a device that is still at work after `error`: dropping it would wait for it.
     pub(super) fn abandon_after(&self, error: &RunError) {
         if error.leaves_work_behind() {
             std::mem::forget((self.device.clone(), self.queue.clone()));
@@ -425,29 +425,29 @@ impl GpuEngine {
     }
 }
 
-/// A batch of a run.
+/// One batch of a run.
 struct Batch {
     /// Place of its first experiment in the run.
     first: usize,
     n_run: usize,
-    /// Steps of the batches before it.
+    /// Steps taken by the batches before it.
     steps_before: u64,
     mode: Mode,
     packet_limit: u64,
 }
 
-/// The experiments of a run that are not on the device now.
+/// Totals over the experiments of a run that are not on the device now.
 struct Others {
-    /// Those that have come to their end, those of earlier batches included.
+    /// Number of experiments that have ended, including those of earlier batches.
     ended: usize,
-    /// Steps they all have taken.
+    /// Steps that they have taken together.
     steps: u64,
 }
 
 /// Why dispatching paused.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Pause {
-    /// Nothing runs on, or much waits.
+    /// No experiment runs, or many of them wait for packets.
     ReadBack,
     Stopped,
 }

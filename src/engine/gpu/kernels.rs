@@ -1,18 +1,18 @@
-//! Kernels: compiled when first used, because software Vulkan takes seconds for each.
+//! Compiled kernels. Each is compiled when first used, because software Vulkan takes seconds for each.
 //!
-//! Layer: engine. Knows entry points and bindings, not what is in the tables.
+//! Layer: engine. Knows entry points and bindings, not the content of the tables.
 
 use super::faults::{Faults, RunError};
 use super::source;
 use crate::columns::{TABLES, Table};
 use crate::engine::systems::SYSTEMS;
 
-/// An entry point.
+/// An entry point of the WGSL module.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub enum EntryPoint {
-    /// Many steps, a workgroup an experiment.
+    /// All systems, many steps, one workgroup per experiment.
     Fused,
-    /// One system of one step, by its place in [`SYSTEMS`].
+    /// One system of one step, by its index in [`SYSTEMS`].
     System(usize),
 }
 
@@ -25,7 +25,7 @@ impl EntryPoint {
         }
     }
 
-    /// Its place among the pipelines.
+    /// Its index among the pipelines.
     fn slot(self) -> usize {
         match self {
             EntryPoint::Fused => SYSTEMS.len(),
@@ -41,17 +41,17 @@ pub struct Kernels {
     group_layout: wgpu::BindGroupLayout,
     layout: wgpu::PipelineLayout,
     pipelines: [Option<wgpu::ComputePipeline>; SYSTEMS.len() + 1],
-    /// Those that have run once: drivers have then compiled all of them.
+    /// For each pipeline, whether it has run once: drivers have compiled all of it by then.
     warm: [bool; SYSTEMS.len() + 1],
-    /// Invocations of a workgroup.
+    /// Invocations per workgroup.
     pub workgroup: u32,
 }
 
 impl Kernels {
-    /// Checks the text and hands it to the driver; compiles no entry point yet.
+    /// Checks the module's text and passes it to the driver. Compiles no entry point yet.
     ///
     /// # Errors
-    /// A text that is not valid, or a device that refuses it.
+    /// The text is not valid, or the device refuses it.
     pub fn new(device: &wgpu::Device, faults: &Faults, workgroup: u32) -> Result<Self, RunError> {
         let text = source::compose(workgroup)?;
         source::validate(&text)?;
@@ -82,7 +82,7 @@ impl Kernels {
         Ok(Kernels { module, group_layout, layout, pipelines: Default::default(), warm: Default::default(), workgroup })
     }
 
-    /// Compiles `kernel` unless it is there.
+    /// Compiles `kernel` if it is not compiled yet.
     ///
     /// # Errors
     /// The driver refuses it.
@@ -98,7 +98,7 @@ impl Kernels {
                     module: &module,
                     entry_point: Some(kernel.entry()),
                     compilation_options: wgpu::PipelineCompilationOptions {
-                        // Private variables are set by `enter`, workgroup variables before they are read.
+                        // `enter` sets private variables, and workgroup variables are set before they are read.
                         zero_initialize_workgroup_memory: false,
                         ..Default::default()
                     },
@@ -112,12 +112,12 @@ impl Kernels {
         Ok(())
     }
 
-    /// Whether one of `kernels` has not run yet.
+    /// Whether any of `kernels` has not run yet.
     pub fn are_cold(&self, mut kernels: impl Iterator<Item = EntryPoint>) -> bool {
         kernels.any(|kernel| !self.warm[kernel.slot()])
     }
 
-    /// Notes that `kernels` have run.
+    /// Records that `kernels` have run.
     pub fn have_run(&mut self, kernels: impl Iterator<Item = EntryPoint>) {
         kernels.for_each(|kernel| self.warm[kernel.slot()] = true);
     }
@@ -129,7 +129,7 @@ impl Kernels {
         pass.dispatch_workgroups(x, y, 1);
     }
 
-    /// The layout that tables are bound with.
+    /// The layout of the bind group that holds the tables.
     pub fn group_layout(&self) -> &wgpu::BindGroupLayout {
         &self.group_layout
     }

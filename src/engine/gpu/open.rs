@@ -1,4 +1,4 @@
-//! Opens the adapter that is wanted, and only if it passes [`super::selftest`].
+//! Opens the requested adapter, only if it passes [`super::selftest`].
 //!
 //! Layer: engine.
 
@@ -34,27 +34,27 @@ pub fn open(choice: Option<&DeviceChoice>, policy: SoftwarePolicy) -> Result<Gpu
     Ok(device)
 }
 
-/// What became of the engine's own kernels on an adapter.
+/// Result of compiling the engine's own kernels on an adapter.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum EngineKernels {
-    /// The driver took so long for them.
+    /// Compiled; the time that it took.
     Compiled(Duration),
-    /// The driver was not done after so long, and nobody waited on.
+    /// Not compiled within this time; the test did not wait any longer.
     NotWithin(Duration),
-    /// The driver does not take them; why.
+    /// Refused by the driver; the reason.
     Refused(String),
 }
 
-/// What an adapter was tried with.
+/// Results of the tests of one adapter.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct AdapterTest {
     pub self_test: SelfTest,
-    /// `None`: they are not compiled where the self-test fails.
+    /// `None`: not compiled, because the self-test failed.
     pub kernels: Option<EngineKernels>,
 }
 
 impl AdapterTest {
-    /// Whether a run can use the adapter, as far as that is known.
+    /// Whether a run can use the adapter, as far as is known.
     pub fn passed(&self) -> bool {
         self.self_test.passed() && !matches!(self.kernels, Some(EngineKernels::Refused(_)))
     }
@@ -63,7 +63,7 @@ impl AdapterTest {
 /// Opens an adapter, runs the self-test on it, and compiles the kernel that most runs need, for at most `patience`.
 ///
 /// # Errors
-/// As [`open_untested`]; a failed sub-test is in the returned value.
+/// Those of [`open_untested`]. A failed sub-test is in the returned value.
 pub fn test(found: &FoundAdapter, patience: Duration) -> Result<AdapterTest, GpuError> {
     let device = open_untested(found)?;
     let self_test = selftest::run(&device);

@@ -1,17 +1,17 @@
-//! Packing: how experiments' rows lie side by side in a device's tables, and which experiments have room there.
+//! Packing: how the rows of several experiments lie side by side in a device's tables, and which experiments fit.
 //!
-//! Layer: engine. Knows sizes of tables; copies nothing, no device.
+//! Layer: engine. Knows sizes of tables. Copies nothing and uses no device.
 
 use std::ops::Range;
 
 use crate::columns::{Exp, N_TABLES, TABLES, Tables};
 
-/// How experiments' rows lie in a device's tables: side by side, in the order given.
+/// Layout of several experiments in a device's tables: their rows lie side by side, in the order given.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct DeviceLayout {
-    /// Headers, with bases.
+    /// Headers of the experiments, with the base of each table.
     pub exps: Vec<Exp>,
-    /// Bytes of each table.
+    /// Size of each table, in bytes.
     pub bytes: [u64; N_TABLES],
 }
 
@@ -30,34 +30,34 @@ impl DeviceLayout {
     }
 }
 
-/// The pieces that make up `len` bytes from byte `from` of a table in which each experiment has `parts` bytes: which experiment, its bytes, and where they
-/// begin in the `len` bytes.
+/// Splits a byte range of a table into pieces by experiment. The range has `len` bytes from byte `range_start` on; experiment number k has `parts[k]` bytes
+/// in the table. Each item: number of the experiment, range within its bytes, and offset of the piece in the range.
 pub fn pieces(
     parts: impl IntoIterator<Item = usize>,
-    from: usize,
+    range_start: usize,
     len: usize,
 ) -> impl Iterator<Item = (usize, Range<usize>, usize)> {
     let mut end = 0;
     parts.into_iter().enumerate().filter_map(move |(k, part)| {
         let begin = end;
         end += part;
-        let (first, last) = (from.max(begin), (from + len).min(end));
-        (first < last).then(|| (k, first - begin..last - begin, first - from))
+        let (first, last) = (range_start.max(begin), (range_start + len).min(end));
+        (first < last).then(|| (k, first - begin..last - begin, first - range_start))
     })
 }
 
-/// What a device can take in one batch.
+/// Limits of one batch on a device.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Room {
-    /// Largest table, bytes.
+    /// Maximum size of one table, in bytes.
     pub table_bytes: u64,
-    /// All tables together, bytes.
+    /// Maximum size of all tables together, in bytes.
     pub total_bytes: u64,
-    /// Most experiments.
+    /// Maximum number of experiments.
     pub experiments: usize,
 }
 
-/// The first table of `one` that has no place in `room` even alone, its bytes and the most they may be.
+/// The first table of `one` that exceeds `room` even alone: its name, its bytes, and the limit.
 pub fn too_large(one: &Tables, room: &Room) -> Option<(&'static str, u64, u64)> {
     let bytes = one.table_bytes();
     (0..N_TABLES)
@@ -66,7 +66,7 @@ pub fn too_large(one: &Tables, room: &Room) -> Option<(&'static str, u64, u64)> 
         .or_else(|| (one.bytes() > room.total_bytes).then(|| ("tables together", one.bytes(), room.total_bytes)))
 }
 
-/// Whether `experiments` have room side by side.
+/// Whether `experiments` fit side by side.
 pub fn batch_fits<'a>(experiments: impl IntoIterator<Item = &'a Tables<'a>>, room: &Room) -> bool {
     let mut sums = [0; N_TABLES];
     let mut n = 0;
@@ -79,7 +79,7 @@ pub fn batch_fits<'a>(experiments: impl IntoIterator<Item = &'a Tables<'a>>, roo
     n <= room.experiments && sums.iter().all(|&s| s <= room.table_bytes) && sums.iter().sum::<u64>() <= room.total_bytes
 }
 
-/// Consecutive runs of `experiments` that have room, each as long as can be. One that has none even alone is a run of its own.
+/// Divides `experiments` into consecutive ranges that fit, each as long as possible. An experiment that does not fit alone is a range of its own.
 pub fn batches(experiments: &[Tables], room: &Room) -> Vec<Range<usize>> {
     let mut runs = Vec::new();
     let mut first = 0;

@@ -1,30 +1,30 @@
-//! Tables on the device: uploaded, run on, read back.
+//! Tables in device memory: upload, run, read back.
 //!
-//! Layer: engine. Moves bytes; what they mean is `pack`'s and the kernels'.
+//! Layer: engine. Moves bytes. `pack` and the kernels know what they mean.
 
 use super::faults::{Faults, RunError};
 use super::pack::{DeviceLayout, pieces};
 use super::source;
 use crate::columns::{Exp, N_TABLES, TABLES, Tables};
 
-/// Bytes moved at a time, so that staging memory stays small beside the tables.
+/// Maximum number of bytes per transfer, so that staging memory stays small compared with the tables.
 const CHUNK: u64 = 64 << 20;
 
-/// A batch's tables in device memory.
+/// The tables of one batch in device memory.
 #[derive(Debug)]
 pub struct Resident {
     buffers: Vec<wgpu::Buffer>,
     control: wgpu::Buffer,
     group: wgpu::BindGroup,
-    /// Mappable; large enough for the headers and for a chunk of everything.
+    /// Mappable buffer, large enough for the headers, and for one chunk of the tables.
     staging: wgpu::Buffer,
     bytes: [u64; N_TABLES],
-    /// Headers as they were uploaded: bases and lengths.
+    /// Headers as they were uploaded, with bases and lengths.
     exps: Vec<Exp>,
 }
 
 impl Resident {
-    /// Copies `experiments` to the device, side by side: each table straight from where it is, without a copy of all of them on the host.
+    /// Copies `experiments` to the device, side by side. Each table is copied straight from its place, without a second copy on the host.
     ///
     /// # Errors
     /// Out of memory, or a lost device.
@@ -44,7 +44,7 @@ impl Resident {
         let buffer = |label, size, usage| {
             device.create_buffer(&wgpu::BufferDescriptor { label: Some(label), size, usage, mapped_at_creation: false })
         };
-        // An empty table is bound as one row that nobody reads.
+        // An empty table is bound as one row that no kernel reads.
         let buffers: Vec<wgpu::Buffer> = TABLES
             .iter()
             .zip(bytes)
@@ -56,12 +56,12 @@ impl Resident {
         let staging = buffer("staging", staging_bytes, wgpu::BufferUsages::MAP_READ | wgpu::BufferUsages::COPY_DST);
         faults.check()?;
         for (table, target) in buffers.iter().enumerate() {
-            let mut from = 0;
-            while let Some(len) = wgpu::BufferSize::new((bytes[table] - from).min(CHUNK)) {
-                let mut run = queue.write_buffer_with(target, from, len).ok_or_else(|| faults.no_staging())?;
+            let mut start = 0;
+            while let Some(len) = wgpu::BufferSize::new((bytes[table] - start).min(CHUNK)) {
+                let mut run = queue.write_buffer_with(target, start, len).ok_or_else(|| faults.no_staging())?;
                 let parts = rows.iter().map(|rows| rows[table].len());
-                for (k, bytes, at) in pieces(parts, from as usize, len.get() as usize) {
-                    run.slice(at..at + bytes.len()).copy_from_slice(&rows[k][table][bytes]);
+                for (k, bytes, offset) in pieces(parts, start as usize, len.get() as usize) {
+                    run.slice(offset..offset + bytes.len()).copy_from_slice(&rows[k][table][bytes]);
                 }
                 drop(run);
                 if len.get() == CHUNK {
@@ -69,7 +69,7 @@ impl Resident {
                     queue.submit([]);
                     faults.wait(device)?;
                 }
-                from += len.get();
+                start += len.get();
             }
         }
         let entries: Vec<wgpu::BindGroupEntry> = buffers
@@ -84,7 +84,7 @@ impl Resident {
         Ok(Resident { buffers, control, group, staging, bytes, exps })
     }
 
-    /// The experiments' headers as they were uploaded: bases and lengths still hold, where they stand does not.
+    /// The experiments' headers as they were uploaded. Bases and lengths are still valid; the progress in them is not.
     pub fn exps(&self) -> &[Exp] {
         &self.exps
     }
@@ -94,17 +94,17 @@ impl Resident {
         &self.group
     }
 
-    /// Says how many steps the next dispatch takes, and which rows of `exps` run in it.
+    /// Sets how many steps the next dispatch takes, and which rows of `exps` run in it.
     pub fn set_control(&self, queue: &wgpu::Queue, steps: u32, rows: &[u32]) {
         let mut words = vec![steps];
         words.extend_from_slice(rows);
         queue.write_buffer(&self.control, 0, bytemuck::cast_slice(&words));
     }
 
-    /// Submits `encoder` and reads the experiments' headers after it.
+    /// Submits `encoder` and reads the experiments' headers after it has run.
     ///
     /// # Errors
-    /// A device that hangs, was lost, or reported an error.
+    /// The device hangs, was lost, or reported an error.
     pub fn submit_and_read_exps(
         &self,
         device: &wgpu::Device,
@@ -119,10 +119,10 @@ impl Resident {
         Ok(exps)
     }
 
-    /// Reads all that kernels write back into `experiments`, which have the lengths of those that were uploaded.
+    /// Reads all tables that kernels write back into `experiments`, whose lengths must equal those of the uploaded ones.
     ///
     /// # Errors
-    /// A device that hangs, was lost, or reported an error. What `experiments` hold then is of no use.
+    /// The device hangs, was lost, or reported an error. The content of `experiments` is then useless.
     pub fn download(
         &self,
         device: &wgpu::Device,
@@ -130,19 +130,19 @@ impl Resident {
         faults: &Faults,
         experiments: &mut [&mut Tables],
     ) -> Result<(), RunError> {
-        let room = self.staging.size();
+        let capacity = self.staging.size();
         let mut rows: Vec<[&mut [u8]; N_TABLES]> = experiments.iter_mut().map(|t| t.as_bytes_mut()).collect();
-        // Runs (table, first byte, bytes) that share one trip.
+        // Ranges (table, first byte, bytes) that share one transfer.
         let mut trip: Vec<(usize, u64, u64)> = Vec::new();
         let mut filled = 0;
         for table in (0..N_TABLES).filter(|&i| !TABLES[i].is_read_only()) {
-            let mut from = 0;
-            while from < self.bytes[table] {
-                let len = (self.bytes[table] - from).min(room - filled);
-                trip.push((table, from, len));
-                from += len;
+            let mut start = 0;
+            while start < self.bytes[table] {
+                let len = (self.bytes[table] - start).min(capacity - filled);
+                trip.push((table, start, len));
+                start += len;
                 filled += len;
-                if filled == room {
+                if filled == capacity {
                     self.trip(device, queue, faults, &trip, &mut rows)?;
                     trip.clear();
                     filled = 0;
@@ -167,23 +167,23 @@ impl Resident {
         rows: &mut [[&mut [u8]; N_TABLES]],
     ) -> Result<(), RunError> {
         let mut encoder = device.create_command_encoder(&wgpu::CommandEncoderDescriptor { label: Some("read back") });
-        let mut at = 0;
-        for &(table, from, len) in runs {
-            encoder.copy_buffer_to_buffer(&self.buffers[table], from, &self.staging, at, len);
-            at += len;
+        let mut offset = 0;
+        for &(table, start, len) in runs {
+            encoder.copy_buffer_to_buffer(&self.buffers[table], start, &self.staging, offset, len);
+            offset += len;
         }
         queue.submit([encoder.finish()]);
-        faults.read(device, &self.staging, at, |bytes| {
-            let mut at = 0;
-            for &(table, from, len) in runs {
-                let (from, len) = (from as usize, len as usize);
-                let run = &bytes[at..at + len];
+        faults.read(device, &self.staging, offset, |bytes| {
+            let mut offset = 0;
+            for &(table, start, len) in runs {
+                let (start, len) = (start as usize, len as usize);
+                let run = &bytes[offset..offset + len];
                 let parts: Vec<usize> = rows.iter().map(|rows| rows[table].len()).collect();
-                for (k, bytes, at) in pieces(parts, from, len) {
+                for (k, bytes, offset) in pieces(parts, start, len) {
                     let n = bytes.len();
-                    rows[k][table][bytes].copy_from_slice(&run[at..at + n]);
+                    rows[k][table][bytes].copy_from_slice(&run[offset..offset + n]);
                 }
-                at += len;
+                offset += len;
             }
         })
     }

@@ -1,7 +1,7 @@
-//! The self-test that an adapter must pass before it is trusted.
+//! The self-test that an adapter must pass before it is used.
 //!
-//! Layer: engine. Runs the kernels of `shaders/selftest.wgsl` and compares each with the same computation in Rust: long loops, 64-bit
-//! integers, workgroup and storage barriers, atomics. Says which of them failed and how. Tests drivers, not the model.
+//! Layer: engine. Runs the kernels of `shaders/selftest.wgsl` and compares each with the same computation in Rust: long loops, 64-bit integers,
+//! workgroup and storage barriers, atomics. Reports which of them failed and how. It tests drivers, not the model.
 
 use std::time::{Duration, Instant};
 
@@ -9,7 +9,7 @@ use super::adapter::GpuError;
 use super::device::GpuDevice;
 use super::faults::COMPILE_TIMEOUT;
 
-/// Steps of the long loop: more than the 65,535 at which Mesa 22.3's software Vulkan silently stops.
+/// Steps of the long loop: more than 65,535, at which Mesa 22.3's software Vulkan silently stops.
 const LONG_LOOP_STEPS: u32 = 200_000;
 const LONG_LOOP_INVOCATIONS: u32 = 128;
 const BARRIER_ROUNDS: u32 = 300;
@@ -23,12 +23,12 @@ const ATOMIC_ROUNDS: u32 = 50;
 /// Counters of the atomics kernel: one count, sixteen sums, a maximum, a minimum, eight masks.
 const ATOMIC_COUNTERS: usize = 27;
 
-/// One sub-test's outcome.
+/// Outcome of one sub-test.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct SubTest {
     /// The kernel's name in `shaders/selftest.wgsl`.
     pub name: &'static str,
-    /// What was wrong, if anything.
+    /// What was wrong; `None` if it passed.
     pub failure: Option<String>,
 }
 
@@ -36,7 +36,7 @@ pub struct SubTest {
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct SelfTest {
     pub sub_tests: Vec<SubTest>,
-    /// Wall time, most of it spent compiling the kernels.
+    /// Wall time; most of it goes into compiling the kernels.
     pub wall: Duration,
 }
 
@@ -46,27 +46,27 @@ impl SelfTest {
         self.sub_tests.iter().all(|t| t.failure.is_none())
     }
 
-    /// The sub-tests that failed, each with what was wrong; empty if none did.
+    /// The sub-tests that failed, each with what was wrong. Empty if none did.
     pub fn failures(&self) -> String {
         let one = |t: &SubTest| t.failure.as_ref().map(|why| format!("{}: {why}", t.name));
         self.sub_tests.iter().filter_map(one).collect::<Vec<_>>().join("; ")
     }
 }
 
-/// One kernel with its input, its geometry and what must come out.
+/// One kernel with its input, its number of workgroups, and the expected output.
 struct Case {
     name: &'static str,
     groups: u32,
     input: Vec<u32>,
-    /// What must be in `output`, from the start.
+    /// Expected words of `output`, from its start.
     output: Vec<u32>,
-    /// What the counters start with, and what must be in them after.
+    /// Counters before the run, and the expected counters after it.
     counters: (Vec<u32>, Vec<u32>),
 }
 
 const SOURCE: &str = include_str!("../../../shaders/selftest.wgsl");
 
-/// Runs every sub-test; a device that is lost midway fails the rest with that reason.
+/// Runs every sub-test. If the device is lost midway, the remaining sub-tests fail for that reason.
 pub fn run(gpu: &GpuDevice) -> SelfTest {
     run_source(gpu, SOURCE)
 }
@@ -109,7 +109,7 @@ fn bind_layout(device: &wgpu::Device) -> wgpu::BindGroupLayout {
     })
 }
 
-/// Dispatches one kernel; its output and its counters.
+/// Dispatches one kernel. Returns its output and its counters.
 fn run_case(
     gpu: &GpuDevice,
     module: &wgpu::ShaderModule,
@@ -171,7 +171,8 @@ fn run_case(
         }
         encoder
     };
-    // Buffers begin as zeros, so this has no steps to take: drivers compile the rest of a kernel when it first runs, and that has time.
+    // Buffers are zero at first, so this first dispatch takes no steps: drivers compile the rest of a kernel at its first run, which gets the longer
+    // timeout.
     gpu.queue.submit([dispatch(1).finish()]);
     gpu.wait(COMPILE_TIMEOUT)?;
     gpu.queue.write_buffer(&input, 0, bytemuck::cast_slice(&case.input));
@@ -185,12 +186,12 @@ fn run_case(
     Ok((gpu.read_words(&output_back)?, gpu.read_words(&counters_back)?))
 }
 
-/// The first word that is not as it must be, in words.
+/// Describes the first word that differs from `expected`; `None` if none differs.
 fn difference(what: &str, expected: &[u32], got: &[u32]) -> Option<String> {
-    let at = (0..expected.len()).find(|&i| got.get(i) != Some(&expected[i]))?;
+    let idx = (0..expected.len()).find(|&i| got.get(i) != Some(&expected[i]))?;
     let wrong = (0..expected.len()).filter(|&i| got.get(i) != Some(&expected[i])).count();
-    let shown = got.get(at).map_or("nothing".to_string(), u32::to_string);
-    Some(format!("{what} {at} is {shown}, must be {} ({wrong} of {} words differ)", expected[at], expected.len()))
+    let shown = got.get(idx).map_or("nothing".to_string(), u32::to_string);
+    Some(format!("{what} {idx} is {shown}, must be {} ({wrong} of {} words differ)", expected[idx], expected.len()))
 }
 
 fn lcg(x: u32) -> u32 {
@@ -208,7 +209,7 @@ fn cases() -> Vec<Case> {
     ]
 }
 
-/// A case that leaves the counters alone.
+/// A case that does not change the counters.
 fn case(name: &'static str, groups: u32, input: Vec<u32>, output: Vec<u32>) -> Case {
     let counters = vec![0; ATOMIC_COUNTERS];
     Case { name, groups, input, output, counters: (counters.clone(), counters) }
@@ -221,7 +222,7 @@ fn long_loops() -> Case {
     case("long_loops", LONG_LOOP_INVOCATIONS / 64, vec![LONG_LOOP_STEPS], output)
 }
 
-/// Values around the places where 64-bit arithmetic goes wrong: carries between the halves, the sign bit, both ends.
+/// Values near the limits of 64-bit arithmetic: carries between the halves, the sign bit, both ends.
 fn wide_values() -> Vec<u64> {
     let mut values = vec![1, 2, 3, 0xffff, 0xffff_ffff, 1 << 32, (1 << 32) + 1, (1 << 53) + 1, i64::MAX as u64];
     values.extend([1 << 63, (1 << 63) + 1, u64::MAX - 1, u64::MAX, 1_000_000_000_000, 0x9e37_79b9_7f4a_7c15]);
@@ -274,8 +275,10 @@ fn storage_barriers() -> Case {
             [(0..STORAGE_ROWS).map(|row| row + 7777 * group).collect(), vec![0_u32; STORAGE_ROWS as usize]];
         for round in 0..STORAGE_ROUNDS {
             let read = &generations[(round & 1) as usize];
-            let at = |row: u32| read[(row % STORAGE_ROWS) as usize];
-            let next = (0..STORAGE_ROWS).map(|row| lcg(at(row + 1)).wrapping_add(at(row * 31 + round) >> 3)).collect();
+            let value_at = |row: u32| read[(row % STORAGE_ROWS) as usize];
+            let next = (0..STORAGE_ROWS)
+                .map(|row| lcg(value_at(row + 1)).wrapping_add(value_at(row * 31 + round) >> 3))
+                .collect();
             generations[((round & 1) ^ 1) as usize] = next;
         }
         output.extend(generations.concat());

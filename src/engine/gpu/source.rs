@@ -10,15 +10,15 @@ use crate::engine::cpu::cc::{dcqcn, timely};
 use crate::engine::cpu::key;
 use crate::engine::systems::SYSTEMS;
 
-/// Storage buffers that kernels bind: the tables, then [`CONTROL`].
+/// Number of storage buffers that kernels bind: the tables, then [`CONTROL`].
 pub const N_BINDINGS: usize = N_TABLES + 1;
-/// Binding of the control buffer: steps to take, then the rows in `exps` of the experiments that run.
+/// Binding of the control buffer: the number of steps to take, then the rows in `exps` of the experiments that run.
 pub const CONTROL: usize = N_TABLES;
 
-/// Words of the control buffer before the rows of the experiments that run.
+/// Number of words in the control buffer before the rows of the running experiments.
 pub const CONTROL_ROWS: u32 = 1;
 
-/// Shader files that systems share; a system's own file is in the list of systems.
+/// Shader files that several systems use. A system's own file is in the list of systems.
 const FILES: [&str; 15] = [
     include_str!("../../../shaders/bindings.wgsl"),
     include_str!("../../../shaders/math.wgsl"),
@@ -39,10 +39,10 @@ const FILES: [&str; 15] = [
 const SHARED: &str = include_str!("../../../shaders/systems.wgsl");
 const FUSED: &str = include_str!("../../../shaders/fused.wgsl");
 
-/// The integer helpers alone, for tests of their results.
+/// The integer helpers alone, to test their results.
 pub const MATH: &str = include_str!("../../../shaders/math.wgsl");
 
-/// Why the composed text is no valid module.
+/// Reason why the composed text is no valid module.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum SourceError {
     #[error("the kernels do not parse: {0}")]
@@ -53,7 +53,7 @@ pub enum SourceError {
     Workgroup(u32),
 }
 
-/// The constants that kernels share with the engine in Rust.
+/// Constants that kernels share with the Rust engine, as WGSL.
 fn constants(workgroup: u32) -> String {
     let mut out = String::new();
     let u32s = [
@@ -78,10 +78,10 @@ fn constants(workgroup: u32) -> String {
     out
 }
 
-/// The module with all entry points: `fused`, and one a system.
+/// The module with all entry points: `fused`, and one per system.
 ///
 /// # Errors
-/// `workgroup`, the invocations of a workgroup, is not usable.
+/// `workgroup`, the number of invocations per workgroup, is not usable.
 pub fn compose(workgroup: u32) -> Result<String, SourceError> {
     if !workgroup.is_multiple_of(16) || !(64..=256).contains(&workgroup) {
         return Err(SourceError::Workgroup(workgroup));
@@ -102,10 +102,10 @@ pub fn compose(workgroup: u32) -> Result<String, SourceError> {
     Ok(text)
 }
 
-/// Parses and validates `text`; the module and what naga found out about it.
+/// Parses and validates `text`. Returns the module and naga's information about it.
 ///
 /// # Errors
-/// The first error, with line and source.
+/// The first error, with its line in the source.
 pub fn validate(text: &str) -> Result<(naga::Module, naga::valid::ModuleInfo), SourceError> {
     let module = naga::front::wgsl::parse_str(text).map_err(|e| SourceError::Parse(e.emit_to_string(text)))?;
     let info =

@@ -1,23 +1,23 @@
-//! DCQCN as NICs of the reference run it (`docs/explanation/model-semantics.md`, "DCQCN"; SIGCOMM '15 section 5). Its
-//! periodic timers are evaluated lazily: only sends and acknowledgements can see them.
+//! DCQCN as the NICs of the reference run it (`docs/explanation/model-semantics.md`, "DCQCN"; SIGCOMM '15 section 5). Its periodic timers are
+//! evaluated lazily: only sends and acknowledgements can see them.
 
 use crate::columns::{FlowIdx, FlowTx, NEVER, Tables, mode, qp};
 use crate::engine::cpu::key::{CC_TIMER, EventKey, NO_EVENT, before, periodic};
 use crate::engine::cpu::math::{ONE_Q32, TWO_Q32, decay_q32, mul_shr, sat};
 use crate::engine::cpu::rate::set_rate;
 
-/// The decrease timer's first expiry is a nanosecond late, so that it never meets alpha's.
+/// Delay of the decrease timer's first expiry in ps: one nanosecond, so that it never coincides with alpha's timer.
 pub(crate) const FIRST_DECREASE_LAG: u64 = 1000;
 
-/// Runs all timers of queue pair `f` that expire before the event `at`.
-pub fn advance(t: &mut Tables, f: FlowIdx, at: &EventKey) {
+/// Runs all timers of queue pair `f` that expire before `event`.
+pub fn advance(t: &mut Tables, f: FlowIdx, event: &EventKey) {
     if t.flow_tx[f].flags & qp::STARTED == 0 {
         return;
     }
     loop {
         let tx = &t.flow_tx[f];
         let e = &t.exps[0];
-        // The longer period first at one instant: it was scheduled earlier.
+        // At the same instant, the timer with the longer period comes first: it was scheduled earlier.
         let mut due = tx.t_inc;
         let mut period = e.p_inc;
         let mut which = 0;
@@ -31,12 +31,12 @@ pub fn advance(t: &mut Tables, f: FlowIdx, at: &EventKey) {
             period = e.p_alpha;
             which = 2;
         }
-        if due > at.t {
+        if due > event.t {
             return;
         }
-        if due == at.t {
+        if due == event.t {
             let p = sat(period);
-            if !before(&EventKey { t: due, d: periodic(p, p, 0), kind: CC_TIMER, entity: f.0 }, at) {
+            if !before(&EventKey { t: due, d: periodic(p, p, 0), kind: CC_TIMER, entity: f.0 }, event) {
                 return;
             }
         }
@@ -50,7 +50,8 @@ pub fn advance(t: &mut Tables, f: FlowIdx, at: &EventKey) {
     }
 }
 
-/// Runs all timers of queue pair `f` that expire before `now`, as [`advance`] would one by one; those that change nothing in one step.
+/// Runs all timers of queue pair `f` that expire before `now` (ps), with the same result as [`advance`]. Timers that change nothing are skipped in
+/// one step.
 pub fn advance_until(t: &mut Tables, f: FlowIdx, now: u64) {
     let tx = t.flow_tx[f];
     let Some(last) = now.checked_sub(1).filter(|_| tx.flags & qp::STARTED != 0) else { return };
@@ -60,10 +61,10 @@ pub fn advance_until(t: &mut Tables, f: FlowIdx, now: u64) {
     if t.flow_tx[f].flags & qp::D_SEEN != 0 {
         return;
     }
-    // No decrease is due: the timers do not see each other.
+    // No decrease is due, so the timers do not influence each other.
     let (p_alpha, p_dec, p_inc) = (t.exps[0].p_alpha, t.exps[0].p_dec, t.exps[0].p_inc);
     let line = t.nics[tx.nic].rate;
-    let times = |from: u64, period: u64| if from < now { (now - from).div_ceil(period) } else { 0 };
+    let times = |first_due: u64, period: u64| if first_due < now { (now - first_due).div_ceil(period) } else { 0 };
     while t.flow_tx[f].t_alpha < now && (t.flow_tx[f].alpha > 0 || t.flow_tx[f].flags & qp::A_SEEN != 0) {
         decay_alpha(t, f);
     }
@@ -78,17 +79,17 @@ pub fn advance_until(t: &mut Tables, f: FlowIdx, now: u64) {
     tx.t_inc += n * p_inc;
 }
 
-/// Whether the increase timer of a queue pair on a line of rate `line` changes nothing any more, until congestion is heard of.
+/// Whether the increase timer of a queue pair changes nothing any more until the next congestion notification. `line`: the line rate in bps.
 pub fn is_recovered(tx: &FlowTx, line: u64) -> bool {
     tx.flags & (qp::STARTED | qp::D_SEEN) == qp::STARTED && tx.target == line && tx.rate / 2 + tx.target / 2 == tx.rate
 }
 
-/// An acknowledgement, with or without a notification.
-pub fn on_ack(t: &mut Tables, f: FlowIdx, cnp: bool, at: &EventKey) {
+/// Handles an acknowledgement. `cnp`: it carries a congestion notification.
+pub fn on_ack(t: &mut Tables, f: FlowIdx, cnp: bool, event: &EventKey) {
     if !cnp {
         return;
     }
-    advance(t, f, at);
+    advance(t, f, event);
     let e = &t.exps[0];
     let (p_alpha, p_dec) = (e.p_alpha, e.p_dec);
     let tx = &mut t.flow_tx[f];
@@ -97,8 +98,8 @@ pub fn on_ack(t: &mut Tables, f: FlowIdx, cnp: bool, at: &EventKey) {
         tx.flags = (tx.flags | qp::STARTED) & !qp::A_SEEN;
         tx.alpha = ONE_Q32;
         tx.target = tx.rate;
-        tx.t_alpha = at.t + p_alpha;
-        tx.t_dec = at.t + p_dec + FIRST_DECREASE_LAG;
+        tx.t_alpha = event.t + p_alpha;
+        tx.t_dec = event.t + p_dec + FIRST_DECREASE_LAG;
         tx.t_inc = NEVER;
     }
 }

@@ -1,10 +1,10 @@
-//! DCTCP on rates (`docs/explanation/model-semantics.md`, "DCTCP"; SIGCOMM '10 equation 1).
+//! DCTCP, adapted to rates (`docs/explanation/model-semantics.md`, "DCTCP"; SIGCOMM '10 equation 1).
 
 use crate::columns::{FlowIdx, NicIdx, Tables, qp};
 use crate::engine::cpu::math::{ONE_Q32, TWO_Q32, decay_q32, mul_shr};
 use crate::engine::cpu::rate::set_rate;
 
-/// An acknowledgement up to `seq`, with or without a notification.
+/// Handles an acknowledgement up to `seq`. `cnp`: it carries a congestion notification.
 pub fn on_ack(t: &mut Tables, n: NicIdx, f: FlowIdx, seq: u64, cnp: bool) {
     let e = &t.exps[0];
     let (g, payload, min_rate, rai) = (e.g_q32, e.payload as u64, e.min_rate, e.rai);

@@ -5,8 +5,8 @@ use crate::engine::cpu::key::{EventKey, lineage};
 use crate::engine::cpu::math::{ONE_Q48, mul_div, tx_time};
 use crate::engine::cpu::rate::set_rate;
 
-/// An acknowledgement `p` with telemetry.
-pub fn on_ack(t: &mut Tables, n: NicIdx, f: FlowIdx, p: PacketIdx, at: &EventKey) {
+/// Handles acknowledgement `p`, which carries telemetry.
+pub fn on_ack(t: &mut Tables, n: NicIdx, f: FlowIdx, p: PacketIdx, event: &EventKey) {
     let seq = t.details[p].seq;
     let hops = (t.packets[p].meta >> meta::INT_SHIFT) & meta::INT_MASK;
     let new = t.ints[(t.exps[0].flow_len + p.0) as usize];
@@ -26,7 +26,7 @@ pub fn on_ack(t: &mut Tables, n: NicIdx, f: FlowIdx, p: PacketIdx, at: &EventKey
     let mut stage = tx.stage;
     if hops > 0 {
         (rate, stage) = react(t, n, f, hops, &old.hop, &new.hop);
-        change_rate(t, n, f, rate, at);
+        change_rate(t, n, f, rate, event);
     }
     if full {
         let tx = &mut t.flow_tx[f];
@@ -36,15 +36,15 @@ pub fn on_ack(t: &mut Tables, n: NicIdx, f: FlowIdx, p: PacketIdx, at: &EventKey
     }
 }
 
-/// Algorithm 1, lines 1-20: the most utilised hop, its moving average, the rate that follows; and the additive stage.
+/// Algorithm 1, lines 1-20: finds the most utilised hop, updates its moving average, and computes the new rate and the additive stage.
 fn react(t: &mut Tables, n: NicIdx, f: FlowIdx, hops: u32, old: &[u64; 5], new: &[u64; 5]) -> (u64, u32) {
     let e = &t.exps[0];
     let multi = e.int_multi as u64;
     let line = t.nics[n].rate;
     let line_m = line / 1_000_000;
     let tx = &mut t.flow_tx[f];
-    let mut most = 0u64;
-    let mut most_tau = 1u64;
+    let mut max_u = 0u64;
+    let mut max_u_tau = 1u64;
     for i in 0..hops as usize {
         let rate_m = link_rate_mbps(&e.rates_mbps_lo, &e.rates_mbps_hi, (new[i] >> 61) as u32);
         let dt = (new[i].wrapping_sub(old[i])) & 0xff_ffff;
@@ -54,14 +54,14 @@ fn react(t: &mut Tables, n: NicIdx, f: FlowIdx, hops: u32, old: &[u64; 5], new: 
         let tx_part = mul_div(db * 8000, ONE_Q48, tau * rate_m);
         let q_part = mul_div(q * line_m, ONE_Q48, rate_m * tx.window);
         let u = tx_part.saturating_add(q_part);
-        if i == 0 || u > most {
-            most = u;
-            most_tau = tau;
+        if i == 0 || u > max_u {
+            max_u = u;
+            max_u_tau = tau;
         }
     }
     let period = tx.base_rtt_ns as u64;
-    let tau = most_tau.min(period);
-    tx.u = mul_div(tx.u, period - tau, period) + mul_div(most, tau, period);
+    let tau = max_u_tau.min(period);
+    tx.u = mul_div(tx.u, period - tau, period) + mul_div(max_u, tau, period);
     let rate;
     let stage;
     if tx.u >= e.eta_q48 || tx.stage >= e.mi_thresh {
@@ -74,13 +74,13 @@ fn react(t: &mut Tables, n: NicIdx, f: FlowIdx, hops: u32, old: &[u64; 5], new: 
     (rate.min(line).max(e.min_rate), stage)
 }
 
-/// Rate of a link by its index in the INT header, in Mb/s.
+/// Rate of a link in Mb/s, by its index in the INT header.
 fn link_rate_mbps(lo: &[u32; 4], hi: &[u32; 4], idx: u32) -> u64 {
     (if idx < 4 { lo[idx as usize] } else { hi[(idx - 4) as usize] }) as u64
 }
 
-/// A new rate moves the next send of the queue pair, and the NIC's timer if that is now too late.
-fn change_rate(t: &mut Tables, n: NicIdx, f: FlowIdx, rate: u64, at: &EventKey) {
+/// Sets a new rate. That moves the next send of the queue pair, and the NIC's timer if the timer is now too late.
+fn change_rate(t: &mut Tables, n: NicIdx, f: FlowIdx, rate: u64, event: &EventKey) {
     let e = &t.exps[0];
     let clock = e.clock_ps as u64;
     let line = t.nics[n].rate;
@@ -90,11 +90,11 @@ fn change_rate(t: &mut Tables, n: NicIdx, f: FlowIdx, rate: u64, at: &EventKey) 
         let was = tx_time(tx.last_wire, tx.rate, clock);
         tx.next_avail = tx.next_avail + gap - was;
     }
-    // Also where the rate stays: the timer may have been armed for another queue pair.
+    // This is needed even if the rate stays the same: the timer may have been armed for another queue pair.
     let row = &mut t.nics[n];
     if row.timer != NEVER && tx.next_avail < row.timer {
-        row.timer = tx.next_avail.max(at.t);
-        row.timer_d = lineage(row.timer - at.t, &at.d);
+        row.timer = tx.next_avail.max(event.t);
+        row.timer_d = lineage(row.timer - event.t, &event.d);
     }
     set_rate(t, f, rate, line);
 }

@@ -1,12 +1,12 @@
-//! TIMELY (SIGCOMM '15, Algorithm 1) as the reference runs it (`docs/explanation/model-semantics.md`, "TIMELY"): one update a window.
+//! TIMELY (SIGCOMM '15, Algorithm 1) as the reference runs it (`docs/explanation/model-semantics.md`, "TIMELY"): one update per window.
 
 use crate::columns::{FlowIdx, NicIdx, Tables};
 use crate::engine::cpu::math::{ONE_Q32, mul_div, mul_shr};
 use crate::engine::cpu::rate::set_rate;
 
-/// Fraction bits of the smoothed difference, in picoseconds.
+/// Number of fraction bits of the smoothed RTT difference, which is in picoseconds.
 pub(crate) const DIFF_BITS: u32 = 22;
-/// Updates in a row after which the increase is the larger one (Algorithm 1's N).
+/// Number of consecutive updates after which the larger increase applies (Algorithm 1's N).
 pub const HYPER_AFTER: u32 = 5;
 
 /// `x * f / 2^32`, truncated towards zero.
@@ -15,7 +15,7 @@ fn scale_signed(x: i64, f: u64) -> i64 {
     if x < 0 { -m } else { m }
 }
 
-/// An acknowledgement up to `seq` that took `rtt` ps.
+/// Handles an acknowledgement up to `seq` whose round trip took `rtt` ps.
 pub fn on_ack(t: &mut Tables, n: NicIdx, f: FlowIdx, seq: u64, rtt: u64) {
     let e = t.exps[0];
     let line = t.nics[n].rate;

@@ -1,8 +1,8 @@
-//! What the memo takes in. Experiments whose partitions never repeat would fill it before others that do repeat get
-//! room. So an experiment that finds little of what it records is on probation: of what is new to the memo only a hash
-//! is kept, and what comes a second time is recorded.
+//! Admission: which keys the memo records. Experiments whose partitions never repeat would fill the memo before experiments whose partitions do
+//! repeat. So an experiment that finds little of what it records is on probation: of a key that is new to the memo only a hash is kept, and a key
+//! that comes a second time is recorded.
 //!
-//! Layer: fold/memo. Decides what is remembered, never an outcome: what the memo lacks is simulated.
+//! Layer: fold/memo. Decides what is remembered, never a result: what the memo lacks is simulated.
 
 use std::collections::HashSet;
 use std::hash::BuildHasher;
@@ -13,60 +13,67 @@ use foldhash::fast::FixedState;
 
 use crate::engine::fold::memo::lock::lock;
 
-/// An experiment may record this share of the memo before it must have found anything (our choice).
+/// An experiment may record 1/`FREE_SHARE` of the memo before it must have found anything (our choice).
 const FREE_SHARE: u64 = 32;
-/// All experiments that find little may record this share together (our choice: the rest is for others).
+/// All experiments that find little may together record 1/`FREE_SHARE_OF_ALL` of the memo (our choice: the rest is for others).
 const FREE_SHARE_OF_ALL: u64 = 2;
-/// An experiment finds little if that is less than this share of what it records, by bytes of keys. A key has about as
-/// many bytes as packet-hops follow until the next checkpoint (our choice).
+/// An experiment finds little if it finds less than 1/`LITTLE` of what it records, in bytes of keys. A key has about as many bytes as packet-hops
+/// follow until the next checkpoint (our choice).
 const LITTLE: u64 = 4;
-/// The most hashes; beyond, all are forgotten (our choice: 16 MiB).
+/// Maximum number of hashes; when it is reached, all are forgotten (our choice: 16 MiB).
 const MOST_HASHES: usize = 1 << 20;
 
-/// What an experiment recorded and found.
+/// Totals of what an experiment recorded in the memo and found there.
 #[derive(Debug, Default)]
 pub struct RunBalance {
-    /// Bytes of keys.
+    /// Bytes of keys that were recorded, and of keys that were found.
     recorded: AtomicU64,
     found: AtomicU64,
-    /// Bytes of keys and of what follows them.
+    /// Bytes of keys and of what follows them that were recorded.
     taken: AtomicU64,
 }
 
 impl RunBalance {
-    /// It met a key of `bytes` that is known, or came before.
+    /// Counts a key of `bytes` bytes that is known, or that came before.
     pub fn found(&self, bytes: usize) {
         self.found.fetch_add(bytes as u64, Ordering::Relaxed);
     }
 
-    /// Whether it finds little of what it records.
+    /// Whether the experiment finds little of what it records.
     fn is_of_little_use(&self) -> bool {
         let (recorded, found) = self.so_far();
         found.saturating_mul(LITTLE) <= recorded
     }
 
-    /// What it recorded and found so far, in bytes of keys.
+    /// What the experiment recorded and found so far, in bytes of keys.
     pub fn so_far(&self) -> (u64, u64) {
         (self.recorded.load(Ordering::Relaxed), self.found.load(Ordering::Relaxed))
     }
 }
 
-/// Decides what is new enough, or not.
+/// Decides which keys are recorded.
 #[derive(Default)]
 pub(crate) struct Admission {
     /// Bytes recorded by experiments while they found little.
     of_little_use: AtomicU64,
-    /// Hashes of keys that were turned away. A false match only records a key that came once.
+    /// Hashes of keys that were turned away. A false match has one effect only: a key that came once is recorded.
     seen: Mutex<HashSet<u64>>,
 }
 
 impl Admission {
-    /// Whether a key of `bytes` that the memo lacks is recorded, in a memo of at most `most` bytes. `hash`: of the key
-    /// and where it leads on from.
-    pub(crate) fn admits(&self, by: Option<&RunBalance>, bytes: usize, most: u64, hash: impl FnOnce() -> u64) -> bool {
-        let Some(balance) = by else { return true };
+    /// Whether a key of `bytes` bytes that the memo lacks is recorded, in a memo of at most `max_bytes` bytes. `hash`: hash of the key and of the node
+    /// that it starts from.
+    pub(crate) fn admits(
+        &self,
+        balance: Option<&RunBalance>,
+        bytes: usize,
+        max_bytes: u64,
+        hash: impl FnOnce() -> u64,
+    ) -> bool {
+        let Some(balance) = balance else { return true };
         let all = self.of_little_use.load(Ordering::Relaxed);
-        let free = balance.taken.load(Ordering::Relaxed) < most / FREE_SHARE && all < most / FREE_SHARE_OF_ALL;
+        let free =
+            balance.taken.load(Ordering::Relaxed) < max_bytes / FREE_SHARE && all < max_bytes / FREE_SHARE_OF_ALL;
         if balance.is_of_little_use() && !free {
             if !self.came_before(hash()) {
                 return false;
@@ -77,9 +84,9 @@ impl Admission {
         true
     }
 
-    /// So many bytes were recorded, of keys or of what follows them.
-    pub(crate) fn takes(&self, by: Option<&RunBalance>, bytes: u64) {
-        let Some(balance) = by else { return };
+    /// Counts `bytes` bytes that were recorded, of keys or of what follows them.
+    pub(crate) fn takes(&self, balance: Option<&RunBalance>, bytes: u64) {
+        let Some(balance) = balance else { return };
         balance.taken.fetch_add(bytes, Ordering::Relaxed);
         if balance.is_of_little_use() {
             self.of_little_use.fetch_add(bytes, Ordering::Relaxed);
@@ -99,9 +106,9 @@ impl Admission {
     }
 }
 
-/// The hash of `key` at the place `from`.
-pub(crate) fn hash(from: u64, key: &[u8]) -> u64 {
-    FixedState::with_seed(from).hash_one(key)
+/// The hash of `key` at the node `node`.
+pub(crate) fn hash(node: u64, key: &[u8]) -> u64 {
+    FixedState::with_seed(node).hash_one(key)
 }
 
 #[cfg(test)]

@@ -1,12 +1,11 @@
-//! What earlier runs recorded, by node ids.
+//! The store of records from earlier runs, found by node ids.
 //!
-//! Layer: fold/memo. The trait only: `batch::memo_store` implements it.
+//! Layer: fold/memo. Only the trait: `batch::memo_store` implements it.
 
 use crate::engine::fold::memo::node_id::MemoNodeId;
 
-/// Records that earlier runs left.
+/// A store of the records that earlier runs left.
 pub trait BackingStore: Send + Sync {
-    /// Every record of the root or snapshot with this id, as [`super::unsaved::Unsaved`] had them, the oldest first.
-    /// Empty if there is none.
+    /// Every record of the root or snapshot with this id, as [`super::unsaved::Unsaved`] had them, oldest first. Empty if there is none.
     fn fetch(&self, root: &MemoNodeId) -> Vec<Vec<u8>>;
 }

@@ -1,11 +1,9 @@
-//! Memo records as bytes. A record is a part of what is known of one root: nodes with the edges that lead to them,
-//! parents first.
-//! A node that another record extends appears as it was when it was created. So every record is correct by itself, and
-//! any set of them can be merged.
+//! Encodes and decodes memo records. A record is a part of what is known of one root: nodes with the edges that lead to them, parents first.
+//! A node that another record extends appears as it was when it was created. So every record is correct by itself, and any set of records can be
+//! merged.
 //! A checkpoint names the snapshots that it leads to, which are roots of records of their own.
 //!
-//! Layer: fold/memo. Touches no file. Whoever stores the bytes must return them unchanged, and only to the version that
-//! wrote them.
+//! Layer: fold/memo. Touches no file. A store must return the bytes unchanged, and only to the version of the program that wrote them.
 
 use bytemuck::Zeroable;
 use sha2::Digest;
@@ -25,8 +23,8 @@ use crate::engine::fold::memo::outcome::{FinalState, MemberFinal, NicFinal};
 use crate::engine::fold::memo::owner::NodeMaker;
 use crate::engine::fold::rows::bytes::{NumberReader, NumberWriter};
 
-/// The version of what records mean, packet model included. PRECONDITION of every change to either: a new number.
-/// `tests/fold/memo_store.rs` compares it with digests of what is recorded.
+/// The version of the meaning of records, packet model included. PRECONDITION of every change to either: a new number. `tests/fold/memo_store.rs`
+/// compares it with digests of recorded data.
 pub const SEMANTICS: u32 = 20;
 
 /// Bits of a node's flags.
@@ -40,10 +38,10 @@ const CHECKPOINT: u64 = 8;
 
 const CHOICE: u64 = 16;
 
-/// A version of the program, as far as records are concerned. Records of another version are of no use.
+/// A version of the program, as far as records depend on it. Records of another version cannot be used.
 pub type Version = [u8; 16];
 
-/// This version: the number above, the program's version, and the layout of the rows in records.
+/// This version: a hash of [`SEMANTICS`], the program's version, and the layout of the rows in records.
 pub fn version() -> Version {
     let mut hash = Sha256::new();
     hash.update(SEMANTICS.to_le_bytes());
@@ -57,7 +55,7 @@ pub fn version() -> Version {
     version
 }
 
-/// Writes what is known of `node`; only that it exists, if there is nothing new.
+/// Writes what is known of `node`; if `news` is false, only that it exists. Returns what the record then says of it.
 pub(crate) fn put_node(w: &mut NumberWriter, node: &MemoNode, news: bool) -> Saved {
     let body = node.body();
     let now = standing(node, &body);
@@ -75,12 +73,12 @@ pub(crate) fn put_node(w: &mut NumberWriter, node: &MemoNode, news: bool) -> Sav
     }
     w.number(now.known - node.born);
     w.number(now.events as u64);
-    let mut at = 0;
+    let mut at_ps = 0;
     for x in &body.events[..now.events] {
-        w.number(x.at - at);
+        w.number(x.at - at_ps);
         w.number(u64::from(x.member));
         w.number(u64::from(x.nth) << 2 | x.event as u64);
-        at = x.at;
+        at_ps = x.at;
     }
     if let Some(final_state) = &body.end {
         put_final_state(w, final_state);
@@ -94,18 +92,18 @@ pub(crate) fn put_node(w: &mut NumberWriter, node: &MemoNode, news: bool) -> Sav
     now
 }
 
-/// A decoded record, and the room it takes.
+/// A decoded record, and the memory that it takes in bytes.
 pub(crate) struct Decoded {
     pub node: MemoNode,
     pub bytes: u64,
 }
 
-/// The key of a record's root, and how many bytes at its end are a snapshot, if it is one.
+/// The key of a record's root and, if the root is a snapshot, the number of bytes at the key's end that are the snapshot.
 pub(crate) fn key(record: &[u8]) -> Option<(&[u8], Option<usize>)> {
     get_key(&mut NumberReader(record))
 }
 
-/// Whether the bytes are a record, read as a lookup reads them.
+/// Whether the bytes are a record that a lookup can read.
 pub fn is_record(record: &[u8]) -> bool {
     key(record).is_some_and(|(key, state)| decode(record, key, state).is_some())
 }
@@ -116,7 +114,7 @@ fn get_key<'a>(r: &mut NumberReader<'a>) -> Option<(&'a [u8], Option<usize>)> {
     state.is_none_or(|len| len <= key.len()).then_some((key, state))
 }
 
-/// Reads a record of the root of `key`, or of the snapshot in its last `state` bytes. `None`: it is no such record.
+/// Reads a record of the root of `key`, or of the snapshot in its last `state` bytes. `None` if it is no such record.
 pub(crate) fn decode(record: &[u8], key: &[u8], state: Option<usize>) -> Option<Decoded> {
     let mut r = NumberReader(record);
     if get_key(&mut r)? != (key, state) {
@@ -146,15 +144,15 @@ fn get_node(r: &mut NumberReader, id: MemoNodeId, bytes: &mut usize) -> Option<M
     body.known = born;
     if flags & EVENTS != 0 {
         body.known = born.checked_add(r.number()?)?;
-        let mut at = 0u64;
+        let mut at_ps = 0u64;
         for _ in 0..r.count()? {
-            at = at.checked_add(r.number()?)?;
+            at_ps = at_ps.checked_add(r.number()?)?;
             let member = r.small()?;
             let nth = r.number()?;
             let event = [MessageEvent::Sent, MessageEvent::Delivered, MessageEvent::Acked]
                 .into_iter()
                 .find(|&x| x as u64 == nth & 3)?;
-            body.events.push(TimedMessageEvent { at, member, nth: u32::try_from(nth >> 2).ok()?, event });
+            body.events.push(TimedMessageEvent { at: at_ps, member, nth: u32::try_from(nth >> 2).ok()?, event });
         }
         *bytes += body.events.len() * size_of::<TimedMessageEvent>();
         if flags & ENDED != 0 {
@@ -199,7 +197,7 @@ fn put_final_state(w: &mut NumberWriter, final_state: &FinalState) {
     w.number(final_state.peaks.len() as u64);
     final_state.peaks.iter().for_each(|&x| w.number(u64::from(x)));
     w.number(final_state.members.len() as u64);
-    // Queue pairs of an episode start much alike, and end much as they started.
+    // Queue pairs of an episode start nearly equal, and end nearly as they started.
     let (mut tx, mut rx) = (FlowTx::zeroed(), FlowRx::zeroed());
     for m in &final_state.members {
         w.number(m.start);

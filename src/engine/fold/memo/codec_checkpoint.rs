@@ -1,7 +1,7 @@
-//! Checkpoints and choices as bytes. Checkpoints name the snapshots they lead to by id, so a pattern that repeats, a cycle of checkpoints,
-//! takes few records.
+//! Encodes and decodes checkpoints and choices. A checkpoint names the snapshots that it leads to by id, so a repeating pattern, a cycle of
+//! checkpoints, takes few records.
 //!
-//! Layer: fold/memo. Fetches nothing: whoever passes a checkpoint asks for what it leads to.
+//! Layer: fold/memo. Fetches nothing: whoever passes a checkpoint requests what it leads to.
 
 use std::sync::Arc;
 
@@ -51,7 +51,7 @@ pub(crate) fn put_checkpoint(w: &mut NumberWriter, checkpoint: &Checkpoint) {
     }
 }
 
-/// `None`: it is no checkpoint.
+/// Reads a checkpoint. `None` if the bytes are none.
 pub(crate) fn get_checkpoint(r: &mut NumberReader) -> Option<Checkpoint> {
     let mut checkpoint = Checkpoint {
         at: r.number()?,
@@ -112,7 +112,7 @@ pub(crate) fn put_choice(w: &mut NumberWriter, choice: &SkipChoice) {
     }
 }
 
-/// `None`: it is no choice.
+/// Reads a choice. `None` if the bytes are none.
 pub(crate) fn get_choice(r: &mut NumberReader) -> Option<SkipChoice> {
     let mut choice = SkipChoice { at: r.number()?, pieces: Vec::new() };
     for _ in 0..r.count()? {
@@ -122,7 +122,7 @@ pub(crate) fn get_choice(r: &mut NumberReader) -> Option<SkipChoice> {
     Some(choice)
 }
 
-/// A skip plan except its snapshot.
+/// Writes a skip plan without its snapshot.
 fn put_plan(w: &mut NumberWriter, plan: &SkipPlan) {
     w.number(plan.window);
     w.number(plan.until);

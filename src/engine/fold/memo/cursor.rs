@@ -1,4 +1,4 @@
-//! A partition's place in the memo, and what happened since that the memo lacks.
+//! A partition's place in the memo, and the events since then that the memo lacks.
 //!
 //! Layer: fold/memo.
 
@@ -8,7 +8,7 @@ use std::sync::Arc;
 use crate::engine::fold::memo::in_flight::RecordingClaim;
 use crate::engine::fold::memo::node::{MemoNode, MessageEvent};
 
-/// Something to be recorded once everything before it is.
+/// An event that is recorded once everything before it has been recorded.
 #[derive(Clone)]
 pub(crate) struct PendingEvent {
     pub at: u64,
@@ -17,12 +17,12 @@ pub(crate) struct PendingEvent {
 }
 
 impl PendingEvent {
-    /// By time; then message events, before posts and what these cause at once; then by NIC.
+    /// Sort key: by time; then message events before posts and what the posts cause at once; then by NIC.
     pub(crate) fn order(&self) -> (u64, u32) {
         (self.at, self.turn())
     }
 
-    /// Its place within its instant.
+    /// Order among the events of one instant.
     pub(crate) fn turn(&self) -> u32 {
         match self.what {
             PendingKind::Message { at_once: false, .. } => 0,
@@ -33,29 +33,30 @@ impl PendingEvent {
 
 #[derive(Clone)]
 pub(crate) enum PendingKind {
-    /// `follows`: the bytes of the message that follows one that was sent. `at_once`: by a post of the same instant.
+    /// An event of a message. `follows`: size of the message that follows one that was sent, in bytes. `at_once`: a post at the same instant caused
+    /// it.
     Message { member: u32, nth: u32, event: MessageEvent, follows: Option<u64>, at_once: bool },
-    /// Messages of these sizes were posted at once.
+    /// Messages of these sizes, in bytes, were posted at once.
     Post { member: u32, bytes: Vec<u64> },
-    /// Rows joined, with this key.
+    /// Rows joined; the key describes them.
     Join(Vec<u8>),
 }
 
 /// A partition's place in the memo.
 pub(crate) struct MemoCursor {
-    /// Of a simulated partition: it is the one to record `node`.
+    /// For a simulated partition: its claim to record `node`.
     pub claim: Option<RecordingClaim>,
     pub node: Arc<MemoNode>,
-    /// How many of the node's events were reported.
+    /// Number of the node's events that were reported.
     pub next_event: usize,
-    /// What happened and is not recorded yet.
+    /// Events that have happened and are not recorded yet.
     pub pending: Vec<PendingEvent>,
-    /// An earlier node, and what happened since: a post or join at a time already passed is inserted between.
+    /// An earlier node, and the events since then. A post or join at a time that has already passed is inserted between them.
     pub anchor: Arc<MemoNode>,
     pub recent: Vec<PendingEvent>,
 }
 
-/// A copy records nothing.
+/// A copy has no claim, so it records nothing.
 impl Clone for MemoCursor {
     fn clone(&self) -> MemoCursor {
         MemoCursor {
@@ -81,15 +82,15 @@ impl MemoCursor {
         }
     }
 
-    /// A turn begins at `at`: nothing new happens before.
-    pub(crate) fn turn(&mut self, at: u64) {
-        if self.recent.iter().all(|e| e.at < at) {
+    /// Begins a turn at `at_ps`: nothing new happens before that.
+    pub(crate) fn turn(&mut self, at_ps: u64) {
+        if self.recent.iter().all(|e| e.at < at_ps) {
             self.anchor = Arc::clone(&self.node);
             self.recent.clear();
         }
     }
 
-    /// Back to the anchor; all that happened since is pending again.
+    /// Returns to the anchor. All events since then are pending again.
     pub(crate) fn rewind(&mut self) {
         let mut all = std::mem::take(&mut self.recent);
         all.append(&mut self.pending);
@@ -97,7 +98,7 @@ impl MemoCursor {
         self.node = Arc::clone(&self.anchor);
     }
 
-    /// Goes on from `node`, where nothing has happened yet.
+    /// Continues from `node`, where nothing has happened yet.
     pub(crate) fn at(&mut self, node: Arc<MemoNode>) {
         self.anchor = Arc::clone(&node);
         self.node = node;

@@ -1,11 +1,11 @@
-//! Which experiment records what. An experiment that records a node holds a *claim* on it. Another experiment that
-//! needs what follows that node waits.
-//! So does one that has found nothing new: it follows an experiment that does the same a little earlier. Thus each
-//! missing piece is simulated once in a sweep, by the experiment that needs it first.
+//! Which experiment records what. An experiment that records a node holds a *claim* on it. Another experiment that needs what follows that node
+//! waits.
+//! An experiment that has found nothing new also waits: it follows another one that does the same a little earlier. Thus each missing piece is
+//! simulated once in a sweep, by the experiment that needs it first.
 //!
-//! Layer: fold/memo. Decides who works, never the outcome: an experiment that does not wait simulates. There is no
-//! circular wait, because waits are decided under one lock.
-//! Claims end when the part is recorded, and all claims of an experiment when it is dropped.
+//! Layer: fold/memo. Decides who works, never a result: an experiment that does not wait simulates. There is no circular wait, because waits are
+//! decided under one lock.
+//! A claim ends when its part is recorded; all claims of an experiment end when it is dropped.
 
 use std::collections::HashMap;
 use std::sync::atomic::{AtomicU64, Ordering};
@@ -16,7 +16,7 @@ use crate::engine::fold::memo::lock::lock;
 use crate::engine::fold::memo::node::MemoNode;
 use crate::engine::fold::memo::owner::{NodeMaker, Recorder};
 
-/// A node that a partition records. Dropping it releases the node.
+/// A claim to record a node. Dropping it releases the node.
 pub struct RecordingClaim {
     pub node: Arc<MemoNode>,
     run: u64,
@@ -24,7 +24,7 @@ pub struct RecordingClaim {
 
 impl Drop for RecordingClaim {
     fn drop(&mut self) {
-        // Another partition of the same experiment may have released it, and another experiment taken it.
+        // Another partition of the same experiment may have released the node, and another experiment may have claimed it.
         let _ = self.node.owner.run.compare_exchange(self.run, 0, Ordering::AcqRel, Ordering::Relaxed);
     }
 }
@@ -37,21 +37,21 @@ pub struct InFlight {
 }
 
 struct Entry {
-    /// All that the experiment does before this is done, ps.
+    /// Time in ps before which the experiment has done everything.
     clock: Arc<AtomicU64>,
     wait: Option<Wait>,
 }
 
-/// What an experiment waits for.
+/// What an experiment waits for: experiment `blocker`, until a condition holds.
 struct Wait {
-    on: u64,
-    until: Until,
+    blocker: u64,
+    condition: WaitCondition,
 }
 
-enum Until {
-    /// Its clock is later than this.
+enum WaitCondition {
+    /// Its clock is later than this, in ps.
     Later(u64),
-    /// It records another node, or more than this is known of the node, ps from the episode's start.
+    /// It records another node, or more than this is known of the node, in ps from the episode's start.
     Known(Arc<MemoNode>, u64),
 }
 
@@ -80,31 +80,31 @@ impl InFlight {
     }
 }
 
-/// The experiment that `id` waits for, unless that wait is over.
+/// The experiment that `id` waits for. `None` if it does not wait, or the wait is over.
 fn waits_on(runs: &HashMap<u64, Entry>, id: u64) -> Option<u64> {
     let wait = runs.get(&id)?.wait.as_ref()?;
-    let owner = runs.get(&wait.on)?;
-    let holds = match &wait.until {
-        Until::Later(at) => owner.clock.load(Ordering::Acquire) <= *at,
-        Until::Known(node, known) => {
+    let owner = runs.get(&wait.blocker)?;
+    let holds = match &wait.condition {
+        WaitCondition::Later(at_ps) => owner.clock.load(Ordering::Acquire) <= *at_ps,
+        WaitCondition::Known(node, known) => {
             let body = node.body();
             body.known <= *known
                 && body.end.is_none()
                 && body.checkpoint.is_none()
-                && node.owner.run.load(Ordering::Acquire) == wait.on
+                && node.owner.run.load(Ordering::Acquire) == wait.blocker
         }
     };
-    holds.then_some(wait.on)
+    holds.then_some(wait.blocker)
 }
 
-/// Lets `id` wait, unless that would be circular.
+/// Lets `id` wait, unless that would be circular. Returns whether it waits.
 fn wait(runs: &mut HashMap<u64, Entry>, id: u64, wait: Wait) -> bool {
-    let mut on = wait.on;
-    // No chain is longer than the number of experiments.
+    let mut blocker = wait.blocker;
+    // No chain of waits is longer than the number of experiments.
     for _ in 0..=runs.len() {
-        match waits_on(runs, on) {
+        match waits_on(runs, blocker) {
             Some(next) if next == id => return false,
-            Some(next) => on = next,
+            Some(next) => blocker = next,
             None => break,
         }
     }
@@ -114,33 +114,33 @@ fn wait(runs: &mut HashMap<u64, Entry>, id: u64, wait: Wait) -> bool {
     true
 }
 
-/// An experiment's registration, which ends when this is dropped.
+/// An experiment's registration in [`InFlight`]. It ends when this is dropped.
 pub struct ExperimentTicket {
     in_flight: Arc<InFlight>,
     id: u64,
     clock: Arc<AtomicU64>,
-    /// What it recorded and found, also before it started over.
+    /// Totals of what it recorded and found, also before it started over.
     pub balance: Arc<RunBalance>,
     forerunner: Option<Forerunner>,
     waits: bool,
-    /// Nothing is half done: the turn can be repeated.
+    /// No turn is half done, so the turn can be repeated after a wait.
     pub may_wait: bool,
-    /// The next wait is refused: no other experiment can go on.
+    /// The next wait is refused, because no other experiment can go on.
     pub alone: bool,
 }
 
-/// An experiment that does the same a little earlier. This one stays behind it as long as it meets nothing new.
+/// Another experiment that does the same a little earlier. This one stays behind it as long as it meets nothing new.
 struct Forerunner {
     run: u64,
     clock: Arc<AtomicU64>,
-    /// When the two met, by the other clock and by its own, ps.
-    theirs: u64,
-    ours: u64,
+    /// Times at which both were at the same node, by the other experiment's clock and by its own, in ps.
+    other_met_ps: u64,
+    own_met_ps: u64,
 }
 
-/// The answer to a request for a node.
+/// Answer to a request for a node.
 pub enum ClaimAnswer {
-    /// Simulate it; with a claim unless another experiment holds it.
+    /// Simulate it, with a claim unless another experiment holds it.
     Go(Option<RecordingClaim>),
     Wait,
 }
@@ -158,33 +158,33 @@ impl ExperimentTicket {
         self.id
     }
 
-    /// Itself, as the recorder of a node of a partition that started at `start`.
+    /// This experiment as the recorder of a node of a partition that started at `start` (ps).
     pub fn by(&self, start: u64) -> Recorder<'_> {
         Recorder { maker: NodeMaker { run: self.id, start }, balance: Some(&self.balance) }
     }
 
-    /// It does something new: from now on it follows no other experiment.
+    /// Stops following another experiment, because this one does something new.
     pub fn goes_alone(&mut self) {
         self.forerunner = None;
     }
 
-    /// Its earliest event is at `at`. Returns whether it waits.
-    pub fn turn(&mut self, at: u64) -> bool {
-        self.clock.store(at, Ordering::Release);
+    /// Begins a turn; the experiment's earliest event is at `at_ps`. Returns whether it must wait.
+    pub fn turn(&mut self, at_ps: u64) -> bool {
+        self.clock.store(at_ps, Ordering::Release);
         if std::mem::take(&mut self.waits)
             && let Some(entry) = lock(&self.in_flight.runs).get_mut(&self.id)
         {
             entry.wait = None;
         }
         let Some(forerunner) = &self.forerunner else { return false };
-        let behind = at.saturating_add(forerunner.theirs).saturating_sub(forerunner.ours);
+        let behind = at_ps.saturating_add(forerunner.other_met_ps).saturating_sub(forerunner.own_met_ps);
         if forerunner.clock.load(Ordering::Acquire) > behind {
             return false;
         }
         let mut runs = lock(&self.in_flight.runs);
         self.waits = !self.alone
             && runs.contains_key(&forerunner.run)
-            && wait(&mut runs, self.id, Wait { on: forerunner.run, until: Until::Later(behind) });
+            && wait(&mut runs, self.id, Wait { blocker: forerunner.run, condition: WaitCondition::Later(behind) });
         drop(runs);
         if !self.waits {
             self.forerunner = None;
@@ -198,7 +198,7 @@ impl ExperimentTicket {
         run != 0 && run != self.id && lock(&self.in_flight.runs).contains_key(&run)
     }
 
-    /// It meets `node`, of a partition that started or passed a checkpoint at `start`. If `is_free` (it simulates
+    /// Meets `node`, of a partition that started or passed a checkpoint at `start` (ps). If `is_free` returns true (the experiment simulates
     /// nothing), it stays behind the experiment that created the node.
     pub fn meet(&mut self, node: &MemoNode, start: u64, is_free: impl FnOnce() -> bool) {
         let maker = node.owner.maker;
@@ -210,12 +210,16 @@ impl ExperimentTicket {
             && self.forerunner.as_ref().is_none_or(|l| !runs.contains_key(&l.run))
             && is_free()
         {
-            self.forerunner =
-                Some(Forerunner { run: maker.run, clock: Arc::clone(&entry.clock), theirs: maker.start, ours: start });
+            self.forerunner = Some(Forerunner {
+                run: maker.run,
+                clock: Arc::clone(&entry.clock),
+                other_met_ps: maker.start,
+                own_met_ps: start,
+            });
         }
     }
 
-    /// The claim on `node`, unless another experiment holds it.
+    /// The claim on `node`; `None` if another experiment holds it.
     pub fn adopt(&self, node: &Arc<MemoNode>) -> Option<RecordingClaim> {
         let owner = &node.owner;
         let mut run = owner.run.load(Ordering::Acquire);
@@ -231,16 +235,16 @@ impl ExperimentTicket {
         (run == self.id).then(|| RecordingClaim { node: Arc::clone(node), run })
     }
 
-    /// It needs what follows `node` from `known` on.
+    /// Requests what follows `node` from `known` (ps) on.
     pub fn ask(&mut self, node: &Arc<MemoNode>, known: u64) -> ClaimAnswer {
         let claim = self.adopt(node);
         if claim.is_some() || std::mem::take(&mut self.alone) {
             return ClaimAnswer::Go(claim);
         }
-        let on = node.owner.run.load(Ordering::Acquire);
-        let until = Until::Known(Arc::clone(node), known);
+        let blocker = node.owner.run.load(Ordering::Acquire);
+        let condition = WaitCondition::Known(Arc::clone(node), known);
         // If the claim was released meanwhile, the wait ends with the next check.
-        self.waits = on == 0 || wait(&mut lock(&self.in_flight.runs), self.id, Wait { on, until });
+        self.waits = blocker == 0 || wait(&mut lock(&self.in_flight.runs), self.id, Wait { blocker, condition });
         if self.waits { ClaimAnswer::Wait } else { ClaimAnswer::Go(None) }
     }
 }

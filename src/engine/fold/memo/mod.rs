@@ -1,4 +1,4 @@
-//! The memo: what partitions did before, in this process and in earlier runs.
+//! The memo: a record of what partitions did before, in this process and in earlier runs.
 //!
 //! Layer: above `rows`, below `steady`. Simulates nothing.
 

@@ -1,9 +1,9 @@
-//! Nodes of the memo. An *episode* is a partition's lifetime, from idle to idle. Its root node stands for the canonical
-//! key of its start. Whatever the rest of the world does (a post, a message that follows another, a queue pair that
-//! joins, a merge) leads to a child. A node holds the message events that follow if nothing of the kind happens.
+//! Nodes of the memo. An *episode* is a partition's lifetime, from idle to idle. Its root node stands for the canonical key of its start. Each effect
+//! of the rest of the experiment (a post, a message that follows another, a queue pair that joins, a merge) leads to a child. A node holds the
+//! message events that follow if there is no such effect.
 //!
-//! Now and then a node ends in a *checkpoint*: a snapshot of the whole partition. Its node is shared by all pasts that
-//! lead to it, so a pattern that repeats is a cycle.
+//! From time to time a node ends in a *checkpoint*: a snapshot of the whole partition. The snapshot's node is shared by all pasts that lead to it, so
+//! a repeating pattern is a cycle.
 //!
 //! Layer: fold/memo.
 
@@ -37,22 +37,22 @@ impl From<MemoNodeId> for LazyNodeId {
 }
 
 impl LazyNodeId {
-    /// Of the root or snapshot of `key`; `id`: if it is known already.
+    /// The id of the root or snapshot of `key`. `id`: its value, if known already.
     pub fn root(key: &Arc<[u8]>, id: Option<MemoNodeId>) -> LazyNodeId {
         LazyNodeId { id: id.map_or_else(OnceLock::new, OnceLock::from), key: Arc::clone(key), parent: None }
     }
 
-    /// Of the node that the edge `key` leads to from `parent`.
+    /// The id of the node that the edge `key` leads to from `parent`.
     pub fn child(parent: &Arc<MemoNode>, key: &Arc<[u8]>) -> LazyNodeId {
         LazyNodeId { id: OnceLock::new(), key: Arc::clone(key), parent: Some(Arc::downgrade(parent)) }
     }
 
-    /// The key, of a root or snapshot that was created in this process.
+    /// The key of a root or snapshot that was created in this process.
     pub fn key(&self) -> &[u8] {
         &self.key
     }
 
-    /// PRECONDITION: the memo of the node exists.
+    /// The value of the id. PRECONDITION: the memo of the node exists.
     pub fn id(&self) -> MemoNodeId {
         if let Some(id) = self.id.get() {
             return *id;
@@ -74,32 +74,30 @@ impl LazyNodeId {
         self.given(above)
     }
 
-    /// The id, given that of the parent.
+    /// The id, if the parent's id is `parent`.
     fn given(&self, parent: Option<MemoNodeId>) -> MemoNodeId {
         *self.id.get_or_init(|| parent.map_or_else(|| root_id(&self.key), |up| child_id(&up, &self.key)))
     }
 }
 
-/// Nodes by whole keys. Keys are tens of kilobytes, so a fast hash matters. The order of entries never shows.
+/// Nodes by their whole keys. Keys are tens of kilobytes, so a fast hash matters. No result depends on the order of entries.
 pub(crate) type Keyed = HashMap<Arc<[u8]>, Arc<MemoNode>, RandomState>;
 
-/// A past that partitions may share.
+/// A node of the memo: a past that partitions may share.
 pub struct MemoNode {
     pub name: LazyNodeId,
-    /// From some instant on what follows is random (a random mark), not a function of the past. Waiting for its
-    /// recorder is useless.
+    /// Whether, from some instant on, what follows is random (a random mark) and no function of the past. Then waiting for its recorder is useless.
     pub unpredictable: AtomicBool,
-    /// Of a snapshot: how many bytes at the end of its key it is.
+    /// For a snapshot: its size in bytes; it is the last part of the key.
     state: Option<usize>,
-    /// Which experiment records what follows.
+    /// The experiment that created this node, and the one that records what follows.
     pub owner: NodeOwner,
-    /// Nothing happens before this if nothing else is known, ps from the episode's start.
+    /// Time before which nothing happens if nothing else is known, in ps from the episode's start.
     pub born: u64,
     body: Mutex<NodeBody>,
 }
 
-/// Episodes are long chains. A node that drops its children recursively would overflow the stack, so they are taken
-/// apart one by one.
+/// Frees children one by one: episodes are long chains, and a recursive drop would overflow the stack.
 impl Drop for MemoNode {
     fn drop(&mut self) {
         let mut left = self.take_children();
@@ -112,18 +110,18 @@ impl Drop for MemoNode {
 }
 
 impl MemoNode {
-    pub fn new(name: LazyNodeId, known: u64, state: Option<usize>, by: NodeMaker) -> MemoNode {
+    pub fn new(name: LazyNodeId, known: u64, state: Option<usize>, maker: NodeMaker) -> MemoNode {
         MemoNode {
             name,
             unpredictable: AtomicBool::new(false),
             state,
-            owner: by.into(),
+            owner: maker.into(),
             born: known,
             body: Mutex::new(NodeBody { known, ..NodeBody::default() }),
         }
     }
 
-    /// The room that a node takes whose key has `key` bytes.
+    /// Memory in bytes of a node whose key has `key` bytes.
     pub fn bytes(key: usize) -> usize {
         key + size_of::<MemoNode>() + 64
     }
@@ -133,12 +131,12 @@ impl MemoNode {
         std::mem::take(&mut body.children).into_values().collect()
     }
 
-    /// Its id, which means the same to every process.
+    /// The node's id, which is the same in every process.
     pub fn id(&self) -> MemoNodeId {
         self.name.id()
     }
 
-    /// The snapshot, of a node that has one.
+    /// The snapshot, if the node is one.
     pub fn state(&self) -> Option<&[u8]> {
         let key = self.name.key();
         self.state.map(|len| &key[key.len() - len..])
@@ -148,43 +146,43 @@ impl MemoNode {
         lock(&self.body)
     }
 
-    /// What follows, of a node that no other thread has.
+    /// What follows the node. PRECONDITION: no other thread has it.
     pub fn into_body(mut self) -> NodeBody {
         std::mem::take(self.body.get_mut().unwrap_or_else(PoisonError::into_inner))
     }
 }
 
-/// What follows that past.
+/// What is known to follow a node's past.
 #[derive(Default)]
 pub struct NodeBody {
     pub events: Vec<TimedMessageEvent>,
-    /// All events before this are there, ps from the episode's start.
+    /// Time in ps from the episode's start before which all events are known.
     pub known: u64,
     pub children: Keyed,
-    /// The partition became idle.
+    /// The final state, if the partition becomes idle.
     pub end: Option<Arc<FinalState>>,
-    /// What is known goes on from snapshots that other pasts share.
+    /// The end of what is known, if it continues from snapshots that other pasts share.
     pub checkpoint: Option<Arc<Checkpoint>>,
-    /// What is known goes on with a child, which depends on the messages that wait then.
+    /// The end of what is known, if it continues with a child that depends on the messages that wait then.
     pub choice: Option<Arc<SkipChoice>>,
     /// How much of it the store has.
     pub saved: Option<Saved>,
 }
 
 impl NodeBody {
-    /// Whether an edge of kind `tag` leads on at `at`.
-    pub fn has_edge(&self, tag: u8, at: u64) -> bool {
-        let begin = edge(tag, at, CanonicalKey::default());
+    /// Whether there is an edge of kind `tag` at `at_ps`.
+    pub fn has_edge(&self, tag: u8, at_ps: u64) -> bool {
+        let begin = edge(tag, at_ps, CanonicalKey::default());
         self.children.keys().any(|key| key.starts_with(&begin))
     }
 }
 
-/// An event of a message, and when.
+/// An event of a message, with its time.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct TimedMessageEvent {
-    /// From the start of the episode or the last checkpoint, ps.
+    /// Time in ps from the start of the episode or the last checkpoint.
     pub at: u64,
-    /// Local number of its queue pair, and its place among the messages since then.
+    /// Local number of its queue pair, and the message's number on it since that start.
     pub member: u32,
     pub nth: u32,
     pub event: MessageEvent,
@@ -192,32 +190,32 @@ pub struct TimedMessageEvent {
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum MessageEvent {
-    /// Its last byte was sent. If the next message is posted by now, it follows at once.
+    /// Its last byte was sent. If the next message has been posted, its bytes follow at once.
     Sent,
-    /// All of it arrived.
+    /// All of it has arrived.
     Delivered,
     /// All of it was acknowledged.
     Acked,
 }
 
-/// Where a known interval ends: the snapshots then, and what counters gained since the start or the last checkpoint.
+/// The end of a known interval: the snapshots at that instant, and what counters gained since the start or the last checkpoint.
 #[derive(Clone)]
 pub struct Checkpoint {
-    /// From there, ps.
+    /// Time in ps from that start.
     pub at: u64,
-    /// The pieces of the partition; one: it stays whole.
+    /// The pieces into which the partition splits. With one piece it stays whole.
     pub pieces: Vec<PartitionPiece>,
     pub continuations: Vec<Continuation>,
-    /// Bytes and packets sent.
+    /// What the counters of each NIC, port and queue pair gained.
     pub nics: Vec<NicDelta>,
     pub ports: Vec<PortDelta>,
-    /// The most that each ingress held.
+    /// Maximum number of bytes that each ingress held.
     pub peaks: Vec<u32>,
     pub members: Vec<CounterDelta>,
 }
 
 impl Checkpoint {
-    /// The room that it takes.
+    /// Memory that it takes, in bytes.
     pub fn bytes(&self) -> usize {
         let piece = |p: &PartitionPiece| {
             4 * (p.nics.len() + p.ports.len() + p.ends.len() + p.members.len() + p.working.len() + p.ancestors.len())
@@ -247,15 +245,15 @@ impl Checkpoint {
     }
 }
 
-/// How a piece goes on.
+/// How a piece of a partition goes on after a checkpoint.
 #[derive(Clone)]
 pub enum Continuation {
     Snapshot(Arc<MemoNode>),
-    /// From the snapshot of this id, which has not been fetched from the store yet.
+    /// From the snapshot with this id, which has not been fetched from the store yet.
     Stored(MemoNodeId),
-    /// It is skipped ahead.
+    /// It is skipped ahead by this plan.
     Skip(Arc<SkipPlan>),
-    /// It is idle, with this snapshot.
+    /// It is idle, in this snapshot, so it retires.
     Retire(Arc<[u8]>),
 }
 
@@ -263,7 +261,7 @@ pub enum Continuation {
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Saved {
     pub known: u64,
-    /// How many message events.
+    /// Number of message events.
     pub events: usize,
     pub end: bool,
     pub checkpoint: bool,
@@ -272,13 +270,13 @@ pub struct Saved {
 }
 
 impl Saved {
-    /// Which says more, while a node has no end.
+    /// Whether this knows more than `other`, for nodes without an end.
     pub fn says_more_than(&self, other: &Saved) -> bool {
         (self.known, self.events) > (other.known, other.events)
     }
 }
 
-/// What is worth saving of a node now.
+/// What there is to save of a node now.
 pub(crate) fn standing(node: &MemoNode, body: &NodeBody) -> Saved {
     // Events at `known` belong to what follows them; nothing reads later ones.
     let events = body.events.partition_point(|x| x.at <= body.known);

@@ -1,11 +1,11 @@
-//! Ids of memo nodes, which mean the same to every process.
+//! Ids of memo nodes, which are the same in every process.
 //!
 //! Layer: fold/memo. Knows nothing of what a node holds.
 
 use sha2::Digest;
 use sha2::Sha256;
 
-/// 128 bits of a cryptographic hash of all that led to the node.
+/// 128 bits of a cryptographic hash of everything that led to the node.
 pub type MemoNodeId = [u8; 16];
 
 /// The id of the root or snapshot of `key`.

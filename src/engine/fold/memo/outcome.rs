@@ -1,11 +1,11 @@
-//! What a partition's lifetime, or a part of it, changes: counters, final rows, pieces of a split.
+//! Changes that a partition's lifetime, or a part of it, leaves: counters, final rows, pieces of a split.
 //!
-//! Layer: fold/memo. Data by local numbers.
+//! Layer: fold/memo. Data with local numbers.
 
 use crate::columns::{FlowRx, FlowTx, NEVER, Nic, Port, Tables, mode, qp};
 use crate::engine::fold::rows::cc_state::timers_run;
 
-/// Rows of a partition that go on by themselves, by local numbers, and its working queue pairs.
+/// Rows of a partition that go on as a partition of their own, and its working queue pairs, as local numbers.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct PartitionPiece {
     pub nics: Vec<u32>,
@@ -13,7 +13,7 @@ pub struct PartitionPiece {
     pub ends: Vec<u32>,
     pub members: Vec<u32>,
     pub working: Vec<u32>,
-    /// The ancestors of the piece: places among the members' flow numbers and, behind these, the ancestors before.
+    /// Ancestors of the piece: indices into the members' flow numbers and, after these, into the ancestors before the split.
     pub ancestors: Vec<u32>,
 }
 
@@ -34,20 +34,20 @@ pub struct CounterDelta {
     pub n_acks: u32,
 }
 
-/// What an episode leaves behind, by local numbers.
+/// Final state of an episode, with local numbers.
 #[derive(Debug, PartialEq)]
 pub struct FinalState {
-    /// From the episode's start, ps.
+    /// Time in ps from the episode's start.
     pub at: u64,
     pub nics: Vec<NicFinal>,
     pub ports: Vec<PortDelta>,
-    /// The most that each ingress held.
+    /// Maximum number of bytes that each ingress held.
     pub peaks: Vec<u32>,
     pub members: Vec<MemberFinal>,
 }
 
 impl FinalState {
-    /// The room that it takes.
+    /// Memory that it takes, in bytes.
     pub fn bytes(nics: usize, ports: usize, members: usize) -> usize {
         nics * 64 + ports * 64 + members * size_of::<MemberFinal>()
     }
@@ -78,7 +78,7 @@ impl NicDelta {
     }
 }
 
-/// What a port's counters gained; `max_q` is the longest queue within the episode.
+/// What a port's counters gained. `max_q` is the longest queue within the episode, in bytes.
 #[derive(Clone, Copy, Debug, Default, PartialEq)]
 pub struct PortDelta {
     pub tx_bytes: u64,
@@ -105,7 +105,7 @@ impl PortDelta {
     }
 }
 
-/// The rows of a queue pair at the end, and at the start of the episode.
+/// The rows of a queue pair at the end of an episode, and at its start.
 #[derive(Debug, PartialEq)]
 pub struct MemberFinal {
     pub start: u64,
@@ -116,15 +116,15 @@ pub struct MemberFinal {
 }
 
 impl MemberFinal {
-    /// The rows of a queue pair that were `tx` and `rx` when an equivalent episode began for it at `start`.
+    /// The final rows of a queue pair whose rows were `tx` and `rx` when an equivalent episode began for it at `start` (ps).
     pub fn applied(&self, t: &Tables, tx: &FlowTx, rx: &FlowRx, start: u64) -> (FlowTx, FlowRx) {
         let (end, was) = (&self.tx, &self.tx_before);
         let anew = t.exps[0].modes & mode::FRESH_QP != 0 || was.flags & qp::CREATED == 0;
-        // What was sent in vain before the episode may still reach it; that was compared.
+        // Packets that were sent again needlessly before the episode may still reach it; that was compared.
         let stood = FlowTx { flags: was.flags, next_avail: was.next_avail, rto_at: was.rto_at, ..*end } == *was;
         let heard = self.rx.arrived_bytes != self.rx_before.arrived_bytes || self.rx.n_acks != self.rx_before.n_acks;
         if end.size == was.size && was.snd_una >= was.size && (anew || !timers_run(t)) && stood && !heard {
-            // It was only in its NIC's round-robin order; the rest of it was not compared.
+            // It was only in its NIC's round-robin order; its other columns were not compared.
             let flags = (tx.flags & !qp::QUEUED) | (end.flags & qp::QUEUED) | qp::HELD;
             return (FlowTx { flags, ..*tx }, *rx);
         }
@@ -140,9 +140,9 @@ impl MemberFinal {
             0 => 0,
             _ => end.wrapping_sub(self.tx.size).wrapping_add(size),
         };
-        // Messages are chained for good: all pointers are at the first that is not posted yet.
+        // Messages are chained once and for all: all pointers are at the first one that is not posted yet.
         let next = tx.msg_post;
-        let until = size + if next.is_none() { 0 } else { t.tasks[next].bytes };
+        let next_end = size + if next.is_none() { 0 } else { t.tasks[next].bytes };
         let sender = FlowTx {
             size,
             snd_nxt: size,
@@ -166,13 +166,13 @@ impl MemberFinal {
             msg_post: next,
             msg_send: next,
             msg_ack: next,
-            send_end: until,
-            ack_end: until,
+            send_end: next_end,
+            ack_end: next_end,
             ..*end
         };
         let (end, was) = (&self.rx, &self.rx_before);
         let receiver = FlowRx {
-            msg_end: until,
+            msg_end: next_end,
             expected: size,
             milestone: rx.milestone + (end.milestone - was.milestone),
             nack_t: time(end.nack_t, was.nack_t, rx.nack_t),

@@ -1,14 +1,14 @@
-//! Samples at which messages that wait behind others decide whether a skip begins.
+//! Choices: samples at which the waiting messages decide whether a skip begins.
 //!
-//! How many messages wait is in no key: a message that is posted behind unsent bytes changes nothing until its turn. But
-//! a skip must promise something, and what waits is part of that. So each decision is an edge of the memo.
+//! No key tells how many messages wait: a message that is posted behind unsent bytes changes nothing until its turn. But a skip must save enough, and
+//! that depends on the waiting messages. So each such decision is an edge of the memo.
 //!
-//! Layer: fold/memo. Data; `steady::criterion` finds what is needed.
+//! Layer: fold/memo. Only data; `steady::criterion` computes what is needed.
 
 use crate::engine::fold::memo::keys::edge;
 use crate::engine::fold::rows::canonical_key::CanonicalKey;
 
-/// A skip begins only if so many bytes wait on a queue pair behind what the network was given.
+/// A condition for a skip: at least this many bytes wait on a queue pair behind the messages that the network was given.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct NeededBytes {
     /// Local number of the queue pair.
@@ -16,31 +16,31 @@ pub struct NeededBytes {
     pub bytes: u64,
 }
 
-/// A sample at which what waits decides.
+/// A sample at which the waiting messages decide.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct SkipChoice {
-    /// From the start of the episode or the last checkpoint, ps.
+    /// Time in ps from the start of the episode or the last checkpoint.
     pub at: u64,
-    /// What the steady pieces of the partition need: those for which what waits decides.
+    /// Needs of those steady pieces of the partition for which the waiting messages decide.
     pub pieces: Vec<Vec<NeededBytes>>,
 }
 
 impl SkipChoice {
-    /// The key of the edge that is taken where `waiting` gives the bytes that wait on a queue pair.
+    /// The key of the edge that is taken, if `waiting` gives the bytes that wait on a queue pair.
     pub fn key(&self, waiting: impl Fn(u32) -> u64) -> Vec<u8> {
         let mut form = CanonicalKey::default();
         form.numbers(self.pieces.iter().map(|needs| u32::from(is_met(needs, &waiting))));
         edge(b'C', self.at, form)
     }
 
-    /// The room that it takes.
+    /// Memory that it takes, in bytes.
     pub fn bytes(&self) -> usize {
         let needs: usize = self.pieces.iter().map(Vec::len).sum();
         size_of::<SkipChoice>() + self.pieces.len() * size_of::<Vec<NeededBytes>>() + needs * size_of::<NeededBytes>()
     }
 }
 
-/// Whether all that is needed waits.
+/// Whether enough bytes wait to meet all needs.
 pub(crate) fn is_met(needs: &[NeededBytes], waiting: impl Fn(u32) -> u64) -> bool {
     needs.iter().all(|need| waiting(need.member) >= need.bytes)
 }

@@ -1,6 +1,6 @@
-//! What decides how a skipped partition goes on: a snapshot, and the rates of its queue pairs.
+//! Skip plans, which decide how a skipped partition goes on: a snapshot, and the rates of its queue pairs.
 //!
-//! Layer: fold/memo. Data; `steady::skip_plan` makes it.
+//! Layer: fold/memo. Only data; `steady::skip_plan` makes it.
 
 use std::sync::Arc;
 
@@ -8,66 +8,65 @@ use crate::engine::cpu::math::hash32;
 use crate::engine::fold::rows::advanced_rows::FRACTION;
 use crate::engine::fold::rows::canonical_key::CanonicalKey;
 
-/// How far the mean rate of a skip may differ from that of the window if it goes on drifting, in millionths (our
-/// choice: a tenth of theta).
+/// Maximum difference between the mean rate of a skip and that of the window if the rate goes on drifting, in millionths (our choice: a tenth of
+/// theta).
 pub(crate) const DRIFT_PPM: u64 = 5_000;
 
-/// The plan of a skip: all that decides how the partition goes on.
+/// The plan of a skip: everything that decides how the partition goes on.
 #[derive(Debug, PartialEq)]
 pub struct SkipPlan {
-    /// Its rows, as [`crate::engine::fold::rows::snapshot`] writes them.
+    /// Snapshot of its rows, as [`crate::engine::fold::rows::snapshot`] writes them.
     pub state: Arc<[u8]>,
-    /// A hash of the snapshot: of skips that begin alike, one is audited.
+    /// A hash of the snapshot. Of several skips that begin with the same snapshot, only one is audited.
     pub draw: u32,
-    /// Rates are work in this time, ps.
+    /// Time to which rates refer: a rate is work per window. In ps.
     pub window: u64,
-    /// The longest duration, ps; `NEVER`: until something happens.
+    /// Maximum duration in ps; `NEVER`: until something happens.
     pub until: u64,
-    /// How many skips in a row before this one found the rates unchanged.
+    /// Number of consecutive skips before this one that found the rates unchanged.
     pub level: u32,
-    /// The theta by which its rates were steady, in millionths.
+    /// The theta for which its rates were steady, in millionths.
     pub theta_ppm: u64,
-    /// Bytes on the wire by which each queue pair's work in the window may be off, as the window begins and ends
-    /// anywhere in a packet. 0: a transmitter that is always busy sets the rates, which are equal.
+    /// Possible error of each queue pair's work in the window, in bytes on the wire, because the window begins and ends within a packet. 0: a
+    /// transmitter that is always busy sets the rates, which are equal.
     pub unsure: u64,
     pub rates: Vec<SkipRate>,
-    /// Of each queue pair, for each port of its path: how many of the data packets in flight the port has yet to send. A
-    /// message's last packet may be shorter, so what a port sent goes by where it is in the stream.
+    /// For each queue pair and each port of its path, how many of the data packets in flight the port has yet to send. A message's last packet may be
+    /// shorter, so the bytes that a port sent depend on its position in the stream.
     pub waiting: Vec<u32>,
-    /// Of each port: what the integral of its queue and its marks gain in a window.
+    /// For each port, what the integral of its queue and its number of marks gain in a window.
     pub ports: Vec<(u64, u64)>,
-    /// Where measured rates are carried on; such a plan is not kept in the memo.
+    /// Set if measured rates are carried on. Such a plan is not kept in the memo.
     pub carried: Option<CarriedRates>,
 }
 
-/// What a skip that carries measured rates on needs besides them.
+/// Further data of a skip that carries measured rates on.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct CarriedRates {
-    /// A queue pair that has nothing to send for longer than this, ps, is over.
+    /// A queue pair that has nothing to send for longer than this, in ps, counts as over.
     pub patience: u64,
-    /// The part of what was sent whose congestion control is at work and takes milliseconds to settle, in millionths.
+    /// Share of the sent bytes whose congestion control is active and takes milliseconds to settle, in millionths.
     pub unsettled_ppm: u64,
-    /// Bytes on the wire of each queue pair in the window. Its rate is that over the time in which it had something to
-    /// send.
+    /// Bytes on the wire that each queue pair sent in the window. Its rate is that, divided by the time in which it had something to send.
     pub sent: Vec<u64>,
 }
 
-/// How a queue pair goes on.
+/// How a queue pair goes on during a skip.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct SkipRate {
-    /// Bytes on the wire in a window, with [`FRACTION`] bits of fraction; 0: it is idle.
+    /// Bytes on the wire per window, with [`FRACTION`] bits of fraction; 0: it is idle.
     pub work: u64,
     /// Bytes given to the network and not acknowledged.
     pub left: u64,
-    /// Packets delivered, and packets sent, beyond those acknowledged.
+    /// Number of packets delivered, and of packets sent, beyond those acknowledged.
     pub arrived: u64,
     pub sent: u64,
-    /// Packets from one action of congestion control to the next, with [`FRACTION`] bits of fraction, where it acts
-    /// once a round trip; else 0.
+    /// Number of packets from one action of congestion control to the next, with [`FRACTION`] bits of fraction, if it acts once per round trip;
+    /// otherwise 0.
     pub turn: u64,
 }
 
-/// A hash of the snapshot, as good as random.
+/// A hash of the snapshot, which serves as a random number.
 pub(crate) fn draw(state: &[u8]) -> u32 {
     let word = |bytes: &[u8]| bytes.iter().rev().fold(0u32, |word, &byte| word << 8 | u32::from(byte));
     state
@@ -83,10 +82,10 @@ impl SkipPlan {
         self.rates.iter().for_each(|p| form.u64(p.work));
     }
 
-    /// Whether the rates in a later `window`, in which each queue pair sent `work`, equal the planned ones except for
-    /// some packets of `full` bytes.
+    /// Whether the rates in a later window equal the planned ones, except for some packets of `full` bytes. `window`: length of that window in ps;
+    /// `work`: what each queue pair sent in it.
     pub fn held(&self, work: &[u64], window: u64, full: u64) -> bool {
-        // Both in work times windows.
+        // Both sides are compared as work times window.
         let scale = |x: u64, w: u64| u128::from(x) * u128::from(w);
         let near = |was: u64, is: u64, packets: u64| {
             let (was, is) = (scale(was, window) >> FRACTION, scale(is, self.window));
@@ -94,7 +93,7 @@ impl SkipPlan {
                 <= was * u128::from(DRIFT_PPM) + scale(packets * full, window.max(self.window)) * 1_000_000
         };
         let was = self.rates.iter().map(|p| p.work);
-        // Each queue pair's packets in a window may be off by one at either end, their sum by less.
+        // In one window each queue pair's packets may be off by one at either end; their sum is off by less.
         let all = near(was.clone().sum(), work.iter().sum(), (work.len() as u64).isqrt());
         all && self.rates.len() == work.len() && was.zip(work).all(|(was, &is)| near(was, is, 2))
     }

@@ -1,10 +1,10 @@
-//! The memo: what partitions did before, in this process; and in earlier runs, where there is a backing store.
+//! The memo: what partitions did before, in this process and, with a backing store, in earlier runs.
 //!
-//! The store is asked for a root or a snapshot when that is first met, and for the nodes behind a checkpoint when it is
-//! first passed, never for more. What it lacks is simulated: a checkpoint that leads to a missing node is removed.
+//! The store is asked for a root or a snapshot when it is first met, and for the nodes behind a checkpoint when that is first passed; never for more.
+//! What the store lacks is simulated: a checkpoint that leads to a missing node is removed.
 //!
-//! Keys are compared as whole bytes, so there is no false hit. Nodes only ever gain what any simulation of the same past
-//! would add, so results cannot depend on the memo.
+//! Keys are compared as whole bytes, so there is no false hit. Nodes only ever gain what any simulation of the same past would add, so results cannot
+//! depend on the memo.
 //!
 //! Layer: fold/memo.
 
@@ -22,7 +22,7 @@ use crate::engine::fold::memo::node::{Checkpoint, Continuation, Keyed, LazyNodeI
 use crate::engine::fold::memo::node_id::{MemoNodeId, root_id};
 use crate::engine::fold::memo::owner::Recorder;
 
-/// Bytes of keys and outcomes beyond which nothing new is recorded; fewer where less memory may be used ([`Memo::at_most`]).
+/// Maximum size of keys and outcomes in bytes, beyond which nothing new is recorded. It is less if less memory may be used ([`Memo::at_most`]).
 const MOST_BYTES: u64 = 1 << 30;
 
 /// Episodes known to this process, shared by all experiments and threads.
@@ -49,11 +49,11 @@ impl Default for Memo {
     }
 }
 
-/// Where episodes start or go on: roots and snapshots by key, snapshots also by id.
+/// Nodes where episodes start or go on: roots and snapshots by key, and snapshots also by id.
 #[derive(Default)]
 pub struct Roots {
     pub by_key: Keyed,
-    /// Only those that the store may refer to.
+    /// Only snapshots that the store may refer to.
     pub states: HashMap<MemoNodeId, Arc<MemoNode>>,
 }
 
@@ -65,74 +65,79 @@ impl Memo {
         memo
     }
 
-    /// The same memo, which records nothing new beyond so many bytes.
+    /// The same memo, but it records nothing new beyond `bytes` bytes.
     pub fn at_most(mut self, bytes: u64) -> Memo {
         self.most_bytes = self.most_bytes.min(bytes);
         self
     }
 
-    /// The root of `key`, created and claimed by `by` if needed; and whether it was there. `None`: the memo has no room
-    /// for it.
-    pub fn root(&self, key: Vec<u8>, by: Recorder) -> Option<(Arc<MemoNode>, bool)> {
-        self.begin(key, None, by)
+    /// The root of `key`, and whether it existed. If it did not, it is created and claimed by `recorder`. `None`: the memo does not admit it or is full.
+    pub fn root(&self, key: Vec<u8>, recorder: Recorder) -> Option<(Arc<MemoNode>, bool)> {
+        self.begin(key, None, recorder)
     }
 
-    /// The node of the snapshot in the last `len` bytes of `key`, created and claimed by `by` if needed; and whether it
-    /// was there. `None`: the memo has no room for it.
-    pub fn state(&self, key: Vec<u8>, len: usize, by: Recorder) -> Option<(Arc<MemoNode>, bool)> {
-        self.begin(key, Some(len), by)
+    /// The node of the snapshot in the last `len` bytes of `key`, and whether it existed. If it did not, it is created and claimed by `recorder`. `None`:
+    /// the memo does not admit it or is full.
+    pub fn state(&self, key: Vec<u8>, len: usize, recorder: Recorder) -> Option<(Arc<MemoNode>, bool)> {
+        self.begin(key, Some(len), recorder)
     }
 
-    /// The child of `node` by `key`, created and claimed by `by` if needed; and whether it was there. Nothing is known
-    /// of a new one before `known`. `None`: the memo has no room for it.
-    pub fn child(&self, node: &Arc<MemoNode>, key: Vec<u8>, known: u64, by: Recorder) -> Option<(Arc<MemoNode>, bool)> {
+    /// The child of `node` by `key`, and whether it existed. If it did not, it is created and claimed by `recorder`; nothing is known of it before `known`
+    /// (ps). `None`: the memo does not admit it or is full.
+    pub fn child(
+        &self,
+        node: &Arc<MemoNode>,
+        key: Vec<u8>,
+        known: u64,
+        recorder: Recorder,
+    ) -> Option<(Arc<MemoNode>, bool)> {
         let mut body = node.body();
         if let Some(child) = body.children.get(key.as_slice()) {
-            note_found(by, key.len());
+            note_found(recorder, key.len());
             return Some((Arc::clone(child), true));
         }
-        // No node moves or goes while the memo is there.
-        if !self.admits(by, key.len(), || hash(Arc::as_ptr(node).addr() as u64, &key)) {
+        // No node is moved or removed while the memo exists.
+        if !self.admits(recorder, key.len(), || hash(Arc::as_ptr(node).addr() as u64, &key)) {
             return None;
         }
         let key: Arc<[u8]> = key.into();
-        let child = self.node(LazyNodeId::child(node, &key), key.len(), known, None, by)?;
+        let child = self.node(LazyNodeId::child(node, &key), key.len(), known, None, recorder)?;
         body.children.insert(key, Arc::clone(&child));
         Some((child, false))
     }
 
-    /// The child of `node` by `key`, if it is there.
-    pub fn known_child(&self, node: &MemoNode, key: &[u8], by: Recorder) -> Option<Arc<MemoNode>> {
+    /// The child of `node` by `key`, if it exists.
+    pub fn known_child(&self, node: &MemoNode, key: &[u8], recorder: Recorder) -> Option<Arc<MemoNode>> {
         let child = node.body().children.get(key).map(Arc::clone);
-        child.inspect(|_| note_found(by, key.len()))
+        child.inspect(|_| note_found(recorder, key.len()))
     }
 
-    /// A new node whose key has `key` bytes, the last `state` of which are the snapshot, if it is one.
+    /// A new node whose key has `key` bytes. For a snapshot, `state` is the number of bytes at the key's end that it takes.
     pub fn node(
         &self,
         name: LazyNodeId,
         key: usize,
         known: u64,
         state: Option<usize>,
-        by: Recorder,
+        recorder: Recorder,
     ) -> Option<Arc<MemoNode>> {
-        self.room(MemoNode::bytes(key), by).then(|| Arc::new(MemoNode::new(name, known, state, by.maker)))
+        self.room(MemoNode::bytes(key), recorder).then(|| Arc::new(MemoNode::new(name, known, state, recorder.maker)))
     }
 
-    /// Bytes of keys and outcomes that it holds.
+    /// Bytes of keys and outcomes that the memo holds.
     pub fn bytes(&self) -> u64 {
         self.bytes.load(Ordering::Relaxed).min(self.most_bytes)
     }
 
-    /// Takes room for `bytes` if there is any.
-    pub fn room(&self, bytes: usize, by: Recorder) -> bool {
-        self.admission.takes(by.balance, bytes as u64);
+    /// Reserves memory for `bytes` bytes. Returns whether the memo was not full.
+    pub fn room(&self, bytes: usize, recorder: Recorder) -> bool {
+        self.admission.takes(recorder.balance, bytes as u64);
         self.bytes.fetch_add(bytes as u64, Ordering::Relaxed) < self.most_bytes
     }
 
-    /// Whether a key of so many bytes that the memo lacks is recorded.
-    fn admits(&self, by: Recorder, key: usize, hash: impl FnOnce() -> u64) -> bool {
-        self.admission.admits(by.balance, MemoNode::bytes(key), self.most_bytes, hash)
+    /// Whether a key of `key` bytes that the memo lacks is recorded.
+    fn admits(&self, recorder: Recorder, key: usize, hash: impl FnOnce() -> u64) -> bool {
+        self.admission.admits(recorder.balance, MemoNode::bytes(key), self.most_bytes, hash)
     }
 
     /// Every root and snapshot with its key.
@@ -140,32 +145,32 @@ impl Memo {
         lock(&self.roots).by_key.iter().map(|(key, node)| (key.clone(), Arc::clone(node))).collect()
     }
 
-    /// The root of `key`, or the snapshot of its last `state` bytes, created if needed; and whether it was there.
-    /// `None`: the memo has no room for it.
-    pub fn begin(&self, key: Vec<u8>, state: Option<usize>, by: Recorder) -> Option<(Arc<MemoNode>, bool)> {
+    /// The root of `key`, or the snapshot in its last `state` bytes, and whether it existed. If it did not, it is created and claimed by `recorder`.
+    /// `None`: the memo does not admit it or is full.
+    pub fn begin(&self, key: Vec<u8>, state: Option<usize>, recorder: Recorder) -> Option<(Arc<MemoNode>, bool)> {
         if let Some(node) = lock(&self.roots).by_key.get(key.as_slice()) {
-            note_found(by, key.len());
+            note_found(recorder, key.len());
             return Some((Arc::clone(node), true));
         }
         // Hashing a large key takes time, and only a store needs the id now.
         let id = self.store.as_ref().map(|_| root_id(&key));
         let fetch = |store: &dyn BackingStore| id.map_or_else(Vec::new, |id| store.fetch(&id));
         let bytes = key.len();
-        if self.admits(by, bytes, || hash(0, &key)) {
-            return self.place(id, key, state, by, fetch);
+        if self.admits(recorder, bytes, || hash(0, &key)) {
+            return self.place(id, key, state, recorder, fetch);
         }
         let records = fetch(self.store.as_deref()?);
-        let found = if records.is_empty() { None } else { self.place(id, key, state, by, |_| records) };
-        found.inspect(|_| note_found(by, bytes))
+        let found = if records.is_empty() { None } else { self.place(id, key, state, recorder, |_| records) };
+        found.inspect(|_| note_found(recorder, bytes))
     }
 
-    /// As `begin`, for a node that was missing a moment ago, with the records that the store has of it.
+    /// Does the same as `begin` for a node that was missing a moment ago, with the records that the store has of it.
     fn place(
         &self,
         id: Option<MemoNodeId>,
         key: Vec<u8>,
         state: Option<usize>,
-        by: Recorder,
+        recorder: Recorder,
         records: impl FnOnce(&dyn BackingStore) -> Vec<Vec<u8>>,
     ) -> Option<(Arc<MemoNode>, bool)> {
         let mut roots = lock(&self.roots);
@@ -173,7 +178,7 @@ impl Memo {
             return Some((Arc::clone(node), true));
         }
         let key: Arc<[u8]> = key.into();
-        let node = self.node(LazyNodeId::root(&key, id), key.len(), 0, state, by)?;
+        let node = self.node(LazyNodeId::root(&key, id), key.len(), 0, state, recorder)?;
         // Other threads that meet it now wait for its body, not for all roots.
         let mut body = node.body();
         if let (Some(_), Some(id)) = (state, id) {
@@ -197,8 +202,7 @@ impl Memo {
         Some((node, was_there))
     }
 
-    /// `checkpoint` of `node`, with the snapshot nodes that it leads to. `None`: one of them is missing, and `node` has
-    /// no checkpoint any more.
+    /// `checkpoint` of `node`, with the snapshot nodes that it leads to. `None`: one of them is missing; then the checkpoint is removed from `node`.
     pub fn reach(&self, node: &MemoNode, checkpoint: Arc<Checkpoint>) -> Option<Arc<Checkpoint>> {
         if !checkpoint.continuations.iter().any(|continuation| matches!(continuation, Continuation::Stored(_))) {
             return Some(checkpoint);
@@ -211,18 +215,18 @@ impl Memo {
         let whole =
             continuations.map(|continuations| Arc::new(Checkpoint { continuations, ..Checkpoint::clone(&checkpoint) }));
         let mut body = node.body();
-        // Unless another thread was here meanwhile.
+        // Only if no other thread has changed it meanwhile.
         if body.checkpoint.as_ref().is_some_and(|now| Arc::ptr_eq(now, &checkpoint)) {
             body.checkpoint.clone_from(&whole);
             if let (None, Some(saved)) = (&whole, &mut body.saved) {
-                // The next checkpoint is worth saving again.
+                // The next checkpoint must be saved again.
                 saved.checkpoint = false;
             }
         }
         whole
     }
 
-    /// The snapshot of this id, if the memo or the store has it.
+    /// The snapshot with this id, if the memo or the store has it.
     fn named(&self, id: &MemoNodeId) -> Option<Arc<MemoNode>> {
         if let Some(node) = lock(&self.roots).states.get(id) {
             return Some(Arc::clone(node));
@@ -237,9 +241,9 @@ impl Memo {
     }
 }
 
-/// `by` met a key of so many bytes that is known.
-fn note_found(by: Recorder, key: usize) {
-    by.balance.into_iter().for_each(|balance| balance.found(MemoNode::bytes(key)));
+/// Counts a key of `key` bytes that `recorder` met and that is known.
+fn note_found(recorder: Recorder, key: usize) {
+    recorder.balance.into_iter().for_each(|balance| balance.found(MemoNode::bytes(key)));
 }
 
 /// Adds what `other` knows of the same past to `body`. Both are correct, so the longer one includes the shorter one.
@@ -261,7 +265,7 @@ fn merge_one(body: &mut NodeBody, other: MemoNode, left: &mut Vec<(Arc<MemoNode>
         (body.events, body.known, body.end, body.saved) = (more.events, more.known, more.end, more.saved);
     }
     if more.checkpoint.is_some() {
-        // The later one was found where the earlier one led nowhere.
+        // The later checkpoint was found because the earlier one led to a missing node.
         body.checkpoint = more.checkpoint;
     }
     if more.choice.is_some() {
@@ -280,14 +284,14 @@ fn merge_one(body: &mut NodeBody, other: MemoNode, left: &mut Vec<(Arc<MemoNode>
                 place.insert(child);
             }
             Entry::Occupied(place) => {
-                // No other thread holds what was just decoded.
+                // No other thread holds a node that was just decoded.
                 left.extend(Arc::into_inner(child).map(|child| (Arc::clone(place.get()), child)));
             }
         }
     }
 }
 
-/// Checkpoints may form cycles, which would never be freed.
+/// Frees cycles of nodes: checkpoints may form cycles, which would never be freed otherwise.
 impl Drop for Memo {
     fn drop(&mut self) {
         let roots = std::mem::take(self.roots.get_mut().unwrap_or_else(PoisonError::into_inner));

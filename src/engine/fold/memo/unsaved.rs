@@ -1,4 +1,4 @@
-//! What the backing store lacks: chosen node by node, and encoded as one record a root.
+//! What the backing store lacks: chosen node by node, and encoded as one record per root.
 //!
 //! Layer: fold/memo.
 
@@ -11,7 +11,7 @@ use crate::engine::fold::memo::node_id::MemoNodeId;
 use crate::engine::fold::memo::table::Memo;
 use crate::engine::fold::rows::bytes::NumberWriter;
 
-/// What the store lacks of one root.
+/// A record of what the store lacks of one root.
 pub struct Unsaved {
     pub root: MemoNodeId,
     pub record: Vec<u8>,
@@ -19,7 +19,7 @@ pub struct Unsaved {
 }
 
 impl Unsaved {
-    /// The store has it now.
+    /// Notes that the store has the record now.
     pub fn is_saved(self) {
         for (node, saved) in self.marks {
             node.body().saved = Some(saved);
@@ -39,22 +39,21 @@ impl Memo {
         }
     }
 
-    /// Other processes added records to the store meanwhile, which `fetch` returns by root: what they say need not be
-    /// saved again.
+    /// Notes what other processes have added to the store meanwhile, so that it is not saved again. `fetch` returns the records of a root.
     pub fn is_known(&self, mut fetch: impl FnMut(&MemoNodeId) -> Vec<Vec<u8>>) {
         for (key, root) in self.roots() {
-            for theirs in
+            for stored in
                 fetch(&root.id()).iter().filter_map(|record| codec::decode(record, &key, root.state().map(<[u8]>::len)))
             {
-                let mut left = vec![(Arc::clone(&root), Arc::new(theirs.node))];
-                while let Some((node, theirs)) = left.pop() {
-                    let (mut own, theirs) = (node.body(), theirs.body());
-                    let has_more = theirs.saved.is_none_or(|theirs| is_news(standing(&node, &own), Some(theirs)));
+                let mut left = vec![(Arc::clone(&root), Arc::new(stored.node))];
+                while let Some((node, stored)) = left.pop() {
+                    let (mut own, stored) = (node.body(), stored.body());
+                    let has_more = stored.saved.is_none_or(|stored| is_news(standing(&node, &own), Some(stored)));
                     if !has_more {
-                        own.saved = theirs.saved;
+                        own.saved = stored.saved;
                     }
                     left.extend(
-                        theirs
+                        stored
                             .children
                             .iter()
                             .filter_map(|(key, child)| Some((Arc::clone(own.children.get(key)?), Arc::clone(child)))),
@@ -78,7 +77,7 @@ fn has_news(root: &Arc<MemoNode>) -> bool {
     false
 }
 
-/// A node on its way into a record.
+/// A node that may go into a record.
 struct Item {
     node: Arc<MemoNode>,
     parent: usize,
@@ -90,7 +89,7 @@ struct Item {
 /// A record's bytes, and what the store will have of each node once it holds the record.
 type Encoded = (Vec<u8>, Vec<(Arc<MemoNode>, Saved)>);
 
-/// What the store lacks of the root of `key`, and what it will have of each node then. `None`: nothing.
+/// Encodes what the store lacks of the root of `key`. `None` if it lacks nothing.
 fn encode(key: &Arc<[u8]>, root: &Arc<MemoNode>) -> Option<Encoded> {
     if !has_news(root) {
         return None;
@@ -109,7 +108,7 @@ fn encode(key: &Arc<[u8]>, root: &Arc<MemoNode>) -> Option<Encoded> {
             news: false,
             needed: false,
         }));
-        // The order of a hash map must not show.
+        // Results must not depend on the order of a hash map.
         items[first..].sort_unstable_by(|a, b| a.key.cmp(&b.key));
         next += 1;
     }

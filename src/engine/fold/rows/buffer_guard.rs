@@ -1,72 +1,71 @@
-//! Proves that no switch came near a pause, a resume or a drop. In reach of these, ports of a switch share a buffer and
-//! depend on each other. Then the switch must be *coupled*: one partition has all that crosses it, and nothing is to be
-//! proven of it.
+//! Proves that no switch came near a pause, a resume or a drop. If one comes near, the ports of the switch share a buffer and depend on each other.
+//! Then the switch must be *coupled*: one partition has everything that crosses it, and nothing is to be proven for it.
 //!
-//! The proof is that of the system `classify`, with upper bounds in place of current levels. The bound of an ingress is
-//! the most it held during an *interval*: from one checkpoint of its partition to the next. A partition reports its
-//! peaks when an interval ends. Partitions together hold at any time no more than the sum of the peaks of the intervals
-//! that overlap that time. While the peaks of all time suffice for the proof, intervals are not compared.
+//! The proof is that of the system `classify`, with upper bounds instead of current levels. The bound of an ingress is the maximum that it held
+//! during an *interval*: from one checkpoint of its partition to the next. A partition reports its peaks when an interval ends. At any time,
+//! partitions together hold at most the sum of the peaks of the intervals that overlap that time. While the peaks over all time suffice for the
+//! proof, intervals are not compared.
 //!
 //! Layer: fold/rows.
 
 use crate::columns::{NEVER, Port, PortIdx, Switch, SwitchIdx, Tables, mode};
 use crate::units::PS_PER_S;
 
-/// The smallest unit of peaks, bytes. Peaks are rounded up, so that a growing queue reports rarely (our choice).
+/// Smallest unit of peaks, in bytes. Peaks are rounded up, so that a growing queue reports rarely (our choice).
 const FINEST: u32 = 1 << 10;
-/// The largest unit. Two steps of the fastest link bring this much, so a busy port does not count as one that grows.
+/// Range of the largest unit, in bytes. Two steps of the fastest link bring this much, so a busy port does not count as a growing one.
 const COARSEST: std::ops::RangeInclusive<u64> = 1 << 15..=1 << 17;
-/// Rounding may take at most this part of a buffer and of a threshold (our choice).
+/// Rounding may take at most 1/`SHARE` of a buffer and of a threshold (our choice).
 const SHARE: u64 = 8;
 
-/// A switch is coupled before the proof fails: where it would fail with so many times as much at every ingress (our
-/// choice). An ingress is assumed to hold a grain at least, which two steps bring, so most switches are coupled in time.
+/// A switch is coupled before the proof fails: as soon as it would fail with this many times as much at every ingress (our choice). Each ingress is
+/// assumed to hold at least one unit (grain), which two steps bring, so most switches are coupled in time.
 const FORESIGHT: u32 = 2;
 
-/// The most that each ingress has held.
+/// The maximum that each ingress has held, and the switches that are coupled.
 #[derive(Clone)]
 pub struct BufferGuard {
-    /// Over all time, bytes.
+    /// Peak of each ingress over all time, in bytes.
     peaks: Vec<u32>,
-    /// Of each ingress: the end and peak of reported intervals, in order of time. An interval that ended before another
-    /// of at least the same peak is left out, so peaks decrease.
+    /// For each ingress, the end (ps) and peak (bytes) of reported intervals, by time. An interval that ended before another one with at least the
+    /// same peak is left out, so peaks decrease.
     reported: Vec<Vec<(u64, u32)>>,
-    /// Of each switch: the peaks of all time do not suffice for the proof.
+    /// For each switch, whether the peaks of all time do not suffice for the proof.
     crowded: Vec<bool>,
-    /// Reported intervals with a peak above the least that are not checked yet: start, end, switch.
+    /// Reported intervals with a peak above the minimum that are not checked yet: start, end, switch.
     unchecked: Vec<(u64, u64, SwitchIdx)>,
     grain: u32,
-    /// Switches whose active queue pairs all belong to one partition, and whether there are any.
+    /// For each switch, whether all its active queue pairs belong to one partition; and whether there is any such switch.
     coupled: Vec<bool>,
     couples: bool,
-    /// Of these: those whose ports are processed jointly, so that nothing is to be proven.
+    /// For each switch, whether it is coupled and its ports are processed jointly, so that nothing is to be proven.
     joint: Vec<bool>,
-    /// What is about to fail is foreseen; how much each ingress held in its last two intervals, as far as is known.
+    /// Whether switches are coupled before the proof fails; and how much each ingress held in its last two intervals, as far as known.
     foresees: bool,
     recent: Vec<u32>,
-    /// Of each switch: `FORESIGHT` times the peaks of all time do not suffice for the proof.
+    /// For each switch, whether `FORESIGHT` times the peaks of all time do not suffice for the proof.
     filling: Vec<bool>,
-    /// Switches that are to be coupled before the proof fails.
+    /// Switches to couple before the proof fails.
     wanted: Vec<SwitchIdx>,
-    /// Of each switch: when the proof would first have failed if all ingresses had held `near` times as much.
+    /// For each switch, the time at which the proof would first have failed if all ingresses had held `near` times as much.
     near_since: Vec<u64>,
-    /// 1: nobody asks for it.
+    /// Factor of `near_since`; 1: it is not used.
     near: u32,
-    /// Switches at which the proof failed for intervals that ended with that of the first failure.
+    /// Switches at which the proof failed for intervals that ended at the instant of the first failure.
     failed: Vec<SwitchIdx>,
 }
 
-/// A switch at which the proof failed.
+/// A failed proof.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub struct Failure {
-    /// The end of the first interval for which it failed, ps.
+    /// End of the first interval for which the proof failed, in ps.
     pub at: u64,
     pub switch: SwitchIdx,
 }
 
 impl BufferGuard {
-    /// With `coupled` switches, and all for which the proof fails even when they are empty. It also notes which switches
-    /// would fail if they held `near` times as much; 1: it does not.
+    /// A guard with the given `coupled` switches; switches for which the proof fails even when they are empty are coupled too. It also notes which
+    /// switches would fail if they held `near` times as much; with `near` 1 it does not.
     pub fn new(t: &Tables, coupled: &[SwitchIdx], near: u32) -> BufferGuard {
         let mut guard = BufferGuard {
             peaks: vec![0; t.ports.len()],
@@ -88,9 +87,9 @@ impl BufferGuard {
         while guard.grain > FINEST && !t.switches.iter().all(|s| is_small(t, s, guard.grain)) {
             guard.grain /= 2;
         }
-        let least = guard.least();
-        guard.peaks.fill(least);
-        guard.recent.fill(least);
+        let min_peak = guard.least();
+        guard.peaks.fill(min_peak);
+        guard.recent.fill(min_peak);
         for s in SwitchIdx::all(t.switches.len() as u32) {
             guard.coupled[s.usize()] = coupled.contains(&s) || !guard.holds(t, s, |p| guard.peaks[p.usize()]);
             guard.joint[s.usize()] = guard.coupled[s.usize()];
@@ -113,25 +112,25 @@ impl BufferGuard {
         self.joint[s.usize()]
     }
 
-    /// From now on all active queue pairs through `s` belong to one partition. Until its ports are processed jointly, its
-    /// ingresses are reported as before.
+    /// Couples `s`: from now on all active queue pairs through it belong to one partition. Until its ports are processed jointly, its ingresses are
+    /// reported as before.
     pub fn couple(&mut self, s: SwitchIdx) {
         self.coupled[s.usize()] = true;
         self.couples = true;
     }
 
-    /// From now on the ports of `s` are processed jointly.
+    /// Marks that the ports of `s` are processed jointly from now on.
     /// PRECONDITION: all intervals that concern `s` have been reported.
     pub fn process_jointly(&mut self, s: SwitchIdx) {
         self.joint[s.usize()] = true;
     }
 
-    /// A switch that is to be coupled before the proof fails.
+    /// Takes a switch that must be coupled before the proof fails.
     pub fn take_wanted(&mut self) -> Option<SwitchIdx> {
         self.wanted.pop()
     }
 
-    /// How many switches are coupled.
+    /// Number of coupled switches.
     pub fn n_coupled(&self) -> u64 {
         self.coupled.iter().map(|&coupled| u64::from(coupled)).sum()
     }
@@ -141,30 +140,29 @@ impl BufferGuard {
         &self.failed
     }
 
-    /// Switches that were near a failure by `at`.
-    pub fn near_by(&self, at: u64) -> impl Iterator<Item = SwitchIdx> {
-        self.near_since.iter().enumerate().filter(move |(_, since)| **since <= at).map(|(s, _)| SwitchIdx::new(s))
+    /// Switches that were near a failure by `at_ps`.
+    pub fn near_by(&self, at_ps: u64) -> impl Iterator<Item = SwitchIdx> {
+        self.near_since.iter().enumerate().filter(move |(_, since)| **since <= at_ps).map(|(s, _)| SwitchIdx::new(s))
     }
 
-    /// The unit of peaks, bytes.
+    /// The unit of peaks, in bytes.
     pub fn grain(&self) -> u32 {
         self.grain
     }
 
-    /// The least that any ingress is assumed to hold. Peaks below one unit need not be known where a unit matters
-    /// little.
+    /// Minimum that any ingress is assumed to hold, in bytes. If one unit matters little, peaks below it need not be known.
     pub fn least(&self) -> u32 {
         if self.grain > FINEST { self.grain } else { 0 }
     }
 
-    /// What an ingress that held `bytes` is assumed to have held.
+    /// Bytes that an ingress is assumed to have held if it held `bytes`.
     pub fn coarse(&self, bytes: u32) -> u32 {
         bytes.next_multiple_of(self.grain).max(self.least())
     }
 
-    /// Ingresses `ends` of one partition held at most `peaks` bytes between `start` and `end`.
+    /// Reports that ingresses `ends` of one partition held at most `peaks` bytes between `start` and `end` (ps).
     pub fn report_peaks(&mut self, t: &Tables, start: u64, end: u64, ends: &[PortIdx], peaks: &[u32]) {
-        let least = self.least();
+        let min_peak = self.least();
         if self.foresees {
             for (&port, &peak) in ends.iter().zip(peaks) {
                 let before = std::mem::replace(&mut self.recent[port.usize()], peak);
@@ -173,7 +171,7 @@ impl BufferGuard {
                 }
             }
         }
-        for (&port, &peak) in ends.iter().zip(peaks).filter(|x| *x.1 > least) {
+        for (&port, &peak) in ends.iter().zip(peaks).filter(|x| *x.1 > min_peak) {
             let switch = t.ports[port].switch_idx;
             if self.joint[switch.usize()] {
                 continue;
@@ -197,7 +195,7 @@ impl BufferGuard {
         }
     }
 
-    /// Ingress `port` held `peak` bytes in an interval that has not ended.
+    /// Notes that ingress `port` held `peak` bytes in an interval that has not ended.
     pub fn note_peak(&mut self, t: &Tables, port: PortIdx, peak: u32) {
         if self.foresees && peak > self.recent[port.usize()] {
             self.recent[port.usize()] = peak;
@@ -205,7 +203,7 @@ impl BufferGuard {
         }
     }
 
-    /// Ingress `port` held more than before: is its switch to be coupled?
+    /// Checks whether the switch of ingress `port`, which held more than before, must be coupled.
     fn foresee(&mut self, t: &Tables, port: PortIdx) {
         let s = t.ports[port].switch_idx;
         if self.coupled[s.usize()] {
@@ -225,15 +223,15 @@ impl BufferGuard {
         }
     }
 
-    /// Whether the proof holds for the switch of `port` while its ingresses hold `peak` bytes and all others little. If
-    /// not, it will fail once this peak is reported.
+    /// Whether the proof holds for the switch of `port` while its ingresses hold `peak` bytes and those without a known peak hold little. If not, it
+    /// will fail once this peak is reported.
     pub fn may_hold(&self, t: &Tables, port: PortIdx, peak: impl Fn(PortIdx) -> Option<u32>) -> bool {
-        let least = self.least();
-        self.holds(t, t.ports[port].switch_idx, |p| peak(p).unwrap_or(least))
+        let min_peak = self.least();
+        self.holds(t, t.ports[port].switch_idx, |p| peak(p).unwrap_or(min_peak))
     }
 
-    /// Where the proof failed first, if it did before `now`. All intervals that ended before `now` have been reported.
-    /// Intervals that ended at one instant are checked together, each with all that overlap it and did not end later.
+    /// The first failure of the proof before `now` (ps), if there is one. PRECONDITION: all intervals that ended before `now` have been reported.
+    /// Intervals that ended at the same instant are checked together, each with all intervals that overlap it and did not end later.
     #[inline]
     pub fn failure_before(&mut self, t: &Tables, now: u64) -> Option<Failure> {
         if self.unchecked.last().is_none_or(|last| last.1 >= now) { None } else { self.check_reported(t, now) }
@@ -241,14 +239,14 @@ impl BufferGuard {
 
     fn check_reported(&mut self, t: &Tables, now: u64) -> Option<Failure> {
         let unchecked = std::mem::take(&mut self.unchecked);
-        let least = self.least();
+        let min_peak = self.least();
         let held =
-            |start: u64, p: PortIdx| self.reported[p.usize()].iter().find(|x| x.0 > start).map_or(least, |x| x.1);
-        let (over, still): (Vec<_>, Vec<_>) = unchecked.into_iter().partition(|x| x.1 < now);
+            |start: u64, p: PortIdx| self.reported[p.usize()].iter().find(|x| x.0 > start).map_or(min_peak, |x| x.1);
+        let (due, not_due): (Vec<_>, Vec<_>) = unchecked.into_iter().partition(|x| x.1 < now);
         let mut near: Vec<Failure> = Vec::new();
         let mut failures: Vec<Failure> = Vec::new();
-        for &(start, at, switch) in over.iter().filter(|x| self.crowded[x.2.usize()]) {
-            let failure = Failure { at, switch };
+        for &(start, at_ps, switch) in due.iter().filter(|x| self.crowded[x.2.usize()]) {
+            let failure = Failure { at: at_ps, switch };
             if !self.holds(t, switch, |p| held(start, p)) {
                 failures.push(failure);
             } else if self.near > 1 && !self.holds(t, switch, |p| held(start, p).saturating_mul(self.near)) {
@@ -259,7 +257,7 @@ impl BufferGuard {
             let since = &mut self.near_since[near.switch.usize()];
             *since = near.at.min(*since);
         }
-        self.unchecked = still;
+        self.unchecked = not_due;
         let first = failures.iter().min().copied()?;
         self.failed = failures.iter().filter(|f| f.at == first.at).map(|f| f.switch).collect();
         Some(first)
@@ -271,11 +269,11 @@ impl BufferGuard {
         let reserve = t.exps[0].reserve;
         let pfc = t.exps[0].modes & mode::PFC != 0;
         let mut ports = sw.ports();
-        let (mut most, mut shared, mut held) = (0, 0, 0);
+        let (mut max_excess, mut shared, mut held) = (0, 0, 0);
         for p in ports.clone() {
             let peak = peak(p);
             let excess = u64::from(peak.saturating_sub(reserve));
-            most = excess.max(most);
+            max_excess = excess.max(max_excess);
             shared += excess;
             held += u64::from(peak);
         }
@@ -284,17 +282,17 @@ impl BufferGuard {
             && ports.all(|p| {
                 let row = &t.ports[p];
                 let threshold = free >> row.shift;
-                (most < threshold || u64::from(peak(p).saturating_sub(reserve)) < threshold)
+                (max_excess < threshold || u64::from(peak(p).saturating_sub(reserve)) < threshold)
                     && (!pfc || sw.max_wire <= row.headroom || u64::from(sw.max_wire) + shared <= threshold)
             })
     }
 }
 
-/// The largest useful unit of peaks, bytes.
+/// The largest useful unit of peaks, in bytes.
 fn coarsest(t: &Tables) -> u32 {
     let on_the_way = |row: &Port| (u128::from(row.delay) * u128::from(row.rate) / (8 * u128::from(PS_PER_S))) as u64;
-    let most = t.ports.iter().map(on_the_way).max().unwrap_or(0);
-    most.saturating_mul(2).clamp(*COARSEST.start(), *COARSEST.end()).next_power_of_two() as u32
+    let max_bytes = t.ports.iter().map(on_the_way).max().unwrap_or(0);
+    max_bytes.saturating_mul(2).clamp(*COARSEST.start(), *COARSEST.end()).next_power_of_two() as u32
 }
 
 /// Whether it matters little if each ingress of `sw` is assumed to hold `grain` bytes.

@@ -1,13 +1,13 @@
-//! Numbers in few bytes: the encoding of snapshots and of memo records.
+//! Writes and reads numbers in few bytes: the encoding of snapshots and of memo records.
 //!
 //! Layer: fold/rows. Knows nothing of what the numbers mean.
 
-/// Appends numbers to bytes.
+/// Appends numbers to a vector of bytes.
 #[derive(Default)]
 pub(crate) struct NumberWriter(pub Vec<u8>);
 
 impl NumberWriter {
-    /// Seven bits a byte, the lowest first.
+    /// Appends `x`, seven bits per byte, the lowest first.
     #[inline]
     pub(crate) fn number(&mut self, mut x: u64) {
         while x >= 0x80 {
@@ -22,7 +22,7 @@ impl NumberWriter {
         self.0.extend_from_slice(x);
     }
 
-    /// Writes `words` where they differ from `like`: how many are equal, how many differ, the XOR of those; and so on.
+    /// Appends the differences of `words` from `like`: the number of equal words, the number of differing words, the XOR of these; and so on.
     pub(crate) fn words(&mut self, words: &[u32], like: &[u32]) {
         let mut i = 0;
         while i < words.len() {
@@ -39,7 +39,7 @@ impl NumberWriter {
     }
 }
 
-/// Reads what a [`NumberWriter`] wrote. `None` from any method: the bytes are something else.
+/// Reads what a [`NumberWriter`] wrote. Any method returns `None` if the bytes are something else.
 pub(crate) struct NumberReader<'a>(pub &'a [u8]);
 
 impl<'a> NumberReader<'a> {
@@ -65,7 +65,7 @@ impl<'a> NumberReader<'a> {
         u32::try_from(self.number()?).ok()
     }
 
-    /// A count of items of at least one byte each. Limited by the bytes left, so that bad input reserves no memory.
+    /// Reads a count of items of at least one byte each. It is limited by the bytes left, so that bad input reserves no memory.
     pub(crate) fn count(&mut self) -> Option<usize> {
         usize::try_from(self.number()?).ok().filter(|&n| n <= self.0.len())
     }
@@ -77,7 +77,7 @@ impl<'a> NumberReader<'a> {
         Some(bytes)
     }
 
-    /// Before the call, `words` hold what the writer's `like` held.
+    /// Reads words. Before the call, `words` must hold what the writer's `like` held.
     pub(crate) fn words(&mut self, words: &mut [u32]) -> Option<()> {
         let mut i = 0usize;
         while i < words.len() {

@@ -1,8 +1,7 @@
-//! The canonical key of a partition's start: rows by local numbers, times relative to its start, sequence numbers
-//! relative to where queue pairs stand.
+//! The canonical key of a partition's start: rows by local numbers, times relative to its start, sequence numbers relative to the queue pairs'
+//! progress.
 //!
-//! Partitions with the same key behave the same. Whatever breaks ties (numbers of ingresses at a switch, of NICs, of
-//! queue pairs) enters as a rank.
+//! Partitions with the same key behave the same. Numbers that break ties (of ingresses at a switch, of NICs, of queue pairs) enter as ranks.
 //!
 //! Layer: fold/rows.
 
@@ -12,12 +11,11 @@ use crate::engine::fold::rows::cc_state;
 use crate::engine::fold::rows::cc_state::timers_run;
 use crate::engine::fold::rows::partition_rows::PartitionRows;
 
-/// Room for the parameters of an experiment and a queue pair with its rows.
+/// Initial capacity in bytes: enough for the parameters of an experiment and one queue pair with its rows.
 const ROOT_BYTES: usize = 2048;
 
-/// The header with what decides how a partition goes on; the rest is 0. Every column stands here by name, so a new one
-/// does not compile until somebody has said which it is. A parameter that was forgotten would make different
-/// experiments share what they must not.
+/// The header with only those columns that decide how a partition goes on; the others are 0. Every column is listed by name, so a new one does not
+/// compile until somebody has decided. If a parameter were forgotten, different experiments would share what they must not.
 fn rules(e: &Exp) -> Exp {
     let steady = e.modes & mode::STEADY != 0;
     Exp {
@@ -90,7 +88,7 @@ fn rules(e: &Exp) -> Exp {
         mask_words: 0,
         end_base: 0,
         end_len: 0,
-        // Where it stands; the step follows below.
+        // Progress. The step length is added to the key separately.
         fired: 0,
         status: 0,
         phase: 0,
@@ -98,8 +96,8 @@ fn rules(e: &Exp) -> Exp {
         step: 0,
         time_limit: 0,
         steps: 0,
-        // What draws at random is not remembered, and the buffer guard knows the buffer. Experiments with sampled
-        // round trips are not folded, and audits change nothing.
+        // Random draws are not remembered, and the buffer guard covers the buffer. Experiments with sampled round trips are not folded, and audits
+        // change nothing.
         seed: 0,
         routing_seed: 0,
         reserve: 0,
@@ -123,23 +121,23 @@ impl CanonicalKey {
         self.0.extend_from_slice(&x.to_le_bytes());
     }
 
-    /// A time that matters only relative to `start`.
+    /// Adds a time that matters only relative to `start`.
     fn time(&mut self, x: u64, start: u64) {
         self.u64(if x == NEVER { NEVER } else { x.wrapping_sub(start) });
     }
 
-    /// A time before which something must not happen. Times up to `now` are all equivalent.
+    /// Adds a time before which something must not happen. All times up to `now` are equivalent.
     fn not_before(&mut self, x: u64, now: u64, start: u64) {
         self.u64(if x <= now { NEVER } else { x - start });
     }
 
-    /// A sequence number relative to `from`; 0 is a value of its own.
+    /// Adds a sequence number relative to `from`; 0 is a value of its own.
     fn seq(&mut self, x: u64, from: u64) {
         self.u64(if x == 0 { NEVER } else { x.wrapping_sub(from) });
     }
 
-    /// The parameters of the experiment, and the unit of peaks. Where telemetry depends on it: the phase of the clock,
-    /// unless ports add their own origin ([`CanonicalKey::port`]).
+    /// The start of a key: the parameters of the experiment, and the unit of peaks. If telemetry depends on it, also the phase of the clock, unless
+    /// ports add their own origin ([`CanonicalKey::port`]).
     pub fn head(t: &Tables, start: u64, guard: &BufferGuard) -> CanonicalKey {
         let e = &t.exps[0];
         let mut form = CanonicalKey(Vec::with_capacity(ROOT_BYTES));
@@ -152,14 +150,14 @@ impl CanonicalKey {
         form
     }
 
-    /// The first local numbers that rows joining next will get.
+    /// Adds the first local numbers that rows joining next will get.
     pub fn first_locals(&mut self, rows: &PartitionRows) {
         self.u32(rows.nics.len() as u32);
         self.u32(rows.ports.len() as u32);
         self.u32(rows.members.len() as u32);
     }
 
-    /// The rank of link end `end` among the ingresses of `rows`.
+    /// Adds the rank of link end `end` among the ingresses of `rows`.
     pub fn end_rank(&mut self, t: &Tables, rows: &PartitionRows, end: LinkEndIdx, nic: &dyn Fn(NicIdx) -> u32) {
         match end.owner(t.exps[0].nic_len) {
             EndOwner::Nic(n) => {
@@ -173,7 +171,7 @@ impl CanonicalKey {
         }
     }
 
-    /// NIC `n`, before it joins. Its queue pairs in round-robin order follow.
+    /// Adds NIC `n`, before it joins. Its queue pairs in round-robin order follow.
     pub fn nic(&mut self, t: &Tables, rows: &PartitionRows, n: NicIdx, nic: &dyn Fn(NicIdx) -> u32) {
         let row = &t.nics[n];
         self.u32(b'N' as u32);
@@ -186,20 +184,20 @@ impl CanonicalKey {
         self.end_rank(t, rows, row.peer, nic);
     }
 
-    /// Local numbers, or others of 32 bits.
+    /// Adds numbers of 32 bits, such as local numbers.
     pub fn numbers(&mut self, numbers: impl Iterator<Item = u32>) {
         for x in numbers {
             self.u32(x);
         }
     }
 
-    /// Where queue pair number `id` ranks among those of `rows`.
+    /// Adds the rank of queue pair number `id` among those of `rows`.
     pub fn id(&mut self, rows: &PartitionRows, id: u32) {
         self.u32(place(&rows.flow_ids, id));
         self.u32(place(&rows.ancestors, id));
     }
 
-    /// Port `p`, before it joins at `now`.
+    /// Adds port `p`, before it joins at `now` (ps).
     pub fn port(&mut self, t: &Tables, rows: &PartitionRows, p: PortIdx, now: u64, nic: &dyn Fn(NicIdx) -> u32) {
         self.u32(b'P' as u32);
         let e = &t.exps[0];
@@ -213,7 +211,7 @@ impl CanonicalKey {
         self.fixed_port(t, rows, p, nic);
     }
 
-    /// What never changes about port `p`.
+    /// Adds the constant properties of port `p`.
     pub fn fixed_port(&mut self, t: &Tables, rows: &PartitionRows, p: PortIdx, nic: &dyn Fn(NicIdx) -> u32) {
         let row = &t.ports[p];
         let e = &t.exps[0];
@@ -230,8 +228,7 @@ impl CanonicalKey {
         self.end_rank(t, rows, row.peer, nic);
     }
 
-    /// Queue pair `f`, before it joins. The rest of its state matters when it sends ([`CanonicalKey::state`]), or if
-    /// others see its timers.
+    /// Adds queue pair `f`, before it joins. Its other state matters when it sends ([`CanonicalKey::state`]), or if others see its timers.
     pub fn flow(&mut self, t: &Tables, rows: &PartitionRows, start: u64, f: FlowIdx, now: u64) {
         let tx = &t.flow_tx[f];
         self.u32(b'F' as u32);
@@ -242,7 +239,7 @@ impl CanonicalKey {
         }
     }
 
-    /// The state of queue pair `f` at `now`, in a partition that started at `start`.
+    /// Adds the state of queue pair `f` at `now`, in a partition that started at `start` (ps).
     pub fn state(&mut self, t: &Tables, f: FlowIdx, now: u64, start: u64) {
         let e = &t.exps[0];
         let (tx, rx) = (&t.flow_tx[f], &t.flow_rx[f]);
@@ -296,7 +293,7 @@ impl CanonicalKey {
     }
 }
 
-/// What never changes about the rows of `rows`, by local numbers; and ranks, which break ties.
+/// The constant properties of `rows`, by local numbers, and the ranks that break ties.
 pub(crate) fn shape(
     t: &Tables,
     rows: &PartitionRows,
@@ -333,7 +330,7 @@ pub(crate) fn shape(
     form.0
 }
 
-/// How many of `numbers` are below `x`.
+/// Number of `numbers` that are below `x`.
 pub(crate) fn rank<T: Copy + PartialOrd>(numbers: &[T], x: T) -> u32 {
     numbers.iter().map(|&n| u32::from(n < x)).sum()
 }

@@ -1,5 +1,5 @@
-//! Congestion-control state that lasts from message to message, and which of it matters. States that differ only in
-//! what does not matter lead to the same future.
+//! Congestion-control state that lasts from message to message, and which parts of it matter. States that differ only in parts that do not matter
+//! lead to the same future.
 //!
 //! Layer: fold/rows. Exact, except [`round`] and [`count_from_here`], which serve experiments that skip steady phases.
 //! Knows rows of one queue pair or port, and no partitions.
@@ -10,42 +10,41 @@ use crate::columns::{FlowIdx, FlowTx, INT_TX_UNIT, NicIdx, PortIdx, Tables, cc, 
 use crate::engine::cpu::cc::{dcqcn, timely};
 use crate::engine::cpu::rate::set_rate;
 
-/// Significant bits that are kept of HPCC's state: off by at most 1/256, without bias. Before a message of several
-/// windows it is 1/64, which affects one round trip (our choice).
+/// Number of significant bits that are kept of HPCC's state: off by at most 1/256, without bias. Before a message of several windows it is 1/64,
+/// which affects one round trip (our choice).
 const KEPT_BITS: u32 = 8;
 const KEPT_BITS_OF_LONG: u32 = 6;
 const LONG_WINDOWS: u64 = 4;
 
-/// A link this many times as fast as another is not the slower one, however telemetry is rounded (our choice).
+/// A link this many times as fast as another cannot look like the slower one, however telemetry is rounded (our choice).
 const APART: u64 = 2;
 
-/// A DCQCN rate within this part of the line rate counts as the line rate: each timer halves the distance (our choice).
+/// A DCQCN rate within 1/`NEAR` of the line rate counts as the line rate: each timer halves the distance (our choice).
 const NEAR: u64 = 128;
 
-/// Whether a NIC that looks for a queue pair to send from advances the timers of those that have nothing to send.
+/// Whether a NIC that looks for a queue pair to send from also advances the timers of queue pairs that have nothing to send.
 pub(crate) fn timers_run(t: &Tables) -> bool {
     let both = mode::WINDOW | mode::VAR_WINDOW;
     t.exps[0].cc == cc::DCQCN && t.exps[0].modes & both == both
 }
 
-/// Whether all of DCQCN's marks are random. Recording stops at the first random draw or mark, so what is recorded saw
-/// no congestion. Then only DCQCN's timers change rates, and the queue pair's own row says how.
+/// Whether all of DCQCN's marks are random. Recording stops at the first random draw or mark, so recorded phases saw no congestion. Then only DCQCN's
+/// timers change rates, and the queue pair's own row says how.
 pub(crate) fn marks_by_chance(t: &Tables) -> bool {
     let e = &t.exps[0];
     let drawn = || t.ports.iter().all(|p| p.kmin < p.kmax);
     e.cc == cc::DCQCN && e.modes & mode::FRESH_QP == 0 && !timers_run(t) && (e.modes & mode::ECN == 0 || drawn())
 }
 
-/// Lets those of DCQCN's timers of queue pair `f` act that expire before `now`. Whoever reads the queue pair next would
-/// do the same.
+/// Runs those DCQCN timers of queue pair `f` that expire before `now` (ps). Whatever reads the queue pair next would do the same.
 pub(crate) fn catch_up(t: &mut Tables, f: FlowIdx, now: u64) {
     if t.fold_hints.random_marks {
         dcqcn::advance_until(t, f, now);
     }
 }
 
-/// Whether queue pair `f` has no decrease due until the next congestion notification. Until then alpha and the times of
-/// alpha updates and decreases do not matter.
+/// Whether queue pair `f` has no rate decrease due until the next congestion notification. Until then alpha and the times of alpha updates and
+/// decreases do not matter.
 pub(crate) fn is_quiet(t: &Tables, f: FlowIdx) -> bool {
     t.fold_hints.random_marks && t.flow_tx[f].flags & (qp::STARTED | qp::D_SEEN) == qp::STARTED
 }
@@ -68,7 +67,7 @@ pub(crate) fn stage(t: &Tables, tx: &FlowTx) -> u32 {
     }
 }
 
-/// `row` with the congestion-control state of `own`, where only timers have changed that since.
+/// `row` with the congestion-control state of `own`, if only timers have changed that state since.
 pub(crate) fn kept_or_own(t: &Tables, own: &FlowTx, row: FlowTx) -> FlowTx {
     if !t.fold_hints.random_marks || own.flags & qp::STARTED == 0 {
         return row;
@@ -88,8 +87,8 @@ pub(crate) fn kept_or_own(t: &Tables, own: &FlowTx, row: FlowTx) -> FlowTx {
     }
 }
 
-/// Whether flows of several senders meet on a link between switches. There shares are chaotic: every later message sees
-/// a rounding, and little repeats. Where flows meet only at receivers, differences vanish.
+/// Whether flows of several senders meet on a link between switches. There, shares are chaotic: every later message sees a rounding, and little
+/// repeats. If flows meet only at receivers, differences vanish.
 pub(crate) fn collide(t: &Tables) -> bool {
     let nics = t.exps[0].nic_len;
     let mut sender = vec![NicIdx::NONE; t.ports.len()];
@@ -104,8 +103,8 @@ pub(crate) fn collide(t: &Tables) -> bool {
     })
 }
 
-/// Rounds the congestion-control state of idle queue pair `f` before its next message; otherwise hardly any two
-/// episodes start alike. A recovering rate near the line rate becomes the line rate. Returns whether anything changed.
+/// Rounds the congestion-control state of idle queue pair `f` before its next message; otherwise hardly any two episodes start with equal state. A
+/// recovering rate near the line rate becomes the line rate. Returns whether anything changed.
 pub(crate) fn round(t: &mut Tables, f: FlowIdx) -> bool {
     let e = &t.exps[0];
     let tx = &t.flow_tx[f];
@@ -128,10 +127,9 @@ pub(crate) fn round(t: &mut Tables, f: FlowIdx) -> bool {
     is != was
 }
 
-/// Of each port: whether the origin of HPCC's telemetry counters is free. It is where a path has no other port, or one
-/// that is by far the slowest, and where the unit is at most a packet. Otherwise the phases of counters within a unit
-/// matter, as HPCC takes the largest of all hops: 5 % for every later message, three quarters where a unit is more than
-/// a packet.
+/// For each port, whether folding may choose the origin of HPCC's telemetry counters. It may on a path with no other port, or with one port that is
+/// by far the slowest, if the counters' unit is at most a packet. Otherwise the phases of counters within a unit matter, because HPCC takes the
+/// maximum over all hops: 5 % for every later message, and three quarters if a unit is more than a packet.
 pub(crate) fn free_phases(t: &Tables) -> Vec<bool> {
     let e = &t.exps[0];
     let counts = u64::from(INT_TX_UNIT) * u64::from(e.int_multi) <= u64::from(e.payload) + u64::from(e.data_overhead);
@@ -141,8 +139,8 @@ pub(crate) fn free_phases(t: &Tables) -> Vec<bool> {
             let first = (tx.path_first + k * tx.path_len) as usize;
             let path = &t.paths[first..first + tx.path_len as usize];
             let rate = |&q: &PortIdx| t.ports[q].rate;
-            let least = path.iter().map(rate).min().unwrap_or(0);
-            if path.len() > 1 && (!counts || path.iter().filter(|&q| rate(q) < APART * least).count() > 1) {
+            let min_rate = path.iter().map(rate).min().unwrap_or(0);
+            if path.len() > 1 && (!counts || path.iter().filter(|&q| rate(q) < APART * min_rate).count() > 1) {
                 path.iter().for_each(|&q| free[q.usize()] = false);
             }
         }
@@ -150,8 +148,8 @@ pub(crate) fn free_phases(t: &Tables) -> Vec<bool> {
     free
 }
 
-/// Moves the origin of `port`'s telemetry to `now`, where it is free; otherwise no two episodes would see the same
-/// phase of its unit. Returns whether it is free, and whether the origin moved.
+/// Moves the origin of `port`'s telemetry to `now` (ps), if folding may choose it; otherwise no two episodes would see the same phase of its unit.
+/// Returns whether folding may choose it, and whether the origin moved.
 pub(crate) fn count_from_here(t: &mut Tables, port: PortIdx, now: u64) -> (bool, bool) {
     let unit = u64::from(INT_TX_UNIT) * u64::from(t.exps[0].int_multi);
     let sent = t.ports[port].tx_bytes;
@@ -159,18 +157,18 @@ pub(crate) fn count_from_here(t: &mut Tables, port: PortIdx, now: u64) -> (bool,
     if t.fold_hints.telemetry_from.get(port.usize()).is_none_or(Option::is_none) {
         return (false, false);
     }
-    let from = &mut Arc::make_mut(&mut t.fold_hints.telemetry_from)[port.usize()];
-    (true, from.replace(here) != Some(here))
+    let origin = &mut Arc::make_mut(&mut t.fold_hints.telemetry_from)[port.usize()];
+    (true, origin.replace(here) != Some(here))
 }
 
-/// Whether the telemetry origin is free at all ports that queue pair `f` sends through.
+/// Whether folding may choose the telemetry origin at all ports that queue pair `f` sends through.
 fn is_free(t: &Tables, f: FlowIdx) -> bool {
     let tx = &t.flow_tx[f];
     let path = &t.paths[tx.path_first as usize..(tx.path_first + tx.path_len) as usize];
     path.iter().all(|&q| t.fold_hints.telemetry_from.get(q.usize()).is_some_and(Option::is_some))
 }
 
-/// `x` rounded to its first `bits` bits.
+/// `x` rounded to its first `bits` significant bits.
 fn rounded(x: u64, bits: u32) -> u64 {
     let lost = (u64::BITS - x.leading_zeros()).saturating_sub(bits);
     let half = (1 << lost) >> 1;

@@ -1,8 +1,8 @@
-//! Switches whose ports are processed together, because a pause, a resume or a drop comes within reach there: which rows
-//! a queue pair adds for that, what of them is part of a key, and what of a pause is still under way.
+//! Coupled switches: their ports are processed together, because a pause, a resume or a drop may happen there. This file finds the rows that a queue
+//! pair adds for that, the part of them that goes into a key, and what is still active of a pause.
 //!
-//! A pause frame leaves by the port that the packets came in by. So that port's transmitter belongs to the partition too,
-//! and with it the link end that the frame reaches.
+//! A pause frame leaves by the port that the packets came in by. So that port's transmitter belongs to the partition too, and so does the link end
+//! that the frame reaches.
 //!
 //! Layer: fold/rows.
 
@@ -12,7 +12,7 @@ use crate::columns::{FlowIdx, NONE, PortIdx, SwitchIdx, Tables, kind, meta};
 use crate::engine::fold::rows::canonical_key::CanonicalKey;
 use crate::engine::fold::rows::partition_rows::PartitionRows;
 
-/// The coupled switches that queue pair `f` crosses, there and back, and the ports it comes in by there.
+/// The coupled switches that queue pair `f` crosses in both directions, and the ports by which it enters them.
 pub(crate) fn coupled_rows(
     t: &Tables,
     f: FlowIdx,
@@ -40,8 +40,8 @@ pub(crate) fn coupled_rows(
     (switches, ingresses)
 }
 
-/// What the coupled switches of `rows` are and how their ports lie: by local numbers. `end_local`: of each port its place
-/// among the link ends of its partition.
+/// Adds the coupled switches of `rows` and the layout of their ports to a key, by local numbers. `end_local`: for each port, its place among the link
+/// ends of its partition.
 pub(crate) fn put_coupling(t: &Tables, rows: &PartitionRows, end_local: &[u32], form: &mut CanonicalKey) {
     let e = &t.exps[0];
     form.numbers([u32::from(b'W'), e.reserve, e.resume_offset, rows.switches.len() as u32].into_iter());
@@ -64,13 +64,12 @@ pub(crate) fn put_coupling(t: &Tables, rows: &PartitionRows, end_local: &[u32], 
             None => form.u32(NONE),
         }
     }
-    // Ties between ports of a switch go by their numbers.
+    // Ties between ports of a switch are broken by their numbers.
     order.sort_unstable();
     form.numbers(order.into_iter().map(|x| x.2));
 }
 
-/// Whether coupled port `port` has paused its peer or uses headroom, or a frame of it waits, flies, or has paused the
-/// peer.
+/// Whether coupled port `port` has paused its peer or uses headroom, or one of its frames waits, is on the wire, or has paused the peer.
 pub(crate) fn pauses(t: &Tables, port: PortIdx) -> bool {
     let row = &t.ports[port];
     if row.pausing != 0 || row.headroom_used != 0 || row.frame_head.is_some() {

@@ -1,5 +1,5 @@
-//! The most bytes that an ingress holds within a window, from arrivals and departures in order of time. Simply adding
-//! up a window's arrivals would depend on where windows begin and end, which the memo and other experiments influence.
+//! Computes the maximum number of bytes that an ingress holds within a window, from arrivals and departures in order of time. A simple sum of a
+//! window's arrivals would depend on where windows begin and end, which the memo and other experiments influence.
 //!
 //! Layer: fold/rows. Examines only ingresses that may exceed their known peak in a window.
 
@@ -7,22 +7,22 @@ use crate::columns::{NONE, PacketIdx, PortIdx, SwitchIdx, Tables, meta};
 use crate::engine::cpu::egress;
 use crate::engine::cpu::plan::request_word;
 
-/// A window is divided into at most this many slices, and at least half as many.
+/// Maximum number of slices of a window; there are at least half as many.
 const SLICES: usize = 16;
 
-/// Ingresses that may exceed their peak in a window, and their arrivals and departures.
+/// Ingresses that may exceed their peak in a window, with their arrivals and departures.
 #[derive(Default)]
 pub(crate) struct IngressPeaks {
     ingresses: Vec<WatchedIngress>,
-    /// (time, bytes), grouped by ingress.
+    /// Arrivals: (time in ps, bytes), grouped by ingress.
     arrived: Vec<(u64, u32)>,
-    /// (index into `ingresses`, time, bytes).
+    /// Departures: (index into `ingresses`, time in ps, bytes).
     left: Vec<(u32, u64, u32)>,
-    /// Of each port: its index into `ingresses`, else `NONE`.
+    /// For each port, its index into `ingresses`, or `NONE`.
     place_of_port: Vec<u32>,
-    /// Of each switch: whether one of its ports is among them.
+    /// For each switch, whether one of its ports is in `ingresses`.
     watched: Vec<bool>,
-    /// The window's start, ps, and the binary logarithm of a slice's length, ps.
+    /// The window's start in ps, and the binary logarithm of a slice's length in ps.
     start: u64,
     shift: u32,
 }
@@ -33,18 +33,18 @@ struct WatchedIngress {
     place: usize,
     port: PortIdx,
     switch: SwitchIdx,
-    /// Bytes it held before the window, and the known peak.
+    /// Bytes that it held before the window, and its known peak in bytes.
     held: u32,
     peak: u32,
-    /// Index of its first arrival in the list of all.
+    /// Index of its first arrival in `IngressPeaks::arrived`.
     first: usize,
-    /// Bytes that arrived and left, by slice.
+    /// Bytes that arrived and bytes that left, by slice.
     arrived: [u32; SLICES],
     left: [u32; SLICES],
 }
 
 impl IngressPeaks {
-    /// Begins a window from `start` up to `end`, ps.
+    /// Begins a window from `start` up to `end`, in ps.
     pub(crate) fn begin(&mut self, start: u64, end: u64) {
         for ingress in &self.ingresses {
             self.place_of_port[ingress.port.usize()] = NONE;
@@ -57,12 +57,11 @@ impl IngressPeaks {
         self.shift = ((end - start).max(1).ilog2() + 1).saturating_sub(SLICES.ilog2());
     }
 
-    fn slice(&self, at: u64) -> usize {
-        (at.saturating_sub(self.start) >> self.shift).min(SLICES as u64 - 1) as usize
+    fn slice(&self, at_ps: u64) -> usize {
+        (at_ps.saturating_sub(self.start) >> self.shift).min(SLICES as u64 - 1) as usize
     }
 
-    /// Adds ingress `port`, at `place` among its partition's ends. It held `held` bytes; what was just planned may lift
-    /// it above `peak`.
+    /// Adds ingress `port`, at `place` among its partition's ends. It held `held` bytes; the packets just planned may lift it above `peak`.
     pub(crate) fn arrivals(&mut self, t: &Tables, place: usize, port: PortIdx, held: u32, peak: u32) {
         let switch_idx = t.ports[port].switch_idx;
         let switch = &t.switches[switch_idx];
@@ -94,7 +93,7 @@ impl IngressPeaks {
         }
     }
 
-    /// Adds an ingress; there are `ports` ports and `switches` switches in all.
+    /// Adds an ingress. `ports` and `switches`: number of all ports and of all switches.
     fn add(&mut self, ingress: WatchedIngress, ports: usize, switches: usize) {
         self.place_of_port.resize(ports, NONE);
         self.place_of_port[ingress.port.usize()] = self.ingresses.len() as u32;
@@ -103,20 +102,20 @@ impl IngressPeaks {
         self.ingresses.push(ingress);
     }
 
-    /// `bytes` arrived at the ingress added last, at `at`.
-    fn arrive(&mut self, at: u64, bytes: u32) {
-        let slice = self.slice(at);
+    /// Adds an arrival of `bytes` at time `at_ps` at the ingress added last.
+    fn arrive(&mut self, at_ps: u64, bytes: u32) {
+        let slice = self.slice(at_ps);
         if let Some(ingress) = self.ingresses.last_mut() {
             ingress.arrived[slice] += bytes;
-            self.arrived.push((at, bytes));
+            self.arrived.push((at_ps, bytes));
         }
     }
 
-    /// `bytes` started to leave the ingress of index `ingress` at `at`.
-    fn leave(&mut self, ingress: u32, at: u64, bytes: u32) {
-        let slice = self.slice(at);
+    /// Adds a departure: `bytes` started to leave the ingress with index `ingress` at time `at_ps`.
+    fn leave(&mut self, ingress: u32, at_ps: u64, bytes: u32) {
+        let slice = self.slice(at_ps);
         self.ingresses[ingress as usize].left[slice] += bytes;
-        self.left.push((ingress, at, bytes));
+        self.left.push((ingress, at_ps, bytes));
     }
 
     /// Whether departures of switch number `switch` matter.
@@ -124,8 +123,8 @@ impl IngressPeaks {
         self.watched.get(switch.usize()).is_some_and(|&watched| watched)
     }
 
-    /// Records what `port` sent since packet `tail` was the last on its wire (`NONE`: all of the wire). A packet leaves
-    /// its ingress when its transmission starts.
+    /// Adds the packets that `port` sent after packet `tail`, which was the last on its wire (`NONE`: all of the wire). A packet leaves its ingress
+    /// when its transmission starts.
     pub(crate) fn departures(&mut self, t: &Tables, port: PortIdx, tail: PacketIdx) {
         let row = &t.ports[port];
         let mut p = if tail.is_none() { t.wires[row.peer].head } else { t.packets[tail].next };
@@ -140,17 +139,17 @@ impl IngressPeaks {
         }
     }
 
-    /// The peaks of ingresses that exceeded the known one: place and bytes.
+    /// The peaks of ingresses that exceeded their known one: place and bytes.
     pub(crate) fn peaks(&mut self) -> impl Iterator<Item = (usize, u32)> {
         (0..self.ingresses.len()).filter_map(|k| {
-            let most = if self.ingresses[k].bound() > self.ingresses[k].peak { self.most(k) } else { 0 };
+            let peak = if self.ingresses[k].bound() > self.ingresses[k].peak { self.peak_of(k) } else { 0 };
             let ingress = &self.ingresses[k];
-            (most > ingress.peak).then_some((ingress.place, most))
+            (peak > ingress.peak).then_some((ingress.place, peak))
         })
     }
 
-    /// The most that ingress `k` held. What leaves at an instant still counts for what arrives then.
-    fn most(&mut self, k: usize) -> u32 {
+    /// Maximum that ingress `k` held, in bytes. A packet that leaves at an instant still counts for arrivals at that instant.
+    fn peak_of(&mut self, k: usize) -> u32 {
         let end = self.ingresses.get(k + 1).map_or(self.arrived.len(), |next| next.first);
         let ingress = &self.ingresses[k];
         let arrived = &mut self.arrived[ingress.first..end];
@@ -158,28 +157,28 @@ impl IngressPeaks {
         let mut left: Vec<(u64, u32)> = self.left.iter().filter(|x| x.0 == k as u32).map(|x| (x.1, x.2)).collect();
         left.sort_unstable();
         let mut left = left.iter().peekable();
-        let (mut held, mut most) = (ingress.held, 0);
-        for &mut (at, bytes) in arrived {
-            while let Some(&(_, bytes)) = left.next_if(|x| x.0 < at) {
+        let (mut held, mut held_max) = (ingress.held, 0);
+        for &mut (at_ps, bytes) in arrived {
+            while let Some(&(_, bytes)) = left.next_if(|x| x.0 < at_ps) {
                 held -= bytes;
             }
             held += bytes;
-            most = most.max(held);
+            held_max = held_max.max(held);
         }
-        most
+        held_max
     }
 }
 
 impl WatchedIngress {
-    /// An upper bound: all that arrives in a slice counts before anything leaves in it.
+    /// An upper bound of the maximum, in bytes: all arrivals in a slice count before any departure in it.
     fn bound(&self) -> u32 {
-        let (mut held, mut most) = (self.held, 0);
+        let (mut held, mut held_max) = (self.held, 0);
         for (arrived, left) in self.arrived.iter().zip(&self.left) {
             held += arrived;
-            most = most.max(held);
+            held_max = held_max.max(held);
             held -= left;
         }
-        most
+        held_max
     }
 }
 

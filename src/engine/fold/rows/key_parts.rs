@@ -1,11 +1,11 @@
-//! Parts of keys and snapshots: to say in what two of them differ.
+//! Parts of keys and snapshots, used to say in which parts two of them differ.
 //!
-//! Layer: fold/rows. Only explanations use it. What folding does depends on none of it.
+//! Layer: fold/rows. Only explanations use it. No decision of folding depends on it.
 
 /// A part of a key.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub enum KeyPart {
-    /// Which rows there are: links, paths, and the order of their numbers, which breaks ties.
+    /// Which rows exist: links, paths, and the order of their numbers, which breaks ties.
     Rows,
     /// The phase of HPCC's clock and counters.
     Phases,
@@ -13,9 +13,9 @@ pub enum KeyPart {
     Messages,
     /// Deadlines and timers of queue pairs.
     Timers,
-    /// State of congestion control: rates, windows, what they are computed from.
+    /// State of congestion control: rates, windows, and the values they are computed from.
     Rates,
-    /// Whose turn it is at a NIC, and when its transmitter is free.
+    /// Which queue pair is next at a NIC, and when its transmitter is free.
     Transmitters,
     /// Packets in queues.
     Queues,
@@ -23,7 +23,7 @@ pub enum KeyPart {
     InFlight,
     /// Telemetry that packets carry.
     Telemetry,
-    /// How events came about: their order where two happen at one time.
+    /// Lineages of events: their order if two happen at the same time.
     Lineages,
     /// Pauses and headroom at coupled switches.
     Coupled,
@@ -48,12 +48,12 @@ impl KeyPart {
     ];
 }
 
-/// A set of parts.
+/// A set of key parts.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord)]
 pub struct KeyPartSet(u16);
 
 impl KeyPartSet {
-    /// The parts for which `holds`.
+    /// The set of the parts for which `holds` returns true.
     pub(crate) fn of(holds: impl Fn(KeyPart) -> bool) -> KeyPartSet {
         KeyPartSet(KeyPart::ALL.iter().filter(|part| holds(**part)).map(|&part| 1 << part as u16).sum())
     }

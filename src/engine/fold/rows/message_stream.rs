@@ -1,13 +1,12 @@
-//! The messages of a queue pair as one stream of packets: which byte packet n begins with, and how much work the first
-//! n packets are.
+//! The messages of a queue pair as one stream of packets: which byte packet n begins with, and how much work the first n packets are.
 //!
-//! Layer: fold/rows. A message's last packet may be short, so bytes are no fixed multiple of packets. Work is bytes on
-//! the wire: what flows at a steady rate where packets differ in size.
+//! Layer: fold/rows. A message's last packet may be short, so bytes are not a fixed multiple of packets. Work is bytes on the wire: it flows at a
+//! steady rate even if packets differ in size.
 
 use crate::columns::{Tables, TaskIdx};
 use crate::engine::fold::rows::partition_rows::Member;
 
-/// The messages of a queue pair, from the first that is still listed.
+/// The messages of a queue pair, from the first one that is still listed.
 #[derive(Clone)]
 pub(crate) struct MessageStream {
     payload: u64,
@@ -22,7 +21,7 @@ pub(crate) struct MessageStream {
 #[derive(Clone, Copy)]
 struct End {
     task: TaskIdx,
-    /// A task waits for its delivery; for its acknowledgement.
+    /// Whether a task waits for its delivery, and whether one waits for its acknowledgement.
     waits_delivered: bool,
     waits_acked: bool,
     /// Bytes and packets from the stream's start up to here.
@@ -31,7 +30,7 @@ struct End {
 }
 
 impl MessageStream {
-    /// The messages of `member`. The first begins at byte `start`.
+    /// The stream of the messages of `member`. The first begins at byte `start`.
     pub(crate) fn new(t: &Tables, member: &Member, start: u64) -> MessageStream {
         let mut stream = MessageStream {
             payload: u64::from(t.exps[0].payload),
@@ -75,7 +74,7 @@ impl MessageStream {
         }
     }
 
-    /// The end of message `nth`, in packets.
+    /// The end of message `nth`, in packets from the start of the stream.
     pub(crate) fn end(&self, nth: usize) -> Option<u64> {
         self.ends.get(nth).map(|x| x.packets)
     }
@@ -95,12 +94,12 @@ impl MessageStream {
         self.ends.last().map_or(0, |x| x.packets)
     }
 
-    /// The byte behind the last message.
+    /// The byte after the last message.
     pub(crate) fn size(&self) -> u64 {
         self.start + self.ends.last().map_or(0, |x| x.bytes)
     }
 
-    /// How many whole packets lie before byte `x`.
+    /// Number of whole packets before byte `x`.
     pub(crate) fn packet(&self, x: u64) -> u64 {
         let x = x.saturating_sub(self.start);
         let nth = self.ends.partition_point(|e| e.bytes <= x);
@@ -108,7 +107,7 @@ impl MessageStream {
         packets + (x - bytes) / self.payload
     }
 
-    /// The byte that packet `n` begins with.
+    /// The first byte of packet `n`.
     pub(crate) fn byte(&self, n: u64) -> u64 {
         let nth = self.ends.partition_point(|e| e.packets <= n);
         let (bytes, packets) = if nth == 0 { (0, 0) } else { (self.ends[nth - 1].bytes, self.ends[nth - 1].packets) };
@@ -120,8 +119,7 @@ impl MessageStream {
         self.byte(n) - self.start + n * self.overhead
     }
 
-    /// As [`MessageStream::work`], for `n` packets that end at or shortly before the end of message `nth`: a search
-    /// from there is short.
+    /// The same as [`MessageStream::work`], for `n` packets that end at or shortly before the end of message `nth`: the search from there is short.
     pub(crate) fn work_before(&self, nth: usize, n: u64) -> u64 {
         let begins = self.ends[..nth]
             .iter()
@@ -132,24 +130,24 @@ impl MessageStream {
         bytes + n * self.overhead
     }
 
-    /// How many whole packets `work` bytes on the wire are.
+    /// Number of whole packets in the first `work` bytes on the wire.
     pub(crate) fn worked(&self, work: u64) -> u64 {
-        let of = |e: &End| e.bytes + e.packets * self.overhead;
-        let nth = self.ends.partition_point(|e| of(e) <= work);
-        let (done, packets) = if nth == 0 { (0, 0) } else { (of(&self.ends[nth - 1]), self.ends[nth - 1].packets) };
+        let work_up_to = |e: &End| e.bytes + e.packets * self.overhead;
+        let nth = self.ends.partition_point(|e| work_up_to(e) <= work);
+        let (done, packets) =
+            if nth == 0 { (0, 0) } else { (work_up_to(&self.ends[nth - 1]), self.ends[nth - 1].packets) };
         packets + (work - done) / (self.payload + self.overhead)
     }
 
-    /// Where byte `x` is after moving ahead by `by` packets. What lies before the first message moves as the first
-    /// does.
-    pub(crate) fn moved(&self, x: u64, by: u64) -> u64 {
+    /// Byte `x` after moving ahead by `n_packets` packets. Bytes before the first message move by as much as its first byte.
+    pub(crate) fn moved(&self, x: u64, n_packets: u64) -> u64 {
         if x >= self.start {
-            return self.byte(self.packet(x) + by);
+            return self.byte(self.packet(x) + n_packets);
         }
-        x + self.byte(by) - self.start
+        x + self.byte(n_packets) - self.start
     }
 
-    /// The message that byte `x` belongs to, and the byte behind that message.
+    /// The message that byte `x` belongs to, and the byte after that message.
     pub(crate) fn message(&self, x: u64) -> Option<(TaskIdx, u64)> {
         let nth = self.ends.partition_point(|e| self.start + e.bytes <= x);
         self.ends.get(nth).map(|e| (e.task, self.start + e.bytes))

@@ -1,6 +1,6 @@
-//! The rows of a partition: which there are, how they are compared, written down and read back, and what they hold.
+//! The rows of a partition: which there are, how they are compared, written and read back, and how much their buffers hold.
 //!
-//! Layer: the lowest of folding. Knows columns and the CPU systems; neither the memo nor what steady is.
+//! Layer: the lowest of folding. Knows columns and the CPU systems, but neither the memo nor steadiness.
 
 pub(super) mod advanced_rows;
 pub(super) mod buffer_guard;

@@ -1,11 +1,11 @@
-//! A hash of each part of a key: to find those in which two keys differ, without keeping the keys.
+//! A hash of each part of a key, to find the parts in which two keys differ without keeping the keys.
 //!
-//! Layer: fold/rows. Only explanations use it. What folding does depends on none of it.
+//! Layer: fold/rows. Only explanations use it. No decision of folding depends on it.
 
 use crate::engine::fold::rows::key_parts::{KeyPart, KeyPartSet};
 use crate::engine::fold::rows::snapshot_walk::Pen;
 
-/// A hash of each part of a key, and the part that numbers are added to.
+/// A hash of each part of a key, and the part to which numbers are added now.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct PartHashes {
     hashes: [u64; KeyPart::ALL.len()],

@@ -1,33 +1,31 @@
-//! The rows of a partition: NICs, ports, link ends and queue pairs, and where their counters stood at the last
-//! checkpoint.
+//! The rows of a partition: NICs, ports, link ends and queue pairs, and the values of their counters at the last checkpoint.
 //!
-//! Layer: fold/rows. Knows nothing of what the partition does.
+//! Layer: fold/rows. Knows nothing of the partition's actions.
 
 use crate::columns::{
     FlowIdx, FlowRx, FlowTx, NEVER, Nic, NicIdx, Port, PortIdx, SwitchIdx, Tables, TaskIdx, mode, qp,
 };
 
-/// Rows that step together. Each row keeps its place while the partition exists: these places are local numbers.
+/// Rows that step together. Each row keeps its place while the partition exists; these places are the local numbers.
 #[derive(Clone, Default)]
 pub struct PartitionRows {
     pub nics: Vec<NicIdx>,
     /// Counters of each NIC when it joined, or at the last checkpoint.
     pub nic_base: Vec<NicBase>,
-    /// When the last post of each NIC was, ps.
+    /// Time of each NIC's last post, in ps.
     pub last_post_at: Vec<u64>,
-    /// Switch ports whose transmitters are its own.
+    /// Switch ports whose transmitters belong to the partition.
     pub ports: Vec<PortIdx>,
     pub port_base: Vec<PortBase>,
-    /// Switch ports that receive from its NICs and ports, and the peak of each, bytes.
+    /// Switch ports that receive from its NICs and ports, and the peak of each in bytes.
     pub ends: Vec<PortIdx>,
     pub peaks: Vec<u32>,
-    /// Coupled switches that its queue pairs cross: all their ports are processed together.
+    /// Coupled switches that its queue pairs cross. All ports of these are processed together.
     pub switches: Vec<SwitchIdx>,
     pub members: Vec<Member>,
-    /// The members' flow numbers in a list of their own: a queue pair that joins is ranked among them.
+    /// The members' flow numbers in a list of their own, in which a queue pair that joins is ranked.
     pub flow_ids: Vec<u32>,
-    /// Flow numbers of former members at the root of events in flight. They break ties, so a queue pair that joins is
-    /// ranked among them too.
+    /// Flow numbers of former members that are the roots of events in flight. They break ties, so a queue pair that joins is ranked among them too.
     pub ancestors: Vec<u32>,
 }
 
@@ -35,26 +33,25 @@ pub struct PartitionRows {
 #[derive(Clone)]
 pub struct Member {
     pub flow: FlowIdx,
-    /// Its path belongs to the partition.
+    /// Whether its path belongs to the partition.
     pub routed: bool,
-    /// Messages posted in this episode, and whether each was the first that one event posted.
+    /// Messages posted in this episode, and for each whether it was the first that one event posted.
     pub posted: Vec<(TaskIdx, bool)>,
-    /// How many of them the rows contain: fewer than all while a looked-up partition is simulated again.
+    /// How many of `posted` the rows contain: fewer than all while a looked-up partition is simulated again.
     pub posts_in_rows: usize,
-    /// Of them: how many the network was given, and how many are reported as sent, delivered and acknowledged. If
-    /// `given` equals `sent`, the next post sends at once. Otherwise it waits behind others and changes nothing until
-    /// its turn.
+    /// How many of `posted` were given to the network, and how many are reported as sent, delivered and acknowledged. If `given` equals `sent`, the
+    /// next post sends at once. Otherwise it waits behind others and changes nothing until its turn.
     pub given: usize,
     pub sent: usize,
     pub delivered: usize,
     pub acked: usize,
-    /// Of those sent, how many the rows have sent: fewer while a looked-up partition is simulated again.
+    /// How many of the sent messages the rows have sent: fewer while a looked-up partition is simulated again.
     pub sent_in_rows: usize,
-    /// When its last message was acknowledged, by what is reported; [`NEVER`] while one is not.
+    /// Time in ps at which its last message was acknowledged, as reported; [`NEVER`] while a message is not acknowledged.
     pub idle_since: u64,
     /// Its progress at the last checkpoint.
     pub at_checkpoint: SendProgress,
-    /// Its state is part of the partition's node. Otherwise it has only been in a round-robin order so far.
+    /// Whether its state is part of the partition's node. If not, it has only been in a round-robin order so far.
     pub known: bool,
     /// Its rows when it joined, or at the last checkpoint.
     pub tx: FlowTx,
@@ -62,10 +59,10 @@ pub struct Member {
 }
 
 impl Member {
-    /// A message was acknowledged at `at`, and this is reported.
-    pub(crate) fn note_acked(&mut self, at: u64) {
+    /// Records that a message was acknowledged at `at_ps`, and that this is reported.
+    pub(crate) fn note_acked(&mut self, at_ps: u64) {
         if self.acked == self.posted.len() {
-            self.idle_since = at;
+            self.idle_since = at_ps;
         }
     }
 
@@ -74,9 +71,9 @@ impl Member {
         self.posted[self.given..].iter().map(|&(i, _)| t.tasks[i].bytes).sum()
     }
 
-    /// For how long all its messages have been acknowledged at `at`, ps.
-    pub(crate) fn idle_for(&self, at: u64) -> u64 {
-        if self.idle_since == NEVER { 0 } else { at.saturating_sub(self.idle_since) }
+    /// Time in ps for which all its messages have been acknowledged at `at_ps`.
+    pub(crate) fn idle_for(&self, at_ps: u64) -> u64 {
+        if self.idle_since == NEVER { 0 } else { at_ps.saturating_sub(self.idle_since) }
     }
 }
 
@@ -102,7 +99,7 @@ pub struct PortBase {
 }
 
 impl PortBase {
-    /// The counters of `row`. The longest queue since before is `max_q`.
+    /// The counters of `row`. `max_q`: the longest queue before now, in bytes.
     pub(crate) fn of(row: &Port, max_q: u32) -> PortBase {
         PortBase {
             tx_bytes: row.tx_bytes,
@@ -131,7 +128,7 @@ impl NicBase {
     }
 }
 
-/// Numbers of rows of each kind.
+/// Number of rows of each kind.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub(crate) struct RowCounts {
     pub nics: usize,
@@ -170,19 +167,19 @@ impl std::ops::Add for RowCounts {
     }
 }
 
-/// Whether nothing of queue pair `f` is outstanding.
+/// Whether queue pair `f` has nothing outstanding.
 pub(crate) fn is_idle(t: &Tables, f: FlowIdx) -> bool {
     let tx = &t.flow_tx[f];
     tx.flags & qp::CREATED == 0 || tx.snd_una >= tx.size
 }
 
-/// Whether a post behind unsent bytes changes nothing until its turn. It does where it renews the queue pair. (Where it
-/// would change timers of others, nothing is recorded.)
+/// Whether a post behind unsent bytes changes nothing until its turn. It does change something if it renews the queue pair. (If it would change
+/// timers of other queue pairs, nothing is recorded.)
 pub(crate) fn waits_its_turn(t: &Tables) -> bool {
     t.exps[0].modes & mode::FRESH_QP == 0
 }
 
-/// Packets that have left the ports of these rows since the episode began or the last checkpoint.
+/// Number of packets that have left the ports of these rows since the episode began or the last checkpoint.
 pub(crate) fn hops(t: &Tables, rows: &PartitionRows) -> u64 {
     let nics = rows.nics.iter().zip(&rows.nic_base).map(|(&n, base)| t.nics[n].hops - base.hops).sum::<u64>();
     nics + rows.ports.iter().zip(&rows.port_base).map(|(&q, base)| t.ports[q].hops - base.hops).sum::<u64>()

@@ -1,6 +1,8 @@
-//! The rows of a partition at switches, switch by switch: no switch has a part in what another does within a step, so the order changes nothing.
+//! The rows of a partition at switches, grouped by switch. Within a step a switch does not see what another does, so the order of switches changes
+//! nothing.
 //!
-//! Layer: fold/rows. What a switch takes off its wires is still in the processor's caches when its ports send it on. And threads can share the switches.
+//! Layer: fold/rows. The packets that a switch takes off its wires are still in the processor's caches when its ports send them on. And threads can
+//! share the switches.
 
 use std::ops::Range;
 
@@ -8,19 +10,19 @@ use crate::columns::{PortIdx, SwitchIdx, Tables};
 use crate::engine::cpu::switch_groups::SwitchGroups;
 use crate::engine::fold::rows::partition_rows::PartitionRows;
 
-/// The rows of one partition, by group of switches and switch. Switches of a group are not joined by links.
+/// The rows of one partition, by group of switches and by switch. Switches of a group are not joined by links.
 #[derive(Clone)]
 pub(crate) struct RowsBySwitch {
-    /// Link ends with their places in the partition, and ports, both in the order of `switches`.
+    /// Link ends with their places in the partition, and ports; both in the order of `switches`.
     ends: Vec<(usize, PortIdx)>,
     ports: Vec<PortIdx>,
     switches: Vec<SwitchRows>,
     /// The range of `switches` that each group has.
     pub groups: Vec<Range<usize>>,
-    of: (usize, usize),
+    counts: (usize, usize),
 }
 
-/// The ranges of a switch's rows.
+/// One switch, and the ranges of its rows.
 #[derive(Clone)]
 struct SwitchRows {
     switch: SwitchIdx,
@@ -28,14 +30,14 @@ struct SwitchRows {
     ports: Range<usize>,
 }
 
-/// What a partition has at one switch.
+/// The rows of a partition at one switch.
 pub(crate) struct AtSwitch<'a> {
     pub switch: SwitchIdx,
     pub ends: &'a [(usize, PortIdx)],
     pub ports: &'a [PortIdx],
 }
 
-/// The group of each switch; and whether groups are such that threads may share them.
+/// The group of each switch, and whether threads may share the switches of a group.
 pub(crate) struct GroupOfSwitch {
     group: Vec<u8>,
     n: usize,
@@ -55,7 +57,7 @@ impl GroupOfSwitch {
 }
 
 impl RowsBySwitch {
-    /// Of `rows`.
+    /// The rows of `rows`, by switch.
     pub(crate) fn of(t: &Tables, rows: &PartitionRows, groups: &GroupOfSwitch) -> RowsBySwitch {
         let rank = |port: PortIdx| {
             let s = t.ports[port].switch_idx;
@@ -85,16 +87,16 @@ impl RowsBySwitch {
                 SwitchRows { switch, ends: first_end..end, ports: first_port..port }
             })
             .collect();
-        RowsBySwitch { ends, ports, switches, groups, of: (rows.ends.len(), rows.ports.len()) }
+        RowsBySwitch { ends, ports, switches, groups, counts: (rows.ends.len(), rows.ports.len()) }
     }
 
-    /// Whether these are still all of `rows`, of the same partition: rows are only added to one.
+    /// Whether these are still all of `rows`, of the same partition: rows are only ever added to one.
     pub(crate) fn are_all_of(&self, rows: &PartitionRows) -> bool {
-        self.of == (rows.ends.len(), rows.ports.len())
+        self.counts == (rows.ends.len(), rows.ports.len())
     }
 
-    /// What there is at the `k`-th switch.
-    pub(crate) fn at(&self, k: usize) -> AtSwitch<'_> {
+    /// The rows at the `k`-th switch.
+    pub(crate) fn rows_at(&self, k: usize) -> AtSwitch<'_> {
         let SwitchRows { switch, ends, ports } = &self.switches[k];
         AtSwitch { switch: *switch, ends: &self.ends[ends.clone()], ports: &self.ports[ports.clone()] }
     }

@@ -1,10 +1,9 @@
-//! The whole state of a partition at an instant: packets in flight and in queues, and the state of queue pairs. It is
-//! written with local numbers, times relative to the instant, and sequence numbers relative to what is acknowledged. It
-//! can be read into other rows, at another time.
+//! Snapshots: the whole state of a partition at an instant, that is packets in flight and in queues, and the state of queue pairs. A snapshot has
+//! local numbers, times relative to the instant, and sequence numbers relative to what is acknowledged. It can be read into other rows, at another
+//! time.
 //!
-//! One pass over the rows both writes and reads (`snapshot_walk`). A snapshot holds everything that decides the
-//! future. It leaves out what no longer matters (past deadlines, counters), so that a repeated pattern has an equal
-//! snapshot.
+//! One pass over the rows both writes and reads (`snapshot_walk`). A snapshot holds everything that decides the future. It leaves out what no longer
+//! matters (past deadlines, counters), so that a repeated pattern has an equal snapshot.
 //!
 //! Layer: fold/rows.
 
@@ -19,12 +18,12 @@ use crate::engine::fold::rows::snapshot_walk::{Pen, RowNames, SnapshotWalk};
 use crate::engine::fold::rows::{cc_state, snapshot_packets};
 use crate::engine::grow;
 
-/// What a queue pair and a packet in flight add to a snapshot's weight (our choice: about their bytes).
+/// Weights of a queue pair and of a packet in flight in a snapshot's nominal size (our choice: about their bytes).
 const MEMBER_WEIGHT: u64 = 150;
 const PACKET_WEIGHT: u64 = 38;
 
-/// The snapshot of a partition at `now`, and its ancestors then. PRECONDITION: everything before `now` has happened,
-/// nothing at or after it. What is paused is written for rows with a coupled switch.
+/// Writes the snapshot of a partition at `now` (ps). Returns it, and the partition's ancestors then. PRECONDITION: everything before `now` has
+/// happened, and nothing at or after it. Pauses are written for rows with a coupled switch.
 pub(crate) fn write(t: &mut Tables, names: RowNames, now: u64) -> (Vec<u8>, Vec<u32>) {
     let mut walk = SnapshotWalk {
         pen: NumberWriter(Vec::with_capacity(4096)),
@@ -35,7 +34,7 @@ pub(crate) fn write(t: &mut Tables, names: RowNames, now: u64) -> (Vec<u8>, Vec<
         packets: 0,
         ancestors: Vec::new(),
     };
-    // A writer leaves every row as it was.
+    // A writer leaves every row unchanged.
     let _ = all(&mut walk, t);
     let members = (names.to.members - names.from.members) as u64;
     let mut bytes = walk.pen.0;
@@ -54,19 +53,17 @@ pub(crate) fn hash_parts(t: &mut Tables, names: RowNames, now: u64) -> PartHashe
         packets: 0,
         ancestors: Vec::new(),
     };
-    // As a writer, it leaves every row as it was.
+    // A hashing pen, like a writer, leaves every row unchanged.
     let _ = all(&mut walk, t);
     walk.pen
 }
 
-/// The nominal size of snapshot `bytes`, from its numbers of queue pairs and packets. Actual sizes vary with numbers
-/// that no longer matter.
+/// The nominal size of snapshot `bytes`, computed from its numbers of queue pairs and packets. Actual sizes vary with values that no longer matter.
 pub(crate) fn weight(bytes: &[u8]) -> u64 {
     bytes.last_chunk().map_or(0, |last| u64::from_le_bytes(*last))
 }
 
-/// Puts the rows, which are idle, into the snapshot `bytes` as of `now`. Counters stay as they are. `limit`: most
-/// packet records.
+/// Sets the rows, which are idle, to the snapshot `bytes`, as of `now` (ps). Counters do not change. `limit`: maximum number of packet records.
 pub(crate) fn read(
     t: &mut Tables,
     bytes: &[u8],
@@ -77,7 +74,7 @@ pub(crate) fn read(
     read_advanced(t, bytes, names, now, limit, &[])
 }
 
-/// As [`read`], where queue pairs went on meanwhile.
+/// The same as [`read`], but queue pairs have gone on meanwhile by `advanced`.
 pub(crate) fn read_advanced(
     t: &mut Tables,
     bytes: &[u8],
@@ -90,16 +87,16 @@ pub(crate) fn read_advanced(
         SnapshotWalk { pen: NumberReader(bytes), names, now, limit, advanced, packets: 0, ancestors: Vec::new() };
     all(&mut walk, t)?;
     for (m, row) in advanced.iter().enumerate() {
-        if let Some(AdvancedRows { stream, by, .. }) = row {
-            // Everything else was counted from this until now.
+        if let Some(AdvancedRows { stream, n_packets, .. }) = row {
+            // All other values were counted from this one, so it is moved last.
             let una = &mut t.flow_tx[names.rows.members[m].flow].snd_una;
-            *una = stream.moved(*una, *by);
+            *una = stream.moved(*una, *n_packets);
         }
     }
     Ok(())
 }
 
-/// Reads the queue pairs of a snapshot, and no packets.
+/// Reads the queue pairs of a snapshot, but no packets.
 pub(crate) fn read_members(t: &mut Tables, bytes: &[u8], names: RowNames, now: u64) {
     let mut walk = SnapshotWalk {
         pen: NumberReader(bytes),
@@ -186,7 +183,7 @@ fn all<P: Pen>(walk: &mut SnapshotWalk<P>, t: &mut Tables) -> Result<(), grow::T
     }
     if P::READS {
         for &n in &walk.names.rows.nics[from.nics..to.nics] {
-            // As after a step: the records that the next step may need at worst are there.
+            // As after a step, the pool has the records that the next step needs at worst.
             if t.nics[n].free_n < t.nics[n].worst {
                 grow::grow_pool(t, n, walk.limit)?;
             }

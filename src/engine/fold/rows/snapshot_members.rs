@@ -1,7 +1,6 @@
-//! Queue pairs in a snapshot: sender, receiver, congestion control, posted messages, telemetry.
+//! Writes or reads queue pairs in a snapshot: sender, receiver, congestion control, posted messages, telemetry.
 //!
-//! What no longer matters (past deadlines, values that the next event replaces) is left out, so that a repeated pattern
-//! has an equal snapshot.
+//! Values that no longer matter (past deadlines, values that the next event replaces) are left out, so that a repeated pattern has an equal snapshot.
 //!
 //! Layer: fold/rows.
 
@@ -10,14 +9,14 @@ use crate::engine::fold::rows::cc_state;
 use crate::engine::fold::rows::key_parts::KeyPart;
 use crate::engine::fold::rows::snapshot_walk::{Pen, SnapshotWalk};
 
-/// Queue pair `m`, sender and receiver, and its messages in flight.
+/// Writes or reads queue pair `m`, sender and receiver, and its messages in flight.
 pub(super) fn member<P: Pen>(walk: &mut SnapshotWalk<P>, t: &mut Tables, m: usize) {
     let member = &walk.names.rows.members[m];
     let f = member.flow;
     let e = t.exps[0];
     let (mut tx, mut rx) = (t.flow_tx[f], t.flow_rx[f]);
     let una = tx.snd_una;
-    // Where no decrease is due, some values do not matter and stay as the row has them.
+    // If no decrease is due, some values do not matter and stay as the row has them.
     let known = if t.fold_hints.random_marks {
         walk.word(u64::from(cc_state::is_quiet(t, member.flow)) + u64::from(cc_state::is_recovered(t, member.flow)))
     } else {
@@ -33,8 +32,8 @@ pub(super) fn member<P: Pen>(walk: &mut SnapshotWalk<P>, t: &mut Tables, m: usiz
     rx.expected = walk.near(rx.expected, una);
     messages(walk, t, m, &mut tx, &mut rx);
     let before = walk.pen.part(KeyPart::Timers);
-    // HPCC moves this time with every new rate, from its old value, even a past one. For a queue pair outside the
-    // round-robin order the next post replaces it.
+    // HPCC moves this time with every new rate, from its old value, even if that is past. For a queue pair outside the round-robin order the next
+    // post replaces it.
     let moves = e.cc == cc::HPCC && e.modes & mode::RATE_BOUND != 0 && tx.flags & qp::QUEUED != 0;
     tx.next_avail = if moves { walk.near(tx.next_avail, walk.now) } else { walk.not_before(tx.next_avail) };
     rx.cnp_t = walk.not_before(rx.cnp_t);
@@ -66,9 +65,9 @@ pub(super) fn member<P: Pen>(walk: &mut SnapshotWalk<P>, t: &mut Tables, m: usiz
     }
 }
 
-/// Congestion control, all of it: rows read back are equal also where this algorithm leaves them alone. `known`:
-/// what is left out; 1 if no decrease is due, 2 if the rate has recovered as well. `routed`: its path belongs to
-/// the partition; otherwise it is idle and the next post replaces its telemetry.
+/// Writes or reads all state of congestion control, including columns that this algorithm does not use, so that rows read back are equal. `known`:
+/// what is left out; 1 if no decrease is due, 2 if the rate has recovered as well. `routed`: its path belongs to the partition; otherwise it is idle
+/// and the next post replaces its telemetry.
 fn control<P: Pen>(walk: &mut SnapshotWalk<P>, t: &mut Tables, f: FlowIdx, tx: &mut FlowTx, known: u64, routed: bool) {
     let una = tx.snd_una;
     let e = t.exps[0];
@@ -91,7 +90,7 @@ fn control<P: Pen>(walk: &mut SnapshotWalk<P>, t: &mut Tables, f: FlowIdx, tx: &
     tx.rc = walk.word(tx.rc);
     tx.last_seq = walk.seq(tx.last_seq, una);
     tx.high_seq = walk.seq(tx.high_seq, una);
-    // The last post reset it, and nothing reads it before it is set again.
+    // The last post reset it, and it is set again before it is read.
     let void = tx.last_seq == 0 && matches!(e.cc, cc::HPCC | cc::TIMELY);
     if !void {
         tx.last_rtt = walk.word(tx.last_rtt);
@@ -100,7 +99,7 @@ fn control<P: Pen>(walk: &mut SnapshotWalk<P>, t: &mut Tables, f: FlowIdx, tx: &
     tx.cnt = walk.half(tx.cnt);
     tx.batch = walk.half(tx.batch);
     if e.cc == cc::DCTCP && tx.last_seq == 0 {
-        // The first batch is counted from the first byte of all.
+        // The first batch is counted from the very first byte.
         walk.word(una);
     }
     if e.cc == cc::HPCC && !void && walk.word(u64::from(routed)) != 0 {
@@ -113,7 +112,7 @@ fn control<P: Pen>(walk: &mut SnapshotWalk<P>, t: &mut Tables, f: FlowIdx, tx: &
     }
 }
 
-/// Posted messages that are not both delivered and acknowledged, and the pointers to them.
+/// Writes or reads the posted messages that are not both delivered and acknowledged, and the pointers to them.
 fn messages<P: Pen>(walk: &mut SnapshotWalk<P>, t: &Tables, m: usize, tx: &mut FlowTx, rx: &mut FlowRx) {
     let member = &walk.names.rows.members[m];
     let n = walk.word(member.given as u64) as usize;
@@ -126,15 +125,14 @@ fn messages<P: Pen>(walk: &mut SnapshotWalk<P>, t: &Tables, m: usize, tx: &mut F
     if P::READS {
         let next = tx.msg_post;
         let beyond = (tx.size + if next.is_none() { 0 } else { t.tasks[next].bytes }, next);
-        let at = |seq: u64| ends.iter().rev().copied().find(|x| x.0 > seq).unwrap_or(beyond);
-        (tx.send_end, tx.msg_send) = at(tx.snd_nxt);
-        (tx.ack_end, tx.msg_ack) = at(tx.snd_una);
-        (rx.msg_end, rx.msg) = at(rx.expected);
+        let message_at = |seq: u64| ends.iter().rev().copied().find(|x| x.0 > seq).unwrap_or(beyond);
+        (tx.send_end, tx.msg_send) = message_at(tx.snd_nxt);
+        (tx.ack_end, tx.msg_ack) = message_at(tx.snd_una);
+        (rx.msg_end, rx.msg) = message_at(rx.expected);
     }
 }
 
-/// Telemetry of the first `hops` hops of queue pair `f`'s path: times relative to now, bytes relative to what each
-/// port has sent.
+/// Writes or reads the telemetry of the first `hops` hops of queue pair `f`'s path: times relative to now, bytes relative to what each port has sent.
 pub(super) fn telemetry<P: Pen>(walk: &mut SnapshotWalk<P>, t: &Tables, f: FlowIdx, hops: usize, int: &mut IntVec) {
     let e = &t.exps[0];
     let before = walk.pen.part(KeyPart::Telemetry);

@@ -1,4 +1,4 @@
-//! Packets in a snapshot: in queues of NICs and switch ports, on wires, and held at receivers; and the rows that hold them.
+//! Writes or reads packets in a snapshot: in queues of NICs and switch ports, on wires, and held at receivers; and the rows that hold them.
 //!
 //! Layer: fold/rows. A reader takes packet records from the pools of their senders.
 
@@ -16,7 +16,7 @@ use crate::engine::fold::rows::snapshot_members::telemetry;
 use crate::engine::fold::rows::snapshot_walk::{Pen, SnapshotWalk};
 use crate::engine::grow;
 
-/// Records that wait at the receiver to return to their pool.
+/// Writes or reads the records that wait at the receiver to return to their pool.
 pub(super) fn held<P: Pen>(walk: &mut SnapshotWalk<P>, t: &mut Tables, m: usize) -> Result<(), grow::TooManyPackets> {
     let f = walk.names.rows.members[m].flow;
     let n = chain_len(walk, t, t.flow_rx[f].held);
@@ -26,7 +26,7 @@ pub(super) fn held<P: Pen>(walk: &mut SnapshotWalk<P>, t: &mut Tables, m: usize)
     Ok(())
 }
 
-/// The length of a chain of empty records.
+/// Writes or reads the length of a chain of empty records.
 fn chain_len<P: Pen>(walk: &mut SnapshotWalk<P>, t: &Tables, head: PacketIdx) -> u64 {
     let mut n = 0;
     let mut p = head;
@@ -54,7 +54,7 @@ fn chain<P: Pen>(
     Ok(head)
 }
 
-/// A free record of queue pair `f`'s sender.
+/// A free record from the pool of queue pair `f`'s sender.
 fn record<P: Pen>(walk: &mut SnapshotWalk<P>, t: &mut Tables, f: FlowIdx) -> Result<PacketIdx, grow::TooManyPackets> {
     let n = t.flow_tx[f].nic;
     if t.nics[n].free_head.is_none() {
@@ -87,12 +87,12 @@ pub(super) fn nic<P: Pen>(walk: &mut SnapshotWalk<P>, t: &mut Tables, n: NicIdx)
     row.qp_n = walk.half(row.qp_n);
     row.rto = NEVER;
     for k in 0..row.qp_n {
-        let at = (row.flow_first + k).usize();
-        let m = if P::READS { 0 } else { walk.names.member[t.order[at].usize()] as usize - walk.names.from.members };
+        let slot = (row.flow_first + k).usize();
+        let m = if P::READS { 0 } else { walk.names.member[t.order[slot].usize()] as usize - walk.names.from.members };
         let m = walk.word(m as u64) as usize + walk.names.from.members;
         let f = walk.names.rows.members[m].flow;
-        t.order[at] = f;
-        // No deadline lies before this. One of a queue pair outside the round-robin order waits for nothing.
+        t.order[slot] = f;
+        // No deadline lies before this. A queue pair outside the round-robin order has no deadline that matters.
         row.rto = row.rto.min(t.flow_tx[f].rto_at);
     }
     if P::READS {
@@ -113,10 +113,10 @@ pub(super) fn port<P: Pen>(walk: &mut SnapshotWalk<P>, t: &mut Tables, p: PortId
     }
     let e = t.exps[0];
     let mut row = t.ports[p];
-    // The end of a transmission that nothing waited for.
-    let over = row.q_head.is_none() && row.busy_until < walk.now;
+    // A transmission whose end nothing waited for.
+    let has_ended = row.q_head.is_none() && row.busy_until < walk.now;
     walk.pen.part(KeyPart::Transmitters);
-    row.busy = walk.half(if over { 0 } else { row.busy });
+    row.busy = walk.half(if has_ended { 0 } else { row.busy });
     if row.busy != 0 {
         row.busy_until = walk.near(row.busy_until, walk.now);
         walk.lineage(&mut row.busy_d);
@@ -145,7 +145,7 @@ pub(super) fn port<P: Pen>(walk: &mut SnapshotWalk<P>, t: &mut Tables, p: PortId
     Ok(())
 }
 
-/// A list of packets; `queued`: at a switch, where they count for their ingress. Returns its ends and bytes.
+/// Writes or reads a list of packets. `queued`: it is at a switch, where its packets count for their ingress. Returns its ends and its bytes.
 fn list<P: Pen>(
     walk: &mut SnapshotWalk<P>,
     t: &mut Tables,
@@ -159,36 +159,36 @@ fn list<P: Pen>(
         if more == 0 {
             return Ok((first, last, bytes));
         }
-        let at = packet(walk, t, p)?;
+        let added = packet(walk, t, p)?;
         if queued {
             let end = if P::READS {
                 0
             } else {
-                walk.names.end[t.packets[at].in_port.usize()] as usize - walk.names.from.ends
+                walk.names.end[t.packets[added].in_port.usize()] as usize - walk.names.from.ends
             };
             let end = walk.word(end as u64) as usize + walk.names.from.ends;
             if P::READS {
                 let port = walk.names.rows.ends[end];
-                t.packets[at].in_port = port;
+                t.packets[added].in_port = port;
                 let word = (SHARED_HEADER + port.0) as usize;
-                t.shared[word] = t.shared[word].wrapping_add(t.packets[at].meta & meta::WIRE_MASK);
+                t.shared[word] = t.shared[word].wrapping_add(t.packets[added].meta & meta::WIRE_MASK);
             }
         }
         if P::READS {
-            t.packets[at].next = PacketIdx::NONE;
+            t.packets[added].next = PacketIdx::NONE;
             match last {
-                PacketIdx::NONE => first = at,
-                _ => t.packets[last].next = at,
+                PacketIdx::NONE => first = added,
+                _ => t.packets[last].next = added,
             }
-            last = at;
-            bytes += t.packets[at].meta & meta::WIRE_MASK;
+            last = added;
+            bytes += t.packets[added].meta & meta::WIRE_MASK;
         } else {
             p = t.packets[p].next;
         }
     }
 }
 
-/// The packets in flight towards link end `end`.
+/// Writes or reads the packets in flight towards link end `end`.
 pub(super) fn wire<P: Pen>(
     walk: &mut SnapshotWalk<P>,
     t: &mut Tables,
@@ -197,32 +197,32 @@ pub(super) fn wire<P: Pen>(
     walk.pen.part(KeyPart::InFlight);
     let mut p = t.wires[end].head;
     loop {
-        let what = if P::READS || p.is_none() { 0 } else { 1 + u64::from(is_frame(t, p)) };
-        let at = match walk.word(what) {
+        let code = if P::READS || p.is_none() { 0 } else { 1 + u64::from(is_frame(t, p)) };
+        let placed = match walk.word(code) {
             0 => return Ok(()),
             FRAME => frame_in_flight(walk, t, end, p)?,
             _ => packet(walk, t, p)?,
         };
-        let (mut time, mut d) = (t.packets[at].t, t.details[at].d);
+        let (mut time, mut d) = (t.packets[placed].t, t.details[placed].d);
         time = walk.near(time, walk.now);
         walk.lineage(&mut d);
         if P::READS {
-            (t.packets[at].t, t.details[at].d) = (time, d);
-            wire_push(t, end, at);
+            (t.packets[placed].t, t.details[placed].d) = (time, d);
+            wire_push(t, end, placed);
         } else {
-            p = t.packets[at].next;
+            p = t.packets[placed].next;
         }
     }
 }
 
-/// In place of a packet in flight: a pause frame.
+/// Code of a pause frame in the place of a packet in flight.
 const FRAME: u64 = 2;
 
 fn is_frame(t: &Tables, p: PacketIdx) -> bool {
     (t.packets[p].meta >> meta::KIND_SHIFT) & meta::KIND_MASK == kind::FRAME
 }
 
-/// What port `p` has paused and is paused by, and its frames that wait. Headroom is not among what an ingress holds.
+/// Writes or reads the pauses of port `p` in both directions, and its waiting frames. Headroom does not count as held by an ingress.
 fn pauses<P: Pen>(walk: &mut SnapshotWalk<P>, t: &mut Tables, p: PortIdx) -> Result<(), grow::TooManyPackets> {
     let mut row = t.ports[p];
     walk.pen.part(KeyPart::Coupled);
@@ -230,9 +230,9 @@ fn pauses<P: Pen>(walk: &mut SnapshotWalk<P>, t: &mut Tables, p: PortIdx) -> Res
     row.pausing = walk.half(row.pausing);
     row.headroom_used = walk.half(row.headroom_used);
     row.frames = walk.half(row.frames);
-    let mut at = row.frame_head;
+    let mut next_frame = row.frame_head;
     for k in 0..row.frames {
-        let resume = if P::READS { 0 } else { t.packets[at].meta & meta::RESUME };
+        let resume = if P::READS { 0 } else { t.packets[next_frame].meta & meta::RESUME };
         let resume = walk.half(resume);
         if P::READS {
             let frame = frame_record(walk, t, row.switch_idx, resume)?;
@@ -243,7 +243,7 @@ fn pauses<P: Pen>(walk: &mut SnapshotWalk<P>, t: &mut Tables, p: PortIdx) -> Res
             }
             row.frame_tail = frame;
         } else {
-            at = t.packets[at].next;
+            next_frame = t.packets[next_frame].next;
         }
     }
     if P::READS {
@@ -255,7 +255,7 @@ fn pauses<P: Pen>(walk: &mut SnapshotWalk<P>, t: &mut Tables, p: PortIdx) -> Res
     Ok(())
 }
 
-/// A record of a pause frame, or of a resume frame, from the pool of switch `s`.
+/// A record of a pause or resume frame, from the pool of switch `s`.
 fn frame_record<P: Pen>(
     walk: &SnapshotWalk<P>,
     t: &mut Tables,
@@ -277,7 +277,7 @@ fn frame_record<P: Pen>(
     Ok(p)
 }
 
-/// Pause frame `p` in flight towards `end`, or a new record when reading. It belongs to the switch that it comes from.
+/// Writes pause frame `p` in flight towards `end`, or reads it into a new record. The frame belongs to the switch that it comes from.
 fn frame_in_flight<P: Pen>(
     walk: &mut SnapshotWalk<P>,
     t: &mut Tables,
@@ -299,13 +299,13 @@ fn frame_in_flight<P: Pen>(
     frame_record(walk, t, s, resume)
 }
 
-/// Packet `p`, or a new record when reading.
+/// Writes packet `p`, or reads it into a new record.
 fn packet<P: Pen>(walk: &mut SnapshotWalk<P>, t: &mut Tables, p: PacketIdx) -> Result<PacketIdx, grow::TooManyPackets> {
     let from = walk.names.from.members;
     let m = if P::READS { 0 } else { walk.names.member[t.packets[p].flow.usize()] as usize - from };
     let m = walk.word(m as u64) as usize + from;
     let f = walk.names.rows.members[m].flow;
-    let at = if P::READS { record(walk, t, f)? } else { p };
+    let target = if P::READS { record(walk, t, f)? } else { p };
     walk.packets += 1;
     let mut pk = if P::READS { Packet { flow: f, ..Packet::zeroed() } } else { t.packets[p] };
     let mut details = if P::READS { PacketDetails::zeroed() } else { t.details[p] };
@@ -314,16 +314,16 @@ fn packet<P: Pen>(walk: &mut SnapshotWalk<P>, t: &mut Tables, p: PacketIdx) -> R
     let begins = walk.near(details.seq, tx.snd_una);
     details.seq = begins;
     let moving = walk.advanced.get(m).copied().flatten();
-    if let Some(AdvancedRows { stream, by, .. }) = moving {
-        details.seq = stream.moved(begins, by);
+    if let Some(AdvancedRows { stream, n_packets, .. }) = moving {
+        details.seq = stream.moved(begins, n_packets);
     }
     let data = (pk.meta >> meta::KIND_SHIFT) & meta::KIND_MASK == kind::DATA;
     let path = if data { tx.path_first } else { rx.path_first };
     pk.path = path.wrapping_add(walk.half(pk.path.wrapping_sub(path)));
     if data {
         pk.payload = walk.half(pk.payload);
-        if let Some(AdvancedRows { stream, by, .. }) = moving {
-            let payload = (stream.moved(begins + u64::from(pk.payload), by) - details.seq) as u32;
+        if let Some(AdvancedRows { stream, n_packets, .. }) = moving {
+            let payload = (stream.moved(begins + u64::from(pk.payload), n_packets) - details.seq) as u32;
             pk.meta = (pk.meta & !meta::WIRE_MASK) | (payload + t.exps[0].data_overhead);
             pk.payload = payload;
         }
@@ -337,7 +337,7 @@ fn packet<P: Pen>(walk: &mut SnapshotWalk<P>, t: &mut Tables, p: PacketIdx) -> R
         details.sent_at = walk.near(details.sent_at, walk.now);
     }
     if t.exps[0].cc == cc::HPCC {
-        let slot = t.flow_tx.len() + at.usize();
+        let slot = t.flow_tx.len() + target.usize();
         let mut int = t.ints[slot];
         let hops = ((pk.meta >> meta::INT_SHIFT) & meta::INT_MASK) as usize;
         telemetry(walk, t, f, hops, &mut int);
@@ -346,7 +346,7 @@ fn packet<P: Pen>(walk: &mut SnapshotWalk<P>, t: &mut Tables, p: PacketIdx) -> R
         }
     }
     if P::READS {
-        (t.packets[at], t.details[at]) = (pk, details);
+        (t.packets[target], t.details[target]) = (pk, details);
     }
-    Ok(at)
+    Ok(target)
 }

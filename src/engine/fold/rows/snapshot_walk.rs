@@ -1,7 +1,7 @@
-//! One pass over rows that both writes and reads a snapshot, so the two cannot differ: how single values are written.
+//! One pass over rows that either writes or reads a snapshot, so that both agree. This file has the encoding of single values.
 //!
-//! Numbers are local, times relative to the instant, sequence numbers relative to what is acknowledged. Which values a
-//! snapshot holds is said in `snapshot_members` and `snapshot_packets`.
+//! Numbers are local, times relative to the instant, sequence numbers relative to what is acknowledged. `snapshot_members` and `snapshot_packets`
+//! decide which values a snapshot holds.
 //!
 //! Layer: fold/rows.
 
@@ -11,12 +11,12 @@ use crate::engine::fold::rows::bytes::{NumberReader, NumberWriter};
 use crate::engine::fold::rows::key_parts::KeyPart;
 use crate::engine::fold::rows::partition_rows::{PartitionRows, RowCounts};
 
-/// Writes numbers, or reads them.
+/// A writer or reader of numbers.
 pub(crate) trait Pen {
     const READS: bool;
-    /// Writes `x`, or returns what was written in its place.
+    /// Writes `x` and returns it, or ignores it and returns the number read in its place.
     fn word(&mut self, x: u64) -> u64;
-    /// What follows belongs to `part`; returns what came before belonged to. Only explanations ask.
+    /// Marks the following numbers as belonging to `part`. Returns the part before that. Only explanations use this.
     #[inline]
     fn part(&mut self, part: KeyPart) -> KeyPart {
         part
@@ -36,38 +36,38 @@ impl Pen for NumberWriter {
 impl Pen for NumberReader<'_> {
     const READS: bool = true;
 
-    /// 0 where the bytes have ended.
+    /// The next number; 0 if the bytes have ended.
     #[inline]
     fn word(&mut self, _: u64) -> u64 {
         self.number().unwrap_or(0)
     }
 }
 
-/// What local numbers stand for: the rows of a partition, or of the range of them that a snapshot was written of.
+/// Meaning of local numbers: the rows of a partition, or of the range of them that a snapshot covers.
 #[derive(Clone, Copy)]
 pub(crate) struct RowNames<'a> {
     pub rows: &'a PartitionRows,
     /// The range of the partition's rows: those that had joined when the snapshot was written.
     pub from: RowCounts,
     pub to: RowCounts,
-    /// Of each queue pair its place among the members; of each switch port its place among the ends.
+    /// For each queue pair, its place among the members. (`end`: for each switch port, its place among the ends.)
     pub member: &'a [u32],
-    /// The queue pair of each flow number.
+    /// The queue pair with each flow number.
     pub flow: &'a [FlowIdx],
     pub end: &'a [u32],
 }
 
-/// One pass over the rows that a snapshot is of. It writes them or reads them, as its pen does.
+/// One pass over the rows of a snapshot. It writes or reads them, as its pen does.
 pub(super) struct SnapshotWalk<'a, P> {
     pub(super) pen: P,
     pub(super) names: RowNames<'a>,
     pub(super) now: u64,
     pub(super) limit: u64,
-    /// How far queue pairs went on since the snapshot was written; empty: none did.
+    /// How far queue pairs have gone on since the snapshot was written; empty: none has.
     pub(super) advanced: &'a [Option<AdvancedRows<'a>>],
-    /// Packets met so far.
+    /// Number of packets so far.
     pub(super) packets: u64,
-    /// Flow numbers met that belong to no member, while writing.
+    /// Flow numbers of no member that occurred so far, while writing.
     pub(super) ancestors: Vec<u32>,
 }
 
@@ -85,7 +85,7 @@ impl<P: Pen> SnapshotWalk<'_, P> {
         self.pen.word(u64::from(x)) as u32
     }
 
-    /// A number near `from`.
+    /// A number that is usually near `from`.
     pub(super) fn near(&mut self, x: u64, from: u64) -> u64 {
         let d = x.wrapping_sub(from) as i64;
         let z = self.pen.word(((d << 1) ^ (d >> 63)) as u64);
@@ -101,7 +101,7 @@ impl<P: Pen> SnapshotWalk<'_, P> {
         self.now.wrapping_add(self.pen.word(x.saturating_sub(self.now)))
     }
 
-    /// A timer; 0: never set.
+    /// A timer; 0: it was never set.
     pub(super) fn timer(&mut self, x: u64) -> u64 {
         if self.word(u64::from(x == 0)) != 0 { 0 } else { self.time(x) }
     }
@@ -121,7 +121,7 @@ impl<P: Pen> SnapshotWalk<'_, P> {
         self.pen.part(before);
     }
 
-    /// The root of a lineage: a flow number counted from 1, or 0 for none. It is a member's, else an ancestor's.
+    /// The root of a lineage: a flow number counted from 1, or 0 for none. It belongs to a member, otherwise to an ancestor.
     pub(super) fn root(&mut self, root: u32) -> u32 {
         let (names, from) = (self.names, self.names.from);
         if P::READS {

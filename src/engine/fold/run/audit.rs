@@ -1,7 +1,7 @@
-//! Audits: some skips are also simulated, on a copy of the tables, and what was reported is compared with what happened.
+//! Audits: some skips are also simulated, on a copy of the tables, and the reported events are compared with the simulated ones.
 //!
-//! Layer: fold/run. Changes nothing but counts. What was skipped and audited before a skip ends decides whether it is
-//! audited. So the memo is of no account.
+//! Layer: fold/run. Changes nothing but counts. Whether a skip is audited depends only on what was skipped and audited before it ended, so the memo
+//! has no influence.
 
 use crate::engine::fold::run::counters::full;
 use std::collections::HashMap;
@@ -18,7 +18,7 @@ use crate::engine::fold::run::stop::Stop;
 use crate::engine::fold::steady::audit::due;
 use crate::engine::fold::steady::skip::Skip;
 
-/// All of what is skipped is audited.
+/// Everything that is skipped is audited.
 const WHOLE_PPM: u32 = 1_000_000;
 
 /// A copy of `t` without its tasks and task graph. The graph is not needed, because all messages are already reported.
@@ -31,32 +31,32 @@ fn copy_but_for_tasks(t: &mut Tables) -> OwnedTables {
     copy
 }
 
-/// Audits the `skip` of `p` that ends at `at`, if it is its turn. `by`: how many packets each queue pair went on by. Of
-/// several skips from equal snapshots one is enough.
+/// Audits the `skip` of `p` that ends at `at_ps`, if an audit is due. `moved`: packets by which each queue pair went on. Of several skips from equal
+/// snapshots only one is audited.
 pub(crate) fn audit_if_due(
     run: &mut FoldRun,
     t: &mut Tables,
     p: u32,
     skip: &Skip,
-    by: &[u64],
-    at: u64,
+    moved: &[u64],
+    at_ps: u64,
 ) -> Result<(), Stop> {
-    let hops = skip.hops(t, &run.partitions[p as usize].rows, by);
+    let hops = skip.hops(t, &run.partitions[p as usize].rows, moved);
     let stats = &run.stats;
     let Some(upto) = due(&t.exps[0], &stats.audit, hops, stats.audit_hops, stats.hops_skipped) else { return Ok(()) };
-    // Where rates are carried on, copies of the experiment show more (`continued`), unless all is to be audited.
+    // If rates are carried on, copies of the experiment show more (`continued`), unless everything is to be audited.
     if (skip.plan.carried.is_some() && t.exps[0].audit_ppm < WHOLE_PPM) || !run.audited.insert(skip.plan.draw) {
         return Ok(());
     }
     run.stats.audit.largest = run.stats.audit.largest.max(upto);
-    let span = (u128::from(at - skip.since) * u128::from(upto) / u128::from(hops)) as u64;
+    let span = (u128::from(at_ps - skip.since) * u128::from(upto) / u128::from(hops)) as u64;
     audit(run, t, p, skip, skip.since + span)
 }
 
-/// Simulates partition `p` from the start of `skip` to `at`, on a copy of the tables.
-fn audit(run: &mut FoldRun, t: &mut Tables, p: u32, skip: &Skip, at: u64) -> Result<(), Stop> {
+/// Audits `skip` of partition `p` up to `at_ps`: simulates the time from its start on a copy of the tables, and compares.
+fn audit(run: &mut FoldRun, t: &mut Tables, p: u32, skip: &Skip, at_ps: u64) -> Result<(), Stop> {
     let began = Instant::now();
-    let by = skip.moved_by(at);
+    let moved = skip.moved_by(at_ps);
     let posted: Vec<(TaskIdx, Task)> =
         run.partitions[p as usize].rows.members.iter().flat_map(|m| &m.posted).map(|&(i, _)| (i, t.tasks[i])).collect();
     let mut copy = copy_but_for_tasks(t);
@@ -66,9 +66,9 @@ fn audit(run: &mut FoldRun, t: &mut Tables, p: u32, skip: &Skip, at: u64) -> Res
     let partition = Partition { cursor, ..run.partitions[p as usize].clone() };
     let delivered = {
         let mut c = copy.view();
-        // The copy works on the tasks themselves, most of all rows. It touches only the posted ones.
+        // The copy works on the original tasks, which are by far the most rows. It changes only the posted ones.
         c.tasks = Column::from(&mut *t.tasks);
-        simulate_skip(run, &mut c, p, skip, at)
+        simulate_skip(run, &mut c, p, skip, at_ps)
     };
     for &(i, row) in &posted {
         t.tasks[i] = row;
@@ -80,18 +80,18 @@ fn audit(run: &mut FoldRun, t: &mut Tables, p: u32, skip: &Skip, at: u64) -> Res
     for (m, member) in partition.rows.members.iter().enumerate().filter(|(m, _)| skip.goes_on(*m)) {
         let reported = &member.posted[skip.before[m][2]..member.delivered];
         let mut compared = false;
-        for (i, row) in reported.iter().map(|&(i, _)| (i, &t.tasks[i])).filter(|(_, row)| row.got <= at) {
+        for (i, row) in reported.iter().map(|&(i, _)| (i, &t.tasks[i])).filter(|(_, row)| row.got <= at_ps) {
             compared = true;
-            // Those not delivered yet arrive later than this.
-            let did = delivered.get(&i).copied().unwrap_or(at);
-            run.stats.audit.message(row.got, did, row.at);
+            // Messages that are not delivered yet arrive later than this.
+            let simulated = delivered.get(&i).copied().unwrap_or(at_ps);
+            run.stats.audit.message(row.got, simulated, row.at);
         }
-        let did = skip.packets(m, before[m], copy.flow_tx[member.flow].snd_una);
+        let simulated = skip.packets(m, before[m], copy.flow_tx[member.flow].snd_una);
         if !compared {
-            run.stats.audit.progress(by[m], did);
+            run.stats.audit.progress(moved[m], simulated);
         }
-        ahead += run.stats.audit.rate(by[m], did, skip.plan.theta_ppm);
-        sent += did;
+        ahead += run.stats.audit.rate(moved[m], simulated, skip.plan.theta_ppm);
+        sent += simulated;
     }
     if skip.plan.carried.is_none() {
         run.stats.audit.drifted(ahead, sent);
@@ -102,39 +102,38 @@ fn audit(run: &mut FoldRun, t: &mut Tables, p: u32, skip: &Skip, at: u64) -> Res
     Ok(())
 }
 
-/// Simulates `p` from the start of `skip` to `at`. Returns how far each queue pair had been acknowledged, and
-/// deliveries.
+/// Simulates `p` from the start of `skip` to `at_ps`. Returns for each queue pair the acknowledged bytes at the start, and the time of each
+/// delivery.
 pub(crate) fn simulate_skip(
     run: &mut FoldRun,
     c: &mut Tables,
     p: u32,
     skip: &Skip,
-    at: u64,
+    at_ps: u64,
 ) -> Result<(Vec<u64>, HashMap<TaskIdx, u64>), Stop> {
     prepare(run, c, p, skip)?;
     let before = run.partitions[p as usize].rows.members.iter().map(|m| c.flow_tx[m.flow].snd_una).collect();
     let mut delivered: HashMap<TaskIdx, u64> = HashMap::new();
     loop {
         let from = run.partitions[p as usize].next_events(c).at;
-        if from >= at {
+        if from >= at_ps {
             break;
         }
-        // What cannot be folded does not arrive either.
-        let end = (from + run.step).min(at);
+        // Events that cannot be folded end the simulation.
+        let end = (from + run.step).min(at_ps);
         if window(run, c, p, from, end).is_err() {
             break;
         }
         for noted in c.fold_trace.drain(..) {
-            if let FoldTrace::DeliveredAgain { task, at } = noted {
-                delivered.entry(task).or_insert(at);
+            if let FoldTrace::DeliveredAgain { task, at: at_ps } = noted {
+                delivered.entry(task).or_insert(at_ps);
             }
         }
     }
     Ok((before, delivered))
 }
 
-/// Puts back the rows of `p` as they were when the skip began. Messages posted since are under way; reported events are
-/// not reported again.
+/// Restores the rows of `p` as they were when the skip began. Messages posted since are running tasks; reported events are not reported again.
 pub(crate) fn prepare(run: &mut FoldRun, c: &mut Tables, p: u32, skip: &Skip) -> Result<(), Stop> {
     let before_skip = &skip.before;
     let nics = run.partitions[p as usize].rows.nics.clone();

@@ -1,4 +1,4 @@
-//! Which nodes of the memo a run records itself, and which it waits for.
+//! Decides which nodes of the memo a run records itself, and which it waits for.
 //!
 //! Layer: fold/run.
 
@@ -11,7 +11,7 @@ use crate::engine::fold::run::partition::Partition;
 use crate::engine::fold::run::progress::is_unknown_at;
 use crate::engine::fold::run::stop::Stop;
 
-/// Simulated partition `p` records its current node, and no other any more.
+/// Claims the current node of simulated partition `p`, and releases any other claim of it.
 pub(crate) fn update_claim(run: &mut FoldRun, p: u32) {
     let partition = &mut run.partitions[p as usize];
     let simulated = !partition.looked_up;
@@ -22,10 +22,10 @@ pub(crate) fn update_claim(run: &mut FoldRun, p: u32) {
     cursor.claim = if simulated { run.ticket.adopt(&cursor.node) } else { None };
 }
 
-/// Whether looked-up partition `p` must be simulated from `at` on: nothing is known, and no other experiment records
-/// it. If one does, the turn ends with [`Stop::Wait`].
-pub(crate) fn must_simulate(run: &mut FoldRun, p: u32, at: u64) -> Result<bool, Stop> {
-    if !is_unknown_at(run, p, at) {
+/// Whether looked-up partition `p` must be simulated from `at_ps` on: what follows is not known, and no other experiment records it. If another one
+/// does, returns [`Stop::Wait`].
+pub(crate) fn must_simulate(run: &mut FoldRun, p: u32, at_ps: u64) -> Result<bool, Stop> {
+    if !is_unknown_at(run, p, at_ps) {
         return Ok(false);
     }
     let start = run.partitions[p as usize].start;
@@ -37,13 +37,13 @@ pub(crate) fn must_simulate(run: &mut FoldRun, p: u32, at: u64) -> Result<bool, 
     if !run.ticket.may_wait || node.unpredictable.load(Ordering::Relaxed) {
         return Ok(true);
     }
-    match run.ticket.ask(&node, at - start) {
+    match run.ticket.ask(&node, at_ps - start) {
         ClaimAnswer::Wait => Err(Stop::Wait),
         ClaimAnswer::Go(None) => Ok(true),
         ClaimAnswer::Go(claim) => {
             cursor.claim = claim;
             // The previous holder may have recorded more before it released the claim.
-            let missing = is_unknown_at(run, p, at);
+            let missing = is_unknown_at(run, p, at_ps);
             if !missing {
                 update_claim(run, p);
             }
@@ -52,7 +52,7 @@ pub(crate) fn must_simulate(run: &mut FoldRun, p: u32, at: u64) -> Result<bool, 
     }
 }
 
-/// Whether no partition but `p` is simulated: all they do is known or being recorded elsewhere.
+/// Whether no partition but `p` is simulated: what all others do is known or being recorded elsewhere.
 pub(crate) fn is_free(partitions: &[Partition], p: u32) -> bool {
     partitions
         .iter()

@@ -1,4 +1,4 @@
-//! What the counters of a partition gained since its start or the last checkpoint; its snapshot.
+//! Gains of a partition's counters since its start or the last checkpoint; and its snapshot.
 //!
 //! Layer: fold/run.
 
@@ -14,10 +14,10 @@ use crate::engine::fold::run::partition::BaseSnapshot;
 use crate::engine::fold::run::stop::Stop;
 use crate::engine::grow::TooManyPackets;
 
-/// Packets between checkpoints, at least. A snapshot costs as much as simulating a few hundred packets.
+/// Minimum number of packets between checkpoints. A snapshot costs as much as simulating a few hundred packets.
 pub(crate) const HOPS_PER_CHECKPOINT: u64 = 2048;
 
-/// Packets for every byte of the last snapshot, at least.
+/// Minimum number of packets between checkpoints per byte of the last snapshot.
 const BYTES_PER_HOP: u64 = 1;
 
 /// What `p`'s counters gained since its episode began or the last checkpoint.
@@ -47,12 +47,13 @@ pub(crate) fn deltas(run: &FoldRun, t: &Tables, p: u32) -> Checkpoint {
     }
 }
 
-/// Counts the gains of all rows of `p` from here on.
+/// Resets the base of all counters of `p`: gains are counted from here on.
 pub(crate) fn rebase(run: &mut FoldRun, t: &mut Tables, p: u32) {
     let to = RowCounts::of(&run.partitions[p as usize].rows);
     rebase_range(run, t, p, RowCounts::default(), to);
 }
 
+/// Resets the base of the counters of a range of `p`'s rows.
 pub(crate) fn rebase_range(run: &mut FoldRun, t: &mut Tables, p: u32, from: RowCounts, to: RowCounts) {
     let partition = &mut run.partitions[p as usize];
     for k in from.nics..to.nics {
@@ -76,35 +77,36 @@ pub(crate) fn rebase_range(run: &mut FoldRun, t: &mut Tables, p: u32, from: RowC
     }
 }
 
-/// Forgets messages that are both delivered and acknowledged.
+/// Removes messages that are both delivered and acknowledged.
 pub(crate) fn forget_finished_messages(run: &mut FoldRun, t: &Tables, p: u32) {
-    // Rows that carried rates on may still have to acknowledge what is reported.
+    // If rates were carried on, rows may still have to acknowledge what is already reported.
     let behind = t.exps[0].modes & mode::RATES != 0 && !run.partitions[p as usize].looked_up;
     for m in &mut run.partitions[p as usize].rows.members {
-        let mut over = m.delivered.min(m.acked);
-        if behind && over > 0 {
+        let mut n_finished = m.delivered.min(m.acked);
+        if behind && n_finished > 0 {
             let first = t.flow_tx[m.flow].msg_ack;
-            over = m.posted[..over].iter().position(|&(i, _)| i == first).unwrap_or(over);
+            n_finished = m.posted[..n_finished].iter().position(|&(i, _)| i == first).unwrap_or(n_finished);
         }
-        m.posted.drain(..over);
-        m.delivered -= over;
-        m.acked -= over;
-        m.given -= over;
-        m.sent = m.sent.saturating_sub(over);
-        m.posts_in_rows = m.posts_in_rows.saturating_sub(over);
-        m.sent_in_rows = m.sent_in_rows.saturating_sub(over);
+        m.posted.drain(..n_finished);
+        m.delivered -= n_finished;
+        m.acked -= n_finished;
+        m.given -= n_finished;
+        m.sent = m.sent.saturating_sub(n_finished);
+        m.posts_in_rows = m.posts_in_rows.saturating_sub(n_finished);
+        m.sent_in_rows = m.sent_in_rows.saturating_sub(n_finished);
         m.known = true;
         m.at_checkpoint = SendProgress { posted: m.posted.len(), given: m.given, sent: m.sent };
     }
 }
 
-/// The snapshot of `p`, whose rows are in the tables as of `at`.
-pub(crate) fn write_snapshot(run: &mut FoldRun, t: &mut Tables, p: u32, at: u64) -> Vec<u8> {
-    let (bytes, ancestors) = snapshot::write(t, row_names(run, p, None), at);
+/// Writes the snapshot of `p`, whose rows are in the tables as of `at_ps`.
+pub(crate) fn write_snapshot(run: &mut FoldRun, t: &mut Tables, p: u32, at_ps: u64) -> Vec<u8> {
+    let (bytes, ancestors) = snapshot::write(t, row_names(run, p, None), at_ps);
     run.partitions[p as usize].rows.ancestors = ancestors;
     bytes
 }
 
+/// Names for the rows of `p`, or of the range of them in snapshot `base`.
 pub(crate) fn row_names<'a>(run: &'a FoldRun, p: u32, base: Option<&BaseSnapshot>) -> RowNames<'a> {
     let partition = &run.partitions[p as usize];
     let (from, to) = base.map_or((RowCounts::default(), RowCounts::of(&partition.rows)), |b| (b.from, b.to));
@@ -118,24 +120,24 @@ pub(crate) fn row_names<'a>(run: &'a FoldRun, p: u32, base: Option<&BaseSnapshot
     }
 }
 
-/// An interval of `p` ends at `end`: reports the most that its ingresses held.
+/// Ends an interval of `p` at `end` (ps): reports the maximum that its ingresses held.
 pub(crate) fn report_peaks(run: &mut FoldRun, t: &Tables, p: u32, end: u64) {
     let partition = &run.partitions[p as usize];
     run.guard.report_peaks(t, partition.start, end, &partition.rows.ends, &partition.rows.peaks);
 }
 
-/// Packets from a snapshot of this weight to the next checkpoint.
+/// Number of packets from a snapshot of this weight to the next checkpoint.
 pub(crate) fn until_next(run: &FoldRun, weight: u64) -> u64 {
     run.checkpoint_hops.max(weight * run.checkpoint_hops / HOPS_PER_CHECKPOINT / BYTES_PER_HOP)
 }
 
-/// What NIC `n` gained since `base`.
+/// What NIC `n`'s counters gained since `base`.
 pub(crate) fn nic_delta(t: &Tables, n: NicIdx, base: &NicBase) -> NicDelta {
     let row = &t.nics[n];
     NicDelta { tx_bytes: row.tx_bytes - base.tx_bytes, hops: row.hops - base.hops, pauses: row.pauses - base.pauses }
 }
 
-/// What port `q` gained since `base`.
+/// What port `q`'s counters gained since `base`.
 pub(crate) fn port_delta(t: &Tables, q: PortIdx, base: &PortBase) -> PortDelta {
     let row = &t.ports[q];
     PortDelta {

@@ -1,7 +1,7 @@
-//! A switch is coupled while queue pairs cross it: before a pause, a resume or a drop comes within reach there.
+//! Couples a switch while queue pairs cross it, before a pause, a resume or a drop can happen there.
 //!
-//! Layer: fold/run. Its partitions merge at once. Their rows stand up to a step apart, so the ports of the switch are
-//! processed jointly a little later, and the buffer guard proves what it has to until then.
+//! Layer: fold/run. Its partitions merge at once. Their rows may be up to a step apart in time, so the ports of the switch are processed jointly a
+//! little later. Until then the buffer guard goes on with its proof.
 
 use crate::columns::{NONE, NicIdx, PortIdx, SwitchIdx, Tables};
 use crate::engine::fold::rows::canonical_key::CanonicalKey;
@@ -19,9 +19,9 @@ use crate::engine::fold::run::stop::Stop;
 use crate::engine::fold::run::turn_order::schedule_partition;
 use crate::units::PS_PER_NS;
 
-/// All active queue pairs through switch `s` belong to one partition from `at` on, which is the earliest of all. Bytes do
-/// not depend on when that is. So it may depend on turns and on the memo.
-pub(crate) fn couple_from_now(run: &mut FoldRun, t: &mut Tables, s: SwitchIdx, at: u64) -> Result<(), Stop> {
+/// Couples switch `s`: from `at_ps` on, which is the earliest time of all, all active queue pairs through it belong to one partition. Results do
+/// not depend on when that is, so it may depend on turns and on the memo.
+pub(crate) fn couple_from_now(run: &mut FoldRun, t: &mut Tables, s: SwitchIdx, at_ps: u64) -> Result<(), Stop> {
     if run.guard.is_coupled(s) {
         return Ok(());
     }
@@ -29,36 +29,36 @@ pub(crate) fn couple_from_now(run: &mut FoldRun, t: &mut Tables, s: SwitchIdx, a
         "folding: experiment {}: switch {} fills up at {} ns, so its ports are processed together from now on",
         t.exps[0].exp_id,
         s.0,
-        at / PS_PER_NS
+        at_ps / PS_PER_NS
     );
     let may_wait = std::mem::take(&mut run.ticket.may_wait);
     let needed = NeededRows { nics: Vec::new(), ports: t.switches[s].ports().collect(), switches: Vec::new() };
-    catch_up_rows(run, t, &needed, at)?;
+    catch_up_rows(run, t, &needed, at_ps)?;
     let all = touched(run, &needed);
     let remembered = all.iter().all(|&p| run.partitions[p as usize].is_memorable());
     for &p in &all {
         if run.partitions[p as usize].looked_up {
             because(run, t, p, FoldCause::Merge);
         }
-        stop_remembering(run, t, p, at)?;
+        stop_remembering(run, t, p, at_ps)?;
     }
     run.ticket.may_wait = may_wait;
     run.guard.couple(s);
     run.stats.coupled = run.guard.n_coupled();
     let Some((&p, others)) = all.split_first() else { return Ok(()) };
     for &other in others {
-        merge(run, t, p, other, NicIdx(0), at)?;
+        merge(run, t, p, other, NicIdx(0), at_ps)?;
     }
     let mut ingresses: Vec<PortIdx> = Vec::new();
     for m in run.partitions[p as usize].rows.members.iter().filter(|m| m.routed) {
-        let (_, of) = coupled_rows(t, m.flow, &|x| x == s);
-        ingresses.extend(of.into_iter().filter(|&port| run.index.port_partition[port.usize()] == NONE));
+        let (_, crossed) = coupled_rows(t, m.flow, &|x| x == s);
+        ingresses.extend(crossed.into_iter().filter(|&port| run.index.port_partition[port.usize()] == NONE));
     }
     ingresses.sort_unstable();
     ingresses.dedup();
     let mut form = CanonicalKey::default();
     for port in ingresses {
-        add_port(run, t, p, port, at, false, &mut form);
+        add_port(run, t, p, port, at_ps, false, &mut form);
     }
     run.index.switch_partition[s.usize()] = p;
     let partition = &mut run.partitions[p as usize];
@@ -70,16 +70,16 @@ pub(crate) fn couple_from_now(run: &mut FoldRun, t: &mut Tables, s: SwitchIdx, a
     Ok(())
 }
 
-/// Partition `p` is about to be simulated from `at`. If all its rows stand there, the ports of its coupled switches are
-/// processed jointly from now on. Its state is looked up, if it was remembered before. Returns whether its turn is over.
-pub(crate) fn process_jointly_if_due(run: &mut FoldRun, t: &mut Tables, p: u32, at: u64) -> bool {
+/// Before partition `p` is simulated from `at_ps`: if all its rows are at that time, the ports of its coupled switches are processed jointly from
+/// now on. Its state is looked up, if it was remembered before. Returns whether its turn is over.
+pub(crate) fn process_jointly_if_due(run: &mut FoldRun, t: &mut Tables, p: u32, at_ps: u64) -> bool {
     let partition = &run.partitions[p as usize];
-    let Some(remembered) = partition.awaits.filter(|_| partition.reached <= at) else { return false };
-    // What was posted at the instant up to which a looked-up partition was simulated is not in its rows yet.
+    let Some(remembered) = partition.awaits.filter(|_| partition.reached <= at_ps) else { return false };
+    // Messages posted at the instant up to which a looked-up partition was simulated are not in its rows yet.
     if remembered && !partition.has_all_posts() {
         return false;
     }
-    report_peaks(run, t, p, at);
+    report_peaks(run, t, p, at_ps);
     for k in 0..run.partitions[p as usize].rows.switches.len() {
         let s = run.partitions[p as usize].rows.switches[k];
         run.guard.process_jointly(s);
@@ -94,10 +94,10 @@ pub(crate) fn process_jointly_if_due(run: &mut FoldRun, t: &mut Tables, p: u32, 
     let gained = deltas(run, t, p);
     run.stats.hops_simulated +=
         gained.nics.iter().map(|g| g.hops).sum::<u64>() + gained.ports.iter().map(|g| g.hops).sum::<u64>();
-    resume(run, t, p, at, true);
+    resume(run, t, p, at_ps, true);
     let looked_up = run.partitions[p as usize].looked_up;
     if looked_up {
-        schedule_partition(run, p, at);
+        schedule_partition(run, p, at_ps);
     }
     looked_up
 }

@@ -1,4 +1,4 @@
-//! When simulated partitions are sampled.
+//! Schedules and takes the samples of simulated partitions.
 //!
 //! Layer: fold/run.
 
@@ -10,24 +10,24 @@ use crate::engine::fold::run::fold_run::FoldRun;
 use crate::engine::fold::steady::detector::{DetectorRule, is_settled};
 use crate::engine::fold::steady::sampling::{choose_rule, is_steadying};
 
-/// Something at `at` may have changed the rates of `p`.
-pub(crate) fn reset_detector(run: &mut FoldRun, t: &Tables, p: u32, at: u64) {
+/// Resets the detector of `p`, because something at `at_ps` may have changed its rates.
+pub(crate) fn reset_detector(run: &mut FoldRun, t: &Tables, p: u32, at_ps: u64) {
     if !is_steadying(t) {
         return;
     }
-    run.partitions[p as usize].detector.reset(at);
+    run.partitions[p as usize].detector.reset(at_ps);
     run.partitions[p as usize].ended_skip = None;
     schedule_sampling(run, t, p);
 }
 
-/// Whether a queue pair of `p` that had nothing to send since `idle` (`NEVER`: it had) and is posted on at `at` was
-/// expected to go on: it stops and goes, and its rate counts that.
-pub(crate) fn goes_on_soon(run: &mut FoldRun, t: &Tables, p: u32, idle: u64, at: u64) -> bool {
+/// Whether a post at `at_ps` on a queue pair of `p` was expected, because the queue pair is intermittent and its rate allows for that. `idle`: time
+/// since which it had nothing to send (`NEVER`: it had something). In ps.
+pub(crate) fn goes_on_soon(run: &mut FoldRun, t: &Tables, p: u32, idle: u64, at_ps: u64) -> bool {
     if t.exps[0].modes & mode::RATES == 0 {
         return false;
     }
     let rule = rule_of(run, t, p);
-    rule.patience > 0 && (idle == NEVER || at.saturating_sub(idle) <= rule.patience)
+    rule.patience > 0 && (idle == NEVER || at_ps.saturating_sub(idle) <= rule.patience)
 }
 
 /// The rule by which `p` is sampled, or would be.
@@ -52,37 +52,41 @@ pub(crate) fn schedule_sampling(run: &mut FoldRun, t: &Tables, p: u32) {
     run.schedule.samplings.push(Reverse((partition.detector.next(), partition.first)));
 }
 
-/// The rule by which `p` is sampled.
+/// Chooses the rule by which `p` is sampled.
 fn new_rule(run: &mut FoldRun, t: &Tables, p: u32) -> DetectorRule {
     let partition = &mut run.partitions[p as usize];
     choose_rule(t, &partition.rows, &run.index, &mut partition.detector, run.checkpoint_hops)
 }
 
-/// `p` has other rows now.
+/// Forgets the rule and traits of `p`, because its rows have changed.
 pub(crate) fn forget_rule(run: &mut FoldRun, p: u32) {
     let detector = &mut run.partitions[p as usize].detector;
     (detector.rule, detector.traits) = (None, None);
 }
 
-/// Queue pair `f` joined `p`, perhaps with the rows of other partitions.
+/// Forgets the rule of `p`, because queue pair `f` joined, perhaps with the rows of other partitions.
 pub(crate) fn widen_rule(run: &mut FoldRun, p: u32, f: FlowIdx) {
     let m = run.index.member[f.usize()] as usize;
     let detector = &mut run.partitions[p as usize].detector;
     detector.rule = None;
-    // It was a member before, without a path.
+    // It was a member before, but without a path.
     if detector.traits.as_ref().is_some_and(|traits| m < traits.members) {
         detector.traits = None;
     }
 }
 
-/// The first sample due of any simulated partition, and which.
+/// The first due sample of any simulated partition: its time and the partition.
 pub(crate) fn next_sampling(run: &mut FoldRun) -> Option<(u64, u32)> {
-    while let Some(&Reverse((at, n))) = run.schedule.samplings.peek() {
+    while let Some(&Reverse((at_ps, n))) = run.schedule.samplings.peek() {
         let p = run.index.nic_partition[n.usize()];
         if p != NONE {
             let partition = &run.partitions[p as usize];
-            if !partition.looked_up && partition.recordable && partition.first == n && partition.detector.next() == at {
-                return Some((at, p));
+            if !partition.looked_up
+                && partition.recordable
+                && partition.first == n
+                && partition.detector.next() == at_ps
+            {
+                return Some((at_ps, p));
             }
         }
         run.schedule.samplings.pop();
@@ -90,7 +94,7 @@ pub(crate) fn next_sampling(run: &mut FoldRun) -> Option<(u64, u32)> {
     None
 }
 
-/// Takes a sample of `p` and does nothing else. Also for samples that are repeated after going back to a snapshot.
+/// Takes a sample of `p` and does nothing else. It also serves samples that are repeated after a return to a snapshot.
 pub(crate) fn take_sample(run: &mut FoldRun, t: &Tables, p: u32) {
     let mut detector = std::mem::take(&mut run.partitions[p as usize].detector);
     detector.take_sample(t, &run.partitions[p as usize].rows);

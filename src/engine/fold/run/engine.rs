@@ -1,5 +1,5 @@
-//! Folding behind the engine interface: experiments in parallel, each on one thread, folded where they ask for it. Those that are not
-//! folded may share threads that are spare.
+//! The folding engine behind the engine interface: experiments in parallel, each on one thread, folded if they ask for it. Experiments that are not
+//! folded may use spare threads.
 //!
 //! Layer: fold/run.
 
@@ -32,24 +32,23 @@ use crate::engine::{Engine, EngineError, SliceOutcome, is_final, packet_hops};
 use crate::isolation::isolated;
 use crate::units::PS_PER_NS;
 
-/// Experiments of a batch per thread: enough that few threads idle at its end, few enough that the next batch reuses
-/// warm memory (our choice).
+/// Experiments per thread in a batch: enough that few threads idle at its end, few enough that the next batch reuses warm memory (our choice).
 pub const MOST_A_THREAD: usize = 16;
-/// Most turns between checks of the clock, and about how long they may take: turns of large partitions take some tenths
-/// of a millisecond each, and at the end of a slice threads wait for each other.
+/// Maximum number of turns between checks of the clock, and approximate time that they may take: turns of large partitions take some tenths of a
+/// millisecond each, and at the end of a slice threads wait for each other.
 const TURNS_PER_CLOCK_CHECK: u32 = 256;
 const CLOCK_CHECK: Duration = Duration::from_millis(2);
 const SLICE: Duration = Duration::from_millis(100);
 
 /// The CPU engine with folding. It runs on the threads of the rayon pool that calls it.
 pub struct FoldEngine {
-    /// `None`: nothing is recorded, whatever experiments ask for.
+    /// The memo. `None`: nothing is recorded, even if experiments ask for it.
     memo: Option<Arc<Memo>>,
     places: Vec<Place>,
     checkpoint_hops: u64,
-    /// Somebody asks why partitions are simulated.
+    /// Where to write why partitions are simulated, if that is requested.
     explained: Option<Arc<Mutex<FoldExplanation>>>,
-    /// Steps that take this long are shared among spare threads.
+    /// Minimum wall time of a step that is shared among spare threads.
     worth: Duration,
 }
 
@@ -60,12 +59,12 @@ impl Default for FoldEngine {
 }
 
 impl FoldEngine {
-    /// With a memo that others may share.
+    /// An engine with a memo that others may share.
     pub fn remembering(memo: Arc<Memo>) -> FoldEngine {
         FoldEngine { memo: Some(memo), ..FoldEngine::forgetful() }
     }
 
-    /// Without a memo.
+    /// An engine without a memo.
     pub fn forgetful() -> FoldEngine {
         FoldEngine {
             memo: None,
@@ -76,24 +75,23 @@ impl FoldEngine {
         }
     }
 
-    /// Takes a checkpoint every `hops` packets, and skips that promise twice as many. Changes no exact result. Small
-    /// numbers cost time, and in tests they reveal what is wrong with snapshots.
+    /// An engine that takes a checkpoint every `hops` packets, and skips if that saves twice as many. Changes no exact result. Small numbers cost
+    /// time, and in tests they reveal errors in snapshots.
     pub fn checkpointing_every(hops: u64) -> FoldEngine {
         FoldEngine::default().with_checkpoints_every(hops)
     }
 
-    /// The same engine, which also writes down why partitions are simulated. It changes no result.
+    /// The same engine, which also records why partitions are simulated. That changes no result.
     pub fn explaining(self, explained: Arc<Mutex<FoldExplanation>>) -> FoldEngine {
         FoldEngine { explained: Some(explained), ..self }
     }
 
-    /// The same engine, which shares an experiment's steps among spare threads where they take at least `worth`. It changes no result.
+    /// The same engine, which shares an experiment's steps among spare threads if they take at least `worth`. That changes no result.
     pub fn side_by_side_from(self, worth: Duration) -> FoldEngine {
         FoldEngine { worth, ..self }
     }
 
-    /// Of the experiment at this place of the batch: how many packet-hops were simulated so far, and how long that took
-    /// where it is folded.
+    /// For the experiment at `place` in the batch: packet-hops that were simulated so far and, if it is folded, the time that it took.
     pub fn simulated(&self, place: usize, t: &Tables) -> (u64, Option<Duration>) {
         let Some(Place { run, stats, .. }) = self.places.get(place) else { return (0, None) };
         let under_way = |run: &FoldRun| {
@@ -104,13 +102,13 @@ impl FoldEngine {
         (hops, run.is_some().then_some(stats.simulating + stats.auditing))
     }
 
-    /// The same for an engine that has its memo already.
+    /// The same engine with another distance between checkpoints, in packets (see [`FoldEngine::checkpointing_every`]).
     pub fn with_checkpoints_every(self, hops: u64) -> FoldEngine {
         FoldEngine { checkpoint_hops: hops.max(1), ..self }
     }
 }
 
-/// What an engine does for each experiment.
+/// Settings of an engine for each experiment.
 #[derive(Clone, Copy)]
 struct Settings<'a> {
     memo: Option<&'a Arc<Memo>>,
@@ -127,15 +125,15 @@ struct Place {
     stats: FoldStats,
     /// Its id among those in flight, while it waits.
     waits: Option<u64>,
-    /// It started over without folding and has not taken a step since.
+    /// Whether it started over without folding and has not taken a step since.
     restarted: bool,
     /// How it is stepped on several threads.
     side: Option<SideBySide>,
-    /// Turns until the next check of the clock; 0: it has not begun.
+    /// Number of turns until the next check of the clock; 0: it has not begun.
     turns: u32,
-    /// Packet-hops that its messages need, once somebody asked.
+    /// Packet-hops that its messages need, once computed.
     needed: Option<u64>,
-    /// In this slice.
+    /// Wall time in this slice, in seconds.
     seconds: f64,
     failure: Option<String>,
 }
@@ -151,9 +149,9 @@ impl Engine for FoldEngine {
         self.places.resize_with(batch.len(), Place::default);
         let mut queues = DispatchQueues::default();
         let mut unstarted = Vec::new();
-        for (at, (t, place)) in batch.iter().zip(&mut self.places).enumerate() {
+        for (place_idx, (t, place)) in batch.iter().zip(&mut self.places).enumerate() {
             (place.seconds, place.failure) = (0.0, None);
-            // Those in flight come first: they take less memory together, and what they record helps those that follow.
+            // Experiments in flight come first: together they take less memory, and what they record helps those that follow.
             match place.waits.take() {
                 // The place of an experiment that runs elsewhere.
                 _ if t.exps.is_empty() => *place = Place::default(),
@@ -163,19 +161,19 @@ impl Engine for FoldEngine {
                 _ if is_new(t) => {
                     let needed = place.needed.take().unwrap_or_else(|| hops_needed(t));
                     *place = Place { needed: Some(needed), ..Place::default() };
-                    unstarted.push((std::cmp::Reverse(needed), at));
+                    unstarted.push((std::cmp::Reverse(needed), place_idx));
                 }
-                Some(id) => queues.waiting.push((at, id)),
-                None => queues.ready.push_back(at),
+                Some(id) => queues.waiting.push((place_idx, id)),
+                None => queues.ready.push_back(place_idx),
             }
         }
-        // The longest first, so that no thread is left with a long one at the end.
+        // The longest come first, so that no thread is left with a long one at the end.
         unstarted.sort_unstable();
-        queues.unstarted.extend(unstarted.into_iter().map(|(_, at)| at));
+        queues.unstarted.extend(unstarted.into_iter().map(|(_, place_idx)| place_idx));
         let in_flight = self.memo.as_ref().map_or_else(Arc::default, |memo| Arc::clone(&memo.in_flight));
         let all = rayon::current_num_threads();
         let threads = all.min(batch.len());
-        let spare = Arc::new(SpareThreads::beside(all, threads));
+        let spare = Arc::new(SpareThreads::new(all, threads));
         let settings = Settings {
             memo: self.memo.as_ref(),
             checkpoint_hops: self.checkpoint_hops,
@@ -187,23 +185,23 @@ impl Engine for FoldEngine {
         let pairs: Vec<Mutex<(&mut Tables, &mut Place)>> =
             batch.iter_mut().zip(&mut self.places).map(Mutex::new).collect();
         (0..threads).into_par_iter().with_max_len(1).for_each(|_| {
-            while let Some((at, alone)) = dispatch.take(stop) {
-                let (t, place) = &mut *lock(&pairs[at]);
+            while let Some((place_idx, alone)) = dispatch.take(stop) {
+                let (t, place) = &mut *lock(&pairs[place_idx]);
                 let start = Instant::now();
                 match isolated(|| place.advance(t, settings, alone, end, packet_limit, stop)) {
                     Ok(failure) => place.failure = failure,
                     Err(defect) => **place = Place { failure: Some(defect.to_string()), ..Place::default() },
                 }
                 place.seconds += start.elapsed().as_secs_f64();
-                dispatch.put(at, place.waits);
+                dispatch.put(place_idx, place.waits);
             }
             spare.put_idle();
         });
         drop(pairs);
         let mut slice = SliceOutcome::default();
-        for (at, place) in self.places.iter_mut().enumerate() {
+        for (place_idx, place) in self.places.iter_mut().enumerate() {
             slice.seconds.push(place.seconds);
-            slice.failures.extend(place.failure.take().map(|why| (at, why)));
+            slice.failures.extend(place.failure.take().map(|why| (place_idx, why)));
         }
         slice.folds = self.places.iter().map(|p| p.stats).collect();
         Ok(slice)
@@ -218,7 +216,7 @@ impl Engine for FoldEngine {
     }
 }
 
-/// Counts what was simulated of all partitions, for an explanation.
+/// Counts what was simulated in all partitions, for an explanation.
 fn settle_all(run: &mut FoldRun, t: &Tables) {
     (0..run.partitions.len() as u32).for_each(|p| settle(run, t, p));
 }
@@ -229,7 +227,7 @@ fn couple(run: FoldRun, t: &mut Tables, memo: Option<&Arc<Memo>>, checkpoint_hop
     start_over(run, t, memo, checkpoint_hops, coupled, false)
 }
 
-/// Starts `run` over, folded, with these coupled switches; `exactly`, or if it was so before: without skips.
+/// Starts `run` over, folded, with these coupled switches. It runs without skips if `exactly`, or if it already did.
 fn start_over(
     mut run: FoldRun,
     t: &mut Tables,
@@ -263,7 +261,7 @@ fn start_over(
     next
 }
 
-/// What was done, for a result that owes nothing to skips so far.
+/// Statistics without those of skips, for a result that no longer depends on skips.
 fn without_skips(done: &FoldStats) -> FoldStats {
     FoldStats {
         skips: 0,
@@ -291,8 +289,7 @@ fn is_new(t: &Tables) -> bool {
 }
 
 impl Place {
-    /// Advances the experiment until `end`, or until it waits for another, which it must not where it is `alone`.
-    /// Returns why it can never end.
+    /// Advances the experiment until `end`, or until it waits for another one, which it must not if `alone`. Returns the reason if it can never end.
     fn advance(
         &mut self,
         t: &mut Tables,
@@ -386,7 +383,7 @@ impl Place {
             return None;
         }
         let before = packet_hops(t);
-        let side = self.side.get_or_insert_with(|| SideBySide::from(worth));
+        let side = self.side.get_or_insert_with(|| SideBySide::new(worth));
         let failure = advance_one(t, end, limit, stop, Some((spare, side))).1;
         self.stats.hops_simulated += packet_hops(t) - before;
         // The slice may have ended by then: it must not be folded a second time.

@@ -1,4 +1,4 @@
-//! Finds out why partitions are simulated, where somebody asks for it.
+//! Finds out why partitions are simulated, if that is requested.
 //!
 //! Layer: fold/run. Changes nothing but the explanation.
 
@@ -18,10 +18,10 @@ use crate::engine::fold::run::counters::row_names;
 use crate::engine::fold::run::explanation::FoldCause;
 use crate::engine::fold::run::fold_run::FoldRun;
 
-/// Keys of the same rows that a new one is compared with, at most: the latest.
+/// Maximum number of earlier keys with the same rows that a new one is compared with: the latest.
 const MOST_COMPARED: usize = 256;
 
-/// From here on `p` is simulated because of `cause`.
+/// Notes that `p` is simulated from here on because of `cause`.
 pub(crate) fn because(run: &mut FoldRun, t: &Tables, p: u32, cause: FoldCause) {
     if run.explainer.is_none() {
         return;
@@ -33,7 +33,7 @@ pub(crate) fn because(run: &mut FoldRun, t: &Tables, p: u32, cause: FoldCause) {
     }
 }
 
-/// Counts what was simulated of `p` since it was last counted.
+/// Counts what was simulated of `p` since the last count.
 pub(crate) fn settle(run: &mut FoldRun, t: &Tables, p: u32) {
     let (Some(explainer), partition) = (&run.explainer, &mut run.partitions[p as usize]) else { return };
     if partition.looked_up {
@@ -45,8 +45,8 @@ pub(crate) fn settle(run: &mut FoldRun, t: &Tables, p: u32) {
     lock(&explainer.told).causes.entry(partition.cause).or_default().hops += more;
 }
 
-/// The lifetime of `p`, which starts at `at`, is not known.
-pub(crate) fn new_start(run: &mut FoldRun, t: &Tables, p: u32, at: u64) {
+/// Explains why the lifetime of `p`, which starts at `at_ps`, is not known.
+pub(crate) fn new_start(run: &mut FoldRun, t: &Tables, p: u32, at_ps: u64) {
     if run.explainer.is_none() {
         return;
     }
@@ -57,13 +57,13 @@ pub(crate) fn new_start(run: &mut FoldRun, t: &Tables, p: u32, at: u64) {
     if e.cc == cc::HPCC {
         parts.part(KeyPart::Phases);
         if t.fold_hints.telemetry_from.is_empty() {
-            parts.word(at % 1000);
+            parts.word(at_ps % 1000);
         }
         for &port in &rows.ports {
             let (from_ps, from_bytes) = t.fold_hints.counts_from(port);
             parts.word((t.ports[port].tx_bytes - from_bytes) % (u64::from(INT_TX_UNIT) * u64::from(e.int_multi)));
             if !t.fold_hints.telemetry_from.is_empty() {
-                parts.word((at - from_ps) % 1000);
+                parts.word((at_ps - from_ps) % 1000);
             }
         }
     }
@@ -74,7 +74,7 @@ pub(crate) fn new_start(run: &mut FoldRun, t: &Tables, p: u32, at: u64) {
     }
     let mut state = CanonicalKey::default();
     for m in rows.members.iter().filter(|m| m.known) {
-        state.state(t, m.flow, at, at);
+        state.state(t, m.flow, at_ps, at_ps);
     }
     parts.bytes(KeyPart::Rates, &state.0);
     let Some(explainer) = &mut run.explainer else { return };
@@ -85,14 +85,14 @@ pub(crate) fn new_start(run: &mut FoldRun, t: &Tables, p: u32, at: u64) {
     because(run, t, p, cause);
 }
 
-/// The snapshot of `p` at `at` is not known.
-pub(crate) fn new_snapshot(run: &mut FoldRun, t: &mut Tables, p: u32, at: u64) {
+/// Explains why the snapshot of `p` at `at_ps` is not known.
+pub(crate) fn new_snapshot(run: &mut FoldRun, t: &mut Tables, p: u32, at_ps: u64) {
     if run.explainer.is_none() {
         return;
     }
-    let mut parts = snapshot::hash_parts(t, row_names(run, p, None), at);
+    let mut parts = snapshot::hash_parts(t, row_names(run, p, None), at_ps);
     parts.bytes(KeyPart::Rows, &rows_of(run, t, p).0);
-    parts.bytes(KeyPart::Phases, &CanonicalKey::head(t, at, &run.guard).0);
+    parts.bytes(KeyPart::Phases, &CanonicalKey::head(t, at_ps, &run.guard).0);
     let partition = &run.partitions[p as usize];
     let mut ancestors = CanonicalKey::default();
     partition.rows.ancestors.iter().for_each(|&id| ancestors.id(&partition.rows, id));
@@ -107,19 +107,19 @@ pub(crate) fn new_snapshot(run: &mut FoldRun, t: &mut Tables, p: u32, at: u64) {
         None => FoldCause::NewRowsAtCheckpoint,
         Some(parts) => FoldCause::NewSnapshot(parts),
     };
-    // What was simulated before is another stretch's: it has been counted.
+    // What was simulated before has another cause and has been counted.
     run.partitions[p as usize].cause = cause;
     if let Some(explainer) = &run.explainer {
         lock(&explainer.told).causes.entry(cause).or_default().times += 1;
     }
 }
 
-/// The edge `key` of `node` is not known.
+/// Explains why the edge `key` of `node` is not known.
 pub(crate) fn new_edge(run: &mut FoldRun, t: &Tables, p: u32, node: &MemoNode, key: &[u8]) {
     if run.explainer.is_none() {
         return;
     }
-    // The kind, eight bytes of time, the rest.
+    // A key consists of the kind, eight bytes of time, and the rest.
     let like = |other: &[u8]| other.len() > 9 && other[0] == key[0] && other[9..] == key[9..];
     let other_time = node.body().children.keys().any(|other| **other != *key && like(other));
     let cause = match (key[0], other_time) {
@@ -132,7 +132,7 @@ pub(crate) fn new_edge(run: &mut FoldRun, t: &Tables, p: u32, node: &MemoNode, k
     because(run, t, p, cause);
 }
 
-/// What never changes about the rows of `p`, with what concerns coupled switches.
+/// The constant properties of `p`'s rows, including those of coupled switches.
 fn rows_of(run: &FoldRun, t: &Tables, p: u32) -> CanonicalKey {
     let rows = &run.partitions[p as usize].rows;
     let mut form = CanonicalKey(shape(t, rows, &|n| run.index.local_nic(p, n), &|q| run.index.local_port(p, q)));
@@ -142,8 +142,7 @@ fn rows_of(run: &FoldRun, t: &Tables, p: u32) -> CanonicalKey {
     form
 }
 
-/// In what `parts` differ from the most similar ones with the same rows, among which they stand from now on. `None`: there
-/// are none.
+/// The parts in which `parts` differ from the most similar known ones with the same rows. `None`: there are none. Adds `parts` to the known ones.
 fn nearest(known: &mut HashMap<u64, Vec<PartHashes>>, parts: PartHashes) -> Option<KeyPartSet> {
     let others = known.entry(parts.of(KeyPart::Rows)).or_default();
     let found = others.iter().rev().map(|other| parts.differing(other)).min_by_key(|set| set.len());

@@ -1,6 +1,6 @@
-//! Why parts of an experiment were simulated and not looked up: packet-hops by cause.
+//! Explanations why parts of an experiment were simulated and not looked up: packet-hops by cause.
 //!
-//! Layer: fold/run. Data; the files that simulate fill it.
+//! Layer: fold/run. Only data; the files that simulate fill it.
 
 use std::collections::{BTreeMap, HashMap};
 use std::sync::{Arc, Mutex};
@@ -8,44 +8,43 @@ use std::sync::{Arc, Mutex};
 use crate::engine::fold::rows::key_parts::{KeyPart, KeyPartSet};
 use crate::engine::fold::rows::part_hashes::PartHashes;
 
-/// Why a stretch of a partition's lifetime was simulated.
+/// Reason why a part of a partition's lifetime was simulated.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord)]
 pub enum FoldCause {
-    /// It began idle, and no lifetime with such rows is known: these rows had not met before.
+    /// It began idle, and no lifetime with such rows is known: these rows have not met before.
     #[default]
     NewRows,
-    /// It began idle, and its state differs in these parts from the most similar one that is known.
+    /// It began idle, and its state differs in these parts from the most similar known one.
     NewStart(KeyPartSet),
-    /// A checkpoint's snapshot: no other of such rows is known.
+    /// It began at a checkpoint, and no snapshot of such rows is known.
     NewRowsAtCheckpoint,
-    /// A checkpoint's snapshot differs in these parts from the most similar one that is known.
+    /// It began at a checkpoint, and its snapshot differs in these parts from the most similar known one.
     NewSnapshot(KeyPartSet),
-    /// It was known up to here. Then a message was posted at another time than before, or a message that came before did
-    /// not come.
+    /// It was known up to here. Then a message was posted at another time than before, or an earlier message did not come.
     PostAtOtherTime,
-    /// Another message was posted: on another queue pair, or of another size.
+    /// A message was posted on another queue pair, or with another size.
     OtherPost,
     /// Rows joined at another time.
     JoinAtOtherTime,
-    /// Other rows joined, or in another state.
+    /// Other rows joined, or rows in another state.
     OtherJoin,
-    /// It merged with a partition, which was not known.
+    /// It merged with another partition, and this merge was not known.
     Merge,
     /// Something was drawn at random: a mark, or a sender's pause after a loss.
     Random,
     /// It cannot be remembered: plain flows, several paths, or timers that others see.
     NotRecordable,
-    /// Nothing is remembered: no memo, or it is full.
+    /// Nothing is remembered: there is no memo, or it is full.
     NoMemo,
 }
 
-/// Packet-hops that were simulated, by cause, and how often the cause came up.
+/// Packet-hops that were simulated, by cause, and how often each cause occurred.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct FoldExplanation {
     pub causes: BTreeMap<FoldCause, CauseCount>,
 }
 
-/// What a cause comes to.
+/// Packet-hops simulated because of one cause, and number of its occurrences.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct CauseCount {
     pub hops: u64,
@@ -58,7 +57,7 @@ impl FoldExplanation {
         self.causes.values().map(|count| count.hops).sum()
     }
 
-    /// Packet-hops of starts and snapshots that differ in `part`; of these, those that differ in nothing else.
+    /// Packet-hops of starts and snapshots that differ in `part`; and of these, those that differ in nothing else.
     pub fn by_part(&self, part: KeyPart) -> [u64; 2] {
         let mut hops = [0; 2];
         for (cause, count) in &self.causes {
@@ -72,10 +71,10 @@ impl FoldExplanation {
     }
 }
 
-/// What is known of earlier keys.
+/// Earlier keys, with which new ones are compared.
 pub(crate) struct Explainer {
     pub told: Arc<Mutex<FoldExplanation>>,
-    /// Of lifetimes and of snapshots, by the hash of their rows.
+    /// Hashes of earlier lifetimes and of earlier snapshots, by the hash of their rows.
     pub starts: HashMap<u64, Vec<PartHashes>>,
     pub snapshots: HashMap<u64, Vec<PartHashes>>,
 }

@@ -1,6 +1,6 @@
-//! An experiment that is being folded.
+//! The state of an experiment that is being folded.
 //!
-//! Layer: fold/run. The state only; the files above it say what happens.
+//! Layer: fold/run. Only state; the files above it define what happens.
 
 use std::collections::{BTreeSet, HashSet};
 use std::sync::Arc;
@@ -22,38 +22,38 @@ use crate::engine::fold::run::window_threads::WindowThreads;
 use crate::engine::fold::steady::detector::SteadyRates;
 use crate::engine::fold::steady::wander::RateWander;
 
-/// A queue pair (fourth argument) of a NIC (third) is about to send at an instant: what it crosses joins one partition,
-/// whose number is returned.
+/// Joins all rows that a queue pair (fourth argument) of a NIC (third) crosses into one partition, before it sends at an instant (fifth, ps). Returns
+/// the partition's number.
 pub(crate) type Join = fn(&mut FoldRun, &mut Tables, NicIdx, FlowIdx, u64) -> Result<u32, Stop>;
 
-/// Runs a number of turns, or to the end; with the most packet records.
+/// Runs a number of turns (third argument), or to the end. The fourth argument is the maximum number of packet records.
 pub(crate) type Turns = fn(&mut FoldRun, &mut Tables, u32, u64) -> Result<(), Stop>;
 
-/// A partition is about to be skipped at an instant at these rates: if it is time, a copy goes on without that.
+/// Runs a copy without skips if one is due, before a partition (third argument) is skipped at an instant (fourth, ps) at the given rates.
 pub(crate) type CopyIfDue = fn(&mut FoldRun, &mut Tables, u32, u64, &[Option<SteadyRates>]);
 
 /// One experiment that is being folded. Row numbers are those of its tables.
 pub(crate) struct FoldRun {
-    /// What the experiment starts over with.
+    /// What is needed to start the experiment over.
     pub restart: Arc<Restart>,
     pub coupled: CoupledSwitches,
-    /// The step of the experiment, ps.
+    /// Length of a step of the experiment, in ps.
     pub step: u64,
-    /// `None`: nothing is recorded.
+    /// The memo; `None`: nothing is recorded.
     pub memo: Option<Arc<Memo>>,
-    /// Packets between checkpoints, at least. A skip must promise twice as many.
+    /// Minimum number of packets between checkpoints. A skip must save twice as many.
     pub checkpoint_hops: u64,
     pub index: RowIndex,
     pub partitions: Vec<Partition>,
-    /// Numbers of partitions that have retired.
+    /// Numbers of retired partitions, to be used again.
     pub spare: Vec<u32>,
-    /// A queue pair whose timers move windows joined: its partition is not recorded.
+    /// Whether a queue pair whose timers change windows has just joined: its partition is not recorded.
     pub joined_unrecordable: bool,
     /// The partition whose turn it is, while it is simulated.
     pub turning: u32,
     pub schedule: TurnSchedule,
     pub guard: BufferGuard,
-    /// Switches at which a pause, a resume or a drop was within reach and left out.
+    /// Switches at which a possible pause, resume or drop was left out.
     pub left_out: BTreeSet<SwitchIdx>,
     /// Skips that were audited, by `SkipPlan::draw`.
     pub audited: HashSet<u32>,
@@ -62,24 +62,24 @@ pub(crate) struct FoldRun {
     pub wander: RateWander,
     /// How windows are stepped on several threads.
     pub threads: WindowThreads,
-    /// Measured rates may be carried on. Not in the copies by which that is audited.
+    /// Whether measured rates may be carried on. They may not in the copies by which that is audited.
     pub carries: bool,
     pub continued: ContinuedAudits,
-    /// The most packet records.
+    /// Maximum number of packet records.
     pub limit: u64,
     pub stats: FoldStats,
-    /// Somebody asks why partitions are simulated.
+    /// Records why partitions are simulated, if that is requested.
     pub explainer: Option<Explainer>,
     pub ticket: ExperimentTicket,
     pub timer: TurnTimer,
-    /// How rows join a partition. A field, because simulation calls it and it calls simulation.
+    /// The function by which rows join a partition. A field, because simulation calls it and it calls simulation.
     pub join: Join,
-    /// How copies take turns, and how they are made. Fields, because turns lead to both.
+    /// The functions by which copies take turns and are made. Fields, because turns lead to both.
     pub turns: Turns,
     pub copy_if_due: CopyIfDue,
 }
 
-/// The number of a new partition without rows, which starts at `start`.
+/// The number of a new partition without rows, which starts at `start` (ps).
 pub(crate) fn new_partition(run: &mut FoldRun, start: u64) -> u32 {
     run.stats.partitions += 1;
     match run.spare.pop() {

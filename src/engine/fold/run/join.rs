@@ -1,4 +1,4 @@
-//! Rows join a partition: idle ones, and those of other partitions, which merge.
+//! Joins rows to a partition: idle rows, and rows of other partitions, which merge.
 //!
 //! Layer: fold/run.
 
@@ -23,35 +23,34 @@ use crate::engine::fold::run::retire::retire_idle;
 use crate::engine::fold::run::stop::Stop;
 use crate::engine::fold::run::turn_order::schedule_partition;
 
-/// Room for the key of a queue pair that starts a partition, with its rows.
+/// Initial capacity in bytes for the key of a queue pair that starts a partition, with its rows.
 const FORM_BYTES: usize = 1024;
 
-/// Queue pair `f` of NIC `n` is about to send at `at`: all that it crosses joins one partition, whose number is
-/// returned.
-pub(crate) fn join(run: &mut FoldRun, t: &mut Tables, n: NicIdx, f: FlowIdx, at: u64) -> Result<u32, Stop> {
+/// Joins all rows that queue pair `f` of NIC `n` crosses into one partition, before it sends at `at_ps`. Returns the partition's number.
+pub(crate) fn join(run: &mut FoldRun, t: &mut Tables, n: NicIdx, f: FlowIdx, at_ps: u64) -> Result<u32, Stop> {
     let needed = rows_of(run, t, f);
-    catch_up_rows(run, t, &needed, at)?;
+    catch_up_rows(run, t, &needed, at_ps)?;
     let touched = touched(run, &needed);
     let born = touched.is_empty();
-    let p = touched.first().copied().unwrap_or_else(|| new_partition(run, at));
-    // In its own turn a partition's events are put in order at the end of the turn.
+    let p = touched.first().copied().unwrap_or_else(|| new_partition(run, at_ps));
+    // In a partition's own turn, its events are put in order at the end of the turn.
     let inside = touched.len() == 1 && run.turning == p;
     for &other in touched.iter().skip(1) {
-        merge(run, t, p, other, n, at)?;
+        merge(run, t, p, other, n, at_ps)?;
     }
-    let complete = complete_until(run, p, at);
+    let complete = complete_until(run, p, at_ps);
     let mut form = CanonicalKey(Vec::with_capacity(FORM_BYTES));
     form.first_locals(&run.partitions[p as usize].rows);
     for &n in &needed.nics {
-        add_nic(run, t, p, n, at, &mut form);
+        add_nic(run, t, p, n, at_ps, &mut form);
     }
-    // Not whether the partition starts now: at one instant that depends on who goes first.
-    let activates = run.index.nic_active_since[t.flow_tx[f].nic.usize()] == at;
+    // This does not depend on whether the partition starts now: at one instant that depends on which partition goes first.
+    let activates = run.index.nic_active_since[t.flow_tx[f].nic.usize()] == at_ps;
     for &port in &needed.ports {
-        add_port(run, t, p, port, at, activates, &mut form);
+        add_port(run, t, p, port, at_ps, activates, &mut form);
     }
-    add_member(run, t, p, f, at, &mut form);
-    route(run, t, p, f, at, activates, &mut form);
+    add_member(run, t, p, f, at_ps, &mut form);
+    route(run, t, p, f, at_ps, activates, &mut form);
     for &s in &needed.switches {
         if run.index.switch_partition[s.usize()] == NONE {
             // Nothing crosses it yet.
@@ -70,21 +69,21 @@ pub(crate) fn join(run: &mut FoldRun, t: &mut Tables, n: NicIdx, f: FlowIdx, at:
     run.partitions[p as usize].retires_at = NEVER;
     run.partitions[p as usize].recordable &= !(plain || joined_unrecordable || tx.n_paths > 1 || rx.n_paths > 1);
     widen_rule(run, p, f);
-    reset_detector(run, t, p, at);
+    reset_detector(run, t, p, at_ps);
     if !run.partitions[p as usize].recordable || run.memo.is_none() {
         let recordable = run.partitions[p as usize].recordable;
         because(run, t, p, if recordable { FoldCause::NoMemo } else { FoldCause::NotRecordable });
-        stop_remembering(run, t, p, at)?;
+        stop_remembering(run, t, p, at_ps)?;
     } else if born {
-        record_start(run, t, p, form, at);
+        record_start(run, t, p, form, at_ps);
     } else if run.partitions[p as usize].looked_up {
-        follow(run, t, p, edge(b'J', at - run.partitions[p as usize].start, form), at, at + 1)?;
+        follow(run, t, p, edge(b'J', at_ps - run.partitions[p as usize].start, form), at_ps, at_ps + 1)?;
     } else if inside {
         if let Some(cursor) = &mut run.partitions[p as usize].cursor {
-            cursor.pending.push(PendingEvent { at, nic: n, what: PendingKind::Join(form.0) });
+            cursor.pending.push(PendingEvent { at: at_ps, nic: n, what: PendingKind::Join(form.0) });
         }
     } else {
-        record_join(run, p, form, n, at, complete);
+        record_join(run, p, form, n, at_ps, complete);
     }
     if !run.partitions[p as usize].looked_up {
         t.flow_tx[f].flags &= !qp::HELD;
@@ -92,13 +91,13 @@ pub(crate) fn join(run: &mut FoldRun, t: &mut Tables, n: NicIdx, f: FlowIdx, at:
     Ok(p)
 }
 
-/// Brings looked-up partitions of these rows up to `at`; they may split, as may idle ones, which retire.
-pub(crate) fn catch_up_rows(run: &mut FoldRun, t: &mut Tables, needed: &NeededRows, at: u64) -> Result<(), Stop> {
+/// Brings looked-up partitions of these rows up to `at_ps`. They may split; idle partitions may retire.
+pub(crate) fn catch_up_rows(run: &mut FoldRun, t: &mut Tables, needed: &NeededRows, at_ps: u64) -> Result<(), Stop> {
     loop {
-        let lags = |p: &u32| *p != NONE && lags(run, t, *p, at);
+        let lags = |p: &u32| *p != NONE && lags(run, t, *p, at_ps);
         let Some(p) = needed.partitions(run).find(lags) else { break };
         if run.partitions[p as usize].looked_up {
-            catch_up_with(run, t, p, at)?;
+            catch_up_with(run, t, p, at_ps)?;
         } else {
             retire_idle(run, t, p);
         }
@@ -106,30 +105,32 @@ pub(crate) fn catch_up_rows(run: &mut FoldRun, t: &mut Tables, needed: &NeededRo
     Ok(())
 }
 
-/// Whether something happens to `p` that must be done before rows join at `at`: message events, checkpoints and
-/// retiring come first.
-pub(crate) fn lags(run: &FoldRun, t: &Tables, p: u32, at: u64) -> bool {
+/// Whether `p` must do something before rows join at `at_ps`: message events, checkpoints and retiring come first.
+pub(crate) fn lags(run: &FoldRun, t: &Tables, p: u32, at_ps: u64) -> bool {
     let partition = &run.partitions[p as usize];
     if partition.looked_up {
-        partition.skip.is_some() || next_reported(run, t, p) < at || has_more(run, p, at) || ends_by(run, p, at)
+        partition.skip.is_some()
+            || next_reported(run, t, p) < at_ps
+            || has_more(run, p, at_ps)
+            || ends_by(run, p, at_ps)
     } else {
-        partition.retires_at <= at
+        partition.retires_at <= at_ps
     }
 }
 
-/// Partition `p` starts: does the memo know an equivalent one?
-pub(crate) fn record_start(run: &mut FoldRun, t: &Tables, p: u32, form: CanonicalKey, at: u64) {
+/// Starts partition `p` at `at_ps`: looks it up in the memo, or records it.
+pub(crate) fn record_start(run: &mut FoldRun, t: &Tables, p: u32, form: CanonicalKey, at_ps: u64) {
     let Some(memo) = &run.memo else { return };
-    let mut key = CanonicalKey::head(t, at, &run.guard).0;
+    let mut key = CanonicalKey::head(t, at_ps, &run.guard).0;
     key.extend_from_slice(&form.0);
-    let Some((root, known)) = memo.root(key, run.ticket.by(at)) else {
+    let Some((root, known)) = memo.root(key, run.ticket.by(at_ps)) else {
         run.partitions[p as usize].turned_away = true;
         return;
     };
     run.stats.episodes += 1;
     run.stats.episodes_known += u64::from(known);
     if known {
-        run.ticket.meet(&root, at, || is_free(&run.partitions, p));
+        run.ticket.meet(&root, at_ps, || is_free(&run.partitions, p));
     } else {
         run.ticket.goes_alone();
     }
@@ -138,20 +139,20 @@ pub(crate) fn record_start(run: &mut FoldRun, t: &Tables, p: u32, form: Canonica
     partition.cursor = Some(MemoCursor::new(root));
     if !partition.looked_up {
         run.stats.misses += 1;
-        new_start(run, t, p, at);
+        new_start(run, t, p, at_ps);
     }
     update_claim(run, p);
 }
 
-/// Rows joined `p`, outside its own turn, at `at`.
-pub(crate) fn record_join(run: &mut FoldRun, p: u32, form: CanonicalKey, n: NicIdx, at: u64, complete: u64) {
-    rewind(run, p, at, n);
-    flush(run, p, (at, n), complete);
+/// Records that rows joined `p` at `at_ps`, outside its own turn.
+pub(crate) fn record_join(run: &mut FoldRun, p: u32, form: CanonicalKey, n: NicIdx, at_ps: u64, complete: u64) {
+    rewind(run, p, at_ps, n);
+    flush(run, p, (at_ps, n), complete);
     let partition = &mut run.partitions[p as usize];
     let (Some(cursor), Some(memo)) = (&mut partition.cursor, &run.memo) else { return };
     match memo.child(
         &cursor.node,
-        edge(b'J', at - partition.start, form),
+        edge(b'J', at_ps - partition.start, form),
         complete - partition.start,
         run.ticket.by(partition.start),
     ) {
@@ -162,14 +163,15 @@ pub(crate) fn record_join(run: &mut FoldRun, p: u32, form: CanonicalKey, n: NicI
     catch_up(run, p);
 }
 
-pub(crate) fn add_nic(run: &mut FoldRun, t: &Tables, p: u32, n: NicIdx, at: u64, form: &mut CanonicalKey) {
+/// Adds NIC `n` to `p`, with the queue pairs in its round-robin order.
+pub(crate) fn add_nic(run: &mut FoldRun, t: &Tables, p: u32, n: NicIdx, at_ps: u64, form: &mut CanonicalKey) {
     if run.index.nic_partition[n.usize()] != NONE {
         return;
     }
     let row = &t.nics[n];
     form.nic(t, &run.partitions[p as usize].rows, n, &|m| run.index.local_nic(p, m));
     run.index.nic_partition[n.usize()] = p;
-    run.index.nic_active_since[n.usize()] = at;
+    run.index.nic_active_since[n.usize()] = at_ps;
     run.schedule.idle_at[n.usize()] = NEVER;
     let partition = &mut run.partitions[p as usize];
     run.index.nic_local[n.usize()] = partition.rows.nics.len() as u32;
@@ -180,12 +182,13 @@ pub(crate) fn add_nic(run: &mut FoldRun, t: &Tables, p: u32, n: NicIdx, at: u64,
     add_end(run, t, p, row.peer);
     let turn = row.flow_first.places(row.qp_n);
     for k in turn.clone() {
-        add_member(run, t, p, t.order[k], at, form);
+        add_member(run, t, p, t.order[k], at_ps, form);
     }
     form.numbers(t.order[turn].iter().map(|&f| run.index.member[f.usize()]));
     schedule_partition(run, p, row.next_task.min(row.next_start));
 }
 
+/// Adds the switch port at link end `peer` to the ends of `p`.
 pub(crate) fn add_end(run: &mut FoldRun, t: &Tables, p: u32, peer: LinkEndIdx) {
     if let Some(port) = peer.port(t.exps[0].nic_len) {
         let partition = &mut run.partitions[p as usize];
@@ -195,27 +198,29 @@ pub(crate) fn add_end(run: &mut FoldRun, t: &Tables, p: u32, peer: LinkEndIdx) {
     }
 }
 
+/// Adds `port` to `p`. `activates`: a NIC becomes active at this instant.
 pub(crate) fn add_port(
     run: &mut FoldRun,
     t: &mut Tables,
     p: u32,
     port: PortIdx,
-    at: u64,
+    at_ps: u64,
     activates: bool,
     form: &mut CanonicalKey,
 ) {
     if run.index.port_partition[port.usize()] != NONE {
-        // A partition that went first at this instant may have brought it.
-        if activates && run.index.port_active_since[port.usize()] == at && move_telemetry_origin(run, t, port, at) {
+        // Another partition may have added it at this instant.
+        if activates && run.index.port_active_since[port.usize()] == at_ps && move_telemetry_origin(run, t, port, at_ps)
+        {
             form.numbers([u32::from(b'C'), run.index.port_local[port.usize()]].into_iter());
         }
         return;
     }
-    run.index.port_active_since[port.usize()] = at;
+    run.index.port_active_since[port.usize()] = at_ps;
     if activates {
-        move_telemetry_origin(run, t, port, at);
+        move_telemetry_origin(run, t, port, at_ps);
     }
-    form.port(t, &run.partitions[p as usize].rows, port, at, &|m| run.index.local_nic(p, m));
+    form.port(t, &run.partitions[p as usize].rows, port, at_ps, &|m| run.index.local_nic(p, m));
     run.index.port_partition[port.usize()] = p;
     let row = &mut t.ports[port];
     let partition = &mut run.partitions[p as usize];
@@ -227,18 +232,19 @@ pub(crate) fn add_port(
     add_end(run, t, p, peer);
 }
 
-/// Moves the telemetry origin of `port`, which became active at `at`, there. Returns whether the origin is free.
-pub(crate) fn move_telemetry_origin(run: &mut FoldRun, t: &mut Tables, port: PortIdx, at: u64) -> bool {
-    let (free, moved) = cc_state::count_from_here(t, port, at);
+/// Moves the telemetry origin of `port`, which became active at `at_ps`, to that time. Returns whether folding may choose the origin.
+pub(crate) fn move_telemetry_origin(run: &mut FoldRun, t: &mut Tables, port: PortIdx, at_ps: u64) -> bool {
+    let (free, moved) = cc_state::count_from_here(t, port, at_ps);
     run.stats.rounded += u64::from(moved);
     free
 }
 
-pub(crate) fn add_member(run: &mut FoldRun, t: &Tables, p: u32, f: FlowIdx, at: u64, form: &mut CanonicalKey) {
+/// Adds queue pair `f` to `p`, without its path.
+pub(crate) fn add_member(run: &mut FoldRun, t: &Tables, p: u32, f: FlowIdx, at_ps: u64, form: &mut CanonicalKey) {
     if run.index.member[f.usize()] != NONE {
         return;
     }
-    form.flow(t, &run.partitions[p as usize].rows, run.partitions[p as usize].start, f, at);
+    form.flow(t, &run.partitions[p as usize].rows, run.partitions[p as usize].start, f, at_ps);
     let partition = &mut run.partitions[p as usize];
     run.index.member[f.usize()] = partition.rows.members.len() as u32;
     let (tx, rx) = (t.flow_tx[f], t.flow_rx[f]);
@@ -254,7 +260,7 @@ pub(crate) fn add_member(run: &mut FoldRun, t: &Tables, p: u32, f: FlowIdx, at: 
         delivered: 0,
         acked: 0,
         sent_in_rows: 0,
-        idle_since: at,
+        idle_since: at_ps,
         at_checkpoint: SendProgress::default(),
         known: false,
         tx,
@@ -262,13 +268,13 @@ pub(crate) fn add_member(run: &mut FoldRun, t: &Tables, p: u32, f: FlowIdx, at: 
     });
 }
 
-/// The path of queue pair `f` belongs to `p` now. Its NIC may have become active with this.
+/// Adds the path of queue pair `f` to `p`. `activates`: its NIC became active at this instant.
 pub(crate) fn route(
     run: &mut FoldRun,
     t: &mut Tables,
     p: u32,
     f: FlowIdx,
-    at: u64,
+    at_ps: u64,
     activates: bool,
     form: &mut CanonicalKey,
 ) {
@@ -287,11 +293,11 @@ pub(crate) fn route(
     );
     let member = &mut run.partitions[p as usize].rows.members[m as usize];
     if !std::mem::replace(&mut member.known, true) {
-        cc_state::catch_up(t, f, at);
+        cc_state::catch_up(t, f, at_ps);
         if activates {
             run.stats.rounded += u64::from(cc_state::round(t, f));
         }
-        form.state(t, f, at, run.partitions[p as usize].start);
+        form.state(t, f, at_ps, run.partitions[p as usize].start);
     }
     for (first, len) in [(tx.path_first, tx.path_len), (rx.path_first, rx.path_len)] {
         let path = &t.paths[first as usize..(first + len) as usize];
@@ -321,7 +327,7 @@ pub(crate) fn touched(run: &FoldRun, needed: &NeededRows) -> Vec<u32> {
 }
 
 impl NeededRows {
-    /// The partition of each, `NONE` where it is idle.
+    /// The partition of each row; `NONE` if it is idle.
     fn partitions(&self, run: &FoldRun) -> impl Iterator<Item = u32> {
         let nics = self.nics.iter().map(|&n| run.index.nic_partition[n.usize()]);
         let ports = self.ports.iter().map(|&q| run.index.port_partition[q.usize()]);
@@ -330,8 +336,8 @@ impl NeededRows {
     }
 }
 
-/// What queue pair `f` needs: both ends, data and acknowledgement paths; coupled switches on them, with the ports it
-/// comes in by there.
+/// The rows that queue pair `f` needs: both ends, data and acknowledgement paths; and coupled switches on them, with the ports by which it enters
+/// these.
 fn rows_of(run: &FoldRun, t: &Tables, f: FlowIdx) -> NeededRows {
     let (tx, rx) = (&t.flow_tx[f], &t.flow_rx[f]);
     let mut ports: Vec<PortIdx> = Vec::new();

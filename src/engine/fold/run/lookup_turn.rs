@@ -17,40 +17,40 @@ use crate::engine::fold::run::skip::{SkipEnd, end_skip, post_while_skipped};
 use crate::engine::fold::run::stop::Stop;
 use crate::engine::fold::run::turn_order::{collect, collect_all, schedule_partition};
 
-/// One instant of partition `p`.
-pub(crate) fn lookup_turn(run: &mut FoldRun, t: &mut Tables, p: u32, at: u64) -> Result<(), Stop> {
+/// Runs one instant, `at_ps`, of looked-up partition `p`.
+pub(crate) fn lookup_turn(run: &mut FoldRun, t: &mut Tables, p: u32, at_ps: u64) -> Result<(), Stop> {
     run.partitions[p as usize].next = NEVER;
     let mut p = p;
     'turn: loop {
-        report_events(run, t, p, at)?;
+        report_events(run, t, p, at_ps)?;
         if !run.partitions[p as usize].looked_up {
             break;
         }
-        if let Some(final_state) = final_state_by(run, p, at) {
-            t.exps[0].now = t.exps[0].now.max(at);
+        if let Some(final_state) = final_state_by(run, p, at_ps) {
+            t.exps[0].now = t.exps[0].now.max(at_ps);
             retire_looked_up(run, t, p, &final_state);
             return Ok(());
         }
-        let starts = run.partitions[p as usize].rows.nics.iter().any(|&n| t.nics[n].next_start <= at);
+        let starts = run.partitions[p as usize].rows.nics.iter().any(|&n| t.nics[n].next_start <= at_ps);
         if run.partitions[p as usize].skip.is_some() {
             if starts {
-                end_skip(run, t, p, at, SkipEnd::Started)?;
+                end_skip(run, t, p, at_ps, SkipEnd::Started)?;
                 continue;
             }
-        } else if starts || must_simulate(run, p, at)? {
+        } else if starts || must_simulate(run, p, at_ps)? {
             because(run, t, p, FoldCause::PostAtOtherTime);
-            start_simulating(run, t, p, at)?;
+            start_simulating(run, t, p, at_ps)?;
             break;
-        } else if has_more(run, p, at) {
-            // Another thread recorded it just now.
+        } else if has_more(run, p, at_ps) {
+            // Another thread has recorded it just now.
             continue;
         }
         let mut due: Vec<NicIdx> =
-            run.partitions[p as usize].rows.nics.iter().copied().filter(|&n| t.nics[n].next_task <= at).collect();
+            run.partitions[p as usize].rows.nics.iter().copied().filter(|&n| t.nics[n].next_task <= at_ps).collect();
         due.sort_unstable();
         for n in due {
-            while t.nics[n].next_task <= at && run.partitions[p as usize].looked_up {
-                if run.partitions[p as usize].skip.is_some() && post_while_skipped(run, t, p, n, at) {
+            while t.nics[n].next_task <= at_ps && run.partitions[p as usize].looked_up {
+                if run.partitions[p as usize].skip.is_some() && post_while_skipped(run, t, p, n, at_ps) {
                     continue;
                 }
                 let i = t.nics[n].task_head;
@@ -62,17 +62,17 @@ pub(crate) fn lookup_turn(run: &mut FoldRun, t: &mut Tables, p: u32, at: u64) ->
                 }
                 let m = run.index.member[f.usize()];
                 if m == NONE || !run.partitions[p as usize].rows.members[m as usize].routed {
-                    p = join(run, t, n, f, at)?;
+                    p = join(run, t, n, f, at_ps)?;
                     continue;
                 }
                 if run.partitions[p as usize].skip.is_some() {
-                    end_skip(run, t, p, at, SkipEnd::Posted)?;
-                    // It may be looked up from here: then events of this instant are reported first.
+                    end_skip(run, t, p, at_ps, SkipEnd::Posted)?;
+                    // It may be looked up from here; then events of this instant are reported first.
                     nic::set_clock(t, n);
                     collect(run, t, n);
                     continue 'turn;
                 }
-                record_post_of_looked_up(run, t, p, n, m, at)?;
+                record_post_of_looked_up(run, t, p, n, m, at_ps)?;
             }
             nic::set_clock(t, n);
             collect(run, t, n);
@@ -80,7 +80,7 @@ pub(crate) fn lookup_turn(run: &mut FoldRun, t: &mut Tables, p: u32, at: u64) ->
         break;
     }
     collect_all(run, t, p);
-    t.exps[0].now = t.exps[0].now.max(at);
+    t.exps[0].now = t.exps[0].now.max(at_ps);
     let next = if run.partitions[p as usize].looked_up { next_reported(run, t, p) } else { next_event_at(run, t, p) };
     schedule_partition(run, p, next);
     Ok(())

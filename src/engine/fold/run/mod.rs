@@ -1,4 +1,4 @@
-//! A folded run: whose turn it is, and what happens in it.
+//! A folded run: which partition takes the next turn, and what happens in a turn.
 //!
 //! Layer: the highest of folding.
 

@@ -14,56 +14,55 @@ use crate::engine::fold::run::explanation::FoldCause;
 use crate::engine::fold::steady::detector::Detector;
 use crate::engine::fold::steady::skip::Skip;
 
-/// Rows that step together, and what they do.
+/// Rows that step together, with their common state.
 #[derive(Clone)]
 pub(crate) struct Partition {
     pub rows: PartitionRows,
-    /// When something happens next; `NEVER` during its own turn.
+    /// Time of its next event in ps; `NEVER` during its own turn.
     pub next: u64,
-    /// The lowest of its NICs, by which it is found.
+    /// The lowest of its NICs, which identifies it in the schedule.
     pub first: NicIdx,
-    /// When it started, or passed its last checkpoint.
+    /// Time in ps at which it started or passed its last checkpoint.
     pub start: u64,
-    /// Of a simulated partition: all before this is pending or recorded.
+    /// For a simulated partition: time in ps before which everything is pending or recorded.
     pub covered: u64,
-    /// When it retires unless something happens by then; `NEVER` while it is not idle.
+    /// Time in ps at which it retires if nothing happens by then; `NEVER` while it is not idle.
     pub retires_at: u64,
-    /// None of its rows has been simulated beyond this. Later than `covered` after a merge with a partition that lags
-    /// behind.
+    /// Time in ps beyond which none of its rows has been simulated. It is later than `covered` after a merge with a partition that lags behind.
     pub reached: u64,
-    /// It is looked up: its rows are as they were at its start.
+    /// Whether it is looked up: its rows are as they were at its start.
     pub looked_up: bool,
-    /// It is skipped ahead; its rows are not in the tables either.
+    /// Its skip, if it is skipped ahead; then its rows are not in the tables either.
     pub skip: Option<Box<Skip>>,
     /// Its samples, which show whether it is steady.
     pub detector: Detector,
-    /// It can be recorded: no plain flows, no multipath, no timers that others see.
+    /// Whether it can be recorded: no plain flows, no multipath, no timers that others see.
     pub recordable: bool,
-    /// The plan of a skip that ended by itself just before: it is not known yet whether rates had changed.
+    /// The plan of a skip that has just ended by itself; it is not known yet whether rates have changed.
     pub ended_skip: Option<Arc<SkipPlan>>,
-    /// `None`: neither looked up nor recorded.
+    /// Its place in the memo; `None`: it is neither looked up nor recorded.
     pub cursor: Option<MemoCursor>,
-    /// The memo had no room for what it did. It has no place there, but is looked up again at its next checkpoint.
+    /// Whether the memo did not admit what it did. Then it has no place there, but is looked up again at its next checkpoint.
     pub turned_away: bool,
-    /// Where the rows of a looked-up partition are. Others have none: their rows are in the tables.
+    /// Snapshots that hold the rows of a looked-up partition. Other partitions have none: their rows are in the tables.
     pub base_snapshots: Vec<BaseSnapshot>,
-    /// Something was recorded since the last checkpoint; and how many packets must leave its ports until the next one.
+    /// Whether something was recorded since the last checkpoint; and number of packets that must leave its ports before the next one.
     pub changed: bool,
     pub hops_due: u64,
-    /// What never changes about its rows, while no others join.
+    /// The constant properties of its rows, while no others join.
     pub shape: Option<Arc<[u8]>>,
-    /// It has a switch that was coupled while queue pairs crossed it, and whose ports are not processed jointly yet. Then:
-    /// whether it was remembered until then.
+    /// Set if one of its switches was coupled while queue pairs crossed it, and its ports are not processed jointly yet. The value: whether the
+    /// partition was remembered until then.
     pub awaits: Option<bool>,
-    /// Its rows at switches by switch, if it is large.
+    /// Its rows at switches, by switch, if it is large.
     pub by_switch: Option<Arc<RowsBySwitch>>,
-    /// Why it is simulated, and its packet-hops that are counted for that already. Only explanations read it.
+    /// Why it is simulated, and its packet-hops that are already counted for that. Only explanations read it.
     pub cause: FoldCause,
     pub explained_hops: u64,
 }
 
 impl Partition {
-    /// Without rows.
+    /// A partition without rows.
     pub(crate) fn new(start: u64) -> Partition {
         Partition {
             rows: PartitionRows::default(),
@@ -91,28 +90,28 @@ impl Partition {
         }
     }
 
-    /// What it does is a function of its past: it is remembered, or may be from its next checkpoint on.
+    /// Whether its actions are a function of its past: it is remembered, or may be from its next checkpoint on.
     pub(crate) fn is_memorable(&self) -> bool {
         self.cursor.is_some() || self.turned_away
     }
 
-    /// The memo has no room for what it does.
+    /// Removes it from the memo until its next checkpoint, because the memo does not admit its events.
     pub(crate) fn turn_away(&mut self) {
         self.turned_away |= self.cursor.take().is_some();
     }
 
-    /// Of one that was turned away: everything that was posted is in its rows, so these say all.
+    /// Whether every posted message is in its rows, so that these are the complete state. Only for a partition that was turned away.
     pub(crate) fn has_all_posts(&self) -> bool {
         self.rows.members.iter().all(|m| m.posts_in_rows == m.posted.len())
     }
 
-    /// The first of its own instants at or after `at`. It is simulated from one to the next and retires at one, so this
-    /// depends on its own past alone.
-    pub(crate) fn mark(&self, at: u64, step: u64) -> u64 {
-        self.start + at.saturating_sub(self.start).div_ceil(step) * step
+    /// The first of its own instants at or after `at_ps`. It is simulated from one such instant to the next and retires at one, so this depends
+    /// only on its own past.
+    pub(crate) fn mark(&self, at_ps: u64, step: u64) -> u64 {
+        self.start + at_ps.saturating_sub(self.start).div_ceil(step) * step
     }
 
-    /// When it goes on.
+    /// Time of its next event, and whether it is idle.
     pub(crate) fn next_events(&self, t: &Tables) -> NextEvents {
         let nics = t.exps[0].nic_len;
         let own = t.exps[0].end_len;
@@ -126,29 +125,29 @@ impl Partition {
         for &n in &self.rows.nics {
             packets = packets.min(t.clocks[n.usize()]);
         }
-        let at = self.rows.nics.iter().fold(packets, |at, &n| at.min(t.clocks[n.end().own_clock(own)]));
+        let at_ps = self.rows.nics.iter().fold(packets, |at_ps, &n| at_ps.min(t.clocks[n.end().own_clock(own)]));
         let quiet = |n: &NicIdx| t.nics[*n].busy_until == NEVER && t.nics[*n].timer == NEVER;
         let idle = packets == NEVER
             && self.rows.nics.iter().all(quiet)
             && self.rows.members.iter().all(|m| is_idle(t, m.flow));
-        NextEvents { at, idle }
+        NextEvents { at: at_ps, idle }
     }
 }
 
-/// Rows of a looked-up partition: they are in the snapshot `node` as of `at`, not in the tables.
+/// Rows of a looked-up partition: they are in the snapshot `node` as of `at_ps`, not in the tables.
 #[derive(Clone)]
 pub(crate) struct BaseSnapshot {
     pub node: Arc<MemoNode>,
     pub at: u64,
-    /// The range of the partition's rows that it holds.
+    /// The range of the partition's rows in the snapshot.
     pub from: RowCounts,
     pub to: RowCounts,
 }
 
-/// What a partition's clocks say.
+/// Result of reading a partition's clocks.
 pub(crate) struct NextEvents {
-    /// The next instant at which anything happens.
+    /// Time of its next event, in ps.
     pub at: u64,
-    /// Nothing is queued, in flight or unacknowledged.
+    /// Whether nothing is queued, in flight or unacknowledged.
     pub idle: bool,
 }

@@ -1,4 +1,4 @@
-//! What the memo or a skip says of a partition that is looked up.
+//! Reads from the memo or a skip how a looked-up partition goes on.
 //!
 //! Layer: fold/run. Changes nothing.
 
@@ -9,7 +9,7 @@ use crate::engine::fold::memo::node::NodeBody;
 use crate::engine::fold::memo::outcome::FinalState;
 use crate::engine::fold::run::fold_run::FoldRun;
 
-/// When a looked-up partition goes on.
+/// Time of a looked-up partition's next event, in ps.
 pub(crate) fn next_reported(run: &FoldRun, t: &Tables, p: u32) -> u64 {
     let partition = &run.partitions[p as usize];
     let tasks =
@@ -28,58 +28,59 @@ pub(crate) fn next_reported(run: &FoldRun, t: &Tables, p: u32) -> u64 {
     tasks.min(partition.start.saturating_add(event.min(end)))
 }
 
-/// When skipped partition `p` goes on, apart from its tasks.
+/// Time of the next event of skipped partition `p`, apart from its tasks, in ps.
 fn next_of_skip(run: &FoldRun, p: u32) -> u64 {
     run.partitions[p as usize].skip.as_ref().map_or(NEVER, |skip| skip.next_event().0)
 }
 
-/// Whether looked-up partition `p` reaches a checkpoint or its end by `at`, or the memo knows no further. That comes
-/// before rows that join at `at`, unless such a join is known.
-pub(crate) fn ends_by(run: &FoldRun, p: u32, at: u64) -> bool {
+/// Whether looked-up partition `p` reaches a checkpoint or its end by `at_ps`, or the memo knows no further. That comes before rows that join at
+/// `at_ps`, unless such a join is known.
+pub(crate) fn ends_by(run: &FoldRun, p: u32, at_ps: u64) -> bool {
     let partition = &run.partitions[p as usize];
     let Some(cursor) = &partition.cursor else { return partition.skip.is_none() };
     let body = cursor.node.body();
-    let over = match (&body.checkpoint, &body.end) {
+    let known_until = match (&body.checkpoint, &body.end) {
         (Some(checkpoint), _) => checkpoint.at,
         (None, Some(final_state)) => final_state.at,
         (None, None) => body.known,
     };
-    let now = at - partition.start;
-    over <= now
+    let now = at_ps - partition.start;
+    known_until <= now
         && (body.checkpoint.is_some()
             || body.end.is_some()
             || body.choice.is_some()
             || (now > 0 && ![b'J', b'M'].iter().any(|&tag| body.has_edge(tag, now))))
 }
 
-/// Whether the memo does not know what happens to `p` at `at`. A skip needs no memo.
-pub(crate) fn is_unknown_at(run: &FoldRun, p: u32, at: u64) -> bool {
+/// Whether the memo does not know what happens to `p` at `at_ps`. A skip needs no memo.
+pub(crate) fn is_unknown_at(run: &FoldRun, p: u32, at_ps: u64) -> bool {
     let partition = &run.partitions[p as usize];
     let Some(cursor) = &partition.cursor else { return partition.skip.is_none() };
     let body = cursor.node.body();
-    body.end.is_none() && body.checkpoint.is_none() && partition.start.saturating_add(body.known) <= at
+    body.end.is_none() && body.checkpoint.is_none() && partition.start.saturating_add(body.known) <= at_ps
 }
 
-/// When what is known goes on at another node, whatever else happens.
+/// Time at which the known future continues at another node, whatever else happens; in ps from the episode's start.
 pub(crate) fn leaves_at(body: &NodeBody) -> u64 {
     let checkpoint = body.checkpoint.as_ref().map_or(NEVER, |checkpoint| checkpoint.at);
     checkpoint.min(body.choice.as_ref().map_or(NEVER, |choice| choice.at))
 }
 
-/// Whether the memo has events of `p` by `at` that were not reported.
-pub(crate) fn has_more(run: &FoldRun, p: u32, at: u64) -> bool {
+/// Whether the memo has events of `p` by `at_ps` that were not reported.
+pub(crate) fn has_more(run: &FoldRun, p: u32, at_ps: u64) -> bool {
     let partition = &run.partitions[p as usize];
     let Some(cursor) = &partition.cursor else { return false };
     let body = cursor.node.body();
     let event = body.events.get(cursor.next_event).map_or(NEVER, |x| x.at);
-    event.min(leaves_at(&body)) <= at - partition.start
+    event.min(leaves_at(&body)) <= at_ps - partition.start
 }
 
-/// The outcome of `p`, if the memo says that it is idle by `at`.
-pub(crate) fn final_state_by(run: &FoldRun, p: u32, at: u64) -> Option<Arc<FinalState>> {
+/// The final state of `p`, if the memo says that it is idle by `at_ps`.
+pub(crate) fn final_state_by(run: &FoldRun, p: u32, at_ps: u64) -> Option<Arc<FinalState>> {
     let partition = &run.partitions[p as usize];
     let cursor = partition.cursor.as_ref()?;
     let body = cursor.node.body();
     let final_state = body.end.as_ref().filter(|_| body.checkpoint.is_none())?;
-    (cursor.next_event == body.events.len() && partition.start + final_state.at <= at).then(|| Arc::clone(final_state))
+    (cursor.next_event == body.events.len() && partition.start + final_state.at <= at_ps)
+        .then(|| Arc::clone(final_state))
 }

@@ -18,23 +18,23 @@ use crate::engine::fold::run::explain::because;
 use crate::engine::fold::run::explanation::FoldCause;
 use crate::engine::fold::run::fold_run::FoldRun;
 
-/// Takes what the systems traced about messages of `p`.
+/// Takes the traced message events of `p` from the tables.
 pub(crate) fn drain(run: &mut FoldRun, t: &mut Tables, p: u32) {
     let waits = waits_its_turn(t);
     let mut noted = std::mem::take(&mut t.fold_trace);
-    for what in noted.drain(..) {
+    for event in noted.drain(..) {
         let (FoldTrace::Posted { task: i, .. }
         | FoldTrace::Sent { task: i, .. }
         | FoldTrace::DeliveredAgain { task: i, .. }
         | FoldTrace::Delivered(i)
-        | FoldTrace::Acked(i)) = what;
+        | FoldTrace::Acked(i)) = event;
         let m = run.index.member[t.tasks[i].flow.usize()];
         if m == NONE {
             continue;
         }
-        match what {
+        match event {
             FoldTrace::Posted { first, .. } => record_posted(run, t, p, m, i, first, waits),
-            FoldTrace::Sent { at, .. } if waits => record_sent(run, t, p, m, i, at),
+            FoldTrace::Sent { at: at_ps, .. } if waits => record_sent(run, t, p, m, i, at_ps),
             FoldTrace::Sent { .. } | FoldTrace::DeliveredAgain { .. } => {}
             FoldTrace::Delivered(_) => {
                 let row = &t.tasks[i];
@@ -49,7 +49,7 @@ pub(crate) fn drain(run: &mut FoldRun, t: &mut Tables, p: u32) {
     t.fold_trace = noted;
 }
 
-/// Message `i` was posted on member `m`.
+/// Records that message `i` was posted on member `m`.
 pub(crate) fn record_posted(run: &mut FoldRun, t: &Tables, p: u32, m: u32, i: TaskIdx, first: bool, waits: bool) {
     let row = &t.tasks[i];
     let partition = &mut run.partitions[p as usize];
@@ -82,8 +82,8 @@ pub(crate) fn record_posted(run: &mut FoldRun, t: &Tables, p: u32, m: u32, i: Ta
     }
 }
 
-/// The last byte of message `i` of member `m` was sent at `at`; again, if a timeout made it go back.
-pub(crate) fn record_sent(run: &mut FoldRun, t: &Tables, p: u32, m: u32, i: TaskIdx, at: u64) {
+/// Records that the last byte of message `i` of member `m` was sent at `at_ps`; it may have been sent again after a timeout.
+pub(crate) fn record_sent(run: &mut FoldRun, t: &Tables, p: u32, m: u32, i: TaskIdx, at_ps: u64) {
     let partition = &mut run.partitions[p as usize];
     let member = &mut partition.rows.members[m as usize];
     if member.posted.get(member.sent_in_rows).is_none_or(|next| next.0 != i) {
@@ -99,18 +99,18 @@ pub(crate) fn record_sent(run: &mut FoldRun, t: &Tables, p: u32, m: u32, i: Task
     let follows = member.posted.get(member.given).map(|&(i, _)| t.tasks[i].bytes);
     member.given += usize::from(follows.is_some());
     let nic = t.flow_tx[member.flow].nic;
-    let at_once = partition.rows.last_post_at[run.index.nic_local[nic.usize()] as usize] == at;
+    let at_once = partition.rows.last_post_at[run.index.nic_local[nic.usize()] as usize] == at_ps;
     if let Some(cursor) = &mut partition.cursor {
         cursor.pending.push(PendingEvent {
-            at,
+            at: at_ps,
             nic,
             what: PendingKind::Message { member: m, nth, event: MessageEvent::Sent, follows, at_once },
         });
     }
 }
 
-/// A message of member `m` was delivered or acknowledged at `at`.
-pub(crate) fn record_message_event(run: &mut FoldRun, p: u32, m: u32, at: u64, nic: NicIdx, event: MessageEvent) {
+/// Records that a message of member `m` was delivered or acknowledged at `at_ps`.
+pub(crate) fn record_message_event(run: &mut FoldRun, p: u32, m: u32, at_ps: u64, nic: NicIdx, event: MessageEvent) {
     let partition = &mut run.partitions[p as usize];
     let member = &mut partition.rows.members[m as usize];
     let count = if event == MessageEvent::Delivered { &mut member.delivered } else { &mut member.acked };
@@ -118,26 +118,26 @@ pub(crate) fn record_message_event(run: &mut FoldRun, p: u32, m: u32, at: u64, n
     partition.changed |= partition.turned_away;
     let nth = *count as u32 - 1;
     if event == MessageEvent::Acked {
-        member.note_acked(at);
+        member.note_acked(at_ps);
     }
     if let Some(cursor) = &mut partition.cursor {
         cursor.pending.push(PendingEvent {
-            at,
+            at: at_ps,
             nic,
             what: PendingKind::Message { member: m, nth, event, follows: None, at_once: false },
         });
     }
 }
 
-/// Rows are about to join `p` at `at`, by NIC `n`: later events go behind that.
-pub(crate) fn rewind(run: &mut FoldRun, p: u32, at: u64, n: NicIdx) {
+/// Prepares `p` for rows that join at `at_ps`, by NIC `n`: later events are recorded after that.
+pub(crate) fn rewind(run: &mut FoldRun, p: u32, at_ps: u64, n: NicIdx) {
     let Some(cursor) = &mut run.partitions[p as usize].cursor else { return };
-    if cursor.recent.iter().any(|e| !is_before(e, at, n)) {
+    if cursor.recent.iter().any(|e| !is_before(e, at_ps, n)) {
         cursor.rewind();
     }
 }
 
-/// Records what is pending as far as `p` is covered; nothing else happens before `known`.
+/// Records what is pending as far as `p` is covered. Nothing else happens before `known` (ps).
 pub(crate) fn flush_covered(run: &mut FoldRun, p: u32, known: u64) {
     let covered = run.partitions[p as usize].covered;
     if covered > 0 {
@@ -145,9 +145,8 @@ pub(crate) fn flush_covered(run: &mut FoldRun, p: u32, known: u64) {
     }
 }
 
-/// Records what is pending up to a post by NIC `until.1` at `until.0`; nothing else happens before `known` (0:
-/// unknown).
-pub(crate) fn flush(run: &mut FoldRun, p: u32, until: (u64, NicIdx), known: u64) {
+/// Records what is pending up to a post by NIC `until.1` at `until.0` (ps). Nothing else happens before `known` (0: unknown).
+pub(crate) fn flush(run: &mut FoldRun, p: u32, before_post: (u64, NicIdx), known: u64) {
     let Some(memo) = run.memo.clone() else { return };
     let partition = &mut run.partitions[p as usize];
     let start = partition.start;
@@ -157,37 +156,38 @@ pub(crate) fn flush(run: &mut FoldRun, p: u32, until: (u64, NicIdx), known: u64)
         cursor.rewind();
         cursor.pending.sort_by_key(PendingEvent::order);
     }
-    let n = cursor.pending.iter().take_while(|e| is_before(e, until.0, until.1)).count();
+    let n = cursor.pending.iter().take_while(|e| is_before(e, before_post.0, before_post.1)).count();
     partition.changed |= n > 0;
     let mut full = false;
     for event in cursor.pending.drain(..n) {
-        let at = event.at - start;
-        // Events of this instant that happen with or without the post belong to the parent; those that it causes at
-        // once to the child.
-        let (mut known_if_not, mut known) = (at + 1, at);
+        let at_ps = event.at - start;
+        // Events of this instant that happen with or without the post belong to the parent; events that the post causes at once belong to the child.
+        let (mut known_if_not, mut known) = (at_ps + 1, at_ps);
         let key = match &event.what {
             PendingKind::Message { member, nth, event, follows, .. } => {
                 let mut body = cursor.node.body();
-                let happened = TimedMessageEvent { at, member: *member, nth: *nth, event: *event };
+                let happened = TimedMessageEvent { at: at_ps, member: *member, nth: *nth, event: *event };
                 // Another thread may be adding the same just now.
-                if at >= body.known && !body.events.iter().rev().take_while(|x| x.at >= at).any(|x| *x == happened) {
-                    debug_assert!(body.events.last().is_none_or(|x| x.at <= at), "message events out of order");
+                if at_ps >= body.known
+                    && !body.events.iter().rev().take_while(|x| x.at >= at_ps).any(|x| *x == happened)
+                {
+                    debug_assert!(body.events.last().is_none_or(|x| x.at <= at_ps), "message events out of order");
                     full |= !memo.room(size_of::<TimedMessageEvent>(), run.ticket.by(start));
                     body.events.push(happened);
                 }
-                known_if_not = at;
-                follows.map(|bytes| follow_key(at, *member, bytes))
+                known_if_not = at_ps;
+                follows.map(|bytes| follow_key(at_ps, *member, bytes))
             }
-            PendingKind::Post { member, bytes } => Some(post_key(at, *member, bytes)),
+            PendingKind::Post { member, bytes } => Some(post_key(at_ps, *member, bytes)),
             PendingKind::Join(form) => {
-                known = at + 1;
-                Some(edge(b'J', at, CanonicalKey(form.clone())))
+                known = at_ps + 1;
+                Some(edge(b'J', at_ps, CanonicalKey(form.clone())))
             }
         };
         cursor.recent.push(event);
         if let Some(key) = key {
             let child = memo.child(&cursor.node, key, known, run.ticket.by(start));
-            // Only now: others take what is known for all that leads on.
+            // This comes only now, because others rely on what is known only after the child exists.
             let mut body = cursor.node.body();
             body.known = body.known.max(known_if_not);
             drop(body);
@@ -207,31 +207,31 @@ pub(crate) fn flush(run: &mut FoldRun, p: u32, until: (u64, NicIdx), known: u64)
         partition.turn_away();
         return;
     }
-    // Message events of an instant come before posts of it.
+    // Message events of an instant come before posts of the same instant.
     let known_by = |e: &PendingEvent| if matches!(e.what, PendingKind::Message { .. }) { e.at } else { e.at + 1 };
     let known = cursor.pending.first().map_or(known, |e| known.min(known_by(e)));
     let mut body = cursor.node.body();
     body.known = body.known.max(known.saturating_sub(start));
 }
 
-/// At a sample of `p` at `at`, what waits decided about pieces that need so much: what follows is known for this decision.
-pub(crate) fn record_choice(run: &mut FoldRun, t: &Tables, p: u32, at: u64, pieces: Vec<Vec<NeededBytes>>) {
+/// Records a choice at a sample of `p` at `at_ps`: the waiting bytes decided about `pieces`. What follows is known for this decision only.
+pub(crate) fn record_choice(run: &mut FoldRun, t: &Tables, p: u32, at_ps: u64, pieces: Vec<Vec<NeededBytes>>) {
     let partition = &mut run.partitions[p as usize];
     let (Some(cursor), Some(memo)) = (&mut partition.cursor, &run.memo) else { return };
     if !cursor.pending.is_empty() {
         partition.turn_away();
         return;
     }
-    let choice = SkipChoice { at: at - partition.start, pieces };
+    let choice = SkipChoice { at: at_ps - partition.start, pieces };
     let key = choice.key(|m| partition.rows.members[m as usize].waiting(t));
-    let by = run.ticket.by(partition.start);
-    let Some((child, _)) = memo.child(&cursor.node, key, choice.at, by) else {
+    let recorder = run.ticket.by(partition.start);
+    let Some((child, _)) = memo.child(&cursor.node, key, choice.at, recorder) else {
         partition.turn_away();
         return;
     };
     let mut body = cursor.node.body();
     body.known = body.known.max(choice.at);
-    if body.choice.is_none() && memo.room(choice.bytes(), by) {
+    if body.choice.is_none() && memo.room(choice.bytes(), recorder) {
         body.choice = Some(Arc::new(choice));
     }
     drop(body);
@@ -239,7 +239,7 @@ pub(crate) fn record_choice(run: &mut FoldRun, t: &Tables, p: u32, at: u64, piec
     update_claim(run, p);
 }
 
-/// Something random happened in `p`: what comes after it is not recorded.
+/// Notes that something random happened in `p`: what comes after it is not recorded.
 pub(crate) fn mark_unpredictable(run: &mut FoldRun, t: &Tables, p: u32) {
     if run.partitions[p as usize].cursor.is_some() {
         because(run, t, p, FoldCause::Random);
@@ -250,7 +250,7 @@ pub(crate) fn mark_unpredictable(run: &mut FoldRun, t: &Tables, p: u32) {
     run.partitions[p as usize].turned_away = false;
 }
 
-/// Whether `event` comes before a post by NIC `nic` at `at`.
-fn is_before(event: &PendingEvent, at: u64, nic: NicIdx) -> bool {
-    event.at < at || (event.at == at && event.turn() <= nic.0.saturating_add(1))
+/// Whether `event` comes before a post by NIC `nic` at `at_ps`.
+fn is_before(event: &PendingEvent, at_ps: u64, nic: NicIdx) -> bool {
+    event.at < at_ps || (event.at == at_ps && event.turn() <= nic.0.saturating_add(1))
 }

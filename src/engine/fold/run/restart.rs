@@ -1,6 +1,6 @@
-//! A copy of an experiment's start, to start over with.
+//! A copy of an experiment's start, from which it can start over.
 //!
-//! Layer: fold/run. Of tasks, by far the most rows, it keeps only what changes; of what never changes nothing.
+//! Layer: fold/run. Of tasks, by far the most rows, the copy has only the columns that change; of constant tables it has nothing.
 
 use std::collections::BTreeSet;
 
@@ -8,9 +8,9 @@ use crate::columns::{NEVER, OwnedTables, SwitchIdx, Tables, Task, TaskIdx};
 use crate::engine::fold::rows::buffer_guard::{BufferGuard, Failure};
 use crate::engine::fold::steady::sampling::is_steadying;
 
-/// After so many times, all switches are coupled (our choice).
+/// Number of restarts after which all switches are coupled (our choice).
 const MOST_TIMES: u64 = 6;
-/// Who would fail with so many times as much is near a failure; the second, where starting over finds nothing in the memo
+/// A switch that would fail with this many times as much counts as near a failure. The second value applies if a restart finds nothing in the memo
 /// (our choice).
 const NEAR: u32 = 2;
 const NEAR_UNREMEMBERED: u32 = 4;
@@ -19,15 +19,15 @@ const NEAR_UNREMEMBERED: u32 = 4;
 #[derive(Clone, Debug, Default)]
 pub(crate) struct CoupledSwitches {
     pub switches: Vec<SwitchIdx>,
-    /// How often the experiment started over for them.
+    /// Number of times that the experiment started over for them.
     pub times: u64,
 }
 
 impl CoupledSwitches {
-    /// How much more switches would have to hold to count as near a failure, from now on; 1: nobody asks.
+    /// How many times as much switches would have to hold to count as near a failure, from now on; 1: this is not used.
     ///
-    /// The first time, only those that failed are coupled. But where marks are drawn and nothing is skipped, what was
-    /// simulated is not in the memo, and starting over simulates all of it again. So more switches are coupled at once.
+    /// The first time, only switches that failed are coupled. But if marks are random and nothing is skipped, what was simulated is not in the memo,
+    /// and a restart simulates all of it again. So more switches are coupled at once.
     pub(crate) fn near(&self, t: &Tables) -> u32 {
         if t.fold_hints.random_marks && !is_steadying(t) {
             NEAR_UNREMEMBERED
@@ -38,14 +38,14 @@ impl CoupledSwitches {
         }
     }
 
-    /// Also with `switches`, at which pauses were left out in an attempt that is given up.
+    /// The same, with `switches` added, at which pauses were left out in an attempt that is given up.
     pub(crate) fn with(&self, switches: &BTreeSet<SwitchIdx>) -> CoupledSwitches {
         let all: BTreeSet<SwitchIdx> = self.switches.iter().chain(switches).copied().collect();
         CoupledSwitches { switches: all.into_iter().collect(), times: self.times }
     }
 
-    /// After `failure`: its switch and those that failed at the same instant, all that were near a failure by then
-    /// ([`CoupledSwitches::near`]), in the end all. It depends on nothing but what happened in the experiment.
+    /// The coupled switches after `failure`: its switch, those that failed at the same instant, all that were near a failure by then
+    /// ([`CoupledSwitches::near`]), and in the end all switches. It depends only on what happened in the experiment.
     pub(crate) fn after(&self, guard: &BufferGuard, failure: Failure, switches: u32) -> CoupledSwitches {
         let times = self.times + 1;
         let mut all: BTreeSet<SwitchIdx> = self.switches.iter().copied().collect();
@@ -59,14 +59,14 @@ impl CoupledSwitches {
     }
 }
 
-/// What has to be put back.
+/// The state to restore.
 pub(crate) struct Restart {
-    /// All but tasks, edges and paths.
+    /// All tables but tasks, edges and paths.
     tables: OwnedTables,
     tasks: Vec<TaskStart>,
 }
 
-/// What changes about a task that has not ended.
+/// The columns that change in a task that has not ended.
 struct TaskStart {
     at: u64,
     next: TaskIdx,
@@ -75,7 +75,7 @@ struct TaskStart {
 }
 
 impl Restart {
-    /// PRECONDITION: nothing of `t` has happened.
+    /// Copies the start of an experiment. PRECONDITION: nothing of `t` has happened.
     pub(crate) fn of(t: &mut Tables) -> Restart {
         let kept = (std::mem::take(&mut t.tasks), std::mem::take(&mut t.edges), std::mem::take(&mut t.paths));
         let tables = t.copied();
@@ -90,7 +90,7 @@ impl Restart {
         }
     }
 
-    /// Puts `t` back to its start.
+    /// Restores `t` to its start.
     pub(crate) fn put_back(&self, t: &mut Tables) {
         for (row, past) in t.tasks.iter_mut().zip(&self.tasks) {
             *row = Task {

@@ -1,4 +1,4 @@
-//! Looked-up partitions: their rows are those of a snapshot, and not in the tables until they are restored.
+//! Restores looked-up partitions: their rows are in a snapshot, and not in the tables until they are restored.
 //!
 //! Layer: fold/run.
 
@@ -15,15 +15,15 @@ use crate::engine::fold::run::partition::BaseSnapshot;
 use crate::engine::fold::run::stop::{Stop, reason};
 use crate::engine::fold::steady::sampling::is_steadying;
 
-/// All rows of `p` are in the snapshot `node` as of `at`, and not in the tables.
-pub(crate) fn stand_at_snapshot(run: &mut FoldRun, p: u32, node: Arc<MemoNode>, at: u64) {
+/// Marks that all rows of `p` are in the snapshot `node` as of `at_ps`, and not in the tables.
+pub(crate) fn stand_at_snapshot(run: &mut FoldRun, p: u32, node: Arc<MemoNode>, at_ps: u64) {
     let partition = &mut run.partitions[p as usize];
     partition.looked_up = true;
     partition.base_snapshots =
-        vec![BaseSnapshot { node, at, from: RowCounts::default(), to: RowCounts::of(&partition.rows) }];
+        vec![BaseSnapshot { node, at: at_ps, from: RowCounts::default(), to: RowCounts::of(&partition.rows) }];
 }
 
-/// Puts the rows of looked-up partition `p` back to where its episode began, or to the last checkpoint.
+/// Restores the rows of looked-up partition `p` as of the start of its episode or its last checkpoint.
 pub(crate) fn restore(run: &mut FoldRun, t: &mut Tables, p: u32) -> Result<(), Stop> {
     for member in &mut run.partitions[p as usize].rows.members {
         (member.posts_in_rows, member.sent_in_rows) = (member.at_checkpoint.posted, member.at_checkpoint.sent);
@@ -33,7 +33,7 @@ pub(crate) fn restore(run: &mut FoldRun, t: &mut Tables, p: u32) -> Result<(), S
         let Some(bytes) = base.node.state() else { return Err(Stop::Abandon(reason::BACKING_STORE)) };
         next_unposted(run, t, p, base);
         snapshot::read(t, bytes, row_names(run, p, Some(base)), base.at, run.limit).map_err(full)?;
-        // What waits behind unsent bytes was there already.
+        // Messages that wait behind unsent bytes were there already.
         for m in &run.partitions[p as usize].rows.members[base.from.members..base.to.members] {
             let tx = &mut t.flow_tx[m.flow];
             for &(i, _) in &m.posted[m.at_checkpoint.given..m.at_checkpoint.posted] {
@@ -44,8 +44,8 @@ pub(crate) fn restore(run: &mut FoldRun, t: &mut Tables, p: u32) -> Result<(), S
         rebase_range(run, t, p, base.from, base.to);
     }
     let sizes = base_snapshots.iter().filter_map(|b| b.node.state()).map(snapshot::weight);
-    // Where steady phases are skipped, checkpoints are part of what is decided. They come when they would after a merge
-    // of simulated partitions (`merge::move_rows`).
+    // If steady phases are skipped, checkpoints influence decisions. They come at the same time as after a merge of simulated partitions
+    // (`merge::move_rows`).
     let due = if is_steadying(t) {
         sizes.map(|n| until_next(run, n)).max().unwrap_or(run.checkpoint_hops)
     } else {
@@ -55,8 +55,7 @@ pub(crate) fn restore(run: &mut FoldRun, t: &mut Tables, p: u32) -> Result<(), S
     Ok(())
 }
 
-/// Puts back only the queue pairs of looked-up partition `p`. Their next post is the first that the last checkpoint's
-/// snapshot has not seen.
+/// Restores only the queue pairs of looked-up partition `p`. Their next post is the first one that the last checkpoint's snapshot does not contain.
 pub(crate) fn restore_members(run: &mut FoldRun, t: &mut Tables, p: u32) {
     let base_snapshots = std::mem::take(&mut run.partitions[p as usize].base_snapshots);
     for base in &base_snapshots {
@@ -71,7 +70,7 @@ pub(crate) fn restore_members(run: &mut FoldRun, t: &mut Tables, p: u32) {
     }
 }
 
-/// The next message of each queue pair becomes the first that the snapshot `base` has not seen.
+/// Sets the next message of each queue pair to the first one that the snapshot `base` does not contain.
 pub(crate) fn next_unposted(run: &FoldRun, t: &mut Tables, p: u32, base: &BaseSnapshot) {
     for m in &run.partitions[p as usize].rows.members[base.from.members..base.to.members] {
         if let Some(&(i, _)) = m.posted.get(m.at_checkpoint.given) {

@@ -1,4 +1,4 @@
-//! When partitions, idle NICs and gates go on.
+//! Schedule of the turns of partitions, idle NICs and gates.
 //!
 //! Layer: fold/run.
 
@@ -7,8 +7,8 @@ use std::collections::BinaryHeap;
 
 use crate::columns::NicIdx;
 
-/// Who goes first at one instant: idle NICs, whose rows may join; then simulated partitions; then looked-up ones, which
-/// may need what was just simulated.
+/// Order of turns at one instant: idle NICs, whose rows may join; then simulated partitions; then looked-up ones, which may need what was just
+/// simulated.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub(crate) enum TurnRank {
     Idle,
@@ -16,12 +16,12 @@ pub(crate) enum TurnRank {
     LookUp,
 }
 
-/// Queues of what happens next.
+/// Queues of what happens next. All times are in ps.
 #[derive(Clone, Default)]
 pub(crate) struct TurnSchedule {
-    /// (when, rank, NIC): an idle NIC, or the first NIC of a partition. Void if it no longer agrees with the row.
+    /// (time, rank, NIC): an idle NIC, or the first NIC of a partition. An entry is void if it no longer agrees with the row.
     pub heap: BinaryHeap<Reverse<(u64, TurnRank, NicIdx)>>,
-    /// (when, first NIC): samplings of simulated partitions. Void if it no longer agrees with the partition.
+    /// (time, first NIC): samplings of simulated partitions. An entry is void if it no longer agrees with the partition.
     pub samplings: BinaryHeap<Reverse<(u64, NicIdx)>>,
     /// Gates whose signals have all arrived, by time and number.
     pub fired: BinaryHeap<Reverse<(u64, u32)>>,

@@ -1,5 +1,5 @@
-//! Splits a partition when what connected it has finished. Rows that still work together become a partition each;
-//! unused rows become idle.
+//! Splits a partition when the queue pairs that connected it have finished. Rows that still work together become a partition each; unused rows become
+//! idle.
 //!
 //! Layer: fold/run.
 
@@ -10,7 +10,7 @@ use crate::engine::fold::rows::partition_rows::{Member, PartitionRows, is_idle};
 use crate::engine::fold::run::fold_run::{FoldRun, new_partition};
 use crate::engine::fold::run::partition::Partition;
 
-/// Disjoint sets that grow.
+/// Disjoint sets (union-find).
 struct Sets(Vec<usize>);
 
 impl Sets {
@@ -23,33 +23,33 @@ impl Sets {
         x
     }
 
-    /// The lower number represents both, so that pieces come in the order of their first NICs.
+    /// Joins two sets. The lower number represents both, so that pieces come in the order of their first NICs.
     fn join(&mut self, a: usize, b: usize) {
         let (a, b) = (self.find(a), self.find(b));
         self.0[a.max(b)] = a.min(b);
     }
 }
 
-/// The pieces of simulated partition `p`, by local numbers: those that work, then at most one of all unused rows. A
-/// single piece stands for the whole and lists nothing.
-pub(crate) fn pieces(run: &FoldRun, t: &Tables, p: u32, at: u64) -> Vec<PartitionPiece> {
+/// The pieces of simulated partition `p`, by local numbers: those that work, then at most one of all unused rows. A single piece stands for the whole
+/// partition and lists nothing.
+pub(crate) fn pieces(run: &FoldRun, t: &Tables, p: u32, at_ps: u64) -> Vec<PartitionPiece> {
     let partition = &run.partitions[p as usize];
     let n = partition.rows.nics.len();
-    // One that stops and goes keeps its rows.
+    // An intermittent queue pair keeps its rows.
     let patience = partition.detector.rule.map_or(0, |rule| rule.patience);
-    let works = |m: &Member| m.routed && (!is_idle(t, m.flow) || m.idle_for(at) < patience);
+    let works = |m: &Member| m.routed && (!is_idle(t, m.flow) || m.idle_for(at_ps) < patience);
     let mut working: Vec<bool> = partition.rows.members.iter().map(works).collect();
     if partition.rows.members.iter().zip(&working).any(|(m, working)| m.routed && !working) {
         under_way(run, t, p, &mut working);
     }
-    // Coupled switches come behind the ports.
+    // Coupled switches come after the ports.
     let first_switch = n + partition.rows.ports.len();
     let mut sets = Sets((0..first_switch + partition.rows.switches.len()).collect());
     let mut used = vec![false; n + partition.rows.ports.len()];
     for (m, _) in partition.rows.members.iter().zip(&working).filter(|(_, w)| **w) {
         let (tx, rx) = (&t.flow_tx[m.flow], &t.flow_rx[m.flow]);
-        let at = run.index.nic_local[tx.nic.usize()] as usize;
-        let nics = [at, run.index.nic_local[rx.nic.usize()] as usize];
+        let sender = run.index.nic_local[tx.nic.usize()] as usize;
+        let nics = [sender, run.index.nic_local[rx.nic.usize()] as usize];
         let paths = [(tx.path_first, tx.path_len), (rx.path_first, rx.path_len)];
         let ports = paths
             .iter()
@@ -57,7 +57,7 @@ pub(crate) fn pieces(run: &FoldRun, t: &Tables, p: u32, at: u64) -> Vec<Partitio
             .map(|&q| n + run.index.port_local[q.usize()] as usize);
         for row in nics.into_iter().chain(ports) {
             used[row] = true;
-            sets.join(at, row);
+            sets.join(sender, row);
         }
         if partition.rows.switches.is_empty() {
             continue;
@@ -66,16 +66,16 @@ pub(crate) fn pieces(run: &FoldRun, t: &Tables, p: u32, at: u64) -> Vec<Partitio
         for port in ingresses {
             let row = n + run.index.port_local[port.usize()] as usize;
             used[row] = true;
-            sets.join(at, row);
+            sets.join(sender, row);
         }
         for (k, _) in partition.rows.switches.iter().enumerate().filter(|(_, s)| switches.contains(s)) {
-            sets.join(at, first_switch + k);
+            sets.join(sender, first_switch + k);
         }
     }
     if pauses_idle_rows(run, t, p, &mut used, &mut sets) {
         return vec![PartitionPiece::default()];
     }
-    // A NIC stays that has something left to do which no message asks for (a timer of a finished queue pair).
+    // A NIC stays if it has something left to do that no message needs (a timer of a finished queue pair).
     let busy =
         |k: usize| t.nics[partition.rows.nics[k]].busy_until != NEVER || t.nics[partition.rows.nics[k]].timer != NEVER;
     let busy_unused = (0..n).any(|k| !used[k] && busy(k))
@@ -103,29 +103,29 @@ pub(crate) fn pieces(run: &FoldRun, t: &Tables, p: u32, at: u64) -> Vec<Partitio
     let nics = t.exps[0].nic_len;
     let mut of_end = vec![idle; partition.rows.ends.len()];
     for (k, &nic) in partition.rows.nics.iter().enumerate() {
-        let to = place(&mut sets, k);
-        pieces[to].nics.push(k as u32);
+        let piece_idx = place(&mut sets, k);
+        pieces[piece_idx].nics.push(k as u32);
         if let Some(end) = t.nics[nic].peer.port(nics) {
-            of_end[run.index.end_local[end.usize()] as usize] = to;
+            of_end[run.index.end_local[end.usize()] as usize] = piece_idx;
         }
     }
     for (k, &q) in partition.rows.ports.iter().enumerate() {
-        let to = place(&mut sets, n + k);
-        pieces[to].ports.push(k as u32);
+        let piece_idx = place(&mut sets, n + k);
+        pieces[piece_idx].ports.push(k as u32);
         if let Some(end) = t.ports[q].peer.port(nics) {
-            of_end[run.index.end_local[end.usize()] as usize] = to;
+            of_end[run.index.end_local[end.usize()] as usize] = piece_idx;
         }
     }
-    for (k, &to) in of_end.iter().enumerate() {
-        pieces[to].ends.push(k as u32);
+    for (k, &piece_idx) in of_end.iter().enumerate() {
+        pieces[piece_idx].ends.push(k as u32);
     }
     for (k, m) in partition.rows.members.iter().enumerate() {
         let nic = run.index.nic_local[t.flow_tx[m.flow].nic.usize()] as usize;
         let stands = t.flow_tx[m.flow].flags & qp::QUEUED != 0;
-        let to = if working[k] || stands { place(&mut sets, nic) } else { idle };
-        pieces[to].members.push(k as u32);
+        let piece_idx = if working[k] || stands { place(&mut sets, nic) } else { idle };
+        pieces[piece_idx].members.push(k as u32);
         if working[k] {
-            pieces[to].working.push(k as u32);
+            pieces[piece_idx].working.push(k as u32);
         }
     }
     if pieces[idle].is_empty() {
@@ -134,8 +134,8 @@ pub(crate) fn pieces(run: &FoldRun, t: &Tables, p: u32, at: u64) -> Vec<Partitio
     pieces
 }
 
-/// Connects what a coupled switch has paused with what has paused it. Returns whether a pause concerns rows that no
-/// queue pair uses any more: then they cannot part yet.
+/// Joins what a coupled switch has paused with what has paused it. Returns whether a pause concerns rows that no queue pair uses any more: then the
+/// partition cannot split yet.
 fn pauses_idle_rows(run: &FoldRun, t: &Tables, p: u32, used: &mut [bool], sets: &mut Sets) -> bool {
     let partition = &run.partitions[p as usize];
     if partition.rows.switches.is_empty() {
@@ -161,9 +161,9 @@ fn pauses_idle_rows(run: &FoldRun, t: &Tables, p: u32, used: &mut [bool], sets: 
     false
 }
 
-/// Marks in `of` the queue pairs of `p` that have packets in flight. These need their rows even if nothing is
-/// outstanding: repetitions after a timeout, and their acknowledgements, may still be queued or fly.
-pub(crate) fn under_way(run: &FoldRun, t: &Tables, p: u32, of: &mut [bool]) {
+/// Sets the entries of `in_flight` for the queue pairs of `p` that have packets in flight. These need their rows even if nothing is outstanding: packets
+/// sent again after a timeout, and their acknowledgements, may still be in queues or on wires.
+pub(crate) fn under_way(run: &FoldRun, t: &Tables, p: u32, in_flight: &mut [bool]) {
     let partition = &run.partitions[p as usize];
     let nics = t.exps[0].nic_len;
     let wires = partition
@@ -176,18 +176,18 @@ pub(crate) fn under_way(run: &FoldRun, t: &Tables, p: u32, of: &mut [bool]) {
     let answers = partition.rows.nics.iter().map(|&n| t.nics[n].ack_head);
     let queues = partition.rows.ports.iter().map(|&q| t.ports[q].q_head);
     for head in wires.chain(answers).chain(queues) {
-        let mut at = head;
-        while at.is_some() {
-            let row = &t.packets[at];
+        let mut packet = head;
+        while packet.is_some() {
+            let row = &t.packets[packet];
             if (row.meta >> meta::KIND_SHIFT) & meta::KIND_MASK != kind::FRAME {
-                of[run.index.member[row.flow.usize()] as usize] = true;
+                in_flight[run.index.member[row.flow.usize()] as usize] = true;
             }
-            at = row.next;
+            packet = row.next;
         }
     }
 }
 
-/// Makes `pieces` of partition `p`; returns the numbers of the new partitions, `p` the first.
+/// Splits partition `p` into `pieces`. Returns the numbers of the new partitions, `p` first.
 pub(crate) fn fall_apart(run: &mut FoldRun, t: &mut Tables, p: u32, pieces: &[PartitionPiece]) -> Vec<u32> {
     if let [piece] = pieces {
         let partition = &mut run.partitions[p as usize];
@@ -250,7 +250,7 @@ pub(crate) fn fall_apart(run: &mut FoldRun, t: &mut Tables, p: u32, pieces: &[Pa
     numbers
 }
 
-/// What is in the places `places` of `from`.
+/// The elements of `from` at `places`.
 fn take_places<T: Copy>(places: &[u32], from: &[T]) -> Vec<T> {
     places.iter().map(|&k| from[k as usize]).collect()
 }

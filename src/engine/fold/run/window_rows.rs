@@ -1,6 +1,6 @@
-//! What rows of a partition do in a window of time: switches, then NICs.
+//! Runs the rows of a partition through a window of time: switches, then NICs.
 //!
-//! Layer: fold/run. Knows the rows and the CPU's systems; nothing of turns or the memo. Which thread has which rows changes nothing.
+//! Layer: fold/run. Knows the rows and the CPU's systems; nothing of turns or the memo. Which thread processes which rows changes nothing.
 
 use std::mem::take;
 use std::ops::Range;
@@ -11,45 +11,45 @@ use crate::engine::fold::rows::buffer_guard::BufferGuard;
 use crate::engine::fold::rows::ingress_peaks::IngressPeaks;
 use crate::engine::fold::rows::partition_rows::PartitionRows;
 
-/// So many NICs have what arrives at them fetched together.
+/// Number of consecutive NICs whose arrivals are prefetched together.
 const TOGETHER: usize = nic::TOGETHER as usize;
 
-/// A window of a partition.
+/// A window of time of one partition.
 pub(crate) struct PartitionWindow<'a> {
     pub rows: &'a PartitionRows,
     pub guard: &'a BufferGuard,
-    /// From when, up to when, ps.
+    /// Start and end of the window, in ps.
     pub at: u64,
     pub end: u64,
-    /// DCQCN's timers run, or marks come by chance: a mark is something random.
+    /// Whether a mark counts as random: DCQCN's timers run, or marks are random choices.
     pub timers: bool,
 }
 
-/// What rows leave for others to do. Lists have no order.
+/// Work that rows leave for the caller. Lists have no order.
 #[derive(Default)]
 pub(crate) struct WindowLeft {
-    /// Ingresses that held more than ever: place, and bytes.
+    /// Ingresses that exceeded their known peak: place, and bytes.
     pub peaks: Vec<(usize, u32)>,
-    /// Something happened that is no function of the key.
+    /// Whether something happened that is no function of the key.
     pub drew: bool,
     /// Coupled switches that need more pause frames.
     pub lacking: Vec<SwitchIdx>,
     pub nics: Vec<NicsLeft>,
 }
 
-/// What some NICs leave.
+/// Work that a range of NICs leaves.
 pub(crate) struct NicsLeft {
-    /// The place of the first of them.
+    /// The place of the first of these NICs.
     pub from: usize,
-    /// Those that stopped because a queue pair needs rows outside the partition.
+    /// NICs that stopped because a queue pair needs rows outside the partition.
     pub held: Vec<NicIdx>,
     pub traced: Vec<FoldTrace>,
-    /// Messages that arrived, where threads share the rows.
+    /// Arrived messages and their times in ps, if threads share the rows.
     pub got: Vec<(TaskIdx, u64)>,
 }
 
 impl PartitionWindow<'_> {
-    /// Link ends with their places, and ports, of whole switches; the `coupled` ones of these are given.
+    /// Processes link ends (with their places) and ports of whole switches; `coupled` are the coupled ones among these switches.
     pub(crate) fn switches(
         &self,
         t: &mut Tables,
@@ -96,7 +96,7 @@ impl PartitionWindow<'_> {
         left.peaks.extend(peaks.peaks());
     }
 
-    /// Processes coupled switch `s`, once what arrives there is planned. If it lacks pause frames, it is left.
+    /// Processes coupled switch `s`, after its arrivals are planned. If it lacks pause frames, it is left for the caller.
     fn coupled_switch(&self, t: &mut Tables, s: SwitchIdx, left: &mut WindowLeft) {
         let (nics, own) = (t.exps[0].nic_len, t.exps[0].end_len);
         let ports = t.switches[s].ports();
@@ -134,7 +134,7 @@ impl PartitionWindow<'_> {
         left.drew |= after.0 != before.0 || (self.timers && after.1 != before.1) || after.2 != before.2;
     }
 
-    /// The NICs in these places. What threads that share the rows trace and receive is left.
+    /// Processes the NICs at these places. If threads share the rows, traced events and arrived messages are left for the caller.
     pub(crate) fn nics(&self, t: &mut Tables, places: Range<usize>, left: &mut WindowLeft) {
         let own = t.exps[0].end_len;
         let mut held = Vec::new();
@@ -160,7 +160,7 @@ impl PartitionWindow<'_> {
     }
 }
 
-/// Counts what was planned at `port`, in `place`, at once: an independent switch needs no more. It held `peak` at most so far.
+/// Charges the planned arrivals to ingress `port`, at `place`, at once: an independent switch needs no more. `peak`: its known peak in bytes.
 fn count(t: &mut Tables, peaks: &mut IngressPeaks, place: usize, port: PortIdx, peak: u32) {
     let row = &mut t.ports[port];
     let bytes = take(&mut row.arr_bytes);

@@ -1,6 +1,7 @@
-//! One window of a partition on several threads, with the same bytes as on one.
+//! Runs one window of a partition on several threads, with the same bytes as on one.
 //!
-//! Layer: fold/run. Phases: the switches of each group, then the NICs. Threads take blocks of rows as they go. Whether they do at all is tried by the clock.
+//! Layer: fold/run. Phases: the switches of each group, then the NICs. Threads take blocks of rows. Measured time decides whether several threads are
+//! used at all.
 
 use std::mem::take;
 use std::ops::Range;
@@ -18,22 +19,22 @@ use crate::engine::fold::rows::partition_rows::PartitionRows;
 use crate::engine::fold::rows::rows_by_switch::{GroupOfSwitch, RowsBySwitch};
 use crate::engine::fold::run::window_rows::{PartitionWindow, WindowLeft};
 
-/// Partitions with so many link ends go switch by switch (our choice).
+/// Minimum number of link ends of a partition that is processed switch by switch (our choice).
 const LEAST_ENDS: usize = 64;
-/// Windows in which at least so many packets arrive may be shared among threads: some tenths of a millisecond (our choice).
+/// Minimum number of arriving packets in a window that may be shared among threads: some tenths of a millisecond (our choice).
 const LEAST_ARRIVALS: u64 = 1_000;
-/// Blocks of NICs a thread, about: so many that threads end a phase together.
+/// Approximate number of blocks of NICs per thread: enough that all threads end a phase at about the same time.
 const BLOCKS_A_THREAD: usize = 16;
 
 /// How windows of one experiment are stepped.
 pub(crate) struct WindowThreads {
-    /// Threads that have nothing else to do. `None`: nobody lends any.
+    /// Threads that have nothing else to do. `None`: there are none to use.
     pub spare: Option<Arc<SpareThreads>>,
     trial: ThreadTrial,
     groups: OnceLock<GroupOfSwitch>,
-    /// Of each thread.
+    /// Peaks of ingresses, one per thread.
     peaks: Vec<IngressPeaks>,
-    /// In debug builds: who has which row, for so many packets, and how often a phase began.
+    /// In debug builds: which thread claims which row, for how many packets that table is, and the number of phases so far.
     claims: (usize, Vec<ClaimTable>),
     n_phases: u32,
 }
@@ -42,7 +43,7 @@ impl Default for WindowThreads {
     fn default() -> WindowThreads {
         WindowThreads {
             spare: None,
-            trial: ThreadTrial::from(WORTH),
+            trial: ThreadTrial::new(WORTH),
             groups: OnceLock::new(),
             peaks: vec![IngressPeaks::default()],
             claims: (usize::MAX, Vec::new()),
@@ -59,15 +60,15 @@ struct Worker<'t> {
 }
 
 impl WindowThreads {
-    /// Windows that take at least `worth` are shared among threads that `spare` has; none: all are.
+    /// Lets windows that take at least `worth` use threads of `spare`; with `worth` zero, all windows may.
     pub(crate) fn lend(&mut self, spare: Arc<SpareThreads>, worth: Duration) {
         if self.spare.is_none() {
-            self.trial = ThreadTrial::from(worth);
+            self.trial = ThreadTrial::new(worth);
         }
         self.spare = Some(spare);
     }
 
-    /// The rows of a large partition by switch, for [`WindowThreads::step`]. `known`: what this gave for it last.
+    /// The rows of a large partition by switch, for [`WindowThreads::step`]. `known`: the previous result for it.
     pub(crate) fn by_switch(
         &self,
         t: &Tables,
@@ -153,10 +154,10 @@ impl WindowThreads {
         let shares: Vec<SharedPieces> = sizes.map(|n| SharedPieces::of(n, threads)).collect();
         let first = rayon::current_thread_index().unwrap_or(0);
         let lacking = AtomicUsize::new(0);
-        // SAFETY: nothing grows and `t` is not used until all threads have ended. Within a phase of `share`, a thread has the rows of the blocks it took. For
+        // SAFETY: nothing grows, and `t` is not used until all threads have ended. Within a phase of `share`, a thread has the rows of the blocks it took. For
         // switches of a group these are their own ports, plans, wires and words, the packets on these, and the far ends of their links; no two switches of a
-        // group are joined by a link, and wires to NICs are touched by nobody else meanwhile. For NICs they are their own wires, queue pairs, tasks and
-        // pools, and the wires to their switches; of a message that arrives its receiver reads words that nobody writes. `tests/fold/cores.rs` checks it.
+        // group are joined by a link, and no other thread touches wires to NICs in this phase. For NICs they are their own wires, queue pairs, tasks and
+        // pools, and the wires to their switches; of an arriving message the receiver only reads words that nobody writes. `tests/fold/cores.rs` checks it.
         #[allow(unsafe_code)]
         let lent: Vec<Tables> = (0..threads).map(|k| unsafe { t.lend(claims, k as u32) }).collect();
         let peaks = self.peaks.iter_mut().map(take);
@@ -207,7 +208,7 @@ impl WindowLeft {
     }
 }
 
-/// The `k`-th switch of `by_switch`.
+/// Processes the `k`-th switch of `by_switch`.
 fn switch(
     t: &mut Tables,
     peaks: &mut IngressPeaks,
@@ -216,12 +217,12 @@ fn switch(
     k: usize,
     left: &mut WindowLeft,
 ) {
-    let at = by_switch.at(k);
-    let coupled = window.rows.switches.iter().copied().filter(|&s| s == at.switch);
-    window.switches(t, peaks, (at.ends.iter().copied(), at.ports), coupled, left);
+    let rows_there = by_switch.rows_at(k);
+    let coupled = window.rows.switches.iter().copied().filter(|&s| s == rows_there.switch);
+    window.switches(t, peaks, (rows_there.ends.iter().copied(), rows_there.ports), coupled, left);
 }
 
-/// About how many packets arrive at switches: those on wires of which the first arrives in the window.
+/// Approximate number of packets that arrive at switches in the window: all packets on wires whose first packet arrives in it.
 fn arrivals(t: &Tables, window: &PartitionWindow) -> u64 {
     let nics = t.exps[0].nic_len;
     let ends = window.rows.ends.iter().map(|end| end.end(nics));

@@ -1,38 +1,37 @@
-//! Counts of audits: how far skips are from a simulation of the same time.
+//! Counts of audits, which measure how far skips are from a simulation of the same time.
 //!
-//! Layer: fold/steady. Chooses skips and compares; simulates nothing.
+//! Layer: fold/steady. Chooses skips to audit and compares results; simulates nothing.
 
 use crate::columns::Exp;
 
-/// One, in millionths.
+/// The number 1 in millionths.
 const WHOLE: u64 = 1_000_000;
 
-/// An audit ends after so many packet-hops, unless all is to be audited (our choice: a hundredth of a second).
+/// Packet-hops after which an audit ends, unless everything is to be audited (our choice: a hundredth of a second).
 const MOST_HOPS: u64 = 1 << 15;
 
-/// A skip this many times as large as any audited before is audited (our choice).
+/// A skip is audited if it is this many times as large as any skip audited before (our choice).
 const LARGER: u64 = 4;
 
-/// Standard errors beyond what audits found that are to be reckoned with (our choice: the usual two, 95 % of cases).
+/// Number of standard errors that are added to what audits found (our choice: the usual two, 95 % of cases).
 const ERRORS: f64 = 2.0;
 
-/// What audits found. Errors in millionths.
+/// Results of audits. Errors are in millionths.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Audit {
-    /// Skips that were also simulated; messages delivered meanwhile, and queue pairs without any.
+    /// Number of skips that were also simulated; number of messages delivered in them, counting a queue pair without any delivery as one.
     pub skips: u64,
     pub messages: u64,
-    /// Errors of their times from post to delivery, or of how far queue pairs came: the sum, the largest, how many are
-    /// above 1 %.
+    /// Errors of the messages' times from post to delivery, or of the progress of queue pairs: the sum, the maximum, and how many are above 1 %.
     pub error_sum: u64,
     pub error_max: u64,
     pub above: u64,
-    /// Queue pairs whose rate was off by more than theta / (1 - theta), and whose time to send was off by more than
-    /// theta (Wormhole's Theorems 2 and 3).
+    /// Number of queue pairs whose rate was off by more than theta / (1 - theta), and number of those whose time to send was off by more than theta
+    /// (Wormhole's Theorems 2 and 3).
     pub theorem2: u64,
     pub theorem3: u64,
-    /// Of the audits that say how far skips drift: how many, and the sums of packets that skips counted beyond those
-    /// sent, but for one a queue pair, and of those sent; of their squares and their product.
+    /// Audits that measure how far skips drift: their number; the sum of packets that skips counted beyond those sent, except one per queue pair; the
+    /// sum of packets sent; and the sums of their squares and of their product.
     pub drifts: u64,
     pub ahead: i64,
     pub sent: u64,
@@ -44,9 +43,10 @@ pub struct Audit {
 }
 
 impl Audit {
-    pub fn message(&mut self, said: u64, did: u64, posted: u64) {
-        let took = did.saturating_sub(posted).max(1);
-        let error = (u128::from(said.abs_diff(did)) * u128::from(WHOLE) / u128::from(took))
+    /// Counts a message that was posted at `posted`: a skip reported its delivery at `reported`, but it was at `simulated` (all in ps).
+    pub fn message(&mut self, reported: u64, simulated: u64, posted: u64) {
+        let took = simulated.saturating_sub(posted).max(1);
+        let error = (u128::from(reported.abs_diff(simulated)) * u128::from(WHOLE) / u128::from(took))
             .min(u128::from(u64::from(u32::MAX))) as u64;
         self.messages += 1;
         self.error_sum += error;
@@ -54,18 +54,18 @@ impl Audit {
         self.above += u64::from(error > WHOLE / 100);
     }
 
-    /// A queue pair without a delivered message: how far it came.
-    pub fn progress(&mut self, said: u64, did: u64) {
+    /// Counts a queue pair without a delivered message, by its packets: `reported` in the skip, `simulated` in the simulation.
+    pub fn progress(&mut self, reported: u64, simulated: u64) {
         // Packets in flight at the start and the end may differ by one.
-        let off = said.abs_diff(did).saturating_sub(1);
-        self.message(did + off, did, 0);
+        let off = reported.abs_diff(simulated).saturating_sub(1);
+        self.message(simulated + off, simulated, 0);
     }
 
-    /// How far skips may be ahead of what was sent or behind it, relative: what audits found, and as others may differ,
-    /// [`ERRORS`] standard errors of that more. `audited`: the share that was audited.
+    /// Relative drift of skips from what was sent: the drift that audits found, plus [`ERRORS`] standard errors, because other skips may differ.
+    /// `audited`: the share that was audited.
     ///
-    /// It is a ratio of sums over a sample of skips; its standard error is that of Cochran's *Sampling Techniques*,
-    /// equation 6.13. Of a single audit nothing says how far others differ; what it found counts twice.
+    /// The drift is a ratio of sums over a sample of skips. Its standard error is that of Cochran's *Sampling Techniques*, equation 6.13. A single
+    /// audit does not tell how much others differ, so what it found counts twice.
     pub fn drift(&self, audited: f64) -> f64 {
         let (n, ahead, sent) = (self.drifts as f64, self.ahead as f64, self.sent.max(1) as f64);
         let ratio = ahead / sent;
@@ -78,7 +78,7 @@ impl Audit {
         ratio.abs() + ERRORS * error
     }
 
-    /// An audit found that a skip counted `ahead` packets beyond the `sent` ones, over all queue pairs.
+    /// Counts an audit in which the skip counted `ahead` packets beyond the `sent` ones, over all queue pairs.
     pub fn drifted(&mut self, ahead: i64, sent: u64) {
         self.drifts += 1;
         self.ahead += ahead;
@@ -88,23 +88,23 @@ impl Audit {
         self.sent_squares += u128::from(sent).pow(2);
     }
 
-    /// A queue pair sent `did` packets where the skip counted `said`. Returns how many the skip was ahead, but for one.
-    pub fn rate(&mut self, said: u64, did: u64, theta_ppm: u64) -> i64 {
+    /// Counts a queue pair that sent `simulated` packets while the skip counted `reported`. Returns how many packets the skip was ahead, not counting one.
+    pub fn rate(&mut self, reported: u64, simulated: u64, theta_ppm: u64) -> i64 {
         // Packets in flight at the start and the end may differ by one.
-        let off = said.abs_diff(did).saturating_sub(1);
-        let ahead = if said > did { off as i64 } else { -(off as i64) };
+        let off = reported.abs_diff(simulated).saturating_sub(1);
+        let ahead = if reported > simulated { off as i64 } else { -(off as i64) };
         let off = u128::from(off);
-        let (said, did, theta, whole) =
-            (u128::from(said), u128::from(did), u128::from(theta_ppm.min(WHOLE)), u128::from(WHOLE));
-        self.theorem2 += u64::from(off > 0 && off * (whole - theta) >= did * theta);
-        self.theorem3 += u64::from(off > 0 && off * whole >= said * theta);
+        let (reported, simulated, theta, whole) =
+            (u128::from(reported), u128::from(simulated), u128::from(theta_ppm.min(WHOLE)), u128::from(WHOLE));
+        self.theorem2 += u64::from(off > 0 && off * (whole - theta) >= simulated * theta);
+        self.theorem3 += u64::from(off > 0 && off * whole >= reported * theta);
         ahead
     }
 }
 
-/// The packet-hops up to which a skip of `hops` is audited, where `done` were audited of `skipped` so far; `None`: it is
-/// not. The first is, and each that is several times as large as any before, as errors show in large ones; and others
-/// up to the share that is asked for.
+/// Packet-hops up to which a skip of `hops` is audited; `None`: it is not audited. So far, `done` packet-hops were audited of `skipped`. The first
+/// skip is audited, and each one that is several times as large as any before, because large skips show errors; others are audited up to the
+/// requested share.
 pub(crate) fn due(e: &Exp, audit: &Audit, hops: u64, done: u64, skipped: u64) -> Option<u64> {
     let share = |x: u64| (u128::from(x) * u128::from(e.audit_ppm) / u128::from(WHOLE)) as u64;
     let upto = if u64::from(e.audit_ppm) < WHOLE { hops.min(MOST_HOPS) } else { hops };

@@ -1,31 +1,31 @@
-//! How far times are off because measured rates were carried on, by copies that went on without that for a while.
+//! Computes how far times are off because measured rates were carried on. For that, copies of the experiment have run without carried rates for a
+//! while.
 //!
-//! Layer: fold/steady. Arithmetic; makes no copies.
+//! Layer: fold/steady. Only arithmetic; makes no copies.
 
-/// One, in millionths.
+/// The number 1 in millionths.
 const WHOLE: f64 = 1e6;
 
-/// What is assumed where nothing was compared: Eq. 6 lets rates pass that differ by this share (Wormhole, section 7).
+/// Error that is assumed where nothing was compared: Eq. 6 accepts rates that differ by this share (Wormhole, section 7).
 const UNKNOWN: f64 = 0.05;
 
-/// A copy, compared with the experiment.
+/// A copy of the experiment, compared with the experiment itself.
 #[derive(Clone, Copy, Debug, Default, PartialEq)]
 pub(crate) struct ComparedCopy {
-    /// For how long rates were carried on in the experiment meanwhile, ps.
+    /// Time in ps for which the experiment carried rates on while the copy ran.
     pub covered: u64,
-    /// By how much the experiment was late in the end, ps.
+    /// Lateness of the experiment in the end, in ps.
     pub late: f64,
-    /// By how much its messages took longer, and how long they took in the copy, as far as that is in its time, ps.
+    /// Lateness of the experiment's messages in total, and total duration of these messages within the copy's time, in ps.
     pub messages_late: f64,
     pub messages_took: f64,
 }
 
-/// How far the makespan and the mean time of messages may be off, in millionths. `covered`: for how long rates were
-/// carried on in all, ps; `unsettled`: the same times the part of what was sent whose congestion control had not settled.
-/// Copies begin with its rates as skips left them, and are too short to see them recover.
+/// Possible errors of the makespan and of the mean time of messages, in millionths. `covered`: total time for which rates were carried on, in ps.
+/// `unsettled`: the same, each time weighted by the share of sent bytes whose congestion control had not settled. Copies begin with rates as skips
+/// left them, and are too short to see those recover.
 ///
-/// Copies are a sample. What they have in common goes on for the rest; what differs between them adds up as random
-/// steps do.
+/// Copies are a sample. The common part of their errors continues over the other time; the differing part adds up as random steps do.
 pub(crate) fn carried_error(copies: &[ComparedCopy], covered: u64, unsettled: u64, makespan: u64) -> (u64, u64) {
     let whole = makespan.max(1) as f64;
     let ppm = |share: f64| (share * WHOLE).ceil() as u64;

@@ -1,4 +1,4 @@
-//! Whether a partition is steady, and whether skipping is worth it.
+//! Decides whether a partition is steady, and whether skipping it pays.
 //!
 //! Layer: fold/steady.
 
@@ -12,27 +12,27 @@ use crate::engine::fold::steady::sampling::hops_there_and_back;
 use crate::engine::fold::steady::skip_plan::is_overloaded;
 use crate::engine::fold::steady::window_rates::WindowRates;
 
-/// A partition, as far as its steadiness depends on it.
+/// The parts of a partition on which its steadiness depends.
 #[derive(Clone, Copy)]
 pub(crate) struct PartitionView<'a> {
     pub rows: &'a PartitionRows,
     pub index: &'a RowIndex,
     pub detector: &'a Detector,
-    /// The plan of the skip that ended by itself just before, if there was one.
+    /// The plan of a skip that has just ended by itself, if there was one.
     pub ended_skip: Option<&'a SkipPlan>,
-    /// Packets between checkpoints, at least. A skip must promise twice as many.
+    /// Minimum number of packets between checkpoints. A skip must save twice as many.
     pub checkpoint_hops: u64,
 }
 
-/// A piece of a partition that is steady.
+/// A steady piece of a partition.
 pub(crate) struct SteadyPiece {
     pub rates: SteadyRates,
-    /// What must wait behind the messages that the network was given, or a skip is not worth it.
+    /// Bytes that must wait behind the messages that the network was given. With less, a skip does not pay.
     pub needs: Vec<NeededBytes>,
 }
 
-/// The rates of the partition, if all of `working`, queue pairs by local numbers, are steady, and what must wait so that
-/// a skip is worth it. PRECONDITION: a whole window has been sampled.
+/// The rates of the partition and what must wait so that a skip pays, if all queue pairs in `working` (local numbers) are steady. `whole`: these are
+/// all of the partition. PRECONDITION: a whole window has been sampled.
 pub(crate) fn steady(t: &Tables, view: PartitionView, working: &[u32], whole: bool) -> Option<SteadyPiece> {
     let PartitionView { rows, detector, .. } = view;
     let rule = detector.rule?;
@@ -83,14 +83,14 @@ pub(crate) fn steady(t: &Tables, view: PartitionView, working: &[u32], whole: bo
     Some(SteadyPiece { rates, needs })
 }
 
-/// What must wait on each of `working` queue pairs so that a skip saves `least` packet-hops if nothing else is posted and
-/// rates hold. `None`: it saves fewer, whatever waits.
+/// Bytes that must wait on each of the `working` queue pairs so that a skip saves `min_hops` packet-hops, if nothing else is posted and rates hold.
+/// `None`: it saves fewer in any case.
 fn needed(
     t: &Tables,
     rows: &PartitionRows,
     working: &[u32],
     rates: &SteadyRates,
-    least: u64,
+    min_hops: u64,
 ) -> Option<Vec<NeededBytes>> {
     let hops = |&m: &u32| rates.packets[m as usize] * hops_there_and_back(t, rows.members[m as usize].flow);
     let hops: u64 = working.iter().map(hops).sum();
@@ -98,8 +98,8 @@ fn needed(
     if hops == 0 {
         return None;
     }
-    let lasts = (u128::from(least) * window).div_ceil(u128::from(hops));
-    // A lone queue pair has no contention to change: all its skips together count, otherwise only the next.
+    let lasts = (u128::from(min_hops) * window).div_ceil(u128::from(hops));
+    // A single queue pair has no contention to change: all its skips together count, otherwise only the next one.
     let trusted = if working.len() == 1 { rates.holds } else { rates.lasts() };
     if u128::from(trusted) < lasts {
         return None;
@@ -115,8 +115,7 @@ fn needed(
     Some(working.iter().filter_map(need).collect())
 }
 
-/// Whether more is in flight of queue pair `f` than its receiver has yet to see: after a timeout it repeats what may
-/// have arrived.
+/// Whether queue pair `f` has more in flight than its receiver has yet to see: after a timeout it sends again what may have arrived.
 pub(crate) fn repeats(t: &Tables, f: FlowIdx) -> bool {
     let (tx, rx) = (&t.flow_tx[f], &t.flow_rx[f]);
     rx.expected > tx.snd_nxt || tx.sent_bytes - rx.arrived_bytes != tx.snd_nxt - rx.expected

@@ -1,10 +1,8 @@
-//! Samples of a partition at fixed instants of its own time, so that neither turns nor the memo influence what is
-//! decided.
+//! The detector: samples of a partition at fixed instants of its own time, so that neither turns nor the memo influence its decisions.
 //!
-//! The criterion is Wormhole's (NSDI '26, Eq. 6): over a window of samples no queue pair's metric moves by more than a
-//! share theta of its mean.
-//! Under contention that alone errs by several percent, because rates drift for milliseconds within theta. So the
-//! difference between the halves of the window, and the growth of queues, limit how long it may hold.
+//! The criterion is Wormhole's (NSDI '26, Eq. 6): over a window of samples no queue pair's metric moves by more than a share theta of its mean.
+//! Under contention, that alone has errors of several percent, because rates drift for milliseconds within theta. So the difference between the
+//! halves of the window, and the growth of queues, limit how long it may hold.
 //!
 //! Layer: fold/steady.
 
@@ -18,46 +16,45 @@ use crate::engine::fold::rows::cc_state;
 use crate::engine::fold::rows::message_stream::MessageStream;
 use crate::engine::fold::rows::partition_rows::{PartitionRows, is_idle};
 
-/// How far HPCC's rates in the halves of the window may differ, in millionths (our choice).
+/// Maximum difference between HPCC's rates in the two halves of the window, in millionths (our choice).
 const RATE_DRIFT_PPM: u64 = 20_000;
 
-/// How much the queues of a partition may grow until the end of a skip if they go on growing, in packets (our choice).
+/// Maximum growth of the queues of a partition until the end of a skip if they go on growing, in packets (our choice).
 const QUEUE_DRIFT: u64 = 8;
 
-/// The first skip is as long as its window. Each next one, if rates did not change, is this many times as long (our
-/// choice).
+/// The first skip is as long as its window. Each following skip, if rates did not change, is this many times as long (our choice).
 const SKIP_GROWTH: u64 = 4;
 
-/// How a partition is sampled.
+/// Rule by which a partition is sampled.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct DetectorRule {
     pub theta_ppm: u64,
     pub samples: usize,
-    /// Samples that suffice where congestion control is inactive.
+    /// Number of samples that suffice if congestion control is inactive.
     pub few: usize,
     pub interval: u64,
-    /// It is never skipped.
+    /// Whether the partition is never skipped.
     pub never_skips: bool,
-    /// Above 0: measured rates are carried on ([`crate::engine::fold::steady::rates`]). A queue pair that has nothing
-    /// to send for no longer than this, ps, stops and goes.
+    /// If above 0, measured rates are carried on ([`crate::engine::fold::steady::rates`]). A queue pair that has nothing to send for at most this
+    /// time, in ps, counts as intermittent.
     pub patience: u64,
 }
 
-/// What decides a partition's rule, as far as it has been counted.
+/// Properties of a partition that decide its rule, as far as they have been counted.
 #[derive(Clone)]
 pub(crate) struct ContentionTraits {
-    /// How many members were counted.
+    /// Number of members that were counted.
     pub members: usize,
-    /// How many queue pairs share each NIC and port, by local numbers; and who sent through the port last.
+    /// Number of queue pairs that share each NIC and each port, by local numbers; for a port also its last sender.
     pub nics: Vec<u64>,
     pub ports: Vec<(u64, NicIdx)>,
-    /// The most that share a transmitter; whether several senders meet at one.
+    /// Maximum number of queue pairs that share a transmitter; whether several senders meet at one.
     pub flows: u64,
     pub contended: bool,
-    /// How many queue pairs there are; the packet-hops of a packet of each and its acknowledgement.
+    /// Number of queue pairs; sum over them of the packet-hops of one packet and its acknowledgement.
     pub senders: u64,
     pub hops: u64,
-    /// The smallest capacity of a queue pair's path, packets; the longest round trip and packet time, ps.
+    /// Minimum capacity of a queue pair's path (bandwidth times RTT) in packets; maximum round trip and maximum packet time in ps.
     pub bdp: u64,
     pub rtt: u64,
     pub packet: u64,
@@ -81,7 +78,7 @@ impl Default for ContentionTraits {
 }
 
 impl DetectorRule {
-    /// How many samples a window has. `settled`: congestion control is inactive.
+    /// Number of samples in a window. `settled`: congestion control is inactive.
     pub(crate) fn window(&self, settled: bool) -> usize {
         if settled { self.few } else { self.samples }
     }
@@ -94,78 +91,78 @@ pub(crate) struct Detector {
     pub rule: Option<DetectorRule>,
     pub traits: Option<ContentionTraits>,
     pub history: VecDeque<DetectorSample>,
-    /// Samples taken since `from`.
+    /// Number of samples since `from`.
     taken: u64,
-    /// How many queue pairs had something to do at the last sample.
+    /// Number of queue pairs that had something to do at the last sample.
     working: usize,
 }
 
-/// One sample.
+/// One sample of a partition.
 #[derive(Clone)]
 pub(crate) struct DetectorSample {
-    /// Of each queue pair: bytes acknowledged in all, and the metric.
+    /// For each queue pair: total bytes acknowledged, and the metric.
     pub members: Vec<(u64, u64)>,
-    /// Of each queue pair, where congestion control acts once a round trip; else empty.
+    /// State of each queue pair's congestion control if it acts once per round trip; otherwise empty.
     acts: Vec<CcActions>,
-    /// Of each queue pair, where rates are carried on: whether it has nothing to send.
+    /// If rates are carried on: for each queue pair, whether it has nothing to send.
     pub idle: Vec<bool>,
     /// Bytes queued in all ports.
     queued: u64,
-    /// Of each port, so far: the integral of its queue, and marks.
+    /// For each port, so far: the integral of its queue, and its marks.
     pub ports: Vec<(u64, u64)>,
 }
 
-/// A queue pair whose congestion control acts once a round trip.
+/// State of a queue pair whose congestion control acts once per round trip.
 #[derive(Clone, Copy, Default)]
 pub(crate) struct CcActions {
-    /// Under HPCC the current rate, bit/s; else 0.
+    /// With HPCC the current rate, in bit/s; otherwise 0.
     rate: u64,
-    /// The byte whose acknowledgement triggers the next action; what is acknowledged, what was sent.
+    /// The byte whose acknowledgement triggers the next action; then the bytes acknowledged and the bytes sent.
     next: u64,
     una: u64,
     sent: u64,
 }
 
-/// A partition is steady.
+/// Rates of a steady partition.
 #[derive(Clone)]
 pub(crate) struct SteadyRates {
-    /// The window in which that was observed, ps.
+    /// Length of the window in which they were observed, in ps.
     pub window: u64,
-    /// For how long it is assumed to last, ps; `NEVER` where nothing drifts.
+    /// Time for which they are assumed to hold, in ps; `NEVER` if nothing drifts.
     pub holds: u64,
-    /// Packets of each queue pair acknowledged in the window, and their bytes on the wire.
+    /// For each queue pair, packets acknowledged in the window, and their bytes on the wire.
     pub packets: Vec<u64>,
     pub work: Vec<u64>,
-    /// As [`Detector::turn`] returns it.
+    /// Values of [`Detector::turn`].
     pub turns: Vec<u64>,
     pub theta_ppm: u64,
-    /// How many skips in a row found the rates unchanged.
+    /// Number of consecutive skips that found the rates unchanged.
     pub level: u32,
-    /// Congestion control is inactive: rates are the line rates and stay so.
+    /// Whether congestion control is inactive: rates are the line rates and stay so.
     pub settled: bool,
-    /// What each port's queue integral and marks gained in the window.
+    /// For each port, what its queue integral and its number of marks gained in the window.
     pub ports: Vec<(u64, u64)>,
-    /// Above 0: as in [`DetectorRule::patience`].
+    /// The same as [`DetectorRule::patience`].
     pub patience: u64,
-    /// Where rates are carried on: bytes on the wire that each queue pair would send in a window if it always had
-    /// something to send, with [`FRACTION`] bits of fraction.
+    /// If rates are carried on: bytes on the wire that each queue pair would send in a window if it always had something to send, with [`FRACTION`]
+    /// bits of fraction.
     pub active: Vec<u64>,
-    /// Where rates are carried on: the part of what was sent whose congestion control has not settled, in millionths.
+    /// If rates are carried on: share of the sent bytes whose congestion control has not settled, in millionths.
     pub unsettled_ppm: u64,
-    /// Where rates were carried on until just before: by how much the sum of rates was another then, in millionths, and
-    /// for how long, ps.
+    /// If a skip that carried rates on has just ended: by how much the sum of rates differs from that then, in millionths, and how long the skip was,
+    /// in ps.
     pub drift: Option<(u64, u64)>,
 }
 
 impl SteadyRates {
-    /// For how long it may be skipped, ps.
+    /// Time for which the partition may be skipped, in ps.
     pub(crate) fn lasts(&self) -> u64 {
         let trusted =
             if self.settled { NEVER } else { self.window.saturating_mul(SKIP_GROWTH.saturating_pow(self.level)) };
         self.holds.min(trusted)
     }
 
-    /// The same for `piece` of the partition.
+    /// The same rates for `piece` of the partition.
     pub(crate) fn of(&self, piece: &PartitionPiece) -> SteadyRates {
         SteadyRates {
             packets: piece.members.iter().map(|&m| self.packets[m as usize]).collect(),
@@ -183,17 +180,17 @@ impl Detector {
         Detector { from, ..Detector::default() }
     }
 
-    /// When the next sample is due.
+    /// Time at which the next sample is due, in ps.
     pub(crate) fn next(&self) -> u64 {
         self.rule.map_or(NEVER, |r| self.from + (self.taken + 1) * r.interval)
     }
 
-    /// How many samples were taken since it began anew.
+    /// Number of samples since the last reset.
     pub(crate) fn taken(&self) -> usize {
         self.taken as usize
     }
 
-    /// When the last sample was taken.
+    /// Time of the last sample, in ps.
     pub(crate) fn now(&self) -> u64 {
         self.rule.map_or(self.from, |r| self.from + self.taken * r.interval)
     }
@@ -203,12 +200,12 @@ impl Detector {
         self.rule.is_some_and(|r| !r.never_skips && self.history.len() > r.window(settled))
     }
 
-    /// The sample `back` before the last one.
+    /// The sample `back` samples before the last one.
     pub(crate) fn ago(&self, back: usize) -> &DetectorSample {
         &self.history[self.history.len() - 1 - back]
     }
 
-    /// Starts again at `from`.
+    /// Starts again at `from` (ps).
     pub(crate) fn reset(&mut self, from: u64) {
         self.from = self.from.max(from);
         self.history.clear();
@@ -216,7 +213,7 @@ impl Detector {
         self.working = 0;
     }
 
-    /// Takes a sample. PRECONDITION: all before [`Detector::next`] has happened, nothing at or after it.
+    /// Takes a sample. PRECONDITION: everything before [`Detector::next`] has happened, and nothing at or after it.
     pub(crate) fn take_sample(&mut self, t: &Tables, rows: &PartitionRows) {
         let Some(rule) = self.rule else { return };
         self.taken += 1;
@@ -251,21 +248,21 @@ impl Detector {
         }
     }
 
-    /// Whether queue pair `m` meets the criterion in the last `n` samples, and for how long, ps.
+    /// Time in ps for which queue pair `m` is expected to meet the criterion further; `None` if it does not meet it in the last `n` samples.
     pub(crate) fn member_holds(&self, m: usize, t: &Tables, f: FlowIdx, n: usize) -> Option<u64> {
         let rule = self.rule?;
         let by_rate = (t.exps[0].modes >> mode::METRIC_SHIFT) & mode::METRIC_MASK == metric::RATE;
         let acked = |k: usize| self.ago(n - k).members[m].0;
         let value = |k: usize| if by_rate { acked(k) - acked(k - 1) } else { self.ago(n - k).members[m].1 };
-        let (mut least, mut most, mut sum) = (u64::MAX, 0, 0);
+        let (mut lowest, mut highest, mut sum) = (u64::MAX, 0, 0);
         for k in 1..=n {
             let x = value(k);
-            (least, most, sum) = (least.min(x), most.max(x), sum + x);
+            (lowest, highest, sum) = (lowest.min(x), highest.max(x), sum + x);
         }
         let payload = u64::from(t.exps[0].payload);
         // Queues of a packet or two count as constant.
         let slack = if by_rate { 0 } else { 2 * payload };
-        let spread = (most - least).saturating_sub(slack);
+        let spread = (highest - lowest).saturating_sub(slack);
         let steady = u128::from(spread) * n as u128 * 1_000_000 < u128::from(rule.theta_ppm) * u128::from(sum)
             || (spread == 0 && !by_rate);
         let moved = acked(n) - acked(0);
@@ -291,12 +288,12 @@ impl Detector {
         })
     }
 
-    /// How many packets of `stream` queue pair `m` sent between two actions of its congestion control, on average over
-    /// the last `n` samples, with [`FRACTION`] bits of fraction. 0: it did not act, or does not act once a round trip.
+    /// Mean number of packets of `stream` that queue pair `m` sent between two actions of its congestion control in the last `n` samples, with
+    /// [`FRACTION`] bits of fraction. 0: it did not act, or does not act once per round trip.
     pub(crate) fn turn(&self, m: usize, stream: &MessageStream, n: usize) -> u64 {
-        let at = |ago: usize| self.ago(ago).acts.get(m).copied().unwrap_or_default();
+        let acts_at = |ago: usize| self.ago(ago).acts.get(m).copied().unwrap_or_default();
         let turns = (0..n).map(|ago| {
-            let (now, before) = (at(ago), at(ago + 1));
+            let (now, before) = (acts_at(ago), acts_at(ago + 1));
             let packets = stream.packet(now.next).saturating_sub(stream.packet(before.next));
             let each = stream.packet(now.sent).saturating_sub(stream.packet(now.una)) + 1;
             (packets, (packets + each / 2) / each)
@@ -305,8 +302,8 @@ impl Detector {
         (packets << FRACTION) / times.max(1)
     }
 
-    /// Whether the rate of queue pair `m` is the same in both halves of the last `n` samples. While a queue drains,
-    /// acknowledgements look steady though rates are not.
+    /// Whether the rate of queue pair `m` is the same in both halves of the last `n` samples. While a queue drains, acknowledgements look steady
+    /// although rates are not.
     fn rates_hold(&self, m: usize, n: usize) -> bool {
         let half = n / 2;
         let sum = |ago: usize| {
@@ -316,8 +313,8 @@ impl Detector {
         last.abs_diff(first) * 1_000_000 <= last.max(first) * u128::from(RATE_DRIFT_PPM)
     }
 
-    /// For how long the queues stay steady, by the last `n` samples, ps. Growth or drain that is certain, from one half
-    /// to the other, does not count as steady at all: each skip would lose some of it.
+    /// Time in ps for which the queues stay steady, judged by the last `n` samples. Clear growth or drain from one half to the other does not count
+    /// as steady at all: each skip would lose some of it.
     pub(crate) fn queues_hold(&self, payload: u64, n: usize) -> u64 {
         let Some(rule) = self.rule else { return 0 };
         let half = n / 2;
@@ -325,7 +322,7 @@ impl Detector {
         let mean = |ago: usize| queued(ago).sum::<u64>() / half.max(1) as u64;
         let range = |ago: usize| queued(ago).max().unwrap_or(0) - queued(ago).min().unwrap_or(0);
         let apart = mean(0).abs_diff(mean(n - half));
-        // Even growth moves more between the halves than within one; random changes much less.
+        // Even growth moves more between the halves than within one half; random changes move much less.
         if apart > payload && 4 * apart > 3 * range(0).max(range(n - half)) {
             return 0;
         }
@@ -340,13 +337,13 @@ impl Detector {
     }
 }
 
-/// Whether congestion control acts once a round trip, on the acknowledgement of what was sent at its last action, and
-/// reads nothing else in between. (DCTCP counts marks in between.)
+/// Whether congestion control acts once per round trip, on the acknowledgement of what was sent at its last action, and reads nothing else in
+/// between. (DCTCP counts marks in between.)
 fn acts_in_turns(t: &Tables) -> bool {
     matches!(t.exps[0].cc, cc::HPCC | cc::TIMELY)
 }
 
-/// The metric of queue pair `f`, unless it is the acknowledged bytes. `last`: those at the last sample.
+/// The metric of queue pair `f`, unless that is the acknowledged bytes. `last`: the acknowledged bytes at the last sample.
 fn measure(t: &Tables, f: FlowIdx, last: Option<u64>) -> u64 {
     let tx = &t.flow_tx[f];
     let flying = tx.snd_nxt - tx.snd_una;
@@ -364,8 +361,8 @@ fn measure(t: &Tables, f: FlowIdx, last: Option<u64>) -> u64 {
     }
 }
 
-/// Whether a congestion-control timer of queue pair `f` that would change its rate expires only after `end`: the window
-/// cannot show its effect.
+/// Whether a congestion-control timer of queue pair `f` that would change its rate expires only after `end` (ps). Then the window cannot show its
+/// effect.
 fn timers_pend(t: &Tables, f: FlowIdx, end: u64) -> bool {
     let tx = &t.flow_tx[f];
     if t.exps[0].cc != cc::DCQCN || tx.flags & qp::STARTED == 0 || cc_state::is_recovered(t, f) {
@@ -377,8 +374,7 @@ fn timers_pend(t: &Tables, f: FlowIdx, end: u64) -> bool {
     tx.rate < line && [tx.t_inc, t_dec].iter().any(|&x| x != NEVER && x > end)
 }
 
-/// Whether queue pair `f` sends at line rate until the next congestion notification: it never had one, or has
-/// recovered.
+/// Whether queue pair `f` sends at line rate until the next congestion notification: it never had one, or it has recovered.
 pub(crate) fn is_settled(t: &Tables, f: FlowIdx) -> bool {
     let cc = t.exps[0].cc;
     cc == cc::NONE || (cc == cc::DCQCN && (t.flow_tx[f].flags & qp::STARTED == 0 || cc_state::is_recovered(t, f)))

@@ -1,10 +1,9 @@
-//! Measured rates that are carried on where flows collide (`fidelity.fast_forward = "rates"`).
+//! Measured rates that are carried on if flows collide (`fidelity.fast_forward = "rates"`).
 //!
-//! Where several senders meet at a port, single shares wander and queue pairs of rings stop and go, because the slowest
-//! paces the others. What is steady is the sum. So the criterion is Wormhole's (NSDI '26, Eq. 6) for the sum of a
-//! partition's rates, over quarters of the window. Each queue pair goes on at the rate that it had while it had something
-//! to send; whether it has is decided by its messages, as in the simulation. Transmitters are shared by who has
-//! (`shares`).
+//! If several senders meet at a port, single shares wander, and queue pairs of rings are intermittent, because the slowest one paces the others. But
+//! the sum is steady. So the criterion is Wormhole's (NSDI '26, Eq. 6) for the sum of a partition's rates, over quarters of the window. Each queue
+//! pair goes on at the rate that it had while it had something to send. Whether it has something to send is decided by its messages, as in the
+//! simulation. Transmitters are shared by the queue pairs that have something to send (`shares`).
 //!
 //! Layer: fold/steady.
 
@@ -16,34 +15,34 @@ use crate::engine::fold::steady::detector::{SteadyRates, is_settled};
 use crate::engine::fold::steady::rates_plan::{PARTS, settling};
 use crate::engine::fold::steady::window_rates::WindowRates;
 
-/// The sum has not changed if it is the same within this part of theta (our choice).
+/// The sum counts as unchanged if it is the same within theta / `HELD` (our choice).
 const HELD: u64 = 4;
 
-/// The rates of the partition, if their sum is steady. PRECONDITION: a whole window has been sampled.
-pub(crate) fn carried(t: &Tables, view: PartitionView, of: &[u32]) -> Option<SteadyRates> {
+/// The rates of the partition, if the sum over queue pairs `working` is steady. PRECONDITION: a whole window has been sampled.
+pub(crate) fn carried(t: &Tables, view: PartitionView, working: &[u32]) -> Option<SteadyRates> {
     let PartitionView { rows, detector, .. } = view;
     let rule = detector.rule?;
     let e = &t.exps[0];
     let samples = rule.samples;
     let window = samples as u64 * rule.interval;
-    // Each window is judged once: who waits for one that looks steady picks those that do by chance.
+    // Each window is judged once. Waiting for a window that looks steady would select those that do so by chance.
     let settling = settling(e, samples, view.ended_skip.is_some());
     if detector.taken() < settling + samples || !(detector.taken() - settling).is_multiple_of(samples) {
         return None;
     }
-    if e.ack_interval > 1 || of.is_empty() || !rows.switches.is_empty() {
+    if e.ack_interval > 1 || working.is_empty() || !rows.switches.is_empty() {
         return None;
     }
     let mut parts = [0u64; PARTS];
-    for &m in of {
+    for &m in working {
         let m = m as usize;
         let f = rows.members[m].flow;
         if t.flow_tx[f].start != NEVER || t.flow_tx[f].n_paths > 1 || repeats(t, f) {
             return None;
         }
         for (k, part) in parts.iter_mut().enumerate() {
-            let at = |part: usize| detector.ago(samples - samples * part / PARTS).members[m].0;
-            *part += at(k + 1).saturating_sub(at(k));
+            let acked_at = |part: usize| detector.ago(samples - samples * part / PARTS).members[m].0;
+            *part += acked_at(k + 1).saturating_sub(acked_at(k));
         }
     }
     let (sum, range) = (parts.iter().sum::<u64>(), parts.iter().max()? - parts.iter().min()?);
@@ -57,12 +56,12 @@ pub(crate) fn carried(t: &Tables, view: PartitionView, of: &[u32]) -> Option<Ste
         let member = &rows.members[m];
         let tx = &t.flow_tx[member.flow];
         if work == 0 {
-            // It stops and goes, but sent nothing just now: what its congestion control allows.
+            // It is intermittent but sent nothing just now, so it gets what its congestion control allows.
             let goes = member.routed && (!is_idle(t, member.flow) || member.idle_for(detector.now()) < rule.patience);
             let nic = &t.nics[tx.nic];
-            let most = (u128::from(window) * full / u128::from(nic.tx_full.max(1))) << FRACTION;
+            let max_work = (u128::from(window) * full / u128::from(nic.tx_full.max(1))) << FRACTION;
             return if goes {
-                (most * u128::from(tx.rate.min(nic.rate)) / u128::from(nic.rate.max(1))) as u64
+                (max_work * u128::from(tx.rate.min(nic.rate)) / u128::from(nic.rate.max(1))) as u64
             } else {
                 0
             };
@@ -106,8 +105,8 @@ pub(crate) fn carried(t: &Tables, view: PartitionView, of: &[u32]) -> Option<Ste
     })
 }
 
-/// A queue pair that sent nothing in the window goes on no faster than the others on its path do on average: what its
-/// congestion control allows may be the line's rate.
+/// Limits the rate of a queue pair that sent nothing in the window to the mean rate of the others on its path: what its congestion control allows may
+/// be the line rate.
 fn share_of_silent(t: &Tables, view: PartitionView, work: &[u64], active: &mut [u64]) {
     let PartitionView { rows, index, .. } = view;
     let n_nics = rows.nics.len();
@@ -120,12 +119,13 @@ fn share_of_silent(t: &Tables, view: PartitionView, work: &[u64], active: &mut [
     let routed = |m: &usize| rows.members[*m].routed;
     let mut senders = vec![(0u128, 0u128); n_nics + rows.ports.len()];
     for m in (0..work.len()).filter(routed).filter(|&m| work[m] > 0) {
-        for at in path(m) {
-            senders[at] = (senders[at].0 + u128::from(active[m]), senders[at].1 + 1);
+        for transmitter in path(m) {
+            senders[transmitter] = (senders[transmitter].0 + u128::from(active[m]), senders[transmitter].1 + 1);
         }
     }
     for m in (0..work.len()).filter(routed).filter(|&m| work[m] == 0) {
-        let means = path(m).map(|at| senders[at]).filter(|x| x.1 > 0).map(|(sum, n)| (sum / n) as u64);
-        active[m] = means.min().map_or(active[m], |least| active[m].min(least));
+        let means =
+            path(m).map(|transmitter| senders[transmitter]).filter(|x| x.1 > 0).map(|(sum, n)| (sum / n) as u64);
+        active[m] = means.min().map_or(active[m], |min_mean| active[m].min(min_mean));
     }
 }

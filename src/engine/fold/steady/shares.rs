@@ -1,8 +1,7 @@
-//! How queue pairs share transmitters while measured rates are carried on.
+//! Shares of queue pairs at transmitters while measured rates are carried on.
 //!
-//! A queue pair's measured rate holds for what met at its transmitters on average over the window. When others stop or
-//! go on, it goes on at its share: what a saturated transmitter sends stays what it was, by the measured rates, and no
-//! transmitter sends more than it can.
+//! A queue pair's measured rate is valid for the average set of queue pairs at its transmitters in the window. When others stop or start, its share
+//! changes: a saturated transmitter still sends as much as before in total, divided by the measured rates, and no transmitter sends more than it can.
 //!
 //! Layer: fold/steady.
 
@@ -13,36 +12,34 @@ use crate::engine::fold::rows::advanced_rows::FRACTION;
 use crate::engine::fold::rows::index::RowIndex;
 use crate::engine::fold::rows::partition_rows::PartitionRows;
 
-/// A transmitter is saturated that was busy for more than this part of what its queue pairs aim at, in millionths (our
-/// choice).
+/// A transmitter counts as saturated if it was busy for more than this share of what its queue pairs aim at, in millionths (our choice).
 const SATURATED_PPM: u128 = 950_000;
 
-/// What the queue pairs of a skipped partition take of its transmitters.
+/// Use of transmitters by the queue pairs of a skipped partition.
 #[derive(Clone, Default)]
 pub(crate) struct TransmitterShares {
     transmitters: Vec<Transmitter>,
-    /// Of each queue pair: the transmitters of its data, with the time a window of it takes there, ps; the same of its
+    /// For each queue pair, the transmitters of its data, each with the time in ps that a window of its data takes there; and the same for its
     /// acknowledgements.
     data: Vec<Vec<(u32, u64)>>,
     acks: Vec<Vec<(u32, u64)>>,
 }
 
-/// A NIC or a port.
+/// A NIC's or a port's transmitter.
 #[derive(Clone, Default)]
 struct Transmitter {
     /// Queue pairs whose data it sends.
     senders: Vec<u32>,
-    /// How long data and acknowledgements of queue pairs that have something to send would keep it busy in a window,
-    /// ps.
+    /// Time per window for which data and acknowledgements would keep it busy, in ps, over the queue pairs that have something to send.
     data: u64,
     acks: u64,
-    /// How long it may be busy in a window, ps.
-    most: u64,
+    /// Maximum time for which it may be busy in a window, in ps.
+    max_busy: u64,
     saturated: bool,
 }
 
 impl TransmitterShares {
-    /// All queue pairs of `rows` have nothing to send yet. `sent`: bytes on the wire of each in the window.
+    /// Shares while no queue pair of `rows` has anything to send yet. `sent`: bytes on the wire of each in the window.
     pub(crate) fn new(
         t: &Tables,
         rows: &PartitionRows,
@@ -68,17 +65,17 @@ impl TransmitterShares {
                     let row = &t.ports[q];
                     (n_nics as u32 + index.port_local[q.usize()], row.tx_full, row.tx_ack)
                 });
-                for (at, tx_full, tx_ack) in
+                for (transmitter_idx, tx_full, tx_ack) in
                     std::iter::once((index.nic_local[n.usize()], nic.tx_full, nic.tx_ack)).chain(ports)
                 {
                     let each = u128::from(if is_data { tx_full } else { tx_ack });
                     let time = ((rate * each / full) >> FRACTION) as u64;
-                    busy[at as usize] += u128::from(sent[m]) * each / full;
+                    busy[transmitter_idx as usize] += u128::from(sent[m]) * each / full;
                     if is_data {
-                        shares.transmitters[at as usize].senders.push(m as u32);
-                        shares.data[m].push((at, time));
+                        shares.transmitters[transmitter_idx as usize].senders.push(m as u32);
+                        shares.data[m].push((transmitter_idx, time));
                     } else {
-                        shares.acks[m].push((at, time));
+                        shares.acks[m].push((transmitter_idx, time));
                     }
                 }
             }
@@ -86,21 +83,20 @@ impl TransmitterShares {
         let saturated = saturated_ppm(&t.exps[0]);
         for (transmitter, busy) in shares.transmitters.iter_mut().zip(busy) {
             transmitter.saturated = busy * 1_000_000 > saturated * u128::from(plan.window);
-            transmitter.most =
+            transmitter.max_busy =
                 if transmitter.saturated { busy.min(u128::from(plan.window)) as u64 } else { plan.window };
         }
         shares
     }
 
-    /// Queue pair `m` has something to send from now on, or nothing. Returns those whose shares may have changed, in
-    /// order.
-    pub(crate) fn switch(&mut self, m: usize, on: bool) -> Vec<usize> {
+    /// Sets whether queue pair `m` has something to send (`sends`). Returns the queue pairs whose shares may have changed, in order.
+    pub(crate) fn switch(&mut self, m: usize, sends: bool) -> Vec<usize> {
         let Some(data) = self.data.get(m) else { return Vec::new() };
         let mut touched: Vec<u32> = vec![m as u32];
-        let step = |x: &mut u64, by: u64| *x = if on { *x + by } else { x.saturating_sub(by) };
+        let step = |x: &mut u64, amount: u64| *x = if sends { *x + amount } else { x.saturating_sub(amount) };
         let crossed = data.iter().map(|x| (x, true)).chain(self.acks[m].iter().map(|x| (x, false)));
-        for (&(at, time), is_data) in crossed {
-            let transmitter = &mut self.transmitters[at as usize];
+        for (&(transmitter_idx, time), is_data) in crossed {
+            let transmitter = &mut self.transmitters[transmitter_idx as usize];
             let was_full = transmitter.is_full();
             step(if is_data { &mut transmitter.data } else { &mut transmitter.acks }, time);
             if was_full || transmitter.is_full() {
@@ -115,24 +111,23 @@ impl TransmitterShares {
     /// The rate of queue pair `m`, whose measured rate is `measured`.
     pub(crate) fn rate(&self, m: usize, measured: u64) -> u64 {
         let Some(data) = self.data.get(m) else { return measured };
-        let (mut share, mut most) = (None, u128::MAX);
-        for &(at, _) in data {
-            let x = &self.transmitters[at as usize];
-            // Acknowledgements take no more than half (our choice: nothing comes to a halt).
-            let left = x.most.saturating_sub(x.acks).max(x.most / 2);
+        let (mut share, mut max_busy) = (None, u128::MAX);
+        for &(transmitter_idx, _) in data {
+            let x = &self.transmitters[transmitter_idx as usize];
+            // Acknowledgements take at most half (our choice: nothing comes to a halt).
+            let left = x.max_busy.saturating_sub(x.acks).max(x.max_busy / 2);
             let rate = u128::from(measured) * u128::from(left) / u128::from(x.data.max(1));
             if x.saturated {
                 share = Some(share.map_or(rate, |share: u128| share.min(rate)));
             } else {
-                most = most.min(rate);
+                max_busy = max_busy.min(rate);
             }
         }
-        share.unwrap_or(u128::from(measured)).min(most).clamp(1, u128::from(u64::MAX)) as u64
+        share.unwrap_or(u128::from(measured)).min(max_busy).clamp(1, u128::from(u64::MAX)) as u64
     }
 }
 
-/// The busy part of the window above which a transmitter is saturated, in millionths. HPCC keeps ports at its target
-/// `eta`; other controls fill them.
+/// Busy share of the window above which a transmitter is saturated, in millionths. HPCC keeps ports at its target `eta`; other controls fill them.
 fn saturated_ppm(e: &Exp) -> u128 {
     if e.cc == cc::HPCC {
         SATURATED_PPM * u128::from(e.eta_q48.min(ONE_Q48)) / u128::from(ONE_Q48)
@@ -142,9 +137,9 @@ fn saturated_ppm(e: &Exp) -> u128 {
 }
 
 impl Transmitter {
-    /// Whether shares depend on who has something to send.
+    /// Whether shares depend on which queue pairs have something to send.
     fn is_full(&self) -> bool {
-        self.saturated || self.data + self.acks > self.most
+        self.saturated || self.data + self.acks > self.max_busy
     }
 }
 
@@ -152,16 +147,16 @@ impl Transmitter {
 mod tests {
     use super::*;
 
-    /// Three queue pairs through transmitter 0, which may be busy for `most`; the third also through transmitter 1.
-    fn three(most: u64, saturated: bool) -> TransmitterShares {
-        let transmitter = |senders: &[u32], most, saturated| Transmitter {
+    /// Three queue pairs through transmitter 0, which may be busy for `max_busy`; the third also through transmitter 1.
+    fn three(max_busy: u64, saturated: bool) -> TransmitterShares {
+        let transmitter = |senders: &[u32], max_busy, saturated| Transmitter {
             senders: senders.to_vec(),
-            most,
+            max_busy,
             saturated,
             ..Transmitter::default()
         };
         TransmitterShares {
-            transmitters: vec![transmitter(&[0, 1, 2], most, saturated), transmitter(&[2], 1000, false)],
+            transmitters: vec![transmitter(&[0, 1, 2], max_busy, saturated), transmitter(&[2], 1000, false)],
             data: vec![vec![(0, 400)], vec![(0, 400)], vec![(0, 200), (1, 500)]],
             acks: vec![Vec::new(); 3],
         }
@@ -175,7 +170,7 @@ mod tests {
         shares.switch(2, true);
         assert_eq!([0, 1, 2].map(|m| shares.rate(m, 100)), [100, 100, 100]);
         shares.switch(0, false);
-        // 400 and 200 take what 1,000 took.
+        // Rates of 400 and 200 now take what 1,000 took before.
         assert_eq!([1, 2].map(|m| shares.rate(m, 300)), [500, 500]);
         shares.switch(1, false);
         // Five times as much as before; transmitter 1 can send twice as much.

@@ -1,4 +1,4 @@
-//! Makes the plan of a skip: at which rates the queue pairs of a steady partition go on, and for how long.
+//! Makes the plan of a skip: the rates at which the queue pairs of a steady partition go on, and its duration.
 //!
 //! Layer: fold/steady.
 
@@ -13,21 +13,21 @@ use crate::engine::fold::rows::partition_rows::{Member, PartitionRows};
 use crate::engine::fold::steady::detector::SteadyRates;
 use crate::engine::fold::steady::rates_plan;
 
-/// Full packets by which the work of equal queue pairs may differ.
+/// Maximum difference between the work of equal queue pairs, in full packets.
 const SAME: u64 = 2;
 
-/// A port is overloaded by more than this part of what it can send (our choice).
+/// A port is overloaded if it receives more than it can send by 1/`OVERLOAD` (our choice).
 const OVERLOAD: u128 = 1000;
 
-/// Gives the same rate to queue pairs whose work in the window differs by packets of `full` bytes, which depends on
-/// where the window begins and ends. Otherwise queue pairs in step would drift apart. Rates become fixed-point numbers.
+/// Gives the same rate to queue pairs whose work in the window differs by a few packets of `full` bytes, which only depends on where the window
+/// begins and ends. Otherwise synchronised queue pairs would drift apart. Rates become fixed-point numbers.
 fn even_out(rates: &mut [SkipRate], full: u64) {
     let mut order: Vec<usize> = (0..rates.len()).filter(|&m| rates[m].work > 0).collect();
     order.sort_by_key(|&m| rates[m].work);
     let mut rest = &order[..];
     while let Some(&first) = rest.first() {
-        let least = rates[first].work;
-        let n = rest.partition_point(|&m| rates[m].work <= least + SAME * full);
+        let min_work = rates[first].work;
+        let n = rest.partition_point(|&m| rates[m].work <= min_work + SAME * full);
         let sum: u64 = rest[..n].iter().map(|&m| rates[m].work).sum();
         let mean = ((u128::from(sum) << FRACTION) + n as u128 / 2) / n as u128;
         let (group, left) = rest.split_at(n);
@@ -42,9 +42,9 @@ fn is_at_line(t: &Tables, f: FlowIdx) -> bool {
     tx.rate >= t.nics[tx.nic].rate
 }
 
-/// Whether a port receives more than it can send, if senders at line rate that no window stops use all the time their
-/// NIC has besides acknowledgements. Then a queue grows, however steady acknowledgements are. (In a pipeline, where
-/// data meets acknowledgements of what its receiver passes on: 1 to 6 %.)
+/// Whether a port receives more than it can send, if senders at line rate that no window stops use all the time that their NIC has besides
+/// acknowledgements. Then a queue grows, however steady acknowledgements are. (In a pipeline, where data meets acknowledgements of what its receiver
+/// passes on, it is 1 to 6 %.)
 pub(crate) fn is_overloaded(t: &Tables, rows: &PartitionRows, index: &RowIndex, steady: &SteadyRates) -> bool {
     let e = &t.exps[0];
     let full = u128::from(e.payload) + u128::from(e.data_overhead);
@@ -56,9 +56,10 @@ pub(crate) fn is_overloaded(t: &Tables, rows: &PartitionRows, index: &RowIndex, 
         rows.members.iter().zip(steady.work.iter().zip(&steady.packets)).filter(|(m, (work, _))| m.routed && **work > 0)
     };
     for (m, (&work, &packets)) in senders() {
-        let (from, to) = (t.flow_tx[m.flow].nic, t.flow_rx[m.flow].nic);
-        data[index.nic_local[from.usize()] as usize] += time(work, t.nics[from].tx_full);
-        answers[index.nic_local[to.usize()] as usize] += u128::from(packets) * u128::from(t.nics[to].tx_ack);
+        let (sender, receiver) = (t.flow_tx[m.flow].nic, t.flow_rx[m.flow].nic);
+        data[index.nic_local[sender.usize()] as usize] += time(work, t.nics[sender].tx_full);
+        answers[index.nic_local[receiver.usize()] as usize] +=
+            u128::from(packets) * u128::from(t.nics[receiver].tx_ack);
     }
     // The load, and its possible error: shares of a NIC are counted in packets.
     let mut ports = vec![(0u128, 0u128); rows.ports.len()];
@@ -84,8 +85,7 @@ pub(crate) fn is_overloaded(t: &Tables, rows: &PartitionRows, index: &RowIndex, 
     ports.into_iter().any(|(load, off)| load > window + window / OVERLOAD + off)
 }
 
-/// The plan by which simulated partition `p` goes on, all of whose working queue pairs are steady. The snapshot is
-/// still missing.
+/// The plan by which a simulated partition goes on, all of whose working queue pairs are steady. The snapshot is still missing.
 pub(crate) fn plan(t: &Tables, rows: &PartitionRows, index: &RowIndex, steady: &SteadyRates) -> SkipPlan {
     let rate = |(m, (&work, &turn)): (&Member, (&u64, &u64))| {
         let (tx, rx) = (&t.flow_tx[m.flow], &t.flow_rx[m.flow]);
@@ -111,15 +111,14 @@ pub(crate) fn plan(t: &Tables, rows: &PartitionRows, index: &RowIndex, steady: &
     let e = &t.exps[0];
     let full = u64::from(e.payload) + u64::from(e.data_overhead);
     even_out(&mut rates, full);
-    // A packet more or less in the window must not make a rate exceed the line rate, nor lower it where nothing else
-    // limits it.
-    let least = least_window(t, rows, index, &rates, &steady.packets);
+    // One packet more or less in the window must not make a rate exceed the line rate, nor lower it if nothing else limits it.
+    let shortest = shortest_window(t, rows, index, &rates, &steady.packets);
     let unheld =
         steady.settled || rows.members.iter().zip(&rates).all(|(m, rate)| rate.work == 0 || is_at_line(t, m.flow));
     let packet = u64::from(unheld) * rows.nics.iter().map(|&n| t.nics[n].tx_full).max().unwrap_or(0);
-    let is_full = steady.window < least + packet;
-    let window = if is_full { least } else { steady.window };
-    // Of several groups of equal rates, the busiest transmitter may be that which was counted a packet too many.
+    let is_full = steady.window < shortest + packet;
+    let window = if is_full { shortest } else { steady.window };
+    // If there are several groups of equal rates, the transmitter that seems busiest may be one that was counted a packet too many.
     let mut works = rates.iter().map(|rate| rate.work).filter(|&work| work > 0);
     let first = works.next();
     let known = is_full && works.all(|work| Some(work) == first);
@@ -140,7 +139,7 @@ pub(crate) fn plan(t: &Tables, rows: &PartitionRows, index: &RowIndex, steady: &
 
 /// [`SkipPlan::waiting`] of a partition whose rows are in the tables.
 fn waiting(t: &Tables, rows: &PartitionRows, index: &RowIndex) -> Vec<u32> {
-    // Of each queue pair, where its ports begin and end.
+    // For each queue pair, where its ports begin and end.
     let mut places = Vec::with_capacity(rows.members.len());
     let mut len = 0;
     for m in &rows.members {
@@ -154,7 +153,7 @@ fn waiting(t: &Tables, rows: &PartitionRows, index: &RowIndex) -> Vec<u32> {
         while p.is_some() {
             let row = &t.packets[p];
             if (row.meta >> meta::KIND_SHIFT) & meta::KIND_MASK == kind::DATA {
-                // In a queue, its next port is the one behind that queue.
+                // For a packet in a queue, the next port is the one after that queue.
                 let next = (row.path - t.flow_tx[row.flow].path_first) as usize - usize::from(queued);
                 let ports = places[index.member[row.flow.usize()] as usize].clone();
                 waiting[ports].iter_mut().skip(next).for_each(|n| *n += 1);
@@ -169,14 +168,13 @@ fn waiting(t: &Tables, rows: &PartitionRows, index: &RowIndex) -> Vec<u32> {
     waiting
 }
 
-/// How many ports of member `m` have a number in [`SkipPlan::waiting`].
+/// Number of ports of member `m` that have an entry in [`SkipPlan::waiting`].
 pub(crate) fn ports_of_data(t: &Tables, m: &Member) -> usize {
     if m.routed { t.flow_tx[m.flow].path_len as usize } else { 0 }
 }
 
-/// The time that the busiest transmitter needs for what all send in a window, and the acknowledgements of as many
-/// `packets`, ps.
-fn least_window(t: &Tables, rows: &PartitionRows, index: &RowIndex, rates: &[SkipRate], packets: &[u64]) -> u64 {
+/// Time in ps that the busiest transmitter needs for what all queue pairs send in a window, and for the acknowledgements of as many `packets`.
+fn shortest_window(t: &Tables, rows: &PartitionRows, index: &RowIndex, rates: &[SkipRate], packets: &[u64]) -> u64 {
     let full = u128::from(t.exps[0].payload) + u128::from(t.exps[0].data_overhead);
     let mut nics = vec![0u128; rows.nics.len()];
     let mut ports = vec![0u128; rows.ports.len()];

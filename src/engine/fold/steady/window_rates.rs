@@ -1,4 +1,4 @@
-//! What the queue pairs and ports of a partition did in a window of samples.
+//! Measures what the queue pairs and ports of a partition did in a window of samples.
 //!
 //! Layer: fold/steady.
 
@@ -7,19 +7,19 @@ use crate::engine::fold::rows::message_stream::MessageStream;
 use crate::engine::fold::rows::partition_rows::PartitionRows;
 use crate::engine::fold::steady::detector::Detector;
 
-/// Of each queue pair and port of a partition, what it did in a window.
+/// What each queue pair and each port of a partition did in a window.
 pub(crate) struct WindowRates {
-    /// Packets of each queue pair that were acknowledged, and their bytes on the wire.
+    /// For each queue pair, packets that were acknowledged, and their bytes on the wire.
     pub packets: Vec<u64>,
     pub work: Vec<u64>,
-    /// As [`Detector::turn`] returns it.
+    /// Values of [`Detector::turn`].
     pub turns: Vec<u64>,
-    /// Of each port: what the integral of its queue and its marks gained.
+    /// For each port, what the integral of its queue and its number of marks gained.
     pub ports: Vec<(u64, u64)>,
 }
 
 impl WindowRates {
-    /// Of the last `samples` samples. PRECONDITION: so many were taken, and one more.
+    /// Rates of the last `samples` samples. PRECONDITION: that many samples were taken, and one more.
     pub(crate) fn of(t: &Tables, rows: &PartitionRows, detector: &Detector, samples: usize) -> WindowRates {
         let (first, last) = (detector.ago(samples), detector.ago(0));
         let n = rows.members.len();

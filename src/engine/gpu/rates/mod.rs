@@ -1,6 +1,6 @@
 //! Fair rates of the flow level on the device: the kernel `shaders/flow_fill.wgsl` and its host.
 //!
-//! Layer: engine. Knows networks of numbers; when they are solved is the caller's to say.
+//! Layer: engine. Knows networks as numbers only. The caller decides when they are solved.
 
 mod resident;
 mod rows;

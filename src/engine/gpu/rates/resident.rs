@@ -1,6 +1,6 @@
-//! Networks in device memory: changes go there, rates that have changed come back.
+//! Networks in device memory: sends changes there, and reads the changed rates back.
 //!
-//! Layer: engine. Moves bytes; what they mean is the kernel's.
+//! Layer: engine. Moves bytes; the kernel knows what they mean.
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -12,10 +12,10 @@ use crate::engine::EngineError;
 use crate::engine::fair_rates::{FlowsChange, RateChange, ResidentRates};
 use crate::engine::gpu::faults::{Faults, RunError};
 
-/// Rates that are read back with their count, at least; what is beyond takes another trip.
+/// Minimum number of rates that are read back together with their count. Any further rates take a second transfer.
 const FEWEST_READ: u64 = 256;
 
-/// A device with its queue and faults.
+/// A device with its queue and its faults.
 #[derive(Clone, Debug)]
 pub(super) struct DeviceHandles {
     pub device: wgpu::Device,
@@ -23,24 +23,24 @@ pub(super) struct DeviceHandles {
     pub faults: Faults,
 }
 
-/// What was moved and how long it took.
+/// Totals of what was transferred, and the wall time of that.
 #[derive(Clone, Copy, Debug, Default)]
 struct Traffic {
     dispatches: u64,
     solutions: u64,
     bytes_there: u64,
     bytes_back: u64,
-    /// Dispatches whose rates took a second trip.
+    /// Dispatches whose rates took a second transfer.
     second_trips: u64,
     wall: Duration,
 }
 
-/// Networks side by side on a device.
+/// Several networks, side by side in device memory.
 #[derive(Debug)]
 pub(super) struct NetworksOnDevice {
     handles: DeviceHandles,
     pipeline: wgpu::ComputePipeline,
-    /// Whether it has run.
+    /// Whether the kernel has run once.
     is_warm: Arc<AtomicBool>,
     group: wgpu::BindGroup,
     changes: wgpu::Buffer,
@@ -48,13 +48,13 @@ pub(super) struct NetworksOnDevice {
     told: wgpu::Buffer,
     /// Mappable; as large as `told`.
     staging: wgpu::Buffer,
-    /// Rates that the next answer is expected to have, at most.
+    /// Estimated maximum number of rates in the next answer.
     expected: u64,
     traffic: Traffic,
 }
 
 impl NetworksOnDevice {
-    /// Copies rows there.
+    /// Copies `rows` to the device.
     pub(super) fn upload(
         handles: DeviceHandles,
         pipeline: wgpu::ComputePipeline,
@@ -66,7 +66,7 @@ impl NetworksOnDevice {
         let buffer = |label, bytes: u64, usage| {
             device.create_buffer(&wgpu::BufferDescriptor {
                 label: Some(label),
-                // An empty table is bound as one row that nobody reads.
+                // An empty table is bound as one row that no kernel reads.
                 size: bytes.max(64),
                 usage,
                 mapped_at_creation: false,
@@ -123,13 +123,13 @@ impl NetworksOnDevice {
     fn run(&mut self, changes: &[(u32, &[FlowsChange])]) -> Result<Vec<RateChange>, RunError> {
         let clock = Instant::now();
         let DeviceHandles { device, queue, faults } = &self.handles;
-        let mut of_groups: Vec<[u32; 4]> = Vec::with_capacity(changes.len());
+        let mut ranges: Vec<[u32; 4]> = Vec::with_capacity(changes.len());
         let mut all: Vec<FlowsChange> = Vec::with_capacity(changes.iter().map(|c| c.1.len()).sum());
         for &(network, changes) in changes {
-            of_groups.push([network, all.len() as u32, changes.len() as u32, 0]);
+            ranges.push([network, all.len() as u32, changes.len() as u32, 0]);
             all.extend_from_slice(changes);
         }
-        queue.write_buffer(&self.solutions, 0, bytemuck::cast_slice(&of_groups));
+        queue.write_buffer(&self.solutions, 0, bytemuck::cast_slice(&ranges));
         queue.write_buffer(&self.changes, 0, bytemuck::cast_slice(&all));
         queue.write_buffer(&self.told, 0, &[0; TOLD_HEAD as usize]);
         let mut encoder = device.create_command_encoder(&wgpu::CommandEncoderDescriptor { label: Some(source::ENTRY) });
@@ -141,8 +141,8 @@ impl NetworksOnDevice {
             pass.dispatch_workgroups(changes.len() as u32, 1, 1);
         }
         let row = size_of::<RateChange>() as u64;
-        let most = (self.told.size() - TOLD_HEAD) / row;
-        let first = self.expected.max(FEWEST_READ).min(most);
+        let max_rates = (self.told.size() - TOLD_HEAD) / row;
+        let first = self.expected.max(FEWEST_READ).min(max_rates);
         let bytes = TOLD_HEAD + first * row;
         encoder.copy_buffer_to_buffer(&self.told, 0, &self.staging, 0, bytes);
         queue.submit([encoder.finish()]);
@@ -156,8 +156,8 @@ impl NetworksOnDevice {
         })?;
         faults.expect_compilation(false);
         self.is_warm.store(true, Ordering::Relaxed);
-        if n > most {
-            return Err(RunError::ReadBack(format!("{n} rates told, of at most {most}")));
+        if n > max_rates {
+            return Err(RunError::ReadBack(format!("{n} rates told, of at most {max_rates}")));
         }
         if n > first {
             let mut encoder =
@@ -173,7 +173,7 @@ impl NetworksOnDevice {
         self.expected = 2 * n;
         self.traffic.dispatches += 1;
         self.traffic.solutions += changes.len() as u64;
-        self.traffic.bytes_there += (size_of_val(&*of_groups) + size_of_val(&*all)) as u64 + TOLD_HEAD;
+        self.traffic.bytes_there += (size_of_val(&*ranges) + size_of_val(&*all)) as u64 + TOLD_HEAD;
         self.traffic.bytes_back += TOLD_HEAD + first.max(n) * row;
         self.traffic.wall += clock.elapsed();
         Ok(rates)
@@ -184,7 +184,7 @@ impl ResidentRates for NetworksOnDevice {
     fn solve(&mut self, changes: &[(u32, &[FlowsChange])]) -> Result<Vec<RateChange>, EngineError> {
         Ok(self.run(changes).inspect_err(|error| {
             if error.leaves_work_behind() {
-                // Taking down a device that is still at work would wait for it.
+                // Dropping a device that is still at work would wait for it.
                 std::mem::forget(self.handles.clone());
             }
         })?)

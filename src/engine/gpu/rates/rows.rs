@@ -1,17 +1,17 @@
-//! Rows of networks as the kernel has them, those of all networks side by side.
+//! Rows of networks in the kernel's layout, the rows of all networks side by side.
 //!
-//! Layer: engine. Layouts alone, no device.
+//! Layer: engine. Layouts only, no device.
 
 use bytemuck::{Pod, Zeroable};
 
 use crate::engine::fair_rates::{NONE, RateNetwork};
 
-/// Words of a link that several lanes change: five sums as two halves each, five marks, and one that nobody uses.
+/// Words of a link that several lanes change: five sums of two halves each, five marks, and one unused word.
 pub(super) const LINK_WORDS: u32 = 16;
-/// Of these, the turn in which the link was touched: it begins as [`NONE`].
+/// Index, among these words, of the turn in which the link was touched. Its initial value is [`NONE`].
 const TOUCHED: usize = 12;
 
-/// A network: where its rows are.
+/// Header of a network: where its rows are, and its parameters.
 #[repr(C)]
 #[derive(Clone, Copy, Debug, Default, Pod, Zeroable)]
 pub(super) struct NetworkRow {
@@ -26,7 +26,7 @@ pub(super) struct NetworkRow {
     ack_share: u32,
 }
 
-/// What one lane at a time changes of a link.
+/// Columns of a link that only one lane changes at a time.
 #[repr(C)]
 #[derive(Clone, Copy, Debug, Default, Pod, Zeroable)]
 pub(super) struct LinkRow {
@@ -38,7 +38,7 @@ pub(super) struct LinkRow {
     fastest: u64,
 }
 
-/// A carrier.
+/// A carrier: its links, its flows and its rates.
 #[repr(C)]
 #[derive(Clone, Copy, Debug, Default, Pod, Zeroable)]
 pub(super) struct CarrierRow {
@@ -68,7 +68,7 @@ pub(super) struct NetworkRows {
 }
 
 impl NetworkRows {
-    /// Those of the networks, in this order.
+    /// Rows of the given networks, in this order.
     pub(super) fn of<'a>(networks: impl IntoIterator<Item = &'a RateNetwork>) -> NetworkRows {
         let mut rows = NetworkRows::default();
         for network in networks {
@@ -105,12 +105,12 @@ impl NetworkRows {
     }
 }
 
-/// Bytes that networks take on the device, by buffer: in the order of bindings, those that a host writes anew each time among them.
+/// Bytes that networks take on the device, per buffer in the order of bindings. Buffers that the host rewrites for each solution are included.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub(super) struct NetworkBytes(pub [u64; 9]);
 
 impl NetworkBytes {
-    /// Those of one network.
+    /// Bytes that one network takes.
     pub(super) fn of(network: &RateNetwork) -> NetworkBytes {
         let [links, carriers, crossings] =
             [network.capacities.len(), network.carriers.len(), network.crossings.len()].map(|n| n as u64);
@@ -127,13 +127,13 @@ impl NetworkBytes {
         ])
     }
 
-    /// Of both.
-    pub(super) fn and(self, other: NetworkBytes) -> NetworkBytes {
+    /// Bytes that both together take.
+    pub(super) fn plus(self, other: NetworkBytes) -> NetworkBytes {
         NetworkBytes(std::array::from_fn(|i| self.0[i] + other.0[i]))
     }
 }
 
-/// Bytes before the rates that are told: how many they are.
+/// Bytes in front of the changed rates: their count.
 pub(super) const TOLD_HEAD: u64 = 8;
 
 #[cfg(test)]
@@ -182,7 +182,7 @@ mod tests {
         let last = rows.networks[1];
         assert_eq!((last.link_first, last.carrier_first, last.crossing_first, last.touched_first), (2, 1, 3, 4));
         assert_eq!(rows.link_words.iter().filter(|&&w| w == NONE).count(), 4);
-        let NetworkBytes(bytes) = NetworkBytes::of(&one).and(NetworkBytes::of(&two));
+        let NetworkBytes(bytes) = NetworkBytes::of(&one).plus(NetworkBytes::of(&two));
         let of = [
             size_of_val(&*rows.networks),
             size_of_val(&*rows.links),

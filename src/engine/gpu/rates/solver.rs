@@ -1,4 +1,4 @@
-//! A device as a solver of rates: which networks have room, and the kernel, compiled when first used.
+//! A solver of rates on a device: decides which networks fit, and compiles the kernel when first used.
 //!
 //! Layer: engine.
 
@@ -14,25 +14,25 @@ use crate::engine::fair_rates::{NumberedNetworks, RateNetwork, RateSolver};
 use crate::engine::gpu::faults::{Faults, RunError};
 use crate::engine::gpu::pack::Room;
 
-/// Invocations of a workgroup.
+/// Invocations per workgroup.
 const WORKGROUP: u32 = 256;
-/// A workgroup walks over all carriers several times in a solution, however few have changed; with more, the CPU's solution of changes alone is better, and
-/// dispatches stay short. Our choice, not measured on a real GPU.
+/// Maximum number of carriers per network. A workgroup walks over all carriers several times per solution, however few have changed. For larger
+/// networks the CPU, which solves for changes only, is better, and dispatches stay short. Our choice, not measured on a real GPU.
 const MOST_CARRIERS: usize = 1 << 14;
-/// Where the engine is ours to choose, so many experiments of a batch pay for a dispatch an instant. Our choice, not measured on a real GPU: a dispatch and
-/// its answer cost some 0.1 ms there, a solution on a CPU thread some 10 us.
+/// Minimum number of experiments in a batch for one dispatch per instant to pay, where the engine is chosen automatically. Our choice, not measured
+/// on a real GPU: a dispatch and its answer cost some 0.1 ms there, a solution on a CPU thread some 10 us.
 pub const FEWEST_THAT_PAY: usize = 512;
 
-/// The kernel, compiled.
+/// The compiled kernel.
 #[derive(Debug)]
 struct FillKernel {
     pipeline: wgpu::ComputePipeline,
     layout: wgpu::BindGroupLayout,
-    /// Whether it has run: drivers have then compiled all of it.
+    /// Whether it has run once: drivers have compiled all of it by then.
     is_warm: Arc<AtomicBool>,
 }
 
-/// Solves rates on a device.
+/// Solver of rates on a device.
 #[derive(Debug)]
 pub struct DeviceRates {
     handles: DeviceHandles,
@@ -43,7 +43,7 @@ pub struct DeviceRates {
 }
 
 impl DeviceRates {
-    /// On an open device. `workgroup`: most invocations that it has in one.
+    /// Makes a solver on an open device. `workgroup`: maximum number of invocations that the device allows per workgroup.
     pub(in crate::engine::gpu) fn new(
         device: wgpu::Device,
         queue: wgpu::Queue,
@@ -60,12 +60,12 @@ impl DeviceRates {
         self.fewest = fewest;
     }
 
-    /// Leaves networks to the CPU that have no room in so many bytes of a buffer, and of all.
+    /// Leaves networks to the CPU that exceed these limits: bytes of one buffer, and of all.
     pub(in crate::engine::gpu) fn limit_room(&mut self, room: Room) {
         self.room = room;
     }
 
-    /// Compiles the kernel unless that was done.
+    /// The kernel; compiles it if it is not compiled yet.
     fn kernel(&mut self) -> Result<&FillKernel, RunError> {
         if self.kernel.is_none() {
             let clock = Instant::now();
@@ -120,18 +120,18 @@ impl DeviceRates {
     }
 }
 
-/// The number of each network that has room beside those before it.
+/// Number of each network that fits beside those before it; `None` if it does not fit.
 fn numbers(networks: &[RateNetwork], room: &Room) -> Vec<Option<u32>> {
     let mut taken = NetworkBytes::default();
     let mut n = 0;
     let mut number = |network: &RateNetwork| {
-        let with = taken.and(NetworkBytes::of(network));
-        let has_room = network.carriers.len() <= MOST_CARRIERS
+        let sum = taken.plus(NetworkBytes::of(network));
+        let fits = network.carriers.len() <= MOST_CARRIERS
             && n < room.experiments
-            && with.0.iter().all(|&bytes| bytes <= room.table_bytes)
-            && with.0.iter().sum::<u64>() <= room.total_bytes;
-        has_room.then(|| {
-            taken = with;
+            && sum.0.iter().all(|&bytes| bytes <= room.table_bytes)
+            && sum.0.iter().sum::<u64>() <= room.total_bytes;
+        fits.then(|| {
+            taken = sum;
             n += 1;
             n as u32 - 1
         })

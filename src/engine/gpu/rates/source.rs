@@ -8,9 +8,9 @@ use crate::engine::fair_rates::{EQUALS, MANY, MOST_ROUNDS, NONE, PRECISE_ROUNDS,
 use crate::engine::gpu::source::MATH;
 pub use crate::engine::gpu::source::{SourceError, validate};
 
-/// The entry point.
+/// Name of the entry point.
 pub const ENTRY: &str = "flow_fill";
-/// Storage buffers that it binds.
+/// Number of storage buffers that it binds.
 pub const N_BINDINGS: u32 = 9;
 
 const FLOW_ROWS: &str = include_str!("../../../../shaders/flow_rows.wgsl");
