@@ -413,7 +413,7 @@ fn the_best_interval_is_youngs() {
     assert!((written / goodput(0, Some(CheckpointPolicy::Young)) - 1.0).abs() < 1e-4, "{written}");
     // The share that is lost by Daly's first order: cost over interval plus half an interval over the mean time between failures.
     let expected = 1.0 - (2.0 / 49.0 + 49.0 / 2.0 / 600.0);
-    assert!((at[3].1 - expected).abs() < 0.01, "{} {expected}", at[3].1);
+    assert!((goodputs[3].1 - expected).abs() < 0.01, "{} {expected}", goodputs[3].1);
 }
 
 #[test]

@@ -147,7 +147,7 @@ fn keys_and_values_go_from_each_rank_to_its_peer() {
     // Latent attention keeps one vector for all heads. Every rank has it and gets it from its peer.
     let mla = model(", mla = { q_rank = 64, kv_rank = 64, rope_dim = 16, nope_dim = 32, v_dim = 32 }");
     let same = pool(PoolRole::Decode, 2, 1, 1, 1, 2);
-    let transfers = kv_transfers(mla.transformer().unwrap(), 2, &from, &same);
+    let transfers = kv_transfers(mla.transformer().unwrap(), 2, &prefill, &same);
     let seen: Vec<(u32, u32, u64)> = transfers.iter().map(|t| (t.from.1, t.to.1, t.bytes_a_token)).collect();
     assert_eq!(seen, [(0, 0, 2 * 80 * 2), (1, 1, 2 * 80 * 2)]);
 }
