@@ -261,8 +261,8 @@ fn a_grid_says_which_rows_are_equal() {
 }
 
 #[test]
-#[ignore = "takes minutes, and its page has figures of default weights before --weights; the page is to be written anew"]
-fn a_log_of_nccl_tests_is_fitted_as_its_page_says() {
+#[ignore = "soak: 660 candidates take a minute; scripts/test.sh --soak and CI run it"]
+fn soak_a_log_of_nccl_tests_is_fitted_as_its_page_says() {
     let page = "docs/how-to/calibrate.md";
     let folder = in_repository();
     let mut printed = String::new();
@@ -279,8 +279,8 @@ fn a_log_of_nccl_tests_is_fitted_as_its_page_says() {
 }
 
 #[test]
-#[ignore = "half a minute of packets, and its page has lines that compare words otherwise; the page is to be written anew"]
-fn flows_are_as_far_from_packets_as_their_page_says() {
+#[ignore = "soak: half a minute of packets; scripts/test.sh --soak and CI run it"]
+fn soak_flows_are_as_far_from_packets_as_their_page_says() {
     let folder = in_repository();
     run(&folder, "run experiments/studies/flow-beside-packets.toml --out out/levels");
     hold_lines("docs/how-to/flow-mode.md", "pauses: flow level", &run(&folder, "compare out/levels").stdout);
