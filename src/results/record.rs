@@ -517,7 +517,7 @@ pub struct FoldingRecord {
     pub carried_audits: u64,
     pub carried_messages_error: f64,
     pub pauses_left_out: u64,
-    /// 1: skips left out less than half, or may have had the makespan off by more than 1 %, so the experiment started over without them.
+    /// 1: skips left out too little, might have missed a pause, or may have had the makespan off by more than 1 %. So the experiment started over without them.
     pub exact_instead: u64,
     /// Of the skips: how many were audited (also simulated), the packet-hops of that (not counted as simulated),
     /// messages compared, the largest relative error of a completion time, the share of messages off by more than 1 %,

@@ -217,6 +217,12 @@ pub struct Checkpoint {
 }
 
 impl Checkpoint {
+    /// Packets that left ports.
+    pub fn hops(&self) -> u64 {
+        self.nics.iter().map(|gained| gained.hops).sum::<u64>()
+            + self.ports.iter().map(|gained| gained.hops).sum::<u64>()
+    }
+
     /// The room that it takes.
     pub fn bytes(&self) -> usize {
         let piece = |p: &PartitionPiece| {
