@@ -75,7 +75,7 @@ pub mod mode {
     pub const STEADY: u32 = 8192;
     pub const METRIC_SHIFT: u32 = 14;
     pub const METRIC_MASK: u32 = 7;
-    /// With [`STEADY`]: where skips leave out less than half of the packet-hops, the experiment starts over without them.
+    /// With [`STEADY`]: where skips gain too little (`fold/run/gain.rs`), the experiment starts over without them.
     pub const MUST_GAIN: u32 = 1 << 20;
     /// Flows have max-min fair rates in place of packets; no engine of packets steps it.
     pub const FLOW: u32 = 1 << 17;
