@@ -526,7 +526,7 @@ pub struct FoldingRecord {
     pub carried_messages_error: f64,
     /// Number of times that a pause was near and left out.
     pub pauses_left_out: u64,
-    /// 1 if skips left out less than half, or may have changed the makespan by more than 1 %, so that the experiment started over without them.
+    /// 1 if the experiment started over without skips, because they left out too little, might have missed a pause, or may have changed the makespan by more than 1 %.
     pub exact_instead: u64,
     /// Skips that were audited, that is, also simulated.
     pub audited: u64,

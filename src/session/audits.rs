@@ -116,7 +116,7 @@ impl Audits {
         };
         let exactly = || {
             format!(
-                "{} of {} started over as with fidelity.fast_forward = \"exact\" (exact_instead in stats.csv), as skips left out less than half, or may have been off by more than 1 %",
+                "{} of {} started over as with fidelity.fast_forward = \"exact\" (exact_instead in stats.csv), as skips left out too little, might have missed a pause, or may have been off by more than 1 %",
                 self.exactly,
                 counted(experiments, "experiment")
             )

@@ -115,6 +115,24 @@ fn check(seed: u64) {
     }
 }
 
+/// How many packet-hops the sweep of `seed` simulates by default, audits included, for each one that it needs.
+fn cost(seed: u64) -> f64 {
+    let sweep = Sweep::new(&[], &sweep_of(seed));
+    sweep.run("cost", &["--set", "fidelity.fast_forward=steady"]);
+    let sum = |file, name| sweep.column("cost", file, name).iter().sum::<f64>();
+    let simulated = sum("stats.csv", "packet_hops_simulated") + sum("stats.csv", "audit_hops");
+    simulated / sum("results.csv", "packet_hops").max(1.0)
+}
+
+/// Skips that come to nothing cost little. Each of these took between 1.5 and 2.5 times what every packet takes.
+#[test]
+fn skipping_costs_little_where_it_gains_nothing() {
+    for seed in [1046, 1060, 1077, 1102, 1118, 1149] {
+        let cost = cost(seed);
+        assert!(cost < 1.06, "seed {seed}: {cost}");
+    }
+}
+
 #[test]
 fn random_sweeps_give_one_result_whatever_the_memo() {
     // The first three gave other bytes with a memo.

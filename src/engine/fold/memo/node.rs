@@ -215,6 +215,12 @@ pub struct Checkpoint {
 }
 
 impl Checkpoint {
+    /// The number of packets that left ports until this checkpoint.
+    pub fn hops(&self) -> u64 {
+        self.nics.iter().map(|gained| gained.hops).sum::<u64>()
+            + self.ports.iter().map(|gained| gained.hops).sum::<u64>()
+    }
+
     /// Memory that it takes, in bytes.
     pub fn bytes(&self) -> usize {
         let piece = |p: &PartitionPiece| {

@@ -47,6 +47,12 @@ pub struct FinalState {
 }
 
 impl FinalState {
+    /// The number of packets that left ports until the end.
+    pub fn hops(&self) -> u64 {
+        let nics = self.nics.iter().map(|nic| nic.gained.hops).sum::<u64>();
+        nics + self.ports.iter().map(|gained| gained.hops).sum::<u64>()
+    }
+
     /// Memory that it takes, in bytes.
     pub fn bytes(nics: usize, ports: usize, members: usize) -> usize {
         nics * 64 + ports * 64 + members * size_of::<MemberFinal>()

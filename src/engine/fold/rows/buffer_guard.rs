@@ -51,7 +51,11 @@ pub struct BufferGuard {
     near_since: Vec<u64>,
     /// Factor of `near_since`; 1: it is not used.
     near: u32,
-    /// Switches at which the proof failed for intervals that ended at the instant of the first failure.
+    /// Steady phases may be skipped: it is noted when the proof would first have failed with `FORESIGHT` times as much at
+    /// every ingress of any switch, by the ends of intervals.
+    warns: bool,
+    warned_at: u64,
+    /// Switches at which the proof failed for intervals that ended with that of the first failure.
     failed: Vec<SwitchIdx>,
 }
 
@@ -82,6 +86,8 @@ impl BufferGuard {
             wanted: Vec::new(),
             near_since: vec![NEVER; t.switches.len()],
             near,
+            warns: t.exps[0].modes & mode::STEADY != 0,
+            warned_at: NEVER,
             failed: Vec::new(),
         };
         while guard.grain > FINEST && !t.switches.iter().all(|s| is_small(t, s, guard.grain)) {
@@ -145,6 +151,32 @@ impl BufferGuard {
         self.near_since.iter().enumerate().filter(move |(_, since)| **since <= at_ps).map(|(s, _)| SwitchIdx::new(s))
     }
 
+    /// How many times as much every ingress would have to hold for anything to be noted.
+    fn margin(&self) -> u32 {
+        if self.warns { self.near.max(FORESIGHT) } else { self.near }
+    }
+
+    /// Whether a switch is filling up, as far as intervals that were checked say. Depends on the experiment alone.
+    #[inline]
+    pub fn warns(&self) -> bool {
+        self.warned_at != NEVER
+    }
+
+    /// Nothing is skipped any more, and nothing was. So from now on what is about to fail is foreseen.
+    pub fn foresee_from_now(&mut self, t: &Tables) {
+        (self.warns, self.warned_at, self.foresees) = (false, NEVER, true);
+        self.recent.copy_from_slice(&self.peaks);
+        for s in SwitchIdx::all(t.switches.len() as u32) {
+            if self.coupled[s.usize()] {
+                continue;
+            }
+            self.filling[s.usize()] = !self.holds(t, s, |p| self.peaks[p.usize()].saturating_mul(FORESIGHT));
+            if self.filling[s.usize()] {
+                self.wanted.push(s);
+            }
+        }
+    }
+
     /// The unit of peaks, in bytes.
     pub fn grain(&self) -> u32 {
         self.grain
@@ -190,7 +222,7 @@ impl BufferGuard {
             if peak > *ever {
                 *ever = peak;
                 self.crowded[switch.usize()] |= peak > t.exps[0].reserve
-                    && !self.holds(t, switch, |p| self.peaks[p.usize()].saturating_mul(self.near));
+                    && !self.holds(t, switch, |p| self.peaks[p.usize()].saturating_mul(self.margin()));
             }
         }
     }
@@ -212,7 +244,7 @@ impl BufferGuard {
         let recent = self.recent[port.usize()];
         if recent > self.peaks[port.usize()] {
             self.peaks[port.usize()] = recent;
-            self.crowded[s.usize()] |= !self.holds(t, s, |p| self.peaks[p.usize()].saturating_mul(self.near));
+            self.crowded[s.usize()] |= !self.holds(t, s, |p| self.peaks[p.usize()].saturating_mul(self.margin()));
             self.filling[s.usize()] |= !self.holds(t, s, |p| self.peaks[p.usize()].saturating_mul(FORESIGHT));
         }
         if self.filling[s.usize()]
@@ -244,6 +276,7 @@ impl BufferGuard {
             |start: u64, p: PortIdx| self.reported[p.usize()].iter().find(|x| x.0 > start).map_or(min_peak, |x| x.1);
         let (due, not_due): (Vec<_>, Vec<_>) = unchecked.into_iter().partition(|x| x.1 < now);
         let mut near: Vec<Failure> = Vec::new();
+        let mut warned_at = self.warned_at;
         let mut failures: Vec<Failure> = Vec::new();
         for &(start, at_ps, switch) in due.iter().filter(|x| self.crowded[x.2.usize()]) {
             let failure = Failure { at: at_ps, switch };
@@ -252,12 +285,16 @@ impl BufferGuard {
             } else if self.near > 1 && !self.holds(t, switch, |p| held(start, p).saturating_mul(self.near)) {
                 near.push(failure);
             }
+            if self.warns && !self.holds(t, switch, |p| held(start, p).saturating_mul(FORESIGHT)) {
+                warned_at = at_ps.min(warned_at);
+            }
         }
         for near in near {
             let since = &mut self.near_since[near.switch.usize()];
             *since = near.at.min(*since);
         }
         self.unchecked = not_due;
+        self.warned_at = warned_at;
         let first = failures.iter().min().copied()?;
         self.failed = failures.iter().filter(|f| f.at == first.at).map(|f| f.switch).collect();
         Some(first)

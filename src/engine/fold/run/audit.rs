@@ -62,6 +62,7 @@ fn audit(run: &mut FoldRun, t: &mut Tables, p: u32, skip: &Skip, at_ps: u64) -> 
     let mut copy = copy_but_for_tasks(t);
     // A copy waits for no other experiment, and claims stay as they are.
     let may_wait = std::mem::take(&mut run.ticket.may_wait);
+    let fails_for_certain = run.fails_for_certain;
     let cursor = run.partitions[p as usize].cursor.take();
     let partition = Partition { cursor, ..run.partitions[p as usize].clone() };
     let delivered = {
@@ -98,6 +99,7 @@ fn audit(run: &mut FoldRun, t: &mut Tables, p: u32, skip: &Skip, at_ps: u64) -> 
     }
     run.partitions[p as usize] = partition;
     run.ticket.may_wait = may_wait;
+    run.fails_for_certain = fails_for_certain;
     run.stats.auditing += began.elapsed();
     Ok(())
 }

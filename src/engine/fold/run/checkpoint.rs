@@ -178,8 +178,8 @@ pub(crate) fn split_at_checkpoint(
     run.partitions[p as usize].explained_hops = 0;
     let deltas = deltas(run, t, p);
     report_peaks(run, t, p, at);
-    run.stats.hops_simulated +=
-        deltas.nics.iter().map(|g| g.hops).sum::<u64>() + deltas.ports.iter().map(|g| g.hops).sum::<u64>();
+    run.stats.hops_simulated += deltas.hops();
+    run.gain.count(at, deltas.hops());
     let partition = &run.partitions[p as usize];
     let numbers: Vec<u32> = partition.rows.flow_ids.iter().chain(&partition.rows.ancestors).copied().collect();
     let mut traced = true;
@@ -257,6 +257,7 @@ pub(crate) fn split_at_checkpoint(
 pub(crate) fn pass_checkpoint(run: &mut FoldRun, t: &mut Tables, p: u32, checkpoint: &Checkpoint) -> Result<(), Stop> {
     run.stats.hits += 1;
     let partition = &run.partitions[p as usize];
+    run.gain.count(partition.start + checkpoint.at, checkpoint.hops());
     for (&n, delta) in partition.rows.nics.iter().zip(&checkpoint.nics) {
         delta.count(&mut t.nics[n]);
     }

@@ -128,6 +128,7 @@ fn copy_of(run: &FoldRun) -> FoldRun {
         schedule: run.schedule.clone(),
         guard: run.guard.clone(),
         left_out: Default::default(),
+        fails_for_certain: false,
         audited: Default::default(),
         gain: LeastGain::unasked(),
         wander: Default::default(),

@@ -3,13 +3,14 @@
 //! Layer: fold/run. Its partitions merge at once. Their rows may be up to a step apart in time, so the ports of the switch are processed jointly a
 //! little later. Until then the buffer guard goes on with its proof.
 
-use crate::columns::{NONE, NicIdx, PortIdx, SwitchIdx, Tables};
+use crate::columns::{NONE, NicIdx, PortIdx, SwitchIdx, Tables, mode};
 use crate::engine::fold::rows::canonical_key::CanonicalKey;
 use crate::engine::fold::rows::coupling::coupled_rows;
 use crate::engine::fold::run::counters::{deltas, forget_finished_messages, report_peaks};
 use crate::engine::fold::run::explain::{because, settle};
 use crate::engine::fold::run::explanation::FoldCause;
 use crate::engine::fold::run::fold_run::FoldRun;
+use crate::engine::fold::run::gain::LeastGain;
 use crate::engine::fold::run::join::{NeededRows, add_port, catch_up_rows, touched};
 use crate::engine::fold::run::lookup::stop_remembering;
 use crate::engine::fold::run::merge::merge;
@@ -17,6 +18,7 @@ use crate::engine::fold::run::resume::resume;
 use crate::engine::fold::run::simulate::next_event_at;
 use crate::engine::fold::run::stop::Stop;
 use crate::engine::fold::run::turn_order::schedule_partition;
+use crate::engine::fold::steady::detector::Detector;
 use crate::units::PS_PER_NS;
 
 /// Couples switch `s`: from `at_ps` on, which is the earliest time of all, all active queue pairs through it belong to one partition. Results do
@@ -67,6 +69,41 @@ pub(crate) fn couple_from_now(run: &mut FoldRun, t: &mut Tables, s: SwitchIdx, a
     partition.awaits = Some(remembered && partition.awaits != Some(false));
     let next = next_event_at(run, t, p).min(run.partitions[p as usize].next);
     schedule_partition(run, p, next);
+    Ok(())
+}
+
+/// From `at` on, before anything happens then, nothing is skipped any more. Nothing was skipped or rounded so far, so
+/// every packet is simulated, and the experiment need not start over for that. What is under way is not remembered, as
+/// what was recorded of it may be skipped by others.
+pub(crate) fn go_on_without_skips(run: &mut FoldRun, t: &mut Tables, at: u64) -> Result<(), Stop> {
+    log::info!(
+        "folding: experiment {}: from {} ns on nothing is skipped, as a switch fills up",
+        t.exps[0].exp_id,
+        at / PS_PER_NS
+    );
+    let may_wait = std::mem::take(&mut run.ticket.may_wait);
+    let needed = NeededRows {
+        nics: NicIdx::all(t.nics.len() as u32).collect(),
+        ports: PortIdx::all(t.ports.len() as u32).collect(),
+        switches: Vec::new(),
+    };
+    catch_up_rows(run, t, &needed, at)?;
+    for p in touched(run, &needed) {
+        if run.partitions[p as usize].looked_up {
+            because(run, t, p, FoldCause::Merge);
+        }
+        stop_remembering(run, t, p, at)?;
+        run.partitions[p as usize].detector = Detector::default();
+        run.partitions[p as usize].ended_skip = None;
+        let next = next_event_at(run, t, p).min(run.partitions[p as usize].next);
+        schedule_partition(run, p, next);
+    }
+    run.schedule.samplings.clear();
+    run.ticket.may_wait = may_wait;
+    t.exps[0].modes &= !(mode::STEADY | (mode::METRIC_MASK << mode::METRIC_SHIFT));
+    run.stats.exactly = 1;
+    run.gain = LeastGain::unasked();
+    run.guard.foresee_from_now(t);
     Ok(())
 }
 

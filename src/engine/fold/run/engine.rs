@@ -239,7 +239,7 @@ fn start_over(
     settle_all(&mut run, t);
     let simulated = run.partitions.iter().filter(|partition| !partition.looked_up);
     let unfinished = simulated.map(|partition| hops(t, &partition.rows)).sum::<u64>();
-    let FoldRun { restart, stats, mut timer, ticket, explainer, .. } = run;
+    let FoldRun { restart, stats, mut timer, ticket, explainer, gain, .. } = run;
     let (alone, balance) = (ticket.alone, Arc::clone(&ticket.balance));
     drop(ticket);
     restart.put_back(t);
@@ -254,6 +254,7 @@ fn start_over(
     (next.ticket.alone, next.ticket.balance) = (alone, balance);
     timer.start_over();
     next.timer = timer;
+    next.gain = next.gain.after(&gain);
     next.explainer = explainer;
     let FoldStats { coupled, couplings, .. } = next.stats;
     let hops_simulated = stats.hops_simulated + unfinished;

@@ -53,8 +53,10 @@ pub(crate) struct FoldRun {
     pub turning: u32,
     pub schedule: TurnSchedule,
     pub guard: BufferGuard,
-    /// Switches at which a possible pause, resume or drop was left out.
+    /// Switches at which a pause, a resume or a drop was within reach: left out, or met while steady phases were skipped.
     pub left_out: BTreeSet<SwitchIdx>,
+    /// The buffer guard will fail once an interval under way ends. Noted where steady phases are skipped.
+    pub fails_for_certain: bool,
     /// Skips that were audited, by `SkipPlan::draw`.
     pub audited: HashSet<u32>,
     pub gain: LeastGain,

@@ -90,7 +90,7 @@ pub(crate) fn follow(run: &mut FoldRun, t: &mut Tables, p: u32, key: Vec<u8>, at
 pub(crate) fn report_events(run: &mut FoldRun, t: &mut Tables, p: u32, at: u64) -> Result<(), Stop> {
     while run.partitions[p as usize].looked_up {
         if run.partitions[p as usize].skip.is_some() {
-            t.fold_trace.clear();
+            run.gain.take_trace(t);
             return report_skipped(run, t, p, at);
         }
         let partition = &mut run.partitions[p as usize];
@@ -101,7 +101,7 @@ pub(crate) fn report_events(run: &mut FoldRun, t: &mut Tables, p: u32, at: u64) 
         let Some(&event) = body.events.get(cursor.next_event).filter(|x| x.at <= now && x.at < until) else {
             let checkpoint = body.checkpoint.as_ref().filter(|checkpoint| checkpoint.at <= now).map(Arc::clone);
             drop(body);
-            t.fold_trace.clear();
+            run.gain.take_trace(t);
             let (Some(checkpoint), Some(memo)) = (checkpoint, &run.memo) else {
                 if pass_choice(run, t, p, now) {
                     continue;
@@ -131,7 +131,7 @@ pub(crate) fn report_events(run: &mut FoldRun, t: &mut Tables, p: u32, at: u64) 
                 if let Some(&(next, _)) = member.posted.get(member.given) {
                     member.given += 1;
                     let key = follow_key(event.at, event.member, t.tasks[next].bytes);
-                    t.fold_trace.clear();
+                    run.gain.take_trace(t);
                     follow(run, t, p, key, when, when)?;
                 }
             }
@@ -150,7 +150,7 @@ pub(crate) fn report_events(run: &mut FoldRun, t: &mut Tables, p: u32, at: u64) 
             }
         }
     }
-    t.fold_trace.clear();
+    run.gain.take_trace(t);
     Ok(())
 }
 

@@ -22,6 +22,7 @@ use crate::engine::fold::run::fold_run::FoldRun;
 pub(crate) fn drain(run: &mut FoldRun, t: &mut Tables, p: u32) {
     let waits = waits_its_turn(t);
     let mut noted = std::mem::take(&mut t.fold_trace);
+    run.gain.note_acknowledged(t, &noted);
     for event in noted.drain(..) {
         let (FoldTrace::Posted { task: i, .. }
         | FoldTrace::Sent { task: i, .. }

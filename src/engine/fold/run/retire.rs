@@ -2,8 +2,7 @@
 //!
 //! Layer: fold/run.
 
-use crate::engine::fold::rows::partition_rows::Member;
-use crate::engine::fold::rows::partition_rows::{NicBase, PortBase};
+use crate::engine::fold::rows::partition_rows::{Member, NicBase, PortBase, hops};
 use std::sync::Arc;
 
 use crate::columns::{NEVER, NONE, NicIdx, PortIdx, Tables, qp};
@@ -24,6 +23,7 @@ pub(crate) fn retire_looked_up(run: &mut FoldRun, t: &mut Tables, p: u32, final_
     run.stats.hits += 1;
     restore_members(run, t, p);
     let partition = &run.partitions[p as usize];
+    run.gain.count(partition.start + final_state.at, final_state.hops());
     for (&n, end) in partition.rows.nics.iter().zip(&final_state.nics) {
         let row = &mut t.nics[n];
         end.gained.count(row);
@@ -67,20 +67,9 @@ pub(crate) fn retire_idle(run: &mut FoldRun, t: &mut Tables, p: u32) {
 pub(crate) fn record_final_state(run: &mut FoldRun, t: &Tables, p: u32, end: u64) {
     settle(run, t, p);
     let partition = &run.partitions[p as usize];
-    run.stats.hops_simulated += partition
-        .rows
-        .nics
-        .iter()
-        .zip(&partition.rows.nic_base)
-        .map(|(&n, base)| t.nics[n].hops - base.hops)
-        .sum::<u64>();
-    run.stats.hops_simulated += partition
-        .rows
-        .ports
-        .iter()
-        .zip(&partition.rows.port_base)
-        .map(|(&q, base)| t.ports[q].hops - base.hops)
-        .sum::<u64>();
+    let hops = hops(t, &partition.rows);
+    run.stats.hops_simulated += hops;
+    run.gain.count(end, hops);
     let (Some(cursor), Some(memo)) = (&partition.cursor, &run.memo) else { return };
     let size = FinalState::bytes(partition.rows.nics.len(), partition.rows.ports.len(), partition.rows.members.len());
     let mut body = cursor.node.body();

@@ -33,6 +33,9 @@ pub(crate) fn window(run: &mut FoldRun, t: &mut Tables, p: u32, at: u64, end: u6
     let WindowLeft { mut peaks, drew, nics, .. } = stepped?;
     peaks.sort_unstable();
     let mut fails = false;
+    let carries = t.exps[0].modes & mode::RATES != 0;
+    // Wherever the guard fails, the experiment starts over without skips. So it may as well do so at once.
+    let at_once = is_steadying(t) && !carries && run.gain.is_small();
     for (place, held) in peaks {
         let partition = &mut run.partitions[p as usize];
         let peak = run.guard.coarse(held);
@@ -47,15 +50,22 @@ pub(crate) fn window(run: &mut FoldRun, t: &mut Tables, p: u32, at: u64, end: u6
                 .filter(|&&end| end == port)
                 .map(|_| peaks[local[port.usize()] as usize])
         };
-        fails |= !run.guard.may_hold(t, ends[place], held);
+        let port = ends[place];
+        if run.guard.may_hold(t, port, held) {
+            continue;
+        }
+        fails = true;
+        let switch = t.ports[port].switch_idx;
+        if at_once && peak > t.exps[0].reserve && !run.guard.is_joint(switch) {
+            run.fails_for_certain = true;
+            run.left_out.insert(switch);
+        }
     }
     // Where no checkpoint ends the interval, memory might fill up before it does.
-    let ends_by_itself = || {
-        let partition = &run.partitions[p as usize];
-        if is_steadying(t) { partition.recordable } else { partition.cursor.is_some() }
-    };
-    if fails && t.exps[0].modes & mode::RATES == 0 && !ends_by_itself() {
-        let mark = run.partitions[p as usize].mark(at + 1, run.step);
+    let partition = &run.partitions[p as usize];
+    let ends_by_itself = if is_steadying(t) { partition.recordable } else { partition.cursor.is_some() };
+    if fails && !carries && !ends_by_itself {
+        let mark = partition.mark(at + 1, run.step);
         report_peaks(run, t, p, mark);
     }
     if drew {

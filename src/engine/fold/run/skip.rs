@@ -110,7 +110,7 @@ pub(crate) fn report_skipped(run: &mut FoldRun, t: &mut Tables, p: u32, at: u64)
             }
             MessageEvent::Acked => skip.report_acked(t, m, member, when),
         }
-        t.fold_trace.clear();
+        run.gain.take_trace(t);
         let sent = skip.sends(m);
         skip.drain_if_done(t, m, member, when);
         let drained = sent && !skip.sends(m);
@@ -146,7 +146,7 @@ fn share_anew(run: &mut FoldRun, t: &mut Tables, p: u32, m: usize, on: bool, at:
         skip.share(k, at);
         skip.foresee_all(k, member);
     }
-    t.fold_trace.clear();
+    run.gain.take_trace(t);
 }
 
 /// Skipped partition `p` goes on to `at`, at which rows join it, and the skip ends.
@@ -229,7 +229,7 @@ pub(crate) fn end_skip(run: &mut FoldRun, t: &mut Tables, p: u32, at: u64, why: 
         skip.report_acked(t, m, member, at);
         skip.settle_sent(m, member);
     }
-    t.fold_trace.clear();
+    run.gain.take_trace(t);
     let by = skip.moved_by(at);
     audit_if_due(run, t, p, &skip, &by, at)?;
     if let Some(carried) = &skip.plan.carried {
@@ -240,6 +240,7 @@ pub(crate) fn end_skip(run: &mut FoldRun, t: &mut Tables, p: u32, at: u64, why: 
     }
     let hops = skip.count(t, &run.partitions[p as usize].rows, &by, at);
     run.stats.hops_skipped += hops;
+    run.gain.count(at, 0);
     run.stats.hops_carried += if skip.plan.carried.is_some() { hops } else { 0 };
     run.stats.skipped_ps += u128::from(at - skip.since);
     report_peaks(run, t, p, at);
@@ -267,7 +268,7 @@ pub(crate) fn end_skip(run: &mut FoldRun, t: &mut Tables, p: u32, at: u64, why: 
             }
             go_on(t, m.flow, at);
         }
-        t.fold_trace.clear();
+        run.gain.take_trace(t);
         collect_all(run, t, p);
     }
     forget_finished_messages(run, t, p);

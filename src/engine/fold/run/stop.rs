@@ -11,7 +11,7 @@ pub(crate) enum Stop {
     Abandon(&'static str),
     /// The buffer of a switch may have come near a pause or a drop: start over with this switch coupled.
     Couple(Failure),
-    /// Skips gain too little, or are off by too much, as this says: start over without them, folded.
+    /// Skips gain too little, are off by too much, or may miss a pause, as this says: start over without them, folded.
     Exactly(&'static str),
     /// The unfolded engine would fail as well.
     Fail(String),
@@ -21,7 +21,9 @@ pub(crate) enum Stop {
 
 /// Reasons to start over.
 pub(crate) mod reason {
-    pub(crate) const GAIN: &str = "they leave out less than half";
+    pub(crate) const GAIN: &str = "they leave out too little";
+    pub(crate) const PAUSE: &str =
+        "a switch may have come near a pause or a drop, and switches are coupled in time only without skips";
     pub(crate) const OFF: &str = "by what copies did without them, the makespan may be off by more than 1 %";
     pub(crate) const TIME: &str = "the time limit was reached";
     pub(crate) const KIND: &str = "a NIC without a partition has something other than a start or a task to do";

@@ -24,7 +24,7 @@ use crate::engine::fold::run::checkpoint::sample_and_checkpoint;
 use crate::engine::fold::run::compare_copies::{compare_all, note_progress};
 use crate::engine::fold::run::copies::ContinuedAudits;
 use crate::engine::fold::run::copy_on::{carries_too_little, copy_if_due};
-use crate::engine::fold::run::couple::couple_from_now;
+use crate::engine::fold::run::couple::{couple_from_now, go_on_without_skips};
 use crate::engine::fold::run::detection::next_sampling;
 use crate::engine::fold::run::fold_run::FoldRun;
 use crate::engine::fold::run::gain::LeastGain;
@@ -94,6 +94,7 @@ pub(crate) fn begin_coupled(
         schedule: TurnSchedule { idle_at: vec![NEVER; t.nics.len()], ..TurnSchedule::default() },
         guard,
         left_out: BTreeSet::new(),
+        fails_for_certain: false,
         audited: HashSet::new(),
         gain: LeastGain::of(t),
         wander: RateWander::default(),
@@ -119,9 +120,6 @@ pub(crate) fn begin_coupled(
 pub(crate) fn turns(run: &mut FoldRun, t: &mut Tables, turns: u32, limit: u64) -> Result<(), Stop> {
     run.limit = limit;
     for _ in 0..turns {
-        if run.gain.is_due() && run.gain.is_too_little(t, &run.stats) {
-            return Err(Stop::Exactly(reason::GAIN));
-        }
         let top = peek(run);
         let fired = run.schedule.fired.peek().map(|&Reverse((latest, g))| (latest, g));
         if let Some((latest, g)) = fired
@@ -132,6 +130,9 @@ pub(crate) fn turns(run: &mut FoldRun, t: &mut Tables, turns: u32, limit: u64) -
             continue;
         }
         let Some((at, n)) = top else { return finish(run, t) };
+        if run.fails_for_certain {
+            return Err(Stop::Exactly(reason::PAUSE));
+        }
         if at >= t.exps[0].time_limit {
             return Err(Stop::Abandon(reason::TIME));
         }
@@ -139,15 +140,21 @@ pub(crate) fn turns(run: &mut FoldRun, t: &mut Tables, turns: u32, limit: u64) -
         if at > run.continued.next {
             note_progress(run, t, at);
         }
-        if let Some(failure) = run.guard.failure_before(t, sample_at.map_or(at, |sample_at| sample_at.0)) {
+        let now = sample_at.map_or(at, |sample_at| sample_at.0);
+        if let Some(failure) = run.guard.failure_before(t, now) {
             couple(run, t, failure)?;
+        }
+        judge_gain(run, t, now)?;
+        if run.guard.warns() && has_left_nothing_out(run, t) {
+            go_on_without_skips(run, t, now)?;
+            continue;
         }
         if let Some(s) = run.guard.take_wanted() {
             couple_from_now(run, t, s, at)?;
             continue;
         }
         // Before anything is done: who waits here does nothing else.
-        if run.ticket.turn(sample_at.map_or(at, |sample_at| sample_at.0)) {
+        if run.ticket.turn(now) {
             return Err(Stop::Wait);
         }
         if let Some((sample_at, p)) = sample_at {
@@ -242,15 +249,38 @@ pub(crate) fn idle_turn(run: &mut FoldRun, t: &mut Tables, n: NicIdx, at: u64) -
 }
 
 /// A pause, a resume or a drop was within reach: the switch is coupled. Where measured rates are carried on, it is not,
-/// because all would be simulated packet by packet then; that is counted, and noted for the case that the experiment
-/// starts over without skips.
+/// because all would be simulated packet by packet then; that is counted. Where steady phases are skipped and starting over
+/// costs more than skips gain, the experiment starts over without them: then switches are coupled in time.
 fn couple(run: &mut FoldRun, t: &Tables, failure: Failure) -> Result<(), Stop> {
-    if t.exps[0].modes & mode::RATES == 0 {
+    if !is_steadying(t) {
         return Err(Stop::Couple(failure));
     }
-    run.stats.unpaused += 1;
+    // What happened later has no say, however far others are.
+    judge_gain(run, t, failure.at + 1)?;
+    if t.exps[0].modes & mode::RATES == 0 && run.gain.starts_over(t, &run.partitions, &run.stats) {
+        return Err(Stop::Couple(failure));
+    }
     run.left_out.extend(run.guard.failed());
+    if t.exps[0].modes & mode::RATES == 0 {
+        return Err(Stop::Exactly(reason::PAUSE));
+    }
+    run.stats.unpaused += 1;
     Ok(())
+}
+
+/// Whether results owe nothing to skips so far, and would not if there were none from now on.
+fn has_left_nothing_out(run: &FoldRun, t: &Tables) -> bool {
+    run.gain.is_asked()
+        && t.exps[0].modes & mode::RATES == 0
+        && !t.fold_hints.rounding
+        && run.stats.skips == 0
+        && run.stats.rounded == 0
+}
+
+/// Everything before `now` has happened: do skips gain enough?
+fn judge_gain(run: &mut FoldRun, t: &Tables, now: u64) -> Result<(), Stop> {
+    let is_too_little = run.gain.is_too_little(t, &run.partitions, &run.stats, now);
+    if is_too_little { Err(Stop::Exactly(reason::GAIN)) } else { Ok(()) }
 }
 
 /// Nothing is left to happen.
@@ -258,7 +288,7 @@ pub(crate) fn finish(run: &mut FoldRun, t: &mut Tables) -> Result<(), Stop> {
     if let Some(failure) = run.guard.failure_before(t, NEVER) {
         couple(run, t, failure)?;
     }
-    if run.gain.is_too_little(t, &run.stats) {
+    if run.gain.is_too_little_in_all(t, &run.partitions, &run.stats) {
         return Err(Stop::Exactly(reason::GAIN));
     }
     if t.shared[SHARED_FLOWS_LEFT as usize] > 0 {
