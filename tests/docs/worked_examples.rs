@@ -26,7 +26,7 @@ const RUN: &[(&str, &str)] = &[
     ("docs/explanation/folding.md", "0."),
     ("docs/how-to/calibrate.md", "key  "),
     ("docs/how-to/calibrate.md", "includes overlay.toml"),
-    ("docs/how-to/flow-mode.md", "pauses: flow level"),
+    ("docs/how-to/flow-mode.md", "  pauses: flow level"),
     ("docs/how-to/fold-explain.md", ""),
     ("docs/how-to/grids.md", "2 rows"),
     ("docs/how-to/serve-a-model.md", "knee: "),
@@ -283,7 +283,7 @@ fn soak_a_log_of_nccl_tests_is_fitted_as_its_page_says() {
 fn soak_flows_are_as_far_from_packets_as_their_page_says() {
     let folder = in_repository();
     run(&folder, "run experiments/studies/flow-beside-packets.toml --out out/levels");
-    hold_lines("docs/how-to/flow-mode.md", "pauses: flow level", &run(&folder, "compare out/levels").stdout);
+    hold_lines("docs/how-to/flow-mode.md", "  pauses: flow level", &run(&folder, "compare out/levels").stdout);
 }
 
 #[test]
