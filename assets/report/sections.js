@@ -3,8 +3,8 @@
 const none = (...children) => el("p", { class: "none" }, children);
 const key = (name) => el("code", {}, name);
 const MANIFEST = DATA.manifest;
-// Columns whose names lack their unit.
-const heading = (name) => (unitOf(name) === "share" ? name + " (of 1)" : name);
+// What stands above cells that have units of their own, such as ms: the column's name without its unit. Pointing at it shows the full name.
+const heading = (name) => name.replace(/_(ns|bytes|gbps)$/, "");
 // Where a chart shows single experiments although configurations have replicas.
 const oneOfReplicas = () => (DATA.means ? el("p", { class: "soft replica" }, "Of each configuration this shows one experiment, the first replica that completed; the ranking above is by means over replicas.") : null);
 const okFirst = (c) => members(c).find((row) => text("status", row) === "ok");
@@ -31,7 +31,7 @@ function rankingTable() {
   const columns = [
     { title: "rank", text: (row) => (place(row) ? place(row).place + (place(row).tied > 1 ? "=" : "") : ""), number: (row) => (place(row) ? place(row).place : NaN) },
     { title: "from best", text: (row) => { const d = distance(row); return Number.isFinite(d) ? (d === 0 ? "0 %" : percent(d)) : ""; }, number: distance },
-    ...COLUMNS.filter((c) => !c.empty).map((c) => ({ title: c.name, heading: heading(c.name), text: c.text, number: c.isNumber ? c.number : null, shown: AXES.includes(c) ? null : (row) => cell(c, row), optional: !main.has(c.name), wide: c.name === "error" || c.name.startsWith("validated_") })),
+    ...COLUMNS.filter((c) => !c.empty).map((c) => ({ title: c.name, heading: AXES.includes(c) ? c.name : heading(c.name), text: c.text, number: c.isNumber ? c.number : null, shown: AXES.includes(c) ? null : (row) => cell(c, row), optional: !main.has(c.name), wide: c.name === "error" || c.name.startsWith("validated_") })),
   ];
   const filters = DATA.design.axes.map((a, at) => ({ axis: AXES[at], title: SHORT[at], values: a.binned ? [] : a.levels })).filter((f) => f.values.length > 1 && f.values.length <= 64);
   return [

@@ -68,7 +68,8 @@ function dataTable(options) {
       const at = options.columns.indexOf(c);
       const sorted = view.sort && view.sort[0] === at ? (view.sort[1] > 0 ? "ascending" : "descending") : null;
       const turn = () => { view.sort = [at, sorted === "ascending" ? -1 : 1]; arrange(); };
-      return el("th", { class: c.number ? "n" : null, "aria-sort": sorted, scope: "col" }, el("button", { type: "button", onclick: turn }, c.heading || c.title));
+      const heading = c.heading || c.title;
+      return el("th", { class: c.number ? "n" : null, "aria-sort": sorted, scope: "col", "data-column": c.title, title: heading === c.title ? null : c.title }, el("button", { type: "button", onclick: turn }, heading));
     });
     const body = view.rows.slice(view.page * size, (view.page + 1) * size).map((row) =>
       el("tr", { class: options.first && options.first(row) ? "first" : null }, columns().map((c) => {

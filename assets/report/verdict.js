@@ -146,6 +146,12 @@ function winner(g) {
     pictureOfGroup(g), el("h3", {}, "What decides it"), ...decidingLines(g), el("h3", {}, "How sure that is"), surety(g));
 }
 
+// How far times of the best of each workload may be off hardware, each text once.
+function worthOfBest() {
+  const rankings = groupsInView().map((g) => ranking(g)).filter((r) => r.order.length);
+  return [...new Set(rankings.map((r) => worth(okFirst(r.verdict.best))))].join(" ") || MODEL;
+}
+
 // Over all workloads: what other values of each axis cost around what is recommended, as the command line has it.
 function decidingOnAverage() {
   const r = DATA.recommendations[state.metric];
@@ -154,7 +160,7 @@ function decidingOnAverage() {
   const best = r ? r.configuration : undefined;
   if (!r && !ANSWERS.length) return [];
   const sure = DATA.means ? "" : "Every configuration ran once" + (PACKETS ? ", so how much results vary between seeds is not known. " : ". ") + SEEDS;
-  return [el("h3", {}, "What decides it"), ...aroundLines(best, decides, true), el("h3", {}, "How sure that is"), el("p", { id: "sure" }, sure + (DATA.constant ? " Replicas are all alike: nothing in this run depends on the seed." : "") + (DATA.audit === null ? "" : " An audit found approximate results to be off by up to " + share(DATA.audit) + "." + SKIPPED) + " " + MODEL)];
+  return [el("h3", {}, "What decides it"), ...aroundLines(best, decides, true), el("h3", {}, "How sure that is"), el("p", { id: "sure" }, sure + (DATA.constant ? " Replicas are all alike: nothing in this run depends on the seed." : "") + (DATA.audit === null ? "" : " An audit found approximate results to be off by up to " + share(DATA.audit) + "." + SKIPPED) + " " + worthOfBest())];
 }
 
 // Of a sweep over rates of requests: up to which rate each design keeps the bounds.
