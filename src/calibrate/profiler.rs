@@ -216,9 +216,9 @@ mod tests {
     fn steps_take_time_by_their_number() {
         let seconds = |steps: usize| {
             let step = |n: usize| {
-                let at = 10 * n;
+                let start = 10 * n;
                 format!(
-                    r#"{{"ph":"X","cat":"user_annotation","name":"ProfilerStep#{n}","ts":{at},"dur":1e9}},{{"ph":"X","cat":"kernel","name":"k","ts":{at},"dur":4}}"#
+                    r#"{{"ph":"X","cat":"user_annotation","name":"ProfilerStep#{n}","ts":{start},"dur":1e9}},{{"ph":"X","cat":"kernel","name":"k","ts":{start},"dur":4}}"#
                 )
             };
             let text = format!("[{}]", (0..steps).map(step).collect::<Vec<_>>().join(","));

@@ -286,11 +286,11 @@ pub(crate) fn time(sizes: &[ExperimentSize], threads: usize) -> TimeForecast {
 /// quickest to the slowest.
 pub(crate) fn search_time(sizes: &[ExperimentSize], full: u64, coarse: u64, threads: usize) -> TimeForecast {
     let range_of = |n: u64, packets: f64| {
-        let [mut least, mut most]: [Vec<f64>; 2] =
+        let [mut quickest, mut slowest]: [Vec<f64>; 2] =
             [0, 1].map(|i| sizes.iter().map(|s| thread_seconds(s, packets)[i]).collect());
-        least.sort_by(f64::total_cmp);
-        most.sort_by(|a, b| b.total_cmp(a));
-        [least, most].map(|all| all.iter().take(n as usize).sum::<f64>())
+        quickest.sort_by(f64::total_cmp);
+        slowest.sort_by(|a, b| b.total_cmp(a));
+        [quickest, slowest].map(|all| all.iter().take(n as usize).sum::<f64>())
     };
     let (full, coarse) = (range_of(full, 1.0), range_of(coarse, COARSE_PACKETS));
     TimeForecast { least: full[0] + coarse[0], about: None, most: full[1] + coarse[1] }.times(1.0 / threads as f64)

@@ -37,7 +37,7 @@ pub enum GpuDispatch {
 /// The place where simulated episodes are remembered.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub enum MemoChoice {
-    /// Nowhere.
+    /// Nothing is remembered.
     Off,
     /// In memory, as long as the run lasts.
     #[default]

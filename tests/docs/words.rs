@@ -1,6 +1,7 @@
-//! No private words: what code calls a thing is what the glossary, the field or plain English calls it.
+//! Plain words. Identifiers have no private words: what code calls a thing is what the glossary, the field or plain English calls it. Doc comments are
+//! sentences of their own, and variables are not called by a preposition or a pronoun.
 //!
-//! Checked over the parts of all identifiers of the source, the tests and the shaders. Comments and strings are not read.
+//! Identifiers are read in the source, the tests and the shaders; comments and names of variables in the source.
 
 use std::collections::BTreeSet;
 use std::path::{Path, PathBuf};
@@ -36,6 +37,14 @@ const PRIVATE: &[(&str, &str)] = &[
     ("supply", "source"),
     ("tidings", "MessageEvent"),
 ];
+
+/// Words with which the rest of a sentence begins, but hardly a sentence that says something by itself.
+const RESTS: &[&str] =
+    &["Also", "And", "Else", "Likewise", "Nor", "Of", "Or", "So", "Such", "Than", "That", "The same", "Those"];
+
+/// Prepositions and pronouns that say nothing of a variable. `by` is the name of an option, `until` and `since` are instants.
+const NO_NAMES: &[&str] =
+    &["at", "beside", "into", "least", "most", "of", "on", "onto", "than", "that", "those", "till", "who", "with"];
 
 /// The words of an identifier, in lower case: `nic_rowsOf` has `nic`, `rows` and `of`.
 fn words(identifier: &str) -> Vec<String> {
@@ -93,4 +102,80 @@ fn identifiers_are_taken_apart_and_the_list_is_sorted() {
     assert_eq!(words("PFCPauses2x"), ["pfc", "pauses", "x"]);
     assert_eq!(words("MODE_FRESH"), ["mode", "fresh"]);
     assert!(PRIVATE.is_sorted_by(|a, b| a.0 < b.0));
+}
+
+/// The first lines of the doc comments of a file, with their numbers.
+fn doc_comments(text: &str) -> Vec<(usize, &str)> {
+    let lines: Vec<&str> = text.lines().map(str::trim_start).collect();
+    let is_doc = |line: &str| line.starts_with("///");
+    let first = |i: usize| is_doc(lines[i]) && (i == 0 || !is_doc(lines[i - 1]));
+    (0..lines.len()).filter(|&i| first(i)).map(|i| (i + 1, lines[i].trim_start_matches('/').trim_start())).collect()
+}
+
+/// Whether a doc comment is the rest of a sentence that a name began, or a word alone.
+fn says_little(comment: &str) -> bool {
+    let begins =
+        |rest: &&str| comment.strip_prefix(*rest).is_some_and(|after| !after.starts_with(char::is_alphanumeric));
+    let is_word_alone = !comment.contains(' ') && comment.chars().any(char::is_lowercase);
+    RESTS.iter().any(|rest| begins(&rest)) || is_word_alone
+}
+
+/// The words that a line of code gives to variables and parameters, where they are among [`NO_NAMES`].
+fn unnamed(line: &str) -> Vec<&str> {
+    let tokens: Vec<&str> = line.split(|c: char| !c.is_alphanumeric() && c != '_').filter(|t| !t.is_empty()).collect();
+    let is_let =
+        |i: usize| i > 0 && (tokens[i - 1] == "let" || (i > 1 && tokens[i - 1] == "mut" && tokens[i - 2] == "let"));
+    let is_signature = line.contains("fn ") || line.contains('|');
+    let is_parameter =
+        |word: &str| is_signature && ["(", ", ", "|"].iter().any(|before| line.contains(&format!("{before}{word}: ")));
+    let mut found: Vec<&str> = Vec::new();
+    for (i, token) in tokens.iter().enumerate() {
+        if NO_NAMES.contains(token) && (is_let(i) || is_parameter(token)) {
+            found.push(token);
+        }
+    }
+    found
+}
+
+#[test]
+fn doc_comments_and_names_say_something_by_themselves() {
+    let root = Path::new(env!("CARGO_MANIFEST_DIR"));
+    let mut files = Vec::new();
+    code_files(&root.join("src"), &mut files);
+    files.retain(|path| path.extension().is_some_and(|e| e == "rs"));
+    let (mut wrong, mut n_comments) = (Vec::new(), 0);
+    for path in files {
+        let text = std::fs::read_to_string(&path).unwrap();
+        let shown = path.strip_prefix(root).unwrap().display().to_string();
+        // Help texts are printed below the name of their option, and read there.
+        let is_help = ["Parser", "Args", "Subcommand", "ValueEnum"]
+            .iter()
+            .any(|d| text.contains(&format!("derive({d}")) || text.contains(&format!(", {d})")));
+        for (number, comment) in doc_comments(&text) {
+            n_comments += 1;
+            if !is_help && says_little(comment) && !comment.starts_with(['`', '[', '#', '|']) {
+                wrong.push(format!("{shown}:{number}: {comment}"));
+            }
+        }
+        for (number, line) in strip(&text).lines().enumerate() {
+            let called = |name: &&str| format!("{shown}:{}: a variable is called `{name}`", number + 1);
+            wrong.extend(unnamed(line).iter().map(called));
+        }
+    }
+    assert!(n_comments > 5000, "{n_comments} comments");
+    assert!(wrong.is_empty(), "{} of {n_comments}:\n{}", wrong.len(), wrong.join("\n"));
+}
+
+#[test]
+fn rests_of_sentences_and_prepositions_are_found() {
+    for rest in ["Of more.", "Those jobs.", "That of both.", "The same for links.", "Mean."] {
+        assert!(says_little(rest), "{rest}");
+    }
+    for sentence in ["Lower bound.", "Often asked.", "By link: the fastest rate.", "Whether it ended."] {
+        assert!(!says_little(sentence), "{sentence}");
+    }
+    assert_eq!(unnamed("let of = jobs.len();"), ["of"]);
+    assert_eq!(unnamed("fn first(of: &[u32], at: u64)"), ["of", "at"]);
+    assert_eq!(unnamed("let offset = place.at;"), [] as [&str; 0]);
+    assert!(NO_NAMES.is_sorted());
 }

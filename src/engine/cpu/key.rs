@@ -228,17 +228,17 @@ mod tests {
     fn decode(l: &Lineage, n: usize) -> Vec<u32> {
         let mut ages = vec![l[0], l[1]];
         let mut changes = Vec::new();
-        let mut at = 1usize;
+        let mut position = 1usize;
         for k in 0..CHANGES {
             let r = run(l, k);
             if r == 0 {
                 break;
             }
-            at += r as usize;
-            changes.push((at, l[2 + k]));
+            position += r as usize;
+            changes.push((position, l[2 + k]));
         }
         for i in 2..n {
-            let change = changes.iter().find(|(at, _)| *at == i).map(|(_, v)| *v);
+            let change = changes.iter().find(|(position, _)| *position == i).map(|(_, v)| *v);
             ages.push(change.unwrap_or(ages[i - 2]));
         }
         ages

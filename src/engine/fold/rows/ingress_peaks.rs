@@ -191,7 +191,7 @@ mod tests {
     /// The most that is held if `packets` (arrival, time held, bytes) come and go, all sent by `end`, and `held` bytes
     /// stay.
     fn by_hand(packets: &[(u64, u64, u32)], held: u32) -> u32 {
-        let there = |at: u64| packets.iter().filter(|p| p.0 <= at && at <= p.0 + p.1).map(|p| p.2).sum::<u32>();
+        let there = |time: u64| packets.iter().filter(|p| p.0 <= time && time <= p.0 + p.1).map(|p| p.2).sum::<u32>();
         held + packets.iter().map(|p| there(p.0)).max().unwrap_or(0)
     }
 
@@ -205,8 +205,8 @@ mod tests {
             held in 0_u32..20_000,
             peak in 0_u32..100_000,
         ) {
-            let at = |share: f64| (share * len as f64) as u64;
-            let packets: Vec<(u64, u64, u32)> = packets.iter().map(|&(a, b, bytes)| (start + at(a), at((1.0 - a) * b), bytes)).collect();
+            let within = |share: f64| (share * len as f64) as u64;
+            let packets: Vec<(u64, u64, u32)> = packets.iter().map(|&(a, b, bytes)| (start + within(a), within((1.0 - a) * b), bytes)).collect();
             let mut ingress_peaks = IngressPeaks::default();
             for _again in 0..2 {
                 ingress_peaks.begin(start, start + len);
@@ -217,12 +217,12 @@ mod tests {
                     if place == 4 {
                         packets.iter().for_each(|p| ingress_peaks.arrive(p.0, p.2));
                     } else {
-                        other.iter().for_each(|&a| ingress_peaks.arrive(start + at(a), 1_000));
+                        other.iter().for_each(|&a| ingress_peaks.arrive(start + within(a), 1_000));
                     }
                 }
                 packets.iter().for_each(|p| ingress_peaks.leave(0, p.0 + p.1, p.2));
                 prop_assert!(ingress_peaks.is_watching(SwitchIdx(1)) && !ingress_peaks.is_watching(SwitchIdx(0)));
-                let stays: Vec<(u64, u64, u32)> = other.iter().map(|&a| (start + at(a), len, 1_000)).collect();
+                let stays: Vec<(u64, u64, u32)> = other.iter().map(|&a| (start + within(a), len, 1_000)).collect();
                 let expected = [(4, by_hand(&packets, held)), (7, by_hand(&stays, held))];
                 prop_assert!(ingress_peaks.ingresses[0].bound() >= expected[0].1);
                 let expected: Vec<_> = expected.into_iter().filter(|x| x.1 > peak && (x.0 == 4 || !other.is_empty())).collect();
