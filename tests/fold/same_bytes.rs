@@ -90,6 +90,20 @@ fn differs(sweep: &Sweep, out: &str) -> Option<String> {
     Some(format!("{} of {out}, line {}:\n{:?}\nwithout a memo:\n{:?}", FILES[k], line + 1, is.get(line), off.get(line)))
 }
 
+/// Runs every other experiment of the sweep as `first` says, and carries on with the rest as `then` says.
+fn resumed(sweep: &Sweep, out: &str, first: &[&str], then: &[&str]) {
+    sweep.run("half", &[&["--shard", "0/2"], first].concat());
+    let merged = std::process::Command::new(env!("CARGO_BIN_EXE_hyperfold"))
+        .arg("merge")
+        .arg(sweep.root.path().join("half"))
+        .arg("--out")
+        .arg(sweep.root.path().join(out))
+        .output()
+        .expect("the program runs");
+    assert_eq!(merged.status.code(), Some(1), "experiments are missing: {}", String::from_utf8_lossy(&merged.stderr));
+    sweep.run(out, &[&["--resume"], then].concat());
+}
+
 /// Runs the sweep of `seed` in every way and checks that all give what it gives without a memo.
 fn check(seed: u64) {
     let text = sweep_of(seed);
@@ -108,7 +122,8 @@ fn check(seed: u64) {
             scope.spawn(move || sweep.run(out, &["--memo", shared]));
         }
     });
-    for out in ["cold", "kept", "warm", "full", "one", "two"] {
+    resumed(&sweep, "resumed", &["--memo", "off"], &["--memo", &memo]);
+    for out in ["cold", "kept", "warm", "full", "one", "two", "resumed"] {
         if let Some(difference) = differs(&sweep, out) {
             panic!("seed {seed}: {difference}\n{text}");
         }
