@@ -159,17 +159,17 @@ pub mod calibrate;
 #[forbid(unsafe_code)]
 pub mod cli;
 
-/// The page's programs compile.
+/// Test: the programs of this page compile.
 #[cfg(doctest)]
 #[doc = include_str!("../docs/how-to/from-rust.md")]
 struct PageFromRust;
 
-/// Likewise, and run.
+/// Test: the programs of this page compile and run.
 #[cfg(doctest)]
 #[doc = include_str!("../docs/how-to/own-scheduler.md")]
 struct PageOwnScheduler;
 
-/// So that unit tests count memory as the program does.
+/// The allocator of unit tests, which counts memory as the program does.
 #[cfg(test)]
 #[global_allocator]
 static ALLOCATOR: budget::CountingAllocator = budget::CountingAllocator;

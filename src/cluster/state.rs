@@ -84,7 +84,7 @@ pub(super) struct ClusterState<'a> {
     pub queue: BTreeSet<(QueueKey, u32)>,
     /// Running jobs, with the time in ms at which they end.
     pub running: BTreeSet<(u64, u32)>,
-    /// The same jobs, with the time in ms at which the scheduler believes that they end. That time has passed for jobs that have outrun their estimates.
+    /// Running jobs, with the time in ms at which the scheduler believes that they end. That time has passed for jobs that have outrun their estimates.
     pub believed_ends: BTreeSet<(u64, u32)>,
     /// Running jobs with fewer GPUs than they asked for, in the order of the queue.
     pub shrunk: BTreeSet<(QueueKey, u32)>,

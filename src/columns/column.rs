@@ -132,7 +132,7 @@ impl<'w, T> Column<'w, T> {
         unsafe { Vec::from_raw_parts(own.rows.as_ptr(), own.len, capacity) }
     }
 
-    /// The same rows for one of several threads. In debug builds `claims` checks the promise below.
+    /// A column of the same rows, lent to one of several threads. In debug builds `claims` checks the promise below.
     ///
     /// # Safety
     /// While any of the lent columns is used, this one is not used and its memory stays. Between two barriers that all threads pass: if one thread

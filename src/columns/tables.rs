@@ -125,7 +125,7 @@ macro_rules! define_tables {
             pub $header: Vec<$Header>,
             $($(#[$cmeta])* pub $col: Vec<$Col>,)*
             $($(#[$meta])* pub $name: Vec<$Row>,)*
-            /// The same as in [`Tables`].
+            /// Events of messages, as in [`Tables`].
             pub fold_trace: Vec<FoldTrace>,
             pub fold_hints: FoldHints,
         }
@@ -224,7 +224,7 @@ macro_rules! define_tables {
             /// These tables for thread `thread` of several that share them. Each thread has its own trace.
             ///
             /// # Safety
-            /// The same as for [`Column::lend`], for every table.
+            /// For every table, the caller makes the promise of [`Column::lend`].
             // SAFETY: the caller makes this promise.
             #[allow(unsafe_code)]
             pub unsafe fn lend<'a>(&mut self, claims: &[ClaimTable], thread: u32) -> Tables<'a>

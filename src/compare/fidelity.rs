@@ -1,4 +1,4 @@
-//! The same experiments simulated as packets and as flows: how far flow level is off, and what packets met there.
+//! Compares experiments that were simulated both as packets and as flows: how far flow level is off, and what packets met there.
 //!
 //! Layer: compare. It pairs configurations that differ only in `fidelity.mode`. That can be an axis, or a difference between folders.
 

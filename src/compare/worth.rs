@@ -12,7 +12,7 @@ const SECTIONS: [(&str, &str, &[&str]); 2] = [
     ("explain_worth", "how far such times are off measured machines", &["validated_error", "validated_class"]),
 ];
 
-/// Those of [`SECTIONS`] in which at least one of the two experiments has a value.
+/// The [`SECTIONS`] in which at least one of the two experiments has a value.
 pub(super) fn sections(study: &Study, a: Pick, b: Pick) -> Vec<Section> {
     let section = |(kind, title, columns): &(&'static str, &str, &[&'static str])| {
         let mut section = Section::new(kind, title.to_string(), ["column", "a", "b"]);

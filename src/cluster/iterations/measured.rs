@@ -27,7 +27,7 @@ const PPM: u64 = 1_000_000;
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(in crate::cluster) struct JobSpeed {
     pub factor_ppm: u64,
-    /// The same factor if the job were in the same place alone.
+    /// Factor that the job would have alone in the same place, in millionths.
     pub alone_ppm: u64,
     /// How other jobs slow it down. `None`: they do not.
     pub slowed_by_others: Option<SlowestMoment>,
@@ -42,7 +42,7 @@ pub struct SlowestMoment {
     pub jobs: Vec<u32>,
     /// The most crowded place that the job shares: an arc if iterations are simulated, else the rack whose uplinks are most crowded.
     pub place: Option<u32>,
-    /// Those of `jobs` that send over `place`.
+    /// Numbers of those `jobs` that send over `place`.
     pub sharing: Vec<u32>,
     /// The job that arrived when this slowdown began; a job that sends over the link is preferred. `None`: no job arrived then.
     pub set_off_by: Option<u32>,

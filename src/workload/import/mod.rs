@@ -45,7 +45,7 @@ pub struct ImportOptions {
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Imported {
     pub workload: Workload,
-    /// The same workload as flows, if the file has nothing but flows with start times (htsim without triggers).
+    /// The workload as flows, if the file has nothing but flows with start times (htsim without triggers).
     pub flows: Option<Vec<Flow>>,
     /// Notices for the user: what was read differently from what the file says literally.
     pub notes: Vec<String>,

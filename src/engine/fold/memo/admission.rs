@@ -117,10 +117,10 @@ mod tests {
 
     const MOST: u64 = 1 << 20;
 
-    fn asks(admission: &Admission, by: &RunBalance, key: u64) -> bool {
-        let taken = admission.admits(Some(by), 1024, MOST, || key);
+    fn asks(admission: &Admission, balance: &RunBalance, key: u64) -> bool {
+        let taken = admission.admits(Some(balance), 1024, MOST, || key);
         if taken {
-            admission.takes(Some(by), 1024);
+            admission.takes(Some(balance), 1024);
         }
         taken
     }

@@ -65,7 +65,7 @@ impl Memo {
         memo
     }
 
-    /// The same memo, but it records nothing new beyond `bytes` bytes.
+    /// This memo with a limit: it records nothing new beyond `bytes` bytes.
     pub fn at_most(mut self, bytes: u64) -> Memo {
         self.most_bytes = self.most_bytes.min(bytes);
         self
@@ -322,7 +322,7 @@ mod tests {
 
     #[test]
     fn names_do_not_depend_on_when_they_are_asked_for() {
-        let of = |asked: &[usize]| {
+        let ids_if_asked = |asked: &[usize]| {
             let memo = Memo::default();
             let mut nodes = vec![memo.root(vec![7], Recorder::default()).expect("an empty memo has room").0];
             for key in 0..4u8 {
@@ -335,11 +335,11 @@ mod tests {
             }
             nodes.iter().map(|node| node.id()).collect::<Vec<MemoNodeId>>()
         };
-        let ids = of(&[]);
+        let ids = ids_if_asked(&[]);
         assert_eq!(ids[0], root_id(&[7]));
         assert_eq!(ids[2], child_id(&ids[1], &[1]));
         for asked in [&[4usize][..], &[2, 4], &[3, 1], &[0, 1, 2, 3, 4]] {
-            assert_eq!(of(asked), ids, "{asked:?}");
+            assert_eq!(ids_if_asked(asked), ids, "{asked:?}");
         }
     }
 }

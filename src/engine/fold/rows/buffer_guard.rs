@@ -30,10 +30,11 @@ pub struct BufferGuard {
     /// For each ingress, the end (ps) and peak (bytes) of reported intervals, by time. An interval that ended before another one with at least the
     /// same peak is left out, so peaks decrease.
     reported: Vec<Vec<(u64, u32)>>,
-    /// For each switch, whether the peaks of all time do not suffice for the proof.
+    /// For each switch, whether the peaks of all time, times the [`margin`](Self::margin), do not suffice for the proof.
     crowded: Vec<bool>,
     /// Reported intervals with a peak above the minimum that are not checked yet: start, end, switch.
     unchecked: Vec<(u64, u64, SwitchIdx)>,
+    /// Unit of peaks, in bytes.
     grain: u32,
     /// For each switch, whether all its active queue pairs belong to one partition; and whether there is any such switch.
     coupled: Vec<bool>,
@@ -47,15 +48,16 @@ pub struct BufferGuard {
     filling: Vec<bool>,
     /// Switches to couple before the proof fails.
     wanted: Vec<SwitchIdx>,
-    /// For each switch, the time at which the proof would first have failed if all ingresses had held `near` times as much.
+    /// For each switch, the time at which the proof would first have failed if all ingresses had held `near` times as much, in ps.
     near_since: Vec<u64>,
     /// Factor of `near_since`; 1: it is not used.
     near: u32,
-    /// Steady phases may be skipped: it is noted when the proof would first have failed with `FORESIGHT` times as much at
-    /// every ingress of any switch, by the ends of intervals.
+    /// Whether `warned_at` is kept: steady phases may be skipped.
     warns: bool,
+    /// End of the first interval, in ps, for which the proof would have failed at some switch if all ingresses had held `FORESIGHT` times as much; `NEVER`:
+    /// there is none.
     warned_at: u64,
-    /// Switches at which the proof failed for intervals that ended with that of the first failure.
+    /// Switches at which the proof failed at the instant of the first failure.
     failed: Vec<SwitchIdx>,
 }
 
@@ -148,21 +150,27 @@ impl BufferGuard {
 
     /// Switches that were near a failure by `at_ps`.
     pub fn near_by(&self, at_ps: u64) -> impl Iterator<Item = SwitchIdx> {
-        self.near_since.iter().enumerate().filter(move |(_, since)| **since <= at_ps).map(|(s, _)| SwitchIdx::new(s))
+        self.near_since
+            .iter()
+            .enumerate()
+            .filter(move |(_, near_since)| **near_since <= at_ps)
+            .map(|(s, _)| SwitchIdx::new(s))
     }
 
-    /// How many times as much every ingress would have to hold for anything to be noted.
+    /// Largest factor of the peaks for which failures of the proof are noted.
     fn margin(&self) -> u32 {
         if self.warns { self.near.max(FORESIGHT) } else { self.near }
     }
 
-    /// Whether a switch is filling up, as far as intervals that were checked say. Depends on the experiment alone.
+    /// Whether some switch was filling up in the intervals that have been checked. It is noted only if steady phases may be skipped. It depends on the
+    /// experiment alone.
     #[inline]
     pub fn warns(&self) -> bool {
         self.warned_at != NEVER
     }
 
-    /// Nothing is skipped any more, and nothing was. So from now on what is about to fail is foreseen.
+    /// Couples switches before the proof fails from now on, because steady phases are not skipped any more.
+    /// PRECONDITION: nothing was skipped so far.
     pub fn foresee_from_now(&mut self, t: &Tables) {
         (self.warns, self.warned_at, self.foresees) = (false, NEVER, true);
         self.recent.copy_from_slice(&self.peaks);
@@ -218,9 +226,9 @@ impl BufferGuard {
                 let less = reported[..later].partition_point(|x| x.1 > peak);
                 reported.splice(less..later + same, [(end, peak)]);
             }
-            let ever = &mut self.peaks[port.usize()];
-            if peak > *ever {
-                *ever = peak;
+            let all_time_peak = &mut self.peaks[port.usize()];
+            if peak > *all_time_peak {
+                *all_time_peak = peak;
                 self.crowded[switch.usize()] |= peak > t.exps[0].reserve
                     && !self.holds(t, switch, |p| self.peaks[p.usize()].saturating_mul(self.margin()));
             }
@@ -269,13 +277,14 @@ impl BufferGuard {
         if self.unchecked.last().is_none_or(|last| last.1 >= now) { None } else { self.check_reported(t, now) }
     }
 
+    /// Checks the reported intervals that ended before `now` (ps). Returns the first failure of the proof, if there is one.
     fn check_reported(&mut self, t: &Tables, now: u64) -> Option<Failure> {
         let unchecked = std::mem::take(&mut self.unchecked);
         let min_peak = self.least();
         let held =
             |start: u64, p: PortIdx| self.reported[p.usize()].iter().find(|x| x.0 > start).map_or(min_peak, |x| x.1);
         let (due, not_due): (Vec<_>, Vec<_>) = unchecked.into_iter().partition(|x| x.1 < now);
-        let mut near: Vec<Failure> = Vec::new();
+        let mut near_failures: Vec<Failure> = Vec::new();
         let mut warned_at = self.warned_at;
         let mut failures: Vec<Failure> = Vec::new();
         for &(start, at_ps, switch) in due.iter().filter(|x| self.crowded[x.2.usize()]) {
@@ -283,15 +292,15 @@ impl BufferGuard {
             if !self.holds(t, switch, |p| held(start, p)) {
                 failures.push(failure);
             } else if self.near > 1 && !self.holds(t, switch, |p| held(start, p).saturating_mul(self.near)) {
-                near.push(failure);
+                near_failures.push(failure);
             }
             if self.warns && !self.holds(t, switch, |p| held(start, p).saturating_mul(FORESIGHT)) {
                 warned_at = at_ps.min(warned_at);
             }
         }
-        for near in near {
-            let since = &mut self.near_since[near.switch.usize()];
-            *since = near.at.min(*since);
+        for failure in near_failures {
+            let near_since = &mut self.near_since[failure.switch.usize()];
+            *near_since = failure.at.min(*near_since);
         }
         self.unchecked = not_due;
         self.warned_at = warned_at;
@@ -359,13 +368,13 @@ mod tests {
 
     #[test]
     fn grains_take_little_of_any_buffer() {
-        for (ports, buffer, grain, least) in
+        for (ports, buffer, grain, min_peak) in
             [(32, 32 << 20, 32 << 10, 32 << 10), (16, 1 << 20, 8 << 10, 8 << 10), (16, 1 << 16, 1 << 10, 0)]
         {
             let guard = BufferGuard::new(&switch(ports, buffer).view(), &[], 1);
             assert!(!guard.couples(), "an empty switch is safe");
-            assert_eq!((guard.grain(), guard.least()), (grain, least), "{ports} ports, {buffer} bytes");
-            assert_eq!([0, 1, grain, grain + 1].map(|x| guard.coarse(x)), [least, grain, grain, 2 * grain]);
+            assert_eq!((guard.grain(), guard.least()), (grain, min_peak), "{ports} ports, {buffer} bytes");
+            assert_eq!([0, 1, grain, grain + 1].map(|x| guard.coarse(x)), [min_peak, grain, grain, 2 * grain]);
         }
     }
 

@@ -119,7 +119,8 @@ impl MessageStream {
         self.byte(n) - self.start + n * self.overhead
     }
 
-    /// The same as [`MessageStream::work`], for `n` packets that end at or shortly before the end of message `nth`: the search from there is short.
+    /// Bytes on the wire of the first `n` packets, as [`MessageStream::work`], if they end at or shortly before the end of message `nth`: the search
+    /// from there is short.
     pub(crate) fn work_before(&self, nth: usize, n: u64) -> u64 {
         let begins = self.ends[..nth]
             .iter()

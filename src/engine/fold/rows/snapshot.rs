@@ -74,7 +74,7 @@ pub(crate) fn read(
     read_advanced(t, bytes, names, now, limit, &[])
 }
 
-/// The same as [`read`], but queue pairs have gone on meanwhile by `advanced`.
+/// Sets the rows, as [`read`] does, but with queue pairs that have gone on by `advanced` since the snapshot.
 pub(crate) fn read_advanced(
     t: &mut Tables,
     bytes: &[u8],

@@ -1,5 +1,5 @@
-//! Checkpoints: every few thousand packets the snapshot of a partition is looked up. Whatever led to it, the future is
-//! the same. So a pattern that repeats within a collective is simulated once, and known from its second period on.
+//! Checkpoints: every few thousand packets the snapshot of a partition is looked up. What follows depends on the snapshot only, not on what led to
+//! it. So a pattern that repeats within a collective is simulated once, and known from its second period on.
 //!
 //! Layer: fold/run.
 
@@ -37,12 +37,12 @@ use crate::engine::fold::steady::detector::SteadyRates;
 use crate::engine::fold::steady::rates::carried;
 use crate::engine::fold::steady::sampling::is_steadying;
 
-/// Takes a checkpoint of partition `p`, which is about to be simulated from `at` and is the earliest of all. It may be
-/// known from there, and it may have split. Returns whether its turn is over. Where steady phases are skipped,
-/// checkpoints are part of what is decided and happen at fixed instants ([`sample_and_checkpoint`]).
-pub(crate) fn checkpoint_if_due(run: &mut FoldRun, t: &mut Tables, p: u32, at: u64) -> bool {
+/// Takes a checkpoint of partition `p` if one is due. `p` is about to be simulated from `at_ps` and is the earliest of all. From there the memo may
+/// know it, and it may have split. Returns whether its turn is over. If steady phases are skipped, results depend on checkpoints, so they are taken
+/// at fixed instants instead ([`sample_and_checkpoint`]).
+pub(crate) fn checkpoint_if_due(run: &mut FoldRun, t: &mut Tables, p: u32, at_ps: u64) -> bool {
     let partition = &run.partitions[p as usize];
-    if is_steadying(t) || !(partition.changed && at > partition.start && partition.reached <= at) {
+    if is_steadying(t) || !(partition.changed && at_ps > partition.start && partition.reached <= at_ps) {
         return false;
     }
     let may_end = match &partition.cursor {
@@ -53,29 +53,29 @@ pub(crate) fn checkpoint_if_due(run: &mut FoldRun, t: &mut Tables, p: u32, at: u
         return false;
     }
     let began = Instant::now();
-    let pieces = pieces(run, t, p, at);
-    let over = split_at_checkpoint(run, t, p, at, pieces, &[]);
+    let pieces = pieces(run, t, p, at_ps);
+    let is_turn_over = split_at_checkpoint(run, t, p, at_ps, pieces, &[]);
     run.stats.checkpointing += began.elapsed();
-    over
+    is_turn_over
 }
 
-/// Samples simulated partition `p`: what of it is steady is skipped, and from time to time a checkpoint is taken.
-/// PRECONDITION: all before `at` has happened, nothing at or after it.
-pub(crate) fn sample_and_checkpoint(run: &mut FoldRun, t: &mut Tables, p: u32, at: u64) {
-    run.partitions[p as usize].covered = run.partitions[p as usize].covered.max(at);
-    flush_covered(run, p, at);
+/// Samples simulated partition `p`. Its steady pieces are skipped, and from time to time a checkpoint is taken.
+/// PRECONDITION: everything before `at_ps` has happened, nothing at or after it.
+pub(crate) fn sample_and_checkpoint(run: &mut FoldRun, t: &mut Tables, p: u32, at_ps: u64) {
+    run.partitions[p as usize].covered = run.partitions[p as usize].covered.max(at_ps);
+    flush_covered(run, p, at_ps);
     update_claim(run, p);
     let full = sample_partition(run, t, p);
-    // What a pause does to rates repeats in no window.
+    // A partition with coupled switches is not skipped: what a pause does to rates does not repeat from window to window.
     let may_skip = full && run.partitions[p as usize].rows.switches.is_empty();
-    let due = hops(t, &run.partitions[p as usize].rows) >= run.partitions[p as usize].hops_due;
-    if !full && !due {
+    let is_due = hops(t, &run.partitions[p as usize].rows) >= run.partitions[p as usize].hops_due;
+    if !full && !is_due {
         continue_after_sample(run, t, p);
         return;
     }
     let carries = run.partitions[p as usize].detector.rule.is_some_and(|rule| rule.patience > 0);
     let (began, audited) = (Instant::now(), run.stats.auditing);
-    let pieces = pieces(run, t, p, at);
+    let pieces = pieces(run, t, p, at_ps);
     if !full && pieces.len() == 1 {
         run.stats.checkpointing += began.elapsed();
         continue_after_sample(run, t, p);
@@ -84,14 +84,14 @@ pub(crate) fn sample_and_checkpoint(run: &mut FoldRun, t: &mut Tables, p: u32, a
     let steady: Vec<Option<SteadyRates>> = match may_skip {
         false => vec![None; pieces.len()],
         true if carries => carried_pieces(run, t, p, &pieces),
-        true => steady_pieces(run, t, p, at, &pieces),
+        true => steady_pieces(run, t, p, at_ps, &pieces),
     };
     if carries {
-        (run.copy_if_due)(run, t, p, at, &steady);
+        (run.copy_if_due)(run, t, p, at_ps, &steady);
     }
-    // A checkpoint starts the window anew: where rates are carried on, it is taken for a skip or a split only.
-    if steady.iter().any(Option::is_some) || (due && !(carries && pieces.len() == 1)) {
-        split_at_checkpoint(run, t, p, at, pieces, &steady);
+    // A checkpoint starts the window anew. So if rates are carried on, it is taken for a skip or a split only.
+    if steady.iter().any(Option::is_some) || (is_due && !(carries && pieces.len() == 1)) {
+        split_at_checkpoint(run, t, p, at_ps, pieces, &steady);
     } else {
         continue_after_sample(run, t, p);
     }
@@ -99,7 +99,7 @@ pub(crate) fn sample_and_checkpoint(run: &mut FoldRun, t: &mut Tables, p: u32, a
     run.stats.checkpointing += began.elapsed().saturating_sub(run.stats.auditing - audited);
 }
 
-/// Of each of `pieces` of `p`, in which measured rates are carried on: its rates, if their sum is steady.
+/// Rates of each of the `pieces` of `p`, in which measured rates are carried on. `None`: the sum of its rates is not steady.
 fn carried_pieces(run: &FoldRun, t: &Tables, p: u32, pieces: &[PartitionPiece]) -> Vec<Option<SteadyRates>> {
     let members = &run.partitions[p as usize].rows.members;
     let all = || (0..members.len() as u32).filter(|&m| members[m as usize].routed).collect();
@@ -110,13 +110,13 @@ fn carried_pieces(run: &FoldRun, t: &Tables, p: u32, pieces: &[PartitionPiece]) 
     pieces.iter().map(rates).collect()
 }
 
-/// Of each of `pieces` of `p`: its rates, if they are steady and a skip is worth it. Where that depends on the messages
-/// that wait, the memo has what follows for each decision.
+/// Rates of each of the `pieces` of `p`. `None`: its rates are not steady, or a skip is not worth it. If that depends on the messages that wait, the
+/// choice is recorded: the memo stores what follows for each outcome.
 fn steady_pieces(
     run: &mut FoldRun,
     t: &Tables,
     p: u32,
-    at: u64,
+    at_ps: u64,
     pieces: &[PartitionPiece],
 ) -> Vec<Option<SteadyRates>> {
     let members = &run.partitions[p as usize].rows.members;
@@ -129,16 +129,19 @@ fn steady_pieces(
     let judged: Vec<Option<SteadyPiece>> = pieces.iter().map(judged).collect();
     let waiting = |m: u32| members[m as usize].waiting(t);
     let begins = |piece: &SteadyPiece| is_met(&piece.needs, waiting);
-    let rates = judged.iter().map(|piece| piece.as_ref().filter(|x| begins(x)).map(|x| x.rates.clone())).collect();
+    let rates = judged
+        .iter()
+        .map(|piece| piece.as_ref().filter(|piece| begins(piece)).map(|piece| piece.rates.clone()))
+        .collect();
     let needs: Vec<Vec<NeededBytes>> =
         judged.into_iter().flatten().map(|piece| piece.needs).filter(|needs| !needs.is_empty()).collect();
     if !needs.is_empty() && waits_its_turn(t) {
-        record_choice(run, t, p, at, needs);
+        record_choice(run, t, p, at_ps, needs);
     }
     rates
 }
 
-/// Partition `p` as the criterion of steadiness sees it.
+/// The data of partition `p` that the criterion of steadiness reads.
 fn view(run: &FoldRun, p: u32) -> PartitionView<'_> {
     let partition = &run.partitions[p as usize];
     PartitionView {
@@ -150,98 +153,100 @@ fn view(run: &FoldRun, p: u32) -> PartitionView<'_> {
     }
 }
 
-/// The sample of `p` had no consequence: nothing happens before its next event or sample.
+/// Continues simulated partition `p` after a sample that led to nothing. It is known that nothing happens before its next event or sample.
 pub(crate) fn continue_after_sample(run: &mut FoldRun, t: &Tables, p: u32) {
     schedule_sampling(run, t, p);
-    let known = next_event_at(run, t, p).min(run.partitions[p as usize].detector.next());
-    flush_covered(run, p, known);
+    let known_ps = next_event_at(run, t, p).min(run.partitions[p as usize].detector.next());
+    flush_covered(run, p, known_ps);
 }
 
-/// Splits partition `p` into `pieces`. Those that are `steady` (empty: none) are skipped; the others may be known.
-/// Returns whether anything but going on is to be done.
+/// Splits partition `p` into `pieces` at a checkpoint at `at_ps`. `steady` has the rates of each piece that is skipped; if it is empty, none is. The
+/// other pieces are looked up. Returns whether the turn of `p` is over: it has split, or is skipped or looked up now.
 pub(crate) fn split_at_checkpoint(
     run: &mut FoldRun,
     t: &mut Tables,
     p: u32,
-    at: u64,
+    at_ps: u64,
     mut pieces: Vec<PartitionPiece>,
     steady: &[Option<SteadyRates>],
 ) -> bool {
     let start = run.partitions[p as usize].start;
-    // Its claim ends here: no other experiment needs to record it before the checkpoint is there.
-    let before = run.partitions[p as usize].cursor.take();
+    // The claim to record the node is kept until the checkpoint is recorded: no other experiment needs to record the node before.
+    let old_cursor = run.partitions[p as usize].cursor.take();
     let partition = &run.partitions[p as usize];
-    let may_look_up = before.is_some() || (partition.turned_away && partition.has_all_posts());
+    let may_look_up = old_cursor.is_some() || (partition.turned_away && partition.has_all_posts());
     run.partitions[p as usize].ended_skip = None;
     forget_finished_messages(run, t, p);
     settle(run, t, p);
     run.partitions[p as usize].explained_hops = 0;
     let deltas = deltas(run, t, p);
-    report_peaks(run, t, p, at);
+    report_peaks(run, t, p, at_ps);
     run.stats.hops_simulated += deltas.hops();
-    run.gain.count(at, deltas.hops());
+    run.gain.count(at_ps, deltas.hops());
     let partition = &run.partitions[p as usize];
-    let numbers: Vec<u32> = partition.rows.flow_ids.iter().chain(&partition.rows.ancestors).copied().collect();
-    let mut traced = true;
+    let flow_ids: Vec<u32> = partition.rows.flow_ids.iter().chain(&partition.rows.ancestors).copied().collect();
+    let mut roots_known = true;
     let mut places = |ids: &[u32]| -> Vec<u32> {
-        let places =
-            ids.iter().filter_map(|id| numbers.iter().position(|n| n == id).map(|k| k as u32)).collect::<Vec<u32>>();
-        traced &= places.len() == ids.len();
+        let places = ids
+            .iter()
+            .filter_map(|id| flow_ids.iter().position(|flow_id| flow_id == id).map(|k| k as u32))
+            .collect::<Vec<u32>>();
+        roots_known &= places.len() == ids.len();
         places
     };
     let whole = pieces.len() == 1;
     let mut continuations = Vec::new();
-    let mut over = !whole;
-    let mut kept = true;
+    let mut is_turn_over = !whole;
+    let mut is_recordable = true;
     for (k, (q, piece)) in fall_apart(run, t, p, &pieces).into_iter().zip(&mut pieces).enumerate() {
         if !whole && piece.working.is_empty() {
-            run.partitions[q as usize].start = at;
-            continuations.push(Continuation::Retire(write_snapshot(run, t, q, at).into()));
+            run.partitions[q as usize].start = at_ps;
+            continuations.push(Continuation::Retire(write_snapshot(run, t, q, at_ps).into()));
             piece.ancestors = places(&run.partitions[q as usize].rows.ancestors);
             dissolve(run, t, q);
             continue;
         }
-        if let Some(Some(steady)) = steady.get(k) {
-            let steady = if whole { steady.clone() } else { steady.of(piece) };
-            // During a skip its ingresses are assumed to hold what they held before.
+        if let Some(Some(rates)) = steady.get(k) {
+            let rates = if whole { rates.clone() } else { rates.of(piece) };
+            // During the skip, the piece's ingresses are assumed to hold what they held before.
             let peaks = run.partitions[q as usize].rows.peaks.clone();
             rebase(run, t, q);
             run.partitions[q as usize].rows.peaks = peaks;
-            let plan = Arc::new(plan_skip(run, t, q, at, &steady));
-            // What it goes on as depends on what is reported, which is in no key.
-            kept &= plan.carried.is_none();
+            let plan = Arc::new(plan_skip(run, t, q, at_ps, &rates));
+            // If rates are carried on, what follows depends on the messages that are reported, and no key has these.
+            is_recordable &= plan.carried.is_none();
             run.stats.carried += u64::from(plan.carried.is_some());
-            if let Some((drift, during)) = steady.drift {
-                run.stats.drift_ps += u128::from(drift) * u128::from(during) / 2;
-                run.stats.drift_over_ps += u128::from(during);
+            if let Some((drift_ppm, skipped_ps)) = rates.drift {
+                run.stats.drift_ps += u128::from(drift_ppm) * u128::from(skipped_ps) / 2;
+                run.stats.drift_over_ps += u128::from(skipped_ps);
             }
             let may_look_up = may_look_up && plan.carried.is_none();
             continuations.push(Continuation::Skip(Arc::clone(&plan)));
             snapshot::clear(t, &run.partitions[q as usize].rows);
-            begin_skip(run, t, q, plan, at, may_look_up);
-            over = true;
+            begin_skip(run, t, q, plan, at_ps, may_look_up);
+            is_turn_over = true;
         } else {
-            continuations.extend(resume(run, t, q, at, may_look_up));
-            over |= run.partitions[q as usize].looked_up;
+            continuations.extend(resume(run, t, q, at_ps, may_look_up));
+            is_turn_over |= run.partitions[q as usize].looked_up;
         }
         piece.ancestors = places(&run.partitions[q as usize].rows.ancestors);
-        if over {
+        if is_turn_over {
             let partition = &run.partitions[q as usize];
             let next = if partition.skip.is_some() {
                 next_reported(run, t, q)
             } else if partition.looked_up {
-                at
+                at_ps
             } else {
                 next_event_at(run, t, q)
             };
             schedule_partition(run, q, next);
         }
     }
-    debug_assert!(traced || !may_look_up, "the root of an event is unknown");
-    if let (Some(cursor), Some(memo), true) = (&before, &run.memo, traced && kept) {
+    debug_assert!(roots_known || !may_look_up, "the root of an event is unknown");
+    if let (Some(cursor), Some(memo), true) = (&old_cursor, &run.memo, roots_known && is_recordable) {
         let mut body = cursor.node.body();
-        body.known = body.known.max(at - start);
-        let checkpoint = Checkpoint { at: at - start, pieces, continuations, ..deltas };
+        body.known = body.known.max(at_ps - start);
+        let checkpoint = Checkpoint { at: at_ps - start, pieces, continuations, ..deltas };
         if checkpoint.continuations.len() == checkpoint.pieces.len()
             && body.checkpoint.is_none()
             && memo.room(checkpoint.bytes(), run.ticket.by(start))
@@ -249,10 +254,10 @@ pub(crate) fn split_at_checkpoint(
             body.checkpoint = Some(Arc::new(checkpoint));
         }
     }
-    over
+    is_turn_over
 }
 
-/// Looked-up partition `p` reaches a checkpoint: counters are increased, snapshots are read when they are needed.
+/// Moves looked-up partition `p` on to `checkpoint`, which it reaches: counters are increased. Snapshots are not read before they are needed.
 /// PRECONDITION: [`Memo::reach`] returned `checkpoint`.
 pub(crate) fn pass_checkpoint(run: &mut FoldRun, t: &mut Tables, p: u32, checkpoint: &Checkpoint) -> Result<(), Stop> {
     run.stats.hits += 1;
@@ -273,21 +278,21 @@ pub(crate) fn pass_checkpoint(run: &mut FoldRun, t: &mut Tables, p: u32, checkpo
         rx.milestone = rx.milestone.wrapping_add(delta.milestone);
         rx.n_acks = rx.n_acks.wrapping_add(delta.n_acks);
     }
-    let at = partition.start + checkpoint.at;
+    let at_ps = partition.start + checkpoint.at;
     run.partitions[p as usize].rows.peaks.clone_from(&checkpoint.peaks);
-    report_peaks(run, t, p, at);
+    report_peaks(run, t, p, at_ps);
     forget_finished_messages(run, t, p);
     for (q, continuation) in fall_apart(run, t, p, &checkpoint.pieces).into_iter().zip(&checkpoint.continuations) {
-        run.partitions[q as usize].start = at;
+        run.partitions[q as usize].start = at_ps;
         match continuation {
             Continuation::Snapshot(node) => {
                 let partition = &mut run.partitions[q as usize];
                 partition.changed = false;
                 partition.cursor = Some(MemoCursor::new(Arc::clone(node)));
-                partition.detector.reset(at);
+                partition.detector.reset(at_ps);
                 partition.ended_skip = None;
                 forget_rule(run, q);
-                stand_at_snapshot(run, q, Arc::clone(node), at);
+                stand_at_snapshot(run, q, Arc::clone(node), at_ps);
                 if checkpoint.pieces.len() > 1 {
                     let next = if run.partitions[q as usize].looked_up {
                         next_reported(run, t, q)
@@ -298,14 +303,14 @@ pub(crate) fn pass_checkpoint(run: &mut FoldRun, t: &mut Tables, p: u32, checkpo
                 }
             }
             Continuation::Skip(plan) => {
-                begin_skip(run, t, q, Arc::clone(plan), at, true);
+                begin_skip(run, t, q, Arc::clone(plan), at_ps, true);
                 let next = next_reported(run, t, q);
                 schedule_partition(run, q, next);
             }
-            // The only way out in the middle of this is to start over.
+            // A checkpoint cannot be passed halfway, so the experiment starts over.
             Continuation::Stored(_) => return Err(Stop::Abandon(reason::BACKING_STORE)),
             Continuation::Retire(bytes) => {
-                snapshot::read(t, bytes, row_names(run, q, None), at, run.limit).map_err(full)?;
+                snapshot::read(t, bytes, row_names(run, q, None), at_ps, run.limit).map_err(full)?;
                 dissolve(run, t, q);
             }
         }

@@ -16,7 +16,7 @@ pub(crate) struct ContinuedAudits {
     pub hops: u64,
     /// Spans of time in which rates were carried on, in ps.
     pub carried: Vec<(u64, u64)>,
-    /// The same times, each weighted by the share of sent bytes that had not settled; in ps times millionths.
+    /// Sum of the lengths of the `carried` spans, each weighted by the share of sent bytes that had not settled; in ps times millionths.
     pub unsettled: u128,
 }
 

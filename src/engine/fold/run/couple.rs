@@ -72,14 +72,13 @@ pub(crate) fn couple_from_now(run: &mut FoldRun, t: &mut Tables, s: SwitchIdx, a
     Ok(())
 }
 
-/// From `at` on, before anything happens then, nothing is skipped any more. Nothing was skipped or rounded so far, so
-/// every packet is simulated, and the experiment need not start over for that. What is under way is not remembered, as
-/// what was recorded of it may be skipped by others.
-pub(crate) fn go_on_without_skips(run: &mut FoldRun, t: &mut Tables, at: u64) -> Result<(), Stop> {
+/// Stops skipping from `at_ps` on, before anything happens at that instant. Nothing was skipped or rounded so far. So every packet is simulated, and
+/// the experiment need not start over. Partitions in progress are not remembered any more: other experiments may skip after what was recorded.
+pub(crate) fn go_on_without_skips(run: &mut FoldRun, t: &mut Tables, at_ps: u64) -> Result<(), Stop> {
     log::info!(
         "folding: experiment {}: from {} ns on nothing is skipped, as a switch fills up",
         t.exps[0].exp_id,
-        at / PS_PER_NS
+        at_ps / PS_PER_NS
     );
     let may_wait = std::mem::take(&mut run.ticket.may_wait);
     let needed = NeededRows {
@@ -87,12 +86,12 @@ pub(crate) fn go_on_without_skips(run: &mut FoldRun, t: &mut Tables, at: u64) ->
         ports: PortIdx::all(t.ports.len() as u32).collect(),
         switches: Vec::new(),
     };
-    catch_up_rows(run, t, &needed, at)?;
+    catch_up_rows(run, t, &needed, at_ps)?;
     for p in touched(run, &needed) {
         if run.partitions[p as usize].looked_up {
             because(run, t, p, FoldCause::Merge);
         }
-        stop_remembering(run, t, p, at)?;
+        stop_remembering(run, t, p, at_ps)?;
         run.partitions[p as usize].detector = Detector::default();
         run.partitions[p as usize].ended_skip = None;
         let next = next_event_at(run, t, p).min(run.partitions[p as usize].next);
@@ -107,8 +106,8 @@ pub(crate) fn go_on_without_skips(run: &mut FoldRun, t: &mut Tables, at: u64) ->
     Ok(())
 }
 
-/// Before partition `p` is simulated from `at_ps`: if all its rows are at that time, the ports of its coupled switches are processed jointly from
-/// now on. Its state is looked up, if it was remembered before. Returns whether its turn is over.
+/// Begins to process the ports of the coupled switches of partition `p` jointly, if all its rows are at `at_ps`, from which it is to be simulated.
+/// Its state is looked up if it was remembered before. Returns whether its turn is over.
 pub(crate) fn process_jointly_if_due(run: &mut FoldRun, t: &mut Tables, p: u32, at_ps: u64) -> bool {
     let partition = &run.partitions[p as usize];
     let Some(remembered) = partition.awaits.filter(|_| partition.reached <= at_ps) else { return false };

@@ -81,12 +81,12 @@ impl FoldEngine {
         FoldEngine::default().with_checkpoints_every(hops)
     }
 
-    /// The same engine, which also records why partitions are simulated. That changes no result.
+    /// This engine, set to record why partitions are simulated. That changes no result.
     pub fn explaining(self, explained: Arc<Mutex<FoldExplanation>>) -> FoldEngine {
         FoldEngine { explained: Some(explained), ..self }
     }
 
-    /// The same engine, which shares an experiment's steps among spare threads if they take at least `worth`. That changes no result.
+    /// This engine, set to share an experiment's steps among spare threads if they take at least `worth`. That changes no result.
     pub fn side_by_side_from(self, worth: Duration) -> FoldEngine {
         FoldEngine { worth, ..self }
     }
@@ -102,7 +102,7 @@ impl FoldEngine {
         (hops, run.is_some().then_some(stats.simulating + stats.auditing))
     }
 
-    /// The same engine with another distance between checkpoints, in packets (see [`FoldEngine::checkpointing_every`]).
+    /// This engine with another distance between checkpoints, in packets (see [`FoldEngine::checkpointing_every`]).
     pub fn with_checkpoints_every(self, hops: u64) -> FoldEngine {
         FoldEngine { checkpoint_hops: hops.max(1), ..self }
     }

@@ -1,11 +1,11 @@
-//! Whether skipping is worth its error. It is judged once, early: when a twentieth of the experiment was simulated since the
-//! first skip. Where skips left out less than a quarter of that by then, the experiment starts over without skips, which
-//! costs that twentieth. Later it is not given up any more, because starting over would cost more than skips may gain.
-//! The same where it has to start over because a switch may pause.
+//! Decides whether skips save enough to be worth their error. It judges early: once 5 % of the experiment have been simulated since the first skip.
+//! If skips have left out less than a quarter of that by then, the experiment starts over without skips, which costs these 5 %. Later this is not
+//! done any more, because starting over would cost more than skips may gain.
 //!
-//! Layer: fold/run. Decides by counts and instants that nothing but the experiment determines: packet-hops that its
-//! messages need, those that intervals had and skips left out, and when. Whoever simulated them, and when anybody looks,
-//! is of no account.
+//! It also decides whether an experiment that must start over, because a switch may pause, goes on skipping.
+//!
+//! Layer: fold/run. Decisions depend on the experiment alone: on the packet-hops that its messages need, on those that were simulated and skipped, and
+//! on their instants. They do not depend on what the memo knew, nor on the wall time at which they are made.
 
 use std::cmp::Reverse;
 use std::collections::BinaryHeap;
@@ -15,91 +15,94 @@ use crate::engine::fold::run::partition::Partition;
 use crate::engine::fold::run::stats::FoldStats;
 use crate::engine::fold::steady::sampling::{hops_there_and_back, is_steadying};
 
-/// Once more than one in so many packet-hops was simulated, an experiment is not given up any more.
-const LEAST_SHARE: u64 = 2;
+/// An experiment is not given up any more once more than 1/`GIVE_UP_SHARE` of its packet-hops has been simulated.
+const GIVE_UP_SHARE: u64 = 2;
 
-/// One in so many packet-hops of the experiment may be simulated before skipping must have gained anything: 5 %.
-const FREE: u64 = 20;
+/// Before skips must have gained anything, 1/`FREE_SHARE` of the experiment's packet-hops may be simulated: 5 %.
+const FREE_SHARE: u64 = 20;
 
-/// Skips must have left out one packet-hop for so many that were simulated (our choice: at 5 % many partitions are still
-/// in their first windows, also where five sixths are skipped in the end).
-const LEAST_GAIN: u64 = 4;
+/// Skips must leave out at least one packet-hop for every `MIN_GAIN_SHARE` that are simulated (our choice: at 5 % many partitions are still in their
+/// first windows, even if five sixths are skipped in the end).
+const MIN_GAIN_SHARE: u64 = 4;
 
-/// An experiment that needs no more packet-hops takes a second (our choice). Where a switch of it may pause, skips are not
-/// worth a second try.
-const SMALL: u64 = 1 << 23;
+/// Packet-hops of a small experiment, which takes up to a second (our choice). If one of its switches may pause, skips are not worth a second try.
+const SMALL_HOPS: u64 = 1 << 23;
 
-/// It may be judged so many times over an experiment (our choice). Those in the first 7.5 % count.
+/// Number of judgements over an experiment (our choice).
 const JUDGEMENTS: u64 = 40;
-const COUNTING: u64 = 3;
+/// Number of judgements after the first skip that may give skips up: those up to 7.5 %.
+const COUNTED_JUDGEMENTS: u64 = 3;
 
-/// What an experiment gains by skips.
+/// Counts what an experiment gains by skips, and judges whether that is enough.
 #[derive(Clone, Debug)]
 pub(crate) struct LeastGain {
-    /// Packet-hops that its messages need; `u64::MAX`: nobody asks.
-    needed: u64,
-    /// Those of messages that were acknowledged by `seen`.
-    acknowledged: u64,
-    /// Those that left ports in intervals of partitions that are over, simulated or looked up.
-    counted: u64,
-    /// Instants that have not been passed, with the packet-hops of a message that is acknowledged then, and those of an
-    /// interval that ends then.
-    coming: BinaryHeap<Reverse<(u64, u64, u64)>>,
-    /// The last instant that was passed, and the one up to which everything has happened, ps. What is told late counts
-    /// from there on.
-    seen: u64,
-    now: u64,
-    /// Packet-hops until the next judgement.
-    next: u64,
-    /// Packet-hops that were not skipped when the first skip or rounding was there.
-    before_skips: u64,
-    /// Packet-hops that were not skipped in attempts that are given up.
-    lost: u64,
+    /// Packet-hops that the experiment's messages need; `u64::MAX`: skips are not judged.
+    needed_hops: u64,
+    /// Packet-hops of the messages that were acknowledged by `passed_ps`.
+    acknowledged_hops: u64,
+    /// Packet-hops of the intervals of partitions that ended by `passed_ps`, whether they were simulated or looked up.
+    interval_hops: u64,
+    /// Instants that have not been passed, in ps. For each, the packet-hops of a message that is acknowledged then, and those of an interval that
+    /// ends then.
+    pending: BinaryHeap<Reverse<(u64, u64, u64)>>,
+    /// The last instant of `pending` that was passed, in ps.
+    passed_ps: u64,
+    /// Instant before which everything has happened, in ps. An instant that is added late counts as this one.
+    now_ps: u64,
+    /// Progress at which the next judgement is due, in packet-hops. Progress is what messages had that are acknowledged, or what ended intervals and
+    /// skips had, if that is more.
+    next_judgement_hops: u64,
+    /// Packet-hops that had been simulated at the last judgement before the first skip or rounding.
+    hops_before_skips: u64,
+    /// Packet-hops that were simulated in attempts that were given up.
+    lost_hops: u64,
 }
 
 impl LeastGain {
-    /// PRECONDITION: nothing of `t` has happened.
+    /// Counts for the experiment `t`.
+    /// PRECONDITION: it has not taken a step.
     pub(crate) fn of(t: &Tables) -> LeastGain {
-        let asked = is_steadying(t) && t.exps[0].modes & mode::MUST_GAIN != 0;
-        LeastGain { needed: if asked { hops_needed(t) } else { u64::MAX }, ..LeastGain::unasked() }
+        let is_asked = is_steadying(t) && t.exps[0].modes & mode::MUST_GAIN != 0;
+        LeastGain { needed_hops: if is_asked { hops_needed(t) } else { u64::MAX }, ..LeastGain::unasked() }
     }
 
-    /// Of a copy, of which nobody asks what it gains.
+    /// Counts for an experiment whose skips are not judged: a copy, or one that does not skip.
     pub(crate) fn unasked() -> LeastGain {
         LeastGain {
-            needed: u64::MAX,
-            acknowledged: 0,
-            counted: 0,
-            coming: BinaryHeap::new(),
-            seen: 0,
-            now: 0,
-            next: 0,
-            before_skips: 0,
-            lost: 0,
+            needed_hops: u64::MAX,
+            acknowledged_hops: 0,
+            interval_hops: 0,
+            pending: BinaryHeap::new(),
+            passed_ps: 0,
+            now_ps: 0,
+            next_judgement_hops: 0,
+            hops_before_skips: 0,
+            lost_hops: 0,
         }
     }
 
-    /// An interval of a partition ended at `at`, in which `hops` packets left its ports; or a skip ended.
-    pub(crate) fn count(&mut self, at: u64, hops: u64) {
-        if self.needed != u64::MAX {
-            self.coming.push(Reverse((at.max(self.now), 0, hops)));
+    /// Counts an interval of a partition that ended at `at_ps`, with its packet-hops. At the end of a skip `hops` is 0.
+    pub(crate) fn count(&mut self, at_ps: u64, hops: u64) {
+        if self.needed_hops != u64::MAX {
+            self.pending.push(Reverse((at_ps.max(self.now_ps), 0, hops)));
         }
     }
 
-    /// Takes note of the messages that were acknowledged, as `traced` says.
+    /// Counts the messages in `traced` that were acknowledged.
     pub(crate) fn note_acknowledged(&mut self, t: &Tables, traced: &[FoldTrace]) {
-        if self.needed == u64::MAX {
+        if self.needed_hops == u64::MAX {
             return;
         }
-        for what in traced {
-            if let FoldTrace::Acked(i) = what {
-                let row = &t.tasks[*i];
-                self.coming.push(Reverse((row.done.max(self.now), message_hops(t, row), 0)));
+        for event in traced {
+            if let FoldTrace::Acked(task) = event {
+                let row = &t.tasks[*task];
+                self.pending.push(Reverse((row.done.max(self.now_ps), message_hops(t, row), 0)));
             }
         }
     }
 
-    /// The same for what is traced of messages that are reported; nothing else of that is needed.
+    /// Counts acknowledged messages in the trace of `t` and clears the trace. Called after messages of a looked-up or skipped partition were reported:
+    /// nothing else of their trace is needed.
     pub(crate) fn take_trace(&mut self, t: &mut Tables) {
         let mut traced = std::mem::take(&mut t.fold_trace);
         self.note_acknowledged(t, &traced);
@@ -107,18 +110,26 @@ impl LeastGain {
         t.fold_trace = traced;
     }
 
-    /// Everything before `now` has happened. Whether skips gain too little so far.
+    /// Whether skips gain too little so far.
+    /// PRECONDITION: everything before `now_ps` has happened.
     #[inline]
-    pub(crate) fn is_too_little(&mut self, t: &Tables, partitions: &[Partition], stats: &FoldStats, now: u64) -> bool {
-        self.now = self.now.max(now);
-        while let Some(&Reverse((at, acknowledged, counted))) = self.coming.peek()
-            && at < now
+    pub(crate) fn is_too_little(
+        &mut self,
+        t: &Tables,
+        partitions: &[Partition],
+        stats: &FoldStats,
+        now_ps: u64,
+    ) -> bool {
+        self.now_ps = self.now_ps.max(now_ps);
+        while let Some(&Reverse((at_ps, acknowledged_hops, interval_hops))) = self.pending.peek()
+            && at_ps < now_ps
         {
-            self.coming.pop();
-            self.acknowledged += acknowledged;
-            self.counted += counted;
-            self.seen = at;
-            let is_due = self.acknowledged.max(self.counted + stats.hops_skipped) >= self.next;
+            self.pending.pop();
+            self.acknowledged_hops += acknowledged_hops;
+            self.interval_hops += interval_hops;
+            self.passed_ps = at_ps;
+            let is_due =
+                self.acknowledged_hops.max(self.interval_hops + stats.hops_skipped) >= self.next_judgement_hops;
             if is_due && self.judge(t, partitions, stats) {
                 return true;
             }
@@ -126,78 +137,81 @@ impl LeastGain {
         false
     }
 
-    /// Whether skips gain too little by the last instant that was passed.
+    /// Whether skips gain too little up to `passed_ps`. Sets when the next judgement is due.
     fn judge(&mut self, t: &Tables, partitions: &[Partition], stats: &FoldStats) -> bool {
         let (simulated, skipped) = self.so_far(t, partitions, stats);
-        let each = (self.needed / JUDGEMENTS).max(1);
-        self.next = (self.acknowledged.max(self.counted + stats.hops_skipped) / each + 1) * each;
+        let hops_per_judgement = (self.needed_hops / JUDGEMENTS).max(1);
+        self.next_judgement_hops =
+            (self.acknowledged_hops.max(self.interval_hops + stats.hops_skipped) / hops_per_judgement + 1)
+                * hops_per_judgement;
         if stats.skips == 0 && stats.rounded == 0 && stats.unpaused == 0 {
-            self.before_skips = simulated;
+            self.hops_before_skips = simulated;
             return false;
         }
         // A pause that was left out is an error of its own.
-        if stats.unpaused > 0 && simulated > self.needed / LEAST_SHARE {
+        if stats.unpaused > 0 && simulated > self.needed_hops / GIVE_UP_SHARE {
             return true;
         }
-        // Roundings alone leave nothing out, whenever they are judged. Beyond half, what is left is less than it would take to start over.
-        let since = self.lost + simulated.saturating_sub(self.before_skips);
-        simulated <= self.needed / LEAST_SHARE
-            && since > self.needed / FREE
-            && (stats.skips == 0 || since <= each * COUNTING)
-            && skipped.saturating_mul(LEAST_GAIN) < since
+        // Roundings alone leave nothing out, so every judgement counts for them. Beyond half of the experiment, the rest takes less time than starting over.
+        let since_skips = self.lost_hops + simulated.saturating_sub(self.hops_before_skips);
+        simulated <= self.needed_hops / GIVE_UP_SHARE
+            && since_skips > self.needed_hops / FREE_SHARE
+            && (stats.skips == 0 || since_skips <= hops_per_judgement * COUNTED_JUDGEMENTS)
+            && skipped.saturating_mul(MIN_GAIN_SHARE) < since_skips
     }
 
-    /// Packet-hops that were simulated by the last instant that was passed, and those that were skipped.
+    /// Number of packet-hops that were simulated up to `passed_ps`, and of those that were skipped.
     fn so_far(&self, t: &Tables, partitions: &[Partition], stats: &FoldStats) -> (u64, u64) {
         let under_way = |partition: &Partition| {
-            let skip = partition.skip.as_ref().filter(|skip| skip.since < self.seen);
-            skip.map_or(0, |skip| skip.hops(t, &partition.rows, &skip.moved_by(self.seen)))
+            let skip = partition.skip.as_ref().filter(|skip| skip.since < self.passed_ps);
+            skip.map_or(0, |skip| skip.hops(t, &partition.rows, &skip.moved_by(self.passed_ps)))
         };
         let skipped = stats.hops_skipped + partitions.iter().map(under_way).sum::<u64>();
-        (self.counted.max(self.acknowledged.saturating_sub(skipped)), skipped)
+        (self.interval_hops.max(self.acknowledged_hops.saturating_sub(skipped)), skipped)
     }
 
-    /// Everything has happened. Whether pauses were left out where skips gained too little for that.
+    /// Whether pauses were left out although skips gained too little for that.
+    /// PRECONDITION: everything has happened.
     pub(crate) fn is_too_little_in_all(&mut self, t: &Tables, partitions: &[Partition], stats: &FoldStats) -> bool {
         self.is_asked() && stats.unpaused > 0 && {
             let (simulated, _) = self.so_far(t, partitions, stats);
-            simulated > self.needed / LEAST_SHARE
+            simulated > self.needed_hops / GIVE_UP_SHARE
         }
     }
 
-    /// Whether anybody asks what skips gain.
+    /// Whether skips are judged.
     pub(crate) fn is_asked(&self) -> bool {
-        self.needed != u64::MAX
+        self.needed_hops != u64::MAX
     }
 
-    /// Whether skips are not worth starting over with a switch coupled, wherever that is.
+    /// Whether the experiment is so small that skips are not worth starting over with a switch coupled, however early that is.
     pub(crate) fn is_small(&self) -> bool {
-        self.needed <= SMALL
+        self.needed_hops <= SMALL_HOPS
     }
 
-    /// The experiment has to start over by the last instant that was passed. Whether it should go on skipping then: that
-    /// costs little, or skips gain as much.
+    /// Whether the experiment, which must start over at `passed_ps`, goes on skipping in the next attempt: what is lost is little, or skips have gained
+    /// as much. Counts the attempt as lost.
     pub(crate) fn starts_over(&mut self, t: &Tables, partitions: &[Partition], stats: &FoldStats) -> bool {
-        if self.needed == u64::MAX {
+        if self.needed_hops == u64::MAX {
             return true;
         }
         let (simulated, skipped) = self.so_far(t, partitions, stats);
-        self.lost += simulated;
-        !self.is_small() && (self.lost <= self.needed / FREE || skipped >= self.lost)
+        self.lost_hops += simulated;
+        !self.is_small() && (self.lost_hops <= self.needed_hops / FREE_SHARE || skipped >= self.lost_hops)
     }
 
-    /// It is the next attempt after `given_up`.
+    /// These counts for the next attempt, after `given_up` was given up.
     pub(crate) fn after(self, given_up: &LeastGain) -> LeastGain {
-        LeastGain { lost: given_up.lost, ..self }
+        LeastGain { lost_hops: given_up.lost_hops, ..self }
     }
 }
 
-/// The packet-hops that the messages of `t` and their acknowledgements need.
+/// Packet-hops that the messages of `t` and their acknowledgements need.
 pub(crate) fn hops_needed(t: &Tables) -> u64 {
     t.tasks.iter().map(|row| message_hops(t, row)).sum()
 }
 
-/// The packet-hops that task `row` needs; none if it is no message.
+/// Packet-hops that task `row` and its acknowledgements need; 0 if it is no message.
 pub(crate) fn message_hops(t: &Tables, row: &Task) -> u64 {
     if row.flags & bits::MESSAGE == 0 {
         return 0;
@@ -211,23 +225,23 @@ mod tests {
     use super::*;
     use crate::columns::OwnedTables;
 
-    /// An experiment of 1,000 packet-hops, told at each instant what was simulated and skipped by then; when it is given
-    /// up.
-    fn given_up(told: &[(u64, u64)]) -> Option<u64> {
+    /// Instant at which an experiment of 1,000 packet-hops is given up. `counts`: for each instant from 1 on, packet-hops that were simulated and skipped
+    /// by then.
+    fn given_up(counts: &[(u64, u64)]) -> Option<u64> {
         let mut owned = OwnedTables::default();
         let t = owned.view();
-        let mut gain = LeastGain { needed: 1000, ..LeastGain::unasked() };
+        let mut gain = LeastGain { needed_hops: 1000, ..LeastGain::unasked() };
         let mut stats = FoldStats::default();
-        let mut counted = 0;
-        for (at, &(simulated, skipped)) in told.iter().enumerate() {
-            let at = at as u64 + 1;
+        let mut simulated_before = 0;
+        for (nth, &(simulated, skipped)) in counts.iter().enumerate() {
+            let at_ps = nth as u64 + 1;
             (stats.skips, stats.hops_skipped) = (u64::from(skipped > 0), skipped);
-            gain.count(at, simulated - counted);
-            counted = simulated;
-            // Nothing at an instant counts before it is over.
-            assert!(!gain.is_too_little(&t, &[], &stats, at));
-            if gain.is_too_little(&t, &[], &stats, at + 1) {
-                return Some(at);
+            gain.count(at_ps, simulated - simulated_before);
+            simulated_before = simulated;
+            // What happens at an instant counts once the instant is over.
+            assert!(!gain.is_too_little(&t, &[], &stats, at_ps));
+            if gain.is_too_little(&t, &[], &stats, at_ps + 1) {
+                return Some(at_ps);
             }
         }
         None

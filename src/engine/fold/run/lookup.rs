@@ -1,4 +1,4 @@
-//! A partition that the memo knows: its messages are delivered and acknowledged as the memo says. Its rows do not
+//! Looked-up partitions, whose future the memo knows: messages are delivered and acknowledged as the memo says. The rows of such a partition do not
 //! change until it retires.
 //!
 //! Layer: fold/run.
@@ -28,24 +28,24 @@ use crate::engine::fold::run::stop::Stop;
 use crate::engine::fold::run::turn_order::collect_all;
 use crate::engine::fold::steady::sampling::is_steadying;
 
-/// The first task under way of NIC `n`, a message on member `m`, is due. Its posts lead to a child in the memo, or the
-/// partition is simulated.
+/// Posts the messages of queue pair `m` of looked-up partition `p` that are due at `at_ps`; the first is the first task under way of NIC `n`. The post
+/// leads to a child node in the memo. If the memo has no such child, the partition is simulated.
 pub(crate) fn record_post_of_looked_up(
     run: &mut FoldRun,
     t: &mut Tables,
     p: u32,
     n: NicIdx,
     m: u32,
-    at: u64,
+    at_ps: u64,
 ) -> Result<(), Stop> {
     let member = &mut run.partitions[p as usize].rows.members[m as usize];
-    let before = member.posted.len();
-    task::due_unseen(t, n, at, &mut member.posted);
-    let idle = member.idle_since;
-    if member.posted.len() > before {
+    let n_posted = member.posted.len();
+    task::due_unseen(t, n, at_ps, &mut member.posted);
+    let idle_since_ps = member.idle_since;
+    if member.posted.len() > n_posted {
         member.idle_since = NEVER;
     }
-    let mut sizes: Vec<u64> = member.posted[before..].iter().map(|&(i, _)| t.tasks[i].bytes).collect();
+    let mut sizes: Vec<u64> = member.posted[n_posted..].iter().map(|&(i, _)| t.tasks[i].bytes).collect();
     let waits = waits_its_turn(t);
     if sizes.is_empty() || (waits && member.given != member.sent) {
         return Ok(());
@@ -54,61 +54,70 @@ pub(crate) fn record_post_of_looked_up(
         sizes.truncate(1);
     }
     member.given += sizes.len();
-    if !goes_on_soon(run, t, p, idle, at) {
-        reset_detector(run, t, p, at);
+    if !goes_on_soon(run, t, p, idle_since_ps, at_ps) {
+        reset_detector(run, t, p, at_ps);
     }
-    let rel = at - run.partitions[p as usize].start;
-    follow(run, t, p, post_key(rel, m, &sizes), at, at)
+    let since_start_ps = at_ps - run.partitions[p as usize].start;
+    follow(run, t, p, post_key(since_start_ps, m, &sizes), at_ps, at_ps)
 }
 
-/// Takes the edge `key` of `p`'s node. If that leads to a new node, of which nothing is known before `known`, the
-/// partition is simulated.
-pub(crate) fn follow(run: &mut FoldRun, t: &mut Tables, p: u32, key: Vec<u8>, at: u64, known: u64) -> Result<(), Stop> {
+/// Follows the edge `key` from the memo node of looked-up partition `p`. If that leads to a new node, the partition is simulated up to `at_ps`.
+/// `known_ps`: time before which a new node has no events.
+pub(crate) fn follow(
+    run: &mut FoldRun,
+    t: &mut Tables,
+    p: u32,
+    key: Vec<u8>,
+    at_ps: u64,
+    known_ps: u64,
+) -> Result<(), Stop> {
     let partition = &mut run.partitions[p as usize];
     let (Some(cursor), Some(memo)) = (&mut partition.cursor, &run.memo) else {
-        return leave_memo(run, t, p, at);
+        return leave_memo(run, t, p, at_ps);
     };
     // Only explanations need the key again.
-    let tried = if run.explainer.is_some() { key.clone() } else { Vec::new() };
-    let Some((child, was_there)) =
-        memo.child(&cursor.node, key, known - partition.start, run.ticket.by(partition.start))
+    let tried_key = if run.explainer.is_some() { key.clone() } else { Vec::new() };
+    let Some((child, existed)) =
+        memo.child(&cursor.node, key, known_ps - partition.start, run.ticket.by(partition.start))
     else {
-        return leave_memo(run, t, p, at);
+        return leave_memo(run, t, p, at_ps);
     };
-    let before = std::mem::replace(&mut cursor.node, child);
+    let old_node = std::mem::replace(&mut cursor.node, child);
     let child = Arc::clone(&cursor.node);
     cursor.at(child);
-    if was_there {
-        return report_events(run, t, p, at);
+    if existed {
+        return report_events(run, t, p, at_ps);
     }
-    new_edge(run, t, p, &before, &tried);
-    start_simulating(run, t, p, at)
+    new_edge(run, t, p, &old_node, &tried_key);
+    start_simulating(run, t, p, at_ps)
 }
 
-/// Reports to the tasks of `p` all that happened by `at`. Where a message follows that never followed before, the
+/// Reports to the tasks of looked-up or skipped partition `p` all message events up to `at_ps`. If a message follows that the memo does not know, the
 /// partition is simulated.
-pub(crate) fn report_events(run: &mut FoldRun, t: &mut Tables, p: u32, at: u64) -> Result<(), Stop> {
+pub(crate) fn report_events(run: &mut FoldRun, t: &mut Tables, p: u32, at_ps: u64) -> Result<(), Stop> {
     while run.partitions[p as usize].looked_up {
         if run.partitions[p as usize].skip.is_some() {
             run.gain.take_trace(t);
-            return report_skipped(run, t, p, at);
+            return report_skipped(run, t, p, at_ps);
         }
         let partition = &mut run.partitions[p as usize];
         let Some(cursor) = &mut partition.cursor else { return Ok(()) };
-        let now = at - partition.start;
+        let elapsed_ps = at_ps - partition.start;
         let body = cursor.node.body();
-        let until = leaves_at(&body);
-        let Some(&event) = body.events.get(cursor.next_event).filter(|x| x.at <= now && x.at < until) else {
-            let checkpoint = body.checkpoint.as_ref().filter(|checkpoint| checkpoint.at <= now).map(Arc::clone);
+        let leaves_ps = leaves_at(&body);
+        let Some(&event) =
+            body.events.get(cursor.next_event).filter(|event| event.at <= elapsed_ps && event.at < leaves_ps)
+        else {
+            let checkpoint = body.checkpoint.as_ref().filter(|checkpoint| checkpoint.at <= elapsed_ps).map(Arc::clone);
             drop(body);
             run.gain.take_trace(t);
             let (Some(checkpoint), Some(memo)) = (checkpoint, &run.memo) else {
-                if pass_choice(run, t, p, now) {
+                if pass_choice(run, t, p, elapsed_ps) {
                     continue;
                 }
                 break;
             };
-            // What it leads to may be missing here: then there is no checkpoint, and perhaps more events.
+            // The snapshots to which the checkpoint leads may be missing in this memo. Then the node has no checkpoint, and perhaps more events.
             if let Some(checkpoint) = memo.reach(&cursor.node, checkpoint) {
                 pass_checkpoint(run, t, p, &checkpoint)?;
             }
@@ -116,9 +125,9 @@ pub(crate) fn report_events(run: &mut FoldRun, t: &mut Tables, p: u32, at: u64) 
         };
         drop(body);
         cursor.next_event += 1;
-        let when = partition.start + event.at;
+        let event_ps = partition.start + event.at;
         let member: &mut Member = &mut partition.rows.members[event.member as usize];
-        let key = EventKey { t: when, ..NO_EVENT };
+        let key = EventKey { t: event_ps, ..NO_EVENT };
         let i = member.posted[event.nth as usize].0;
         // Events at the instant of a join may be in both the node before it and the node after it.
         let reported = [member.sent, member.delivered, member.acked][event.event as usize];
@@ -132,7 +141,7 @@ pub(crate) fn report_events(run: &mut FoldRun, t: &mut Tables, p: u32, at: u64) 
                     member.given += 1;
                     let key = follow_key(event.at, event.member, t.tasks[next].bytes);
                     run.gain.take_trace(t);
-                    follow(run, t, p, key, when, when)?;
+                    follow(run, t, p, key, event_ps, event_ps)?;
                 }
             }
             MessageEvent::Delivered => {
@@ -143,7 +152,7 @@ pub(crate) fn report_events(run: &mut FoldRun, t: &mut Tables, p: u32, at: u64) 
             }
             MessageEvent::Acked => {
                 member.acked = event.nth as usize + 1;
-                member.note_acked(when);
+                member.note_acked(event_ps);
                 let (owner, follow) = (t.tasks[i].owner, t.tasks[i].follow);
                 task::acknowledged(t, owner, i, follow, &key);
                 nic::set_clock(t, owner);
@@ -154,12 +163,12 @@ pub(crate) fn report_events(run: &mut FoldRun, t: &mut Tables, p: u32, at: u64) 
     Ok(())
 }
 
-/// Looked-up partition `p` passes a sample by `now`, from the start of its episode, at which what waits decides. Returns
-/// whether it is known what follows.
-fn pass_choice(run: &mut FoldRun, t: &Tables, p: u32, now: u64) -> bool {
+/// Passes the choice of looked-up partition `p`, if it has one by `elapsed_ps` after its start: a sample at which the waiting messages decide whether it
+/// is skipped. Returns whether the memo knows what follows.
+fn pass_choice(run: &mut FoldRun, t: &Tables, p: u32, elapsed_ps: u64) -> bool {
     let partition = &mut run.partitions[p as usize];
     let (Some(cursor), Some(memo)) = (&mut partition.cursor, &run.memo) else { return false };
-    let choice = cursor.node.body().choice.clone().filter(|choice| choice.at <= now);
+    let choice = cursor.node.body().choice.clone().filter(|choice| choice.at <= elapsed_ps);
     let Some(choice) = choice else { return false };
     let key = choice.key(|m| partition.rows.members[m as usize].waiting(t));
     let Some(child) = memo.known_child(&cursor.node, &key, run.ticket.by(partition.start)) else { return false };
@@ -167,68 +176,68 @@ fn pass_choice(run: &mut FoldRun, t: &Tables, p: u32, now: u64) -> bool {
     true
 }
 
-/// Looked-up partition `p` goes on to `at`, at which rows join it, ahead of its turn. Its own tasks that are due
-/// earlier come first: it is simulated for them.
-pub(crate) fn catch_up_with(run: &mut FoldRun, t: &mut Tables, p: u32, at: u64) -> Result<(), Stop> {
+/// Moves looked-up partition `p` on to `at_ps` ahead of its turn, because rows join it then. If tasks of its own are due earlier, they come first: it is
+/// simulated from them on.
+pub(crate) fn catch_up_with(run: &mut FoldRun, t: &mut Tables, p: u32, at_ps: u64) -> Result<(), Stop> {
     while run.partitions[p as usize].looked_up {
         if run.partitions[p as usize].skip.is_some() {
-            return skip_up_to(run, t, p, at);
+            return skip_up_to(run, t, p, at_ps);
         }
-        let next = next_reported(run, t, p).min(at);
-        let tasks = run.partitions[p as usize]
+        let next_ps = next_reported(run, t, p).min(at_ps);
+        let task_ps = run.partitions[p as usize]
             .rows
             .nics
             .iter()
             .map(|&n| t.nics[n].next_task.min(t.nics[n].next_start))
             .min()
             .unwrap_or(NEVER);
-        if tasks < at && tasks <= next {
+        if task_ps < at_ps && task_ps <= next_ps {
             because(run, t, p, FoldCause::Merge);
-            return start_simulating(run, t, p, tasks);
+            return start_simulating(run, t, p, task_ps);
         }
-        report_events(run, t, p, next)?;
+        report_events(run, t, p, next_ps)?;
         collect_all(run, t, p);
-        if !run.partitions[p as usize].looked_up || (next == at && !ends_by(run, p, at)) {
+        if !run.partitions[p as usize].looked_up || (next_ps == at_ps && !ends_by(run, p, at_ps)) {
             return Ok(());
         }
-        if let Some(final_state) = final_state_by(run, p, next) {
+        if let Some(final_state) = final_state_by(run, p, next_ps) {
             retire_looked_up(run, t, p, &final_state);
             return Ok(());
         }
-        if must_simulate(run, p, next)? {
+        if must_simulate(run, p, next_ps)? {
             because(run, t, p, FoldCause::PostAtOtherTime);
-            start_simulating(run, t, p, next)?;
-            // A sample comes before whoever joins at its instant.
+            start_simulating(run, t, p, next_ps)?;
+            // A sample comes before rows that join at its instant.
             let partition = &run.partitions[p as usize];
-            if is_steadying(t) && partition.recordable && partition.detector.next() == next {
-                sample_and_checkpoint(run, t, p, next);
+            if is_steadying(t) && partition.recordable && partition.detector.next() == next_ps {
+                sample_and_checkpoint(run, t, p, next_ps);
             }
         }
     }
     Ok(())
 }
 
-/// `p` is neither looked up nor recorded any more.
-pub(crate) fn stop_remembering(run: &mut FoldRun, t: &mut Tables, p: u32, at: u64) -> Result<(), Stop> {
-    leave_memo(run, t, p, at)?;
+/// Removes partition `p` from the memo at `at_ps`: it is neither looked up nor recorded any more.
+pub(crate) fn stop_remembering(run: &mut FoldRun, t: &mut Tables, p: u32, at_ps: u64) -> Result<(), Stop> {
+    leave_memo(run, t, p, at_ps)?;
     run.partitions[p as usize].turned_away = false;
     Ok(())
 }
 
-/// The memo has no room for what `p` does: it is neither looked up nor recorded before its next checkpoint.
-pub(crate) fn leave_memo(run: &mut FoldRun, t: &mut Tables, p: u32, at: u64) -> Result<(), Stop> {
+/// Removes partition `p` from the memo, which does not admit its events: it is neither looked up nor recorded before its next checkpoint.
+pub(crate) fn leave_memo(run: &mut FoldRun, t: &mut Tables, p: u32, at_ps: u64) -> Result<(), Stop> {
     if run.partitions[p as usize].looked_up {
-        start_simulating(run, t, p, at)?;
+        start_simulating(run, t, p, at_ps)?;
     }
     run.partitions[p as usize].turn_away();
     Ok(())
 }
 
-/// Puts the rows of `p` back to where its episode began, or to the last checkpoint. They are simulated up to `until`
-/// with what was posted, and go on from there.
-pub(crate) fn start_simulating(run: &mut FoldRun, t: &mut Tables, p: u32, until: u64) -> Result<(), Stop> {
+/// Turns looked-up partition `p` into a simulated one. Its rows are restored as of its start or its last checkpoint. Then they are simulated up to
+/// `until_ps` with the messages that were posted.
+pub(crate) fn start_simulating(run: &mut FoldRun, t: &mut Tables, p: u32, until_ps: u64) -> Result<(), Stop> {
     if run.partitions[p as usize].skip.is_some() {
-        end_skip(run, t, p, until, SkipEnd::Joined)?;
+        end_skip(run, t, p, until_ps, SkipEnd::Joined)?;
         if !run.partitions[p as usize].looked_up {
             return Ok(());
         }
@@ -255,7 +264,7 @@ pub(crate) fn start_simulating(run: &mut FoldRun, t: &mut Tables, p: u32, until:
             posts.push(i);
         }
     }
-    // Latest first, so that each goes to the head of its NIC's list.
+    // The latest comes first, so that each goes to the head of its NIC's list.
     posts.sort_by_key(|&i| std::cmp::Reverse((t.tasks[i].at, t.tasks[i].root, i)));
     for i in posts {
         task::under_way(t, t.tasks[i].owner, i);
@@ -266,22 +275,22 @@ pub(crate) fn start_simulating(run: &mut FoldRun, t: &mut Tables, p: u32, until:
     run.partitions[p as usize].looked_up = false;
     run.partitions[p as usize].explained_hops = 0;
     update_claim(run, p);
-    run.partitions[p as usize].covered = until;
-    run.partitions[p as usize].reached = until;
+    run.partitions[p as usize].covered = until_ps;
+    run.partitions[p as usize].reached = until_ps;
     run.partitions[p as usize].detector.reset(0);
     schedule_sampling(run, t, p);
     loop {
-        let from = run.partitions[p as usize].next_events(t).at;
-        let sampling_at = run.partitions[p as usize].detector.next();
-        if sampling_at <= from && sampling_at < until {
+        let next_ps = run.partitions[p as usize].next_events(t).at;
+        let sampling_ps = run.partitions[p as usize].detector.next();
+        if sampling_ps <= next_ps && sampling_ps < until_ps {
             take_sample(run, t, p);
             continue;
         }
-        if from >= until {
+        if next_ps >= until_ps {
             break;
         }
-        let end = run.partitions[p as usize].mark(from + 1, run.step).min(until).min(sampling_at);
-        window(run, t, p, from, end)?;
+        let end_ps = run.partitions[p as usize].mark(next_ps + 1, run.step).min(until_ps).min(sampling_ps);
+        window(run, t, p, next_ps, end_ps)?;
         drain(run, t, p);
     }
     schedule_sampling(run, t, p);
@@ -295,9 +304,9 @@ pub(crate) fn start_simulating(run: &mut FoldRun, t: &mut Tables, p: u32, until:
         }
         nic::set_clock(t, n);
     }
-    // Others that follow need not be simulated as well: this one goes first.
-    let known = next_event_at(run, t, p).min(run.partitions[p as usize].detector.next());
-    flush_covered(run, p, known);
+    // Other experiments that follow this one need not simulate the partition as well: this one records it first.
+    let known_ps = next_event_at(run, t, p).min(run.partitions[p as usize].detector.next());
+    flush_covered(run, p, known_ps);
     run.ticket.may_wait = may_wait;
     Ok(())
 }

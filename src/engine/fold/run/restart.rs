@@ -38,7 +38,7 @@ impl CoupledSwitches {
         }
     }
 
-    /// The same, with `switches` added, at which pauses were left out in an attempt that is given up.
+    /// The coupled switches with `switches` added, at which pauses were left out in an attempt that is given up.
     pub(crate) fn with(&self, switches: &BTreeSet<SwitchIdx>) -> CoupledSwitches {
         let all: BTreeSet<SwitchIdx> = self.switches.iter().chain(switches).copied().collect();
         CoupledSwitches { switches: all.into_iter().collect(), times: self.times }

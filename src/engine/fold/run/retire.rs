@@ -1,4 +1,4 @@
-//! A partition that is idle retires. What it leaves behind is recorded, or written into its rows if it was looked up.
+//! Retires partitions that are idle. The final state of a simulated partition is recorded; that of a looked-up partition is written into its rows.
 //!
 //! Layer: fold/run.
 
@@ -18,27 +18,27 @@ use crate::engine::fold::run::recording::flush_covered;
 use crate::engine::fold::run::restore::restore_members;
 use crate::engine::fold::run::turn_order::schedule_nic;
 
-/// Retires looked-up partition `p`.
+/// Retires looked-up partition `p`, whose rows get `final_state`.
 pub(crate) fn retire_looked_up(run: &mut FoldRun, t: &mut Tables, p: u32, final_state: &FinalState) {
     run.stats.hits += 1;
     restore_members(run, t, p);
     let partition = &run.partitions[p as usize];
     run.gain.count(partition.start + final_state.at, final_state.hops());
-    for (&n, end) in partition.rows.nics.iter().zip(&final_state.nics) {
+    for (&n, final_nic) in partition.rows.nics.iter().zip(&final_state.nics) {
         let row = &mut t.nics[n];
-        end.gained.count(row);
-        row.rr = end.rr;
-        row.qp_n = end.order.len() as u32;
-        for (k, &m) in end.order.iter().enumerate() {
+        final_nic.gained.count(row);
+        row.rr = final_nic.rr;
+        row.qp_n = final_nic.order.len() as u32;
+        for (k, &m) in final_nic.order.iter().enumerate() {
             t.order[row.flow_first.usize() + k] = partition.rows.members[m as usize].flow;
         }
     }
-    for (&port, end) in partition.rows.ports.iter().zip(&final_state.ports) {
-        end.count(&mut t.ports[port]);
+    for (&port, delta) in partition.rows.ports.iter().zip(&final_state.ports) {
+        delta.count(&mut t.ports[port]);
     }
-    for (m, end) in partition.rows.members.iter().zip(&final_state.members) {
+    for (m, final_member) in partition.rows.members.iter().zip(&final_state.members) {
         let f = m.flow;
-        let (tx, rx) = end.applied(t, &t.flow_tx[f], &t.flow_rx[f], partition.start);
+        let (tx, rx) = final_member.applied(t, &t.flow_tx[f], &t.flow_rx[f], partition.start);
         t.flow_tx[f] = cc_state::kept_or_own(t, &t.flow_tx[f], tx);
         t.flow_rx[f] = rx;
     }
@@ -52,42 +52,43 @@ pub(crate) fn retire_looked_up(run: &mut FoldRun, t: &mut Tables, p: u32, final_
     dissolve(run, t, p);
 }
 
-/// Retires simulated partition `p`, which is idle; everything else has advanced as far.
+/// Retires simulated partition `p`, which is idle. All other partitions have advanced as far.
 pub(crate) fn retire_idle(run: &mut FoldRun, t: &mut Tables, p: u32) {
-    let end = run.partitions[p as usize].retires_at;
+    let end_ps = run.partitions[p as usize].retires_at;
     run.partitions[p as usize].covered = NEVER;
-    flush_covered(run, p, end);
+    flush_covered(run, p, end_ps);
     update_claim(run, p);
-    record_final_state(run, t, p, end);
-    report_peaks(run, t, p, end);
+    record_final_state(run, t, p, end_ps);
+    report_peaks(run, t, p, end_ps);
     dissolve(run, t, p);
 }
 
-/// Records what came of simulated partition `p`, which is idle since before `end`.
-pub(crate) fn record_final_state(run: &mut FoldRun, t: &Tables, p: u32, end: u64) {
+/// Records the final state of simulated partition `p`, which became idle before `end_ps`, and counts its packet-hops.
+pub(crate) fn record_final_state(run: &mut FoldRun, t: &Tables, p: u32, end_ps: u64) {
     settle(run, t, p);
     let partition = &run.partitions[p as usize];
     let hops = hops(t, &partition.rows);
     run.stats.hops_simulated += hops;
-    run.gain.count(end, hops);
+    run.gain.count(end_ps, hops);
     let (Some(cursor), Some(memo)) = (&partition.cursor, &run.memo) else { return };
-    let size = FinalState::bytes(partition.rows.nics.len(), partition.rows.ports.len(), partition.rows.members.len());
+    let bytes = FinalState::bytes(partition.rows.nics.len(), partition.rows.ports.len(), partition.rows.members.len());
     let mut body = cursor.node.body();
-    if body.end.is_none() && memo.room(size, run.ticket.by(partition.start)) {
-        let final_state = final_state(run, t, partition, end);
+    if body.end.is_none() && memo.room(bytes, run.ticket.by(partition.start)) {
+        let final_state = final_state(run, t, partition, end_ps);
         body.known = body.known.max(final_state.at);
         body.end = Some(Arc::new(final_state));
     }
 }
 
-pub(crate) fn final_state(run: &FoldRun, t: &Tables, partition: &Partition, end: u64) -> FinalState {
+/// What simulated `partition`, which is idle at `end_ps`, has changed since its start.
+pub(crate) fn final_state(run: &FoldRun, t: &Tables, partition: &Partition, end_ps: u64) -> FinalState {
     let nic = |(&n, base): (&NicIdx, &NicBase)| {
         let row = &t.nics[n];
-        let turn = &t.order[row.flow_first.places(row.qp_n)];
+        let order = &t.order[row.flow_first.places(row.qp_n)];
         NicFinal {
             gained: nic_delta(t, n, base),
             rr: row.rr,
-            order: turn.iter().map(|&f| run.index.member[f.usize()]).collect(),
+            order: order.iter().map(|&f| run.index.member[f.usize()]).collect(),
         }
     };
     let port = |(&p, base): (&PortIdx, &PortBase)| port_delta(t, p, base);
@@ -99,7 +100,7 @@ pub(crate) fn final_state(run: &FoldRun, t: &Tables, partition: &Partition, end:
         rx_before: m.rx,
     };
     FinalState {
-        at: end - partition.start,
+        at: end_ps - partition.start,
         nics: partition.rows.nics.iter().zip(&partition.rows.nic_base).map(nic).collect(),
         ports: partition.rows.ports.iter().zip(&partition.rows.port_base).map(port).collect(),
         peaks: partition.rows.peaks.clone(),
@@ -107,7 +108,7 @@ pub(crate) fn final_state(run: &FoldRun, t: &Tables, partition: &Partition, end:
     }
 }
 
-/// Dissolves partition `p`: its rows are idle again.
+/// Dissolves partition `p`: its rows belong to no partition any more.
 pub(crate) fn dissolve(run: &mut FoldRun, t: &mut Tables, p: u32) {
     let partition = std::mem::replace(&mut run.partitions[p as usize], Partition::new(0));
     run.spare.push(p);
@@ -123,12 +124,12 @@ pub(crate) fn dissolve(run: &mut FoldRun, t: &mut Tables, p: u32) {
         run.index.port_partition[port.usize()] = NONE;
         let row = &mut t.ports[port];
         row.max_q = row.max_q.max(base.max_q);
-        // The end of a transmission that nothing waited for.
+        // `busy` is the end of a transmission, and nothing waits for it.
         row.busy = 0;
     }
     for &n in &partition.rows.nics {
         run.index.nic_partition[n.usize()] = NONE;
-        // A deadline that nothing waits for any more.
+        // `rto` is a deadline, and nothing waits for it any more.
         t.nics[n].rto = NEVER;
         nic::set_clock(t, n);
         schedule_nic(run, t, n);

@@ -1,4 +1,4 @@
-//! The CPU systems over the rows of a partition, for a window of time.
+//! Simulates the rows of a partition for a window of time, with the systems of the CPU engine.
 //!
 //! Layer: fold/run.
 
@@ -19,60 +19,60 @@ use crate::engine::fold::run::window_rows::{PartitionWindow, WindowLeft};
 use crate::engine::fold::steady::sampling::is_steadying;
 use crate::engine::grow;
 
-/// Runs the systems over the rows of `p`, from `at` up to `end`; returns the partition that they belong to then. A NIC
-/// that needs rows outside `p` stops, unless that is at `at`: rows join only when they are the earliest of all.
-/// PRECONDITION: no next event is more than a step before `end`.
-pub(crate) fn window(run: &mut FoldRun, t: &mut Tables, p: u32, at: u64, end: u64) -> Result<u32, Stop> {
+/// Simulates the rows of partition `p` from `at_ps` up to `end_ps`. Returns the partition that they belong to then. A NIC that needs rows outside `p`
+/// stops, unless it needs them at `at_ps`: rows join only when they are the earliest of all.
+/// PRECONDITION: no next event is more than a step before `end_ps`.
+pub(crate) fn window(run: &mut FoldRun, t: &mut Tables, p: u32, at_ps: u64, end_ps: u64) -> Result<u32, Stop> {
     let partition = &mut run.partitions[p as usize];
     // These lists are indexed once per row and window, so they are taken out of the partition.
     let rows = take(&mut partition.rows);
     let by_switch = run.threads.by_switch(t, &rows, partition.by_switch.take());
-    let stepped = step_rows(run, t, &rows, by_switch.as_deref(), at, end);
+    let stepped = step_rows(run, t, &rows, by_switch.as_deref(), at_ps, end_ps);
     let partition = &mut run.partitions[p as usize];
     (partition.rows, partition.by_switch) = (rows, by_switch);
     let WindowLeft { mut peaks, drew, nics, .. } = stepped?;
     peaks.sort_unstable();
-    let mut fails = false;
+    let mut guard_fails = false;
     let carries = t.exps[0].modes & mode::RATES != 0;
-    // Wherever the guard fails, the experiment starts over without skips. So it may as well do so at once.
-    let at_once = is_steadying(t) && !carries && run.gain.is_small();
-    for (place, held) in peaks {
+    // If the guard fails in a small experiment, it starts over without skips, however early that is. So it need not wait for the end of the interval.
+    let restarts_at_once = is_steadying(t) && !carries && run.gain.is_small();
+    for (place, held_bytes) in peaks {
         let partition = &mut run.partitions[p as usize];
-        let peak = run.guard.coarse(held);
+        let peak = run.guard.coarse(held_bytes);
         if peak <= partition.rows.peaks[place] {
             continue;
         }
         partition.rows.peaks[place] = peak;
         run.guard.note_peak(t, partition.rows.ends[place], peak);
         let (ends, peaks, local) = (&partition.rows.ends, &partition.rows.peaks, &run.index.end_local);
-        let held = |port: PortIdx| {
+        let known_peak = |port: PortIdx| {
             ends.get(local[port.usize()] as usize)
                 .filter(|&&end| end == port)
                 .map(|_| peaks[local[port.usize()] as usize])
         };
         let port = ends[place];
-        if run.guard.may_hold(t, port, held) {
+        if run.guard.may_hold(t, port, known_peak) {
             continue;
         }
-        fails = true;
+        guard_fails = true;
         let switch = t.ports[port].switch_idx;
-        if at_once && peak > t.exps[0].reserve && !run.guard.is_joint(switch) {
+        if restarts_at_once && peak > t.exps[0].reserve && !run.guard.is_joint(switch) {
             run.fails_for_certain = true;
             run.left_out.insert(switch);
         }
     }
-    // Where no checkpoint ends the interval, memory might fill up before it does.
+    // If no checkpoint will end the interval, it ends now: memory might fill up before the partition retires.
     let partition = &run.partitions[p as usize];
     let ends_by_itself = if is_steadying(t) { partition.recordable } else { partition.cursor.is_some() };
-    if fails && !carries && !ends_by_itself {
-        let mark = partition.mark(at + 1, run.step);
+    if guard_fails && !carries && !ends_by_itself {
+        let mark = partition.mark(at_ps + 1, run.step);
         report_peaks(run, t, p, mark);
     }
     if drew {
         mark_unpredictable(run, t, p);
     }
-    let held = nics.into_iter().flat_map(|left| left.held).collect();
-    let p = join_stalled(run, t, p, held, at, end)?;
+    let stalled = nics.into_iter().flat_map(|left| left.held).collect();
+    let p = join_stalled(run, t, p, stalled, at_ps, end_ps)?;
     collect_all(run, t, p);
     if t.shared[SHARED_FLAGS as usize] & flag::TO_RETURN != 0 {
         return_records(t, &run.partitions[p as usize].rows);
@@ -82,20 +82,19 @@ pub(crate) fn window(run: &mut FoldRun, t: &mut Tables, p: u32, at: u64, end: u6
     Ok(p)
 }
 
-/// Runs the systems over `rows`. What NICs leave is in their order.
+/// Runs the systems over `rows` from `at_ps` up to `end_ps`. What the NICs leave behind is in the order of the NICs.
 fn step_rows(
     run: &mut FoldRun,
     t: &mut Tables,
     rows: &PartitionRows,
     by_switch: Option<&RowsBySwitch>,
-    at: u64,
-    end: u64,
+    at_ps: u64,
+    end_ps: u64,
 ) -> Result<WindowLeft, Stop> {
-    // Random marks are no function of the key. Neither is what follows once DCQCN's timers run, if they move windows
-    // that the NIC reads at each post. Where windows stand still, recording relies on there being no congestion
-    // (`cc_state::marks_by_chance`).
+    // Random marks are no function of the memo's key. Once DCQCN's timers run, what follows is none either, if the timers change windows that the NIC
+    // reads at each post. If they do not, recording relies on there being no congestion (`cc_state::marks_by_chance`).
     let timers = timers_run(t) || t.fold_hints.random_marks;
-    let window = PartitionWindow { rows, guard: &run.guard, at, end, timers };
+    let window = PartitionWindow { rows, guard: &run.guard, at: at_ps, end: end_ps, timers };
     let mut left = run.threads.step(t, &window, by_switch);
     if !left.lacking.is_empty() {
         grow::grow(t, run.limit).map_err(|e| Stop::Fail(e.to_string()))?;
@@ -104,12 +103,12 @@ fn step_rows(
         lacking.into_iter().for_each(|s| window.send(t, s, &mut left));
         window.nics(t, 0..rows.nics.len(), &mut left);
     }
-    left.nics.sort_unstable_by_key(|some| some.from);
-    for some in &mut left.nics {
-        for (i, at) in take(&mut some.got) {
-            t.tasks[i].got = at;
+    left.nics.sort_unstable_by_key(|nics| nics.from);
+    for nics in &mut left.nics {
+        for (task, arrived_ps) in take(&mut nics.got) {
+            t.tasks[task].got = arrived_ps;
         }
-        t.fold_trace.append(&mut some.traced);
+        t.fold_trace.append(&mut nics.traced);
     }
     Ok(left)
 }
@@ -125,23 +124,25 @@ fn return_records(t: &mut Tables, rows: &PartitionRows) {
     }
 }
 
+/// The first record of a list, which is empty afterwards.
 fn take_list(head: &mut PacketIdx) -> PacketIdx {
     std::mem::replace(head, PacketIdx::NONE)
 }
 
-/// NICs that stopped because a queue pair needs rows outside `p`: these rows join, if that is at `at`.
+/// For each of the `stalled` NICs, which stopped because a queue pair needs rows outside `p`: if it needs them at `at_ps`, they join, and the NIC goes
+/// on up to `end_ps`. Returns the partition that the rows belong to then.
 pub(crate) fn join_stalled(
     run: &mut FoldRun,
     t: &mut Tables,
     p: u32,
-    mut held: Vec<NicIdx>,
-    at: u64,
-    end: u64,
+    mut stalled: Vec<NicIdx>,
+    at_ps: u64,
+    end_ps: u64,
 ) -> Result<u32, Stop> {
     let own = t.exps[0].end_len;
     let mut p = p;
-    while let Some(k) = (0..held.len()).find(|&k| t.clocks[held[k].end().own_clock(own)] <= at) {
-        let n = held[k];
+    while let Some(k) = (0..stalled.len()).find(|&k| t.clocks[stalled[k].end().own_clock(own)] <= at_ps) {
+        let n = stalled[k];
         let next = nic::next_event(t, n);
         let flow = if next.kind == START {
             let row = &t.nics[n];
@@ -151,9 +152,9 @@ pub(crate) fn join_stalled(
         };
         drain(run, t, p);
         p = (run.join)(run, t, n, flow, next.t)?;
-        nic::nic(t, n, end);
-        if t.clocks[n.end().own_clock(own)] > at {
-            held.remove(k);
+        nic::nic(t, n, end_ps);
+        if t.clocks[n.end().own_clock(own)] > at_ps {
+            stalled.remove(k);
         }
     }
     Ok(p)
@@ -171,7 +172,7 @@ pub(crate) fn check_flags(run: &mut FoldRun, t: &mut Tables) -> Result<(), Stop>
     Ok(())
 }
 
-/// When simulated partition `p` goes on, be it to retire.
+/// Time at which simulated partition `p` goes on or retires, in ps. Sets the time at which it retires.
 pub(crate) fn next_event_at(run: &mut FoldRun, t: &Tables, p: u32) -> u64 {
     let partition = &mut run.partitions[p as usize];
     let next = partition.next_events(t);

@@ -1,4 +1,4 @@
-//! Why a folded run stops.
+//! The reasons for which a folded run stops before its end.
 //!
 //! Layer: fold/run.
 
@@ -7,19 +7,19 @@ use crate::engine::fold::rows::buffer_guard::Failure;
 /// Why a folded run stops.
 #[derive(Debug)]
 pub(crate) enum Stop {
-    /// Not provably exact, for this reason: start over without folding.
+    /// Folding is not provably exact, for this reason: the experiment starts over without folding.
     Abandon(&'static str),
-    /// The buffer of a switch may have come near a pause or a drop: start over with this switch coupled.
+    /// The buffer of a switch may have come near a pause or a drop: the experiment starts over with this switch coupled.
     Couple(Failure),
-    /// Skips gain too little, are off by too much, or may miss a pause, as this says: start over without them, folded.
+    /// Skips gain too little, cause too large an error, or may miss a pause, as the reason says: the experiment starts over folded, without skips.
     Exactly(&'static str),
-    /// The unfolded engine would fail as well.
+    /// The experiment fails for this reason; without folding it would fail as well.
     Fail(String),
     /// Another experiment is recording what this one needs. The turn is to be repeated later.
     Wait,
 }
 
-/// Reasons to start over.
+/// Reasons to start over, as the log gives them.
 pub(crate) mod reason {
     pub(crate) const GAIN: &str = "they leave out too little";
     pub(crate) const PAUSE: &str =

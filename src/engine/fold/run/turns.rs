@@ -1,8 +1,8 @@
-//! The main loop of a folded run. The earliest event of all decides whose turn it is: a partition goes on for a step of
-//! its own time, an idle NIC does its tasks of that instant.
+//! The main loop of a folded run. The earliest event of all decides whose turn it is. In its turn a partition is simulated for a step of its own
+//! time; an idle NIC does its tasks of that instant.
 //!
-//! Everything that one row sends to another, packets and signals alike, arrives at least a step later. So the earliest
-//! may go on for a step, whatever the others do.
+//! Packets and signals that one row sends to another arrive at least a step later. So the earliest partition may go on for a step, whatever the
+//! others do.
 //!
 //! Layer: fold/run.
 
@@ -40,11 +40,11 @@ use crate::engine::fold::run::window_threads::WindowThreads;
 use crate::engine::fold::steady::sampling::is_steadying;
 use crate::engine::fold::steady::wander::RateWander;
 
-/// Where carried rates may have the makespan off by more than this, in millionths, they are given up (our choice: such a
-/// result decides nothing).
-const MOST_OFF_PPM: u64 = 10_000;
+/// Maximum error of the makespan that carried rates may cause, in millionths. If it may be larger, they are given up (our choice: such a result
+/// decides nothing).
+const MAX_ERROR_PPM: u64 = 10_000;
 
-/// Begins to fold `t`, if that is possible at all.
+/// Begins to fold the experiment `t`. Returns `None` if that is not possible.
 ///
 /// PRECONDITION: `t` holds one experiment that has not taken a step.
 pub(crate) fn begin(t: &mut Tables, memo: &Arc<Memo>, checkpoint_hops: u64) -> Option<FoldRun> {
@@ -55,7 +55,7 @@ pub(crate) fn begin(t: &mut Tables, memo: &Arc<Memo>, checkpoint_hops: u64) -> O
     Some(begin_coupled(t, memo, checkpoint_hops, restart, CoupledSwitches::default()))
 }
 
-/// Begins to fold `t` with these coupled switches. `restart` is a copy of it.
+/// Begins to fold the experiment `t` with the given coupled switches. `restart` is a copy of `t`.
 pub(crate) fn begin_coupled(
     t: &mut Tables,
     memo: &Arc<Memo>,
@@ -73,8 +73,8 @@ pub(crate) fn begin_coupled(
     let hpcc = t.exps[0].cc == cc::HPCC;
     t.fold_hints.rounding = is_steadying(t) && (t.fold_hints.random_marks || hpcc) && !cc_state::collide(t);
     if t.fold_hints.rounding && hpcc {
-        let free = cc_state::free_phases(t).into_iter().map(|free| free.then_some((0, 0)));
-        t.fold_hints.telemetry_from = Arc::new(free.collect());
+        let origins = cc_state::free_phases(t).into_iter().map(|is_free| is_free.then_some((0, 0)));
+        t.fold_hints.telemetry_from = Arc::new(origins.collect());
     }
     for tx in &mut t.flow_tx {
         tx.flags |= qp::HELD;
@@ -116,51 +116,51 @@ pub(crate) fn begin_coupled(
     run
 }
 
-/// Runs `turns` turns, or to the end.
+/// Runs `turns` turns, or to the end. `limit`: maximum number of packet records.
 pub(crate) fn turns(run: &mut FoldRun, t: &mut Tables, turns: u32, limit: u64) -> Result<(), Stop> {
     run.limit = limit;
     for _ in 0..turns {
-        let top = peek(run);
+        let earliest = peek(run);
         let fired = run.schedule.fired.peek().map(|&Reverse((latest, g))| (latest, g));
         if let Some((latest, g)) = fired
-            && top.is_none_or(|(at, _)| latest < at)
+            && earliest.is_none_or(|(at_ps, _)| latest < at_ps)
         {
             run.schedule.fired.pop();
             serve(run, t, g);
             continue;
         }
-        let Some((at, n)) = top else { return finish(run, t) };
+        let Some((at_ps, n)) = earliest else { return finish(run, t) };
         if run.fails_for_certain {
             return Err(Stop::Exactly(reason::PAUSE));
         }
-        if at >= t.exps[0].time_limit {
+        if at_ps >= t.exps[0].time_limit {
             return Err(Stop::Abandon(reason::TIME));
         }
-        let sample_at = next_sampling(run).filter(|sample_at| sample_at.0 <= at);
-        if at > run.continued.next {
-            note_progress(run, t, at);
+        let sample = next_sampling(run).filter(|&(sample_ps, _)| sample_ps <= at_ps);
+        if at_ps > run.continued.next {
+            note_progress(run, t, at_ps);
         }
-        let now = sample_at.map_or(at, |sample_at| sample_at.0);
-        if let Some(failure) = run.guard.failure_before(t, now) {
+        let now_ps = sample.map_or(at_ps, |(sample_ps, _)| sample_ps);
+        if let Some(failure) = run.guard.failure_before(t, now_ps) {
             couple(run, t, failure)?;
         }
-        judge_gain(run, t, now)?;
+        judge_gain(run, t, now_ps)?;
         if run.guard.warns() && has_left_nothing_out(run, t) {
-            go_on_without_skips(run, t, now)?;
+            go_on_without_skips(run, t, now_ps)?;
             continue;
         }
         if let Some(s) = run.guard.take_wanted() {
-            couple_from_now(run, t, s, at)?;
+            couple_from_now(run, t, s, at_ps)?;
             continue;
         }
-        // Before anything is done: who waits here does nothing else.
-        if run.ticket.turn(now) {
+        // This comes before the turn does anything, because an experiment that waits here repeats its turn later.
+        if run.ticket.turn(now_ps) {
             return Err(Stop::Wait);
         }
-        if let Some((sample_at, p)) = sample_at {
-            let timed_turn = run.timer.begin_turn(&mut run.stats, sample_at);
+        if let Some((sample_ps, p)) = sample {
+            let timed_turn = run.timer.begin_turn(&mut run.stats, sample_ps);
             run.ticket.may_wait = false;
-            sample_and_checkpoint(run, t, p, sample_at);
+            sample_and_checkpoint(run, t, p, sample_ps);
             run.timer.end_turn(
                 &mut run.stats,
                 (run.partitions.len() - run.spare.len()) as u64,
@@ -170,36 +170,36 @@ pub(crate) fn turns(run: &mut FoldRun, t: &mut Tables, turns: u32, limit: u64) -
             continue;
         }
         run.schedule.heap.pop();
-        let timed_turn = run.timer.begin_turn(&mut run.stats, at);
+        let timed_turn = run.timer.begin_turn(&mut run.stats, at_ps);
         let p = run.index.nic_partition[n.usize()];
         let looked_up = (p != NONE).then(|| run.partitions[p as usize].looked_up);
         run.ticket.may_wait = looked_up != Some(false);
         let done = match looked_up {
-            None => idle_turn(run, t, n, at),
-            Some(true) => lookup_turn(run, t, p, at),
-            Some(false) => simulate_turn(run, t, p, at),
+            None => idle_turn(run, t, n, at_ps),
+            Some(true) => lookup_turn(run, t, p, at_ps),
+            Some(false) => simulate_turn(run, t, p, at_ps),
         };
         run.timer.end_turn(&mut run.stats, (run.partitions.len() - run.spare.len()) as u64, timed_turn, looked_up);
         if let Err(Stop::Wait) = done {
-            repeat_turn(run, t, n, at);
+            repeat_turn(run, t, n, at_ps);
         }
         done?;
     }
     Ok(())
 }
 
-/// Schedules the turn of NIC `n`, or of its partition, at `at` again.
-pub(crate) fn repeat_turn(run: &mut FoldRun, t: &mut Tables, n: NicIdx, at: u64) {
+/// Schedules the turn of NIC `n` at `at_ps` again, or that of its partition.
+pub(crate) fn repeat_turn(run: &mut FoldRun, t: &mut Tables, n: NicIdx, at_ps: u64) {
     match run.index.nic_partition[n.usize()] {
         NONE => {
             nic::set_clock(t, n);
             schedule_nic(run, t, n);
         }
-        p => schedule_partition(run, p, at),
+        p => schedule_partition(run, p, at_ps),
     }
 }
 
-/// Serves gate `g`, the first that fired: none can fire earlier any more.
+/// Serves gate `g` and schedules the NICs of the tasks that it starts. `g` is the first gate that fired, and none can fire earlier any more.
 pub(crate) fn serve(run: &mut FoldRun, t: &mut Tables, g: u32) {
     analytical::serve(t, g);
     let g = g as usize;
@@ -209,12 +209,12 @@ pub(crate) fn serve(run: &mut FoldRun, t: &mut Tables, g: u32) {
     }
 }
 
-/// Does the tasks of an idle NIC at one instant, up to the first that needs the network.
-pub(crate) fn idle_turn(run: &mut FoldRun, t: &mut Tables, n: NicIdx, at: u64) -> Result<(), Stop> {
+/// Does the tasks of idle NIC `n` at `at_ps`, up to the first that needs the network. For that one, rows join a partition.
+pub(crate) fn idle_turn(run: &mut FoldRun, t: &mut Tables, n: NicIdx, at_ps: u64) -> Result<(), Stop> {
     run.schedule.idle_at[n.usize()] = NEVER;
     loop {
         let next = next_idle(t, n);
-        if next.t > at {
+        if next.t > at_ps {
             break;
         }
         let flow = match next.kind {
@@ -230,8 +230,8 @@ pub(crate) fn idle_turn(run: &mut FoldRun, t: &mut Tables, n: NicIdx, at: u64) -
         };
         match flow {
             Some(f) => {
-                let p = join(run, t, n, f, at)?;
-                schedule_partition(run, p, at);
+                let p = join(run, t, n, f, at_ps)?;
+                schedule_partition(run, p, at_ps);
                 break;
             }
             None => {
@@ -244,18 +244,19 @@ pub(crate) fn idle_turn(run: &mut FoldRun, t: &mut Tables, n: NicIdx, at: u64) -
     if run.index.nic_partition[n.usize()] == NONE {
         schedule_nic(run, t, n);
     }
-    t.exps[0].now = t.exps[0].now.max(at);
+    t.exps[0].now = t.exps[0].now.max(at_ps);
     Ok(())
 }
 
-/// A pause, a resume or a drop was within reach: the switch is coupled. Where measured rates are carried on, it is not,
-/// because all would be simulated packet by packet then; that is counted. Where steady phases are skipped and starting over
-/// costs more than skips gain, the experiment starts over without them: then switches are coupled in time.
+/// Decides how to go on after a `failure` of the buffer guard: a pause, a resume or a drop was possible. By default the experiment starts over with
+/// the switch coupled. If steady phases are skipped and starting over costs more than skips gain, it starts over without skips: then switches are
+/// coupled in time. If measured rates are carried on, the failure is counted and nothing is coupled, because everything would be simulated packet by
+/// packet then.
 fn couple(run: &mut FoldRun, t: &Tables, failure: Failure) -> Result<(), Stop> {
     if !is_steadying(t) {
         return Err(Stop::Couple(failure));
     }
-    // What happened later has no say, however far others are.
+    // Events after the failure do not count, however far other partitions are.
     judge_gain(run, t, failure.at + 1)?;
     if t.exps[0].modes & mode::RATES == 0 && run.gain.starts_over(t, &run.partitions, &run.stats) {
         return Err(Stop::Couple(failure));
@@ -268,7 +269,7 @@ fn couple(run: &mut FoldRun, t: &Tables, failure: Failure) -> Result<(), Stop> {
     Ok(())
 }
 
-/// Whether results owe nothing to skips so far, and would not if there were none from now on.
+/// Whether no result depends on skips so far, so that none does if nothing is skipped from now on.
 fn has_left_nothing_out(run: &FoldRun, t: &Tables) -> bool {
     run.gain.is_asked()
         && t.exps[0].modes & mode::RATES == 0
@@ -277,13 +278,14 @@ fn has_left_nothing_out(run: &FoldRun, t: &Tables) -> bool {
         && run.stats.rounded == 0
 }
 
-/// Everything before `now` has happened: do skips gain enough?
-fn judge_gain(run: &mut FoldRun, t: &Tables, now: u64) -> Result<(), Stop> {
-    let is_too_little = run.gain.is_too_little(t, &run.partitions, &run.stats, now);
+/// Stops the run if skips gain too little.
+/// PRECONDITION: everything before `now_ps` has happened.
+fn judge_gain(run: &mut FoldRun, t: &Tables, now_ps: u64) -> Result<(), Stop> {
+    let is_too_little = run.gain.is_too_little(t, &run.partitions, &run.stats, now_ps);
     if is_too_little { Err(Stop::Exactly(reason::GAIN)) } else { Ok(()) }
 }
 
-/// Nothing is left to happen.
+/// Ends the run, which has no events left: makes the last checks and marks the experiment as done.
 pub(crate) fn finish(run: &mut FoldRun, t: &mut Tables) -> Result<(), Stop> {
     if let Some(failure) = run.guard.failure_before(t, NEVER) {
         couple(run, t, failure)?;
@@ -296,7 +298,7 @@ pub(crate) fn finish(run: &mut FoldRun, t: &mut Tables) -> Result<(), Stop> {
         return Err(Stop::Abandon(reason::STUCK));
     }
     compare_all(run, t);
-    if t.exps[0].audit_ppm > 0 && run.stats.carried_ppm > MOST_OFF_PPM {
+    if t.exps[0].audit_ppm > 0 && run.stats.carried_ppm > MAX_ERROR_PPM {
         return Err(Stop::Exactly(reason::OFF));
     }
     for tx in &mut t.flow_tx {
@@ -309,10 +311,10 @@ pub(crate) fn finish(run: &mut FoldRun, t: &mut Tables) -> Result<(), Stop> {
     Ok(())
 }
 
-/// The next event of NIC `n`, which is mostly a task.
+/// The next event of NIC `n`, which has no partition. Usually it is a task.
 #[inline]
 fn next_idle(t: &Tables, n: NicIdx) -> EventKey {
     let row = &t.nics[n];
-    let others = row.busy_until.min(t.clocks[n.usize()]).min(row.timer).min(row.rto).min(row.next_start);
-    if row.next_task < others { task::key(t, row.task_head) } else { nic::next_event(t, n) }
+    let other_ps = row.busy_until.min(t.clocks[n.usize()]).min(row.timer).min(row.rto).min(row.next_start);
+    if row.next_task < other_ps { task::key(t, row.task_head) } else { nic::next_event(t, n) }
 }

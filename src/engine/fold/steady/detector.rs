@@ -142,7 +142,7 @@ pub(crate) struct SteadyRates {
     pub settled: bool,
     /// For each port, what its queue integral and its number of marks gained in the window.
     pub ports: Vec<(u64, u64)>,
-    /// The same as [`DetectorRule::patience`].
+    /// Time in ps for which an intermittent queue pair may have nothing to send, as in [`DetectorRule::patience`].
     pub patience: u64,
     /// If rates are carried on: bytes on the wire that each queue pair would send in a window if it always had something to send, with [`FRACTION`]
     /// bits of fraction.
@@ -162,7 +162,7 @@ impl SteadyRates {
         self.holds.min(trusted)
     }
 
-    /// The same rates for `piece` of the partition.
+    /// These rates restricted to `piece` of the partition.
     pub(crate) fn of(&self, piece: &PartitionPiece) -> SteadyRates {
         SteadyRates {
             packets: piece.members.iter().map(|&m| self.packets[m as usize]).collect(),

@@ -55,7 +55,7 @@ struct SkippedStream {
     una: u64,
     delivered: u64,
     sent: u64,
-    /// The same as in [`SkipRate`].
+    /// Bytes on the wire per window, and packets from one action of congestion control to the next, as in [`SkipRate`].
     work: u64,
     turn: u64,
     /// The stream's work up to the acknowledged packets.

@@ -183,13 +183,13 @@ mod tests {
         assert_eq!((last.link_first, last.carrier_first, last.crossing_first, last.touched_first), (2, 1, 3, 4));
         assert_eq!(rows.link_words.iter().filter(|&&w| w == NONE).count(), 4);
         let NetworkBytes(bytes) = NetworkBytes::of(&one).plus(NetworkBytes::of(&two));
-        let of = [
+        let row_bytes = [
             size_of_val(&*rows.networks),
             size_of_val(&*rows.links),
             size_of_val(&*rows.link_words),
             size_of_val(&*rows.carriers),
             size_of_val(&*rows.crossings),
         ];
-        assert_eq!(bytes[..5], of.map(|n| n as u64));
+        assert_eq!(bytes[..5], row_bytes.map(|n| n as u64));
     }
 }
