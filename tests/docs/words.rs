@@ -117,7 +117,7 @@ fn says_little(comment: &str) -> bool {
     let begins =
         |rest: &&str| comment.strip_prefix(*rest).is_some_and(|after| !after.starts_with(char::is_alphanumeric));
     let is_word_alone = !comment.contains(' ') && comment.chars().any(char::is_lowercase);
-    RESTS.iter().any(|rest| begins(&rest)) || is_word_alone
+    RESTS.iter().any(begins) || is_word_alone
 }
 
 /// The words that a line of code gives to variables and parameters, where they are among [`NO_NAMES`].
