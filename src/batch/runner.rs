@@ -259,8 +259,8 @@ pub(super) fn drive<E: From<EngineError>>(
         let mut last_progress = Instant::now();
         while !batch.is_over() && !stop() {
             let ended = match pool {
-                Some((pool, true)) => pool.install(|| batch.round())?,
-                _ => batch.round()?,
+                Some((pool, true)) => pool.install(|| batch.run_slice())?,
+                _ => batch.run_slice()?,
             };
             for ended in ended {
                 if let Some(dedup) = &dedup {

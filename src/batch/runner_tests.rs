@@ -135,7 +135,7 @@ fn a_defect_in_one_experiment_is_its_failure_alone() {
         batch.admit(all);
         let mut ends = BTreeMap::new();
         while !batch.is_over() {
-            ends.extend(batch.round().unwrap().into_iter().map(|ended| (ended.exp_id, ended.result)));
+            ends.extend(batch.run_slice().unwrap().into_iter().map(|ended| (ended.exp_id, ended.result)));
         }
         assert!(ends[&0].is_ok() && ends[&2].is_ok());
         let why = format!("{:?}", ends[&1].as_ref().unwrap_err());

@@ -25,7 +25,7 @@ struct Pipeline {
     microbatches: u32,
     stages: u32,
     /// Micro-batches that are added at a time, at least.
-    round: u32,
+    group: u32,
     pairs: u32,
 }
 
@@ -39,20 +39,20 @@ impl Pipeline {
         }
         let microbatches = microbatches(training)?;
         let (stages, chunks) = (training.pp, training.vpp.max(1));
-        let round = if chunks > 1 { stages } else { 1 };
-        let pipeline = Pipeline { microbatches, stages, round, pairs: round * chunks };
-        (microbatches >= FEWEST && microbatches.is_multiple_of(round) && pipeline.first() <= microbatches / LONGER)
+        let group = if chunks > 1 { stages } else { 1 };
+        let pipeline = Pipeline { microbatches, stages, group, pairs: group * chunks };
+        (microbatches >= FEWEST && microbatches.is_multiple_of(group) && pipeline.first() <= microbatches / LONGER)
             .then_some(pipeline)
     }
 
     /// Micro-batches of the first job that is examined: several times the number that fills the pipeline.
     fn first(self) -> u32 {
-        (16 + 8 * self.stages).next_multiple_of(self.round)
+        (16 + 8 * self.stages).next_multiple_of(self.group)
     }
 
     /// Micro-batches in so many pairs of passes.
     fn in_pairs(self, pairs: u32) -> u32 {
-        pairs / self.pairs * self.round
+        pairs / self.pairs * self.group
     }
 }
 
@@ -110,7 +110,7 @@ fn by_periods(program: &ProgramSpec, shorter: &mut Shorter) -> Result<Option<(Jo
                 return Ok(Some(found));
             }
         }
-        length = length.saturating_mul(2).next_multiple_of(pipeline.round);
+        length = length.saturating_mul(2).next_multiple_of(pipeline.group);
     }
     Ok(None)
 }

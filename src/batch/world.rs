@@ -1,6 +1,6 @@
 //! The world of a batch: every experiment's rows as entities of shared archetypes, and the host systems that run between slices of the engine.
 //!
-//! Layer: batch. Archetypes: (ExpId, Nic), (ExpId, Port), (ExpId, Switch), (ExpId, FlowTx, FlowRx), (ExpId, Task), (ExpId, Exp, EngineTables, Job), sorted by
+//! Layer: batch. Archetypes: (ExpId, Nic), (ExpId, Port), (ExpId, Switch), (ExpId, FlowTx, FlowRx), (ExpId, Task), (ExpId, Exp, EngineTables, ExperimentState), sorted by
 //! (ExpId, row) and structurally frozen until the batch is over. So an experiment's rows are one slice of each column. Engines work on these slices as tables,
 //! and results are read from them: no row exists twice. The next batch's rows overwrite them, as a sweep's experiments are mostly of one size.
 //!
@@ -53,7 +53,7 @@ impl Limits {
 
 /// The host's state of an experiment in the batch.
 #[derive(Component)]
-struct Job {
+struct ExperimentState {
     flows: Vec<FlowInfo>,
     program: Option<std::sync::Arc<super::job::Job>>,
     /// Rows of each of several jobs; else empty.
@@ -128,14 +128,14 @@ struct Settings {
     stop: Box<dyn Fn() -> bool + Send + Sync>,
 }
 
-/// Experiments that ended in this round, and the error that broke the engine, if any.
+/// Experiments that ended in this slice, and the error that broke the engine, if any.
 #[derive(Resource, Default)]
-struct Round {
+struct EndedInSlice {
     ended: Vec<Ended>,
     broken: Option<EngineError>,
 }
 
-/// The stages of a round, in this order.
+/// The stages of a slice, in this order.
 #[derive(SystemSet, Clone, Copy, Debug, PartialEq, Eq, Hash)]
 enum Stage {
     /// The engine runs for a slice.
@@ -145,7 +145,7 @@ enum Stage {
 }
 
 #[derive(ScheduleLabel, Clone, Copy, Debug, PartialEq, Eq, Hash)]
-struct RoundLabel;
+struct SliceSchedule;
 
 /// A batch of experiments and the schedule that runs it.
 pub struct Batch {
@@ -154,14 +154,14 @@ pub struct Batch {
 }
 
 impl Batch {
-    /// Creates an empty batch. `packet_limit`: most packet records of one experiment. `stop`: called often; ends a round early.
+    /// Creates an empty batch. `packet_limit`: most packet records of one experiment. `stop`: called often; ends a slice early.
     pub fn new(engine: Box<dyn Engine>, packet_limit: u64, stop: Box<dyn Fn() -> bool + Send + Sync>) -> Batch {
         let mut world = World::new();
-        world.init_resource::<Round>();
+        world.init_resource::<EndedInSlice>();
         world.insert_resource(EngineHandle(engine));
         world.init_resource::<FlowLevel>();
         world.insert_resource(Settings { packet_limit, stop });
-        let mut schedule = Schedule::new(RoundLabel);
+        let mut schedule = Schedule::new(SliceSchedule);
         schedule.configure_sets((Stage::Dispatch, Stage::Complete).chain());
         schedule.add_systems((dispatch.in_set(Stage::Dispatch), complete.in_set(Stage::Complete)));
         Batch { world, schedule }
@@ -180,7 +180,7 @@ impl Batch {
         for (exp_id, mut prepared, limits) in experiments {
             let t = &mut prepared.built.tables;
             let (exp, engine) = (t.exps[0], t.take_engine());
-            let job = Job {
+            let state = ExperimentState {
                 flows: prepared.flows,
                 program: prepared.job,
                 jobs: prepared.jobs,
@@ -194,41 +194,42 @@ impl Batch {
                 ended: None,
                 reported: false,
             };
-            self.world.spawn((ExpId(exp_id), exp, engine, job));
+            self.world.spawn((ExpId(exp_id), exp, engine, state));
         }
     }
 
-    /// Runs one round. Returns the experiments that ended in it.
+    /// Runs the engine for one slice. Returns the experiments that ended in it.
     ///
     /// # Errors
     /// The engine cannot go on.
-    pub fn round(&mut self) -> Result<Vec<Ended>, EngineError> {
+    pub fn run_slice(&mut self) -> Result<Vec<Ended>, EngineError> {
         self.schedule.run(&mut self.world);
-        let mut round = self.world.resource_mut::<Round>();
-        match round.broken.take() {
+        let mut in_slice = self.world.resource_mut::<EndedInSlice>();
+        match in_slice.broken.take() {
             Some(e) => Err(e),
-            None => Ok(std::mem::take(&mut round.ended)),
+            None => Ok(std::mem::take(&mut in_slice.ended)),
         }
     }
 
     /// Whether every experiment has ended and was reported.
     pub fn is_over(&mut self) -> bool {
-        let mut jobs = self.world.query::<&Job>();
-        jobs.iter(&self.world).all(|j| j.reported)
+        let mut states = self.world.query::<&ExperimentState>();
+        states.iter(&self.world).all(|state| state.reported)
     }
 
     /// Returns the ids of the experiments that have not ended, and how many packets have left a port of each.
     pub fn running(&mut self) -> Vec<(u64, u64)> {
-        let mut jobs = self.world.query::<(&ExpId, &Job)>();
-        jobs.iter(&self.world).filter(|(_, j)| !j.reported).map(|(id, j)| (id.0, j.packet_hops)).collect()
+        let mut states = self.world.query::<(&ExpId, &ExperimentState)>();
+        let running = states.iter(&self.world).filter(|(_, state)| !state.reported);
+        running.map(|(id, state)| (id.0, state.packet_hops)).collect()
     }
 
     /// Removes all experiments. Their rows stay, to be overwritten by the next experiments that are admitted.
     pub fn clear(&mut self) {
-        let mut jobs = self.world.query_filtered::<Entity, With<Job>>();
-        let jobs: Vec<Entity> = jobs.iter(&self.world).collect();
-        for job in jobs {
-            self.world.despawn(job);
+        let mut query = self.world.query_filtered::<Entity, With<ExperimentState>>();
+        let experiments: Vec<Entity> = query.iter(&self.world).collect();
+        for experiment in experiments {
+            self.world.despawn(experiment);
         }
         // Nobody reads the trackers of removed entities; without this they would pile up.
         self.world.clear_trackers();
@@ -348,7 +349,8 @@ fn shorten<T: Component>(world: &mut World, n_old: usize, n: usize) {
 /// The columns of the world.
 #[derive(SystemParam)]
 struct WorldColumns<'w, 's> {
-    experiments: Query<'w, 's, (&'static ExpId, &'static mut Exp, &'static mut EngineTables, &'static mut Job)>,
+    experiments:
+        Query<'w, 's, (&'static ExpId, &'static mut Exp, &'static mut EngineTables, &'static mut ExperimentState)>,
     nics: Query<'w, 's, &'static mut Nic>,
     ports: Query<'w, 's, &'static mut Port>,
     switches: Query<'w, 's, &'static mut Switch>,
@@ -358,14 +360,14 @@ struct WorldColumns<'w, 's> {
 
 impl WorldColumns<'_, '_> {
     /// Calls `work` with all experiments, in ascending order of their ids. Reported experiments have only headers.
-    fn with(&mut self, work: impl FnOnce(&[ExpId], &mut [Tables], &mut [Job])) {
+    fn with(&mut self, work: impl FnOnce(&[ExpId], &mut [Tables], &mut [ExperimentState])) {
         let mut nics = self.nics.contiguous_iter_mut().expect(DENSE).last();
         let mut ports = self.ports.contiguous_iter_mut().expect(DENSE).last();
         let mut switches = self.switches.contiguous_iter_mut().expect(DENSE).last();
         let mut flows = self.flows.contiguous_iter_mut().expect(DENSE).last();
         let mut tasks = self.tasks.contiguous_iter_mut().expect(DENSE).last();
         let experiments = self.experiments.contiguous_iter_mut().expect(DENSE).last();
-        let Some((ids, mut exps, mut engines, mut jobs)) = experiments else { return };
+        let Some((ids, mut exps, mut engines, mut states)) = experiments else { return };
         let (flow_tx, flow_rx) = match &mut flows {
             Some((tx, rx)) => (tx.bypass_change_detection(), rx.bypass_change_detection()),
             None => Default::default(),
@@ -379,13 +381,13 @@ impl WorldColumns<'_, '_> {
             flow_rx,
             tasks: tasks.as_mut().map_or_else(Default::default, |column| column.bypass_change_detection()),
         };
-        let (engines, jobs) = (engines.bypass_change_detection(), jobs.bypass_change_detection());
+        let (engines, states) = (engines.bypass_change_detection(), states.bypass_change_detection());
         let mut tables: Vec<Tables> = engines
             .iter_mut()
-            .zip(&*jobs)
-            .map(|(engine, job)| columns.take_first((!job.reported).then(|| take(engine))))
+            .zip(&*states)
+            .map(|(engine, state)| columns.take_first((!state.reported).then(|| take(engine))))
             .collect();
-        work(ids, &mut tables, jobs);
+        work(ids, &mut tables, states);
         for (engine, t) in engines.iter_mut().zip(&mut tables) {
             *engine = t.take_engine();
         }
@@ -398,38 +400,40 @@ fn dispatch(
     mut engine: ResMut<EngineHandle>,
     mut flows: ResMut<FlowLevel>,
     settings: Res<Settings>,
-    mut round: ResMut<Round>,
+    mut in_slice: ResMut<EndedInSlice>,
 ) {
-    columns.with(|_, tables, jobs| {
+    columns.with(|_, tables, states| {
         let slice = advance_beside(&mut flows.0, &mut *engine.0, tables, settings.packet_limit, &settings.stop);
         let slice = match slice {
             Ok(slice) => slice,
             Err(e) => {
-                round.broken = Some(e);
+                in_slice.broken = Some(e);
                 return;
             }
         };
-        for (position, (t, job)) in tables.iter_mut().zip(jobs).enumerate() {
-            job.seconds += slice.seconds.get(position).copied().unwrap_or(0.0);
-            job.folds = slice.folds.get(position).copied();
-            if !job.reported {
-                job.packet_hops = packet_hops(t);
+        for (position, (t, state)) in tables.iter_mut().zip(states).enumerate() {
+            state.seconds += slice.seconds.get(position).copied().unwrap_or(0.0);
+            state.folds = slice.folds.get(position).copied();
+            if !state.reported {
+                state.packet_hops = packet_hops(t);
             }
             if let Some((_, why)) = slice.failures.iter().find(|(failed, _)| *failed == position) {
-                job.ended = Some(Ending::Failed(why.clone()));
+                state.ended = Some(Ending::Failed(why.clone()));
             }
-            if let Some(limit) = job.limits.packet_hops.filter(|&limit| packet_hops(t) > limit) {
-                job.ended = Some(Ending::Failed(format!(
+            if let Some(limit) = state.limits.packet_hops.filter(|&limit| packet_hops(t) > limit) {
+                state.ended = Some(Ending::Failed(format!(
                     "limit: packet_hops = {limit} reached; raise limits.packet_hops or make the workload smaller"
                 )));
             }
-            if let Some(limit) = job.limits.wall_ms.filter(|&limit| !is_final(t) && job.seconds * 1e3 > limit as f64) {
-                job.ended = Some(Ending::MachineLimit(format!(
+            if let Some(limit) =
+                state.limits.wall_ms.filter(|&limit| !is_final(t) && state.seconds * 1e3 > limit as f64)
+            {
+                state.ended = Some(Ending::MachineLimit(format!(
                     "limit: wall_s = {} reached; raise limits.wall_s or make the workload smaller",
                     limit as f64 / 1e3
                 )));
             }
-            if job.ended.is_some() {
+            if state.ended.is_some() {
                 t.exps[0].status = status::ENDED_BY_HOST;
             }
         }
@@ -437,33 +441,34 @@ fn dispatch(
 }
 
 /// Stage `Complete`: reads outcomes of experiments that have just ended, and drops what only the engine had of them.
-fn complete(mut columns: WorldColumns, mut round: ResMut<Round>) {
-    columns.with(|ids, tables, jobs| {
-        for ((id, t), job) in ids.iter().zip(tables).zip(jobs) {
-            if job.reported || !is_final(t) {
+fn complete(mut columns: WorldColumns, mut in_slice: ResMut<EndedInSlice>) {
+    columns.with(|ids, tables, states| {
+        for ((id, t), state) in ids.iter().zip(tables).zip(states) {
+            if state.reported || !is_final(t) {
                 continue;
             }
-            job.reported = true;
+            state.reported = true;
             let started = Instant::now();
             let read_out = || {
-                verdict(t, job).map_err(Ending::Failed)?;
+                verdict(t, state).map_err(Ending::Failed)?;
                 let rows =
                     OutcomeRows { exp: &t.exps[0], nics: &t.nics, ports: &t.ports, tx: &t.flow_tx, tasks: &t.tasks };
-                let outcome = read(rows, &job.flows, job.program.as_deref(), &job.jobs, &job.link_names, &t.rtts);
-                let shared_links = super::job_outcomes::shared_links(&job.shared_links, &job.link_names);
-                Ok(ExperimentOutcome { bill: Some(job.bill), shared_links, ..outcome })
+                let outcome =
+                    read(rows, &state.flows, state.program.as_deref(), &state.jobs, &state.link_names, &t.rtts);
+                let shared_links = super::job_outcomes::shared_links(&state.shared_links, &state.link_names);
+                Ok(ExperimentOutcome { bill: Some(state.bill), shared_links, ..outcome })
             };
-            let result = match job.ended.clone() {
+            let result = match state.ended.clone() {
                 Some(ending) => Err(ending),
                 None => isolated(read_out).unwrap_or_else(|defect| Err(Ending::Failed(defect.to_string()))),
             };
-            job.seconds += started.elapsed().as_secs_f64();
-            round.ended.push(Ended {
+            state.seconds += started.elapsed().as_secs_f64();
+            in_slice.ended.push(Ended {
                 exp_id: id.0,
                 result,
                 packet_hops: packet_hops(t),
-                folds: job.folds,
-                seconds: job.seconds,
+                folds: state.folds,
+                seconds: state.seconds,
             });
             drop(t.take_engine());
         }
@@ -471,8 +476,8 @@ fn complete(mut columns: WorldColumns, mut round: ResMut<Round>) {
 }
 
 /// Checks that the experiment's numbers can be trusted; else returns the reason.
-fn verdict(t: &Tables, job: &Job) -> Result<(), String> {
-    let name = |end: LinkEndIdx| job.link_names[end.usize()].clone();
+fn verdict(t: &Tables, state: &ExperimentState) -> Result<(), String> {
+    let name = |end: LinkEndIdx| state.link_names[end.usize()].clone();
     let e = &t.exps[0];
     match e.status {
         // A retransmission deadline that has no effect may be all that is left: an experiment whose flows are done has not reached the limit.
@@ -508,7 +513,7 @@ fn verdict(t: &Tables, job: &Job) -> Result<(), String> {
         }
         _ => {}
     }
-    conserve::check(t, &job.link_names).map_err(|v| format!("internal error, please report: {v}"))?;
+    conserve::check(t, &state.link_names).map_err(|v| format!("internal error, please report: {v}"))?;
     if t.shared[SHARED_FLOWS_LEFT as usize] > 0 {
         return Err(diagnose::stuck(t, &name));
     }

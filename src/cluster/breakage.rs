@@ -71,7 +71,7 @@ impl Breakage {
             }
         }
         if let Some(drain) = &state.run.failures.drain {
-            state.events.add(drain.every_ms, Event::Drains { round: 1 });
+            state.events.add(drain.every_ms, Event::Drains { nth: 1 });
         }
         breakage
     }
@@ -198,10 +198,10 @@ impl Breakage {
         }
     }
 
-    /// Begins to drain the next servers of the round.
-    pub(super) fn drains(&mut self, state: &mut ClusterState, round: u32) {
+    /// Begins the `nth` drain, of the servers that follow those drained before.
+    pub(super) fn drains(&mut self, state: &mut ClusterState, nth: u32) {
         let Some(drain) = &state.run.failures.drain else { return };
-        state.events.add(state.now_ms.saturating_add(drain.every_ms), Event::Drains { round: round.wrapping_add(1) });
+        state.events.add(state.now_ms.saturating_add(drain.every_ms), Event::Drains { nth: nth.wrapping_add(1) });
         for _ in 0..drain.servers.min(state.servers.len()) {
             let server = self.next_drained;
             self.next_drained = (server + 1) % state.servers.len();

@@ -35,7 +35,7 @@ pub(super) enum Event {
         failure: u32,
     },
     Drains {
-        round: u32,
+        nth: u32,
     },
     /// The grace time for the jobs of a drained server is over.
     DrainEnds {

@@ -135,7 +135,7 @@ impl JobProgress {
                 }
                 continue;
             }
-            self.skip_whole_pieces(&mut ms, factor_ppm, &mut spent);
+            self.advance_whole_pieces(&mut ms, factor_ppm, &mut spent);
             if ms == 0 {
                 break;
             }
@@ -164,7 +164,7 @@ impl JobProgress {
 
     /// Advances over all pieces of work that end, with their checkpoints, within `ms`. It is a shortcut: the loop that calls it would take one piece after
     /// another.
-    fn skip_whole_pieces(&mut self, ms: &mut u64, factor_ppm: u64, spent: &mut TimeSpent) {
+    fn advance_whole_pieces(&mut self, ms: &mut u64, factor_ppm: u64, spent: &mut TimeSpent) {
         let Some(interval) = self.interval_ns.filter(|_| self.since_ns == 0 && self.cost.bits == 0) else { return };
         let needs = clock_ms(interval, factor_ppm);
         // There is no checkpoint after the last piece.

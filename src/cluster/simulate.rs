@@ -342,7 +342,7 @@ impl PreparedCluster {
                     }
                     Event::Fails { part } => breakage.fails(state, part),
                     Event::Listed { failure } => breakage.listed(state, failure),
-                    Event::Drains { round } => breakage.drains(state, round),
+                    Event::Drains { nth } => breakage.drains(state, nth),
                     Event::DrainEnds { server, version } => breakage.drain_ends(state, server, version),
                     Event::Wakes { .. } => {}
                     Event::Turns { job, version } => state.turn(job, version),

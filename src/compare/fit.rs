@@ -65,9 +65,9 @@ struct Seen {
     per_replica: f64,
 }
 
-/// Largest number of rounds of the fit. A balanced grid needs two.
-const ROUNDS: usize = 200;
-/// The fit stops when a round moves effects by less than this, in logarithms or relative to the largest value.
+/// Largest number of times that the fit averages. A balanced grid needs two.
+const MOST_AVERAGES: usize = 200;
+/// The fit stops when averages move effects by less than this, in logarithms or relative to the largest value.
 const STILL: f64 = 1e-9;
 /// Largest number of levels of an axis whose effects are shown. A list of files, for example, has as many levels as there are experiments.
 pub const LEVELS_UP_TO: usize = 64;
@@ -173,7 +173,7 @@ fn fit(axis: usize, scale: Scale, matched: bool, seen: &[Seen], present: &[bool]
     seen.iter().for_each(|s| n[s.level] += 1);
     let levels = n.iter().filter(|n| **n > 0).count() as f64;
     let scale_of = if scale == Scale::Ratio { 1.0 } else { seen.iter().map(|s| s.y.abs()).fold(0.0, f64::max) };
-    for _ in 0..ROUNDS {
+    for _ in 0..MOST_AVERAGES {
         block = averages(seen.iter().map(|s| (s.block, s.y - level[s.level])), n_blocks);
         let mut next = averages(seen.iter().map(|s| (s.level, s.y - block[s.block])), present.len());
         let middle = next.iter().sum::<f64>() / levels;

@@ -55,14 +55,14 @@ impl StageSchedule {
     }
 
     /// Backward passes among which is the one with the highest memory use, whatever each virtual stage keeps. Between them, the held memory grows or shrinks
-    /// steadily. After one round of `pp` micro-batches through all virtual stages everything repeats, and at the end less and less is held.
+    /// steadily. After one group of `pp` micro-batches has gone through all virtual stages, everything repeats, and at the end less and less is held.
     pub fn candidates(self) -> impl Iterator<Item = u64> {
-        let round = (self.pp * self.vpp).min(self.passes);
+        let n_passes = (self.pp * self.vpp).min(self.passes);
         // The first and last of each run of backward passes through one virtual stage, and the points where the forward passes between them change their
         // virtual stage.
         let turn = (self.pp - (self.warmup + 1) % self.pp) % self.pp;
         let offsets = [0, turn.saturating_sub(1), turn, self.pp - 1];
-        (0..round).step_by(self.pp as usize).flat_map(move |k| offsets.map(|o| k + o)).filter(move |&k| k < round)
+        (0..n_passes).step_by(self.pp as usize).flat_map(move |k| offsets.map(|o| k + o)).filter(move |&k| k < n_passes)
     }
 
     /// The virtual stage of the k-th backward pass.

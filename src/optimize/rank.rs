@@ -60,9 +60,9 @@ fn crowding(values: &[Vec<f64>], front: &[usize]) -> Vec<f64> {
 }
 
 /// Indices of the candidates, best first. PRECONDITION: all have the same number of values, at least 1, and none is NaN.
-pub(super) fn best_first(values: &[Vec<f64>], seed: u64, round: u64) -> Vec<usize> {
+pub(super) fn best_first(values: &[Vec<f64>], seed: u64, stage: u64) -> Vec<usize> {
     let mut order: Vec<usize> = (0..values.len()).collect();
-    let tie = |i: usize| mix(seed, round, i as u64);
+    let tie = |i: usize| mix(seed, stage, i as u64);
     if values.first().is_some_and(|v| v.len() == 1) {
         order.sort_by(|&a, &b| values[a][0].total_cmp(&values[b][0]).then(tie(a).cmp(&tie(b))));
         return order;

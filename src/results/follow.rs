@@ -165,7 +165,7 @@ impl RunFollower {
     fn take_lines(&mut self) -> io::Result<()> {
         let whole = self.rest.iter().rposition(|b| *b == b'\n').map_or(0, |newline| newline + 1);
         for line in self.rest[..whole].split(|b| *b == b'\n') {
-            // The partial line of a killed run is not valid JSON, and is skipped.
+            // The partial line of a killed run is not valid JSON, and is ignored.
             if let Ok(event) = serde_json::from_slice::<Value>(line) {
                 self.state.take(&event);
             }

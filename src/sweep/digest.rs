@@ -61,8 +61,8 @@ impl Files {
         for file in members(path)? {
             // Only the part of a name after the prefix is hashed. What a set of traces is called decides nothing, but which rank a trace belongs to does.
             let name = file.file_name().map(|n| n.as_encoded_bytes().to_vec()).unwrap_or_default();
-            let skip = if path.is_dir() { 0 } else { path.file_name().map_or(0, |n| n.len()) };
-            hasher.update(&name[skip..]);
+            let prefix_len = if path.is_dir() { 0 } else { path.file_name().map_or(0, |n| n.len()) };
+            hasher.update(&name[prefix_len..]);
             hasher.update([0]);
             hasher.update(self.hash(&file)?.as_bytes());
         }

@@ -52,12 +52,12 @@ pub fn text_of(path: &str, bytes: Vec<u8>) -> Result<String, FileError> {
     })
 }
 
-/// Iterates over the lines of a text that have content. Blank lines and lines that start with `#` are skipped.
+/// Iterates over the lines of a text that have content. Blank lines and lines that start with `#` are left out.
 pub(crate) struct Lines<'a> {
     path: &'a str,
     rest: std::str::Lines<'a>,
     line: usize,
-    /// Whether a blank line was skipped just before the current line.
+    /// Whether a blank line was left out just before the current line.
     pub(crate) after_blank: bool,
 }
 

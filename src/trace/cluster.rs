@@ -15,8 +15,8 @@ const JOBS_PID: u64 = 1_000_000_000;
 /// Process number of the servers.
 const SERVERS_PID: u64 = 1_000_000_001;
 
-/// One slice on a track.
-struct ClusterSlice {
+/// One span on a track.
+struct ClusterSpan {
     is_server: bool,
     /// Number of the job or server.
     owner: u32,
@@ -27,7 +27,7 @@ struct ClusterSlice {
     args: Vec<(&'static str, u64)>,
 }
 
-fn job_slice(time: &ActivityTime<JobActivity>) -> ClusterSlice {
+fn job_span(time: &ActivityTime<JobActivity>) -> ClusterSpan {
     let (name, args) = match time.what {
         JobActivity::Waits => ("waits".to_string(), Vec::new()),
         JobActivity::Runs { gpus, slowdown_ppm } => {
@@ -39,10 +39,10 @@ fn job_slice(time: &ActivityTime<JobActivity>) -> ClusterSlice {
             (format!("runs on {gpus} GPUs{slowdown}"), vec![("gpus", gpus.into()), ("slowdown_ppm", slowdown_ppm)])
         }
     };
-    ClusterSlice { is_server: false, owner: time.of, from_ms: time.from_ms, to_ms: time.to_ms, name, args }
+    ClusterSpan { is_server: false, owner: time.of, from_ms: time.from_ms, to_ms: time.to_ms, name, args }
 }
 
-fn server_slice(time: &ActivityTime<ServerActivity>, history: &ClusterHistory) -> ClusterSlice {
+fn server_span(time: &ActivityTime<ServerActivity>, history: &ClusterHistory) -> ClusterSpan {
     let (name, args) = match time.what {
         ServerActivity::Job { job, gpus } => {
             (format!("job {}", history.names[job as usize].0), vec![("gpus", gpus.into())])
@@ -59,26 +59,26 @@ fn server_slice(time: &ActivityTime<ServerActivity>, history: &ClusterHistory) -
             (name.to_string(), Vec::new())
         }
     };
-    ClusterSlice { is_server: true, owner: time.of, from_ms: time.from_ms, to_ms: time.to_ms, name, args }
+    ClusterSpan { is_server: true, owner: time.of, from_ms: time.from_ms, to_ms: time.to_ms, name, args }
 }
 
-/// Shows a history from one time to another with at most `limit` slices. If there are more, the longest are shown.
+/// Shows a history from one time to another with at most `limit` spans. If there are more, the longest are shown.
 pub fn perfetto_cluster(history: &ClusterHistory, from_ms: u64, to_ms: u64, limit: usize) -> Trace {
-    let jobs = history.jobs.iter().map(job_slice);
-    let mut slices: Vec<ClusterSlice> = jobs.chain(history.servers.iter().map(|t| server_slice(t, history))).collect();
-    slices.retain(|s| s.to_ms > from_ms && s.from_ms < to_ms);
-    let slices_of = slices.len();
+    let jobs = history.jobs.iter().map(job_span);
+    let mut spans: Vec<ClusterSpan> = jobs.chain(history.servers.iter().map(|t| server_span(t, history))).collect();
+    spans.retain(|s| s.to_ms > from_ms && s.from_ms < to_ms);
+    let n_spans = spans.len();
     let mut notes = Vec::new();
-    if slices_of > limit {
-        slices.sort_by_key(|s| (Reverse(s.to_ms - s.from_ms), s.is_server, s.owner, s.from_ms));
-        let shortest_s = (slices[limit].to_ms - slices[limit].from_ms) as f64 / 1e3;
-        slices.truncate(limit);
+    if n_spans > limit {
+        spans.sort_by_key(|s| (Reverse(s.to_ms - s.from_ms), s.is_server, s.owner, s.from_ms));
+        let shortest_s = (spans[limit].to_ms - spans[limit].from_ms) as f64 / 1e3;
+        spans.truncate(limit);
         notes.push(format!(
-            "the {limit} longest of {slices_of} states of jobs and servers are shown: none of the others takes longer than {shortest_s} s; a higher --limit shows more"
+            "the {limit} longest of {n_spans} states of jobs and servers are shown: none of the others takes longer than {shortest_s} s; a higher --limit shows more"
         ));
     }
-    slices.sort_by_key(|s| (s.is_server, s.owner, s.from_ms, Reverse(s.to_ms)));
-    Trace { bytes: encode(history, &slices), slices: slices.len(), slices_of, samples: 0, notes }
+    spans.sort_by_key(|s| (s.is_server, s.owner, s.from_ms, Reverse(s.to_ms)));
+    Trace { bytes: encode(history, &spans), slices: spans.len(), slices_of: n_spans, samples: 0, notes }
 }
 
 /// Descriptions of tracks, numbered from 1.
@@ -105,43 +105,43 @@ impl ClusterTracks {
     }
 }
 
-fn encode(history: &ClusterHistory, slices: &[ClusterSlice]) -> Vec<u8> {
+fn encode(history: &ClusterHistory, spans: &[ClusterSpan]) -> Vec<u8> {
     let mut tracks = ClusterTracks::default();
     let processes =
         [tracks.add(None, None, Some((JOBS_PID, "jobs"))), tracks.add(None, None, Some((SERVERS_PID, "servers")))];
     let (mut names, mut categories, mut arguments) = (Names::default(), Names::default(), Names::default());
     // Ends are sorted before beginnings of the same time.
-    let mut timed: Vec<(u64, bool, ProtoMessage)> = Vec::with_capacity(2 * slices.len());
-    for track_slices in slices.chunk_by(|a, b| (a.is_server, a.owner) == (b.is_server, b.owner)) {
-        let (is_server, owner) = (track_slices[0].is_server, track_slices[0].owner);
+    let mut timed: Vec<(u64, bool, ProtoMessage)> = Vec::with_capacity(2 * spans.len());
+    for track_spans in spans.chunk_by(|a, b| (a.is_server, a.owner) == (b.is_server, b.owner)) {
+        let (is_server, owner) = (track_spans[0].is_server, track_spans[0].owner);
         let name = if is_server {
             format!("server {owner}")
         } else {
             let (name, user, gpus) = &history.names[owner as usize];
             format!("job {name}: {gpus} GPUs, user {user}")
         };
-        // Jobs that share a server are on different lanes: (end of the lane's last slice, its track).
+        // Jobs that share a server are on different lanes: (end of the lane's last span, its track).
         let mut lanes: Vec<(u64, u64)> = Vec::new();
-        for slice in track_slices {
-            let lane = lanes.iter().position(|(end, _)| *end <= slice.from_ms).unwrap_or_else(|| {
+        for span in track_spans {
+            let lane = lanes.iter().position(|(end, _)| *end <= span.from_ms).unwrap_or_else(|| {
                 lanes.push((0, tracks.add(Some(processes[usize::from(is_server)]), Some(&name), None)));
                 lanes.len() - 1
             });
-            lanes[lane].0 = slice.to_ms;
+            lanes[lane].0 = span.to_ms;
             let uuid = lanes[lane].1;
             let mut event = ProtoMessage::default();
-            for (name, value) in &slice.args {
+            for (name, value) in &span.args {
                 let id = arguments.id(name);
                 event.message(4, |arg| {
                     arg.uint(1, id).uint(3, *value);
                 });
             }
             event.uint(3, categories.id(if is_server { "server" } else { "job" }));
-            event.uint(9, BEGIN).uint(10, names.id(&slice.name)).uint(11, uuid);
+            event.uint(9, BEGIN).uint(10, names.id(&span.name)).uint(11, uuid);
             let mut end = ProtoMessage::default();
             end.uint(9, END).uint(11, uuid);
-            timed.push((slice.from_ms, true, event));
-            timed.push((slice.to_ms, false, end));
+            timed.push((span.from_ms, true, event));
+            timed.push((span.to_ms, false, end));
         }
     }
     timed.sort_by_key(|(ms, begins, _)| (*ms, *begins));

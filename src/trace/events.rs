@@ -1,4 +1,4 @@
-//! Selects the parts of a timeline that are shown: slices on tracks, and samples of counters.
+//! Selects the parts of a timeline that are shown: spans on tracks, and samples of counters.
 //!
 //! Layer: trace. Times become whole nanoseconds here. They are rounded down, so that the order of events is kept.
 
@@ -8,7 +8,7 @@ use crate::batch::timeline::{MessageSpan, OpSpan, Pause, Timeline};
 use crate::columns::NEVER;
 use crate::workload::program::{Dim, Op, OpKind, Stream};
 
-/// The track of a slice. Tracks are shown in this order.
+/// The track of a span. Tracks are shown in this order.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub(super) enum Track {
     Stream { rank: u32, stream: u8 },
@@ -16,7 +16,7 @@ pub(super) enum Track {
     Pause { link: u32 },
 }
 
-/// The value of a slice's argument.
+/// The value of a span's argument.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(super) enum Arg {
     Number(u64),
@@ -25,7 +25,7 @@ pub(super) enum Arg {
 
 /// An activity with a duration.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub(super) struct Slice {
+pub(super) struct TrackSpan {
     pub track: Track,
     pub begin_ns: u64,
     pub end_ns: u64,
@@ -42,7 +42,7 @@ pub(super) struct QueueSample {
     pub bytes: u64,
 }
 
-/// The origin of a slice, before it is known whether the slice is shown.
+/// The origin of a span, before it is known whether the span is shown.
 #[derive(Clone, Copy)]
 enum Source {
     Op(usize),
@@ -50,13 +50,13 @@ enum Source {
     Pause(usize),
 }
 
-/// Number of slices of a timeline.
+/// Number of spans of a timeline.
 pub(super) fn count(t: &Timeline) -> usize {
     t.ops.iter().filter(|o| !matches!(op(t, o).kind, OpKind::Join)).count() + t.messages.len() + t.pauses.len()
 }
 
-/// The `limit` longest slices in the order of tracks and times, the number of all slices, and the length in ns of the longest slice that is left out.
-pub(super) fn longest(t: &Timeline, limit: usize) -> (Vec<Slice>, usize, u64) {
+/// The `limit` longest spans in the order of tracks and times, the number of all spans, and the length in ns of the longest span that is left out.
+pub(super) fn longest(t: &Timeline, limit: usize) -> (Vec<TrackSpan>, usize, u64) {
     let length = |begin: u64, end: u64| end.min(t.until_ps.max(begin)) - begin;
     let ops = t
         .ops
@@ -68,20 +68,20 @@ pub(super) fn longest(t: &Timeline, limit: usize) -> (Vec<Slice>, usize, u64) {
     let pauses = t.pauses.iter().enumerate().map(|(i, p)| (length(p.begin, p.end), Source::Pause(i)));
     let mut all: Vec<(u64, Source)> = ops.chain(messages).chain(pauses).collect();
     let n = all.len();
-    // The sort is stable: of equally long slices, ops come first, then earlier slices.
+    // The sort is stable: of equally long spans, ops come first, then earlier spans.
     all.sort_by_key(|(length, _)| Reverse(*length));
     let left_out = all.get(limit).map_or(0, |(length, _)| length / 1000);
     all.truncate(limit);
-    let mut slices: Vec<Slice> = all
+    let mut spans: Vec<TrackSpan> = all
         .into_iter()
         .map(|(_, source)| match source {
-            Source::Op(i) => op_slice(t, &t.ops[i]),
-            Source::Message(i) => message_slice(t, &t.messages[i]),
-            Source::Pause(i) => pause_slice(t, &t.pauses[i]),
+            Source::Op(i) => op_span(t, &t.ops[i]),
+            Source::Message(i) => message_span(t, &t.messages[i]),
+            Source::Pause(i) => pause_span(t, &t.pauses[i]),
         })
         .collect();
-    slices.sort_by_key(|s| (s.track, s.begin_ns, s.end_ns));
-    (slices, n, left_out)
+    spans.sort_by_key(|s| (s.track, s.begin_ns, s.end_ns));
+    (spans, n, left_out)
 }
 
 /// Samples of all queues: the maximum of every bin at its beginning, and the last value at its end unless another bin begins there.
@@ -121,7 +121,7 @@ fn times(t: &Timeline, begin: u64, end: u64, args: &mut Vec<(&'static str, Arg)>
     (begin / 1000, end.min(t.until_ps.max(begin)) / 1000)
 }
 
-fn op_slice(t: &Timeline, span: &OpSpan) -> Slice {
+fn op_span(t: &Timeline, span: &OpSpan) -> TrackSpan {
     let workload = &t.job.as_ref().expect("ops are a program's").workload;
     let op = op(t, span);
     let rank = &workload.ranks[span.rank as usize];
@@ -161,10 +161,10 @@ fn op_slice(t: &Timeline, span: &OpSpan) -> Slice {
     }
     let (begin_ns, end_ns) = times(t, span.begin, span.end, &mut args);
     let name = workload.names.get(op.name).filter(|n| !n.is_empty()).unwrap_or(category).to_string();
-    Slice { track: Track::Stream { rank: span.rank, stream: op.stream.0 }, begin_ns, end_ns, name, category, args }
+    TrackSpan { track: Track::Stream { rank: span.rank, stream: op.stream.0 }, begin_ns, end_ns, name, category, args }
 }
 
-fn message_slice(t: &Timeline, m: &MessageSpan) -> Slice {
+fn message_span(t: &Timeline, m: &MessageSpan) -> TrackSpan {
     let f = &m.flow;
     let mut args = vec![
         ("flow_id", Arg::Number(f.id.into())),
@@ -174,7 +174,7 @@ fn message_slice(t: &Timeline, m: &MessageSpan) -> Slice {
     args.extend(m.got.map(|got| ("arrived_after_ns", Arg::Number(got.saturating_sub(f.start_ps) / 1000))));
     let (begin_ns, end_ns) = times(t, f.start_ps, end(m), &mut args);
     let name = if t.job.is_some() { "message" } else { "flow" };
-    Slice {
+    TrackSpan {
         track: Track::Pair { src: f.src, dst: f.dst, lane: m.lane },
         begin_ns,
         end_ns,
@@ -184,10 +184,10 @@ fn message_slice(t: &Timeline, m: &MessageSpan) -> Slice {
     }
 }
 
-fn pause_slice(t: &Timeline, p: &Pause) -> Slice {
+fn pause_span(t: &Timeline, p: &Pause) -> TrackSpan {
     let mut args = Vec::new();
     let (begin_ns, end_ns) = times(t, p.begin, p.end, &mut args);
-    Slice { track: Track::Pause { link: p.link }, begin_ns, end_ns, name: "paused".into(), category: "pause", args }
+    TrackSpan { track: Track::Pause { link: p.link }, begin_ns, end_ns, name: "paused".into(), category: "pause", args }
 }
 
 /// Name of a stream.

@@ -41,21 +41,21 @@ pub struct Trace {
 pub fn perfetto(timeline: &Timeline, limit: usize) -> Trace {
     let mut samples = events::queue_samples(timeline);
     let mut notes = Vec::new();
-    let n_slices = events::count(timeline);
+    let n_spans = events::count(timeline);
     if timeline.queues_left_out {
         notes.push(
             "queues are left out: there are too many of them for this many events; a higher --limit shows them".into(),
         );
-    } else if n_slices <= limit && n_slices + samples.len() > limit {
+    } else if n_spans <= limit && n_spans + samples.len() > limit {
         samples.clear();
         notes.push(format!(
-            "queues are left out, so that all {n_slices} ops, messages and pauses are shown; a higher --limit shows both"
+            "queues are left out, so that all {n_spans} ops, messages and pauses are shown; a higher --limit shows both"
         ));
     }
-    let (slices, slices_of, shortest) = events::longest(timeline, limit.saturating_sub(samples.len()).max(1));
-    if slices.len() < slices_of {
-        let kept = slices.len();
-        notes.push(format!("the {kept} longest of {slices_of} ops, messages and pauses are shown: none of the others takes longer than {shortest} ns"));
+    let (spans, n_spans, shortest) = events::longest(timeline, limit.saturating_sub(samples.len()).max(1));
+    if spans.len() < n_spans {
+        let kept = spans.len();
+        notes.push(format!("the {kept} longest of {n_spans} ops, messages and pauses are shown: none of the others takes longer than {shortest} ns"));
     }
     if !samples.is_empty() && timeline.bin_ps > timeline.step_ps {
         notes.push(format!("queues are shown as their maxima over {} ns", timeline.bin_ps / 1000));
@@ -64,6 +64,6 @@ pub fn perfetto(timeline: &Timeline, limit: usize) -> Trace {
         notes.push(format!("queues and pauses are looked at every {} ns at most", timeline.step_ps.div_ceil(1000)));
     }
     notes.extend(timeline.cut.as_ref().map(|why| format!("ends at {} ns: {why}", timeline.until_ps / 1000)));
-    let bytes = tracks::encode(timeline, &slices, &samples, &notes);
-    Trace { bytes, slices: slices.len(), slices_of, samples: samples.len(), notes }
+    let bytes = tracks::encode(timeline, &spans, &samples, &notes);
+    Trace { bytes, slices: spans.len(), slices_of: n_spans, samples: samples.len(), notes }
 }

@@ -67,7 +67,7 @@ fn text(bytes: &[u8]) -> String {
 }
 
 #[derive(Clone, Debug, PartialEq)]
-struct ReadSlice {
+struct ReadSpan {
     track: u64,
     begin: u64,
     end: u64,
@@ -85,7 +85,7 @@ struct ReadTrack {
 #[derive(Default)]
 struct ReadBack {
     tracks: BTreeMap<u64, ReadTrack>,
-    slices: Vec<ReadSlice>,
+    spans: Vec<ReadSpan>,
     /// Samples of each track as (ns, bytes).
     counters: BTreeMap<u64, Vec<(u64, u64)>>,
     notes: Vec<String>,
@@ -101,11 +101,11 @@ impl ReadBack {
     }
 }
 
-/// Reads a trace and checks it: names are interned before use, tracks are described, and slices begin and end in turn on each track.
+/// Reads a trace and checks it: names are interned before use, tracks are described, and spans begin and end in turn on each track.
 fn read_back(bytes: &[u8]) -> ReadBack {
     let mut back = ReadBack::default();
     let mut names: [BTreeMap<u64, String>; 3] = Default::default();
-    let mut open: BTreeMap<u64, ReadSlice> = BTreeMap::new();
+    let mut open: BTreeMap<u64, ReadSpan> = BTreeMap::new();
     let mut before = 0;
     for (n, packet) in fields(bytes).iter().enumerate() {
         let (1, Value::Bytes(packet)) = packet else { panic!("a trace is packets") };
@@ -144,7 +144,7 @@ fn read_back(bytes: &[u8]) -> ReadBack {
                         (names[2][&number(&a, 1).unwrap()].clone(), value)
                     };
                     let args = inner(&event, 4).iter().map(arg).collect();
-                    let slice = ReadSlice {
+                    let span = ReadSpan {
                         track,
                         begin: at_ns,
                         end: at_ns,
@@ -152,11 +152,11 @@ fn read_back(bytes: &[u8]) -> ReadBack {
                         category: name(3, 0).unwrap(),
                         args,
                     };
-                    assert!(open.insert(track, slice).is_none(), "slices of a track do not overlap");
+                    assert!(open.insert(track, span).is_none(), "spans of a track do not overlap");
                 }
                 2 => {
-                    let slice = open.remove(&track).expect("what ends has begun");
-                    back.slices.push(ReadSlice { end: at_ns, ..slice });
+                    let span = open.remove(&track).expect("what ends has begun");
+                    back.spans.push(ReadSpan { end: at_ns, ..span });
                 }
                 3 => back.notes.push(name(10, 1).unwrap()),
                 4 => back.counters.entry(track).or_default().push((at_ns, number(&event, 30).unwrap())),
@@ -189,30 +189,29 @@ fn training_shows_every_op_and_message() {
     let trace = perfetto(&t, usize::MAX);
     assert_eq!((trace.slices, trace.notes.len()), (trace.slices_of, usize::from(trace.samples > 0)));
     let back = read_back(&trace.bytes);
-    assert_eq!(back.slices.len(), trace.slices);
-    let count = |category: &str| back.slices.iter().filter(|s| s.category == category).count();
+    assert_eq!(back.spans.len(), trace.slices);
+    let count = |category: &str| back.spans.iter().filter(|s| s.category == category).count();
     let messages = t.job.as_ref().unwrap().graph.messages().count();
     assert_eq!(count("message"), messages);
     assert!(count("compute") > 0 && count("collective") > 0 && count("send") > 0 && count("send") == count("receive"));
-    let compute =
-        back.slices.iter().find(|s| s.category == "compute" && back.path(s.track)[1] == "GPU rank 9").unwrap();
+    let compute = back.spans.iter().find(|s| s.category == "compute" && back.path(s.track)[1] == "GPU rank 9").unwrap();
     assert_eq!(back.path(compute.track), ["server 4", "GPU rank 9", "compute"]);
     let reduce = back
-        .slices
+        .spans
         .iter()
         .filter(|s| s.category == "collective" && s.args["dimension"] == "dp")
         .max_by_key(|s| s.end - s.begin)
         .unwrap();
     assert_eq!(reduce.args["ranks"], "4");
     assert_eq!(
-        back.slices.iter().map(|s| s.end).max(),
+        back.spans.iter().map(|s| s.end).max(),
         Some(t.makespan_ps / 1000),
         "the last thing that ends is the makespan"
     );
     // The results of the critical rank are what its tracks show.
     let outcome = t.job.as_ref().unwrap();
     let rows = outcome.graph.ops.iter().map(Vec::len).sum::<usize>();
-    let joins = t.ops.len() - (back.slices.len() - messages - t.pauses.len());
+    let joins = t.ops.len() - (back.spans.len() - messages - t.pauses.len());
     assert_eq!(t.ops.len(), rows, "all ops have begun and ended, {joins} of them meeting points that take no time");
 }
 
@@ -221,10 +220,10 @@ fn incast_shows_queues_and_pauses() {
     let t = timeline(INCAST, Window::default());
     let trace = perfetto(&t, usize::MAX);
     let back = read_back(&trace.bytes);
-    let flows: Vec<&ReadSlice> = back.slices.iter().filter(|s| s.category == "flow").collect();
+    let flows: Vec<&ReadSpan> = back.spans.iter().filter(|s| s.category == "flow").collect();
     assert_eq!(flows.len(), 8);
     assert_eq!(flows[0].args["bytes"], "1000000");
-    let pauses: Vec<&ReadSlice> = back.slices.iter().filter(|s| s.category == "pause").collect();
+    let pauses: Vec<&ReadSpan> = back.spans.iter().filter(|s| s.category == "pause").collect();
     assert!(!pauses.is_empty() && pauses.iter().all(|p| back.path(p.track)[..2] == ["network", "pauses"]));
     // The fullest queue's peak is the largest in links.csv, up to the bytes that arrive in a step.
     let (track, queue) = back.counters.iter().max_by_key(|(_, q)| q.iter().map(|s| s.1).max()).unwrap();
@@ -253,10 +252,10 @@ fn a_limit_keeps_the_longest_and_says_so() {
         trace.slices,
         trace.samples
     );
-    assert_eq!((back.slices.len(), trace.slices_of), (trace.slices, full.slices));
-    let mut lengths: Vec<u64> = read_back(&full.bytes).slices.iter().map(|s| s.end - s.begin).collect();
+    assert_eq!((back.spans.len(), trace.slices_of), (trace.slices, full.slices));
+    let mut lengths: Vec<u64> = read_back(&full.bytes).spans.iter().map(|s| s.end - s.begin).collect();
     lengths.sort_unstable_by(|a, b| b.cmp(a));
-    let shortest = back.slices.iter().map(|s| s.end - s.begin).min().unwrap();
+    let shortest = back.spans.iter().map(|s| s.end - s.begin).min().unwrap();
     assert!(shortest + 2 >= lengths[trace.slices], "{shortest} {}", lengths[trace.slices]);
     assert!(back.notes[0].contains(&format!("the {} longest of {}", trace.slices, full.slices)), "{:?}", back.notes);
 }
@@ -288,14 +287,14 @@ fn events_go_before_queues_at_any_limit() {
 #[test]
 fn a_window_holds_only_what_touches_it() {
     let full = read_back(&perfetto(&timeline(TRAINING, Window::default()), usize::MAX).bytes);
-    let end = full.slices.iter().map(|s| s.end).max().unwrap();
+    let end = full.spans.iter().map(|s| s.end).max().unwrap();
     let (from, to) = (end / 3, end / 2);
     let t = timeline(TRAINING, Window { from_ps: from * 1000, to_ps: to * 1000, ..Window::default() });
     let back = read_back(&perfetto(&t, usize::MAX).bytes);
-    assert!(!back.slices.is_empty() && back.slices.len() < full.slices.len());
-    assert!(back.slices.iter().all(|s| s.begin < to && s.end >= from));
-    let inside = |slices: &[ReadSlice]| {
-        slices
+    assert!(!back.spans.is_empty() && back.spans.len() < full.spans.len());
+    assert!(back.spans.iter().all(|s| s.begin < to && s.end >= from));
+    let inside = |spans: &[ReadSpan]| {
+        spans
             .iter()
             .filter(|s| s.begin >= from && s.end < to)
             .map(|s| (s.begin, s.end, s.name.clone()))
@@ -306,11 +305,11 @@ fn a_window_holds_only_what_touches_it() {
         v
     };
     assert_eq!(
-        sorted(inside(&back.slices)),
-        sorted(inside(&full.slices)),
+        sorted(inside(&back.spans)),
+        sorted(inside(&full.spans)),
         "a window changes nothing of what is inside it"
     );
-    assert!(back.slices.iter().any(|s| s.args.contains_key("unfinished")));
+    assert!(back.spans.iter().any(|s| s.args.contains_key("unfinished")));
     assert!(back.notes.iter().any(|n| n.contains("the end of the window")));
 }
 
@@ -332,11 +331,11 @@ fn a_cluster_shows_what_every_job_and_server_did() {
     assert_eq!(outcome, prepared.simulate(&|| false).unwrap(), "recording changes nothing");
     let trace = perfetto_cluster(&history, 0, u64::MAX, 100_000);
     let back = read_back(&trace.bytes);
-    assert_eq!((trace.slices, trace.slices_of), (back.slices.len(), back.slices.len()));
+    assert_eq!((trace.slices, trace.slices_of), (back.spans.len(), back.spans.len()));
     for (number, job) in outcome.jobs.iter().enumerate() {
         let track = format!("job {}: {} GPUs, user {}", job.name, job.gpus, job.user);
-        let mut own: Vec<&ReadSlice> =
-            back.slices.iter().filter(|s| back.path(s.track) == ["jobs", track.as_str()]).collect();
+        let mut own: Vec<&ReadSpan> =
+            back.spans.iter().filter(|s| back.path(s.track) == ["jobs", track.as_str()]).collect();
         own.sort_by_key(|s| s.begin);
         // A job waits or runs at any time from its arrival to its end.
         assert_eq!(own[0].begin, job.submit_ms * 1_000_000, "job {number}");
@@ -347,16 +346,16 @@ fn a_cluster_shows_what_every_job_and_server_did() {
         // The job is on its servers as long as it runs.
         let held: u64 = own.iter().filter(|s| s.name != "waits").map(|s| (s.end - s.begin) * u64::from(job.gpus)).sum();
         let name = format!("job {}", job.name);
-        let gpus = |s: &ReadSlice| s.args["gpus"].parse::<u64>().unwrap();
-        let server_slices = back.slices.iter().filter(|s| s.category == "server" && s.name == name);
-        assert_eq!(server_slices.map(|s| gpus(s) * (s.end - s.begin)).sum::<u64>(), held, "job {number}");
+        let gpus = |s: &ReadSpan| s.args["gpus"].parse::<u64>().unwrap();
+        let server_spans = back.spans.iter().filter(|s| s.category == "server" && s.name == name);
+        assert_eq!(server_spans.map(|s| gpus(s) * (s.end - s.begin)).sum::<u64>(), held, "job {number}");
     }
-    let down: u64 = back.slices.iter().filter(|s| s.name == "down").map(|s| (s.end - s.begin) / 1_000_000).sum();
+    let down: u64 = back.spans.iter().filter(|s| s.name == "down").map(|s| (s.end - s.begin) / 1_000_000).sum();
     assert_eq!(u128::from(down) * 4 * 1_000_000, outcome.account.down);
-    assert!(back.slices.iter().any(|s| s.name == "hot spare"));
-    // A limit keeps the longest slices; a window keeps the slices that touch it.
+    assert!(back.spans.iter().any(|s| s.name == "hot spare"));
+    // A limit keeps the longest spans; a window keeps the spans that touch it.
     let few = perfetto_cluster(&history, 0, u64::MAX, 10);
-    assert_eq!((few.slices, few.notes.len(), read_back(&few.bytes).slices.len()), (10, 1, 10));
+    assert_eq!((few.slices, few.notes.len(), read_back(&few.bytes).spans.len()), (10, 1, 10));
     let window = read_back(&perfetto_cluster(&history, 0, 3_600_000, 100_000).bytes);
-    assert!(window.slices.len() < back.slices.len() && window.slices.iter().all(|s| s.begin < 3_600_000_000_000));
+    assert!(window.spans.len() < back.spans.len() && window.spans.iter().all(|s| s.begin < 3_600_000_000_000));
 }

@@ -1,10 +1,10 @@
-//! Writes slices and samples as Perfetto's packets. Field numbers are those of `perfetto_trace.proto`.
+//! Writes spans and samples as Perfetto's packets. Field numbers are those of `perfetto_trace.proto`.
 //!
 //! Layer: trace. All names are interned in the first packet, so each later packet takes only a few bytes.
 
 use std::collections::BTreeMap;
 
-use super::events::{Arg, QueueSample, Slice, Track, stream_name};
+use super::events::{Arg, QueueSample, Track, TrackSpan, stream_name};
 use super::proto::ProtoMessage;
 use crate::batch::timeline::Timeline;
 
@@ -118,8 +118,8 @@ impl Tracks<'_> {
         self.get_or_add((2, kind, 0), |t| t.describe(Some(process), Some(name), |_| {}))
     }
 
-    /// A track of slices. Slices that overlap are on different lanes; `lane` is the number of the lane.
-    fn slices(&mut self, track: Track, lane: usize) -> u64 {
+    /// A track of spans. Slices that overlap are on different lanes; `lane` is the number of the lane.
+    fn add_track(&mut self, track: Track, lane: usize) -> u64 {
         let named = |name: String| if lane == 0 { name } else { format!("{name} ({})", lane + 1) };
         let (parent, name) = match track {
             Track::Stream { rank, stream } => (self.rank(rank), named(stream_name(stream))),
@@ -158,31 +158,31 @@ struct Timed {
 }
 
 /// Encodes the whole trace file.
-pub(super) fn encode(timeline: &Timeline, slices: &[Slice], samples: &[QueueSample], notes: &[String]) -> Vec<u8> {
+pub(super) fn encode(timeline: &Timeline, spans: &[TrackSpan], samples: &[QueueSample], notes: &[String]) -> Vec<u8> {
     let mut tracks = Tracks { timeline, uuids: 0, known: BTreeMap::new(), descriptors: Vec::new() };
     let (mut names, mut categories, mut arguments) = (Names::default(), Names::default(), Names::default());
-    let mut timed: Vec<Timed> = Vec::with_capacity(2 * slices.len() + samples.len());
+    let mut timed: Vec<Timed> = Vec::with_capacity(2 * spans.len() + samples.len());
     if !notes.is_empty() {
         let track = tracks.describe(None, Some("notes of hyperfold"), |_| {});
         for note in notes {
             timed.push(instant(track, names.id(note)));
         }
     }
-    for track_slices in slices.chunk_by(|a, b| a.track == b.track) {
-        // (end of the lane's last slice, the lane's track).
+    for track_spans in spans.chunk_by(|a, b| a.track == b.track) {
+        // (end of the lane's last span, the lane's track).
         let mut lanes: Vec<(u64, u64)> = Vec::new();
         let mut by_lane: Vec<Vec<Timed>> = Vec::new();
-        for slice in track_slices {
-            let lane = lanes.iter().position(|(end, _)| *end <= slice.begin_ns).unwrap_or_else(|| {
-                lanes.push((0, tracks.slices(slice.track, lanes.len())));
+        for span in track_spans {
+            let lane = lanes.iter().position(|(end, _)| *end <= span.begin_ns).unwrap_or_else(|| {
+                lanes.push((0, tracks.add_track(span.track, lanes.len())));
                 by_lane.push(Vec::new());
                 lanes.len() - 1
             });
-            lanes[lane].0 = slice.end_ns;
+            lanes[lane].0 = span.end_ns;
             let uuid = lanes[lane].1;
             let mut event = ProtoMessage::default();
-            event.uint(3, categories.id(slice.category));
-            for (name, value) in &slice.args {
+            event.uint(3, categories.id(span.category));
+            for (name, value) in &span.args {
                 let id = arguments.id(name);
                 event.message(4, |arg| {
                     arg.uint(1, id);
@@ -192,10 +192,10 @@ pub(super) fn encode(timeline: &Timeline, slices: &[Slice], samples: &[QueueSamp
                     };
                 });
             }
-            event.uint(9, BEGIN).uint(10, names.id(&slice.name)).uint(11, uuid);
+            event.uint(9, BEGIN).uint(10, names.id(&span.name)).uint(11, uuid);
             let mut end = ProtoMessage::default();
             end.uint(9, END).uint(11, uuid);
-            by_lane[lane].extend([Timed { at_ns: slice.begin_ns, event }, Timed { at_ns: slice.end_ns, event: end }]);
+            by_lane[lane].extend([Timed { at_ns: span.begin_ns, event }, Timed { at_ns: span.end_ns, event: end }]);
         }
         timed.extend(by_lane.into_iter().flatten());
     }

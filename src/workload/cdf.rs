@@ -42,7 +42,7 @@ impl Cdf {
     }
 
     /// Reads one `size_bytes,cumulative_percent` per line (or separated by a space). Both ascend, up to 100 percent. A first line of words and lines with `#`
-    /// are skipped. `path` is for messages.
+    /// are ignored. `path` is for messages.
     pub fn parse(path: &str, text: &str) -> Result<Cdf, WorkloadError> {
         let mut lines = Lines::new(path, text);
         let mut points: Vec<(u64, f64)> = Vec::new();

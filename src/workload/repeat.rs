@@ -28,7 +28,7 @@ fn repeated(p: &Program, n: u32, name: u32) -> Program {
         p.deps_of(i as u32).iter().copied().chain(before).for_each(|d| open[d as usize] = false);
     }
     let mut gate: Option<u32> = None;
-    for round in 0..n {
+    for copy in 0..n {
         let base = out.ops.len() as u32;
         budget::announce_rows::<Op>("operations of the iterations", p.ops.len() as u64);
         for (i, op) in p.ops.iter().enumerate() {
@@ -39,13 +39,13 @@ fn repeated(p: &Program, n: u32, name: u32) -> Program {
             }
             out.ops.push(Op { deps_first: first, deps_n: out.deps.len() as u32 - first, ..*op });
         }
-        if round + 1 < n {
+        if copy + 1 < n {
             let all: Vec<u32> = (0..p.ops.len() as u32).filter(|&i| open[i as usize]).map(|i| i + base).collect();
             gate = Some(out.push(OpKind::Join, Stream::FREE, name, &all));
         }
         out.iteration_ends.extend(ends.iter().map(|e| e + base));
         // The gate belongs to the iteration that it ends.
-        if round + 1 < n
+        if copy + 1 < n
             && let Some(end) = out.iteration_ends.last_mut()
         {
             *end = out.ops.len() as u32;

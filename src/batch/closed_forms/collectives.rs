@@ -31,8 +31,8 @@ const WHOLE_KIB: f64 = 1e6;
 const RENDEZVOUS_NS: f64 = 1000.0;
 
 fn ring(c: &Case, w: &IdleLink) -> f64 {
-    let rounds = if c.op == "all-reduce" { 2 } else { 1 };
-    (rounds * (c.n - 1)) as f64 * w.exchange(c.shard())
+    let phases = if c.op == "all-reduce" { 2 } else { 1 };
+    (phases * (c.n - 1)) as f64 * w.exchange(c.shard())
 }
 
 /// Ring in which pieces are passed on while others come in: the link is never idle until the last piece.
@@ -47,8 +47,8 @@ fn halving_doubling(c: &Case, w: &IdleLink) -> f64 {
 
 /// Sends to all other members at once, in turn packet by packet.
 fn direct(c: &Case, w: &IdleLink) -> f64 {
-    let rounds = if c.op == "all-reduce" { 2.0 } else { 1.0 };
-    rounds * w.exchange(c.shard() * (c.n - 1))
+    let phases = if c.op == "all-reduce" { 2.0 } else { 1.0 };
+    phases * w.exchange(c.shard() * (c.n - 1))
 }
 
 fn chain(c: &Case, w: &IdleLink) -> f64 {

@@ -111,7 +111,7 @@ struct Halves {
     first: Vec<u64>,
     second: Vec<u64>,
     /// Length of the second half, in ps.
-    window_ps: u64,
+    half_ps: u64,
 }
 
 impl Halves {
@@ -131,7 +131,7 @@ impl Halves {
             let shift = remainder.min(fast - remainder);
             // Iterations of the slower job until both are in the same phases again.
             let needed = fast.div_ceil(shift.max(1));
-            needed > max_iterations || u128::from(needed) * u128::from(slow) <= u128::from(self.window_ps)
+            needed > max_iterations || u128::from(needed) * u128::from(slow) <= u128::from(self.half_ps)
         })
     }
 
@@ -168,7 +168,7 @@ fn halves(
             let done = |job_ends: &Vec<u64>| job_ends.partition_point(|&end| end <= all_run_until_ps).max(2);
             let (first, second) = ends.iter().map(|job_ends| Halves::of(&job_ends[..done(job_ends)])).unzip();
             let begin = ends.iter().filter_map(|job_ends| job_ends.first()).copied().min().unwrap_or(0);
-            return Ok(Halves { first, second, window_ps: all_run_until_ps.saturating_sub(begin) / 2 });
+            return Ok(Halves { first, second, half_ps: all_run_until_ps.saturating_sub(begin) / 2 });
         }
         for (job, (own, job_ends)) in counts.iter_mut().zip(&ends).enumerate() {
             let end = job_ends[*own as usize];

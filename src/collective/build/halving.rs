@@ -95,13 +95,13 @@ pub(super) fn write(w: &mut ScheduleWriter, op: CollectiveOp, bytes: u64, channe
     }
 }
 
-/// Dissemination barrier: in round k each member tells the member 2^k further on all it knows, in one byte.
+/// Dissemination barrier: in step k each member tells the member 2^k further on all it knows, in one byte.
 pub(super) fn barrier(w: &mut ScheduleWriter) {
     let n = w.n();
     let mut distance = 1;
     while distance < n {
-        let round: Vec<(u32, u32)> = (0..n).map(|m| (m, (m + distance) % n)).collect();
-        w.tokens(&round);
+        let pairs: Vec<(u32, u32)> = (0..n).map(|m| (m, (m + distance) % n)).collect();
+        w.tokens(&pairs);
         distance *= 2;
     }
 }

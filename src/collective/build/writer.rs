@@ -140,17 +140,17 @@ impl ScheduleWriter {
         }
     }
 
-    /// Sends one byte per pair of a round, all before any of them arrives. So each sender waits only for tokens of earlier rounds.
-    pub(super) fn tokens(&mut self, round: &[(u32, u32)]) {
+    /// Sends one byte from the first to the second member of each pair, all before any byte arrives. So each sender waits only for tokens of earlier calls.
+    pub(super) fn tokens(&mut self, pairs: &[(u32, u32)]) {
         let token = Range { start: 0, end: 1 };
-        let waits: Vec<Vec<u32>> = round
+        let waits: Vec<Vec<u32>> = pairs
             .iter()
             .map(|(src, _)| {
                 self.made[*src as usize].get(&0).map_or(Vec::new(), |(_, deliveries)| deliveries.iter().collect())
             })
             .collect();
         budget::check("transfers of a collective");
-        for ((src, dst), waits) in round.iter().zip(&waits) {
+        for ((src, dst), waits) in pairs.iter().zip(&waits) {
             let index = self.schedule.push(*src, *dst, 1, 0, waits);
             deliver(&mut self.made[*dst as usize], token, index, How::Reduce);
             #[cfg(test)]

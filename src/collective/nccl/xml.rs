@@ -43,9 +43,9 @@ struct Parser<'a> {
 /// The root element of a document.
 pub(super) fn parse(text: &str) -> Result<Element, XmlError> {
     let mut p = Parser { rest: text.trim_start_matches('\u{feff}'), line: 1 };
-    p.skip_between()?;
+    p.pass_between()?;
     let root = p.element(0)?;
-    p.skip_between()?;
+    p.pass_between()?;
     if p.rest.is_empty() { Ok(root) } else { Err(p.error("nothing may follow the root element")) }
 }
 
@@ -66,7 +66,7 @@ impl<'a> Parser<'a> {
         self.take(self.rest.len() - trimmed.len());
     }
 
-    /// Takes the text before `end`, and skips `end`.
+    /// Takes the text before `end`, and passes `end`.
     fn through(&mut self, end: &str, what: &str) -> Result<&'a str, XmlError> {
         let length = self.rest.find(end).ok_or_else(|| self.error(format!("{what} is not closed by {end}")))?;
         let taken = self.take(length);
@@ -74,8 +74,8 @@ impl<'a> Parser<'a> {
         Ok(taken)
     }
 
-    /// Skips white space, comments and declarations.
-    fn skip_between(&mut self) -> Result<(), XmlError> {
+    /// Passes white space, comments and declarations.
+    fn pass_between(&mut self) -> Result<(), XmlError> {
         loop {
             self.space();
             if self.rest.starts_with("<!--") {
@@ -132,7 +132,7 @@ impl<'a> Parser<'a> {
             element.attributes.push((name, unescape(value)));
         }
         loop {
-            self.skip_between()?;
+            self.pass_between()?;
             if self.rest.starts_with("</") {
                 self.take(2);
                 let name = self.name()?;

@@ -16,7 +16,7 @@ pub struct Broken;
 pub struct SpinBarrier {
     threads: usize,
     arrived: AtomicUsize,
-    round: AtomicUsize,
+    generation: AtomicUsize,
     broken: AtomicBool,
 }
 
@@ -26,7 +26,7 @@ impl SpinBarrier {
         SpinBarrier {
             threads,
             arrived: AtomicUsize::new(0),
-            round: AtomicUsize::new(0),
+            generation: AtomicUsize::new(0),
             broken: AtomicBool::new(false),
         }
     }
@@ -37,14 +37,14 @@ impl SpinBarrier {
     /// Another thread has called [`SpinBarrier::break_up`].
     #[inline]
     pub fn wait(&self) -> Result<(), Broken> {
-        let round = self.round.load(Ordering::Relaxed);
+        let generation = self.generation.load(Ordering::Relaxed);
         if self.arrived.fetch_add(1, Ordering::AcqRel) + 1 == self.threads {
             self.arrived.store(0, Ordering::Relaxed);
-            self.round.store(round.wrapping_add(1), Ordering::Release);
+            self.generation.store(generation.wrapping_add(1), Ordering::Release);
             return Ok(());
         }
         let mut looks = 0;
-        while self.round.load(Ordering::Acquire) == round {
+        while self.generation.load(Ordering::Acquire) == generation {
             if self.broken.load(Ordering::Relaxed) {
                 return Err(Broken);
             }
@@ -69,15 +69,15 @@ mod tests {
     use super::*;
 
     #[test]
-    fn nobody_is_a_round_ahead() {
+    fn nobody_is_a_generation_ahead() {
         let (barrier, count) = (SpinBarrier::new(3), AtomicUsize::new(0));
         std::thread::scope(|scope| {
             for _ in 0..3 {
                 scope.spawn(|| {
-                    for round in 0..200 {
+                    for n in 0..200 {
                         count.fetch_add(1, Ordering::Relaxed);
                         barrier.wait().unwrap();
-                        assert_eq!(count.load(Ordering::Relaxed), 3 * (round + 1));
+                        assert_eq!(count.load(Ordering::Relaxed), 3 * (n + 1));
                         barrier.wait().unwrap();
                     }
                 });

@@ -1,7 +1,7 @@
 //! The encoding of Chakra execution traces: a GlobalMetadata, then Nodes, each preceded by its length.
 //!
 //! Layer: workload. Field numbers are those of the schema (`et_def.proto`, versions 0.0.4 to 1.0.2). The module `chakra` interprets the nodes. Names are
-//! borrowed from the file's bytes. Attributes that no reader here uses are skipped.
+//! borrowed from the file's bytes. Attributes that no reader here uses are ignored.
 
 use super::ImportError;
 use super::wire::{Reader, WireError, WireValue, WireWriter};
@@ -127,7 +127,7 @@ fn node(message: &[u8]) -> Result<ExecutionTraceNode<'_>, WireError> {
             field::DATA_DEPS => value.numbers(number, &mut n.data_deps)?,
             field::DURATION_MICROS => n.duration_micros = value.number(number)?,
             field::ATTR => attribute(value.bytes(number)?, &mut n)?,
-            // Start times, inputs and outputs are skipped. A simulation computes the start times and does not need the others.
+            // Start times, inputs and outputs are ignored. A simulation computes the start times and does not need the others.
             _ => {}
         }
     }

@@ -171,7 +171,7 @@ fn parse_header(line: &Line) -> Result<(SimaiFile, Vec<u32>, Vec<u32>), FileErro
                     list.push(line.number("a layer number", layer, 0, MAX_LAYERS)?);
                 }
             }
-            // Unknown keys are skipped with a note, as SimAI does, so that newer headers can be read.
+            // Unknown keys are ignored with a note, as SimAI does, so that newer headers can be read.
             _ => {
                 file.notes.push(format!("the header's `{}: {}` is not known and is left out", shown(key), shown(value)))
             }

@@ -85,12 +85,12 @@ pub(super) fn build(path: &str, mut file: SimaiFile, options: &ImportOptions) ->
             stage,
             program: Program::default(),
             last: None,
-            skipped: 0,
+            n_left_out: 0,
         };
         b.stage(&plan);
-        let (skipped, mut program) = (b.skipped, b.program);
-        if stage == 0 && skipped > 0 {
-            notes.push(format!("{skipped} collective(s) of a group of one rank are left out"));
+        let (n_left_out, mut program) = (b.n_left_out, b.program);
+        if stage == 0 && n_left_out > 0 {
+            notes.push(format!("{n_left_out} collective(s) of a group of one rank are left out"));
         }
         program.iteration_ends = vec![program.ops.len() as u32];
         w.programs.push(program);
@@ -269,7 +269,7 @@ struct Builder<'a> {
     /// The operation that the next blocking operation waits for.
     last: Option<u32>,
     /// Number of collectives left out because their group has one rank.
-    skipped: u32,
+    n_left_out: u32,
 }
 
 impl Builder<'_> {
@@ -413,7 +413,7 @@ impl Builder<'_> {
         if self.shape.size(slot) > 1 {
             return Some((op, slot, bytes));
         }
-        self.skipped += 1;
+        self.n_left_out += 1;
         None
     }
 }

@@ -3,8 +3,8 @@
 //! Layer: workload. This is a proof by induction for jobs that differ only in the number of pairs (a forward and a backward pass) in the steady phase of each
 //! iteration:
 //!
-//! - In a *window* of pairs, the ops and dependencies of each pair equal those of the pair one period before. All times are later by the same amount on every rank.
-//! - The longer job has more periods after a pair in the window, the *cut*. Its assumed times are: this job's times up to the cut; in the added pairs the window's times, continued period by period; after the cut this job's times, later by the added periods.
+//! - In a *span* of pairs, the ops and dependencies of each pair equal those of the pair one period before. All times are later by the same amount on every rank.
+//! - The longer job has more periods after a pair in the span, the *cut*. Its assumed times are: this job's times up to the cut; in the added pairs the span's times, continued period by period; after the cut this job's times, later by the added periods.
 //! - These are the times of the longer job if they satisfy every equation `begin = latest end of what it waits for`. Each dependency is checked once: whether both sides move equally, and if one side does not move, whether another dependency that moves decides.
 
 use foldhash::{HashMap, HashMapExt};
@@ -54,18 +54,18 @@ pub struct SteadyPairs<'a> {
     ranks: Vec<u32>,
 }
 
-/// The pairs of the window, and the period that is tested.
+/// The pairs of the span, and the period that is tested.
 #[derive(Clone, Copy, Debug)]
-struct Window {
+struct PairSpan {
     first: i32,
-    /// First pair after the window.
+    /// First pair after the span.
     end: i32,
     period: i32,
     /// Periods are added after this pair.
     cut: i32,
 }
 
-impl Window {
+impl PairSpan {
     fn has(self, place: Place) -> bool {
         (self.first..self.end).contains(&place.pair)
     }
@@ -78,7 +78,7 @@ impl Window {
     /// How a dependency of `waits` on `waited_for` moves.
     fn moves(self, waited_for: Place, waits: Place) -> Moves {
         let (waited_level, waits_level) = (self.level(waited_for), self.level(waits));
-        // An op in the window has a copy in each added period, next to the copy of the op that waits for it.
+        // An op in the span has a copy in each added period, next to the copy of the op that waits for it.
         match waited_level.abs_diff(waits_level) {
             0 => Moves::Together,
             1 if self.has(waited_for) => Moves::Together,
@@ -104,16 +104,16 @@ impl<'a> SteadyPairs<'a> {
 
     /// Whether adding `period` pairs any number of times would add the same each time and change nothing else.
     pub fn is_steady(&self, period: i32) -> bool {
-        // The window is the second half, since the first may still settle. It excludes the last period, in which gradients may be reduced.
+        // The span is the second half, since the first may still settle. It excludes the last period, in which gradients may be reduced.
         let (first, end) = (self.n_pairs - self.n_pairs / 2, self.n_pairs - period);
-        let window = Window { first, end, period, cut: end };
-        if first + 2 * period > end || !self.repeats(window) {
+        let span = PairSpan { first, end, period, cut: end };
+        if first + 2 * period > end || !self.repeats(span) {
             return false;
         }
-        let Some((back, ahead)) = self.reach(window) else { return false };
-        let cut = window.end - 1 - ahead;
-        let window = Window { cut, ..window };
-        first + period + back <= cut + 1 && self.goes_on(window)
+        let Some((back, ahead)) = self.reach(span) else { return false };
+        let cut = span.end - 1 - ahead;
+        let span = PairSpan { cut, ..span };
+        first + period + back <= cut + 1 && self.goes_on(span)
     }
 
     fn place(&self, rank: u32, op: u32) -> Place {
@@ -129,23 +129,23 @@ impl<'a> SteadyPairs<'a> {
         &self.solved.messages[self.solved.meetings.of_op[rank as usize][op as usize] as usize]
     }
 
-    /// Whether each pair of the window equals the pair one period before, later by the same amount.
-    fn repeats(&self, window: Window) -> bool {
+    /// Whether each pair of the span equals the pair one period before, later by the same amount.
+    fn repeats(&self, span: PairSpan) -> bool {
         let iterations = self.workload.programs.iter().map(|p| p.pairs.len()).min().unwrap_or(0);
         (0..iterations).all(|iteration| {
             let mut later = None;
-            self.ranks.iter().all(|&rank| self.rank_repeats(rank, iteration, window, &mut later))
+            self.ranks.iter().all(|&rank| self.rank_repeats(rank, iteration, span, &mut later))
         })
     }
 
-    /// Whether each pair of one iteration of a rank in the window equals the pair one period before, later by the same amount. `later` is the shift of a period
+    /// Whether each pair of one iteration of a rank in the span equals the pair one period before, later by the same amount. `later` is the shift of a period
     /// in ps, once it is known.
-    fn rank_repeats(&self, rank: u32, iteration: usize, window: Window, later: &mut Option<u64>) -> bool {
+    fn rank_repeats(&self, rank: u32, iteration: usize, span: PairSpan, later: &mut Option<u64>) -> bool {
         let own_program = program(self.workload, rank);
         let starts = &own_program.pairs[iteration];
-        (window.first..window.end - window.period).all(|pair| {
+        (span.first..span.end - span.period).all(|pair| {
             let ops = starts[pair as usize]..starts[pair as usize + 1];
-            let next = starts[(pair + window.period) as usize]..starts[(pair + window.period) as usize + 1];
+            let next = starts[(pair + span.period) as usize]..starts[(pair + span.period) as usize + 1];
             let op_shift = next.start - ops.start;
             ops.len() == next.len()
                 && (ops.start..ops.end).all(|op| {
@@ -155,7 +155,7 @@ impl<'a> SteadyPairs<'a> {
                         && [(now.begin, then.begin), (now.go, then.go), (now.end, then.end)]
                             .iter()
                             .all(|&(now, then)| now.checked_add(expected) == Some(then))
-                        && self.message_repeats(rank, op, op + op_shift, expected, window.period)
+                        && self.message_repeats(rank, op, op + op_shift, expected, span.period)
                 })
         })
     }
@@ -179,10 +179,10 @@ impl<'a> SteadyPairs<'a> {
             && now.arrives.checked_add(later) == Some(then.arrives)
     }
 
-    /// How many pairs back and ahead the dependencies of the window's last period reach. `None` if one reaches out of the pairs.
-    fn reach(&self, window: Window) -> Option<(i32, i32)> {
+    /// How many pairs back and ahead the dependencies of the span's last period reach. `None` if one reaches out of the pairs.
+    fn reach(&self, span: PairSpan) -> Option<(i32, i32)> {
         let (mut back, mut ahead) = (0, 0);
-        let last = window.end - window.period..window.end;
+        let last = span.end - span.period..span.end;
         for &rank in &self.ranks {
             for op in (0..program(self.workload, rank).ops.len() as u32)
                 .filter(|&op| last.contains(&self.place(rank, op).pair))
@@ -237,30 +237,30 @@ impl<'a> SteadyPairs<'a> {
     }
 
     /// Whether every equation holds in a longer job.
-    fn goes_on(&self, window: Window) -> bool {
+    fn goes_on(&self, span: PairSpan) -> bool {
         let ops = |&rank: &u32| (0..program(self.workload, rank).ops.len() as u32).map(move |op| (rank, op));
-        self.ranks.iter().flat_map(ops).all(|(rank, op)| self.op_goes_on(rank, op, window)) && self.links_go_on(window)
+        self.ranks.iter().flat_map(ops).all(|(rank, op)| self.op_goes_on(rank, op, span)) && self.links_go_on(span)
     }
 
     /// Whether the equations of an op hold in a longer job.
-    fn op_goes_on(&self, rank: u32, op: u32, window: Window) -> bool {
+    fn op_goes_on(&self, rank: u32, op: u32, span: PairSpan) -> bool {
         let waits = self.place(rank, op);
         let times = self.time(rank, op);
         let (mut decided, mut sound) = (false, true);
         self.own_dependencies(rank, op, &mut |place, end| {
-            let moves = window.moves(place, waits);
+            let moves = span.moves(place, waits);
             sound &= moves != Moves::More;
             decided |= moves == Moves::Together && end == times.begin;
         });
         // An op that waits for nothing begins at 0, with or without more periods.
-        decided |= times.begin == 0 && window.level(waits) == 0;
+        decided |= times.begin == 0 && span.level(waits) == 0;
         if !sound || !decided {
             return false;
         }
         match program(self.workload, rank).ops[op as usize].kind {
             OpKind::Recv { .. } => {
                 let message = self.message(rank, op);
-                match window.moves(self.place(message.src, message.send), waits) {
+                match span.moves(self.place(message.src, message.send), waits) {
                     Moves::Together => true,
                     Moves::Less => message.arrives <= times.begin,
                     Moves::More => false,
@@ -270,9 +270,9 @@ impl<'a> SteadyPairs<'a> {
                 let mut equal = true;
                 self.parties(rank, op, slot, &mut |party, party_op| {
                     let place = self.place(party, party_op);
-                    equal &= window.level(place) == window.level(waits);
+                    equal &= span.level(place) == span.level(waits);
                     // Added periods must have the same number of collectives on all ranks.
-                    equal &= place == waits || !(window.has(place) || window.has(waits));
+                    equal &= place == waits || !(span.has(place) || span.has(waits));
                 });
                 equal
             }
@@ -281,7 +281,7 @@ impl<'a> SteadyPairs<'a> {
     }
 
     /// Whether the messages of each link go in the order of their sender's program, and whether each would wait for the same predecessor in a longer job.
-    fn links_go_on(&self, window: Window) -> bool {
+    fn links_go_on(&self, span: PairSpan) -> bool {
         let mut last: HashMap<u32, &TimedMessage> = HashMap::new();
         // Messages are numbered by sender and op.
         self.solved.messages.iter().all(|message| {
@@ -289,12 +289,12 @@ impl<'a> SteadyPairs<'a> {
             let free = before.arrives - before.latency_ps;
             let (before_place, message_place) =
                 (self.place(before.src, before.send), self.place(message.src, message.send));
-            let moves = window.moves(before_place, message_place);
+            let moves = span.moves(before_place, message_place);
             before.src == message.src
                 && before.posted <= message.posted
                 && (moves == Moves::Together || (moves == Moves::Less && free <= message.posted))
-                && (!window.has(message_place)
-                    || (before_place.is_in_pair() && message_place.pair - before_place.pair <= window.period))
+                && (!span.has(message_place)
+                    || (before_place.is_in_pair() && message_place.pair - before_place.pair <= span.period))
         })
     }
 }

@@ -43,11 +43,11 @@ impl IterationBreakdown {
         ]
     }
 
-    /// This breakdown plus `rounds` times the difference of `next` to it.
-    fn extended(mut self, next: &IterationBreakdown, rounds: u64) -> IterationBreakdown {
+    /// This breakdown plus `n` times the difference of `next` to it.
+    fn extended(mut self, next: &IterationBreakdown, n: u64) -> IterationBreakdown {
         let mut next = *next;
         for (part, next) in self.parts().into_iter().zip(next.parts()) {
-            *part = (*part as i128 + (*next as i128 - *part as i128) * rounds as i128).max(0) as u64;
+            *part = (*part as i128 + (*next as i128 - *part as i128) * n as i128).max(0) as u64;
         }
         self.iteration = self.parts().into_iter().map(|p| *p).sum();
         self
@@ -138,20 +138,20 @@ pub(super) fn timeline(layout: &Layout, orders: &[Vec<Slot>], passes: &Passes, m
 
 /// Evaluates a planned job. It gives the iteration in the steady state, which begins with the parameters that the iteration before has updated.
 ///
-/// Once a pipeline is full, each round of micro-batches adds what the round before it added. A round is 8 micro-batches, or with interleaving as many as there
-/// are stages. So if there are many rounds, only the first ones are computed.
+/// Once a pipeline is full, each group of micro-batches adds what the group before it added. A group is 8 micro-batches, or with interleaving as many as there
+/// are stages. So if there are many groups, only the first ones are computed.
 pub(super) fn breakdown(plan: &JobPlan, layout: &Layout, price: &Price) -> IterationBreakdown {
-    let (m, round) = (layout.microbatches(), if layout.vpp > 1 { layout.pp } else { 8 });
-    let rest = if layout.vpp > 1 { 0 } else { m % round };
-    let few_microbatches = layout.pp.next_multiple_of(round) + if layout.vpp > 1 { 0 } else { round } + rest;
-    let more_microbatches = few_microbatches + round;
+    let (m, group) = (layout.microbatches(), if layout.vpp > 1 { layout.pp } else { 8 });
+    let rest = if layout.vpp > 1 { 0 } else { m % group };
+    let few_microbatches = layout.pp.next_multiple_of(group) + if layout.vpp > 1 { 0 } else { group } + rest;
+    let more_microbatches = few_microbatches + group;
     if m <= more_microbatches || layout.pp == 1 {
         return walked(plan, layout, price);
     }
     let walked_with =
         |m: u32| walked(plan, &Layout { global_batch: m * layout.dp * layout.microbatch, ..layout.clone() }, price);
-    let rounds = ((m - few_microbatches) / round) as u64;
-    walked_with(few_microbatches).extended(&walked_with(more_microbatches), rounds)
+    let n_groups = ((m - few_microbatches) / group) as u64;
+    walked_with(few_microbatches).extended(&walked_with(more_microbatches), n_groups)
 }
 
 /// Computes [`breakdown`] by walking through every micro-batch.
@@ -502,7 +502,7 @@ mod tests {
     }
 
     #[test]
-    fn what_rounds_add_is_what_a_walk_through_all_of_them_finds() {
+    fn what_groups_add_is_what_a_walk_through_all_of_them_finds() {
         use crate::workload::training::plan::LayerPlan;
         use crate::workload::training::{CommCost, KernelCost, Machine, RankPlacement, ServerSpan};
 

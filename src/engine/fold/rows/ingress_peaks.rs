@@ -7,8 +7,8 @@ use crate::columns::{NONE, PacketIdx, PortIdx, SwitchIdx, Tables, meta};
 use crate::engine::cpu::egress;
 use crate::engine::cpu::plan::request_word;
 
-/// Maximum number of slices of a window; there are at least half as many.
-const SLICES: usize = 16;
+/// Maximum number of bins of a window; there are at least half as many.
+const BINS: usize = 16;
 
 /// Ingresses that may exceed their peak in a window, with their arrivals and departures.
 #[derive(Default)]
@@ -22,7 +22,7 @@ pub(crate) struct IngressPeaks {
     place_of_port: Vec<u32>,
     /// For each switch, whether one of its ports is in `ingresses`.
     watched: Vec<bool>,
-    /// The window's start in ps, and the binary logarithm of a slice's length in ps.
+    /// The window's start in ps, and the binary logarithm of a bin's length in ps.
     start: u64,
     shift: u32,
 }
@@ -38,9 +38,9 @@ struct WatchedIngress {
     peak: u32,
     /// Index of its first arrival in `IngressPeaks::arrived`.
     first: usize,
-    /// Bytes that arrived and bytes that left, by slice.
-    arrived: [u32; SLICES],
-    left: [u32; SLICES],
+    /// Bytes that arrived and bytes that left, by bin.
+    arrived: [u32; BINS],
+    left: [u32; BINS],
 }
 
 impl IngressPeaks {
@@ -54,11 +54,11 @@ impl IngressPeaks {
         self.arrived.clear();
         self.left.clear();
         self.start = start;
-        self.shift = ((end - start).max(1).ilog2() + 1).saturating_sub(SLICES.ilog2());
+        self.shift = ((end - start).max(1).ilog2() + 1).saturating_sub(BINS.ilog2());
     }
 
-    fn slice(&self, at_ps: u64) -> usize {
-        (at_ps.saturating_sub(self.start) >> self.shift).min(SLICES as u64 - 1) as usize
+    fn bin(&self, at_ps: u64) -> usize {
+        (at_ps.saturating_sub(self.start) >> self.shift).min(BINS as u64 - 1) as usize
     }
 
     /// Adds ingress `port`, at `place` among its partition's ends. It held `held` bytes; the packets just planned may lift it above `peak`.
@@ -74,8 +74,8 @@ impl IngressPeaks {
                 held,
                 peak,
                 first: self.arrived.len(),
-                arrived: [0; SLICES],
-                left: [0; SLICES],
+                arrived: [0; BINS],
+                left: [0; BINS],
             },
             t.ports.len(),
             t.switches.len(),
@@ -104,17 +104,17 @@ impl IngressPeaks {
 
     /// Adds an arrival of `bytes` at time `at_ps` at the ingress added last.
     fn arrive(&mut self, at_ps: u64, bytes: u32) {
-        let slice = self.slice(at_ps);
+        let bin = self.bin(at_ps);
         if let Some(ingress) = self.ingresses.last_mut() {
-            ingress.arrived[slice] += bytes;
+            ingress.arrived[bin] += bytes;
             self.arrived.push((at_ps, bytes));
         }
     }
 
     /// Adds a departure: `bytes` started to leave the ingress with index `ingress` at time `at_ps`.
     fn leave(&mut self, ingress: u32, at_ps: u64, bytes: u32) {
-        let slice = self.slice(at_ps);
-        self.ingresses[ingress as usize].left[slice] += bytes;
+        let bin = self.bin(at_ps);
+        self.ingresses[ingress as usize].left[bin] += bytes;
         self.left.push((ingress, at_ps, bytes));
     }
 
@@ -170,7 +170,7 @@ impl IngressPeaks {
 }
 
 impl WatchedIngress {
-    /// An upper bound of the maximum, in bytes: all arrivals in a slice count before any departure in it.
+    /// An upper bound of the maximum, in bytes: all arrivals in a bin count before any departure in it.
     fn bound(&self) -> u32 {
         let (mut held, mut held_max) = (self.held, 0);
         for (arrived, left) in self.arrived.iter().zip(&self.left) {
@@ -213,7 +213,7 @@ mod tests {
                 prop_assert!(!ingress_peaks.is_watching(SwitchIdx(1)));
                 for (place, port) in [(4, 2), (7, 5)] {
                     let first = ingress_peaks.arrived.len();
-                    ingress_peaks.add(WatchedIngress { place, port: PortIdx(port), switch: SwitchIdx(1), held, peak, first, arrived: [0; SLICES], left: [0; SLICES] }, 6, 2);
+                    ingress_peaks.add(WatchedIngress { place, port: PortIdx(port), switch: SwitchIdx(1), held, peak, first, arrived: [0; BINS], left: [0; BINS] }, 6, 2);
                     if place == 4 {
                         packets.iter().for_each(|p| ingress_peaks.arrive(p.0, p.2));
                     } else {
