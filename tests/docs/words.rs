@@ -125,9 +125,11 @@ fn unnamed(line: &str) -> Vec<&str> {
     let tokens: Vec<&str> = line.split(|c: char| !c.is_alphanumeric() && c != '_').filter(|t| !t.is_empty()).collect();
     let is_let =
         |i: usize| i > 0 && (tokens[i - 1] == "let" || (i > 1 && tokens[i - 1] == "mut" && tokens[i - 2] == "let"));
-    let is_signature = line.contains("fn ") || line.contains('|');
-    let is_parameter =
-        |word: &str| is_signature && ["(", ", ", "|"].iter().any(|before| line.contains(&format!("{before}{word}: ")));
+    let is_function = line.contains("fn ");
+    let is_parameter = |word: &str| {
+        let follows = |before: &str| line.contains(&format!("{before}{word}: "));
+        follows("|") || (is_function && (follows("(") || follows(", ")))
+    };
     let mut found: Vec<&str> = Vec::new();
     for (i, token) in tokens.iter().enumerate() {
         if NO_NAMES.contains(token) && (is_let(i) || is_parameter(token)) {

@@ -249,7 +249,7 @@ mod tests {
 
     #[test]
     fn little_gain_is_given_up_once_a_twentieth_was_simulated() {
-        assert_eq!(given_up(&[(20, 2), (45, 5), (55, 6), (90, 8)]), Some(3));
+        assert_eq!(given_up(&[(20, 2), (45, 5), (70, 6), (90, 8)]), Some(3));
         // A quarter is skipped.
         assert_eq!(given_up(&[(20, 5), (55, 20), (70, 25)]), None);
         // Starting over would cost more.
