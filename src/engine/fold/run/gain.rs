@@ -1,6 +1,5 @@
-//! Decides whether skips save enough to be worth their error. It judges early: once 5 % of the experiment have been simulated since the first skip.
-//! If skips have left out less than a quarter of that by then, the experiment starts over without skips, which costs these 5 %. Later this is not
-//! done any more, because starting over would cost more than skips may gain.
+//! Decides whether skips save enough to be worth their error. If they leave out less than half of an experiment's packet-hops, less than a factor of
+//! two is gained, and the experiment starts over without skips. If they leave out hardly anything, it does so once a quarter has not been skipped.
 //!
 //! It also decides whether an experiment that must start over, because a switch may pause, goes on skipping.
 //!
@@ -15,23 +14,22 @@ use crate::engine::fold::run::partition::Partition;
 use crate::engine::fold::run::stats::FoldStats;
 use crate::engine::fold::steady::sampling::{hops_there_and_back, is_steadying};
 
-/// An experiment is not given up any more once more than 1/`GIVE_UP_SHARE` of its packet-hops has been simulated.
-const GIVE_UP_SHARE: u64 = 2;
+/// Skips must leave out at least 1 - 1/`LEAST_SHARE` of the packet-hops: half.
+const LEAST_SHARE: u64 = 2;
 
-/// Before skips must have gained anything, 1/`FREE_SHARE` of the experiment's packet-hops may be simulated: 5 %.
+/// Once 1/`EARLY_SHARE` of the packet-hops were not skipped since the first skip, skips must have left out at least one for every `EARLY_GAIN_SHARE` of
+/// them. Our choice: an iteration's warm-up may take a tenth of all packet-hops before nine tenths are skipped, and looked-up packet-hops count as well.
+const EARLY_SHARE: u64 = 4;
+const EARLY_GAIN_SHARE: u64 = 4;
+
+/// An experiment may simulate 1/`FREE_SHARE` of its packet-hops in attempts that it gives up, whatever skips gained in them: 5 %.
 const FREE_SHARE: u64 = 20;
-
-/// Skips must leave out at least one packet-hop for every `MIN_GAIN_SHARE` that are simulated (our choice: at 5 % many partitions are still in their
-/// first windows, even if five sixths are skipped in the end).
-const MIN_GAIN_SHARE: u64 = 4;
 
 /// Packet-hops of a small experiment, which takes up to a second (our choice). If one of its switches may pause, skips are not worth a second try.
 const SMALL_HOPS: u64 = 1 << 23;
 
 /// Number of judgements over an experiment (our choice).
 const JUDGEMENTS: u64 = 40;
-/// Number of judgements after the first skip that may give skips up: those up to 7.5 %.
-const COUNTED_JUDGEMENTS: u64 = 3;
 
 /// Counts what an experiment gains by skips, and judges whether that is enough.
 #[derive(Clone, Debug)]
@@ -148,16 +146,10 @@ impl LeastGain {
             self.hops_before_skips = simulated;
             return false;
         }
-        // A pause that was left out is an error of its own.
-        if stats.unpaused > 0 && simulated > self.needed_hops / GIVE_UP_SHARE {
-            return true;
-        }
-        // Roundings alone leave nothing out, so every judgement counts for them. Beyond half of the experiment, the rest takes less time than starting over.
         let since_skips = self.lost_hops + simulated.saturating_sub(self.hops_before_skips);
-        simulated <= self.needed_hops / GIVE_UP_SHARE
-            && since_skips > self.needed_hops / FREE_SHARE
-            && (stats.skips == 0 || since_skips <= hops_per_judgement * COUNTED_JUDGEMENTS)
-            && skipped.saturating_mul(MIN_GAIN_SHARE) < since_skips
+        let is_early = since_skips > self.needed_hops / EARLY_SHARE;
+        simulated > self.needed_hops / LEAST_SHARE
+            || (is_early && skipped.saturating_mul(EARLY_GAIN_SHARE) < since_skips)
     }
 
     /// Number of packet-hops that were simulated up to `passed_ps`, and of those that were skipped.
@@ -175,7 +167,7 @@ impl LeastGain {
     pub(crate) fn is_too_little_in_all(&mut self, t: &Tables, partitions: &[Partition], stats: &FoldStats) -> bool {
         self.is_asked() && stats.unpaused > 0 && {
             let (simulated, _) = self.so_far(t, partitions, stats);
-            simulated > self.needed_hops / GIVE_UP_SHARE
+            simulated > self.needed_hops / LEAST_SHARE
         }
     }
 
@@ -248,22 +240,22 @@ mod tests {
     }
 
     #[test]
-    fn little_gain_is_given_up_once_a_twentieth_was_simulated() {
-        assert_eq!(given_up(&[(20, 2), (45, 5), (70, 6), (90, 8)]), Some(3));
+    fn hardly_any_gain_is_given_up_once_a_quarter_was_simulated() {
+        assert_eq!(given_up(&[(100, 5), (230, 20), (260, 30), (300, 40)]), Some(3));
         // A quarter is skipped.
-        assert_eq!(given_up(&[(20, 5), (55, 20), (70, 25)]), None);
-        // Starting over would cost more.
-        assert_eq!(given_up(&[(20, 5), (300, 6), (400, 7)]), None);
+        assert_eq!(given_up(&[(100, 30), (260, 90), (300, 110)]), None);
     }
 
     #[test]
-    fn what_was_simulated_before_the_first_skip_is_no_loss() {
-        assert_eq!(given_up(&[(100, 0), (300, 0), (320, 2), (340, 200)]), None);
-        assert_eq!(given_up(&[(100, 0), (300, 0), (320, 2), (360, 3)]), Some(4));
+    fn less_than_half_is_given_up() {
+        assert_eq!(given_up(&[(100, 100), (300, 200), (490, 400), (510, 410)]), Some(4));
+        assert_eq!(given_up(&[(100, 100), (300, 400), (480, 520)]), None);
     }
 
     #[test]
-    fn nothing_is_given_up_that_is_half_done() {
-        assert_eq!(given_up(&[(480, 0), (490, 1), (560, 2)]), None);
+    fn what_was_simulated_before_the_first_skip_is_no_early_loss() {
+        assert_eq!(given_up(&[(100, 0), (300, 0), (330, 10), (400, 200)]), None);
+        // Half of all, whenever the first skip was.
+        assert_eq!(given_up(&[(100, 0), (300, 0), (330, 10), (510, 300)]), Some(4));
     }
 }

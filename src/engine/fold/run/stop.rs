@@ -25,8 +25,6 @@ pub(crate) mod reason {
     pub(crate) const PAUSE: &str =
         "a switch may have come near a pause or a drop, and switches are coupled in time only without skips";
     pub(crate) const OFF: &str = "by what copies did without them, the makespan may be off by more than 1 %";
-    pub(crate) const OFF_FOR_LITTLE: &str =
-        "they leave out less than half, and the makespan may be off by more than 1 %";
     pub(crate) const TIME: &str = "the time limit was reached";
     pub(crate) const KIND: &str = "a NIC without a partition has something other than a start or a task to do";
     pub(crate) const FLAG: &str = "a buffer was too full, a pool was empty, or a queue pair gave up";

@@ -39,7 +39,6 @@ use crate::engine::fold::run::turn_order::{collect, peek, schedule_nic, schedule
 use crate::engine::fold::run::window_threads::WindowThreads;
 use crate::engine::fold::steady::sampling::is_steadying;
 use crate::engine::fold::steady::wander::RateWander;
-use crate::engine::packet_hops;
 
 /// Maximum error of the makespan that carried rates may cause, in millionths. If it may be larger, they are given up (our choice: such a result
 /// decides nothing).
@@ -286,18 +285,6 @@ fn judge_gain(run: &mut FoldRun, t: &Tables, now_ps: u64) -> Result<(), Stop> {
     if is_too_little { Err(Stop::Exactly(reason::GAIN)) } else { Ok(()) }
 }
 
-/// Whether skips left out less than half of the packet-hops and may have the makespan off by more than 1 %: such a result is worth less than the
-/// time that it saved.
-/// PRECONDITION: everything has happened, and the rows say so.
-fn is_off_for_little(run: &FoldRun, t: &Tables) -> bool {
-    let hops = packet_hops(t);
-    let end_ps = t.tasks.iter().map(|task| task.done).filter(|&done| done != NEVER).max().unwrap_or(0);
-    let error = run.stats.steady_error(hops, end_ps);
-    run.gain.is_asked()
-        && run.stats.hops_skipped < hops / 2
-        && error.is_some_and(|error| error > MAX_ERROR_PPM as f64 / 1e6)
-}
-
 /// Ends the run, which has no events left: makes the last checks and marks the experiment as done.
 pub(crate) fn finish(run: &mut FoldRun, t: &mut Tables) -> Result<(), Stop> {
     if let Some(failure) = run.guard.failure_before(t, NEVER) {
@@ -313,9 +300,6 @@ pub(crate) fn finish(run: &mut FoldRun, t: &mut Tables) -> Result<(), Stop> {
     compare_all(run, t);
     if t.exps[0].audit_ppm > 0 && run.stats.carried_ppm > MAX_ERROR_PPM {
         return Err(Stop::Exactly(reason::OFF));
-    }
-    if is_off_for_little(run, t) {
-        return Err(Stop::Exactly(reason::OFF_FOR_LITTLE));
     }
     for tx in &mut t.flow_tx {
         tx.flags &= !qp::HELD;
