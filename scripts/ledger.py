@@ -83,7 +83,6 @@ CASES = [
     Case("layouts", "layouts of GPT-3 175B by closed form", run("layouts")),
     Case("optimize", "a search among candidates", run("search")),
     Case("flow-level", "an iteration on 32 GPUs at flow level", run("flow")),
-    Case("cluster", "500 jobs of a cluster", run("cluster")),
     Case("serving", "a model that serves requests", run("serving")),
     Case("collectives", "collectives as packets, algorithms as NCCL chooses", run("collectives")),
     Case("compare", "ranking a thousand results", "compare out --top 3", (run("thousand"),)),
