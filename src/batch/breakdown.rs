@@ -228,7 +228,7 @@ impl RankTimeline<'_> {
                 Some(dim) if !self.idles(dim) => attribute_until(s.begin, &mut b.exposed[dim as usize]),
                 Some(dim) => {
                     let met = self.peers.of_op(rank, k).into_iter().map(|(m, op)| (self.span(m, op).begin, m, op));
-                    // Of several late peers, the lowest rank counts.
+                    // The lowest rank of several late peers counts.
                     let last =
                         met.filter(|m| m.0 > s.begin && m.0 <= s.end).max_by_key(|&(begin, m, _)| (begin, Reverse(m)));
                     attribute_until(last.map_or(s.begin, |(begin, ..)| begin), &mut b.exposed[dim as usize]);

@@ -124,7 +124,7 @@ fn shared(loads: &[BTreeMap<ArcIdx, u64>], own: usize, end_arcs: &[ArcIdx]) -> S
         }
     }
     let all = |arc: &ArcIdx| loads.iter().filter_map(|load| load.get(arc)).sum::<u64>();
-    // Of links with equal loads, the first.
+    // The first of several links with equal loads is taken.
     let busiest = arcs.iter().rev().max_by_key(|arc| all(arc));
     SharedLinks {
         other_jobs,

@@ -25,7 +25,7 @@ const STRIDE: usize = 1 << 20;
 /// Identifies a file: a rewritten file has another number.
 pub(super) type FileNumber = [u8; 16];
 
-/// Where a record is in the file.
+/// Place of a record in the file.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) struct MemoFileEntry {
     pub root: MemoNodeId,

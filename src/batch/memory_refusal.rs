@@ -87,7 +87,7 @@ pub(super) fn check_graph(config: &Config, size: &GraphSize) -> Result<(), Memor
     let bytes = |n: u64, each: usize| n.saturating_mul(each as u64);
     let rows = bytes(size.tasks, size_of::<Task>());
     let graph = bytes(size.tasks, size_of::<GraphTask>()).saturating_add(bytes(size.ops, size_of::<OpTasks>()));
-    // As in `Prepared::peak_bytes`: twice the size of the tables.
+    // Twice the size of the tables, as in `Prepared::peak_bytes`.
     let wanted = rows.saturating_mul(2).saturating_add(graph);
     if wanted <= allowance {
         return Ok(());

@@ -291,7 +291,7 @@ pub fn ways(
     let n_link_numbers = if links > 1 { links + 1 } else { 1 };
     let intra =
         net.nvlink.filter(|_| !config.cluster.nvlink_packets).map(|n| way(n.rate_bps, n.latency_ps, n_link_numbers));
-    // As packets or not, GPUs that share a NIC use NVLink; without it they go through the host.
+    // GPUs that share a NIC use NVLink, as packets or not; without it they go through the host.
     let from_file = matches!(config.topology.kind, TopologyKind::File { .. });
     let shared = if config.cluster.nvlink_bps > 0 { config.cluster.nvlink_bps / u64::from(links) } else { host_bps() };
     let inside = nvlink(config, net)

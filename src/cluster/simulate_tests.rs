@@ -389,7 +389,7 @@ fn the_best_interval_is_youngs() {
             run.end_ms = Some(30 * 24 * 60 * MINUTE);
             run.checkpoint.cost_ms = 2 * MINUTE;
             if written {
-                // The same two minutes, by a storage that the job would share with others.
+                // These two minutes now come from a storage that the job would share with others.
                 let c = &mut run.checkpoint;
                 (c.cost_ms, c.share, c.storage_bps) = (0, WritesShare::Storage, 64_000_000);
                 (c.bits_per_gpu, c.ps_per_gpu) = (120_000_000, 120_000_000_000_000 / 64);

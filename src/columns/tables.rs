@@ -318,7 +318,7 @@ macro_rules! define_tables {
             }
         }
 
-        /// Where a view's engine tables are moved back to.
+        /// Place that a view's engine tables are moved back to.
         #[derive(Debug)]
         struct Home<'w> {
             $($name: &'w mut Vec<$Row>,)*

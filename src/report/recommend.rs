@@ -188,7 +188,7 @@ mod tests {
         assert_eq!(r.cheapest, None);
         let design = Design::of(&sheet(text));
         assert_eq!(design.not_simulated().map(|(axis, _)| axis).collect::<Vec<_>>(), [0]);
-        // As packets the same equality is a finding, and the cheapest is taken.
+        // Equality of simulated packets is a finding, and the cheapest is taken.
         let packets = found(&text.replace(",0,900", ",77,900").replace(",0,800", ",77,800")).unwrap();
         assert_eq!((packets.configuration, packets.cost_usd), (1, Some(800.0)));
         let one = "exp_id,config_key,seed,topology.kind,status,makespan_ns,packet_hops\n0,k0,1,rail,ok,7,0\n1,k1,1,clos,ok,7,0";

@@ -324,7 +324,7 @@ mod tests {
 
     #[test]
     fn a_batch_is_what_runs_at_a_time_and_not_all_there_is() {
-        // Of 300 experiments, 32 run at a time, beside the rows of the earlier ones.
+        // 32 of 300 experiments run at a time, beside the rows of the earlier ones.
         let forecast = memory(&[sized(4, Folding::Off); 300], 0, 300, TWO_THREADS);
         assert_eq!(forecast.batch, (32 * 4 + 2 * 32 * 2) * MIB);
         // One large experiment among small ones counts once.

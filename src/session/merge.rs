@@ -49,7 +49,7 @@ pub fn merge(dirs: &[PathBuf], out: &Path, warn: &mut dyn FnMut(&str)) -> Result
 /// # Errors
 /// As [`merge`].
 pub(crate) fn recover(dir: &Path, out: &Path, warn: &mut dyn FnMut(&str)) -> Result<Merged, SessionError> {
-    // The same selection, so that the run can go on in `out`.
+    // The selection stays the same, so that the run can go on in `out`.
     join(&[dir.into()], out, |parts| Ok(parts[0].run().clone()), warn)
 }
 

@@ -112,7 +112,7 @@ pub struct RunSettings {
     pub gpu_dispatch: GpuDispatch,
     /// CPU threads, at least 1.
     pub jobs: usize,
-    /// Where simulated episodes are remembered.
+    /// Place in which simulated episodes are remembered.
     pub memo: MemoChoice,
     /// Asks the run to stop.
     pub interrupt: Interrupt,

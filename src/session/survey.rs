@@ -160,7 +160,7 @@ fn surveyed(sweep: &Sweep, progress: &PlanProgress) -> Result<Survey, SessionErr
     let mut survey = Survey::default();
     let mut noted = HashSet::new();
     let mut tight = Tight::default();
-    // The same traffic on another network has about as many packet-hops.
+    // Equal traffic on another network has about as many packet-hops.
     let mut work_of: HashMap<String, ExperimentSize> = HashMap::new();
     let (mut prepared_sizes, mut unprepared): (Vec<ExperimentSize>, usize) = (Vec::new(), 0);
     // Configurations that were seen: each is simulated once. What excludes the first experiment of a configuration excludes all.
@@ -427,7 +427,7 @@ fn cluster_size(config: &Config, clocks: &mut [ClusterClock; 2]) -> Result<Exper
     Ok(ExperimentSize {
         tasks: n_jobs,
         own_bytes,
-        // As many run at a time as there are threads.
+        // One experiment per thread runs at a time.
         preparing_bytes: own_bytes.saturating_add(iteration_bytes),
         preparing_s: preparing_s + seconds,
         folds: Folding::Off,

@@ -127,7 +127,7 @@ impl Key {
     pub fn read(&self, value: &DeValue<'_>) -> Result<Value, String> {
         let wrong = || Err(format!("it must be {}", self.accepts()));
         match value {
-            // As in environment variables, texts and numbers are the same.
+            // Texts and numbers are the same here, because environment variables are texts.
             DeValue::Integer(i) if self.is_variable() && matches!(self.kind, KeyKind::Text) => {
                 self.read_text(i.as_str())
             }

@@ -64,7 +64,7 @@ pub(super) struct Document {
     pub jobs: Vec<JobTable>,
     pub method: Method,
     pub samples: u64,
-    /// Where `samples` was written, if it was.
+    /// Place of `samples` in the file, if it was written.
     pub samples_place: Option<Place>,
     /// The objectives of `optimize`, and the place where they were written.
     pub objectives: Option<(Vec<String>, Place)>,

@@ -97,7 +97,7 @@ pub struct Search {
     pub samples: Option<u64>,
     /// Columns of results. If there are none, the default is used.
     pub objectives: Vec<String>,
-    /// Where the objectives were written.
+    /// Place of the objectives in the file.
     pub place: Place,
     /// Conditions over columns of results. `limits_place` says where they were written.
     pub limits: Vec<String>,

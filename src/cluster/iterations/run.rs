@@ -264,7 +264,7 @@ fn ends(
     Ok(marks.iter().map(|mark| mark.ends(&done_ps)).collect())
 }
 
-/// Where the ends of a job's iterations are in a task graph.
+/// Tasks of a graph with which a job's iterations end.
 enum Marks {
     /// Tasks whose ends are the ends of computations.
     Tasks(Vec<u32>),

@@ -37,7 +37,7 @@ pub struct RoundAt {
     pub round: u32,
 }
 
-/// Where and when a request is served. Times are as the scheduler computes them.
+/// Engines and times at which a request is served. Times are as the scheduler computes them.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct PlannedRequest {
     /// Instance of the first pool, counted there.

@@ -183,7 +183,7 @@ fn all<P: Pen>(walk: &mut SnapshotWalk<P>, t: &mut Tables) -> Result<(), grow::T
     }
     if P::READS {
         for &n in &walk.names.rows.nics[from.nics..to.nics] {
-            // As after a step, the pool has the records that the next step needs at worst.
+            // The pool has the records that the next step needs at worst, as after every step.
             if t.nics[n].free_n < t.nics[n].worst {
                 grow::grow_pool(t, n, walk.limit)?;
             }

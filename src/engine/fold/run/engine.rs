@@ -46,7 +46,7 @@ pub struct FoldEngine {
     memo: Option<Arc<Memo>>,
     places: Vec<Place>,
     checkpoint_hops: u64,
-    /// Where to write why partitions are simulated, if that is requested.
+    /// Explanation of why partitions are simulated, if one was requested.
     explained: Option<Arc<Mutex<FoldExplanation>>>,
     /// Minimum wall time of a step that is shared among spare threads.
     worth: Duration,

@@ -315,7 +315,7 @@ impl Skip {
         // If messages renew queue pairs, sent messages are not counted; past events are reported at once.
         let work = row.stream.work_before(nth, row.una + end.saturating_sub(from)).saturating_sub(row.work_acked);
         let at_ps = row.base + (u128::from(work) * window).div_ceil(u128::from(row.work)) as u64;
-        // As measured, a message takes until its acknowledgement is there.
+        // A message takes until its acknowledgement is there, as was measured.
         let returns = if row.lands && event != MessageEvent::Acked { row.returns } else { 0 };
         at_ps.saturating_sub(returns).max(row.base)
     }
