@@ -3,7 +3,7 @@
 //! Layer: engine. Knows neither time nor tables. Rates are the same as those of `flow::maxmin`, bit by bit. A carrier is a group of flows that cross
 //! the same links and have the same rate.
 
-use super::EngineError;
+use super::error::EngineError;
 
 /// Index that means "no link" or "no carrier".
 pub const NONE: u32 = u32::MAX;

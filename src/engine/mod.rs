@@ -4,11 +4,14 @@
 
 pub mod beside;
 pub mod cpu;
+mod error;
 pub mod fair_rates;
 pub mod fold;
 pub mod gpu;
 pub mod grow;
 pub mod systems;
+
+pub use error::EngineError;
 
 use std::time::Duration;
 
@@ -56,16 +59,6 @@ pub struct SliceOutcome {
     pub failures: Vec<(usize, String)>,
     /// Folding statistics of each experiment so far; empty if the engine does not fold.
     pub folds: Vec<fold::FoldStats>,
-}
-
-/// Reason why an engine cannot go on.
-#[derive(Debug, thiserror::Error)]
-pub enum EngineError {
-    #[error("{0}")]
-    Device(String),
-    /// The run was asked to stop before the device had finished its work.
-    #[error("the run was asked to stop while the device was at work")]
-    Stopped,
 }
 
 /// Number of packets (data and ACKs) that have left a port so far, summed over all ports.

@@ -6,6 +6,7 @@
 
 mod columns;
 mod distribution;
+mod error;
 mod figure;
 mod filter;
 mod font;
@@ -20,31 +21,11 @@ mod ticks;
 #[cfg(test)]
 mod tests;
 
-use thiserror::Error;
-
-use crate::results::ReadError;
-
 pub use columns::{ColumnFigure, figure_of_columns};
 pub use distribution::{DISTRIBUTIONS, DistributionFigure, figure_of_distribution};
+pub use error::PlotError;
 pub use figure::Figure;
 pub use filter::keep_rows;
-
-/// Why a figure cannot be made.
-#[derive(Debug, Error)]
-pub enum PlotError {
-    #[error(transparent)]
-    Read(#[from] ReadError),
-    #[error("{option} {name}: {why}")]
-    Column { option: &'static str, name: String, why: String },
-    #[error("--where '{condition}': {why}")]
-    Where { condition: String, why: String },
-    #[error("{dir}: there is no {file}; run the sweep with `{key} = true` for it")]
-    NotWritten { dir: String, file: &'static str, key: &'static str },
-    #[error("{0}")]
-    Nothing(String),
-    #[error("the figure cannot be painted: {0}")]
-    Paint(String),
-}
 
 impl Figure {
     /// Adds text to the note below the title. Does nothing if the text is empty.

@@ -5,7 +5,7 @@
 use tiny_skia::{Color, FillRule, LineCap, LineJoin, Paint, Path, PathBuilder, Pixmap, Stroke, StrokeDash, Transform};
 use ttf_parser::OutlineBuilder;
 
-use super::PlotError;
+use super::error::PlotError;
 use super::font;
 use super::shape::{Anchor, Colour, FigureShape, Picture};
 

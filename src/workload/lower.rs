@@ -439,10 +439,7 @@ impl Lowerer<'_> {
                     let transfers = schedule.transfers.len().saturating_mul(self.same_calls);
                     budget::announce_rows::<(GraphTask, Edge)>("tasks", transfers as u64);
                 }
-                match self.machine.rendezvous_ps {
-                    Some(ps) => self.meet(instance, ps),
-                    None => self.meet(instance, 0),
-                }
+                self.meet(instance, self.machine.rendezvous_ps.unwrap_or(0));
                 self.transfers(group, instance, members, &schedule, protocol, &overheads);
             }
         }

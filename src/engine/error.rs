@@ -1,0 +1,13 @@
+//! What is wrong where an engine cannot go on.
+//!
+//! Layer: engine.
+
+/// Reason why an engine cannot go on.
+#[derive(Debug, thiserror::Error)]
+pub enum EngineError {
+    #[error("{0}")]
+    Device(String),
+    /// The run was asked to stop before the device had finished its work.
+    #[error("the run was asked to stop while the device was at work")]
+    Stopped,
+}
