@@ -164,7 +164,7 @@ impl LeastGain {
 
     /// Whether pauses were left out although skips gained too little for that.
     /// PRECONDITION: everything has happened.
-    pub(crate) fn is_too_little_in_all(&mut self, t: &Tables, partitions: &[Partition], stats: &FoldStats) -> bool {
+    pub(crate) fn is_too_little_in_all(&self, t: &Tables, partitions: &[Partition], stats: &FoldStats) -> bool {
         self.is_asked() && stats.unpaused > 0 && {
             let (simulated, _) = self.so_far(t, partitions, stats);
             simulated > self.needed_hops / LEAST_SHARE
