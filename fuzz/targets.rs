@@ -70,7 +70,7 @@ pub const TARGETS: &[FuzzTarget] = &[
 /// Runs the target of that name.
 pub fn run(name: &str, data: &[u8]) {
     let target = TARGETS.iter().find(|t| t.name == name).expect("the programs are named after the targets");
-    // As the program prepares an experiment: what would take more is given up.
+    // Memory is limited as when the program prepares an experiment: what would take more is given up.
     let _ = budget::within(256 << 20, || (target.run)(data));
 }
 

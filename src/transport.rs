@@ -17,9 +17,9 @@ pub enum Cc {
 /// How receivers and senders react to a packet loss.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
 pub enum LossRecovery {
-    /// As network adapters do it: one NACK per gap, one step back per round trip, and each step back halves the bytes that may be outstanding.
+    /// Recovery of network adapters: one NACK per gap, one step back per round trip, and each step back halves the bytes that may be outstanding.
     Adapter,
-    /// As the reference simulator (ns-3) does it: one NACK every `nack_interval_ps`; each NACK is a step back; the rate stays the same.
+    /// Recovery of the reference simulator (ns-3): one NACK every `nack_interval_ps`; each NACK is a step back; the rate stays the same.
     Ns3,
 }
 

@@ -226,7 +226,7 @@ mod tests {
             assert!(said.starts_with("HTTP/1.1 200 OK") && said.ends_with("<p>here</p>"), "{said}");
         }
         assert!(clock.elapsed() < PATIENCE, "others waited {:?}", clock.elapsed());
-        // Those that still say nothing are let go soon.
+        // Clients that still say nothing are let go soon.
         let mut last = silent.last().expect("there are some");
         last.set_read_timeout(Some(3 * PATIENCE)).unwrap();
         assert_eq!(last.read(&mut [0; 8]).unwrap_or(0), 0);

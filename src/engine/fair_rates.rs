@@ -40,7 +40,7 @@ pub struct RateNetwork {
     pub ack_share: u32,
 }
 
-/// Where a carrier's links are in [`RateNetwork::crossings`]: `n` from `first` on for its data, `n_ack` from `first_ack` on for its acknowledgements.
+/// Ranges of a carrier's links in [`RateNetwork::crossings`]: `n` from `first` on for its data, `n_ack` from `first_ack` on for its acknowledgements.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct CarrierCrossings {
     pub first: u32,

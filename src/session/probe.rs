@@ -322,7 +322,7 @@ mod tests {
     fn nothing_ends_long_before_its_longest_experiment() {
         let near = |a: f64, b: f64| assert!((a - b).abs() < 1e-9, "{a}");
         near(with_the_last(10.0, 10.0, 2), 10.0);
-        // Of 20 s one takes 18: 2 s side by side, the other 16 with two threads.
+        // One experiment takes 18 of 20 s: 2 s side by side, the other 16 with two threads.
         near(with_the_last(10.0, 18.0, 2), 2.0 + 16.0 / GAIN_OF_THREADS);
         near(with_the_last(10.0, 10.0, 1), 10.0);
     }

@@ -123,8 +123,8 @@ impl WorkDone {
         Some(Update::Progress { done, total })
     }
 
-    /// As [`WorkDone::done`], but never a smaller share than before. Estimates of the rest may grow, and an experiment that starts over loses its progress, but
-    /// a progress bar must not go back.
+    /// Returns what [`WorkDone::done`] does, but never a smaller share than before. Estimates of the rest may grow, and an experiment that starts over loses
+    /// its progress, but a progress bar must not go back.
     fn done_at_least_as_reported(&mut self) -> (u64, u64) {
         let (done, total) = self.done();
         let held = (self.share_reported * total as f64) as u64;

@@ -144,7 +144,7 @@ pub enum GrowBack {
     Never,
     /// After its next checkpoint.
     AtCheckpoint,
-    /// As soon as some are free.
+    /// It gets GPUs as soon as some are free.
     AtOnce,
 }
 

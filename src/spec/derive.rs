@@ -148,7 +148,7 @@ pub(super) fn dp(v: &Values) -> Value {
     let one = [KeyId::Tp, KeyId::Pp, KeyId::Cp].into_iter().fold(1i64, |n, k| n.saturating_mul(v.int(k)));
     Value::Int((v.int(KeyId::Gpus) / one).max(1))
 }
-/// As many micro-batches as the pipeline has stages.
+/// The global batch that gives each replica as many micro-batches as the pipeline has stages.
 pub(super) fn global_batch(v: &Values) -> Value {
     Value::Int([KeyId::Microbatch, KeyId::Dp, KeyId::Pp].into_iter().fold(1i64, |n, k| n.saturating_mul(v.int(k))))
 }

@@ -90,7 +90,7 @@ pub struct Compute {
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum SlowdownChoice {
     None,
-    /// As in the GPU's specification.
+    /// The slowdown in the GPU's specification.
     Own,
     /// A CSV of measured slowdowns.
     Table(PathBuf),

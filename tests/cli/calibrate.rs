@@ -13,7 +13,7 @@ fn folder() -> Folder {
     folder_of(RATE_GBPS, |i, _| 1.0 + 0.05 * [1.0, -1.0, 0.3, -0.3, 0.7, -0.7][i % 6])
 }
 
-/// The same at some rate of links, with times that are off by factors of the row's number and its bytes.
+/// A log of all-reduces over links of `rate_gbps`, with each time multiplied by `off(row number, bytes)`.
 fn folder_of(rate_gbps: f64, off: impl Fn(usize, u64) -> f64) -> Folder {
     let sizes: Vec<u64> = SIZES.map(|log2| 1 << log2).collect();
     let sweep = format!(

@@ -38,7 +38,7 @@ fn people_are_told_the_same() {
     assert!(stdout.contains("CPU engine: ready"), "{stdout}");
 }
 
-/// Where the Vulkan loader is pointed at no driver at all, as on a machine that has none.
+/// The Vulkan loader is pointed at no driver at all, as on a machine that has none.
 #[cfg(target_os = "linux")]
 #[test]
 fn a_machine_without_an_adapter_is_told_what_to_install() {

@@ -190,7 +190,7 @@ fn the_log_says_why_a_steady_skip_ended() {
     let output = hyperfold(root.path(), &args, &[("RUST_LOG", "hyperfold::engine::fold=debug")]);
     assert_eq!(output.code, 0, "{}", output.stderr);
     let ends: Vec<&str> = output.stderr.lines().filter(|line| line.contains(" was skipped from ")).collect();
-    // As many as `steady_skips` says; the last one ends because the collective does.
+    // The log tells as many skips as `steady_skips` says; the last one ends because the collective does.
     let stats = fs::read_to_string(root.path().join("out/stats.csv")).unwrap();
     let [header, row] = stats.lines().collect::<Vec<_>>()[..] else { panic!("{stats}") };
     let skips = header.split(',').zip(row.split(',')).find(|cell| cell.0 == "steady_skips").unwrap().1;

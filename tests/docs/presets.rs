@@ -74,7 +74,7 @@ fn page() -> String {
         "\n## Servers: `cluster.server`\n\n| name | GPUs | NICs | NIC Gb/s | source |\n|---|---|---|---|---|\n",
     );
     let servers = read("assets/servers/servers.toml");
-    // Of one that no key takes, measurements alone are known.
+    // The table leaves out servers that no key takes: only measurements of them are known.
     for (name, server) in servers.iter().filter(|(name, _)| hyperfold::spec::SERVERS.contains(&name.as_str())) {
         let server = server.as_table().unwrap();
         let [gpus, nics, rate] = ["gpus", "nics", "nic_gbps"].map(|key| number(server.get(key)));

@@ -1,4 +1,4 @@
-//! Where `unsafe` stands: in the files listed here, each time with its reason; everything else forbids it.
+//! `unsafe` stands only in the files listed here, each time with its reason; everything else forbids it.
 
 use std::fs;
 use std::path::{Path, PathBuf};

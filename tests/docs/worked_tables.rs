@@ -107,7 +107,7 @@ fn expected(cell: &str, values: &[&str], scale: f64) -> String {
     format!("{:.decimals$}{unit}", numbers.iter().sum::<f64>() / numbers.len() as f64 / scale)
 }
 
-/// Where results differ from the table: the row of the page, and what would be right.
+/// Rows of the page that differ from the results, each with the row that would be right.
 fn differences(table: &Table, folder: &Folder) -> Vec<(String, String)> {
     let page = fs::read_to_string(root().join(table.page)).unwrap();
     let (_, rows) = page.split_once(table.header).unwrap_or_else(|| panic!("{}: no {}", table.page, table.header));

@@ -1,4 +1,4 @@
-//! The same bytes, whatever runs beside an experiment, on however many threads, in however many pieces, with whatever step.
+//! An experiment gives the same bytes whatever runs beside it, on however many threads, in however many pieces, and with whatever step.
 
 use std::path::Path;
 

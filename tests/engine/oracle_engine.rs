@@ -57,7 +57,7 @@ fn compare(from: u64, to: u64) -> [u32; 3] {
         let expected = by_oracle(&case);
         let got = by_engine(&case, &name, 1 + seed % 3);
         if expected.gave_up {
-            // Where it stops after giving up depends on the step; that it gives up does not.
+            // The step decides when it stops after giving up, not whether it gives up.
             assert!(got.gave_up, "{name}: the oracle gave up, the engine did not");
         } else {
             assert_eq!(got, expected, "{name} ({:?})", case.transport.cc);

@@ -44,7 +44,7 @@ fn random_cases_reach_every_behaviour() {
     assert!(seen["gave up"] >= SEEDS / 250, "gave up: only {} of {SEEDS}", seen["gave up"]);
 }
 
-/// The same case gives the same outcome.
+/// A case that is simulated twice gives the same outcome.
 #[test]
 fn the_oracle_repeats_itself() {
     for seed in 0..20 {

@@ -12,7 +12,7 @@ use hyperfold::workload::tasks::{QueuePair, TaskGraph, Work};
 #[derive(Clone, Debug, PartialEq, Eq)]
 struct Seen {
     tasks: Vec<Times>,
-    /// Of plain flows.
+    /// When each plain flow finishes.
     finish_ps: Vec<Option<u64>>,
     gave_up: bool,
     packet_hops: u64,
@@ -30,7 +30,7 @@ impl Seen {
         if self == expected {
             return None;
         }
-        // Of the differences the earliest in time says most.
+        // The earliest difference in time says most.
         let time = |t: &Times| [t.at, t.done, t.got].into_iter().flatten().min().unwrap_or(NEVER);
         let tasks = self.tasks.iter().zip(&expected.tasks).enumerate();
         let first = tasks.filter(|(_, (a, b))| a != b).min_by_key(|(_, (a, b))| time(a).min(time(b)));
@@ -92,7 +92,7 @@ fn compare(c: &TaskCase, name: &str, divisors: &[u64]) -> Seen {
     for &divisor in divisors {
         let got = by_engine(c, name, divisor);
         if expected.gave_up {
-            // Where it stops after giving up depends on the step; that it gives up does not.
+            // The step decides when it stops after giving up, not whether it gives up.
             assert!(got.gave_up, "{name}: the oracle gave up, the engine did not");
         } else if let Some(difference) = got.difference(&expected) {
             panic!("{name} ({:?}, step / {divisor}): {difference}", c.case.transport.cc);

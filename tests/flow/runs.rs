@@ -135,7 +135,7 @@ fn weights_share_a_full_link_and_leave_an_empty_one_alone() {
     let both = times("both", &["--set", "workload.flow_weights=other:8"]);
     near(both[0], equal);
     near(both[1], equal);
-    // Where nobody else sends they change nothing.
+    // Weights change nothing if nobody else sends.
     let apart = ["--set", "job.b.placement=[2,3]"];
     let [plain, _] = times("plain", &apart);
     let [alone, _] = times("alone", &[&apart[..], &["--set", "job.a.flow_weights=other:64"]].concat());

@@ -7,7 +7,7 @@ use crate::support::{engine, gpu_graphs};
 use hyperfold::columns::{mode, status};
 use hyperfold::engine::fold::{FoldCause, FoldEngine, FoldExplanation, KeyPart, Memo};
 
-/// As a user asks for it: of an incast with marks, of the same unfolded, and of flows that cannot be folded.
+/// `fold explain` tells a user about an all-to-all, about the same unfolded, and about flows that cannot be folded.
 #[test]
 fn the_command_says_why() {
     let root = tempfile::tempdir().unwrap();

@@ -140,7 +140,7 @@ fn what_is_remembered_changes_nothing() {
     assert!(hits > 250 && less > 70, "{hits} hits, {misses} misses, {less} with less to simulate");
 }
 
-/// Where states are looked up every few packets, patterns that repeat, partitions that fall apart and rows that are read back are the rule.
+/// States are looked up every few packets, so that patterns that repeat, partitions that fall apart and rows that are read back are the rule.
 #[test]
 fn states_change_nothing() {
     let (mut hits, mut less) = (0, 0);
@@ -222,7 +222,7 @@ fn delayed(seed: u64, k: u64, steady: bool) -> (String, OwnedTables) {
     (format!("{name}, {k}, {}", if steady { "steady" } else { "exact" }), t)
 }
 
-/// The same with the memo of `engine` as without one.
+/// Checks that a run with the memo of `engine` gives the same as one without a memo; returns what folding did.
 pub fn same_remembered(name: &str, engine: &mut FoldEngine, every: u64, t: &OwnedTables) -> FoldStats {
     let (mut plain, mut kept) = (t.clone(), t.clone());
     let alone = run(name, &mut FoldEngine::forgetful().with_checkpoints_every(every), &mut plain);
@@ -315,7 +315,7 @@ fn equal_experiments_side_by_side_are_simulated_once() {
             for got in &batch {
                 same(&g.name, got, &plain);
             }
-            // Where marks are random, or an experiment starts over, nothing is shared.
+            // Nothing is shared if marks are random, or if an experiment starts over.
             let again = together_twice(&tables, every);
             if one[0].restarts + one[0].couplings > 0 || again > 0 {
                 continue;

@@ -170,7 +170,7 @@ fn what_cannot_be_read_or_written_stops_nothing() {
     fs::write(root.path().join("file"), "x").unwrap();
     let (_, misses, warnings) = session(&root.path().join("file/m.db"), &cases, ROOMY);
     assert!(misses > 0 && warnings.iter().any(|w| w.contains("is not kept")), "{warnings:?}");
-    // Where a folder is in the place of its lock, it can be read, not written.
+    // A memo with a folder in the place of its lock can be read, not written.
     let cases = self::cases(0..30);
     let path = root.path().join("m.db");
     session(&path, &cases, ROOMY);

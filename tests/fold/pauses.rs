@@ -197,7 +197,7 @@ fn incasts_leave_rails_folded() {
                     assert!(stats.coupled <= 2, "{}: {} switches coupled", g.name, stats.coupled);
                 }
                 let all = engine::packet_hops(&plain);
-                // Of three rails alike, one is simulated, and of that little, as it repeats itself.
+                // One of three equal rails is simulated, and little of that one, because it repeats itself.
                 let most = (all - on_rails) * (1 + folds[0].couplings) + on_rails / 3;
                 let simulated = folds.iter().map(|s| s.hops_simulated).min().unwrap();
                 println!(

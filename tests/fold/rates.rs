@@ -49,7 +49,7 @@ fn skips_count_what_each_port_sent() {
     assert!(sweep.column("rates", "stats.csv", "carried_skips").iter().any(|&n| n > 0.0), "nothing was carried on");
 }
 
-/// The same bytes with one thread and several, and whatever the memo holds.
+/// The bytes are the same with one thread and several, and whatever the memo holds.
 #[test]
 fn carried_rates_depend_on_the_experiment_alone() {
     let sweep = Sweep::new(&[("rings.csv", RINGS), ("incast.csv", INCAST)], TEXT);
@@ -89,7 +89,7 @@ fn an_estimate_covers_the_share_of_who_ends_last() {
     assert!(off <= estimate, "off by {off}, estimated {estimate}");
 }
 
-/// Where it does not apply, it is "steady".
+/// "rates" gives the bytes of "steady" under a congestion control that it does not apply to.
 #[test]
 fn carried_rates_are_for_controls_that_settle() {
     let text = TEXT.replace("[\"hpcc\", \"dcqcn\"]", "[\"timely\", \"none\"]");
@@ -127,7 +127,7 @@ fn carried_rates_are_named() {
 const ALL_TO_ALL: &str = "name = \"m\"\nbase.cluster = { gpus = 8, gpus_per_server = 1 }\nbase.topology = { kind = \"clos\", hosts_per_leaf = 4, spines = 1, link_gbps = 100, uplink_gbps = 100, buffer_mib = 1 }\n\
     base.transport = { cc = \"dcqcn\", payload_bytes = 4000 }\nbase.workload = { kind = \"collective\", op = \"all-to-all\", bytes = 4000000 }\nbase.output.flows = true\n";
 
-/// Where nothing is skipped, nothing else is approximate either: pauses happen, and bytes are those of every packet simulated.
+/// A run that skips nothing is not approximate in anything else: pauses happen, and bytes are those of every packet simulated.
 #[test]
 fn what_skips_nothing_is_exact() {
     let sweep = Sweep::new(&[], ALL_TO_ALL);

@@ -46,12 +46,12 @@ impl Sweep {
         std::fs::read(self.root.path().join(out).join("flows.csv")).unwrap()
     }
 
-    /// The same with `fidelity.fast_forward = fold`, into a folder of that name.
+    /// Runs it with `fidelity.fast_forward = fold` into a folder of that name; its flows.
     fn flows_by(&self, fold: &str) -> Vec<u8> {
         self.flows(fold, &["--set", &format!("fidelity.fast_forward={fold}")])
     }
 
-    /// Where a memo on disk is.
+    /// The path of a memo on disk.
     pub fn memo(&self) -> String {
         self.root.path().join("memo.bin").to_str().unwrap().into()
     }
@@ -61,7 +61,7 @@ impl Sweep {
         self.text(out, file, name).iter().map(|field| field.parse().unwrap()).collect()
     }
 
-    /// The same as it is written: a field may be empty.
+    /// The fields of a column as they are written; a field may be empty.
     pub fn text(&self, out: &str, file: &str, name: &str) -> Vec<String> {
         let mut rows = csv::Reader::from_path(self.root.path().join(out).join(file)).unwrap();
         let at = rows.headers().unwrap().iter().position(|h| h == name).unwrap();
@@ -223,7 +223,7 @@ fn skip_lengths_go_by_what_is_on_the_wire() {
         );
         let sweep = Sweep::new(&[("ring.csv", ring)], &text);
         sweep.same_with_a_memo();
-        // Of the ring nothing is skipped: what was seen before is forgotten when a queue pair is done.
+        // Nothing of the ring is skipped: what was seen before is forgotten when a queue pair is done.
         let [skips, exact] = ["steady_skips", "exact_instead"].map(|name| sweep.column("with", "stats.csv", name)[1]);
         assert!(skips > 0.0 || exact > 0.0 || k == 3, "{case}");
         skipped += u32::from(skips > 0.0);
@@ -283,7 +283,7 @@ fn checkpoints_do_not_depend_on_stale_numbers() {
         base.fidelity = { steady_theta = 0.3, steady_samples = 20, steady_interval_ns = 1000 }\naxes.\"workload.path\" = [\"long.csv\", \"short.csv\"]\n";
     let sweep = Sweep::new(&[("long.csv", &graph(3_398_926)), ("short.csv", &graph(17_800_480))], text);
     sweep.same_with_a_memo();
-    // Where skips gain too little it starts over without them, and what is remembered of the first attempt changes nothing either.
+    // An experiment whose skips gain too little starts over without them, and what is remembered of the first attempt changes nothing either.
     let [skips, exactly] = ["steady_skips", "exact_instead"].map(|name| sweep.column("with", "stats.csv", name));
     assert!(skips.iter().zip(&exactly).all(|(s, e)| s + e > 0.0), "{skips:?} skips, {exactly:?} exact instead");
     assert!(sweep.column("with", "stats.csv", "snapshots_known")[1] > 0.0);
@@ -329,7 +329,7 @@ fn ties_go_by_queue_pairs_that_left_the_partition() {
     assert!(sweep.column("exact", "stats.csv", "episodes_known")[0] > 0.0, "nothing was looked up");
 }
 
-/// Where a switch may pause, its ports are processed together, folded: nothing starts over unfolded, and nothing of it is skipped.
+/// The ports of a switch that may pause are processed together, folded: nothing starts over unfolded, and nothing of the switch is skipped.
 #[test]
 fn who_may_pause_is_folded_and_not_skipped() {
     let send = |n: u32, from: u32, to: u32, bytes: u32| {
@@ -405,8 +405,8 @@ fn a_draw_forgets_what_comes_after_it_alone() {
     );
 }
 
-/// Where skips leave out little, the experiment starts over early, and its bytes are those of "exact". Where they gain something later, it goes on: it
-/// Where skips leave out less than half, the experiment starts over, and its bytes are those of "exact" (found 0.1 % off, with the mean message 0.05 %).
+/// An experiment starts over if skips leave out less than half of it, and its bytes are those of "exact" (found 0.1 % off, with the mean message 0.05 %).
+/// It starts over early if they leave out little, and goes on if they gain something later.
 #[test]
 fn what_skips_gain_too_little_of_is_exact() {
     let text = "name = \"m\"\nbase.cluster = { gpus = 8, gpus_per_server = 1 }\nbase.topology = { kind = \"rail-optimized\", link_gbps = 400, uplink_gbps = 400 }\n\

@@ -119,7 +119,7 @@ fn rates_on_the_device_are_those_of_the_cpu() {
             rates.solve(&mut |_| {});
             changes.push(of_network);
         }
-        // Those without changes take no part.
+        // Networks without changes take no part.
         let asked: Vec<(u32, &[FlowsChange])> =
             (0..).zip(&changes).filter(|(_, c)| !c.is_empty()).map(|(n, c)| (n, &c[..])).collect();
         let answer = on_device.solve(&asked).unwrap_or_else(|e| panic!("{e}"));

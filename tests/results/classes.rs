@@ -206,7 +206,7 @@ fn a_model_goes_on_with_the_replicas_that_take_whole_micro_batches_and_grows_bac
             job("a", &format!("dp = {dp}, global_batch = 256")).replace("tp = 1", "tp = 1\nwarmup = 2\niterations = 4");
         format!("name = \"alone\"\n[base]\nfidelity.mode = \"flow\"\n{ONE_LEAF}{own}")
     };
-    // Of four GPUs three are left; 256 sequences are two or four replicas' work.
+    // Three of four GPUs are left; two or four replicas can share 256 sequences.
     let folder = Folder::new(&[
         ("s.toml", &sweep),
         ("t.csv", "job,submit_s,class,duration_s\nx,0,a,100000\n"),

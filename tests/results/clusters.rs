@@ -164,7 +164,7 @@ fn a_long_job_with_many_checkpoints_takes_no_time_to_simulate() {
     ran(&folder, "o", &[]);
     let goodput: f64 = folder.column("o/results.csv", "goodput")[0].parse().unwrap();
     assert!((goodput - 0.5).abs() < 1e-9, "{goodput}");
-    // Where writes share the storage, each begins and ends by itself: that takes most of an hour or more, and `plan` says so.
+    // Writes that share the storage each begin and end by themselves: that takes most of an hour or more, and `plan` says so.
     let sets = ["--set", "checkpoint.gib_per_gpu=0.001", "--set", "checkpoint.writes_share=storage"];
     let done = folder.run(&[&["plan", "s.toml"], &sets[..]].concat());
     let time = done.stdout.lines().find(|line| line.starts_with("estimated time")).expect("it says how long");

@@ -176,7 +176,7 @@ fn ctrl_c_keeps_what_is_complete() {
         .spawn()
         .expect("the program starts");
     let started = Instant::now();
-    // As soon as two experiments are in the file.
+    // The signal is sent as soon as two experiments are in the file.
     while std::fs::read_to_string(folder.file("o/results.csv")).map_or(0, |t| t.lines().count()) < 3 {
         assert!(
             child.try_wait().unwrap().is_none() && started.elapsed() < Duration::from_secs(120),

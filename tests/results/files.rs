@@ -208,7 +208,7 @@ fn what_is_finished_is_on_disk_before_the_run_ends() {
     assert_eq!(read(root.path(), "results.csv").lines().count(), 2);
     let journal = fs::read(root.path().join("journal.bin")).unwrap();
     assert!(journal.windows(2).any(|two| two == b"e2"), "experiment 2 is in the journal");
-    // As if killed here: nothing more is written.
+    // The writer ends as if killed here: nothing more is written.
     std::mem::forget(writer);
     assert!(
         read(root.path(), "flows.csv")
@@ -258,7 +258,7 @@ fn a_search_narrows_what_there_will_be() {
     let root = tempfile::tempdir().unwrap();
     let ids: Vec<u64> = (0..5).collect();
     let mut writer = create(root.path(), ids, Outputs::default());
-    // As recovered from a run before: one waits for an experiment that is not chosen.
+    // Two experiments are there as if recovered from a run before: one waits for an experiment that is not chosen.
     [0, 3].into_iter().for_each(|id| writer.add(finished(id)).unwrap());
     assert!(matches!(writer.only(vec![0, 1, 2]), Err(ResultsError::OtherChoice { exp_id: 3, .. })));
     writer.only(vec![0, 3, 4]).unwrap();
@@ -316,7 +316,7 @@ fn damage_in_the_middle_costs_one_experiment() {
     let whole = root.path().join("whole");
     write(&whole, &[0, 1, 2, 3]);
     let journal = fs::read(whole.join("journal.bin")).unwrap();
-    // Where the bytes of experiment 1 are: the text that only it has.
+    // The text that only experiment 1 has tells where its bytes are.
     let at = journal.windows(2).position(|two| two == b"e1").unwrap();
     for byte in [at, at + 20, at - 40] {
         let dir = root.path().join(byte.to_string());

@@ -26,7 +26,7 @@ fn cluster(scheduler: &str) -> String {
 
 #[test]
 fn jobs_that_share_an_uplink_are_as_slow_as_the_flow_level_says() {
-    // The same two jobs as task graphs, together and alone, and one of them under one leaf.
+    // The flow level runs the same two jobs as task graphs, together and alone, and one of them under one leaf.
     let graph = "id,ranks,kind,duration_ns,bytes,deps\nforward,all,compute,50000000,,\nreduce,all,all-reduce,,1073741824,forward\n";
     let job = |name: &str, gpus: &str| {
         format!("\n[[job]]\nname = \"{name}\"\nkind = \"dag\"\npath = \"g.csv\"\nplacement = {gpus}\n")
@@ -169,7 +169,7 @@ output.cluster_jobs = true
 
 #[test]
 fn packets_are_slowed_down_about_as_flows_are() {
-    // The same iterations: after more of them, packets have found phases in which the jobs take turns, which equal rates never do.
+    // Both levels run the same few iterations: after more, packets have found phases in which the jobs take turns, which equal rates never do.
     let trace = TRACE.replace(",0.05,1024", ",0.0001,2");
     let keys = "iterations_audit = 0.0, iterations_within = 1000.0";
     let folder = Folder::new(&[("s.toml", &cluster(keys)), ("t.csv", &trace)]);

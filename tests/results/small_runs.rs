@@ -84,5 +84,5 @@ pub fn two(bytes: u64) -> String {
     )
 }
 
-/// Of this many it takes minutes, if nobody stops it.
+/// Bytes that take minutes to simulate, if nobody stops it.
 pub const MINUTES: u64 = 4_000_000_000;

@@ -161,7 +161,7 @@ pub fn paths(rng: &mut Rng, network: &Network, flows: &[Flow]) -> Vec<FlowPaths>
         .map(|f| {
             let (src, dst) = (network.ranks[f.src_rank as usize], network.ranks[f.dst_rank as usize]);
             let (mut data, mut ack) = (shortest_paths(network, src, dst), shortest_paths(network, dst, src));
-            // Where hosts have several NICs, a flow uses one of each host.
+            // A flow uses one NIC of each host, even if a host has several.
             let nics = |path: &[ArcIdx]| (path[0], path[path.len() - 1] ^ 1);
             if data.iter().any(|p| nics(p) != nics(&data[0])) {
                 let (from, to) = nics(&data[rng.range(0, data.len() as u64 - 1) as usize]);

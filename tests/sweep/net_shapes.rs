@@ -30,7 +30,7 @@ fn fabric(gpus: u32) -> Fabric {
     }
 }
 
-/// As in the reference: a host is a server.
+/// A fabric in which each host is a server, as in the reference.
 fn flat(hosts: u32) -> Fabric {
     Fabric { gpus_per_server: 1, nics_per_server: 1, ..fabric(hosts) }
 }

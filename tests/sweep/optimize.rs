@@ -286,7 +286,8 @@ fn what_a_search_cannot_do_is_refused() {
     }
 }
 
-/// Where the records of a journal end: sixteen bytes, then records with a mark, a length, a number and a checksum of sixteen bytes before so many bytes.
+/// Offsets at which the records of a journal end. Sixteen bytes come first. A record is a mark, a length, a number, a checksum of sixteen bytes, and as many
+/// bytes as the length says.
 fn record_ends(journal: &[u8]) -> Vec<usize> {
     let mut ends = Vec::new();
     let mut at = 16;
@@ -320,7 +321,7 @@ fn a_search_that_broke_off_is_resumed_to_the_same_bytes() {
         let length = folder.bytes(&format!("{out}/journal.bin")).len();
         assert_eq!(length, journal.len(), "{out}: what was found before is not found again");
     };
-    // As it is left by a kill, within a record: during the estimates, the coarse simulations, the full runs, and at the end.
+    // A kill leaves the journal cut within a record: during the estimates, the coarse simulations, the full runs, and at the end.
     for records in [0, 1, 2, 101, 202, 221, 241, 250, 253, 255, 256] {
         let out = format!("o{records}");
         fs::create_dir(folder.file(&out)).unwrap();

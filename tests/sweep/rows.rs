@@ -58,7 +58,7 @@ fn equal_rows_are_simulated_once_and_each_is_written() {
     let flows = folder.column("o/flows.csv", "exp_id");
     assert_eq!(flows.len(), 6 * 8);
 
-    // The same with --memo off, in shards that are merged, and resumed where rows are missing whose equals are there.
+    // The bytes are the same with --memo off, in shards that are merged, and resumed where rows are missing whose equals are there.
     let off = folder.run(&["run", "s.toml", "--out", "off", "--memo", "off", "--quiet"]);
     assert_eq!(off.code, 0, "{}", off.stderr);
     for shard in ["0/2", "1/2"] {
@@ -68,7 +68,7 @@ fn equal_rows_are_simulated_once_and_each_is_written() {
     }
     let merged = folder.run(&["merge", "s1", "s0", "--out", "m"]);
     assert_eq!(merged.code, 0, "{}", merged.stderr);
-    // As a kill leaves it, within a record.
+    // A kill leaves the journal cut within a record.
     let journal = folder.bytes("o/journal.bin");
     std::fs::create_dir(folder.file("r")).unwrap();
     std::fs::write(folder.file("r/journal.bin"), &journal[..journal.len() / 2]).unwrap();
@@ -103,7 +103,7 @@ fn what_cannot_be_is_a_failed_row_with_its_reason() {
     let shard = folder.run(&["run", "s.toml", "--out", "last", "--shard", "5/6"]);
     assert_eq!(shard.code, 1, "{}", shard.stderr);
     assert_eq!(folder.column("last/results.csv", "status"), ["failed"]);
-    // Where nothing can run, the file is wrong.
+    // A file of which nothing can run is wrong.
     let none = ZERO.replace("[0, 1, 3]", "[3]");
     let folder = Folder::new(&[("s.toml", &none)]);
     let ran = hyperfold(folder.path(), &["run", "s.toml", "--out", "o"]);

@@ -84,7 +84,7 @@ fn simulated(p: &Prepared) -> (u32, breakdown::Breakdown, u64) {
     (rank, time, tables.tasks.iter().map(|t| t.done).max().unwrap_or(0))
 }
 
-/// The same without a graph.
+/// The iteration on its critical rank, and when the last task would end, worked out without a graph.
 fn worked_out(p: &Prepared) -> (u32, breakdown::Breakdown, u64) {
     assert_eq!(tasks(p), 0);
     let of = p.job.as_ref().and_then(|job| job.worked_out).expect("all communication is analytical");

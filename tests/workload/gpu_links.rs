@@ -59,7 +59,7 @@ fn a_mesh_is_a_link_a_pair() {
         let send = busbw(&cluster, "op = \"send-recv\"", "\"workload.ranks\" = [8]");
         within(send[0], 1.0, &format!("send-recv, {nvlink}"));
     }
-    // Of a switch, two GPUs have all.
+    // Two GPUs at a switch have the bandwidth of all their links.
     let switch = busbw("gpu = \"h100\"", "op = \"all-gather\", algorithm = \"direct\"", "\"workload.ranks\" = [2]");
     assert!(switch[0] > 1500.0, "{switch:?}");
 }

@@ -170,7 +170,7 @@ fn what_is_read_changes_the_configuration() {
             }
             read = true;
             let outcomes: Vec<String> = relevant.iter().filter_map(|v| typed(v)).collect();
-            // Where the degrees of parallelism fix the number of GPUs, refusing another is the effect.
+            // If the degrees of parallelism fix the number of GPUs, the effect is that another number is refused.
             if key.id == KeyId::Gpus && outcomes.len() < relevant.len() {
                 continue;
             }

@@ -84,7 +84,7 @@ fn files_without_servers_know_no_packets_inside_servers() {
         assert_eq!(with, without, "{format}");
         assert!(quiet.iter().all(|note| !note.contains("cluster.nvlink")), "{quiet:?}");
         let told = notes.iter().any(|note| note.contains("cluster.nvlink = \"packet\" has no effect"));
-        // Of the ns-3 form it is known from the keys alone, so the sweep says it.
+        // The keys alone tell it of the ns-3 form, so the sweep says it, not the experiment.
         assert_eq!(told, format == "simai", "{format}: {notes:?}");
     }
 }

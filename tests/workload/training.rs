@@ -215,7 +215,8 @@ fn sharded_parameters_and_gradients_follow_the_formula() {
 #[test]
 fn on_a_pipeline_sharded_parameters_are_kept_and_gradients_reduced_once() {
     let n = params("gpt3-13b", 1, 2, 2048);
-    // Of four micro-batches: each stage once; or before each forward pass but after a backward one, and each backward pass but after another.
+    // Four micro-batches: with ZeRO 2, each stage gathers once. With ZeRO 3, it gathers before each forward pass that does not follow a backward one, and before each
+    // backward pass that does not follow another.
     for (zero, vpp, gathers) in [(2, 1, 1), (2, 4, 1), (3, 1, 5)] {
         for overlap in [false, true] {
             let l = Layout {
@@ -332,7 +333,7 @@ fn a_pass_takes_what_the_host_needs_to_launch_it() {
     let ddp = |host_ps| time(host_ps, Precision::Bf16, Framework::Ddp);
     let (free, slow, slower) = (ddp(0), ddp(100_000_000), ddp(200_000_000));
     assert!(slow > free && slower > slow);
-    // Where the host is what is slow, its time is the passes'.
+    // If the host is what is slow, the time of the passes is the host's, and what is left is the optimizer's.
     let optimizer = 2 * slow - slower;
     assert!(optimizer < slow / 4, "{free} {slow} {slower}");
     let megatron = |host_ps, precision| time(host_ps, precision, Framework::Megatron);

@@ -178,7 +178,7 @@ fn run_and_validate_say_the_same_of_collectives() {
 /// The summaries of `validate SUITE --markdown`, without their header.
 fn summaries(suite: &str) -> Vec<String> {
     let folder = Folder::new(&[]);
-    // Of collectives what takes a second: `validate collectives` prints all.
+    // With `--closed-forms`, collectives take a second; `validate collectives` alone prints all of them.
     let printed = hyperfold(folder.path(), &["validate", suite, "--markdown", "--closed-forms"]).stdout;
     printed.lines().filter(|l| l.starts_with("| ")).skip(2).map(str::to_string).collect()
 }

@@ -20,7 +20,7 @@ use super::{Algorithm, CollectiveOp, Schedule};
 pub(super) use ring::order as ring_order;
 use writer::{How, Range, ScheduleWriter, span};
 
-/// Where a communicator's members are: (server, place in the server), in any numbering. Members with the same place in different servers are on one rail.
+/// Places of a communicator's members: (server, place in the server), in any numbering. Members with the same place in different servers are on one rail.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Shape {
     pub members: Vec<(u32, u32)>,

@@ -41,7 +41,7 @@ pub struct Sender {
     pub is_qp: bool,
     /// Bytes posted: all of a flow's.
     pub size: u64,
-    /// Where each message posted ends, ascending; a flow is one message.
+    /// Ends of the posted messages in bytes, ascending; a flow is one message.
     pub ends: Vec<u64>,
     pub snd_nxt: u64,
     pub snd_una: u64,
@@ -100,7 +100,7 @@ impl Sender {
         !self.is_qp && self.finish_ps.is_none()
     }
 
-    /// Where the message that byte `at` belongs to ends. PRECONDITION: it is posted.
+    /// Returns the end of the message that byte `at` belongs to. PRECONDITION: that message is posted.
     fn message_end(&self, at: u64) -> u64 {
         self.ends[self.ends.partition_point(|&end| end <= at)]
     }

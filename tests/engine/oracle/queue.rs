@@ -21,17 +21,17 @@ pub struct Lineage {
 const FARTHEST: u32 = 1_023;
 
 impl Lineage {
-    /// Of a flow's start; also of a task's event, whose past does not matter: its flow is then its queue pair, if it has one. The root counts flows from 1.
+    /// Lineage of a flow's start, or of a task's event, whose past does not matter: its `flow` is its queue pair, if it has one. The root counts flows from 1.
     pub fn of_start(flow: Option<u32>) -> Self {
         Lineage { newest: [0; 2], changes: [None; 6], root: flow.map_or(0, |flow| flow + 1) }
     }
 
-    /// Of a timer that has always been there with this period.
+    /// Lineage of a timer that has always been there with the period `age`.
     pub fn periodic(age: u32) -> Self {
         Lineage { newest: [age; 2], changes: [None; 6], root: 0 }
     }
 
-    /// Of an event that this one schedules for `ahead` later.
+    /// Lineage of an event that this one schedules for `ahead` later.
     pub fn child(&self, ahead: u64) -> Self {
         let age = u32::try_from(ahead).unwrap_or(u32::MAX);
         let newest = [age, self.newest[0]];

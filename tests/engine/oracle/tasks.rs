@@ -83,7 +83,7 @@ impl Tasks {
         self.times.iter().all(|t| t.done.is_some())
     }
 
-    /// Of the graph's own tasks.
+    /// Returns the times of the graph's own tasks.
     pub fn times(mut self) -> Vec<Times> {
         self.times.truncate(self.own);
         self.times

@@ -159,7 +159,7 @@ impl Browser {
         result["result"]["value"].clone()
     }
 
-    /// As text.
+    /// The value of an expression in the page that is text.
     pub fn text(&mut self, expression: &str) -> String {
         let value = self.eval(expression);
         value.as_str().unwrap_or_else(|| panic!("{expression} is {value}, not text")).into()

@@ -36,7 +36,7 @@ fn of_page(data: &Value, metric: &str) -> BTreeMap<(String, String), Shown> {
     found
 }
 
-/// The same as `compare` tells them.
+/// Effects by axis and level, as `compare` tells them.
 fn of_compare(dir: &std::path::Path, metric: &str) -> BTreeMap<(String, String), Shown> {
     let ran = hyperfold(dir, &["compare", ".", "--json", "--metric", metric]);
     assert_eq!(ran.code, 0, "{}", ran.stderr);

@@ -53,7 +53,7 @@ fn rules(e: &Exp) -> Exp {
         min_rtt: e.min_rtt,
         rates_mbps_lo: e.rates_mbps_lo,
         rates_mbps_hi: e.rates_mbps_hi,
-        // Where its rows are, and which experiment it is.
+        // These columns say where its rows are, and which experiment it is.
         nic_base: 0,
         nic_len: 0,
         port_base: 0,
