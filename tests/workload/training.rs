@@ -215,8 +215,8 @@ fn sharded_parameters_and_gradients_follow_the_formula() {
 #[test]
 fn on_a_pipeline_sharded_parameters_are_kept_and_gradients_reduced_once() {
     let n = params("gpt3-13b", 1, 2, 2048);
-    // Four micro-batches: with ZeRO 2, each stage gathers once. With ZeRO 3, it gathers before each forward pass that does not follow a backward one, and before each
-    // backward pass that does not follow another.
+    // Four micro-batches: with ZeRO 2, each stage gathers once. With ZeRO 3, it gathers before each forward pass that does not follow a backward
+    // one, and before each backward pass that does not follow another.
     for (zero, vpp, gathers) in [(2, 1, 1), (2, 4, 1), (3, 1, 5)] {
         for overlap in [false, true] {
             let l = Layout {
