@@ -406,7 +406,6 @@ fn a_draw_forgets_what_comes_after_it_alone() {
 }
 
 /// An experiment starts over if skips leave out less than half of it, and its bytes are those of "exact" (found 0.1 % off, with the mean message 0.05 %).
-/// It starts over early if they leave out little, and goes on if they gain something later.
 #[test]
 fn what_skips_gain_too_little_of_is_exact() {
     let text = "name = \"m\"\nbase.cluster = { gpus = 8, gpus_per_server = 1 }\nbase.topology = { kind = \"rail-optimized\", link_gbps = 400, uplink_gbps = 400 }\n\
