@@ -257,8 +257,13 @@ fn soak_ten_thousand_small_experiments_cost_little() {
     let bound = if cfg!(debug_assertions) { 1.0 } else { 0.5 };
     assert!(cost_ms < bound, "{cost_ms} ms of processor time an experiment");
 
+    // A share of the run's own time, which holds on slow and on busy machines. The case `resume` of scripts/ledger.py counts instructions.
     let before = children_cpu_s();
     assert_eq!(run(&folder, "o", &["--quiet", "--resume"]).code, 0);
     let again_ms = (children_cpu_s() - before) / 10_000.0 * 1e3;
-    assert!(again_ms < bound / 5.0, "{again_ms} ms of processor time to carry on with an experiment that is complete");
+    println!("{again_ms:.3} ms of processor time to carry on with an experiment that is complete");
+    assert!(
+        again_ms < cost_ms / 2.0,
+        "{again_ms} ms of processor time to carry on with a complete experiment, {cost_ms} ms to run it"
+    );
 }
