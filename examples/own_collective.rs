@@ -6,7 +6,7 @@
 
 use std::error::Error;
 
-use hyperfold::{Engine, ProgramBuilder, ProgramStep, Session, Sweep};
+use hyperfold::{Engine, ProgramBuilder, ProgramStep, Session, SweepBuilder};
 
 const RANKS: u32 = 8;
 const BYTES: u64 = 400_000;
@@ -45,7 +45,7 @@ pub fn main() -> Result<(), Box<dyn Error>> {
     let folder = std::env::temp_dir().join(format!("hyperfold-own-collective-{}", std::process::id()));
     println!("algorithm,iteration_time_ns");
     for (name, program) in [("recursive-doubling", recursive_doubling()), ("ring", ring())] {
-        let sweep = Sweep::builder(name)
+        let sweep = SweepBuilder::new(name)
             .set("cluster.gpus", i64::from(RANKS))
             .set("cluster.gpus_per_server", 1)
             .set("cluster.nics_per_server", 1)

@@ -6,7 +6,7 @@
 
 use std::error::Error;
 
-use hyperfold::{Engine, FlowList, FlowSpec, NodeId, Session, Sweep, TopologyBuilder};
+use hyperfold::{Engine, FlowList, FlowSpec, NodeId, Session, SweepBuilder, TopologyBuilder};
 
 const HOSTS: usize = 4;
 
@@ -33,7 +33,7 @@ pub fn main() -> Result<(), Box<dyn Error>> {
     println!("policy,fct_mean_ns,max_queue_bytes");
     for (name, spine) in [("turns", (|flow| flow.id % 4) as fn(&FlowSpec) -> usize), ("one", |_| 0)] {
         flows.route_by(over(spine));
-        let sweep = Sweep::builder(name).topology(&net).flows(&flows).build_in(&folder)?;
+        let sweep = SweepBuilder::new(name).topology(&net).flows(&flows).build_in(&folder)?;
         for result in Session::new(Engine::Cpu).run(&sweep)? {
             let record = result?.record;
             let queue = record.max_queue_bytes.unwrap_or(0);

@@ -6,7 +6,7 @@
 
 use std::error::Error;
 
-use hyperfold::{Engine, FlowList, NodeId, Session, Sweep, TopologyBuilder};
+use hyperfold::{Engine, FlowList, NodeId, Session, SweepBuilder, TopologyBuilder};
 
 const HOSTS_A_SIDE: usize = 4;
 
@@ -33,7 +33,7 @@ pub fn main() -> Result<(), Box<dyn Error>> {
         for (&left, &right) in hosts[..HOSTS_A_SIDE].iter().zip(&hosts[HOSTS_A_SIDE..]) {
             flows.add(left, right, 100_000, 0);
         }
-        let sweep = Sweep::builder(format!("dumbbell-{links}")).topology(&net).flows(&flows).build_in(&folder)?;
+        let sweep = SweepBuilder::new(format!("dumbbell-{links}")).topology(&net).flows(&flows).build_in(&folder)?;
         for result in Session::new(Engine::Cpu).run(&sweep)? {
             let record = result?.record;
             println!("{links},{}", record.fct_max.ok_or(record.error)?);

@@ -7,7 +7,7 @@
 use std::error::Error;
 use std::fmt::Write;
 
-use hyperfold::{Engine, RunResults, Session, StoredResults, Sweep};
+use hyperfold::{Engine, RunResults, Session, StoredResults, SweepBuilder};
 
 /// A bar a row: its label is the first axis, its length the column.
 fn bars(run: &RunResults, column: &str) -> Result<String, Box<dyn Error>> {
@@ -26,7 +26,7 @@ fn bars(run: &RunResults, column: &str) -> Result<String, Box<dyn Error>> {
 
 pub fn main() -> Result<(), Box<dyn Error>> {
     let folder = std::env::temp_dir().join(format!("hyperfold-plot-column-{}", std::process::id()));
-    let sweep = Sweep::builder("incast")
+    let sweep = SweepBuilder::new("incast")
         .set("cluster.gpus", 16)
         .set("cluster.gpus_per_server", 1)
         .set("workload.kind", "traffic")

@@ -6,10 +6,10 @@
 
 use std::error::Error;
 
-use hyperfold::{Engine, Session, Sweep};
+use hyperfold::{Engine, Session, SweepBuilder};
 
 pub fn main() -> Result<(), Box<dyn Error>> {
-    let sweep = Sweep::builder("all-reduce")
+    let sweep = SweepBuilder::new("all-reduce")
         .set("cluster.gpus", 8)
         .set("cluster.gpus_per_server", 1)
         .set("cluster.nics_per_server", 1)

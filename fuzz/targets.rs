@@ -5,22 +5,22 @@
 use std::collections::BTreeMap;
 use std::path::Path;
 
-use hyperfold::batch::memo_store::MemoStore;
-use hyperfold::budget;
-use hyperfold::calibrate::{ProfilerRows, ProfilerStatistic, calibration_rows, nccl_tests, profiler_rows};
-use hyperfold::collective::{Env, nccl};
-use hyperfold::compute::{Gpu, SlowdownTable, Trees, UserDatabase};
-use hyperfold::engine::fold;
-use hyperfold::model::Model;
-use hyperfold::results::{self, JournalReader};
-use hyperfold::routing::{FlowKey, RouteFile};
-use hyperfold::spec::read_ns3_config;
-use hyperfold::sweep::condition::{Condition, ConditionNames, Val};
-use hyperfold::sweep::{self, SetOverrides};
-use hyperfold::topology::{Network, parse_htsim, parse_ns3, parse_simai};
-use hyperfold::workload::dag::{parse_dag_csv, parse_dag_toml};
-use hyperfold::workload::import::{ImportOptions, chakra, goal, htsim, simai};
-use hyperfold::workload::{Cdf, StartUnit, parse_flows};
+use hyperfold_base::budget;
+use hyperfold_config::spec::read_ns3_config;
+use hyperfold_config::sweep::condition::{Condition, ConditionNames, Val};
+use hyperfold_config::sweep::{self, SetOverrides};
+use hyperfold_engine::fold;
+use hyperfold_host::memo_store::MemoStore;
+use hyperfold_llm::collective::{Env, nccl};
+use hyperfold_llm::compute::{Gpu, SlowdownTable, Trees, UserDatabase};
+use hyperfold_llm::model::Model;
+use hyperfold_llm::workload::dag::{parse_dag_csv, parse_dag_toml};
+use hyperfold_llm::workload::import::{ImportOptions, chakra, goal, htsim, simai};
+use hyperfold_llm::workload::{Cdf, StartUnit, parse_flows};
+use hyperfold_network::routing::{FlowKey, RouteFile};
+use hyperfold_network::topology::{Network, parse_htsim, parse_ns3, parse_simai};
+use hyperfold_results::JournalReader;
+use hyperfold_validation::calibrate::{ProfilerRows, ProfilerStatistic, calibration_rows, nccl_tests, profiler_rows};
 
 /// A parser.
 pub struct FuzzTarget {
@@ -274,11 +274,11 @@ fn journal(data: &[u8]) {
             reader.read(*part).expect("it was sound a moment ago");
         }
     }
-    results::losses(folder.path());
+    hyperfold_results::losses(folder.path());
 }
 
 fn journal_entry(data: &[u8]) {
-    results::is_journal_entry(data);
+    hyperfold_results::is_journal_entry(data);
 }
 
 fn memo(data: &[u8]) {

@@ -17,7 +17,7 @@
 //!
 //! | what | how |
 //! |---|---|
-//! | a sweep from a file, or made in code | [`Sweep::load`], [`Sweep::builder`] |
+//! | a sweep from a file, or made in code | [`Sweep::load`], [`SweepBuilder`] |
 //! | a network of one's own | [`TopologyBuilder`], [`SweepBuilder::topology`] |
 //! | a collective algorithm of one's own | [`ProgramBuilder`], [`SweepBuilder::program`] |
 //! | flows, with routes or a routing policy of one's own | [`FlowList`], [`FlowList::route_by`] |
@@ -46,114 +46,8 @@
 #![allow(rustdoc::private_intra_doc_links)]
 
 #[doc(hidden)]
-pub mod budget;
-#[doc(hidden)]
-#[forbid(unsafe_code)]
-pub mod input;
-#[doc(hidden)]
-#[forbid(unsafe_code)]
-pub mod isolation;
-#[doc(hidden)]
-pub mod prefetch;
-#[doc(hidden)]
-#[forbid(unsafe_code)]
-pub mod printable;
-#[doc(hidden)]
-#[forbid(unsafe_code)]
-pub mod units;
-
-#[doc(hidden)]
-pub mod columns;
-#[doc(hidden)]
-#[forbid(unsafe_code)]
-pub mod spec;
-#[doc(hidden)]
-#[forbid(unsafe_code)]
-pub mod sweep;
-#[doc(hidden)]
-#[forbid(unsafe_code)]
-pub mod transport;
-
-#[doc(hidden)]
-#[forbid(unsafe_code)]
-pub mod collective;
-#[doc(hidden)]
-#[forbid(unsafe_code)]
-pub mod model;
-#[doc(hidden)]
-#[forbid(unsafe_code)]
-pub mod routing;
-#[doc(hidden)]
-#[forbid(unsafe_code)]
-pub mod topology;
-
-#[doc(hidden)]
-#[forbid(unsafe_code)]
-pub mod compute;
-#[doc(hidden)]
-#[forbid(unsafe_code)]
-pub mod cost;
-
-#[doc(hidden)]
-#[forbid(unsafe_code)]
-pub mod memory;
-
-#[doc(hidden)]
-#[forbid(unsafe_code)]
-pub mod workload;
-
-#[doc(hidden)]
-pub mod engine;
-#[doc(hidden)]
-#[forbid(unsafe_code)]
-pub mod flow;
-
-#[doc(hidden)]
-#[forbid(unsafe_code)]
-pub mod batch;
-
-#[doc(hidden)]
-#[forbid(unsafe_code)]
-pub mod cluster;
-
-#[doc(hidden)]
-#[forbid(unsafe_code)]
-pub mod results;
-
-#[doc(hidden)]
-#[forbid(unsafe_code)]
-pub mod compare;
-#[doc(hidden)]
-#[forbid(unsafe_code)]
-pub mod optimize;
-#[doc(hidden)]
 #[forbid(unsafe_code)]
 pub mod submit;
-#[doc(hidden)]
-#[forbid(unsafe_code)]
-pub mod trace;
-#[doc(hidden)]
-#[forbid(unsafe_code)]
-pub mod validated;
-
-#[doc(hidden)]
-#[forbid(unsafe_code)]
-pub mod plot;
-#[doc(hidden)]
-#[forbid(unsafe_code)]
-pub mod report;
-
-#[doc(hidden)]
-#[forbid(unsafe_code)]
-pub mod session;
-
-#[doc(hidden)]
-#[forbid(unsafe_code)]
-pub mod validation;
-
-#[doc(hidden)]
-#[forbid(unsafe_code)]
-pub mod calibrate;
 
 #[doc(hidden)]
 #[forbid(unsafe_code)]
@@ -172,20 +66,20 @@ struct PageOwnScheduler;
 /// The allocator of unit tests, which counts memory as the program does.
 #[cfg(test)]
 #[global_allocator]
-static ALLOCATOR: budget::CountingAllocator = budget::CountingAllocator;
+static ALLOCATOR: hyperfold_base::budget::CountingAllocator = hyperfold_base::budget::CountingAllocator;
 
-pub use budget::CountingAllocator;
-pub use engine::gpu::DeviceChoice;
-pub use results::{
+pub use hyperfold_base::budget::CountingAllocator;
+pub use hyperfold_config::spec::SpecError;
+pub use hyperfold_config::sweep::{Shard, Sweep};
+pub use hyperfold_engine::gpu::DeviceChoice;
+pub use hyperfold_results::{
     Axis, Cell, ColumnInfo, ColumnKind, ColumnRole, ExperimentRecord, Finished, FlowRecord, FoldingRecord, InputFile,
     JobRecord, LinkPackets, LinkRecord, Manifest, Micro, Outcome, Outputs, Ps, ReadError, ResultsError, RttRecord,
     RunIdentity, RunResults, StatsRecord, Status,
 };
-pub use session::EngineChoice as Engine;
-pub use session::MemoChoice as Memo;
-pub use session::{
+pub use hyperfold_session::EngineChoice as Engine;
+pub use hyperfold_session::MemoChoice as Memo;
+pub use hyperfold_session::{
     EngineUsed, FlowList, FlowSpec, Interrupt, Merged, NodeId, Planned, ProgramBuilder, ProgramStep, Results,
     RunSummary, SearchPlan, Session, SessionError, StoredResults, SweepBuilder, TopologyBuilder, merge,
 };
-pub use spec::SpecError;
-pub use sweep::{Shard, Sweep};

@@ -4,14 +4,14 @@
 
 use std::path::PathBuf;
 
-use clap::builder::PossibleValue;
-use clap::{Args, ValueEnum};
+use clap::Args;
+use clap::builder::{PossibleValuesParser, TypedValueParser};
 use clap_complete::Shell;
 
-use crate::budget;
-use crate::engine::gpu::DeviceChoice;
-use crate::session::{EngineChoice, GpuDispatch, PlanProgress, SweepRequest};
-use crate::sweep::{Selection, Shard};
+use hyperfold_base::budget;
+use hyperfold_config::sweep::{Selection, Shard};
+use hyperfold_engine::gpu::DeviceChoice;
+use hyperfold_session::{EngineChoice, GpuDispatch, PlanProgress, SweepRequest};
 
 /// What selects experiments, for `run` and `plan`.
 #[derive(Debug, Args)]
@@ -63,13 +63,13 @@ pub struct RunArgs {
     #[arg(long, value_name = "DIR")]
     pub out: PathBuf,
     /// Engine: `auto` takes a real GPU when the batch is large enough to pay for it, else the CPU
-    #[arg(long, value_enum, default_value_t = EngineChoice::Auto)]
+    #[arg(long, value_parser = one_of(ENGINES), default_value = "auto")]
     pub engine: EngineChoice,
     /// GPU adapter, by its number or a part of its name in `hyperfold doctor` (repeatable: experiments go to whichever is free), or `all`
     #[arg(long, value_name = "INDEX|NAME")]
     pub device: Vec<DeviceChoice>,
     /// How steps reach a GPU: a workgroup an experiment, or a dispatch a system for very large experiments
-    #[arg(long, value_enum, default_value_t = GpuDispatch::Auto)]
+    #[arg(long, value_parser = one_of(DISPATCHES), default_value = "auto")]
     pub gpu_dispatch: GpuDispatch,
     /// CPU threads [default: all]
     #[arg(long, value_name = "N", value_parser = clap::value_parser!(u32).range(1..=4096))]
@@ -187,30 +187,16 @@ pub(super) fn key_value(text: &str) -> Result<String, String> {
     }
 }
 
-impl ValueEnum for EngineChoice {
-    fn value_variants<'a>() -> &'a [EngineChoice] {
-        &[EngineChoice::Auto, EngineChoice::Cpu, EngineChoice::Gpu]
-    }
-
-    fn to_possible_value(&self) -> Option<PossibleValue> {
-        Some(PossibleValue::new(match self {
-            EngineChoice::Auto => "auto",
-            EngineChoice::Cpu => "cpu",
-            EngineChoice::Gpu => "gpu",
-        }))
-    }
+/// Parses one of the names of `choices`, which help, completions and errors list.
+pub(super) fn one_of<T: Copy + Send + Sync>(choices: &'static [(&'static str, T)]) -> impl TypedValueParser<Value = T> {
+    PossibleValuesParser::new(choices.iter().map(|(name, _)| *name))
+        .map(|given| choices.iter().find(|(name, _)| *name == given).expect("clap accepts only these names").1)
 }
 
-impl ValueEnum for GpuDispatch {
-    fn value_variants<'a>() -> &'a [GpuDispatch] {
-        &[GpuDispatch::Auto, GpuDispatch::Fused, GpuDispatch::PerSystem]
-    }
+/// Values of `--engine`.
+pub(super) const ENGINES: &[(&str, EngineChoice)] =
+    &[("auto", EngineChoice::Auto), ("cpu", EngineChoice::Cpu), ("gpu", EngineChoice::Gpu)];
 
-    fn to_possible_value(&self) -> Option<PossibleValue> {
-        Some(PossibleValue::new(match self {
-            GpuDispatch::Auto => "auto",
-            GpuDispatch::Fused => "fused",
-            GpuDispatch::PerSystem => "per-system",
-        }))
-    }
-}
+/// Values of `--gpu-dispatch`.
+const DISPATCHES: &[(&str, GpuDispatch)] =
+    &[("auto", GpuDispatch::Auto), ("fused", GpuDispatch::Fused), ("per-system", GpuDispatch::PerSystem)];

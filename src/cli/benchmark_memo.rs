@@ -8,11 +8,11 @@ use std::time::Instant;
 
 use anyhow::{anyhow, bail};
 
-use crate::batch::{self, QueuedExperiment, RunEvent, RunOptions};
-use crate::engine::EngineError;
-use crate::engine::fold::FoldEngine;
-use crate::input;
-use crate::sweep::{self, SetOverrides, Sweep};
+use hyperfold_base::input;
+use hyperfold_config::sweep::{self, SetOverrides, Sweep};
+use hyperfold_engine::EngineError;
+use hyperfold_fold::FoldEngine;
+use hyperfold_host::{QueuedExperiment, RunEvent, RunOptions};
 
 use super::measurement::{BenchInfo, BenchRow};
 use super::tell;
@@ -108,8 +108,8 @@ fn measured(name: &'static str, sweep: &Sweep) -> anyhow::Result<(BenchRow, f64)
 }
 
 fn forget() {
-    batch::forget_jobs();
-    batch::forget_plans();
+    hyperfold_host::forget_jobs();
+    hyperfold_host::forget_plans();
 }
 
 /// Processor time of this thread in seconds. `None`: the system does not report it.
@@ -135,7 +135,13 @@ fn one_run(sweep: &Sweep, first: usize, n: usize) -> anyhow::Result<u64> {
         }
         Ok(())
     };
-    batch::run(configs.into_iter(), Box::new(FoldEngine::default()), &RunOptions::default(), || false, &mut tell)?;
+    hyperfold_host::run(
+        configs.into_iter(),
+        Box::new(FoldEngine::default()),
+        &RunOptions::default(),
+        || false,
+        &mut tell,
+    )?;
     if let Some(why) = failed {
         bail!("{why}");
     }

@@ -9,13 +9,13 @@ use anyhow::{anyhow, bail};
 
 use super::measurement::{BenchInfo, BenchRow};
 use super::tell;
-use crate::batch::{TrainingSetup, prepare};
-use crate::collective::{Env, Server};
-use crate::compute::{Dtype, Slowdown, Timing};
-use crate::spec::{Config, Source, WorkloadSection};
-use crate::sweep::{self, SetOverrides};
-use crate::workload::program::Workload;
-use crate::workload::training::{Cluster, evaluate, generate};
+use hyperfold_config::spec::{Config, Source, WorkloadSection};
+use hyperfold_config::sweep::{self, SetOverrides};
+use hyperfold_host::{TrainingSetup, prepare};
+use hyperfold_llm::collective::{Env, Server};
+use hyperfold_llm::compute::{Dtype, Slowdown, Timing};
+use hyperfold_llm::workload::program::Workload;
+use hyperfold_llm::workload::training::{Cluster, evaluate, generate};
 
 /// Number of evaluations that are timed together.
 const EVALUATIONS: u32 = 1000;

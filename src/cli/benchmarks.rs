@@ -7,12 +7,12 @@ use std::time::Instant;
 
 use anyhow::{Context, anyhow};
 
-use crate::batch::prepare;
-use crate::columns::{OwnedTables, Tables, status};
-use crate::engine::cpu::engine::CpuEngine;
-use crate::engine::gpu::{GpuEngine, SoftwarePolicy, open};
-use crate::engine::{Engine, cpu, grow, is_final, packet_hops};
-use crate::sweep::{self, SetOverrides};
+use hyperfold_columns::{OwnedTables, Tables, status};
+use hyperfold_config::sweep::{self, SetOverrides};
+use hyperfold_engine::cpu::engine::CpuEngine;
+use hyperfold_engine::gpu::{GpuEngine, SoftwarePolicy, open};
+use hyperfold_engine::{Engine, cpu, grow, is_final, packet_hops};
+use hyperfold_host::prepare;
 
 use super::measurement::{BenchInfo, BenchRow};
 use super::tell;

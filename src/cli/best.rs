@@ -6,18 +6,18 @@
 use std::collections::BTreeMap;
 use std::path::Path;
 
-use crate::compare::knee::knees;
-use crate::compare::metric::searched_by;
-use crate::compare::rank::Ranked;
-use crate::compare::{Questions, RankedGroup, RankingMetric, Study, front, rank};
-use crate::report::recommend::{Alternative, Recommendation, Recommended, of_folder};
-use crate::results::{Cell, RunResults};
-use crate::spec::{self, split_job_name};
 use crate::submit::quote;
+use hyperfold_analysis::compare::knee::knees;
+use hyperfold_analysis::compare::metric::searched_by;
+use hyperfold_analysis::compare::rank::Ranked;
+use hyperfold_analysis::compare::{Questions, RankedGroup, RankingMetric, Study, front, rank};
+use hyperfold_config::spec::{self, split_job_name};
+use hyperfold_report::report::recommend::{Alternative, Recommendation, Recommended, of_folder};
+use hyperfold_results::{Cell, RunResults};
 
 use super::compare_render::shown;
 use super::{knee, table};
-use crate::units::counted;
+use hyperfold_base::units::counted;
 
 /// Number of workloads whose best configuration is printed.
 const BESTS_UP_TO: usize = 8;
@@ -362,14 +362,14 @@ fn words(column: &str) -> String {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::report::design::Design;
-    use crate::report::metric::metrics;
-    use crate::report::rank::{MetricSamples, Ranking};
-    use crate::report::recommend::recommendation;
-    use crate::report::sheet::tests::sheet;
+    use hyperfold_report::report::design::Design;
+    use hyperfold_report::report::metric::metrics;
+    use hyperfold_report::report::rank::{MetricSamples, Ranking};
+    use hyperfold_report::report::recommend::recommendation;
+    use hyperfold_report::report::sheet::Sheet;
 
     fn found(text: &str) -> Recommended {
-        let sheet = sheet(text);
+        let sheet = Sheet::from_lines(text);
         let design = Design::of(&sheet);
         let metric = metrics(&sheet, &[]).into_iter().next().unwrap();
         let measured = MetricSamples::of(&sheet, &design, &metric, None);

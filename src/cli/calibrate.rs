@@ -17,12 +17,12 @@ use super::interrupt::may_end_at_once;
 use super::measured::{read, save};
 use super::table::{TextTable, number};
 use super::{say, say_json, tell};
-use crate::calibrate::{
+use hyperfold_config::sweep::{SetOverrides, Sweep, load};
+use hyperfold_session::{EngineChoice, Interrupt, Session};
+use hyperfold_validation::calibrate::{
     CalibrateError, Calibration, CalibrationRow, Evaluator, FitParameter, FitSettings, FittedRow, OverlaySource,
     RowChange, RowErrors, RowWeights, calibration_rows, fit, overlay,
 };
-use crate::session::{EngineChoice, Interrupt, Session};
-use crate::sweep::{SetOverrides, Sweep, load};
 
 #[derive(Debug, Args)]
 pub struct CalibrateArgs {

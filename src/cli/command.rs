@@ -7,7 +7,7 @@ use std::path::PathBuf;
 use clap::error::{ContextKind, ContextValue};
 use clap::{CommandFactory, Parser, Subcommand};
 
-use crate::spec::nearest;
+use hyperfold_base::nearest::nearest;
 
 use super::args::{
     BenchArgs, CompletionsArgs, DoctorArgs, InitArgs, ManArgs, PlanArgs, RunArgs, SchemaArgs, ValidateArgs,

@@ -6,15 +6,15 @@ use std::path::PathBuf;
 
 use clap::{Args, ValueEnum};
 
-use crate::batch::timeline::{Timeline, Window};
-use crate::compare::explain::packet_hops;
-use crate::compare::gate::Matches;
-use crate::compare::metric::searched_by;
-use crate::compare::{
+use hyperfold_analysis::compare::explain::packet_hops;
+use hyperfold_analysis::compare::gate::Matches;
+use hyperfold_analysis::compare::metric::searched_by;
+use hyperfold_analysis::compare::{
     CompareError, GateCondition, Pick, RankingMetric, Section, Study, carried, changes, effect, effects, explain,
     explain_one, fidelity, incomplete, ops, pareto, rank,
 };
-use crate::session::{Interrupt, trace};
+use hyperfold_host::timeline::{Timeline, Window};
+use hyperfold_session::{Interrupt, trace};
 
 use super::compare_render::{json, markdown, text};
 use super::exit::{CliError, Exit};

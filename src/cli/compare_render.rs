@@ -5,10 +5,10 @@
 
 use serde_json::{Map, Number, Value};
 
-use crate::compare::Section;
-use crate::printable::printable;
-use crate::results::Cell;
-use crate::spec;
+use hyperfold_analysis::compare::Section;
+use hyperfold_base::printable::printable;
+use hyperfold_config::spec;
+use hyperfold_results::Cell;
 
 use super::table::{self, TextTable};
 

@@ -5,14 +5,14 @@
 
 use std::path::PathBuf;
 
-use crate::compare::changes::{Change, changes};
-use crate::compare::{RankingMetric, Section, Study};
-use crate::report::load::load;
-use crate::report::reasons::reasons;
-use crate::report::recommend::of_folder;
-use crate::results::{Cell, Status};
-use crate::spec::short_name;
-use crate::units::counted;
+use hyperfold_analysis::compare::changes::{Change, changes};
+use hyperfold_analysis::compare::{RankingMetric, Section, Study};
+use hyperfold_base::units::counted;
+use hyperfold_config::spec::short_name;
+use hyperfold_report::report::load::load;
+use hyperfold_report::report::reasons::reasons;
+use hyperfold_report::report::recommend::of_folder;
+use hyperfold_results::{Cell, Status};
 
 use super::best;
 use super::compare_render::{escaped, shown};

@@ -7,9 +7,9 @@ use std::time::Duration;
 
 use serde_json::json;
 
-use crate::engine::gpu::SubTest;
-use crate::engine::gpu::adapter::{self, AdapterReport, GpuError};
-use crate::engine::gpu::open::{self, AdapterTest, EngineKernels};
+use hyperfold_engine::gpu::SubTest;
+use hyperfold_engine::gpu::adapter::{self, AdapterReport, GpuError};
+use hyperfold_engine::gpu::open::{self, AdapterTest, EngineKernels};
 
 use super::args::DoctorArgs;
 use super::exit::{CliError, Exit};
@@ -226,8 +226,8 @@ fn advice(passing: usize, found: usize, os_release: &str) -> Vec<String> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::engine::gpu::SelfTest;
-    use crate::engine::gpu::adapter::AdapterLimits;
+    use hyperfold_engine::gpu::SelfTest;
+    use hyperfold_engine::gpu::adapter::AdapterLimits;
 
     fn report() -> AdapterReport {
         AdapterReport {

@@ -4,9 +4,9 @@
 
 use std::ops::Range;
 
-use crate::input;
-use crate::printable::is_plain;
-use crate::spec::{Place, SpecError};
+use hyperfold_base::input;
+use hyperfold_base::printable::is_plain;
+use hyperfold_config::spec::{Place, SpecError};
 
 use super::output::{tell, tell_mark};
 

@@ -4,8 +4,8 @@
 
 use std::process::ExitCode;
 
-use crate::results::ResultsError;
-use crate::session::SessionError;
+use hyperfold_results::ResultsError;
+use hyperfold_session::SessionError;
 
 /// Exit codes of the program. The numbers are part of its interface.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

@@ -1,6 +1,6 @@
 //! `hyperfold fold explain`: why parts of an experiment were simulated and not looked up.
 //!
-//! Layer: cli. [`crate::session::trace`] finds the experiment, and `batch` simulates it again.
+//! Layer: cli. [`hyperfold_session::trace`] finds the experiment, and `batch` simulates it again.
 
 use std::path::PathBuf;
 use std::time::Duration;
@@ -8,12 +8,12 @@ use std::time::Duration;
 use anyhow::anyhow;
 use clap::{Args, Subcommand};
 
-use crate::batch::fold_explain::{FoldReport, explain};
-use crate::engine::fold::{CauseCount, FoldCause, FoldExplanation, KeyPart};
-use crate::results::RunResults;
-use crate::session::Interrupt;
-use crate::session::trace::experiment;
-use crate::spec::KeyId;
+use hyperfold_config::spec::KeyId;
+use hyperfold_fold::{CauseCount, FoldCause, FoldExplanation, KeyPart};
+use hyperfold_host::fold_explain::{FoldReport, explain};
+use hyperfold_results::RunResults;
+use hyperfold_session::Interrupt;
+use hyperfold_session::trace::experiment;
 
 use super::exit::{CliError, Exit};
 use super::table::{TextTable, count};

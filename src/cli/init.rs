@@ -7,7 +7,7 @@ use std::io::{ErrorKind, Write};
 
 use anyhow::anyhow;
 
-use crate::spec;
+use hyperfold_config::spec;
 
 use super::args::InitArgs;
 use super::exit::{CliError, Exit};

@@ -6,8 +6,8 @@
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, LazyLock};
 
-use crate::budget;
-use crate::session::Interrupt;
+use hyperfold_base::budget;
+use hyperfold_session::Interrupt;
 
 use super::exit::Exit;
 use super::tell;

@@ -5,7 +5,7 @@
 use std::path::Path;
 
 use super::table::{self, TextTable};
-use crate::input;
+use hyperfold_base::input;
 
 /// Largest number of rows of which each gets a line.
 const EACH_UP_TO: usize = 40;

@@ -1,12 +1,12 @@
 //! Conclusion of a sweep over request rates, in words: up to which rate each design keeps the bounds.
 //!
-//! Layer: cli. [`crate::compare::knee`] finds it.
+//! Layer: cli. [`hyperfold_analysis::compare::knee`] finds it.
 
 use super::table::number;
-use crate::compare::Study;
-use crate::compare::knee::{HOLDS_FROM, Knee, KneeGroup, is_rate};
-use crate::spec;
-use crate::units::counted;
+use hyperfold_analysis::compare::Study;
+use hyperfold_analysis::compare::knee::{HOLDS_FROM, Knee, KneeGroup, is_rate};
+use hyperfold_base::units::counted;
+use hyperfold_config::spec;
 
 /// Number of questions whose knees are printed.
 const GROUPS_UP_TO: usize = 8;

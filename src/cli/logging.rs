@@ -7,7 +7,7 @@ use std::time::Instant;
 
 use env_logger::{Builder, Env, WriteStyle};
 
-use crate::printable::printable;
+use hyperfold_base::printable::printable;
 
 use super::style::Style;
 

@@ -8,7 +8,7 @@ use std::process::Command;
 
 use serde::Serialize;
 
-use crate::budget::{self, kib_of};
+use hyperfold_base::budget::{self, kib_of};
 
 /// The machine as `hyperfold doctor` shows it. Sizes are in bytes.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize)]

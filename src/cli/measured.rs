@@ -10,12 +10,13 @@ use anyhow::anyhow;
 use clap::builder::PossibleValuesParser;
 use clap::{Args, Subcommand, ValueEnum};
 
+use super::args::one_of;
 use super::exit::{CliError, Exit};
 use super::output::write_out;
 use super::{say, tell};
-use crate::calibrate::{ProfilerRows, ProfilerStatistic, nccl_operations, nccl_tests, profiler_rows};
-use crate::collective::Server;
-use crate::{budget, input};
+use hyperfold_base::{budget, input};
+use hyperfold_llm::collective::Server;
+use hyperfold_validation::calibrate::{ProfilerRows, ProfilerStatistic, nccl_operations, nccl_tests, profiler_rows};
 
 #[derive(Debug, Args)]
 pub struct MeasuredArgs {
@@ -73,7 +74,7 @@ pub struct PytorchArgs {
     #[arg(long, value_enum, default_value_t = RowsOf::Steps)]
     pub rows: RowsOf,
     /// Which of several times of the same is taken
-    #[arg(long, value_enum, default_value_t = ProfilerStatistic::Median)]
+    #[arg(long, value_parser = one_of(STATISTICS), default_value = "median")]
     pub statistic: ProfilerStatistic,
     /// The GPU of --rows kernels, a name of cluster.gpu
     #[arg(long, value_name = "NAME")]
@@ -95,19 +96,9 @@ pub enum RowsOf {
     Kernels,
 }
 
-impl ValueEnum for ProfilerStatistic {
-    fn value_variants<'a>() -> &'a [ProfilerStatistic] {
-        &[ProfilerStatistic::Median, ProfilerStatistic::Min, ProfilerStatistic::Mean]
-    }
-
-    fn to_possible_value(&self) -> Option<clap::builder::PossibleValue> {
-        Some(clap::builder::PossibleValue::new(match self {
-            ProfilerStatistic::Median => "median",
-            ProfilerStatistic::Min => "min",
-            ProfilerStatistic::Mean => "mean",
-        }))
-    }
-}
+/// Values of `--statistic`.
+const STATISTICS: &[(&str, ProfilerStatistic)] =
+    &[("median", ProfilerStatistic::Median), ("min", ProfilerStatistic::Min), ("mean", ProfilerStatistic::Mean)];
 
 /// Runs the command.
 ///

@@ -1,17 +1,17 @@
 //! `hyperfold merge`: joins the folders of shards to the folder of the whole run.
 //!
-//! Layer: cli. [`crate::session::merge`] does the work.
+//! Layer: cli. [`hyperfold_session::merge`] does the work.
 
 use std::path::PathBuf;
 
 use clap::Args;
 
-use crate::results::Status;
-use crate::session::merge::{Merged, merge};
+use hyperfold_results::Status;
+use hyperfold_session::merge::{Merged, merge};
 
 use super::exit::{CliError, Exit};
 use super::{best, jobs_table, say, summary, tell};
-use crate::units::counted;
+use hyperfold_base::units::counted;
 
 #[derive(Debug, Args)]
 pub struct MergeArgs {

@@ -1,6 +1,6 @@
 //! The command line: parses arguments and shows results.
 //!
-//! Layer: the last. [`command`] and [`args`] declare commands and options, and one module per command does the rest. The work is done by [`crate::session`]
+//! Layer: the last. [`command`] and [`args`] declare commands and options, and one module per command does the rest. The work is done by [`hyperfold_session`]
 //! and the layers below; this layer asks for it and shows it.
 
 pub mod args;
@@ -58,11 +58,11 @@ use std::process::ExitCode;
 use anyhow::anyhow;
 use clap::Parser;
 
-use crate::printable::printable;
-use crate::results::approximate;
-use crate::results::losses;
-use crate::session::BuiltIn;
-use crate::{input, isolation};
+use hyperfold_base::printable::printable;
+use hyperfold_base::{input, isolation};
+use hyperfold_results::approximate;
+use hyperfold_results::losses;
+use hyperfold_session::BuiltIn;
 
 use command::{Cli, Command};
 use exit::{CliError, Exit};

@@ -5,7 +5,7 @@
 use std::io::{ErrorKind, Write};
 use std::sync::atomic::{AtomicU8, Ordering};
 
-use crate::printable::{printable, printable_json};
+use hyperfold_base::printable::{printable, printable_json};
 
 use super::exit::Exit;
 use super::style::Style;

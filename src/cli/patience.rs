@@ -7,8 +7,8 @@ use std::thread::JoinHandle;
 use std::time::{Duration, Instant};
 
 use super::{table, tell};
-use crate::budget;
-use crate::session::PlanProgress;
+use hyperfold_base::budget;
+use hyperfold_session::PlanProgress;
 
 /// Time until the first line.
 const FIRST: Duration = Duration::from_millis(900);

@@ -7,7 +7,7 @@ use std::time::Instant;
 use anyhow::anyhow;
 use serde_json::json;
 
-use crate::session::{Excluded, MemoryForecast, Planned, Simulator, TimeForecast};
+use hyperfold_session::{Excluded, MemoryForecast, Planned, Simulator, TimeForecast};
 
 use super::args::PlanArgs;
 use super::exit::{CliError, Exit};
@@ -114,8 +114,8 @@ fn as_json(planned: &Planned) -> String {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::results::{Axis, ColumnKind};
-    use crate::session::ExcludedGroup;
+    use hyperfold_results::{Axis, ColumnKind};
+    use hyperfold_session::ExcludedGroup;
 
     fn planned() -> Planned {
         Planned {

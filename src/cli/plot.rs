@@ -1,6 +1,6 @@
 //! `hyperfold plot`: draws a figure of columns.
 //!
-//! Layer: cli. [`crate::plot`] draws it.
+//! Layer: cli. [`hyperfold_report::plot`] draws it.
 
 use std::io::{ErrorKind, IsTerminal};
 use std::path::{Path, PathBuf};
@@ -8,11 +8,11 @@ use std::path::{Path, PathBuf};
 use anyhow::anyhow;
 use clap::Args;
 
-use crate::plot::{
+use hyperfold_report::plot::{
     ColumnFigure, DISTRIBUTIONS, DistributionFigure, Figure, PlotError, figure_of_columns, figure_of_distribution,
     keep_rows,
 };
-use crate::results::RunResults;
+use hyperfold_results::RunResults;
 
 use super::exit::{CliError, Exit};
 use super::output::write_out;

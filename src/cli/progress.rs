@@ -10,7 +10,7 @@ use std::time::{Duration, Instant};
 
 use indicatif::{ProgressBar, ProgressStyle};
 
-use crate::results::{ExperimentRecord, Status};
+use hyperfold_results::{ExperimentRecord, Status};
 
 use super::work_left::WorkShare;
 use super::{logging, table, tell};

@@ -1,16 +1,16 @@
 //! `hyperfold recover`: makes a folder of the sound part of a folder's journal.
 //!
-//! Layer: cli. [`crate::session::merge::recover`] does the work.
+//! Layer: cli. [`hyperfold_session::merge::recover`] does the work.
 
 use std::path::PathBuf;
 
 use clap::Args;
 
-use crate::session::merge::recover;
+use hyperfold_session::merge::recover;
 
 use super::exit::{CliError, Exit};
 use super::{say, tell};
-use crate::units::counted;
+use hyperfold_base::units::counted;
 
 #[derive(Debug, Args)]
 pub struct RecoverArgs {

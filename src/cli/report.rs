@@ -1,14 +1,14 @@
 //! `hyperfold report`, and the report at the end of a run.
 //!
-//! Layer: cli. [`crate::report`] decides what the page shows.
+//! Layer: cli. [`hyperfold_report::report`] decides what the page shows.
 
 use std::path::{Path, PathBuf};
 
 use anyhow::anyhow;
 use clap::Args;
 
-use crate::input;
-use crate::report::{self, ReportError};
+use hyperfold_base::input;
+use hyperfold_report::report::{self, ReportError};
 
 use super::exit::{CliError, Exit};
 use super::serve::PageServer;

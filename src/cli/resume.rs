@@ -4,11 +4,11 @@
 
 use std::path::Path;
 
-use crate::results::{Recovered, ResultDir, ResultsError, cut_off};
-use crate::session::{Planned, SessionError};
+use hyperfold_results::{Recovered, ResultDir, ResultsError, cut_off};
+use hyperfold_session::{Planned, SessionError};
 
 use super::exit::CliError;
-use crate::units::counted;
+use hyperfold_base::units::counted;
 
 /// Messages about what an earlier run has left in the folder.
 pub fn messages(recovered: &Recovered, planned: &Planned, dir: &ResultDir) -> Vec<String> {

@@ -7,10 +7,10 @@ use std::time::Instant;
 
 use anyhow::anyhow;
 
-use crate::results::{Outcome, ResultDir};
-use crate::session::folder::ClaimedFolder;
-use crate::session::{EngineUsed, Interrupt, MemoChoice, Planned, RunSettings, SessionError, Simulator, Update};
-use crate::units::counted;
+use hyperfold_base::units::counted;
+use hyperfold_results::{Outcome, ResultDir};
+use hyperfold_session::folder::ClaimedFolder;
+use hyperfold_session::{EngineUsed, Interrupt, MemoChoice, Planned, RunSettings, SessionError, Simulator, Update};
 
 use super::args::RunArgs;
 use super::exit::{CliError, Exit};

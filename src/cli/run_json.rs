@@ -4,8 +4,8 @@
 
 use serde_json::{Map, Value};
 
-use crate::results::record::{IDENTITY, outcome_columns};
-use crate::results::{Axis, ClusterColumns, ColumnSets, ExperimentRecord};
+use hyperfold_results::record::{IDENTITY, outcome_columns};
+use hyperfold_results::{Axis, ClusterColumns, ColumnSets, ExperimentRecord};
 
 use super::compare_render::value;
 
@@ -32,7 +32,7 @@ fn object(axes: &[Axis], record: &ExperimentRecord, sets: ColumnSets) -> Map<Str
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::results::{ColumnKind, Ps};
+    use hyperfold_results::{ColumnKind, Ps};
 
     #[test]
     fn a_record_is_an_object_with_the_names_of_columns() {

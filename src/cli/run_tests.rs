@@ -4,8 +4,10 @@ use std::path::Path;
 
 use super::*;
 use crate::cli::args::SweepArgs;
-use crate::results::{Axis, Cell, ColumnKind, ExperimentRecord, Finished, Manifest, Outputs, Ps, StatsRecord, Status};
-use crate::session::{EngineChoice, GpuDispatch, Known, SweepRequest, UpdateSink};
+use hyperfold_results::{
+    Axis, Cell, ColumnKind, ExperimentRecord, Finished, Manifest, Outputs, Ps, StatsRecord, Status,
+};
+use hyperfold_session::{EngineChoice, GpuDispatch, Known, SweepRequest, UpdateSink};
 
 /// Finishes experiments from the last to the first; each as `fate` says.
 #[derive(Default)]
@@ -47,7 +49,7 @@ impl Simulator for Fake {
 
     fn engine(&self, _: &Vec<u64>, _: &RunSettings) -> Result<(EngineUsed, ()), SessionError> {
         if self.no_adapter {
-            return Err(crate::engine::gpu::GpuError::NoAdapter.into());
+            return Err(hyperfold_engine::gpu::GpuError::NoAdapter.into());
         }
         Ok((EngineUsed { engine: "cpu", reason: "in a test".into(), adapters: Vec::new() }, ()))
     }

@@ -1,8 +1,8 @@
 //! `hyperfold schema`.
 //!
-//! Layer: cli. [`crate::sweep`] makes the schema.
+//! Layer: cli. [`hyperfold_config::sweep`] makes the schema.
 
-use crate::sweep::{SchemaOf, json_schema};
+use hyperfold_config::sweep::{SchemaOf, json_schema};
 
 use super::args::SchemaArgs;
 use super::exit::Exit;

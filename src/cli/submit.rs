@@ -7,15 +7,16 @@ use std::fs;
 use std::path::{Path, PathBuf};
 
 use anyhow::{Context, anyhow, bail};
-use clap::{Parser, ValueEnum};
+use clap::Parser;
 use serde_json::{Value, json};
 
-use crate::input;
-use crate::results::ResultDir;
-use crate::session::{EngineChoice, PlanProgress, Simulator, SweepRequest};
 use crate::submit::{Kubernetes, Shards, Slurm};
-use crate::sweep::{Selection, Shard};
+use hyperfold_base::input;
+use hyperfold_config::sweep::{Selection, Shard};
+use hyperfold_results::ResultDir;
+use hyperfold_session::{EngineChoice, PlanProgress, Simulator, SweepRequest};
 
+use super::args::ENGINES;
 use super::command::Cli;
 use super::exit::{CliError, Exit};
 use super::sbatch;
@@ -54,8 +55,8 @@ pub fn execute<S: Simulator>(args: &SubmitArgs, simulator: &S) -> Result<Exit, C
 fn run_options(args: &SubmitArgs) -> Vec<String> {
     let mut options = Vec::new();
     if args.engine != EngineChoice::Auto {
-        let engine = args.engine.to_possible_value().expect("no engine is hidden");
-        options.extend(["--engine".to_string(), engine.get_name().to_string()]);
+        let (engine, _) = ENGINES.iter().find(|(_, engine)| *engine == args.engine).expect("every engine has its name");
+        options.extend(["--engine".to_string(), engine.to_string()]);
     }
     options.extend(args.set.iter().flat_map(|set| ["--set".to_string(), set.clone()]));
     options.extend(args.limit.iter().flat_map(|limit| ["--limit".to_string(), limit.to_string()]));

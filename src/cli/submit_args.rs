@@ -6,9 +6,9 @@ use std::path::PathBuf;
 
 use clap::{ArgGroup, Args};
 
-use crate::session::EngineChoice;
+use hyperfold_session::EngineChoice;
 
-use super::args::key_value;
+use super::args::{ENGINES, key_value, one_of};
 
 #[derive(Debug, Args)]
 #[command(group = ArgGroup::new("scheduler").required(true))]
@@ -28,7 +28,7 @@ pub struct SubmitArgs {
     #[arg(long, value_name = "DIR")]
     pub out: PathBuf,
     /// Engine of every shard; `gpu` asks the scheduler for a GPU each
-    #[arg(long, value_enum, default_value_t = EngineChoice::Auto)]
+    #[arg(long, value_parser = one_of(ENGINES), default_value = "auto")]
     pub engine: EngineChoice,
     /// Set a key of the sweep file, by its dotted name (repeatable)
     #[arg(long, value_name = "KEY=VALUE", value_parser = key_value)]

@@ -4,11 +4,11 @@
 
 use std::collections::BTreeMap;
 
-use crate::results::{Axis, ClusterRecord, ExperimentRecord, Ps, Status};
-use crate::spec::short_name;
+use hyperfold_config::spec::short_name;
+use hyperfold_results::{Axis, ClusterRecord, ExperimentRecord, Ps, Status};
 
 use super::table::{self, TextTable};
-use crate::units::counted;
+use hyperfold_base::units::counted;
 
 /// Largest number of experiments of which each gets a line.
 pub const EACH_UP_TO: usize = 40;
@@ -310,7 +310,7 @@ fn per_value(axes: &[Axis], records: &[ExperimentRecord]) -> Vec<String> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::results::{Cell, ColumnKind};
+    use hyperfold_results::{Cell, ColumnKind};
 
     fn axes() -> Vec<Axis> {
         ["topology.kind", "transport.cc", "workload.pattern"]

@@ -4,8 +4,8 @@
 
 use std::borrow::Cow;
 
-use crate::printable::printable;
-use crate::units::thousands;
+use hyperfold_base::printable::printable;
+use hyperfold_base::units::thousands;
 
 /// A table with a header and aligned columns: numbers to the right, words to the left.
 pub struct TextTable {

@@ -1,18 +1,18 @@
 //! `hyperfold trace`: writes the timeline of one experiment for Perfetto.
 //!
-//! Layer: cli. [`crate::session::trace`] finds the experiment and simulates it again.
+//! Layer: cli. [`hyperfold_session::trace`] finds the experiment and simulates it again.
 
 use std::path::PathBuf;
 
 use anyhow::{Context, anyhow};
 use clap::Args;
 
-use crate::batch::timeline::Window;
-use crate::results::{RunResults, write_timeline};
-use crate::session::Interrupt;
-use crate::session::trace::{cluster_history, experiment, timeline};
-use crate::spec::Config;
-use crate::trace::{DEFAULT_LIMIT, Trace, perfetto, perfetto_cluster, samples};
+use hyperfold_config::spec::Config;
+use hyperfold_host::timeline::Window;
+use hyperfold_results::{RunResults, write_timeline};
+use hyperfold_session::Interrupt;
+use hyperfold_session::trace::{cluster_history, experiment, timeline};
+use hyperfold_trace::{DEFAULT_LIMIT, Trace, perfetto, perfetto_cluster, samples};
 
 use super::exit::{CliError, Exit};
 use super::{say, table, tell, tell_losses};

@@ -10,7 +10,7 @@ use super::args::ValidateArgs;
 use super::exit::{CliError, Exit};
 use super::say;
 use super::table::TextTable;
-use crate::validation::{ErrorSummary, SUITES, Suite, ValidationRow, classes, classes_toml};
+use hyperfold_validation::{ErrorSummary, SUITES, Suite, ValidationRow, classes, classes_toml};
 
 /// Prints the error tables of one suite, or of all suites.
 ///
@@ -169,7 +169,7 @@ fn number(x: f64) -> String {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::validated::Use;
+    use hyperfold_validated::Use;
 
     #[test]
     fn rows_print() {

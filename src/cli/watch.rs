@@ -11,8 +11,8 @@ use anyhow::anyhow;
 use clap::Args;
 use indicatif::{ProgressBar, ProgressDrawTarget, ProgressStyle};
 
-use crate::printable::printable;
-use crate::results::{RunFollower, RunState};
+use hyperfold_base::printable::printable;
+use hyperfold_results::{RunFollower, RunState};
 
 use super::exit::{CliError, Exit};
 use super::output::is_closed;

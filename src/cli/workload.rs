@@ -11,12 +11,12 @@ use clap::{Args, Subcommand, ValueEnum};
 use super::exit::{CliError, Exit};
 use super::table::{TextTable, time};
 use super::{say, say_json, tell};
-use crate::workload::critical_path::free_makespan;
-use crate::workload::export;
-use crate::workload::import::{self, ImportOptions, Imported, WorkloadFormat, chakra::GROUPS_FILE};
-use crate::workload::inspect::{Summary, summary};
-use crate::workload::program::Workload;
-use crate::workload::rescale::{Factor, rescale};
+use hyperfold_llm::workload::critical_path::free_makespan;
+use hyperfold_llm::workload::export;
+use hyperfold_llm::workload::import::{self, ImportOptions, Imported, WorkloadFormat, chakra::GROUPS_FILE};
+use hyperfold_llm::workload::inspect::{Summary, summary};
+use hyperfold_llm::workload::program::Workload;
+use hyperfold_llm::workload::rescale::{Factor, rescale};
 
 /// Largest number of operations, over all ranks, for which `inspect` computes the free makespan: a few seconds.
 const MAX_INSPECTED: u64 = 20_000_000;

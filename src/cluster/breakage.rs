@@ -12,8 +12,8 @@ use super::part::{Part, PartKind};
 use super::servers::{GpuShare, ServerUse};
 use super::state::{ClusterState, JobPhase};
 use super::trace::ListedFailure;
-use crate::spec::FailureKeys;
-use crate::workload::random::RandomStream;
+use hyperfold_config::spec::FailureKeys;
+use hyperfold_llm::workload::random::RandomStream;
 
 /// State of failures and repairs of the whole cluster.
 pub(super) struct Breakage {

@@ -4,8 +4,8 @@
 
 use std::path::PathBuf;
 
-use crate::batch::{BuildError, PrepareError};
-use crate::routing::RouteError;
+use hyperfold_host::{BuildError, PrepareError};
+use hyperfold_network::routing::RouteError;
 
 /// Why a cluster has no outcome.
 #[derive(Debug, thiserror::Error)]

@@ -4,7 +4,7 @@
 
 use std::sync::OnceLock;
 
-use crate::workload::random::RandomStream;
+use hyperfold_llm::workload::random::RandomStream;
 
 /// Number of fraction bits of logarithms.
 const BITS: u32 = 32;

@@ -6,8 +6,8 @@ use std::sync::Arc;
 
 use super::fixed::{exp2, exponential, log_uniform};
 use super::job::{ClusterJob, announce_jobs};
-use crate::spec::{ClusterRun, JobClassKeys, JobGenerator, JobsLike};
-use crate::workload::random::RandomStream;
+use hyperfold_config::spec::{ClusterRun, JobClassKeys, JobGenerator, JobsLike};
+use hyperfold_llm::workload::random::RandomStream;
 
 const MINUTE_MS: u64 = 60_000;
 /// log2(10) with 32 fraction bits.

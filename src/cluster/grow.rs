@@ -10,8 +10,8 @@ use super::placement::{Placement, Request};
 use super::servers::GpuShare;
 use super::state::ClusterState;
 use super::stop_check::StopCheck;
-use crate::spec::GrowBack;
-use crate::workload::random::RandomStream;
+use hyperfold_config::spec::GrowBack;
+use hyperfold_llm::workload::random::RandomStream;
 
 /// Grows every job that may grow now. Ends early if `stop` fires.
 pub(super) fn grow(state: &mut ClusterState, placement: &dyn Placement, stop: &StopCheck) {

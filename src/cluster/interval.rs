@@ -5,7 +5,7 @@
 use super::job::ClusterJob;
 use super::machine::ClusterMachine;
 use super::progress::CheckpointCost;
-use crate::spec::{CheckpointKeys, CheckpointPolicy, FailureKeys, WritesShare};
+use hyperfold_config::spec::{CheckpointKeys, CheckpointPolicy, FailureKeys, WritesShare};
 
 const PS_PER_MS: u64 = 1_000_000_000;
 const MS_PER_S: u128 = 1_000;

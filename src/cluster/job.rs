@@ -4,7 +4,7 @@
 
 use std::sync::Arc;
 
-use crate::budget;
+use hyperfold_base::budget;
 
 /// Estimate of the host memory of a job while it waits, runs and is written, in bytes (measured).
 pub const BYTES_A_JOB: u64 = 1024;

@@ -2,10 +2,10 @@
 //!
 //! Layer: cluster. It is read off the network that packets would cross.
 
-use crate::batch::cluster_network;
-use crate::cost::Bill;
-use crate::spec::Config;
-use crate::topology::{Network, NodeKind};
+use hyperfold_config::spec::Config;
+use hyperfold_host::cluster_network;
+use hyperfold_host::cost::Bill;
+use hyperfold_network::topology::{Network, NodeKind};
 
 use super::error::ClusterError;
 

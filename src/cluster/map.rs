@@ -143,7 +143,7 @@ fn look(servers: &Servers, n_servers: u32) -> Vec<ServerGroupUse> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::cluster::servers::GpuShare;
+    use crate::servers::GpuShare;
 
     #[test]
     fn bins_keep_every_look_and_stay_few() {

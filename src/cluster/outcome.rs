@@ -11,7 +11,7 @@ use super::job::ClusterJob;
 use super::map::{ClusterMapBin, ServerGroupUse, first_of_group};
 use super::state::{ClusterState, JobPhase, JobState};
 use super::storage::CheckpointStorage;
-use crate::cost::Bill;
+use hyperfold_host::cost::Bill;
 
 /// Bound of the bounded slowdown, in ms: shorter jobs count as ten minutes, so that they do not dominate the mean (Feitelson et al. 1997).
 const BOUND_MS: u64 = 600_000;

@@ -13,7 +13,7 @@ use super::scratch::{Scratch, is_empty_now};
 use super::servers::{GpuShare, Servers};
 use super::state::ClusterState;
 use super::stop_check::StopCheck;
-use crate::workload::random::RandomStream;
+use hyperfold_llm::workload::random::RandomStream;
 
 /// Reservation for the first job of the queue.
 struct Reservation {

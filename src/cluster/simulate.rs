@@ -26,8 +26,8 @@ use super::state::{ClusterState, JobPhase, JobState};
 use super::stop_check::StopCheck;
 use super::timeline::ClusterTimeline;
 use super::trace::{self, ListedFailure};
-use crate::budget;
-use crate::spec::{ClusterRun, Config, JobSource};
+use hyperfold_base::budget;
+use hyperfold_config::spec::{ClusterRun, Config, JobSource};
 
 /// Events between two checks of the memory in use.
 const LOOK_EVERY: u64 = 1024;

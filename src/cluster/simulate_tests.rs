@@ -3,15 +3,15 @@
 use proptest::prelude::*;
 
 use super::*;
-use crate::cluster::outcome::{ClusterJobOutcome, ClusterMapRow};
-use crate::cluster::part::PartKind;
-use crate::cluster::placement::PLACEMENTS;
-use crate::cluster::scheduler::SCHEDULERS;
-use crate::cluster::state::JobPhase;
-use crate::cost::Bill;
-use crate::spec::{
+use crate::outcome::{ClusterJobOutcome, ClusterMapRow};
+use crate::part::PartKind;
+use crate::placement::PLACEMENTS;
+use crate::scheduler::SCHEDULERS;
+use crate::state::JobPhase;
+use hyperfold_config::spec::{
     CheckpointKeys, CheckpointPolicy, DrainKeys, FailureKeys, GrowBack, KeyId, KeyKind, SchedulerKeys, WritesShare, key,
 };
+use hyperfold_host::cost::Bill;
 
 const MINUTE: u64 = 60_000;
 
@@ -422,8 +422,12 @@ fn what_iterations_will_take_is_known_from_much_the_same_sets() {
         topology = { kind = \"rail-optimized\", servers_per_pod = 4, oversubscription = 4 }\n\
         jobs = { count = 40, min_gpus = 4, max_gpus = 32, load = 1.2, compute_s = \"4:0.1\", comm_mib = \"4:1000 64:4000\" }\n\
         scheduler = { iterations_at = \"flow\", placement = \"spread\" }\n";
-    let sweep =
-        crate::sweep::parse(text, std::path::Path::new("t.toml"), &crate::sweep::SetOverrides(Vec::new())).unwrap();
+    let sweep = hyperfold_config::sweep::parse(
+        text,
+        std::path::Path::new("t.toml"),
+        &hyperfold_config::sweep::SetOverrides(Vec::new()),
+    )
+    .unwrap();
     let cluster = PreparedCluster::new(&sweep.config(&sweep.experiments[0]).unwrap()).unwrap();
     let forecast = cluster.foreseen(1, &|| false, &|| false).unwrap();
     let sets = cluster.simulate(&|| false).unwrap().iterations.unwrap().sets as f64;
@@ -460,7 +464,7 @@ fn every_choice_of_the_keys_is_in_its_registry() {
     let names = |list: Vec<&'static str>| list;
     assert_eq!(choices(KeyId::SchedulerPolicy), names(SCHEDULERS.iter().map(|s| s.0).collect()));
     assert_eq!(choices(KeyId::SchedulerPlacement), names(PLACEMENTS.iter().map(|p| p.0).collect()));
-    let models = crate::cluster::FAILURE_MODELS.iter().map(|m| m.0).chain(["trace"]).collect();
+    let models = crate::FAILURE_MODELS.iter().map(|m| m.0).chain(["trace"]).collect();
     assert_eq!(choices(KeyId::FailuresModel), names(models));
 }
 

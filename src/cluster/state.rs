@@ -20,7 +20,7 @@ use super::scheduler::{QueueKey, Scheduler};
 use super::servers::{GpuShare, ServerUse, Servers};
 use super::slowdown::{PlacementSlowdown, Racks};
 use super::storage::CheckpointStorage;
-use crate::spec::{ClusterRun, GrowBack};
+use hyperfold_config::spec::{ClusterRun, GrowBack};
 
 /// Phase of a job.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

@@ -9,7 +9,7 @@ use std::collections::{BTreeMap, BTreeSet};
 use super::machine::ClusterMachine;
 use super::servers::GpuShare;
 use super::slowdown::Racks;
-use crate::spec::{CheckpointKeys, WritesShare};
+use hyperfold_config::spec::{CheckpointKeys, WritesShare};
 
 const NS_PER_S: u128 = 1_000_000_000;
 const NS_PER_MS: u128 = 1_000_000;
@@ -188,8 +188,8 @@ impl CheckpointStorage {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::cost::Bill;
-    use crate::spec::CheckpointPolicy;
+    use hyperfold_config::spec::CheckpointPolicy;
+    use hyperfold_host::cost::Bill;
     use proptest::prelude::*;
 
     /// Servers of 4 GPUs with 400 bps, two a rack, and 600 bps out of each.

@@ -9,9 +9,10 @@ use std::sync::Arc;
 use super::error::ClusterError;
 use super::job::{ClusterJob, announce_jobs};
 use super::part::{Part, PartKind};
-use crate::budget;
-use crate::input;
-use crate::spec::{ClusterRun, JobClassKeys, nearest};
+use hyperfold_base::budget;
+use hyperfold_base::input;
+use hyperfold_base::nearest::nearest;
+use hyperfold_config::spec::{ClusterRun, JobClassKeys};
 
 const JOB_COLUMNS: &[&str] = &[
     "job",

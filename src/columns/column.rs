@@ -13,7 +13,7 @@ use std::sync::atomic::{AtomicU32, Ordering::Relaxed};
 use super::Task;
 use super::claims::{ClaimTable, Claims};
 use super::index::TaskIdx;
-use crate::prefetch;
+use hyperfold_base::prefetch;
 
 /// Origin of a column's memory.
 #[derive(Clone, Copy, PartialEq, Eq)]

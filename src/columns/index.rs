@@ -126,7 +126,7 @@ macro_rules! indexed_by {
             }
         }
 
-        impl std::ops::Index<$name> for $crate::columns::Column<'_, $Row> {
+        impl std::ops::Index<$name> for $crate::Column<'_, $Row> {
             type Output = $Row;
 
             #[inline]
@@ -135,7 +135,7 @@ macro_rules! indexed_by {
             }
         }
 
-        impl std::ops::IndexMut<$name> for $crate::columns::Column<'_, $Row> {
+        impl std::ops::IndexMut<$name> for $crate::Column<'_, $Row> {
             #[inline]
             fn index_mut(&mut self, i: $name) -> &mut $Row {
                 &mut self[i.usize()]

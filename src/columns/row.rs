@@ -55,11 +55,11 @@ macro_rules! rows {
             #[derive(Clone, Copy, Debug, PartialEq, Eq, bytemuck::Pod, bytemuck::Zeroable, bevy_ecs::component::Component)]
             pub struct $name { $($(#[$fmeta])* pub $field: $ty),* }
 
-            impl $crate::columns::Row for $name {
+            impl $crate::Row for $name {
                 const NAME: &'static str = stringify!($name);
-                const FIELDS: &'static [$crate::columns::Field] = &[$($crate::columns::Field {
+                const FIELDS: &'static [$crate::Field] = &[$($crate::Field {
                     name: stringify!($field),
-                    wgsl: <$ty as $crate::columns::row::WgslType>::WGSL,
+                    wgsl: <$ty as $crate::row::WgslType>::WGSL,
                     offset: std::mem::offset_of!($name, $field),
                 }),*];
             }

@@ -351,9 +351,8 @@ macro_rules! define_tables {
             }
         }
 
-        #[cfg(test)]
         impl OwnedTables {
-            /// An experiment with the lengths that `exp` says; `fill` sets the bytes of each table.
+            /// An experiment with the lengths that `exp` says; `fill` sets the bytes of each table. Tests make arbitrary tables with it.
             pub fn filled(exp: $Header, mut fill: impl FnMut(&mut [u8])) -> OwnedTables {
                 let mut t = OwnedTables { $header: vec![exp], ..OwnedTables::default() };
                 $(

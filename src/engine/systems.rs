@@ -5,7 +5,7 @@
 //! function `row`, and `shaders/NAME.wgsl` with a function `NAME_row`. Computes nothing itself.
 
 use super::cpu::{advance, analytical, classify, forward, forward_joint, nic, plan, schedule, switches};
-use crate::columns::{Exp, SHARED_FLAGS, Tables, flag, status};
+use hyperfold_columns::{Exp, SHARED_FLAGS, Tables, flag, status};
 
 /// The kind of row that a system processes.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

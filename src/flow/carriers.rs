@@ -10,7 +10,7 @@ use super::crossings::{ack_share, links};
 use super::joined;
 use super::latency::{Latency, Path};
 use super::maxmin::{LinkShare, MaxMin, SHARE_BITS, WHOLE};
-use crate::columns::{FlowIdx, FlowTx, NEVER, NicIdx, PortIdx, Tables, TaskIdx, qp};
+use hyperfold_columns::{FlowIdx, FlowTx, NEVER, NicIdx, PortIdx, Tables, TaskIdx, qp};
 
 /// Flows that cross the same links.
 #[derive(Debug)]

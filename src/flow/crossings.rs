@@ -5,7 +5,7 @@
 use std::collections::BTreeMap;
 
 use super::maxmin::{LinkShare, WHOLE};
-use crate::columns::{LinkEndIdx, NicIdx, PortIdx, Tables};
+use hyperfold_columns::{LinkEndIdx, NicIdx, PortIdx, Tables};
 
 /// Rate of a link end in bps.
 pub(super) fn rate_bps(t: &Tables, link: u32) -> u64 {

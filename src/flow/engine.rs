@@ -8,11 +8,11 @@ use std::time::{Duration, Instant};
 use rayon::prelude::*;
 
 use super::run::{FlowPause, FlowRun};
-use crate::columns::{OwnedTables, Tables, mode};
-use crate::engine::fair_rates::{RateNetwork, RateSolver, ResidentRates};
-use crate::engine::fold::FoldStats;
-use crate::engine::{Engine, EngineError, SliceOutcome, is_final};
-use crate::isolation::isolated;
+use hyperfold_base::isolation::isolated;
+use hyperfold_columns::{OwnedTables, Tables, mode};
+use hyperfold_engine::FoldStats;
+use hyperfold_engine::fair_rates::{RateNetwork, RateSolver, ResidentRates};
+use hyperfold_engine::{Engine, EngineError, SliceOutcome, is_final};
 
 /// Duration of a slice, the same as the packet engine's: short enough for progress and limits.
 const SLICE: Duration = Duration::from_millis(100);
@@ -279,7 +279,7 @@ pub fn advance_beside(
     }
     if ran.folds.is_empty() {
         for &k in &at_packet_level {
-            slice.folds[k].hops_simulated = crate::engine::packet_hops(&batch[k]);
+            slice.folds[k].hops_simulated = hyperfold_engine::packet_hops(&batch[k]);
         }
     }
     slice.failures.extend(ran.failures.into_iter().map(|(place, why)| (at_packet_level[place], why)));

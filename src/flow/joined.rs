@@ -8,8 +8,8 @@ use std::collections::BTreeMap;
 use super::crossings::{ack_share, links, rate_bps};
 use super::latency::{Path, wire_bytes};
 use super::maxmin::{SHARE_BITS, WHOLE};
-use crate::columns::{FlowIdx, NEVER, Tables, TaskIdx};
-use crate::units::PS_PER_S;
+use hyperfold_base::units::PS_PER_S;
+use hyperfold_columns::{FlowIdx, NEVER, Tables, TaskIdx};
 
 /// The load of a flow's queue pairs on each link, in units of one flow's rate and share: (data, acknowledgements).
 pub(super) type Loads = BTreeMap<u32, [u64; 2]>;

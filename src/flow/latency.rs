@@ -3,8 +3,8 @@
 //! Layer: flow level. Together with the transmission at the rate of the slowest link, a message takes exactly the time that its packets take on an idle
 //! network.
 
-use crate::columns::{FlowIdx, NicIdx, Tables};
-use crate::units::{PS_PER_S, tx_ps};
+use hyperfold_base::units::{PS_PER_S, tx_ps};
+use hyperfold_columns::{FlowIdx, NicIdx, Tables};
 
 /// A link on a path: (rate in bps, delay in ps).
 pub type Hop = (u64, u64);

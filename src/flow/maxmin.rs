@@ -8,8 +8,8 @@
 
 mod fill;
 
-use crate::engine::fair_rates::{CarrierCrossings, FlowsChange, MOST_ROUNDS, RateNetwork, SLACK_SHIFT};
-pub use crate::engine::fair_rates::{NONE, SHARE_BITS, WHOLE};
+use hyperfold_engine::fair_rates::{CarrierCrossings, FlowsChange, MOST_ROUNDS, RateNetwork, SLACK_SHIFT};
+pub use hyperfold_engine::fair_rates::{NONE, SHARE_BITS, WHOLE};
 
 /// Tolerance shift if rates are solved exactly: the tolerance of any rate is less than a unit.
 const EXACT: u32 = 63;

@@ -10,9 +10,9 @@ use std::time::Instant;
 use super::carriers::Carriers;
 use super::latency::wire_bytes;
 use super::tasks::{Released, first_due, post, sent};
-use crate::columns::{FlowIdx, NEVER, SHARED_FLOWS_LEFT, Tables, TaskIdx, status, task};
-use crate::engine::fair_rates::{FlowsChange, RateNetwork};
-use crate::units::PS_PER_S;
+use hyperfold_base::units::PS_PER_S;
+use hyperfold_columns::{FlowIdx, NEVER, SHARED_FLOWS_LEFT, Tables, TaskIdx, status, task};
+use hyperfold_engine::fair_rates::{FlowsChange, RateNetwork};
 
 /// Number of instants between two checks whether to stop.
 const INSTANTS_PER_CHECK: u32 = 64;

@@ -3,7 +3,7 @@
 //! Layer: flow level. It applies the packet engine's rules (`engine::cpu::task`, `schedule`, `analytical`) to the same rows. A gate is served at the instant of
 //! its last signal; gates of one instant are served by number.
 
-use crate::columns::{EDGE_SIGNAL, FlowIdx, NEVER, NONE, SHARED_FLOWS_LEFT, Tables, TaskIdx, qp, task};
+use hyperfold_columns::{EDGE_SIGNAL, FlowIdx, NEVER, NONE, SHARED_FLOWS_LEFT, Tables, TaskIdx, qp, task};
 
 /// The consequences of an instant's ends.
 #[derive(Debug, Default)]
@@ -146,6 +146,6 @@ fn count(t: &mut Tables, f: FlowIdx, bytes: u64) {
 /// Tasks that wait for nothing when the experiment begins.
 pub(super) fn first_due(t: &Tables) -> impl Iterator<Item = TaskIdx> {
     let waits_not =
-        |(i, row): (usize, &crate::columns::Task)| (row.waits == 0 && row.at != NEVER).then(|| TaskIdx::new(i));
+        |(i, row): (usize, &hyperfold_columns::Task)| (row.waits == 0 && row.at != NEVER).then(|| TaskIdx::new(i));
     t.tasks.iter().enumerate().filter_map(waits_not)
 }

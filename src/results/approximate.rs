@@ -7,14 +7,14 @@ use std::path::Path;
 use super::read::RunResults;
 
 /// Estimated relative error of times from which there is a warning (our choice: half a percent decides rankings).
-pub(crate) const WARNED: f64 = 0.005;
+pub const WARNED: f64 = 0.005;
 
 /// Estimated relative error from which times of messages are left empty (our choice).
-pub(crate) const MESSAGES_UP_TO: f64 = 0.01;
+pub const MESSAGES_UP_TO: f64 = 0.01;
 
 /// Experiments whose times may be off by more than [`WARNED`].
 #[derive(Default)]
-pub(crate) struct SteadyErrors {
+pub struct SteadyErrors {
     above: usize,
     /// The worst experiment and its relative error.
     worst: Option<(u64, f64)>,
@@ -22,7 +22,7 @@ pub(crate) struct SteadyErrors {
 
 impl SteadyErrors {
     /// Adds an experiment with its `steady_error`.
-    pub(crate) fn add(&mut self, exp_id: u64, error: Option<f64>) {
+    pub fn add(&mut self, exp_id: u64, error: Option<f64>) {
         let Some(error) = error.filter(|&e| e > WARNED) else { return };
         self.above += 1;
         if self.worst.is_none_or(|w| error > w.1) {
@@ -30,7 +30,7 @@ impl SteadyErrors {
         }
     }
 
-    pub(crate) fn warning(&self) -> Option<String> {
+    pub fn warning(&self) -> Option<String> {
         let (exp_id, error) = self.worst?;
         let others = if self.above == 1 {
             format!("the only experiment above {}", percent(WARNED))
@@ -47,7 +47,7 @@ impl SteadyErrors {
 }
 
 /// Returns the warning about the results in `dir`, if there is one.
-pub(crate) fn of_folder(dir: &Path) -> Option<String> {
+pub fn of_folder(dir: &Path) -> Option<String> {
     let mut errors = SteadyErrors::default();
     // Errors of reading are reported by the caller, which reads the results itself.
     RunResults::open(dir).ok()?.each_stats(|exp_id, stats| errors.add(exp_id, stats.steady_error)).ok()?;
@@ -55,7 +55,7 @@ pub(crate) fn of_folder(dir: &Path) -> Option<String> {
 }
 
 /// Formats a share in percent: two decimals, or up to six to show two digits.
-pub(crate) fn percent(share: f64) -> String {
+pub fn percent(share: f64) -> String {
     let percent = 100.0 * share;
     let decimals = if percent > 0.0 { (1.0 - percent.log10().floor()).clamp(2.0, 6.0) as usize } else { 2 };
     format!("{percent:.decimals$} %")

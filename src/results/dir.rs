@@ -9,7 +9,7 @@ use std::path::{Path, PathBuf};
 use std::time::{Duration, Instant};
 
 use super::ResultsError;
-use crate::input;
+use hyperfold_base::input;
 
 /// Name of the journal in the folder.
 pub const JOURNAL: &str = "journal.bin";
@@ -120,7 +120,7 @@ impl ResultDir {
     ///
     /// # Errors
     /// [`ResultsError::FolderLost`].
-    pub(crate) fn is_still_there(&self) -> Result<(), ResultsError> {
+    pub fn is_still_there(&self) -> Result<(), ResultsError> {
         if self.claimed.is_some() && numbers(&self.path) != self.claimed {
             return Err(ResultsError::FolderLost(self.path.clone()));
         }

@@ -10,7 +10,7 @@ use std::time::{Duration, SystemTime};
 
 use serde_json::Value;
 
-use crate::input;
+use hyperfold_base::input;
 
 use super::dir::{JOURNAL, writer};
 
@@ -256,7 +256,7 @@ mod tests {
     #[test]
     fn whoever_holds_the_journal_writes() {
         let root = tempfile::tempdir().unwrap();
-        let dir = crate::results::ResultDir::create(root.path()).unwrap();
+        let dir = crate::ResultDir::create(root.path()).unwrap();
         let follower = RunFollower::new(root.path());
         assert_eq!(follower.is_written(), Some(true));
         drop(dir);

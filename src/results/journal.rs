@@ -19,7 +19,7 @@ use super::journal_identity::RunIdentity;
 use super::journal_sync::GroupCommit;
 use super::record::{Finished, LookRecord};
 use super::{ResultDir, ResultsError};
-use crate::{budget, input};
+use hyperfold_base::{budget, input};
 
 /// The first bytes of a journal: its name and its format's version.
 const MAGIC: &[u8; 16] = b"hyperfold jrnl 2";

@@ -14,8 +14,8 @@ use super::meter::memory_meter;
 use super::outputs::ColumnSets;
 use super::record::{ExperimentRecord, Finished};
 use super::value::Axis;
-use crate::budget::OverBudget;
-use crate::input;
+use hyperfold_base::budget::OverBudget;
+use hyperfold_base::input;
 
 /// Axes of a sweep, its optional columns, and finished experiments by `exp_id`.
 type FinishedSoFar = (Vec<Axis>, ColumnSets, BTreeMap<u64, ExperimentRecord>);

@@ -6,7 +6,7 @@ use std::path::Path;
 
 use super::dir::{JOURNAL, in_use, regular};
 use super::journal::{CUT_OFF, scan};
-use crate::input;
+use hyperfold_base::input;
 
 /// Length of a journal, in bytes, from which it is not scanned only to look for losses.
 const MOST_BYTES: u64 = 1 << 30;

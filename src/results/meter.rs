@@ -2,9 +2,9 @@
 //!
 //! Layer: results.
 
-use crate::budget::{self, MemoryMeter};
+use hyperfold_base::budget::{self, MemoryMeter};
 
 /// Creates a meter that counts from now on. Its limit is half of the memory budget.
-pub(crate) fn memory_meter() -> MemoryMeter {
+pub fn memory_meter() -> MemoryMeter {
     MemoryMeter::new(budget::total() / 2)
 }

@@ -8,7 +8,7 @@ use std::path::{Path, PathBuf};
 
 use super::ResultsError;
 use super::dir::regular;
-use crate::input;
+use hyperfold_base::input;
 
 /// Writes the timeline of an experiment into the folder of its run, and returns its path. A reader sees an earlier one or this one, never a part.
 ///

@@ -6,8 +6,8 @@
 use std::collections::HashMap;
 use std::sync::Arc;
 
-use crate::batch::{Ended, JobTimes};
-use crate::spec::{Config, RunningJobs};
+use hyperfold_config::spec::{Config, RunningJobs};
+use hyperfold_host::{Ended, JobTimes};
 
 /// The role of an entry of the queue: an experiment, or the same experiment with only some of its jobs.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -145,7 +145,7 @@ pub(super) fn further_runs(config: &Config) -> Vec<RunningJobs> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::batch::Ending;
+    use hyperfold_host::Ending;
 
     fn ended(id: u64) -> Ended {
         let result = Err(Ending::Failed(String::new()));

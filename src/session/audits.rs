@@ -2,9 +2,9 @@
 //!
 //! Layer: session.
 
-use crate::results::StatsRecord;
-use crate::results::approximate::{MESSAGES_UP_TO, SteadyErrors, WARNED, percent};
-use crate::units::counted;
+use hyperfold_base::units::counted;
+use hyperfold_results::StatsRecord;
+use hyperfold_results::approximate::{MESSAGES_UP_TO, SteadyErrors, WARNED, percent};
 
 /// Statistics of experiments that skipped steady phases or rounded times so that episodes repeat, and of the audits that exceeded their bounds.
 #[derive(Default)]
@@ -178,7 +178,7 @@ impl Audits {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::results::FoldingRecord;
+    use hyperfold_results::FoldingRecord;
 
     fn stats(steady_skips: u64, audit_messages: u64, audit_fct_error: Option<f64>) -> StatsRecord {
         let folding = FoldingRecord { audited: audit_messages.min(1), audit_messages, ..Default::default() };

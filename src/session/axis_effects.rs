@@ -5,9 +5,9 @@
 use std::collections::HashMap;
 use std::hash::{DefaultHasher, Hash, Hasher};
 
-use crate::results::ColumnSets;
-use crate::results::record::outcome_columns;
-use crate::results::{ExperimentRecord, Status};
+use hyperfold_results::ColumnSets;
+use hyperfold_results::record::outcome_columns;
+use hyperfold_results::{ExperimentRecord, Status};
 
 /// Outcomes of experiments by their axis values.
 #[derive(Default)]
@@ -68,7 +68,7 @@ pub(crate) fn no_effect(key: &str) -> String {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::results::{Cell, Ps};
+    use hyperfold_results::{Cell, Ps};
 
     fn record(axes: [i64; 2], makespan: u64) -> ExperimentRecord {
         let mut r = ExperimentRecord::new(0, String::new(), String::new(), 0, 0, axes.map(Cell::Int).to_vec());

@@ -7,11 +7,13 @@ use std::sync::Arc;
 
 use rayon::prelude::*;
 
-use crate::batch::{self, Ended, QueuedExperiment, RunEvent};
-use crate::optimize::{CandidateValues, Evaluate, Objective, SearchLevel, SearchLimit, WithinLimits, coarser, within};
-use crate::results::{LookRecord, Outputs, Status};
-use crate::spec::Config;
-use crate::sweep::{Experiment, Sweep};
+use hyperfold_analysis::optimize::{
+    CandidateValues, Evaluate, Objective, SearchLevel, SearchLimit, WithinLimits, coarser, within,
+};
+use hyperfold_config::spec::Config;
+use hyperfold_config::sweep::{Experiment, Sweep};
+use hyperfold_host::{Ended, QueuedExperiment, RunEvent};
+use hyperfold_results::{LookRecord, Outputs, Status};
 
 use super::convert::finished;
 use super::error::SessionError;
@@ -247,7 +249,7 @@ impl CandidateView<'_> {
             return CandidateValue { verdict: Err(format!("failed: {why}")), packet_hops: 0, lasting: true };
         }
         let config = self.config(level, i);
-        let result = batch::estimate(&config);
+        let result = hyperfold_host::estimate(&config);
         self.value(
             i,
             &config,

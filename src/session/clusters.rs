@@ -8,14 +8,14 @@ use std::time::Instant;
 
 use rayon::prelude::*;
 
-use crate::batch::{Ending, MemoryRefusal, PrepareError};
-use crate::budget::{self, Unfinished};
-use crate::cluster::{ClusterError, ClusterHistory, ClusterOutcome, PreparedCluster};
-use crate::isolation;
-use crate::results::{Finished, StatsRecord};
-use crate::spec::Config;
-use crate::sweep::{Experiment, Sweep};
-use crate::trace::{DEFAULT_LIMIT, perfetto_cluster};
+use hyperfold_base::budget::{self, Unfinished};
+use hyperfold_base::isolation;
+use hyperfold_cluster::{ClusterError, ClusterHistory, ClusterOutcome, PreparedCluster};
+use hyperfold_config::spec::Config;
+use hyperfold_config::sweep::{Experiment, Sweep};
+use hyperfold_host::{Ending, MemoryRefusal, PrepareError};
+use hyperfold_results::{Finished, StatsRecord};
+use hyperfold_trace::{DEFAULT_LIMIT, perfetto_cluster};
 
 use super::convert_cluster::finished_cluster;
 use super::error::SessionError;

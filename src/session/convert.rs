@@ -5,16 +5,16 @@
 use super::convert_iteration::measured_iteration;
 use super::convert_jobs::{jobs, shared_links};
 use super::convert_serving::{requests, serving};
-use crate::batch::{Ended, Ending, ExperimentOutcome, FlowOutcome, LinkOutcome};
-use crate::cost::usd_per_mtoken;
-use crate::engine::fold::FoldStats;
-use crate::results::approximate::MESSAGES_UP_TO;
-use crate::results::{
+use hyperfold_config::spec::Config;
+use hyperfold_engine::FoldStats;
+use hyperfold_host::cost::usd_per_mtoken;
+use hyperfold_host::{Ended, Ending, ExperimentOutcome, FlowOutcome, LinkOutcome};
+use hyperfold_results::approximate::MESSAGES_UP_TO;
+use hyperfold_results::{
     ExperimentRecord, Finished, FlowRecord, FoldingRecord, LinkPackets, LinkRecord, Micro, Outputs, Ps, RttRecord,
     StatsRecord, fct_stats, utilisation,
 };
-use crate::spec::Config;
-use crate::validated::ClassErrors;
+use hyperfold_validated::ClassErrors;
 
 /// Converts a finished experiment for writing. `record` holds its identity; `outputs` says which companion files are asked for.
 pub(crate) fn finished(record: ExperimentRecord, ended: Ended, outputs: &Outputs, config: &Config) -> Finished {

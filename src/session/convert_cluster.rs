@@ -2,12 +2,12 @@
 //!
 //! Layer: session.
 
-use crate::cluster::{ClusterCongestion, ClusterJobOutcome, ClusterMapRow, ClusterOutcome, ClusterSample, JobPhase};
-use crate::results::{
+use hyperfold_cluster::{ClusterCongestion, ClusterJobOutcome, ClusterMapRow, ClusterOutcome, ClusterSample, JobPhase};
+use hyperfold_config::spec::Config;
+use hyperfold_results::{
     ClusterCongestionRecord, ClusterJobRecord, ClusterMapRecord, ClusterRecord, ClusterSampleRecord, ExperimentRecord,
     Finished, StatsRecord,
 };
-use crate::spec::Config;
 
 const MS_PER_HOUR: f64 = 3.6e6;
 const HOURS_PER_YEAR: f64 = 8766.0;

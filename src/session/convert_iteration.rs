@@ -2,9 +2,9 @@
 //!
 //! Layer: session. A leaf of `convert`.
 
-use crate::batch::Iteration;
-use crate::results::{ExperimentRecord, Ps};
-use crate::units::PS_PER_S;
+use hyperfold_base::units::PS_PER_S;
+use hyperfold_host::Iteration;
+use hyperfold_results::{ExperimentRecord, Ps};
 
 /// Fills in the results of an iteration.
 pub(super) fn measured_iteration(r: &mut ExperimentRecord, i: &Iteration) {

@@ -5,8 +5,8 @@
 use std::sync::Arc;
 
 use super::convert_iteration::measured_iteration;
-use crate::batch::{ExperimentOutcome, JobOutcome, JobTimes, SharedLinkOutcome};
-use crate::results::{Cell, ExperimentRecord, JobRecord, Ps, SharedLinkRecord, fct_stats};
+use hyperfold_host::{ExperimentOutcome, JobOutcome, JobTimes, SharedLinkOutcome};
+use hyperfold_results::{Cell, ExperimentRecord, JobRecord, Ps, SharedLinkRecord, fct_stats};
 
 /// Returns a row for each job of an experiment; none if there is one workload.
 pub(super) fn jobs(outcome: &ExperimentOutcome) -> Vec<JobRecord> {

@@ -2,11 +2,11 @@
 //!
 //! Layer: session. Knows the bounds within which a request counts as good.
 
-use crate::batch::{ExperimentOutcome, PoolOutcome, RequestOutcome, ServingOutcome};
-use crate::results::{Micro, Ps, RequestRecord, ServingRecord, TimeStats, fct_stats};
-use crate::spec::{Config, Serving, Source, WorkloadSection};
-use crate::units::PS_PER_S;
-use crate::workload::serving::PoolRole;
+use hyperfold_base::units::PS_PER_S;
+use hyperfold_config::spec::{Config, Serving, Source, WorkloadSection};
+use hyperfold_host::{ExperimentOutcome, PoolOutcome, RequestOutcome, ServingOutcome};
+use hyperfold_llm::workload::serving::PoolRole;
+use hyperfold_results::{Micro, Ps, RequestRecord, ServingRecord, TimeStats, fct_stats};
 
 /// Share of time from which waiting for memory, or idling, counts as the limit.
 const MOST_OF_THE_TIME: f64 = 0.5;

@@ -2,9 +2,9 @@
 //!
 //! Layer: session. Opens and self-tests adapters. The caller decides whether a batch is large enough for a GPU.
 
-use crate::engine::gpu::adapter::{self, AdapterReport};
-use crate::engine::gpu::{DeviceChoice, GpuDevice, SoftwarePolicy, open};
-use crate::results::manifest::AdapterUsed;
+use hyperfold_engine::gpu::adapter::{self, AdapterReport};
+use hyperfold_engine::gpu::{DeviceChoice, GpuDevice, SoftwarePolicy, open};
+use hyperfold_results::manifest::AdapterUsed;
 
 use super::error::SessionError;
 use super::settings::{EngineChoice, RunSettings};

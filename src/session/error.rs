@@ -7,11 +7,11 @@ use std::path::PathBuf;
 
 use thiserror::Error;
 
-use crate::batch::PrepareError;
-use crate::engine::EngineError;
-use crate::engine::gpu::GpuError;
-use crate::results::{ReadError, ResultsError};
-use crate::spec::SpecError;
+use hyperfold_config::spec::SpecError;
+use hyperfold_engine::EngineError;
+use hyperfold_engine::gpu::GpuError;
+use hyperfold_host::PrepareError;
+use hyperfold_results::{ReadError, ResultsError};
 
 /// A reason why a session cannot go on. A bad experiment is no such error: its record says `failed`.
 #[derive(Debug, Error)]

@@ -6,7 +6,7 @@ use std::collections::HashMap;
 use std::fmt;
 use std::sync::Arc;
 
-use crate::sweep::{Experiment, Sweep};
+use hyperfold_config::sweep::{Experiment, Sweep};
 
 /// Most groups that are searched; the remaining experiments are listed one by one.
 const GROUPS_UP_TO: usize = 20;
@@ -211,7 +211,7 @@ mod tests {
     use std::path::Path;
 
     use super::*;
-    use crate::sweep::{self, SetOverrides};
+    use hyperfold_config::sweep::{self, SetOverrides};
 
     /// Returns the lines for a grid of two axes, in which `when` decides which experiments are excluded.
     fn excluded(when: impl Fn(u64) -> bool) -> Vec<String> {

@@ -2,9 +2,9 @@
 //!
 //! Layer: session.
 
-use crate::results::{Cell, ExperimentRecord};
-use crate::spec::Config;
-use crate::sweep::{Experiment, Sweep};
+use hyperfold_config::spec::Config;
+use hyperfold_config::sweep::{Experiment, Sweep};
+use hyperfold_results::{Cell, ExperimentRecord};
 
 /// Returns the configuration of an experiment of a loaded sweep.
 pub(crate) fn config(sweep: &Sweep, experiment: &Experiment) -> Config {

@@ -7,12 +7,12 @@ use std::time::Instant;
 
 use serde_json::json;
 
-use crate::input;
-use crate::results::{
+use hyperfold_base::input;
+use hyperfold_config::sweep::Selection;
+use hyperfold_results::{
     EventLog, ExperimentRecord, Manifest, Outcome, Recovered, ResultDir, ResultWriter, ResultsError, Seconds, Status,
     write_timeline,
 };
-use crate::sweep::Selection;
 
 use super::error::SessionError;
 use super::identity::{claim, identity};
@@ -21,11 +21,11 @@ use super::settings::RunSettings;
 use super::update::{EngineUsed, Known, Update};
 
 /// A folder that is claimed for a run that has not begun.
-pub(crate) struct ClaimedFolder {
+pub struct ClaimedFolder {
     writer: ResultWriter,
     /// What an earlier run has left in the folder.
-    pub(crate) recovered: Recovered,
-    pub(crate) known: Known,
+    pub recovered: Recovered,
+    pub known: Known,
 }
 
 impl ClaimedFolder {
@@ -33,7 +33,7 @@ impl ClaimedFolder {
     ///
     /// # Errors
     /// The folder is in use, belongs to another run, or cannot be written.
-    pub(crate) fn open(
+    pub fn open(
         path: &Path,
         resume: bool,
         planned: &Planned,
@@ -52,7 +52,7 @@ impl ClaimedFolder {
     }
 
     /// The folder.
-    pub(crate) fn dir(&self) -> &ResultDir {
+    pub fn dir(&self) -> &ResultDir {
         self.writer.dir()
     }
 
@@ -60,7 +60,7 @@ impl ClaimedFolder {
     ///
     /// # Errors
     /// A file cannot be written.
-    pub(crate) fn start(
+    pub fn start(
         self,
         planned: &Planned,
         used: &EngineUsed,
@@ -76,7 +76,7 @@ impl ClaimedFolder {
 }
 
 /// The files of a run in progress.
-pub(crate) struct RunFolder {
+pub struct RunFolder {
     writer: ResultWriter,
     log: EventLog,
     /// Content of `defects.txt`.
@@ -90,10 +90,10 @@ pub(crate) struct RunFolder {
 }
 
 /// The result of a run whose files are complete.
-pub(crate) struct Written {
-    pub(crate) records: Vec<ExperimentRecord>,
-    pub(crate) failed: u64,
-    pub(crate) expected: usize,
+pub struct Written {
+    pub records: Vec<ExperimentRecord>,
+    pub failed: u64,
+    pub expected: usize,
 }
 
 impl RunFolder {
@@ -151,7 +151,7 @@ impl RunFolder {
     }
 
     /// Returns how many experiments are safe in the journal.
-    pub(crate) fn saved(&self) -> u64 {
+    pub fn saved(&self) -> u64 {
         self.writer.records().count() as u64
     }
 
@@ -159,7 +159,7 @@ impl RunFolder {
     ///
     /// # Errors
     /// A file cannot be written, or a search chooses other experiments than before.
-    pub(crate) fn take(&mut self, update: Update) -> Result<(), SessionError> {
+    pub fn take(&mut self, update: Update) -> Result<(), SessionError> {
         let start = Instant::now();
         match update {
             Update::Chosen { ids, csv } => self.choose(ids, &csv).map_err(SessionError::Results)?,
@@ -211,12 +211,7 @@ impl RunFolder {
     ///
     /// # Errors
     /// A file cannot be written.
-    pub(crate) fn close(
-        mut self,
-        outcome: Outcome,
-        late_warnings: Vec<String>,
-        wall: f64,
-    ) -> Result<Written, SessionError> {
+    pub fn close(mut self, outcome: Outcome, late_warnings: Vec<String>, wall: f64) -> Result<Written, SessionError> {
         let start = Instant::now();
         let (dir, records) = self.writer.finish().map_err(SessionError::Writing)?;
         let count = |status| records.iter().filter(|r| r.status == status).count() as u64;

@@ -6,10 +6,10 @@ use std::collections::HashSet;
 
 use serde::Serialize;
 
-use crate::batch::memo_keeper::most_in_memory;
-use crate::batch::{LONG_PACKET_HOPS, Prepared};
-use crate::budget::Measured;
-use crate::spec::Config;
+use hyperfold_base::budget::Measured;
+use hyperfold_config::spec::Config;
+use hyperfold_host::memo_keeper::most_in_memory;
+use hyperfold_host::{LONG_PACKET_HOPS, Prepared};
 
 use super::speed_class::SpeedClass;
 use super::work_done::work_of;
@@ -26,7 +26,7 @@ const MEMO_BYTES: u64 = 300;
 const GROWTH_OF: u64 = 2;
 /// Columns that double as they grow take up to `COLUMNS_OF` times their rows.
 const COLUMNS_OF: u64 = 2;
-/// Most bytes of outcomes kept for duplicates (`batch::dedup`).
+/// Most bytes of outcomes kept for duplicates (`hyperfold_host::dedup`).
 const MOST_KEPT_BYTES: u64 = 256 << 20;
 const MOST_MEMO_BYTES: u64 = 1 << 30;
 

@@ -7,8 +7,8 @@ use std::path::Path;
 
 use sha2::{Digest, Sha256};
 
-use crate::results::{Cell, ResultDir, RunIdentity};
-use crate::sweep::{SEMANTIC_VERSION, Selection, Sweep};
+use hyperfold_config::sweep::{SEMANTIC_VERSION, Selection, Sweep};
+use hyperfold_results::{Cell, ResultDir, RunIdentity};
 
 use super::error::SessionError;
 use super::planned::Planned;

@@ -31,7 +31,7 @@ impl Interrupt {
     }
 
     /// Returns the flag itself, for a signal handler.
-    pub(crate) fn flag(&self) -> &Arc<AtomicBool> {
+    pub fn flag(&self) -> &Arc<AtomicBool> {
         &self.own
     }
 }

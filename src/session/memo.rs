@@ -4,8 +4,8 @@
 
 use std::sync::Arc;
 
-use crate::batch::memo_keeper::{MemoKeeper, most_in_memory};
-use crate::engine::fold::{FoldEngine, Memo};
+use hyperfold_fold::{FoldEngine, Memo};
+use hyperfold_host::memo_keeper::{MemoKeeper, most_in_memory};
 
 use super::settings::MemoChoice;
 

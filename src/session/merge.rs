@@ -8,17 +8,17 @@ use std::path::{Path, PathBuf};
 
 use serde_json::json;
 
-use crate::results::rows::{results_header, results_row};
-use crate::results::{
+use hyperfold_config::sweep::SEMANTIC_VERSION;
+use hyperfold_results::rows::{results_header, results_row};
+use hyperfold_results::{
     EventLog, ExperimentRecord, Finished, JournalReader, JournaledExperiment, Manifest, ResultDir, ResultWriter,
     RunIdentity, copy_timeline, cut_off,
 };
-use crate::sweep::SEMANTIC_VERSION;
 
 use super::error::SessionError;
 use super::identity::claim;
 use super::merge_manifest::{MISSING, joined};
-use crate::units::counted;
+use hyperfold_base::units::counted;
 
 /// Most ranges of missing experiments that are named.
 const NAMED: usize = 20;
@@ -48,7 +48,7 @@ pub fn merge(dirs: &[PathBuf], out: &Path, warn: &mut dyn FnMut(&str)) -> Result
 ///
 /// # Errors
 /// As [`merge`].
-pub(crate) fn recover(dir: &Path, out: &Path, warn: &mut dyn FnMut(&str)) -> Result<Merged, SessionError> {
+pub fn recover(dir: &Path, out: &Path, warn: &mut dyn FnMut(&str)) -> Result<Merged, SessionError> {
     // The selection stays the same, so that the run can go on in `out`.
     join(&[dir.into()], out, |parts| Ok(parts[0].run().clone()), warn)
 }

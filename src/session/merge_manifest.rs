@@ -5,8 +5,8 @@
 use std::collections::BTreeSet;
 use std::path::{Path, PathBuf};
 
-use crate::input;
-use crate::results::{ExperimentRecord, Manifest, Outcome, RunIdentity, Seconds, Status};
+use hyperfold_base::input;
+use hyperfold_results::{ExperimentRecord, Manifest, Outcome, RunIdentity, Seconds, Status};
 
 use super::axis_effects::{AxisEffects, no_effect};
 

@@ -4,12 +4,12 @@
 
 use std::sync::Arc;
 
-use crate::batch::{self, KeptExperiments};
-use crate::budget;
-use crate::engine::gpu::rates::FEWEST_THAT_PAY;
-use crate::results::{Axis, Cell, InputFile, Outputs};
-use crate::spec::{Config, Source, WorkloadSection};
-use crate::sweep::{self, Selection, Sweep};
+use hyperfold_base::budget;
+use hyperfold_config::spec::{Config, Source, WorkloadSection};
+use hyperfold_config::sweep::{self, Selection, Sweep};
+use hyperfold_engine::gpu::rates::FEWEST_THAT_PAY;
+use hyperfold_host::KeptExperiments;
+use hyperfold_results::{Axis, Cell, InputFile, Outputs};
 
 use super::error::SessionError;
 use super::excluded::Excluded;
@@ -156,7 +156,7 @@ pub(crate) fn plan(
     let host_bytes_of_many = workers::host_bytes_of_many(threads, false).min(host_bytes);
     let shape = BatchShape {
         threads,
-        max_len: threads * batch::MOST_FOLDED_A_THREAD,
+        max_len: threads * hyperfold_host::MOST_FOLDED_A_THREAD,
         host_bytes,
         host_bytes_of_many,
         host_bytes_of_long,

@@ -10,8 +10,8 @@ use std::sync::atomic::{AtomicU64, Ordering};
 
 use serde::Serialize;
 
-use crate::results::{Axis, InputFile, Outputs};
-use crate::sweep::Selection;
+use hyperfold_config::sweep::Selection;
+use hyperfold_results::{Axis, InputFile, Outputs};
 
 use super::excluded::Excluded;
 use super::forecast::{COARSE_PACKETS, MemoryForecast, TimeForecast};

@@ -6,19 +6,17 @@
 //!
 //! Layer: session. Outcomes of the experiments are discarded.
 
+use hyperfold_base::budget;
+use hyperfold_columns::SHARED_FLOWS_LEFT;
+use hyperfold_config::spec::{Config, KeyId, Value};
+use hyperfold_config::sweep::Sweep;
+use hyperfold_engine::{is_final, packet_hops};
+use hyperfold_flow::{FlowEngine, advance_beside, is_flow_level};
+use hyperfold_fold::{FoldEngine, Memo};
 use std::collections::{HashMap, VecDeque};
 use std::sync::{Arc, Mutex, PoisonError};
 use std::thread;
 use std::time::{Duration, Instant};
-
-use crate::batch;
-use crate::budget;
-use crate::columns::SHARED_FLOWS_LEFT;
-use crate::engine::fold::{FoldEngine, Memo};
-use crate::engine::{is_final, packet_hops};
-use crate::flow::{FlowEngine, advance_beside, is_flow_level};
-use crate::spec::{Config, KeyId, Value};
-use crate::sweep::Sweep;
 
 use super::experiment::config;
 use super::forecast::{ExperimentSize, Folding, TimeForecast};
@@ -242,9 +240,9 @@ fn with_coarse_packets(sweep: &Sweep, size: &ExperimentSize, config: &Config, al
 /// Simulates an experiment until it ends or `patience` is over; `None`: it cannot be simulated.
 fn moment(config: &Config, patience: Duration, memo: &Arc<Memo>, allowance: u64) -> Option<ProbeMoment> {
     let began = Instant::now();
-    let mut prepared = batch::prepare_within(config, 0, allowance).ok()?;
+    let mut prepared = hyperfold_host::prepare_within(config, 0, allowance).ok()?;
     let mut tables = prepared.built.tables.view();
-    let limit = batch::RunOptions::default().packet_limit;
+    let limit = hyperfold_host::RunOptions::default().packet_limit;
     let (mut engine, mut flows) = (FoldEngine::remembering(Arc::clone(memo)), FlowEngine::default());
     let flow_level = is_flow_level(&tables);
     let left = tables.shared[SHARED_FLOWS_LEFT as usize];

@@ -8,10 +8,10 @@ use std::sync::mpsc::{Receiver, SyncSender, sync_channel};
 use std::thread::JoinHandle;
 use std::time::Instant;
 
-use crate::engine::gpu::DeviceChoice;
-use crate::report;
-use crate::results::{ExperimentRecord, Finished, Outcome, ResultDir};
-use crate::sweep::{Selection, Shard, Sweep};
+use hyperfold_config::sweep::{Selection, Shard, Sweep};
+use hyperfold_engine::gpu::DeviceChoice;
+use hyperfold_report::report;
+use hyperfold_results::{ExperimentRecord, Finished, Outcome, ResultDir};
 
 use super::error::SessionError;
 use super::folder::ClaimedFolder;
@@ -29,9 +29,9 @@ const WAITING: usize = 256;
 /// Settings for running sweeps. They change no result, except keys that [`Session::set`] changes.
 ///
 /// ```
-/// use hyperfold::{Engine, Session, Sweep};
+/// use hyperfold_session::{EngineChoice, Session, SweepBuilder};
 ///
-/// let sweep = Sweep::builder("incast")
+/// let sweep = SweepBuilder::new("incast")
 ///     .set("cluster.gpus", 8)
 ///     .set("cluster.gpus_per_server", 1)
 ///     .set("workload.kind", "traffic")
@@ -41,11 +41,11 @@ const WAITING: usize = 256;
 ///     .axis("transport.cc", ["dcqcn", "hpcc"])
 ///     .build()?;
 /// let mut slowest = 0;
-/// for result in Session::new(Engine::Cpu).jobs(1).run(&sweep)? {
+/// for result in Session::new(EngineChoice::Cpu).jobs(1).run(&sweep)? {
 ///     slowest = slowest.max(result?.record.makespan.expect("it ended well").0);
 /// }
 /// assert!(slowest > 0);
-/// # Ok::<(), hyperfold::SessionError>(())
+/// # Ok::<(), hyperfold_session::SessionError>(())
 /// ```
 #[derive(Clone, Debug)]
 pub struct Session {

@@ -1,15 +1,15 @@
-//! Runs a search (`method = "optimize"`): evaluates candidates for [`crate::optimize`], and reports its choice.
+//! Runs a search (`method = "optimize"`): evaluates candidates for [`hyperfold_analysis::optimize`], and reports its choice.
 //!
 //! Layer: session. Candidates are points of the sweep. [`super::candidates`] evaluates the first replica of a point; full runs have all replicas.
 
 use std::collections::{HashMap, HashSet};
 use std::sync::Arc;
 
-use crate::optimize::{Budget, Fate, Objective, SearchLimit, WithinLimits, record_within, search, table};
-use crate::results::record::SERVING;
-use crate::results::{Axis, Cell, ExperimentRecord, LookRecord};
-use crate::spec::{Source, WorkloadSection};
-use crate::sweep::{Experiment, Selection, Sweep};
+use hyperfold_analysis::optimize::{Budget, Fate, Objective, SearchLimit, WithinLimits, record_within, search, table};
+use hyperfold_config::spec::{Source, WorkloadSection};
+use hyperfold_config::sweep::{Experiment, Selection, Sweep};
+use hyperfold_results::record::SERVING;
+use hyperfold_results::{Axis, Cell, ExperimentRecord, LookRecord};
 
 use super::candidates::{CandidateEvaluator, CandidateView, SearchStop};
 use super::error::SessionError;
@@ -18,7 +18,7 @@ use super::planned::SearchPlan;
 use super::settings::RunSettings;
 use super::update::{Update, UpdateSink};
 use super::workers::DeviceWorkers;
-use crate::units::counted;
+use hyperfold_base::units::counted;
 
 /// The setup of a search, fixed when the sweep is read.
 #[derive(Clone)]

@@ -4,8 +4,8 @@
 
 use std::path::{Component, Path, PathBuf};
 
-use crate::batch::memo_store::somebody_elses;
-use crate::engine::gpu::DeviceChoice;
+use hyperfold_engine::gpu::DeviceChoice;
+use hyperfold_host::memo_store::somebody_elses;
 
 use super::error::SessionError;
 use super::interrupt::Interrupt;
@@ -70,7 +70,7 @@ impl MemoChoice {
     ///
     /// # Errors
     /// The memo is in the folder.
-    pub(crate) fn check_outside(&self, results: &Path) -> Result<(), SessionError> {
+    pub fn check_outside(&self, results: &Path) -> Result<(), SessionError> {
         match self {
             MemoChoice::Kept { path, .. } if resolved(path).starts_with(resolved(results)) => {
                 Err(SessionError::Input(format!(

@@ -6,14 +6,14 @@ use std::collections::{HashMap, HashSet};
 use std::sync::Arc;
 use std::time::Instant;
 
-use crate::batch::{Ended, QueuedExperiment, RunEvent};
-use crate::engine::gpu::GpuDevice;
-use crate::engine::gpu::rates::FEWEST_THAT_PAY;
-use crate::isolation::take_defects;
-use crate::results::{ExperimentRecord, Finished, StatsRecord};
-use crate::routing::{PolicyKeys, routing_policy};
-use crate::spec;
-use crate::sweep::{self, Experiment, Hash128, SetOverrides, Sweep};
+use hyperfold_base::isolation::take_defects;
+use hyperfold_config::spec;
+use hyperfold_config::sweep::{self, Experiment, Hash128, SetOverrides, Sweep};
+use hyperfold_engine::gpu::GpuDevice;
+use hyperfold_engine::gpu::rates::FEWEST_THAT_PAY;
+use hyperfold_host::{Ended, QueuedExperiment, RunEvent};
+use hyperfold_network::routing::{PolicyKeys, routing_policy};
+use hyperfold_results::{ExperimentRecord, Finished, StatsRecord};
 
 use super::alone::{AloneRuns, QueuedRuns, config_of, further_runs};
 use super::audits::Audits;
@@ -31,7 +31,7 @@ use super::simulator::Simulator;
 use super::update::{EngineUsed, Known, Update, UpdateSink};
 use super::work_done::WorkDone;
 use super::{devices, search, trace, workers};
-use crate::units::counted;
+use hyperfold_base::units::counted;
 
 /// The real simulator, as opposed to those of tests.
 #[derive(Clone, Copy, Debug, Default)]

@@ -4,7 +4,7 @@
 
 use std::hash::{DefaultHasher, Hash, Hasher};
 
-use crate::spec::{Config, KeyId};
+use hyperfold_config::spec::{Config, KeyId};
 
 /// The properties, besides their number, that decide how fast packets are simulated.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Hash)]

@@ -1,32 +1,32 @@
 //! Reads the results of a folder back as typed records.
 //!
-//! Layer: session. Reads the journal, which has everything. [`crate::results::RunResults`] reads tables of any version.
+//! Layer: session. Reads the journal, which has everything. [`hyperfold_results::RunResults`] reads tables of any version.
 
 use std::path::Path;
 
-use crate::results::{Axis, Finished, JournalReader, JournaledExperiment};
+use hyperfold_results::{Axis, Finished, JournalReader, JournaledExperiment};
 
 use super::error::SessionError;
 
 /// The experiments of a folder in the order of `exp_id`, each with its flows, links and round-trip times if the run kept them.
 ///
 /// ```
-/// use hyperfold::{Engine, Session, StoredResults, Sweep};
+/// use hyperfold_session::{EngineChoice, Session, StoredResults, SweepBuilder};
 ///
 /// let folder = std::env::temp_dir().join(format!("hyperfold-stored-{}", std::process::id()));
-/// let sweep = Sweep::builder("ring")
+/// let sweep = SweepBuilder::new("ring")
 ///     .set("cluster.gpus", 4)
 ///     .set("cluster.gpus_per_server", 1)
 ///     .set("workload.kind", "traffic")
 ///     .set("workload.pattern", "ring")
 ///     .set("workload.bytes", 10_000)
 ///     .build()?;
-/// Session::new(Engine::Cpu).jobs(1).run_into(&sweep, &folder)?;
+/// Session::new(EngineChoice::Cpu).jobs(1).run_into(&sweep, &folder)?;
 /// for finished in StoredResults::open(&folder)? {
 ///     assert_eq!(finished?.record.flows, Some(4));
 /// }
 /// # std::fs::remove_dir_all(&folder).unwrap();
-/// # Ok::<(), hyperfold::SessionError>(())
+/// # Ok::<(), hyperfold_session::SessionError>(())
 /// ```
 pub struct StoredResults {
     journal: JournalReader,

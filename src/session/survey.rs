@@ -8,12 +8,11 @@ use std::time::{Duration, Instant};
 
 use rayon::prelude::*;
 
-use crate::batch::{self, KeptExperiments, MemoryRefusal, PrepareError};
-use crate::budget::{self, Unfinished};
-use crate::cluster::{BYTES_A_JOB, ClusterError, PreparedCluster};
-use crate::spec::{self, Config, SpecError};
-use crate::sweep::{Experiment, Hash128, Sweep};
-use crate::validated;
+use hyperfold_base::budget::{self, Unfinished};
+use hyperfold_cluster::{BYTES_A_JOB, ClusterError, PreparedCluster};
+use hyperfold_config::spec::{self, Config, SpecError};
+use hyperfold_config::sweep::{Experiment, Hash128, Sweep};
+use hyperfold_host::{KeptExperiments, MemoryRefusal, PrepareError};
 
 use super::error::SessionError;
 use super::experiment::config;
@@ -105,7 +104,8 @@ impl Survey {
     /// Prepares an experiment. Returns its notes and size, and keeps it if it is large and there is memory. `alone`: the sweep has no other experiment.
     fn prepared(&mut self, config: &Config, exp_id: u64, alone: bool) -> Made {
         let start = Instant::now();
-        let prepare = |allowance| budget::measured(|| batch::prepare_to_keep(config, exp_id as u32, allowance, alone));
+        let prepare =
+            |allowance| budget::measured(|| hyperfold_host::prepare_to_keep(config, exp_id as u32, allowance, alone));
         let allowance = budget::total() / 4 * 3;
         let kept_bytes = self.kept.bytes();
         let (mut made, mut allocated) = prepare(allowance.saturating_sub(kept_bytes));
@@ -147,10 +147,11 @@ impl Survey {
 /// The whole sweep has nothing to run because of bad input.
 pub(crate) fn survey(sweep: &Sweep, progress: &PlanProgress) -> Result<Survey, SessionError> {
     let (surveyed, allocated) = budget::measured(|| surveyed(sweep, progress));
-    batch::experiments_begin_anew();
+    hyperfold_host::experiments_begin_anew();
     budget::give_back();
     // The bytes still held, besides kept experiments, are cached jobs, which the run uses.
-    let left = |survey: &Survey| allocated.held.saturating_sub(survey.kept_held).max(batch::cached_job_bytes());
+    let left =
+        |survey: &Survey| allocated.held.saturating_sub(survey.kept_held).max(hyperfold_host::cached_job_bytes());
     surveyed.map(|survey| Survey { job_bytes: left(&survey), ..survey })
 }
 
@@ -230,7 +231,7 @@ fn surveyed(sweep: &Sweep, progress: &PlanProgress) -> Result<Survey, SessionErr
             }
             exclusion
         };
-        let work: Result<Option<ExperimentSize>, Exclusion> = match batch::fits(&config) {
+        let work: Result<Option<ExperimentSize>, Exclusion> = match hyperfold_host::fits(&config) {
             Err(e) => Err(excluded(e, &mut survey)),
             Ok(above) => {
                 tight.add(experiment.exp_id, above);
@@ -247,7 +248,7 @@ fn surveyed(sweep: &Sweep, progress: &PlanProgress) -> Result<Survey, SessionErr
                     None => {
                         let (prepared, size) = match ahead.take(&shape) {
                             Some(made) => made,
-                            None if batch::is_worked_out(&config) => {
+                            None if hyperfold_host::is_worked_out(&config) => {
                                 ahead.prepare(sweep, position, |experiment, shape| {
                                     !seen.contains_key(&experiment.exp_key) && !shapes.contains_key(shape)
                                 });
@@ -337,7 +338,11 @@ impl PreparedAhead {
             let config = config(sweep, experiment);
             let shape = shape_of(&config);
             let known = next.iter().any(|(next_shape, _)| *next_shape == shape) || self.made.contains_key(&shape);
-            if batch::is_worked_out(&config) && !known && open(experiment, &shape) && batch::fits(&config).is_ok() {
+            if hyperfold_host::is_worked_out(&config)
+                && !known
+                && open(experiment, &shape)
+                && hyperfold_host::fits(&config).is_ok()
+            {
                 next.push((shape, config));
             }
         }
@@ -360,12 +365,12 @@ fn prepared(config: &Config) -> Made {
 
 fn prepared_within(config: &Config, allowance: u64) -> Made {
     let start = Instant::now();
-    let (prepared, allocated) = budget::measured(|| batch::prepare_within(config, 0, allowance));
+    let (prepared, allocated) = budget::measured(|| hyperfold_host::prepare_within(config, 0, allowance));
     let seconds = start.elapsed().as_secs_f64();
     match prepared {
         Ok(prepared) => {
             let size = ExperimentSize::of(config, &prepared, allocated, seconds);
-            (Ok(prepared.notes.into_iter().chain(validated::notes(config)).collect()), size)
+            (Ok(prepared.notes.into_iter().chain(hyperfold_validated::notes(config)).collect()), size)
         }
         Err(e) => (Err(e), ExperimentSize::default()),
     }
@@ -461,7 +466,7 @@ mod tests {
     use std::path::Path;
 
     use super::*;
-    use crate::sweep::{self, SetOverrides};
+    use hyperfold_config::sweep::{self, SetOverrides};
 
     fn surveyed(k: u32, ccs: &str) -> Survey {
         let hosts = k * k * k / 4;

@@ -5,7 +5,7 @@
 use std::fmt::Write;
 use std::path::{Path, PathBuf};
 
-use crate::sweep::{self, SetOverrides, Sweep};
+use hyperfold_config::sweep::{self, SetOverrides, Sweep};
 
 use super::error::SessionError;
 use super::flow_list::FlowList;
@@ -25,9 +25,9 @@ pub struct SweepBuilder {
     files: Vec<(&'static str, String)>,
 }
 
-impl Sweep {
+impl SweepBuilder {
     /// Begins a sweep made in code.
-    pub fn builder(name: impl Into<String>) -> SweepBuilder {
+    pub fn new(name: impl Into<String>) -> SweepBuilder {
         SweepBuilder {
             name: name.into(),
             seed: None,
@@ -38,9 +38,7 @@ impl Sweep {
             files: Vec::new(),
         }
     }
-}
 
-impl SweepBuilder {
     /// Sets a key of `[base]`.
     pub fn set(mut self, key: impl Into<String>, value: impl Into<toml::Value>) -> SweepBuilder {
         self.base.push((key.into(), value.into()));
@@ -180,7 +178,7 @@ mod tests {
 
     #[test]
     fn a_builder_writes_what_a_file_says() {
-        let text = Sweep::builder("a \"b\"")
+        let text = SweepBuilder::new("a \"b\"")
             .seed(7)
             .set("cluster.gpus", 16)
             .set("transport.hpcc.eta", 0.9)
@@ -202,7 +200,7 @@ mod tests {
         let mut net = TopologyBuilder::new();
         let (a, b) = (net.host(), net.host());
         net.link(a, b, 100, 1000);
-        let error = Sweep::builder("x").topology(&net).build().map(|_| ()).unwrap_err();
+        let error = SweepBuilder::new("x").topology(&net).build().map(|_| ()).unwrap_err();
         assert!(error.to_string().contains("build_in"), "{error}");
     }
 }

@@ -5,13 +5,13 @@
 
 use std::path::PathBuf;
 
-use crate::batch::PrepareError;
-use crate::batch::timeline::{Timeline, Window, record};
-use crate::cluster::{ClusterError, ClusterHistory, PreparedCluster};
-use crate::results::{RunResults, Status};
-use crate::spec::{Config, Place, SpecError};
-use crate::sweep::{self, SetOverrides};
-use crate::trace::{DEFAULT_LIMIT, Trace, perfetto, samples};
+use hyperfold_cluster::{ClusterError, ClusterHistory, PreparedCluster};
+use hyperfold_config::spec::{Config, Place, SpecError};
+use hyperfold_config::sweep::{self, SetOverrides};
+use hyperfold_host::PrepareError;
+use hyperfold_host::timeline::{Timeline, Window, record};
+use hyperfold_results::{RunResults, Status};
+use hyperfold_trace::{DEFAULT_LIMIT, Trace, perfetto, samples};
 
 use super::error::SessionError;
 use super::interrupt::Interrupt;
@@ -20,12 +20,7 @@ use super::interrupt::Interrupt;
 ///
 /// # Errors
 /// The experiment cannot be prepared.
-pub(crate) fn timeline(
-    config: &Config,
-    exp_id: u64,
-    window: Window,
-    interrupt: &Interrupt,
-) -> Result<Timeline, PrepareError> {
+pub fn timeline(config: &Config, exp_id: u64, window: Window, interrupt: &Interrupt) -> Result<Timeline, PrepareError> {
     record(config, exp_id, window, &|| interrupt.requested())
 }
 
@@ -42,7 +37,7 @@ pub(crate) fn of_run(config: &Config, exp_id: u64, interrupt: &Interrupt) -> Res
 ///
 /// # Errors
 /// The cluster cannot be prepared, or does not end.
-pub(crate) fn cluster_history(config: &Config, interrupt: &Interrupt) -> Result<Option<ClusterHistory>, ClusterError> {
+pub fn cluster_history(config: &Config, interrupt: &Interrupt) -> Result<Option<ClusterHistory>, ClusterError> {
     match PreparedCluster::new(config)?.recorded(&|| interrupt.requested()) {
         Err(ClusterError::Interrupted) => Ok(None),
         ended => ended.map(|(_, history)| Some(history)),
@@ -61,7 +56,7 @@ fn of_manifest(mut error: SpecError) -> SpecError {
 ///
 /// # Errors
 /// There is no such experiment, or its inputs have changed.
-pub(crate) fn experiment(run: &RunResults, exp_id: u64) -> Result<(usize, Config), SessionError> {
+pub fn experiment(run: &RunResults, exp_id: u64) -> Result<(usize, Config), SessionError> {
     let dir = run.path.display();
     let row = run.find(exp_id).ok_or_else(|| {
         SessionError::Input(format!("{dir}: it has no experiment {exp_id}; results.csv lists those that it has"))

@@ -4,8 +4,8 @@
 
 use std::collections::BTreeMap;
 
-use crate::results::manifest::AdapterUsed;
-use crate::results::{ExperimentRecord, Finished, LookRecord, StatsRecord};
+use hyperfold_results::manifest::AdapterUsed;
+use hyperfold_results::{ExperimentRecord, Finished, LookRecord, StatsRecord};
 
 use super::error::SessionError;
 

@@ -4,12 +4,12 @@
 
 use std::sync::Arc;
 
-use crate::batch::{self, KeptExperiments, QueuedExperiment, RunEvent, RunOptions, Worker};
-use crate::engine::EngineError;
-use crate::engine::beside::Beside;
-use crate::engine::gpu::adapter::{self, AdapterReport};
-use crate::engine::gpu::rates::FEWEST_THAT_PAY;
-use crate::engine::gpu::{DeviceChoice, GpuDevice, GpuEngine, Mode, SoftwarePolicy, open};
+use hyperfold_engine::EngineError;
+use hyperfold_engine::gpu::adapter::{self, AdapterReport};
+use hyperfold_engine::gpu::rates::FEWEST_THAT_PAY;
+use hyperfold_engine::gpu::{DeviceChoice, GpuDevice, GpuEngine, Mode, SoftwarePolicy, open};
+use hyperfold_fold::beside::Beside;
+use hyperfold_host::{KeptExperiments, QueuedExperiment, RunEvent, RunOptions, Worker};
 
 use super::error::SessionError;
 use super::memo::RunMemo;
@@ -121,7 +121,7 @@ pub(crate) fn simulate<E: From<EngineError> + Send>(
     let interrupt = settings.interrupt.clone();
     let stop = move || interrupt.requested();
     if workers.is_empty() {
-        return pool.install(|| batch::run(tasks, Box::new(memo.engine()), &options, stop, tell));
+        return pool.install(|| hyperfold_host::run(tasks, Box::new(memo.engine()), &options, stop, tell));
     }
     let DeviceWorkers { list, tried } = workers;
     let mut another = || match settings.engine {
@@ -132,5 +132,5 @@ pub(crate) fn simulate<E: From<EngineError> + Send>(
         EngineChoice::Gpu if settings.devices.is_empty() => another_device(settings, memo, tried),
         EngineChoice::Gpu | EngineChoice::Cpu => None,
     };
-    batch::run_on_devices(tasks, list, &mut another, pool, &options, stop, tell)
+    hyperfold_host::run_on_devices(tasks, list, &mut another, pool, &options, stop, tell)
 }

@@ -7,7 +7,7 @@ use std::cmp::Reverse;
 use super::Trace;
 use super::proto::ProtoMessage;
 use super::tracks::{BEGIN, CLEARED, END, MERGE_NONE, NEEDS, Names, SEQUENCE};
-use crate::cluster::{ActivityTime, ClusterHistory, JobActivity, ServerActivity, ServerUse};
+use hyperfold_cluster::{ActivityTime, ClusterHistory, JobActivity, ServerActivity, ServerUse};
 
 const NS_PER_MS: u64 = 1_000_000;
 /// Process number of the jobs.

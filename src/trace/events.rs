@@ -4,9 +4,9 @@
 
 use std::cmp::Reverse;
 
-use crate::batch::timeline::{MessageSpan, OpSpan, Pause, Timeline};
-use crate::columns::NEVER;
-use crate::workload::program::{Dim, Op, OpKind, Stream};
+use hyperfold_columns::NEVER;
+use hyperfold_host::timeline::{MessageSpan, OpSpan, Pause, Timeline};
+use hyperfold_llm::workload::program::{Dim, Op, OpKind, Stream};
 
 /// The track of a span. Tracks are shown in this order.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]

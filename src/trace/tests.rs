@@ -4,9 +4,9 @@ use std::collections::BTreeMap;
 use std::path::Path;
 
 use super::*;
-use crate::batch::timeline::{Window, record};
-use crate::spec::Config;
-use crate::sweep::{self, SetOverrides};
+use hyperfold_config::spec::Config;
+use hyperfold_config::sweep::{self, SetOverrides};
+use hyperfold_host::timeline::{Window, record};
 
 /// The value of a field.
 #[derive(Clone, Debug)]
@@ -326,7 +326,7 @@ fn a_cluster_shows_what_every_job_and_server_did() {
     let text = "[base]\nfidelity.mode = \"job\"\ncluster = { gpus = 32, gpus_per_server = 4 }\n\
         jobs = { count = 12, min_gpus = 2, max_gpus = 16, min_hours = 2.0, max_hours = 20.0, load = 2.0 }\n\
         failures = { host_mtbf_h = 100.0, hot_spares = 1 }\n";
-    let prepared = crate::cluster::PreparedCluster::new(&config(text)).unwrap();
+    let prepared = hyperfold_cluster::PreparedCluster::new(&config(text)).unwrap();
     let (outcome, history) = prepared.recorded(&|| false).unwrap();
     assert_eq!(outcome, prepared.simulate(&|| false).unwrap(), "recording changes nothing");
     let trace = perfetto_cluster(&history, 0, u64::MAX, 100_000);

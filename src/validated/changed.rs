@@ -2,7 +2,7 @@
 //!
 //! Layer: validated. It compares a configuration with the defaults of its server and GPU.
 
-use crate::spec::{
+use hyperfold_config::spec::{
     Config, KeyId, Named, ProgramSpec, SlowdownChoice, Source, TopologyKind, WorkloadSection, find_server,
 };
 
@@ -40,7 +40,7 @@ fn program_otherwise(program: &ProgramSpec, note: &mut impl FnMut(bool, &'static
         Source::Collective { .. } => {
             let c = &program.communication;
             let chosen = c.protocol.is_some() || c.channels.is_some() || c.chunk_bytes.is_some();
-            note(chosen || c.algorithm != crate::spec::AlgorithmChoice::Auto, "algorithm");
+            note(chosen || c.algorithm != hyperfold_config::spec::AlgorithmChoice::Auto, "algorithm");
         }
         Source::Inference(_) | Source::File { .. } => {}
     }
@@ -51,7 +51,7 @@ mod tests {
     use std::path::Path;
 
     use super::*;
-    use crate::sweep::{self, SetOverrides};
+    use hyperfold_config::sweep::{self, SetOverrides};
 
     #[test]
     fn what_a_sweep_sets_otherwise_is_named() {

@@ -6,13 +6,13 @@ use std::fmt;
 
 use serde::{Deserialize, Serialize};
 
-use crate::batch::servers::generation;
-use crate::batch::training;
-use crate::collective::Arch;
-use crate::compute::Gpu;
-use crate::spec::{
+use hyperfold_config::spec::{
     Analytic, Config, FrameworkChoice, Named, OpChoice, PrecisionChoice, ProgramSpec, Source, Training, WorkloadSection,
 };
+use hyperfold_host::servers::generation;
+use hyperfold_host::training;
+use hyperfold_llm::collective::Arch;
+use hyperfold_llm::compute::Gpu;
 
 /// Largest size in bytes that counts as small. The time of small messages is mostly launch and latency.
 const SMALL: u64 = 1 << 20;
@@ -245,7 +245,7 @@ mod tests {
     use std::path::Path;
 
     use super::*;
-    use crate::sweep::{self, SetOverrides};
+    use hyperfold_config::sweep::{self, SetOverrides};
 
     fn class(base: &str) -> Option<String> {
         let text = format!("name = \"classes\"\n[base]\n{base}\n");

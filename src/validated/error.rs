@@ -8,7 +8,7 @@ use serde::{Deserialize, Serialize};
 
 use super::changed::changed;
 use super::class::{ExperimentClass, measured_gpu};
-use crate::spec::Config;
+use hyperfold_config::spec::Config;
 
 const ASSET: &str = include_str!("../../assets/validation/classes.toml");
 
@@ -191,8 +191,8 @@ pub const NOT_VALIDATED: &str = "not validated";
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::collective::Arch;
-    use crate::validated::class::{NetworkClass, Parallelism, PrecisionClass, SizeClass, WorkloadClass};
+    use crate::class::{NetworkClass, Parallelism, PrecisionClass, SizeClass, WorkloadClass};
+    use hyperfold_llm::collective::Arch;
 
     fn class(gpu: Arch, precision: PrecisionClass, network: NetworkClass) -> ExperimentClass {
         ExperimentClass {

@@ -4,9 +4,9 @@
 
 use super::class::{ExperimentClass, measured_gpu};
 use super::error::ClassErrors;
-use crate::batch::training;
-use crate::compute::Gpu;
-use crate::spec::{Config, KeyId, SERVERS, Source, TopologyKind, WorkloadSection, find_server, gpu_of};
+use hyperfold_config::spec::{Config, KeyId, SERVERS, Source, TopologyKind, WorkloadSection, find_server, gpu_of};
+use hyperfold_host::training;
+use hyperfold_llm::compute::Gpu;
 
 /// Notes about the hardware of an experiment.
 pub fn notes(config: &Config) -> Vec<String> {
@@ -78,7 +78,7 @@ mod tests {
     use std::path::Path;
 
     use super::*;
-    use crate::sweep::{self, SetOverrides};
+    use hyperfold_config::sweep::{self, SetOverrides};
 
     fn of(cluster: &str, workload: &str) -> Vec<String> {
         let text =

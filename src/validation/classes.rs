@@ -6,7 +6,7 @@ use std::collections::{BTreeMap, BTreeSet};
 
 use super::measured::Unit;
 use super::row::ValidationRow;
-use crate::validated::{ClassError, ClassErrors, ExperimentClass, Use};
+use hyperfold_validated::{ClassError, ClassErrors, ExperimentClass, Use};
 
 const HEADER: &str = "# How far times of each class of experiments are off measured machines: 0.05 is 5 %.
 # Written by `hyperfold validate --write-classes assets/validation/classes.toml`; a test compares it with what `validate` computes.
@@ -46,8 +46,8 @@ pub fn classes_toml(errors: &ClassErrors) -> String {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::collective::Arch;
-    use crate::validated::{NetworkClass, Parallelism, PrecisionClass, SizeClass, WorkloadClass};
+    use hyperfold_llm::collective::Arch;
+    use hyperfold_validated::{NetworkClass, Parallelism, PrecisionClass, SizeClass, WorkloadClass};
 
     #[test]
     fn errors_are_of_times_and_by_class_and_use() {

@@ -6,9 +6,9 @@ use super::measured::MeasuredRow;
 use super::row::ValidationRow;
 use super::run::{Records, class, gpu, records, row};
 use super::tables::MeasuredTable;
-use crate::collective::measured_run;
-use crate::session::SessionError;
-use crate::validated::{ExperimentClass, NetworkClass, SizeClass, Use};
+use hyperfold_llm::collective::measured_run;
+use hyperfold_session::SessionError;
+use hyperfold_validated::{ExperimentClass, NetworkClass, SizeClass, Use};
 
 const PACKETS: &str = "packets";
 const CLOSED_FORM: &str = "closed form";

@@ -4,9 +4,9 @@
 
 use serde::Deserialize;
 
-use crate::results::record::OUTCOME;
-use crate::results::{Cell, ExperimentRecord};
-use crate::validated::Use;
+use hyperfold_results::record::OUTCOME;
+use hyperfold_results::{Cell, ExperimentRecord};
+use hyperfold_validated::Use;
 
 /// One measured value of an experiment.
 #[derive(Clone, Debug, PartialEq, Deserialize)]

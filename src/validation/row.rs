@@ -4,7 +4,7 @@
 
 use serde::Serialize;
 
-use crate::validated::{ExperimentClass, Use};
+use hyperfold_validated::{ExperimentClass, Use};
 
 /// One measured quantity and its simulated value.
 #[derive(Clone, Debug, PartialEq, Serialize)]

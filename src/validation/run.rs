@@ -7,11 +7,11 @@ use std::collections::HashMap;
 use super::measured::MeasuredRow;
 use super::row::ValidationRow;
 use super::tables::MeasuredTable;
-use crate::batch::training;
-use crate::results::{ExperimentRecord, Status};
-use crate::session::{EngineChoice, Session, SessionError};
-use crate::spec::Config;
-use crate::validated::ExperimentClass;
+use hyperfold_config::spec::Config;
+use hyperfold_host::training;
+use hyperfold_results::{ExperimentRecord, Status};
+use hyperfold_session::{EngineChoice, Session, SessionError};
+use hyperfold_validated::ExperimentClass;
 
 /// Records of a run of a table's sweep, by `exp_id`.
 pub(super) type Records = HashMap<u64, ExperimentRecord>;

@@ -9,9 +9,9 @@ use super::components;
 use super::row::ValidationRow;
 use super::run;
 use super::tables::{self, TableError};
-use crate::batch::closed_forms::ClosedFormError;
-use crate::session::SessionError;
-use crate::validated::Use;
+use hyperfold_host::closed_forms::ClosedFormError;
+use hyperfold_session::SessionError;
+use hyperfold_validated::Use;
 
 /// A suite of `hyperfold validate`.
 pub struct Suite {

@@ -3,7 +3,7 @@
 //! Layer: validation.
 
 use super::row::ValidationRow;
-use crate::validated::{Use, nearest_rank_90};
+use hyperfold_validated::{Use, nearest_rank_90};
 
 /// Errors of the rows of one table, use, group and unit. Errors are relative; 0.05 is 5 %.
 #[derive(Clone, Debug, PartialEq)]

@@ -5,8 +5,8 @@
 use std::path::{Path, PathBuf};
 
 use super::measured::{self, MeasuredRow};
-use crate::input;
-use crate::sweep::Sweep;
+use hyperfold_base::input;
+use hyperfold_config::sweep::Sweep;
 
 /// A sweep, and measured values of its experiments.
 #[derive(Clone)]
@@ -25,7 +25,7 @@ pub enum TableError {
     #[error("{file}: {why}")]
     Row { file: String, why: String },
     #[error(transparent)]
-    Sweep(#[from] crate::spec::SpecError),
+    Sweep(#[from] hyperfold_config::spec::SpecError),
 }
 
 /// Embeds files of `experiments/validation`: suite, name, sweep, and measured values.

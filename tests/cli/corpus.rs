@@ -5,12 +5,12 @@ use std::fs;
 use std::path::{Path, PathBuf};
 
 use crate::support::program::{Folder, hyperfold};
-use hyperfold::routing::{RouteFile, Router};
-use hyperfold::spec::read_ns3_config;
-use hyperfold::sweep::{self, SetOverrides};
-use hyperfold::topology::text::load_text;
-use hyperfold::topology::{Network, TopologyFormat, read_topology};
-use hyperfold::workload::{Cdf, StartUnit, read_flows};
+use hyperfold_config::spec::read_ns3_config;
+use hyperfold_config::sweep::{self, SetOverrides};
+use hyperfold_llm::workload::{Cdf, StartUnit, read_flows};
+use hyperfold_network::routing::{RouteFile, Router};
+use hyperfold_network::topology::text::load_text;
+use hyperfold_network::topology::{Network, TopologyFormat, read_topology};
 
 fn corpus(kind: &str) -> PathBuf {
     Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/corpus").join(kind)

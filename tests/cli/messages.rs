@@ -84,9 +84,9 @@ fn the_log_is_off_until_it_is_asked_for() {
     let info = run("c", "info");
     assert!(info.contains(" INFO  hyperfold::cli::run: engine cpu: as asked by --engine cpu"), "{info}");
     assert!(!info.contains("DEBUG"), "{info}");
-    let batch = run("d", "hyperfold::batch=debug");
+    let batch = run("d", "hyperfold_host=debug");
     assert!(
-        batch.contains(" DEBUG hyperfold::batch::runner: batch: 1 experiments, ") && !batch.contains("hyperfold::cli"),
+        batch.contains(" DEBUG hyperfold_host::runner: batch: 1 experiments, ") && !batch.contains("hyperfold::cli"),
         "{batch}"
     );
 }
@@ -187,7 +187,7 @@ fn the_log_says_why_a_steady_skip_ended() {
                  [base.workload]\nkind = \"collective\"\nop = \"all-reduce\"\nbytes = 67108864\n";
     fs::write(root.path().join("s.toml"), sweep).unwrap();
     let args = ["run", "s.toml", "--quiet", "--engine", "cpu", "--out", "out"];
-    let output = hyperfold(root.path(), &args, &[("RUST_LOG", "hyperfold::engine::fold=debug")]);
+    let output = hyperfold(root.path(), &args, &[("RUST_LOG", "hyperfold_engine::fold=debug")]);
     assert_eq!(output.code, 0, "{}", output.stderr);
     let ends: Vec<&str> = output.stderr.lines().filter(|line| line.contains(" was skipped from ")).collect();
     // The log tells as many skips as `steady_skips` says; the last one ends because the collective does.

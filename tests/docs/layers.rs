@@ -193,7 +193,7 @@ fn modules_import_only_from_layers_above_them() {
 
 /// The folders of `engine::fold` in order, from the arrows in its documentation.
 fn fold_layers() -> Vec<String> {
-    let docs = fs::read_to_string(source().join("engine/fold/mod.rs")).unwrap();
+    let docs = fs::read_to_string(source().join("fold/mod.rs")).unwrap();
     let chain =
         docs.lines().find(|l| l.starts_with("//!") && l.contains('→')).expect("engine::fold documents its layers");
     chain.split('`').skip(1).step_by(2).map(str::to_string).collect()
@@ -204,7 +204,7 @@ fn folders_of_folding_import_only_from_those_before_them() {
     let layers = fold_layers();
     let mut wrong = Vec::new();
     for (_, _, shown, code) in files() {
-        let Some(folder) = shown.strip_prefix("engine/fold/").and_then(|rest| rest.split_once('/')).map(|x| x.0) else {
+        let Some(folder) = shown.strip_prefix("fold/").and_then(|rest| rest.split_once('/')).map(|x| x.0) else {
             continue;
         };
         let layer = |name: &str| layers.iter().position(|l| l == name);
@@ -237,7 +237,7 @@ fn crates_stay_in_their_module() {
 
 /// Files of `src` that open others than `input` does: what belongs to the program, or to the machine.
 const OPENERS: &[&str] = &[
-    "batch/memo_store.rs",
+    "host/memo_store.rs",
     "budget/available.rs",
     "cli/benchmark_workloads.rs",
     "cli/doctor.rs",
@@ -265,7 +265,7 @@ fn what_users_name_is_opened_in_one_place() {
 fn imports_are_found_however_they_are_written() {
     let code = strip(
         "use crate::{topology::{Network, Link}, units};\n// crate::cli\nfn f() { crate::engine::run(\"crate::batch\") }\n\
-         use super::super::workload::Flow; let c = '\"'; use hyperfold::spec; let r = r#\"crate::cli\"#; let e = '\\''; crate::sweep::x();",
+         use super::super::workload::Flow; let c = '\"'; use hyperfold_config::spec; let r = r#\"crate::cli\"#; let e = '\\''; crate::sweep::x();",
     );
     let mut found = imports(&code, 2);
     found.sort();

@@ -75,7 +75,7 @@ fn page() -> String {
     );
     let servers = read("assets/servers/servers.toml");
     // The table leaves out servers that no key takes: only measurements of them are known.
-    for (name, server) in servers.iter().filter(|(name, _)| hyperfold::spec::SERVERS.contains(&name.as_str())) {
+    for (name, server) in servers.iter().filter(|(name, _)| hyperfold_config::spec::SERVERS.contains(&name.as_str())) {
         let server = server.as_table().unwrap();
         let [gpus, nics, rate] = ["gpus", "nics", "nic_gbps"].map(|key| number(server.get(key)));
         let _ = writeln!(out, "| `{name}` | {gpus} | {nics} | {rate} | {} |", text(server, "source"));

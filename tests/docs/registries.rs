@@ -7,7 +7,7 @@ use crate::layers::{rust_files, source};
 
 /// Names in lines of the registry, with the module that makes each, by the macro that has the line.
 fn lines() -> Vec<(String, String, String)> {
-    let text = fs::read_to_string(source().join("spec/registries.rs")).unwrap();
+    let text = fs::read_to_string(source().join("base/registries.rs")).unwrap();
     let (mut found, mut folder) = (Vec::new(), None);
     for line in text.lines() {
         let line = line.trim();
@@ -52,7 +52,7 @@ fn registries_names_stand_in_their_line_and_their_file_alone() {
     let mut files = Vec::new();
     rust_files(&source(), &mut files);
     // Keys say under which of them they have an effect, and which is the default.
-    let may = ["spec/registries.rs", "spec/key_table.rs"];
+    let may = ["base/registries.rs", "spec/key_table.rs"];
     let shared = ["topology", "random", "rail", "spread", "packed", "priority", "destination"];
     for (kind, name, module) in lines() {
         // Words that other keys or messages have, too.
@@ -82,7 +82,7 @@ fn registries_are_on_the_page_with_their_keys() {
         ("scheduler.policy", "src/cluster/scheduler"),
         ("scheduler.placement", "src/cluster/placement"),
         ("failures.model", "src/cluster/failure"),
-        ("routing.policy", "src/routing/policy"),
+        ("routing.policy", "src/network/routing/policy"),
     ] {
         assert!(text.contains(&format!("`{key}` | `{folder}`")), "{key}");
     }

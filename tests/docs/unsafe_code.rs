@@ -12,7 +12,7 @@ const WITH_UNSAFE: &[&str] = &[
     "columns/tables.rs",
     "engine/cpu/cores.rs",
     "engine/cpu/key.rs",
-    "engine/fold/run/window_threads.rs",
+    "fold/run/window_threads.rs",
     "prefetch.rs",
 ];
 /// Lines above an `unsafe` in which its reason stands.

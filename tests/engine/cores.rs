@@ -6,12 +6,12 @@ use std::time::Duration;
 
 use crate::support::program::Folder;
 use crate::support::{engine, gpu_graphs, random};
-use hyperfold::batch::build::BuildOptions;
-use hyperfold::columns::{OwnedTables, status};
-use hyperfold::engine::cpu::cores;
-use hyperfold::engine::cpu::switch_groups::SwitchGroups;
-use hyperfold::engine::fold::FoldEngine;
-use hyperfold::engine::{cpu, grow};
+use hyperfold_columns::{OwnedTables, status};
+use hyperfold_engine::cpu::cores;
+use hyperfold_engine::cpu::switch_groups::SwitchGroups;
+use hyperfold_engine::{cpu, grow};
+use hyperfold_fold::FoldEngine;
+use hyperfold_host::build_tables::BuildOptions;
 
 /// Everything is recorded, so that everything is compared.
 const OPTIONS: BuildOptions =

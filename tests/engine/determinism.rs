@@ -4,12 +4,12 @@ use std::path::Path;
 
 use crate::support::program::Folder;
 use crate::support::{Case, engine, golden, random};
-use hyperfold::batch::build::{BuildOptions, Built};
-use hyperfold::batch::{self, Ending, ExperimentOutcome, QueuedExperiment, RunEvent, RunOptions};
-use hyperfold::columns::{FlowRx, FlowTx, Nic, OwnedTables, PacketIdx, Port, RttSample, status};
-use hyperfold::engine::EngineError;
-use hyperfold::engine::cpu::engine::CpuEngine;
-use hyperfold::sweep::{self, SetOverrides, Sweep};
+use hyperfold_columns::{FlowRx, FlowTx, Nic, OwnedTables, PacketIdx, Port, RttSample, status};
+use hyperfold_config::sweep::{self, SetOverrides, Sweep};
+use hyperfold_engine::EngineError;
+use hyperfold_engine::cpu::engine::CpuEngine;
+use hyperfold_host::build_tables::{BuildOptions, Built};
+use hyperfold_host::{Ending, ExperimentOutcome, QueuedExperiment, RunEvent, RunOptions};
 
 /// Ways to run a sweep that must write the same bytes as the first.
 const WAYS: &[(&str, &[&str])] = &[
@@ -164,7 +164,7 @@ fn outcomes(sweep: &Sweep, places: &[usize], batch: usize) -> Vec<(usize, Result
     };
     let options = RunOptions { batch, ..RunOptions::default() };
     let mut found = Vec::new();
-    batch::run::<EngineError>(
+    hyperfold_host::run::<EngineError>(
         places.iter().enumerate().map(task),
         Box::new(CpuEngine),
         &options,

@@ -7,9 +7,8 @@ use std::path::Path;
 
 use crate::support::golden::{self, Golden};
 use crate::support::{Case, engine};
-use hyperfold::batch;
-use hyperfold::batch::build::BuildOptions;
-use hyperfold::sweep::{self, SetOverrides};
+use hyperfold_config::sweep::{self, SetOverrides};
+use hyperfold_host::build_tables::BuildOptions;
 
 /// The reference's own spread of a case (SPREAD.md), in percent.
 #[derive(Clone, Copy, Debug, Default)]
@@ -194,7 +193,7 @@ fn sweep_files_lead_to_the_same_tables_as_the_cases_themselves() {
         sweep::parse(&text, Path::new("golden.toml"), &SetOverrides::default()).unwrap_or_else(|e| panic!("{e}"));
     assert_eq!(sweep.experiments.len(), cases.len());
     for (g, experiment) in cases.iter().zip(&sweep.experiments) {
-        let prepared = batch::prepare(&sweep.config(experiment).unwrap(), experiment.exp_id as u32)
+        let prepared = hyperfold_host::prepare(&sweep.config(experiment).unwrap(), experiment.exp_id as u32)
             .unwrap_or_else(|e| panic!("{}: {e}", g.name));
         let mut built = prepared.built;
         engine::finish_built(&g.name, &mut built);

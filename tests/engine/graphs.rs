@@ -1,10 +1,10 @@
 //! Task graphs on the CPU: they end, and neither the order of rows nor the length of steps changes anything.
 
 use crate::support::{engine, gpu_graphs};
-use hyperfold::batch::build::BuildOptions;
-use hyperfold::columns::{FlowRx, FlowTx, Gate, NONE, OwnedTables, PacketIdx, Task, TaskIdx, status};
-use hyperfold::engine::grow;
-use hyperfold::engine::systems::SYSTEMS;
+use hyperfold_columns::{FlowRx, FlowTx, Gate, NONE, OwnedTables, PacketIdx, Task, TaskIdx, status};
+use hyperfold_engine::grow;
+use hyperfold_engine::systems::SYSTEMS;
+use hyperfold_host::build_tables::BuildOptions;
 
 /// Everything is recorded, so that everything is compared.
 const OPTIONS: BuildOptions =

@@ -2,7 +2,7 @@
 
 use crate::oracle::{Failure, Opts, Order, Outcome, simulate};
 use crate::support::{Case, random};
-use hyperfold::transport::Cc;
+use hyperfold_network::transport::Cc;
 
 const SEEDS: u64 = 500;
 

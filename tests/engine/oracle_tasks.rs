@@ -4,9 +4,9 @@ use crate::oracle::{Failure, Opts, Order, Times, simulate_tasks};
 use crate::support;
 use crate::support::tasks::TaskCase;
 use crate::support::{engine, graphs, random_tasks};
-use hyperfold::batch::build::BuildOptions;
-use hyperfold::columns::{NEVER, status};
-use hyperfold::workload::tasks::{QueuePair, TaskGraph, Work};
+use hyperfold_columns::{NEVER, status};
+use hyperfold_host::build_tables::BuildOptions;
+use hyperfold_llm::workload::tasks::{QueuePair, TaskGraph, Work};
 
 /// What can be compared of a run.
 #[derive(Clone, Debug, PartialEq, Eq)]

@@ -2,10 +2,10 @@
 
 use std::path::Path;
 
-use hyperfold::batch::{self, ExperimentOutcome, QueuedExperiment, RunEvent, RunOptions};
-use hyperfold::engine::EngineError;
-use hyperfold::engine::cpu::engine::CpuEngine;
-use hyperfold::sweep::{self, SetOverrides};
+use hyperfold_config::sweep::{self, SetOverrides};
+use hyperfold_engine::EngineError;
+use hyperfold_engine::cpu::engine::CpuEngine;
+use hyperfold_host::{ExperimentOutcome, QueuedExperiment, RunEvent, RunOptions};
 
 /// 100 Gb/s everywhere, a microsecond a link, 1,000 bytes of payload in 1,048, acknowledgements of 60.
 const BPS: f64 = 100e9;
@@ -28,7 +28,8 @@ pub fn simulate(base: &str) -> ExperimentOutcome {
         }
         Ok::<(), EngineError>(())
     };
-    batch::run(std::iter::once(task), Box::new(CpuEngine), &RunOptions::default(), || false, &mut tell).unwrap();
+    hyperfold_host::run(std::iter::once(task), Box::new(CpuEngine), &RunOptions::default(), || false, &mut tell)
+        .unwrap();
     ended.unwrap().unwrap()
 }
 

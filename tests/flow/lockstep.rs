@@ -6,15 +6,13 @@ use std::sync::atomic::{AtomicUsize, Ordering};
 use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
-use hyperfold::batch::{self, QueuedExperiment, RunEvent, RunOptions};
-use hyperfold::columns::Tables;
-use hyperfold::engine::cpu::engine::CpuEngine;
-use hyperfold::engine::fair_rates::{
-    FlowsChange, NumberedNetworks, RateChange, RateNetwork, RateSolver, ResidentRates,
-};
-use hyperfold::engine::{Engine, EngineError, SliceOutcome};
-use hyperfold::flow::maxmin::{LinkShare, MaxMin};
-use hyperfold::sweep::{self, SetOverrides};
+use hyperfold_columns::Tables;
+use hyperfold_config::sweep::{self, SetOverrides};
+use hyperfold_engine::cpu::engine::CpuEngine;
+use hyperfold_engine::fair_rates::{FlowsChange, NumberedNetworks, RateChange, RateNetwork, RateSolver, ResidentRates};
+use hyperfold_engine::{Engine, EngineError, SliceOutcome};
+use hyperfold_flow::maxmin::{LinkShare, MaxMin};
+use hyperfold_host::{QueuedExperiment, RunEvent, RunOptions};
 
 /// What the solver was asked for.
 #[derive(Clone, Debug, Default)]
@@ -159,13 +157,19 @@ fn run(engine: Box<dyn Engine>, most: usize) -> Result<BTreeMap<u64, String>, En
     let tasks = tasks.map(|e| QueuedExperiment { exp_id: e.exp_id, config: sweep.config(e).unwrap() });
     let mut ends = BTreeMap::new();
     let options = RunOptions { batch: most, ..RunOptions::default() };
-    batch::run::<EngineError>(tasks.collect::<Vec<_>>().into_iter(), engine, &options, || false, &mut |news| {
-        if let RunEvent::Ended(e) = news {
-            assert!(e.result.is_ok(), "{:?}", e.result);
-            ends.insert(e.exp_id, format!("{:?}", e.result));
-        }
-        Ok(())
-    })?;
+    hyperfold_host::run::<EngineError>(
+        tasks.collect::<Vec<_>>().into_iter(),
+        engine,
+        &options,
+        || false,
+        &mut |news| {
+            if let RunEvent::Ended(e) = news {
+                assert!(e.result.is_ok(), "{:?}", e.result);
+                ends.insert(e.exp_id, format!("{:?}", e.result));
+            }
+            Ok(())
+        },
+    )?;
     Ok(ends)
 }
 

@@ -2,7 +2,7 @@
 
 use super::dense::DenseNetwork;
 use crate::support::random::Rng;
-use hyperfold::flow::maxmin::{LinkShare, MaxMin, WHOLE};
+use hyperfold_flow::maxmin::{LinkShare, MaxMin, WHOLE};
 
 const NETWORKS: u64 = 500;
 /// Acknowledgements' part of their data's rate, as a shift.

@@ -7,8 +7,9 @@ use std::time::Duration;
 use crate::graphs::{OPTIONS, made_steady, same};
 use crate::support::engine::is_final;
 use crate::support::{engine, gpu_graphs};
-use hyperfold::columns::{OwnedTables, mode, status};
-use hyperfold::engine::fold::{FoldEngine, FoldStats};
+use hyperfold_columns::{OwnedTables, mode, status};
+use hyperfold_engine::FoldStats;
+use hyperfold_fold::FoldEngine;
 
 /// Seeds take these by turns.
 const THREADS: [usize; 3] = [2, 3, 4];

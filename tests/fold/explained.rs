@@ -4,8 +4,8 @@ use std::sync::{Arc, Mutex};
 
 use crate::graphs::{OPTIONS, run, same};
 use crate::support::{engine, gpu_graphs};
-use hyperfold::columns::{mode, status};
-use hyperfold::engine::fold::{FoldCause, FoldEngine, FoldExplanation, KeyPart, Memo};
+use hyperfold_columns::{mode, status};
+use hyperfold_fold::{FoldCause, FoldEngine, FoldExplanation, KeyPart, Memo};
 
 /// `fold explain` tells a user about an all-to-all, about the same unfolded, and about flows that cannot be folded.
 #[test]

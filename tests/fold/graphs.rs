@@ -5,13 +5,14 @@ use std::sync::atomic::{AtomicU32, Ordering};
 
 use crate::support::engine::is_final;
 use crate::support::{engine, gpu_graphs};
-use hyperfold::batch::build::BuildOptions;
-use hyperfold::columns::{
+use hyperfold_columns::{
     FlowIdx, FlowRx, FlowTx, Gate, NONE, Nic, OwnedTables, PacketIdx, Port, Task, TaskIdx, cc, mode, qp, status,
 };
-use hyperfold::engine::cpu::cc::{dcqcn, timely};
-use hyperfold::engine::fold::{FoldEngine, FoldStats, Memo};
-use hyperfold::workload::tasks::Work;
+use hyperfold_engine::FoldStats;
+use hyperfold_engine::cpu::cc::{dcqcn, timely};
+use hyperfold_fold::{FoldEngine, Memo};
+use hyperfold_host::build_tables::BuildOptions;
+use hyperfold_llm::workload::tasks::Work;
 
 pub const OPTIONS: BuildOptions =
     BuildOptions { exp_id: 0, flow_level: false, links: true, rtt_cap: 0, step_divisor: 1, time_limit_ps: u64::MAX };

@@ -7,10 +7,11 @@ use std::time::Duration;
 
 use crate::support::engine::is_final;
 use crate::support::{engine, gpu_graphs};
-use hyperfold::batch::build::BuildOptions;
-use hyperfold::batch::memo_store::MemoStore;
-use hyperfold::columns::{FlowRx, FlowTx, Nic, OwnedTables, PacketIdx, Port, Task, TaskIdx, mode, qp, status};
-use hyperfold::engine::fold::{FoldEngine, FoldStats, Memo};
+use hyperfold_columns::{FlowRx, FlowTx, Nic, OwnedTables, PacketIdx, Port, Task, TaskIdx, mode, qp, status};
+use hyperfold_engine::FoldStats;
+use hyperfold_fold::{FoldEngine, Memo};
+use hyperfold_host::build_tables::BuildOptions;
+use hyperfold_host::memo_store::MemoStore;
 
 pub const OPTIONS: BuildOptions =
     BuildOptions { exp_id: 0, flow_level: false, links: true, rtt_cap: 0, step_divisor: 1, time_limit_ps: u64::MAX };

@@ -7,10 +7,11 @@ use std::sync::Arc;
 use crate::memo_cases::{OPTIONS, ROOMY, WAIT, cases, outcome, run, run_with, session, set_aside};
 use crate::support::engine::is_final;
 use crate::support::{engine, gpu_graphs};
-use hyperfold::batch::memo_store::MemoStore;
-use hyperfold::columns::mode;
-use hyperfold::engine::fold::{BackingStore, FoldEngine, FoldStats, Memo, MemoNodeId, SEMANTICS};
-use hyperfold::workload::tasks::Work;
+use hyperfold_columns::mode;
+use hyperfold_engine::FoldStats;
+use hyperfold_fold::{BackingStore, FoldEngine, Memo, MemoNodeId, SEMANTICS};
+use hyperfold_host::memo_store::MemoStore;
+use hyperfold_llm::workload::tasks::Work;
 use sha2::{Digest, Sha256};
 
 /// Runs a case of longer messages with what is steady skipped; gives what was done, and what it came to.

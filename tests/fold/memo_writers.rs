@@ -8,8 +8,8 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use crate::memo_cases::{ROOMY, WAIT, set_aside};
-use hyperfold::batch::memo_store::MemoStore;
-use hyperfold::engine::fold::{Memo, Recorder};
+use hyperfold_fold::{Memo, Recorder};
+use hyperfold_host::memo_store::MemoStore;
 
 /// Adds until it is killed; says what is on disk. Only another test starts it, by a variable.
 #[test]

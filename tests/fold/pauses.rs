@@ -3,13 +3,14 @@
 use crate::graphs::{OPTIONS, made_steady, run, same, same_remembered, together};
 use crate::support::random::{self, Rng};
 use crate::support::{Case, engine, gpu_graphs, transports};
-use hyperfold::columns::{NEVER, OwnedTables, mode, status};
-use hyperfold::engine::fold::{FoldEngine, FoldStats};
-use hyperfold::routing::FlowPaths;
-use hyperfold::topology::{Link, Network, Node, NodeKind};
-use hyperfold::transport::Cc;
-use hyperfold::workload::Flow;
-use hyperfold::workload::tasks::{Edge, EdgeMoment, QueuePair, Target, TaskGraph, Work};
+use hyperfold_columns::{NEVER, OwnedTables, mode, status};
+use hyperfold_engine::FoldStats;
+use hyperfold_fold::FoldEngine;
+use hyperfold_llm::workload::Flow;
+use hyperfold_llm::workload::tasks::{Edge, EdgeMoment, QueuePair, Target, TaskGraph, Work};
+use hyperfold_network::routing::FlowPaths;
+use hyperfold_network::topology::{Link, Network, Node, NodeKind};
+use hyperfold_network::transport::Cc;
 
 const GBPS: u64 = 1_000_000_000;
 const US: u64 = 1_000_000;

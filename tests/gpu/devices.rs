@@ -5,11 +5,11 @@ use std::fs;
 use std::path::Path;
 
 use crate::support::program::{Ran, command, seen};
-use hyperfold::batch::{self, QueuedExperiment, RunEvent, RunOptions, Worker, run_on_devices};
-use hyperfold::engine::EngineError;
-use hyperfold::engine::cpu::engine::CpuEngine;
-use hyperfold::engine::gpu::{self, GpuDevice, GpuEngine, SoftwarePolicy};
-use hyperfold::sweep::{self, SetOverrides};
+use hyperfold_config::sweep::{self, SetOverrides};
+use hyperfold_engine::EngineError;
+use hyperfold_engine::cpu::engine::CpuEngine;
+use hyperfold_engine::gpu::{self, GpuDevice, GpuEngine, SoftwarePolicy};
+use hyperfold_host::{QueuedExperiment, RunEvent, RunOptions, Worker, run_on_devices};
 
 /// Small and in several batches: two devices take a quarter of what is left each time.
 const SWEEP: &str = "name = \"two\"\n[base.cluster]\ngpus = 16\n[base.workload]\nkind = \"traffic\"\npattern = \"ring\"\nbytes = 20000\n[base.output]\nflows = true\n\
@@ -82,7 +82,7 @@ fn what_a_lost_device_had_is_simulated_by_the_other() {
     run_on_devices(tasks().into_iter(), &mut workers, &mut || None, &pool, &options, || false, &mut tell).unwrap();
     assert!(lost.len() == 1 && lost[0].starts_with("first is not used any more: "), "{lost:?}");
     let mut want = BTreeMap::new();
-    batch::run::<EngineError>(
+    hyperfold_host::run::<EngineError>(
         tasks().into_iter(),
         Box::new(CpuEngine),
         &RunOptions::default(),

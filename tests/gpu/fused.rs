@@ -2,9 +2,9 @@
 
 use crate::support;
 use crate::support::{golden, gpu, gpu_graphs, random, small};
-use hyperfold::batch::build::BuildOptions;
-use hyperfold::columns::{OwnedTables, status};
-use hyperfold::engine::gpu::{ExperimentError, GpuEngine, Mode, RunError};
+use hyperfold_columns::{OwnedTables, status};
+use hyperfold_engine::gpu::{ExperimentError, GpuEngine, Mode, RunError};
+use hyperfold_host::build_tables::BuildOptions;
 
 const PACKET_LIMIT: u64 = 1 << 20;
 

@@ -1,9 +1,9 @@
 //! The kernels' 64-bit helpers against Rust's, on edges and thousands of drawn values.
 
 use crate::support::gpu;
-use hyperfold::engine::cpu::math;
-use hyperfold::engine::gpu::faults::Faults;
-use hyperfold::engine::gpu::source;
+use hyperfold_engine::cpu::math;
+use hyperfold_engine::gpu::faults::Faults;
+use hyperfold_engine::gpu::source;
 
 /// Words of input and of output a case: a, b, c, shift; the four results.
 const KERNEL: &str = "

@@ -5,9 +5,9 @@ use std::fs;
 use crate::support::gpu;
 use crate::support::program::{Folder, command};
 use crate::support::random::Rng;
-use hyperfold::engine::Engine;
-use hyperfold::engine::fair_rates::{FlowsChange, RateChange};
-use hyperfold::flow::maxmin::{LinkShare, MaxMin, WHOLE};
+use hyperfold_engine::Engine;
+use hyperfold_engine::fair_rates::{FlowsChange, RateChange};
+use hyperfold_flow::maxmin::{LinkShare, MaxMin, WHOLE};
 
 /// What a random network is like.
 #[derive(Clone, Copy, Debug)]

@@ -2,11 +2,11 @@
 
 use crate::support;
 use crate::support::{golden, gpu, gpu_graphs, random, small};
-use hyperfold::batch::build::BuildOptions;
-use hyperfold::columns::{NEVER, OwnedTables, qp, status, task};
-use hyperfold::engine::gpu::{EntryPoint, GpuEngine, Mode};
-use hyperfold::engine::grow;
-use hyperfold::engine::systems::SYSTEMS;
+use hyperfold_columns::{NEVER, OwnedTables, qp, status, task};
+use hyperfold_engine::gpu::{EntryPoint, GpuEngine, Mode};
+use hyperfold_engine::grow;
+use hyperfold_engine::systems::SYSTEMS;
+use hyperfold_host::build_tables::BuildOptions;
 
 /// Experiments by name, each with the tables that the CPU engine works on.
 type Named = Vec<(String, OwnedTables)>;

@@ -3,10 +3,10 @@
 use std::collections::BTreeMap;
 use std::fmt::Write;
 
-use hyperfold::columns::TABLES;
-use hyperfold::columns::wgsl::column;
-use hyperfold::engine::gpu::{rates, source};
-use hyperfold::engine::systems::SYSTEMS;
+use hyperfold_columns::TABLES;
+use hyperfold_columns::wgsl::column;
+use hyperfold_engine::gpu::{rates, source};
+use hyperfold_engine::systems::SYSTEMS;
 
 fn module() -> naga::Module {
     let text = source::compose(128).unwrap();

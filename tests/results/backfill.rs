@@ -5,8 +5,8 @@ use std::fmt::Write;
 use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
 use std::time::{Duration, Instant};
 
-use hyperfold::cluster::{ClusterError, PreparedCluster};
-use hyperfold::sweep::Sweep;
+use hyperfold_cluster::{ClusterError, PreparedCluster};
+use hyperfold_config::sweep::Sweep;
 
 use crate::support::program::Folder;
 

@@ -3,7 +3,7 @@
 use std::fs::{self, File};
 use std::path::Path;
 
-use hyperfold::results::{
+use hyperfold_results::{
     Axis, Cell, ColumnKind, ExperimentRecord, Finished, FlowRecord, JobRecord, JournalReader, LinkPackets, LinkRecord,
     Micro, Outputs, Ps, Recovered, ResultDir, ResultWriter, ResultsError, RttRecord, RunIdentity, StatsRecord,
 };

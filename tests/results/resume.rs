@@ -6,7 +6,7 @@ use std::time::{Duration, Instant};
 
 use crate::small_runs::{MINUTES, SWEEP, arguments, folder, run, same_as_whole, started, two};
 use crate::support::program::{Folder, command, seen};
-use hyperfold::results::JournalReader;
+use hyperfold_results::JournalReader;
 
 #[test]
 fn a_run_that_is_killed_again_and_again_ends_with_the_same_bytes() {

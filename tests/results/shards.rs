@@ -2,7 +2,7 @@
 
 use crate::small_runs::{SWEEP, folder, run, same_as_whole};
 use crate::support::program::Folder;
-use hyperfold::results::{JournalReader, Ps, ResultDir, ResultWriter};
+use hyperfold_results::{JournalReader, Ps, ResultDir, ResultWriter};
 
 /// Three shards, on different numbers of threads.
 fn shards(folder: &Folder) {

@@ -1,9 +1,9 @@
 //! Running a [`Case`] on the CPU engine and reading its outcome.
 
-use hyperfold::batch::build::{BuildOptions, Built, GraphCase, PacketCase, build};
-use hyperfold::batch::conserve;
-use hyperfold::columns::{NEVER, OwnedTables, status};
-use hyperfold::engine::{Engine, EngineError, SliceOutcome, cpu, grow};
+use hyperfold_columns::{NEVER, OwnedTables, status};
+use hyperfold_engine::{Engine, EngineError, SliceOutcome, cpu, grow};
+use hyperfold_host::build_tables::{BuildOptions, Built, GraphCase, PacketCase, build};
+use hyperfold_host::conserve;
 
 use super::Case;
 

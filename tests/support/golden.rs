@@ -7,10 +7,10 @@ use std::collections::HashMap;
 use std::fs;
 use std::path::{Path, PathBuf};
 
-use hyperfold::routing::FlowPaths;
-use hyperfold::topology::{ArcIdx, Link, Network, Node, NodeKind};
-use hyperfold::transport::{Cc, EcnThresholds, LossRecovery, RttWindow, Transport};
-use hyperfold::workload::Flow;
+use hyperfold_llm::workload::Flow;
+use hyperfold_network::routing::FlowPaths;
+use hyperfold_network::topology::{ArcIdx, Link, Network, Node, NodeKind};
+use hyperfold_network::transport::{Cc, EcnThresholds, LossRecovery, RttWindow, Transport};
 
 use super::Case;
 

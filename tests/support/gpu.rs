@@ -1,7 +1,7 @@
 //! A device for GPU tests, and the first difference between two sets of tables.
 
-use hyperfold::columns::{OwnedTables, TABLES, Table};
-use hyperfold::engine::gpu::{DispatchProgress, GpuEngine, Mode, Report, RunError};
+use hyperfold_columns::{OwnedTables, TABLES, Table};
+use hyperfold_engine::gpu::{DispatchProgress, GpuEngine, Mode, Report, RunError};
 use std::sync::{Mutex, MutexGuard, OnceLock, PoisonError};
 
 /// An open device with 64-bit integers. Panics where there is none: a missing adapter must not look like a passed test.

@@ -2,11 +2,11 @@
 //!
 //! Seeded like [`super::random`], whose networks, transports and (beside some graphs) flows they use.
 
-use hyperfold::batch::build::{BuildOptions, Built, GraphCase, PacketCase, build};
-use hyperfold::columns::{NEVER, OwnedTables, SHARED_FLOWS_LEFT, task};
-use hyperfold::transport::Cc;
-use hyperfold::workload::Flow;
-use hyperfold::workload::tasks::{Edge, EdgeMoment, QueuePair, Target, TaskGraph, Work};
+use hyperfold_columns::{NEVER, OwnedTables, SHARED_FLOWS_LEFT, task};
+use hyperfold_host::build_tables::{BuildOptions, Built, GraphCase, PacketCase, build};
+use hyperfold_llm::workload::Flow;
+use hyperfold_llm::workload::tasks::{Edge, EdgeMoment, QueuePair, Target, TaskGraph, Work};
+use hyperfold_network::transport::Cc;
 
 use super::random::{self, Rng};
 use super::{Case, engine};

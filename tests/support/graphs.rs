@@ -2,11 +2,11 @@
 //!
 //! Eight hosts on two switches; every congestion control, with windows, pauses and losses, messages fresh or not.
 
-use hyperfold::routing::FlowPaths;
-use hyperfold::topology::{Link, Network, Node, NodeKind};
-use hyperfold::transport::{Cc, RttWindow, Transport};
-use hyperfold::workload::Flow;
-use hyperfold::workload::tasks::{QueuePair, TaskGraph, Work};
+use hyperfold_llm::workload::Flow;
+use hyperfold_llm::workload::tasks::{QueuePair, TaskGraph, Work};
+use hyperfold_network::routing::FlowPaths;
+use hyperfold_network::topology::{Link, Network, Node, NodeKind};
+use hyperfold_network::transport::{Cc, RttWindow, Transport};
 
 use super::Case;
 use super::random::shortest_paths;

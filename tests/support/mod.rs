@@ -3,10 +3,10 @@
 //! Every test binary declares it at its root: `#[path = "../support/mod.rs"] mod support;`.
 #![allow(dead_code, reason = "every test binary uses another part of it")]
 
-use hyperfold::routing::FlowPaths;
-use hyperfold::topology::Network;
-use hyperfold::transport::{RttWindow, Transport};
-use hyperfold::workload::Flow;
+use hyperfold_llm::workload::Flow;
+use hyperfold_network::routing::FlowPaths;
+use hyperfold_network::topology::Network;
+use hyperfold_network::transport::{RttWindow, Transport};
 
 pub mod engine;
 pub mod golden;

@@ -4,10 +4,10 @@
 
 use std::collections::VecDeque;
 
-use hyperfold::routing::FlowPaths;
-use hyperfold::topology::{ArcIdx, Link, Network, Node, NodeIdx, NodeKind};
-use hyperfold::transport::{Cc, EcnThresholds, LossRecovery, RttWindow, TierBuffers, Transport};
-use hyperfold::workload::Flow;
+use hyperfold_llm::workload::Flow;
+use hyperfold_network::routing::FlowPaths;
+use hyperfold_network::topology::{ArcIdx, Link, Network, Node, NodeIdx, NodeKind};
+use hyperfold_network::transport::{Cc, EcnThresholds, LossRecovery, RttWindow, TierBuffers, Transport};
 
 use super::Case;
 

@@ -2,9 +2,9 @@
 //!
 //! Without cycles by construction: everything leads from a task to one of a larger number.
 
-use hyperfold::topology::{ArcIdx, Link, Network, NodeKind};
-use hyperfold::transport::{Cc, EcnThresholds};
-use hyperfold::workload::tasks::{Edge, EdgeMoment, QueuePair, Target, TaskGraph, Work};
+use hyperfold_llm::workload::tasks::{Edge, EdgeMoment, QueuePair, Target, TaskGraph, Work};
+use hyperfold_network::topology::{ArcIdx, Link, Network, NodeKind};
+use hyperfold_network::transport::{Cc, EcnThresholds};
 
 use super::Case;
 use super::random::{self, Rng};
@@ -73,7 +73,7 @@ fn second_nics(rng: &mut Rng, network: &mut Network) {
     }
 }
 
-fn plain_flows(rng: &mut Rng, network: &Network, clock_ps: u64) -> Vec<hyperfold::workload::Flow> {
+fn plain_flows(rng: &mut Rng, network: &Network, clock_ps: u64) -> Vec<hyperfold_llm::workload::Flow> {
     let mut flows = random::flows(rng, network.ranks.len() as u64, clock_ps);
     flows.retain(|f| network.ranks[f.src_rank as usize] != network.ranks[f.dst_rank as usize]);
     flows.truncate(12);

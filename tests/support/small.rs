@@ -1,11 +1,11 @@
 //! Small cases for parity of CPU and GPU: two switches, two trunks, every congestion control and every way to lose or pause.
 
-use hyperfold::batch::build::BuildOptions;
-use hyperfold::columns::{OwnedTables, Packet, PacketIdx};
-use hyperfold::routing::FlowPaths;
-use hyperfold::topology::{ArcIdx, Link, Network, Node, NodeKind};
-use hyperfold::transport::{Cc, LossRecovery, RttWindow, Transport};
-use hyperfold::workload::Flow;
+use hyperfold_columns::{OwnedTables, Packet, PacketIdx};
+use hyperfold_host::build_tables::BuildOptions;
+use hyperfold_llm::workload::Flow;
+use hyperfold_network::routing::FlowPaths;
+use hyperfold_network::topology::{ArcIdx, Link, Network, Node, NodeKind};
+use hyperfold_network::transport::{Cc, LossRecovery, RttWindow, Transport};
 
 use super::transports::transport;
 use super::{Case, engine};

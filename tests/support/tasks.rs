@@ -1,9 +1,9 @@
 //! A case with a task graph.
 
-use hyperfold::batch::build::GraphCase;
-use hyperfold::columns::NEVER;
-use hyperfold::workload::Flow;
-use hyperfold::workload::tasks::TaskGraph;
+use hyperfold_columns::NEVER;
+use hyperfold_host::build_tables::GraphCase;
+use hyperfold_llm::workload::Flow;
+use hyperfold_llm::workload::tasks::TaskGraph;
 
 use super::Case;
 

@@ -1,6 +1,6 @@
 //! Transport parameters for small cases.
 
-use hyperfold::transport::{Cc, EcnThresholds, LossRecovery, Transport};
+use hyperfold_network::transport::{Cc, EcnThresholds, LossRecovery, Transport};
 
 const US: u64 = 1_000_000;
 

@@ -2,8 +2,8 @@
 
 use std::path::{Path, PathBuf};
 
-use hyperfold::spec::{read_ns3_config, template};
-use hyperfold::sweep::{self, SetOverrides};
+use hyperfold_config::spec::{read_ns3_config, template};
+use hyperfold_config::sweep::{self, SetOverrides};
 use proptest::prelude::*;
 
 /// The corpus files of a folder, in order of their names.

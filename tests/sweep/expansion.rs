@@ -4,8 +4,8 @@ use std::fmt::Write;
 use std::path::Path;
 use std::time::Instant;
 
-use hyperfold::spec::{self, SpecError, Value, WorkloadSection};
-use hyperfold::sweep::{self, Selection, SetOverrides, Sweep};
+use hyperfold_config::spec::{self, SpecError, Value, WorkloadSection};
+use hyperfold_config::sweep::{self, Selection, SetOverrides, Sweep};
 
 fn parse(text: &str) -> Result<Sweep, SpecError> {
     sweep::parse(text, Path::new("sweep.toml"), &SetOverrides::default())

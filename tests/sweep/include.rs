@@ -1,7 +1,7 @@
 //! `include`: keys of other files, as if the sweep file had them.
 
 use hyperfold::Sweep;
-use hyperfold::sweep::{self, SetOverrides};
+use hyperfold_config::sweep::{self, SetOverrides};
 
 use crate::support::program::Folder;
 

@@ -3,10 +3,10 @@
 use std::fs;
 use std::path::{Path, PathBuf};
 
-use hyperfold::routing::{RouteFile, Router};
-use hyperfold::topology::text::load_text;
-use hyperfold::topology::{Network, TopologyFormat, read_topology};
-use hyperfold::workload::{Cdf, Flow, StartUnit, read_flows};
+use hyperfold_llm::workload::{Cdf, Flow, StartUnit, read_flows};
+use hyperfold_network::routing::{RouteFile, Router};
+use hyperfold_network::topology::text::load_text;
+use hyperfold_network::topology::{Network, TopologyFormat, read_topology};
 
 fn corpus(kind: &str) -> PathBuf {
     Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/corpus").join(kind)

@@ -4,12 +4,12 @@ use std::collections::VecDeque;
 use std::fs;
 use std::path::Path;
 
-use hyperfold::routing::{
+use hyperfold_llm::workload::{Cdf, StartUnit, parse_flows};
+use hyperfold_network::routing::{
     Ecmp, EcmpKey, FlowKey, PayloadClock, RouteFile, Router, Spray, global_rtt_window, path_rtt_window,
 };
-use hyperfold::topology::text::text_of;
-use hyperfold::topology::{Link, Network, Node, NodeIdx, NodeKind, parse_ns3, parse_simai, to_ns3};
-use hyperfold::workload::{Cdf, StartUnit, parse_flows};
+use hyperfold_network::topology::text::text_of;
+use hyperfold_network::topology::{Link, Network, Node, NodeIdx, NodeKind, parse_ns3, parse_simai, to_ns3};
 use proptest::collection::vec;
 use proptest::prelude::*;
 use proptest::sample::Index;

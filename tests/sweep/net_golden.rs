@@ -3,10 +3,10 @@
 use std::fs;
 use std::path::{Path, PathBuf};
 
-use hyperfold::routing::{Ecmp, PayloadClock, RouteFile, Router, global_rtt_window};
-use hyperfold::topology::{Network, NodeKind, TopologyFormat, parse_ns3, read_topology, to_ns3};
-use hyperfold::units::PS_PER_NS;
-use hyperfold::workload::{Flow, StartUnit, read_flows};
+use hyperfold_base::units::PS_PER_NS;
+use hyperfold_llm::workload::{Flow, StartUnit, read_flows};
+use hyperfold_network::routing::{Ecmp, PayloadClock, RouteFile, Router, global_rtt_window};
+use hyperfold_network::topology::{Network, NodeKind, TopologyFormat, parse_ns3, read_topology, to_ns3};
 
 /// The folder of references, beside the checkout or one further up (a git worktree).
 fn shared() -> Option<PathBuf> {

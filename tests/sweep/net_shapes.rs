@@ -5,15 +5,15 @@ use std::fs;
 use std::path::Path;
 use std::time::Instant;
 
-use hyperfold::routing::{
+use hyperfold_base::units::{BPS_PER_GBPS, PS_PER_NS, PS_PER_US};
+use hyperfold_llm::workload::{AllToAll, Permutation};
+use hyperfold_network::routing::{
     Ecmp, FlowKey, FlowPaths, PayloadClock, PolicyKeys, RouteError, RouteFile, Router, Spray, flow_rtt_window,
     global_rtt_window, is_intra_server, routing_policy,
 };
-use hyperfold::topology::{
+use hyperfold_network::topology::{
     Clos, Fabric, FatTree, Network, NodeKind, NvLink, RailOnly, RailOptimized, TopologyError, parse_ns3, to_ns3,
 };
-use hyperfold::units::{BPS_PER_GBPS, PS_PER_NS, PS_PER_US};
-use hyperfold::workload::{AllToAll, Permutation};
 
 /// Servers of eight GPUs with as many NICs, 100 Gb/s everywhere, 1 us: the golden cases' links.
 fn fabric(gpus: u32) -> Fabric {

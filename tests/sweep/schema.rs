@@ -4,8 +4,8 @@ use std::fs;
 use std::path::{Path, PathBuf};
 use std::process::Command;
 
-use hyperfold::spec::{KEYS, Key, KeyKind, SpecError, template};
-use hyperfold::sweep::{self, SchemaOf, SetOverrides, json_schema};
+use hyperfold_config::spec::{KEYS, Key, KeyKind, SpecError, template};
+use hyperfold_config::sweep::{self, SchemaOf, SetOverrides, json_schema};
 use serde_json::Value as Json;
 use toml::de::DeValue;
 

@@ -2,9 +2,9 @@
 
 use std::path::{Path, PathBuf};
 
-use hyperfold::spec::{SpecError, read_ns3_config};
-use hyperfold::sweep::{self, SetOverrides, Sweep};
-use hyperfold::transport::{Cc, EcnThresholds, LossRecovery, Transport};
+use hyperfold_config::spec::{SpecError, read_ns3_config};
+use hyperfold_config::sweep::{self, SetOverrides, Sweep};
+use hyperfold_network::transport::{Cc, EcnThresholds, LossRecovery, Transport};
 
 const GBPS: u64 = 1_000_000_000;
 

@@ -4,9 +4,9 @@ use std::path::Path;
 
 use crate::support::engine;
 use crate::support::random::Rng;
-use hyperfold::batch::prepare::{prepare_every_rank, prepare_tasks};
-use hyperfold::batch::{Prepared, breakdown, prepare};
-use hyperfold::sweep::{self, SetOverrides, Sweep};
+use hyperfold_config::sweep::{self, SetOverrides, Sweep};
+use hyperfold_host::prepare::{prepare_every_rank, prepare_tasks};
+use hyperfold_host::{Prepared, breakdown, prepare};
 
 const HEAD: &str = "name = \"classes\"\n[base]\ncluster = { server = \"dgx-h100\" }\n\
                     [base.workload]\nkind = \"model\"\nanalytic = \"all\"\n";

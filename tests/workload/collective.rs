@@ -3,11 +3,11 @@
 use std::cmp::Reverse;
 use std::collections::{BTreeMap, BinaryHeap};
 
-use hyperfold::collective::{
+use hyperfold_config::spec::{self, KeyId};
+use hyperfold_llm::collective::{
     Algorithm, CollectiveOp, CollectiveSystem, Env, MemberPlacement, Schedule, ScheduleOptions, Server, Shape, build,
     cost_ps, measured_run, measured_runs,
 };
-use hyperfold::spec::{self, KeyId};
 
 const MB: u64 = 1 << 20;
 

@@ -2,9 +2,9 @@
 
 use std::time::Instant;
 
-use hyperfold::collective::CollectiveOp;
-use hyperfold::compute::validation::{ComputeValidationRow, kernels, layers, mean_absolute_error};
-use hyperfold::compute::{Dtype, Gpu, Kernel, KernelFeatures, Timing, Trees};
+use hyperfold_llm::collective::CollectiveOp;
+use hyperfold_llm::compute::validation::{ComputeValidationRow, kernels, layers, mean_absolute_error};
+use hyperfold_llm::compute::{Dtype, Gpu, Kernel, KernelFeatures, Timing, Trees};
 
 /// Mean absolute error of the rows whose name contains `what` (and how many they are), with the rows in the message.
 fn bound(rows: &[ComputeValidationRow], what: &str, count: usize, percent: f64) {

@@ -1,7 +1,7 @@
 //! Graphs written by users: both forms, sharing of programs, and every mistake with its place.
 
-use hyperfold::workload::dag::{parse_dag_csv, parse_dag_toml};
-use hyperfold::workload::program::{Dim, OpKind, Phase};
+use hyperfold_llm::workload::dag::{parse_dag_csv, parse_dag_toml};
+use hyperfold_llm::workload::program::{Dim, OpKind, Phase};
 
 const TOML: &str = r#"
 ranks = 4

@@ -4,16 +4,16 @@ use std::fs;
 use std::path::{Path, PathBuf};
 
 use crate::support::inputs;
-use hyperfold::collective::CollectiveOp;
-use hyperfold::topology::{TopologyFormat, read_topology};
-use hyperfold::units::{PS_PER_NS, PS_PER_US};
-use hyperfold::workload::critical_path::free_makespan as drive;
-use hyperfold::workload::import::{self, ImportOptions, Imported, WorkloadFormat};
-use hyperfold::workload::inspect::{Summary, summary};
-use hyperfold::workload::program::{Dim, OpKind, Phase, Stream, Workload};
-use hyperfold::workload::repeat::repeat;
-use hyperfold::workload::rescale::{Factor, rescale};
-use hyperfold::workload::{StartUnit, export, read_flows};
+use hyperfold_base::units::{PS_PER_NS, PS_PER_US};
+use hyperfold_llm::collective::CollectiveOp;
+use hyperfold_llm::workload::critical_path::free_makespan as drive;
+use hyperfold_llm::workload::import::{self, ImportOptions, Imported, WorkloadFormat};
+use hyperfold_llm::workload::inspect::{Summary, summary};
+use hyperfold_llm::workload::program::{Dim, OpKind, Phase, Stream, Workload};
+use hyperfold_llm::workload::repeat::repeat;
+use hyperfold_llm::workload::rescale::{Factor, rescale};
+use hyperfold_llm::workload::{StartUnit, export, read_flows};
+use hyperfold_network::topology::{TopologyFormat, read_topology};
 
 fn corpus(kind: &str) -> PathBuf {
     Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/corpus").join(kind)

@@ -3,11 +3,11 @@
 use std::fs;
 use std::path::{Path, PathBuf};
 
-use hyperfold::topology::parse_htsim;
-use hyperfold::topology::text::text_of;
-use hyperfold::workload::export;
-use hyperfold::workload::import::{ImportOptions, Imported, chakra, goal, htsim, simai};
-use hyperfold::workload::inspect::summary;
+use hyperfold_llm::workload::export;
+use hyperfold_llm::workload::import::{ImportOptions, Imported, chakra, goal, htsim, simai};
+use hyperfold_llm::workload::inspect::summary;
+use hyperfold_network::topology::parse_htsim;
+use hyperfold_network::topology::text::text_of;
 use proptest::collection::vec;
 use proptest::prelude::*;
 use proptest::sample::Index;

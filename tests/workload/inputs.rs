@@ -4,11 +4,11 @@ use std::path::Path;
 use std::time::Instant;
 
 use crate::support::inputs;
-use hyperfold::batch::{self, Ending, ExperimentOutcome, QueuedExperiment, RunEvent, RunOptions};
-use hyperfold::engine::EngineError;
-use hyperfold::engine::cpu::engine::CpuEngine;
-use hyperfold::sweep::{self, SetOverrides};
-use hyperfold::workload::import::{self, WorkloadFormat};
+use hyperfold_config::sweep::{self, SetOverrides};
+use hyperfold_engine::EngineError;
+use hyperfold_engine::cpu::engine::CpuEngine;
+use hyperfold_host::{Ending, ExperimentOutcome, QueuedExperiment, RunEvent, RunOptions};
+use hyperfold_llm::workload::import::{self, WorkloadFormat};
 
 /// The sweep that simulates a file: programs on rails of 400 Gb/s and NVSwitches, both carrying packets; topologies under a ring.
 fn sweep_text(inputs: &Path, name: &str, file: &Path) -> String {
@@ -59,7 +59,7 @@ fn simulate(text: &str) -> Result<ExperimentOutcome, String> {
     let sweep = sweep::parse(text, Path::new("s.toml"), &SetOverrides::default()).map_err(|e| format!("{e:#}"))?;
     let config = sweep.config(&sweep.experiments[0]).map_err(|e| e.to_string())?;
     let mut result = None;
-    batch::run::<EngineError>(
+    hyperfold_host::run::<EngineError>(
         std::iter::once(QueuedExperiment { exp_id: 0, config }),
         Box::new(CpuEngine),
         &RunOptions::default(),

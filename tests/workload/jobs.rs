@@ -4,11 +4,11 @@ use std::path::Path;
 
 use crate::support::engine;
 use crate::support::program::Folder;
-use hyperfold::batch::{self, Ending, ExperimentOutcome, QueuedExperiment, RunEvent, RunOptions, prepare};
-use hyperfold::columns::NEVER;
-use hyperfold::engine::EngineError;
-use hyperfold::engine::cpu::engine::CpuEngine;
-use hyperfold::sweep::{self, SetOverrides, Sweep};
+use hyperfold_columns::NEVER;
+use hyperfold_config::sweep::{self, SetOverrides, Sweep};
+use hyperfold_engine::EngineError;
+use hyperfold_engine::cpu::engine::CpuEngine;
+use hyperfold_host::{Ending, ExperimentOutcome, QueuedExperiment, RunEvent, RunOptions, prepare};
 
 /// GPUs in servers of eight on rails of 400 Gb/s.
 const HEAD: &str = r#"
@@ -117,7 +117,7 @@ fn outcomes(sweep: &Sweep, order: &[usize], batch: usize) -> Vec<Result<Experime
     };
     let mut found: Vec<Option<Result<ExperimentOutcome, Ending>>> = order.iter().map(|_| None).collect();
     let options = RunOptions { batch, ..RunOptions::default() };
-    batch::run::<EngineError>(
+    hyperfold_host::run::<EngineError>(
         order.iter().enumerate().map(task),
         Box::new(CpuEngine),
         &options,

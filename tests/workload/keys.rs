@@ -3,7 +3,7 @@
 use std::collections::BTreeSet;
 use std::path::Path;
 
-use hyperfold::spec::{Config, KEYS, Key, KeyId, KeyKind, Value, Values};
+use hyperfold_config::spec::{Config, KEYS, Key, KeyId, KeyKind, Value, Values};
 
 const MODEL: &[(KeyId, &str)] = &[
     (KeyId::WorkloadKind, "model"),
@@ -136,7 +136,7 @@ fn typed(values: &Values) -> Option<String> {
 fn with(context: &[(KeyId, &str)], change: Option<(KeyId, Value)>) -> Values {
     let mut values = Values::layered(&[]);
     for (k, text) in context {
-        values.set(*k, value(hyperfold::spec::key(*k), text));
+        values.set(*k, value(hyperfold_config::spec::key(*k), text));
     }
     if let Some((k, v)) = change {
         values.set(k, v);

@@ -4,11 +4,11 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::fmt::Write;
 
 use crate::support::program::Folder;
-use hyperfold::batch::{self, Ending, ExperimentOutcome, QueuedExperiment, RunEvent, RunOptions};
-use hyperfold::engine::EngineError;
-use hyperfold::engine::cpu::engine::CpuEngine;
-use hyperfold::spec::KEYS;
-use hyperfold::sweep::{self, SetOverrides};
+use hyperfold_config::spec::KEYS;
+use hyperfold_config::sweep::{self, SetOverrides};
+use hyperfold_engine::EngineError;
+use hyperfold_engine::cpu::engine::CpuEngine;
+use hyperfold_host::{Ending, ExperimentOutcome, QueuedExperiment, RunEvent, RunOptions};
 
 /// A key, the base that it matters in, what else is set (before and after), another value.
 type Knob = (&'static str, &'static str, &'static [&'static str], &'static str);
@@ -366,7 +366,7 @@ fn simulate(folder: &Folder, name: &str, set: &[String]) -> Result<Found, String
     let config = sweep.config(&sweep.experiments[0]).map_err(|e| e.to_string())?;
     let mut result = None;
     let task = QueuedExperiment { exp_id: 0, config };
-    batch::run::<EngineError>(
+    hyperfold_host::run::<EngineError>(
         std::iter::once(task),
         Box::new(CpuEngine),
         &RunOptions::default(),

@@ -2,8 +2,8 @@
 
 use proptest::prelude::*;
 
-use hyperfold::memory::{MemoryOptions, estimate, layer_activations, timeline};
-use hyperfold::model::{
+use hyperfold_llm::memory::{MemoryOptions, estimate, layer_activations, timeline};
+use hyperfold_llm::model::{
     CudaGraph, ElementBytes, Framework, Layout, Model, PipelineSchedule, Precision, Recompute, RecomputeModules,
     hardware_flops, model_flops, parameters,
 };
@@ -324,7 +324,7 @@ fn a_pipeline_of_fsdp_holds_whole_parameters_and_gradients() {
 }
 
 fn model_params(model: &Model) -> u64 {
-    hyperfold::model::parameters(model).total()
+    hyperfold_llm::model::parameters(model).total()
 }
 
 /// Sixteen layers of a stage, of which four are computed again: these keep their input, the others all.

@@ -1,8 +1,8 @@
 //! NVLink of topology files: NVSwitches of a server add up, and files without any know no packets inside servers.
 
-use hyperfold::batch::prepare;
-use hyperfold::batch::prepare::prepare_tasks;
-use hyperfold::sweep::{self, SetOverrides};
+use hyperfold_config::sweep::{self, SetOverrides};
+use hyperfold_host::prepare;
+use hyperfold_host::prepare::prepare_tasks;
 
 use crate::support::engine;
 use crate::support::program::Folder;

@@ -2,16 +2,16 @@
 
 use std::path::Path;
 
-use hyperfold::batch::prepare::prepare_tasks;
-use hyperfold::batch::{Prepared, prepare};
-use hyperfold::columns::status;
-use hyperfold::engine::{cpu, grow};
-use hyperfold::sweep::{self, SetOverrides};
-use hyperfold::workload::tasks::Work;
+use hyperfold_columns::status;
+use hyperfold_config::sweep::{self, SetOverrides};
+use hyperfold_engine::{cpu, grow};
+use hyperfold_host::prepare::prepare_tasks;
+use hyperfold_host::{Prepared, prepare};
+use hyperfold_llm::workload::tasks::Work;
 
 use crate::support::program::{Folder, hyperfold};
 
-fn config(base: &str) -> hyperfold::spec::Config {
+fn config(base: &str) -> hyperfold_config::spec::Config {
     let text = format!("name = \"servers\"\n[base]\n{base}\n");
     let sweep = sweep::parse(&text, Path::new("servers.toml"), &SetOverrides(Vec::new()))
         .unwrap_or_else(|e| panic!("{base}: {e}"));

@@ -1,10 +1,10 @@
 //! Training jobs end to end: traffic of generated graphs against closed formulas, byte for byte; bubbles; scale.
 
-use hyperfold::collective::CollectiveOp;
-use hyperfold::compute::Kernel;
-use hyperfold::model::{Framework, Layout, Model, PipelineSchedule, Precision, Recompute, parameters};
-use hyperfold::workload::program::{Dim, OpKind, Workload};
-use hyperfold::workload::training::{CommCost, KernelCost, Machine, ServerSpan, evaluate, generate};
+use hyperfold_llm::collective::CollectiveOp;
+use hyperfold_llm::compute::Kernel;
+use hyperfold_llm::model::{Framework, Layout, Model, PipelineSchedule, Precision, Recompute, parameters};
+use hyperfold_llm::workload::program::{Dim, OpKind, Workload};
+use hyperfold_llm::workload::training::{CommCost, KernelCost, Machine, ServerSpan, evaluate, generate};
 
 /// A GPU of 100 TFLOP/s and 1 TB/s on which communication takes a microsecond and a nanosecond for each 100 bytes; or nothing.
 struct Plain {
@@ -65,7 +65,7 @@ fn total(w: &Workload, dim: Dim, op: Option<CollectiveOp>) -> u128 {
 
 /// Parameters of the transformers tested here on all ranks of one copy together: matrices once, what tensor-parallel ranks copy `tp` times.
 fn params(model: &str, tp: u64, pp: u64, seq: u64) -> u128 {
-    let hyperfold::model::ModelFamily::Transformer(t) = Model::named(model).unwrap().body.clone() else {
+    let hyperfold_llm::model::ModelFamily::Transformer(t) = Model::named(model).unwrap().body.clone() else {
         panic!("{model} is no transformer")
     };
     let (h, l, ffn) = (t.hidden as u64, t.layers as u64, t.ffn as u64);
@@ -379,7 +379,7 @@ fn the_host_waits_for_the_gpu_where_tokens_go_to_experts() {
 fn data_parallel_models_reduce_every_parameter_once() {
     for name in ["vgg19", "resnet-152", "bert-large", "gpt2"] {
         let model = Model::named(name).unwrap();
-        let seq = if let hyperfold::model::ModelFamily::Transformer(t) = &model.body { t.seq } else { 1 };
+        let seq = if let hyperfold_llm::model::ModelFamily::Transformer(t) = &model.body { t.seq } else { 1 };
         let l = Layout {
             dp: 4,
             global_batch: 128,
@@ -415,7 +415,7 @@ fn recommendation_models_exchange_rows_and_reduce_networks() {
     let w = graph("dlrm", &l);
     // 26 tables of 128 in 16 bit, there and back, for 2,048 samples on each of eight ranks.
     assert_eq!(total(&w, Dim::Ep, Some(CollectiveOp::AllToAll)), 2 * 2048 * 26 * 128 * 2 * 8);
-    let hyperfold::model::ModelFamily::Dlrm(d) = &Model::named("dlrm").unwrap().body.clone() else { panic!() };
+    let hyperfold_llm::model::ModelFamily::Dlrm(d) = &Model::named("dlrm").unwrap().body.clone() else { panic!() };
     assert_eq!(total(&w, Dim::Dp, Some(CollectiveOp::AllReduce)), d.mlp_params() as u128 * 4 * 8);
 }
 
@@ -460,11 +460,11 @@ fn an_8192_gpu_graph_is_quick_and_small() {
 
 #[test]
 fn an_evaluation_takes_less_than_a_millisecond_once_loaded() {
-    use hyperfold::collective::{Env, Server};
-    use hyperfold::compute::{Dtype, Gpu, Slowdown, Timing};
+    use hyperfold_llm::collective::{Env, Server};
+    use hyperfold_llm::compute::{Dtype, Gpu, Slowdown, Timing};
     let timing = Timing::new(&Gpu::named("a100-80g-sxm").unwrap(), None).unwrap();
     let system = Server::preset("dgx-a100").unwrap().system(false);
-    let cluster = hyperfold::workload::training::Cluster {
+    let cluster = hyperfold_llm::workload::training::Cluster {
         timing: std::sync::Arc::new(timing),
         system,
         env: Env::default(),

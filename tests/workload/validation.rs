@@ -7,8 +7,8 @@ use std::path::{Path, PathBuf};
 use serde_json::Value;
 
 use crate::support::program::{Folder, hyperfold};
-use hyperfold::validated::{ClassError, ClassErrors, NetworkClass};
-use hyperfold::validation::{SUITES, ValidationRow, classes};
+use hyperfold_validated::{ClassError, ClassErrors, NetworkClass};
+use hyperfold_validation::{SUITES, ValidationRow, classes};
 
 fn tables(suite: &str) -> Vec<PathBuf> {
     let folder = Path::new(env!("CARGO_MANIFEST_DIR")).join("experiments/validation").join(suite);

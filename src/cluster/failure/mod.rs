@@ -1,6 +1,6 @@
 //! Failure models: when parts fail.
 //!
-//! Layer: cluster. A model is one file here that implements [`FailureModel`], and one line of the registry (`src/spec/registries.rs`). It draws the time to a
+//! Layer: cluster. A model is one file here that implements [`FailureModel`], and one line of the registry (`src/base/registries.rs`). It draws the time to a
 //! part's next failure. `part` says what a failure stops; `breakage` says what follows.
 //!
 //! An example, failures at equal distances:
@@ -22,8 +22,8 @@
 mod exponential;
 mod weibull;
 
-use crate::spec::FailureKeys;
-use crate::spec::registries::{by_name, for_each_failure_model};
+use hyperfold_base::{by_name, for_each_failure_model};
+use hyperfold_config::spec::FailureKeys;
 
 /// A distribution of times between failures.
 pub trait FailureModel: Send + Sync {

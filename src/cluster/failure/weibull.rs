@@ -3,7 +3,7 @@
 //! Layer: cluster.
 
 use super::FailureModel;
-use crate::cluster::fixed::{gamma, pow};
+use crate::fixed::{gamma, pow};
 
 /// Failure model `failures.model = "weibull"`.
 pub(super) struct Weibull {
@@ -28,8 +28,8 @@ impl FailureModel for Weibull {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::cluster::fixed::exponential;
-    use crate::workload::random::RandomStream;
+    use crate::fixed::exponential;
+    use hyperfold_llm::workload::random::RandomStream;
 
     #[test]
     fn the_mean_gap_is_one() {

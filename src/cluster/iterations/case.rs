@@ -6,8 +6,8 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
-use crate::routing::FlowPaths;
-use crate::topology::{ArcIdx, Link, Network, Node, NodeIdx, NodeKind};
+use hyperfold_network::routing::FlowPaths;
+use hyperfold_network::topology::{ArcIdx, Link, Network, Node, NodeIdx, NodeKind};
 
 use super::fabric::capacity;
 use super::traffic::{JobTraffic, JobWork, fair_bps, hops, parts};

@@ -4,20 +4,20 @@
 
 use std::sync::Arc;
 
-use crate::routing::{PayloadClock, PolicyKeys, RoutingPolicy, routing_policy};
-use crate::spec::{Config, IterationKeys, PolicyChoice, Steady};
-use crate::topology::{ArcIdx, Link, Network, Node, NodeKind};
-use crate::transport::Transport;
+use hyperfold_config::spec::{Config, IterationKeys, PolicyChoice, Steady};
+use hyperfold_network::routing::{PayloadClock, PolicyKeys, RoutingPolicy, routing_policy};
+use hyperfold_network::topology::{ArcIdx, Link, Network, Node, NodeKind};
+use hyperfold_network::transport::Transport;
 
 use super::super::error::ClusterError;
-use crate::batch::{ClassProgram, PrepareError};
+use hyperfold_host::{ClassProgram, PrepareError};
 
 /// Number of parts in which a flow is divided when links are shared. A sprayed flow puts some of the parts on each of its paths.
 pub(super) const WHOLE: u32 = 1 << 16;
 
 /// All inputs of simulated iterations except the jobs.
 #[derive(Clone, Debug)]
-pub(in crate::cluster) struct IterationFabric {
+pub(crate) struct IterationFabric {
     pub net: Network,
     /// Ranks of each server, ascending.
     pub ranks: Vec<Vec<u32>>,
@@ -42,7 +42,7 @@ impl IterationFabric {
     ///
     /// # Errors
     /// The transport's keys do not go with the network, or a class of jobs cannot be.
-    pub(in crate::cluster) fn new(
+    pub(crate) fn new(
         config: &Config,
         keys: &IterationKeys,
         net: Network,

@@ -17,7 +17,7 @@ const LEAST_PER_S: f64 = 1e6;
 
 /// Sets of jobs whose iterations were asked for but not simulated, with their work.
 #[derive(Debug, Default)]
-pub(in crate::cluster) struct ForeseenSets {
+pub(crate) struct ForeseenSets {
     cases: Vec<(u64, IterationCase)>,
 }
 
@@ -29,12 +29,12 @@ impl ForeseenSets {
     }
 
     /// Number of sets.
-    pub(in crate::cluster) fn len(&self) -> usize {
+    pub(crate) fn len(&self) -> usize {
         self.cases.len()
     }
 
     /// Bytes that the largest sets need together, if `at_a_time` sets are simulated at a time.
-    pub(in crate::cluster) fn bytes(&self, fabric: &IterationFabric, at_a_time: usize) -> u64 {
+    pub(crate) fn bytes(&self, fabric: &IterationFabric, at_a_time: usize) -> u64 {
         let mut each: Vec<u64> = self.cases.iter().map(|(_, case)| most_bytes(fabric, case)).collect();
         each.sort_unstable_by(|a, b| b.cmp(a));
         each.iter().take(at_a_time).fold(0, |sum, bytes| sum.saturating_add(*bytes))
@@ -44,7 +44,7 @@ impl ForeseenSets {
     ///
     /// # Errors
     /// Iterations cannot be simulated.
-    pub(in crate::cluster) fn seconds(
+    pub(crate) fn seconds(
         mut self,
         fabric: &IterationFabric,
         stop: &(dyn Fn() -> bool + Sync),

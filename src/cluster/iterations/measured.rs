@@ -19,13 +19,13 @@ use super::ring::ring;
 use super::run::{Simulated, least_time, simulated};
 use super::shared::TrafficByLink;
 use super::traffic::JobTraffic;
-use crate::routing::Router;
+use hyperfold_network::routing::Router;
 
 const PPM: u64 = 1_000_000;
 
 /// Speed of a job: its time over its time alone in one rack, in millionths.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub(in crate::cluster) struct JobSpeed {
+pub(crate) struct JobSpeed {
     pub factor_ppm: u64,
     /// Factor that the job would have alone in the same place, in millionths.
     pub alone_ppm: u64,
@@ -52,7 +52,7 @@ pub struct SlowestMoment {
 
 /// Simulated iteration of a class in one rack, known before the cluster is simulated.
 #[derive(Clone, Debug)]
-pub(in crate::cluster) struct KnownIteration {
+pub(crate) struct KnownIteration {
     pub class: u32,
     key: Vec<u64>,
     simulated: Simulated,
@@ -60,12 +60,12 @@ pub(in crate::cluster) struct KnownIteration {
 
 impl KnownIteration {
     /// Sequences of an iteration, if the class trains a model.
-    pub(in crate::cluster) fn samples(&self, fabric: &IterationFabric) -> Option<u32> {
+    pub(crate) fn samples(&self, fabric: &IterationFabric) -> Option<u32> {
         fabric.classes[self.class as usize].samples_an_iteration()
     }
 
     /// Time of the iteration, in ps.
-    pub(in crate::cluster) fn ps(&self) -> u64 {
+    pub(crate) fn ps(&self) -> u64 {
         self.simulated.ps[0]
     }
 }
@@ -92,7 +92,7 @@ impl JobSpeed {
 }
 
 /// Traffic and speeds of the running jobs.
-pub(in crate::cluster) struct MeasuredIterations<'a> {
+pub(crate) struct MeasuredIterations<'a> {
     fabric: &'a IterationFabric,
     router: Router<'a>,
     shared: TrafficByLink,
@@ -113,7 +113,7 @@ pub(in crate::cluster) struct MeasuredIterations<'a> {
 
 impl<'a> MeasuredIterations<'a> {
     /// No job runs yet.
-    pub(in crate::cluster) fn new(fabric: &'a IterationFabric) -> MeasuredIterations<'a> {
+    pub(crate) fn new(fabric: &'a IterationFabric) -> MeasuredIterations<'a> {
         MeasuredIterations {
             fabric,
             router: Router::new(&fabric.net),
@@ -131,22 +131,22 @@ impl<'a> MeasuredIterations<'a> {
     }
 
     /// Takes results of earlier simulations.
-    pub(in crate::cluster) fn remember(&mut self, known: &[KnownIteration]) {
+    pub(crate) fn remember(&mut self, known: &[KnownIteration]) {
         self.known.extend(known.iter().map(|iteration| (iteration.key.clone(), iteration.simulated.clone())));
     }
 
     /// Turns forecasting on: from now on no set is simulated, and jobs run at lower bounds of their times.
-    pub(in crate::cluster) fn foresee(&mut self) {
+    pub(crate) fn foresee(&mut self) {
         self.foreseen = Some(ForeseenSets::default());
     }
 
     /// Takes the sets that were asked for since `foresee`.
-    pub(in crate::cluster) fn take_foreseen(&mut self) -> Option<ForeseenSets> {
+    pub(crate) fn take_foreseen(&mut self) -> Option<ForeseenSets> {
         self.foreseen.take()
     }
 
     /// Records that a job holds these GPUs from now on.
-    pub(in crate::cluster) fn comes(&mut self, job: u32, asked: &ClusterJob, shares: &[GpuShare]) {
+    pub(crate) fn comes(&mut self, job: u32, asked: &ClusterJob, shares: &[GpuShare]) {
         self.speeds.insert(job, JobSpeed::FULL);
         match self.traffic(asked, shares) {
             Ok(Some((traffic, in_rack))) => {
@@ -162,7 +162,7 @@ impl<'a> MeasuredIterations<'a> {
     }
 
     /// Records that a job holds no GPUs any more.
-    pub(in crate::cluster) fn goes(&mut self, job: u32) {
+    pub(crate) fn goes(&mut self, job: u32) {
         // The jobs that it shared links with may become faster.
         if self.shared.jobs.contains_key(&job) {
             let others = self.shared.set_of(&self.fabric.net, job);
@@ -176,12 +176,12 @@ impl<'a> MeasuredIterations<'a> {
     }
 
     /// Numbers of GPUs with which jobs of a class can run, ascending.
-    pub(in crate::cluster) fn sizes(&self, class: u32) -> impl DoubleEndedIterator<Item = u32> {
+    pub(crate) fn sizes(&self, class: u32) -> impl DoubleEndedIterator<Item = u32> {
         self.fabric.classes[class as usize].sizes()
     }
 
     /// Speed of a running job.
-    pub(in crate::cluster) fn speed(&self, job: u32) -> &JobSpeed {
+    pub(crate) fn speed(&self, job: u32) -> &JobSpeed {
         self.speeds.get(&job).unwrap_or(&JobSpeed::FULL)
     }
 
@@ -220,7 +220,7 @@ impl<'a> MeasuredIterations<'a> {
     ///
     /// # Errors
     /// It was stopped, servers of a job do not reach each other, or iterations come to no end.
-    pub(in crate::cluster) fn settle(&mut self, stop: &(dyn Fn() -> bool + Sync)) -> Result<Vec<u32>, ClusterError> {
+    pub(crate) fn settle(&mut self, stop: &(dyn Fn() -> bool + Sync)) -> Result<Vec<u32>, ClusterError> {
         if let Some(e) = self.failed.take() {
             return Err(e);
         }
@@ -326,7 +326,7 @@ impl<'a> MeasuredIterations<'a> {
     }
 
     /// Summary of the simulations so far.
-    pub(in crate::cluster) fn summary(&self) -> IterationSummary {
+    pub(crate) fn summary(&self) -> IterationSummary {
         let mut summary = IterationSummary {
             sets: self.known.len() as u64,
             asked: self.asked,
@@ -364,7 +364,7 @@ fn class_in_rack(fabric: &IterationFabric, class: u32) -> Result<ReducedSet, Clu
 ///
 /// # Errors
 /// The program of the class cannot be made or simulated, or it was stopped.
-pub(in crate::cluster) fn class_iteration(
+pub(crate) fn class_iteration(
     fabric: &IterationFabric,
     class: u32,
     foresees: bool,

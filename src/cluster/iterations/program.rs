@@ -6,10 +6,10 @@
 use std::collections::BTreeMap;
 use std::sync::Arc;
 
-use crate::batch::{ClassProgram, queue_pairs};
-use crate::routing::{FlowPaths, Router};
-use crate::topology::{ArcIdx, Network, NodeIdx};
-use crate::workload::inspect::summary;
+use hyperfold_host::{ClassProgram, queue_pairs};
+use hyperfold_llm::workload::inspect::summary;
+use hyperfold_network::routing::{FlowPaths, Router};
+use hyperfold_network::topology::{ArcIdx, Network, NodeIdx};
 
 use super::super::error::ClusterError;
 use super::fabric::{IterationFabric, WHOLE, capacity};

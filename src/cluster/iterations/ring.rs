@@ -3,10 +3,10 @@
 //! Layer: cluster/iterations. Every server sends to the next one. There is one channel for each GPU that all servers have a match for; each channel carries
 //! an equal part of the bytes.
 
-use crate::batch::QP_DPORT;
-use crate::routing::{FlowKey, RouteError, Router, path_rtt_window};
-use crate::topology::{ArcIdx, Network};
-use crate::workload::FIRST_SPORT;
+use hyperfold_host::QP_DPORT;
+use hyperfold_llm::workload::FIRST_SPORT;
+use hyperfold_network::routing::{FlowKey, RouteError, Router, path_rtt_window};
+use hyperfold_network::topology::{ArcIdx, Network};
 
 use super::fabric::{IterationFabric, WHOLE, capacity};
 use super::traffic::{JobTraffic, JobWork, RingWork, crossed_by, fair_bps, hops, parts};

@@ -5,20 +5,19 @@
 
 use std::sync::Arc;
 
-use crate::batch::build::{BuildOptions, Built, GraphCase, PacketCase, build};
-use crate::batch::job::Job;
-use crate::batch::{QP_DPORT, RunOptions, add_tasks, prepare};
-use crate::columns::{NEVER, OwnedTables, TaskIdx, status};
-use crate::engine::fold::FoldEngine;
-use crate::engine::{Engine, is_final};
-use crate::flow;
-use crate::routing::{FlowPaths, flow_rtt_window};
-use crate::spec::mix;
-use crate::transport::RttWindow;
-use crate::units::PS_PER_S;
-use crate::workload::random::RandomStream;
-use crate::workload::tasks::{Edge, EdgeMoment, QueuePair, Target, TaskGraph, Work};
-use crate::workload::{FIRST_SPORT, Flow};
+use hyperfold_base::units::PS_PER_S;
+use hyperfold_columns::{NEVER, OwnedTables, TaskIdx, status};
+use hyperfold_config::spec::mix;
+use hyperfold_engine::{Engine, is_final};
+use hyperfold_fold::FoldEngine;
+use hyperfold_host::build_tables::{BuildOptions, Built, GraphCase, PacketCase, build};
+use hyperfold_host::job::Job;
+use hyperfold_host::{QP_DPORT, RunOptions, add_tasks, prepare};
+use hyperfold_llm::workload::random::RandomStream;
+use hyperfold_llm::workload::tasks::{Edge, EdgeMoment, QueuePair, Target, TaskGraph, Work};
+use hyperfold_llm::workload::{FIRST_SPORT, Flow};
+use hyperfold_network::routing::{FlowPaths, flow_rtt_window};
+use hyperfold_network::transport::RttWindow;
 
 use super::super::error::ClusterError;
 use super::case::IterationCase;
@@ -253,7 +252,7 @@ fn ends(
     drop(graph);
     if as_packets {
         packets(fabric, &mut built, stop)?;
-    } else if !flow::run_to_end(&mut built.tables.view(), &|| stop()) {
+    } else if !hyperfold_flow::run_to_end(&mut built.tables.view(), &|| stop()) {
         return Err(ClusterError::Interrupted);
     }
     let t = &built.tables;

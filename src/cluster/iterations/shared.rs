@@ -4,7 +4,7 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
-use crate::topology::{ArcIdx, Network};
+use hyperfold_network::topology::{ArcIdx, Network};
 
 use super::fabric::capacity;
 use super::traffic::JobTraffic;

@@ -5,9 +5,9 @@
 use std::collections::BTreeMap;
 use std::sync::Arc;
 
-use crate::batch::job::Job;
-use crate::routing::FlowPaths;
-use crate::topology::{ArcIdx, Link, Network, Node, NodeIdx, NodeKind};
+use hyperfold_host::job::Job;
+use hyperfold_network::routing::FlowPaths;
+use hyperfold_network::topology::{ArcIdx, Link, Network, Node, NodeIdx, NodeKind};
 
 use super::super::error::ClusterError;
 use super::fabric::{IterationFabric, WHOLE};

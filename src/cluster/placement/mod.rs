@@ -1,6 +1,6 @@
 //! Placements: which GPUs a job gets.
 //!
-//! Layer: cluster. A placement is one file here that implements [`Placement`], and one line of the registry (`src/spec/registries.rs`). It sees which GPUs
+//! Layer: cluster. A placement is one file here that implements [`Placement`], and one line of the registry (`src/base/registries.rs`). It sees which GPUs
 //! are free and nothing else. It cannot use a GPU twice, because [`Servers::take`] checks what it returns.
 //!
 //! An example that takes the last servers first:
@@ -40,8 +40,8 @@ mod spread;
 mod topology;
 
 use super::servers::{GpuShare, ServerUse, Servers};
-use crate::spec::registries::{by_name, for_each_placement};
-use crate::workload::random::RandomStream;
+use hyperfold_base::{by_name, for_each_placement};
+use hyperfold_llm::workload::random::RandomStream;
 
 /// Request of a job for GPUs.
 pub struct Request<'a> {

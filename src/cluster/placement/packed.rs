@@ -4,7 +4,7 @@
 //! Layer: cluster.
 
 use super::{Placement, Request, left_over};
-use crate::cluster::servers::{GpuShare, Servers};
+use crate::servers::{GpuShare, Servers};
 
 /// Placement `scheduler.placement = "packed"`.
 pub(super) struct Packed;

@@ -4,7 +4,7 @@
 //! Layer: cluster.
 
 use super::{Placement, Request};
-use crate::cluster::servers::{GpuShare, Servers};
+use crate::servers::{GpuShare, Servers};
 
 /// Placement `scheduler.placement = "rail"`.
 pub(super) struct Rail;

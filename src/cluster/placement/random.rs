@@ -3,7 +3,7 @@
 //! Layer: cluster.
 
 use super::{Placement, Request};
-use crate::cluster::servers::{GpuShare, Servers};
+use crate::servers::{GpuShare, Servers};
 
 /// Placement `scheduler.placement = "random"`.
 pub(super) struct Random;

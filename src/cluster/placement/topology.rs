@@ -6,7 +6,7 @@
 use std::cmp::Reverse;
 
 use super::{Placement, Request, left_over};
-use crate::cluster::servers::{GpuShare, Servers};
+use crate::servers::{GpuShare, Servers};
 
 /// Placement `scheduler.placement = "topology"`.
 pub(super) struct Topology;

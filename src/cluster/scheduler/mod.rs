@@ -1,6 +1,6 @@
 //! Schedulers: which job runs next.
 //!
-//! Layer: cluster. A scheduler is one file here that implements [`Scheduler`], and one line of the registry (`src/spec/registries.rs`). It orders the queue
+//! Layer: cluster. A scheduler is one file here that implements [`Scheduler`], and one line of the registry (`src/base/registries.rs`). It orders the queue
 //! and says what may happen while the first job of the queue has to wait. Placing, preempting and reserving are the same for all schedulers (`pass`). All of
 //! them give a job its GPUs together or not at all (gang scheduling).
 //!
@@ -30,7 +30,7 @@ mod priority;
 mod sjf;
 
 use super::job::ClusterJob;
-use crate::spec::registries::{by_name, for_each_scheduler};
+use hyperfold_base::{by_name, for_each_scheduler};
 
 /// Sort key of a job in the queue. A smaller key is earlier; jobs with equal keys keep the order of their arrival.
 pub type QueueKey = [u64; 2];

@@ -4,7 +4,7 @@
 //! Layer: cluster.
 
 use super::{Behind, QueueKey, Scheduler};
-use crate::cluster::job::ClusterJob;
+use crate::job::ClusterJob;
 
 /// Scheduler `scheduler.policy = "priority"`.
 pub(super) struct ByPriority;

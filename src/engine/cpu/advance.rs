@@ -1,7 +1,7 @@
 //! System `advance`, one row per experiment (twin: `shaders/advance.wgsl`). It returns records to their owners, finds the time of the next event, and
 //! decides whether the experiment goes on.
 
-use crate::columns::{NEVER, NicIdx, PacketIdx, PortIdx, SHARED_FLAGS, Tables, flag, kind, meta, status};
+use hyperfold_columns::{NEVER, NicIdx, PacketIdx, PortIdx, SHARED_FLAGS, Tables, flag, kind, meta, status};
 
 /// Moves the experiment to its next event. `Exp::status` then says whether it goes on.
 pub fn advance(t: &mut Tables, end: u64) {

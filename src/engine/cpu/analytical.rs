@@ -2,7 +2,7 @@
 //! `shaders/analytical.wgsl`).
 
 use super::task::under_way;
-use crate::columns::{NONE, Tables, TaskIdx};
+use hyperfold_columns::{NONE, Tables, TaskIdx};
 
 /// Serves the gates that fired, in their order. INVARIANT: a gate's latency is at least one step, so the tasks that it releases start after this
 /// step. They wait for nothing else.

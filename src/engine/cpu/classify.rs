@@ -4,7 +4,7 @@
 //! threshold even then is *independent*: its ports do not affect each other in this step, and `forward` processes them one by
 //! one. `forward_joint` processes any other switch. Only the decision is written, so the system can be repeated.
 
-use crate::columns::{SHARED_HEADER, SwitchIdx, Tables, flag, mode};
+use hyperfold_columns::{SHARED_HEADER, SwitchIdx, Tables, flag, mode};
 
 /// Decides whether switch `s` is independent, and whether its pool of pause frames suffices if not.
 pub fn classify(t: &mut Tables, s: SwitchIdx) {

@@ -18,8 +18,8 @@ use super::barrier::{Broken, SpinBarrier};
 use super::phases::SharedPieces;
 use super::switch_groups::SwitchGroups;
 use super::{advance, analytical, nic, schedule, step_end, switches};
-use crate::columns::{ClaimTable, NEVER, SwitchIdx, Tables, TaskIdx, flag, status};
-use crate::isolation::isolated;
+use hyperfold_base::isolation::isolated;
+use hyperfold_columns::{ClaimTable, NEVER, SwitchIdx, Tables, TaskIdx, flag, status};
 
 /// Approximate number of blocks of rows per thread and phase: enough that all threads end a phase at about the same time.
 const BLOCKS_A_THREAD: usize = 16;

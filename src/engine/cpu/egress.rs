@@ -4,7 +4,7 @@ use super::key::{ARRIVAL, COMPLETION, EventRef, lineages};
 use super::lists::{fetch_rest, wire_push};
 use super::math::{hash32, tx_time};
 use super::mmu::SharedBuffer;
-use crate::columns::{
+use hyperfold_columns::{
     FRAME_BYTES, INT_HOPS, INT_Q_UNIT, INT_TX_UNIT, Lineage, NEVER, PacketIdx, PortIdx, SHARED_HEADER, Tables, cc,
     flag, kind, meta, mode,
 };

@@ -5,11 +5,11 @@ use std::time::{Duration, Instant};
 
 use rayon::prelude::*;
 
-use crate::columns::{Tables, status};
-use crate::engine::cpu::side_by_side::SideBySide;
-use crate::engine::cpu::threads::SpareThreads;
-use crate::engine::{Engine, EngineError, SliceOutcome, grow, is_final, systems};
-use crate::isolation::isolated;
+use crate::cpu::side_by_side::SideBySide;
+use crate::cpu::threads::SpareThreads;
+use crate::{Engine, EngineError, SliceOutcome, grow, is_final, systems};
+use hyperfold_base::isolation::isolated;
+use hyperfold_columns::{Tables, status};
 
 /// Maximum number of steps between two readings of the clock: well below a millisecond for small networks.
 const STEPS_PER_CHECK: u32 = 64;

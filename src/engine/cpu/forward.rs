@@ -4,7 +4,7 @@
 use super::egress::{PortEvent, TimedEvent, completion_time, enqueue, idle, on_frame, start_next};
 use super::lists::merge;
 use super::plan::request_word;
-use crate::columns::{NEVER, PacketIdx, PortIdx, SHARED_HEADER, Tables};
+use hyperfold_columns::{NEVER, PacketIdx, PortIdx, SHARED_HEADER, Tables};
 
 /// Merges all packets that the ingresses planned for `port` into one list, by time. Ties go to the lower ingress. Returns the head of the list.
 pub fn gather(t: &mut Tables, port: PortIdx) -> PacketIdx {

@@ -6,7 +6,7 @@ use super::egress::{
 };
 use super::forward::{arrival_time, gather};
 use super::mmu::SharedBuffer;
-use crate::columns::{NEVER, PacketIdx, PortIdx, SwitchIdx, Tables, kind, meta};
+use hyperfold_columns::{NEVER, PacketIdx, PortIdx, SwitchIdx, Tables, kind, meta};
 
 /// Processes switch `s` up to `end`.
 ///

@@ -1,7 +1,7 @@
 //! The order of events (twin: `shaders/key.wgsl`). docs/explanation/model-semantics.md, "Events and their order".
 
 use super::math::sat;
-use crate::columns::{CHANGES, FARTHEST, LINEAGE_WORDS, Lineage, NEVER};
+use hyperfold_columns::{CHANGES, FARTHEST, LINEAGE_WORDS, Lineage, NEVER};
 
 /// Event kinds, in the order in which they run at one instant.
 pub const COMPLETION: u32 = 0;

@@ -1,7 +1,7 @@
 //! Packet lists and the wires between link ends (twin: `shaders/lists.wgsl`).
 
 use super::key::older;
-use crate::columns::{LinkEndIdx, NEVER, NONE, Packet, PacketIdx, Tables};
+use hyperfold_columns::{LinkEndIdx, NEVER, NONE, Packet, PacketIdx, Tables};
 
 /// Number of wires whose packets are prefetched side by side.
 pub const LANES: usize = 16;

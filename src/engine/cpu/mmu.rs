@@ -1,7 +1,7 @@
 //! The shared buffer of a switch, event by event; only `forward_joint` needs it (twin: `shaders/mmu.wgsl`). It queues pause and resume frames; the
 //! caller sends them.
 
-use crate::columns::{FRAME_BYTES, PacketIdx, PortIdx, SHARED_HEADER, Tables, flag, kind, meta, mode};
+use hyperfold_columns::{FRAME_BYTES, PacketIdx, PortIdx, SHARED_HEADER, Tables, flag, kind, meta, mode};
 
 /// Buffer use of a switch, summed over its ports. It is computed when a joint step begins, and then kept up to date as charges and releases change
 /// it.

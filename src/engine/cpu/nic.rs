@@ -8,7 +8,7 @@ use super::key::{ARRIVAL, COMPLETION, EventKey, NO_EVENT, RTO, START, TIMER, bef
 use super::lists::{fetch, fetch_rest, wire_pop, wire_push};
 use super::math::{hash32, tx_time};
 use super::{queue_pair, receiver, sender, task};
-use crate::columns::{
+use hyperfold_columns::{
     FlowIdx, FoldTrace, NEVER, NONE, NicIdx, PacketIdx, PortIdx, Tables, cc, flag, kind, meta, mode, qp,
 };
 

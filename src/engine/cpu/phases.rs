@@ -9,7 +9,7 @@ use std::panic::{AssertUnwindSafe, catch_unwind, resume_unwind};
 use std::sync::Mutex;
 use std::sync::atomic::{AtomicU64, AtomicUsize, Ordering};
 
-use crate::isolation::isolated;
+use hyperfold_base::isolation::isolated;
 
 /// Number of times that a thread checks before it yields its core (our choice).
 const LOOKS: u32 = 2_000;

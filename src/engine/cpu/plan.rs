@@ -1,6 +1,6 @@
 //! System `plan`, one row per switch port: sorts the packets that arrive in this step by their egress port (twin: `shaders/plan.wgsl`).
 
-use crate::columns::{NEVER, PacketIdx, PortIdx, SHARED_HEADER, Tables, kind, meta};
+use hyperfold_columns::{NEVER, PacketIdx, PortIdx, SHARED_HEADER, Tables, kind, meta};
 
 /// Index of the word in which ingress number `ingress` of a switch tells egress `port` that it has packets for it.
 #[inline]

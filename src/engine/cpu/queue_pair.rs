@@ -2,7 +2,7 @@
 
 use super::math::{ONE_Q32, ONE_Q48};
 use super::rate::set_rate;
-use crate::columns::{FlowIdx, FlowTx, LOSS_WINDOW_PACKETS, NEVER, NicIdx, Tables, cc, qp};
+use hyperfold_columns::{FlowIdx, FlowTx, LOSS_WINDOW_PACKETS, NEVER, NicIdx, Tables, cc, qp};
 
 /// Creates queue pair `f` of NIC `n`: it has line rate and may send at once.
 pub fn create(t: &mut Tables, n: NicIdx, f: FlowIdx, now: u64) {

@@ -1,7 +1,7 @@
 //! A queue pair's rate and the window that follows from it (twin: `shaders/rate.wgsl`).
 
 use super::math::mul_div;
-use crate::columns::{FlowIdx, Tables, mode};
+use hyperfold_columns::{FlowIdx, Tables, mode};
 
 /// Sets the rate of queue pair `f` (bps) and the window that follows from it; `line` is the line rate.
 pub fn set_rate(t: &mut Tables, f: FlowIdx, rate: u64, line: u64) {

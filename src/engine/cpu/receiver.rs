@@ -3,7 +3,7 @@
 use super::key::EventKey;
 use super::math::hash32;
 use super::task;
-use crate::columns::{Exp, FlowRx, NEVER, NicIdx, PacketIdx, Tables, TaskIdx, kind, meta, mode};
+use hyperfold_columns::{Exp, FlowRx, NEVER, NicIdx, PacketIdx, Tables, TaskIdx, kind, meta, mode};
 
 /// Whether data from byte `seq` on, which is beyond the expected byte, is answered with a NACK.
 ///

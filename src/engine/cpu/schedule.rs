@@ -1,6 +1,6 @@
 //! System `schedule`, one row per experiment: delivers the signals of this step to their gates (twin: `shaders/schedule.wgsl`).
 
-use crate::columns::{NONE, NicIdx, SHARED_FLAGS, Tables, flag};
+use hyperfold_columns::{NONE, NicIdx, SHARED_FLAGS, Tables, flag};
 
 /// Counts signals. Gates that all their signals have reached are queued for `analytical`, by time and number.
 pub fn schedule(t: &mut Tables) {

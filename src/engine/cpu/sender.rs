@@ -5,7 +5,7 @@ use super::key::EventKey;
 use super::math::hash32;
 use super::queue_pair::{halve_loss_window, step_back};
 use super::task;
-use crate::columns::{
+use hyperfold_columns::{
     FlowIdx, FlowTx, NEVER, NicIdx, PacketIdx, RttSample, STALL_DOUBLINGS, STALLS_A_RETRY, Tables, WINDOW_STEPS, cc,
     flag, kind, meta, mode, qp,
 };

@@ -9,8 +9,8 @@ use super::cores;
 use super::switch_groups::SwitchGroups;
 use super::threads::SpareThreads;
 use super::trial::ThreadTrial;
-use crate::columns::{Tables, mode};
-use crate::engine::systems;
+use crate::systems;
+use hyperfold_columns::{Tables, mode};
 
 /// How one experiment is stepped, on one thread or on several.
 #[derive(Debug)]

@@ -3,7 +3,7 @@
 //! Layer: engine. A switch takes packets off the wires to it and puts packets on the wires to its neighbours. So neighbours must not be processed at
 //! the same time; switches that are no neighbours share no row. The switches of a fat-tree make two groups.
 
-use crate::columns::{EndOwner, NicIdx, PortIdx, SwitchIdx, Tables};
+use hyperfold_columns::{EndOwner, NicIdx, PortIdx, SwitchIdx, Tables};
 
 /// Maximum number of groups. Each group costs one barrier per step; a network that needs more groups is stepped by one thread (our choice).
 const MOST_GROUPS: usize = 8;

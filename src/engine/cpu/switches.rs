@@ -5,7 +5,7 @@
 
 use super::lists::{LANES, fetch, fetch_rest};
 use super::{classify, forward, forward_joint, plan};
-use crate::columns::{LinkEndIdx, PacketIdx, PortIdx, SwitchIdx, Tables, flag, mode};
+use hyperfold_columns::{LinkEndIdx, PacketIdx, PortIdx, SwitchIdx, Tables, flag, mode};
 
 /// Value of `Switch::independent` while a step waits for pause frames: this switch was processed before the first one that lacked frames.
 pub const DONE: u32 = 2;

@@ -3,7 +3,7 @@
 
 use super::key::{EventKey, TASK, periodic};
 use super::queue_pair;
-use crate::columns::{EDGE_SIGNAL, FlowIdx, FoldTrace, NEVER, NicIdx, Tables, TaskIdx, cc, flag, mode, qp, task};
+use hyperfold_columns::{EDGE_SIGNAL, FlowIdx, FoldTrace, NEVER, NicIdx, Tables, TaskIdx, cc, flag, mode, qp, task};
 
 /// Tasks that end at this instant, in the order of their release.
 struct Chain {

@@ -7,9 +7,9 @@ use std::time::{Duration, Instant};
 use super::device::GpuDevice;
 use super::faults::RunError;
 use super::host::{GpuEngine, Mode};
-use crate::columns::Tables;
-use crate::engine::fair_rates::RateSolver;
-use crate::engine::{Engine, EngineError, SliceOutcome, is_final};
+use crate::fair_rates::RateSolver;
+use crate::{Engine, EngineError, SliceOutcome, is_final};
+use hyperfold_columns::Tables;
 
 /// Wall time of a slice. Tables go to the device and back once per slice, so it is longer than the CPU engine's.
 const SLICE: Duration = Duration::from_secs(1);

@@ -4,7 +4,7 @@
 
 use std::fmt::Write;
 
-use crate::engine::systems::{RunCondition, SYSTEMS, System, SystemRows, Then};
+use crate::systems::{RunCondition, SYSTEMS, System, SystemRows, Then};
 
 /// The line of `shaders/fused.wgsl` that is replaced by the systems of a step.
 const MARKER: &str = "        // SYSTEMS\n";

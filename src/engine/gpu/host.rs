@@ -11,9 +11,9 @@ use super::pack::{self, Room};
 use super::rates::DeviceRates;
 use super::resident::Resident;
 use super::source;
-use crate::columns::{Exp, Tables, status};
-use crate::engine::grow::{TooManyPackets, grow};
-use crate::engine::systems::{RunCondition, SYSTEMS, SystemRows};
+use crate::grow::{TooManyPackets, grow};
+use crate::systems::{RunCondition, SYSTEMS, SystemRows};
+use hyperfold_columns::{Exp, Tables, status};
 
 /// How steps are dispatched to the device.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

@@ -4,8 +4,8 @@
 
 use super::faults::{Faults, RunError};
 use super::source;
-use crate::columns::{TABLES, Table};
-use crate::engine::systems::SYSTEMS;
+use crate::systems::SYSTEMS;
+use hyperfold_columns::{TABLES, Table};
 
 /// An entry point of the WGSL module.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]

@@ -4,7 +4,7 @@
 
 use std::ops::Range;
 
-use crate::columns::{Exp, N_TABLES, TABLES, Tables};
+use hyperfold_columns::{Exp, N_TABLES, TABLES, Tables};
 
 /// Layout of several experiments in a device's tables: their rows lie side by side, in the order given.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -110,7 +110,7 @@ mod tests {
     use bytemuck::Zeroable;
 
     use super::*;
-    use crate::columns::OwnedTables;
+    use hyperfold_columns::OwnedTables;
 
     /// An experiment whose every row is filled with numbers of its own.
     fn tables(seed: u8, n: usize) -> OwnedTables {

@@ -5,7 +5,7 @@
 use super::faults::{Faults, RunError};
 use super::pack::{DeviceLayout, pieces};
 use super::source;
-use crate::columns::{Exp, N_TABLES, TABLES, Tables};
+use hyperfold_columns::{Exp, N_TABLES, TABLES, Tables};
 
 /// Maximum number of bytes per transfer, so that staging memory stays small compared with the tables.
 const CHUNK: u64 = 64 << 20;

@@ -352,7 +352,7 @@ mod tests {
     /// Needs an adapter; `scripts/setup-vulkan.sh` installs one in software.
     #[test]
     fn a_driver_with_a_fault_fails_the_sub_test_for_it() {
-        let gpu = crate::engine::gpu::open::open(None, crate::engine::gpu::SoftwarePolicy::IfNothingElse)
+        let gpu = crate::gpu::open::open(None, crate::gpu::SoftwarePolicy::IfNothingElse)
             .expect("an adapter passes; run scripts/setup-vulkan.sh");
         // Each fault is put into the kernels, as if the driver had compiled them so.
         let faults: [(&str, &str, &[&str]); 5] = [
@@ -377,7 +377,7 @@ mod tests {
 
     #[test]
     fn a_kernel_that_does_not_compile_is_a_failure_and_no_panic() {
-        let gpu = crate::engine::gpu::open::open(None, crate::engine::gpu::SoftwarePolicy::IfNothingElse)
+        let gpu = crate::gpu::open::open(None, crate::gpu::SoftwarePolicy::IfNothingElse)
             .expect("an adapter passes; run scripts/setup-vulkan.sh");
         let test = run_source(&gpu, "this is no WGSL");
         assert_eq!(test.sub_tests.iter().filter(|t| t.failure.is_some()).count(), test.sub_tests.len());

@@ -5,10 +5,10 @@
 use std::fmt::Write;
 
 use super::entry_points;
-use crate::columns::{N_TABLES, wgsl};
-use crate::engine::cpu::cc::{dcqcn, timely};
-use crate::engine::cpu::key;
-use crate::engine::systems::SYSTEMS;
+use crate::cpu::cc::{dcqcn, timely};
+use crate::cpu::key;
+use crate::systems::SYSTEMS;
+use hyperfold_columns::{N_TABLES, wgsl};
 
 /// Number of storage buffers that kernels bind: the tables, then [`CONTROL`].
 pub const N_BINDINGS: usize = N_TABLES + 1;

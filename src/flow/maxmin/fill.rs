@@ -8,7 +8,7 @@ use std::cmp::Reverse;
 use std::collections::BinaryHeap;
 
 use super::{LinkShare, MaxMin, NONE, SHARE_BITS};
-use crate::engine::fair_rates::{EQUALS, MANY, PRECISE_ROUNDS};
+use hyperfold_engine::fair_rates::{EQUALS, MANY, PRECISE_ROUNDS};
 
 /// State of a filling, besides the rates.
 #[derive(Debug, Default)]

@@ -9,8 +9,8 @@ use super::super::job_record::{JobRecord, SharedLinkRecord};
 use super::super::record::{FlowRecord, FoldingRecord, LinkPackets, LinkRecord, RttRecord, StatsRecord};
 use super::super::value::{Micro, Ps};
 use super::{ReadError, RunResults};
-use crate::input;
-use crate::results::meter::memory_meter;
+use crate::meter::memory_meter;
+use hyperfold_base::input;
 
 /// The current row, with the context for messages.
 struct Fields<'a> {

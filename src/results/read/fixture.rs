@@ -1,12 +1,15 @@
-//! Writes folders of results for tests, file by file, without a run.
+//! Folders of results without a run, for tests of this crate and of those that read results.
 
 use std::fs;
 use std::path::Path;
 
-use crate::results::{Axis, ColumnSets, Finished, parquet_file, rows};
+use crate::{Axis, ColumnSets, Finished, parquet_file, rows};
 
 /// Writes the files of a finished run; experiments ascend by id. `flows.csv` and similar files are written if any experiment has such rows.
-pub(crate) fn write(dir: &Path, axes: &[Axis], experiments: &[Finished], sweep: &str) {
+///
+/// # Panics
+/// A file cannot be written.
+pub fn write(dir: &Path, axes: &[Axis], experiments: &[Finished], sweep: &str) {
     let n = experiments.len();
     let serving = experiments.iter().any(|f| f.record.serving.is_some());
     let sets = ColumnSets { serving, ..ColumnSets::default() };

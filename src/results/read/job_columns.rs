@@ -7,9 +7,9 @@ use std::collections::BTreeMap;
 use super::super::job_record::JOBS;
 use super::super::value::{Cell, ColumnKind};
 use super::{ColumnInfo, ColumnRole, ReadError, RunResults};
-use crate::input;
-use crate::results::meter::memory_meter;
-use crate::spec::JOB;
+use crate::meter::memory_meter;
+use hyperfold_base::input;
+use hyperfold_config::spec::JOB;
 
 /// Most jobs of a folder for which columns are added: nobody would find their way among more.
 const JOBS_UP_TO: usize = 32;

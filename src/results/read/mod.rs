@@ -4,8 +4,7 @@
 //! computes nothing.
 
 mod companions;
-#[cfg(test)]
-pub(crate) mod fixture;
+pub mod fixture;
 mod job_columns;
 mod table;
 #[cfg(test)]
@@ -22,9 +21,9 @@ use super::manifest::{Manifest, Outcome};
 use super::outputs::ColumnSets;
 use super::record::{IDENTITY, RecordColumn, Status, outcome_columns};
 use super::value::{Cell, ColumnKind};
-use crate::budget::OverBudget;
-use crate::input;
-use crate::units::counted;
+use hyperfold_base::budget::OverBudget;
+use hyperfold_base::input;
+use hyperfold_base::units::counted;
 
 /// A reason why a folder's results could not be read.
 #[derive(Debug, Error)]

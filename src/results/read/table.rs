@@ -16,8 +16,8 @@ use super::super::record::{ExperimentRecord, IDENTITY, outcome_columns};
 use super::super::rows;
 use super::super::value::{Axis, Cell, ColumnKind};
 use super::ReadError;
-use crate::input;
-use crate::results::meter::memory_meter;
+use crate::meter::memory_meter;
+use hyperfold_base::input;
 
 /// A table with names, kinds and cells.
 pub(super) struct CellTable {

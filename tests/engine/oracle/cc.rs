@@ -1,6 +1,6 @@
 //! Congestion control at the sender: DCQCN, HPCC, TIMELY, DCTCP, none; fixed point as docs/explanation/model-semantics.md says.
 
-use hyperfold::transport::Cc;
+use hyperfold_network::transport::Cc;
 
 use super::arith::{mul_ceil_q32, mul_div, mul_shr};
 use super::nic::Sender;

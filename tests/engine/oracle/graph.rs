@@ -1,8 +1,8 @@
 //! A task graph with every task on a NIC: edges between NICs become gates, and a gate's tasks wait for nothing else.
 
-use hyperfold::batch::build::GraphCase;
-use hyperfold::topology::ArcIdx;
-use hyperfold::workload::tasks::{EdgeMoment, Target, Work};
+use hyperfold_host::build_tables::GraphCase;
+use hyperfold_llm::workload::tasks::{EdgeMoment, Target, Work};
+use hyperfold_network::topology::ArcIdx;
 
 use super::Case;
 

@@ -2,8 +2,8 @@
 
 use std::collections::VecDeque;
 
-use hyperfold::topology::ArcIdx;
-use hyperfold::transport::{LossRecovery, Transport};
+use hyperfold_network::topology::ArcIdx;
+use hyperfold_network::transport::{LossRecovery, Transport};
 
 use super::arith::{hash32, mul_div, tx};
 use super::cc::CcState;

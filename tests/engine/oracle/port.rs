@@ -2,8 +2,8 @@
 
 use std::collections::VecDeque;
 
-use hyperfold::topology::ArcIdx;
-use hyperfold::transport::EcnThresholds;
+use hyperfold_network::topology::ArcIdx;
+use hyperfold_network::transport::EcnThresholds;
 
 use super::arith::tx;
 use super::{Case, Event, Sim, is_switch};

@@ -3,7 +3,7 @@
 use std::cmp::{Ordering, Reverse};
 use std::collections::BinaryHeap;
 
-use hyperfold::topology::ArcIdx;
+use hyperfold_network::topology::ArcIdx;
 
 use super::Case;
 

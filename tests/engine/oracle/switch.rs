@@ -1,6 +1,6 @@
 //! A switch: shared buffer, pause frames, marking, telemetry, and its egress queues.
 
-use hyperfold::topology::{ArcIdx, NodeIdx, NodeKind};
+use hyperfold_network::topology::{ArcIdx, NodeIdx, NodeKind};
 
 use super::arith::{PS_PER_S, hash32};
 use super::port::{Hop, INT_HOPS, Item, Kind, PAUSE_BYTES, Packet};

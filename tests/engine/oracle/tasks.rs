@@ -2,8 +2,8 @@
 
 use std::collections::{BTreeSet, VecDeque};
 
-use hyperfold::topology::ArcIdx;
-use hyperfold::workload::tasks::Target;
+use hyperfold_llm::workload::tasks::Target;
+use hyperfold_network::topology::ArcIdx;
 
 use super::graph::{Expanded, GateSpec, TaskSpec};
 use super::{Event, Lineage, Sim};

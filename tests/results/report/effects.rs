@@ -2,7 +2,7 @@
 
 use std::collections::BTreeMap;
 
-use hyperfold::report;
+use hyperfold_report::report;
 use serde_json::Value;
 
 use super::files::data;

@@ -3,8 +3,8 @@
 use std::path::Path;
 use std::process::Command;
 
-use hyperfold::report;
-use hyperfold::results::Outputs;
+use hyperfold_report::report;
+use hyperfold_results::Outputs;
 use serde_json::Value;
 
 use super::folder::Folder;

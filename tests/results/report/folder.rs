@@ -2,7 +2,7 @@
 
 use std::path::Path;
 
-use hyperfold::results::{
+use hyperfold_results::{
     Axis, Cell, ColumnKind, ExperimentRecord, Finished, FlowRecord, LinkPackets, LinkRecord, Manifest, Micro, Outcome,
     Outputs, Ps, ResultDir, ResultWriter, RunIdentity, Seconds, StatsRecord,
 };

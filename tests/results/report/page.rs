@@ -3,9 +3,9 @@
 use std::path::PathBuf;
 use std::time::Duration;
 
-use hyperfold::printable::printable;
-use hyperfold::report;
-use hyperfold::results::Outputs;
+use hyperfold_base::printable::printable;
+use hyperfold_report::report;
+use hyperfold_results::Outputs;
 use serde_json::json;
 use tempfile::TempDir;
 

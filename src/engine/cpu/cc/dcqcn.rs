@@ -1,10 +1,10 @@
 //! DCQCN as the NICs of the reference run it (`docs/explanation/model-semantics.md`, "DCQCN"; SIGCOMM '15 section 5). Its periodic timers are
 //! evaluated lazily: only sends and acknowledgements can see them.
 
-use crate::columns::{FlowIdx, FlowTx, NEVER, Tables, mode, qp};
-use crate::engine::cpu::key::{CC_TIMER, EventKey, NO_EVENT, before, periodic};
-use crate::engine::cpu::math::{ONE_Q32, TWO_Q32, decay_q32, mul_shr, sat};
-use crate::engine::cpu::rate::set_rate;
+use crate::cpu::key::{CC_TIMER, EventKey, NO_EVENT, before, periodic};
+use crate::cpu::math::{ONE_Q32, TWO_Q32, decay_q32, mul_shr, sat};
+use crate::cpu::rate::set_rate;
+use hyperfold_columns::{FlowIdx, FlowTx, NEVER, Tables, mode, qp};
 
 /// Delay of the decrease timer's first expiry in ps: one nanosecond, so that it never coincides with alpha's timer.
 pub(crate) const FIRST_DECREASE_LAG: u64 = 1000;
@@ -154,10 +154,10 @@ fn increase(t: &mut Tables, f: FlowIdx) {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::columns::OwnedTables;
-    use crate::columns::{Exp, Nic};
-    use crate::engine::cpu::math::hash32;
+    use crate::cpu::math::hash32;
     use bytemuck::Zeroable;
+    use hyperfold_columns::OwnedTables;
+    use hyperfold_columns::{Exp, Nic};
 
     #[test]
     fn timers_run_at_once_as_one_by_one() {

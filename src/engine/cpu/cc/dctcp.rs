@@ -1,8 +1,8 @@
 //! DCTCP, adapted to rates (`docs/explanation/model-semantics.md`, "DCTCP"; SIGCOMM '10 equation 1).
 
-use crate::columns::{FlowIdx, NicIdx, Tables, qp};
-use crate::engine::cpu::math::{ONE_Q32, TWO_Q32, decay_q32, mul_shr};
-use crate::engine::cpu::rate::set_rate;
+use crate::cpu::math::{ONE_Q32, TWO_Q32, decay_q32, mul_shr};
+use crate::cpu::rate::set_rate;
+use hyperfold_columns::{FlowIdx, NicIdx, Tables, qp};
 
 /// Handles an acknowledgement up to `seq`. `cnp`: it carries a congestion notification.
 pub fn on_ack(t: &mut Tables, n: NicIdx, f: FlowIdx, seq: u64, cnp: bool) {

@@ -1,9 +1,9 @@
 //! HPCC (SIGCOMM '19, Algorithm 1) as the reference runs it (`docs/explanation/model-semantics.md`, "HPCC").
 
-use crate::columns::{FlowIdx, INT_Q_UNIT, INT_TX_UNIT, NEVER, NicIdx, PacketIdx, Tables, meta, mode};
-use crate::engine::cpu::key::{EventKey, lineage};
-use crate::engine::cpu::math::{ONE_Q48, mul_div, tx_time};
-use crate::engine::cpu::rate::set_rate;
+use crate::cpu::key::{EventKey, lineage};
+use crate::cpu::math::{ONE_Q48, mul_div, tx_time};
+use crate::cpu::rate::set_rate;
+use hyperfold_columns::{FlowIdx, INT_Q_UNIT, INT_TX_UNIT, NEVER, NicIdx, PacketIdx, Tables, meta, mode};
 
 /// Handles acknowledgement `p`, which carries telemetry.
 pub fn on_ack(t: &mut Tables, n: NicIdx, f: FlowIdx, p: PacketIdx, event: &EventKey) {

@@ -8,9 +8,9 @@ use std::time::{Duration, Instant};
 
 use super::rows::{NetworkRows, TOLD_HEAD};
 use super::source;
-use crate::engine::EngineError;
-use crate::engine::fair_rates::{FlowsChange, RateChange, ResidentRates};
-use crate::engine::gpu::faults::{Faults, RunError};
+use crate::EngineError;
+use crate::fair_rates::{FlowsChange, RateChange, ResidentRates};
+use crate::gpu::faults::{Faults, RunError};
 
 /// Minimum number of rates that are read back together with their count. Any further rates take a second transfer.
 const FEWEST_READ: u64 = 256;

@@ -4,7 +4,7 @@
 
 use bytemuck::{Pod, Zeroable};
 
-use crate::engine::fair_rates::{NONE, RateNetwork};
+use crate::fair_rates::{NONE, RateNetwork};
 
 /// Words of a link that several lanes change: five sums of two halves each, five marks, and one unused word.
 pub(super) const LINK_WORDS: u32 = 16;
@@ -139,8 +139,8 @@ pub(super) const TOLD_HEAD: u64 = 8;
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::engine::fair_rates::RateChange;
-    use crate::engine::gpu::rates::source;
+    use crate::fair_rates::RateChange;
+    use crate::gpu::rates::source;
 
     #[test]
     fn rows_have_one_layout_in_rust_and_wgsl() {

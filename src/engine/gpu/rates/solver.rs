@@ -9,10 +9,10 @@ use std::time::Instant;
 use super::resident::{DeviceHandles, NetworksOnDevice};
 use super::rows::{NetworkBytes, NetworkRows};
 use super::source;
-use crate::engine::EngineError;
-use crate::engine::fair_rates::{NumberedNetworks, RateNetwork, RateSolver};
-use crate::engine::gpu::faults::{Faults, RunError};
-use crate::engine::gpu::pack::Room;
+use crate::EngineError;
+use crate::fair_rates::{NumberedNetworks, RateNetwork, RateSolver};
+use crate::gpu::faults::{Faults, RunError};
+use crate::gpu::pack::Room;
 
 /// Invocations per workgroup.
 const WORKGROUP: u32 = 256;
@@ -44,7 +44,7 @@ pub struct DeviceRates {
 
 impl DeviceRates {
     /// Makes a solver on an open device. `workgroup`: maximum number of invocations that the device allows per workgroup.
-    pub(in crate::engine::gpu) fn new(
+    pub(in crate::gpu) fn new(
         device: wgpu::Device,
         queue: wgpu::Queue,
         faults: Faults,
@@ -56,12 +56,12 @@ impl DeviceRates {
     }
 
     /// Leaves batches with fewer experiments at flow level to the CPU.
-    pub(in crate::engine::gpu) fn set_fewest(&mut self, fewest: usize) {
+    pub(in crate::gpu) fn set_fewest(&mut self, fewest: usize) {
         self.fewest = fewest;
     }
 
     /// Leaves networks to the CPU that exceed these limits: bytes of one buffer, and of all.
-    pub(in crate::engine::gpu) fn limit_room(&mut self, room: Room) {
+    pub(in crate::gpu) fn limit_room(&mut self, room: Room) {
         self.room = room;
     }
 

@@ -3,10 +3,10 @@
 //! Layer: engine. Composes; compiles nothing.
 
 use super::rows::LINK_WORDS;
-use crate::columns::wgsl;
-use crate::engine::fair_rates::{EQUALS, MANY, MOST_ROUNDS, NONE, PRECISE_ROUNDS, SHARE_BITS, SLACK_SHIFT, WHOLE};
-use crate::engine::gpu::source::MATH;
-pub use crate::engine::gpu::source::{SourceError, validate};
+use crate::fair_rates::{EQUALS, MANY, MOST_ROUNDS, NONE, PRECISE_ROUNDS, SHARE_BITS, SLACK_SHIFT, WHOLE};
+use crate::gpu::source::MATH;
+pub use crate::gpu::source::{SourceError, validate};
+use hyperfold_columns::wgsl;
 
 /// Name of the entry point.
 pub const ENTRY: &str = "flow_fill";

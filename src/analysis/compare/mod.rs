@@ -1,0 +1,98 @@
+//! Comparison of results: which configuration is best, by how much, why, and whether anything got worse.
+//!
+//! Layer: compare, below the command line and above results. It reads folders of results ([`Study`]) and makes plain tables ([`Section`]): ranking with ties,
+//! effects of axes, Pareto front, differences between two experiments (and between their recorded timelines), and gates. It simulates nothing and prints
+//! nothing.
+
+pub mod carried;
+pub mod changes;
+pub mod effect;
+pub mod explain;
+pub mod explain_one;
+pub mod fidelity;
+pub mod fit;
+#[cfg(test)]
+mod fixture;
+pub mod gate;
+pub mod incomplete;
+mod jobs;
+pub mod knee;
+pub mod levels;
+mod link_kinds;
+pub mod metric;
+pub mod ops;
+pub mod pairs;
+pub mod pareto;
+pub mod pick;
+pub mod questions;
+pub mod rank;
+mod resent;
+mod shared_links;
+pub mod spread;
+pub mod study;
+pub mod unmodelled;
+mod worth;
+
+use thiserror::Error;
+
+pub use effect::{Effects, effects};
+pub use explain::explain;
+pub use explain_one::explain_one;
+pub use gate::{GateCondition, GateVerdict};
+pub use metric::{Better, RankingMetric};
+pub use pareto::front;
+pub use pick::Pick;
+pub use questions::Questions;
+pub use rank::{Ranked, RankedGroup, rank};
+pub use study::{Sample, Study, StudyConfiguration, TIE_SHARE};
+
+use hyperfold_results::{Cell, ReadError};
+
+/// Why results cannot be compared. The user can fix all of these.
+#[derive(Debug, Error)]
+pub enum CompareError {
+    #[error(transparent)]
+    Read(#[from] ReadError),
+    #[error("{0}: given twice; name different folders")]
+    Twice(String),
+    #[error("{option}: there is no metric `{name}`; {hint}")]
+    Metric { option: &'static str, name: String, hint: String },
+    #[error("no experiment has a result to rank by; `status` and `error` in results.csv say why")]
+    Nothing,
+    #[error("--pareto: {0}")]
+    Pareto(String),
+    #[error("--explain {pick}: {why}")]
+    Pick { pick: String, why: String },
+    #[error("--fail-if `{text}`: {why}")]
+    Gate { text: String, why: String },
+}
+
+/// A table of findings, as plain data. The code that prints it chooses the form.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Section {
+    /// One word that programs can recognise the table by.
+    pub kind: &'static str,
+    /// One line for people.
+    pub title: String,
+    pub columns: Vec<String>,
+    pub rows: Vec<Vec<Cell>>,
+    /// Remarks about the table.
+    pub notes: Vec<String>,
+}
+
+impl Section {
+    /// A table without rows and notes.
+    pub fn new(
+        kind: &'static str,
+        title: impl Into<String>,
+        columns: impl IntoIterator<Item = impl Into<String>>,
+    ) -> Section {
+        Section {
+            kind,
+            title: title.into(),
+            columns: columns.into_iter().map(Into::into).collect(),
+            rows: Vec::new(),
+            notes: Vec::new(),
+        }
+    }
+}

@@ -1,0 +1,4 @@
+//! TODO
+
+pub mod compare;
+pub mod optimize;

@@ -1,0 +1,25 @@
+//! What every other crate of hyperfold stands on: units, memory budgets, panics that end one experiment only, files that are read with limits.
+//!
+//! | module | content |
+//! |---|---|
+//! | [`units`] | picoseconds, bytes, bits per second; parsing and printing them |
+//! | [`budget`] | the allocator that counts, and work under an allowance of memory |
+//! | [`isolation`] | a panic or a stack overflow that ends one experiment and not the program |
+//! | [`input`] | reading files and tables with limits, from inside the folders that are allowed |
+//! | [`printable`] | text of others made safe for a terminal |
+//! | [`nearest`] | what a misspelt word probably means |
+//! | [`registries`] | names of schedulers, placements, routing policies and failure models, one line each |
+//! | [`prefetch`] | a hint to the processor that a row is needed soon |
+//!
+//! It never knows what a network, a flow or an experiment is. Start with [`units`], which everything uses.
+
+#![deny(unsafe_code)]
+
+pub mod budget;
+pub mod input;
+pub mod isolation;
+pub mod nearest;
+pub mod prefetch;
+pub mod printable;
+pub mod registries;
+pub mod units;

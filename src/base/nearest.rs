@@ -1,0 +1,50 @@
+//! What a misspelt word probably means.
+
+/// Returns the candidate nearest to `word` by edit distance, if it is near enough to be a slip of the keyboard.
+pub fn nearest<'a>(word: &str, candidates: impl Iterator<Item = &'a str>) -> Option<&'a str> {
+    let limit = (word.chars().count() / 5).clamp(2, 4);
+    candidates
+        .map(|c| (distance(word, c, limit), c))
+        .filter(|(d, _)| *d <= limit)
+        .min_by_key(|(d, _)| *d)
+        .map(|(_, c)| c)
+}
+
+/// Returns the column that a name means: the shortest one with the name and a unit behind it (`makespan_ns` for `makespan`), or the [`nearest`].
+pub fn nearest_column<'a>(name: &str, columns: impl Iterator<Item = &'a str> + Clone) -> Option<&'a str> {
+    let with_unit = |c: &&str| c.strip_prefix(name).is_some_and(|rest| rest.starts_with('_'));
+    columns.clone().filter(with_unit).min_by_key(|c| c.len()).or_else(|| nearest(name, columns))
+}
+
+/// Levenshtein distance over characters; `limit + 1` as soon as it cannot be at most `limit`.
+fn distance(a: &str, b: &str, limit: usize) -> usize {
+    let b: Vec<char> = b.chars().collect();
+    let n_a = a.chars().count();
+    if n_a.abs_diff(b.len()) > limit {
+        return limit + 1;
+    }
+    let mut row: Vec<usize> = (0..=b.len()).collect();
+    for (i, ca) in a.chars().enumerate() {
+        let mut diagonal = row[0];
+        row[0] = i + 1;
+        for (j, cb) in b.iter().enumerate() {
+            let change = diagonal + usize::from(ca != *cb);
+            diagonal = row[j + 1];
+            row[j + 1] = change.min(row[j] + 1).min(row[j + 1] + 1);
+        }
+    }
+    row[b.len()]
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn slips_are_recognised_and_strangers_are_not() {
+        let words = ["topology.kind", "topology.k", "transport.cc"];
+        assert_eq!(nearest("topology.knid", words.into_iter()), Some("topology.kind"));
+        assert_eq!(nearest("transport.cv", words.into_iter()), Some("transport.cc"));
+        assert_eq!(nearest("weather", words.into_iter()), None);
+    }
+}

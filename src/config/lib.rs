@@ -1,0 +1,4 @@
+//! TODO
+
+pub mod spec;
+pub mod sweep;

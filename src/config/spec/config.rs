@@ -1,0 +1,395 @@
+//! One experiment's configuration: typed, in integers, checked as a whole.
+//!
+//! Layer: spec. Built from resolved [`Values`]. Does not touch the files that it names, and builds no networks or flows.
+
+use std::path::Path;
+
+use super::applies_when::{has_nvlink, job_mode};
+use super::cluster::{ClusterRun, cluster_run};
+use super::costs::CostKeys;
+use super::ecn_by_rate::ecn_by_rate;
+use super::error::Conflict;
+use super::jobs::{JobSection, JobsSection};
+use super::key_id::KeyId;
+use super::keys::COUNT as MAX_GPUS;
+use super::mix::mix;
+use super::named::named;
+use super::scale::scaled;
+use super::sections::{
+    ClusterSection, LimitsSection, OutputSection, PolicyChoice, Routing, TopologyFormatChoice, TopologyKind,
+    TopologySection, WorkloadSection,
+};
+use super::server_links::{check_links, link_kind};
+use super::servers::SERVERS;
+use super::value::{Value, Values};
+use super::workload::{members, workload};
+use hyperfold_base::units::{BPS_PER_GBPS, PS_PER_NS};
+use hyperfold_network::transport::{EcnThresholds, TierBuffers};
+
+/// Everything that describes one experiment.
+#[derive(Clone, Debug)]
+pub struct Config {
+    pub cluster: ClusterSection,
+    pub topology: TopologySection,
+    pub routing: Routing,
+    /// The workload; [`WorkloadSection::Jobs`] if there are several jobs.
+    pub workload: WorkloadSection,
+    /// The jobs; `None`: there is only `[base.workload]`.
+    pub jobs: Option<JobsSection>,
+    pub limits: LimitsSection,
+    pub output: OutputSection,
+    pub cost: CostKeys,
+    /// The seed of this experiment's replica; every other seed is derived from it.
+    pub seed: u64,
+    /// Value of `ecn_by_rate`: link rate in bps and its thresholds.
+    pub(super) ecn_by_rate: Vec<(u64, EcnThresholds)>,
+    /// All resolved keys, for what is read later (transport) and for printing.
+    pub values: Values,
+}
+
+impl Config {
+    /// Types and checks resolved values. `dir`: folder to which paths are relative (that of the sweep file); `seed`: the replica's. The error names the wrong
+    /// key.
+    pub fn new(values: Values, dir: &Path, seed: u64) -> Result<Config, Conflict> {
+        let v = &values;
+        let path = |key: KeyId, when: &str| match v.text(key) {
+            "" => Err(Conflict { job: None, key, why: format!("it is required with {when}; give the path of a file") }),
+            p => Ok(dir.join(p)),
+        };
+        let u32_of = |key: KeyId| v.int(key) as u32;
+        let some = |x: u64| (x > 0).then_some(x);
+
+        let kind = match v.text(KeyId::TopologyKind) {
+            "fat-tree" => TopologyKind::FatTree { k: u32_of(KeyId::FatTreeK) },
+            "clos" => TopologyKind::Clos {
+                tiers: u32_of(KeyId::Tiers),
+                hosts_per_leaf: u32_of(KeyId::HostsPerLeaf),
+                spines: u32_of(KeyId::Spines),
+                pods: u32_of(KeyId::Pods),
+                cores: u32_of(KeyId::Cores),
+            },
+            "rail-optimized" => TopologyKind::RailOptimized {
+                rails: u32_of(KeyId::Rails),
+                pods: u32_of(KeyId::Pods),
+                servers_per_pod: u32_of(KeyId::ServersPerPod),
+                spines: u32_of(KeyId::Spines),
+            },
+            "rail-only" => TopologyKind::RailOnly { rails: u32_of(KeyId::Rails) },
+            _ => TopologyKind::File {
+                path: path(KeyId::TopologyPath, "topology.kind = \"file\"")?,
+                format: match v.text(KeyId::TopologyFormat) {
+                    "simai" => TopologyFormatChoice::SimAi,
+                    "htsim" => TopologyFormatChoice::Htsim,
+                    _ => TopologyFormatChoice::Ns3,
+                },
+            },
+        };
+        let policy = match v.text(KeyId::Policy) {
+            "file" => PolicyChoice::File { path: path(KeyId::RoutingPath, "routing.policy = \"file\"")? },
+            name => PolicyChoice::Named { name: name.to_string(), max_paths: u32_of(KeyId::MaxPaths) },
+        };
+        let ecn_by_rate = ecn_by_rate(v)?;
+        if v.int(KeyId::Gpus) > MAX_GPUS {
+            let why = format!("the workload needs {} GPUs; networks have at most {MAX_GPUS}", v.int(KeyId::Gpus));
+            return Err(Conflict { job: None, key: KeyId::Gpus, why });
+        }
+        let mib = |key: KeyId| scaled(v.float(key), (1u64 << 20) as f64);
+        let tier_keys = [KeyId::LeafBufferMib, KeyId::AggBufferMib, KeyId::SpineBufferMib];
+        let config = Config {
+            cluster: ClusterSection {
+                gpus: some(v.int(KeyId::Gpus) as u64).map(|n| n as u32),
+                gpus_per_server: u32_of(KeyId::GpusPerServer),
+                nics_per_server: u32_of(KeyId::NicsPerServer),
+                nic_ports: u32_of(KeyId::NicPorts),
+                server: SERVERS.into_iter().find(|s| v.is(KeyId::Server, s)),
+                server_xml: v.has(KeyId::ServerXml).then(|| dir.join(v.text(KeyId::ServerXml))),
+                gpu: named(v.text(KeyId::Gpu), dir),
+                gpu_memory_bytes: some(scaled(v.float(KeyId::GpuMemoryGib), (1u64 << 30) as f64)),
+                nvlink_packets: v.is(KeyId::Nvlink, "packet") && has_nvlink(v),
+                nvlink_bps: scaled(v.float(KeyId::NvlinkGbps), BPS_PER_GBPS as f64),
+                nvlink_latency_ps: scaled(v.float(KeyId::NvlinkLatencyNs), PS_PER_NS as f64),
+                link_kind: link_kind(v),
+            },
+            topology: TopologySection {
+                kind,
+                link_bps: scaled(v.float(KeyId::LinkGbps), BPS_PER_GBPS as f64),
+                uplink_bps: scaled(v.float(KeyId::UplinkGbps), BPS_PER_GBPS as f64),
+                link_delay_ps: scaled(v.float(KeyId::LinkDelayNs), PS_PER_NS as f64),
+                switch_latency_ps: scaled(v.float(KeyId::SwitchLatencyNs), PS_PER_NS as f64),
+                oversubscription_milli: scaled(v.float(KeyId::Oversubscription), 1e3) as u32,
+                buffer_bytes: mib(KeyId::BufferMib),
+                tier_buffers: tier_keys.iter().any(|key| v.given(*key)).then(|| TierBuffers {
+                    leaf: mib(KeyId::LeafBufferMib),
+                    agg: mib(KeyId::AggBufferMib),
+                    spine: mib(KeyId::SpineBufferMib),
+                }),
+            },
+            routing: Routing { policy, seed: v.int(KeyId::RoutingSeed) as u32 },
+            workload: match v.jobs() {
+                _ if job_mode(v) => WorkloadSection::Cluster(Box::new(cluster_run(v, dir, seed)?)),
+                [] => workload(v, dir)?,
+                _ => WorkloadSection::Jobs,
+            },
+            jobs: (!v.jobs().is_empty()).then(|| JobsSection::new(v, dir, seed)).transpose()?,
+            limits: LimitsSection {
+                sim_ps: some(v.int(KeyId::SimNs) as u64 * PS_PER_NS),
+                packet_hops: some(v.int(KeyId::PacketHops) as u64),
+                wall_ms: some(scaled(v.float(KeyId::WallS), 1e3)),
+                memory_bytes: some(scaled(v.float(KeyId::MemoryGib), f64::from(1 << 30))),
+            },
+            cost: CostKeys::new(v),
+            output: OutputSection {
+                flows: v.bool(KeyId::OutFlows) && !job_mode(v),
+                links: v.bool(KeyId::OutLinks) && !job_mode(v),
+                rtt: v.bool(KeyId::OutRtt) && !job_mode(v),
+                trace: v.bool(KeyId::OutTrace),
+                alone: v.bool(KeyId::Alone) && !job_mode(v),
+                leave_one_out: v.bool(KeyId::LeaveOneOut) && !job_mode(v),
+                shared_links: v.bool(KeyId::OutSharedLinks) && !job_mode(v),
+                cluster_jobs: v.bool(KeyId::OutJobs) && job_mode(v),
+                cluster_map: v.bool(KeyId::OutMap) && job_mode(v),
+                requests: v.bool(KeyId::OutRequests) && !job_mode(v),
+            },
+            seed,
+            ecn_by_rate,
+            values,
+        };
+        config.check()?;
+        Ok(config)
+    }
+
+    /// Checks conditions between keys, which ranges of single keys cannot express.
+    fn check(&self) -> Result<(), Conflict> {
+        let v = &self.values;
+        let fail = |key: KeyId, why: String| Err(Conflict { job: None, key, why });
+        let generated = !matches!(self.topology.kind, TopologyKind::File { .. });
+        check_links(v)?;
+        match self.topology.kind {
+            TopologyKind::FatTree { k } if k % 2 == 1 => {
+                return fail(KeyId::FatTreeK, format!("it must be even: {} or {}", k - 1, k + 1));
+            }
+            TopologyKind::RailOptimized { rails, .. } | TopologyKind::RailOnly { rails }
+                if rails > self.cluster.nics_per_server =>
+            {
+                return fail(
+                    KeyId::Rails,
+                    format!("it must be at most cluster.nics_per_server = {}", self.cluster.nics_per_server),
+                );
+            }
+            TopologyKind::RailOptimized { pods: 1.., servers_per_pod: 1.., .. } => {
+                return fail(KeyId::ServersPerPod, "topology.pods says the same already; give one of them".to_string());
+            }
+            _ => {}
+        }
+        match &self.jobs {
+            None => self.check_workload()?,
+            Some(jobs) => {
+                for job in &jobs.jobs {
+                    self.of_job(job).check_workload().map_err(|conflict| conflict.of_job(&job.name))?;
+                }
+                // Classes of jobs do not all run at once.
+                if generated && self.cluster_run().is_none() {
+                    jobs.check(self.cluster.gpus)?;
+                }
+            }
+        }
+        if let Some(gpus) = self.cluster.gpus.filter(|_| generated) {
+            let per_server = self.cluster.gpus_per_server;
+            if gpus % per_server != 0 {
+                let near = (gpus / per_server * per_server, (gpus / per_server + 1) * per_server);
+                let examples = if near.0 > 0 { format!("{} or {}", near.0, near.1) } else { near.1.to_string() };
+                return fail(
+                    KeyId::Gpus,
+                    format!("it must be a multiple of cluster.gpus_per_server = {per_server}, for example {examples}"),
+                );
+            }
+        }
+        if generated && self.cluster.nics_per_server > self.cluster.gpus_per_server {
+            let gpus = self.cluster.gpus_per_server;
+            return fail(KeyId::NicsPerServer, format!("it must be at most cluster.gpus_per_server = {gpus}"));
+        }
+        if v.bool(KeyId::Ecn) && v.float(KeyId::EcnKminKb) > v.float(KeyId::EcnKmaxKb) {
+            let kmax = v.get(KeyId::EcnKmaxKb);
+            return fail(KeyId::EcnKminKb, format!("it must be at most transport.ecn_kmax_kb = {kmax}"));
+        }
+        if v.is(KeyId::Cc, "timely") && v.float(KeyId::TimelyTLowUs) > v.float(KeyId::TimelyTHighUs) {
+            let high = v.get(KeyId::TimelyTHighUs);
+            return fail(KeyId::TimelyTLowUs, format!("it must be at most transport.timely.t_high_us = {high}"));
+        }
+        Ok(())
+    }
+
+    /// Returns the cluster over days that is simulated; `None`: jobs are simulated packet by packet.
+    pub fn cluster_run(&self) -> Option<&ClusterRun> {
+        match &self.workload {
+            WorkloadSection::Cluster(run) => Some(run),
+            _ => None,
+        }
+    }
+
+    /// Checks conditions between the keys of a workload and its GPUs.
+    fn check_workload(&self) -> Result<(), Conflict> {
+        let v = &self.values;
+        if self.cluster_run().is_some() {
+            return Ok(());
+        }
+        let fail = |key: KeyId, why: String| Err(Conflict { job: None, key, why });
+        if !matches!(self.workload, WorkloadSection::Program(_)) && v.int(KeyId::Iterations) > 1 {
+            return fail(KeyId::Iterations, "traffic and flow files run once: 1".to_string());
+        }
+        if let WorkloadSection::Program(program) = &self.workload {
+            program.check(v, self.cluster.gpus)?;
+        }
+        if let (WorkloadSection::Traffic { pattern, ranks: Some(ranks), .. }, gpus) =
+            (&self.workload, self.cluster.gpus)
+        {
+            if let Some(gpus) = gpus.filter(|g| ranks > g) {
+                return fail(KeyId::Ranks, format!("it must be at most cluster.gpus = {gpus}"));
+            }
+            if *ranks < 2 {
+                return fail(
+                    KeyId::Ranks,
+                    "it must be at least 2 (somebody sends, somebody else receives), or 0 for all".to_string(),
+                );
+            }
+            members(pattern, *ranks)?;
+        } else if let (WorkloadSection::Traffic { pattern, .. }, Some(gpus)) = (&self.workload, self.cluster.gpus) {
+            if gpus < 2 {
+                return fail(KeyId::Gpus, "it must be at least 2: somebody sends, somebody else receives".to_string());
+            }
+            members(pattern, gpus)?;
+        }
+        Ok(())
+    }
+
+    /// Returns the configuration of one of several jobs: its workload and seed, on a cluster of its GPUs.
+    pub fn of_job(&self, job: &JobSection) -> Config {
+        Config {
+            cluster: ClusterSection { gpus: job.gpus, ..self.cluster.clone() },
+            topology: self.topology.clone(),
+            routing: self.routing.clone(),
+            workload: job.workload.clone(),
+            jobs: None,
+            limits: self.limits.clone(),
+            output: self.output,
+            cost: self.cost,
+            seed: job.seed,
+            ecn_by_rate: self.ecn_by_rate.clone(),
+            values: job.values.clone(),
+        }
+    }
+
+    /// Returns the configuration of a class of a cluster's jobs, as an experiment in which one of them runs alone. PRECONDITION: iterations are simulated.
+    pub fn of_class(&self, job: &JobSection) -> Config {
+        let level = if self.values.is(KeyId::IterationsAt, "packet") { "packet" } else { "flow" };
+        let mut config = self.of_job(job);
+        config.values.set_derived(KeyId::Mode, Value::Choice(level));
+        // Job mode has no packets inside servers.
+        config.cluster.nvlink_packets = false;
+        config
+    }
+
+    /// Whether the retransmission timeout is the default one, which may be raised if round trips are long.
+    pub fn default_rto(&self) -> bool {
+        *self.values.get(KeyId::RtoUs) == super::derive::rto_us(&self.values)
+    }
+
+    /// Seed of marking, from the replica's and `transport.seed`.
+    pub fn marking_seed(&self) -> u32 {
+        mix(self.seed, self.values.int(KeyId::TransportSeed) as u64, 1) as u32
+    }
+
+    /// Seed of spraying, from the replica's and `routing.seed`. ECMP's hash depends only on `routing.seed`, so that replicas keep their paths.
+    pub fn spray_seed(&self) -> u32 {
+        mix(self.seed, u64::from(self.routing.seed), 2) as u32
+    }
+
+    /// Seed of compute jitter, from the replica's and `workload.seed`.
+    pub fn jitter_seed(&self) -> u64 {
+        mix(self.seed, self.values.int(KeyId::WorkloadSeed) as u64, 4)
+    }
+
+    /// Whether each message of a collective starts with fresh congestion-control state, instead of its queue pair's.
+    pub fn fresh_qp(&self) -> bool {
+        self.values.bool(KeyId::FreshQp)
+    }
+
+    /// Returns about how many times the work of all its jobs is simulated: once, and again for jobs alone and for all jobs but one.
+    pub fn times_simulated(&self) -> u64 {
+        let n_jobs = self.jobs.as_ref().map_or(0, |jobs| jobs.jobs.len() as u64);
+        1 + u64::from(self.output.alone) + if self.output.leave_one_out { n_jobs.saturating_sub(1) } else { 0 }
+    }
+
+    /// Whether flows have max-min fair rates instead of packets.
+    pub fn is_flow_level(&self) -> bool {
+        self.values.is(KeyId::Mode, "flow")
+    }
+
+    /// Returns what becomes one flow.
+    pub fn joining(&self) -> Joining {
+        match self.is_flow_level() {
+            true if self.values.is(KeyId::Join, "collectives") => Joining::Collectives,
+            true if self.values.is(KeyId::Join, "ranks") => Joining::Ranks,
+            _ => Joining::Nothing,
+        }
+    }
+
+    /// Whether an experiment that equals another one takes its outcome.
+    pub fn shares_outcomes(&self) -> bool {
+        self.is_flow_level() || self.folding() == Some(true)
+    }
+
+    /// Returns whether repeats may be remembered if they may be skipped without changing results; `None`: everything is simulated.
+    pub fn folding(&self) -> Option<bool> {
+        (!self.is_flow_level() && !self.values.is(KeyId::FastForward, "off")).then(|| self.values.bool(KeyId::Memo))
+    }
+
+    /// Returns how steady phases are found and skipped; `None`: they are simulated.
+    pub fn steady(&self) -> Option<Steady> {
+        let v = &self.values;
+        let metric = ["rate", "window", "inflight", "queue", "rtt"]
+            .iter()
+            .position(|m| v.is(KeyId::SteadyMetric, m))
+            .unwrap_or(0) as u32;
+        let rates = v.is(KeyId::FastForward, "rates");
+        (!self.is_flow_level() && (rates || v.is(KeyId::FastForward, "steady"))).then(|| Steady {
+            rates,
+            metric,
+            theta_ppm: scaled(v.float(KeyId::SteadyTheta), 1e6) as u32,
+            samples: v.int(KeyId::SteadySamples) as u32,
+            interval_ns: v.int(KeyId::SteadyIntervalNs) as u32,
+            audit_ppm: scaled(v.float(KeyId::Audit), 1e6) as u32,
+            audit_bound: v.float(KeyId::AuditBound),
+        })
+    }
+
+    /// Seed of generated traffic, from the replica's and `workload.seed`.
+    pub fn traffic_seed(&self) -> u64 {
+        mix(self.seed, self.values.int(KeyId::WorkloadSeed) as u64, 3)
+    }
+}
+
+/// What becomes one flow at flow level.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Joining {
+    Nothing,
+    /// Each collective over rings.
+    Collectives,
+    /// Each collective over rings, and what ranks of a class send.
+    Ranks,
+}
+
+/// Parameters of skipping steady phases. Zeros: chosen for each partition of the network.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub struct Steady {
+    /// Whether measured rates are carried on where senders meet, too (`fidelity.fast_forward = "rates"`).
+    pub rates: bool,
+    /// Index of the choice of `fidelity.steady_metric`.
+    pub metric: u32,
+    pub theta_ppm: u32,
+    pub samples: u32,
+    pub interval_ns: u32,
+    pub audit_ppm: u32,
+    /// Bound of the mean relative error in audits.
+    pub audit_bound: f64,
+}

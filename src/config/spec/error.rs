@@ -1,0 +1,128 @@
+//! Errors in a sweep file or a configuration file, as messages that a person can act on.
+//!
+//! Layer: spec. Every message names the place (file and line, or the option), the key, the value found and what would be right.
+
+use std::fmt;
+use std::ops::Range;
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
+
+use thiserror::Error;
+
+use super::key_id::KeyId;
+use super::key_path::name_of_job_key;
+
+/// The place where something was written.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Place {
+    /// A file; its line, counted from 1, if known; and the range of bytes in that line, if known (boxed, so that errors stay small).
+    File { path: PathBuf, line: Option<u32>, columns: Option<Box<Range<usize>>> },
+    /// `--set KEY=VALUE`, as typed.
+    Set(String),
+    /// One experiment of a sweep, named by its axis values.
+    Experiment { path: PathBuf, axes: String },
+}
+
+impl Place {
+    /// Creates the place of a whole file.
+    pub fn file(path: &Path) -> Self {
+        Place::File { path: path.to_path_buf(), line: None, columns: None }
+    }
+
+    /// Creates the place of a line, counted from 1.
+    pub fn line(path: &Path, line: usize) -> Self {
+        Place::File { path: path.to_path_buf(), line: u32::try_from(line).ok(), columns: None }
+    }
+
+    /// Creates the place of a part of a line, counted from 1: a range of its bytes, counted from 0.
+    pub fn columns(path: &Path, line: usize, columns: Range<usize>) -> Self {
+        Place::File { path: path.to_path_buf(), line: u32::try_from(line).ok(), columns: Some(Box::new(columns)) }
+    }
+}
+
+impl fmt::Display for Place {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Place::File { path, line: Some(line), .. } => write!(f, "{}:{line}", path.display()),
+            Place::File { path, line: None, .. } => write!(f, "{}", path.display()),
+            Place::Set(text) => write!(f, "--set {text}"),
+            Place::Experiment { path, axes } if axes.is_empty() => write!(f, "{}", path.display()),
+            Place::Experiment { path, axes } => write!(f, "{} (experiment with {axes})", path.display()),
+        }
+    }
+}
+
+/// A reason why a sweep file, an option or a configuration file cannot be used. All of them are exit code 2.
+#[derive(Clone, Debug, Error, PartialEq, Eq)]
+pub enum SpecError {
+    #[error("{place}: cannot read it: {why}")]
+    Read { place: Place, why: String },
+    #[error("{place}: not valid TOML: {why}")]
+    Syntax { place: Place, why: String },
+    #[error("{place}: unknown key `{key}`; {hint}")]
+    UnknownKey { place: Place, key: String, hint: String },
+    #[error("{place}: `{key}` is not available in this version; {instead}")]
+    KeyNotAvailable { place: Place, key: String, instead: String },
+    #[error("{place}: `{key} = {value}`: {why}")]
+    BadValue { place: Place, key: String, value: String, why: String },
+    #[error("{place}: `{key}` is missing; {hint}")]
+    Missing { place: Place, key: String, hint: String },
+    #[error("{place}: {why}")]
+    Sweep { place: Place, why: String },
+}
+
+impl SpecError {
+    /// Returns the place of the fault.
+    pub fn place(&self) -> &Place {
+        match self {
+            SpecError::Read { place, .. }
+            | SpecError::Syntax { place, .. }
+            | SpecError::UnknownKey { place, .. }
+            | SpecError::KeyNotAvailable { place, .. }
+            | SpecError::BadValue { place, .. }
+            | SpecError::Missing { place, .. }
+            | SpecError::Sweep { place, .. } => place,
+        }
+    }
+
+    /// Returns the place of the fault, so that a caller who knows it better can change it.
+    pub fn place_mut(&mut self) -> &mut Place {
+        match self {
+            SpecError::Read { place, .. }
+            | SpecError::Syntax { place, .. }
+            | SpecError::UnknownKey { place, .. }
+            | SpecError::KeyNotAvailable { place, .. }
+            | SpecError::BadValue { place, .. }
+            | SpecError::Missing { place, .. }
+            | SpecError::Sweep { place, .. } => place,
+        }
+    }
+}
+
+/// A value that contradicts the rest of a configuration. The caller knows where the key was written.
+#[derive(Clone, Debug, Error, PartialEq, Eq)]
+#[error("`{}`: {why}", self.name())]
+pub struct Conflict {
+    /// Name of the job whose key it is; `None`: a key of `[base]`.
+    pub job: Option<Arc<str>>,
+    pub key: KeyId,
+    pub why: String,
+}
+
+impl Conflict {
+    /// Returns the conflict as one of a job's key.
+    pub(super) fn of_job(self, job: &Arc<str>) -> Conflict {
+        // A job's cluster is its GPUs.
+        let key = if self.key == KeyId::Gpus { KeyId::JobGpus } else { self.key };
+        let why = self.why.replace("cluster.gpus =", &format!("{} =", name_of_job_key(job, KeyId::JobGpus)));
+        Conflict { job: Some(Arc::clone(job)), key, why }
+    }
+
+    /// Returns the dotted name of the key.
+    pub fn name(&self) -> String {
+        match &self.job {
+            Some(job) => name_of_job_key(job, self.key),
+            None => self.key.name().to_string(),
+        }
+    }
+}

@@ -1,0 +1,69 @@
+//! The configuration of one experiment: the key table, resolved values, and their typed form.
+//!
+//! Layer: spec. Reads configuration files of the reference; `sweep` reads the sweep file itself. Knows no topology, no flow, no engine.
+
+mod aliases;
+mod applies_when;
+mod cluster;
+mod config;
+mod costs;
+mod derive;
+mod docs;
+mod ecn_by_rate;
+mod error;
+mod gpu_links;
+mod jobs;
+mod key;
+mod key_id;
+mod key_path;
+mod key_table;
+mod keys;
+mod lookup;
+mod mix;
+mod named;
+mod ns3_config;
+mod program;
+mod resolve;
+mod scale;
+mod sections;
+mod server_links;
+mod servers;
+mod serving;
+mod training;
+mod transport;
+mod value;
+mod workload;
+
+pub use cluster::{
+    CheckpointKeys, CheckpointPolicy, ClusterRun, DrainKeys, FailureKeys, GrowBack, IterationKeys, JobClassKeys,
+    JobGenerator, JobSource, JobsLike, SchedulerKeys, WritesShare,
+};
+pub use config::{Config, Joining, Steady};
+pub use costs::CostKeys;
+pub use docs::{reference_markdown, template};
+pub use error::{Conflict, Place, SpecError};
+pub use gpu_links::{GpuLinks, LinkKind, LinksOfGpu, links_of_table};
+pub use jobs::{JobSection, JobsSection, PlacementChoice, RunningJobs, wrong_job_name};
+pub use key::{Default, Key, KeyKind};
+pub use key_id::{KeyId, N_KEYS};
+pub use key_path::{JOB, KeyPath, split_job_name};
+pub use keys::{BUILT_IN_CDFS, KEYS, LATER, SECTIONS, built_in_cdf};
+pub use lookup::{alternatives, find, find_declared, find_job_key, hint, key, later, short_name};
+pub use mix::mix;
+pub use named::Named;
+pub use ns3_config::{FileConfig, Note, read_ns3_config};
+pub use program::{
+    AlgorithmChoice, Analytic, Communication, Compute, OpChoice, ProgramFormat, ProgramSpec, ProtocolChoice,
+    SlowdownChoice, Source,
+};
+pub use sections::{
+    CdfChoice, ClusterSection, LimitsSection, OutputSection, Pattern, PolicyChoice, Routing, StartUnitChoice,
+    TopologyFormatChoice, TopologyKind, TopologySection, WorkloadSection,
+};
+pub use servers::{SERVERS, ServerModel, find_server, gpu_of};
+pub use serving::{BatchingChoice, GeneratedRequests, PoolLayout, RequestSource, Serving};
+pub use training::{
+    CudaGraphChoice, FrameworkChoice, MemoryBudget, PrecisionChoice, RecomputeChoice, RecomputeModule, ScheduleChoice,
+    Training,
+};
+pub use value::{JobValues, Value, Values};

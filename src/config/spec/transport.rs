@@ -1,0 +1,121 @@
+//! Converts transport parameters from a person's units to the engine's integers.
+//!
+//! Layer: spec. Defaults that scale with the NIC's rate are resolved here, because only the built network knows that rate.
+
+use super::config::Config;
+use super::error::Conflict;
+use super::key_id::KeyId;
+use super::scale::{fixed, scaled};
+use hyperfold_base::units::{BPS_PER_GBPS, BPS_PER_MBPS, PS_PER_US};
+use hyperfold_network::transport::{Cc, EcnThresholds, LossRecovery, Transport};
+
+impl Config {
+    /// Returns all transport parameters for the engine. `nic_rate_bps`: rate of the hosts' NICs (the first host's; at least 1). The error names a key whose
+    /// value contradicts that rate or another key.
+    pub fn transport(&self, nic_rate_bps: u64) -> Result<Transport, Conflict> {
+        let v = &self.values;
+        let cc = match v.text(KeyId::Cc) {
+            "dcqcn" => Cc::Dcqcn,
+            "hpcc" => Cc::Hpcc,
+            "timely" => Cc::Timely,
+            "dctcp" => Cc::Dctcp,
+            _ => Cc::None,
+        };
+        let us = |key: KeyId| scaled(v.float(key), PS_PER_US as f64);
+        let mbps = |key: KeyId| scaled(v.float(key), BPS_PER_MBPS as f64);
+        // `per_100g` in Mb/s scales with the NIC; at least 1 bps, so that an increase increases.
+        let rate = |key: KeyId, per_100g: u64| {
+            let scaled = (nic_rate_bps as u128 * u128::from(per_100g) / 100_000) as u64;
+            if v.given(key) { mbps(key) } else { scaled.max(1) }
+        };
+        let (rai, rhai) = match cc {
+            Cc::Dcqcn => (rate(KeyId::DcqcnRaiMbps, 20), rate(KeyId::DcqcnRhaiMbps, 200)),
+            Cc::Hpcc => (rate(KeyId::HpccRaiMbps, 40), 0),
+            Cc::Timely => (rate(KeyId::TimelyRaiMbps, 100), rate(KeyId::TimelyRhaiMbps, 500)),
+            Cc::Dctcp => (mbps(KeyId::DctcpRaiMbps), 0),
+            Cc::None => (0, 0),
+        };
+        let mut min_rate = mbps(KeyId::MinRateMbps);
+        if !v.given(KeyId::MinRateMbps) {
+            min_rate = min_rate.min(nic_rate_bps);
+        }
+        if cc != Cc::None && min_rate > nic_rate_bps {
+            let nic = nic_rate_bps as f64 / BPS_PER_MBPS as f64;
+            return Err(Conflict {
+                job: None,
+                key: KeyId::MinRateMbps,
+                why: format!("it must be at most the NIC's rate, {nic} Mb/s"),
+            });
+        }
+        let int_multi = if v.given(KeyId::HpccIntMulti) {
+            v.int(KeyId::HpccIntMulti) as u32
+        } else {
+            (nic_rate_bps / (25 * BPS_PER_GBPS)).clamp(1, 1024) as u32
+        };
+        let chunk = match v.int(KeyId::AckChunkBytes) as u64 {
+            // No sequence number except 0 is a multiple of it.
+            0 => u64::MAX,
+            n => n,
+        };
+        Ok(Transport {
+            cc,
+            clock_ps: if v.is(KeyId::Clock, "ns") { 1000 } else { 1 },
+            seed: self.marking_seed(),
+            routing_seed: self.spray_seed(),
+            payload: v.int(KeyId::PayloadBytes) as u32,
+            data_overhead: match cc {
+                Cc::Hpcc => 90,
+                Cc::Timely => 56,
+                Cc::None | Cc::Dcqcn | Cc::Dctcp => 48,
+            },
+            ack_bytes: if cc == Cc::Hpcc { 88 } else { 60 },
+            ack_interval: v.int(KeyId::AckIntervalBytes) as u64,
+            chunk,
+            loss_recovery: match v.text(KeyId::LossRecovery) {
+                "ns3" => LossRecovery::Ns3,
+                _ => LossRecovery::Adapter,
+            },
+            nack_interval_ps: us(KeyId::NackIntervalUs),
+            cnp_interval_ps: us(KeyId::CnpIntervalUs),
+            rto_ps: us(KeyId::RtoUs),
+            rto_retries: v.int(KeyId::RtoRetries) as u32,
+            ack_high_prio: v.bool(KeyId::AckHighPrio),
+            rate_bound: v.bool(KeyId::RateBound),
+            window: v.bool(KeyId::Window),
+            var_window: v.bool(KeyId::Window) && v.bool(KeyId::VarWindow),
+            min_rate,
+            rai,
+            rhai,
+            g_q32: fixed(v.float(if cc == Cc::Dctcp { KeyId::DctcpG } else { KeyId::DcqcnG }), 32),
+            dcqcn_alpha_ps: us(KeyId::DcqcnAlphaUs),
+            dcqcn_decrease_ps: us(KeyId::DcqcnDecreaseUs),
+            dcqcn_increase_ps: us(KeyId::DcqcnIncreaseUs),
+            dcqcn_fast_recovery: v.int(KeyId::DcqcnFastRecovery) as u32,
+            dcqcn_clamp: v.bool(KeyId::DcqcnClamp),
+            eta_q40: fixed(v.float(KeyId::HpccEta), 40),
+            eta_q48: fixed(v.float(KeyId::HpccEta), 48),
+            mi_thresh: v.int(KeyId::HpccMiThresh) as u32,
+            int_multi,
+            fast_react: v.bool(KeyId::HpccFastReact),
+            timely_alpha_q32: fixed(v.float(KeyId::TimelyAlpha), 32),
+            timely_beta_q32: fixed(v.float(KeyId::TimelyBeta), 32),
+            timely_tlow_ps: us(KeyId::TimelyTLowUs),
+            timely_thigh_ps: us(KeyId::TimelyTHighUs),
+            timely_min_rtt_ps: us(KeyId::TimelyMinRttUs),
+            ecn: v.bool(KeyId::Ecn),
+            pfc: v.bool(KeyId::Pfc),
+            buffer_bytes: self.topology.buffer_bytes,
+            tier_buffers: self.topology.tier_buffers,
+            reserve_bytes: v.int(KeyId::PfcReserveBytes) as u32,
+            resume_offset_bytes: v.int(KeyId::PfcResumeOffsetBytes) as u32,
+            pfc_alpha_shift: v.int(KeyId::PfcAlphaShift) as u32,
+            ecn_by_rate: self.ecn_by_rate.clone(),
+            ecn_per_100g: EcnThresholds {
+                kmin_bytes: scaled(v.float(KeyId::EcnKminKb), 1000.0),
+                kmax_bytes: scaled(v.float(KeyId::EcnKmaxKb), 1000.0),
+                pmax_q32: fixed(v.float(KeyId::EcnPmax), 32),
+            },
+            global_rtt: v.bool(KeyId::GlobalRtt),
+        })
+    }
+}

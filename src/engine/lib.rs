@@ -1,0 +1,72 @@
+//! The packet engine: the same systems in Rust (`cpu`) and WGSL (`gpu`), over the tables of `columns`.
+//!
+//! Layer: knows columns and numbers only; no TOML, no topology generator, no entity.
+
+pub mod cpu;
+mod error;
+pub mod fair_rates;
+mod fold_stats;
+pub mod gpu;
+pub mod grow;
+pub mod systems;
+
+pub use error::EngineError;
+pub use fold_stats::{Audit, FoldStats};
+
+use std::time::Duration;
+
+use hyperfold_columns::{Tables, status};
+
+/// Runs batches of experiments in slices of wall time.
+pub trait Engine: Send + Sync {
+    /// Advances every experiment that is not final for about [`Engine::slice`], or until `stop` returns true. Pools that run short grow up to
+    /// `packet_limit` records. Slices change no result.
+    ///
+    /// # Errors
+    /// The engine cannot go on at all. An experiment that cannot go on is no error: it is in [`SliceOutcome::failures`] or has a final status.
+    fn advance(
+        &mut self,
+        batch: &mut [Tables],
+        packet_limit: u64,
+        stop: &(dyn Fn() -> bool + Sync),
+    ) -> Result<SliceOutcome, EngineError>;
+
+    /// Wall time after which `advance` returns by itself, so that the host can report progress and check for a stop.
+    fn slice(&self) -> Duration;
+
+    /// The solver for rates of flow-level experiments on a device, if the engine has one.
+    fn rates(&mut self) -> Option<&mut dyn fair_rates::RateSolver> {
+        None
+    }
+
+    /// Maximum number of experiments in one batch when the engine runs on `threads` threads.
+    fn most(&self, _threads: usize) -> usize {
+        usize::MAX
+    }
+
+    /// Maximum size of all tables in one batch, in bytes.
+    fn room(&self) -> u64 {
+        u64::MAX
+    }
+}
+
+/// The result of one slice.
+#[derive(Clone, Debug, Default)]
+pub struct SliceOutcome {
+    /// Wall time spent on each experiment, in seconds. Experiments that run side by side on one device share its time equally.
+    pub seconds: Vec<f64>,
+    /// Experiments that can never end on this engine: place in the batch, and reason.
+    pub failures: Vec<(usize, String)>,
+    /// Folding statistics of each experiment so far; empty if the engine does not fold.
+    pub folds: Vec<FoldStats>,
+}
+
+/// Number of packets (data and ACKs) that have left a port so far, summed over all ports.
+pub fn packet_hops(t: &Tables) -> u64 {
+    t.nics.iter().map(|n| n.hops).sum::<u64>() + t.ports.iter().map(|p| p.hops).sum::<u64>()
+}
+
+/// Whether the experiment has ended, with success or not.
+pub fn is_final(t: &Tables) -> bool {
+    !matches!(t.exps[0].status, status::RUNNING | status::NEEDS_PACKETS)
+}

@@ -1,0 +1,394 @@
+//! The folding engine behind the engine interface: experiments in parallel, each on one thread, folded if they ask for it. Experiments that are not
+//! folded may use spare threads.
+//!
+//! Layer: fold/run.
+
+use std::sync::{Arc, Mutex};
+use std::time::{Duration, Instant};
+
+use rayon::prelude::*;
+
+use crate::memo::lock::lock;
+use crate::memo::table::Memo;
+use crate::rows::buffer_guard::Failure;
+use crate::rows::partition_rows::hops;
+use crate::run::counters::HOPS_PER_CHECKPOINT;
+use crate::run::dispatch::{Dispatch, DispatchQueues};
+use crate::run::explain::settle;
+use crate::run::explanation::{Explainer, FoldExplanation};
+use crate::run::fold_run::FoldRun;
+use crate::run::gain::hops_needed;
+use crate::run::restart::CoupledSwitches;
+use crate::run::stop::Stop;
+use crate::run::turns::{begin, begin_coupled, turns};
+use hyperfold_base::isolation::isolated;
+use hyperfold_base::units::PS_PER_NS;
+use hyperfold_columns::{Tables, mode};
+use hyperfold_engine::Audit;
+use hyperfold_engine::FoldStats;
+use hyperfold_engine::cpu::engine::advance_one;
+use hyperfold_engine::cpu::side_by_side::SideBySide;
+use hyperfold_engine::cpu::threads::SpareThreads;
+use hyperfold_engine::cpu::trial::WORTH;
+use hyperfold_engine::{Engine, EngineError, SliceOutcome, is_final, packet_hops};
+
+/// Experiments per thread in a batch: enough that few threads idle at its end, few enough that the next batch reuses warm memory (our choice).
+pub const MOST_A_THREAD: usize = 16;
+/// Maximum number of turns between checks of the clock, and approximate time that they may take: turns of large partitions take some tenths of a
+/// millisecond each, and at the end of a slice threads wait for each other.
+const TURNS_PER_CLOCK_CHECK: u32 = 256;
+const CLOCK_CHECK: Duration = Duration::from_millis(2);
+const SLICE: Duration = Duration::from_millis(100);
+
+/// The CPU engine with folding. It runs on the threads of the rayon pool that calls it.
+pub struct FoldEngine {
+    /// The memo. `None`: nothing is recorded, even if experiments ask for it.
+    memo: Option<Arc<Memo>>,
+    places: Vec<Place>,
+    checkpoint_hops: u64,
+    /// Explanation of why partitions are simulated, if one was requested.
+    explained: Option<Arc<Mutex<FoldExplanation>>>,
+    /// Minimum wall time of a step that is shared among spare threads.
+    worth: Duration,
+}
+
+impl Default for FoldEngine {
+    fn default() -> FoldEngine {
+        FoldEngine::remembering(Arc::default())
+    }
+}
+
+impl FoldEngine {
+    /// An engine with a memo that others may share.
+    pub fn remembering(memo: Arc<Memo>) -> FoldEngine {
+        FoldEngine { memo: Some(memo), ..FoldEngine::forgetful() }
+    }
+
+    /// An engine without a memo.
+    pub fn forgetful() -> FoldEngine {
+        FoldEngine {
+            memo: None,
+            places: Vec::new(),
+            checkpoint_hops: HOPS_PER_CHECKPOINT,
+            explained: None,
+            worth: WORTH,
+        }
+    }
+
+    /// An engine that takes a checkpoint every `hops` packets, and skips if that saves twice as many. Changes no exact result. Small numbers cost
+    /// time, and in tests they reveal errors in snapshots.
+    pub fn checkpointing_every(hops: u64) -> FoldEngine {
+        FoldEngine::default().with_checkpoints_every(hops)
+    }
+
+    /// This engine, set to record why partitions are simulated. That changes no result.
+    pub fn explaining(self, explained: Arc<Mutex<FoldExplanation>>) -> FoldEngine {
+        FoldEngine { explained: Some(explained), ..self }
+    }
+
+    /// This engine, set to share an experiment's steps among spare threads if they take at least `worth`. That changes no result.
+    pub fn side_by_side_from(self, worth: Duration) -> FoldEngine {
+        FoldEngine { worth, ..self }
+    }
+
+    /// For the experiment at `place` in the batch: packet-hops that were simulated so far and, if it is folded, the time that it took.
+    pub fn simulated(&self, place: usize, t: &Tables) -> (u64, Option<Duration>) {
+        let Some(Place { run, stats, .. }) = self.places.get(place) else { return (0, None) };
+        let under_way = |run: &FoldRun| {
+            let simulated = run.partitions.iter().filter(|partition| !partition.looked_up);
+            simulated.map(|partition| hops(t, &partition.rows)).sum::<u64>()
+        };
+        let hops = stats.hops_simulated + stats.audit_hops + run.as_ref().map_or(0, under_way);
+        (hops, run.is_some().then_some(stats.simulating + stats.auditing))
+    }
+
+    /// This engine with another distance between checkpoints, in packets (see [`FoldEngine::checkpointing_every`]).
+    pub fn with_checkpoints_every(self, hops: u64) -> FoldEngine {
+        FoldEngine { checkpoint_hops: hops.max(1), ..self }
+    }
+}
+
+/// Settings of an engine for each experiment.
+#[derive(Clone, Copy)]
+struct Settings<'a> {
+    memo: Option<&'a Arc<Memo>>,
+    checkpoint_hops: u64,
+    explained: Option<&'a Arc<Mutex<FoldExplanation>>>,
+    worth: Duration,
+    spare: &'a Arc<SpareThreads>,
+}
+
+/// An experiment's state between slices.
+#[derive(Default)]
+struct Place {
+    run: Option<FoldRun>,
+    stats: FoldStats,
+    /// Its id among those in flight, while it waits.
+    waits: Option<u64>,
+    /// Whether it started over without folding and has not taken a step since.
+    restarted: bool,
+    /// How it is stepped on several threads.
+    side: Option<SideBySide>,
+    /// Number of turns until the next check of the clock; 0: it has not begun.
+    turns: u32,
+    /// Packet-hops that its messages need, once computed.
+    needed: Option<u64>,
+    /// Wall time in this slice, in seconds.
+    seconds: f64,
+    failure: Option<String>,
+}
+
+impl Engine for FoldEngine {
+    fn advance(
+        &mut self,
+        batch: &mut [Tables],
+        packet_limit: u64,
+        stop: &(dyn Fn() -> bool + Sync),
+    ) -> Result<SliceOutcome, EngineError> {
+        let end = Instant::now() + SLICE;
+        self.places.resize_with(batch.len(), Place::default);
+        let mut queues = DispatchQueues::default();
+        let mut unstarted = Vec::new();
+        for (place_idx, (t, place)) in batch.iter().zip(&mut self.places).enumerate() {
+            (place.seconds, place.failure) = (0.0, None);
+            // Experiments in flight come first: together they take less memory, and what they record helps those that follow.
+            match place.waits.take() {
+                // The place of an experiment that runs elsewhere.
+                _ if t.exps.is_empty() => *place = Place::default(),
+                // The host may have ended it.
+                _ if is_final(t) => (place.run, place.needed) = (None, None),
+                // An experiment of the last batch at this place blocks no other any more.
+                _ if is_new(t) => {
+                    let needed = place.needed.take().unwrap_or_else(|| hops_needed(t));
+                    *place = Place { needed: Some(needed), ..Place::default() };
+                    unstarted.push((std::cmp::Reverse(needed), place_idx));
+                }
+                Some(id) => queues.waiting.push((place_idx, id)),
+                None => queues.ready.push_back(place_idx),
+            }
+        }
+        // The longest come first, so that no thread is left with a long one at the end.
+        unstarted.sort_unstable();
+        queues.unstarted.extend(unstarted.into_iter().map(|(_, place_idx)| place_idx));
+        let in_flight = self.memo.as_ref().map_or_else(Arc::default, |memo| Arc::clone(&memo.in_flight));
+        let all = rayon::current_num_threads();
+        let threads = all.min(batch.len());
+        let spare = Arc::new(SpareThreads::new(all, threads));
+        let settings = Settings {
+            memo: self.memo.as_ref(),
+            checkpoint_hops: self.checkpoint_hops,
+            explained: self.explained.as_ref(),
+            worth: self.worth,
+            spare: &spare,
+        };
+        let dispatch = Dispatch::new(queues, &in_flight, threads, end);
+        let pairs: Vec<Mutex<(&mut Tables, &mut Place)>> =
+            batch.iter_mut().zip(&mut self.places).map(Mutex::new).collect();
+        (0..threads).into_par_iter().with_max_len(1).for_each(|_| {
+            while let Some((place_idx, alone)) = dispatch.take(stop) {
+                let (t, place) = &mut *lock(&pairs[place_idx]);
+                let start = Instant::now();
+                match isolated(|| place.advance(t, settings, alone, end, packet_limit, stop)) {
+                    Ok(failure) => place.failure = failure,
+                    Err(defect) => **place = Place { failure: Some(defect.to_string()), ..Place::default() },
+                }
+                place.seconds += start.elapsed().as_secs_f64();
+                dispatch.put(place_idx, place.waits);
+            }
+            spare.put_idle();
+        });
+        drop(pairs);
+        let mut slice = SliceOutcome::default();
+        for (place_idx, place) in self.places.iter_mut().enumerate() {
+            slice.seconds.push(place.seconds);
+            slice.failures.extend(place.failure.take().map(|why| (place_idx, why)));
+        }
+        slice.folds = self.places.iter().map(|p| p.stats).collect();
+        Ok(slice)
+    }
+
+    fn most(&self, threads: usize) -> usize {
+        threads * MOST_A_THREAD
+    }
+
+    fn slice(&self) -> Duration {
+        SLICE
+    }
+}
+
+/// Counts what was simulated in all partitions, for an explanation.
+fn settle_all(run: &mut FoldRun, t: &Tables) {
+    (0..run.partitions.len() as u32).for_each(|p| settle(run, t, p));
+}
+
+/// Starts `run` over with the switch of `failure` coupled. What was simulated so far is in the memo.
+fn couple(run: FoldRun, t: &mut Tables, memo: Option<&Arc<Memo>>, checkpoint_hops: u64, failure: Failure) -> FoldRun {
+    let coupled = run.coupled.after(&run.guard, failure, t.switches.len() as u32);
+    start_over(run, t, memo, checkpoint_hops, coupled, false)
+}
+
+/// Starts `run` over, folded, with these coupled switches. It runs without skips if `exactly`, or if it already did.
+fn start_over(
+    mut run: FoldRun,
+    t: &mut Tables,
+    memo: Option<&Arc<Memo>>,
+    checkpoint_hops: u64,
+    coupled: CoupledSwitches,
+    exactly: bool,
+) -> FoldRun {
+    settle_all(&mut run, t);
+    let simulated = run.partitions.iter().filter(|partition| !partition.looked_up);
+    let unfinished = simulated.map(|partition| hops(t, &partition.rows)).sum::<u64>();
+    let FoldRun { restart, stats, mut timer, ticket, explainer, gain, .. } = run;
+    let (alone, balance) = (ticket.alone, Arc::clone(&ticket.balance));
+    drop(ticket);
+    restart.put_back(t);
+    if memo.is_none() {
+        t.exps[0].modes &= !mode::MEMO;
+    }
+    let exactly = exactly || stats.exactly > 0;
+    if exactly {
+        t.exps[0].modes &= !(mode::STEADY | mode::RATES | (mode::METRIC_MASK << mode::METRIC_SHIFT));
+    }
+    let mut next = begin_coupled(t, &memo.map_or_else(Arc::default, Arc::clone), checkpoint_hops, restart, coupled);
+    (next.ticket.alone, next.ticket.balance) = (alone, balance);
+    timer.start_over();
+    next.timer = timer;
+    next.gain = next.gain.after(&gain);
+    next.explainer = explainer;
+    let FoldStats { coupled, couplings, .. } = next.stats;
+    let hops_simulated = stats.hops_simulated + unfinished;
+    next.stats = FoldStats { coupled, couplings, hops_simulated, exactly: u64::from(exactly), ..without_skips(&stats) };
+    next
+}
+
+/// Statistics without those of skips, for a result that no longer depends on skips.
+fn without_skips(done: &FoldStats) -> FoldStats {
+    FoldStats {
+        skips: 0,
+        hops_skipped: 0,
+        skipped_ps: 0,
+        rounded: 0,
+        audit_hops: 0,
+        audit: Audit::default(),
+        unpaused: 0,
+        carried: 0,
+        drift_ps: 0,
+        drift_over_ps: 0,
+        hops_carried: 0,
+        continued: 0,
+        carried_ppm: 0,
+        carried_messages_ppm: 0,
+        wander_ps: 0,
+        ..*done
+    }
+}
+
+/// Whether the experiment has not begun.
+fn is_new(t: &Tables) -> bool {
+    t.exps[0].steps == 0 && t.exps[0].phase == 0
+}
+
+impl Place {
+    /// Advances the experiment until `end`, or until it waits for another one, which it must not if `alone`. Returns the reason if it can never end.
+    fn advance(
+        &mut self,
+        t: &mut Tables,
+        settings: Settings,
+        alone: bool,
+        end: Instant,
+        limit: u64,
+        stop: &(dyn Fn() -> bool + Sync),
+    ) -> Option<String> {
+        let Settings { memo, checkpoint_hops, explained, worth, spare } = settings;
+        self.waits = None;
+        let restarted = std::mem::take(&mut self.restarted);
+        if is_new(t) && !restarted {
+            *self = Place::default();
+            if t.exps[0].modes & mode::FOLD != 0 {
+                if memo.is_none() {
+                    t.exps[0].modes &= !mode::MEMO;
+                }
+                self.run = begin(t, &memo.map_or_else(Arc::default, Arc::clone), checkpoint_hops);
+                if let (Some(run), Some(explained)) = (&mut self.run, explained) {
+                    run.explainer = Some(Explainer::new(Arc::clone(explained)));
+                }
+            }
+        }
+        if let Some(run) = &mut self.run {
+            run.ticket.alone |= alone;
+        }
+        while let Some(run) = &mut self.run {
+            run.threads.lend(Arc::clone(spare), worth);
+            let began = Instant::now();
+            let n_turns = self.turns.clamp(1, TURNS_PER_CLOCK_CHECK);
+            let outcome = turns(run, t, n_turns, limit);
+            let took = began.elapsed();
+            self.turns = if took > CLOCK_CHECK { n_turns / 2 } else { n_turns.saturating_mul(2) };
+            run.timer.add_time(&mut run.stats, took);
+            self.stats = FoldStats { memo_bytes: memo.map_or(0, |m| m.bytes()), ..run.stats };
+            match outcome {
+                Ok(()) => {}
+                Err(Stop::Fail(why)) => return Some(why),
+                Err(Stop::Wait) => {
+                    self.waits = Some(run.ticket.id());
+                    return None;
+                }
+                Err(Stop::Abandon(why)) => {
+                    log::info!(
+                        "folding: experiment {} starts over unfolded at {} ns: {why}",
+                        t.exps[0].exp_id,
+                        t.exps[0].now / PS_PER_NS
+                    );
+                    if let Some(run) = self.run.take() {
+                        let done = without_skips(&self.stats);
+                        self.stats = FoldStats { hops_simulated: packet_hops(t), restarts: done.restarts + 1, ..done };
+                        run.restart.put_back(t);
+                        t.exps[0].modes &= !mode::FOLD;
+                    }
+                    break;
+                }
+                Err(Stop::Exactly(why)) => {
+                    log::info!(
+                        "folding: experiment {} starts over without skips at {} ns: {why}",
+                        t.exps[0].exp_id,
+                        t.exps[0].now / PS_PER_NS
+                    );
+                    if let Some(run) = self.run.take() {
+                        let coupled = run.coupled.with(&run.left_out);
+                        self.run = Some(start_over(run, t, memo, checkpoint_hops, coupled, true));
+                    }
+                }
+                Err(Stop::Couple(failure)) => {
+                    log::info!(
+                        "folding: experiment {} starts over folded at {} ns: switch {} may have come near a pause or a drop, so its ports are processed together",
+                        t.exps[0].exp_id,
+                        failure.at / PS_PER_NS,
+                        failure.switch.0
+                    );
+                    if let Some(run) = self.run.take() {
+                        self.run = Some(couple(run, t, memo, checkpoint_hops, failure));
+                    }
+                }
+            }
+            if is_final(t) {
+                self.run = None;
+            } else if Instant::now() >= end || stop() {
+                if let (Some(run), Some(_)) = (&mut self.run, explained) {
+                    settle_all(run, t);
+                }
+                return None;
+            }
+        }
+        if is_final(t) {
+            return None;
+        }
+        let before = packet_hops(t);
+        let side = self.side.get_or_insert_with(|| SideBySide::new(worth));
+        let failure = advance_one(t, end, limit, stop, Some((spare, side))).1;
+        self.stats.hops_simulated += packet_hops(t) - before;
+        // The slice may have ended by then: it must not be folded a second time.
+        self.restarted = self.stats.restarts > 0 && is_new(t);
+        failure
+    }
+}

@@ -1,0 +1,74 @@
+//! Chooses the next turn.
+//!
+//! Layer: fold/run.
+
+use std::cmp::Reverse;
+
+use crate::run::fold_run::FoldRun;
+use crate::run::schedule::TurnRank;
+use hyperfold_columns::{NEVER, NONE, NicIdx, Tables};
+use hyperfold_engine::cpu::schedule;
+
+/// The earliest scheduled turn: its time in ps, and the NIC that identifies it.
+pub(crate) fn peek(run: &mut FoldRun) -> Option<(u64, NicIdx)> {
+    while let Some(&Reverse((at_ps, rank, n))) = run.schedule.heap.peek() {
+        let valid = match run.index.nic_partition[n.usize()] {
+            NONE => rank == TurnRank::Idle && run.schedule.idle_at[n.usize()] == at_ps,
+            p => {
+                run.partitions[p as usize].first == n
+                    && run.partitions[p as usize].next == at_ps
+                    && turn_rank(run, p) == rank
+            }
+        };
+        if valid {
+            return Some((at_ps, n));
+        }
+        run.schedule.heap.pop();
+    }
+    None
+}
+
+pub(crate) fn turn_rank(run: &FoldRun, p: u32) -> TurnRank {
+    if run.partitions[p as usize].looked_up { TurnRank::LookUp } else { TurnRank::Simulate }
+}
+
+/// Schedules NIC `n`, which may have something to do earlier than scheduled.
+pub(crate) fn schedule_nic(run: &mut FoldRun, t: &Tables, n: NicIdx) {
+    let row = &t.nics[n];
+    let at_ps = row.next_task.min(row.next_start);
+    match run.index.nic_partition[n.usize()] {
+        NONE => {
+            if at_ps != NEVER && run.schedule.idle_at[n.usize()] != at_ps {
+                run.schedule.heap.push(Reverse((at_ps, TurnRank::Idle, n)));
+            }
+            run.schedule.idle_at[n.usize()] = at_ps;
+        }
+        p => schedule_partition(run, p, at_ps),
+    }
+}
+
+/// Schedules partition `p`, which has something to do at `at_ps`.
+pub(crate) fn schedule_partition(run: &mut FoldRun, p: u32, at_ps: u64) {
+    let rank = turn_rank(run, p);
+    let partition = &mut run.partitions[p as usize];
+    partition.next = partition.next.min(at_ps);
+    if partition.next != NEVER {
+        run.schedule.heap.push(Reverse((partition.next, rank, partition.first)));
+    }
+}
+
+/// Delivers the signals that NIC `n` gave to their gates.
+pub(crate) fn collect(run: &mut FoldRun, t: &mut Tables, n: NicIdx) {
+    let fired = &mut run.schedule.fired;
+    schedule::collect_into(t, n, &mut |t, g| fired.push(Reverse((t.gates[g as usize].latest, g))));
+}
+
+/// Delivers the signals that NICs of `p` gave to their gates.
+pub(crate) fn collect_all(run: &mut FoldRun, t: &mut Tables, p: u32) {
+    for k in 0..run.partitions[p as usize].rows.nics.len() {
+        let n = run.partitions[p as usize].rows.nics[k];
+        if t.nics[n].signals != NONE {
+            collect(run, t, n);
+        }
+    }
+}

@@ -1,0 +1,135 @@
+//! Explains why an experiment came to a halt with unfinished flows: which link waits for which.
+
+use std::fmt::Write;
+
+use hyperfold_columns::{EndOwner, LinkEndIdx, PortIdx, Tables, qp};
+
+/// Most links or flows that a message names.
+const NAMED: usize = 8;
+
+/// Writes a sentence for `failed.csv`. `name` returns the name of the link that a link end transmits on, for example `host3->leaf0`.
+///
+/// PRECONDITION: `t` holds one experiment, stopped between steps.
+pub fn stuck(t: &Tables, name: &dyn Fn(LinkEndIdx) -> String) -> String {
+    let unfinished: Vec<usize> = (0..t.flow_tx.len()).filter(|&f| t.flow_tx[f].flags & qp::FINISHED == 0).collect();
+    let mut out = format!("no progress: {} of {} flows cannot finish", unfinished.len(), t.flow_tx.len());
+    if let Some(&f) = unfinished.first() {
+        let tx = &t.flow_tx[f];
+        let _ = write!(
+            out,
+            " (first: flow {} on {}, {} of {} bytes acknowledged, {} in flight)",
+            tx.flow_id,
+            name(tx.nic.end()),
+            tx.snd_una,
+            tx.size,
+            tx.snd_nxt - tx.snd_una
+        );
+    }
+    let waits = waits(t);
+    if let Some(cycle) = find_cycle(&waits) {
+        let names: Vec<String> = cycle.iter().take(NAMED).map(|&end| name(end)).collect();
+        let more = if cycle.len() > NAMED { format!(" (and {} more)", cycle.len() - NAMED) } else { String::new() };
+        let _ = write!(
+            out,
+            "; PFC deadlock: {}{more} -> back to {}: each link is paused until the next one drains. Break the cycle with up-down routing, a larger \
+             topology.buffer_mib, or transport.pfc = false",
+            names.join(" waits for "),
+            names[0]
+        );
+        return out;
+    }
+    let paused: Vec<String> = waits
+        .iter()
+        .enumerate()
+        .filter(|(_, w)| !w.is_empty())
+        .map(|(end, _)| name(LinkEndIdx::new(end)))
+        .take(NAMED)
+        .collect();
+    if !paused.is_empty() {
+        let _ = write!(out, "; paused links: {}", paused.join(", "));
+    }
+    out
+}
+
+/// Returns, for every paused link end, the egresses that hold packets that came in over its link. The list is empty if the end is not paused.
+fn waits(t: &Tables) -> Vec<Vec<LinkEndIdx>> {
+    let nics = t.exps[0].nic_len;
+    let ends = (t.nics.len() + t.ports.len()) as u32;
+    let mut holders: Vec<Vec<LinkEndIdx>> = vec![Vec::new(); t.ports.len()];
+    for (port, row) in t.ports.iter().enumerate() {
+        let mut p = row.q_head;
+        while p.is_some() {
+            let pk = &t.packets[p];
+            let list = &mut holders[pk.in_port.usize()];
+            let end = PortIdx::new(port).end(nics);
+            if list.last() != Some(&end) {
+                list.push(end);
+            }
+            p = pk.next;
+        }
+    }
+    for list in &mut holders {
+        list.sort_unstable();
+        list.dedup();
+    }
+    LinkEndIdx::all(ends)
+        .map(|end| {
+            let (paused, peer) = match end.owner(nics) {
+                EndOwner::Nic(n) => (t.nics[n].paused != 0, t.nics[n].peer),
+                EndOwner::Port(p) => (t.ports[p].paused != 0, t.ports[p].peer),
+            };
+            match peer.port(nics) {
+                Some(port) if paused => holders[port.usize()].clone(),
+                _ => Vec::new(),
+            }
+        })
+        .collect()
+}
+
+/// Returns the first cycle of waits found, searching from the lowest link end.
+fn find_cycle(waits: &[Vec<LinkEndIdx>]) -> Option<Vec<LinkEndIdx>> {
+    // 0 not seen, 1 on the path, 2 done.
+    let mut state = vec![0u8; waits.len()];
+    for start in 0..waits.len() {
+        if state[start] != 0 {
+            continue;
+        }
+        let mut path: Vec<(LinkEndIdx, usize)> = vec![(LinkEndIdx::new(start), 0)];
+        state[start] = 1;
+        while let Some((end, next)) = path.last_mut() {
+            if let Some(&next_end) = waits[end.usize()].get(*next) {
+                *next += 1;
+                match state[next_end.usize()] {
+                    0 => {
+                        state[next_end.usize()] = 1;
+                        path.push((next_end, 0));
+                    }
+                    1 => {
+                        let cycle_start = path
+                            .iter()
+                            .position(|(e, _)| *e == next_end)
+                            .expect("a link end in state 1 is on the path");
+                        return Some(path[cycle_start..].iter().map(|(e, _)| *e).collect());
+                    }
+                    _ => {}
+                }
+            } else {
+                state[end.usize()] = 2;
+                path.pop();
+            }
+        }
+    }
+    None
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn cycles_are_found_and_chains_are_not() {
+        let end = LinkEndIdx;
+        assert_eq!(find_cycle(&[vec![end(1)], vec![end(2)], vec![], vec![end(0)]]), None);
+        assert_eq!(find_cycle(&[vec![end(1)], vec![end(2)], vec![end(1)], vec![]]), Some(vec![end(1), end(2)]));
+    }
+}

@@ -1,0 +1,12 @@
+//! An experiment that waits to be run.
+//!
+//! Layer: batch. A leaf: `runner`, `devices` and `dedup` pass this type on.
+
+use hyperfold_config::spec::Config;
+
+/// One experiment to run.
+#[derive(Clone)]
+pub struct QueuedExperiment {
+    pub exp_id: u64,
+    pub config: Config,
+}

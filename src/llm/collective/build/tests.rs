@@ -1,0 +1,253 @@
+//! Tests: every algorithm is proved on every small communicator. Transfer counts, bytes and orders are compared with closed forms and papers.
+
+use super::proof::prove;
+use super::*;
+
+const OPS: [CollectiveOp; 7] = [
+    CollectiveOp::AllReduce,
+    CollectiveOp::AllGather,
+    CollectiveOp::ReduceScatter,
+    CollectiveOp::AllToAll,
+    CollectiveOp::Broadcast,
+    CollectiveOp::Reduce,
+    CollectiveOp::Barrier,
+];
+const ALGORITHMS: [Algorithm; 5] =
+    [Algorithm::Ring, Algorithm::Tree, Algorithm::HalvingDoubling, Algorithm::Direct, Algorithm::Hierarchical];
+
+fn pairs() -> Vec<(CollectiveOp, Algorithm)> {
+    let one = Shape::flat(2);
+    OPS.iter()
+        .flat_map(|&op| ALGORITHMS.map(|a| (op, a)))
+        .filter(|&(op, a)| {
+            !matches!(build(op, a, 8, &one, &ScheduleOptions::default()), Err(ScheduleError::NoSuch { .. }))
+        })
+        .collect()
+}
+
+/// Shapes of `n` members: each member alone, all in one server, servers of every size that divides n, and one with shuffled numbering.
+fn shapes(n: u32) -> Vec<Shape> {
+    let mut shapes = vec![Shape::flat(n), Shape::servers(1, n)];
+    shapes.extend(
+        (2..n)
+            .filter(|per_server| n.is_multiple_of(*per_server))
+            .map(|per_server| Shape::servers(n / per_server, per_server)),
+    );
+    if n.is_multiple_of(2) {
+        shapes.push(Shape { members: (0..n).map(|i| (i % (n / 2), i / (n / 2))).collect() });
+    }
+    shapes
+}
+
+#[test]
+fn every_member_ends_with_the_right_data() {
+    assert_eq!(pairs().len(), 28);
+    for n in 2..=17 {
+        for shape in shapes(n) {
+            for (op, algorithm) in pairs() {
+                for (bytes, channels, chunk_bytes) in
+                    [(1, 1, 0), (7, 2, 0), (1001, 1, 0), (1001, 3, 64), (4099, 2, 200)]
+                {
+                    let root = (n * 2 / 3) % n;
+                    let own_links = channels % 2 == 1;
+                    let options = ScheduleOptions { channels, chunk_bytes, root, shares: None, own_links };
+                    prove(op, algorithm, bytes, &shape, &options);
+                }
+            }
+        }
+    }
+}
+
+#[test]
+fn servers_of_different_sizes() {
+    let shape = Shape { members: vec![(0, 0), (0, 1), (0, 2), (1, 0), (2, 1), (2, 0), (1, 5)] };
+    for (op, algorithm) in pairs() {
+        let options = ScheduleOptions { channels: 3, chunk_bytes: 100, root: 4, ..ScheduleOptions::default() };
+        if algorithm == Algorithm::Hierarchical && op != CollectiveOp::AllToAll {
+            assert_eq!(
+                build(op, algorithm, 999, &shape, &options).unwrap_err(),
+                ScheduleError::Uneven {
+                    op: if op == CollectiveOp::Barrier { CollectiveOp::AllReduce } else { op },
+                    member: 3
+                }
+            );
+        } else {
+            prove(op, algorithm, 999, &shape, &options);
+        }
+    }
+}
+
+#[test]
+fn uneven_shares_lose_no_byte() {
+    let shape = Shape::servers(3, 2);
+    for weights in [[1, 2, 3, 4, 5, 6], [0, 0, 7, 0, 0, 0], [u64::MAX, 1, u64::MAX, 0, 3, u64::MAX]] {
+        for algorithm in [Algorithm::Direct, Algorithm::Hierarchical] {
+            prove(
+                CollectiveOp::AllToAll,
+                algorithm,
+                1013,
+                &shape,
+                &ScheduleOptions { channels: 2, chunk_bytes: 50, shares: Some(&weights), ..ScheduleOptions::default() },
+            );
+        }
+        let sent: u64 = build(
+            CollectiveOp::AllToAll,
+            Algorithm::Direct,
+            1013,
+            &shape,
+            &ScheduleOptions { shares: Some(&weights), ..ScheduleOptions::default() },
+        )
+        .unwrap()
+        .transfers
+        .iter()
+        .filter(|t| t.from == 2)
+        .map(|t| t.bytes)
+        .sum();
+        let own = direct::Shares::new(1013, 6, Some(&weights)).unwrap().range(2, 2);
+        assert_eq!(sent, 1013 - (own.end - own.start));
+    }
+    let wrong = build(
+        CollectiveOp::AllToAll,
+        Algorithm::Direct,
+        10,
+        &shape,
+        &ScheduleOptions { shares: Some(&[1, 2]), ..ScheduleOptions::default() },
+    );
+    assert_eq!(wrong.unwrap_err(), ScheduleError::Shares { given: 2, n: 6, sum: 3 });
+}
+
+#[test]
+fn the_interpreter_finds_faults() {
+    let (shape, options) = (Shape::flat(4), ScheduleOptions::default());
+    let found = |break_it: fn(&mut ScheduleWriter)| {
+        let mut w = write(CollectiveOp::AllReduce, Algorithm::Ring, 64, &shape, &options).unwrap();
+        break_it(&mut w);
+        std::panic::catch_unwind(|| proof::check(&w, CollectiveOp::AllReduce, Algorithm::Ring, 64, &shape, &options))
+            .is_err()
+    };
+    assert!(!found(|_| {}));
+    // One dependency less; a copy instead of a sum; a byte less; a message to another member.
+    assert!(found(|w| w.schedule.transfers[5].after_n = 0));
+    assert!(found(|w| w.carried[5].how = How::Copy));
+    assert!(found(|w| w.schedule.transfers[5].bytes -= 1));
+    assert!(found(|w| w.schedule.transfers[23].to = 1));
+}
+
+#[test]
+fn trees_are_binary_and_share_the_load() {
+    for n in 2..200 {
+        let (mut inner_of_both, mut depth) = (0, 0);
+        let trees = [tree::parents(n, 0), tree::parents(n, 1)];
+        let children =
+            trees.each_ref().map(|up| (0..n).map(|r| up.iter().filter(|p| **p == Some(r)).count()).collect::<Vec<_>>());
+        for (up, children) in trees.iter().zip(&children) {
+            assert_eq!(up.iter().filter(|p| p.is_none()).count(), 1);
+            assert!(children.iter().all(|&c| c <= 2));
+            for r in 0..n {
+                let (mut node, mut d) = (r, 0);
+                while let Some(p) = up[node as usize] {
+                    (node, d) = (p, d + 1);
+                }
+                depth = depth.max(d);
+            }
+        }
+        inner_of_both += children[0].iter().zip(&children[1]).filter(|(a, b)| **a > 0 && **b > 0).count() as u32;
+        assert!(inner_of_both <= 2, "n = {n}: {inner_of_both} are inner nodes of both trees");
+        assert!(depth <= n.ilog2() + 1, "n = {n}: depth {depth}");
+    }
+}
+
+#[test]
+fn rings_between_servers_stay_on_their_rail() {
+    let shape = Shape::servers(4, 8);
+    for (c, own_links) in (0..8).flat_map(|c| [(c, false), (c, true)]) {
+        let ring = ring::order(&shape, c, own_links);
+        for i in 0..ring.len() {
+            let (a, b) = (shape.members[ring[i] as usize], shape.members[ring[(i + 1) % ring.len()] as usize]);
+            assert!(a.0 == b.0 || a.1 == b.1, "channel {c}: {a:?} -> {b:?}");
+        }
+    }
+}
+
+/// Eight rings go through servers of eight GPUs with a link per pair. Every link carries one ring in each direction.
+#[test]
+fn rings_between_servers_use_every_link_of_a_mesh_once() {
+    let shape = Shape::servers(2, 8);
+    let mut uses = std::collections::BTreeMap::new();
+    for c in 0..8 {
+        let ring = ring::order(&shape, c, true);
+        for pair in ring.windows(2).filter(|pair| pair[0] / 8 == pair[1] / 8) {
+            *uses.entry((pair[0], pair[1])).or_insert(0) += 1;
+        }
+    }
+    assert_eq!((uses.len(), uses.values().max()), (2 * 8 * 7, Some(&1)));
+}
+
+#[test]
+fn pxn_crosses_the_network_on_rails_only() {
+    let shape = Shape::servers(3, 4);
+    let s =
+        build(CollectiveOp::AllToAll, Algorithm::Hierarchical, 12_000, &shape, &ScheduleOptions::default()).unwrap();
+    let place = |m: u32| shape.members[m as usize];
+    let across: Vec<_> = s.transfers.iter().filter(|t| place(t.from).0 != place(t.to).0).collect();
+    assert!(across.iter().all(|t| place(t.from).1 == place(t.to).1));
+    assert_eq!(across.iter().map(|t| t.bytes).sum::<u64>(), 12 * 8 * 1000);
+}
+
+#[test]
+fn small_schedules() {
+    let mut text = String::new();
+    for (op, algorithm, n, bytes) in [
+        (CollectiveOp::AllReduce, Algorithm::Ring, 3, 10),
+        (CollectiveOp::AllReduce, Algorithm::Tree, 4, 9),
+        (CollectiveOp::AllReduce, Algorithm::HalvingDoubling, 5, 11),
+        (CollectiveOp::Reduce, Algorithm::Ring, 3, 5),
+        (CollectiveOp::Barrier, Algorithm::HalvingDoubling, 3, 0),
+    ] {
+        let s = build(op, algorithm, bytes, &Shape::flat(n), &ScheduleOptions::default()).unwrap();
+        text += &format!("{op:?} {algorithm:?} {bytes} B\n");
+        for (i, t) in s.transfers.iter().enumerate() {
+            let after = &s.after[t.after_first as usize..(t.after_first + t.after_n) as usize];
+            text += &format!("{i:3}: {} -> {} {} B channel {} after {after:?}\n", t.from, t.to, t.bytes, t.channel);
+        }
+    }
+    insta::assert_snapshot!(text);
+}
+
+#[test]
+fn what_has_no_schedule_says_so() {
+    let flat = Shape::flat(4);
+    let error = |op, a| build(op, a, 8, &flat, &ScheduleOptions::default()).unwrap_err();
+    assert_eq!(error(CollectiveOp::AllReduce, Algorithm::Auto), ScheduleError::Unchosen);
+    assert_eq!(error(CollectiveOp::AllReduce, Algorithm::Nvls), ScheduleError::Analytic { algorithm: Algorithm::Nvls });
+    assert!(error(CollectiveOp::AllToAll, Algorithm::Tree).to_string().contains("direct, hierarchical"));
+    let root = build(
+        CollectiveOp::Broadcast,
+        Algorithm::Ring,
+        8,
+        &flat,
+        &ScheduleOptions { root: 4, ..ScheduleOptions::default() },
+    );
+    assert_eq!(root.unwrap_err(), ScheduleError::Root { root: 4, n: 4 });
+}
+
+/// There are 2^30 pairs, of which few send anything or of which there are too many. Neither case may walk over all of them.
+#[test]
+fn all_to_all_of_many_members_is_written_or_refused_soon() {
+    let shape = Shape::flat(1 << 15);
+    let options = ScheduleOptions::default();
+    let few = build(CollectiveOp::AllToAll, Algorithm::Direct, 2, &shape, &options).unwrap();
+    assert_eq!(few.transfers.len(), 2 * ((1 << 15) - 1));
+    // This fits into a schedule, but not into this memory.
+    let inside = || build(CollectiveOp::AllToAll, Algorithm::Direct, 1 << 20, &Shape::flat(1 << 12), &options);
+    let refused = hyperfold_base::budget::within(100 << 20, inside).map(|_| ()).unwrap_err();
+    assert!(
+        matches!(refused, hyperfold_base::budget::Unfinished::OverBudget(over) if over.what == "transfers of a collective")
+    );
+    for algorithm in [Algorithm::Direct, Algorithm::Hierarchical] {
+        let many = build(CollectiveOp::AllToAll, algorithm, 1 << 20, &shape, &options);
+        assert!(matches!(many, Err(ScheduleError::TooMany { n: 0x8000, .. })), "{algorithm:?}");
+        let few = build(CollectiveOp::AllToAll, algorithm, 2, &Shape::servers(512, 8), &options).unwrap();
+        assert!(few.transfers.len() >= 2 * 4095, "{algorithm:?}");
+    }
+}

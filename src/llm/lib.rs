@@ -1,0 +1,7 @@
+//! TODO
+
+pub mod collective;
+pub mod compute;
+pub mod memory;
+pub mod model;
+pub mod workload;

@@ -1,0 +1,321 @@
+//! The scheduler of every instance, run over all requests: continuous batching, event by event.
+//!
+//! A request goes to the instance with the fewest tokens ahead, first come, first served. Memory for the keys and values of its prompt and whole answer is
+//! reserved when it is admitted, so nothing is ever preempted. A request without memory waits, and so do those behind it.
+
+use std::cmp::Reverse;
+use std::collections::BinaryHeap;
+
+use super::error::ServingError;
+use super::kv::kv_transfers;
+use super::plan::{InstanceRound, PlannedRequest, PoolUse, Round, RoundAt, ServingEngine, ServingPlan};
+use super::request::ServingRequest;
+use super::setup::{PoolRole, ServingSetup};
+use super::state::{InStep, Instance};
+use super::step_cost::{StageCost, StepCosts};
+use hyperfold_base::budget;
+
+/// An event. Events of the same time are handled in the order of the variants.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+enum Event {
+    RoundEnd {
+        engine: u32,
+        round: u32,
+    },
+    Received {
+        request: u32,
+    },
+    Arrival {
+        request: u32,
+    },
+    /// The first stage of an engine may be free.
+    Wake {
+        engine: u32,
+    },
+}
+
+/// State of the schedulers.
+struct Scheduler<'a> {
+    setup: &'a ServingSetup,
+    requests: &'a [ServingRequest],
+    costs: &'a StepCosts<'a>,
+    /// Current time in ps.
+    now: u64,
+    events: BinaryHeap<Reverse<(u64, Event)>>,
+    engines: Vec<ServingEngine>,
+    /// Time in ps at which each stage is free, by engine.
+    free: Vec<Vec<u64>>,
+    /// Sequences in the rounds in flight, by engine, round and instance.
+    under_way: Vec<Vec<Vec<Vec<InStep>>>>,
+    /// The last round that has ended, by engine.
+    ended: Vec<Option<u32>>,
+    /// By pool and instance.
+    instances: Vec<Vec<Instance>>,
+    plans: Vec<Option<PlannedRequest>>,
+    pools: Vec<PoolUse>,
+}
+
+/// Runs the schedulers until the last request is done.
+///
+/// # Errors
+/// A request is too long for the memory of an instance.
+pub fn schedule(
+    setup: &ServingSetup,
+    requests: &[ServingRequest],
+    costs: &StepCosts,
+) -> Result<ServingPlan, ServingError> {
+    fits(setup, requests)?;
+    let engines: Vec<ServingEngine> = (0..)
+        .zip(&setup.pools)
+        .flat_map(|(pool, p)| {
+            (0..p.engines()).map(move |e| ServingEngine { pool, first_instance: e * p.ep, rounds: Vec::new() })
+        })
+        .collect();
+    let mut s = Scheduler {
+        setup,
+        requests,
+        costs,
+        now: 0,
+        events: (0..).zip(requests).map(|(request, r)| Reverse((r.arrival_ps, Event::Arrival { request }))).collect(),
+        free: engines.iter().map(|e| vec![0; setup.pools[e.pool].pp as usize]).collect(),
+        under_way: vec![Vec::new(); engines.len()],
+        ended: vec![None; engines.len()],
+        engines,
+        instances: setup
+            .pools
+            .iter()
+            .map(|p| (0..p.dp).map(|_| Instance::new(p.role, p.kv_tokens, setup.kv_block_tokens)).collect())
+            .collect(),
+        plans: vec![None; requests.len()],
+        pools: vec![PoolUse::default(); setup.pools.len()],
+    };
+    while let Some(Reverse((event_ps, event))) = s.events.pop() {
+        budget::check("steps of inference");
+        s.now = event_ps;
+        match event {
+            Event::Arrival { request } => s.arrive(request),
+            Event::Received { request } => s.receive(request),
+            Event::RoundEnd { engine, round } => s.end_round(engine, round),
+            Event::Wake { engine } => s.start(engine),
+        }
+    }
+    Ok(s.finished())
+}
+
+/// Checks that an idle instance of each pool has memory for each request.
+fn fits(setup: &ServingSetup, requests: &[ServingRequest]) -> Result<(), ServingError> {
+    for pool in &setup.pools {
+        let instance = Instance::new(pool.role, pool.kv_tokens, setup.kv_block_tokens);
+        let too_long = requests.iter().position(|r| instance.blocks(r) > instance.free_blocks);
+        if let Some(request) = too_long {
+            let tokens = instance.blocks(&requests[request]) * u64::from(setup.kv_block_tokens);
+            let place = format!("request {request}");
+            return Err(ServingError::TooLong { request, place, tokens, pool: pool.name(), capacity: pool.kv_tokens });
+        }
+    }
+    Ok(())
+}
+
+impl Scheduler<'_> {
+    fn push(&mut self, at_ps: u64, event: Event) {
+        self.events.push(Reverse((at_ps, event)));
+    }
+
+    /// Index of the engine of an instance, counted over all pools. `instance` is counted in its pool.
+    fn engine_of(&self, pool: usize, instance: u32) -> u32 {
+        let before: u32 = self.setup.pools[..pool].iter().map(|p| p.engines()).sum();
+        before + instance / self.setup.pools[pool].ep
+    }
+
+    /// The instance of a pool with the fewest tokens ahead; the first if several have as few.
+    fn least_loaded(&self, pool: usize) -> u32 {
+        let load = |(i, instance): (u32, &Instance)| (instance.load, i);
+        (0..).zip(&self.instances[pool]).map(load).min().map_or(0, |(_, i)| i)
+    }
+
+    fn arrive(&mut self, request: u32) {
+        let r = self.requests[request as usize];
+        let instance_idx = self.least_loaded(0);
+        let instance = &mut self.instances[0][instance_idx as usize];
+        instance.load += u64::from(r.prompt) + u64::from(r.output);
+        instance.waiting.push_back(request);
+        let engine = self.engine_of(0, instance_idx);
+        let nowhere = RoundAt { engine, round: u32::MAX };
+        self.plans[request as usize] = Some(PlannedRequest {
+            instance: instance_idx,
+            decode_instance: None,
+            first_round: nowhere,
+            first_token: nowhere,
+            last_token: nowhere,
+            first_token_ps: 0,
+            last_token_ps: 0,
+            room_after: None,
+        });
+        self.push(self.now, Event::Wake { engine });
+    }
+
+    fn plan(&mut self, request: u32) -> &mut PlannedRequest {
+        self.plans[request as usize].as_mut().expect("it has arrived")
+    }
+
+    /// Forms a round, if the first stage of the engine is free and there is anything to do.
+    fn start(&mut self, engine: u32) {
+        let e = engine as usize;
+        if self.free[e][0] > self.now {
+            return;
+        }
+        let (pool_idx, first) = (self.engines[e].pool, self.engines[e].first_instance);
+        let pool = self.setup.pools[pool_idx];
+        let mut made: Vec<(InstanceRound, Vec<InStep>)> = Vec::new();
+        for i in first..first + pool.ep {
+            let instance = &mut self.instances[pool_idx][i as usize];
+            made.push(instance.step(self.setup, self.requests, pool.pp, self.now));
+        }
+        let padded = made.iter().map(|(r, _)| r.shape.tokens()).max().unwrap_or(0);
+        if padded == 0 {
+            return;
+        }
+        let cost = |(i, (round, _)): (u32, &(InstanceRound, Vec<InStep>))| -> Vec<StageCost> {
+            (0..pool.pp).map(|stage| self.costs.stage(pool_idx, i, stage, &round.shape, padded)).collect()
+        };
+        let costs: Vec<Vec<StageCost>> = (first..).zip(&made).map(cost).collect();
+        let mut end = self.now;
+        for stage in 0..pool.pp as usize {
+            let slowest = costs.iter().map(|c| c[stage].ps()).max().unwrap_or(0);
+            end = end.max(self.free[e][stage]) + slowest;
+            self.free[e][stage] = end;
+            end += costs.iter().map(|c| c[stage].send_ps).max().unwrap_or(0);
+        }
+        let usage = &mut self.pools[pool_idx];
+        usage.rounds += 1;
+        let round = self.engines[e].rounds.len() as u32;
+        for (instance, (_, steps)) in costs.iter().zip(&made) {
+            instance.iter().for_each(|stage| usage.bound.add(&stage.bound));
+            usage.sequences += steps.len() as u64;
+        }
+        for request in made.iter().flat_map(|(r, _)| r.admitted.clone()) {
+            self.plan(request).first_round = RoundAt { engine, round };
+        }
+        let (instances, steps): (Vec<InstanceRound>, Vec<Vec<InStep>>) = made.into_iter().unzip();
+        self.under_way[e].push(steps);
+        let after = self.ended[e];
+        self.engines[e].rounds.push(Round { start_ps: self.now, end_ps: end, instances, costs, after });
+        self.push(self.free[e][0], Event::Wake { engine });
+        self.push(end, Event::RoundEnd { engine, round });
+    }
+
+    fn end_round(&mut self, engine: u32, round: u32) {
+        let e = engine as usize;
+        self.ended[e] = Some(round);
+        let (pool_idx, first) = (self.engines[e].pool, self.engines[e].first_instance);
+        let steps = std::mem::take(&mut self.under_way[e][round as usize]);
+        for (i, steps) in (first..).zip(&steps) {
+            for step in steps.iter().filter(|step| step.token) {
+                self.end_step(pool_idx, i, step.request, RoundAt { engine, round });
+            }
+            if self.instances[pool_idx][i as usize].role == PoolRole::Decode {
+                self.admit_decode(i, Some(round));
+            }
+        }
+        self.push(self.now, Event::Wake { engine });
+    }
+
+    /// Updates a sequence that has left a round with a token.
+    fn end_step(&mut self, pool_idx: usize, i: u32, request: u32, round_at: RoundAt) {
+        let (r, now) = (self.requests[request as usize], self.now);
+        let instance = &mut self.instances[pool_idx][i as usize];
+        let place = instance.running.iter().position(|s| s.request == request).expect("it is in a round");
+        let s = &mut instance.running[place];
+        s.in_flight = false;
+        s.generated += 1;
+        let generated = s.generated;
+        let done = generated == r.output;
+        let leaves = instance.role == PoolRole::Prefill;
+        if done || leaves {
+            instance.running.remove(place);
+            instance.load -= u64::from(r.prompt) + u64::from(r.output);
+        }
+        if done {
+            instance.release(&r, now);
+        }
+        let plan = self.plan(request);
+        if generated == 1 {
+            (plan.first_token, plan.first_token_ps) = (round_at, now);
+        }
+        if done {
+            (plan.last_token, plan.last_token_ps) = (round_at, now);
+        }
+        if leaves && !done {
+            self.hand_on(request);
+        }
+    }
+
+    /// Sends a request whose prompt is done to an instance that decodes.
+    fn hand_on(&mut self, request: u32) {
+        let r = self.requests[request as usize];
+        let decoder = self.least_loaded(1);
+        let instance = &mut self.instances[1][decoder as usize];
+        instance.load += u64::from(r.prompt) + u64::from(r.output);
+        instance.waiting.push_back(request);
+        self.plan(request).decode_instance = Some(decoder);
+        self.admit_decode(decoder, None);
+    }
+
+    /// Admits waiting requests to a decoding instance while it has memory. From then on, their keys and values are in flight.
+    fn admit_decode(&mut self, decoder: u32, room_after: Option<u32>) {
+        while let Some(request) = self.instances[1][decoder as usize].admit(self.setup, self.requests, self.now) {
+            let plan = self.plan(request);
+            plan.room_after = room_after;
+            let prefiller = plan.instance;
+            let arrives = self.now + self.transfer_ps(request, prefiller, decoder);
+            self.push(arrives, Event::Received { request });
+        }
+    }
+
+    /// Time in ps that keys and values take to arrive on an idle network: that of the busiest sender, one message after another.
+    fn transfer_ps(&self, request: u32, prefiller: u32, decoder: u32) -> u64 {
+        let [a, b] = [&self.setup.pools[0], &self.setup.pools[1]];
+        let prompt = u64::from(self.requests[request as usize].prompt);
+        let mut senders: Vec<((u32, u32), u64)> = Vec::new();
+        for t in kv_transfers(self.setup.transformer(), self.setup.kv_bytes, a, b) {
+            let (src, dst) = (a.rank(prefiller, t.from.0, t.from.1), b.rank(decoder, t.to.0, t.to.1));
+            let ps = self.costs.message_ps(t.bytes_a_token * prompt, src, dst);
+            match senders.iter_mut().find(|s| s.0 == t.from) {
+                Some(s) => s.1 += ps,
+                None => senders.push((t.from, ps)),
+            }
+        }
+        senders.iter().map(|s| s.1).max().unwrap_or(0)
+    }
+
+    /// Handles the arrival of a request's keys and values at the decoding instance.
+    fn receive(&mut self, request: u32) {
+        let (r, now) = (self.requests[request as usize], self.now);
+        let plan = *self.plan(request);
+        let prefiller = &mut self.instances[0][plan.instance as usize];
+        prefiller.release(&r, now);
+        prefiller.sent.push(request);
+        let decoder = plan.decode_instance.expect("it was handed on");
+        let running = &mut self.instances[1][decoder as usize].running;
+        running.iter_mut().find(|s| s.request == request).expect("it was admitted").ready = true;
+        for (pool, instance) in [(0, plan.instance), (1, decoder)] {
+            let engine = self.engine_of(pool, instance);
+            self.push(now, Event::Wake { engine });
+        }
+    }
+
+    /// The finished plan, with the statistics of all pools.
+    fn finished(mut self) -> ServingPlan {
+        let block = u64::from(self.setup.kv_block_tokens);
+        for (usage, instances) in self.pools.iter_mut().zip(&mut self.instances) {
+            for instance in instances {
+                instance.end(self.now);
+                usage.kv_blocked_ps += instance.blocked_ps;
+                usage.kv_token_ps += instance.block_ps * u128::from(block);
+                usage.kv_peak_tokens = usage.kv_peak_tokens.max(instance.peak_blocks * block);
+            }
+        }
+        let requests = self.plans.into_iter().map(|p| p.expect("every request has arrived")).collect();
+        ServingPlan { engines: self.engines, requests, pools: self.pools }
+    }
+}

@@ -1,0 +1,576 @@
+//! Computes the iteration time of a configuration without its graph: from the times of passes, the pipeline's recurrence, and the exposed communication of
+//! gradients and parameters.
+//!
+//! Layer: workload. Each communication takes the time that it takes alone. Contention between dimensions is left to the simulators.
+
+use super::placement::Purpose;
+use super::plan::{Held, JobPlan, Sync, buckets};
+use super::step::{Comm, Price, Spent};
+use crate::collective::CollectiveOp;
+use crate::model::Layout;
+use crate::model::pipeline::{Slot, order};
+use hyperfold_base::budget;
+
+/// How an iteration spends its time, in ps, on the rank that ends last. The parts sum to `iteration`.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct IterationBreakdown {
+    pub iteration: u64,
+    pub compute: u64,
+    /// Exposed tensor-parallel communication: the part that no kernel overlaps. The next four fields are the same for their dimensions.
+    pub tp: u64,
+    pub pp: u64,
+    pub dp: u64,
+    pub ep: u64,
+    pub cp: u64,
+    /// Idle time of the pipeline's schedule.
+    pub bubble: u64,
+    pub optimizer: u64,
+    pub other: u64,
+}
+
+impl IterationBreakdown {
+    fn parts(&mut self) -> [&mut u64; 9] {
+        [
+            &mut self.compute,
+            &mut self.tp,
+            &mut self.pp,
+            &mut self.dp,
+            &mut self.ep,
+            &mut self.cp,
+            &mut self.bubble,
+            &mut self.optimizer,
+            &mut self.other,
+        ]
+    }
+
+    /// This breakdown plus `n` times the difference of `next` to it.
+    fn extended(mut self, next: &IterationBreakdown, n: u64) -> IterationBreakdown {
+        let mut next = *next;
+        for (part, next) in self.parts().into_iter().zip(next.parts()) {
+            *part = (*part as i128 + (*next as i128 - *part as i128) * n as i128).max(0) as u64;
+        }
+        self.iteration = self.parts().into_iter().map(|p| *p).sum();
+        self
+    }
+}
+
+/// When each pass of a pipeline starts and ends.
+pub(super) struct PipelineTimeline {
+    /// (start, end) of each slot in ps, by stage, in the order of the stage's slots.
+    pub slots: Vec<Vec<(u64, u64)>>,
+}
+
+/// Times in ps of a forward and a backward pass, by virtual stage.
+type PassTimes = Vec<(u64, u64)>;
+
+/// The parameters of a pipeline's run. Lists are by virtual stage.
+pub(super) struct Passes<'a> {
+    /// Times of a forward and a backward pass in ps.
+    pub spent: &'a [(u64, u64)],
+    /// Extra time in ps of the first forward pass and of the last backward pass.
+    pub extra: &'a [(u64, u64)],
+    /// Extra time in ps of a forward and a backward pass that gathers parameters.
+    pub gathering: &'a [(u64, u64)],
+    pub sync: Sync,
+    /// Time in ps before which no forward pass can begin, because parameters are not gathered yet.
+    pub ready: &'a [u64],
+}
+
+/// Runs the pipeline. Each slot begins after the slot before it on its rank, and after its input has arrived. Sends without overlap also delay their sender.
+pub(super) fn timeline(layout: &Layout, orders: &[Vec<Slot>], passes: &Passes, message_ps: u64) -> PipelineTimeline {
+    let spent = passes.spent;
+    let (p, stages) = (layout.pp as usize, spent.len());
+    let m = layout.microbatches() as usize;
+    let hold = if layout.overlap_p2p { 0 } else { message_ps };
+    const NOT_YET: u64 = u64::MAX;
+    // Factor 4: each slot has two times besides the two of `forward` and `backward`.
+    budget::announce_rows::<u64>("passes of micro-batches", 4 * stages as u64 * m as u64);
+    let mut forward = vec![NOT_YET; stages * m];
+    let mut backward = vec![NOT_YET; stages * m];
+    let mut slots: Vec<Vec<(u64, u64)>> = orders.iter().map(|o| Vec::with_capacity(o.len())).collect();
+    let mut free: Vec<u64> = vec![0; p];
+    let mut backwards = vec![0; stages];
+    let mut previous = vec![None; stages];
+    let mut left: usize = orders.iter().map(Vec::len).sum();
+    while left > 0 {
+        let before = left;
+        // Going down the ranks handles forward passes in one sweep, going up backward passes.
+        for rank in (0..p).chain((0..p).rev()) {
+            while let Some(slot) = orders[rank].get(slots[rank].len()) {
+                let stage = slot.chunk as usize * p + rank;
+                let pass_idx = |s: usize| s * m + slot.microbatch as usize;
+                let (input, took) = match slot.backward {
+                    false if stage == 0 => (0, spent[stage].0),
+                    false => (forward[pass_idx(stage - 1)], spent[stage].0),
+                    true if stage + 1 == stages => (forward[pass_idx(stage)], spent[stage].1),
+                    true => (backward[pass_idx(stage + 1)], spent[stage].1),
+                };
+                if input == NOT_YET {
+                    break;
+                }
+                let is_remote = if slot.backward { stage + 1 < stages } else { stage > 0 };
+                let arrives = input + if is_remote && p > 1 { message_ps } else { 0 };
+                let ready = if slot.backward { 0 } else { passes.ready[stage] };
+                let start = free[rank].max(arrives).max(ready);
+                backwards[stage] += usize::from(slot.backward);
+                let mut more = match slot.backward {
+                    false if slot.microbatch == 0 => passes.extra[stage].0,
+                    true if backwards[stage] == m => passes.extra[stage].1,
+                    _ => 0,
+                };
+                if passes.sync.gathers(slot.backward, previous[stage].replace(slot.backward)) {
+                    let (forward, backward) = passes.gathering[stage];
+                    more += if slot.backward { backward } else { forward };
+                }
+                let end = start + took + more;
+                let sends = p > 1 && if slot.backward { stage > 0 } else { stage + 1 < stages };
+                free[rank] = end + if sends { hold } else { 0 };
+                slots[rank].push((start, end));
+                let ends = if slot.backward { &mut backward } else { &mut forward };
+                ends[pass_idx(stage)] = end;
+                left -= 1;
+            }
+        }
+        assert!(left < before, "the orders of `model::pipeline` leave no pass waiting for itself");
+    }
+    PipelineTimeline { slots }
+}
+
+/// Evaluates a planned job. It gives the iteration in the steady state, which begins with the parameters that the iteration before has updated.
+///
+/// Once a pipeline is full, each group of micro-batches adds what the group before it added. A group is 8 micro-batches, or with interleaving as many as there
+/// are stages. So if there are many groups, only the first ones are computed.
+pub(super) fn breakdown(plan: &JobPlan, layout: &Layout, price: &Price) -> IterationBreakdown {
+    let (m, group) = (layout.microbatches(), if layout.vpp > 1 { layout.pp } else { 8 });
+    let rest = if layout.vpp > 1 { 0 } else { m % group };
+    let few_microbatches = layout.pp.next_multiple_of(group) + if layout.vpp > 1 { 0 } else { group } + rest;
+    let more_microbatches = few_microbatches + group;
+    if m <= more_microbatches || layout.pp == 1 {
+        return walked(plan, layout, price);
+    }
+    let walked_with =
+        |m: u32| walked(plan, &Layout { global_batch: m * layout.dp * layout.microbatch, ..layout.clone() }, price);
+    let n_groups = ((m - few_microbatches) / group) as u64;
+    walked_with(few_microbatches).extended(&walked_with(more_microbatches), n_groups)
+}
+
+/// Computes [`breakdown`] by walking through every micro-batch.
+fn walked(plan: &JobPlan, layout: &Layout, price: &Price) -> IterationBreakdown {
+    let pp = layout.pp;
+    let sync = Sync::of(layout);
+    let pass = |stage: &[u16], backward: bool| {
+        let mut spent = plan.pass(stage, backward);
+        if !sync.kept && if backward { sync.gather_backward || sync.reduce_each } else { sync.gather_forward } {
+            spent.dp += sharded_wait(plan, layout, price, stage, backward);
+        }
+        spent
+    };
+    let slowed = |mut spent: Spent, factor: f64| {
+        spent.compute = (spent.compute as f64 * factor) as u64;
+        spent
+    };
+    let stages: Vec<(Spent, Spent)> = plan
+        .stages
+        .iter()
+        .zip(&plan.messages)
+        .map(|(s, m)| (slowed(pass(s, false), m.0), slowed(pass(s, true), m.1)))
+        .collect();
+    let totals: Vec<(u64, u64)> = stages.iter().map(|(f, b)| (f.total(), b.total())).collect();
+    let gather = stage_gather(plan.gathered_bytes);
+    let message_ps = if pp > 1 {
+        price.machine.comm.message_ps(plan.message_bytes, price.pipeline_in_server()) + price.comm(&gather)
+    } else {
+        0
+    };
+    let orders: Vec<Vec<Slot>> = (0..pp).map(|r| order(layout, r)).collect();
+    let ready: Vec<u64> = ready_times(plan, layout, price, &totals);
+    let stretched = |ps: u64, factor: f64| (ps as f64 * (factor - 1.0)) as u64;
+    // Extra time of passes if parameters and gradients are kept: a forward and a backward pass that gathers, and the last backward pass, which reduces.
+    let kept: Vec<[Spent; 3]> = plan
+        .stages
+        .iter()
+        .map(|s| if sync.kept { kept_passes(plan, layout, price, s) } else { Default::default() })
+        .collect();
+    // The slowdown by gathering concerns the first pass, or every pass that gathers.
+    let (extra, gathering): (PassTimes, PassTimes) = stages
+        .iter()
+        .zip(plan.stretch.iter().zip(&kept))
+        .map(|((f, b), (stretch, kept))| {
+            let slowed = stretched(f.compute, stretch.0);
+            let (first, each) = if sync.kept { (0, slowed) } else { (slowed, 0) };
+            let last = stretched(b.compute, stretch.1) + kept[2].total();
+            ((first, last), (kept[0].total() + each, kept[1].total()))
+        })
+        .unzip();
+    let none = vec![0; ready.len()];
+    let timeline_of = |message_ps: u64, ready: &[u64]| {
+        let passes = Passes { spent: &totals, extra: &extra, gathering: &gathering, sync, ready };
+        timeline(layout, &orders, &passes, message_ps)
+    };
+    let full = timeline_of(message_ps, &ready);
+    let at_once = if ready == none { None } else { Some(timeline_of(message_ps, &none)) };
+    let mut worst: Option<(u64, u32, u64)> = None;
+    for rank in 0..pp {
+        let pipeline_end = full.slots[rank as usize].last().map_or(0, |s| s.1);
+        let reduced = reduced_at(plan, layout, price, rank, &orders[rank as usize], &full.slots[rank as usize]);
+        let end = reduced.max(pipeline_end);
+        if worst.is_none_or(|w| end + plan.optimizer_ps[rank as usize] > w.0 + plan.optimizer_ps[w.1 as usize]) {
+            worst = Some((end, rank, pipeline_end));
+        }
+    }
+    let (end, rank, pipeline_end) = worst.expect("a pipeline has a rank");
+    let r = rank as usize;
+    let mut busy = Spent::default();
+    let mut before = vec![None; layout.vpp.max(1) as usize];
+    for slot in &orders[r] {
+        let stage = (slot.chunk * pp + rank) as usize;
+        let (f, b) = &stages[stage];
+        busy.add(if slot.backward { b } else { f }, 1);
+        if sync.gathers(slot.backward, before[slot.chunk as usize].replace(slot.backward)) {
+            busy.add(&kept[stage][usize::from(slot.backward)], 1);
+            let (more, _) = gathering[stage];
+            busy.compute += if slot.backward { 0 } else { more - kept[stage][0].total() };
+        }
+    }
+    for stage in (0..layout.vpp).map(|c| (c * pp + rank) as usize) {
+        let (f, b) = extra[stage];
+        busy.compute += f + b - kept[stage][2].total();
+        busy.add(&kept[stage][2], 1);
+    }
+    let end_of = |timeline: &PipelineTimeline| timeline.slots[r].last().map_or(0, |s| s.1);
+    // The wait for parameters is taken out first, then messages. The rest is the bubble of the schedule.
+    let gather_wait = at_once.as_ref().map_or(0, |timeline| pipeline_end - end_of(timeline));
+    let span_without = end_of(&timeline_of(0, &none));
+    let idle = pipeline_end - gather_wait - busy.total();
+    let bubble = span_without.saturating_sub(busy.total()).min(idle);
+    let norm =
+        price.comm(&Comm { name: "grad-norm", op: CollectiveOp::AllReduce, purpose: norm_purpose(layout), bytes: 4 });
+    let shared = price.comm(&Comm {
+        name: "embedding-grads",
+        op: CollectiveOp::AllReduce,
+        purpose: Purpose::Embedding,
+        bytes: plan.embedding_bytes,
+    });
+    let shared = if rank == 0 || rank + 1 == pp { shared } else { 0 };
+    let mut held = Held::default();
+    plan.chunks(layout, rank).for_each(|c| held.add(&plan.held(c)));
+    let sequence = sequence_grads(layout, &held).map_or(0, |c| price.comm(&c));
+    let gather_after =
+        if layout.overlap_param || !sync.gather_step { 0 } else { gather_all(plan, layout, price, rank) };
+    let optimizer = plan.optimizer_ps[r];
+    let mut b = IterationBreakdown {
+        iteration: 0,
+        compute: busy.compute,
+        tp: busy.tp + sequence,
+        pp: idle - bubble,
+        dp: busy.dp + gather_wait + (end - pipeline_end) + shared + gather_after,
+        ep: busy.ep,
+        cp: busy.cp,
+        bubble,
+        optimizer,
+        other: norm,
+    };
+    b.iteration = b.compute + b.tp + b.pp + b.dp + b.ep + b.cp + b.bubble + b.optimizer + b.other;
+    b
+}
+
+/// The gathering of a stage's input by its tensor-parallel ranks, which each received a share. It does nothing if `bytes` is 0.
+pub(super) fn stage_gather(bytes: u64) -> Comm {
+    Comm { name: "stage-gather", op: CollectiveOp::AllGather, purpose: Purpose::Tensor, bytes }
+}
+
+/// The ranks over which the norm of gradients is summed. Sharded gradients are spread over all ranks.
+pub(super) fn norm_purpose(layout: &Layout) -> Purpose {
+    if layout.zero == 0 { Purpose::Model } else { Purpose::World }
+}
+
+/// The sum over tensor-parallel ranks of the gradients of norms that work on a part of the sequence. `None` if it is not needed.
+pub(super) fn sequence_grads(layout: &Layout, held: &Held) -> Option<Comm> {
+    let bytes = held.sequence * layout.bytes.grads as u64;
+    (layout.sequence_parallel && layout.tp > 1 && bytes > 0).then_some(Comm {
+        name: "sequence-grads",
+        op: CollectiveOp::AllReduce,
+        purpose: Purpose::Tensor,
+        bytes,
+    })
+}
+
+/// Gradient communication of a bucket. Dense and expert parameters go to groups of their own.
+pub(super) fn reduce_comms(layout: &Layout, held: &Held) -> [Comm; 2] {
+    let op = if layout.zero == 0 { CollectiveOp::AllReduce } else { CollectiveOp::ReduceScatter };
+    let bytes_per_grad = layout.bytes.grads as u64;
+    if layout.hybrid() {
+        // Each rank's shard is then summed over the ranks that hold the same shard.
+        let bytes = (held.dense + held.expert) * bytes_per_grad;
+        let shard = bytes.div_ceil(layout.shards() as u64);
+        let all = CollectiveOp::AllReduce;
+        return [
+            Comm { name: "grads", op, purpose: Purpose::Shard, bytes },
+            Comm { name: "replica-grads", op: all, purpose: Purpose::Replica, bytes: shard },
+        ];
+    }
+    [
+        Comm { name: "grads", op, purpose: Purpose::Data, bytes: held.dense * bytes_per_grad },
+        Comm { name: "expert-grads", op, purpose: Purpose::ExpertData, bytes: held.expert * bytes_per_grad },
+    ]
+}
+
+/// Parameter gathering of a bucket, see [`reduce_comms`].
+pub(super) fn gather_comms(layout: &Layout, held: &Held) -> [Comm; 2] {
+    let bytes_per_param = layout.bytes.params as u64;
+    if layout.hybrid() {
+        let params = |n: u64| Comm {
+            name: "params",
+            op: CollectiveOp::AllGather,
+            purpose: Purpose::Shard,
+            bytes: n * bytes_per_param,
+        };
+        return [params(held.dense), params(held.expert)];
+    }
+    [
+        Comm {
+            name: "params",
+            op: CollectiveOp::AllGather,
+            purpose: Purpose::Data,
+            bytes: held.dense * bytes_per_param,
+        },
+        Comm {
+            name: "expert-params",
+            op: CollectiveOp::AllGather,
+            purpose: Purpose::ExpertData,
+            bytes: held.expert * bytes_per_param,
+        },
+    ]
+}
+
+/// Time in ps to gather all parameters of a pipeline rank.
+fn gather_all(plan: &JobPlan, layout: &Layout, price: &Price, rank: u32) -> u64 {
+    let stage_ps = |stage: &[u16]| -> u64 {
+        let list = buckets(plan, stage, layout.bytes.params, layout.bucket_bytes);
+        list.iter().flat_map(|(_, held)| gather_comms(layout, held)).map(|c| price.comm(&c)).sum()
+    };
+    plan.chunks(layout, rank).map(stage_ps).sum()
+}
+
+/// How much longer a pass over sharded parameters (or to sharded gradients) takes because of their communication, in ps. Each bucket is gathered one bucket
+/// ahead of the layers that need it. Gradients are reduced after their layers. All of it uses the same links. Without overlap everything waits.
+fn sharded_wait(plan: &JobPlan, layout: &Layout, price: &Price, stage: &[u16], backward: bool) -> u64 {
+    let sync = Sync::of(layout);
+    let mut layers = stage.to_vec();
+    if backward {
+        layers.reverse();
+    }
+    let gathers = if backward { sync.gather_backward } else { sync.gather_forward };
+    let list = buckets(plan, &layers, layout.bytes.params, sync.bucket_bytes);
+    let cost = |comms: [Comm; 2]| comms.iter().map(|c| price.comm(c)).sum::<u64>();
+    let copies =
+        |layers: &[u16]| layers.iter().map(|&l| price.steps(&plan.layers[l as usize].gathered).total()).sum::<u64>();
+    let mut first = 0;
+    let (mut link, mut work, mut busy) = (0u64, 0u64, 0u64);
+    // Times at which the requested buckets have arrived. A bucket is requested when the bucket before it begins to be used.
+    let mut arrivals: Vec<u64> = Vec::new();
+    let ahead = if layout.overlap_param { 2 } else { 1 };
+    for (i, (last, held)) in list.iter().enumerate() {
+        let took = plan.pass(&layers[first..=*last], backward).total() + copies(&layers[first..=*last]);
+        first = last + 1;
+        busy += took;
+        if gathers {
+            for (_, next) in &list[arrivals.len()..(i + ahead).min(list.len())] {
+                link = link.max(work) + cost(gather_comms(layout, next));
+                arrivals.push(link);
+            }
+            work = work.max(arrivals[i]);
+        }
+        work += took;
+        if backward && sync.reduce_each {
+            link = link.max(work) + cost(reduce_comms(layout, held));
+            if !layout.overlap_grad {
+                work = link;
+            }
+        }
+    }
+    // Communication that is still on the links delays the first bucket of the next pass.
+    (if backward { work.max(link) } else { work }) - busy
+}
+
+/// Extra time of the passes of a virtual stage if parameters and gradients are kept ([`Sync::kept`]): of a forward and a backward pass that gather, and of the
+/// last backward pass, after which gradients are reduced without overlap.
+fn kept_passes(plan: &JobPlan, layout: &Layout, price: &Price, stage: &[u16]) -> [Spent; 3] {
+    let sync = Sync::of(layout);
+    let copies = stage.iter().map(|&l| price.steps(&plan.layers[l as usize].gathered).total()).sum();
+    let gathers = |backward| Spent {
+        compute: copies,
+        dp: sharded_wait(plan, layout, price, stage, backward),
+        ..Spent::default()
+    };
+    let (mut work, mut link) = (0u64, 0u64);
+    for &l in stage {
+        let layer = &plan.layers[l as usize];
+        work += price.steps(&layer.reduced).total();
+        let comms = reduce_comms(layout, &layer.held);
+        link = link.max(work) + comms.iter().map(|c| price.comm(c)).sum::<u64>();
+    }
+    let reduces = Spent { compute: work, dp: link - work, ..Spent::default() };
+    let none = Spent::default();
+    [gathers(false), if sync.gather_backward { gathers(true) } else { none }, reduces]
+}
+
+/// When the first pass of each virtual stage can begin, in ps, if parameters are gathered at the beginning of an iteration. The time is chosen such that no
+/// later bucket stalls the pass. Buckets are gathered one after another, in the order of the forward pass.
+fn ready_times(plan: &JobPlan, layout: &Layout, price: &Price, totals: &[(u64, u64)]) -> Vec<u64> {
+    let mut ready = vec![0; plan.stages.len()];
+    if !layout.overlap_param || !Sync::of(layout).gather_step {
+        return ready;
+    }
+    for rank in 0..layout.pp {
+        let mut gathered = 0u64;
+        for chunk in 0..layout.vpp {
+            let virtual_stage = (chunk * layout.pp + rank) as usize;
+            let stage = &plan.stages[virtual_stage];
+            let per_layer = totals[virtual_stage].0 / stage.len().max(1) as u64;
+            let mut first_layer = 0;
+            for (last, held) in buckets(plan, stage, layout.bytes.params, layout.bucket_bytes) {
+                gathered += gather_comms(layout, &held).iter().map(|c| price.comm(c)).sum::<u64>();
+                ready[virtual_stage] =
+                    ready[virtual_stage].max(gathered.saturating_sub(per_layer * first_layer as u64));
+                first_layer = last + 1;
+            }
+        }
+    }
+    ready
+}
+
+/// When the last bucket of a rank is reduced, in ps. Buckets of a virtual stage become ready as its last backward pass goes through its layers.
+fn reduced_at(plan: &JobPlan, layout: &Layout, price: &Price, rank: u32, order: &[Slot], times: &[(u64, u64)]) -> u64 {
+    // If gradients are reduced after every micro-batch, that is part of the backward pass. If they are kept, it is part of the last backward pass.
+    let sync = Sync::of(layout);
+    if sync.reduce_each || sync.kept {
+        return 0;
+    }
+    let mut reduced_ps = 0;
+    let pipeline_end = times.last().map_or(0, |t| t.1);
+    let mut last_of: Vec<Option<usize>> = vec![None; layout.vpp.max(1) as usize];
+    order.iter().enumerate().filter(|(_, s)| s.backward).for_each(|(i, s)| last_of[s.chunk as usize] = Some(i));
+    let mut chunks: Vec<(usize, u32)> =
+        last_of.iter().enumerate().filter_map(|(c, i)| i.map(|i| (i, c as u32))).collect();
+    chunks.sort_unstable();
+    for (i, chunk) in chunks {
+        let stage = &plan.stages[(chunk * layout.pp + rank) as usize];
+        let reversed: Vec<u16> = stage.iter().rev().copied().collect();
+        let size = if layout.overlap_grad { layout.bucket_bytes } else { u64::MAX };
+        let list = buckets(plan, &reversed, layout.bytes.grads, size);
+        let (start, end) = times[i];
+        for (last, held) in list {
+            let ready = if layout.overlap_grad {
+                start + (end - start) / stage.len() as u64 * (last as u64 + 1)
+            } else {
+                pipeline_end
+            };
+            reduced_ps = ready.max(reduced_ps) + reduce_comms(layout, &held).iter().map(|c| price.comm(c)).sum::<u64>();
+        }
+    }
+    reduced_ps
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::model::PipelineSchedule;
+    use crate::workload::training::tests::layout;
+
+    fn makespan(l: &Layout, forward: u64, backward: u64, message_ps: u64) -> u64 {
+        let orders: Vec<Vec<Slot>> = (0..l.pp).map(|r| order(l, r)).collect();
+        let spent = vec![(forward, backward); (l.pp * l.vpp) as usize];
+        let nothing = vec![(0, 0); spent.len()];
+        let sync = Sync::of(l);
+        let passes = Passes { spent: &spent, extra: &nothing, gathering: &nothing, sync, ready: &vec![0; spent.len()] };
+        let t = timeline(l, &orders, &passes, message_ps);
+        t.slots.iter().filter_map(|s| s.last()).map(|s| s.1).max().unwrap()
+    }
+
+    #[test]
+    fn bubbles_of_equal_stages_are_exact() {
+        for (p, v, m) in [(2, 1, 4), (4, 1, 4), (8, 1, 64), (4, 2, 8), (8, 3, 64), (35, 3, 280), (6, 8, 6)] {
+            let l = Layout { pp: p, vpp: v, microbatch: 1, global_batch: m, ..layout() };
+            let (f, b) = (1_000, 2_000);
+            // The ideal time is m v (f + b); the bubble is (p - 1) / (v m) of it.
+            let (p, v, m) = (p as u64, v as u64, m as u64);
+            assert_eq!(makespan(&l, f, b, 0), m * v * (f + b) + (p - 1) * (f + b), "p {p} v {v} m {m}");
+        }
+        let l = Layout { pp: 4, microbatch: 1, global_batch: 8, schedule: PipelineSchedule::GPipe, ..layout() };
+        assert_eq!(makespan(&l, 1_000, 2_000, 0), (8 + 3) * 3_000);
+    }
+
+    #[test]
+    fn what_groups_add_is_what_a_walk_through_all_of_them_finds() {
+        use crate::workload::training::plan::LayerPlan;
+        use crate::workload::training::{CommCost, KernelCost, Machine, RankPlacement, ServerSpan};
+
+        /// A machine on which only messages take time.
+        struct Post;
+
+        impl KernelCost for Post {
+            fn kernel_ps(&self, _: &crate::compute::Kernel) -> u64 {
+                0
+            }
+
+            fn stretched_ps(&self, _: &crate::compute::Kernel, ps: u64, _: CollectiveOp, _: u64, _: f64) -> u64 {
+                ps
+            }
+        }
+
+        impl CommCost for Post {
+            fn collective_ps(&self, _: CollectiveOp, _: u64, _: ServerSpan) -> u64 {
+                0
+            }
+
+            fn message_ps(&self, _: u64, _: bool) -> u64 {
+                700
+            }
+        }
+
+        let machine =
+            Machine { kernels: &Post, comm: &Post, gpus_per_server: 8, host_bps: 0, host_op_ps: 0, peak_flops: 0 };
+        let step = |ps| vec![crate::workload::training::step::PassStep::Kernel { name: "k", ps }];
+        let spent = |compute| Spent { compute, ..Spent::default() };
+        let layer = |ps| LayerPlan {
+            forward: step(ps),
+            backward: step(2 * ps),
+            spent: [spent(ps), spent(2 * ps)],
+            ..LayerPlan::default()
+        };
+        for (pp, vpp, m) in [(4, 1, 64), (16, 1, 203), (64, 1, 512), (8, 3, 64), (35, 3, 280), (6, 8, 48)] {
+            for overlap_p2p in [false, true] {
+                let l = Layout { pp, vpp, microbatch: 1, global_batch: m, overlap_p2p, ..layout() };
+                // The first and the last stage have more to do.
+                let mut stages: Vec<Vec<u16>> = vec![vec![0]; (pp * vpp) as usize];
+                stages[0].push(1);
+                stages.last_mut().unwrap().push(2);
+                let n = stages.len();
+                let plan = JobPlan {
+                    layers: vec![layer(10_000), layer(900), layer(2_500)],
+                    stages,
+                    message_bytes: 1,
+                    gathered_bytes: 0,
+                    messages: vec![(1.0, 1.0); n],
+                    stretch: vec![(1.0, 1.0); n],
+                    optimizer_ps: vec![0; pp as usize],
+                    embedding_bytes: 0,
+                };
+                let price = Price::new(&machine, &RankPlacement::new(&l).unwrap());
+                let (quick, full) = (breakdown(&plan, &l, &price), walked(&plan, &l, &price));
+                let error = quick.iteration.abs_diff(full.iteration) as f64 / full.iteration as f64;
+                assert!(error < 1e-3, "pp {pp} vpp {vpp} m {m} {overlap_p2p}: {quick:?} {full:?}");
+            }
+        }
+    }
+
+    #[test]
+    fn messages_are_paid_by_the_sender_unless_overlapped() {
+        let l = Layout { pp: 4, microbatch: 1, global_batch: 8, ..layout() };
+        let free = makespan(&l, 1_000, 2_000, 0);
+        let overlapped = makespan(&Layout { overlap_p2p: true, ..l.clone() }, 1_000, 2_000, 10);
+        let blocking = makespan(&l, 1_000, 2_000, 10);
+        assert!(free < overlapped && overlapped < blocking, "{free} {overlapped} {blocking}");
+    }
+}

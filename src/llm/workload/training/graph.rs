@@ -1,0 +1,482 @@
+//! Writes a planned job as a graph. It acts as each rank in turn and writes its kernels, collectives, sends and receives.
+//!
+//! Layer: workload. Ranks of one pipeline stage do the same, so there are as many programs as pipeline ranks. If experts are loaded unevenly, every rank
+//! computes as long as the busiest one, because the others would wait for it at the next exchange.
+
+use super::evaluate::{gather_comms, norm_purpose, reduce_comms, sequence_grads, stage_gather};
+use super::placement::{Purpose, RankPlacement};
+use super::plan::{Held, JobPlan, Sync, buckets};
+use super::step::{Comm, Overlap, PassStep, piece, share};
+use crate::collective::CollectiveOp;
+use crate::model::Layout;
+use crate::model::pipeline::{StageSchedule, order};
+use crate::workload::program::{Dim, Group, Op, OpKind, Peer, Phase, Stream};
+use crate::workload::rules::{Message, ProgramWriter, RankSchedule};
+use hyperfold_base::budget;
+
+/// Lane of the pipeline's communication: sends to the next stage.
+const TO_NEXT: u8 = 0;
+/// Lane of receives from the stage before.
+const FROM_PREVIOUS: u8 = 1;
+/// Lane of sends to the stage before.
+const TO_PREVIOUS: u8 = 2;
+/// Lane of receives from the next stage.
+const FROM_NEXT: u8 = 3;
+/// Lane of parameter gathering. Megatron gathers parameters at the same time as it reduces gradients. The process groups of PyTorch have one stream, so there
+/// the two follow each other.
+const GATHER_LANE: u8 = 1;
+
+/// A planned job with the places and groups of its ranks.
+pub(super) struct JobGraph<'a> {
+    pub plan: &'a JobPlan,
+    pub layout: &'a Layout,
+    pub iterations: u32,
+    placement: RankPlacement,
+    groups: Vec<Group>,
+    slots: Vec<Vec<u32>>,
+    purposes: Vec<Purpose>,
+    /// Weights of the experts' ranks as destinations of all-to-alls; empty if the load is even.
+    shares: Vec<Vec<u64>>,
+}
+
+impl<'a> JobGraph<'a> {
+    pub(super) fn new(
+        plan: &'a JobPlan,
+        layout: &'a Layout,
+        placement: RankPlacement,
+        iterations: u32,
+        shares: Vec<Vec<u64>>,
+    ) -> JobGraph<'a> {
+        let purposes: Vec<Purpose> = Purpose::ALL.into_iter().filter(|&p| placement.size(p) > 1).collect();
+        let (groups, slots) = placement.all(&purposes);
+        JobGraph { plan, layout, iterations, placement, groups, slots, purposes, shares }
+    }
+}
+
+impl RankSchedule for JobGraph<'_> {
+    fn ranks(&self) -> u32 {
+        self.placement.ranks()
+    }
+
+    fn groups(&self) -> Vec<Group> {
+        self.groups.clone()
+    }
+
+    fn slots(&self, rank: u32) -> Vec<u32> {
+        self.slots[rank as usize].clone()
+    }
+
+    fn program_key(&self, rank: u32) -> u64 {
+        u64::from(self.placement.coords(rank).pp)
+    }
+
+    fn write(&self, rank: u32, writer: &mut ProgramWriter) {
+        let coords = self.placement.coords(rank);
+        budget::announce_rows::<Op>("operations", self.least_ops(coords.pp));
+        let mut pen = Pen {
+            writer,
+            graph: self,
+            plan: self.plan,
+            rank: coords.pp,
+            last: None,
+            stretch: 1.0,
+            pending: Vec::new(),
+            reductions: Vec::new(),
+            late: Vec::new(),
+            gathered: Vec::new(),
+        };
+        (0..self.iterations).for_each(|_| pen.iteration());
+    }
+
+    fn shares(&self) -> Vec<Vec<u64>> {
+        self.shares.clone()
+    }
+}
+
+impl JobGraph<'_> {
+    /// The minimum number of ops in the program of a pipeline rank: its kernels.
+    pub(super) fn least_ops(&self, pp: u32) -> u64 {
+        let is_op = |step: &&PassStep| !matches!(step, PassStep::Comm(_) | PassStep::Kernel { ps: 0, .. });
+        let n_ops = |&l: &u16| {
+            let layer = &self.plan.layers[l as usize];
+            layer.forward.iter().chain(&layer.backward).filter(is_op).count() as u64
+        };
+        let ops_per_microbatch: u64 = self.plan.chunks(self.layout, pp).flatten().map(n_ops).sum();
+        u64::from(self.iterations) * u64::from(self.layout.microbatches()) * ops_per_microbatch
+    }
+}
+
+/// Writes the program of one rank.
+struct Pen<'p, 'w, 'a> {
+    writer: &'p mut ProgramWriter<'w>,
+    graph: &'p JobGraph<'a>,
+    plan: &'a JobPlan,
+    /// Pipeline rank.
+    rank: u32,
+    /// Op of the last kernel.
+    last: Option<u32>,
+    /// Factor by which kernels of this pass take longer because gradients are reduced or parameters gathered at the same time.
+    stretch: f64,
+    /// Ops that the next kernel waits for, besides the last kernel.
+    pending: Vec<u32>,
+    /// Ops that reduce gradients in this iteration.
+    reductions: Vec<u32>,
+    /// Gradients that are reduced after the end of the pipeline.
+    late: Vec<Held>,
+    /// By chunk: the last layer of each bucket of parameters, and the ops that gather it.
+    gathered: Vec<Vec<(usize, Vec<u32>)>>,
+}
+
+impl Pen<'_, '_, '_> {
+    fn kernel(&mut self, name: &str, ps: u64, phase: Phase, more: &[u32]) -> u32 {
+        let mut deps = std::mem::take(&mut self.pending);
+        deps.extend_from_slice(more);
+        let ps = if self.stretch > 1.0 { (ps as f64 * self.stretch) as u64 } else { ps };
+        let op = self.writer.compute(name, ps, phase, &deps);
+        self.last = Some(op);
+        op
+    }
+
+    /// The slot of a purpose. `None` if its groups have one member or this rank takes no part.
+    fn slot(&self, purpose: Purpose) -> Option<u16> {
+        let ends = self.rank == 0 || self.rank + 1 == self.graph.layout.pp;
+        if purpose == Purpose::Embedding && !ends {
+            return None;
+        }
+        self.graph.purposes.iter().position(|&p| p == purpose).map(|s| s as u16)
+    }
+
+    /// Writes a collective on a stream. `None` if it has nothing to do.
+    fn comm_on(&mut self, comm: &Comm, stream: Stream, deps: &[u32]) -> Option<u32> {
+        let slot = self.slot(comm.purpose)?;
+        if comm.bytes == 0 {
+            return None;
+        }
+        let dim = comm.dim();
+        let uneven =
+            comm.op == CollectiveOp::AllToAll && comm.purpose == Purpose::Expert && !self.graph.shares.is_empty();
+        let shares = uneven.then_some(0);
+        let kind = OpKind::Collective { op: comm.op, slot, bytes: comm.bytes, dim, algorithm: None, shares };
+        Some(self.writer.op(comm.name, kind, stream, deps))
+    }
+
+    fn comm(&mut self, comm: &Comm, deps: &[u32]) -> Option<u32> {
+        self.comm_on(comm, Stream::comm(comm.dim()), deps)
+    }
+
+    /// The ops that a communication of everything computed so far waits for.
+    fn so_far(&self) -> Vec<u32> {
+        self.last.iter().chain(&self.pending).copied().collect()
+    }
+
+    fn step(&mut self, step: &PassStep, phase: Phase) {
+        match step {
+            PassStep::Kernel { ps: 0, .. } => {}
+            PassStep::Kernel { name, ps } => {
+                self.kernel(name, *ps, phase, &[]);
+            }
+            PassStep::Comm(comm) => {
+                let deps = self.so_far();
+                if let Some(op) = self.comm(comm, &deps) {
+                    self.pending = vec![op];
+                }
+            }
+            PassStep::Both { name, ps, comm, overlap } => self.both(name, *ps, comm, *overlap, phase),
+        }
+    }
+
+    fn both(&mut self, name: &str, ps: u64, comm: &Comm, overlap: Overlap, phase: Phase) {
+        let deps_so_far = self.so_far();
+        match overlap {
+            Overlap::Beside => {
+                let op = self.comm(comm, &deps_so_far);
+                self.kernel(name, ps, phase, &[]);
+                self.pending.extend(op);
+            }
+            Overlap::Feeds(n) => {
+                for i in 0..n {
+                    let deps = if i == 0 { deps_so_far.as_slice() } else { &[] };
+                    let op = self.comm(&piece(comm, n, i), deps);
+                    self.pending.extend(op);
+                    self.kernel(name, share(ps, n, i), phase, &[]);
+                }
+            }
+            Overlap::Drains(n) => {
+                let mut drained = None;
+                for i in 0..n {
+                    let kernel = self.kernel(name, share(ps, n, i), phase, &[]);
+                    drained = self.comm(&piece(comm, n, i), &[kernel]).or(drained);
+                }
+                self.pending.extend(drained);
+            }
+            Overlap::Ring(n) => {
+                let mut arriving = self.comm(&piece(comm, n - 1, 0), &deps_so_far);
+                for i in 0..n {
+                    self.kernel(name, share(ps, n, i), phase, &[]);
+                    self.pending.extend(arriving.take());
+                    if i + 2 < n {
+                        arriving = self.comm(&piece(comm, n - 1, i + 1), &[]);
+                    }
+                }
+            }
+        }
+    }
+
+    fn iteration(&mut self) {
+        let layout = self.graph.layout;
+        let plan = self.plan;
+        let sync = Sync::of(layout);
+        if sync.gather_step && layout.overlap_param {
+            self.gather_params();
+        }
+        let mut backwards = vec![0; layout.vpp.max(1) as usize];
+        let mut before = vec![None; layout.vpp.max(1) as usize];
+        let warmup = StageSchedule::new(layout, self.rank).warmup as usize;
+        let mut pairs = Vec::new();
+        let slots = order(layout, self.rank);
+        let steady = warmup..slots.len() - warmup;
+        for (number, slot) in slots.into_iter().enumerate() {
+            if steady.contains(&number) && (number - warmup).is_multiple_of(2) {
+                pairs.push(self.writer.next_op());
+            }
+            if number == steady.end {
+                pairs.push(self.writer.next_op());
+            }
+            let gather = sync.gathers(slot.backward, before[slot.chunk as usize].replace(slot.backward));
+            let stage = slot.chunk * layout.pp + self.rank;
+            self.receive(stage, slot.backward);
+            let layers = &plan.stages[stage as usize];
+            let (gathers, reduces) = plan.stretch[stage as usize];
+            let (forward, backward) = plan.messages[stage as usize];
+            if slot.backward {
+                backwards[slot.chunk as usize] += 1;
+                let last = backwards[slot.chunk as usize] == layout.microbatches();
+                let reduce = sync.reduce_each || last;
+                self.stretch = backward * if reduce { reduces } else { 1.0 };
+                self.backward(layers, reduce && !sync.kept, gather);
+                self.stretch = 1.0;
+                if sync.kept && last {
+                    self.reduce_kept(layers);
+                }
+            } else {
+                let overlaps_gather = if sync.kept { gather } else { sync.gather_forward || slot.microbatch == 0 };
+                self.stretch = forward * if overlaps_gather { gathers } else { 1.0 };
+                self.forward(layers, slot.chunk as usize, gather);
+            }
+            self.stretch = 1.0;
+            self.send(stage, slot.backward);
+        }
+        if pairs.len() == steady.len() / 2 {
+            pairs.push(self.writer.next_op());
+        }
+        self.writer.pairs(pairs);
+        self.finish();
+    }
+
+    fn forward(&mut self, layers: &[u16], chunk: usize, gather: bool) {
+        let plan = self.plan;
+        let mut gathered = self.gathered.get_mut(chunk).map(std::mem::take).unwrap_or_default().into_iter();
+        let mut first = 0;
+        let mut sharded = Sharded::new(plan, self.graph.layout, layers, gather);
+        for (i, &l) in layers.iter().enumerate() {
+            if i == first
+                && let Some((last, ops)) = gathered.next()
+            {
+                self.pending.extend(ops);
+                first = last + 1;
+            }
+            self.gather_ahead(&mut sharded, i);
+            self.after_gather(l, gather, Phase::Forward);
+            plan.layers[l as usize].forward.iter().for_each(|s| self.step(s, Phase::Forward));
+        }
+    }
+
+    fn backward(&mut self, layers: &[u16], reduce: bool, gather: bool) {
+        let (plan, layout) = (self.plan, self.graph.layout);
+        let reversed: Vec<u16> = layers.iter().rev().copied().collect();
+        let sync = Sync::of(layout);
+        let size = if layout.overlap_grad { sync.bucket_bytes } else { u64::MAX };
+        let list = if reduce { buckets(plan, &reversed, layout.bytes.grads, size) } else { Vec::new() };
+        let mut next = list.iter().peekable();
+        let mut sharded = Sharded::new(plan, layout, &reversed, gather);
+        for (i, &l) in reversed.iter().enumerate() {
+            self.gather_ahead(&mut sharded, i);
+            self.after_gather(l, gather, Phase::Backward);
+            plan.layers[l as usize].backward.iter().for_each(|s| self.step(s, Phase::Backward));
+            if let Some((_, held)) = next.next_if(|b| b.0 == i) {
+                if layout.overlap_grad {
+                    self.reduce(held);
+                } else if sync.reduce_each {
+                    // A rank that shards gradients and overlaps nothing waits for the reduction before the next micro-batch.
+                    self.reduce(held);
+                    self.pending.extend(std::mem::take(&mut self.reductions));
+                } else {
+                    self.late.push(*held);
+                }
+            }
+        }
+    }
+
+    /// Prepares layer `i` of a pass over sharded parameters: waits for its bucket, and starts to gather the next one. Without overlap, a bucket is gathered
+    /// when it is needed.
+    fn gather_ahead(&mut self, sharded: &mut Sharded, i: usize) {
+        let ahead = if self.graph.layout.overlap_param { 2 } else { 1 };
+        let Some(bucket) = sharded.starts_at(i) else { return };
+        while sharded.asked.len() < (bucket + ahead).min(sharded.buckets.len()) {
+            let deps: Vec<u32> = self.last.into_iter().collect();
+            let held = sharded.buckets[sharded.asked.len()].1;
+            let mut ops = Vec::new();
+            for comm in gather_comms(self.graph.layout, &held) {
+                ops.extend(self.comm_on(&comm, Stream::comm(comm.dim()), &deps));
+            }
+            sharded.asked.push(ops);
+        }
+        self.pending.extend_from_slice(&sharded.asked[bucket]);
+    }
+
+    /// Writes the kernels that copy a layer's parameters out of the gathered buffer.
+    fn after_gather(&mut self, layer: u16, gather: bool, phase: Phase) {
+        let plan = self.plan;
+        if gather {
+            plan.layers[layer as usize].gathered.iter().for_each(|s| self.step(s, phase));
+        }
+    }
+
+    /// Reduces the gradients of a virtual stage, layer by layer. The next op of this rank waits for all of them.
+    fn reduce_kept(&mut self, layers: &[u16]) {
+        let plan = self.plan;
+        for &l in layers {
+            plan.layers[l as usize].reduced.iter().for_each(|s| self.step(s, Phase::Backward));
+            self.reduce(&plan.layers[l as usize].held);
+        }
+        self.pending.extend(std::mem::take(&mut self.reductions));
+    }
+
+    /// Reduces a bucket when the kernels so far are done.
+    fn reduce(&mut self, held: &Held) {
+        let deps: Vec<u32> = self.last.into_iter().collect();
+        for comm in reduce_comms(self.graph.layout, held) {
+            let op = self.comm(&comm, &deps);
+            self.reductions.extend(op);
+        }
+    }
+
+    fn gather_params(&mut self) {
+        let (plan, layout) = (self.plan, self.graph.layout);
+        let before = self.so_far();
+        let stages: Vec<&[u16]> = plan.chunks(layout, self.rank).collect();
+        let mut gathered = Vec::new();
+        for stage in stages {
+            let mut stage_buckets = Vec::new();
+            for (last, held) in buckets(plan, stage, layout.bytes.params, layout.bucket_bytes) {
+                let mut ops = Vec::new();
+                for comm in gather_comms(layout, &held) {
+                    ops.extend(self.comm_on(&comm, Stream::comm_lane(Dim::Dp, GATHER_LANE), &before));
+                }
+                stage_buckets.push((last, ops));
+            }
+            gathered.push(stage_buckets);
+        }
+        self.gathered = gathered;
+    }
+
+    /// Writes what follows the pipeline: the reduction of gradients, their norm, the optimizer, the gathering of parameters.
+    fn finish(&mut self) {
+        let (plan, layout) = (self.plan, self.graph.layout);
+        let late = std::mem::take(&mut self.late);
+        late.iter().for_each(|held| self.reduce(held));
+        let reductions = std::mem::take(&mut self.reductions);
+        self.pending.extend(reductions);
+        let mut held = Held::default();
+        plan.chunks(layout, self.rank).for_each(|c| held.add(&plan.held(c)));
+        let shared = Comm {
+            name: "embedding-grads",
+            op: CollectiveOp::AllReduce,
+            purpose: Purpose::Embedding,
+            bytes: plan.embedding_bytes,
+        };
+        let norm = Comm { name: "grad-norm", op: CollectiveOp::AllReduce, purpose: norm_purpose(layout), bytes: 4 };
+        for comm in sequence_grads(layout, &held).into_iter().chain([shared, norm]) {
+            self.step(&PassStep::Comm(comm), Phase::Optimizer);
+        }
+        self.kernel("optimizer", plan.optimizer_ps[self.rank as usize], Phase::Optimizer, &[]);
+        if Sync::of(layout).gather_step && !layout.overlap_param {
+            self.gather_params();
+            let ops = std::mem::take(&mut self.gathered);
+            self.pending.extend(ops.into_iter().flatten().flat_map(|(_, ops)| ops));
+        }
+        // The next iteration begins after the last op of this one, whatever its stream.
+        let pending = std::mem::take(&mut self.pending);
+        let end = self.writer.op("iteration-end", OpKind::Join, Stream::COMPUTE, &pending);
+        self.last = Some(end);
+        self.writer.end_iteration();
+    }
+
+    /// The neighbour that a pass's input comes from or its output goes to, by virtual stage.
+    fn peer(&self, stage: u32) -> Option<Peer> {
+        Some(Peer { slot: self.slot(Purpose::Pipeline)?, member: stage % self.graph.layout.pp })
+    }
+
+    fn receive(&mut self, stage: u32, backward: bool) {
+        let layout = self.graph.layout;
+        let stages = layout.pp * layout.vpp.max(1);
+        let source = if backward { stage + 1 } else { stage.wrapping_sub(1) };
+        if source >= stages {
+            return;
+        }
+        let Some(peer) = self.peer(source) else { return };
+        let deps = if layout.overlap_p2p { Vec::new() } else { self.last.into_iter().collect() };
+        let lane = if backward { FROM_NEXT } else { FROM_PREVIOUS };
+        let name = if backward { "recv-backward" } else { "recv-forward" };
+        let message = Message { peer, bytes: self.plan.message_bytes, tag: tag(stage, backward), dim: Dim::Pp };
+        let op = self.writer.recv(name, message, Stream::comm_lane(Dim::Pp, lane), &deps);
+        let gather = stage_gather(self.plan.gathered_bytes);
+        let gathered = self.comm(&gather, &[op]);
+        self.pending.push(gathered.unwrap_or(op));
+    }
+
+    fn send(&mut self, stage: u32, backward: bool) {
+        let layout = self.graph.layout;
+        let stages = layout.pp * layout.vpp.max(1);
+        let target = if backward { stage.wrapping_sub(1) } else { stage + 1 };
+        if target >= stages {
+            return;
+        }
+        let Some(peer) = self.peer(target) else { return };
+        let deps = self.so_far();
+        let lane = if backward { TO_PREVIOUS } else { TO_NEXT };
+        let name = if backward { "send-backward" } else { "send-forward" };
+        let message = Message { peer, bytes: self.plan.message_bytes, tag: tag(target, backward), dim: Dim::Pp };
+        let op = self.writer.send(name, message, Stream::comm_lane(Dim::Pp, lane), &deps);
+        if !layout.overlap_p2p {
+            self.pending.push(op);
+        }
+    }
+}
+
+/// Buckets of sharded parameters in a pass: (last layer, parameters), and the ops that gather the buckets requested so far.
+struct Sharded {
+    buckets: Vec<(usize, Held)>,
+    asked: Vec<Vec<u32>>,
+}
+
+impl Sharded {
+    fn new(plan: &JobPlan, layout: &Layout, layers: &[u16], sharded: bool) -> Sharded {
+        let list = if sharded {
+            buckets(plan, layers, layout.bytes.params, Sync::of(layout).bucket_bytes)
+        } else {
+            Vec::new()
+        };
+        Sharded { buckets: list, asked: Vec::new() }
+    }
+
+    /// The bucket that begins at layer `i`.
+    fn starts_at(&self, i: usize) -> Option<usize> {
+        (0..self.buckets.len()).find(|&b| i == if b == 0 { 0 } else { self.buckets[b - 1].0 + 1 })
+    }
+}
+
+/// Tag of the messages into a virtual stage in a direction.
+fn tag(stage: u32, backward: bool) -> u32 {
+    stage * 2 + u32::from(backward)
+}

@@ -1,0 +1,5 @@
+//! TODO
+
+pub mod routing;
+pub mod topology;
+pub mod transport;

@@ -1,0 +1,4 @@
+//! TODO
+
+pub mod plot;
+pub mod report;

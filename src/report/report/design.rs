@@ -1,0 +1,165 @@
+//! Experiments as a design: axes with their levels, configurations with their replicas, and groups of configurations that do the same work.
+//!
+//! Layer: report. Configurations that do different work (another model, other traffic) are in different groups and are never ranked against each other. It
+//! knows no metrics.
+
+use std::collections::HashMap;
+
+use hyperfold_analysis::compare::fit::{Grid, Point};
+use hyperfold_analysis::compare::levels::Levels;
+use hyperfold_analysis::compare::unmodelled::{ComparedOutcome, crossed, why_not_simulated};
+use hyperfold_config::spec::short_name;
+
+use super::sheet::{Holds, Sheet, SheetColumn};
+
+/// An axis and its levels.
+#[derive(Clone, Debug)]
+pub struct AxisLevels {
+    /// Dotted key of the axis.
+    pub key: String,
+    /// Whether it changes the work, not only how the work is done.
+    pub question: bool,
+    /// Why no experiment simulated it. It is then left out of recommendations. `None`: it was simulated.
+    pub not_simulated: Option<&'static str>,
+    /// Names of the levels, in order of value, or of first appearance for words.
+    pub levels: Vec<String>,
+    /// Whether levels are ranges of values.
+    pub binned: bool,
+}
+
+/// A configuration, with its replicas.
+#[derive(Clone, Debug)]
+pub struct Configuration {
+    /// Rows of its replicas in the sheet.
+    pub rows: Vec<usize>,
+    /// Its level on each axis.
+    pub levels: Vec<u32>,
+    /// Index of its value on each axis, among the values that occur. Equal to the level if values are not binned.
+    pub values: Vec<u32>,
+    pub group: usize,
+}
+
+/// The design of a sheet.
+#[derive(Clone, Debug, Default)]
+pub struct Design {
+    pub axes: Vec<AxisLevels>,
+    /// Configurations, in the order of their first experiment.
+    pub configurations: Vec<Configuration>,
+    /// Name of each group: the values of the axes that change the work. A single empty text if all experiments do the same work.
+    pub groups: Vec<String>,
+}
+
+impl Design {
+    /// Derives the design of a sheet.
+    pub fn of(sheet: &Sheet) -> Design {
+        let levels_of_axes: Vec<Levels> = sheet.axes().iter().map(|c| Levels::of(&c.text)).collect();
+        let axis = |(column, levels): (&SheetColumn, &Levels)| {
+            let (key, question) = (column.name.clone(), sheet.asked.asks(&column.name));
+            AxisLevels { key, question, not_simulated: None, levels: levels.names.clone(), binned: levels.binned }
+        };
+        let mut design =
+            Design { axes: sheet.axes().iter().zip(&levels_of_axes).map(axis).collect(), ..Design::default() };
+        // Points of a sweep that resolve to the same configuration have the same key. The values of their axes distinguish them.
+        let mut places: HashMap<(&str, Vec<u32>), usize> = HashMap::new();
+        let mut groups: HashMap<Vec<&str>, usize> = HashMap::new();
+        let keys = sheet.column("config_key");
+        for row in 0..sheet.rows() {
+            let index = design.configurations.len();
+            // A table without keys has no replicas.
+            let values = || levels_of_axes.iter().map(|s| s.value[row]).collect();
+            let place = keys.map_or(index, |k| *places.entry((&k.text[row], values())).or_insert(index));
+            if place < index {
+                design.configurations[place].rows.push(row);
+                continue;
+            }
+            // Groups are by exact values, not by bins: two loads are different work, however close they are.
+            let asks = |c: &&SheetColumn| sheet.asked.asks(&c.name);
+            let asked: Vec<&str> = sheet.axes().iter().filter(asks).map(|c| c.text[row].as_str()).collect();
+            let fresh = groups.len();
+            let group = *groups.entry(asked.clone()).or_insert(fresh);
+            if group == fresh {
+                // Words are clear by themselves; numbers need the name of their key.
+                let label = |c: &SheetColumn| {
+                    if c.holds == Holds::Number {
+                        format!("{} {}", short_name(&c.name), c.text[row])
+                    } else {
+                        c.text[row].clone()
+                    }
+                };
+                design.groups.push(sheet.axes().iter().filter(asks).map(label).collect::<Vec<_>>().join(", "));
+            }
+            let levels = levels_of_axes.iter().map(|s| s.level[row]).collect();
+            design.configurations.push(Configuration { rows: vec![row], levels, values: values(), group });
+        }
+        let outcomes: Vec<ComparedOutcome> = design.configurations.iter().map(|c| outcome(sheet, c)).collect();
+        for (axis_idx, axis) in design.axes.iter_mut().enumerate().filter(|(_, axis)| !axis.question) {
+            axis.not_simulated = why_not_simulated(&axis.key, axis_idx, &outcomes);
+        }
+        design
+    }
+
+    /// Indices of the axes that change only how work is done, and that were simulated.
+    pub fn answers(&self) -> impl Iterator<Item = usize> + '_ {
+        (0..self.axes.len()).filter(|&a| !self.axes[a].question && self.axes[a].not_simulated.is_none())
+    }
+
+    /// Indices of the axes that no experiment simulated, with the reason.
+    pub fn not_simulated(&self) -> impl Iterator<Item = (usize, &'static str)> + '_ {
+        self.axes.iter().enumerate().filter_map(|(a, axis)| Some((a, axis.not_simulated?)))
+    }
+
+    /// The configurations as a grid, from which effects are computed.
+    pub fn grid(&self) -> Grid {
+        let point = |c: &Configuration| Point { levels: c.levels.clone(), values: c.values.clone(), group: c.group };
+        Grid::of(self.axes.iter().map(|a| a.levels.len()).collect(), self.configurations.iter().map(point).collect())
+    }
+
+    /// Keys and values of a configuration on the axes of [`Design::answers`].
+    pub fn describe(&self, configuration: usize) -> Vec<(String, String)> {
+        let c = &self.configurations[configuration];
+        self.answers().map(|a| (self.axes[a].key.clone(), self.axes[a].levels[c.levels[a] as usize].clone())).collect()
+    }
+}
+
+/// Outcome of a configuration, from its first experiment that completed.
+fn outcome(sheet: &Sheet, c: &Configuration) -> ComparedOutcome {
+    let row = c.rows.iter().copied().find(|&row| sheet.ok(row));
+    let number = |name: &str| sheet.column(name)?.number(row?);
+    ComparedOutcome {
+        values: c.values.clone(),
+        config_key: sheet.text("config_key", c.rows[0]).to_string(),
+        crossed: crossed(number("packet_hops"), number("max_link_utilisation")),
+        time: number("makespan_ns"),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn numbers_of_a_question_have_their_name() {
+        let s = Sheet::from_lines(
+            "exp_id,config_key,seed,workload.fan_in,workload.pattern,status,makespan_ns\n0,k0,1,4,incast,ok,5\n1,k1,1,8,incast,ok,6",
+        );
+        assert_eq!(Design::of(&s).groups, ["fan_in 4, incast", "fan_in 8, incast"]);
+    }
+
+    #[test]
+    fn replicas_are_one_configuration_and_questions_are_groups() {
+        let s = Sheet::from_lines(
+            "exp_id,config_key,seed,transport.cc,workload.pattern,status,makespan_ns
+             0,k0,1,hpcc,ring,ok,5
+             1,k0,2,hpcc,ring,ok,6
+             2,k1,1,dcqcn,ring,ok,7
+             3,k2,1,hpcc,incast,ok,8",
+        );
+        let d = Design::of(&s);
+        let rows: Vec<&[usize]> = d.configurations.iter().map(|c| c.rows.as_slice()).collect();
+        assert_eq!(rows, [&[0, 1][..], &[2], &[3]]);
+        assert_eq!(d.groups, ["ring", "incast"]);
+        assert_eq!(d.configurations.iter().map(|c| c.group).collect::<Vec<_>>(), [0, 0, 1]);
+        assert_eq!(d.axes[0].levels, ["hpcc", "dcqcn"]);
+        assert_eq!(d.describe(1), [("transport.cc".to_string(), "dcqcn".to_string())]);
+    }
+}

@@ -1,0 +1,264 @@
+//! Verdict on a group: which configuration is best, what decides that, and how certain it is.
+//!
+//! Layer: report. It reads rankings; the page puts the verdict into words.
+
+use std::collections::BTreeMap;
+
+use super::design::Design;
+use super::rank::{MetricSamples, Ranking};
+
+/// The best configuration of a group, and what changes when one axis takes another value. Among equally good configurations it is the cheapest.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Verdict {
+    pub best: usize,
+    /// Number of configurations tied with it, including itself.
+    pub tied: usize,
+    /// How much worse the first configuration is that is not tied, relative to the best. `None`: there is none.
+    pub lead: Option<f64>,
+    /// Difference to that configuration that would still be a tie, relative to the best.
+    pub threshold: Option<f64>,
+    /// Whether that configuration is told apart by pairs of replicas with the same seed, so that the threshold does not apply.
+    pub paired: bool,
+    /// Axes by how much another value costs, the most important first.
+    pub decides: Vec<Deciding>,
+}
+
+/// The effect of one axis around the best configuration.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Deciding {
+    pub axis: usize,
+    /// Configurations that differ from the best only in this axis, best first: index, how much worse (relative), and whether they are tied.
+    pub others: Vec<(usize, f64, bool)>,
+}
+
+impl Deciding {
+    /// Whether no other value is as good.
+    pub fn decides(&self) -> bool {
+        self.others.iter().all(|o| !o.2)
+    }
+
+    /// The smallest loss with another value, relative.
+    fn min_loss(&self) -> f64 {
+        self.others.iter().map(|o| o.1).fold(f64::INFINITY, f64::min)
+    }
+}
+
+/// How much worse `b` is than `a`, relative to `a`. `None`: the ratio is not finite.
+pub(super) fn worse(measured: &MetricSamples, a: usize, b: usize) -> Option<f64> {
+    let (a, b) = (measured.samples[a]?.mean, measured.samples[b]?.mean);
+    let ratio = if measured.more { (a - b) / a } else { (b - a) / a };
+    ratio.is_finite().then_some(ratio)
+}
+
+/// The verdict on a group. `None`: no configuration of it completed.
+pub fn verdict(design: &Design, measured: &MetricSamples, ranking: &Ranking) -> Option<Verdict> {
+    let first = *ranking.order.first()?;
+    let best = designs(design, measured, std::slice::from_ref(ranking)).first().map_or(first, |design| design[0].0);
+    let tied = ranking.leaders().len();
+    let next = ranking.order.get(tied).copied();
+    let mean = measured.samples[best]?.mean.abs();
+    let relative = |x: f64| Some(x / mean).filter(|x| x.is_finite());
+    let lead = next.and_then(|n| worse(measured, best, n));
+    let threshold = next.and_then(|n| relative(measured.threshold(best, n)));
+    let paired = next.is_some_and(|n| measured.are_paired(best, n));
+    let mut decides: Vec<Deciding> = Vec::new();
+    let here = &design.configurations[best].values;
+    for axis in design.answers() {
+        let differs_only_here = |c: usize| {
+            let values = &design.configurations[c].values;
+            (0..values.len()).all(|a| (values[a] == here[a]) != (a == axis))
+        };
+        let other = |&c: &usize| Some((c, worse(measured, best, c)?, measured.tied(best, c)));
+        let others: Vec<(usize, f64, bool)> =
+            ranking.order.iter().filter(|&&c| differs_only_here(c)).filter_map(other).collect();
+        if !others.is_empty() {
+            decides.push(Deciding { axis, others });
+        }
+    }
+    decides.sort_by(|a, b| b.decides().cmp(&a.decides()).then(b.min_loss().total_cmp(&a.min_loss())));
+    Some(Verdict { best, tied, lead, threshold, paired, decides })
+}
+
+/// A design over all groups: one value on each axis that changes only how work is done.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Overall {
+    /// Index of its configuration in the first group.
+    pub configuration: usize,
+    /// How much worse it is than the best of each group, relative, as a geometric mean over the groups.
+    pub regret: f64,
+    /// How much worse it is in the group where it does worst, relative.
+    pub worst: f64,
+    /// Whether it is tied with the first design in every group.
+    pub tied: bool,
+    /// Relative uncertainty of its values, as the mean over the groups.
+    pub error: f64,
+}
+
+/// Designs that completed in every group, smallest mean regret first. The cheapest of those tied with the first is moved to the front. A design is a list of
+/// its configurations in the order of the groups, each with the logarithm of how much worse it is than the best of its group. Designs that differ only in
+/// axes that no experiment simulated are one design. Empty if a value is not positive.
+pub(super) fn designs(design: &Design, measured: &MetricSamples, rankings: &[Ranking]) -> Vec<Vec<(usize, f64)>> {
+    let answers: Vec<usize> = design.answers().collect();
+    let mut by_values: BTreeMap<Vec<u32>, Vec<(usize, f64)>> = BTreeMap::new();
+    for (group_idx, ranking) in rankings.iter().enumerate() {
+        for &c in &ranking.order {
+            let log = worse(measured, ranking.order[0], c).map_or(f64::NAN, |worse| measured.log_ratio(worse));
+            if !log.is_finite() {
+                return Vec::new();
+            }
+            let values = answers.iter().map(|&a| design.configurations[c].values[a]).collect();
+            let worse = by_values.entry(values).or_default();
+            if worse.len() <= group_idx {
+                worse.push((c, log));
+            }
+        }
+    }
+    let mut complete: Vec<Vec<(usize, f64)>> =
+        by_values.into_values().filter(|worse| worse.len() == rankings.len()).collect();
+    complete.sort_by(|a, b| regret(a).total_cmp(&regret(b)).then(a[0].0.cmp(&b[0].0)));
+    if let Some(index) = cheapest_of_equals(measured, &complete) {
+        complete[..=index].rotate_right(1);
+    }
+    complete
+}
+
+/// Index of the cheapest design among those tied with the first. `None`: it is the first, or prices are not known.
+fn cheapest_of_equals(measured: &MetricSamples, complete: &[Vec<(usize, f64)>]) -> Option<usize> {
+    let first = complete.first()?;
+    let mine = measured.cost_usd[first[0].0]?;
+    let equal = |other: &[(usize, f64)]| other.iter().zip(first).all(|(a, b)| measured.tied(a.0, b.0));
+    let cost = |index: &usize| measured.cost_usd[complete[*index][0].0];
+    let cheaper = (1..complete.len()).filter(|index| cost(index).is_some_and(|c| c < mine) && equal(&complete[*index]));
+    // Among designs of the same cost the best one is taken, which comes first.
+    cheaper.reduce(|a, b| if cost(&b) < cost(&a) { b } else { a })
+}
+
+fn relative_error(measured: &MetricSamples, c: usize) -> f64 {
+    measured.samples[c].map_or(0.0, |s| if s.mean == 0.0 { 0.0 } else { measured.uncertainty[c] / s.mean.abs() })
+}
+
+fn regret(worse: &[(usize, f64)]) -> f64 {
+    worse.iter().map(|w| w.1).sum::<f64>() / worse.len() as f64
+}
+
+/// Designs that completed in every group, smallest mean regret first. Empty if a value is not positive.
+pub fn overall(design: &Design, measured: &MetricSamples, rankings: &[Ranking]) -> Vec<Overall> {
+    let complete = designs(design, measured, rankings);
+    let Some(first) = complete.first() else {
+        return Vec::new();
+    };
+    let one = |worse: &Vec<(usize, f64)>| Overall {
+        configuration: worse[0].0,
+        regret: libm::expm1(regret(worse)),
+        worst: libm::expm1(worse.iter().map(|w| w.1).fold(0.0, f64::max)),
+        // Both lists are in the order of the groups.
+        tied: worse.iter().zip(first).all(|(a, b)| measured.tied(a.0, b.0)),
+        error: worse.iter().map(|w| relative_error(measured, w.0)).sum::<f64>() / worse.len() as f64,
+    };
+    complete.iter().map(one).collect()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::report::metric::Metric;
+    use crate::report::sheet::Sheet;
+
+    fn with<T>(text: &str, more: bool, then: impl Fn(&Design, &MetricSamples, &[Ranking]) -> T) -> T {
+        let s = Sheet::from_lines(text);
+        let d = Design::of(&s);
+        let m = MetricSamples::of(
+            &s,
+            &d,
+            &Metric { name: "makespan_ns".into(), label: String::new(), unit: "ns", more },
+            None,
+        );
+        let rankings: Vec<Ranking> = (0..d.groups.len()).map(|g| Ranking::of(&d, &m, g)).collect();
+        then(&d, &m, &rankings)
+    }
+
+    const GRID: &str = "exp_id,config_key,seed,t.a,t.b,t.c,status,makespan_ns
+        0,k0,1,x,u,1,ok,100
+        1,k1,1,y,u,1,ok,110
+        2,k2,1,x,v,1,ok,150
+        3,k3,1,y,v,1,ok,160
+        4,k4,1,x,u,2,ok,100";
+
+    #[test]
+    fn what_decides_is_what_costs_when_changed_alone() {
+        let v = with(GRID, false, |d, m, r| verdict(d, m, &r[0])).unwrap();
+        assert_eq!((v.best, v.tied, v.lead, v.threshold), (0, 2, Some(0.1), Some(0.0)));
+        let found: Vec<(usize, bool, f64)> = v.decides.iter().map(|d| (d.axis, d.decides(), d.others[0].1)).collect();
+        assert_eq!(found, [(1, true, 0.5), (0, true, 0.1), (2, false, 0.0)]);
+        let more = with(GRID, true, |d, m, r| verdict(d, m, &r[0])).unwrap();
+        assert_eq!((more.best, more.lead), (3, Some(10.0 / 160.0)));
+    }
+
+    #[test]
+    fn of_equal_configurations_the_cheapest_is_best() {
+        let text = "exp_id,config_key,seed,t.a,status,makespan_ns,cost_usd
+            0,k0,1,x,ok,100,900
+            1,k1,1,y,ok,100,700
+            2,k2,1,z,ok,101,500";
+        let v = with(text, false, |d, m, r| verdict(d, m, &r[0])).unwrap();
+        assert_eq!((v.best, v.tied), (1, 2), "what is slower is no equal, however cheap");
+    }
+
+    #[test]
+    fn pairs_of_one_seed_decide_whatever_the_threshold() {
+        let mut text = String::from("exp_id,config_key,seed,t.a,status,makespan_ns");
+        for seed in 0..4 {
+            text += &format!(
+                "\n{seed},k0,{seed},x,ok,{}\n{},k1,{seed},y,ok,{}",
+                100 + 20 * seed,
+                4 + seed,
+                101 + 20 * seed
+            );
+        }
+        let v = with(&text, false, |d, m, r| verdict(d, m, &r[0])).unwrap();
+        assert!(v.paired && v.tied == 1 && v.lead < v.threshold, "{v:?}");
+        assert!(!with(GRID, false, |d, m, r| verdict(d, m, &r[0])).unwrap().paired, "one seed makes no pairs");
+    }
+
+    #[test]
+    fn an_axis_of_many_values_decides_like_any_other() {
+        let mut text = String::from("exp_id,config_key,seed,t.eta,t.cc,status,makespan_ns");
+        (0..20).for_each(|n| text += &format!("\n{n},k{n},1,{n},hpcc,ok,{}", 100 + n));
+        text += "\n20,k20,1,0,dcqcn,ok,300";
+        let v = with(&text, false, |d, m, r| verdict(d, m, &r[0])).unwrap();
+        let found: Vec<(usize, usize)> = v.decides.iter().map(|d| (d.axis, d.others.len())).collect();
+        assert_eq!(found, [(1, 1), (0, 19)]);
+        assert_eq!(v.decides[1].others[0].0, 1, "the next best value's configuration");
+    }
+
+    #[test]
+    fn nothing_completed_has_no_verdict() {
+        assert_eq!(
+            with("exp_id,config_key,seed,t.a,status,makespan_ns\n0,k0,1,x,failed,", false, |d, m, r| verdict(
+                d, m, &r[0]
+            )),
+            None
+        );
+    }
+
+    #[test]
+    fn the_best_on_average_ran_everywhere() {
+        let text = "exp_id,config_key,seed,t.a,workload.pattern,status,makespan_ns
+            0,k0,1,x,ring,ok,100
+            1,k1,1,y,ring,ok,110
+            2,k2,1,z,ring,ok,90
+            3,k3,1,x,incast,ok,400
+            4,k4,1,y,incast,ok,200
+            5,k5,1,z,incast,failed,";
+        let o = with(text, false, overall);
+        assert_eq!(o.iter().map(|o| o.tied).collect::<Vec<_>>(), [true, false]);
+        let equal_times = text.replace("110", "100").replace("400", "200");
+        assert!(with(&equal_times, false, overall)[1].tied, "the same everywhere");
+        assert_eq!(o.iter().map(|o| o.configuration).collect::<Vec<_>>(), [1, 0]);
+        assert!(
+            (o[0].worst - (110.0 / 90.0 - 1.0)).abs() < 1e-12,
+            "against the best of each group, even one that failed elsewhere"
+        );
+        assert!((o[0].regret - ((110.0_f64 / 90.0).sqrt() - 1.0)).abs() < 1e-12);
+    }
+}
