@@ -9,7 +9,7 @@ use hyperfold_base::budget;
 use hyperfold_config::spec::read_ns3_config;
 use hyperfold_config::sweep::condition::{Condition, ConditionNames, Val};
 use hyperfold_config::sweep::{self, SetOverrides};
-use hyperfold_engine::fold;
+use hyperfold_fold as fold;
 use hyperfold_host::memo_store::MemoStore;
 use hyperfold_llm::collective::{Env, nccl};
 use hyperfold_llm::compute::{Gpu, SlowdownTable, Trees, UserDatabase};

@@ -187,7 +187,7 @@ fn the_log_says_why_a_steady_skip_ended() {
                  [base.workload]\nkind = \"collective\"\nop = \"all-reduce\"\nbytes = 67108864\n";
     fs::write(root.path().join("s.toml"), sweep).unwrap();
     let args = ["run", "s.toml", "--quiet", "--engine", "cpu", "--out", "out"];
-    let output = hyperfold(root.path(), &args, &[("RUST_LOG", "hyperfold_engine::fold=debug")]);
+    let output = hyperfold(root.path(), &args, &[("RUST_LOG", "hyperfold_fold=debug")]);
     assert_eq!(output.code, 0, "{}", output.stderr);
     let ends: Vec<&str> = output.stderr.lines().filter(|line| line.contains(" was skipped from ")).collect();
     // The log tells as many skips as `steady_skips` says; the last one ends because the collective does.

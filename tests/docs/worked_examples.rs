@@ -215,7 +215,7 @@ fn folding_says_why_skips_end() {
     let args = "run experiments/suites/wormhole-thresholds.toml --shard 1/12 --engine cpu --quiet --out out/why";
     let args: Vec<&str> = args.split_whitespace().collect();
     let mut command = command(folder.path(), &args);
-    let ran = seen(&args, command.env("RUST_LOG", "hyperfold_engine::fold=debug").output().unwrap());
+    let ran = seen(&args, command.env("RUST_LOG", "hyperfold_fold=debug").output().unwrap());
     let told = |line: &&str| line.contains("was skipped from");
     // The first word is the time since the program began.
     let block = block(page, "0.");
