@@ -25,8 +25,8 @@ export RUSTFLAGS="-C instrument-coverage" LLVM_PROFILE_FILE=$PWD/$CARGO_TARGET_D
 rm -rf "$CARGO_TARGET_DIR/profiles"
 # Line tables are all that is needed, and executables stay small.
 profile=(--config 'profile.dev.debug="line-tables-only"')
-cargo test "${profile[@]}" --no-fail-fast "$@" || echo "coverage.sh: some tests failed; lines that they ran count all the same" >&2
-mapfile -t programs < <(cargo test "${profile[@]}" --no-run --message-format=json "$@" 2>/dev/null |
+cargo test --workspace "${profile[@]}" --no-fail-fast "$@" || echo "coverage.sh: some tests failed; lines that they ran count all the same" >&2
+mapfile -t programs < <(cargo test --workspace "${profile[@]}" --no-run --message-format=json "$@" 2>/dev/null |
     sed -n 's/.*"executable":"\([^"]*\)".*/\1/p' | sort -u)
 objects=()
 for program in "${programs[@]}"; do objects+=(--object "$program"); done

@@ -49,8 +49,8 @@ if $soak; then
     # Runs that are killed at random moments and carried on with.
     scripts/kill-test.sh "${CARGO_TARGET_DIR:-target}/$profile/hyperfold" 200
     # Soak tests are the ignored ones with `soak` in their name; one at a time, so that each has the machine to itself.
-    exec cargo test --profile "$profile" "$@" -- --ignored --test-threads 1 soak
+    exec cargo test --workspace --profile "$profile" "$@" -- --ignored --test-threads 1 soak
 fi
 scripts/setup-chromium.sh
 scripts/setup-python.sh
-exec cargo test --profile "$profile" --no-fail-fast "$@"
+exec cargo test --workspace --profile "$profile" --no-fail-fast "$@"

@@ -30,27 +30,21 @@
 //! are decided before the simulation begins.
 //!
 //! # Stability
-//! What this page shows is the interface. The modules of the crate are reachable for its own tests and tools, are left out of this page, and
-//! may change at any time.
+//! What this page shows is the interface. `cli` and `submit` are reachable for the program and for tests, are left out of this page, and may
+//! change at any time.
 //!
-//! # Layers
-//! Top down; a module imports only from those above it (`tests/docs/layers.rs` enforces it):
-//! `units`, `budget`, `isolation`, `prefetch`, `printable` → `input` → `spec`, `sweep`, `transport`, `columns` → `topology`, `routing`, `model`, `collective` → `compute`, `cost` → `memory` →
-//! `workload` → `engine` → `flow` → `batch` → `cluster` →
-//! `results` → `compare`, `optimize`, `trace`, `submit`, `validated` → `report`, `plot` → `session` → `validation` → `calibrate` → `cli`. ARCHITECTURE.md says what each is for.
+//! # Crates
+//! The rest of hyperfold stands in crates of this workspace, each in a folder of `src`. ARCHITECTURE.md has a map of them. They may change at any time.
 
 #![warn(missing_docs, unreachable_pub)]
-// The allocator that counts, prefetching, and rows that threads share (`columns::column`, `engine::cpu::cores`) are the places that need it.
-#![deny(unsafe_code)]
+#![forbid(unsafe_code)]
 // Comments of the crate's own modules link to what is private: they are for those who read the code.
 #![allow(rustdoc::private_intra_doc_links)]
 
 #[doc(hidden)]
-#[forbid(unsafe_code)]
 pub mod submit;
 
 #[doc(hidden)]
-#[forbid(unsafe_code)]
 pub mod cli;
 
 /// Test: the programs of this page compile.

@@ -23,3 +23,8 @@ pub mod prefetch;
 pub mod printable;
 pub mod registries;
 pub mod units;
+
+/// The allocator of unit tests, which counts memory as the program does.
+#[cfg(test)]
+#[global_allocator]
+static ALLOCATOR: budget::CountingAllocator = budget::CountingAllocator;

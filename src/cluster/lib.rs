@@ -15,6 +15,8 @@
 //! | `state`, `event`, `pass`, `scratch`, `defragment`, `grow`, `breakage`, `stop_check`, `simulate` | the simulation |
 //! | `outcome`, `error` | results and errors |
 
+#![forbid(unsafe_code)]
+
 mod account;
 mod breakage;
 mod congestion;

@@ -4,6 +4,8 @@
 //! columns of one archetype's access class side by side, because a system that touches a packet or a port touches nearly all of it: one cache line
 //! instead of eight. WGSL struct declarations are generated from the Rust ones ([`wgsl::declarations`]); in a test naga checks offsets and sizes.
 
+#![deny(unsafe_code)]
+
 mod claims;
 mod column;
 mod index;

@@ -1,4 +1,14 @@
-//! TODO
+//! Sweep files: what keys there are, what a file says, and the experiments that it expands to.
+//!
+//! | module | content |
+//! |---|---|
+//! | [`spec`] | every key with its unit, bounds, default and description, declared once; values that follow from others; errors with file and line |
+//! | [`sweep`] | axes, overlays, constraints and samples; expansion to experiments; shards |
+//!
+//! It never builds a network and never runs anything. A new key is one line in `spec/key_table.rs`.
+//! Start with `spec/key_table.rs`, which is the reference of the sweep file.
+
+#![forbid(unsafe_code)]
 
 pub mod spec;
 pub mod sweep;

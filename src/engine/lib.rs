@@ -2,6 +2,8 @@
 //!
 //! Layer: knows columns and numbers only; no TOML, no topology generator, no entity.
 
+#![deny(unsafe_code)]
+
 pub mod cpu;
 mod error;
 pub mod fair_rates;

@@ -11,6 +11,8 @@
 //! - `tasks`: ends of tasks release waiting tasks, gates and servers.
 //! - `engine`: experiments in parallel, next to the packet engine.
 
+#![forbid(unsafe_code)]
+
 mod carriers;
 mod crossings;
 mod engine;

@@ -15,6 +15,8 @@
 //! | `steady` | detecting steady partitions, and plans for skipping them |
 //! | `run` | the state of a folded run, and what happens in a turn |
 
+#![deny(unsafe_code)]
+
 pub mod beside;
 mod memo;
 mod rows;

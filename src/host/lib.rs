@@ -2,6 +2,8 @@
 //!
 //! Layer: batch. Knows every layer above it; formats nothing and prints nothing.
 
+#![forbid(unsafe_code)]
+
 mod benchmark;
 pub mod breakdown;
 mod build_joined;
@@ -78,3 +80,8 @@ pub use runner::{MOST_FOLDED_A_THREAD, RunEvent, RunOptions, run};
 pub use traffic::QP_DPORT;
 pub use training::TrainingSetup;
 pub use world::{Batch, Ended, Limits};
+
+/// The allocator of unit tests, which counts memory as the program does.
+#[cfg(test)]
+#[global_allocator]
+static ALLOCATOR: hyperfold_base::budget::CountingAllocator = hyperfold_base::budget::CountingAllocator;

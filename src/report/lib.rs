@@ -1,4 +1,14 @@
-//! TODO
+//! What people look at after a run.
+//!
+//! | module | content |
+//! |---|---|
+//! | [`report`] | the page: verdict, ranking, tables and charts in one HTML file |
+//! | [`plot`] | figures as SVG and PNG |
+//!
+//! It reads folders of results and never simulates. All that others wrote is escaped before it reaches a page.
+//! Start with `report/page.rs`.
+
+#![forbid(unsafe_code)]
 
 pub mod plot;
 pub mod report;

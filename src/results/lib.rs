@@ -4,6 +4,8 @@
 //! and writes them ([`ResultWriter`]) ordered by `exp_id`, whatever order they finish in, so that the bytes depend only on the results. Simulates nothing,
 //! prints nothing.
 
+#![forbid(unsafe_code)]
+
 pub mod approximate;
 mod cluster_record;
 pub mod dir;

@@ -30,7 +30,7 @@ pub struct FlowSpec {
 /// Flows between the hosts of a network made in code.
 ///
 /// ```
-/// use hyperfold::{FlowList, TopologyBuilder};
+/// use hyperfold_session::{FlowList, TopologyBuilder};
 ///
 /// let mut net = TopologyBuilder::new();
 /// let (a, b, left, right) = (net.host(), net.host(), net.switch(), net.switch());

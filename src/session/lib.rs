@@ -3,6 +3,8 @@
 //! Layer: session, between the results and the command line. The command line calls it, and so may any program. Parses no arguments and prints nothing: the
 //! caller receives plans, events and errors.
 
+#![forbid(unsafe_code)]
+
 mod alone;
 mod audits;
 mod axis_effects;

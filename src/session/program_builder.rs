@@ -11,7 +11,7 @@ pub struct ProgramStep(usize);
 /// A program: what ranks compute and send. A step waits only for the given earlier steps, which are on its own rank.
 ///
 /// ```
-/// use hyperfold::ProgramBuilder;
+/// use hyperfold_session::ProgramBuilder;
 ///
 /// // Rank 0 computes, then rank 1 gets the result and passes it on.
 /// let mut program = ProgramBuilder::new(3);

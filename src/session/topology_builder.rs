@@ -11,7 +11,7 @@ pub struct NodeId(pub u32);
 /// A network under construction: hosts, switches and links. GPU ranks are the hosts in the order in which they were added.
 ///
 /// ```
-/// use hyperfold::TopologyBuilder;
+/// use hyperfold_session::TopologyBuilder;
 ///
 /// let mut net = TopologyBuilder::new();
 /// let switch = net.switch();

@@ -4,6 +4,8 @@
 //! streams. Messages, pauses and queues of the network have processes of their own. In a cluster over days, each job and each server has a track. This module
 //! simulates nothing and opens no file.
 
+#![forbid(unsafe_code)]
+
 mod cluster;
 mod events;
 mod proto;

@@ -2,6 +2,8 @@
 //!
 //! Layer: validated, below the layers that run sweeps. The numbers are an asset that `hyperfold validate --write-classes` writes. Nothing is simulated here.
 
+#![forbid(unsafe_code)]
+
 mod changed;
 mod class;
 mod error;

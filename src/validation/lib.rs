@@ -3,6 +3,8 @@
 //! Layer: validation, between the session and the command line. A measured row is an experiment of a sweep file and a value. Sweeps run as `hyperfold run`
 //! runs them. Rows that are not experiments, such as single kernels, come from the layers that predict them. It prints nothing and fits nothing.
 
+#![forbid(unsafe_code)]
+
 pub mod calibrate;
 mod classes;
 mod collectives;

@@ -125,7 +125,7 @@ mod tests {
 
     #[test]
     fn the_program_has_every_table_of_the_folder() {
-        let folder = Path::new(env!("CARGO_MANIFEST_DIR")).join("experiments/validation");
+        let folder = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../experiments/validation");
         let suites: Vec<PathBuf> =
             std::fs::read_dir(&folder).unwrap().map(|e| e.unwrap().path()).filter(|p| p.is_dir()).collect();
         assert!(!suites.is_empty());

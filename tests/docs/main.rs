@@ -4,10 +4,10 @@
 
 mod circles;
 mod columns;
+mod crates;
 mod dependencies;
 mod experiments;
 mod figures;
-mod layers;
 mod ledger;
 mod pages;
 mod presets;

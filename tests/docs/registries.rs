@@ -3,7 +3,7 @@
 use std::fs;
 use std::path::{Path, PathBuf};
 
-use crate::layers::{rust_files, source};
+use crate::crates::{rust_files, source};
 
 /// Names in lines of the registry, with the module that makes each, by the macro that has the line.
 fn lines() -> Vec<(String, String, String)> {
@@ -28,7 +28,7 @@ fn folder(kind: &str) -> PathBuf {
         "scheduler" => source().join("cluster/scheduler"),
         "placement" => source().join("cluster/placement"),
         "failure_model" => source().join("cluster/failure"),
-        "routing_policy" => source().join("routing/policy"),
+        "routing_policy" => source().join("network/routing/policy"),
         other => panic!("for_each_{other} is not on docs/how-to/own-scheduler.md"),
     }
 }
@@ -52,7 +52,7 @@ fn registries_names_stand_in_their_line_and_their_file_alone() {
     let mut files = Vec::new();
     rust_files(&source(), &mut files);
     // Keys say under which of them they have an effect, and which is the default.
-    let may = ["base/registries.rs", "spec/key_table.rs"];
+    let may = ["base/registries.rs", "config/spec/key_table.rs"];
     let shared = ["topology", "random", "rail", "spread", "packed", "priority", "destination"];
     for (kind, name, module) in lines() {
         // Words that other keys or messages have, too.

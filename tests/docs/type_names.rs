@@ -5,7 +5,7 @@
 use std::collections::BTreeMap;
 
 use crate::circles::{is_name, tokens};
-use crate::layers::{rust_files, source, strip};
+use crate::crates::{rust_files, source, strip};
 
 /// Words that begin the definition of a type.
 const DEFINES: [&str; 5] = ["struct", "enum", "trait", "type", "union"];

@@ -7,7 +7,7 @@ use std::collections::BTreeSet;
 use std::path::{Path, PathBuf};
 
 use crate::circles::tokens;
-use crate::layers::strip;
+use crate::crates::strip;
 
 /// A word that nobody outside this project knows in its sense, and what to say instead.
 const PRIVATE: &[(&str, &str)] = &[

@@ -6,7 +6,7 @@
 //! An example, failures at equal distances:
 //!
 //! ```
-//! use hyperfold::cluster::FailureModel;
+//! use hyperfold_cluster::FailureModel;
 //!
 //! struct Regular;
 //!

@@ -6,7 +6,7 @@
 //! An example that takes the last servers first:
 //!
 //! ```
-//! use hyperfold::cluster::{Placement, Request, Servers, GpuShare};
+//! use hyperfold_cluster::{Placement, Request, Servers, GpuShare};
 //!
 //! struct LastFirst;
 //!

@@ -7,7 +7,7 @@
 //! An example that runs the largest job first:
 //!
 //! ```
-//! use hyperfold::cluster::{Behind, ClusterJob, QueueKey, Scheduler};
+//! use hyperfold_cluster::{Behind, ClusterJob, QueueKey, Scheduler};
 //!
 //! struct LargestFirst;
 //!

@@ -7,8 +7,8 @@
 //! An example, which always takes the first path:
 //!
 //! ```
-//! use hyperfold::routing::{FlowKey, FlowPaths, RouteError, Router, RoutingPolicy};
-//! use hyperfold::topology::parse_ns3;
+//! use hyperfold_network::routing::{FlowKey, FlowPaths, RouteError, Router, RoutingPolicy};
+//! use hyperfold_network::topology::parse_ns3;
 //!
 //! #[derive(Debug)]
 //! struct FirstPath;

@@ -1,45 +1,30 @@
-//! The layers that `src/lib.rs` documents, enforced: a module imports only from those above it.
+//! What the crates of the workspace may depend on. The compiler keeps their order; these tests keep the few rules that it does not know.
 
-use std::collections::BTreeMap;
 use std::fs;
 use std::path::{Path, PathBuf};
 
-/// Edges allowed between modules of one layer.
-const PEERS: &[(&str, &str)] =
-    &[("sweep", "spec"), ("sweep", "transport"), ("spec", "transport"), ("routing", "topology")];
+/// Crates of the workspace that the engines may depend on. They know columns and numbers: no sweep file, no topology, no workload.
+const NARROW: &[(&str, &[&str])] = &[
+    ("columns", &["base"]),
+    ("engine", &["base", "columns"]),
+    ("fold", &["base", "columns", "engine"]),
+    ("flow", &["base", "columns", "engine"]),
+];
 
-/// Modules that may import only these, fewer than their layer allows.
-const NARROW: &[(&str, &[&str])] = &[("engine", &["isolation", "prefetch", "units", "transport", "columns"])];
-
-/// Crates that belong to a module, because they decide what that module is. The world is `batch`'s; its components are rows of `columns`.
-const CRATES: &[(&str, &[&str])] = &[
-    ("bevy_ecs", &["batch", "columns"]),
+/// Dependencies that belong to one crate, because they decide what that crate is. `.` is the root package. The world is `host`'s; its components are rows of `columns`.
+const OWNED: &[(&str, &[&str])] = &[
+    ("bevy_ecs", &["columns", "host"]),
     ("wgpu", &["engine"]),
-    ("clap", &["cli"]),
-    ("indicatif", &["cli"]),
-    ("ctrlc", &["cli"]),
-    ("anyhow", &["cli"]),
-    ("env_logger", &["cli"]),
+    ("clap", &["."]),
+    ("indicatif", &["."]),
+    ("ctrlc", &["."]),
+    ("anyhow", &["."]),
+    ("env_logger", &["."]),
     ("parquet", &["results"]),
 ];
 
 pub fn source() -> PathBuf {
     Path::new(env!("CARGO_MANIFEST_DIR")).join("src")
-}
-
-/// Layer number of each module, from the arrows in the crate's documentation.
-fn layers() -> BTreeMap<String, usize> {
-    let lib = fs::read_to_string(source().join("lib.rs")).unwrap();
-    let docs: String = lib.lines().filter_map(|l| l.strip_prefix("//!")).collect::<Vec<_>>().join(" ");
-    let from = docs.find("`units`, `budget`").expect("lib.rs documents the layers, beginning with `units`");
-    let chain = &docs[from..from + docs[from..].find('.').expect("the chain ends with a full stop")];
-    let mut layers = BTreeMap::new();
-    for (number, layer) in chain.split('→').enumerate() {
-        for name in layer.split('`').skip(1).step_by(2) {
-            layers.insert(name.to_string(), number);
-        }
-    }
-    layers
 }
 
 pub fn rust_files(dir: &Path, into: &mut Vec<PathBuf>) {
@@ -51,6 +36,22 @@ pub fn rust_files(dir: &Path, into: &mut Vec<PathBuf>) {
             into.push(path);
         }
     }
+}
+
+/// Folders of `src` that are crates, in alphabetical order.
+pub fn crates_of_the_workspace() -> Vec<String> {
+    let folders = fs::read_dir(source()).unwrap().map(|entry| entry.unwrap().path());
+    let crates = folders.filter(|folder| folder.join("Cargo.toml").is_file());
+    let mut names: Vec<String> = crates.map(|c| c.file_name().unwrap().to_string_lossy().into_owned()).collect();
+    names.sort();
+    names
+}
+
+/// Names under `[dependencies]` of a crate, which is a folder of `src`, or `.` for the root package.
+fn dependencies(name: &str) -> Vec<String> {
+    let folder = if name == "." { source().join("..") } else { source().join(name) };
+    let manifest: toml::Table = fs::read_to_string(folder.join("Cargo.toml")).unwrap().parse().unwrap();
+    manifest["dependencies"].as_table().unwrap().keys().cloned().collect()
 }
 
 /// The code without comments and the insides of string literals, line breaks kept.
@@ -138,64 +139,57 @@ fn heads(code: &str, prefix: &str) -> Vec<String> {
     heads
 }
 
-/// Top-level modules that a file's code names, however it writes the path.
-fn imports(code: &str, depth: usize) -> Vec<String> {
-    let mut found = heads(code, "crate::");
-    found.extend(heads(code, "hyperfold::"));
-    // `super` as often as the module is deep is the crate's root.
-    found.extend(heads(code, &"super::".repeat(depth)));
-    found
-}
-
-/// Each file as (module, depth of the module in the crate, path shown, code).
-fn files() -> Vec<(String, usize, String, String)> {
+/// Each file of `src` as (path shown, code).
+fn files() -> Vec<(String, String)> {
     let mut paths = Vec::new();
     rust_files(&source(), &mut paths);
     paths.sort();
-    let file = |path: &PathBuf| {
-        let shown = path.strip_prefix(source()).unwrap().to_string_lossy().replace('\\', "/");
-        let mut segments: Vec<&str> = shown.trim_end_matches(".rs").split('/').collect();
-        if segments.last() == Some(&"mod") {
-            segments.pop();
-        }
-        (segments[0].to_string(), segments.len(), shown.clone(), strip(&fs::read_to_string(path).unwrap()))
-    };
-    paths.iter().map(file).filter(|(module, ..)| module != "lib" && module != "main").collect()
+    let shown = |path: &PathBuf| path.strip_prefix(source()).unwrap().to_string_lossy().replace('\\', "/");
+    paths.iter().map(|path| (shown(path), strip(&fs::read_to_string(path).unwrap()))).collect()
 }
 
 #[test]
-fn every_module_has_a_layer_and_every_layer_a_module() {
-    let modules: std::collections::BTreeSet<String> = files().into_iter().map(|(module, ..)| module).collect();
-    let documented: std::collections::BTreeSet<String> = layers().into_keys().collect();
-    assert_eq!(modules, documented, "src/ (left) and the layers in src/lib.rs (right)");
+fn every_crate_is_a_member_and_has_a_page() {
+    let root: toml::Table = fs::read_to_string(source().join("../Cargo.toml")).unwrap().parse().unwrap();
+    let mut members: Vec<&str> =
+        root["workspace"]["members"].as_array().unwrap().iter().map(|m| m.as_str().unwrap()).collect();
+    members.sort_unstable();
+    let crates = crates_of_the_workspace();
+    assert_eq!(members, crates.iter().map(|name| format!("src/{name}")).collect::<Vec<_>>());
+    for name in crates {
+        let lib = fs::read_to_string(source().join(&name).join("lib.rs")).unwrap();
+        let page: String = lib.lines().filter_map(|l| l.strip_prefix("//!")).collect();
+        let words = page.split_whitespace().count();
+        assert!((25..=400).contains(&words), "src/{name}/lib.rs: a page of {words} words");
+    }
 }
 
 #[test]
-fn modules_import_only_from_layers_above_them() {
-    let layers = layers();
-    let mut wrong = Vec::new();
-    for (module, depth, shown, code) in files() {
-        for import in imports(&code, depth) {
-            let (Some(&from), Some(&to)) = (layers.get(&module), layers.get(&import)) else { continue };
-            let narrow = NARROW.iter().find(|(m, _)| *m == module);
-            let allowed = import == module
-                || match narrow {
-                    Some((_, only)) => only.contains(&import.as_str()),
-                    None => to < from || PEERS.contains(&(module.as_str(), import.as_str())),
-                };
-            if !allowed {
-                wrong.push(format!("src/{shown}: `{module}` must not import `{import}`"));
+fn engines_know_columns_and_numbers_only() {
+    for (name, allowed) in NARROW {
+        for dependency in dependencies(name) {
+            if let Some(other) = dependency.strip_prefix("hyperfold-") {
+                assert!(allowed.contains(&other), "{name} must not depend on {other}");
             }
         }
     }
-    assert!(wrong.is_empty(), "{}", wrong.join("\n"));
 }
 
-/// The folders of `engine::fold` in order, from the arrows in its documentation.
+#[test]
+fn dependencies_stay_in_their_crate() {
+    for (dependency, homes) in OWNED {
+        let names = crates_of_the_workspace().into_iter().chain([".".to_string()]);
+        let found: Vec<String> = names.filter(|name| dependencies(name).iter().any(|d| d == dependency)).collect();
+        let mut expected: Vec<&str> = homes.to_vec();
+        expected.sort_unstable();
+        assert_eq!(found, expected, "{dependency}");
+    }
+}
+
+/// The folders of `fold` in order, from the arrows in its documentation.
 fn fold_layers() -> Vec<String> {
-    let docs = fs::read_to_string(source().join("fold/mod.rs")).unwrap();
-    let chain =
-        docs.lines().find(|l| l.starts_with("//!") && l.contains('→')).expect("engine::fold documents its layers");
+    let docs = fs::read_to_string(source().join("fold/lib.rs")).unwrap();
+    let chain = docs.lines().find(|l| l.starts_with("//!") && l.contains('→')).expect("fold documents its layers");
     chain.split('`').skip(1).step_by(2).map(str::to_string).collect()
 }
 
@@ -203,32 +197,17 @@ fn fold_layers() -> Vec<String> {
 fn folders_of_folding_import_only_from_those_before_them() {
     let layers = fold_layers();
     let mut wrong = Vec::new();
-    for (_, _, shown, code) in files() {
+    for (shown, code) in files() {
         let Some(folder) = shown.strip_prefix("fold/").and_then(|rest| rest.split_once('/')).map(|x| x.0) else {
             continue;
         };
         let layer = |name: &str| layers.iter().position(|l| l == name);
-        let from = layer(folder).unwrap_or_else(|| panic!("{folder} is not among the layers of engine::fold"));
-        let mut imports = heads(&code, "crate::engine::fold::");
+        let from = layer(folder).unwrap_or_else(|| panic!("{folder} is not among the layers of fold"));
+        let mut imports = heads(&code, "crate::");
         imports.extend(heads(&code, "super::super::"));
         for import in imports {
-            if layer(&import).is_none_or(|to| to > from) {
+            if layer(&import).is_some_and(|to| to > from) {
                 wrong.push(format!("src/{shown}: `{folder}` must not import `{import}`"));
-            }
-        }
-    }
-    assert!(wrong.is_empty(), "{}", wrong.join("\n"));
-}
-
-#[test]
-fn crates_stay_in_their_module() {
-    let mut wrong = Vec::new();
-    for (module, _, shown, code) in files() {
-        for (name, homes) in CRATES {
-            if !homes.contains(&module.as_str())
-                && code.match_indices(&format!("{name}::")).any(|(at, _)| !code[..at].ends_with([':', '_']))
-            {
-                wrong.push(format!("src/{shown}: `{name}` belongs to {homes:?}"));
             }
         }
     }
@@ -237,19 +216,19 @@ fn crates_stay_in_their_module() {
 
 /// Files of `src` that open others than `input` does: what belongs to the program, or to the machine.
 const OPENERS: &[&str] = &[
-    "host/memo_store.rs",
-    "budget/available.rs",
+    "base/budget/available.rs",
+    "base/input.rs",
     "cli/benchmark_workloads.rs",
     "cli/doctor.rs",
     "cli/machine.rs",
-    "input.rs",
+    "host/memo_store.rs",
     "results/dir.rs",
 ];
 
 #[test]
 fn what_users_name_is_opened_in_one_place() {
     let mut wrong = Vec::new();
-    for (_, _, shown, code) in files() {
+    for (shown, code) in files() {
         let code = code.split("#[cfg(test)]").next().unwrap_or_default();
         let opens = ["fs::read(", "read_to_string(", "File::open("].into_iter().find(|call| code.contains(call));
         // A reader that is open already has a method of that name.
@@ -265,9 +244,9 @@ fn what_users_name_is_opened_in_one_place() {
 fn imports_are_found_however_they_are_written() {
     let code = strip(
         "use crate::{topology::{Network, Link}, units};\n// crate::cli\nfn f() { crate::engine::run(\"crate::batch\") }\n\
-         use super::super::workload::Flow; let c = '\"'; use hyperfold_config::spec; let r = r#\"crate::cli\"#; let e = '\\''; crate::sweep::x();",
+         let c = '\"'; let r = r#\"crate::cli\"#; let e = '\\''; crate::sweep::x();",
     );
-    let mut found = imports(&code, 2);
+    let mut found = heads(&code, "crate::");
     found.sort();
-    assert_eq!(found, ["engine", "spec", "sweep", "topology", "units", "workload"]);
+    assert_eq!(found, ["engine", "sweep", "topology", "units"]);
 }
