@@ -19,10 +19,10 @@ failed=0
 ran() { echo "sanitize.sh: $1: $2"; }
 
 # What Miri can run: no files, no threads of rayon, no simulation of millions of packets.
-MIRI_TESTS=(units:: columns::index columns::row results::value results::journal_codec engine::cpu::math engine::cpu::key
-    engine::fold::rows::bytes budget::allocator)
+MIRI_CRATES=(-p hyperfold-base -p hyperfold-columns -p hyperfold-engine -p hyperfold-fold -p hyperfold-results)
+MIRI_TESTS=(units:: index:: row:: value:: journal_codec cpu::math cpu::key rows::bytes budget::allocator)
 # What the sanitizers run: engines and everything that is shared between threads.
-TESTS=(budget:: prefetch:: isolation:: engine:: results:: batch::runner batch::memo)
+CRATES=(-p hyperfold-base -p hyperfold-engine -p hyperfold-fold -p hyperfold-results -p hyperfold-host)
 
 for what in "${wanted[@]}"; do
     case $what in
@@ -32,7 +32,7 @@ for what in "${wanted[@]}"; do
                 continue
             fi
             if MIRIFLAGS="-Zmiri-disable-isolation" PROPTEST_CASES=4 CARGO_TARGET_DIR="$target/miri" \
-                cargo "+$toolchain" miri test --lib -- "${MIRI_TESTS[@]}"; then
+                cargo "+$toolchain" miri test "${MIRI_CRATES[@]}" --lib -- "${MIRI_TESTS[@]}"; then
                 ran miri "nothing found in ${MIRI_TESTS[*]}"
             else
                 ran miri "FAILED"
@@ -56,8 +56,8 @@ for what in "${wanted[@]}"; do
             fi
             # Leaks of statics are none; a race in the standard library's own locks is none either once it is built with the sanitizer.
             if ASAN_OPTIONS=detect_leaks=0 RUSTFLAGS="-Zsanitizer=$what" CARGO_TARGET_DIR="$target/$what" CARGO_INCREMENTAL=0 \
-                cargo "+$toolchain" test "${std[@]}" --target "$host" --lib -- "${TESTS[@]}"; then
-                ran "$what" "nothing found in ${TESTS[*]}"
+                cargo "+$toolchain" test "${std[@]}" --target "$host" "${CRATES[@]}" --lib; then
+                ran "$what" "nothing found in ${CRATES[*]}"
             else
                 ran "$what" "FAILED"
                 failed=1

@@ -1,6 +1,6 @@
 //! `hyperfold fold explain`: why parts of an experiment were simulated and not looked up.
 //!
-//! Layer: cli. [`hyperfold_session::trace`] finds the experiment, and `batch` simulates it again.
+//! Layer: cli. [`hyperfold_session::trace`] finds the experiment, and `host` simulates it again.
 
 use std::path::PathBuf;
 use std::time::Duration;

@@ -1,6 +1,6 @@
 //! Simulation of a cluster over days to months: jobs arrive, wait, run, are interrupted and end.
 //!
-//! Layer: cluster. It is above `batch`, which builds its network. A job here has GPUs, a duration, and a factor by which its placement and other jobs slow it
+//! Layer: cluster. It is above `host`, which builds its network. A job here has GPUs, a duration, and a factor by which its placement and other jobs slow it
 //! down. Packets are sent only in the few iterations from which such factors come. Time is whole milliseconds. Draws use counted streams and no function that
 //! platforms round differently.
 //!

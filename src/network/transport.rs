@@ -1,6 +1,6 @@
 //! Transport parameters as integers, resolved once per experiment. Code below reads them and never derives them again.
 //!
-//! Layer: beside `columns`. `batch` computes this from `spec`, which has units for people. The engine's tables and the oracle are both filled from
+//! Layer: beside `columns`. `host` computes this from `spec`, which has units for people. The engine's tables and the oracle are both filled from
 //! it. docs/explanation/model-semantics.md says what each parameter does.
 
 /// Congestion control of an experiment.

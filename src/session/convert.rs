@@ -1,6 +1,6 @@
 //! Converts outcomes of the simulation to result records.
 //!
-//! Layer: session. Between `batch`, which formats nothing, and `results`, which simulates nothing.
+//! Layer: session. Between `host`, which formats nothing, and `results`, which simulates nothing.
 
 use super::convert_iteration::measured_iteration;
 use super::convert_jobs::{jobs, shared_links};

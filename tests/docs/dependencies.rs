@@ -21,7 +21,12 @@ fn output(program: &str, args: &[&str]) -> String {
     String::from_utf8(output.stdout).expect("UTF-8")
 }
 
-/// Every package of the build, this one left out.
+/// Whether a package is one of this workspace.
+fn ours(package: &Value) -> bool {
+    package["source"].is_null() && package["name"].as_str().is_some_and(|name| name.starts_with("hyperfold"))
+}
+
+/// Every package of the build, those of this workspace left out.
 fn packages() -> Vec<Value> {
     let rustc = std::env::var("RUSTC").unwrap_or_else(|_| "rustc".into());
     let version = output(&rustc, &["-vV"]);
@@ -34,7 +39,7 @@ fn packages() -> Vec<Value> {
     let used: BTreeSet<&str> =
         metadata["resolve"]["nodes"].as_array().unwrap().iter().map(|n| n["id"].as_str().unwrap()).collect();
     let packages = metadata["packages"].as_array().unwrap().iter();
-    packages.filter(|p| used.contains(p["id"].as_str().unwrap()) && p["name"] != "hyperfold").cloned().collect()
+    packages.filter(|p| used.contains(p["id"].as_str().unwrap()) && !ours(p)).cloned().collect()
 }
 
 /// Whether a licence expression can be met with `allowed` ones. `A/B` is how old crates write `A OR B`.

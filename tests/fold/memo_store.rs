@@ -278,6 +278,6 @@ fn what_is_remembered_and_its_version_change_together() {
     assert_eq!(
         (SEMANTICS, digest.as_str()),
         (20, "2df4b3da619787d1"),
-        "raise engine::fold::SEMANTICS, then put the new digest here"
+        "raise hyperfold_fold::SEMANTICS, then put the new digest here"
     );
 }

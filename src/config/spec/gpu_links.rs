@@ -1,6 +1,6 @@
 //! The links between GPUs of one server, from the GPU's own table: `assets/gpus.toml`, or a user's table.
 //!
-//! Layer: spec. Reads no files of users: `batch` reads the table of a file. `compute` reads what a GPU computes from the same tables.
+//! Layer: spec. Reads no files of users: `host` reads the table of a file. `compute` reads what a GPU computes from the same tables.
 
 use std::collections::{BTreeMap, HashMap};
 use std::sync::OnceLock;

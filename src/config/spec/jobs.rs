@@ -1,6 +1,6 @@
 //! `[[job]]` tables as types: several jobs on one network, each with its own workload, GPUs and start.
 //!
-//! Layer: spec. Knows how many GPUs a job asks for, not which it gets: `batch` places jobs on the network.
+//! Layer: spec. Knows how many GPUs a job asks for, not which it gets: `host` places jobs on the network.
 
 use std::fmt;
 use std::path::Path;

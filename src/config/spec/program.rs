@@ -1,6 +1,6 @@
 //! `[base.workload]` for programs: training, one collective, and files of other tools.
 //!
-//! Layer: spec. Plain data in integers, with its own enums; `batch` converts them to the types of `model`, `collective` and `compute`. Knows no model, no GPU
+//! Layer: spec. Plain data in integers, with its own enums; `host` converts them to the types of `model`, `collective` and `compute`. Knows no model, no GPU
 //! and no file's content, so it checks only conditions between keys.
 
 use std::collections::BTreeMap;

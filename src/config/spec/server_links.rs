@@ -1,7 +1,7 @@
 //! Decides what joins the GPUs of one server: what was written, else the named server, else the GPU's own table. If none of them says it, the configuration is
 //! refused.
 //!
-//! Layer: spec. `batch` reads files that describe a server or a GPU.
+//! Layer: spec. `host` reads files that describe a server or a GPU.
 
 use super::applies_when::{generated, job_mode, measured_iterations};
 use super::error::Conflict;

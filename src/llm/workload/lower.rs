@@ -1,6 +1,6 @@
 //! Lowers programs to a task graph. Collectives are planned and split into transfers, sends are matched with receives, and the order of streams becomes edges.
 //!
-//! Layer: workload. The caller's [`Planner`] decides what a collective becomes (algorithm, channels, chunks, or a time). Paths and NICs are chosen in `batch`.
+//! Layer: workload. The caller's [`Planner`] decides what a collective becomes (algorithm, channels, chunks, or a time). Paths and NICs are chosen in `host`.
 
 mod joined;
 mod op_times;

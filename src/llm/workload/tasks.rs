@@ -1,7 +1,7 @@
 //! Task graphs: the form of programs on a machine that the engine runs.
 //!
 //! Layer: workload. Tasks take time or post messages on queue pairs. Edges say which task waits for which. Gates are meetings of ranks, and transfers that use
-//! no packets. A graph knows ranks but no NICs; `batch` gives tasks their owners.
+//! no packets. A graph knows ranks but no NICs; `host` gives tasks their owners.
 
 use std::sync::Arc;
 
