@@ -168,7 +168,7 @@ fn the_dockerfile_is_sound() {
         "it builds what it copies"
     );
     let cargo: toml::Table = std::fs::read_to_string(root().join("Cargo.toml")).unwrap().parse().unwrap();
-    assert_eq!(cargo["package"]["rust-version"].as_str(), Some("1.95"));
+    assert_eq!(cargo["workspace"]["package"]["rust-version"].as_str(), Some("1.95"));
     let ignored = std::fs::read_to_string(root().join(".dockerignore")).unwrap();
     for folder in ["target", ".git", "out"] {
         assert!(ignored.lines().any(|l| l.trim_end_matches('/') == folder), "{folder} is sent to the builder");
