@@ -22,7 +22,7 @@
 //! | a collective algorithm of one's own | [`ProgramBuilder`], [`SweepBuilder::program`] |
 //! | flows, with routes or a routing policy of one's own | [`FlowList`], [`FlowList::route_by`] |
 //! | results while they come | [`Session::run`], [`Results`] |
-//! | a folder with the files that `hyperfold run` writes | [`Session::run_into`], [`merge`] |
+//! | a folder with the files that `hyperfold run` writes | [`Session::run_into`], [`merge()`] |
 //! | a folder read back | [`StoredResults`] (typed records), [`RunResults`] (columns by name) |
 //!
 //! A congestion control cannot be registered at run time: each one runs on the GPU as well, so it is a Rust module and a WGSL module of the

@@ -1,6 +1,6 @@
 //! `hyperfold merge`: joins the folders of shards to the folder of the whole run.
 //!
-//! Layer: cli. [`hyperfold_session::merge`] does the work.
+//! Layer: cli. [`hyperfold_session::merge()`] does the work.
 
 use std::path::PathBuf;
 

@@ -7,7 +7,7 @@ use std::time::Duration;
 /// The number 1 in millionths.
 const WHOLE: u64 = 1_000_000;
 
-/// Statistics of folding for one experiment. Counts depend on the experiment and on the content of the memo. Times are estimates: see [`TurnTimer`].
+/// Statistics of folding for one experiment. Counts depend on the experiment and on the content of the memo. Times are estimates from a sample of turns.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct FoldStats {
     /// Packet-hops that were simulated. An experiment that started over counts them again.

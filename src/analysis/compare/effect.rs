@@ -1,6 +1,6 @@
 //! Effect of each axis: its main effect, and the best configuration of each of its levels.
 //!
-//! Layer: compare. It passes a study's configurations to [`fit`](super::fit), which defines an effect, and makes a table of the results.
+//! Layer: compare. It passes a study's configurations to `fit`, which defines an effect, and makes a table of the results.
 
 use super::fit::{AxisEffect, Grid, LEVELS_UP_TO, Point, Scale};
 use super::levels::Levels;

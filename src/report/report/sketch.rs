@@ -1,6 +1,6 @@
 //! Sketch of a network, from the names of its links: tiers of nodes, and how busy the links between them were.
 //!
-//! Layer: report. It knows the names that [`hyperfold_network::topology::Network::names`] gives. It draws nothing.
+//! Layer: report. It knows the names that `topology::Network::names` gives. It draws nothing.
 
 use std::collections::{BTreeMap, BTreeSet};
 
