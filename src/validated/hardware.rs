@@ -2,19 +2,33 @@
 //!
 //! Layer: validated. It reads configurations and assets, and simulates nothing.
 
-use super::class::{ExperimentClass, measured_gpu};
+use super::class::{ExperimentClass, is_amd, measured_gpu};
 use super::error::ClassErrors;
 use hyperfold_config::spec::{Config, KeyId, SERVERS, Source, TopologyKind, WorkloadSection, find_server, gpu_of};
 use hyperfold_host::training;
 use hyperfold_llm::compute::Gpu;
 
-/// Notes about the hardware of an experiment.
+/// Notes about the hardware of an experiment. A cluster over days reads its hardware only if its jobs' iterations are simulated.
 pub fn notes(config: &Config) -> Vec<String> {
     let Ok(gpu) = training::gpu(&config.cluster.gpu) else { return Vec::new() };
-    [unmeasured(config, &gpu), kernels_of_another(config, &gpu), server_of_nobody(config, &gpu)]
-        .into_iter()
-        .flatten()
-        .collect()
+    if config.cluster_run().is_some_and(|run| run.iterations.is_none()) {
+        return Vec::new();
+    }
+    [
+        unmeasured(config, &gpu),
+        kernels_of_another(config, &gpu),
+        collectives_of_another(config, &gpu),
+        server_of_nobody(config, &gpu),
+    ]
+    .into_iter()
+    .flatten()
+    .collect()
+}
+
+/// Workloads of an experiment and of its jobs.
+fn workloads(config: &Config) -> impl Iterator<Item = &WorkloadSection> {
+    let of_jobs = config.jobs.iter().flat_map(|jobs| &jobs.jobs).map(|job| &job.workload);
+    std::iter::once(&config.workload).chain(of_jobs)
 }
 
 fn unmeasured(config: &Config, gpu: &Gpu) -> Option<String> {
@@ -33,14 +47,28 @@ fn unmeasured(config: &Config, gpu: &Gpu) -> Option<String> {
 
 /// A note if times of kernels come from another GPU.
 fn kernels_of_another(config: &Config, gpu: &Gpu) -> Option<String> {
-    let WorkloadSection::Program(program) = &config.workload else { return None };
-    let computes = matches!(program.source, Source::Model(_) | Source::Inference(_));
+    let computes = workloads(config).any(|workload| {
+        matches!(workload, WorkloadSection::Program(p) if matches!(p.source, Source::Model(_) | Source::Inference(_)))
+    });
     (computes && gpu.baseline != gpu.name).then(|| {
         format!(
             "no kernels of {} were measured: their times are those of {}, scaled by peaks and bandwidths",
             gpu.name, gpu.baseline
         )
     })
+}
+
+/// A note if NCCL's model stands for a GPU that NCCL does not run on.
+fn collectives_of_another(config: &Config, gpu: &Gpu) -> Option<String> {
+    let communicates = workloads(config).any(|workload| matches!(workload, WorkloadSection::Program(_)));
+    (communicates && is_amd(gpu)).then(|| {
+        format!("no collectives of {} were measured: their times are those of NCCL's model of Ampere GPUs", gpu.name)
+    })
+}
+
+/// Whether a name is that of a GPU of the assets.
+fn names(name: &str, gpu: &Gpu) -> bool {
+    Gpu::named(name).is_ok_and(|found| found.name == gpu.name)
 }
 
 /// A note if server keys are defaults although no server with these defaults has the GPU.
@@ -68,9 +96,8 @@ fn server_of_nobody(config: &Config, gpu: &Gpu) -> Option<String> {
 
 /// Whether a server of the assets has this GPU, in the default number and with the default NICs.
 fn is_default(server: &str, gpu: &Gpu) -> bool {
-    let has = |name: &str| Gpu::named(name).is_ok_and(|found| found.name == gpu.name);
     find_server(server).is_some_and(|s| (s.gpus, s.ports(), s.port_gbps()) == (8, 8, 400.0))
-        && gpu_of(server).is_some_and(has)
+        && gpu_of(server).is_some_and(|name| names(name, gpu))
 }
 
 #[cfg(test)]
@@ -108,5 +135,8 @@ mod tests {
             "kind = \"collective\", op = \"all-reduce\", analytic = \"all\"",
         );
         assert!(own.iter().any(|n| n.starts_with("no machine with custom was measured")), "{own:?}");
+        let amd = of("gpu = \"mi300x\"", "kind = \"collective\", op = \"all-reduce\"").join("\n");
+        assert!(amd.contains("no collectives of mi300x were measured"), "{amd}");
+        assert!(amd.contains("cluster.gpu = mi300x names no server"), "{amd}");
     }
 }
