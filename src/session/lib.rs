@@ -43,6 +43,7 @@ mod survey;
 mod sweep_builder;
 mod topology_builder;
 pub mod trace;
+mod two_models;
 mod update;
 mod work_done;
 mod workers;

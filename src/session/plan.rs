@@ -20,6 +20,7 @@ use super::planned::{PlanProgress, Planned};
 use super::probe;
 use super::search::{self, SearchSetup};
 use super::survey::survey;
+use super::two_models;
 use super::workers;
 
 /// Experiments in a batch, and total packet-hops, from which a GPU pays.
@@ -145,6 +146,7 @@ pub(crate) fn plan(
     let (axes, outputs, digest) = (axes(&sweep), outputs(&sweep), digest(&sweep));
     sweep.select(selection)?;
     let setup = search::setup(&sweep, selection)?;
+    let no_judge = two_models::warning(&sweep);
     let survey = survey(&sweep, progress)?;
     let threads = std::thread::available_parallelism().map_or(1, usize::from);
     let search = setup.as_ref().map(|s| s.plan(&sweep));
@@ -174,7 +176,7 @@ pub(crate) fn plan(
         sweep_path: std::path::absolute(&sweep.path).unwrap_or_else(|_| sweep.path.clone()).display().to_string(),
         replicas: u64::from(sweep.replicas),
         inputs: sweep.inputs.iter().map(input).collect(),
-        warnings: sweep.notes.iter().cloned().chain(survey.warnings).collect(),
+        warnings: sweep.notes.iter().cloned().chain(no_judge).chain(survey.warnings).collect(),
         tight: survey.tight,
         duplicates: sweep.duplicates,
         duplicates_note: sweep.duplicates_note.clone(),

@@ -122,7 +122,7 @@ impl Survey {
             Err(e) => return (Err(e), ExperimentSize::default()),
         };
         let (prepared, bytes) = (made.prepared(), made.bytes());
-        let notes = prepared.notes.clone();
+        let notes = prepared.notes.iter().cloned().chain(hyperfold_validated::notes(config)).collect();
         let size = ExperimentSize::of(config, prepared, allocated, seconds);
         let fits = self.kept.bytes().saturating_add(bytes) <= budget::total() / SHARE_OF_KEPT;
         // An experiment of several jobs may be queued with further runs, which change the ids in the queue.
@@ -194,6 +194,10 @@ fn surveyed(sweep: &Sweep, progress: &PlanProgress) -> Result<Survey, SessionErr
             // The jobs themselves do not depend on how they are scheduled, but preparing them again for another shape is cheap.
             let shape = format!("{:?}{:?}", (&config.cluster, &config.topology), (&config.workload, &config.jobs));
             let known = shapes.get(&shape).cloned();
+            if known.is_none() {
+                let notes = hyperfold_validated::notes(&config);
+                survey.warnings.extend(notes.into_iter().filter(|n| noted.insert(n.clone())));
+            }
             let work = known.unwrap_or_else(|| match cluster_size(&config, &mut clocks) {
                 Ok(size) => Ok(Some(size)),
                 Err(error) => {

@@ -106,7 +106,7 @@ impl ExperimentClass {
         }
         let gpu = training::gpu(&config.cluster.gpu).ok()?;
         // No machine with AMD GPUs was measured; NCCL's model treats them as Ampere.
-        if gpu.kin.starts_with("mi") {
+        if is_amd(&gpu) {
             return None;
         }
         let gpu = generation(&gpu);
@@ -191,6 +191,11 @@ impl ExperimentClass {
             server: config.cluster.server.unwrap_or_default().to_string(),
         })
     }
+}
+
+/// Whether AMD makes the GPU, or the one that it is like.
+pub(super) fn is_amd(gpu: &Gpu) -> bool {
+    gpu.kin.starts_with("mi")
 }
 
 /// GPU of an experiment by its name in the assets. `None`: the user's own specification, which belongs to no measured machine.

@@ -2,19 +2,38 @@
 //!
 //! Layer: validated. It reads configurations and assets, and simulates nothing.
 
-use super::class::{ExperimentClass, measured_gpu};
+use super::class::{ExperimentClass, is_amd, measured_gpu};
 use super::error::ClassErrors;
-use hyperfold_config::spec::{Config, KeyId, SERVERS, Source, TopologyKind, WorkloadSection, find_server, gpu_of};
+use hyperfold_config::spec::{
+    Config, KeyId, LinkKind, LinksOfGpu, Named, SERVERS, Source, TopologyKind, WorkloadSection, find_server, gpu_of,
+    links_of,
+};
+use hyperfold_host::servers::generation;
 use hyperfold_host::training;
 use hyperfold_llm::compute::Gpu;
 
-/// Notes about the hardware of an experiment.
+/// Notes about the hardware of an experiment. A cluster over days reads its hardware only if its jobs' iterations are simulated.
 pub fn notes(config: &Config) -> Vec<String> {
     let Ok(gpu) = training::gpu(&config.cluster.gpu) else { return Vec::new() };
-    [unmeasured(config, &gpu), kernels_of_another(config, &gpu), server_of_nobody(config, &gpu)]
-        .into_iter()
-        .flatten()
-        .collect()
+    if config.cluster_run().is_some_and(|run| run.iterations.is_none()) {
+        return Vec::new();
+    }
+    [
+        unmeasured(config, &gpu),
+        kernels_of_another(config, &gpu),
+        collectives_of_another(config, &gpu),
+        server_of_nobody(config, &gpu),
+        gpu_of_another_server(config, &gpu),
+    ]
+    .into_iter()
+    .flatten()
+    .collect()
+}
+
+/// Workloads of an experiment and of its jobs.
+fn workloads(config: &Config) -> impl Iterator<Item = &WorkloadSection> {
+    let of_jobs = config.jobs.iter().flat_map(|jobs| &jobs.jobs).map(|job| &job.workload);
+    std::iter::once(&config.workload).chain(of_jobs)
 }
 
 fn unmeasured(config: &Config, gpu: &Gpu) -> Option<String> {
@@ -33,14 +52,67 @@ fn unmeasured(config: &Config, gpu: &Gpu) -> Option<String> {
 
 /// A note if times of kernels come from another GPU.
 fn kernels_of_another(config: &Config, gpu: &Gpu) -> Option<String> {
-    let WorkloadSection::Program(program) = &config.workload else { return None };
-    let computes = matches!(program.source, Source::Model(_) | Source::Inference(_));
+    let computes = workloads(config).any(|workload| {
+        matches!(workload, WorkloadSection::Program(p) if matches!(p.source, Source::Model(_) | Source::Inference(_)))
+    });
     (computes && gpu.baseline != gpu.name).then(|| {
         format!(
             "no kernels of {} were measured: their times are those of {}, scaled by peaks and bandwidths",
             gpu.name, gpu.baseline
         )
     })
+}
+
+/// A note if NCCL's model stands for a GPU that NCCL does not run on.
+fn collectives_of_another(config: &Config, gpu: &Gpu) -> Option<String> {
+    let communicates = workloads(config).any(|workload| matches!(workload, WorkloadSection::Program(_)));
+    (communicates && is_amd(gpu)).then(|| {
+        format!("no collectives of {} were measured: their times are those of NCCL's model of Ampere GPUs", gpu.name)
+    })
+}
+
+/// A note if the links inside the servers are those of a named server, and that server's GPU has other links.
+fn gpu_of_another_server(config: &Config, gpu: &Gpu) -> Option<String> {
+    let (server, cluster) = (config.cluster.server?, &config.cluster);
+    let generated = !matches!(config.topology.kind, TopologyKind::File { .. });
+    let takes_links = generated && cluster.gpus_per_server > 1 && cluster.nvlink_bps > 0;
+    if !takes_links || cluster.server_xml.is_some() || config.values.given(KeyId::NvlinkGbps) {
+        return None;
+    }
+    let (Named::Asset(own_name) | Named::Table(own_name)) = &cluster.gpu else { return None };
+    let server_gpu = Gpu::named(gpu_of(server)?).ok()?;
+    if gpu.name == server_gpu.name {
+        return None;
+    }
+    let same = match (links_of(own_name).ok()?, links_of(&server_gpu.name).ok()?) {
+        (LinksOfGpu::Elsewhere | LinksOfGpu::Unsaid, _) => return None,
+        (LinksOfGpu::Known(own), LinksOfGpu::Known(server)) => match own.kind {
+            // A card has the rate of its slot.
+            LinkKind::Pcie => server.kind == LinkKind::Pcie,
+            kind => {
+                let gbps = [own, server].map(|links| links.gbps_in_server(2));
+                kind == server.kind && gbps[0] == gbps[1] && generation(gpu) == generation(&server_gpu)
+            }
+        },
+        _ => gpu.kin == server_gpu.kin,
+    };
+    let own_servers: Vec<&str> =
+        SERVERS.into_iter().filter(|name| gpu_of(name).is_some_and(|g| names(g, gpu))).collect();
+    let instead = match own_servers.as_slice() {
+        [] => "leave out cluster.server".to_string(),
+        named => format!("name a server that has it: {}", named.join(", ")),
+    };
+    (!same).then(|| {
+        format!(
+            "cluster.gpu = {} is not the GPU of cluster.server = {server}, which has {}: its links inside a server are taken from that server, not from {}; {instead}",
+            gpu.name, server_gpu.name, gpu.name
+        )
+    })
+}
+
+/// Whether a name is that of a GPU of the assets.
+fn names(name: &str, gpu: &Gpu) -> bool {
+    Gpu::named(name).is_ok_and(|found| found.name == gpu.name)
 }
 
 /// A note if server keys are defaults although no server with these defaults has the GPU.
@@ -68,9 +140,8 @@ fn server_of_nobody(config: &Config, gpu: &Gpu) -> Option<String> {
 
 /// Whether a server of the assets has this GPU, in the default number and with the default NICs.
 fn is_default(server: &str, gpu: &Gpu) -> bool {
-    let has = |name: &str| Gpu::named(name).is_ok_and(|found| found.name == gpu.name);
     find_server(server).is_some_and(|s| (s.gpus, s.ports(), s.port_gbps()) == (8, 8, 400.0))
-        && gpu_of(server).is_some_and(has)
+        && gpu_of(server).is_some_and(|name| names(name, gpu))
 }
 
 #[cfg(test)]
@@ -108,5 +179,39 @@ mod tests {
             "kind = \"collective\", op = \"all-reduce\", analytic = \"all\"",
         );
         assert!(own.iter().any(|n| n.starts_with("no machine with custom was measured")), "{own:?}");
+        let amd = of("gpu = \"mi300x\"", "kind = \"collective\", op = \"all-reduce\"").join("\n");
+        assert!(amd.contains("no collectives of mi300x were measured"), "{amd}");
+        assert!(amd.contains("cluster.gpu = mi300x names no server"), "{amd}");
+    }
+
+    #[test]
+    fn a_gpu_that_another_server_has_takes_its_links() {
+        let collective = "kind = \"collective\", op = \"all-reduce\"";
+        let told = |cluster: &str| of(cluster, collective).join("\n").contains("is not the GPU of cluster.server");
+        for (server, gpu) in [
+            ("dgx-h100", "l40s"),
+            ("dgx-h100", "a100"),
+            ("dgx-h100", "mi300x"),
+            ("dgx-h100", "v100"),
+            ("pcie-gen4", "h100"),
+            ("dgx-1v", "a100"),
+            ("hgx-h800", "a800"),
+        ] {
+            assert!(told(&format!("server = \"{server}\", gpu = \"{gpu}\"")), "{gpu} in {server}");
+        }
+        for (server, gpu) in [
+            ("dgx-h100", "h100"),
+            ("dgx-h100", "h200"),
+            ("oci-a100", "a100"),
+            ("pcie-gen4", "l40s"),
+            ("pcie-gen4", "h100-pcie"),
+            ("gb200-tray", "gb300"),
+            ("dgx-1v", "v100"),
+        ] {
+            assert!(!told(&format!("server = \"{server}\", gpu = \"{gpu}\"")), "{gpu} in {server}");
+        }
+        assert!(!told("server = \"dgx-h100\", gpu = \"l40s\", nvlink_gbps = 256"), "the rate is the user's own");
+        let text = of("server = \"dgx-h100\", gpu = \"v100\"", collective).join("\n");
+        assert!(text.contains("which has h100-sxm") && text.contains("name a server that has it: dgx-1v"), "{text}");
     }
 }

@@ -118,3 +118,40 @@ fn what_nothing_says_is_refused_with_the_key() {
         assert_eq!(told, "", "{cluster}");
     }
 }
+
+/// What `plan` says of hardware that was not measured and of axes that it cannot judge, where communication is simulated as packets.
+#[test]
+fn plans_tell_what_no_machine_stands_for() {
+    let planned = |cluster: &str, workload: &str, axes: &str| {
+        let sweep = format!(
+            "name = \"told\"\n[base]\ncluster = {{ gpus = 16, {cluster} }}\nworkload = {{ {workload} }}\n[axes]\n{axes}\n"
+        );
+        let folder = Folder::new(&[("s.toml", &sweep)]);
+        let ran = folder.run(&["plan", "s.toml"]);
+        assert_eq!(ran.code, 0, "{sweep}\n{}", ran.stderr);
+        ran.stdout
+    };
+    let model = "kind = \"model\", tp = 8, global_batch = 8, \
+        model = { name = \"small\", transformer = { layers = 2, hidden = 128, heads = 8, seq = 128, vocab = 1024 } }";
+    let collective = "kind = \"collective\", op = \"all-reduce\"";
+    let gpus = "\"cluster.gpu\" = [\"h100\", \"l40s\"]";
+    for (cluster, workload, axes, told) in [
+        ("server = \"dgx-h100\"", model, gpus, "warning: no kernels of l40s were measured"),
+        (
+            "server = \"dgx-h100\"",
+            collective,
+            gpus,
+            "warning: cluster.gpu = l40s is not the GPU of cluster.server = dgx-h100",
+        ),
+        ("gpus_per_server = 8", collective, gpus, "warning: cluster.gpu = l40s names no server"),
+        (
+            "nics_per_server = 1",
+            collective,
+            "\"cluster.gpus_per_server\" = [8, 16]",
+            "warning: this sweep is no judge of",
+        ),
+    ] {
+        let text = planned(cluster, workload, axes);
+        assert!(text.contains(told), "{told}: {text}");
+    }
+}

@@ -101,7 +101,7 @@ fn entry(name: &str) -> Option<&'static Entry> {
 ///
 /// # Errors
 /// A table whose keys of links contradict each other.
-pub(super) fn links_of(gpu: &str) -> Result<LinksOfGpu, String> {
+pub fn links_of(gpu: &str) -> Result<LinksOfGpu, String> {
     if gpu.starts_with('{') {
         let table = format!("gpu = {gpu}").parse::<toml::Table>().map_err(|e| e.message().to_string())?;
         return table["gpu"].as_table().map_or(Ok(LinksOfGpu::Unsaid), links_of_table);

@@ -42,7 +42,7 @@ pub use config::{Config, Joining, Steady};
 pub use costs::CostKeys;
 pub use docs::{reference_markdown, template};
 pub use error::{Conflict, Place, SpecError};
-pub use gpu_links::{GpuLinks, LinkKind, LinksOfGpu, links_of_table};
+pub use gpu_links::{GpuLinks, LinkKind, LinksOfGpu, links_of, links_of_table};
 pub use jobs::{JobSection, JobsSection, PlacementChoice, RunningJobs, wrong_job_name};
 pub use key::{Default, Key, KeyKind};
 pub use key_id::{KeyId, N_KEYS};
