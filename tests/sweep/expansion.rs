@@ -429,3 +429,19 @@ fn shipped_sweeps_expand_to_what_their_readme_says() {
         }
     }
 }
+
+/// The payload of packets is that of the named server in every network, so the server is no key without effect.
+#[test]
+fn a_server_matters_in_a_network_from_a_file() {
+    let folder = tempfile::tempdir().unwrap();
+    std::fs::write(folder.path().join("net.txt"), "3 1 2\n2\n0 2 100Gbps 0.001ms 0\n1 2 100Gbps 0.001ms 0\n").unwrap();
+    let read = |more: &str| {
+        let text = format!("{RING}[base.topology]\nkind = \"file\"\npath = \"net.txt\"\n{more}");
+        sweep::parse(&text, &folder.path().join("sweep.toml"), &SetOverrides::default()).unwrap()
+    };
+    let (without, with) = (read(""), read("[base.cluster]\nserver = \"dgx-h100\"\n"));
+    assert!(without.notes.is_empty() && with.notes.is_empty(), "{:?}", with.notes);
+    assert_ne!(without.experiments[0].config_key, with.experiments[0].config_key);
+    let both = read("[axes]\n\"cluster.server\" = [\"dgx-h100\", \"gcp-a3mega\"]\n");
+    assert_ne!(both.experiments[0].config_key, both.experiments[1].config_key);
+}
