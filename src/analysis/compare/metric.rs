@@ -4,7 +4,7 @@
 
 use hyperfold_base::nearest::nearest_column;
 use hyperfold_config::spec::split_job_name;
-use hyperfold_results::{ColumnKind, ColumnRole};
+use hyperfold_results::{ColumnKind, ColumnRole, RunResults};
 
 use super::{CompareError, Study};
 
@@ -163,8 +163,13 @@ pub fn searched_by(study: &Study) -> Vec<RankingMetric> {
 
 /// Names of the numeric outcomes that at least one experiment has, in the order of columns.
 pub fn available(study: &Study) -> Vec<String> {
+    available_in(&study.runs)
+}
+
+/// Names of the numeric outcomes that at least one experiment of these folders has, in the order of columns.
+pub fn available_in(runs: &[RunResults]) -> Vec<String> {
     let mut names: Vec<String> = Vec::new();
-    for run in &study.runs {
+    for run in runs {
         for (column_idx, column) in run.columns.iter().enumerate() {
             let numeric = matches!(column.kind, ColumnKind::Int | ColumnKind::Unsigned | ColumnKind::Real)
                 && column.role == ColumnRole::Outcome;
