@@ -58,7 +58,7 @@ pub const PARTS: &[&str] = &[
     "other_ns",
 ];
 
-/// Columns that say how much was simulated or how reliable a result is. They are not metrics.
+/// Columns that say how much was simulated, how reliable a result is, or how something was done. They are not metrics.
 pub const NO_METRIC: &[&str] = &[
     "flows",
     "packet_hops",
@@ -70,6 +70,8 @@ pub const NO_METRIC: &[&str] = &[
     "requests",
     "steps",
     "kv_transfer_bytes",
+    "critical_rank",
+    "channels",
 ];
 
 impl RankingMetric {
