@@ -303,7 +303,7 @@ fn best(study: &Study, metric: &RankingMetric, group: &RankedGroup) -> String {
     let tokens = study
         .sample(c, "tokens_per_s")
         .filter(|_| metric.name == "iteration_time_ns")
-        .map(|s| format!("{:.0} tokens/s, ", s.mean));
+        .map(|s| format!("{} tokens/s, ", table::number(s.mean)));
     let value = format!("{} {}", words(&metric.name), shown(&metric.name, &Cell::Real(first.sample.mean)));
     let mean = if first.sample.n > 1 { format!(", mean of {} replicas", first.sample.n) } else { String::new() };
     let tied: Vec<&Ranked> = group.ranked.iter().skip(1).take_while(|r| r.rank == first.rank).collect();
