@@ -167,7 +167,7 @@ function distributions(series, percents, unit) {
   return pic;
 }
 
-// Median, 99th percentile and maximum, a line each: items { label, values: [p50, p99, max], texts }.
+// Median, 99th percentile and maximum, a line each: items { label, values: [p50, p99, max] }.
 function ranges(items, unit) {
   const rowHeight = 22, height = items.length * rowHeight + 26;
   const all = items.flatMap((it) => it.values).filter((v) => v > 0);
@@ -181,9 +181,9 @@ function ranges(items, unit) {
     const [p50, p99, max] = it.values.map((v) => (v > 0 ? x(v) : x(low)));
     pic.append(fitted(it.label, LEFT - 10, y + 4, LEFT - 12, { "text-anchor": "end", class: "label" }),
       svg("line", { x1: p50, x2: max, y1: y, y2: y, stroke: "var(--c7)", "stroke-width": 2 }),
-      svg("circle", { cx: p50, cy: y, r: 4.5, fill: COLOURS[0] }, svg("title", {}, "median " + it.texts[0] + " ns")),
-      svg("circle", { cx: p99, cy: y, r: 4.5, fill: COLOURS[1] }, svg("title", {}, "99th percentile " + it.texts[1] + " ns")),
-      svg("line", { x1: max, x2: max, y1: y - 6, y2: y + 6, stroke: COLOURS[4], "stroke-width": 3 }, svg("title", {}, "longest " + it.texts[2] + " ns")),
+      svg("circle", { cx: p50, cy: y, r: 4.5, fill: COLOURS[0] }, svg("title", {}, "median " + format(it.values[0], unit))),
+      svg("circle", { cx: p99, cy: y, r: 4.5, fill: COLOURS[1] }, svg("title", {}, "99th percentile " + format(it.values[1], unit))),
+      svg("line", { x1: max, x2: max, y1: y - 6, y2: y + 6, stroke: COLOURS[4], "stroke-width": 3 }, svg("title", {}, "longest " + format(it.values[2], unit))),
       svg("text", { class: "t", x: WIDTH - RIGHT + 12, y: y + 4 }, format(it.values[2], unit)));
   });
   return pic;

@@ -131,8 +131,7 @@ function fctSection() {
   } else out.push(none("Whole distributions need flows.csv, which this run did not write: set ", key("output.flows = true"), " under [base] and run again."));
   out.push(el("h3", {}, "Median, 99th percentile and longest"), legend([["median", COLOURS[0]], ["99th percentile", COLOURS[1]], ["longest", COLOURS[4]]]),
     paged(withFct, 20, (page) => ranges(page.map((c) => {
-      const texts = ["fct_p50_ns", "fct_p99_ns", "fct_max_ns"].map((name) => text(name, okFirst(c)));
-      return { label: labelInView(c), texts, values: texts.map(Number) };
+      return { label: labelInView(c), values: ["fct_p50_ns", "fct_p99_ns", "fct_max_ns"].map((name) => number(name, okFirst(c))) };
     }), "ns")));
   return out;
 }
@@ -142,15 +141,15 @@ function linksSection() {
   const items = inView().map((c) => [c, okFirst(c)]).filter(([, row]) => row !== undefined).map(([c, row]) => [c, DATA.links.of[text("exp_id", row)]]).filter(([, l]) => l);
   if (!items.length) return [none("There is nothing on the links of the experiments in view."), excerptNote("links", "links.csv")];
   const maxQueue = items.reduce((m, [, l]) => Math.max(m, Number(l.queue[0])), 0);
-  const cellTitle = (l, name, unit) => (k) => "link " + (Math.floor((k * l.links) / l[name].length) + 1) + " of " + l.links + " by " + name + ": " + l[name][k] + unit;
+  const cellTitle = (l, name, unit) => (k) => "link " + (Math.floor((k * l.links) / l[name].length) + 1) + " of " + l.links + " by " + name + ": " + format(Number(l[name][k]), unit);
   const rows = (page, name, unit, note) => page.map(([c, l]) => ({ label: labelInView(c), values: l[name].map(Number), note: note(l), title: cellTitle(l, name, unit) }));
   const busiest = items.slice(0, 40).flatMap(([c, l]) => l.busiest.slice(0, 8).map((b) => ({ c, b })));
   const names = ["link", "bytes", "utilisation", "max_queue_bytes", "mean_queue_bytes", "ecn_marks", "pfc_pauses", "drops"];
   return [
     oneOfReplicas(),
     el("p", { class: "soft" }, "One row an experiment, its links from the busiest (left) to the idlest: a row that is dark to its end uses its network evenly."),
-    el("h3", {}, "Utilisation from 0 to the makespan"), paged(items, 20, (page) => heatMap(rows(page, "utilisation", "", (l) => share(Number(l.utilisation[0])) + " most"), 1, "Link utilisation")),
-    el("h3", {}, "Largest queue of each link"), paged(items, 20, (page) => heatMap(rows(page, "queue", " bytes", (l) => format(Number(l.queue[0]), "bytes")), maxQueue, "Link queues")),
+    el("h3", {}, "Utilisation from 0 to the makespan"), paged(items, 20, (page) => heatMap(rows(page, "utilisation", "share", (l) => share(Number(l.utilisation[0])) + " most"), 1, "Link utilisation")),
+    el("h3", {}, "Largest queue of each link"), paged(items, 20, (page) => heatMap(rows(page, "queue", "bytes", (l) => format(Number(l.queue[0]), "bytes")), maxQueue, "Link queues")),
     el("h3", {}, "The busiest links of the best experiments"),
     ...dataTable({ id: "links", rows: busiest, pageSize: 8, columns: [{ title: "experiment", text: (r) => labelInView(r.c), number: null }, ...names.map((name, at) => ({ title: name, text: (r) => (name === "utilisation" ? share(Number(r.b[at])) : r.b[at]), number: at ? (r) => Number(r.b[at]) : null }))] }),
     excerptNote("links", "links.csv"),
@@ -213,7 +212,7 @@ function timeSection() {
     legend(present.map(([, label, colour]) => [label, colour])),
     paged(items, 20, (page) => stackedBars(page.map((c) => {
       const row = okFirst(c);
-      return { label: labelInView(c), parts: present.map(([name]) => number(name, row) || 0), titles: present.map(([name]) => text(name, row) + " ns"), note: format(number("iteration_time_ns", row), "ns") };
+      return { label: labelInView(c), parts: present.map(([name]) => number(name, row) || 0), titles: present.map(([name]) => format(number(name, row), "ns")), note: format(number("iteration_time_ns", row), "ns") };
     }), present.map(([, label]) => label), present.map(([, , colour]) => colour), "ns", "Where the time of an iteration goes")),
   ];
 }

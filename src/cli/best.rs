@@ -16,6 +16,7 @@ use hyperfold_report::report::recommend::{Alternative, Recommendation, Recommend
 use hyperfold_results::{Cell, RunResults};
 
 use super::compare_render::shown;
+use super::exit::with_causes;
 use super::{knee, table};
 use hyperfold_base::units::counted;
 
@@ -27,9 +28,11 @@ const NAMED_UP_TO: usize = 6;
 /// Lines for standard output. `candidates` is the number of experiments that a search chose from. `tight` says for each experiment why it may need more
 /// memory than its GPUs have.
 pub(super) fn lines(dir: &Path, candidates: Option<u64>, tight: &BTreeMap<u64, String>) -> Vec<String> {
-    let Some((study, metric)) =
-        Study::open(&[dir]).ok().and_then(|s| RankingMetric::default_of(&s).ok().map(|m| (s, m)))
-    else {
+    let study = match Study::open(&[dir]) {
+        Ok(study) => study,
+        Err(error) => return vec![format!("nothing is ranked: {}", with_causes(&anyhow::Error::new(error)))],
+    };
+    let Ok(metric) = RankingMetric::default_of(&study) else {
         return vec!["no experiment completed".into()];
     };
     let mut lines = Vec::new();
@@ -300,7 +303,7 @@ fn best(study: &Study, metric: &RankingMetric, group: &RankedGroup) -> String {
     let tokens = study
         .sample(c, "tokens_per_s")
         .filter(|_| metric.name == "iteration_time_ns")
-        .map(|s| format!("{:.0} tokens/s, ", s.mean));
+        .map(|s| format!("{} tokens/s, ", table::number(s.mean)));
     let value = format!("{} {}", words(&metric.name), shown(&metric.name, &Cell::Real(first.sample.mean)));
     let mean = if first.sample.n > 1 { format!(", mean of {} replicas", first.sample.n) } else { String::new() };
     let tied: Vec<&Ranked> = group.ranked.iter().skip(1).take_while(|r| r.rank == first.rank).collect();

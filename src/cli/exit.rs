@@ -62,6 +62,19 @@ impl CliError {
     }
 }
 
+/// An error and its causes in one line. Causes that the text before them already tells are left out.
+pub fn with_causes(error: &anyhow::Error) -> String {
+    let mut text = String::new();
+    for cause in error.chain().map(ToString::to_string) {
+        if text.is_empty() {
+            text = cause;
+        } else if !text.contains(&cause) {
+            text += &format!(": {cause}");
+        }
+    }
+    text
+}
+
 impl From<SessionError> for CliError {
     fn from(error: SessionError) -> CliError {
         let exit = if error.is_usage() { Exit::BadInput } else { Exit::Failed };
@@ -71,5 +84,19 @@ impl From<SessionError> for CliError {
             other => other.into(),
         };
         CliError { exit, error, then: None }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_cause_is_told_once() {
+        let source = || std::io::Error::other("no such thing");
+        let io = ResultsError::Io { path: "a".into(), source: source() };
+        assert_eq!(with_causes(&io.into()), "cannot write a: no such thing");
+        let tells_its_cause = anyhow::Error::new(source()).context("a: damaged (no such thing)");
+        assert_eq!(with_causes(&tells_its_cause), "a: damaged (no such thing)");
     }
 }

@@ -10,7 +10,7 @@ use hyperfold_results::Status;
 use hyperfold_session::merge::{Merged, merge};
 
 use super::exit::{CliError, Exit};
-use super::{best, jobs_table, say, summary, tell};
+use super::{best, jobs_table, resume, say, summary, tell};
 use hyperfold_base::units::counted;
 
 #[derive(Debug, Args)]
@@ -56,8 +56,9 @@ fn conclude(args: &MergeArgs, merged: &Merged) -> Exit {
     }
     if missing.is_some() {
         tell(&format!(
-            "hyperfold: merge the missing shards into {0}, or run what is missing: hyperfold run SWEEP.toml --out {0} --resume",
-            args.out.display()
+            "hyperfold: merge the missing shards into {}, or run what is missing: {}",
+            args.out.display(),
+            resume::command(run, &args.out)
         ));
     }
     let failed = records.iter().any(|r| r.status == Status::Failed);

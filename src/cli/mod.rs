@@ -90,7 +90,7 @@ pub fn main() -> ExitCode {
     let exit = match confined(cli.root.as_deref()).and_then(|()| dispatch(&cli.command)) {
         Ok(exit) => exit,
         Err(CliError { exit, error, then }) => {
-            tell_error(&format!("{error:#}"));
+            tell_error(&exit::with_causes(&error));
             if let Some(then) = then {
                 tell(&then);
             }

@@ -9,7 +9,7 @@ use clap::Args;
 use hyperfold_session::merge::recover;
 
 use super::exit::{CliError, Exit};
-use super::{say, tell};
+use super::{resume, say, tell};
 use hyperfold_base::units::counted;
 
 #[derive(Debug, Args)]
@@ -40,10 +40,7 @@ pub fn execute(args: &RecoverArgs) -> Result<Exit, CliError> {
     match &merged.missing {
         None => Ok(Exit::Ok),
         Some(missing) => {
-            tell(&format!(
-                "hyperfold: {missing}; to run them: hyperfold run SWEEP.toml --out {} --resume",
-                out.display()
-            ));
+            tell(&format!("hyperfold: {missing}; to run them: {}", resume::command(&merged.run, &out)));
             Ok(Exit::Failed)
         }
     }

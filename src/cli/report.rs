@@ -10,7 +10,7 @@ use clap::Args;
 use hyperfold_base::input;
 use hyperfold_report::report::{self, ReportError};
 
-use super::exit::{CliError, Exit};
+use super::exit::{CliError, Exit, with_causes};
 use super::serve::PageServer;
 use super::{say, tell, tell_approximate, tell_losses};
 
@@ -62,11 +62,8 @@ pub fn after_run(dir: &Path, quiet: bool) -> bool {
             true
         }
         Err(error) => {
-            let error = anyhow::Error::new(error);
-            tell(&format!(
-                "warning: no report was written: {error:#}; `hyperfold report {}` tries again",
-                dir.display()
-            ));
+            let error = with_causes(&anyhow::Error::new(error));
+            tell(&format!("warning: no report was written: {error}; `hyperfold report {}` tries again", dir.display()));
             false
         }
     }

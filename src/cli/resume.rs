@@ -1,14 +1,22 @@
-//! Messages of `run --resume` about the results of an earlier run.
+//! Messages of `run --resume` about the results of an earlier run, and the command that carries on with one.
 //!
 //! Layer: cli.
 
 use std::path::Path;
 
-use hyperfold_results::{Recovered, ResultDir, ResultsError, cut_off};
+use hyperfold_results::{Recovered, ResultDir, ResultsError, RunIdentity, cut_off};
 use hyperfold_session::{Planned, SessionError};
 
 use super::exit::CliError;
+use crate::submit::quote::shell;
 use hyperfold_base::units::counted;
+
+/// The command that carries on with a run in the folder `out`. It has the run's selection, without which `--resume` refuses the folder.
+pub fn command(run: &RunIdentity, out: &Path) -> String {
+    let shard = run.shard.map_or(String::new(), |(i, n)| format!(" --shard {i}/{n}"));
+    let limit = run.limit.map_or(String::new(), |n| format!(" --limit {n}"));
+    format!("hyperfold run SWEEP.toml --out {}{shard}{limit} --resume", shell(&out.display().to_string()))
+}
 
 /// Messages about what an earlier run has left in the folder.
 pub fn messages(recovered: &Recovered, planned: &Planned, dir: &ResultDir) -> Vec<String> {

@@ -12,12 +12,12 @@ use clap::Args;
 use indicatif::{ProgressBar, ProgressDrawTarget, ProgressStyle};
 
 use hyperfold_base::printable::printable;
-use hyperfold_results::{RunFollower, RunState};
+use hyperfold_results::{JournalReader, RunFollower, RunState};
 
 use super::exit::{CliError, Exit};
 use super::output::is_closed;
 use super::work_left::WorkShare;
-use super::{best, say, table, tell};
+use super::{best, resume, say, table, tell};
 
 /// Time between looks, and between lines if the output is no terminal.
 const LOOK_EVERY: Duration = Duration::from_millis(500);
@@ -90,10 +90,10 @@ pub fn execute(args: &WatchArgs) -> Result<Exit, CliError> {
                 if watch.was_killed() {
                     view.close();
                     return Err(CliError::broken(anyhow!(
-                        "{}: the run has not ended, nobody holds its journal, and nothing was written for {}: it was killed; carry on by `hyperfold run SWEEP.toml --out {} --resume`",
+                        "{}: the run has not ended, nobody holds its journal, and nothing was written for {}: it was killed; carry on by `{}`",
                         args.dir.display(),
                         table::seconds(SILENT_AT_MOST.as_secs_f64()),
-                        args.dir.display()
+                        carry_on(&args.dir)
                     )));
                 }
             }
@@ -103,6 +103,12 @@ pub fn execute(args: &WatchArgs) -> Result<Exit, CliError> {
         }
         thread::sleep(LOOK_EVERY);
     }
+}
+
+/// The command that carries on with the run in a folder, as far as its journal tells the selection.
+fn carry_on(dir: &Path) -> String {
+    let run = JournalReader::open(dir).map(|reader| reader.run().clone()).unwrap_or_default();
+    resume::command(&run, dir)
 }
 
 fn no_run(dir: &Path) -> CliError {

@@ -70,9 +70,9 @@ pub enum ResultsError {
     Locked(PathBuf),
     #[error("{}: the folder is not empty and has no journal.bin, so it is no run's to carry on with; name that of a run, or a new one", .0.display())]
     NoJournal(PathBuf),
-    #[error("{}: there is no run here (no journal.bin, or one that was killed at its very start or whose beginning is damaged, which `hyperfold run --resume` of the same run mends)", .0.display())]
+    #[error("{}: there is no run here (no journal.bin, or one without a whole beginning, as after a kill at the very start); name the folder of a run, or run again into a new one", .0.display())]
     NoRun(PathBuf),
-    #[error("{}: this is no journal that can be read: another program's or version's, or its beginning is damaged, which `hyperfold run --resume` of the same run mends; else start over in a new folder", .0.display())]
+    #[error("{}: this is no journal that can be read: another program's or version's, or all of its beginning is lost; run again into a new folder", .0.display())]
     ForeignJournal(PathBuf),
     #[error(
         "{}: its last {} MiB are damaged, more than a run cuts off; `hyperfold recover` saves the rest in another folder",

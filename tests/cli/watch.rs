@@ -45,6 +45,18 @@ fn the_state_of_a_run_is_told_from_its_folder() {
         assert!(lines[4].contains(" elapsed") && !lines[4].contains("left"), "{}", ran.stdout);
         assert!(lines[5].starts_with("  best: experiment "), "{}", ran.stdout);
     }
+    for (manifest, told) in
+        [(Some("{"), "o/manifest.json: not a manifest of this version ("), (None, "it has no manifest.json")]
+    {
+        match manifest {
+            Some(text) => folder.write("o/manifest.json", text),
+            None => fs::remove_file(folder.file("o/manifest.json")).unwrap(),
+        }
+        let ran = folder.run(&["watch", "o", "--once"]);
+        assert!(ran.stdout.contains("nothing is ranked: o") && ran.stdout.contains(told), "{}", ran.stdout);
+        let report = folder.run(&["report", "o"]).stderr;
+        assert!(report.contains(told) && report.matches("EOF").count() <= 1, "{report}");
+    }
     let absent = folder.run(&["watch", "absent", "--once"]);
     assert!(absent.code == 2 && absent.stderr.contains("absent: there is no such folder;"), "{}", absent.stderr);
 }

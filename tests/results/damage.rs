@@ -114,6 +114,23 @@ fn what_a_damaged_folder_holds_is_recovered() {
     same_as_whole(&folder, "damaged-recovered");
 }
 
+/// Without the selection of a shard, `--resume` refuses its folder, so the advice has it.
+#[test]
+fn the_advice_after_recovery_carries_on() {
+    let folder = Folder::new(&[("s.toml", SWEEP)]);
+    run(&folder, "part", &["--shard", "1/6", "--limit", "30", "--quiet"]);
+    let mut journal = folder.bytes("part/journal.bin");
+    let last = journal.len() - 100;
+    journal[last] ^= 4;
+    std::fs::write(folder.file("part/journal.bin"), &journal).unwrap();
+    let ran = folder.run(&["recover", "part"]);
+    let command = "hyperfold run SWEEP.toml --out part-recovered --shard 1/6 --limit 30 --resume";
+    assert!(ran.code == 1 && ran.stderr.contains(command), "{}", ran.stderr);
+    let args = command.split(' ').skip(1).map(|word| if word == "SWEEP.toml" { "s.toml" } else { word });
+    let resumed = folder.run(&args.chain(["--engine", "cpu"]).collect::<Vec<_>>());
+    assert!(resumed.stderr.contains("of 5 experiments are complete"), "{}", resumed.stderr);
+}
+
 /// A file that may not grow is an error with its remedy, not a signal that ends the process.
 #[cfg(target_os = "linux")]
 #[test]

@@ -425,7 +425,9 @@ fn what_is_no_journal_of_this_run_is_left_alone() {
     // A beginning that is only damaged is mended (`resume`).
     for damaged in [journal[..20].to_vec(), b"exp_id,flow_id\n".to_vec()] {
         fs::write(dir.join("journal.bin"), &damaged).unwrap();
-        assert!(matches!(reopen(&dir, vec![0, 1]), Err(ResultsError::ForeignJournal(_))));
+        let Err(refused @ ResultsError::ForeignJournal(_)) = reopen(&dir, vec![0, 1]) else { panic!("it was read") };
+        let advice = refused.to_string();
+        assert!(advice.contains("into a new folder") && !advice.contains("--resume"), "{advice}");
         assert!(fs::read(dir.join("journal.bin")).unwrap() == damaged);
     }
     assert!(read(&dir, "results.csv").lines().count() == 3, "nor is anything else touched");

@@ -213,6 +213,26 @@ fn notes_name_what_has_no_effect() {
 }
 
 #[test]
+fn values_that_others_replace_are_noted() {
+    let set = |sets: &[&str]| parse_set(RING, sets).unwrap().notes;
+    let notes = set(&["transport.cc=hpcc", "topology.link_gbps=100", "base.transport.cc=dcqcn"]);
+    assert_eq!(notes.len(), 1, "{notes:?}");
+    let told = "--set transport.cc=hpcc: `transport.cc` is set again, and the last value, dcqcn, wins; set it once";
+    assert_eq!(notes[0], told);
+    assert_eq!(set(&["transport.cc=hpcc", "transport.cc=hpcc"]), Vec::<String>::new());
+
+    let axis = |base: &str| {
+        let axes = "[axes]\n\"topology.link_gbps\" = [100, 200]\n";
+        parse(&format!("{RING}[base.topology]\nlink_gbps = {base}\n{axes}")).unwrap().notes
+    };
+    let notes = axis("400");
+    assert_eq!(notes.len(), 1, "{notes:?}");
+    assert!(notes[0].starts_with("sweep.toml:6: `topology.link_gbps = 400"), "{notes:?}");
+    assert!(notes[0].contains("is in no experiment, because `topology.link_gbps` is also an axis"), "{notes:?}");
+    assert_eq!(axis("200"), Vec::<String>::new(), "one of the axis' values");
+}
+
+#[test]
 fn template_is_a_valid_sweep() {
     let template = spec::template();
     let s = parse(&template).unwrap();
@@ -428,4 +448,20 @@ fn shipped_sweeps_expand_to_what_their_readme_says() {
             }
         }
     }
+}
+
+/// The payload of packets is that of the named server in every network, so the server is no key without effect.
+#[test]
+fn a_server_matters_in_a_network_from_a_file() {
+    let folder = tempfile::tempdir().unwrap();
+    std::fs::write(folder.path().join("net.txt"), "3 1 2\n2\n0 2 100Gbps 0.001ms 0\n1 2 100Gbps 0.001ms 0\n").unwrap();
+    let read = |more: &str| {
+        let text = format!("{RING}[base.topology]\nkind = \"file\"\npath = \"net.txt\"\n{more}");
+        sweep::parse(&text, &folder.path().join("sweep.toml"), &SetOverrides::default()).unwrap()
+    };
+    let (without, with) = (read(""), read("[base.cluster]\nserver = \"dgx-h100\"\n"));
+    assert!(without.notes.is_empty() && with.notes.is_empty(), "{:?}", with.notes);
+    assert_ne!(without.experiments[0].config_key, with.experiments[0].config_key);
+    let both = read("[axes]\n\"cluster.server\" = [\"dgx-h100\", \"gcp-a3mega\"]\n");
+    assert_ne!(both.experiments[0].config_key, both.experiments[1].config_key);
 }

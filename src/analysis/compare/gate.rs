@@ -183,7 +183,7 @@ impl GateCondition {
             let failed_since = uses_base && !runs.iter().any(completed) && has(&study.runs[0]);
             if !runs.iter().any(has) && !failed_since {
                 let paths: Vec<String> = runs.iter().map(|r| r.path.display().to_string()).collect();
-                let others = match super::metric::available(study).join(", ") {
+                let others = match super::metric::available_in(runs).join(", ") {
                     none if none.is_empty() => {
                         "nor of any other measurement; `status` and `error` in results.csv say why".to_string()
                     }
@@ -443,6 +443,21 @@ mod tests {
             let e = hits(&study, text).expect_err(text);
             assert!(e.contains(part), "{text}: {e}");
         }
+    }
+
+    #[test]
+    fn the_columns_named_are_those_of_the_folder() {
+        let mut counted = ok(0, "a", &["x"], 1_000);
+        counted.record.drops = Some(3);
+        let base = Folder::new(&["transport.cc"], vec![counted]);
+        let mut plain = ok(0, "a", &["x"], 1_000);
+        plain.record.drops = None;
+        let new = Folder::new(&["transport.cc"], vec![plain]);
+        let study = Study::open(&[base.path(), new.path()]).unwrap();
+        let why = hits(&study, "drops > 1").unwrap_err();
+        let (place, others) = why.split_once("; those with values are ").expect("others are named");
+        assert!(place.ends_with(&format!("no experiment in {} has a value of `drops`", study.dir(1))), "{why}");
+        assert!(others.contains("makespan_ns") && !others.contains("drops"), "{why}");
     }
 
     #[test]

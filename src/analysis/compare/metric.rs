@@ -4,7 +4,7 @@
 
 use hyperfold_base::nearest::nearest_column;
 use hyperfold_config::spec::split_job_name;
-use hyperfold_results::{ColumnKind, ColumnRole};
+use hyperfold_results::{ColumnKind, ColumnRole, RunResults};
 
 use super::{CompareError, Study};
 
@@ -58,7 +58,7 @@ pub const PARTS: &[&str] = &[
     "other_ns",
 ];
 
-/// Columns that say how much was simulated or how reliable a result is. They are not metrics.
+/// Columns that say how much was simulated, how reliable a result is, or how something was done. They are not metrics.
 pub const NO_METRIC: &[&str] = &[
     "flows",
     "packet_hops",
@@ -70,6 +70,8 @@ pub const NO_METRIC: &[&str] = &[
     "requests",
     "steps",
     "kv_transfer_bytes",
+    "critical_rank",
+    "channels",
 ];
 
 impl RankingMetric {
@@ -163,8 +165,13 @@ pub fn searched_by(study: &Study) -> Vec<RankingMetric> {
 
 /// Names of the numeric outcomes that at least one experiment has, in the order of columns.
 pub fn available(study: &Study) -> Vec<String> {
+    available_in(&study.runs)
+}
+
+/// Names of the numeric outcomes that at least one experiment of these folders has, in the order of columns.
+pub fn available_in(runs: &[RunResults]) -> Vec<String> {
     let mut names: Vec<String> = Vec::new();
-    for run in &study.runs {
+    for run in runs {
         for (column_idx, column) in run.columns.iter().enumerate() {
             let numeric = matches!(column.kind, ColumnKind::Int | ColumnKind::Unsigned | ColumnKind::Real)
                 && column.role == ColumnRole::Outcome;

@@ -30,6 +30,10 @@ pub(super) fn set(v: &Values, key: KeyId) -> bool {
 pub(super) fn generated(v: &Values) -> bool {
     !v.is(KeyId::TopologyKind, "file")
 }
+/// Whether the key of the server matters. With a network from a file it decides payloads, queue pairs and costs of collectives if it is given.
+pub(super) fn names_server(v: &Values) -> bool {
+    generated(v) || v.has(KeyId::Server)
+}
 /// Whether GPUs of a server have links: a rate above 0, or one from the file of the GPU.
 pub(super) fn linked(v: &Values) -> bool {
     generated(v) && (*v.get(KeyId::NvlinkGbps) == Value::Unset || v.float(KeyId::NvlinkGbps) > 0.0)

@@ -8,7 +8,7 @@
 macro_rules! for_each_key {
     ($declare:ident) => {
         $declare! {
-            Server "cluster.server" one_of(&SERVERS, &[]), D::None("none"), generated,
+            Server "cluster.server" one_of(&SERVERS, &[]), D::None("none"), names_server,
                 "a server of assets/servers: it gives gpu, gpus_per_server, nics_per_server, nvlink_gbps, nvlink_latency_ns and topology.link_gbps where they are not written";
             GpusPerServer "cluster.gpus_per_server" int(1, 1024), D::Derived(derive::gpus_per_server, "the server's, else 8; cluster.gpus where that is less"), generated, "GPUs in one server";
             Gpus "cluster.gpus" int(0, COUNT), D::Derived(derive::gpus, "what the workload or the topology file needs, else 128"),

@@ -76,6 +76,8 @@ pub(super) struct Document {
     pub axes: Vec<DeclaredAxis>,
     pub rows: Vec<ExperimentSection>,
     pub constraints: Vec<Where>,
+    /// Notes for the user about values that later ones replace.
+    pub notes: Vec<String>,
 }
 
 /// Names that users may try instead of those in [`TOP_KEYS`] and [`SWEEP_KEYS`].
@@ -137,6 +139,27 @@ fn sweep_hint(name: &str) -> String {
 #[derive(Clone, Debug, Default)]
 pub struct SetOverrides(pub Vec<String>);
 
+impl SetOverrides {
+    /// Returns a note for every value that a later `--set` of the same key replaces by another one.
+    fn replaced(&self) -> Vec<String> {
+        let parts = |set: &str| -> Option<(String, String)> {
+            let (name, value) = set.split_once('=')?;
+            let name = name.trim();
+            Some((name.strip_prefix("base.").unwrap_or(name).into(), value.trim().into()))
+        };
+        let all: Vec<Option<(String, String)>> = self.0.iter().map(|set| parts(set)).collect();
+        let note = |(index, own): (usize, &Option<(String, String)>)| {
+            let (name, value) = own.as_ref()?;
+            let last = all[index + 1..].iter().flatten().rfind(|(other, _)| other == name)?;
+            (last.1 != *value).then(|| {
+                let (set, last) = (&self.0[index], &last.1);
+                format!("--set {set}: `{name}` is set again, and the last value, {last}, wins; set it once")
+            })
+        };
+        all.iter().enumerate().filter_map(note).collect()
+    }
+}
+
 impl Document {
     /// Reads the text of a sweep file. `path` is only used in messages.
     pub(super) fn read(text: &str, path: &Path, sets: &SetOverrides) -> Result<Document, SpecError> {
@@ -160,6 +183,7 @@ impl Document {
             axes: Vec::new(),
             rows: Vec::new(),
             constraints: Vec::new(),
+            notes: sets.replaced(),
         };
         source.jobs = read_job_names(&source, root.get_ref())?;
         let mut sections: Vec<_> = root.get_ref().iter().collect();

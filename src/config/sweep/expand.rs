@@ -75,7 +75,7 @@ pub(super) fn expand(doc: &Document, path: &Path, dir: &Path) -> Result<Expanded
             flats: HashMap::new(),
         },
         files: Files::default(),
-        notes: Vec::new(),
+        notes: doc.notes.clone(),
         inert: BTreeMap::new(),
         axis_used: Vec::new(),
         base_used: vec![false; doc.base.len()],
@@ -418,6 +418,7 @@ impl Run<'_> {
                 ));
             }
         }
+        self.note_replaced_values(found);
         let base_entries = self.doc.base.iter().zip(&self.base_used).map(|(entry, used)| (None, entry, used));
         let job_entries = (0u16..).zip(self.doc.jobs.iter().zip(&self.job_used));
         let job_entries = job_entries.flat_map(|(number, (job, used))| {
@@ -433,6 +434,34 @@ impl Run<'_> {
                 .push(format!("{place}: `{name}` has no effect on any experiment of this sweep ({})", key(*k).doc));
         }
         Ok(())
+    }
+
+    /// Notes values of the sweep's own `[base]` and of its jobs that an axis replaces in every experiment. A value that is also one of the axis' is no mistake,
+    /// nor is one of an included file, which the sweep's own keys override.
+    fn note_replaced_values(&mut self, found: &[FoundPoint]) {
+        // Rows of a list fall back to `[base]`, so its values are no mistake there.
+        if self.doc.method == Method::List {
+            return;
+        }
+        let of_base = self.doc.base.iter().map(|entry| (None, entry));
+        let of_jobs = (0u16..).zip(&self.doc.jobs);
+        let of_jobs = of_jobs.flat_map(|(job, table)| table.values.iter().map(move |entry| (Some(job), entry)));
+        for (job, (key, written, place)) in of_base.chain(of_jobs) {
+            let k = KeyPath { job, key: *key };
+            let is_own = matches!(place, Place::File { path, .. } if path == self.path);
+            let Some(axis) = self.layers.axes.iter().position(|a| *a == k).filter(|_| is_own) else { continue };
+            let is_replaced = |p: &FoundPoint| {
+                let value = self.layers.design.value(p.point, axis);
+                *value != Value::Unset && value != written
+            };
+            if found.iter().all(is_replaced) {
+                let name = k.name(&self.layers.jobs);
+                self.notes.push(format!(
+                    "{place}: `{name} = {}` is in no experiment, because `{name}` is also an axis, which wins; remove one of them",
+                    written.to_toml()
+                ));
+            }
+        }
     }
 
     /// Whether points with the same configuration as others are left out: points that were drawn at random, which nobody wrote down, and candidates of a

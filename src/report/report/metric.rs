@@ -127,6 +127,11 @@ mod tests {
             "what was searched by comes first, whether it varies or not"
         );
         assert!(metrics(&Sheet::from_lines("exp_id,seed,a.b,status\n0,1,x,failed"), &[]).is_empty());
+        let how = Sheet::from_lines(
+            "exp_id,seed,a.b,status,error,makespan_ns,critical_rank,channels\n0,1,x,ok,,5,3,8\n1,1,y,ok,,6,4,16\n",
+        );
+        let names: Vec<String> = metrics(&how, &[]).into_iter().map(|m| m.name).collect();
+        assert_eq!(names, ["makespan_ns"], "more channels or a lower rank are neither better nor worse");
         let oom = Sheet::from_lines("exp_id,seed,a.b,status,peak_memory_bytes\n0,1,x,oom,5\n1,1,y,oom,6");
         assert!(metrics(&oom, &[]).is_empty(), "what did not complete is not ranked, so it offers no metric");
     }

@@ -34,7 +34,7 @@ pub enum ReadError {
     NotResults { path: PathBuf, missing: &'static str },
     #[error("cannot read {}", .path.display())]
     Io { path: PathBuf, source: io::Error },
-    #[error("{}: not a manifest of this version ({source})", .path.display())]
+    #[error("{}: not a manifest of this version ({source}); `hyperfold recover` makes another folder of the journal", .path.display())]
     Manifest { path: PathBuf, source: serde_json::Error },
     #[error("{}: {source}", .path.display())]
     Parquet { path: PathBuf, source: parquet::errors::ParquetError },

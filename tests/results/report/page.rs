@@ -98,6 +98,8 @@ fn all_sections_are_drawn_without_complaint() {
         assert!(broken.is_null(), "{broken}");
         let pictures = b.eval("[...document.querySelectorAll('svg *')].filter((e) => [...e.attributes].some((a) => /NaN|undefined|Infinity/.test(a.value))).length");
         assert_eq!(pictures, json!(0), "shapes without a place");
+        let raw = b.eval("[...document.querySelectorAll('svg title')].map((t) => t.textContent).filter((t) => /by utilisation: 0\\.|\\d{4,}(\\.\\d+)? (ns|bytes)/.test(t))");
+        assert_eq!(raw, json!([]), "tooltips have the units of the axes");
     }
 }
 
