@@ -40,13 +40,18 @@ const SHORT = (() => {
   return DATA.design.axes.map((a) => (count.get(last(a.key)) === 1 ? last(a.key) : a.key));
 })();
 const ANSWERS = DATA.design.axes.map((a, at) => at).filter((at) => !DATA.design.axes[at].question);
-// Of these, the ones that some experiment simulated: a recommendation is of them alone.
-const DESIGNED = ANSWERS.filter((at) => !DATA.design.axes[at].notSimulated);
+// Why no experiment in view simulated an axis; null where one did.
+const whyNotSimulated = (at) => {
+  const axis = DATA.design.axes[at];
+  return axis.notSimulated || (state.group >= 0 && axis.notSimulatedIn ? axis.notSimulatedIn[state.group] : null);
+};
+// What groups are, as words for one and for several: workloads, or ways of simulating.
+const [KIND, KINDS] = DATA.design.kinds;
 const shown = (value) => (value === "" ? "(empty)" : value);
 // What a configuration answers, in words.
 const describe = (c) => ANSWERS.map((a) => SHORT[a] + " " + shown(AXES[a].text(firstRow(c)))).join(", ") || "experiment " + text("exp_id", firstRow(c));
-// What is recommended, in words.
-const describeDesign = (c) => DESIGNED.map((a) => SHORT[a] + " " + shown(AXES[a].text(firstRow(c)))).join(", ") || describe(c);
+// What is recommended, in words: of axes that were simulated alone.
+const describeDesign = (c) => ANSWERS.filter((a) => !whyNotSimulated(a)).map((a) => SHORT[a] + " " + shown(AXES[a].text(firstRow(c)))).join(", ") || describe(c);
 // US dollars, four digits.
 const usd = (x) => (x >= 999950 ? "$" + digits(x / 1e6, 4) + " million" : "$" + digits(x, 4));
 // The same, shorter: words speak for themselves, numbers and flags need their axis's name.

@@ -35,7 +35,7 @@ function rankingTable() {
   ];
   const filters = DATA.design.axes.map((a, at) => ({ axis: AXES[at], title: SHORT[at], values: a.binned ? [] : a.levels })).filter((f) => f.values.length > 1 && f.values.length <= 64);
   return [
-    el("p", { class: "soft" }, "One row an experiment, with columns of results.csv; point at a number for all its digits. " + (DATA.design.groups.length > 1 ? "Ranks count within a workload. " : "") + "An equals sign marks configurations that are tied: they differ by no more than the standard deviation of their replicas, an audited error, or 0.01 %."),
+    el("p", { class: "soft" }, "One row an experiment, with columns of results.csv; point at a number for all its digits. " + (DATA.design.groups.length > 1 ? "Ranks count within a " + KIND + ". " : "") + "An equals sign marks configurations that are tied: they differ by no more than the standard deviation of their replicas, an audited error, or 0.01 %."),
     ...dataTable({ id: "ranking", rows, columns, filters, search: true, sort: [0, 1], pageSize: 15, first: (row) => place(row) && place(row).place === 1 }),
   ];
 }
@@ -44,22 +44,26 @@ function effectsSection() {
   if (!DATA.metrics.length) return [none("There is nothing to compare.")];
   const of = DATA.effects[state.metric];
   const effects = state.group < 0 ? of.all : of.groups[state.group];
-  if (effects === undefined) return [none("Effects are computed for the first " + of.groups.length + " workloads and for all together.")];
+  if (effects === undefined) return [none("Effects are computed for the first " + of.groups.length + " " + KINDS + " and for all together.")];
   if (!effects || !effects.length) return [none("No axis has two values with results", ". An axis with several values, for example ", key("topology.kind = [\"fat-tree\", \"clos\"]"), ", has an effect.")];
   const m = metric();
   const asks = (e) => DATA.design.axes[e.axis].question;
-  const answers = effects.filter((e) => !asks(e));
+  const answers = effects.filter((e) => !asks(e) && !whyNotSimulated(e.axis));
+  const unsimulated = ANSWERS.filter(whyNotSimulated).map((a) => DATA.design.axes[a].key);
+  const partial = state.group < 0 ? answers.filter((e) => DATA.design.axes[e.axis].notSimulatedIn).map((e) => DATA.design.axes[e.axis].key) : [];
   const unmatched = effects.filter((e) => !e.matched).map((e) => DATA.design.axes[e.axis].key);
   const undrawn = DATA.design.axes.filter((a) => a.levels.length > 64).map((a) => a.key);
   const bars = effects.some((e) => e.levels.some((l) => l.interval));
   return [
     el("p", { class: "soft" }, "How far each value of an axis is from the average of the axis's values, with all other axes the same, averaged over all their values: " + (m.more ? "more" : "less") + " is better. " + (effects[0].ratio ? "In per cent of " : "In the unit of ") + m.label + "."),
-    el("h3", {}, "All axes (tornado)"), answers.length ? tornado(answers, m.unit, m.more) : none("The sweep varies only what is asked, no answer to it."),
+    el("h3", {}, "All axes (tornado)"), answers.length ? tornado(answers, m.unit, m.more) : none(unsimulated.length ? "No axis that tries answers was simulated." : "The sweep varies only what is asked, no answer to it."),
     el("h3", {}, "Each axis"),
     el("p", { class: "soft" }, (bars ? "Brackets: 95 % interval from replicas. " : DATA.means ? "There are no error bars because all replicas gave the same. " : "There are no error bars because nothing was repeated (sweep.replicas = 3 would give them where anything depends on the seed). ") + "Pale bars: from the least to the most in any combination with the other axes."),
     unmatched.length ? el("p", { class: "soft" }, "Of " + unmatched.join(", ") + " no two experiments differ in nothing else, so averages are compared, whatever else varied.") : null,
+    unsimulated.length ? el("p", { class: "soft" }, "Not drawn, not being simulated: " + unsimulated.join(", ") + ".") : null,
+    partial.length ? el("p", { class: "soft" }, "Taken only over ways of simulating that simulate it: " + partial.join(", ") + ".") : null,
     undrawn.length ? el("p", { class: "soft" }, "Not drawn, having more than 64 values: " + undrawn.join(", ") + ".") : null,
-    el("div", { class: "pair" }, answers.concat(effects.filter(asks)).map((e) => el("div", { class: "effect" }, el("h3", {}, DATA.design.axes[e.axis].key + (DATA.design.axes[e.axis].question ? " (what is asked)" : DATA.design.axes[e.axis].notSimulated ? " (not simulated)" : "")), effectPicture(e, DATA.design.axes[e.axis].levels, m.unit, m.more ? "more" : "less")))),
+    el("div", { class: "pair" }, answers.concat(effects.filter(asks)).map((e) => el("div", { class: "effect" }, el("h3", {}, DATA.design.axes[e.axis].key + (DATA.design.axes[e.axis].question ? " (what is asked)" : "")), effectPicture(e, DATA.design.axes[e.axis].levels, m.unit, m.more ? "more" : "less")))),
   ];
 }
 
@@ -76,7 +80,7 @@ function paretoSection(holder) {
   if (chosenPair.a === chosenPair.b) return [controls, none("Choose two different metrics.")];
   const [low, high] = [Math.min(chosenPair.a, chosenPair.b), Math.max(chosenPair.a, chosenPair.b)];
   const fronts = DATA.pareto[group];
-  if (!fronts) return [controls, none("Fronts are computed for the first " + DATA.pareto.length + " workloads.")];
+  if (!fronts) return [controls, none("Fronts are computed for the first " + DATA.pareto.length + " " + KINDS + ".")];
   const front = fronts[low][high - low - 1], on = new Set(front);
   const points = [];
   for (let c = 0; c < N_CONFIGURATIONS; c++) {
@@ -91,7 +95,7 @@ function paretoSection(holder) {
   // A mean is no number of results.csv: seven digits are enough of it.
   const exact = (m, c) => (members(c).length > 1 ? String(Number(mean(m, c).toPrecision(7))) : text(DATA.metrics[m].name, firstRow(c)));
   return [
-    state.group < 0 && DATA.design.groups.length > 1 ? el("p", { class: "soft" }, "Of " + groupName(group) + "; choose another workload above.") : null, controls,
+    state.group < 0 && DATA.design.groups.length > 1 ? el("p", { class: "soft" }, "Of " + groupName(group) + "; choose another " + KIND + " above.") : null, controls,
     scatter(points, on, ma, mb, tell), told,
     el("h3", {}, "The front: what no other configuration beats in both"),
     ...dataTable({ id: "front", rows: front.slice(), pageSize: 10, columns: [
@@ -106,7 +110,7 @@ function paretoSection(holder) {
 function excerptNote(what, file) {
   const d = DATA.detailed;
   if (d.shown >= d.of) return null;
-  const best = d.groups < DATA.design.groups.length ? "the best of each of the first " + plural(d.groups, "workload", "workloads") : "the best" + (DATA.design.groups.length > 1 ? " " + d.each.toLocaleString("en") + " of each workload" : "");
+  const best = d.groups < DATA.design.groups.length ? "the best of each of the first " + plural(d.groups, KIND, KINDS) : "the best" + (DATA.design.groups.length > 1 ? " " + d.each.toLocaleString("en") + " of each " + KIND : "");
   return el("p", { class: "soft excerpt" }, "So that this page opens fast, it has the " + what + " of " + d.shown.toLocaleString("en") + " of " + plural(d.of, "configuration", "configurations") + ": " + best + " by " + DATA.metrics[0].label + (DATA.means ? ", of each the first replica that completed" : "") + ". Those of all are in ", key(file), " by exp_id; ", key("hyperfold compare DIR --explain A B"), " sets any two experiments against each other.");
 }
 
@@ -280,7 +284,7 @@ function start() {
   const controls = el("div", { class: "controls" });
   if (DATA.metrics.length) {
     controls.append(...select("metric", "ranked by", DATA.metrics.map((m, at) => [at, m.label + (m.more ? " (more is better)" : "")]), 0, (v) => { state.metric = v; again(); }));
-    if (DATA.design.groups.length > 1) controls.append(...select("group", "workload", [[-1, "all " + DATA.design.groups.length]].concat(DATA.design.groups.map((_, g) => [g, groupName(g)])), -1, (v) => { state.group = v; again(); }));
+    if (DATA.design.groups.length > 1) controls.append(...select("group", KIND, [[-1, "all " + DATA.design.groups.length]].concat(DATA.design.groups.map((_, g) => [g, groupName(g)])), -1, (v) => { state.group = v; again(); }));
   }
   const main = clear(document.getElementById("main"));
   main.append(controls);

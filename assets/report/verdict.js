@@ -15,6 +15,9 @@ function placeOf(g, m) {
   return places;
 }
 
+// In how many groups an axis was simulated, where that is not all.
+const simulatedIn = (d) => (d.groups && d.groups < DATA.design.groups.length ? " Of the " + DATA.design.groups.length + " " + KINDS + ", " + d.groups + (d.groups === 1 ? " simulates" : " simulate") + " it." : "");
+
 // Other values of axes around a configuration: [configuration, how much worse, whether tied], best first.
 function aroundLines(best, decides, averaged) {
   const level = (axis, c) => shown(AXES[axis].text(firstRow(c)));
@@ -25,18 +28,18 @@ function aroundLines(best, decides, averaged) {
     const worse = (o) => (o[1] > 0 ? "is " + share(o[1]) + " worse" : "is as good on average");
     const costs = d.others.length === 1 ? level(d.axis, first[0]) + " " + worse(first) : "the next best, " + level(d.axis, first[0]) + ", " + worse(first) + ", and " + level(d.axis, last[0]) + " " + worse(last);
     const ties = d.others.filter((o) => o[2]);
-    if (ties.length === 0) return el("li", {}, el("code", {}, key + " = " + level(d.axis, best)), (first[1] < 0.01 ? " is slightly ahead" : " decides") + ": " + costs + ".");
+    if (ties.length === 0) return el("li", {}, el("code", {}, key + " = " + level(d.axis, best)), (first[1] < 0.01 ? " is slightly ahead" : " decides") + ": " + costs + "." + simulatedIn(d));
     const same = listed(d.axis, ties), worst = d.others.filter((o) => !o[2]).pop();
-    return el("li", {}, el("code", {}, key + " = " + level(d.axis, best)), " is one of several good values: " + same + (ties.length === 1 ? " does" : " do") + " as well; " + level(d.axis, worst[0]) + " " + worse(worst) + ".");
+    return el("li", {}, el("code", {}, key + " = " + level(d.axis, best)), " is one of several good values: " + same + (ties.length === 1 ? " does" : " do") + " as well; " + level(d.axis, worst[0]) + " " + worse(worst) + "." + simulatedIn(d));
   };
-  const unsimulated = ANSWERS.filter((a) => DATA.design.axes[a].notSimulated).map((a) => el("li", {}, "Not simulated, so nothing is said of it: ", el("code", {}, DATA.design.axes[a].key), " (" + DATA.design.axes[a].notSimulated + ")."));
+  const unsimulated = ANSWERS.filter(whyNotSimulated).map((a) => el("li", {}, "Not simulated, so nothing is said of it: ", el("code", {}, DATA.design.axes[a].key), " (" + whyNotSimulated(a) + ")."));
   if (!decides.length && !unsimulated.length) {
     return [el("p", { class: "soft" }, ANSWERS.length ? "No experiment differs from the best in one axis alone, so what decides it cannot be read off directly; see the effect of each axis below." : "The sweep has no axis that tries different answers.")];
   }
   const idle = decides.filter((d) => d.others.every((o) => o[2]));
   const lines = decides.filter((d) => !idle.includes(d)).map(line);
   if (idle.length) lines.push(el("li", {}, "Does not matter here: ", el("code", {}, idle.map((d) => DATA.design.axes[d.axis].key).join(", ")), "."));
-  const how = decides.length ? [el("p", { class: "soft" }, "Other values of each axis, with all else as in the best" + (averaged ? ", on average (geometric) over the workloads" : "") + ":")] : [];
+  const how = decides.length ? [el("p", { class: "soft" }, "Other values of each axis, with all else as in the best" + (averaged ? ", on average (geometric) over the " + KINDS : "") + ":")] : [];
   return [...how, el("ul", { id: "decides" }, lines.concat(unsimulated))];
 }
 const decidingLines = (g) => aroundLines(ranking(g).verdict.best, ranking(g).verdict.decides, false);
@@ -77,12 +80,12 @@ function surety(g) {
   const carried = STATS.some((c) => c.name === "carried_skips") ? " Some experiments carried measured rates on where flows collide, and may be off by percents (carried_skips in stats.csv)." : "";
   const audited = (DATA.audit === null ? "" : " An audit found approximate results to be off by up to " + share(DATA.audit) + "." + SKIPPED) + carried;
   if (v.tied > 1) {
-    const others = r.order.slice(0, v.tied).filter((c) => c !== best).slice(0, 5).map(describe).join("; ");
+    const others = v.leaders.filter((c) => c !== best).slice(0, 5).map(describe).join("; ");
     out.push(plural(v.tied - 1, "other configuration", "other configurations") + " cannot be told apart from it: " + others + (v.tied > 6 ? " and more" : "") + ".");
   }
   if (v.lead === null) out.push(v.tied === r.order.length && v.tied > 1 ? "All of them are tied." : r.order.length > 1 ? "" : "Nothing else completed, so there is nothing to compare it with.");
   else {
-    const next = r.order[v.tied];
+    const next = v.next;
     const by = v.lead === 0 ? "is as good by its mean" : "is " + share(v.lead) + " worse";
     out.push("The next, " + describe(next) + ", " + by + (v.paired ? "; in pairs of one seed, replicas tell the two apart." : v.threshold > 0 ? "; a difference of up to " + share(v.threshold) + " would be a tie (the standard deviation of either's replicas, or an audited error)." : "."));
   }
@@ -122,7 +125,7 @@ function firstPicture(items, tickText, unit, what, best) {
 function pictureOfGroup(g) {
   const r = ranking(g), m = metric(), n = Math.min(12, r.order.length);
   const labels = briefs(r.order.slice(0, n));
-  const items = r.order.slice(0, n).map((c, at) => ({ label: labels[at], value: Math.abs(mean(state.metric, c)), error: r.error[at] || 0, note: value(c), best: at < r.verdict.tied }));
+  const items = r.order.slice(0, n).map((c, at) => ({ label: labels[at], value: Math.abs(mean(state.metric, c)), error: r.error[at] || 0, note: value(c), best: r.verdict.leaders.includes(c) }));
   const shown = r.order.length > n ? "The best " + n + " of " + plural(r.order.length, "configuration", "configurations") : plural(n, "configuration", "configurations");
   return firstPicture(items, (t) => format(t, m.unit), m.unit, shown + " by " + m.label + (m.more ? ", more is better" : ", less is better"), r.verdict.best);
 }
@@ -133,7 +136,7 @@ function pictureOfAll(overall) {
   const value = (o) => (m.more ? 1 / (1 + o.regret) : 1 + o.regret);
   const labels = briefs(overall.map((o) => o.configuration));
   const items = overall.map((o, at) => ({ label: labels[at], value: value(o), error: o.error * value(o), note: o.regret < 5e-5 ? "best" : percent(value(o) - 1), best: o.tied }));
-  return firstPicture(items, (t) => digits(t, 3) + "×", "", m.label + " over each workload's own best, on average" + (m.more ? "; more is better" : "; less is better"), overall[0].configuration);
+  return firstPicture(items, (t) => digits(t, 3) + "×", "", m.label + " over each one's own best, on average" + (m.more ? "; more is better" : "; less is better"), overall[0].configuration);
 }
 
 function winner(g) {
@@ -146,17 +149,17 @@ function winner(g) {
     pictureOfGroup(g), el("h3", {}, "What decides it"), ...decidingLines(g), el("h3", {}, "How sure that is"), surety(g));
 }
 
-// How far times of the best of each workload may be off hardware, each text once.
+// How far times of the best of each group may be off hardware, each text once.
 function worthOfBest() {
   const rankings = groupsInView().map((g) => ranking(g)).filter((r) => r.order.length);
   return [...new Set(rankings.map((r) => worth(okFirst(r.verdict.best))))].join(" ") || MODEL;
 }
 
-// Over all workloads: what other values of each axis cost around what is recommended, as the command line has it.
+// Over all groups: what other values of each axis cost around what is recommended, as the command line has it.
 function decidingOnAverage() {
   const r = DATA.recommendations[state.metric];
   const of = (o) => [o.configuration, o.tied ? Math.max(worseBy0(o.worse), 0) : worseBy0(o.worse), o.tied];
-  const decides = r ? r.axes.map((a) => ({ axis: a.axis, others: a.others.map(of) })) : [];
+  const decides = r ? r.axes.map((a) => ({ axis: a.axis, groups: a.others[0].groups, others: a.others.map(of) })) : [];
   const best = r ? r.configuration : undefined;
   if (!r && !ANSWERS.length) return [];
   const sure = DATA.means ? "" : "Every configuration ran once" + (PACKETS ? ", so how much results vary between seeds is not known. " : ". ") + SEEDS;
@@ -190,25 +193,25 @@ function winnersOfAll() {
   if (DATA.knees) out.push(el("p", { class: "soft" }, "The table below has the best of each rate by " + metric().label + "."));
   else if (overall.length) {
     const o = overall[0];
-    out.push(el("div", { class: "winner" }, el("span", { class: "soft" }, "Best on average over " + DATA.design.groups.length + " workloads, by " + metric().label), el("div", { class: "what", id: "best" }, describeDesign(o.configuration)), priceLine(o.configuration),
-      el("div", {}, o.worst === 0 ? "it is the best for each of them" : worseBy(o.regret) + " worse than each workload's own best on average, " + worseBy(o.worst) + " where it does worst")));
+    out.push(el("div", { class: "winner" }, el("span", { class: "soft" }, "Best on average over " + DATA.design.groups.length + " " + KINDS + ", by " + metric().label), el("div", { class: "what", id: "best" }, describeDesign(o.configuration)), priceLine(o.configuration),
+      el("div", {}, o.worst === 0 ? "it is the best for each of them" : worseBy(o.regret) + " worse than each one's own best on average, " + worseBy(o.worst) + " where it does worst")));
     out.push(pictureOfAll(overall));
     const ties = overall.slice(1).filter((x) => x.tied);
-    if (ties.length) out.push(el("p", {}, "Not to be told apart from it for any workload: " + ties.map((x) => describe(x.configuration)).join("; ") + "."));
+    if (ties.length) out.push(el("p", {}, "Not to be told apart from it for any " + KIND + ": " + ties.map((x) => describe(x.configuration)).join("; ") + "."));
     const runnersUp = overall.slice(1).filter((x) => !x.tied).slice(0, 3).map((x) => el("li", {}, describe(x.configuration) + ": " + worseBy(x.regret) + " worse on average, " + worseBy(x.worst) + " at worst"));
     if (runnersUp.length) out.push(el("p", { class: "soft" }, "Next on average:"), el("ul", {}, runnersUp));
-  } else out.push(el("p", { class: "none" }, "No configuration completed for every workload, so none is best on average."));
+  } else out.push(el("p", { class: "none" }, "No configuration completed for every " + KIND + ", so none is best on average."));
   if (!DATA.knees) out.push(...decidingOnAverage());
   const groups = DATA.design.groups.map((_, g) => g);
-  out.push(el("h3", {}, "Best for each workload"), ...dataTable({
+  out.push(el("h3", {}, "Best for each " + KIND), ...dataTable({
     id: "winners", rows: groups, pageSize: 12,
     columns: [
-      { title: "workload", text: groupName, number: null },
+      { title: KIND, text: groupName, number: null },
       { title: "best", text: (g) => (ranking(g).order.length ? brief(ranking(g).verdict.best) : "none completed"), number: null },
       { title: metric().label, text: (g) => (ranking(g).order.length ? value(ranking(g).verdict.best) : ""), number: (g) => (ranking(g).order.length ? mean(state.metric, ranking(g).verdict.best) : NaN) },
       { title: "tied with it", text: (g) => (ranking(g).verdict ? String(ranking(g).verdict.tied - 1) : ""), number: (g) => (ranking(g).verdict ? ranking(g).verdict.tied - 1 : NaN) },
       { title: "next is worse by", text: (g) => (ranking(g).verdict && ranking(g).verdict.lead !== null ? share(ranking(g).verdict.lead) : ""), number: (g) => (ranking(g).verdict && ranking(g).verdict.lead !== null ? ranking(g).verdict.lead : NaN) },
     ],
-  }), el("p", { class: "soft" }, "Choose a workload above to see the same of it alone."));
+  }), el("p", { class: "soft" }, "Choose a " + KIND + " above to see the same of it alone."));
   return out;
 }

@@ -10,7 +10,7 @@ use crate::submit::quote;
 use hyperfold_analysis::compare::knee::knees;
 use hyperfold_analysis::compare::metric::searched_by;
 use hyperfold_analysis::compare::rank::Ranked;
-use hyperfold_analysis::compare::{Questions, RankedGroup, RankingMetric, Study, front, rank};
+use hyperfold_analysis::compare::{RankedGroup, RankingMetric, Study, front, rank};
 use hyperfold_config::spec::{self, split_job_name};
 use hyperfold_report::report::recommend::{Alternative, Recommendation, Recommended, of_folder};
 use hyperfold_results::{Cell, RunResults};
@@ -93,8 +93,7 @@ fn by_which_job(run: &RunResults, metric: &str) -> Option<String> {
 
 /// The recommendation: what to build, what another choice would cost, and the price. Empty if there is nothing to choose.
 pub(super) fn recommended(r: &Recommended) -> Vec<String> {
-    let unmodelled = r.design.not_simulated().map(|(axis, why)| (r.design.axes[axis].key.as_str(), why));
-    let unmodelled: Vec<String> = unmodelled.map(|(key, why)| format!("  not simulated: {key}; {why}")).collect();
+    let unmodelled = unmodelled(r);
     let Some(best) = &r.recommendation else {
         let nothing = "nothing is recommended: no axis that tries designs was simulated".to_string();
         let first = (!unmodelled.is_empty()).then_some(nothing);
@@ -119,16 +118,37 @@ pub(super) fn recommended(r: &Recommended) -> Vec<String> {
     lines
 }
 
+/// Beginning of a line about axes that no experiment simulated.
+pub(super) const NOT_SIMULATED: &str = "  not simulated: ";
+
+/// Lines about axes that no experiment simulated, one for each reason.
+fn unmodelled(r: &Recommended) -> Vec<String> {
+    let mut by_reason: Vec<(&str, Vec<&str>)> = Vec::new();
+    for (axis, why) in r.design.not_simulated() {
+        let key = r.design.axes[axis].key.as_str();
+        match by_reason.iter_mut().find(|(reason, _)| *reason == why) {
+            Some((_, keys)) => keys.push(key),
+            None => by_reason.push((why, vec![key])),
+        }
+    }
+    by_reason.iter().map(|(why, keys)| format!("{NOT_SIMULATED}{}; {why}", listed(keys))).collect()
+}
+
 /// What a recommendation averages over. `None`: there is a single ranking.
 fn scope(r: &Recommended, groups: usize) -> Option<String> {
-    let asked = r.design.axes.iter().filter(|a| a.question && a.levels.len() > 1);
-    let (model, work): (Vec<_>, Vec<_>) = asked.partition(|a| Questions::is_of_the_model(&a.key));
-    let scope_name = match (model.is_empty(), work.is_empty()) {
-        (true, _) => "workloads",
-        (false, true) => "ways of simulating",
-        (false, false) => "workloads and ways of simulating",
-    };
-    (groups > 1).then(|| format!("{groups} {scope_name}"))
+    let [_, several] = r.design.kinds_of_groups();
+    (groups > 1).then(|| format!("{groups} {several}"))
+}
+
+/// In how many of the ways of simulating an axis was simulated, as a clause. Empty if it is all.
+fn simulated_in(r: &Recommended, best: &Recommendation, others: &[Alternative]) -> String {
+    let shown = others.first().map_or(best.groups, |other| other.groups);
+    if shown == best.groups {
+        return String::new();
+    }
+    let [_, several] = r.design.kinds_of_groups();
+    let verb = if shown == 1 { "simulates" } else { "simulate" };
+    format!("; of the {} {several}, {shown} {verb} it", best.groups)
 }
 
 /// Lines about the other values of each axis, with all other axes as in the recommended design.
@@ -153,7 +173,8 @@ fn around(r: &Recommended, best: &Recommendation, scope: Option<&str>) -> Vec<St
         said.extend(told.map(|o| format!("{} {}{}", value(o.configuration), is_worse(r, o.worse), price(best, o))));
         let unsaid = worse.len().saturating_sub(NAMED_UP_TO);
         said.extend((unsaid > 0).then(|| format!("{} worse", counted(unsaid, "more value"))));
-        lines.push(format!("  {} {}: {}", r.design.axes[*axis].key, value(best.configuration), said.join("; ")));
+        let (key, simulated) = (&r.design.axes[*axis].key, simulated_in(r, best, others));
+        lines.push(format!("  {key} {}: {}{simulated}", value(best.configuration), said.join("; ")));
     }
     if !idle.is_empty() {
         let keys: Vec<&str> = idle.iter().map(|(axis, _)| r.design.axes[*axis].key.as_str()).collect();
@@ -395,6 +416,42 @@ mod tests {
         let apart = grid.replace("clos,800,ok,110", "clos,400,ok,110");
         let said = next_of(&apart).unwrap();
         assert_eq!(said, "  next best: clos, gbps 400, takes 10 % longer and costs $100 (11.1 %) less");
+    }
+
+    #[test]
+    fn axes_that_one_way_leaves_out_are_told_with_the_others_figure() {
+        let r = found(
+            "exp_id,config_key,seed,workload.analytic,topology.oversubscription,status,makespan_ns,packet_hops
+            0,k0,1,all,1,ok,100,0
+            1,k1,1,all,4,ok,100,0
+            2,k2,1,intra,1,ok,100,7
+            3,k3,1,intra,4,ok,105,7",
+        );
+        let said = recommended(&r);
+        let line = "  topology.oversubscription 1: 4 takes 5 % longer; of the 2 ways of simulating, 1 simulates it";
+        assert!(said.iter().any(|l| l == line), "{said:?}");
+    }
+
+    #[test]
+    fn axes_that_were_not_simulated_are_told_by_reason_and_the_price_is_the_lowest() {
+        let r = found(
+            "exp_id,config_key,seed,topology.kind,transport.cc,cluster.gpu,status,makespan_ns,packet_hops,cost_usd
+            0,k0,1,rail,hpcc,h100,ok,100,0,900
+            1,k1,1,clos,hpcc,h100,ok,100,0,800
+            2,k2,1,rail,dcqcn,h100,ok,100,0,900
+            3,k3,1,clos,dcqcn,h100,ok,100,0,800
+            4,k4,1,rail,hpcc,a100,ok,120,0,500
+            5,k5,1,clos,hpcc,a100,ok,120,0,400
+            6,k6,1,rail,dcqcn,a100,ok,120,0,500
+            7,k7,1,clos,dcqcn,a100,ok,120,0,400",
+        );
+        let said = recommended(&r).join("\n");
+        for line in [
+            "  not simulated: topology.kind and transport.cc; no packet",
+            "  price: $800 ($800 to $900 by topology.kind and transport.cc, not simulated); the cheapest, a100, takes 20 % longer and costs $400 (50 %) less",
+        ] {
+            assert!(said.contains(line), "{line}\n{said}");
+        }
     }
 
     #[test]

@@ -41,14 +41,7 @@ pub(super) fn lines(
     let mut lines = vec![format!("### {}{}", escaped(&study.dir(last)), escaped(&against)), String::new()];
     let recommended = of_folder(&dirs[last])?.filter(|r| !best::recommended(r).is_empty());
     let told = match &recommended {
-        // The last line of the recommendation is the price.
-        Some(r) => {
-            let mut all = best::recommended(r);
-            let price = all.pop().filter(|line| line.starts_with("  price")).into_iter();
-            // The lines before are the design, the line that all else is the same, and the axes.
-            all.truncate(2 + AXES_UP_TO);
-            all.into_iter().chain(price).collect()
-        }
+        Some(r) => shortened(best::recommended(r)),
         None => best::of_workloads(study, last, metric, BESTS_UP_TO),
     };
     for (index, line) in told.iter().enumerate() {
@@ -69,6 +62,16 @@ pub(super) fn lines(
     }
     debug_assert!(lines.len() <= LINES_UP_TO, "{} lines", lines.len());
     Ok(lines)
+}
+
+/// At most `3 + AXES_UP_TO` lines of a recommendation. Axes that were not simulated and the price are always among them.
+fn shortened(lines: Vec<String>) -> Vec<String> {
+    let (unmodelled, mut lines): (Vec<String>, Vec<String>) =
+        lines.into_iter().partition(|line| line.starts_with(best::NOT_SIMULATED));
+    let price = lines.pop_if(|line| line.starts_with("  price"));
+    // The first lines are the design, the line that all else is the same, and the axes.
+    lines.truncate((2 + AXES_UP_TO).saturating_sub(unmodelled.len()).max(1));
+    lines.into_iter().chain(unmodelled).chain(price).collect()
 }
 
 /// How many configurations got worse than in the base, and the worst of them.
@@ -137,4 +140,19 @@ fn failures(study: &Study, dirs: &[PathBuf], last: usize) -> anyhow::Result<Vec<
     }
     lines.extend(run.incomplete().map(|why| format!("- {}", escaped(&why))));
     Ok(lines)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_shortened_recommendation_keeps_what_was_not_simulated_and_the_price() {
+        let lines = |texts: &[&str]| -> Vec<String> { texts.iter().map(|t| t.to_string()).collect() };
+        let nothing = lines(&["nothing is recommended: none", "  not simulated: a.b; x", "  not simulated: c.d; y"]);
+        assert_eq!(shortened(nothing.clone()), nothing);
+        let long = lines(&["r", "all", "1", "2", "3", "4", "5", "  not simulated: a.b; x", "  next", "  price: $1"]);
+        let kept = lines(&["r", "all", "1", "2", "3", "  not simulated: a.b; x", "  price: $1"]);
+        assert_eq!(shortened(long), kept);
+    }
 }

@@ -448,6 +448,27 @@ fn what_closed_forms_do_not_simulate_is_not_recommended() {
     assert!(both.contains("not simulated: topology.kind"), "{both}");
 }
 
+/// Days without iterations say nothing of networks and GPUs, and flows say nothing of spraying.
+#[test]
+fn levels_that_leave_an_axis_out_recommend_nothing_of_it() {
+    let days = "name = \"d\"\n[base]\ncluster = { gpus = 64 }\nfidelity = { mode = \"job\" }\njobs = { count = 30, max_gpus = 32 }\n[axes]\n\
+                \"topology.kind\" = [\"fat-tree\", \"clos\"]\n\"cluster.gpu\" = [\"h100\", \"a100\"]\n\
+                \"scheduler.policy\" = [\"fcfs\", \"backfill\"]\n";
+    let flows = "name = \"f\"\n[base]\ncluster = { gpus = 16, gpus_per_server = 2 }\nfidelity = { mode = \"flow\" }\n\
+                 workload = { kind = \"traffic\", pattern = \"all-to-all\", bytes = 100000 }\n[axes]\n\
+                 \"topology.kind\" = [\"fat-tree\", \"clos\"]\n\"routing.policy\" = [\"ecmp\", \"spray\"]\n";
+    let folder = Folder::new(&[("d.toml", days), ("f.toml", flows)]);
+    let said = folder.run(&["run", "d.toml", "--out", "d", "--engine", "cpu"]).stdout;
+    for words in ["recommended: backfill", "not simulated: topology.kind and cluster.gpu; jobs took the time"] {
+        assert!(said.contains(words), "{words}\n{said}");
+    }
+    let said = folder.run(&["run", "f.toml", "--out", "f", "--engine", "cpu"]).stdout;
+    let line = said.lines().find(|l| l.starts_with("recommended: ")).unwrap_or_else(|| panic!("{said}"));
+    assert!(!line.contains("spray") && said.contains("not simulated: routing.policy; flows have no packets"), "{said}");
+    let compared = folder.run(&["compare", "f"]).stdout;
+    assert!(compared.contains("so nothing is said of it: routing.policy"), "{compared}");
+}
+
 /// The terminal and the page have one figure for what another value costs.
 #[test]
 fn the_terminal_and_the_page_have_one_figure() {

@@ -4,6 +4,7 @@
 
 use super::fit::{AxisEffect, Grid, LEVELS_UP_TO, Point, Scale};
 use super::levels::Levels;
+use super::unmodelled::Unmodelled;
 use super::{RankingMetric, Sample, Section, Study, fit};
 use hyperfold_results::Cell;
 
@@ -27,6 +28,8 @@ pub struct Effects {
     pub axes: Vec<MeasuredAxis>,
     /// Axes with too many levels for a table.
     pub left_out: Vec<String>,
+    /// Axes that were not simulated.
+    pub unmodelled: Unmodelled,
 }
 
 /// Effect of every axis that takes several values and says how work is done.
@@ -45,13 +48,17 @@ pub fn effects(study: &Study, metric: &RankingMetric) -> Effects {
     let n = study.configurations.len();
     let grid = Grid::of(axes.iter().map(|a| a.names.len()).collect(), (0..n).map(point).collect());
     let tries = |axis: usize| !study.asks(&study.axes[axis]);
-    let found = fit::effects(&grid, &samples, 0..n).into_iter().filter(|e| tries(e.axis));
-    let of_level = |level: &[u32], l: usize| -> Vec<(usize, f64)> {
-        (0..n).filter(|&c| level[c] as usize == l).filter_map(|c| Some((c, samples[c]?.mean))).collect()
+    // What a value changes is seen only where its axis was simulated.
+    let unmodelled = study.unmodelled();
+    let shows = |axis: usize, c: usize| unmodelled.shows(axis, c);
+    let found = fit::effects(&grid, &samples, 0..n, shows).into_iter().filter(|e| tries(e.axis));
+    let of_level = |axis: usize, l: usize| -> Vec<(usize, f64)> {
+        let members = (0..n).filter(|&c| axes[axis].level[c] as usize == l && shows(axis, c));
+        members.filter_map(|c| Some((c, samples[c]?.mean))).collect()
     };
     let axis = |effect: AxisEffect| {
-        let Levels { names, level, .. } = &axes[effect.axis];
-        let members: Vec<Vec<(usize, f64)>> = (0..names.len()).map(|l| of_level(level, l)).collect();
+        let names = &axes[effect.axis].names;
+        let members: Vec<Vec<(usize, f64)>> = (0..names.len()).map(|l| of_level(effect.axis, l)).collect();
         // Among equally good configurations, the first.
         let best = |members: &Vec<(usize, f64)>| members.iter().copied().min_by(|a, b| metric.order(a.1, b.1));
         let mean = |members: &Vec<(usize, f64)>| members.iter().map(|m| m.1).sum::<f64>() / members.len() as f64;
@@ -64,7 +71,8 @@ pub fn effects(study: &Study, metric: &RankingMetric) -> Effects {
     };
     let left_out =
         (0..axes.len()).filter(|&a| tries(a) && axes[a].names.len() > LEVELS_UP_TO).map(|a| study.axes[a].clone());
-    Effects { left_out: left_out.collect(), axes: found.map(axis).collect() }
+    let (left_out, axes) = (left_out.collect(), found.map(axis).collect());
+    Effects { left_out, axes, unmodelled }
 }
 
 /// Table of effects, one row per level.
@@ -80,8 +88,10 @@ pub fn section(study: &Study, metric: &RankingMetric, effects: &Effects) -> Sect
     columns.push("best exp_id".into());
     let mut section = Section::new("axis", format!("axes by their effect on {}", metric.name), columns);
     let shown = |v: f64| Cell::from(if relative { v * 100.0 } else { v });
+    let unmodelled = &effects.unmodelled;
+    let simulated = effects.axes.iter().filter(|a| unmodelled.everywhere(a.effect.axis).is_none());
     let (negligible, told): (Vec<&MeasuredAxis>, Vec<&MeasuredAxis>) =
-        effects.axes.iter().partition(|a| a.effect.is_negligible());
+        simulated.partition(|a| a.effect.is_negligible());
     for axis in told {
         for level in &axis.effect.levels {
             let mut row: Vec<Cell> = vec![
@@ -100,14 +110,20 @@ pub fn section(study: &Study, metric: &RankingMetric, effects: &Effects) -> Sect
             section.rows.push(row);
         }
     }
-    let unmodelled = study.not_simulated();
     for axis in effects.axes.iter().map(|a| a.effect.axis) {
-        if let Some(why) = unmodelled.get(&axis) {
+        if let Some(why) = unmodelled.everywhere(axis) {
             section.notes.push(format!("not simulated, so nothing is said of it: {} ({why})", study.axes[axis]));
         }
     }
-    let negligible: Vec<&MeasuredAxis> =
-        negligible.into_iter().filter(|a| !unmodelled.contains_key(&a.effect.axis)).collect();
+    let partial: Vec<&str> = effects
+        .axes
+        .iter()
+        .filter(|a| unmodelled.is_partial(a.effect.axis))
+        .map(|a| study.axes[a.effect.axis].as_str())
+        .collect();
+    if !partial.is_empty() {
+        section.notes.push(format!("taken only over ways of simulating that simulate it: {}", partial.join(", ")));
+    }
     if !negligible.is_empty() {
         let names: Vec<&str> = negligible.iter().map(|a| study.axes[a.effect.axis].as_str()).collect();
         section.notes.push(format!("does not matter here (below 0.01 % all else equal): {}", names.join(", ")));
@@ -136,6 +152,7 @@ pub fn section(study: &Study, metric: &RankingMetric, effects: &Effects) -> Sect
 mod tests {
     use super::*;
     use crate::compare::fixture::{Folder, ok};
+    use hyperfold_results::Finished;
 
     fn study(axes: &[&str], rows: &[(&[&str], u64)]) -> (Folder, Study) {
         let rows =
@@ -182,6 +199,31 @@ mod tests {
         let told: Vec<String> = section.rows.iter().map(|row| row[0].to_string()).collect();
         assert_eq!(told, ["topology.link_gbps", "topology.link_gbps"]);
         let said = "does not matter here (below 0.01 % all else equal): topology.kind";
+        assert!(section.notes.iter().any(|n| n == said), "{:?}", section.notes);
+    }
+
+    /// At flow level no congestion control acts, so its effect is that of packets.
+    #[test]
+    fn effects_are_taken_where_the_axis_was_simulated() {
+        let at_level = |mut f: Finished, hops: Option<u64>| {
+            (f.record.packet_hops, f.record.max_link_utilisation) = (hops, Some(hyperfold_results::Micro(500_000)));
+            f
+        };
+        let rows = vec![
+            at_level(ok(0, "a", &["packet", "hpcc"], 100_000), Some(9)),
+            at_level(ok(1, "b", &["packet", "dcqcn"], 200_000), Some(9)),
+            at_level(ok(2, "c", &["flow", "hpcc"], 90_000), None),
+            at_level(ok(3, "d", &["flow", "dcqcn"], 90_000), None),
+        ];
+        let folder = Folder::new(&["fidelity.mode", "transport.cc"], rows);
+        let study = Study::open(&[folder.path()]).unwrap();
+        let metric = RankingMetric::of("makespan_ns");
+        let effects = effects(&study, &metric);
+        let cc = &effects.axes[0];
+        assert_eq!((study.axes[cc.effect.axis].as_str(), &cc.means), ("transport.cc", &vec![100.0, 200.0]));
+        assert!((cc.effect.span - 1.0).abs() < 1e-6, "twice as long by packets: {cc:?}");
+        let section = section(&study, &metric, &effects);
+        let said = "taken only over ways of simulating that simulate it: transport.cc";
         assert!(section.notes.iter().any(|n| n == said), "{:?}", section.notes);
     }
 

@@ -4,8 +4,8 @@
 
 use std::collections::BTreeMap;
 
-use super::{RankingMetric, Section, Study, StudyConfiguration};
-use hyperfold_network::routing::{PolicyKeys, routing_policy};
+use super::unmodelled::POLICY;
+use super::{RankingMetric, Section, Study, StudyConfiguration, unmodelled};
 use hyperfold_results::{Cell, ReadError};
 
 const MODE: &str = "fidelity.mode";
@@ -115,16 +115,13 @@ fn pairs(study: &Study, metric: &RankingMetric, mode: usize) -> Vec<LevelPair> {
 
 /// Whether packets of one queue pair take several paths, so that they can overtake each other.
 pub(super) fn sprays(study: &Study, configuration: usize) -> bool {
-    const POLICY: &str = "routing.policy";
-    let keys = PolicyKeys { seed: 1, max_paths: 2 };
-    let is_spraying = |policy: &str| routing_policy(policy, keys).is_some_and(|policy| policy.sprays());
     let c = &study.configurations[configuration];
     if let Some(axis) = study.axes.iter().position(|a| a == POLICY) {
-        return is_spraying(&c.values[axis].to_string());
+        return unmodelled::sprays(&c.values[axis].to_string());
     }
     let sweep = study.runs[c.run].sweep();
     let policy = sweep.as_ref().and_then(|s| s.get("base")?.get("routing")?.get("policy")?.as_str());
-    policy.is_some_and(is_spraying)
+    policy.is_some_and(unmodelled::sprays)
 }
 
 /// What packets of a configuration met, by the result columns of both levels.

@@ -109,15 +109,24 @@ impl Grid {
 }
 
 /// Effects of every axis that has at least two levels among the configurations `chosen`, largest span first. `samples` has an entry for each configuration of
-/// the grid. Axes with more than [`LEVELS_UP_TO`] levels are left out.
-pub fn effects(grid: &Grid, samples: &[Option<Sample>], chosen: impl IntoIterator<Item = usize>) -> Vec<AxisEffect> {
+/// the grid. `shows` says of an axis and a configuration whether it shows effects of the axis. Axes with more than [`LEVELS_UP_TO`] levels are left out.
+pub fn effects(
+    grid: &Grid,
+    samples: &[Option<Sample>],
+    chosen: impl IntoIterator<Item = usize>,
+    shows: impl Fn(usize, usize) -> bool,
+) -> Vec<AxisEffect> {
     let samples: Vec<(usize, Sample)> = chosen.into_iter().filter_map(|c| Some((c, samples[c]?))).collect();
     let ratio = samples.iter().all(|s| s.1.mean > 0.0);
     let scale = if ratio { Scale::Ratio } else { Scale::Difference };
     // The standard deviation of a logarithm is the relative standard deviation.
     let pooled = Pooled::over(samples.iter().map(|s| &s.1), |s| if ratio { s.mean } else { 1.0 });
     let shown = (0..grid.n_levels.len()).filter(|&a| grid.n_levels[a] <= LEVELS_UP_TO);
-    let mut found: Vec<AxisEffect> = shown.filter_map(|axis| of_axis(grid, &samples, axis, scale, &pooled)).collect();
+    let effect = |axis: usize| {
+        let samples: Vec<(usize, Sample)> = samples.iter().copied().filter(|(c, _)| shows(axis, *c)).collect();
+        of_axis(grid, &samples, axis, scale, &pooled)
+    };
+    let mut found: Vec<AxisEffect> = shown.filter_map(effect).collect();
     found.sort_by(|a, b| b.span.total_cmp(&a.span));
     found
 }
@@ -244,6 +253,7 @@ mod tests {
             &Grid::of(axes.iter().map(|a| a.names.len()).collect(), (0..first.len()).map(point).collect()),
             &samples,
             0..first.len(),
+            |_, _| true,
         )
     }
 

@@ -13,7 +13,7 @@ use hyperfold_results::{Cell, RunResults, Status};
 use super::carried::CarriedRuns;
 use super::levels::Levels;
 use super::spread::tied_in_pairs;
-use super::unmodelled::{ComparedOutcome, crossed, why_not_simulated};
+use super::unmodelled::{ComparedOutcome, POLICY, Unmodelled};
 use super::{CompareError, Questions, RankingMetric};
 
 /// Relative difference up to which values count as equal, whatever replicas and audits say: 0.01 %. Our choice: no model of a network is nearly as accurate.
@@ -191,22 +191,30 @@ impl Study {
             .unwrap_or_else(|| difference <= x.deviation.max(y.deviation))
     }
 
-    /// Indices of the axes that no experiment simulated, and the reason for each.
-    pub fn not_simulated(&self) -> BTreeMap<usize, &'static str> {
+    /// Axes that were not simulated, by way of simulating. Axes that change the work are not judged.
+    pub fn unmodelled(&self) -> Unmodelled {
         let values = |axis: usize| {
             Levels::of(&self.configurations.iter().map(|c| c.values[axis].to_string()).collect::<Vec<_>>()).value
         };
         let of_axes: Vec<Vec<u32>> = (0..self.axes.len()).map(values).collect();
         let mean = |c: &StudyConfiguration, column: &str| self.sample(c, column).map(|s| s.mean);
-        let outcome = |(index, c): (usize, &StudyConfiguration)| ComparedOutcome {
-            values: of_axes.iter().map(|values| values[index]).collect(),
-            config_key: c.config_key.clone(),
-            crossed: crossed(mean(c, "packet_hops"), mean(c, "max_link_utilisation")),
-            time: mean(c, "makespan_ns"),
+        let policy = self.axes.iter().position(|a| a == POLICY);
+        let outcome = |(index, c): (usize, &StudyConfiguration)| {
+            let values = of_axes.iter().map(|values| values[index]).collect();
+            let policy = policy.map(|axis| c.values[axis].to_string());
+            ComparedOutcome::of(values, &c.config_key, policy.as_deref(), |column| mean(c, column))
         };
         let outcomes: Vec<ComparedOutcome> = self.configurations.iter().enumerate().map(outcome).collect();
-        let why = |axis: usize| Some((axis, why_not_simulated(&self.axes[axis], axis, &outcomes)?));
-        (0..self.axes.len()).filter_map(why).collect()
+        let is_way = |&a: &usize| Questions::is_of_the_model(&self.axes[a]) && self.asks(&self.axes[a]);
+        let of_ways: Vec<usize> = (0..self.axes.len()).filter(is_way).collect();
+        let mut ways: BTreeMap<Vec<u32>, usize> = BTreeMap::new();
+        let way = |index: usize| {
+            let fresh = ways.len();
+            *ways.entry(of_ways.iter().map(|&a| of_axes[a][index]).collect()).or_insert(fresh)
+        };
+        let way = (0..self.configurations.len()).map(way).collect();
+        let keys: Vec<Option<&str>> = self.axes.iter().map(|key| (!self.asks(key)).then_some(key.as_str())).collect();
+        Unmodelled::of(&keys, &outcomes, way)
     }
 
     /// For each configuration, the index of the question that it answers. Questions are numbered in the order of their first configuration.

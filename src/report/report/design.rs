@@ -5,9 +5,10 @@
 
 use std::collections::HashMap;
 
+use hyperfold_analysis::compare::Questions;
 use hyperfold_analysis::compare::fit::{Grid, Point};
 use hyperfold_analysis::compare::levels::Levels;
-use hyperfold_analysis::compare::unmodelled::{ComparedOutcome, crossed, why_not_simulated};
+use hyperfold_analysis::compare::unmodelled::{self, ComparedOutcome, POLICY, Unmodelled};
 use hyperfold_config::spec::short_name;
 
 use super::sheet::{Holds, Sheet, SheetColumn};
@@ -19,8 +20,6 @@ pub struct AxisLevels {
     pub key: String,
     /// Whether it changes the work, not only how the work is done.
     pub question: bool,
-    /// Why no experiment simulated it. It is then left out of recommendations. `None`: it was simulated.
-    pub not_simulated: Option<&'static str>,
     /// Names of the levels, in order of value, or of first appearance for words.
     pub levels: Vec<String>,
     /// Whether levels are ranges of values.
@@ -47,7 +46,14 @@ pub struct Design {
     pub configurations: Vec<Configuration>,
     /// Name of each group: the values of the axes that change the work. A single empty text if all experiments do the same work.
     pub groups: Vec<String>,
+    /// Axes that were not simulated. They are left out of recommendations.
+    pub unmodelled: Unmodelled,
 }
+
+/// What the groups of a design are, as words for one and for several.
+const WORKLOADS: [&str; 2] = ["workload", "workloads"];
+const WAYS: [&str; 2] = ["way of simulating", "ways of simulating"];
+const WORKLOADS_AND_WAYS: [&str; 2] = ["workload and way of simulating", "workloads and ways of simulating"];
 
 impl Design {
     /// Derives the design of a sheet.
@@ -55,7 +61,7 @@ impl Design {
         let levels_of_axes: Vec<Levels> = sheet.axes().iter().map(|c| Levels::of(&c.text)).collect();
         let axis = |(column, levels): (&SheetColumn, &Levels)| {
             let (key, question) = (column.name.clone(), sheet.asked.asks(&column.name));
-            AxisLevels { key, question, not_simulated: None, levels: levels.names.clone(), binned: levels.binned }
+            AxisLevels { key, question, levels: levels.names.clone(), binned: levels.binned }
         };
         let mut design =
             Design { axes: sheet.axes().iter().zip(&levels_of_axes).map(axis).collect(), ..Design::default() };
@@ -92,20 +98,58 @@ impl Design {
             design.configurations.push(Configuration { rows: vec![row], levels, values: values(), group });
         }
         let outcomes: Vec<ComparedOutcome> = design.configurations.iter().map(|c| outcome(sheet, c)).collect();
-        for (axis_idx, axis) in design.axes.iter_mut().enumerate().filter(|(_, axis)| !axis.question) {
-            axis.not_simulated = why_not_simulated(&axis.key, axis_idx, &outcomes);
-        }
+        let judged = |axis: &AxisLevels| (!axis.question).then(|| axis.key.clone());
+        let keys: Vec<Option<String>> = design.axes.iter().map(judged).collect();
+        let keys: Vec<Option<&str>> = keys.iter().map(Option::as_deref).collect();
+        design.unmodelled = Unmodelled::of(&keys, &outcomes, design.ways());
         design
+    }
+
+    /// For each configuration, the index of the way in which it was simulated.
+    fn ways(&self) -> Vec<usize> {
+        let is_way = |a: &usize| self.axes[*a].question && Questions::is_of_the_model(&self.axes[*a].key);
+        let of_ways: Vec<usize> = (0..self.axes.len()).filter(is_way).collect();
+        let mut ways: HashMap<Vec<u32>, usize> = HashMap::new();
+        let way = |c: &Configuration| {
+            let fresh = ways.len();
+            *ways.entry(of_ways.iter().map(|&a| c.values[a]).collect()).or_insert(fresh)
+        };
+        self.configurations.iter().map(way).collect()
     }
 
     /// Indices of the axes that change only how work is done, and that were simulated.
     pub fn answers(&self) -> impl Iterator<Item = usize> + '_ {
-        (0..self.axes.len()).filter(|&a| !self.axes[a].question && self.axes[a].not_simulated.is_none())
+        (0..self.axes.len()).filter(|&a| !self.axes[a].question && self.unmodelled.everywhere(a).is_none())
     }
 
     /// Indices of the axes that no experiment simulated, with the reason.
     pub fn not_simulated(&self) -> impl Iterator<Item = (usize, &'static str)> + '_ {
-        self.axes.iter().enumerate().filter_map(|(a, axis)| Some((a, axis.not_simulated?)))
+        (0..self.axes.len()).filter_map(|a| Some((a, self.unmodelled.everywhere(a)?)))
+    }
+
+    /// Whether a configuration was simulated in a way that simulates an axis.
+    pub fn simulates(&self, axis: usize, configuration: usize) -> bool {
+        self.unmodelled.why(axis, configuration).is_none()
+    }
+
+    /// Whether a configuration sprays packets where that cannot be judged. Others that differ only in the policy then stand for it.
+    pub fn is_distrusted(&self, configuration: usize) -> bool {
+        let policy = self.axes.iter().position(|a| a.key == POLICY && !a.binned);
+        policy.is_some_and(|axis| {
+            let level = self.configurations[configuration].levels[axis] as usize;
+            !self.simulates(axis, configuration) && unmodelled::sprays(&self.axes[axis].levels[level])
+        })
+    }
+
+    /// What the groups are, as words for one and for several.
+    pub fn kinds_of_groups(&self) -> [&'static str; 2] {
+        let asked = self.axes.iter().filter(|a| a.question && a.levels.len() > 1);
+        let (model, work): (Vec<_>, Vec<_>) = asked.partition(|a| Questions::is_of_the_model(&a.key));
+        match (model.is_empty(), work.is_empty()) {
+            (true, _) => WORKLOADS,
+            (false, true) => WAYS,
+            (false, false) => WORKLOADS_AND_WAYS,
+        }
     }
 
     /// The configurations as a grid, from which effects are computed.
@@ -125,12 +169,8 @@ impl Design {
 fn outcome(sheet: &Sheet, c: &Configuration) -> ComparedOutcome {
     let row = c.rows.iter().copied().find(|&row| sheet.ok(row));
     let number = |name: &str| sheet.column(name)?.number(row?);
-    ComparedOutcome {
-        values: c.values.clone(),
-        config_key: sheet.text("config_key", c.rows[0]).to_string(),
-        crossed: crossed(number("packet_hops"), number("max_link_utilisation")),
-        time: number("makespan_ns"),
-    }
+    let policy = sheet.axes().iter().find(|axis| axis.name == POLICY).map(|axis| axis.text[c.rows[0]].as_str());
+    ComparedOutcome::of(c.values.clone(), sheet.text("config_key", c.rows[0]), policy, number)
 }
 
 #[cfg(test)]

@@ -63,7 +63,9 @@ pub fn payload(loaded: &LoadedFolder, dir: &Path) -> Result<Value, ReportError> 
                 "starts": r.starts,
                 "verdict": verdict.map(|v| json!({
                     "best": v.best,
-                    "tied": v.tied,
+                    "tied": v.leaders.len(),
+                    "leaders": v.leaders.iter().take(PICTURED).collect::<Vec<_>>(),
+                    "next": v.next,
                     "lead": v.lead.map(short),
                     "threshold": v.threshold.map(short),
                     "paired": v.paired,
@@ -98,7 +100,8 @@ pub fn payload(loaded: &LoadedFolder, dir: &Path) -> Result<Value, ReportError> 
         "axes": [sheet.axes.start, sheet.axes.end],
         "stats": loaded.stats.iter().map(column).collect::<Vec<_>>(),
         "design": {
-            "axes": design.axes.iter().map(|a| json!({ "key": a.key, "levels": a.levels, "question": a.question, "notSimulated": a.not_simulated, "binned": a.binned })).collect::<Vec<_>>(),
+            "axes": (0..design.axes.len()).map(|a| axis(&design, a)).collect::<Vec<_>>(),
+            "kinds": design.kinds_of_groups(),
             "groups": design.groups,
             "group": design.configurations.iter().map(|c| c.group).collect::<Vec<_>>(),
             // Without replicas, configuration and row have the same index.
@@ -132,6 +135,25 @@ pub fn payload(loaded: &LoadedFolder, dir: &Path) -> Result<Value, ReportError> 
         },
         "reasons": reasons(sheet).iter().map(|r| json!({ "status": r.status, "count": r.count, "message": r.message, "same_message": r.same_message, "named": r.named })).collect::<Vec<_>>(),
     }))
+}
+
+/// An axis of the design. `notSimulatedIn` has the reason for each group, if only some groups left it out.
+fn axis(design: &Design, a: usize) -> Value {
+    let of_group = |g: usize| {
+        let first = design.configurations.iter().position(|c| c.group == g);
+        first.and_then(|c| design.unmodelled.why(a, c))
+    };
+    let in_groups =
+        design.unmodelled.is_partial(a).then(|| (0..design.groups.len()).map(of_group).collect::<Vec<Option<&str>>>());
+    let axis = &design.axes[a];
+    json!({
+        "key": axis.key,
+        "levels": axis.levels,
+        "question": axis.question,
+        "notSimulated": design.unmodelled.everywhere(a),
+        "notSimulatedIn": in_groups,
+        "binned": axis.binned,
+    })
 }
 
 /// Rounds to six significant digits, more than a picture shows.
@@ -187,7 +209,7 @@ fn best_overall(design: &Design, measured: &MetricSamples, rankings: &[Vec<Ranki
 /// Recommendation by a metric; the command line shows the same.
 fn recommended(design: &Design, measured: &MetricSamples, rankings: &[Vec<Ranking>], m: usize) -> Value {
     let of_metric: Vec<Ranking> = rankings.iter().map(|r| r[m].clone()).collect();
-    let other = |o: &Alternative| json!({ "configuration": o.configuration, "worse": short(o.worse), "tied": o.tied, "cost": o.cost_usd });
+    let other = |o: &Alternative| json!({ "configuration": o.configuration, "worse": short(o.worse), "tied": o.tied, "groups": o.groups, "cost": o.cost_usd });
     let one = |r: Recommendation| {
         let axis = |(axis, others): &(usize, Vec<Alternative>)| json!({ "axis": axis, "others": others.iter().map(other).collect::<Vec<_>>() });
         json!({
@@ -214,7 +236,8 @@ fn all_effects(design: &Design, measured: &[MetricSamples], rankings: &[Vec<Rank
             let levels: Vec<Value> = e.levels.iter().map(level).collect();
             json!({ "axis": e.axis, "ratio": e.scale == Scale::Ratio, "matched": e.matched, "negligible": e.is_negligible(), "span": short(e.span), "levels": levels })
         };
-        effects(&grid, &m.samples, chosen.iter().copied()).iter().map(one).collect()
+        let shows = |axis: usize, c: usize| design.unmodelled.shows(axis, c);
+        effects(&grid, &m.samples, chosen.iter().copied(), shows).iter().map(one).collect()
     };
     let of_metric = |(metric_idx, m): (usize, &MetricSamples)| {
         let groups: Vec<Value> =

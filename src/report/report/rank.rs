@@ -61,6 +61,11 @@ impl MetricSamples {
         libm::log(if self.more { 1.0 / (1.0 - worse) } else { 1.0 + worse })
     }
 
+    /// Whether `a` is known to cost less than `b`.
+    pub(super) fn is_cheaper(&self, a: usize, b: usize) -> bool {
+        self.cost_usd[a].zip(self.cost_usd[b]).is_some_and(|(a, b)| a < b)
+    }
+
     /// Difference up to which replicas and audits count two configurations as tied. [`TIE_SHARE`] applies in addition.
     pub fn threshold(&self, a: usize, b: usize) -> f64 {
         self.uncertainty[a].max(self.uncertainty[b])
@@ -100,6 +105,20 @@ impl Ranking {
         let mut order: Vec<usize> = (0..design.configurations.len()).filter(has).collect();
         // The sort is stable: equal ones stay in the order of their experiments.
         order.sort_by(|&a, &b| measured.order(sample(a), sample(b)));
+        Ranking::in_order(order, measured)
+    }
+
+    /// The ranking without configurations that spray where that cannot be judged.
+    pub(super) fn trusted(&self, design: &Design, measured: &MetricSamples) -> Ranking {
+        let order: Vec<usize> = self.order.iter().copied().filter(|&c| !design.is_distrusted(c)).collect();
+        if order.is_empty() || order.len() == self.order.len() {
+            return self.clone();
+        }
+        Ranking::in_order(order, measured)
+    }
+
+    /// Finds the ties of configurations in this order.
+    fn in_order(order: Vec<usize>, measured: &MetricSamples) -> Ranking {
         let mut starts: Vec<usize> = Vec::new();
         for (index, &c) in order.iter().enumerate() {
             let tied = starts.last().is_some_and(|&s: &usize| measured.tied(order[s], c));
@@ -108,6 +127,12 @@ impl Ranking {
             }
         }
         Ranking { order, starts }
+    }
+
+    /// The first configuration after the leaders, and all that are tied with it. Empty if there is none.
+    pub(super) fn second(&self) -> &[usize] {
+        let start = |index: usize| self.starts.get(index).copied().unwrap_or(self.order.len());
+        &self.order[start(1)..start(2)]
     }
 
     /// The best configuration, and all that are tied with it.

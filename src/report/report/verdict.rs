@@ -11,9 +11,11 @@ use super::rank::{MetricSamples, Ranking};
 #[derive(Clone, Debug, PartialEq)]
 pub struct Verdict {
     pub best: usize,
-    /// Number of configurations tied with it, including itself.
-    pub tied: usize,
-    /// How much worse the first configuration is that is not tied, relative to the best. `None`: there is none.
+    /// The configurations tied with it, including itself, in the order of the ranking.
+    pub leaders: Vec<usize>,
+    /// The next configuration, which is not tied with it: the cheapest of those that cannot be told apart from the first such. `None`: there is none.
+    pub next: Option<usize>,
+    /// How much worse that one is, relative to the best.
     pub lead: Option<f64>,
     /// Difference to that configuration that would still be a tie, relative to the best.
     pub threshold: Option<f64>,
@@ -52,10 +54,10 @@ pub(super) fn worse(measured: &MetricSamples, a: usize, b: usize) -> Option<f64>
 
 /// The verdict on a group. `None`: no configuration of it completed.
 pub fn verdict(design: &Design, measured: &MetricSamples, ranking: &Ranking) -> Option<Verdict> {
+    let ranking = &ranking.trusted(design, measured);
     let first = *ranking.order.first()?;
-    let best = designs(design, measured, std::slice::from_ref(ranking)).first().map_or(first, |design| design[0].0);
-    let tied = ranking.leaders().len();
-    let next = ranking.order.get(tied).copied();
+    let best = designs(design, measured, std::slice::from_ref(ranking)).first().map_or(first, |design| design[0].own);
+    let next = ranking.second().iter().copied().reduce(|a, b| if measured.is_cheaper(b, a) { b } else { a });
     let mean = measured.samples[best]?.mean.abs();
     let relative = |x: f64| Some(x / mean).filter(|x| x.is_finite());
     let lead = next.and_then(|n| worse(measured, best, n));
@@ -63,7 +65,7 @@ pub fn verdict(design: &Design, measured: &MetricSamples, ranking: &Ranking) -> 
     let paired = next.is_some_and(|n| measured.are_paired(best, n));
     let mut decides: Vec<Deciding> = Vec::new();
     let here = &design.configurations[best].values;
-    for axis in design.answers() {
+    for axis in design.answers().filter(|&axis| design.simulates(axis, best)) {
         let differs_only_here = |c: usize| {
             let values = &design.configurations[c].values;
             (0..values.len()).all(|a| (values[a] == here[a]) != (a == axis))
@@ -76,7 +78,7 @@ pub fn verdict(design: &Design, measured: &MetricSamples, ranking: &Ranking) -> 
         }
     }
     decides.sort_by(|a, b| b.decides().cmp(&a.decides()).then(b.min_loss().total_cmp(&a.min_loss())));
-    Some(Verdict { best, tied, lead, threshold, paired, decides })
+    Some(Verdict { best, leaders: ranking.leaders().to_vec(), next, lead, threshold, paired, decides })
 }
 
 /// A design over all groups: one value on each axis that changes only how work is done.
@@ -94,51 +96,95 @@ pub struct Overall {
     pub error: f64,
 }
 
-/// Designs that completed in every group, smallest mean regret first. The cheapest of those tied with the first is moved to the front. A design is a list of
-/// its configurations in the order of the groups, each with the logarithm of how much worse it is than the best of its group. Designs that differ only in
-/// axes that no experiment simulated are one design. Empty if a value is not positive.
-pub(super) fn designs(design: &Design, measured: &MetricSamples, rankings: &[Ranking]) -> Vec<Vec<(usize, f64)>> {
-    let answers: Vec<usize> = design.answers().collect();
-    let mut by_values: BTreeMap<Vec<u32>, Vec<(usize, f64)>> = BTreeMap::new();
+/// A design in one group.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub(super) struct InGroup {
+    /// Its configuration. Of several that differ only in axes that no experiment simulated, the cheapest.
+    pub own: usize,
+    /// The configuration whose result counts: the best of those that differ only in axes that the way of simulating this group leaves out.
+    pub compared: usize,
+    /// Logarithm of how much worse it is than the best of the group.
+    pub log: f64,
+}
+
+/// Designs that completed in every group, smallest mean regret first. Of those that cannot be told apart the cheapest is moved to the front. A design is a
+/// list of its configurations in the order of the groups. Designs that differ only in axes that no experiment simulated are one design. An axis that the way
+/// of simulating a group leaves out makes no difference in that group. Empty if a value is not positive.
+pub(super) fn designs(design: &Design, measured: &MetricSamples, rankings: &[Ranking]) -> Vec<Vec<InGroup>> {
+    let rankings: Vec<Ranking> = rankings.iter().map(|r| r.trusted(design, measured)).collect();
+    let simulates = |axis: usize, ranking: &Ranking| ranking.order.first().is_some_and(|&c| design.simulates(axis, c));
+    let answers: Vec<usize> = design.answers().filter(|&a| rankings.iter().any(|r| simulates(a, r))).collect();
+    let values =
+        |c: usize, axes: &[usize]| -> Vec<u32> { axes.iter().map(|&a| design.configurations[c].values[a]).collect() };
+    // Each with the index of its group.
+    let mut by_values: BTreeMap<Vec<u32>, Vec<(usize, InGroup)>> = BTreeMap::new();
     for (group_idx, ranking) in rankings.iter().enumerate() {
+        let simulated: Vec<usize> = answers.iter().copied().filter(|&a| simulates(a, ranking)).collect();
+        let mut best_of: BTreeMap<Vec<u32>, usize> = BTreeMap::new();
         for &c in &ranking.order {
-            let log = worse(measured, ranking.order[0], c).map_or(f64::NAN, |worse| measured.log_ratio(worse));
-            if !log.is_finite() {
+            let compared = *best_of.entry(values(c, &simulated)).or_insert(c);
+            let worse_than_best = |c: usize| worse(measured, ranking.order[0], c).map(|w| measured.log_ratio(w));
+            if !worse_than_best(c).is_some_and(f64::is_finite) {
                 return Vec::new();
             }
-            let values = answers.iter().map(|&a| design.configurations[c].values[a]).collect();
-            let worse = by_values.entry(values).or_default();
-            if worse.len() <= group_idx {
-                worse.push((c, log));
+            let log = worse_than_best(compared).expect("what is compared came before");
+            let in_groups = by_values.entry(values(c, &answers)).or_default();
+            match in_groups.last_mut().filter(|last| last.0 == group_idx) {
+                None => in_groups.push((group_idx, InGroup { own: c, compared, log })),
+                Some((_, last)) if measured.is_cheaper(c, last.own) => last.own = c,
+                Some(_) => {}
             }
         }
     }
-    let mut complete: Vec<Vec<(usize, f64)>> =
-        by_values.into_values().filter(|worse| worse.len() == rankings.len()).collect();
-    complete.sort_by(|a, b| regret(a).total_cmp(&regret(b)).then(a[0].0.cmp(&b[0].0)));
+    let in_all = by_values.into_values().filter(|in_groups| in_groups.len() == rankings.len());
+    let mut complete: Vec<Vec<InGroup>> = in_all.map(|g| g.into_iter().map(|(_, own)| own).collect()).collect();
+    complete.sort_by(|a, b| regret(a).total_cmp(&regret(b)).then(a[0].own.cmp(&b[0].own)));
     if let Some(index) = cheapest_of_equals(measured, &complete) {
         complete[..=index].rotate_right(1);
     }
+    cheapest_of_others(measured, &mut complete);
     complete
 }
 
+/// Whether two designs cannot be told apart in any group.
+fn equal(measured: &MetricSamples, a: &[InGroup], b: &[InGroup]) -> bool {
+    a.iter().zip(b).all(|(a, b)| measured.tied(a.compared, b.compared))
+}
+
 /// Index of the cheapest design among those tied with the first. `None`: it is the first, or prices are not known.
-fn cheapest_of_equals(measured: &MetricSamples, complete: &[Vec<(usize, f64)>]) -> Option<usize> {
+fn cheapest_of_equals(measured: &MetricSamples, complete: &[Vec<InGroup>]) -> Option<usize> {
     let first = complete.first()?;
-    let mine = measured.cost_usd[first[0].0]?;
-    let equal = |other: &[(usize, f64)]| other.iter().zip(first).all(|(a, b)| measured.tied(a.0, b.0));
-    let cost = |index: &usize| measured.cost_usd[complete[*index][0].0];
-    let cheaper = (1..complete.len()).filter(|index| cost(index).is_some_and(|c| c < mine) && equal(&complete[*index]));
+    let own = |index: usize| complete[index][0].own;
+    let is_cheaper = |index: &usize| measured.is_cheaper(own(*index), first[0].own);
+    let cheaper = (1..complete.len()).filter(|index| is_cheaper(index) && equal(measured, &complete[*index], first));
     // Among designs of the same cost the best one is taken, which comes first.
-    cheaper.reduce(|a, b| if cost(&b) < cost(&a) { b } else { a })
+    cheaper.reduce(|a, b| if measured.is_cheaper(own(b), own(a)) { b } else { a })
+}
+
+/// Moves the cheapest to the front of each run of further designs that cannot be told apart from the first of the run.
+fn cheapest_of_others(measured: &MetricSamples, complete: &mut [Vec<InGroup>]) {
+    let mut start = 1;
+    while start < complete.len() {
+        let (best, first) = (&complete[0], &complete[start]);
+        // A run has either designs that are as good as the best, or others.
+        let as_good = equal(measured, best, first);
+        let is_of_run =
+            |other: &&Vec<InGroup>| equal(measured, first, other) && equal(measured, best, other) == as_good;
+        let end = start + complete[start..].iter().take_while(is_of_run).count().max(1);
+        let own = |index: usize| complete[index][0].own;
+        let cheapest = (start..end).reduce(|a, b| if measured.is_cheaper(own(b), own(a)) { b } else { a });
+        complete[start..=cheapest.unwrap_or(start)].rotate_right(1);
+        start = end;
+    }
 }
 
 fn relative_error(measured: &MetricSamples, c: usize) -> f64 {
     measured.samples[c].map_or(0.0, |s| if s.mean == 0.0 { 0.0 } else { measured.uncertainty[c] / s.mean.abs() })
 }
 
-fn regret(worse: &[(usize, f64)]) -> f64 {
-    worse.iter().map(|w| w.1).sum::<f64>() / worse.len() as f64
+/// Logarithm of how much worse a design is than the best of each group, as the mean over the groups.
+pub(super) fn regret(in_groups: &[InGroup]) -> f64 {
+    in_groups.iter().map(|g| g.log).sum::<f64>() / in_groups.len() as f64
 }
 
 /// Designs that completed in every group, smallest mean regret first. Empty if a value is not positive.
@@ -147,13 +193,12 @@ pub fn overall(design: &Design, measured: &MetricSamples, rankings: &[Ranking]) 
     let Some(first) = complete.first() else {
         return Vec::new();
     };
-    let one = |worse: &Vec<(usize, f64)>| Overall {
-        configuration: worse[0].0,
-        regret: libm::expm1(regret(worse)),
-        worst: libm::expm1(worse.iter().map(|w| w.1).fold(0.0, f64::max)),
-        // Both lists are in the order of the groups.
-        tied: worse.iter().zip(first).all(|(a, b)| measured.tied(a.0, b.0)),
-        error: worse.iter().map(|w| relative_error(measured, w.0)).sum::<f64>() / worse.len() as f64,
+    let one = |in_groups: &Vec<InGroup>| Overall {
+        configuration: in_groups[0].own,
+        regret: libm::expm1(regret(in_groups)),
+        worst: libm::expm1(in_groups.iter().map(|g| g.log).fold(0.0, f64::max)),
+        tied: equal(measured, in_groups, first),
+        error: in_groups.iter().map(|g| relative_error(measured, g.compared)).sum::<f64>() / in_groups.len() as f64,
     };
     complete.iter().map(one).collect()
 }
@@ -187,7 +232,7 @@ mod tests {
     #[test]
     fn what_decides_is_what_costs_when_changed_alone() {
         let v = with(GRID, false, |d, m, r| verdict(d, m, &r[0])).unwrap();
-        assert_eq!((v.best, v.tied, v.lead, v.threshold), (0, 2, Some(0.1), Some(0.0)));
+        assert_eq!((v.best, v.leaders.len(), v.lead, v.threshold), (0, 2, Some(0.1), Some(0.0)));
         let found: Vec<(usize, bool, f64)> = v.decides.iter().map(|d| (d.axis, d.decides(), d.others[0].1)).collect();
         assert_eq!(found, [(1, true, 0.5), (0, true, 0.1), (2, false, 0.0)]);
         let more = with(GRID, true, |d, m, r| verdict(d, m, &r[0])).unwrap();
@@ -201,7 +246,40 @@ mod tests {
             1,k1,1,y,ok,100,700
             2,k2,1,z,ok,101,500";
         let v = with(text, false, |d, m, r| verdict(d, m, &r[0])).unwrap();
-        assert_eq!((v.best, v.tied), (1, 2), "what is slower is no equal, however cheap");
+        assert_eq!((v.best, v.leaders), (1, vec![0, 1]), "what is slower is no equal, however cheap");
+    }
+
+    /// The next is 10 % longer in three ways, of which one costs least.
+    #[test]
+    fn of_equal_followers_the_cheapest_is_next() {
+        let text = "exp_id,config_key,seed,t.a,status,makespan_ns,cost_usd
+            0,k0,1,u,ok,100,900
+            1,k1,1,v,ok,110,800
+            2,k2,1,w,ok,110,600
+            3,k3,1,x,ok,110,700
+            4,k4,1,y,ok,150,500";
+        let v = with(text, false, |d, m, r| verdict(d, m, &r[0])).unwrap();
+        assert_eq!((v.best, v.next, v.lead), (0, Some(2), Some(0.1)));
+        let o: Vec<usize> = with(text, false, overall).iter().map(|o| o.configuration).collect();
+        assert_eq!(o, [0, 2, 1, 3, 4]);
+    }
+
+    /// At flow level the two congestion controls differ by their headers alone.
+    #[test]
+    fn a_group_that_leaves_an_axis_out_says_nothing_of_it() {
+        let text = "exp_id,config_key,seed,fidelity.mode,transport.cc,topology.kind,status,makespan_ns,packet_hops,max_link_utilisation
+            0,k0,1,flow,hpcc,clos,ok,90,,0.5
+            1,k1,1,flow,dcqcn,clos,ok,80,,0.5
+            2,k2,1,flow,hpcc,rail,ok,99,,0.5
+            3,k3,1,flow,dcqcn,rail,ok,88,,0.5
+            4,k4,1,packet,hpcc,clos,ok,100,7,0.5
+            5,k5,1,packet,dcqcn,clos,ok,101,7,0.5
+            6,k6,1,packet,hpcc,rail,ok,120,7,0.5
+            7,k7,1,packet,dcqcn,rail,ok,121,7,0.5";
+        let found = with(text, false, |d, m, r| (verdict(d, m, &r[0]).unwrap(), overall(d, m, r)));
+        let (flows, o) = found;
+        assert_eq!((flows.best, flows.decides.len()), (1, 1), "the kind alone decides");
+        assert_eq!((o[0].configuration, o[0].regret), (0, 0.0), "hpcc by packets, though flows with dcqcn are faster");
     }
 
     #[test]
@@ -216,7 +294,7 @@ mod tests {
             );
         }
         let v = with(&text, false, |d, m, r| verdict(d, m, &r[0])).unwrap();
-        assert!(v.paired && v.tied == 1 && v.lead < v.threshold, "{v:?}");
+        assert!(v.paired && v.leaders.len() == 1 && v.lead < v.threshold, "{v:?}");
         assert!(!with(GRID, false, |d, m, r| verdict(d, m, &r[0])).unwrap().paired, "one seed makes no pairs");
     }
 
