@@ -3,7 +3,7 @@
 //! Layer: cli. It prints what `hyperfold compare` finds in the folder: means over replicas, ties, and the front of a search for several objectives. The
 //! recommendation is that of the report.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use std::path::Path;
 
 use crate::submit::quote;
@@ -112,6 +112,7 @@ pub(super) fn recommended(r: &Recommended) -> Vec<String> {
     };
     let mut lines = vec![format!("recommended{for_all}: {}{regret}", in_words(r, best.configuration))];
     lines.extend(around(r, best, scope.as_deref()));
+    lines.extend(left_out(r, best));
     lines.extend(unmodelled);
     lines.extend(next(r, best));
     lines.extend(price_line(r, best));
@@ -185,6 +186,46 @@ fn around(r: &Recommended, best: &Recommendation, scope: Option<&str>) -> Vec<St
         });
     }
     lines
+}
+
+/// Line about designs that are not compared, as an experiment of theirs has no result. A value that all designs left have lost is named.
+fn left_out(r: &Recommended, best: &Recommendation) -> Option<String> {
+    let rows = 0..r.sheet.rows();
+    let without = rows.clone().filter(|&row| !r.sheet.ok(row)).count();
+    if without == 0 {
+        return None;
+    }
+    let failed = rows.filter(|&row| r.sheet.text("status", row) == "failed").count();
+    let value = |c: usize, axis: usize| r.design.configurations[c].values[axis];
+    let answers: Vec<usize> = r.design.answers().collect();
+    let design = |c: usize| answers.iter().map(|&axis| value(c, axis)).collect::<Vec<_>>();
+    let all: BTreeSet<Vec<u32>> = (0..r.design.configurations.len()).map(design).collect();
+    let compared: Vec<usize> = best.others.iter().map(|o| o.configuration).chain([best.configuration]).collect();
+    let values = |c: usize| answers.iter().map(move |&axis| (axis, value(c, axis)));
+    let kept: BTreeSet<(usize, u32)> = compared.iter().flat_map(|&c| values(c)).collect();
+    // Where memory does not suffice for some designs, only a value that has gone is news.
+    let mut lost: BTreeMap<(usize, u32), String> = BTreeMap::new();
+    for (c, (axis, level)) in (0..r.design.configurations.len()).flat_map(|c| values(c).map(move |v| (c, v))) {
+        if !kept.contains(&(axis, level)) {
+            let text = &r.sheet.axes()[axis].text[r.design.configurations[c].rows[0]];
+            lost.insert((axis, level), format!("{} {text}", r.design.axes[axis].key));
+        }
+    }
+    let designs = all.len().saturating_sub(compared.len());
+    if designs == 0 || (failed == 0 && lost.is_empty()) {
+        return None;
+    }
+    let named: Vec<&str> = lost.values().take(NAMED_UP_TO).map(String::as_str).collect();
+    let what = match lost.len().saturating_sub(NAMED_UP_TO) {
+        _ if lost.is_empty() => counted(designs, "design"),
+        0 => listed(&named),
+        more => format!("{} and {more} more", listed(&named)),
+    };
+    let fate = if failed == without { "failed" } else { "without a result" };
+    Some(format!(
+        "  left out, as not all results are there: {what}; {without} of {} {fate}",
+        counted(r.sheet.rows(), "experiment")
+    ))
 }
 
 /// Line about the price of the recommended design, and of the cheapest one.
@@ -452,6 +493,25 @@ mod tests {
         ] {
             assert!(said.contains(line), "{line}\n{said}");
         }
+    }
+
+    #[test]
+    fn values_that_failed_experiments_leave_out_are_named() {
+        let sweep = "exp_id,config_key,seed,transport.cc,workload.pattern,status,makespan_ns
+            0,k0,1,hpcc,ring,ok,100
+            1,k1,1,dcqcn,ring,ok,110
+            2,k2,1,none,ring,ok,90
+            3,k3,1,hpcc,incast,ok,200
+            4,k4,1,dcqcn,incast,ok,210
+            5,k5,1,none,incast,ok,220";
+        let line = |text: &str| {
+            let r = found(text);
+            left_out(&r, r.recommendation.as_ref().unwrap())
+        };
+        assert_eq!(line(sweep), None);
+        let said = line(&sweep.replace("ok,220", "failed,")).unwrap();
+        assert_eq!(said, "  left out, as not all results are there: transport.cc none; 1 of 6 experiments failed");
+        assert!(line(&sweep.replace("ok,220", "oom,")).unwrap().ends_with("1 of 6 experiments without a result"));
     }
 
     #[test]

@@ -15,7 +15,7 @@ use super::exit::{CliError, Exit};
 use super::output::write_out;
 use super::{say, tell};
 use hyperfold_base::{budget, input};
-use hyperfold_llm::collective::Server;
+use hyperfold_config::spec::{SERVERS, find_server};
 use hyperfold_validation::calibrate::{ProfilerRows, ProfilerStatistic, nccl_operations, nccl_tests, profiler_rows};
 
 #[derive(Debug, Args)]
@@ -60,7 +60,7 @@ pub struct NcclTestsArgs {
     #[arg(long, value_name = "NAME", requires = "sweep")]
     pub server: Option<String>,
     /// GPUs of that sweep, where the log does not list its ranks
-    #[arg(long, value_name = "N", requires = "sweep", value_parser = clap::value_parser!(u32).range(1..))]
+    #[arg(long, value_name = "N", requires = "sweep", value_parser = clap::value_parser!(u32).range(2..=1 << 20))]
     pub gpus: Option<u32>,
     #[command(flatten)]
     pub output: MeasuredOutput,
@@ -120,11 +120,22 @@ fn of_nccl_tests(args: &NcclTestsArgs) -> Result<Exit, CliError> {
     log.notes.iter().for_each(|note| tell(&format!("hyperfold: note: {note}")));
     let sweep = match (&args.sweep, &args.server) {
         (Some(path), Some(server)) => {
-            let preset = Server::preset(server).map_err(|e| CliError::bad_input(anyhow!("--server: {e}")))?;
+            let Some(model) = find_server(server) else {
+                let known = SERVERS.join(", ");
+                return Err(CliError::bad_input(anyhow!(
+                    "--server: no server is called \"{server}\"; there are {known}"
+                )));
+            };
+            let gpus = model.gpus as u32;
+            if let Some(n) = args.gpus.filter(|n| *n > gpus && n % gpus != 0) {
+                let (fewer, more) = (n / gpus * gpus, n.div_ceil(gpus) * gpus);
+                return Err(CliError::bad_input(anyhow!(
+                    "--gpus: {n} are no whole servers; {server} has {gpus} GPUs, so {fewer} or {more} would be right"
+                )));
+            }
             if let (Some(ranks), Some(servers)) = (log.ranks, log.servers)
-                && ranks != servers * preset.gpus
+                && ranks != servers * gpus
             {
-                let gpus = preset.gpus;
                 tell(&format!(
                     "hyperfold: note: the log is of {ranks} ranks on {servers} hosts, and {server} has {gpus} GPUs: check cluster.gpus_per_server in the sweep"
                 ));

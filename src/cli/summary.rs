@@ -82,7 +82,12 @@ fn each(axes: &[Axis], records: &[ExperimentRecord]) -> Vec<String> {
     header.push("status".into());
     header.extend(columns.iter().map(|(name, _)| name.to_string()));
     let packets = !matches!(Shown::of(records), Shown::Cluster | Shown::Nothing);
-    header.extend(["marks", "pauses", "drops", "max queue"].map(String::from).into_iter().filter(|_| packets));
+    let resent = packets && records.iter().any(|r| r.retransmissions.is_some_and(|n| n > 0));
+    if packets {
+        header.extend(["marks", "pauses", "drops"].map(String::from));
+        header.extend(resent.then(|| "retransmissions".into()));
+        header.push("max queue".into());
+    }
     let worth = records.iter().any(|r| r.validated_class.is_some());
     header.extend(worth.then(|| "validated error".into()));
     let mut table = TextTable::new(header);
@@ -94,6 +99,7 @@ fn each(axes: &[Axis], records: &[ExperimentRecord]) -> Vec<String> {
         row.extend(columns.iter().map(|(_, content)| content.text(r)));
         if packets {
             row.extend([r.ecn_marks, r.pfc_pauses, r.drops].map(|n| n.map_or(String::new(), table::count)));
+            row.extend(resent.then(|| r.retransmissions.map_or(String::new(), table::count)));
             row.push(r.max_queue_bytes.map_or(String::new(), table::bytes));
         }
         row.extend(worth.then(|| validated(r)));
@@ -392,6 +398,16 @@ mod tests {
             lines[5],
             "error of simulated times: not validated, as nobody measured such experiments (1 experiment)"
         );
+    }
+
+    #[test]
+    fn packets_that_were_sent_again_have_a_column() {
+        let mut records = sweep(2);
+        assert!(!lines(&axes(), &records)[0].contains("retransmissions"));
+        (records[1].drops, records[1].retransmissions) = (Some(7), Some(42));
+        let lines = lines(&axes(), &records);
+        assert!(lines[0].ends_with("drops  retransmissions  max queue"), "{}", lines[0]);
+        assert!(lines[2].split_whitespace().any(|word| word == "42"), "{}", lines[2]);
     }
 
     #[test]

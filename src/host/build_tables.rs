@@ -304,6 +304,16 @@ fn headroom_bytes(rate_bps: u64, delay_ps: u64, max_wire: u32) -> u64 {
     in_flight(3).max(in_flight(2) + 3 * max_wire as u64)
 }
 
+/// Returns the shift of a port's dynamic threshold. A link faster than the first host's NIC gets a larger share of the buffer.
+pub(super) fn alpha_shift(shift: u32, rate_bps: u64, host_rate: u64) -> u32 {
+    let (mut shift, mut r) = (shift, rate_bps);
+    while r > host_rate && shift > 0 {
+        r /= 2;
+        shift -= 1;
+    }
+    shift
+}
+
 fn switches(t: &mut OwnedTables, case: &PacketCase, ends: &Ends, rates: &[u32]) -> Result<(), BuildError> {
     let (net, tr) = (case.network, case.transport);
     // The reference compares every port with the first host's NIC.
@@ -322,11 +332,7 @@ fn switches(t: &mut OwnedTables, case: &PacketCase, ends: &Ends, rates: &[u32]) 
             headrooms += headroom;
             let headroom = headroom.min(u32::MAX as u64 / 2) as u32;
             let ecn = tr.ecn_for(link.rate_bps);
-            let (mut shift, mut r) = (tr.pfc_alpha_shift, link.rate_bps);
-            while r > host_rate && shift > 0 {
-                r /= 2;
-                shift -= 1;
-            }
+            let shift = alpha_shift(tr.pfc_alpha_shift, link.rate_bps, host_rate);
             let mbps = (link.rate_bps / BPS_PER_MBPS) as u32;
             t.ports.push(Port {
                 exp: case.options.exp_id,

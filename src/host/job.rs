@@ -496,6 +496,11 @@ pub fn ranks_needed(program: &spec::ProgramSpec) -> Option<u32> {
     u32::try_from(workload.ranks.len()).ok()
 }
 
+/// Returns the number of ranks that the header of a SimAI file gives.
+pub fn all_gpus(format: spec::ProgramFormat, path: &Path) -> Option<u32> {
+    (format == spec::ProgramFormat::SimAi).then(|| import::simai::all_gpus(path)).flatten()
+}
+
 fn read_file(
     format: spec::ProgramFormat,
     path: &Path,
@@ -522,9 +527,17 @@ fn file(
     gpu: &Gpu,
     notes: &mut Vec<String>,
 ) -> Result<Workload, JobError> {
+    let all_gpus = all_gpus(format, path);
+    if let Some(n) = all_gpus.filter(|&n| (n as usize) < net.ranks.len()) {
+        notes.push(format!(
+            "{}: all_gpus is {n}, so the first {n} of {} GPUs run it; the others are idle",
+            path.display(),
+            net.ranks.len()
+        ));
+    }
     // A file that leaves the number of ranks open runs on all GPUs; one that does not says how many it needs.
     let options = import::ImportOptions {
-        ranks: ranks.or(Some(net.ranks.len() as u32)),
+        ranks: ranks.or(if all_gpus.is_some() { None } else { Some(net.ranks.len() as u32) }),
         flops_per_s: gpu.peak(Dtype::Bf16),
         memory_bytes_per_s: gpu.memory_bps as u64,
     };

@@ -32,6 +32,7 @@ mod jobs;
 mod join_graphs;
 mod kept;
 mod kernel_times;
+mod marking;
 pub mod memo_keeper;
 pub mod memo_store;
 mod memo_store_file;

@@ -23,6 +23,7 @@ use super::error::PrepareError;
 use super::job::Job;
 use super::job_cache;
 use super::jobs::{self, JoinedJobs, PlacedJob};
+use super::marking;
 use super::network::{bill, network, nvlink_as_packets};
 use super::servers;
 use super::serving;
@@ -171,6 +172,9 @@ pub(super) fn routed_with(config: &Config, ranks: RanksWithTasks) -> Result<Rout
     };
     drop(router);
     notes.extend(reordering(config, &paths));
+    if !config.is_flow_level() {
+        notes.extend(marking::unmarked(&network, &transport, first_host_rate(&network), &paths));
+    }
     notes.extend(inside_servers(config, &network, job.is_some() || !flows.is_empty(), packet_flows.is_empty()));
     Ok(Routed {
         config: applied,

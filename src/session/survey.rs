@@ -307,10 +307,14 @@ fn surveyed(sweep: &Sweep, progress: &PlanProgress) -> Result<Survey, SessionErr
     }
 }
 
-/// Returns the keys that decide the size of an experiment, as text.
+/// Returns the keys that decide the size of an experiment and the notes on it, as text.
 fn shape_of(config: &Config) -> String {
     let (net, traffic) = ((&config.cluster, &config.topology, &config.routing), (&config.workload, &config.jobs));
-    format!("{net:?}{traffic:?}{:?}{}", config.values.text(spec::KeyId::Cc), config.is_flow_level())
+    let v = &config.values;
+    // Without PFC a note says which thresholds no queue can reach.
+    let marks =
+        (!v.bool(spec::KeyId::Pfc)).then(|| [spec::KeyId::EcnKminKb, spec::KeyId::EcnByRate].map(|key| v.get(key)));
+    format!("{net:?}{traffic:?}{:?}{}{marks:?}", v.text(spec::KeyId::Cc), config.is_flow_level())
 }
 
 /// The notes on an experiment, or its error, and its size.

@@ -110,6 +110,8 @@ fn what_cannot_be_fitted_is_explained() {
         ("nccl-tests s.toml", "no table of nccl-tests"),
         ("nccl-tests nccl.log --out m.csv", "--force"),
         ("nccl-tests nccl.log --sweep t.toml --server x", "no server is called"),
+        ("nccl-tests nccl.log --sweep t.toml --server rtx6000d-8nic", "no server is called"),
+        ("nccl-tests nccl.log --sweep t.toml --server dgx-h100 --gpus 17", "16 or 24 would be right"),
         ("pytorch nccl.log", "nccl.log:1"),
         ("pytorch nccl.log --rows kernels", "--gpu"),
         ("pytorch nccl.log --gpu h100", "--rows kernels"),

@@ -211,6 +211,15 @@ fn devices_pipes_and_folders_are_no_inputs() {
 }
 
 #[test]
+fn a_folder_without_files_is_called_a_folder() {
+    let folder = Folder::new(&[]);
+    fs::create_dir(folder.file("dir")).unwrap();
+    folder.write("s.toml", &naming("workload", "path", "kind = \"flows\"", "dir"));
+    let ran = folder.run(&["plan", "s.toml"]);
+    assert!(ran.code == 2 && ran.stderr.contains("it is a folder that holds no files"), "{}", ran.stderr);
+}
+
+#[test]
 fn a_file_that_is_too_long_is_refused_before_it_is_read() {
     let folder = Folder::new(&[("s.toml", SWEEP)]);
     // Without contents on the disk.

@@ -29,6 +29,29 @@ output = { flows = true }
 "#;
 
 #[test]
+fn ports_that_drop_before_they_mark_are_told_of() {
+    // A queue of eight senders holds at most 1.3 MB here; DCQCN marks from 1.6 MB at 400 Gb/s.
+    let sweep = |transport: &str| {
+        format!(
+            "name = \"marks\"\n[base]\ncluster = {{ gpus = 9, gpus_per_server = 1 }}\n\
+             topology = {{ kind = \"clos\", hosts_per_leaf = 9, link_gbps = 400, buffer_mib = 2 }}\n\
+             workload = {{ kind = \"traffic\", pattern = \"incast\", fan_in = 8, bytes = 100000 }}\n\
+             transport = {{ {transport} }}\n[axes]\n\"transport.cc\" = [\"none\", \"dcqcn\"]\n"
+        )
+    };
+    let told = |transport: &str| {
+        let ran = Folder::new(&[("s.toml", &sweep(transport))]).run(&["plan", "s.toml"]);
+        assert_eq!(ran.code, 0, "{transport}: {}", ran.stderr);
+        ran.stdout + &ran.stderr
+    };
+    let said = "without PFC, all switch ports where queues form drop packets before they mark any. Ports of 400 Gb/s mark from 1600 kB";
+    assert!(told("pfc = false").contains(said), "{}", told("pfc = false"));
+    for right in ["pfc = true", "pfc = false, ecn_kmin_kb = 200", "pfc = false, ecn = false"] {
+        assert!(!told(right).contains("before they mark"), "{right}: {}", told(right));
+    }
+}
+
+#[test]
 fn senders_that_lose_packets_share_most_of_a_port() {
     let (folder, _) = ran(INCAST, &[]);
     let (ids, times) = (numbers(&folder, "flows", "exp_id"), numbers(&folder, "flows", "fct_ns"));

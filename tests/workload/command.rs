@@ -127,6 +127,29 @@ fn what_cannot_be_is_exit_2_and_says_why() {
 }
 
 #[test]
+fn a_simai_file_runs_on_as_many_ranks_as_it_says() {
+    let root = tempfile::tempdir().unwrap();
+    let file = fs::read_to_string(corpus("simai/ok-pipeline.txt")).unwrap();
+    for (all_gpus, cluster, code, part) in [
+        (4, "", 0, "w.txt: all_gpus is 4, so the first 4 of 8 GPUs run it"),
+        (12, "", 0, "all_gpus is 12, so the first 12 of 16 GPUs run it"),
+        (12, "gpus = 16", 0, "all_gpus is 12, so the first 12 of 16 GPUs run it"),
+        (4, "gpus = 4", 0, "experiments: 1"),
+        (4, "gpus = 16", 2, "w.txt: all_gpus is 4, but cluster.gpus is 16; leave cluster.gpus out, or give 8"),
+        (12, "gpus = 8", 2, "all_gpus is 12, but cluster.gpus is 8; leave cluster.gpus out, or give 16"),
+        (13, "", 2, "the number of ranks, 13"),
+    ] {
+        fs::write(root.path().join("w.txt"), file.replace("all_gpus: 4", &format!("all_gpus: {all_gpus}"))).unwrap();
+        let sweep =
+            format!("name = \"s\"\n[base.cluster]\n{cluster}\n[base.workload]\nkind = \"simai\"\npath = \"w.txt\"\n");
+        fs::write(root.path().join("s.toml"), sweep).unwrap();
+        let plan = program::hyperfold(root.path(), &["plan", "s.toml"]);
+        let told = format!("{}{}", plan.stdout, plan.stderr);
+        assert!(plan.code == code && told.contains(part), "{all_gpus} {cluster}: {told}");
+    }
+}
+
+#[test]
 fn a_sweep_runs_on_a_topology_of_htsim() {
     let root = with("topo/ok-leaf-spine.topo", "net.topo");
     let sweep = "name = \"htsim\"\n[base.topology]\nkind = \"file\"\npath = \"net.topo\"\nformat = \"htsim\"\n\

@@ -100,6 +100,8 @@ fn what_nothing_says_is_refused_with_the_key() {
         ("gpu = \"gh200\"", ["cluster.nvlink_gbps", "NVL32"]),
         ("gpu = \"mi300x\", gpus_per_server = 16", ["cluster.gpus_per_server", "at most 8 GPUs"]),
         ("gpu = { bf16_tflops = 900.0 }", ["cluster.nvlink_gbps", "links_gbps"]),
+        ("gpu = { }", ["cluster.nvlink_gbps", "in the table `like`"]),
+        ("gpu = { like = \"h1000\" }", ["`cluster.gpu", "like = \"h1000\" names no GPU; one of a100"]),
         ("gpu = { like = \"h100\", links = \"pcie\" }", ["cluster.gpu", "links_gbps is missing"]),
         ("gpu = \"silent.toml\"", ["silent.toml", "links_gbps"]),
     ] {

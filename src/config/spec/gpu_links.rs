@@ -100,7 +100,7 @@ fn entry(name: &str) -> Option<&'static Entry> {
 /// Returns the links of a GPU from the value of `cluster.gpu`: a name, the path of a file, or an inline table.
 ///
 /// # Errors
-/// A table whose keys of links contradict each other.
+/// A table whose keys of links contradict each other, or whose `like` names no GPU.
 pub fn links_of(gpu: &str) -> Result<LinksOfGpu, String> {
     if gpu.starts_with('{') {
         let table = format!("gpu = {gpu}").parse::<toml::Table>().map_err(|e| e.message().to_string())?;
@@ -115,7 +115,7 @@ pub fn links_of(gpu: &str) -> Result<LinksOfGpu, String> {
 /// Returns the links of a GPU from its table.
 ///
 /// # Errors
-/// Keys that contradict each other.
+/// Keys that contradict each other, or a `like` that names no GPU.
 pub fn links_of_table(table: &toml::Table) -> Result<LinksOfGpu, String> {
     let entry: Entry = table.clone().try_into().map_err(|e: toml::de::Error| e.message().to_string())?;
     resolved(&entry, 0)
@@ -125,7 +125,11 @@ pub fn links_of_table(table: &toml::Table) -> Result<LinksOfGpu, String> {
 const MOST_INHERITED: u32 = 8;
 
 fn resolved(own: &Entry, depth: u32) -> Result<LinksOfGpu, String> {
-    // A `like` that names nothing or is circular is refused where the GPU is read.
+    if let Some(like) = own.like.as_deref().filter(|like| entry(like).is_none()) {
+        let known: Vec<&str> = assets().keys().map(String::as_str).collect();
+        return Err(format!("like = {like:?} names no GPU; one of {} would be right", known.join(", ")));
+    }
+    // A circular `like` is refused where the GPU is read.
     let like = own.like.as_deref().and_then(entry).filter(|_| depth < MOST_INHERITED);
     let inherited = like.map_or(Ok(LinksOfGpu::Unsaid), |like| resolved(like, depth + 1))?;
     let inherited_links = match &inherited {

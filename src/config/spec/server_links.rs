@@ -64,7 +64,7 @@ pub(super) fn check_links(v: &Values) -> Result<(), Conflict> {
         LinksOfGpu::Unsaid => fail(
             KeyId::NvlinkGbps,
             format!(
-                "cluster.gpu = {} does not say how GPUs of one server are joined; {give}, or links (nvswitch, mesh, pcie) and links_gbps in the table, or name a cluster.server",
+                "cluster.gpu = {} does not say how GPUs of one server are joined; {give}, or in the table `like` (a GPU that says it) or links (nvswitch, mesh, pcie) and links_gbps, or name a cluster.server",
                 gpu.chars().take(60).collect::<String>()
             ),
         ),

@@ -79,7 +79,11 @@ fn members(path: &Path) -> std::io::Result<Vec<PathBuf>> {
     let mut found = Vec::new();
     collect(path, 0, &mut found)?;
     if found.is_empty() {
-        return Err(std::io::Error::new(std::io::ErrorKind::NotFound, "no file there, and none whose name begins so"));
+        let why = match input::is_folder(path) {
+            true => "it is a folder that holds no files, and no traces (.et) below it",
+            false => "no file there, and none whose name begins so",
+        };
+        return Err(std::io::Error::new(std::io::ErrorKind::NotFound, why));
     }
     Ok(found)
 }

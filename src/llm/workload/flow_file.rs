@@ -84,7 +84,14 @@ pub fn parse_flows(path: &str, text: &str, net: &Network, unit: Option<StartUnit
         Some(u) => u,
         None if raw.iter().any(|(_, _, s)| s.contains(['.', 'e', 'E'])) => StartUnit::S,
         None if raw.iter().all(|(_, _, s)| scaled(s, 0) == Some(0)) => StartUnit::Ns,
-        None => return Err(WorkloadError::AmbiguousStart { path: path.to_string() }),
+        None => {
+            if let Some((line, _, start)) = raw.iter().find(|(_, _, s)| scaled(s, 0).is_none()) {
+                let start = shown(start);
+                let right = "seconds or nanoseconds, at least 0 and at most a million seconds";
+                return Err(line.error(format!("start `{start}` is not a time in {right}")).into());
+            }
+            return Err(WorkloadError::AmbiguousStart { path: path.to_string() });
+        }
     };
     let mut flows = Vec::with_capacity(raw.len());
     for (line, mut flow, start) in raw {

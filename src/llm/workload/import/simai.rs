@@ -37,6 +37,13 @@ pub fn read(path: &Path, options: &ImportOptions) -> Result<Imported, ImportErro
     parse(&path.display().to_string(), &load_text(path)?, options)
 }
 
+/// Returns `all_gpus` of a workload file's header. `None`: the header leaves the number of ranks open, or [`read`] refuses it.
+pub fn all_gpus(path: &Path) -> Option<u32> {
+    let text = load_text(path).ok()?;
+    let (file, ..) = parse_header(&Lines::new("", &text).next()?).ok()?;
+    Some(file.all_gpus).filter(|&ranks| ranks > 0)
+}
+
 /// Parses workload text; `path` is for messages.
 ///
 /// # Errors
