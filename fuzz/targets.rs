@@ -10,7 +10,7 @@ use hyperfold_config::spec::read_ns3_config;
 use hyperfold_config::sweep::condition::{Condition, ConditionNames, Val};
 use hyperfold_config::sweep::{self, SetOverrides};
 use hyperfold_fold as fold;
-use hyperfold_host::memo_store::MemoStore;
+use hyperfold_host::memo_file::memo_store::MemoStore;
 use hyperfold_llm::collective::{Env, nccl};
 use hyperfold_llm::compute::{Gpu, SlowdownTable, Trees, UserDatabase};
 use hyperfold_llm::model::Model;

@@ -13,7 +13,7 @@ use hyperfold_analysis::compare::{
     CompareError, GateCondition, Pick, RankingMetric, Section, Study, carried, changes, effect, effects, explain,
     explain_one, fidelity, incomplete, ops, pareto, rank,
 };
-use hyperfold_host::timeline::{Timeline, Window};
+use hyperfold_host::outcomes::timeline::{Timeline, Window};
 use hyperfold_session::{Interrupt, trace};
 
 use super::compare_render::{json, markdown, text};

@@ -10,7 +10,7 @@ use clap::{Args, Subcommand};
 
 use hyperfold_config::spec::KeyId;
 use hyperfold_fold::{CauseCount, FoldCause, FoldExplanation, KeyPart};
-use hyperfold_host::fold_explain::{FoldReport, explain};
+use hyperfold_host::outcomes::fold_explain::{FoldReport, explain};
 use hyperfold_results::RunResults;
 use hyperfold_session::Interrupt;
 use hyperfold_session::trace::experiment;

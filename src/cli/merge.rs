@@ -7,7 +7,7 @@ use std::path::PathBuf;
 use clap::Args;
 
 use hyperfold_results::Status;
-use hyperfold_session::merge::{Merged, merge};
+use hyperfold_session::folders::merge::{Merged, merge};
 
 use super::exit::{CliError, Exit};
 use super::{best, jobs_table, resume, say, summary, tell};

@@ -1,12 +1,12 @@
 //! `hyperfold recover`: makes a folder of the sound part of a folder's journal.
 //!
-//! Layer: cli. [`hyperfold_session::merge::recover`] does the work.
+//! Layer: cli. [`hyperfold_session::folders::merge::recover`] does the work.
 
 use std::path::PathBuf;
 
 use clap::Args;
 
-use hyperfold_session::merge::recover;
+use hyperfold_session::folders::merge::recover;
 
 use super::exit::{CliError, Exit};
 use super::{resume, say, tell};

@@ -9,7 +9,7 @@ use anyhow::anyhow;
 
 use hyperfold_base::units::counted;
 use hyperfold_results::{Outcome, ResultDir};
-use hyperfold_session::folder::ClaimedFolder;
+use hyperfold_session::folders::folder::ClaimedFolder;
 use hyperfold_session::{EngineUsed, Interrupt, MemoChoice, Planned, RunSettings, SessionError, Simulator, Update};
 
 use super::args::RunArgs;

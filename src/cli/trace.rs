@@ -8,7 +8,7 @@ use anyhow::{Context, anyhow};
 use clap::Args;
 
 use hyperfold_config::spec::Config;
-use hyperfold_host::timeline::Window;
+use hyperfold_host::outcomes::timeline::Window;
 use hyperfold_results::{RunResults, write_timeline};
 use hyperfold_session::Interrupt;
 use hyperfold_session::trace::{cluster_history, experiment, timeline};

@@ -5,9 +5,9 @@
 use std::sync::Arc;
 
 use hyperfold_fold::{FoldEngine, Memo};
-use hyperfold_host::memo_keeper::{MemoKeeper, most_in_memory};
+use hyperfold_host::memo_file::memo_keeper::{MemoKeeper, most_in_memory};
 
-use super::settings::MemoChoice;
+use crate::settings::MemoChoice;
 
 /// The memo of a run.
 pub(crate) enum RunMemo {

@@ -13,15 +13,15 @@ use hyperfold_engine::gpu::DeviceChoice;
 use hyperfold_report::report;
 use hyperfold_results::{ExperimentRecord, Finished, Outcome, ResultDir};
 
-use super::error::SessionError;
-use super::folder::ClaimedFolder;
-use super::interrupt::Interrupt;
-use super::plan::{self, LoadedSweep};
-use super::planned::{PlanProgress, Planned};
-use super::settings::{EngineChoice, MemoChoice, RunSettings};
-use super::simulate::BuiltIn;
-use super::simulator::Simulator;
-use super::update::{EngineUsed, Known, Update};
+use crate::error::SessionError;
+use crate::folders::folder::ClaimedFolder;
+use crate::planning::plan::{self, LoadedSweep};
+use crate::planning::planned::{PlanProgress, Planned};
+use crate::running::interrupt::Interrupt;
+use crate::running::simulate::BuiltIn;
+use crate::running::simulator::Simulator;
+use crate::running::update::{EngineUsed, Known, Update};
+use crate::settings::{EngineChoice, MemoChoice, RunSettings};
 
 /// Most finished results that wait for the iterator.
 const WAITING: usize = 256;

@@ -5,10 +5,10 @@
 use std::path::{Component, Path, PathBuf};
 
 use hyperfold_engine::gpu::DeviceChoice;
-use hyperfold_host::memo_store::somebody_elses;
+use hyperfold_host::memo_file::memo_store::somebody_elses;
 
-use super::error::SessionError;
-use super::interrupt::Interrupt;
+use crate::error::SessionError;
+use crate::running::interrupt::Interrupt;
 
 /// The engine that simulates.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]

@@ -9,12 +9,12 @@ use hyperfold_cluster::{ClusterError, ClusterHistory, PreparedCluster};
 use hyperfold_config::spec::{Config, Place, SpecError};
 use hyperfold_config::sweep::{self, SetOverrides};
 use hyperfold_host::PrepareError;
-use hyperfold_host::timeline::{Timeline, Window, record};
+use hyperfold_host::outcomes::timeline::{Timeline, Window, record};
 use hyperfold_results::{RunResults, Status};
 use hyperfold_trace::{DEFAULT_LIMIT, Trace, perfetto, samples};
 
-use super::error::SessionError;
-use super::interrupt::Interrupt;
+use crate::error::SessionError;
+use crate::running::interrupt::Interrupt;
 
 /// Simulates an experiment without folding and records what happens within `window`.
 ///

@@ -5,7 +5,7 @@
 use std::cmp::Reverse;
 
 use hyperfold_columns::NEVER;
-use hyperfold_host::timeline::{MessageSpan, OpSpan, Pause, Timeline};
+use hyperfold_host::outcomes::timeline::{MessageSpan, OpSpan, Pause, Timeline};
 use hyperfold_llm::workload::program::{Dim, Op, OpKind, Stream};
 
 /// The track of a span. Tracks are shown in this order.

@@ -15,7 +15,7 @@ mod tracks;
 
 pub use cluster::perfetto_cluster;
 
-use hyperfold_host::timeline::Timeline;
+use hyperfold_host::outcomes::timeline::Timeline;
 
 /// Default maximum of events in a trace, which Perfetto's page shows without effort.
 pub const DEFAULT_LIMIT: usize = 200_000;

@@ -6,7 +6,7 @@ use std::path::Path;
 use super::*;
 use hyperfold_config::spec::Config;
 use hyperfold_config::sweep::{self, SetOverrides};
-use hyperfold_host::timeline::{Window, record};
+use hyperfold_host::outcomes::timeline::{Window, record};
 
 /// The value of a field.
 #[derive(Clone, Debug)]

@@ -6,7 +6,7 @@ use std::collections::BTreeMap;
 
 use super::events::{Arg, QueueSample, Track, TrackSpan, stream_name};
 use super::proto::ProtoMessage;
-use hyperfold_host::timeline::Timeline;
+use hyperfold_host::outcomes::timeline::Timeline;
 
 /// Sequence number: all packets come from one writer.
 pub(super) const SEQUENCE: u64 = 1;

@@ -9,8 +9,8 @@ use serde::{Deserialize, Serialize};
 use hyperfold_config::spec::{
     Analytic, Config, FrameworkChoice, Named, OpChoice, PrecisionChoice, ProgramSpec, Source, Training, WorkloadSection,
 };
-use hyperfold_host::servers::generation;
-use hyperfold_host::training;
+use hyperfold_host::programs::training;
+use hyperfold_host::setup::servers::generation;
 use hyperfold_llm::collective::Arch;
 use hyperfold_llm::compute::Gpu;
 

@@ -8,8 +8,8 @@ use hyperfold_config::spec::{
     Config, KeyId, LinkKind, LinksOfGpu, Named, SERVERS, Source, TopologyKind, WorkloadSection, find_server, gpu_of,
     links_of,
 };
-use hyperfold_host::servers::generation;
-use hyperfold_host::training;
+use hyperfold_host::programs::training;
+use hyperfold_host::setup::servers::generation;
 use hyperfold_llm::compute::Gpu;
 
 /// Notes about the hardware of an experiment. A cluster over days reads its hardware only if its jobs' iterations are simulated.

@@ -3,15 +3,15 @@
 //! Layer: validation. It converts them to one form.
 
 use super::row::ValidationRow;
-use hyperfold_host::closed_forms::ClosedFormError;
+use hyperfold_host::estimates::closed_forms::ClosedFormError;
 use hyperfold_llm::{compute, memory};
 use hyperfold_validated::Use;
 
 pub(super) fn closed_forms() -> Result<Vec<ValidationRow>, ClosedFormError> {
-    let row = |r: &hyperfold_host::closed_forms::ClosedFormRow| {
+    let row = |r: &hyperfold_host::estimates::closed_forms::ClosedFormRow| {
         ValidationRow::new("closed-forms", r.table, Use::Checked, &r.name, r.unit, [r.formula, r.simulated], r.note)
     };
-    Ok(hyperfold_host::closed_forms::rows()?.iter().map(row).collect())
+    Ok(hyperfold_host::estimates::closed_forms::rows()?.iter().map(row).collect())
 }
 
 /// Rows of `compute`. `table` returns the published table of a row.

@@ -8,7 +8,7 @@ use super::measured::MeasuredRow;
 use super::row::ValidationRow;
 use super::tables::MeasuredTable;
 use hyperfold_config::spec::Config;
-use hyperfold_host::training;
+use hyperfold_host::programs::training;
 use hyperfold_results::{ExperimentRecord, Status};
 use hyperfold_session::{EngineChoice, Session, SessionError};
 use hyperfold_validated::ExperimentClass;

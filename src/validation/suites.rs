@@ -9,7 +9,7 @@ use super::components;
 use super::row::ValidationRow;
 use super::run;
 use super::tables::{self, TableError};
-use hyperfold_host::closed_forms::ClosedFormError;
+use hyperfold_host::estimates::closed_forms::ClosedFormError;
 use hyperfold_session::SessionError;
 use hyperfold_validated::Use;
 

@@ -221,7 +221,7 @@ const OPENERS: &[&str] = &[
     "cli/benchmark_workloads.rs",
     "cli/doctor.rs",
     "cli/machine.rs",
-    "host/memo_store.rs",
+    "host/memo_file/memo_store.rs",
     "results/dir.rs",
 ];
 

@@ -1,6 +1,6 @@
 //! Simulations against formulas: what `hyperfold validate closed-forms` prints, each row within its bound.
 
-use hyperfold_host::closed_forms::{ClosedFormRow, rows};
+use hyperfold_host::estimates::closed_forms::{ClosedFormRow, rows};
 
 #[test]
 fn formulas_hold() {

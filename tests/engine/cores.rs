@@ -11,7 +11,7 @@ use hyperfold_engine::cpu::cores;
 use hyperfold_engine::cpu::switch_groups::SwitchGroups;
 use hyperfold_engine::{cpu, grow};
 use hyperfold_fold::FoldEngine;
-use hyperfold_host::build_tables::BuildOptions;
+use hyperfold_host::tables::build_tables::BuildOptions;
 
 /// Everything is recorded, so that everything is compared.
 const OPTIONS: BuildOptions =

@@ -8,7 +8,7 @@ use hyperfold_columns::{FlowRx, FlowTx, Nic, OwnedTables, PacketIdx, Port, RttSa
 use hyperfold_config::sweep::{self, SetOverrides, Sweep};
 use hyperfold_engine::EngineError;
 use hyperfold_engine::cpu::engine::CpuEngine;
-use hyperfold_host::build_tables::{BuildOptions, Built};
+use hyperfold_host::tables::build_tables::{BuildOptions, Built};
 use hyperfold_host::{Ending, ExperimentOutcome, QueuedExperiment, RunEvent, RunOptions};
 
 /// Ways to run a sweep that must write the same bytes as the first.

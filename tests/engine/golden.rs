@@ -8,7 +8,7 @@ use std::path::Path;
 use crate::support::golden::{self, Golden};
 use crate::support::{Case, engine};
 use hyperfold_config::sweep::{self, SetOverrides};
-use hyperfold_host::build_tables::BuildOptions;
+use hyperfold_host::tables::build_tables::BuildOptions;
 
 /// The reference's own spread of a case (SPREAD.md), in percent.
 #[derive(Clone, Copy, Debug, Default)]

@@ -4,7 +4,7 @@ use crate::support::{engine, gpu_graphs};
 use hyperfold_columns::{FlowRx, FlowTx, Gate, NONE, OwnedTables, PacketIdx, Task, TaskIdx, status};
 use hyperfold_engine::grow;
 use hyperfold_engine::systems::SYSTEMS;
-use hyperfold_host::build_tables::BuildOptions;
+use hyperfold_host::tables::build_tables::BuildOptions;
 
 /// Everything is recorded, so that everything is compared.
 const OPTIONS: BuildOptions =

@@ -4,7 +4,7 @@ use crate::oracle::{Failure, Opts, Order, simulate};
 use crate::support;
 use crate::support::{Case, engine, random};
 use hyperfold_columns::{NEVER, status};
-use hyperfold_host::build_tables::BuildOptions;
+use hyperfold_host::tables::build_tables::BuildOptions;
 
 /// What can be compared of a run.
 #[derive(Debug, PartialEq, Eq)]

@@ -5,7 +5,7 @@ use crate::support;
 use crate::support::tasks::TaskCase;
 use crate::support::{engine, graphs, random_tasks};
 use hyperfold_columns::{NEVER, status};
-use hyperfold_host::build_tables::BuildOptions;
+use hyperfold_host::tables::build_tables::BuildOptions;
 use hyperfold_llm::workload::tasks::{QueuePair, TaskGraph, Work};
 
 /// What can be compared of a run.

@@ -3,7 +3,7 @@
 use hyperfold_columns::{FlowIdx, status};
 use hyperfold_config::sweep::{self, SetOverrides};
 use hyperfold_flow::run_to_end;
-use hyperfold_host::prepare::{Prepared, prepare};
+use hyperfold_host::setup::prepare::{Prepared, prepare};
 
 use crate::support::engine;
 use crate::support::program::Folder;
@@ -79,7 +79,7 @@ fn acknowledgements_may_be_larger_than_what_they_answer() {
                 let mut tables = prepared.built.tables.clone();
                 let found = ends(prepared, true);
                 assert!(run_to_end(&mut tables.view(), &|| false));
-                hyperfold_host::conserve::check(&tables.view(), &[])
+                hyperfold_host::batches::conserve::check(&tables.view(), &[])
                     .unwrap_or_else(|e| panic!("{pattern} {payload}: {e}"));
                 // Nobody is faster than alone, and all that share a link are done when it has carried all.
                 assert!(

@@ -11,7 +11,7 @@ use hyperfold_columns::{
 use hyperfold_engine::FoldStats;
 use hyperfold_engine::cpu::cc::{dcqcn, timely};
 use hyperfold_fold::{FoldEngine, Memo};
-use hyperfold_host::build_tables::BuildOptions;
+use hyperfold_host::tables::build_tables::BuildOptions;
 use hyperfold_llm::workload::tasks::Work;
 
 pub const OPTIONS: BuildOptions =

@@ -10,8 +10,8 @@ use crate::support::{engine, gpu_graphs};
 use hyperfold_columns::{FlowRx, FlowTx, Nic, OwnedTables, PacketIdx, Port, Task, TaskIdx, mode, qp, status};
 use hyperfold_engine::FoldStats;
 use hyperfold_fold::{FoldEngine, Memo};
-use hyperfold_host::build_tables::BuildOptions;
-use hyperfold_host::memo_store::MemoStore;
+use hyperfold_host::memo_file::memo_store::MemoStore;
+use hyperfold_host::tables::build_tables::BuildOptions;
 
 pub const OPTIONS: BuildOptions =
     BuildOptions { exp_id: 0, flow_level: false, links: true, rtt_cap: 0, step_divisor: 1, time_limit_ps: u64::MAX };

@@ -6,7 +6,7 @@ use std::sync::Arc;
 
 use crate::memo_cases::{ROOMY, WAIT, cases, session, set_aside};
 use hyperfold_fold::{Memo, Recorder, version};
-use hyperfold_host::memo_store::MemoStore;
+use hyperfold_host::memo_file::memo_store::MemoStore;
 
 #[test]
 fn a_file_that_was_cut_off_is_set_aside_and_the_rest_is_used() {
@@ -120,7 +120,7 @@ fn what_never_was_a_memo_is_left_alone() {
         let (_, _, warnings) = session(&path, &cases, ROOMY);
         assert!(warnings.len() == 2 && warnings.iter().all(|w| w.contains("it is no memo")), "{warnings:?}");
         assert_eq!(fs::read(&path).unwrap(), *bytes);
-        assert_eq!(hyperfold_host::memo_store::somebody_elses(&path), Some(path));
+        assert_eq!(hyperfold_host::memo_file::memo_store::somebody_elses(&path), Some(path));
     }
     assert_eq!(fs::read_dir(root.path()).unwrap().count(), 3, "nothing is put beside it");
     // What begins as one has been one.

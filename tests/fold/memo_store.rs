@@ -10,7 +10,7 @@ use crate::support::{engine, gpu_graphs};
 use hyperfold_columns::mode;
 use hyperfold_engine::FoldStats;
 use hyperfold_fold::{BackingStore, FoldEngine, Memo, MemoNodeId, SEMANTICS};
-use hyperfold_host::memo_store::MemoStore;
+use hyperfold_host::memo_file::memo_store::MemoStore;
 use hyperfold_llm::workload::tasks::Work;
 use sha2::{Digest, Sha256};
 

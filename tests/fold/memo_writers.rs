@@ -9,7 +9,7 @@ use std::time::Duration;
 
 use crate::memo_cases::{ROOMY, WAIT, set_aside};
 use hyperfold_fold::{Memo, Recorder};
-use hyperfold_host::memo_store::MemoStore;
+use hyperfold_host::memo_file::memo_store::MemoStore;
 
 /// Adds until it is killed; says what is on disk. Only another test starts it, by a variable.
 #[test]

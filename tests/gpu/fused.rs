@@ -4,7 +4,7 @@ use crate::support;
 use crate::support::{golden, gpu, gpu_graphs, random, small};
 use hyperfold_columns::{OwnedTables, status};
 use hyperfold_engine::gpu::{ExperimentError, GpuEngine, Mode, RunError};
-use hyperfold_host::build_tables::BuildOptions;
+use hyperfold_host::tables::build_tables::BuildOptions;
 
 const PACKET_LIMIT: u64 = 1 << 20;
 

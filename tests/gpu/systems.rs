@@ -6,7 +6,7 @@ use hyperfold_columns::{NEVER, OwnedTables, qp, status, task};
 use hyperfold_engine::gpu::{EntryPoint, GpuEngine, Mode};
 use hyperfold_engine::grow;
 use hyperfold_engine::systems::SYSTEMS;
-use hyperfold_host::build_tables::BuildOptions;
+use hyperfold_host::tables::build_tables::BuildOptions;
 
 /// Experiments by name, each with the tables that the CPU engine works on.
 type Named = Vec<(String, OwnedTables)>;

@@ -2,8 +2,8 @@
 
 use hyperfold_columns::{NEVER, OwnedTables, status};
 use hyperfold_engine::{Engine, EngineError, SliceOutcome, cpu, grow};
-use hyperfold_host::build_tables::{BuildOptions, Built, GraphCase, PacketCase, build};
-use hyperfold_host::conserve;
+use hyperfold_host::batches::conserve;
+use hyperfold_host::tables::build_tables::{BuildOptions, Built, GraphCase, PacketCase, build};
 
 use super::Case;
 

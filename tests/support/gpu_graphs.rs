@@ -3,7 +3,7 @@
 //! Seeded like [`super::random`], whose networks, transports and (beside some graphs) flows they use.
 
 use hyperfold_columns::{NEVER, OwnedTables, SHARED_FLOWS_LEFT, task};
-use hyperfold_host::build_tables::{BuildOptions, Built, GraphCase, PacketCase, build};
+use hyperfold_host::tables::build_tables::{BuildOptions, Built, GraphCase, PacketCase, build};
 use hyperfold_llm::workload::Flow;
 use hyperfold_llm::workload::tasks::{Edge, EdgeMoment, QueuePair, Target, TaskGraph, Work};
 use hyperfold_network::transport::Cc;

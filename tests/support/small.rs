@@ -1,7 +1,7 @@
 //! Small cases for parity of CPU and GPU: two switches, two trunks, every congestion control and every way to lose or pause.
 
 use hyperfold_columns::{OwnedTables, Packet, PacketIdx};
-use hyperfold_host::build_tables::BuildOptions;
+use hyperfold_host::tables::build_tables::BuildOptions;
 use hyperfold_llm::workload::Flow;
 use hyperfold_network::routing::FlowPaths;
 use hyperfold_network::topology::{ArcIdx, Link, Network, Node, NodeKind};

@@ -1,7 +1,7 @@
 //! A case with a task graph.
 
 use hyperfold_columns::NEVER;
-use hyperfold_host::build_tables::GraphCase;
+use hyperfold_host::tables::build_tables::GraphCase;
 use hyperfold_llm::workload::Flow;
 use hyperfold_llm::workload::tasks::TaskGraph;
 

@@ -5,8 +5,9 @@ use std::path::Path;
 use crate::support::engine;
 use crate::support::random::Rng;
 use hyperfold_config::sweep::{self, SetOverrides, Sweep};
-use hyperfold_host::prepare::{prepare_every_rank, prepare_tasks};
-use hyperfold_host::{Prepared, breakdown, prepare};
+use hyperfold_host::outcomes::breakdown;
+use hyperfold_host::setup::prepare::{prepare_every_rank, prepare_tasks};
+use hyperfold_host::{Prepared, prepare};
 
 const HEAD: &str = "name = \"classes\"\n[base]\ncluster = { server = \"dgx-h100\" }\n\
                     [base.workload]\nkind = \"model\"\nanalytic = \"all\"\n";

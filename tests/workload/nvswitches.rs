@@ -2,7 +2,7 @@
 
 use hyperfold_config::sweep::{self, SetOverrides};
 use hyperfold_host::prepare;
-use hyperfold_host::prepare::prepare_tasks;
+use hyperfold_host::setup::prepare::prepare_tasks;
 
 use crate::support::engine;
 use crate::support::program::Folder;

@@ -5,7 +5,7 @@ use std::path::Path;
 use hyperfold_columns::status;
 use hyperfold_config::sweep::{self, SetOverrides};
 use hyperfold_engine::{cpu, grow};
-use hyperfold_host::prepare::prepare_tasks;
+use hyperfold_host::setup::prepare::prepare_tasks;
 use hyperfold_host::{Prepared, prepare};
 use hyperfold_llm::workload::tasks::Work;
 

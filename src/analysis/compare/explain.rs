@@ -10,7 +10,7 @@ use super::rank::percent;
 use super::{CompareError, Section, Study, jobs, link_kinds, metric, resent, shared_links};
 use hyperfold_config::spec::split_job_name;
 use hyperfold_host::FlowOutcome;
-use hyperfold_host::timeline::Timeline;
+use hyperfold_host::outcomes::timeline::Timeline;
 use hyperfold_results::{Cell, FlowRecord, LinkRecord, Micro, Ps};
 
 /// Column that is the sum of [`PARTS`].

@@ -7,7 +7,7 @@ use std::collections::BTreeMap;
 use super::Section;
 use super::rank::percent;
 use hyperfold_columns::NEVER;
-use hyperfold_host::timeline::Timeline;
+use hyperfold_host::outcomes::timeline::Timeline;
 use hyperfold_llm::workload::program::OpKind;
 use hyperfold_results::Cell;
 
@@ -132,7 +132,7 @@ fn in_ns(ns: f64) -> String {
 mod tests {
     use super::*;
     use hyperfold_config::sweep::{self, SetOverrides};
-    use hyperfold_host::timeline::{Window, record};
+    use hyperfold_host::outcomes::timeline::{Window, record};
 
     fn timeline(link_gbps: u32) -> Timeline {
         let text = format!(

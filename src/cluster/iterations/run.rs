@@ -10,9 +10,9 @@ use hyperfold_columns::{NEVER, OwnedTables, TaskIdx, status};
 use hyperfold_config::spec::mix;
 use hyperfold_engine::{Engine, is_final};
 use hyperfold_fold::FoldEngine;
-use hyperfold_host::build_tables::{BuildOptions, Built, GraphCase, PacketCase, build};
-use hyperfold_host::job::Job;
-use hyperfold_host::{QP_DPORT, RunOptions, add_tasks, prepare};
+use hyperfold_host::programs::job::Job;
+use hyperfold_host::tables::build_tables::{BuildOptions, Built, GraphCase, PacketCase, build};
+use hyperfold_host::{QP_DPORT, RunOptions, add_tasks};
 use hyperfold_llm::workload::random::RandomStream;
 use hyperfold_llm::workload::tasks::{Edge, EdgeMoment, QueuePair, Target, TaskGraph, Work};
 use hyperfold_llm::workload::{FIRST_SPORT, Flow};
@@ -398,7 +398,7 @@ fn tables(
         options: BuildOptions { flow_level: !fabric.keys.as_packets, ..BuildOptions::default() },
     })?;
     if let Some(memo) = fabric.folding.filter(|_| fabric.keys.as_packets) {
-        prepare::fold(&mut built, memo, fabric.steady);
+        hyperfold_host::setup::prepare::fold(&mut built, memo, fabric.steady);
     }
     Ok(built)
 }

@@ -5,7 +5,7 @@
 use std::collections::BTreeMap;
 use std::sync::Arc;
 
-use hyperfold_host::job::Job;
+use hyperfold_host::programs::job::Job;
 use hyperfold_network::routing::FlowPaths;
 use hyperfold_network::topology::{ArcIdx, Link, Network, Node, NodeIdx, NodeKind};
 

@@ -1,6 +1,6 @@
 //! A task graph with every task on a NIC: edges between NICs become gates, and a gate's tasks wait for nothing else.
 
-use hyperfold_host::build_tables::GraphCase;
+use hyperfold_host::tables::build_tables::GraphCase;
 use hyperfold_llm::workload::tasks::{EdgeMoment, Target, Work};
 use hyperfold_network::topology::ArcIdx;
 

@@ -5,7 +5,7 @@
 //! reference simulator of the golden cases does. Task graphs are `tasks`; what they are made of, `graph`.
 #![allow(dead_code, reason = "no test uses all of it")]
 
-use hyperfold_host::build_tables::GraphCase;
+use hyperfold_host::tables::build_tables::GraphCase;
 use hyperfold_network::topology::{ArcIdx, NodeKind};
 
 pub use crate::support::Case;

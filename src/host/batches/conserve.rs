@@ -1,0 +1,195 @@
+//! Conservation laws, checked on every experiment that ends. A violation means that the simulator is wrong.
+
+use hyperfold_base::units::PS_PER_S;
+use hyperfold_columns::{FRAME_BYTES, NEVER, PacketIdx, SHARED_HEADER, Tables, kind, meta};
+
+/// A law that does not hold.
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+pub enum Violation {
+    #[error("bytes are not conserved: {sent} sent, {arrived} arrived, {dropped} dropped, {in_flight} in flight")]
+    Bytes { sent: u64, arrived: u64, dropped: u64, in_flight: u64 },
+    #[error("{end} sent {bytes} bytes in {elapsed_ps} ps, more than its {rate_bps} bps allow")]
+    Rate { end: String, bytes: u64, elapsed_ps: u64, rate_bps: u64 },
+    #[error("{switch} held {held} bytes, more than its buffer of {buffer}")]
+    Buffer { switch: String, held: u64, buffer: u64 },
+    #[error("packet records are not conserved: {found} of {all} found in a list")]
+    Records { found: u64, all: u64 },
+    #[error("{port} accounts for {charged} bytes that came in by it, its switch holds {held}")]
+    Accounting { port: String, charged: u64, held: u64 },
+    #[error("flow {flow}: {acked} bytes acknowledged of {delivered} delivered in order")]
+    Order { flow: u32, acked: u64, delivered: u64 },
+}
+
+/// Names of rows for messages about violations: the names of links as in `links.csv`, or numbers where there are none.
+struct RowNames<'a>(&'a [String]);
+
+impl RowNames<'_> {
+    fn nic(&self, nic: usize) -> String {
+        self.0.get(nic).cloned().unwrap_or_else(|| format!("NIC {nic}"))
+    }
+
+    fn port(&self, t: &Tables, port: usize) -> String {
+        self.0.get(t.nics.len() + port).cloned().unwrap_or_else(|| format!("port {port}"))
+    }
+
+    /// Returns the name of a switch: the node where the link of its first port begins.
+    fn switch(&self, t: &Tables, switch: usize) -> String {
+        let first = t.nics.len() + t.switches[switch].port_first.usize();
+        match self.0.get(first).and_then(|link| link.split("->").next()) {
+            Some(node) => node.to_string(),
+            None => format!("switch {switch}"),
+        }
+    }
+}
+
+/// Checks a stopped experiment. `link_names` are the names of its link ends, NICs first; if empty, messages use numbers.
+///
+/// PRECONDITION: `t` holds one experiment, stopped between steps.
+pub fn check(t: &Tables, link_names: &[String]) -> Result<(), Violation> {
+    let names = RowNames(link_names);
+    let found = walk(t);
+    let sent: u64 = t.flow_tx.iter().map(|f| f.sent_bytes).sum();
+    let arrived: u64 = t.flow_rx.iter().map(|f| f.arrived_bytes).sum();
+    let dropped: u64 = t.ports.iter().map(|p| p.dropped_bytes).sum();
+    if sent != arrived + dropped + found.data_bytes {
+        return Err(Violation::Bytes { sent, arrived, dropped, in_flight: found.data_bytes });
+    }
+    if found.records != t.packets.len() as u64 {
+        return Err(Violation::Records { found: found.records, all: t.packets.len() as u64 });
+    }
+    for (tx, rx) in t.flow_tx.iter().zip(&t.flow_rx) {
+        if tx.snd_una > rx.expected || rx.expected > tx.size {
+            return Err(Violation::Order { flow: tx.flow_id, acked: tx.snd_una, delivered: rx.expected });
+        }
+    }
+    for (port, &held) in found.held_by_ingress.iter().enumerate() {
+        let charged = t.shared[SHARED_HEADER as usize + port] as u64 + t.ports[port].headroom_used as u64;
+        if charged != held {
+            return Err(Violation::Accounting { port: names.port(t, port), charged, held });
+        }
+    }
+    for (i, s) in t.switches.iter().enumerate() {
+        if s.max_held > t.exps[0].buffer {
+            return Err(Violation::Buffer { switch: names.switch(t, i), held: s.max_held, buffer: t.exps[0].buffer });
+        }
+    }
+    rates(t, &names)
+}
+
+/// Checks that no transmitter sent more than its rate allows. Each packet's time is rounded by at most half a clock tick, and the last packet may still be in
+/// transmission.
+fn rates(t: &Tables, names: &RowNames) -> Result<(), Violation> {
+    let e = &t.exps[0];
+    let check = |end: &dyn Fn() -> String, bytes: u64, packets: u64, rate: u64, busy_until: u64| {
+        let last = if busy_until == NEVER { 0 } else { busy_until };
+        let elapsed = e.now.max(last);
+        let min_ps = bytes as u128 * 8 * PS_PER_S as u128 / rate as u128;
+        let slack = packets as u128 * e.clock_ps as u128;
+        if min_ps > elapsed as u128 + slack {
+            return Err(Violation::Rate { end: end(), bytes, elapsed_ps: elapsed, rate_bps: rate });
+        }
+        Ok(())
+    };
+    for (i, n) in t.nics.iter().enumerate() {
+        check(&|| names.nic(i), n.tx_bytes, n.hops, n.rate, n.busy_until)?;
+    }
+    for (i, p) in t.ports.iter().enumerate() {
+        let frames = p.tx_bytes / FRAME_BYTES as u64;
+        check(&|| names.port(t, i), p.tx_bytes, p.hops + frames, p.rate, p.busy_until)?;
+    }
+    Ok(())
+}
+
+/// Totals over all lists of packets.
+struct Found {
+    records: u64,
+    data_bytes: u64,
+    /// Bytes queued in switches, by the port that they came in by.
+    held_by_ingress: Vec<u64>,
+}
+
+fn walk(t: &Tables) -> Found {
+    let mut found = Found { records: 0, data_bytes: 0, held_by_ingress: vec![0; t.ports.len()] };
+    // A list longer than the table is a cycle; the count of records then shows it.
+    let max_records = t.packets.len() as u64;
+    let list = |head: PacketIdx, queued: bool, travelling: bool, found: &mut Found| {
+        let mut p = head;
+        let mut n = 0;
+        while p.is_some() && n <= max_records {
+            n += 1;
+            found.records += 1;
+            let pk = &t.packets[p];
+            let what = (pk.meta >> meta::KIND_SHIFT) & meta::KIND_MASK;
+            if travelling && what == kind::DATA {
+                found.data_bytes += pk.payload as u64;
+            }
+            if travelling && (what == kind::ACK || what == kind::NACK) {
+                let mut q = pk.records();
+                while q.is_some() && found.records <= 2 * max_records {
+                    found.records += 1;
+                    q = t.packets[q].next;
+                }
+            }
+            if queued {
+                found.held_by_ingress[pk.in_port.usize()] += (pk.meta & meta::WIRE_MASK) as u64;
+            }
+            p = pk.next;
+        }
+    };
+    for w in &t.wires {
+        list(w.head, false, true, &mut found);
+    }
+    for n in &t.nics {
+        list(n.free_head, false, false, &mut found);
+        list(n.ack_head, false, true, &mut found);
+        list(n.to_return, false, false, &mut found);
+    }
+    for p in &t.ports {
+        list(p.q_head, true, true, &mut found);
+        list(p.frame_head, false, false, &mut found);
+        list(p.to_return, false, false, &mut found);
+    }
+    for s in &t.switches {
+        list(s.free_head, false, false, &mut found);
+    }
+    for f in &t.flow_rx {
+        list(f.held, false, false, &mut found);
+    }
+    found
+}
+
+#[cfg(test)]
+mod tests {
+    use std::path::Path;
+
+    use super::*;
+    use crate::batches::world::link_names;
+    use crate::prepare;
+    use hyperfold_config::sweep::{self, SetOverrides};
+
+    #[test]
+    fn messages_name_links_and_switches_as_results_do() {
+        let text = "name = \"t\"\nbase.cluster = { gpus = 8, gpus_per_server = 1 }\nbase.topology = { kind = \"clos\" }\n\
+                    base.workload = { kind = \"traffic\", pattern = \"ring\" }\n";
+        let sweep = sweep::parse(text, Path::new("sweep.toml"), &SetOverrides::default()).unwrap();
+        let prepared = prepare(&sweep.config(&sweep.experiments[0]).unwrap(), 0).unwrap();
+        let names = link_names(&prepared.network, &prepared.built.end_arcs);
+        let said = |break_it: &dyn Fn(&mut Tables), names: &[String]| {
+            let mut tables = prepared.built.tables.clone();
+            let mut t = tables.view();
+            break_it(&mut t);
+            check(&t, names).unwrap_err().to_string()
+        };
+        assert_eq!(check(&prepared.built.tables.clone().view(), &names), Ok(()));
+        let (nics, last) = (prepared.built.tables.nics.len(), prepared.built.tables.ports.len() - 1);
+        let too_fast = |t: &mut Tables| t.nics[3].tx_bytes = 1 << 50;
+        assert!(said(&too_fast, &names).starts_with(&format!("{} sent ", names[3])), "{}", said(&too_fast, &names));
+        assert!(said(&too_fast, &[]).starts_with("NIC 3 sent "));
+        let too_full = |t: &mut Tables| t.switches[0].max_held = u64::MAX;
+        let switch = names[nics].split("->").next().unwrap();
+        assert!(said(&too_full, &names).starts_with(&format!("{switch} held ")), "{}", said(&too_full, &names));
+        let unaccounted = |t: &mut Tables| t.ports[last].headroom_used = 7;
+        let port = format!("{} accounts for 7 bytes", names[nics + last]);
+        assert!(said(&unaccounted, &names).starts_with(&port), "{}", said(&unaccounted, &names));
+    }
+}

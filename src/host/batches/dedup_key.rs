@@ -1,0 +1,149 @@
+//! The key of an experiment: everything that decides its outcome. Experiments with equal keys have equal outcomes.
+//!
+//! Layer: batch. Built from a routed experiment, before its tables are. Compared value by value; jobs are compared by their own keys.
+
+use std::hash::{DefaultHasher, Hash, Hasher};
+use std::sync::Arc;
+
+use crate::batches::world::Limits;
+use crate::programs::job::Job;
+use crate::programs::job_key::JobKey;
+use crate::programs::jobs::PlacedJob;
+use crate::setup::route::Routed;
+use hyperfold_columns::NEVER;
+use hyperfold_config::spec::Steady;
+use hyperfold_llm::workload::Flow;
+use hyperfold_network::routing::FlowPaths;
+use hyperfold_network::topology::{Link, Network, Node};
+use hyperfold_network::transport::{RttWindow, Transport};
+
+/// Everything that decides the outcome of an experiment, except for what its cluster costs.
+#[derive(Debug)]
+pub(crate) struct DedupKey {
+    /// Hash of jobs, transport and paths. It tells most different experiments apart.
+    pub(crate) number: u64,
+    /// Keys of the jobs. For a single workload one key; for several jobs the keys of those that are programs, in order.
+    programs: Vec<Arc<JobKey>>,
+    /// For several jobs, the rest of what describes each.
+    placed: Vec<PlacedKey>,
+    /// For several jobs, the flows of traffic.
+    flows: Vec<Flow>,
+    transport: Transport,
+    limits: Limits,
+    time_limit_ps: Option<u64>,
+    flow_level: bool,
+    links: bool,
+    shared_links: bool,
+    rtt_samples: bool,
+    fresh_qp: bool,
+    steady: Option<Steady>,
+    rtt: Vec<RttWindow>,
+    paths: Vec<FlowPaths>,
+    network: Network,
+}
+
+/// A job among several: name, kind and placement (as words in its result row), GPUs by rank, start (ps), whether it is a background job, its first flow.
+type PlacedKey = (Arc<str>, [String; 2], Vec<u32>, u64, bool, u32);
+
+impl PartialEq for DedupKey {
+    fn eq(&self, other: &DedupKey) -> bool {
+        let DedupKey {
+            number,
+            programs,
+            placed,
+            flows,
+            transport,
+            limits,
+            time_limit_ps,
+            flow_level,
+            links,
+            shared_links,
+            rtt_samples,
+            fresh_qp,
+            steady,
+            rtt,
+            paths,
+            network,
+        } = self;
+        let same_job = |(a, b): (&Arc<JobKey>, &Arc<JobKey>)| Arc::ptr_eq(a, b) || a == b;
+        *number == other.number
+            && programs.len() == other.programs.len()
+            && programs.iter().zip(&other.programs).all(same_job)
+            && (placed, flows) == (&other.placed, &other.flows)
+            && *transport == other.transport
+            && *limits == other.limits
+            && *time_limit_ps == other.time_limit_ps
+            && *flow_level == other.flow_level
+            && (*links, *shared_links) == (other.links, other.shared_links)
+            && (*rtt_samples, *fresh_qp) == (other.rtt_samples, other.fresh_qp)
+            && *steady == other.steady
+            && *rtt == other.rtt
+            && *paths == other.paths
+            && *network == other.network
+    }
+}
+
+impl DedupKey {
+    /// Returns the key of an experiment, or `None` if it may not be remembered or its job cannot be shared.
+    pub(crate) fn of(r: &Routed, limits: Limits) -> Option<DedupKey> {
+        let config = &*r.config;
+        if !config.shares_outcomes() {
+            return None;
+        }
+        // Equal jobs have equal keys, even if they are distinct objects.
+        let key = |job: &Arc<Job>| Some(Arc::clone(&job.shared.as_ref()?.key));
+        let programs: Vec<Arc<JobKey>> = match &config.jobs {
+            None => vec![key(r.job.as_ref()?)?],
+            Some(_) => r.placed.iter().filter_map(|job| job.program.as_ref()).map(key).collect::<Option<_>>()?,
+        };
+        let n_plain = if config.jobs.is_some() { r.flows.iter().filter(|f| f.start_ps != NEVER).count() } else { 0 };
+        let mut transport = r.transport.clone();
+        if r.paths.iter().all(|p| p.data.len() <= 1 && p.ack.len() <= 1) {
+            // There is one path per flow, so the seed is never used.
+            transport.routing_seed = 0;
+        }
+        let mut hasher = DefaultHasher::new();
+        programs.iter().for_each(|job| job.number().hash(&mut hasher));
+        (&transport, &r.paths).hash(&mut hasher);
+        Some(DedupKey {
+            number: hasher.finish(),
+            programs,
+            placed: r.placed.iter().map(placed_key).collect(),
+            flows: r.flows[..n_plain].to_vec(),
+            transport,
+            limits,
+            time_limit_ps: config.limits.sim_ps,
+            flow_level: config.is_flow_level(),
+            links: config.output.links,
+            shared_links: config.output.shared_links,
+            rtt_samples: config.output.rtt,
+            fresh_qp: config.fresh_qp(),
+            steady: config.steady(),
+            rtt: r.rtt.clone(),
+            paths: r.paths.clone(),
+            network: r.network.clone(),
+        })
+    }
+
+    /// Approximate size of the key, in bytes.
+    pub(crate) fn bytes(&self) -> usize {
+        let arcs: usize =
+            self.paths.iter().flat_map(|p| p.data.iter().chain(&p.ack)).map(|path| size_of_val(&**path)).sum();
+        let jobs: u64 = self.programs.iter().map(|job| job.bytes()).sum();
+        let placed: usize = self.placed.iter().map(|job| size_of::<PlacedKey>() + size_of_val(&*job.2)).sum();
+        size_of::<DedupKey>()
+            + jobs as usize
+            + placed
+            + arcs
+            + size_of_val(&*self.paths)
+            + size_of_val(&*self.rtt)
+            + size_of_val(&*self.flows)
+            + self.network.nodes.len() * size_of::<Node>()
+            + self.network.links.len() * size_of::<Link>()
+    }
+}
+
+fn placed_key(job: &PlacedJob) -> PlacedKey {
+    let words = [job.kind.clone(), job.placement.clone()];
+    (Arc::clone(&job.name), words, job.gpus.clone(), job.start_ps, job.background, job.first_flow)
+}

@@ -1,0 +1,9 @@
+//! Experiments through the engines: batches, equal experiments, checks of what ends.
+
+pub mod conserve;
+pub(crate) mod dedup;
+pub(crate) mod dedup_key;
+pub mod devices;
+pub mod diagnose;
+pub mod runner;
+pub mod world;

@@ -1,0 +1,522 @@
+//! The world of a batch: every experiment's rows as entities of shared archetypes, and the host systems that run between slices of the engine.
+//!
+//! Layer: batch. Archetypes: (ExpId, Nic), (ExpId, Port), (ExpId, Switch), (ExpId, FlowTx, FlowRx), (ExpId, Task), (ExpId, Exp, EngineTables, ExperimentState), sorted by
+//! (ExpId, row) and structurally frozen until the batch is over. So an experiment's rows are one slice of each column. Engines work on these slices as tables,
+//! and results are read from them: no row exists twice. The next batch's rows overwrite them, as a sweep's experiments are mostly of one size.
+//!
+//! Data that only engines use (packets, wires, clocks ...) is no entity: `columns::registry` gives the reason for each table. It is a component of the
+//! experiment.
+//!
+//! Besides its columns `bevy_ecs` keeps 96 bytes per row (`host_memory`).
+
+use std::mem::take;
+use std::time::Instant;
+
+use bevy_ecs::component::Mutable;
+use bevy_ecs::prelude::*;
+use bevy_ecs::schedule::ScheduleLabel;
+use bevy_ecs::system::SystemParam;
+
+use hyperfold_base::isolation::isolated;
+use hyperfold_columns::{
+    Columns, EngineTables, Exp, FlowRx, FlowTx, LinkEndIdx, Nic, OwnedTables, Port, SHARED_FLOWS_LEFT, Switch, Tables,
+    Task, flag, status,
+};
+use hyperfold_config::spec::Config;
+use hyperfold_engine::FoldStats;
+use hyperfold_engine::{Engine, EngineError, is_final, packet_hops};
+use hyperfold_flow::{FlowEngine, advance_beside};
+
+use crate::batches::conserve;
+use crate::batches::diagnose;
+use crate::outcomes::flow_info::FlowInfo;
+use crate::outcomes::outcome::{Ending, ExperimentOutcome};
+use crate::outcomes::read_outcome::{OutcomeRows, read};
+use crate::setup::prepare::Prepared;
+
+/// The experiment that a row belongs to: its index in the sweep.
+#[derive(Component, Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub struct ExpId(pub u64);
+
+/// Limits of one experiment; `None`: no limit.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Limits {
+    pub packet_hops: Option<u64>,
+    pub wall_ms: Option<u64>,
+}
+
+impl Limits {
+    /// Returns the limits in a configuration.
+    pub fn of(config: &Config) -> Limits {
+        Limits { packet_hops: config.limits.packet_hops, wall_ms: config.limits.wall_ms }
+    }
+}
+
+/// The host's state of an experiment in the batch.
+#[derive(Component)]
+struct ExperimentState {
+    flows: Vec<FlowInfo>,
+    program: Option<std::sync::Arc<crate::programs::job::Job>>,
+    /// Rows of each of several jobs; else empty.
+    jobs: Vec<crate::tables::job_rows::JobRows>,
+    /// Links that several jobs share, if the configuration asks for them.
+    shared_links: Vec<crate::tables::job_rows::LinkShares>,
+    bill: crate::cost::Bill,
+    link_names: Vec<String>,
+    limits: Limits,
+    seconds: f64,
+    /// Packets that had left a port after the last slice.
+    packet_hops: u64,
+    /// Statistics of folding, if the engine folds.
+    folds: Option<FoldStats>,
+    /// Reason why the host ended it, if it did.
+    ended: Option<Ending>,
+    reported: bool,
+}
+
+/// The end of an experiment.
+#[derive(Debug)]
+pub struct Ended {
+    pub exp_id: u64,
+    /// The outcome, or the reason why there is none.
+    pub result: Result<ExperimentOutcome, Ending>,
+    /// Packets that left a port, simulated or not.
+    pub packet_hops: u64,
+    /// Statistics of folding; `None`: everything was simulated once.
+    pub folds: Option<FoldStats>,
+    pub seconds: f64,
+}
+
+impl Ended {
+    /// Returns the end of an experiment that equals this one in everything: the same outcome or failure, without simulation.
+    pub fn of_duplicate(&self, exp_id: u64) -> Ended {
+        let folds = Some(folds_of_duplicate(&self.folds.unwrap_or_default()));
+        Ended { exp_id, result: self.result.clone(), packet_hops: self.packet_hops, folds, seconds: 0.0 }
+    }
+}
+
+/// Returns the statistics of folding for an experiment that takes another's outcome: one lookup. Approximations of the original count for the duplicate too.
+pub(crate) fn folds_of_duplicate(original: &FoldStats) -> FoldStats {
+    FoldStats {
+        hits: 1,
+        skips: original.skips,
+        rounded: original.rounded,
+        audit: original.audit,
+        hops_skipped: original.hops_skipped,
+        wander_ps: original.wander_ps,
+        unpaused: original.unpaused,
+        carried: original.carried,
+        drift_ps: original.drift_ps,
+        drift_over_ps: original.drift_over_ps,
+        hops_carried: original.hops_carried,
+        carried_ppm: original.carried_ppm,
+        carried_messages_ppm: original.carried_messages_ppm,
+        exactly: original.exactly,
+        ..FoldStats::default()
+    }
+}
+
+#[derive(Resource)]
+struct EngineHandle(Box<dyn Engine>);
+
+/// The engine for experiments at flow level.
+#[derive(Resource, Default)]
+struct FlowLevel(FlowEngine);
+
+#[derive(Resource)]
+struct Settings {
+    packet_limit: u64,
+    stop: Box<dyn Fn() -> bool + Send + Sync>,
+}
+
+/// Experiments that ended in this slice, and the error that broke the engine, if any.
+#[derive(Resource, Default)]
+struct EndedInSlice {
+    ended: Vec<Ended>,
+    broken: Option<EngineError>,
+}
+
+/// The stages of a slice, in this order.
+#[derive(SystemSet, Clone, Copy, Debug, PartialEq, Eq, Hash)]
+enum Stage {
+    /// The engine runs for a slice.
+    Dispatch,
+    /// Outcomes of the experiments that ended are read from the world's columns.
+    Complete,
+}
+
+#[derive(ScheduleLabel, Clone, Copy, Debug, PartialEq, Eq, Hash)]
+struct SliceSchedule;
+
+/// A batch of experiments and the schedule that runs it.
+pub struct Batch {
+    world: World,
+    schedule: Schedule,
+}
+
+impl Batch {
+    /// Creates an empty batch. `packet_limit`: most packet records of one experiment. `stop`: called often; ends a slice early.
+    pub fn new(engine: Box<dyn Engine>, packet_limit: u64, stop: Box<dyn Fn() -> bool + Send + Sync>) -> Batch {
+        let mut world = World::new();
+        world.init_resource::<EndedInSlice>();
+        world.insert_resource(EngineHandle(engine));
+        world.init_resource::<FlowLevel>();
+        world.insert_resource(Settings { packet_limit, stop });
+        let mut schedule = Schedule::new(SliceSchedule);
+        schedule.configure_sets((Stage::Dispatch, Stage::Complete).chain());
+        schedule.add_systems((dispatch.in_set(Stage::Dispatch), complete.in_set(Stage::Complete)));
+        Batch { world, schedule }
+    }
+
+    /// Adds experiments, in ascending order of their ids.
+    ///
+    /// PRECONDITION: the batch is empty, or the last one was cleared.
+    pub fn admit(&mut self, mut experiments: Vec<(u64, Prepared, Limits)>) {
+        // Table after table, so that the rows of at most one table exist twice.
+        fill(&mut self.world, &mut experiments, |t| &mut t.nics);
+        fill(&mut self.world, &mut experiments, |t| &mut t.ports);
+        fill(&mut self.world, &mut experiments, |t| &mut t.switches);
+        fill_flows(&mut self.world, &mut experiments);
+        fill(&mut self.world, &mut experiments, |t| &mut t.tasks);
+        for (exp_id, mut prepared, limits) in experiments {
+            let t = &mut prepared.built.tables;
+            let (exp, engine) = (t.exps[0], t.take_engine());
+            let state = ExperimentState {
+                flows: prepared.flows,
+                program: prepared.job,
+                jobs: prepared.jobs,
+                shared_links: prepared.shared_links,
+                bill: prepared.bill,
+                link_names: link_names(&prepared.network, &prepared.built.end_arcs),
+                limits,
+                seconds: 0.0,
+                packet_hops: 0,
+                folds: None,
+                ended: None,
+                reported: false,
+            };
+            self.world.spawn((ExpId(exp_id), exp, engine, state));
+        }
+    }
+
+    /// Runs the engine for one slice. Returns the experiments that ended in it.
+    ///
+    /// # Errors
+    /// The engine cannot go on.
+    pub fn run_slice(&mut self) -> Result<Vec<Ended>, EngineError> {
+        self.schedule.run(&mut self.world);
+        let mut in_slice = self.world.resource_mut::<EndedInSlice>();
+        match in_slice.broken.take() {
+            Some(e) => Err(e),
+            None => Ok(std::mem::take(&mut in_slice.ended)),
+        }
+    }
+
+    /// Whether every experiment has ended and was reported.
+    pub fn is_over(&mut self) -> bool {
+        let mut states = self.world.query::<&ExperimentState>();
+        states.iter(&self.world).all(|state| state.reported)
+    }
+
+    /// Returns the ids of the experiments that have not ended, and how many packets have left a port of each.
+    pub fn running(&mut self) -> Vec<(u64, u64)> {
+        let mut states = self.world.query::<(&ExpId, &ExperimentState)>();
+        let running = states.iter(&self.world).filter(|(_, state)| !state.reported);
+        running.map(|(id, state)| (id.0, state.packet_hops)).collect()
+    }
+
+    /// Removes all experiments. Their rows stay, to be overwritten by the next experiments that are admitted.
+    pub fn clear(&mut self) {
+        let mut query = self.world.query_filtered::<Entity, With<ExperimentState>>();
+        let experiments: Vec<Entity> = query.iter(&self.world).collect();
+        for experiment in experiments {
+            self.world.despawn(experiment);
+        }
+        // Nobody reads the trackers of removed entities; without this they would pile up.
+        self.world.clear_trackers();
+    }
+
+    /// Returns how many experiments the engine can take at once if it runs on `threads` threads.
+    pub fn most(&self, threads: usize) -> usize {
+        self.world.resource::<EngineHandle>().0.most(threads)
+    }
+
+    /// Returns the engine, for another batch.
+    pub fn into_engine(mut self) -> Box<dyn Engine> {
+        self.world.remove_resource::<EngineHandle>().expect("a batch has its engine from the start").0
+    }
+
+    /// Returns how many bytes of tables the engine can take at once.
+    pub fn room(&self) -> u64 {
+        self.world.resource::<EngineHandle>().0.room()
+    }
+}
+
+/// Returns the names of the links that link ends transmit on: `host12->leaf3`, and `host12->leaf3#k` if links are parallel.
+pub(crate) fn link_names(net: &hyperfold_network::topology::Network, end_arcs: &[u32]) -> Vec<String> {
+    let mut parallel = std::collections::HashMap::new();
+    let key = |arc: u32| (net.arc_from(arc), net.arc_to(arc));
+    for &arc in end_arcs {
+        *parallel.entry(key(arc)).or_insert(0u32) += 1;
+    }
+    let mut seen = std::collections::HashMap::new();
+    let names = net.names();
+    end_arcs
+        .iter()
+        .map(|&arc| {
+            let (from_node, to_node) = key(arc);
+            let plain = format!("{}->{}", names[from_node as usize], names[to_node as usize]);
+            if parallel[&(from_node, to_node)] == 1 {
+                return plain;
+            }
+            let k = seen.entry((from_node, to_node)).or_insert(0u32);
+            *k += 1;
+            format!("{plain}#{k}")
+        })
+        .collect()
+}
+
+/// Row types are table components, so queries over them are dense. One archetype is one table, so there is one slice.
+const DENSE: &str = "row types are stored in tables";
+
+/// Moves the rows of one table of all experiments into the world. They overwrite those of the last batch, which are mostly as many; missing rows are spawned,
+/// surplus rows removed.
+fn fill<T: Component<Mutability = Mutable> + Copy>(
+    world: &mut World,
+    experiments: &mut [(u64, Prepared, Limits)],
+    table: impl Fn(&mut OwnedTables) -> &mut Vec<T>,
+) {
+    let tables: Vec<(ExpId, Vec<T>)> =
+        experiments.iter_mut().map(|e| (ExpId(e.0), take(table(&mut e.1.built.tables)))).collect();
+    let (mut n_old, mut n_written) = (0, 0);
+    for (mut ids, mut places) in world.query::<(&mut ExpId, &mut T)>().contiguous_iter_mut(world).expect(DENSE) {
+        let (ids, places) = (ids.bypass_change_detection(), places.bypass_change_detection());
+        n_old += places.len();
+        for (id, rows) in &tables {
+            let n = rows.len().min(places.len() - n_written);
+            ids[n_written..n_written + n].fill(*id);
+            places[n_written..n_written + n].copy_from_slice(&rows[..n]);
+            n_written += n;
+        }
+    }
+    shorten::<T>(world, n_old, n_written);
+    let mut n_overwritten = n_written;
+    for (id, rows) in tables {
+        let first = n_overwritten.min(rows.len());
+        n_overwritten -= first;
+        world.spawn_batch(rows.into_iter().skip(first).map(move |row| (id, row)));
+    }
+}
+
+/// Moves queue pairs into the world like [`fill`]; the two ends of a queue pair are one row.
+fn fill_flows(world: &mut World, experiments: &mut [(u64, Prepared, Limits)]) {
+    let tables: Vec<(ExpId, Vec<FlowTx>, Vec<FlowRx>)> = experiments
+        .iter_mut()
+        .map(|e| (ExpId(e.0), take(&mut e.1.built.tables.flow_tx), take(&mut e.1.built.tables.flow_rx)))
+        .collect();
+    let (mut n_old, mut n_written) = (0, 0);
+    let mut query = world.query::<(&mut ExpId, &mut FlowTx, &mut FlowRx)>();
+    for (mut ids, mut tx, mut rx) in query.contiguous_iter_mut(world).expect(DENSE) {
+        let (ids, tx, rx) = (ids.bypass_change_detection(), tx.bypass_change_detection(), rx.bypass_change_detection());
+        n_old += tx.len();
+        for (id, new_tx, new_rx) in &tables {
+            let n = new_tx.len().min(tx.len() - n_written);
+            ids[n_written..n_written + n].fill(*id);
+            tx[n_written..n_written + n].copy_from_slice(&new_tx[..n]);
+            rx[n_written..n_written + n].copy_from_slice(&new_rx[..n]);
+            n_written += n;
+        }
+    }
+    shorten::<FlowTx>(world, n_old, n_written);
+    let mut n_overwritten = n_written;
+    for (id, tx, rx) in tables {
+        let first = n_overwritten.min(tx.len());
+        n_overwritten -= first;
+        world.spawn_batch(tx.into_iter().zip(rx).skip(first).map(move |(tx, rx)| (id, tx, rx)));
+    }
+}
+
+/// Shortens the archetype of `T` from `n_old` rows to its first `n`.
+fn shorten<T: Component>(world: &mut World, n_old: usize, n: usize) {
+    if n < n_old {
+        let surplus: Vec<Entity> = world.query_filtered::<Entity, With<T>>().iter(world).skip(n).collect();
+        // The last row first, so that no row has to move.
+        for row in surplus.into_iter().rev() {
+            world.despawn(row);
+        }
+    }
+}
+
+/// The columns of the world.
+#[derive(SystemParam)]
+struct WorldColumns<'w, 's> {
+    experiments:
+        Query<'w, 's, (&'static ExpId, &'static mut Exp, &'static mut EngineTables, &'static mut ExperimentState)>,
+    nics: Query<'w, 's, &'static mut Nic>,
+    ports: Query<'w, 's, &'static mut Port>,
+    switches: Query<'w, 's, &'static mut Switch>,
+    flows: Query<'w, 's, (&'static mut FlowTx, &'static mut FlowRx)>,
+    tasks: Query<'w, 's, &'static mut Task>,
+}
+
+impl WorldColumns<'_, '_> {
+    /// Calls `work` with all experiments, in ascending order of their ids. Reported experiments have only headers.
+    fn with(&mut self, work: impl FnOnce(&[ExpId], &mut [Tables], &mut [ExperimentState])) {
+        let mut nics = self.nics.contiguous_iter_mut().expect(DENSE).last();
+        let mut ports = self.ports.contiguous_iter_mut().expect(DENSE).last();
+        let mut switches = self.switches.contiguous_iter_mut().expect(DENSE).last();
+        let mut flows = self.flows.contiguous_iter_mut().expect(DENSE).last();
+        let mut tasks = self.tasks.contiguous_iter_mut().expect(DENSE).last();
+        let experiments = self.experiments.contiguous_iter_mut().expect(DENSE).last();
+        let Some((ids, mut exps, mut engines, mut states)) = experiments else { return };
+        let (flow_tx, flow_rx) = match &mut flows {
+            Some((tx, rx)) => (tx.bypass_change_detection(), rx.bypass_change_detection()),
+            None => Default::default(),
+        };
+        let mut columns = Columns {
+            exps: exps.bypass_change_detection(),
+            nics: nics.as_mut().map_or_else(Default::default, |column| column.bypass_change_detection()),
+            ports: ports.as_mut().map_or_else(Default::default, |column| column.bypass_change_detection()),
+            switches: switches.as_mut().map_or_else(Default::default, |column| column.bypass_change_detection()),
+            flow_tx,
+            flow_rx,
+            tasks: tasks.as_mut().map_or_else(Default::default, |column| column.bypass_change_detection()),
+        };
+        let (engines, states) = (engines.bypass_change_detection(), states.bypass_change_detection());
+        let mut tables: Vec<Tables> = engines
+            .iter_mut()
+            .zip(&*states)
+            .map(|(engine, state)| columns.take_first((!state.reported).then(|| take(engine))))
+            .collect();
+        work(ids, &mut tables, states);
+        for (engine, t) in engines.iter_mut().zip(&mut tables) {
+            *engine = t.take_engine();
+        }
+    }
+}
+
+/// Stage `Dispatch`: runs the engine, and applies limits that only the host knows.
+fn dispatch(
+    mut columns: WorldColumns,
+    mut engine: ResMut<EngineHandle>,
+    mut flows: ResMut<FlowLevel>,
+    settings: Res<Settings>,
+    mut in_slice: ResMut<EndedInSlice>,
+) {
+    columns.with(|_, tables, states| {
+        let slice = advance_beside(&mut flows.0, &mut *engine.0, tables, settings.packet_limit, &settings.stop);
+        let slice = match slice {
+            Ok(slice) => slice,
+            Err(e) => {
+                in_slice.broken = Some(e);
+                return;
+            }
+        };
+        for (position, (t, state)) in tables.iter_mut().zip(states).enumerate() {
+            state.seconds += slice.seconds.get(position).copied().unwrap_or(0.0);
+            state.folds = slice.folds.get(position).copied();
+            if !state.reported {
+                state.packet_hops = packet_hops(t);
+            }
+            if let Some((_, why)) = slice.failures.iter().find(|(failed, _)| *failed == position) {
+                state.ended = Some(Ending::Failed(why.clone()));
+            }
+            if let Some(limit) = state.limits.packet_hops.filter(|&limit| packet_hops(t) > limit) {
+                state.ended = Some(Ending::Failed(format!(
+                    "limit: packet_hops = {limit} reached; raise limits.packet_hops or make the workload smaller"
+                )));
+            }
+            if let Some(limit) =
+                state.limits.wall_ms.filter(|&limit| !is_final(t) && state.seconds * 1e3 > limit as f64)
+            {
+                state.ended = Some(Ending::MachineLimit(format!(
+                    "limit: wall_s = {} reached; raise limits.wall_s or make the workload smaller",
+                    limit as f64 / 1e3
+                )));
+            }
+            if state.ended.is_some() {
+                t.exps[0].status = status::ENDED_BY_HOST;
+            }
+        }
+    });
+}
+
+/// Stage `Complete`: reads outcomes of experiments that have just ended, and drops what only the engine had of them.
+fn complete(mut columns: WorldColumns, mut in_slice: ResMut<EndedInSlice>) {
+    columns.with(|ids, tables, states| {
+        for ((id, t), state) in ids.iter().zip(tables).zip(states) {
+            if state.reported || !is_final(t) {
+                continue;
+            }
+            state.reported = true;
+            let started = Instant::now();
+            let read_out = || {
+                verdict(t, state).map_err(Ending::Failed)?;
+                let rows =
+                    OutcomeRows { exp: &t.exps[0], nics: &t.nics, ports: &t.ports, tx: &t.flow_tx, tasks: &t.tasks };
+                let outcome =
+                    read(rows, &state.flows, state.program.as_deref(), &state.jobs, &state.link_names, &t.rtts);
+                let shared_links = crate::outcomes::job_outcomes::shared_links(&state.shared_links, &state.link_names);
+                Ok(ExperimentOutcome { bill: Some(state.bill), shared_links, ..outcome })
+            };
+            let result = match state.ended.clone() {
+                Some(ending) => Err(ending),
+                None => isolated(read_out).unwrap_or_else(|defect| Err(Ending::Failed(defect.to_string()))),
+            };
+            state.seconds += started.elapsed().as_secs_f64();
+            in_slice.ended.push(Ended {
+                exp_id: id.0,
+                result,
+                packet_hops: packet_hops(t),
+                folds: state.folds,
+                seconds: state.seconds,
+            });
+            drop(t.take_engine());
+        }
+    });
+}
+
+/// Checks that the experiment's numbers can be trusted; else returns the reason.
+fn verdict(t: &Tables, state: &ExperimentState) -> Result<(), String> {
+    let name = |end: LinkEndIdx| state.link_names[end.usize()].clone();
+    let e = &t.exps[0];
+    match e.status {
+        // A retransmission deadline that has no effect may be all that is left: an experiment whose flows are done has not reached the limit.
+        status::TIME_LIMIT if t.shared[SHARED_FLOWS_LEFT as usize] > 0 && e.time_limit > 1 << 63 => {
+            return Err(
+                "limit: it takes more than 107 days of simulated time; make the workload smaller, or links faster"
+                    .into(),
+            );
+        }
+        status::TIME_LIMIT if t.shared[SHARED_FLOWS_LEFT as usize] > 0 => {
+            return Err(format!(
+                "limit: sim_ns = {} reached; raise limits.sim_ns or make the workload smaller",
+                e.time_limit / 1000
+            ));
+        }
+        status::VIOLATION => {
+            let flags = t.shared[0];
+            let what = if flags & flag::OVER_BUFFER != 0 {
+                "a switch held more than its buffer"
+            } else {
+                "a pool of packets ran dry"
+            };
+            return Err(format!("internal error, please report: {what}"));
+        }
+        status::GAVE_UP => {
+            let worst = t.flow_tx.iter().max_by_key(|f| f.retries).map_or(0, |f| f.flow_id);
+            return Err(format!(
+                "flow {worst} gave up after {} retransmission timeouts without progress (transport.rto_retries; transport.rto_us = {}); {}",
+                e.rto_retries,
+                e.rto / 1_000_000,
+                diagnose::stuck(t, &name)
+            ));
+        }
+        _ => {}
+    }
+    conserve::check(t, &state.link_names).map_err(|v| format!("internal error, please report: {v}"))?;
+    if t.shared[SHARED_FLOWS_LEFT as usize] > 0 {
+        return Err(diagnose::stuck(t, &name));
+    }
+    Ok(())
+}

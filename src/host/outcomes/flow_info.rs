@@ -1,0 +1,92 @@
+//! Flows as results name them, with their completion times on an idle network.
+//!
+//! Layer: batch. Reads networks and paths; simulates nothing.
+
+use hyperfold_base::units::PS_PER_S;
+use hyperfold_columns::{FlowIdx, TaskIdx};
+use hyperfold_flow::{Hop, PacketSizes};
+use hyperfold_network::routing::FlowPaths;
+use hyperfold_network::topology::{ArcIdx, Network, NvLink};
+use hyperfold_network::transport::Transport;
+
+use crate::programs::job::Job;
+
+/// Message sizes remembered per queue pair. Few, as they are searched one by one.
+const SIZES_KNOWN: usize = 8;
+
+/// A flow as results name it.
+#[derive(Clone, Debug)]
+pub struct FlowInfo {
+    pub id: u32,
+    /// Source: the host id of the file, or a GPU rank.
+    pub src: u32,
+    pub dst: u32,
+    pub bytes: u64,
+    pub start_ps: u64,
+    /// Completion time on an idle network, ps.
+    pub ideal_ps: u64,
+    pub carried: FlowCarrier,
+}
+
+/// The row that carries a flow.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum FlowCarrier {
+    /// No row: the flow stays inside a server and takes `ideal_ps`.
+    Inside,
+    /// A queue pair of its own, by its row.
+    Alone(FlowIdx),
+    /// A message, by its task's row. It starts when it is posted.
+    Message(TaskIdx),
+}
+
+/// Returns the messages of a job as flows, in the order of tasks.
+pub(crate) fn messages(job: &Job, net: &Network, paths: &[FlowPaths], transport: &Transport) -> Vec<FlowInfo> {
+    // For each queue pair its (message size, ideal time in ps); a queue pair has few sizes.
+    let mut ideal: Vec<Vec<(u64, u64)>> = vec![Vec::new(); job.graph.qps.len()];
+    let mut ideal_ps_of = |qp: u32, bytes: u64| {
+        let known = &mut ideal[qp as usize];
+        if let Some(&(_, ps)) = known.iter().find(|k| k.0 == bytes) {
+            return ps;
+        }
+        let ps = ideal_ps(bytes, net, &paths[qp as usize], transport);
+        if known.len() < SIZES_KNOWN {
+            known.push((bytes, ps));
+        }
+        ps
+    };
+    let info = |(id, (task, qp, bytes)): (usize, (u32, u32, u64))| {
+        let ends = job.graph.qps[qp as usize];
+        FlowInfo {
+            id: id as u32,
+            src: ends.src,
+            dst: ends.dst,
+            bytes,
+            start_ps: 0,
+            ideal_ps: ideal_ps_of(qp, bytes),
+            carried: FlowCarrier::Message(TaskIdx(task)),
+        }
+    };
+    job.graph.messages().enumerate().map(info).collect()
+}
+
+/// Returns the completion time on an idle network at line rate, ps. All packets go one behind the other over every link of the path, store and forward, until
+/// the last is whole at the receiver, and its acknowledgement is back. The slowest link decides. No flow is faster.
+pub(crate) fn ideal_ps(bytes: u64, net: &Network, paths: &FlowPaths, tr: &Transport) -> u64 {
+    let hops = |arcs: &[ArcIdx]| -> Vec<Hop> {
+        arcs.iter().map(|&arc| net.arc_link(arc)).map(|link| (link.rate_bps, link.delay_ps)).collect()
+    };
+    let sizes = PacketSizes {
+        payload: tr.payload,
+        data_overhead: tr.data_overhead,
+        ack_bytes: tr.ack_bytes,
+        ack_interval: tr.ack_interval,
+        clock_ps: tr.clock_ps,
+    };
+    sizes.alone(&hops(&paths.data[0]), &hops(&paths.ack[0]), bytes).acked_ps
+}
+
+/// Returns the completion time inside a server, ps: the bytes at NVLink's rate, and its latency there and back.
+pub(crate) fn nvlink_ps(bytes: u64, net: &Network) -> u64 {
+    let Some(NvLink { rate_bps, latency_ps }) = net.nvlink else { return 0 };
+    2 * latency_ps + (bytes as u128 * 8 * PS_PER_S as u128 / rate_bps.max(1) as u128) as u64
+}

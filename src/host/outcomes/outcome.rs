@@ -1,0 +1,240 @@
+//! The outcome of an experiment: its flows, links, iteration and totals, or the reason why there is none.
+//!
+//! Layer: batch. Plain integer data; `read_outcome` fills it, `results` formats it.
+
+use std::ops::Range;
+use std::sync::Arc;
+
+use crate::cost::Bill;
+use hyperfold_llm::workload::program::Workload;
+use hyperfold_llm::workload::serving::{BoundTimes, PoolRole};
+
+use crate::outcomes::breakdown::Breakdown;
+use crate::programs::planner::LongestCollective;
+
+/// The outcome of one flow.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct FlowOutcome {
+    pub id: u32,
+    pub src: u32,
+    pub dst: u32,
+    pub bytes: u64,
+    pub start_ps: u64,
+    pub ideal_ps: u64,
+    /// Time from start to the last ACK at the sender, ps; `None`: it did not finish.
+    pub fct_ps: Option<u64>,
+}
+
+/// The outcome of one direction of a link.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct LinkOutcome {
+    pub name: String,
+    pub rate_bps: u64,
+    /// Wire bytes sent, pause frames included.
+    pub bytes: u64,
+    pub max_queue_bytes: u64,
+    /// Integral of the egress queue over time, in units of 1024 byte-picoseconds.
+    pub queue_area: u64,
+    pub marks: u64,
+    /// Pause frames that reached the transmitter.
+    pub pauses: u64,
+    pub drops: u64,
+}
+
+/// The outcome of an experiment that ended.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct ExperimentOutcome {
+    /// Time from 0 to the last completion, ps; with several jobs, to the last completion of a job that is no background job.
+    pub makespan_ps: u64,
+    /// The flows; duplicates of an experiment share them.
+    pub flows: Arc<Vec<FlowOutcome>>,
+    /// Whether flows had rates instead of packets: then counts of packets, marks, pauses, drops and queues are unknown.
+    pub flow_level: bool,
+    pub packet_hops: u64,
+    /// Marks that switch ports put on data packets.
+    pub ecn_marks: u64,
+    /// Pause frames received.
+    pub pfc_pauses: u64,
+    pub drops: u64,
+    /// Data packets that were sent again.
+    pub retransmissions: u64,
+    pub max_queue_bytes: u64,
+    pub links: Vec<LinkOutcome>,
+    /// RTT samples as (flow id, time in ps, round-trip time in ps), sorted by flow.
+    pub rtts: Vec<(u32, u64, u64)>,
+    /// Iteration of the program; with several jobs, of the first one that is no background job.
+    pub iteration: Option<Iteration>,
+    /// Outcome of inference; with several jobs, of the first job that serves.
+    pub serving: Option<Arc<ServingOutcome>>,
+    /// How the collective that takes longest is carried out.
+    pub longest_collective: Option<LongestCollective>,
+    /// Memory of the fullest rank, bytes, where a model tells.
+    pub peak_memory_bytes: Option<u64>,
+    /// Costs and power of the cluster.
+    pub bill: Option<Bill>,
+    /// Outcomes of several jobs, in their order; else empty.
+    pub jobs: Vec<JobOutcome>,
+    /// Links that data of several jobs cross, in the order of link ends, if the configuration asks for them.
+    pub shared_links: Vec<SharedLinkOutcome>,
+}
+
+impl ExperimentOutcome {
+    /// Returns each job's name and times.
+    pub fn job_times(&self) -> Vec<(Arc<str>, JobTimes)> {
+        let times = |job: &JobOutcome| JobTimes {
+            makespan_ps: job.end_ps.map(|end| end - job.start_ps),
+            iteration_ps: job.iteration.map(|iteration| iteration.time.total),
+        };
+        self.jobs.iter().map(|job| (Arc::clone(&job.name), times(job))).collect()
+    }
+}
+
+/// A direction of a link that data of several jobs cross.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct SharedLinkOutcome {
+    pub name: String,
+    /// The jobs on the link as (index, payload bytes), ascending.
+    pub jobs: Vec<(usize, u64)>,
+}
+
+/// The outcome of one of several jobs.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct JobOutcome {
+    pub name: Arc<str>,
+    /// Value of `workload.kind`.
+    pub kind: String,
+    pub gpus: u32,
+    /// GPUs in the order of ranks, as text: `0-7,16`.
+    pub gpu_list: String,
+    /// Placement as in the sweep file.
+    pub placement: String,
+    pub background: bool,
+    pub start_ps: u64,
+    /// Time of its last completion, ps; `None`: a part of it did not end.
+    pub end_ps: Option<u64>,
+    pub iteration: Option<Iteration>,
+    pub serving: Option<Arc<ServingOutcome>>,
+    pub peak_memory_bytes: Option<u64>,
+    pub longest_collective: Option<LongestCollective>,
+    /// Range of its flows among those of the experiment.
+    pub flows: Range<usize>,
+    /// Payload, bytes.
+    pub bytes: u64,
+    /// Packet-hops if each packet is carried once.
+    pub packet_hops: u64,
+    /// Jobs whose data cross links that its data cross, and the number of such links.
+    pub shares_with: Vec<(Arc<str>, u32)>,
+    pub shared_links: u32,
+    /// Payload on these links, bytes, counted once per link.
+    pub shared_bytes: u64,
+    /// Name of the shared link that carries most bytes of all jobs.
+    pub busiest_shared_link: Option<String>,
+    /// Times of the same job without other jobs, if that was simulated.
+    pub alone: Option<JobTimes>,
+    /// Times of the same job without the named job, but beside all others, where that was simulated.
+    pub without: Vec<(Arc<str>, JobTimes)>,
+}
+
+/// Times of a job; `None`: it did not end, or has no iterations.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct JobTimes {
+    /// Time from the job's start to its end, ps.
+    pub makespan_ps: Option<u64>,
+    pub iteration_ps: Option<u64>,
+}
+
+/// A program's mean measured iteration.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Iteration {
+    /// The rank whose timeline `time` splits.
+    pub rank: u32,
+    pub time: Breakdown,
+    pub ranks: u64,
+    /// Tokens per iteration; like the next two, as in `Workload`: 0 if it does not apply.
+    pub tokens: u64,
+    pub model_flops: u128,
+    pub peak_flops: u64,
+    /// For a benchmark of one collective: its bytes, and bus bandwidth over algorithm bandwidth.
+    pub collective: Option<(u64, (u64, u64))>,
+}
+
+impl Iteration {
+    /// Creates the iteration of a workload from its critical rank and that rank's time.
+    pub(crate) fn of(
+        workload: &Workload,
+        collective: Option<(u64, (u64, u64))>,
+        (rank, time): (u32, Breakdown),
+    ) -> Iteration {
+        Iteration {
+            rank,
+            time,
+            ranks: workload.ranks.len() as u64,
+            tokens: workload.tokens,
+            model_flops: workload.model_flops,
+            peak_flops: workload.peak_flops,
+            collective,
+        }
+    }
+}
+
+/// The outcome of inference.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct ServingOutcome {
+    /// Requests in the order of their arrival.
+    pub requests: Vec<RequestOutcome>,
+    pub pools: Vec<PoolOutcome>,
+}
+
+/// One request. Times count from the job's start, ps; `None`: the request did not get so far.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct RequestOutcome {
+    pub arrival_ps: u64,
+    pub prompt: u32,
+    pub output: u32,
+    pub instance: u32,
+    /// Instance of the pool that decodes, if that is another pool.
+    pub decode_instance: Option<u32>,
+    /// Time when its first step begins.
+    pub begin_ps: Option<u64>,
+    pub first_token_ps: Option<u64>,
+    pub last_token_ps: Option<u64>,
+    /// Time when its keys and values are on all ranks that decode.
+    pub received_ps: Option<u64>,
+    pub transferred_bytes: u64,
+}
+
+/// One pool of GPUs. Times are sums over the stages of all instances, ps.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct PoolOutcome {
+    pub role: PoolRole,
+    pub instances: u32,
+    pub stages: u32,
+    pub gpus: u32,
+    pub rounds: u64,
+    pub sequences: u64,
+    /// Capacity for keys and values of one instance, tokens.
+    pub kv_capacity_tokens: u64,
+    pub kv_peak_tokens: u64,
+    /// Tokens in the cache times time, summed over all instances.
+    pub kv_token_ps: u128,
+    /// Time in which instances were blocked for lack of memory for keys and values, ps.
+    pub kv_blocked_ps: u64,
+    /// Time from begin to end of rounds.
+    pub busy_ps: u64,
+    /// Planned kernel time by what bounds the kernels.
+    pub bound: BoundTimes,
+}
+
+/// A reason why an experiment has no outcome.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Ending {
+    Failed(String),
+    /// The machine ended it, not the model: `limits.wall_s` was reached, or memory was too small.
+    MachineLimit(String),
+    /// The fullest rank needs more memory than its GPU has. This result needs no simulation.
+    Oom {
+        peak_bytes: u64,
+        /// The parts of the peak, in words.
+        breakdown: String,
+    },
+}

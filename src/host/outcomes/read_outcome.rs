@@ -1,0 +1,138 @@
+//! Reads the outcome of an experiment from its table rows.
+//!
+//! Layer: batch. Formats nothing; the result is plain integer data, see `outcome`.
+
+use std::sync::Arc;
+
+use hyperfold_columns::{Exp, FlowIdx, FlowTx, NEVER, Nic, Port, RttSample, Task, mode, task};
+
+use crate::outcomes::flow_info::{FlowCarrier, FlowInfo};
+use crate::outcomes::job_outcomes;
+use crate::outcomes::outcome::{ExperimentOutcome, FlowOutcome, LinkOutcome};
+use crate::outcomes::serving_outcome;
+use crate::programs::job::Job;
+use crate::tables::job_rows::JobRows;
+
+/// The rows of one experiment, as slices of the world's columns.
+#[derive(Clone, Copy)]
+pub(crate) struct OutcomeRows<'a> {
+    pub exp: &'a Exp,
+    pub nics: &'a [Nic],
+    pub ports: &'a [Port],
+    pub tx: &'a [FlowTx],
+    pub tasks: &'a [Task],
+}
+
+/// Reads the outcome of an experiment. `link_names` are the names of its link ends, NICs first; `rtts` are its samples, `rtt_cap` for each flow.
+pub(crate) fn read(
+    rows: OutcomeRows,
+    infos: &[FlowInfo],
+    job: Option<&Job>,
+    jobs: &[JobRows],
+    link_names: &[String],
+    rtts: &[RttSample],
+) -> ExperimentOutcome {
+    let flow_level = rows.exp.modes & mode::FLOW != 0;
+    let mut out = ExperimentOutcome { flow_level, ..ExperimentOutcome::default() };
+    let cap = rows.exp.rtt_cap as usize;
+    let samples = |row: FlowIdx, tx: &FlowTx| {
+        let first = row.usize() * cap;
+        rtts[first..first + (tx.rtt_n as usize).min(cap)].iter()
+    };
+    let mut flows = Vec::with_capacity(infos.len());
+    for f in infos {
+        let mut start_ps = f.start_ps;
+        let fct_ps = match f.carried {
+            FlowCarrier::Inside => Some(f.ideal_ps),
+            FlowCarrier::Alone(row) => {
+                let tx = &rows.tx[row];
+                out.rtts.extend(samples(row, tx).map(|s| (f.id, s.at, s.rtt)));
+                (tx.finish != NEVER).then(|| tx.finish - tx.start)
+            }
+            FlowCarrier::Message(task) => {
+                let task = &rows.tasks[task];
+                start_ps = task.at;
+                (task.done != NEVER).then(|| task.done - task.at)
+            }
+        };
+        out.makespan_ps = out.makespan_ps.max(fct_ps.map_or(0, |fct| start_ps + fct));
+        let FlowInfo { id, src, dst, bytes, ideal_ps, .. } = *f;
+        flows.push(FlowOutcome { id, src, dst, bytes, start_ps, ideal_ps, fct_ps });
+    }
+    out.flows = Arc::new(flows);
+    if let Some(job) = job {
+        // Messages share queue pairs, so round trips are reported per queue pair.
+        for (row, tx) in rows.tx.iter().enumerate() {
+            out.rtts.extend(samples(FlowIdx::new(row), tx).map(|s| (tx.flow_id, s.at, s.rtt)));
+        }
+        out.rtts.sort_unstable();
+        out.makespan_ps = rows.tasks.iter().map(|t| if t.done == NEVER { 0 } else { t.done }).max().unwrap_or(0);
+        if let Some(result) = &job.worked_out {
+            (out.makespan_ps, out.iteration) = (result.makespan_ps, result.iteration);
+        } else if jobs.is_empty() {
+            out.iteration = job_outcomes::iteration(job, rows.tasks, 0);
+            out.serving = serving_outcome::read(job, rows.tasks, 0).map(Arc::new);
+        }
+        out.peak_memory_bytes = job.peak_bytes;
+        out.longest_collective = job.longest;
+    }
+    if !jobs.is_empty() {
+        out.jobs = job_outcomes::read(jobs, &out.flows, rows.tasks, link_names);
+        out.makespan_ps = job_outcomes::makespan_ps(&out.jobs);
+        let first = out.jobs.iter().find(|job| !job.background);
+        (out.iteration, out.longest_collective) =
+            first.map_or((None, None), |job| (job.iteration, job.longest_collective));
+        out.serving = out.jobs.iter().find_map(|job| job.serving.clone());
+        out.peak_memory_bytes = out.jobs.iter().filter_map(|job| job.peak_memory_bytes).max();
+    }
+    if !flow_level {
+        out.retransmissions = retransmissions(rows);
+    }
+    for (nic, name) in rows.nics.iter().zip(link_names) {
+        out.packet_hops += nic.hops;
+        out.pfc_pauses += nic.pauses as u64;
+        out.links.push(LinkOutcome {
+            name: name.clone(),
+            rate_bps: nic.rate,
+            bytes: nic.tx_bytes,
+            max_queue_bytes: 0,
+            queue_area: 0,
+            marks: 0,
+            pauses: nic.pauses as u64,
+            drops: 0,
+        });
+    }
+    for (port, name) in rows.ports.iter().zip(&link_names[rows.nics.len()..]) {
+        out.packet_hops += port.hops;
+        out.pfc_pauses += port.pauses as u64;
+        out.ecn_marks += port.marks;
+        out.drops += port.drops as u64;
+        out.max_queue_bytes = out.max_queue_bytes.max(port.max_q as u64);
+        out.links.push(LinkOutcome {
+            name: name.clone(),
+            rate_bps: port.rate,
+            bytes: port.tx_bytes,
+            max_queue_bytes: port.max_q as u64,
+            queue_area: port.q_area,
+            marks: port.marks,
+            pauses: port.pauses as u64,
+            drops: port.drops as u64,
+        });
+    }
+    out
+}
+
+/// Counts the data packets that queue pairs sent more often than once. Packets never span two messages, and are the same when they are sent again.
+fn retransmissions(rows: OutcomeRows) -> u64 {
+    let packets = |bytes: u64| bytes.div_ceil(u64::from(rows.exp.payload.max(1)));
+    let mut needed = vec![0u64; rows.tx.len()];
+    for message in rows.tasks.iter().filter(|t| t.flags & task::MESSAGE != 0 && t.at != NEVER) {
+        needed[message.flow.usize()] += packets(message.bytes);
+    }
+    let again = |(tx, &needed): (&FlowTx, &u64)| {
+        // A queue pair without messages is a flow.
+        let needed = if needed == 0 { packets(tx.size) } else { needed };
+        if tx.sent_bytes > tx.size { u64::from(tx.n_sent.wrapping_sub(needed as u32)) } else { 0 }
+    };
+    rows.tx.iter().zip(&needed).map(again).sum()
+}

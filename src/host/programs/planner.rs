@@ -1,0 +1,455 @@
+//! Plans the collectives of an experiment's cluster: algorithm, channels and chunks, or the time if they are analytical.
+//!
+//! Layer: batch. Combines configuration, topology and `collective`; knows no tables.
+
+use std::collections::{BTreeMap, BTreeSet, HashMap};
+use std::sync::Arc;
+
+use crate::programs::plan_cache::{self, FitKey, FittedSchedule, PlanKey};
+use hyperfold_config::spec;
+use hyperfold_llm::collective::{
+    Algorithm, Choice, CollectiveOp, CollectiveSystem, Communicator, Env, EnvError, EqualSteps, IdleMachine,
+    InsideLink, MemberPlacement, Overheads, Protocol, Schedule, ScheduleError, ScheduleOptions, Shape, analytic_ps,
+    build, chunk_rounds, latencies,
+};
+use hyperfold_llm::workload::lower::{Asked, CollectivePlan, Planner};
+use hyperfold_llm::workload::program::Dim;
+
+/// NCCL's settings: as given, and for each algorithm that NCCL knows by name, restricted to it.
+#[derive(Debug)]
+pub(crate) struct Environments([Env; HELD.len() + 1]);
+
+/// Algorithms that NCCL_ALGO can restrict NCCL to.
+const HELD: [(Algorithm, &str); 4] = [
+    (Algorithm::Ring, "Ring"),
+    (Algorithm::Tree, "Tree"),
+    (Algorithm::Nvls, "NVLS"),
+    (Algorithm::InNetwork, "CollnetDirect"),
+];
+
+/// Payload of an NVLS message between servers: 1 MiB, a slice of the ring with Simple. Our choice: NCCL's own 64 and 128 KiB are for the switches inside
+/// servers.
+const NVLS_CHUNK: u64 = 1 << 20;
+
+impl Environments {
+    /// Parses NCCL's variables, with `workload.protocol` and `workload.channels` among them.
+    ///
+    /// # Errors
+    /// A variable is unknown or has an impossible value.
+    pub(crate) fn parse(variables: &BTreeMap<String, String>) -> Result<Environments, EnvError> {
+        let held = |name: Option<&str>| {
+            let mut variables = variables.clone();
+            variables.extend(name.map(|n| ("NCCL_ALGO".to_string(), n.to_string())));
+            Env::parse(&variables)
+        };
+        Ok(Environments([
+            held(None)?,
+            held(Some(HELD[0].1))?,
+            held(Some(HELD[1].1))?,
+            held(Some(HELD[2].1))?,
+            held(Some(HELD[3].1))?,
+        ]))
+    }
+
+    /// Returns the settings as given.
+    pub(crate) fn open(&self) -> &Env {
+        &self.0[0]
+    }
+
+    /// Returns the settings restricted to an algorithm; as given if NCCL does not know it by name.
+    pub(crate) fn held_to(&self, algorithm: spec::AlgorithmChoice) -> &Env {
+        &self.0[Self::index(general(algorithm))]
+    }
+
+    fn index(algorithm: Algorithm) -> usize {
+        HELD.iter().position(|(a, _)| *a == algorithm).map_or(0, |i| i + 1)
+    }
+}
+
+/// Plans collectives by what `[base.workload]` sets, and by NCCL's model otherwise.
+pub(crate) struct ClusterPlanner<'a> {
+    communication: &'a spec::Communication,
+    system: &'a CollectiveSystem,
+    environments: &'a Environments,
+    /// Server of each rank, and its index within the server.
+    places: Vec<(u32, u32)>,
+    network: &'a CollectiveNetwork<'a>,
+    /// Whether an algorithm that an operation does not know is an error, instead of being replaced: for a benchmark of one operation.
+    strict: bool,
+    /// Whether collectives with equal steps become one flow.
+    join: bool,
+    /// Whether any collective became one flow per pair.
+    joined: bool,
+    /// Whether any collective takes the time of Moye's equations.
+    by_chunks: bool,
+    /// Whether the packet size affected the cost of any collective.
+    depends_on_payload: bool,
+    /// Shape of each group that was planned, as an index in `shapes`.
+    shape_of_group: HashMap<u32, u32>,
+    shapes: Vec<(Shape, MemberPlacement)>,
+    communicators: HashMap<(MemberPlacement, usize), Communicator<'a>>,
+    /// Plans so far: a training iteration repeats a few collectives thousands of times.
+    known: HashMap<Key, CollectivePlan>,
+    longest: Option<LongestCollective>,
+    notes: BTreeSet<String>,
+}
+
+/// How the collective that takes longest is carried out.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct LongestCollective {
+    pub algorithm: Algorithm,
+    pub protocol: Protocol,
+    /// Channels; 0: switches reduce, or it has a closed form of its own.
+    pub channels: u32,
+    /// Time by closed form, ps.
+    alone_ps: u64,
+}
+
+/// The network that carries the transfers of collectives.
+pub(crate) struct CollectiveNetwork<'a> {
+    /// NIC of each rank.
+    pub nics: &'a [u32],
+    /// Link between GPUs of a server; `None`: they use their NICs.
+    pub inside: Option<InsideLink>,
+    /// Whether transfers inside a server take a calibrated time.
+    pub inside_analytic: bool,
+    /// Payload over wire bytes of a full packet as (numerator, denominator).
+    pub payload_share: (u64, u64),
+    pub ports: u32,
+}
+
+/// Everything that decides a plan.
+#[derive(Clone, Debug, PartialEq, Eq, Hash)]
+struct Key {
+    op: CollectiveOp,
+    bytes: u64,
+    dim: Dim,
+    algorithm: Option<Algorithm>,
+    shape: u32,
+    shares: Option<Vec<u64>>,
+}
+
+impl Planner for ClusterPlanner<'_> {
+    fn plan(&mut self, asked: &Asked) -> Result<CollectivePlan, String> {
+        let shape = match self.shape_of_group.get(&asked.group) {
+            Some(shape) => *shape,
+            None => self.shape(asked.group, asked.members),
+        };
+        let shares = asked.shares.map(<[u64]>::to_vec);
+        let key = Key { op: asked.op, bytes: asked.bytes, dim: asked.dim, algorithm: asked.algorithm, shape, shares };
+        if let Some(plan) = self.known.get(&key) {
+            return Ok(plan.clone());
+        }
+        let plan = self.decide(asked, shape as usize)?;
+        self.known.insert(key, plan.clone());
+        Ok(plan)
+    }
+}
+
+impl<'a> ClusterPlanner<'a> {
+    /// Creates a planner. `servers`: the server of each rank. `strict`: see the field.
+    pub(crate) fn new(
+        communication: &'a spec::Communication,
+        system: &'a CollectiveSystem,
+        environments: &'a Environments,
+        servers: &[u32],
+        network: &'a CollectiveNetwork<'a>,
+        strict: bool,
+        join: bool,
+    ) -> ClusterPlanner<'a> {
+        let mut members: HashMap<u32, u32> = HashMap::new();
+        let place = |&server: &u32| {
+            let n = members.entry(server).or_default();
+            *n += 1;
+            (server, *n - 1)
+        };
+        ClusterPlanner {
+            communication,
+            system,
+            environments,
+            places: servers.iter().map(place).collect(),
+            network,
+            strict,
+            join,
+            shape_of_group: HashMap::new(),
+            shapes: Vec::new(),
+            communicators: HashMap::new(),
+            known: HashMap::new(),
+            longest: None,
+            notes: BTreeSet::new(),
+            joined: false,
+            by_chunks: false,
+            depends_on_payload: false,
+        }
+    }
+
+    /// Returns the collective that takes longest on an idle cluster; the first of equals.
+    pub(crate) fn longest(&self) -> Option<LongestCollective> {
+        self.longest
+    }
+
+    /// Whether plans depend on the packet size.
+    pub(crate) fn depends_on_payload(&self) -> bool {
+        self.depends_on_payload
+    }
+
+    /// Returns notes for the user about the choices made.
+    pub(crate) fn notes(mut self) -> impl Iterator<Item = String> {
+        if self.join && !self.joined {
+            self.notes.insert("fidelity.join joins nothing here: no collective over rings and no all-to-all sent directly crosses the network".to_string());
+        }
+        if self.system.by_chunks && !self.by_chunks {
+            self.notes.insert("workload.analytic_cost = \"chunks\" changes nothing here: its equations are of all-reduce, all-gather and reduce-scatter over rings and of all-reduce over trees, where workload.analytic has them analytic".to_string());
+        }
+        self.notes.into_iter()
+    }
+
+    /// Returns the index of a group's shape: its members' servers, numbered in order of appearance, and their indices there. Adds the shape if it is new.
+    fn shape(&mut self, group: u32, members: &[u32]) -> u32 {
+        let mut numbers: HashMap<u32, u32> = HashMap::new();
+        let mut each: Vec<u32> = Vec::new();
+        let member = |&rank: &u32| {
+            let (server, place) = self.places[rank as usize];
+            let n = *numbers.entry(server).or_insert_with(|| {
+                each.push(0);
+                each.len() as u32 - 1
+            });
+            each[n as usize] += 1;
+            (n, place)
+        };
+        let shape = Shape { members: members.iter().map(member).collect() };
+        let known = self.shapes.iter().position(|(s, _)| *s == shape);
+        let number = known.unwrap_or(self.shapes.len()) as u32;
+        if known.is_none() {
+            let ranks_per_node = each.iter().copied().max().unwrap_or(1);
+            // Other groups of the same shape use the rest of its servers.
+            let sharing = (self.system.gpus_per_server / ranks_per_node).max(1);
+            self.shapes.push((shape, MemberPlacement { ranks: members.len() as u32, ranks_per_node, sharing }));
+        }
+        self.shape_of_group.insert(group, number);
+        number
+    }
+
+    fn decide(&mut self, asked: &Asked, shape: usize) -> Result<CollectivePlan, String> {
+        let c = self.communication;
+        let wanted = self.wanted(asked);
+        let analytic = is_analytic(&self.communication.analytic, asked.dim);
+        let placement = self.shapes[shape].1;
+        let (system, env) = (self.system, Environments::index(wanted));
+        let environment = &self.environments.0[env];
+        let communicator = self
+            .communicators
+            .entry((placement, env))
+            .or_insert_with(|| Communicator::new(&placement, system, environment));
+        let choice = communicator.choose(asked.op, asked.bytes);
+        let algorithm = match wanted {
+            // Relays use NVLink and save the network's upper tiers. NCCL's choice knows its variables, not `workload.pxn`.
+            Algorithm::Auto if choice.algorithm == Algorithm::Hierarchical && !c.pxn => Algorithm::Direct,
+            Algorithm::Auto => choice.algorithm,
+            fixed => fixed,
+        };
+        let inside = placement.nodes() == 1 && self.network.inside_analytic;
+        if matches!(wanted, Algorithm::Nvls | Algorithm::InNetwork) && !exists(asked.op, wanted) {
+            return Err(format!(
+                "{:?} by {wanted:?} does not exist; switches reduce only for all-reduce, all-gather, reduce-scatter and barrier",
+                asked.op
+            ));
+        }
+        if wanted == Algorithm::Nvls && !system.nvls {
+            return Err("algorithm nvls needs NVSwitches that reduce: H100 or later GPUs joined by NVSwitch; this cluster has none (cluster.gpu, cluster.server)".to_string());
+        }
+        let in_switches = match algorithm {
+            Algorithm::InNetwork => true,
+            Algorithm::Nvls => placement.nodes() == 1,
+            _ => false,
+        };
+        let alone_ps = communicator.cost_with_ps(asked.op, algorithm, choice.protocol, asked.bytes);
+        let channels = if in_switches { 0 } else { c.channels.unwrap_or(choice.channels) };
+        if self.longest.is_none_or(|l| l.alone_ps < alone_ps) {
+            self.longest = Some(LongestCollective { algorithm, protocol: choice.protocol, channels, alone_ps });
+        }
+        let chunk = if algorithm == Algorithm::Nvls { choice.chunk_bytes.max(NVLS_CHUNK) } else { choice.chunk_bytes };
+        if inside || in_switches || analytic {
+            let cut = Choice { channels, chunk_bytes: c.chunk_bytes.unwrap_or(chunk), ..choice };
+            let by_chunks = chunk_rounds(communicator, asked.op, algorithm, &cut, asked.bytes).is_some();
+            self.by_chunks |= by_chunks && system.by_chunks;
+            let ps = analytic_ps(communicator, asked.op, algorithm, &cut, asked.bytes);
+            return Ok(CollectivePlan::Analytic { ps: ps.max(1) });
+        }
+        let options = ScheduleOptions {
+            channels: c.channels.unwrap_or(choice.channels).min(u32::from(u16::MAX)) as u16,
+            chunk_bytes: c.chunk_bytes.unwrap_or(chunk),
+            root: 0,
+            shares: asked.shares,
+            own_links: self.network.inside.is_some_and(|link| link.by_pair),
+        };
+        let kind = &self.shapes[shape].0;
+        let message_ps = c.start_overhead_ps + c.work_queue_latency_ps;
+        let as_one = || EqualSteps::of(asked.op, algorithm, asked.bytes, kind, &options, choice.protocol);
+        if let Some(steps) = (self.join && placement.nodes() > 1).then(as_one).flatten() {
+            // Measured times include what software costs.
+            let alone = MemberPlacement { sharing: 1, ..placement };
+            let min_ps = match c.measured_overhead {
+                true => Communicator::new(&alone, system, environment).cost_with_ps(
+                    asked.op,
+                    algorithm,
+                    choice.protocol,
+                    asked.bytes,
+                ),
+                false => 0,
+            };
+            let overheads = Overheads::each(message_ps);
+            self.joined = true;
+            return Ok(CollectivePlan::OneFlow { steps: Arc::new(steps), overheads, least_ps: min_ps });
+        }
+        let build = || match algorithm {
+            // NVLink SHARP between servers: what switches reduce inside goes by rail outside. Unequal servers have no rails; there NCCL uses rings.
+            Algorithm::Nvls => build(asked.op, Algorithm::Hierarchical, asked.bytes, kind, &options)
+                .or_else(|_| build(asked.op, Algorithm::Ring, asked.bytes, kind, &options)),
+            _ => build(asked.op, algorithm, asked.bytes, kind, &options),
+        };
+        let key = PlanKey::new(asked.op, algorithm, asked.bytes, kind, &options);
+        let plan = match c.measured_overhead {
+            true => self.measured(asked, shape, environment, key, choice, build),
+            false => plan_cache::fitted(key, || Ok((build()?, Overheads::default()))),
+        };
+        let (schedule, overheads) = plan.map_err(|e: ScheduleError| e.to_string())?;
+        self.depends_on_payload |= c.measured_overhead;
+        if algorithm == Algorithm::Nvls {
+            self.notes.insert("NVLS across servers is simulated as a hierarchical collective: inside servers by NVLink, between them rail by rail".to_string());
+        }
+        Ok(CollectivePlan::Transfers { schedule, protocol: choice.protocol, overheads: overheads.plus(message_ps) })
+    }
+
+    /// Returns a schedule, and overheads of its messages such that alone on an idle network it takes the time of the closed form.
+    fn measured<E>(
+        &self,
+        asked: &Asked,
+        shape: usize,
+        environment: &Env,
+        key: PlanKey,
+        choice: Choice,
+        build: impl FnOnce() -> Result<Schedule, E>,
+    ) -> Result<FittedSchedule, E> {
+        let (c, system) = (self.communication, self.system);
+        let (shape, placement) = &self.shapes[shape];
+        let alone = MemberPlacement { sharing: 1, ..*placement };
+        let communicator = Communicator::new(&alone, system, environment);
+        let algorithm = key.algorithm;
+        let nics: Vec<u32> = asked.members.iter().map(|&rank| self.network.nics[rank as usize]).collect();
+        let (payload, wire) = self.network.payload_share;
+        let machine = IdleMachine {
+            shape,
+            nics: &nics,
+            inside: self.network.inside,
+            net_bps: (u128::from(system.nic_bps) * u128::from(payload) / u128::from(wire.max(1))) as u64,
+            ports: self.network.ports,
+            net_latency_ps: system.net_extra_ps,
+            rendezvous_ps: c.rendezvous_ps,
+            message_ps: c.start_overhead_ps + c.work_queue_latency_ps,
+        };
+        let latencies = latencies(&communicator, algorithm, choice.protocol);
+        let target = communicator.cost_with_ps(asked.op, algorithm, choice.protocol, asked.bytes);
+        let key = PlanKey { fit: Some(FitKey::new(&machine, choice.protocol, latencies, target)), ..key };
+        plan_cache::fitted(key, || {
+            let schedule = build()?;
+            let overheads = machine.fitted(&schedule, choice.protocol, &latencies, target);
+            Ok((schedule, overheads))
+        })
+    }
+
+    /// Returns the algorithm asked for: the operation's own, else `workload.algorithm` if it exists for the operation.
+    fn wanted(&mut self, asked: &Asked) -> Algorithm {
+        if let Some(own) = asked.algorithm {
+            return own;
+        }
+        let general = general(self.communication.algorithm);
+        let here = general != Algorithm::Nvls || self.system.nvls;
+        if self.strict || (here && exists(asked.op, general)) {
+            return general;
+        }
+        self.notes.insert(format!(
+            "workload.algorithm: {:?} by {general:?} does not exist here; it is carried out as NCCL would",
+            asked.op
+        ));
+        Algorithm::Auto
+    }
+}
+
+/// Whether communication of a dimension is analytical.
+pub(crate) fn is_analytic(a: &spec::Analytic, dim: Dim) -> bool {
+    match dim {
+        Dim::Tp => a.tp,
+        Dim::Pp => a.pp,
+        Dim::Dp => a.dp,
+        Dim::Ep => a.ep,
+        Dim::Cp => a.cp,
+        Dim::Other => a.other,
+    }
+}
+
+/// Converts `workload.algorithm` to the type of `collective`.
+fn general(algorithm: spec::AlgorithmChoice) -> Algorithm {
+    match algorithm {
+        spec::AlgorithmChoice::Auto => Algorithm::Auto,
+        spec::AlgorithmChoice::Ring => Algorithm::Ring,
+        spec::AlgorithmChoice::Tree => Algorithm::Tree,
+        spec::AlgorithmChoice::HalvingDoubling => Algorithm::HalvingDoubling,
+        spec::AlgorithmChoice::Direct => Algorithm::Direct,
+        spec::AlgorithmChoice::Hierarchical => Algorithm::Hierarchical,
+        spec::AlgorithmChoice::Nvls => Algorithm::Nvls,
+        spec::AlgorithmChoice::InNetwork => Algorithm::InNetwork,
+    }
+}
+
+/// Whether an operation can be carried out by an algorithm.
+fn exists(op: CollectiveOp, algorithm: Algorithm) -> bool {
+    match algorithm {
+        Algorithm::Auto | Algorithm::Direct | Algorithm::Hierarchical => true,
+        Algorithm::Ring => op != CollectiveOp::AllToAll,
+        Algorithm::Tree => matches!(
+            op,
+            CollectiveOp::AllReduce | CollectiveOp::Barrier | CollectiveOp::Broadcast | CollectiveOp::Reduce
+        ),
+        Algorithm::HalvingDoubling | Algorithm::Nvls | Algorithm::InNetwork => {
+            matches!(
+                op,
+                CollectiveOp::AllReduce | CollectiveOp::Barrier | CollectiveOp::AllGather | CollectiveOp::ReduceScatter
+            )
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn what_exists_is_what_can_be_built() {
+        let shape = Shape::servers(2, 2);
+        let ops = [
+            CollectiveOp::AllReduce,
+            CollectiveOp::AllGather,
+            CollectiveOp::ReduceScatter,
+            CollectiveOp::AllToAll,
+            CollectiveOp::Broadcast,
+            CollectiveOp::Reduce,
+            CollectiveOp::Barrier,
+        ];
+        for op in ops {
+            for a in [
+                Algorithm::Ring,
+                Algorithm::Tree,
+                Algorithm::HalvingDoubling,
+                Algorithm::Direct,
+                Algorithm::Hierarchical,
+            ] {
+                assert_eq!(
+                    build(op, a, 4096, &shape, &ScheduleOptions::default()).is_ok(),
+                    exists(op, a),
+                    "{op:?} by {a:?}"
+                );
+            }
+        }
+    }
+}

@@ -1,0 +1,13 @@
+//! From a configuration to a network with everything that is sent over it, within a budget of memory.
+
+pub(crate) mod error;
+pub(crate) mod experiment;
+pub(crate) mod host_memory;
+pub(crate) mod kept;
+pub(crate) mod marking;
+pub(crate) mod memory_refusal;
+pub(crate) mod network;
+pub(crate) mod placement;
+pub mod prepare;
+pub(crate) mod route;
+pub mod servers;

@@ -1,0 +1,172 @@
+//! The network of a configuration: generated or read from a file, with ranks placed on it, and its costs.
+//!
+//! Layer: batch. Reads the topology's file.
+
+use std::collections::BTreeMap;
+use std::path::Path;
+
+use crate::cost::{self, Bill};
+use hyperfold_config::spec::{self, Config, TopologyKind, WorkloadSection};
+use hyperfold_llm::collective::Env;
+use hyperfold_network::topology::{
+    self, Clos, Fabric, FatTree, Link, Network, Node, NodeKind, NvLink, RailOnly, RailOptimized, TopologyFormat,
+};
+
+use crate::programs::job;
+use crate::programs::training as setup;
+use crate::setup::error::{JobError, PrepareError};
+use crate::setup::servers::{self, Described};
+
+/// Returns only an experiment's network, the description of its servers, and its costs.
+pub(crate) fn network_of(config: &Config) -> Result<(Network, Option<Described>, Bill), PrepareError> {
+    let described = servers::described(config)?;
+    let config = &*servers::applied(config, described.as_ref())?;
+    let network = network(config, described.as_ref(), &mut Vec::new())?;
+    let bill = bill(config, &network)?;
+    Ok((network, described, bill))
+}
+
+/// Returns the network of a cluster and its costs, for callers that send no packets.
+///
+/// # Errors
+/// The configuration describes no network, or a part of it has no price.
+pub fn cluster_network(config: &Config) -> Result<(Network, Bill), PrepareError> {
+    network_of(config).map(|(network, _, bill)| (network, bill))
+}
+
+pub(crate) fn network(
+    config: &Config,
+    described: Option<&Described>,
+    notes: &mut Vec<String>,
+) -> Result<Network, PrepareError> {
+    let (c, t) = (&config.cluster, &config.topology);
+    let oversubscription_milli = t.oversubscription_milli;
+    if let TopologyKind::File { path, format } = &t.kind {
+        let format = match format {
+            spec::TopologyFormatChoice::Ns3 => TopologyFormat::Ns3,
+            spec::TopologyFormatChoice::SimAi => TopologyFormat::Simai,
+            spec::TopologyFormatChoice::Htsim => TopologyFormat::Htsim,
+        };
+        let file = topology::read_topology(path, format)?;
+        if file.left_out > 0 {
+            notes.push(format!("{}: {} lines after the announced ones were left out", path.display(), file.left_out));
+        }
+        notes.extend(isolated_switches(path, &file.network));
+        let found = file.network.ranks.len() as u32;
+        if let Some(asked) = c.gpus.filter(|&n| n != found) {
+            return Err(PrepareError::Gpus { asked, found });
+        }
+        return Ok(file.network);
+    }
+    if let (Some(gpus), WorkloadSection::Program(program)) = (c.gpus, &config.workload)
+        && let spec::Source::File { format, path, .. } = &program.source
+        && let Some(ranks) = job::all_gpus(*format, path)
+    {
+        let right = whole_servers(Some(ranks), c.gpus_per_server);
+        if gpus != right {
+            return Err(PrepareError::AllGpus { path: path.clone(), ranks, gpus, right });
+        }
+    }
+    let gpus = match (c.gpus, &config.workload) {
+        (Some(gpus), _) => gpus,
+        (None, WorkloadSection::Program(program)) => whole_servers(job::ranks_needed(program), c.gpus_per_server),
+        (None, _) => c.gpus_per_server,
+    };
+    let fabric = Fabric {
+        gpus,
+        gpus_per_server: c.gpus_per_server,
+        nics_per_server: c.nics_per_server,
+        nic_ports: c.nic_ports,
+        link_bps: t.link_bps,
+        uplink_bps: t.uplink_bps,
+        link_delay_ps: t.link_delay_ps,
+        switch_latency_ps: t.switch_latency_ps,
+        nvlink: (c.nvlink_bps > 0).then_some(NvLink {
+            // Rate between two GPUs: in a mesh they have one link. Link rates are whole Mb/s.
+            rate_bps: c.nvlink_bps / u64::from(servers::links_of_mesh(config, described)) / 1_000_000 * 1_000_000,
+            latency_ps: c.nvlink_latency_ps,
+        }),
+    };
+    let servers = gpus.div_ceil(c.gpus_per_server.max(1));
+    let mut network = match t.kind {
+        TopologyKind::FatTree { k } => FatTree { k }.build(&fabric)?,
+        TopologyKind::Clos { tiers, hosts_per_leaf, spines, pods, cores } => {
+            Clos { tiers, hosts_per_leaf, spines, pods, cores, oversubscription: oversubscription_milli }
+                .build(&fabric)?
+        }
+        TopologyKind::RailOptimized { rails, spines, .. } => {
+            RailOptimized { rails, pods: t.pods(servers), spines, oversubscription: oversubscription_milli }
+                .build(&fabric)?
+        }
+        TopologyKind::RailOnly { rails } => RailOnly { rails }.build(&fabric)?,
+        TopologyKind::File { .. } => unreachable!("files were read above"),
+    };
+    let hca = match &config.workload {
+        WorkloadSection::Program(p) => Env::parse(&p.communication.nccl).map_err(JobError::Nccl)?.hca,
+        _ => None,
+    };
+    servers::place_ranks(&mut network, config, described, hca.as_ref())?;
+    Ok(network)
+}
+
+/// Returns a note that names the switches of a topology file without links: a line of the file may be missing.
+fn isolated_switches(path: &Path, network: &Network) -> Option<String> {
+    let ids = network.isolated_switches();
+    let named: Vec<String> = ids.iter().take(MOST_NAMED).map(u32::to_string).collect();
+    let more = match ids.len().saturating_sub(MOST_NAMED) {
+        0 => String::new(),
+        more => format!(" and {more} more"),
+    };
+    let (switches, have) = if ids.len() == 1 { ("switch", "has") } else { ("switches", "have") };
+    let file = path.display();
+    let note = || {
+        format!(
+            "{file}: {switches} {}{more} {have} no links, so nothing crosses there; is a link missing?",
+            named.join(", ")
+        )
+    };
+    (!ids.is_empty()).then(note)
+}
+
+/// Most switches that a note names one by one.
+const MOST_NAMED: usize = 8;
+
+/// Returns the GPUs of as many whole servers as so many ranks need, at least one server.
+fn whole_servers(ranks: Option<u32>, per_server: u32) -> u32 {
+    let per_server = per_server.max(1);
+    ranks.unwrap_or(per_server).div_ceil(per_server).max(1).saturating_mul(per_server)
+}
+
+pub(crate) fn bill(config: &Config, network: &Network) -> Result<Bill, PrepareError> {
+    let generated = !matches!(config.topology.kind, TopologyKind::File { .. });
+    let gpus = network.ranks.len() as u64;
+    let gpu = setup::gpu(&config.cluster.gpu)?;
+    Ok(cost::bill(&cost::parts(network, gpus, generated), &gpu.priced_as, config.cluster.server, &config.cost)?)
+}
+
+/// Gives every server links between its GPUs at NVLink's rate and latency, on which packets travel instead of fixed times. The links lead to a switch of the
+/// server, or in a mesh from each GPU to each other one.
+pub(crate) fn nvlink_as_packets(net: &mut Network, is_mesh: bool) {
+    let Some(nvlink) = net.nvlink.take() else { return };
+    let mut next_id = net.nodes.iter().map(|n| n.id).max().map_or(0, |id| id + 1);
+    let mut servers: BTreeMap<u32, Vec<u32>> = BTreeMap::new();
+    for (v, node) in net.nodes.iter().enumerate() {
+        if node.kind == NodeKind::Host {
+            servers.entry(node.server).or_default().push(v as u32);
+        }
+    }
+    // NVSwitches of a topology file stay, without effect, as no packet crosses them.
+    for (server, hosts) in servers.into_iter().filter(|(_, hosts)| hosts.len() > 1) {
+        if is_mesh {
+            let link = |(a, b)| Link { a, b, rate_bps: nvlink.rate_bps, delay_ps: nvlink.latency_ps.max(1) };
+            let pairs = hosts.iter().enumerate().flat_map(|(i, &a)| hosts[i + 1..].iter().map(move |&b| (a, b)));
+            net.links.extend(pairs.map(link));
+            continue;
+        }
+        let switch = net.nodes.len() as u32;
+        net.nodes.push(Node { kind: NodeKind::Switch, id: next_id, server });
+        next_id += 1;
+        let delay_ps = (nvlink.latency_ps / 2).max(1);
+        net.links.extend(hosts.iter().map(|&a| Link { a, b: switch, rate_bps: nvlink.rate_bps, delay_ps }));
+    }
+}

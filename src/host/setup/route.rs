@@ -1,0 +1,286 @@
+//! Routes an experiment: from its configuration to a network and everything that is sent over it, each flow with its paths.
+//!
+//! Layer: batch. Reads the files that an experiment names; builds no tables.
+
+use std::borrow::Cow;
+use std::path::Path;
+use std::sync::Arc;
+
+use crate::cost::Bill;
+use hyperfold_base::budget;
+use hyperfold_config::spec::{
+    self, Analytic, Config, KeyId, PolicyChoice, ProgramFormat, TopologyKind, WorkloadSection,
+};
+use hyperfold_llm::workload::Flow;
+use hyperfold_network::routing::{
+    FlowPaths, PayloadClock, PolicyKeys, RouteFile, Router, RoutingPolicy, flow_rtt_window, global_rtt_window,
+    is_intra_server, routing_policy,
+};
+use hyperfold_network::topology::{ArcIdx, Network, NodeKind, text};
+use hyperfold_network::transport::{RttWindow, Transport};
+
+use crate::estimates::worked_out::{RanksWithTasks, WorkedOut};
+use crate::programs::job::Job;
+use crate::programs::job_cache;
+use crate::programs::jobs::{self, JoinedJobs, PlacedJob};
+use crate::programs::serving;
+use crate::programs::traffic::{few_enough, flows, one_class, queue_pairs};
+use crate::programs::training::TrainingSetup;
+use crate::setup::error::PrepareError;
+use crate::setup::marking;
+use crate::setup::network::{bill, network, nvlink_as_packets};
+use crate::setup::servers;
+
+/// Whether an experiment is computed while it is prepared, and not simulated: its one program communicates by closed form only.
+pub fn is_worked_out(config: &Config) -> bool {
+    let WorkloadSection::Program(program) = &config.workload else { return false };
+    let serves = matches!(program.source, spec::Source::Inference(_));
+    RanksWithTasks::Unsimulated.of(program) == RanksWithTasks::Unsimulated && !serves
+}
+
+/// Checks that the model of an experiment fits its GPUs' memory. Returns a warning if the memory is exceeded slightly. Takes microseconds, and nothing for
+/// other workloads.
+///
+/// # Errors
+/// [`PrepareError::Oom`] with peak and breakdown, or why the model, its layout or the GPU is not available.
+pub fn fits(config: &Config) -> Result<Option<String>, PrepareError> {
+    match &config.workload {
+        WorkloadSection::Program(p) => match &p.source {
+            spec::Source::Model(training) => TrainingSetup::new(config, training).map(|setup| setup.tight),
+            spec::Source::Inference(asked) => serving::setup(config, p, asked).map(|_| None),
+            _ => Ok(None),
+        },
+        WorkloadSection::Traffic { pattern, ranks } => match ranks.or(config.cluster.gpus) {
+            Some(ranks) => few_enough(pattern, u64::from(ranks)).map(|()| None),
+            // The number of ranks is in the topology's file.
+            None => Ok(None),
+        },
+        WorkloadSection::Flows { .. } | WorkloadSection::Cluster(_) => Ok(None),
+        WorkloadSection::Jobs => {
+            let mut tight = Vec::new();
+            for job in config.jobs.iter().flat_map(|jobs| &jobs.jobs) {
+                let job_warning = fits(&config.of_job(job)).map_err(|e| e.of_job(&job.name))?;
+                tight.extend(job_warning.map(|warning| format!("job {}: {warning}", job.name)));
+            }
+            Ok((!tight.is_empty()).then(|| tight.join("; ")))
+        }
+    }
+}
+
+/// An experiment's network, and everything that is sent over it with its paths.
+pub(crate) struct Routed<'c> {
+    /// Configuration, with the keys that the description of its servers sets.
+    pub config: Cow<'c, Config>,
+    pub network: Network,
+    /// All flows, or a program's queue pairs, inside servers too.
+    pub flows: Vec<Flow>,
+    pub job: Option<Arc<Job>>,
+    /// The jobs, if there are several.
+    pub placed: Vec<PlacedJob>,
+    /// Id of the first flow that is a queue pair.
+    pub first_qp_id: u32,
+    pub transport: Transport,
+    pub packet_flows: Vec<Flow>,
+    pub paths: Vec<FlowPaths>,
+    /// For each flow, its index in `packet_flows` and `paths`; `None`: it stays inside a server.
+    pub packet_of: Vec<Option<usize>>,
+    pub rtt: Vec<RttWindow>,
+    pub bill: Bill,
+    pub notes: Vec<String>,
+}
+
+/// Reads, generates and routes what is to be simulated; builds no tables.
+pub(crate) fn routed(config: &Config) -> Result<Routed<'_>, PrepareError> {
+    routed_with(config, RanksWithTasks::Unsimulated)
+}
+
+pub(crate) fn routed_with(config: &Config, ranks: RanksWithTasks) -> Result<Routed<'_>, PrepareError> {
+    fits(config)?;
+    let mut notes = Vec::new();
+    let described = servers::described(config)?;
+    let mut applied = servers::applied(config, described.as_ref())?;
+    budget::doing("the network");
+    let mut network = network(&applied, described.as_ref(), &mut notes)?;
+    if applied.cluster.nvlink_packets && network.nvlink.is_none() {
+        applied.to_mut().cluster.nvlink_packets = false;
+        notes.push(
+            "cluster.nvlink = \"packet\" has no effect here: the topology file has no NVSwitches, so no packet can cross one"
+                .to_string(),
+        );
+    }
+    let config = &*applied;
+    let bill = bill(config, &network)?;
+    if config.cluster.nvlink_packets {
+        nvlink_as_packets(&mut network, servers::links_of_mesh(config, described.as_ref()) > 1);
+    }
+    let JoinedJobs { flows, first_qp_id, job, placed } = match (&config.workload, &config.jobs) {
+        (WorkloadSection::Program(program), _) => {
+            let mut job = job_cache::job(config, program, &network, described.as_ref(), ranks, &mut notes)?;
+            let beyond = |result: &WorkedOut| config.limits.sim_ps.is_some_and(|limit| result.makespan_ps >= limit);
+            if job.worked_out.as_ref().is_some_and(beyond) {
+                // The limit is below the computed makespan, so the experiment must be simulated up to the limit. Its notes are known already.
+                let ranks = RanksWithTasks::Representatives;
+                job = job_cache::job(config, program, &network, described.as_ref(), ranks, &mut Vec::new())?;
+            }
+            JoinedJobs { flows: queue_pairs(&job), first_qp_id: 0, job: Some(job), placed: Vec::new() }
+        }
+        (WorkloadSection::Jobs, Some(jobs)) => {
+            jobs::joined(config, jobs, &network, described.as_ref(), ranks, &mut notes)?
+        }
+        _ => {
+            let flows = flows(config, &network, &mut notes)?;
+            one_class(&flows)?;
+            JoinedJobs { first_qp_id: flows.len() as u32, flows, job: None, placed: Vec::new() }
+        }
+    };
+    budget::doing("paths");
+    let mut transport = config.transport(first_host_rate(&network))?;
+    let router = Router::new(&network);
+    let policy: Box<dyn RoutingPolicy> = match &config.routing.policy {
+        PolicyChoice::File { path } => Box::new(route_file(path, &network, &flows)?),
+        PolicyChoice::Named { name, max_paths } => {
+            let keys = PolicyKeys { seed: config.routing.seed, max_paths: *max_paths };
+            routing_policy(name, keys).expect("choices of the key are the registry's names")
+        }
+    };
+    let mut packet_flows: Vec<Flow> = Vec::with_capacity(flows.len());
+    let mut paths: Vec<FlowPaths> = Vec::with_capacity(flows.len());
+    let mut packet_of: Vec<Option<usize>> = Vec::with_capacity(flows.len());
+    let mut qps = job.iter().flat_map(|j| &j.graph.qps);
+    for flow in &flows {
+        budget::check("paths of flows");
+        let qp = if flow.id >= first_qp_id { qps.next() } else { None };
+        if is_intra_server(&network, flow) {
+            packet_of.push(None);
+        } else {
+            paths.push(match inside_path(&network, flow) {
+                Some(paths) => paths,
+                // Queue pairs of a connection take the links of their NICs in turn.
+                None => router.paths_from(flow, &*policy, qp.map(|qp| qp.lane))?,
+            });
+            packet_of.push(Some(packet_flows.len()));
+            packet_flows.push(flow.clone());
+        }
+    }
+    let packet = PayloadClock { payload: transport.payload, clock_ps: transport.clock_ps };
+    let own: Vec<RttWindow> = paths.iter().map(|p| flow_rtt_window(&network, p, packet)).collect();
+    retransmission_timeout(config, &mut transport, &own, &mut notes);
+    let rtt = if transport.global_rtt && !packet_flows.is_empty() {
+        vec![global_rtt_window(&router, packet); packet_flows.len()]
+    } else {
+        own.clone()
+    };
+    drop(router);
+    notes.extend(reordering(config, &paths));
+    if !config.is_flow_level() {
+        notes.extend(marking::unmarked(&network, &transport, first_host_rate(&network), &paths));
+    }
+    notes.extend(inside_servers(config, &network, job.is_some() || !flows.is_empty(), packet_flows.is_empty()));
+    Ok(Routed {
+        config: applied,
+        network,
+        flows,
+        job,
+        placed,
+        first_qp_id,
+        transport,
+        packet_flows,
+        paths,
+        packet_of,
+        rtt,
+        bill,
+        notes,
+    })
+}
+
+/// Returns a note if packets of a flow may overtake each other: receivers that go back N then ask for retransmissions.
+fn reordering(config: &Config, paths: &[FlowPaths]) -> Option<String> {
+    let several = || paths.iter().any(|flow_paths| flow_paths.data.len() > 1);
+    (!config.is_flow_level() && several()).then(|| {
+        format!(
+            "routing.policy = \"{}\" lets packets of a flow overtake each other, and receivers here are go-back-N (transport.loss_recovery): \
+             they take reordering for loss, and what follows is sent again (column retransmissions); adapters that take packets in any order \
+             are not modelled, so this is no judge of spraying with them",
+            config.values.text(KeyId::Policy)
+        )
+    })
+}
+
+/// Returns a note if it may surprise that traffic stays inside servers, as the user did not choose their size.
+fn inside_servers(config: &Config, network: &Network, sends: bool, no_packets: bool) -> Option<String> {
+    let per_server = config.cluster.gpus_per_server;
+    if per_server < 2 || !sends || config.values.given(KeyId::GpusPerServer) {
+        return None;
+    }
+    let hosts = match &config.workload {
+        WorkloadSection::Program(p) => {
+            matches!(p.source, spec::Source::File { format: ProgramFormat::Htsim | ProgramFormat::Goal, .. })
+        }
+        WorkloadSection::Flows { .. } => true,
+        WorkloadSection::Traffic { .. } | WorkloadSection::Jobs | WorkloadSection::Cluster(_) => false,
+    };
+    let generated = !matches!(config.topology.kind, TopologyKind::File { .. });
+    let closed_form = |workload: &WorkloadSection| matches!(workload, WorkloadSection::Program(p) if p.communication.analytic == Analytic::ALL);
+    let jobs_closed_form =
+        config.jobs.as_ref().is_some_and(|jobs| jobs.jobs.iter().all(|job| closed_form(&job.workload)));
+    let all_closed_form = closed_form(&config.workload) || jobs_closed_form;
+    if hosts && generated {
+        Some(format!(
+            "ranks of this file share servers of {per_server} (cluster.gpus_per_server): what they send inside a server crosses no network; cluster.gpus_per_server = 1 gives each rank a server of its own"
+        ))
+    } else if no_packets && !all_closed_form && network.ranks.len() > 1 {
+        Some(format!(
+            "no packet crosses the network: all that is sent stays inside servers of {per_server} (cluster.gpus_per_server)"
+        ))
+    } else {
+        None
+    }
+}
+
+/// Returns the path over the server's own switch if NVLink carries packets. Two switches may join two GPUs equally well, so routing alone would not choose it.
+fn inside_path(net: &Network, flow: &Flow) -> Option<FlowPaths> {
+    let (a, b) = (net.ranks[flow.src_rank as usize], net.ranks[flow.dst_rank as usize]);
+    let server = net.nodes[a as usize].server;
+    if a == b || net.nodes[b as usize].server != server {
+        return None;
+    }
+    // Only a server's own switch has the server's number.
+    let link_of = |host: u32| {
+        net.links.iter().rposition(|l| {
+            l.a == host && net.nodes[l.b as usize].kind == NodeKind::Switch && net.nodes[l.b as usize].server == server
+        })
+    };
+    let (up, down) = (2 * link_of(a)? as ArcIdx, 2 * link_of(b)? as ArcIdx);
+    Some(FlowPaths { data: vec![vec![up, down ^ 1]], ack: vec![vec![down, up ^ 1]] })
+}
+
+/// Returns the rate of the first host's first link that packets cross.
+fn first_host_rate(net: &Network) -> u64 {
+    let host = net.ranks.iter().copied().min().unwrap_or(0);
+    net.links
+        .iter()
+        .filter(|l| net.is_packet_link(l))
+        .find(|l| l.a == host || l.b == host)
+        .map_or(100_000_000_000, |l| l.rate_bps)
+}
+
+/// Sets the retransmission timeout if `transport.rto_us` does not: at least four base round trips, so that a long network does not time out by itself. Else
+/// warns if it is too short.
+fn retransmission_timeout(config: &Config, transport: &mut Transport, own: &[RttWindow], notes: &mut Vec<String>) {
+    let longest = own.iter().map(|w| w.rtt_ps).max().unwrap_or(0);
+    if config.default_rto() {
+        transport.rto_ps = transport.rto_ps.max(4 * longest);
+    } else if transport.rto_ps <= longest {
+        notes.push(format!(
+            "transport.rto_us = {} is not above the longest base round trip, {} us: flows will send everything again and may give up; use at least {} us, or 0 to have it chosen",
+            transport.rto_ps / 1_000_000,
+            longest.div_ceil(1_000_000),
+            (2 * longest).div_ceil(1_000_000)
+        ));
+    }
+}
+
+fn route_file(path: &Path, net: &Network, flows: &[Flow]) -> Result<RouteFile, PrepareError> {
+    let shown = path.display().to_string();
+    Ok(RouteFile::parse(&shown, &text::load_text(path)?, net, flows)?)
+}

@@ -1,0 +1,517 @@
+//! Builds the tables of one experiment from a network, its flows and their paths.
+//!
+//! Layer: batch. The only place that knows both the graph and the columns.
+
+use bytemuck::Zeroable;
+
+use hyperfold_base::budget;
+use hyperfold_base::units::{BPS_PER_MBPS, PS_PER_S, tx_ps};
+use hyperfold_columns::{
+    EndOwner, Exp, FRAME_BYTES, FlowIdx, FlowRx, FlowTx, IntVec, LinkEndIdx, NEVER, NONE, Nic, NicIdx, OwnedTables,
+    Packet, PacketIdx, Plan, Port, PortIdx, RttSample, SHARED_FLOWS_LEFT, SHARED_HEADER, Switch, SwitchIdx, TaskIdx,
+    Wire, mode, task,
+};
+use hyperfold_engine::grow;
+use hyperfold_llm::workload::Flow;
+use hyperfold_network::topology::{ArcIdx, Network, NodeKind};
+use hyperfold_network::transport::{Cc, LossRecovery};
+
+use crate::setup::error::BuildError;
+use crate::tables::build_joined;
+use crate::tables::build_tasks;
+pub use crate::tables::packet_case::{BuildOptions, GraphCase, PacketCase};
+use crate::tables::task_row_cache::TaskRowCache;
+
+/// The tables of an experiment, and what their rows stand for.
+pub struct Built {
+    pub tables: OwnedTables,
+    /// Row of `flow_tx` of each flow of the case, in the order of the case's flows.
+    pub flow_rows: Vec<FlowIdx>,
+    /// The arc that each link end transmits on: first NICs, then ports.
+    pub end_arcs: Vec<ArcIdx>,
+}
+
+/// Builds the tables of one experiment.
+pub fn build(case: &PacketCase) -> Result<Built, BuildError> {
+    build_sharing(case, None)
+}
+
+/// Builds the tables of one experiment. `shared`: a cache of the rows of its task graph, which is filled if it is empty.
+pub(crate) fn build_sharing(case: &PacketCase, shared: Option<&TaskRowCache>) -> Result<Built, BuildError> {
+    let net = case.network;
+    let tr = case.transport;
+    let wire_full = tr.payload as u64 + tr.data_overhead as u64;
+    if wire_full >= 65_536 {
+        return Err(BuildError::LargePacket(wire_full));
+    }
+    let ends = match case.graph {
+        Some(g) if case.flows.is_empty() && !case.options.links => Ends::of_tasks(net, &g),
+        _ => Ends::new(net),
+    };
+    let step = net.links.iter().filter(|l| net.is_packet_link(l)).map(|l| l.delay_ps).min().unwrap_or(1);
+    let min_latency_ps = case.graph.map_or(u64::MAX, |g| build_tasks::least_latency(&g));
+    let step = (step.min(min_latency_ps) / case.options.step_divisor).max(1);
+    let rates = int_rates(net, tr.cc, case.options.flow_level)?;
+    let mut t = OwnedTables::default();
+    t.exps.push(header(case, &rates, step));
+    nics(&mut t, case, &ends);
+    switches(&mut t, case, &ends, &rates)?;
+    let flow_rows = flows(&mut t, case, &ends)?;
+    if let Some(g) = case.graph {
+        let owners = owners(net, &ends);
+        let (qp_rows, exp_id) = (&flow_rows[g.first_qp..], case.options.exp_id);
+        if !shared.is_some_and(|rows| rows.fill(&mut t, &g, qp_rows, &owners, exp_id)) {
+            build_tasks::tasks(&mut t, &g, qp_rows, &owners, exp_id)?;
+            shared.inspect(|rows| rows.keep(&t, &g, qp_rows, &owners));
+        }
+    }
+    if case.options.flow_level {
+        if let Some(g) = case.graph {
+            build_joined::joined(&mut t, g.graph, &flow_rows[g.first_qp..]);
+        }
+        flow_shared(&mut t, case);
+        lengths(&mut t)?;
+        return Ok(Built { tables: t, flow_rows, end_arcs: ends.arcs });
+    }
+    let n_ends = ends.arcs.len();
+    budget::announce_rows::<Wire>("wires", 2 * n_ends as u64);
+    t.wires = vec![Wire { head: PacketIdx::NONE, tail: PacketIdx::NONE, n: 0, pad0: 0 }; n_ends];
+    t.clocks = vec![NEVER; 2 * n_ends];
+    for (n, nic) in t.nics.iter().enumerate() {
+        t.clocks[n_ends + n] = nic.next_start.min(nic.next_task);
+    }
+    let port_n_most = t.switches.iter().map(|s| s.port_n).max().unwrap_or(0);
+    let mask_words = port_n_most.div_ceil(32);
+    t.shared = vec![0; SHARED_HEADER as usize + t.ports.len() * (1 + mask_words as usize)];
+    t.shared[SHARED_FLOWS_LEFT as usize] = flows_left(&t, case);
+    let rtts = case.options.rtt_cap as usize * case.flows.len();
+    budget::announce_rows::<RttSample>("samples of round-trip times (output.rtt)", rtts as u64);
+    t.rtts = vec![RttSample { at: 0, rtt: 0 }; rtts];
+    if tr.cc == Cc::Hpcc {
+        t.ints = vec![IntVec { hop: [0; 5] }; case.flows.len()];
+    }
+    t.exps[0].mask_words = mask_words;
+    let fill = first_pools(&mut t, case, step);
+    let packets = fill.iter().map(|&n| u64::from(n)).sum();
+    budget::announce_rows::<Packet>("records of packets", packets);
+    grow::first_fill(&mut t.view(), &fill);
+    lengths(&mut t)?;
+    let now = t.clocks.iter().copied().min().unwrap_or(NEVER);
+    t.exps[0].now = if now == NEVER { 0 } else { now };
+    Ok(Built { tables: t, flow_rows, end_arcs: ends.arcs })
+}
+
+/// Counts the flows and tasks that have to end.
+fn flows_left(t: &OwnedTables, case: &PacketCase) -> u32 {
+    let plain = case.graph.map_or(case.flows.len(), |g| g.first_qp);
+    (plain + t.tasks.len()) as u32
+}
+
+/// Fills the shared words at flow level: without the words for pauses, as ports pause nobody.
+fn flow_shared(t: &mut OwnedTables, case: &PacketCase) {
+    t.shared = vec![0; SHARED_HEADER as usize + t.ports.len()];
+    t.shared[SHARED_FLOWS_LEFT as usize] = flows_left(t, case);
+}
+
+/// The numbering of link ends.
+struct Ends {
+    /// The arc that each end transmits on.
+    arcs: Vec<ArcIdx>,
+    /// The end that transmits on each arc; NONE outside the packet network.
+    end_of_arc: Vec<LinkEndIdx>,
+    n_nics: u32,
+    /// Every switch as (node, first port, number of ports).
+    switches: Vec<(u32, PortIdx, u32)>,
+}
+
+impl Ends {
+    fn new(net: &Network) -> Self {
+        let out = net.out_arcs();
+        let mut arcs = Vec::new();
+        let mut end_of_arc = vec![LinkEndIdx::NONE; net.links.len() * 2];
+        let mut add = |node: usize, arcs: &mut Vec<ArcIdx>| {
+            for &arc in &out[node] {
+                if net.is_packet_link(net.arc_link(arc)) {
+                    end_of_arc[arc as usize] = LinkEndIdx::new(arcs.len());
+                    arcs.push(arc);
+                }
+            }
+        };
+        for (v, node) in net.nodes.iter().enumerate() {
+            if node.kind == NodeKind::Host {
+                add(v, &mut arcs);
+            }
+        }
+        let n_nics = arcs.len() as u32;
+        let mut switches = Vec::new();
+        for (v, node) in net.nodes.iter().enumerate() {
+            if node.kind == NodeKind::Switch {
+                let first = PortIdx(arcs.len() as u32 - n_nics);
+                add(v, &mut arcs);
+                switches.push((v as u32, first, arcs.len() as u32 - n_nics - first.0));
+            }
+        }
+        Ends { arcs, end_of_arc, n_nics, switches }
+    }
+
+    /// Numbers only the NICs that tasks belong to, without the network behind them: for an experiment in which no packet crosses the network. Nothing there
+    /// would ever happen, and steps look at all rows.
+    fn of_tasks(net: &Network, case: &GraphCase) -> Self {
+        let mut owns = vec![false; net.nodes.len()];
+        case.graph.tasks.iter().for_each(|t| owns[net.ranks[t.rank as usize] as usize] = true);
+        let first = |out: &[ArcIdx]| out.iter().copied().find(|&arc| net.is_packet_link(net.arc_link(arc)));
+        let out = net.out_arcs();
+        let arcs: Vec<ArcIdx> = (0..owns.len()).filter(|&v| owns[v]).filter_map(|v| first(&out[v])).collect();
+        let mut end_of_arc = vec![LinkEndIdx::NONE; net.links.len() * 2];
+        for (end, &arc) in arcs.iter().enumerate() {
+            end_of_arc[arc as usize] = LinkEndIdx::new(end);
+        }
+        Ends { n_nics: arcs.len() as u32, arcs, end_of_arc, switches: Vec::new() }
+    }
+}
+
+/// Returns the NIC that runs each rank's tasks: the first NIC of its host.
+fn owners(net: &Network, ends: &Ends) -> Vec<NicIdx> {
+    let mut first = vec![NicIdx::NONE; net.nodes.len()];
+    for (nic, &arc) in ends.arcs[..ends.n_nics as usize].iter().enumerate() {
+        let first_nic = &mut first[net.arc_from(arc) as usize];
+        *first_nic = (*first_nic).min(NicIdx::new(nic));
+    }
+    net.ranks.iter().map(|&host| first[host as usize]).collect()
+}
+
+/// Returns the distinct link rates in Mb/s, ascending, for the INT header; empty without HPCC.
+fn int_rates(net: &Network, cc: Cc, flow_level: bool) -> Result<Vec<u32>, BuildError> {
+    let mut rates: Vec<u64> = net.links.iter().filter(|l| net.is_packet_link(l)).map(|l| l.rate_bps).collect();
+    rates.sort_unstable();
+    rates.dedup();
+    if let Some(&odd) = rates.iter().find(|r| *r % BPS_PER_MBPS != 0) {
+        return Err(BuildError::OddRate(odd));
+    }
+    if cc != Cc::Hpcc || flow_level {
+        return Ok(Vec::new());
+    }
+    if rates.len() > 8 {
+        return Err(BuildError::TooManyRates(rates.len()));
+    }
+    Ok(rates.iter().map(|r| (r / BPS_PER_MBPS) as u32).collect())
+}
+
+fn header(case: &PacketCase, rates: &[u32], step: u64) -> Exp {
+    let tr = case.transport;
+    let mut modes = 0;
+    for (on, bit) in [
+        (tr.window, mode::WINDOW),
+        (tr.var_window, mode::VAR_WINDOW),
+        (tr.rate_bound, mode::RATE_BOUND),
+        (tr.ack_high_prio, mode::ACK_HIGH_PRIO),
+        (tr.fast_react, mode::FAST_REACT),
+        (tr.dcqcn_clamp, mode::DCQCN_CLAMP),
+        (tr.ecn, mode::ECN),
+        (tr.pfc, mode::PFC),
+        (case.options.links, mode::LINKS),
+        (case.graph.is_some_and(|g| g.fresh_qp), mode::FRESH_QP),
+        (case.options.flow_level, mode::FLOW),
+        (tr.loss_recovery == LossRecovery::Ns3, mode::NS3_LOSS),
+    ] {
+        modes |= if on { bit } else { 0 };
+    }
+    let mut e = Exp::zeroed();
+    e.fired = NONE;
+    e.exp_id = case.options.exp_id;
+    e.step = step;
+    e.time_limit = case.options.time_limit_ps;
+    e.cc = tr.cc as u32;
+    e.modes = modes;
+    e.clock_ps = tr.clock_ps as u32;
+    e.payload = tr.payload;
+    e.data_overhead = tr.data_overhead;
+    e.ack_bytes = tr.ack_bytes;
+    e.seed = tr.seed;
+    e.routing_seed = tr.routing_seed;
+    e.rto_retries = tr.rto_retries;
+    e.fast_recovery = tr.dcqcn_fast_recovery;
+    e.mi_thresh = tr.mi_thresh;
+    e.int_multi = tr.int_multi;
+    e.ack_interval = tr.ack_interval;
+    e.chunk = tr.chunk;
+    e.nack_interval = tr.nack_interval_ps;
+    e.cnp_interval = tr.cnp_interval_ps;
+    e.rto = tr.rto_ps;
+    e.min_rate = tr.min_rate;
+    e.rai = tr.rai;
+    e.rhai = tr.rhai;
+    e.g_q32 = tr.g_q32;
+    e.p_alpha = tr.dcqcn_alpha_ps;
+    e.p_dec = tr.dcqcn_decrease_ps;
+    e.p_inc = tr.dcqcn_increase_ps;
+    e.eta_q40 = tr.eta_q40;
+    e.eta_q48 = tr.eta_q48;
+    e.timely_alpha_q32 = tr.timely_alpha_q32;
+    e.timely_beta_q32 = tr.timely_beta_q32;
+    e.tlow = tr.timely_tlow_ps;
+    e.thigh = tr.timely_thigh_ps;
+    e.min_rtt = tr.timely_min_rtt_ps;
+    e.reserve = tr.reserve_bytes;
+    e.resume_offset = tr.resume_offset_bytes;
+    e.buffer = tr.tier_buffers.map_or(tr.buffer_bytes, |tiers| tiers.largest());
+    e.rtt_cap = case.options.rtt_cap;
+    for (i, &r) in rates.iter().enumerate() {
+        if i < 4 {
+            e.rates_mbps_lo[i] = r;
+        } else {
+            e.rates_mbps_hi[i - 4] = r;
+        }
+    }
+    e
+}
+
+fn nics(t: &mut OwnedTables, case: &PacketCase, ends: &Ends) {
+    let (net, tr) = (case.network, case.transport);
+    for &arc in &ends.arcs[..ends.n_nics as usize] {
+        let link = net.arc_link(arc);
+        t.nics.push(Nic {
+            exp: case.options.exp_id,
+            peer: ends.end_of_arc[(arc ^ 1) as usize],
+            rate: link.rate_bps,
+            delay: link.delay_ps,
+            tx_full: tx_ps(tr.payload + tr.data_overhead, link.rate_bps, tr.clock_ps),
+            tx_ack: tx_ps(tr.ack_bytes, link.rate_bps, tr.clock_ps),
+            busy_until: NEVER,
+            timer: NEVER,
+            rto: NEVER,
+            next_start: NEVER,
+            next_task: NEVER,
+            task_head: TaskIdx::NONE,
+            signals: NONE,
+            ack_head: PacketIdx::NONE,
+            ack_tail: PacketIdx::NONE,
+            free_head: PacketIdx::NONE,
+            to_return: PacketIdx::NONE,
+            ..Nic::zeroed()
+        });
+    }
+}
+
+/// What takes a switch's buffer at each port if PFC is on; words for an error message.
+const PFC_WANTS: &str =
+    "PFC's headroom (3 x rate x delay / 8 each, more on short links; none with `transport.pfc = false`) and reserve";
+
+/// Bytes that a port must still take in after it sent a pause: the reference's three one-way delays at line rate. Short links and large packets need more: a
+/// round trip, the packet that the pause frame waits for, the packet that the peer is transmitting, and one packet for the frame and for counting by packets.
+fn headroom_bytes(rate_bps: u64, delay_ps: u64, max_wire: u32) -> u64 {
+    let in_flight = |delays: u128| (delays * rate_bps as u128 * delay_ps as u128 / (8 * PS_PER_S as u128)) as u64;
+    in_flight(3).max(in_flight(2) + 3 * max_wire as u64)
+}
+
+/// Returns the shift of a port's dynamic threshold. A link faster than the first host's NIC gets a larger share of the buffer.
+pub(crate) fn alpha_shift(shift: u32, rate_bps: u64, host_rate: u64) -> u32 {
+    let (mut shift, mut r) = (shift, rate_bps);
+    while r > host_rate && shift > 0 {
+        r /= 2;
+        shift -= 1;
+    }
+    shift
+}
+
+fn switches(t: &mut OwnedTables, case: &PacketCase, ends: &Ends, rates: &[u32]) -> Result<(), BuildError> {
+    let (net, tr) = (case.network, case.transport);
+    // The reference compares every port with the first host's NIC.
+    let host_rate = ends.arcs.first().map_or(u64::MAX, |&arc| net.arc_link(arc).rate_bps);
+    let max_wire = (tr.payload + tr.data_overhead).max(tr.ack_bytes);
+    let mut plan_first = 0u64;
+    let tiers = if tr.tier_buffers.is_some() { net.tiers() } else { Vec::new() };
+    let top = tiers.iter().copied().max().unwrap_or(0);
+    for (s, &(node, first, n)) in ends.switches.iter().enumerate() {
+        let mut headrooms = 0u64;
+        for p in first.run(n) {
+            let arc = ends.arcs[p.end(ends.n_nics).usize()];
+            let link = net.arc_link(arc);
+            // Without PFC no pause is sent, so no headroom is needed.
+            let headroom = if tr.pfc { headroom_bytes(link.rate_bps, link.delay_ps, max_wire) } else { 0 };
+            headrooms += headroom;
+            let headroom = headroom.min(u32::MAX as u64 / 2) as u32;
+            let ecn = tr.ecn_for(link.rate_bps);
+            let shift = alpha_shift(tr.pfc_alpha_shift, link.rate_bps, host_rate);
+            let mbps = (link.rate_bps / BPS_PER_MBPS) as u32;
+            t.ports.push(Port {
+                exp: case.options.exp_id,
+                switch_idx: SwitchIdx::new(s),
+                peer: ends.end_of_arc[(arc ^ 1) as usize],
+                rate_idx: rates.iter().position(|&x| x == mbps).unwrap_or(0) as u32,
+                rate: link.rate_bps,
+                delay: link.delay_ps,
+                tx_full: tx_ps(tr.payload + tr.data_overhead, link.rate_bps, tr.clock_ps),
+                tx_ack: tx_ps(tr.ack_bytes, link.rate_bps, tr.clock_ps),
+                kmin: ecn.kmin_bytes.min(u32::MAX as u64) as u32,
+                kmax: ecn.kmax_bytes.min(u32::MAX as u64) as u32,
+                pmax_q32: ecn.pmax_q32,
+                headroom,
+                shift,
+                q_head: PacketIdx::NONE,
+                q_tail: PacketIdx::NONE,
+                frame_head: PacketIdx::NONE,
+                frame_tail: PacketIdx::NONE,
+                in_frames: PacketIdx::NONE,
+                merged: PacketIdx::NONE,
+                to_return: PacketIdx::NONE,
+                ..Port::zeroed()
+            });
+        }
+        let fixed = headrooms + n as u64 * tr.reserve_bytes as u64;
+        let buffer = tr.tier_buffers.map_or(tr.buffer_bytes, |buffers| buffers.of(tiers[node as usize], top));
+        // A switch that no packet crosses needs no buffer.
+        if fixed > buffer && !case.flows.is_empty() && !case.options.flow_level {
+            let switch = net.nodes[node as usize].id;
+            return Err(BuildError::SmallBuffer {
+                switch,
+                ports: n,
+                needs: fixed,
+                has: buffer,
+                mib: fixed.div_ceil(1 << 20),
+                wants: if tr.pfc { PFC_WANTS } else { "reserve" },
+            });
+        }
+        t.switches.push(Switch {
+            exp: case.options.exp_id,
+            port_first: first,
+            port_n: n,
+            plan_first: plan_first as u32,
+            free_head: PacketIdx::NONE,
+            max_wire,
+            shared_size: buffer.saturating_sub(fixed),
+            ..Switch::zeroed()
+        });
+        // At flow level no switch plans packets.
+        plan_first += if case.options.flow_level { 0 } else { n as u64 * n as u64 };
+        if plan_first > u32::MAX as u64 {
+            return Err(BuildError::TooLarge { what: "pairs of ports of one switch", n: plan_first });
+        }
+    }
+    budget::announce_rows::<Plan>("plan entries of switches", plan_first);
+    t.plans = vec![Plan { head: PacketIdx::NONE, tail: PacketIdx::NONE }; plan_first as usize];
+    const { assert!(FRAME_BYTES < 64) };
+    Ok(())
+}
+
+fn flows(t: &mut OwnedTables, case: &PacketCase, ends: &Ends) -> Result<Vec<FlowIdx>, BuildError> {
+    let n = case.flows.len();
+    let nic_of = |arc: Option<&ArcIdx>, f: &Flow| -> Result<NicIdx, BuildError> {
+        let end = arc.map_or(LinkEndIdx::NONE, |&a| ends.end_of_arc[a as usize]);
+        match end.owner(ends.n_nics) {
+            EndOwner::Nic(nic) => Ok(nic),
+            EndOwner::Port(_) => Err(BuildError::NotAHost { flow: f.id, node: f.src_rank }),
+        }
+    };
+    let mut nic_src = Vec::with_capacity(n);
+    let mut nic_dst = Vec::with_capacity(n);
+    for (f, p) in case.flows.iter().zip(case.paths) {
+        nic_src.push(nic_of(p.data.first().and_then(|d| d.first()), f)?);
+        nic_dst.push(nic_of(p.ack.first().and_then(|d| d.first()), f)?);
+    }
+    let mut sorted: Vec<u32> = (0..n as u32).collect();
+    sorted.sort_by_key(|&i| (nic_src[i as usize], case.flows[i as usize].start_ps, case.flows[i as usize].id));
+    let mut rows = vec![FlowIdx(0); n];
+    for (row, &i) in sorted.iter().enumerate() {
+        let (f, p, w) = (&case.flows[i as usize], &case.paths[i as usize], &case.rtt[i as usize]);
+        budget::check("rows of flows");
+        rows[i as usize] = FlowIdx::new(row);
+        let nic = nic_src[i as usize];
+        let owner = &mut t.nics[nic];
+        if owner.flow_n == 0 {
+            owner.flow_first = FlowIdx::new(row);
+            owner.next_start = f.start_ps;
+        }
+        owner.flow_n += 1;
+        let (path_first, path_len, n_paths) = add_paths(t, &p.data, ends);
+        t.flow_tx.push(FlowTx {
+            size: f.bytes,
+            path_first,
+            path_len,
+            n_paths,
+            base_rtt_ns: (w.rtt_ps / 1000).clamp(1, u32::MAX as u64) as u32,
+            window: w.window_bytes.max(1),
+            start: f.start_ps,
+            finish: NEVER,
+            rto_at: NEVER,
+            nic,
+            flow_id: f.id,
+            exp: case.options.exp_id,
+            rtt_stride: 1,
+            msg_post: TaskIdx::NONE,
+            msg_send: TaskIdx::NONE,
+            msg_ack: TaskIdx::NONE,
+            send_end: f.bytes,
+            ack_end: f.bytes,
+            ..FlowTx::zeroed()
+        });
+        let (path_first, path_len, n_paths) = add_paths(t, &p.ack, ends);
+        t.flow_rx.push(FlowRx {
+            msg_end: f.bytes,
+            msg: TaskIdx::NONE,
+            nack_seq: NEVER,
+            held: PacketIdx::NONE,
+            path_first,
+            path_len,
+            n_paths,
+            flow_id: f.id,
+            exp: case.options.exp_id,
+            nic: nic_dst[i as usize],
+            milestone: case.transport.ack_interval,
+            ..FlowRx::zeroed()
+        });
+    }
+    t.order = vec![FlowIdx::NONE; n];
+    Ok(rows)
+}
+
+/// Appends paths as egress ports of the switches they cross. Returns (first entry, entries per path, number of paths).
+fn add_paths(t: &mut OwnedTables, paths: &[Vec<ArcIdx>], ends: &Ends) -> (u32, u32, u32) {
+    let first = t.paths.len() as u32;
+    for path in paths {
+        // The first arc leaves the NIC; every later one leaves a switch.
+        t.paths.extend(path.iter().skip(1).map(|&arc| PortIdx(ends.end_of_arc[arc as usize].0 - ends.n_nics)));
+    }
+    let len = paths.first().map_or(0, |p| p.len() as u32 - 1);
+    (first, len, paths.len() as u32)
+}
+
+/// Sets the most packets that each NIC can need in a step, and returns how many records each starts with.
+fn first_pools(t: &mut OwnedTables, case: &PacketCase, step: u64) -> Vec<u32> {
+    let tr = case.transport;
+    let mut fill = Vec::with_capacity(t.nics.len());
+    // Messages and their packets, by NIC, as (messages, packets).
+    let mut messages = vec![(0u64, 0u64); t.nics.len()];
+    for task in t.tasks.iter().filter(|task| task.flags & task::MESSAGE != 0) {
+        let sums = &mut messages[task.owner.usize()];
+        *sums = (sums.0 + 1, sums.1 + task.bytes.div_ceil(tr.payload as u64));
+    }
+    for (nic, messages) in t.nics.iter_mut().zip(messages) {
+        if nic.flow_n == 0 {
+            fill.push(0);
+            continue;
+        }
+        // All packets of a message but its last are full. A message goes back to its last packet at most once per answer.
+        let min_tx_ps = tx_ps(tr.data_overhead + 1, nic.rate, tr.clock_ps).max(1);
+        let any = step / min_tx_ps + 2;
+        let full = step / nic.tx_full.max(1) + 2 + 2 * (nic.flow_n as u64 + messages.0);
+        let worst = any.min(full) as u32;
+        let rows = nic.flow_first.places(nic.flow_n);
+        let flows: u64 = t.flow_tx[rows.clone()].iter().map(|f| f.size.div_ceil(tr.payload as u64)).sum();
+        let packets = flows + messages.1;
+        let flight = 2 * t.flow_tx[rows.start].window / tr.payload as u64 + 16;
+        nic.worst = worst;
+        fill.push(worst + packets.min(flight) as u32);
+    }
+    fill
+}
+
+fn lengths(t: &mut OwnedTables) -> Result<(), BuildError> {
+    for (what, n) in [("path entries", t.paths.len()), ("packets", t.packets.len()), ("plan entries", t.plans.len())] {
+        if n > (u32::MAX / 2) as usize {
+            return Err(BuildError::TooLarge { what, n: n as u64 });
+        }
+    }
+    t.set_lengths();
+    Ok(())
+}

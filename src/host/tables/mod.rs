@@ -1,0 +1,8 @@
+//! From a network, flows and tasks to the rows that engines step.
+
+pub(crate) mod build_joined;
+pub mod build_tables;
+pub(crate) mod build_tasks;
+pub(crate) mod job_rows;
+pub mod packet_case;
+pub(crate) mod task_row_cache;

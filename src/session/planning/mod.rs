@@ -1,0 +1,11 @@
+//! What a run will simulate, what it will take, and what is wrong with its sweep.
+
+pub(crate) mod excluded;
+pub(crate) mod forecast;
+pub(crate) mod moment;
+pub(crate) mod plan;
+pub(crate) mod planned;
+pub(crate) mod probe;
+pub(crate) mod speed_class;
+pub(crate) mod survey;
+pub(crate) mod two_models;

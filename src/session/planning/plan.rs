@@ -1,0 +1,210 @@
+//! Turns a sweep into a plan: its experiments, the resources that it takes, and warnings.
+//!
+//! Layer: session. Writes nothing.
+
+use std::sync::Arc;
+
+use hyperfold_base::budget;
+use hyperfold_config::spec::{Config, Source, WorkloadSection};
+use hyperfold_config::sweep::{self, Selection, Sweep};
+use hyperfold_engine::gpu::rates::FEWEST_THAT_PAY;
+use hyperfold_host::KeptExperiments;
+use hyperfold_results::{Axis, Cell, InputFile, Outputs};
+
+use crate::error::SessionError;
+use crate::experiment::config;
+use crate::folders::identity::digest;
+use crate::planning::excluded::Excluded;
+use crate::planning::forecast::{self, BatchShape, ExperimentSize, TimeForecast};
+use crate::planning::planned::{PlanProgress, Planned};
+use crate::planning::probe;
+use crate::planning::survey::survey;
+use crate::planning::two_models;
+use crate::running::search::{self, SearchSetup};
+use crate::running::workers;
+
+/// Experiments in a batch, and total packet-hops, from which a GPU pays.
+const GPU_EXPERIMENTS: usize = 64;
+const GPU_PACKET_HOPS: u64 = 2_000_000_000;
+/// Flows and tasks at flow level from which a GPU pays, if there are as many experiments as a device takes: half a minute of a CPU thread. Our choice, not
+/// measured on a real GPU.
+const GPU_FLOW_TASKS: u64 = 20_000_000;
+
+/// Returns the axis columns with their types. Types follow from all values of the sweep, selected or not, so that shards agree on them.
+fn axes(sweep: &Sweep) -> Vec<Axis> {
+    let mut columns: Vec<Vec<Cell>> = vec![Vec::new(); sweep.axes.len()];
+    for experiment in &sweep.experiments {
+        for (column, value) in columns.iter_mut().zip(sweep.axis_values(experiment)) {
+            // Only a change of type matters, and long runs of one type are the rule.
+            let value = Cell::from(&value);
+            if column.last().is_none_or(|last| std::mem::discriminant(last) != std::mem::discriminant(&value)) {
+                column.push(value);
+            }
+        }
+    }
+    sweep.axes.iter().zip(&columns).map(|(key, values)| Axis::infer(key.as_str(), values)).collect()
+}
+
+/// Returns the files that the sweep writes: those that any of its experiments asks for.
+fn outputs(sweep: &Sweep) -> Outputs {
+    let decides = |key: &String| {
+        key.starts_with("output.")
+            || key == "fidelity.mode"
+            || key == "scheduler.iterations_at"
+            || key.ends_with(".kind")
+    };
+    let varies = sweep.axes.iter().any(decides);
+    let n_examined = if varies { sweep.experiments.len() } else { 1 };
+    let mut outputs = Outputs::default();
+    let able = sweep.experiments.iter().filter(|e| sweep.cannot_run(e).is_none());
+    for experiment in able.take(n_examined) {
+        let config = config(sweep, experiment);
+        let (output, jobs) = (config.output, &config.jobs);
+        outputs.flows |= output.flows;
+        outputs.links |= output.links;
+        outputs.rtt |= output.rtt;
+        outputs.jobs |= jobs.is_some() && config.cluster_run().is_none();
+        let several = jobs.as_ref().is_some_and(|jobs| jobs.jobs.len() > 1);
+        outputs.jobs_of_flows |= output.flows && several;
+        outputs.shared_links |= output.shared_links && several;
+        outputs.cluster |= config.cluster_run().is_some();
+        outputs.cluster_jobs |= output.cluster_jobs;
+        outputs.cluster_map |= output.cluster_map;
+        outputs.iterations |= config.cluster_run().is_some_and(|run| run.iterations.is_some());
+        outputs.serving |= serves(&config);
+        outputs.requests |= output.requests && serves(&config);
+    }
+    outputs
+}
+
+/// Whether a workload of an experiment, or of one of its jobs, is inference.
+fn serves(config: &Config) -> bool {
+    let inference =
+        |w: &WorkloadSection| matches!(w, WorkloadSection::Program(p) if matches!(p.source, Source::Inference(_)));
+    let jobs_serve = config.jobs.iter().flat_map(|jobs| &jobs.jobs).any(|job| inference(&job.workload));
+    inference(&config.workload) || jobs_serve
+}
+
+/// A sweep, selected and surveyed.
+pub struct LoadedSweep {
+    pub(crate) sweep: Sweep,
+    pub(crate) outputs: Outputs,
+    /// Packet-hops of all selected experiments, at least.
+    packet_hops: u64,
+    /// Sizes of the experiments that were surveyed and can run, by `exp_id`, ascending.
+    sizes: Vec<ExperimentSize>,
+    /// Share of the estimated work that is simulated: less than 1 in a search.
+    share: f64,
+    pub(crate) axes: Vec<Axis>,
+    pub(crate) search: Option<SearchSetup>,
+    /// Large experiments that are prepared already.
+    pub(crate) kept: Arc<KeptExperiments>,
+}
+
+impl LoadedSweep {
+    /// Whether the batch is large enough for a real GPU to pay.
+    pub(crate) fn pays_for_gpu(&self) -> bool {
+        let packets = self.sweep.experiments.len() >= GPU_EXPERIMENTS && self.packet_hops >= GPU_PACKET_HOPS;
+        packets || flows_pay_for_gpu(&self.sizes)
+    }
+
+    /// Whether any experiment is at flow level.
+    pub(crate) fn has_flow_level(&self) -> bool {
+        self.sizes.iter().any(|s| s.flow_level)
+    }
+
+    /// Returns the work of an experiment, and its class. For an experiment that was not surveyed: the mean work of the others, and class 0.
+    pub(crate) fn work_of(&self, exp_id: u64) -> (u64, u64) {
+        match self.sizes.binary_search_by_key(&exp_id, |s| s.exp_id) {
+            Ok(position) => (self.sizes[position].work(), self.sizes[position].class),
+            Err(_) => (self.sizes.iter().map(ExperimentSize::work).sum::<u64>() / self.sizes.len().max(1) as u64, 0),
+        }
+    }
+
+    /// Estimates the time of a run on the CPU by simulating one experiment of each class for a moment; `None` if nothing can be simulated.
+    pub(crate) fn probe(&self) -> Option<TimeForecast> {
+        let threads = std::thread::available_parallelism().map_or(1, usize::from);
+        probe::probe(&self.sweep, &self.sizes, threads).map(|time| time.times(self.share))
+    }
+}
+
+/// Whether the experiments at flow level are enough and large enough for a GPU to pay.
+fn flows_pay_for_gpu(sizes: &[ExperimentSize]) -> bool {
+    let tasks = || sizes.iter().filter(|s| s.flow_level).map(|s| s.tasks);
+    tasks().count() >= FEWEST_THAT_PAY && tasks().sum::<u64>() >= GPU_FLOW_TASKS
+}
+
+/// Selects, surveys and estimates a sweep.
+///
+/// # Errors
+/// Nothing is selected, an input is wrong, or a search is impossible.
+pub(crate) fn plan(
+    mut sweep: Sweep,
+    selection: &Selection,
+    progress: &PlanProgress,
+) -> Result<(Planned, LoadedSweep), SessionError> {
+    let (axes, outputs, digest) = (axes(&sweep), outputs(&sweep), digest(&sweep));
+    sweep.select(selection)?;
+    let setup = search::setup(&sweep, selection)?;
+    let no_judge = two_models::warning(&sweep);
+    let survey = survey(&sweep, progress)?;
+    let threads = std::thread::available_parallelism().map_or(1, usize::from);
+    let search = setup.as_ref().map(|s| s.plan(&sweep));
+    let share = search.as_ref().map_or(1.0, |s| s.share());
+    // It is unknown which experiments a search runs; the first are as good as others.
+    let run = search.as_ref().map_or(survey.sizes.len(), |s| (s.coarse.max(s.full) as usize).min(survey.sizes.len()));
+    let host_bytes_of_long = budget::total() / 4;
+    let host_bytes = workers::host_bytes(threads, false).min(host_bytes_of_long);
+    let host_bytes_of_many = workers::host_bytes_of_many(threads, false).min(host_bytes);
+    let shape = BatchShape {
+        threads,
+        max_len: threads * hyperfold_host::MOST_FOLDED_A_THREAD,
+        host_bytes,
+        host_bytes_of_many,
+        host_bytes_of_long,
+    };
+    let memory = forecast::memory(&survey.sizes[..run], survey.job_bytes, sweep.experiments.len(), shape);
+    let input = |f: &sweep::SweepInputFile| InputFile { path: f.path.display().to_string(), sha256: f.sha256.clone() };
+    let planned = Planned {
+        name: sweep.name.clone(),
+        experiments: sweep.n_experiments,
+        selected: sweep.experiments.iter().map(|e| e.exp_id).collect(),
+        axes: axes.clone(),
+        outputs,
+        resolved: sweep.resolved_toml.clone(),
+        digest,
+        sweep_path: std::path::absolute(&sweep.path).unwrap_or_else(|_| sweep.path.clone()).display().to_string(),
+        replicas: u64::from(sweep.replicas),
+        inputs: sweep.inputs.iter().map(input).collect(),
+        warnings: sweep.notes.iter().cloned().chain(no_judge).chain(survey.warnings).collect(),
+        tight: survey.tight,
+        duplicates: sweep.duplicates,
+        duplicates_note: sweep.duplicates_note.clone(),
+        cannot_fit: Excluded::of(&sweep, survey.cannot_fit),
+        cannot_run: Excluded::of(&sweep, survey.cannot_run),
+        memory: Some(memory),
+        seconds: Some(match &search {
+            Some(search) => forecast::search_time(&survey.sizes, search.full, search.coarse, threads),
+            None => forecast::time(&survey.sizes, threads),
+        }),
+        search,
+    };
+    let (packet_hops, kept) = (survey.sizes.iter().map(|s| s.packet_hops).sum(), survey.kept);
+    let loaded = LoadedSweep { sweep, outputs, packet_hops, sizes: survey.sizes, share, axes, search: setup, kept };
+    Ok((planned, loaded))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn many_experiments_with_many_flows_pay_for_a_gpu() {
+        let one = ExperimentSize { flow_level: true, tasks: GPU_FLOW_TASKS / 100, ..ExperimentSize::default() };
+        let pays = |n: usize, size: ExperimentSize| flows_pay_for_gpu(&vec![size; n]);
+        assert!(pays(FEWEST_THAT_PAY, one));
+        assert!(!pays(FEWEST_THAT_PAY - 1, one), "few experiments");
+        assert!(!pays(FEWEST_THAT_PAY, ExperimentSize { tasks: 100, ..one }), "little to do");
+        assert!(!pays(FEWEST_THAT_PAY, ExperimentSize { flow_level: false, ..one }), "packets");
+    }
+}

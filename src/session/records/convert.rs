@@ -1,0 +1,200 @@
+//! Converts outcomes of the simulation to result records.
+//!
+//! Layer: session. Between `host`, which formats nothing, and `results`, which simulates nothing.
+
+use crate::records::convert_iteration::measured_iteration;
+use crate::records::convert_jobs::{jobs, shared_links};
+use crate::records::convert_serving::{requests, serving};
+use hyperfold_config::spec::Config;
+use hyperfold_engine::FoldStats;
+use hyperfold_host::cost::usd_per_mtoken;
+use hyperfold_host::{Ended, Ending, ExperimentOutcome, FlowOutcome, LinkOutcome};
+use hyperfold_results::approximate::MESSAGES_UP_TO;
+use hyperfold_results::{
+    ExperimentRecord, Finished, FlowRecord, FoldingRecord, LinkPackets, LinkRecord, Micro, Outputs, Ps, RttRecord,
+    StatsRecord, fct_stats, utilisation,
+};
+use hyperfold_validated::ClassErrors;
+
+/// Converts a finished experiment for writing. `record` holds its identity; `outputs` says which companion files are asked for.
+pub(crate) fn finished(record: ExperimentRecord, ended: Ended, outputs: &Outputs, config: &Config) -> Finished {
+    let folds = ended.folds.unwrap_or(FoldStats { hops_simulated: ended.packet_hops, ..FoldStats::default() });
+    let stats = StatsRecord {
+        packet_hops_simulated: folds.hops_simulated,
+        packet_hops_skipped: ended.packet_hops.saturating_sub(folds.hops_simulated),
+        memo_hits: folds.hits,
+        memo_misses: folds.misses,
+        steady_skips: folds.skips,
+        audit_fct_error: (folds.audit.messages > 0)
+            .then(|| folds.audit.error_sum as f64 / folds.audit.messages as f64 / 1e6),
+        steady_error: match &ended.result {
+            Ok(outcome) => folds.steady_error(ended.packet_hops, outcome.makespan_ps),
+            Err(_) => None,
+        },
+        batches: 1 + folds.restarts,
+        wall_s: ended.seconds,
+        folding: folding(&folds),
+    };
+    let outcome = match ended.result {
+        Ok(outcome) => outcome,
+        Err(ending) => {
+            let record = match ending {
+                Ending::Failed(why) => record.failed(why),
+                Ending::MachineLimit(why) => record.reached_machine_limit(why),
+                Ending::Oom { peak_bytes, breakdown } => record.oom(peak_bytes, breakdown),
+            };
+            return Finished::without_rows(record, stats);
+        }
+    };
+    let span = outcome.makespan_ps;
+    let packets = !outcome.flow_level;
+    let links = if outputs.links { outcome.links.iter().map(|l| link(l, span, packets)).collect() } else { Vec::new() };
+    let flows = if outputs.flows { outcome.flows.iter().map(flow).collect() } else { Vec::new() };
+    let sample =
+        |&(flow_id, at_ps, rtt_ps): &(u32, u64, u64)| RttRecord { flow_id, sample: Ps(at_ps), rtt: Ps(rtt_ps) };
+    let rtt = if outputs.rtt { outcome.rtts.iter().map(sample).collect() } else { Vec::new() };
+    let none = Finished::without_rows(measured(record, &outcome, config), stats);
+    let shared_links = if outputs.shared_links { shared_links(&outcome) } else { Vec::new() };
+    let requests = if outputs.requests { requests(&outcome, config) } else { Vec::new() };
+    let mut finished = Finished { flows, links, rtt, jobs: jobs(&outcome), shared_links, requests, ..none };
+    let message_error = finished.stats.folding.carried_messages_error;
+    if message_error > MESSAGES_UP_TO || finished.stats.steady_error.is_some_and(|error| error > MESSAGES_UP_TO) {
+        without_messages(&mut finished.record);
+    }
+    finished
+}
+
+/// Clears columns about single messages, because skips make them too inaccurate.
+fn without_messages(r: &mut ExperimentRecord) {
+    (r.fct_mean, r.fct_p50, r.fct_p99, r.fct_max) = (None, None, None, None);
+    (r.fct_slowdown_p50, r.fct_slowdown_p99) = (None, None);
+}
+
+fn folding(f: &FoldStats) -> FoldingRecord {
+    FoldingRecord {
+        episodes: f.episodes,
+        episodes_known: f.episodes_known,
+        snapshots: f.snapshots,
+        snapshots_known: f.snapshots_known,
+        partitions: f.partitions,
+        partitions_max: f.partitions_max,
+        partitions_mean: if f.span_ps == 0 { 0.0 } else { f.partition_ps as f64 / f.span_ps as f64 },
+        memo_bytes: f.memo_bytes,
+        hops_steady: f.hops_skipped,
+        skipped_mean: if f.span_ps == 0 { 0.0 } else { f.skipped_ps as f64 / f.span_ps as f64 },
+        rounded: f.rounded,
+        switches_coupled: f.coupled,
+        couplings: f.couplings,
+        carried_skips: f.carried,
+        carried_drift: if f.carried == 0 {
+            0.0
+        } else if f.drift_over_ps == 0 {
+            // No carried rate was measured again: the difference that Eq. 6 accepts.
+            0.05
+        } else {
+            f.drift_ps as f64 / f.drift_over_ps as f64 / 1e6
+        },
+        carried_audits: f.continued,
+        carried_messages_error: f.carried_messages_ppm as f64 / 1e6,
+        pauses_left_out: f.unpaused,
+        exact_instead: f.exactly,
+        audited: f.audit.skips,
+        audit_hops: f.audit_hops,
+        audit_messages: f.audit.messages,
+        audit_fct_error_max: f.audit.error_max as f64 / 1e6,
+        audit_above_1pct: if f.audit.messages == 0 { 0.0 } else { f.audit.above as f64 / f.audit.messages as f64 },
+        theorem2_violations: f.audit.theorem2,
+        theorem3_violations: f.audit.theorem3,
+        simulating_s: f.simulating.as_secs_f64(),
+        looking_up_s: f.looking_up.as_secs_f64(),
+        checkpointing_s: f.checkpointing.as_secs_f64(),
+        auditing_s: f.auditing.as_secs_f64(),
+    }
+}
+
+fn measured(mut r: ExperimentRecord, o: &ExperimentOutcome, config: &Config) -> ExperimentRecord {
+    let worth = ClassErrors::built_in().worth(config);
+    (r.validated_error, r.validated_class) = (worth.text, worth.class);
+    (r.validated_mean_error, r.validated_p90_error, r.validated_rows) = (worth.mean, worth.p90, worth.rows);
+    r.makespan = Some(Ps(o.makespan_ps));
+    r.flows = Some(o.flows.len() as u64);
+    if let Some(s) = fct_stats(o.flows.iter().filter_map(|f| f.fct_ps.map(|fct| (fct, f.ideal_ps)))) {
+        r.fct_mean = Some(s.mean);
+        r.fct_p50 = Some(s.p50);
+        r.fct_p99 = Some(s.p99);
+        r.fct_max = Some(s.max);
+        r.fct_slowdown_p50 = s.slowdown_p50;
+        r.fct_slowdown_p99 = s.slowdown_p99;
+    }
+    if !o.flow_level {
+        r.packet_hops = Some(o.packet_hops);
+        r.ecn_marks = Some(o.ecn_marks);
+        r.pfc_pauses = Some(o.pfc_pauses);
+        r.drops = Some(o.drops);
+        r.retransmissions = Some(o.retransmissions);
+        r.max_queue_bytes = Some(o.max_queue_bytes);
+    }
+    r.peak_memory_bytes = o.peak_memory_bytes;
+    if let Some(i) = &o.iteration {
+        measured_iteration(&mut r, i);
+    }
+    if let Some(outcome) = &o.serving {
+        let figures = serving(outcome, config);
+        let rate = figures.output_tokens_per_s.0 as f64 / 1e6;
+        let gpus: u32 = outcome.pools.iter().map(|p| p.gpus).sum();
+        r.tokens_per_s = Some(rate);
+        r.tokens_per_s_per_gpu = Some(rate / f64::from(gpus));
+        r.serving = Some(Box::new(figures));
+    }
+    if let Some(l) = &o.longest_collective {
+        r.algorithm = Some(l.algorithm.name().to_string());
+        r.protocol = (l.channels > 0).then(|| l.protocol.name().to_string());
+        r.channels = (l.channels > 0).then_some(u64::from(l.channels));
+    }
+    if let Some(bill) = &o.bill {
+        r.cost_usd = Some(bill.cost_cents as f64 / 100.0);
+        r.power_kw = Some(bill.power_mw as f64 / 1e6);
+        // Tokens of one of several jobs do not pay for the whole cluster.
+        let rate = r.tokens_per_s.filter(|_| o.jobs.is_empty());
+        r.usd_per_mtoken = rate.map(|rate| usd_per_mtoken(bill, rate, config.cost.years, config.cost.usd_per_kwh));
+    }
+    // The most utilised link; the first of equals, in the order of links.
+    let mut busiest: Option<(Micro, &LinkOutcome)> = None;
+    for l in o.links.iter().filter(|l| l.bytes > 0) {
+        let u = share(l, o.makespan_ps);
+        if busiest.is_none_or(|(best, _)| u > best) {
+            busiest = Some((u, l));
+        }
+    }
+    if let Some((u, l)) = busiest {
+        r.max_link_utilisation = Some(u);
+        r.bottleneck_link = Some(l.name.clone());
+    }
+    r
+}
+
+fn flow(f: &FlowOutcome) -> FlowRecord {
+    FlowRecord { flow_id: f.id, src: f.src, dst: f.dst, bytes: f.bytes, start: Ps(f.start_ps), fct: f.fct_ps.map(Ps) }
+}
+
+/// Utilisation of a link's rate from 0 to the makespan. Bytes after the last completion (duplicates in flight) count too, so it is capped at 1.
+fn share(l: &LinkOutcome, span_ps: u64) -> Micro {
+    utilisation(l.bytes, l.rate_bps, span_ps).min(Micro(1_000_000))
+}
+
+fn link(l: &LinkOutcome, span_ps: u64, packets: bool) -> LinkRecord {
+    // Units of 1024 byte-ps over ps, in millionths of a byte.
+    let mean = (l.queue_area as u128 * 1024 * 1_000_000).checked_div(span_ps as u128).unwrap_or(0);
+    LinkRecord {
+        link: l.name.clone(),
+        bytes: l.bytes,
+        utilisation: share(l, span_ps),
+        packets: packets.then_some(LinkPackets {
+            max_queue_bytes: l.max_queue_bytes,
+            mean_queue_bytes: Micro(mean as u64),
+            ecn_marks: l.marks,
+            pfc_pauses: l.pauses,
+            drops: l.drops,
+        }),
+    }
+}

@@ -1,0 +1,360 @@
+//! Runs the experiments of a plan on the chosen engine, and reports each as it ends.
+//!
+//! Layer: session. Writes no file: the receiver of the events does.
+
+use std::collections::{HashMap, HashSet};
+use std::sync::Arc;
+use std::time::Instant;
+
+use hyperfold_base::isolation::take_defects;
+use hyperfold_config::spec;
+use hyperfold_config::sweep::{self, Experiment, Hash128, SetOverrides, Sweep};
+use hyperfold_engine::gpu::GpuDevice;
+use hyperfold_engine::gpu::rates::FEWEST_THAT_PAY;
+use hyperfold_host::{Ended, QueuedExperiment, RunEvent};
+use hyperfold_network::routing::{PolicyKeys, routing_policy};
+use hyperfold_results::{ExperimentRecord, Finished, StatsRecord};
+
+use crate::error::SessionError;
+use crate::experiment::{config, unmeasured};
+use crate::memo::RunMemo;
+use crate::planning::forecast::TimeForecast;
+use crate::planning::plan::{self, LoadedSweep};
+use crate::planning::planned::{Planned, SweepRequest};
+use crate::records::convert::finished;
+use crate::running::alone::{AloneRuns, QueuedRuns, config_of, further_runs};
+use crate::running::audits::Audits;
+use crate::running::axis_effects::AxisEffects;
+use crate::running::clusters::{self, ClusterUpdate};
+use crate::running::devices;
+use crate::running::search;
+use crate::running::simulator::Simulator;
+use crate::running::update::{EngineUsed, Known, Update, UpdateSink};
+use crate::running::work_done::WorkDone;
+use crate::running::workers;
+use crate::settings::{EngineChoice, MemoChoice, RunSettings};
+use crate::trace;
+use hyperfold_base::units::counted;
+
+/// The real simulator, as opposed to those of tests.
+#[derive(Clone, Copy, Debug, Default)]
+pub struct BuiltIn;
+
+impl Simulator for BuiltIn {
+    type Sweep = LoadedSweep;
+    type Engine = Vec<GpuDevice>;
+
+    fn load(&self, request: &SweepRequest) -> Result<(Planned, LoadedSweep), SessionError> {
+        let sweep = sweep::load(&request.path, &SetOverrides(request.set.clone()))?;
+        plan::plan(sweep, &request.selection, &request.progress)
+    }
+
+    fn probe(&self, loaded: &LoadedSweep) -> Option<TimeForecast> {
+        loaded.probe()
+    }
+
+    fn engine(
+        &self,
+        loaded: &LoadedSweep,
+        settings: &RunSettings,
+    ) -> Result<(EngineUsed, Vec<GpuDevice>), SessionError> {
+        let (mut used, devices) = devices::choose(settings, || loaded.pays_for_gpu())?;
+        if !devices.is_empty() && loaded.has_flow_level() {
+            used.reason.push_str("; it solves rates at flow level, too");
+            if settings.engine == EngineChoice::Auto {
+                used.reason.push_str(&format!(", of batches of {FEWEST_THAT_PAY} experiments or more"));
+            }
+        }
+        Ok((used, devices))
+    }
+
+    fn run(
+        &self,
+        loaded: LoadedSweep,
+        devices: Vec<GpuDevice>,
+        settings: &RunSettings,
+        known: &Known,
+        sink: &mut UpdateSink<'_>,
+    ) -> Result<Vec<String>, SessionError> {
+        let LoadedSweep { sweep, outputs, axes, search: setup, .. } = &loaded;
+        let pool = rayon::ThreadPoolBuilder::new().num_threads(settings.jobs).build().map_err(SessionError::Threads)?;
+        let compiling = Instant::now();
+        let memo = RunMemo::start(&settings.memo);
+        let mut workers = workers::workers(&devices, settings, &memo)?;
+        if !workers.is_empty() {
+            sink(Update::Compiled { seconds: compiling.elapsed().as_secs_f64() })?;
+        }
+        let mut lost_devices = Vec::new();
+        let chosen: Option<HashSet<u64>> = match setup {
+            None => None,
+            Some(s) => match search::choose(sweep, s, axes, &mut workers, &pool, settings, &known.looks, sink)? {
+                Some(choice) => {
+                    lost_devices = choice.lost_devices;
+                    Some(choice.ids)
+                }
+                None => return Ok(Vec::new()),
+            },
+        };
+        let done: HashSet<u64> = known.records.iter().map(|r| r.exp_id).collect();
+        let is_chosen = |e: &Experiment| chosen.as_ref().is_none_or(|c| c.contains(&e.exp_id));
+        let open: Vec<&Experiment> =
+            sweep.experiments.iter().filter(|e| !done.contains(&e.exp_id) && is_chosen(e)).collect();
+        let mut findings = Findings::from_known(sweep, known);
+        let (open, refused): (Vec<&Experiment>, Vec<&Experiment>) =
+            open.into_iter().partition(|e| sweep.cannot_run(e).is_none());
+        for experiment in refused {
+            let done = refusal(sweep, experiment);
+            findings.add(&done);
+            sink(Update::Finished(Box::new(done)))?;
+        }
+        let (open, same) = once_each(open);
+        let (clusters, open): (Vec<&Experiment>, Vec<&Experiment>) =
+            open.into_iter().partition(|e| config(sweep, e).cluster_run().is_some());
+        clusters::run(sweep, &clusters, &same, &pool, &settings.interrupt, &mut |news| match news {
+            ClusterUpdate::Started(exp_id) => sink(Update::Started { exp_id }),
+            ClusterUpdate::Traced { exp_id, bytes } => sink(Update::Traced { exp_id, bytes }),
+            ClusterUpdate::Finished(done) => {
+                findings.add(&done);
+                sink(Update::Finished(done))
+            }
+        })?;
+        let mut work = WorkDone::new(open.iter().map(|e| (e.exp_id, loaded.work_of(e.exp_id))));
+        let runs_of = |e: &&Experiment| {
+            let further = if outputs.jobs { further_runs(&config(sweep, e)) } else { Vec::new() };
+            QueuedRuns { exp_id: e.exp_id, further }
+        };
+        let queued: Vec<QueuedRuns> = open.iter().map(runs_of).collect();
+        let mut alone = AloneRuns::new(&queued);
+        let queue = alone.queue(&queued);
+        loaded.kept.retain(|id| !alone.renumbers() && queued.iter().any(|open| open.exp_id == id));
+        let experiments: HashMap<u64, &Experiment> = open.into_iter().map(|e| (e.exp_id, e)).collect();
+        let tasks = queue.into_iter().map(|(id, role)| {
+            let config = config_of(role, config(sweep, experiments[&role.exp_id]));
+            QueuedExperiment { exp_id: id, config }
+        });
+        // Experiments of a search that ran in full but exceed a limit, those of earlier sessions included.
+        let excess_of = |r: &ExperimentRecord| Some((r.exp_id, setup.as_ref()?.beyond(r)?));
+        let mut beyond: Vec<(u64, String)> = known.records.iter().filter_map(excess_of).collect();
+        let mut tell = |news: RunEvent| -> Result<(), SessionError> {
+            match news {
+                RunEvent::Started(ids) => {
+                    let all_ids = ids.into_iter().filter_map(|id| alone.experiment(id)).flat_map(|id| {
+                        std::iter::once(id).chain(same.get(&id).into_iter().flatten().map(|e| e.exp_id))
+                    });
+                    all_ids.into_iter().try_for_each(|exp_id| sink(Update::Started { exp_id }))
+                }
+                RunEvent::Progress(running) => {
+                    let to_experiment = |(id, hops): (u64, u64)| Some((alone.experiment(id)?, hops));
+                    work.runs(running.into_iter().filter_map(to_experiment).collect());
+                    work.report().map_or(Ok(()), &mut *sink)
+                }
+                RunEvent::Note(_) => Ok(()),
+                RunEvent::Lost(text) => {
+                    lost_devices.push(text.clone());
+                    sink(Update::Message(text))
+                }
+                RunEvent::Ended(ended) => {
+                    let Some(ended) = alone.take(*ended) else { return Ok(()) };
+                    let exp_id = ended.exp_id;
+                    let (ended_id, seconds) = (exp_id, ended.seconds);
+                    let experiment = findings.by_id[&exp_id];
+                    for defect in take_defects() {
+                        let axis_values = sweep.axes_text(experiment);
+                        let report = format!("experiment {exp_id} ({axis_values}): {defect}\n{}\n", defect.backtrace);
+                        sink(Update::Defect { exp_id, report })?;
+                    }
+                    let configured = config(sweep, experiment);
+                    let others = same.get(&exp_id).map_or(&[][..], Vec::as_slice);
+                    let copies: Vec<(&Experiment, Ended)> =
+                        others.iter().map(|e| (*e, ended.of_duplicate(e.exp_id))).collect();
+                    for (experiment, ended) in std::iter::once((experiment, ended)).chain(copies) {
+                        let exp_id = experiment.exp_id;
+                        if configured.output.trace {
+                            let traced = trace::of_run(&configured, exp_id, &settings.interrupt);
+                            // An interrupted timeline is incomplete, and an experiment without its timeline is not finished.
+                            if settings.interrupt.requested() {
+                                return Ok(());
+                            }
+                            match traced {
+                                Ok(trace) => sink(Update::Traced { exp_id, bytes: trace.bytes })?,
+                                // An experiment that cannot be prepared has no timeline; its row says why.
+                                Err(_) if ended.result.is_err() => {}
+                                Err(why) => {
+                                    sink(Update::Message(format!("experiment {exp_id} has no timeline: {why}")))?;
+                                }
+                            }
+                        }
+                        let done = finished(unmeasured(sweep, experiment), ended, outputs, &configured);
+                        findings.add(&done);
+                        let why = setup.as_ref().and_then(|s| s.beyond(&done.record));
+                        beyond.extend(why.map(|why| (exp_id, why)));
+                        sink(Update::Finished(Box::new(done)))?;
+                    }
+                    work.ends(ended_id, seconds);
+                    work.report().map_or(Ok(()), &mut *sink)
+                }
+            }
+        };
+        let ran = workers::simulate(tasks, &mut workers, settings, &memo, &pool, Arc::clone(&loaded.kept), &mut tell);
+        let memo_warnings = memo.finish();
+        findings.messages(&settings.memo).into_iter().try_for_each(|text| sink(Update::Message(text)))?;
+        ran?;
+        if settings.interrupt.requested() {
+            return Ok(memo_warnings);
+        }
+        // A search runs too few experiments to judge which axes have no effect.
+        let mut warnings = if chosen.is_none() { findings.effects.warnings(&sweep.axes) } else { Vec::new() };
+        beyond.sort();
+        warnings.extend(setup.as_ref().and_then(|s| s.warning(&beyond)));
+        warnings.extend(lost_devices);
+        warnings.extend(memo_warnings);
+        warnings.extend(findings.audits.warnings());
+        warnings.extend(findings.audits.doubt());
+        warnings.extend(findings.audits.iterations_warning());
+        warnings.extend(findings.audits.writes_warning());
+        warnings.extend(findings.drops_warning());
+        warnings.extend(findings.spray_warning());
+        Ok(warnings)
+    }
+}
+
+/// Returns the row of an experiment whose keys contradict each other.
+fn refusal(sweep: &Sweep, experiment: &Experiment) -> Finished {
+    let why = sweep.cannot_run(experiment).unwrap_or_default();
+    Finished::without_rows(unmeasured(sweep, experiment).failed(why), StatsRecord::default())
+}
+
+/// Returns the first of the experiments with one configuration and seed, which is simulated; and for each of these, by `exp_id`, the others.
+fn once_each(open: Vec<&Experiment>) -> (Vec<&Experiment>, HashMap<u64, Vec<&Experiment>>) {
+    let mut first: HashMap<Hash128, u64> = HashMap::with_capacity(open.len());
+    let mut same: HashMap<u64, Vec<&Experiment>> = HashMap::new();
+    let mut originals = Vec::with_capacity(open.len());
+    for experiment in open {
+        let original_id = *first.entry(experiment.exp_key).or_insert(experiment.exp_id);
+        if original_id == experiment.exp_id {
+            originals.push(experiment);
+        } else {
+            same.entry(original_id).or_default().push(experiment);
+        }
+    }
+    (originals, same)
+}
+
+/// Findings over all experiments of a run.
+struct Findings<'a> {
+    sweep: &'a Sweep,
+    by_id: HashMap<u64, &'a Experiment>,
+    effects: AxisEffects,
+    audits: Audits,
+    /// Experiments that dropped packets although pauses were on.
+    lost_with_pfc: u64,
+    /// Experiments that started over without folding.
+    started_over: u64,
+    /// Experiments that ended in this session.
+    ended: u64,
+    remembered: u64,
+    /// Whether experiments in flow mode without (0) and with (1) spraying were seen, if routing policies are compared.
+    flows_sprayed: [bool; 2],
+}
+
+impl<'a> Findings<'a> {
+    /// Creates the findings from experiments that an earlier session has run.
+    fn from_known(sweep: &'a Sweep, known: &Known) -> Findings<'a> {
+        let mut findings = Findings {
+            sweep,
+            by_id: sweep.experiments.iter().map(|e| (e.exp_id, e)).collect(),
+            effects: AxisEffects::default(),
+            audits: Audits::default(),
+            lost_with_pfc: 0,
+            started_over: 0,
+            ended: 0,
+            remembered: 0,
+            flows_sprayed: [false; 2],
+        };
+        known.records.iter().for_each(|record| findings.add_record(record));
+        for (&exp_id, stats) in &known.stats {
+            findings.started_over += u64::from(stats.batches > 1);
+            findings.audits.add(exp_id, stats, findings.audit_bound(exp_id));
+        }
+        findings
+    }
+
+    fn add(&mut self, done: &Finished) {
+        let exp_id = done.record.exp_id;
+        self.add_record(&done.record);
+        self.started_over += u64::from(done.stats.batches > 1);
+        self.ended += 1;
+        self.remembered += u64::from(done.stats.memo_hits + done.stats.memo_misses > 0);
+        self.audits.add(exp_id, &done.stats, self.audit_bound(exp_id));
+    }
+
+    fn add_record(&mut self, record: &ExperimentRecord) {
+        self.effects.add(record);
+        let experiment = self.by_id[&record.exp_id];
+        if let Some(cluster) = &record.cluster {
+            let config = self.sweep.config(experiment).ok();
+            let bound = config.as_ref().and_then(|c| c.cluster_run()?.iterations.as_ref());
+            let bound = bound.map_or(f64::INFINITY, |keys| keys.audit_bound_ppm as f64 / 1e6);
+            self.audits.add_iterations(record.exp_id, cluster.iteration_error_mean, bound);
+            self.audits.add_writes(record.exp_id, cluster.beside_writes_share);
+        }
+        if self.sweep.axes.iter().any(|axis| axis == "routing.policy") {
+            let values = config(self.sweep, experiment).values;
+            if values.is(spec::KeyId::Mode, "flow") {
+                let policy = routing_policy(values.text(spec::KeyId::Policy), PolicyKeys { seed: 1, max_paths: 2 });
+                self.flows_sprayed[usize::from(policy.is_some_and(|policy| policy.sprays()))] = true;
+            }
+        }
+        if record.drops.is_some_and(|n| n > 0) && config(self.sweep, experiment).values.bool(spec::KeyId::Pfc) {
+            self.lost_with_pfc += 1;
+        }
+    }
+
+    fn audit_bound(&self, exp_id: u64) -> f64 {
+        // An experiment that cannot run is never audited.
+        let config = self.sweep.config(self.by_id[&exp_id]).ok();
+        config.and_then(|c| c.steady()).map_or(f64::INFINITY, |s| s.audit_bound)
+    }
+
+    fn spray_warning(&self) -> Option<String> {
+        (self.flows_sprayed == [true; 2]).then(|| {
+            "flow mode knows no packets that overtake each other, so it is no judge between a routing.policy that sprays and others: \
+             compare these as packets"
+                .to_string()
+        })
+    }
+
+    /// Returns messages for the user, whether or not the run is complete.
+    fn messages(&self, memo: &MemoChoice) -> Vec<String> {
+        let mut messages = Vec::new();
+        if self.started_over > 0 {
+            messages.push(format!(
+                "{} of {} started over without folding (`batches` 2 in stats.csv), as with fidelity.fast_forward = \"off\": \
+                 a switch came near pauses or drops, or a sender gave up",
+                self.started_over,
+                counted(self.sweep.experiments.len(), "experiment")
+            ));
+        }
+        if let MemoChoice::Kept { path, .. } = memo
+            && self.ended > 0
+            && self.remembered == 0
+        {
+            messages.push(format!(
+                "--memo {}: nothing to remember; what is remembered are folded task graphs (fidelity.memo = true, fidelity.fast_forward = \"steady\" or \"exact\", no output.rtt, one path a flow)",
+                path.display()
+            ));
+        }
+        messages.extend(self.audits.notes(self.sweep.experiments.len()));
+        messages
+    }
+
+    fn drops_warning(&self) -> Option<String> {
+        (self.lost_with_pfc > 0).then(|| {
+            format!(
+                "{} dropped packets although transport.pfc = true: headroom was exceeded, by ACKs that are never paused \
+                 (transport.ack_high_prio = true) or by a pause that takes longer than 3/2 of the link's delay to act",
+                counted(self.lost_with_pfc, "experiment")
+            )
+        })
+    }
+}
