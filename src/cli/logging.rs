@@ -11,7 +11,7 @@ use hyperfold_base::printable::printable;
 
 use super::style::Style;
 
-/// Turns logging to standard error on if RUST_LOG asks for it (`info`, `hyperfold=debug`, `hyperfold::batch=trace,wgpu_core=warn`). Lines begin with the
+/// Turns logging to standard error on if RUST_LOG asks for it (`info`, `hyperfold=debug`, `hyperfold_host=trace,wgpu_core=warn`). Lines begin with the
 /// seconds since the start.
 pub fn start() {
     if std::env::var_os("RUST_LOG").is_none_or(|filter| filter.is_empty()) {

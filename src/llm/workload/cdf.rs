@@ -47,7 +47,7 @@ impl Cdf {
         let mut lines = Lines::new(path, text);
         let mut points: Vec<(u64, f64)> = Vec::new();
         let mut last = None;
-        while let Some(line) = lines.next() {
+        while let Some(line) = lines.next_line() {
             if last.is_none() && line.text.starts_with(|c: char| c.is_ascii_alphabetic()) {
                 last = Some(line);
                 continue;

@@ -47,9 +47,9 @@ pub fn read_flows(path: &Path, net: &Network, unit: Option<StartUnit>) -> Result
         return Err(FileError::Line { path: shown, line: 1, problem }.into());
     };
     let mut lines = Lines::new(&shown, &head);
-    if let Some(first) = lines.next() {
+    if let Some(first) = lines.next_line() {
         count(&first)?;
-        if let Some(flow) = lines.next() {
+        if let Some(flow) = lines.next_line() {
             flow.exactly::<6>(SHAPE)?;
         }
     }
@@ -150,7 +150,7 @@ fn parse_line<'a>(line: &Line<'a>, net: &Network, rank_of: &[u32]) -> Result<(Fl
 fn read_rest(lines: &mut Lines, count: u32) -> Result<u32, FileError> {
     let mut left_out = 0;
     let mut notes = false;
-    while let Some(line) = lines.next() {
+    while let Some(line) = lines.next_line() {
         notes |= lines.after_blank;
         let is_flow = line.exactly::<6>(SHAPE).is_ok_and(|f| f[..5].iter().all(|x| x.parse::<u64>().is_ok()));
         if is_flow {

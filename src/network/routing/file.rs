@@ -34,7 +34,7 @@ impl RouteFile {
         let graph = SwitchGraph::new(net);
         let mut lines = Lines::new(path, text);
         let mut routes: Vec<(u32, FlowPaths, usize)> = Vec::new();
-        while let Some(line) = lines.next() {
+        while let Some(line) = lines.next_line() {
             let (id, paths) = parse_line(&line, net, &graph, &flows)?;
             routes.push((id, paths, line.number));
         }

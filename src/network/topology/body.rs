@@ -112,7 +112,7 @@ fn read_link(line: &Line, n_nodes: u32) -> Result<Link, FileError> {
 fn read_rest(lines: &mut Lines, counts: &Counts) -> Result<u32, FileError> {
     let mut left_out = 0;
     let mut notes = false;
-    while let Some(line) = lines.next() {
+    while let Some(line) = lines.next_line() {
         notes |= lines.after_blank;
         if let Some((a, b)) = looks_like_link(&line) {
             if a < counts.n_nodes && b < counts.n_nodes {

@@ -75,7 +75,7 @@ fn describe<'a>(path: &'a str, text: &'a str) -> Result<Description<'a>, FileErr
     let mut tiers = [None; 3];
     let mut current: Option<usize> = None;
     let mut last = 1;
-    while let Some(line) = lines.next() {
+    while let Some(line) = lines.next_line() {
         last = line.number;
         let [key, value] = line.exactly("key value")?;
         let key = key.to_ascii_lowercase();

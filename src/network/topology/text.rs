@@ -77,7 +77,7 @@ impl<'a> Lines<'a> {
     }
 
     /// The next line with content.
-    pub fn next(&mut self) -> Option<Line<'a>> {
+    pub fn next_line(&mut self) -> Option<Line<'a>> {
         self.after_blank = false;
         for raw in self.rest.by_ref() {
             self.line += 1;
@@ -93,7 +93,7 @@ impl<'a> Lines<'a> {
 
     /// The next line with content, or an error at the end of the file that says what is missing.
     pub fn expect(&mut self, missing: impl FnOnce() -> String) -> Result<Line<'a>, FileError> {
-        match self.next() {
+        match self.next_line() {
             Some(l) => Ok(l),
             None => Err(FileError::Line {
                 path: self.path.to_string(),

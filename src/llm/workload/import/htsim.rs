@@ -100,7 +100,7 @@ fn parse_file(path: &str, text: &str) -> Result<File, ImportError> {
     let mut file = File { n_nodes: 0, connections: Vec::new(), triggers: BTreeMap::new(), priorities: 0 };
     let mut ids = BTreeSet::new();
     let mut last = 1;
-    while let Some(line) = lines.next() {
+    while let Some(line) = lines.next_line() {
         last = line.number;
         let words: Vec<&str> = line.fields().collect();
         let header = |slot: &mut Option<u32>, value: &str, min: u32, max: u32| {

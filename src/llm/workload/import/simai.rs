@@ -40,7 +40,7 @@ pub fn read(path: &Path, options: &ImportOptions) -> Result<Imported, ImportErro
 /// Returns `all_gpus` of a workload file's header. `None`: the header leaves the number of ranks open, or [`read`] refuses it.
 pub fn all_gpus(path: &Path) -> Option<u32> {
     let text = load_text(path).ok()?;
-    let (file, ..) = parse_header(&Lines::new("", &text).next()?).ok()?;
+    let (file, ..) = parse_header(&Lines::new("", &text).next_line()?).ok()?;
     Some(file.all_gpus).filter(|&ranks| ranks > 0)
 }
 
@@ -73,7 +73,7 @@ pub(super) fn parse_file(path: &str, text: &str) -> Result<SimaiFile, FileError>
         file.layers.push(layer);
     }
     let mut left_out = 0;
-    while lines.next().is_some() {
+    while lines.next_line().is_some() {
         left_out += 1;
     }
     if left_out > 0 {
