@@ -62,7 +62,7 @@ pub(super) fn pow(base: f64, power: f64) -> f64 {
 
 /// A draw of the exponential distribution with mean 1: `-ln(u)`.
 pub(super) fn exponential(random: &mut RandomStream) -> f64 {
-    let u = (random.next() >> 1).max(1);
+    let u = (random.next_u64() >> 1).max(1);
     let log = (63i64 << BITS) - log2(u);
     log as f64 / (1u64 << BITS) as f64 * std::f64::consts::LN_2
 }
@@ -70,7 +70,7 @@ pub(super) fn exponential(random: &mut RandomStream) -> f64 {
 /// A whole number from `lowest` to `highest` whose logarithm is uniformly distributed. PRECONDITION: both are at least 1.
 pub(super) fn log_uniform(random: &mut RandomStream, lowest: u64, highest: u64) -> u64 {
     let (a, b) = (log2(lowest.max(1)), log2(highest.max(lowest).max(1)));
-    let y = a + ((i128::from(b - a) * i128::from(random.next() >> 1)) >> 63) as i64;
+    let y = a + ((i128::from(b - a) * i128::from(random.next_u64() >> 1)) >> 63) as i64;
     (exp2(y).round() as u64).clamp(lowest, highest)
 }
 

@@ -66,7 +66,7 @@ fn uniform(random: &mut RandomStream, gpus: (u32, u32), duration_ms: (u64, u64))
 /// A random class, by weights. PRECONDITION: one weight is above 0.
 fn class(random: &mut RandomStream, classes: &[JobClassKeys]) -> u32 {
     let all: u64 = classes.iter().map(|class| class.weight_ppm).sum();
-    let draw = ((u128::from(random.next()) * u128::from(all)) >> 64) as u64;
+    let draw = ((u128::from(random.next_u64()) * u128::from(all)) >> 64) as u64;
     let mut below = 0;
     let found = classes.iter().position(|class| {
         below += class.weight_ppm;
@@ -108,7 +108,7 @@ pub(super) fn jobs(keys: &JobGenerator, run: &ClusterRun, gpus: u64) -> Vec<Clus
             let is_cut = matches!(keys.like, JobsLike::Philly | JobsLike::Alibaba);
             let gpus = if is_cut { gpus.min(max_gpus) } else { gpus };
             let min_gpus = (u64::from(gpus) * run.min_share_ppm).div_ceil(1_000_000).max(1) as u32;
-            let draw = ((u128::from(stream(keys, n, 1).next()) * u128::from(all_weights)) >> 64) as u64;
+            let draw = ((u128::from(stream(keys, n, 1).next_u64()) * u128::from(all_weights)) >> 64) as u64;
             let user = weights.partition_point(|&w| w <= draw).min(users.len() - 1);
             let high = share(&mut stream(keys, n, 2)) < keys.high_share_ppm;
             let (compute_ps, comm_bytes) = run.iterations.as_ref().map_or((0, 0), |keys| keys.of_gpus(gpus));

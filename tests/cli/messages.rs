@@ -86,7 +86,8 @@ fn the_log_is_off_until_it_is_asked_for() {
     assert!(!info.contains("DEBUG"), "{info}");
     let batch = run("d", "hyperfold_host=debug");
     assert!(
-        batch.contains(" DEBUG hyperfold_host::batches::runner: batch: 1 experiments, ") && !batch.contains("hyperfold::cli"),
+        batch.contains(" DEBUG hyperfold_host::batches::runner: batch: 1 experiments, ")
+            && !batch.contains("hyperfold::cli"),
         "{batch}"
     );
 }

@@ -22,19 +22,19 @@ impl RandomStream {
     }
 
     /// The next 64 bits.
-    pub fn next(&mut self) -> u64 {
+    pub fn next_u64(&mut self) -> u64 {
         self.count += 1;
         mix(self.key.wrapping_add(self.count.wrapping_mul(0x9e37_79b9_7f4a_7c15)))
     }
 
     /// A whole number from 0 to `n - 1`; `n` is at least 1. The bias is below n / 2^64.
     pub fn below(&mut self, n: u32) -> u32 {
-        ((u128::from(self.next()) * u128::from(n)) >> 64) as u32
+        ((u128::from(self.next_u64()) * u128::from(n)) >> 64) as u32
     }
 
     /// A number in (0, 1], a multiple of 2^-53.
     pub(crate) fn unit(&mut self) -> f64 {
-        ((self.next() >> 11) + 1) as f64 / (1u64 << 53) as f64
+        ((self.next_u64() >> 11) + 1) as f64 / (1u64 << 53) as f64
     }
 
     /// Shuffles in place (Fisher and Yates).
