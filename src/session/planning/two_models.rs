@@ -109,6 +109,9 @@ fn of_pool(name: &'static str, pool: &PoolLayout, analytic: &Analytic) -> Vec<Gr
     ]
 }
 
+/// Groups with calibrated times, by the value of an axis.
+type GroupsByValue = BTreeMap<String, BTreeSet<Groups>>;
+
 /// Returns a warning about axes whose values are compared across two cost models, and the key that makes them comparable.
 pub(crate) fn warning(sweep: &Sweep) -> Option<String> {
     let is_mover = |key: &String| MOVERS.contains(&key.as_str());
@@ -116,7 +119,7 @@ pub(crate) fn warning(sweep: &Sweep) -> Option<String> {
         return None;
     }
     // By the values of all other axes, by axis and by its value: which groups have calibrated times.
-    let mut found: BTreeMap<Vec<String>, BTreeMap<usize, BTreeMap<String, BTreeSet<Groups>>>> = BTreeMap::new();
+    let mut found: BTreeMap<Vec<String>, BTreeMap<usize, GroupsByValue>> = BTreeMap::new();
     let (mut calibrated, mut bare) = (false, false);
     let same_overhead = !sweep.axes.iter().any(|key| key == SERVER || key == "workload.collective_overhead");
     let able: Vec<_> = sweep.experiments.iter().filter(|e| sweep.cannot_run(e).is_none()).collect();
