@@ -135,8 +135,8 @@ fn a_simai_file_runs_on_as_many_ranks_as_it_says() {
         (12, "", 0, "all_gpus is 12, so the first 12 of 16 GPUs run it"),
         (12, "gpus = 16", 0, "all_gpus is 12, so the first 12 of 16 GPUs run it"),
         (4, "gpus = 4", 0, "experiments: 1"),
-        (4, "gpus = 16", 2, "w.txt: all_gpus is 4, but cluster.gpus is 16; leave cluster.gpus out, or give 8"),
-        (12, "gpus = 8", 2, "all_gpus is 12, but cluster.gpus is 8; leave cluster.gpus out, or give 16"),
+        (4, "gpus = 16", 0, "w.txt: all_gpus is 4, so the first 4 of 16 GPUs run it"),
+        (12, "gpus = 8", 0, "all_gpus is 12, but 8 GPUs are there and run it"),
         (13, "", 2, "the number of ranks, 13"),
     ] {
         fs::write(root.path().join("w.txt"), file.replace("all_gpus: 4", &format!("all_gpus: {all_gpus}"))).unwrap();

@@ -528,16 +528,22 @@ fn file(
     notes: &mut Vec<String>,
 ) -> Result<Workload, JobError> {
     let all_gpus = all_gpus(format, path);
-    if let Some(n) = all_gpus.filter(|&n| (n as usize) < net.ranks.len()) {
-        notes.push(format!(
-            "{}: all_gpus is {n}, so the first {n} of {} GPUs run it; the others are idle",
-            path.display(),
-            net.ranks.len()
-        ));
+    let gpus = net.ranks.len() as u32;
+    let described = path.display();
+    match all_gpus {
+        Some(n) if n < gpus => {
+            notes.push(format!(
+                "{described}: all_gpus is {n}, so the first {n} of {gpus} GPUs run it; the others are idle"
+            ));
+        }
+        Some(n) if n > gpus => {
+            notes.push(format!("{described}: all_gpus is {n}, but {gpus} GPUs are there and run it"))
+        }
+        _ => {}
     }
     // A file that leaves the number of ranks open runs on all GPUs; one that does not says how many it needs.
     let options = import::ImportOptions {
-        ranks: ranks.or(if all_gpus.is_some() { None } else { Some(net.ranks.len() as u32) }),
+        ranks: ranks.or(if all_gpus.is_some_and(|n| n <= gpus) { None } else { Some(gpus) }),
         flops_per_s: gpu.peak(Dtype::Bf16),
         memory_bytes_per_s: gpu.memory_bps as u64,
     };

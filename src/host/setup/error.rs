@@ -72,10 +72,6 @@ pub enum PrepareError {
     Interrupted,
     #[error("cluster.gpus = {asked}, but the topology file has {found} hosts; leave cluster.gpus out")]
     Gpus { asked: u32, found: u32 },
-    #[error(
-        "{}: all_gpus is {ranks}, but cluster.gpus is {gpus}; leave cluster.gpus out, or give {right}", path.display()
-    )]
-    AllGpus { path: PathBuf, ranks: u32, gpus: u32, right: u32 },
 }
 
 impl PrepareError {

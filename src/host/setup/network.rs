@@ -58,15 +58,6 @@ pub(crate) fn network(
         }
         return Ok(file.network);
     }
-    if let (Some(gpus), WorkloadSection::Program(program)) = (c.gpus, &config.workload)
-        && let spec::Source::File { format, path, .. } = &program.source
-        && let Some(ranks) = job::all_gpus(*format, path)
-    {
-        let right = whole_servers(Some(ranks), c.gpus_per_server);
-        if gpus != right {
-            return Err(PrepareError::AllGpus { path: path.clone(), ranks, gpus, right });
-        }
-    }
     let gpus = match (c.gpus, &config.workload) {
         (Some(gpus), _) => gpus,
         (None, WorkloadSection::Program(program)) => whole_servers(job::ranks_needed(program), c.gpus_per_server),
