@@ -2,8 +2,6 @@
 //!
 //! Layer: batch. Error types only; the steps that return them are in `prepare`, `job`, `training` and `build`.
 
-use std::path::PathBuf;
-
 use crate::cost::CostError;
 use hyperfold_base::isolation::Defect;
 use hyperfold_config::spec::{Conflict, KeyId};
