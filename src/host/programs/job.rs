@@ -537,7 +537,10 @@ fn file(
             ));
         }
         Some(n) if n > gpus => {
-            notes.push(format!("{described}: all_gpus is {n}, but {gpus} GPUs are there and run it"))
+            // A file whose own number of ranks is impossible is wrong on any number of GPUs.
+            let own = import::ImportOptions { ranks: None, flops_per_s: 1, memory_bytes_per_s: 1 };
+            read_file(format, path, &own, &mut Vec::new())?;
+            notes.push(format!("{described}: all_gpus is {n}, but {gpus} GPUs are there and run it"));
         }
         _ => {}
     }
