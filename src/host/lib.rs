@@ -1,6 +1,6 @@
 //! The host side of a run: from resolved experiments to tables, through the engine, to outcomes.
 //!
-//! Layer: batch. Knows every layer above it; formats nothing and prints nothing.
+//! Layer: host. Knows every layer above it; formats nothing and prints nothing.
 
 #![forbid(unsafe_code)]
 

@@ -4,25 +4,12 @@
 //! it reads no files, starts no programs and contacts nothing.
 
 pub mod contract;
+mod error;
 pub mod kubernetes;
 pub mod quote;
 pub mod slurm;
 
-use thiserror::Error;
-
 pub use contract::Shards;
+pub use error::SubmitError;
 pub use kubernetes::Kubernetes;
 pub use slurm::Slurm;
-
-/// Why a submission cannot be written.
-#[derive(Clone, Debug, Error, PartialEq, Eq)]
-pub enum SubmitError {
-    #[error("{option} {shown}: {why}", shown = quote::shown(.value))]
-    BadValue { option: &'static str, value: String, why: String },
-}
-
-impl SubmitError {
-    fn bad(option: &'static str, value: &str, why: impl Into<String>) -> SubmitError {
-        SubmitError::BadValue { option, value: value.into(), why: why.into() }
-    }
-}

@@ -56,12 +56,6 @@ pub fn yaml(value: &str) -> String {
     serde_json::Value::from(value).to_string()
 }
 
-/// A value for messages: on one line, and cut to 60 characters.
-pub fn shown(value: &str) -> String {
-    let short: String = value.chars().take(60).collect();
-    format!("`{}{}`", short.escape_debug(), if short.len() < value.len() { "..." } else { "" })
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;

@@ -1,6 +1,6 @@
 //! Finds experiments that look the same to an engine: one of them is simulated, the others get its outcome.
 //!
-//! Layer: batch. Sweeps have many axes that change nothing for some of their values: a seed of paths where there is one path, a price, a key that this cluster
+//! Layer: host. Sweeps have many axes that change nothing for some of their values: a seed of paths where there is one path, a price, a key that this cluster
 //! does not use. Experiments are duplicates if everything that tables are built from is equal, compared value by value; jobs are compared by their
 //! [`JobKey`](crate::programs::job_key). Only experiments that may be remembered (`fidelity.memo`) take part, and only outcomes are shared, never failures.
 

@@ -1,6 +1,6 @@
 //! The key of an experiment: everything that decides its outcome. Experiments with equal keys have equal outcomes.
 //!
-//! Layer: batch. Built from a routed experiment, before its tables are. Compared value by value; jobs are compared by their own keys.
+//! Layer: host. Built from a routed experiment, before its tables are. Compared value by value; jobs are compared by their own keys.
 
 use std::hash::{DefaultHasher, Hash, Hasher};
 use std::sync::Arc;

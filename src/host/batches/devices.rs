@@ -1,6 +1,6 @@
 //! Runs experiments on several engines at once: each goes to an engine that is free. An engine that fails is retired, and its experiments go to others.
 //!
-//! Layer: batch. Each engine has its own thread and batches and takes from one queue. The choice of engine changes no outcome.
+//! Layer: host. Each engine has its own thread and batches and takes from one queue. The choice of engine changes no outcome.
 
 use std::collections::BTreeMap;
 use std::sync::atomic::{AtomicBool, Ordering};

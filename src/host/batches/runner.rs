@@ -1,6 +1,6 @@
 //! Runs the experiments of a sweep: prepares them, batches them, hands them to the engine, reports each as it ends.
 //!
-//! Layer: batch. The order and size of batches and the engine change no outcome, only the run time.
+//! Layer: host. The order and size of batches and the engine change no outcome, only the run time.
 
 use std::sync::Arc;
 use std::time::{Duration, Instant};

@@ -1,6 +1,6 @@
 //! Estimates an experiment without simulating a packet: the lowest level of detail at which a search compares candidates.
 //!
-//! Layer: batch. Good for ranking, not for reporting: it ignores queues, congestion control, pauses and losses.
+//! Layer: host. Good for ranking, not for reporting: it ignores queues, congestion control, pauses and losses.
 //!
 //! - A model: [`job::evaluated`], a closed form. It knows no topology beyond the servers.
 //! - Flows: each takes its time on an idle network, plus the extra time that its most loaded link needs for all flows on it. Start times are kept.

@@ -1,7 +1,7 @@
 //! Estimates the times of a task graph message by message. Each message takes every link of its path once, for as long as its bytes need there, behind the
 //! messages that were posted before it.
 //!
-//! Layer: batch. Between a formula and packets: it knows the schedule, the routes and which links are shared. But links serve one message after the other
+//! Layer: host. Between a formula and packets: it knows the schedule, the routes and which links are shared. But links serve one message after the other
 //! instead of sharing, and nothing is marked, paced, paused or lost. Computation, gates and servers behave as in the engine.
 
 use std::cmp::Reverse;

@@ -1,6 +1,6 @@
 //! Computes training jobs with very many micro-batches from shorter ones: once the pipelines are steady, each period adds the same time.
 //!
-//! Layer: batch. `workload::lower::SteadyPairs` proves that it does; this module chooses lengths and extends sums. The result equals that of the whole job, to
+//! Layer: host. `workload::lower::SteadyPairs` proves that it does; this module chooses lengths and extends sums. The result equals that of the whole job, to
 //! the picosecond.
 
 use crate::estimates::worked_out::{AskedPeriod, JobSums, RanksWithTasks, WorkedOut};

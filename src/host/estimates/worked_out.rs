@@ -1,6 +1,6 @@
 //! Jobs whose result is computed while they are prepared, because nothing of them crosses the network.
 //!
-//! Layer: batch. `workload::lower::op_times` computes the times; this module turns them into an outcome. Builds no tables.
+//! Layer: host. `workload::lower::op_times` computes the times; this module turns them into an outcome. Builds no tables.
 
 use std::collections::HashMap;
 

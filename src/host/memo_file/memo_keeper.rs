@@ -1,6 +1,6 @@
 //! Keeps the memo of a run on disk while the run goes on. A thread adds new records from time to time, so that a killed run loses little.
 //!
-//! Layer: batch. The run never waits for it; its end waits a moment.
+//! Layer: host. The run never waits for it; its end waits a moment.
 
 use std::path::Path;
 use std::sync::Arc;

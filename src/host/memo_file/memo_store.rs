@@ -2,7 +2,7 @@
 //! file neither wait long for each other nor undo each other's work. A memo that was cut off or changed is set aside, and what is left of it goes into a new
 //! one. A file that never was a memo is left alone.
 //!
-//! Layer: batch. Nothing here changes a result: records that cannot be read are simulated again, records that cannot be written are lost. Failures are
+//! Layer: host. Nothing here changes a result: records that cannot be read are simulated again, records that cannot be written are lost. Failures are
 //! warnings, never errors.
 //!
 //! Why no database: the embedded ones in Rust open a file for one process at a time, but shards of a sweep share it, on cluster file systems too. The record of

@@ -1,7 +1,7 @@
 //! The format of the memo's file: a header, then segments that are only ever appended. A segment is an index of records, and the records. Every part carries a
 //! checksum, so that damage is detected, and intact segments after it are found again.
 //!
-//! Layer: batch. Knows neither the content of records nor which other processes have the file open.
+//! Layer: host. Knows neither the content of records nor which other processes have the file open.
 //!
 //! Header: magic, the file's own number, sum. Segment: mark, version, generation, counts, sums (64 bytes); index (per record: root, offset in the body, length,
 //! sum); names of used roots; body. Numbers are little-endian.

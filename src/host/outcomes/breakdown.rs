@@ -1,6 +1,6 @@
 //! Splits an iteration's time into parts: takes the critical rank's timeline apart gap by gap.
 //!
-//! Layer: batch. Reads begin and end of every op from rows of tasks. The time between two kernels belongs to what the later one waited for:
+//! Layer: host. Reads begin and end of every op from rows of tasks. The time between two kernels belongs to what the later one waited for:
 //!
 //! - while data travelled, and while peers in a tensor, expert or context group were not there yet: exposed communication of that dimension;
 //! - while a pipeline or data-parallel peer was not there: what that peer did meanwhile. Its kernels are bubble, its communication is exposed

@@ -1,6 +1,6 @@
 //! Flows as results name them, with their completion times on an idle network.
 //!
-//! Layer: batch. Reads networks and paths; simulates nothing.
+//! Layer: host. Reads networks and paths; simulates nothing.
 
 use hyperfold_base::units::PS_PER_S;
 use hyperfold_columns::{FlowIdx, TaskIdx};

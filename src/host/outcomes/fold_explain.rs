@@ -1,6 +1,6 @@
 //! Simulates one experiment again, folded, and explains why parts of it were simulated instead of looked up.
 //!
-//! Layer: batch. Begins with an empty memo, so it reports what repeats within the experiment. Formats nothing.
+//! Layer: host. Begins with an empty memo, so it reports what repeats within the experiment. Formats nothing.
 
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::{Duration, Instant};

@@ -1,6 +1,6 @@
 //! Reads the outcome of each of several jobs from the rows of their experiment.
 //!
-//! Layer: batch.
+//! Layer: host.
 
 use std::sync::Arc;
 

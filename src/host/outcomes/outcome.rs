@@ -1,6 +1,6 @@
 //! The outcome of an experiment: its flows, links, iteration and totals, or the reason why there is none.
 //!
-//! Layer: batch. Plain integer data; `read_outcome` fills it, `results` formats it.
+//! Layer: host. Plain integer data; `read_outcome` fills it, `results` formats it.
 
 use std::ops::Range;
 use std::sync::Arc;

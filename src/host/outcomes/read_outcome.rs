@@ -1,6 +1,6 @@
 //! Reads the outcome of an experiment from its table rows.
 //!
-//! Layer: batch. Formats nothing; the result is plain integer data, see `outcome`.
+//! Layer: host. Formats nothing; the result is plain integer data, see `outcome`.
 
 use std::sync::Arc;
 

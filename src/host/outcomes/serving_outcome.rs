@@ -1,6 +1,6 @@
 //! Reads the outcome of inference from the rows of its tasks.
 //!
-//! Layer: batch. Does not judge which requests met their bounds: that is for layers that know the bounds.
+//! Layer: host. Does not judge which requests met their bounds: that is for layers that know the bounds.
 
 use crate::outcomes::outcome::{PoolOutcome, RequestOutcome, ServingOutcome};
 use crate::programs::job::Job;

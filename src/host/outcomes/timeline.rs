@@ -1,6 +1,6 @@
 //! Records a timeline of one experiment: ops of ranks, messages, queues, pauses.
 //!
-//! Layer: batch. Simulates the experiment again on the CPU engine, unfolded, and samples its rows between steps. The engine itself records nothing, so a
+//! Layer: host. Simulates the experiment again on the CPU engine, unfolded, and samples its rows between steps. The engine itself records nothing, so a
 //! timeline costs nothing unless it is asked for. This module does not decide what is shown, nor how.
 
 use std::sync::Arc;

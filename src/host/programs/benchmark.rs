@@ -1,6 +1,6 @@
 //! The benchmark of one collective, as nccl-tests runs it: its programs, and the factor from algorithm bandwidth to bus bandwidth.
 //!
-//! Layer: batch.
+//! Layer: host.
 
 use hyperfold_config::spec;
 use hyperfold_llm::collective::CollectiveOp;

@@ -1,6 +1,6 @@
 //! The program of a class of a cluster's jobs, lowered for the GPUs that one job of the class has.
 //!
-//! Layer: batch. The result is the same as that of a `[[job]]` table of that name alone on a network of these GPUs. Builds no tables.
+//! Layer: host. The result is the same as that of a `[[job]]` table of that name alone on a network of these GPUs. Builds no tables.
 
 use std::sync::Arc;
 

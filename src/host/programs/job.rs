@@ -1,6 +1,6 @@
 //! The job of an experiment: a program that is read or generated, its collectives planned, lowered to tasks on its cluster.
 //!
-//! Layer: batch. Knows configuration and topology; `prepare` adds paths, `build` adds rows.
+//! Layer: host. Knows configuration and topology; `prepare` adds paths, `build` adds rows.
 
 use std::collections::BTreeMap;
 use std::path::Path;

@@ -1,6 +1,6 @@
 //! A cache of jobs that several experiments of a sweep share: experiments that differ only in what the network does with packets.
 //!
-//! Layer: batch. `job` builds a job. The cache changes no result, only the time and memory that a sweep takes.
+//! Layer: host. `job` builds a job. The cache changes no result, only the time and memory that a sweep takes.
 
 use std::collections::{BTreeMap, HashMap, HashSet};
 use std::sync::{Arc, LazyLock, Mutex, MutexGuard, PoisonError};

@@ -1,6 +1,6 @@
 //! The key of a job: everything that decides it. Jobs with equal keys are equal, whoever built them and wherever they are kept.
 //!
-//! Layer: batch. Reads configuration and network; `job_cache` finds jobs by their keys, `dedup` compares experiments by them.
+//! Layer: host. Reads configuration and network; `job_cache` finds jobs by their keys, `dedup` compares experiments by them.
 
 use std::hash::{DefaultHasher, Hash, Hasher};
 

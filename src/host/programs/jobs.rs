@@ -1,6 +1,6 @@
 //! Several jobs on one network: each is lowered alone on the GPUs that it gets, then their graphs and flows are joined into one job.
 //!
-//! Layer: batch. `prepare` continues with the joined job as with a single one. Builds no tables.
+//! Layer: host. `prepare` continues with the joined job as with a single one. Builds no tables.
 
 use std::ops::Range;
 use std::sync::Arc;

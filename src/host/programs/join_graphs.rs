@@ -1,6 +1,6 @@
 //! Joins the programs and task graphs of several jobs into one.
 //!
-//! Layer: batch. Renumbers; decides nothing. Ranks of the result are the network's GPUs.
+//! Layer: host. Renumbers; decides nothing. Ranks of the result are the network's GPUs.
 
 use std::ops::Range;
 use std::sync::Arc;

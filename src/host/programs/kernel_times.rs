@@ -1,6 +1,6 @@
 //! Factors on kernel times relative to the model: `workload.compute_scale`, jitter, stragglers.
 //!
-//! Layer: batch. Arithmetic; `job` calls it for every kernel of every rank.
+//! Layer: host. Arithmetic; `job` calls it for every kernel of every rank.
 
 use hyperfold_config::spec;
 

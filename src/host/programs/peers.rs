@@ -1,6 +1,6 @@
 //! Finds the operations of other ranks that an operation meets: the same collective in its group, or the send that matches its receive.
 //!
-//! Layer: batch. Reads programs; knows no times. INVARIANT: programs were lowered, so every meeting has all its members.
+//! Layer: host. Reads programs; knows no times. INVARIANT: programs were lowered, so every meeting has all its members.
 
 use std::borrow::Cow;
 use std::cell::OnceCell;

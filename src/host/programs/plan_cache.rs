@@ -1,6 +1,6 @@
 //! A cache of collective schedules with their software costs, which jobs of a sweep share. Fitting these costs is most of the work of planning.
 //!
-//! Layer: batch. `planner` uses it. The cache changes no result, only the time that a sweep takes.
+//! Layer: host. `planner` uses it. The cache changes no result, only the time that a sweep takes.
 
 use std::collections::{HashMap, VecDeque};
 use std::hash::{DefaultHasher, Hash, Hasher};

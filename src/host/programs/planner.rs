@@ -1,6 +1,6 @@
 //! Plans the collectives of an experiment's cluster: algorithm, channels and chunks, or the time if they are analytical.
 //!
-//! Layer: batch. Combines configuration, topology and `collective`; knows no tables.
+//! Layer: host. Combines configuration, topology and `collective`; knows no tables.
 
 use std::collections::{BTreeMap, BTreeSet, HashMap};
 use std::sync::Arc;

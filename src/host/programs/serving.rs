@@ -1,6 +1,6 @@
 //! Sets up inference for the layers below: the model on its pools, memory for keys and values, requests, and the resulting programs.
 //!
-//! Layer: batch. Converts types of `spec` to those of `workload::serving`.
+//! Layer: host. Converts types of `spec` to those of `workload::serving`.
 
 use crate::programs::training::{gpu, model};
 use crate::setup::error::{JobError, PrepareError, SetupError};

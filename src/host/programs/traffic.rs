@@ -1,6 +1,6 @@
 //! Everything that is sent over a network: flows of a pattern or a file, or queue pairs of a job.
 //!
-//! Layer: batch. Reads flow files.
+//! Layer: host. Reads flow files.
 
 use std::collections::HashMap;
 

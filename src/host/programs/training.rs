@@ -1,6 +1,6 @@
 //! Sets up training for the layers below: the model, its layout, the GPU, and the memory that they need.
 //!
-//! Layer: batch. The only place that converts types of `spec` to those of `model`, `compute` and `memory`. Generates no workload.
+//! Layer: host. The only place that converts types of `spec` to those of `model`, `compute` and `memory`. Generates no workload.
 
 use std::sync::Arc;
 

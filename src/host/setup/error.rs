@@ -1,6 +1,6 @@
 //! Why an experiment cannot be prepared: the errors of all steps from a configuration to tables.
 //!
-//! Layer: batch. Error types only; the steps that return them are in `prepare`, `job`, `training` and `build`.
+//! Layer: host. Error types only; the steps that return them are in `prepare`, `job`, `training` and `build`.
 
 use crate::cost::CostError;
 use hyperfold_base::isolation::Defect;

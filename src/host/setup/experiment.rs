@@ -1,6 +1,6 @@
 //! An experiment that waits to be run.
 //!
-//! Layer: batch. A leaf: `runner`, `devices` and `dedup` pass this type on.
+//! Layer: host. A leaf: `runner`, `devices` and `dedup` pass this type on.
 
 use hyperfold_config::spec::Config;
 

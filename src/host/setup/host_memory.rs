@@ -1,6 +1,6 @@
 //! Estimates of the host memory that a batch takes.
 //!
-//! Layer: batch. Arithmetic over table sizes; measures nothing.
+//! Layer: host. Arithmetic over table sizes; measures nothing.
 
 use hyperfold_columns::OwnedTables;
 

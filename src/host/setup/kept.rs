@@ -1,6 +1,6 @@
 //! Experiments that were prepared before a run, while its inputs were checked, and that the run uses.
 //!
-//! Layer: batch. Preparing a large network takes as long as simulating it for a moment, so it is done once. Which experiments are kept changes no result.
+//! Layer: host. Preparing a large network takes as long as simulating it for a moment, so it is done once. Which experiments are kept changes no result.
 
 use std::collections::HashMap;
 use std::sync::{Mutex, MutexGuard, PoisonError};

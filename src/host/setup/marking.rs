@@ -1,6 +1,6 @@
 //! Finds switch ports that drop packets before they mark any.
 //!
-//! Layer: batch. Without PFC only: with it a full buffer pauses senders.
+//! Layer: host. Without PFC only: with it a full buffer pauses senders.
 
 use std::collections::{BTreeMap, BTreeSet};
 

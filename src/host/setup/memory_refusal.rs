@@ -1,6 +1,6 @@
 //! The refusal of an experiment that needs too much memory: what it needs, what it may take, and what would make it smaller.
 //!
-//! Layer: batch. Counts bytes of what would be built; builds nothing.
+//! Layer: host. Counts bytes of what would be built; builds nothing.
 
 use std::fmt;
 

@@ -1,6 +1,6 @@
 //! The network of a configuration: generated or read from a file, with ranks placed on it, and its costs.
 //!
-//! Layer: batch. Reads the topology's file.
+//! Layer: host. Reads the topology's file.
 
 use std::collections::BTreeMap;
 use std::path::Path;

@@ -1,6 +1,6 @@
 //! Chooses the GPUs of a network for several jobs.
 //!
-//! Layer: batch. Knows servers and rails of the network, not what jobs do.
+//! Layer: host. Knows servers and rails of the network, not what jobs do.
 
 use std::cmp::Reverse;
 use std::collections::BTreeMap;

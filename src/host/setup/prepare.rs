@@ -1,6 +1,6 @@
 //! Prepares an experiment: from its configuration to a case that can run, within a memory budget.
 //!
-//! Layer: batch. Builds tables; simulates nothing.
+//! Layer: host. Builds tables; simulates nothing.
 
 use std::sync::Arc;
 

@@ -1,6 +1,6 @@
 //! Routes an experiment: from its configuration to a network and everything that is sent over it, each flow with its paths.
 //!
-//! Layer: batch. Reads the files that an experiment names; builds no tables.
+//! Layer: host. Reads the files that an experiment names; builds no tables.
 
 use std::borrow::Cow;
 use std::path::Path;

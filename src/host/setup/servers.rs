@@ -1,6 +1,6 @@
 //! The servers of an experiment: the contents of a server preset or of NCCL's XML file, the NIC that each GPU uses, and the cluster as cost models see it.
 //!
-//! Layer: batch. Builds no network: it changes the one that `prepare` built, and the configuration that it is built from.
+//! Layer: host. Builds no network: it changes the one that `prepare` built, and the configuration that it is built from.
 
 use std::borrow::Cow;
 use std::collections::BTreeSet;

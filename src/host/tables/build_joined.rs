@@ -1,6 +1,6 @@
 //! Rows of what counts as one flow at flow level: joined queue pairs, and the durations of collectives that run alone.
 //!
-//! Layer: batch.
+//! Layer: host.
 
 use std::collections::HashMap;
 use std::sync::Arc;

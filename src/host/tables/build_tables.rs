@@ -1,6 +1,6 @@
 //! Builds the tables of one experiment from a network, its flows and their paths.
 //!
-//! Layer: batch. The only place that knows both the graph and the columns.
+//! Layer: host. The only place that knows both the graph and the columns.
 
 use bytemuck::Zeroable;
 

@@ -1,6 +1,6 @@
 //! The rows of a task graph: owners, edges, gates, and the order of messages on queue pairs.
 //!
-//! Layer: batch. An edge between NICs becomes a gate of its own, as only events on one NIC happen at the same instant.
+//! Layer: host. An edge between NICs becomes a gate of its own, as only events on one NIC happen at the same instant.
 
 use bytemuck::Zeroable;
 

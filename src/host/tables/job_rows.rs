@@ -1,6 +1,6 @@
 //! What each of several jobs has among the rows of one experiment: its flows, its bytes, and the links that it shares with others.
 //!
-//! Layer: batch. Counts what was prepared; `read_outcome` reads the results.
+//! Layer: host. Counts what was prepared; `read_outcome` reads the results.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::ops::Range;

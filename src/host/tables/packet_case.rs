@@ -1,6 +1,6 @@
 //! The case that tables are built from: one experiment as network, flows and paths.
 //!
-//! Layer: batch. Types only; `build` and `build_tasks` build tables from them.
+//! Layer: host. Types only; `build` and `build_tasks` build tables from them.
 
 use hyperfold_columns::NEVER;
 use hyperfold_llm::workload::Flow;

@@ -1,6 +1,6 @@
 //! A cache of a job's table rows: the next experiment that puts the same job on the same NICs copies them.
 //!
-//! Layer: batch. `build_tasks` builds the rows. The cache changes no result, only the time that a sweep takes.
+//! Layer: host. `build_tasks` builds the rows. The cache changes no result, only the time that a sweep takes.
 
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};

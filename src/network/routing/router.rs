@@ -8,9 +8,23 @@ use std::sync::OnceLock;
 use super::error::RouteError;
 use super::hash::{EcmpKey, FlowKey, node_seed};
 use super::path::FlowPaths;
-use super::policy::RoutingPolicy;
 use super::table::{NextHopTable, SwitchGraph, UNREACHED};
 use crate::topology::{ArcIdx, Network, NodeIdx, NodeKind};
+
+/// Chooses the paths of flows.
+pub trait RoutingPolicy: Send + Sync + std::fmt::Debug {
+    /// The paths of a flow between two hosts, and those of its acknowledgements. `link` is the link of its NICs that a queue pair is pinned to, modulo their
+    /// number; `None` for any.
+    ///
+    /// # Errors
+    /// There is no path between the hosts.
+    fn paths(&self, router: &Router, flow: &FlowKey, link: Option<u32>) -> Result<FlowPaths, RouteError>;
+
+    /// Whether flows have several paths, so that their packets overtake each other.
+    fn sprays(&self) -> bool {
+        false
+    }
+}
 
 /// Routes over one network. Cheap to make: next hops are searched per destination switch, when first needed.
 pub struct Router<'a> {

@@ -1,6 +1,6 @@
 //! Collectives simulated as packets, compared with the formulas of their algorithms.
 //!
-//! Layer: batch.
+//! Layer: host.
 
 use super::formulas::IdleLink;
 use super::{ClosedFormError, ClosedFormRow, config, simulate};

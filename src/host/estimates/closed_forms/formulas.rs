@@ -1,6 +1,6 @@
 //! Formulas for how long messages take on an idle network of one switch.
 //!
-//! Layer: batch. Times in ps as floats: these are formulas, not simulation.
+//! Layer: host. Times in ps as floats: these are formulas, not simulation.
 
 /// An idle link: its rate and delay, its packets and their answers, and the cost of posting a message. Times in ps, sizes in bytes.
 #[derive(Clone, Copy)]

@@ -1,6 +1,6 @@
 //! Simulations compared with formulas: collectives, pipelines and traffic whose result a few lines of algebra predict.
 //!
-//! Layer: batch. The networks are small, generated and free of contention, so the formulas are exact up to packets in flight. `hyperfold validate closed-forms`
+//! Layer: host. The networks are small, generated and free of contention, so the formulas are exact up to packets in flight. `hyperfold validate closed-forms`
 //! and the test of the same name use these rows. Nothing here is fitted.
 
 mod collectives;

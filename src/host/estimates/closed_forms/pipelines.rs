@@ -1,6 +1,6 @@
 //! Bubbles of pipelines of equal stages: (p - 1) / (m v) of the work (Narayanan et al., SC'21, Section 2.2).
 //!
-//! Layer: batch. The vocabulary is tiny, so that the first and the last stage have almost no more work than the others. Kernels take a hundred times as long as
+//! Layer: host. The vocabulary is tiny, so that the first and the last stage have almost no more work than the others. Kernels take a hundred times as long as
 //! on the GPU, so that messages take almost no time, though they cross the network.
 
 use super::{ClosedFormError, ClosedFormRow, config, simulate, text};

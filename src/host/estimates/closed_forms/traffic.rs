@@ -1,6 +1,6 @@
 //! Bytes of each dimension of parallelism: by formula, in messages, and on the links of NICs.
 //!
-//! Layer: batch. One dimension at a time, by ring, in servers of one GPU: all bytes cross the network.
+//! Layer: host. One dimension at a time, by ring, in servers of one GPU: all bytes cross the network.
 
 use super::{ClosedFormError, ClosedFormRow, config, simulate, text};
 use hyperfold_config::spec::{KeyId, Value};

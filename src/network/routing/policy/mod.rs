@@ -15,7 +15,7 @@
 //!
 //! impl RoutingPolicy for FirstPath {
 //!     fn paths(&self, router: &Router, flow: &FlowKey, link: Option<u32>) -> Result<FlowPaths, RouteError> {
-// The NICs at both ends are those that the hash chooses, or the queue pair's link.
+//!         // The NICs at both ends are those that the hash chooses, or the queue pair's link.
 //!         let nics = router.hashed_path(flow, 1, link)?;
 //!         let (first, last) = (nics[0], nics[nics.len() - 1]);
 //!         let data = vec![router.shortest_path(first, last, 0)];
@@ -29,7 +29,7 @@
 //! let net = parse_ns3("example", &format!("6 4 6\n2 3 4 5\n{links}")).unwrap().network;
 //! let router = Router::new(&net);
 //! let key = |sport| FlowKey { id: 0, src_rank: 0, dst_rank: 1, sport, dport: 100 };
-// A flow takes the same path whatever its ports.
+//! // A flow takes the same path whatever its ports.
 //! assert_eq!(router.paths(key(1), &FirstPath).unwrap(), router.paths(key(2), &FirstPath).unwrap());
 //! ```
 
@@ -45,22 +45,8 @@ use super::file::RouteFile;
 use super::hash::FlowKey;
 use super::path::FlowPaths;
 use super::router::Router;
+pub use super::router::RoutingPolicy;
 use hyperfold_base::{by_name, for_each_routing_policy};
-
-/// Chooses the paths of flows.
-pub trait RoutingPolicy: Send + Sync + std::fmt::Debug {
-    /// The paths of a flow between two hosts, and those of its acknowledgements. `link` is the link of its NICs that a queue pair is pinned to, modulo their
-    /// number; `None` for any.
-    ///
-    /// # Errors
-    /// There is no path between the hosts.
-    fn paths(&self, router: &Router, flow: &FlowKey, link: Option<u32>) -> Result<FlowPaths, RouteError>;
-
-    /// Whether flows have several paths, so that their packets overtake each other.
-    fn sprays(&self) -> bool {
-        false
-    }
-}
 
 /// The keys of a policy: `[base.routing]`.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

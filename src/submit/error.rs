@@ -1,0 +1,24 @@
+//! Why a submission is refused.
+//!
+//! Layer: submit.
+
+use thiserror::Error;
+
+/// Why a submission cannot be written.
+#[derive(Clone, Debug, Error, PartialEq, Eq)]
+pub enum SubmitError {
+    #[error("{option} {shown}: {why}", shown = shown(.value))]
+    BadValue { option: &'static str, value: String, why: String },
+}
+
+impl SubmitError {
+    pub(super) fn bad(option: &'static str, value: &str, why: impl Into<String>) -> SubmitError {
+        SubmitError::BadValue { option, value: value.into(), why: why.into() }
+    }
+}
+
+/// A value for messages: on one line, and cut to 60 characters.
+fn shown(value: &str) -> String {
+    let short: String = value.chars().take(60).collect();
+    format!("`{}{}`", short.escape_debug(), if short.len() < value.len() { "..." } else { "" })
+}
