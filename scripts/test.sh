@@ -32,7 +32,8 @@ fi
 export PROPTEST_RNG_SEED
 echo "test.sh: PROPTEST_RNG_SEED=$PROPTEST_RNG_SEED"
 
-cargo build --profile "$profile" --bin hyperfold
+# All at once: building the program alone first would choose other features of a crate below, and build most of the workspace twice.
+cargo test --workspace --profile "$profile" --no-run
 scripts/setup-vulkan.sh "${CARGO_TARGET_DIR:-target}/$profile/hyperfold"
 
 if $soak; then
