@@ -9,6 +9,7 @@ use toml::Spanned;
 use toml::de::{DeTable, DeValue};
 
 use super::axis::{DeclaredAxis, read_axis};
+use super::experiment::MAX_EXPERIMENTS;
 use super::include::{self, BaseKeys, IncludedFile};
 use super::key_names::KnownKey;
 use super::method::Method;
@@ -349,10 +350,10 @@ impl Document {
             },
             "seed" => self.seed = whole(0, i64::MAX)? as u64,
             "sweep.samples" => {
-                self.samples = whole(1, super::MAX_EXPERIMENTS as i64)? as u64;
+                self.samples = whole(1, MAX_EXPERIMENTS as i64)? as u64;
                 self.samples_place = Some(source.place(offset));
             }
-            "sweep.replicas" => self.replicas = whole(1, super::MAX_EXPERIMENTS as i64)? as u32,
+            "sweep.replicas" => self.replicas = whole(1, MAX_EXPERIMENTS as i64)? as u32,
             "sweep.objectives" => {
                 let bad = || {
                     source.bad(name, value, "it must be a list of one or more column names of results.csv, for example [\"iteration_time_ns\"]".into())
