@@ -1,4 +1,4 @@
-// System `classify`, a row a switch: can anything pause, resume or drop here in this step? (twin: `src/engine/cpu/classify.rs`)
+// System `classify`, a row a switch: can anything pause, resume or drop here in this step? (twin: `src/engine/cpu/switch/classify.rs`)
 
 // Decides whether switch `s` is independent, and whether its pool of pause frames suffices if not.
 fn classify(s: u32) {

@@ -1,4 +1,4 @@
-// A port's transmitter and queue, shared by `forward` and `forward_joint` (twin: `src/engine/cpu/egress.rs`).
+// A port's transmitter and queue, shared by `forward` and `forward_joint` (twin: `src/engine/cpu/switch/egress.rs`).
 
 // Fields of a telemetry word: time 24 bits, transmitted 20, queue 17, rate index 3.
 const INT_TIME_MASK: u64 = 0xfffffflu;

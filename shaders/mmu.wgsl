@@ -1,4 +1,4 @@
-// The shared buffer of a switch, exactly, event by event; only `forward_joint` needs it (twin: `src/engine/cpu/mmu.rs`).
+// The shared buffer of a switch, exactly, event by event; only `forward_joint` needs it (twin: `src/engine/cpu/switch/mmu.rs`).
 //
 // A pause frame is queued here and sent by `forward_joint`, so that the code of a transmission is in the kernel once. These say which
 // port has one to send.

@@ -1,4 +1,4 @@
-// The sending side of a queue pair: what an acknowledgement brings (twin: `src/engine/cpu/sender.rs`).
+// The sending side of a queue pair: what an acknowledgement brings (twin: `src/engine/cpu/transport/sender.rs`).
 
 // Gives record `p` back to the pool of NIC `n`.
 fn free_packet(n: u32, p: u32) {

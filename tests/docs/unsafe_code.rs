@@ -11,7 +11,7 @@ const WITH_UNSAFE: &[&str] = &[
     "base/prefetch.rs",
     "columns/column.rs",
     "columns/tables.rs",
-    "engine/cpu/cores.rs",
+    "engine/cpu/parallel/cores.rs",
     "engine/cpu/key.rs",
     "fold/run/window_threads.rs",
 ];

@@ -12,8 +12,8 @@ use hyperfold_columns::{
     EndOwner, FRAME_BYTES, FlowIdx, INT_TX_UNIT, LinkEndIdx, NEVER, NicIdx, Packet, PacketDetails, PacketIdx, PortIdx,
     SHARED_HEADER, SwitchIdx, Tables, cc, kind, meta, mode,
 };
-use hyperfold_engine::cpu::egress;
 use hyperfold_engine::cpu::lists::wire_push;
+use hyperfold_engine::cpu::switch::egress;
 use hyperfold_engine::grow;
 
 /// Writes or reads the records that wait at the receiver to return to their pool.

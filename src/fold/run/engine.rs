@@ -27,9 +27,9 @@ use hyperfold_columns::{Tables, mode};
 use hyperfold_engine::Audit;
 use hyperfold_engine::FoldStats;
 use hyperfold_engine::cpu::engine::advance_one;
-use hyperfold_engine::cpu::side_by_side::SideBySide;
-use hyperfold_engine::cpu::threads::SpareThreads;
-use hyperfold_engine::cpu::trial::WORTH;
+use hyperfold_engine::cpu::parallel::side_by_side::SideBySide;
+use hyperfold_engine::cpu::parallel::threads::SpareThreads;
+use hyperfold_engine::cpu::parallel::trial::WORTH;
 use hyperfold_engine::{Engine, EngineError, SliceOutcome, is_final, packet_hops};
 
 /// Experiments per thread in a batch: enough that few threads idle at its end, few enough that the next batch reuses warm memory (our choice).

@@ -24,7 +24,8 @@ use crate::steady::skip_plan::plan;
 use hyperfold_base::units::PS_PER_NS;
 use hyperfold_columns::{FlowIdx, NEVER, NONE, NicIdx, Tables, cc, qp, task as bits};
 use hyperfold_engine::cpu::key::periodic;
-use hyperfold_engine::cpu::{nic, queue_pair, task};
+use hyperfold_engine::cpu::transport::queue_pair;
+use hyperfold_engine::cpu::{nic, task};
 
 /// Why a skip ended, as the log says it.
 #[derive(Clone, Copy, Debug)]

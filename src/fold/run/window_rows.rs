@@ -9,7 +9,8 @@ use crate::rows::buffer_guard::BufferGuard;
 use crate::rows::ingress_peaks::IngressPeaks;
 use crate::rows::partition_rows::PartitionRows;
 use hyperfold_columns::{FoldTrace, NicIdx, PortIdx, SHARED_HEADER, SwitchIdx, Tables, TaskIdx, mode};
-use hyperfold_engine::cpu::{classify, forward, forward_joint, nic, plan, switches};
+use hyperfold_engine::cpu::nic;
+use hyperfold_engine::cpu::switch::{classify, forward, forward_joint, plan, switches};
 
 /// Number of consecutive NICs whose arrivals are prefetched together.
 const TOGETHER: usize = nic::TOGETHER as usize;

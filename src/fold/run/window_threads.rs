@@ -15,9 +15,10 @@ use crate::rows::partition_rows::PartitionRows;
 use crate::rows::rows_by_switch::{GroupOfSwitch, RowsBySwitch};
 use crate::run::window_rows::{PartitionWindow, WindowLeft};
 use hyperfold_columns::{ClaimTable, Tables};
-use hyperfold_engine::cpu::phases::{self, SharedPieces, own_part};
-use hyperfold_engine::cpu::threads::SpareThreads;
-use hyperfold_engine::cpu::trial::{ThreadTrial, WORTH};
+use hyperfold_engine::cpu::parallel::phases;
+use hyperfold_engine::cpu::parallel::phases::{SharedPieces, own_part};
+use hyperfold_engine::cpu::parallel::threads::SpareThreads;
+use hyperfold_engine::cpu::parallel::trial::{ThreadTrial, WORTH};
 
 /// Minimum number of link ends of a partition that is processed switch by switch (our choice).
 const LEAST_ENDS: usize = 64;

@@ -3,8 +3,8 @@
 //! Within a step a switch does not see what another does, so the order of switches changes nothing. Going switch by switch, the packets that `plan`
 //! took off the wires are still in the processor's caches when `forward` sends them on. A GPU runs system by system, all switches at once.
 
-use super::lists::{LANES, fetch, fetch_rest};
 use super::{classify, forward, forward_joint, plan};
+use crate::cpu::lists::{LANES, fetch, fetch_rest};
 use hyperfold_columns::{LinkEndIdx, PacketIdx, PortIdx, SwitchIdx, Tables, flag, mode};
 
 /// Value of `Switch::independent` while a step waits for pause frames: this switch was processed before the first one that lacked frames.

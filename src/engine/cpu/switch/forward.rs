@@ -2,8 +2,8 @@
 //! it by time and transmits.
 
 use super::egress::{PortEvent, TimedEvent, completion_time, enqueue, idle, on_frame, start_next};
-use super::lists::merge;
 use super::plan::request_word;
+use crate::cpu::lists::merge;
 use hyperfold_columns::{NEVER, PacketIdx, PortIdx, SHARED_HEADER, Tables};
 
 /// Merges all packets that the ingresses planned for `port` into one list, by time. Ties go to the lower ingress. Returns the head of the list.

@@ -1,6 +1,6 @@
 //! A queue pair's rate and the window that follows from it (twin: `shaders/rate.wgsl`).
 
-use super::math::mul_div;
+use crate::cpu::math::mul_div;
 use hyperfold_columns::{FlowIdx, Tables, mode};
 
 /// Sets the rate of queue pair `f` (bps) and the window that follows from it; `line` is the line rate.

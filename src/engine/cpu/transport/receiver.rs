@@ -1,8 +1,8 @@
 //! The receiving side of a queue pair (twin: `shaders/receiver.wgsl`).
 
-use super::key::EventKey;
-use super::math::hash32;
-use super::task;
+use crate::cpu::key::EventKey;
+use crate::cpu::math::hash32;
+use crate::cpu::task;
 use hyperfold_columns::{Exp, FlowRx, NEVER, NicIdx, PacketIdx, Tables, TaskIdx, kind, meta, mode};
 
 /// Whether data from byte `seq` on, which is beyond the expected byte, is answered with a NACK.

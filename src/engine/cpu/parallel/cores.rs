@@ -17,7 +17,8 @@ use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use super::barrier::{Broken, SpinBarrier};
 use super::phases::SharedPieces;
 use super::switch_groups::SwitchGroups;
-use super::{advance, analytical, nic, schedule, step_end, switches};
+use crate::cpu::switch::switches;
+use crate::cpu::{advance, analytical, nic, schedule, step_end};
 use hyperfold_base::isolation::isolated;
 use hyperfold_columns::{ClaimTable, NEVER, SwitchIdx, Tables, TaskIdx, flag, status};
 

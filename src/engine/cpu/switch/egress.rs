@@ -1,9 +1,9 @@
 //! A port's transmitter and queue, shared by `forward` and `forward_joint` (twin: `shaders/egress.wgsl`).
 
-use super::key::{ARRIVAL, COMPLETION, EventRef, lineages};
-use super::lists::{fetch_rest, wire_push};
-use super::math::{hash32, tx_time};
 use super::mmu::SharedBuffer;
+use crate::cpu::key::{ARRIVAL, COMPLETION, EventRef, lineages};
+use crate::cpu::lists::{fetch_rest, wire_push};
+use crate::cpu::math::{hash32, tx_time};
 use hyperfold_columns::{
     FRAME_BYTES, INT_HOPS, INT_Q_UNIT, INT_TX_UNIT, Lineage, NEVER, PacketIdx, PortIdx, SHARED_HEADER, Tables, cc,
     flag, kind, meta, mode,

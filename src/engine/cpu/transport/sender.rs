@@ -1,10 +1,10 @@
 //! The sending side of a queue pair: how it handles an acknowledgement (twin: `shaders/sender.wgsl`).
 
-use super::cc::{dcqcn, dctcp, hpcc, timely};
-use super::key::EventKey;
-use super::math::hash32;
 use super::queue_pair::{halve_loss_window, step_back};
-use super::task;
+use crate::cpu::cc::{dcqcn, dctcp, hpcc, timely};
+use crate::cpu::key::EventKey;
+use crate::cpu::math::hash32;
+use crate::cpu::task;
 use hyperfold_columns::{
     FlowIdx, FlowTx, NEVER, NicIdx, PacketIdx, RttSample, STALL_DOUBLINGS, STALLS_A_RETRY, Tables, WINDOW_STEPS, cc,
     flag, kind, meta, mode, qp,

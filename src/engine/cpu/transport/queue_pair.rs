@@ -1,7 +1,7 @@
 //! A queue pair at its NIC: its creation, its initial state, and its place in the NIC's order (twin: `shaders/queue_pair.wgsl`).
 
-use super::math::{ONE_Q32, ONE_Q48};
 use super::rate::set_rate;
+use crate::cpu::math::{ONE_Q32, ONE_Q48};
 use hyperfold_columns::{FlowIdx, FlowTx, LOSS_WINDOW_PACKETS, NEVER, NicIdx, Tables, cc, qp};
 
 /// Creates queue pair `f` of NIC `n`: it has line rate and may send at once.
