@@ -31,4 +31,4 @@ pub use memo::table::Memo;
 pub use memo::unsaved::Unsaved;
 pub use rows::key_parts::{KeyPart, KeyPartSet};
 pub use run::engine::{FoldEngine, MOST_A_THREAD};
-pub use run::explanation::{CauseCount, FoldCause, FoldExplanation};
+pub use run::explanations::explanation::{CauseCount, FoldCause, FoldExplanation};

@@ -8,17 +8,17 @@ use std::time::{Duration, Instant};
 
 use rayon::prelude::*;
 
+use super::audits::restart::CoupledSwitches;
+use super::explanations::explain::settle;
+use super::explanations::explanation::{Explainer, FoldExplanation};
+use super::partitions::counters::HOPS_PER_CHECKPOINT;
+use super::skips::gain::hops_needed;
 use crate::memo::lock::lock;
 use crate::memo::table::Memo;
 use crate::rows::buffer_guard::Failure;
 use crate::rows::partition_rows::hops;
-use crate::run::counters::HOPS_PER_CHECKPOINT;
 use crate::run::dispatch::{Dispatch, DispatchQueues};
-use crate::run::explain::settle;
-use crate::run::explanation::{Explainer, FoldExplanation};
 use crate::run::fold_run::FoldRun;
-use crate::run::gain::hops_needed;
-use crate::run::restart::CoupledSwitches;
 use crate::run::stop::Stop;
 use crate::run::turns::{begin, begin_coupled, turns};
 use hyperfold_base::isolation::isolated;

@@ -5,19 +5,19 @@
 use std::collections::{BTreeSet, HashSet};
 use std::sync::Arc;
 
+use super::audits::copies::ContinuedAudits;
+use super::audits::restart::{CoupledSwitches, Restart};
+use super::explanations::explanation::Explainer;
+use super::partitions::partition::Partition;
+use super::simulation::window_threads::WindowThreads;
+use super::skips::gain::LeastGain;
 use crate::memo::in_flight::ExperimentTicket;
 use crate::memo::table::Memo;
 use crate::rows::buffer_guard::BufferGuard;
 use crate::rows::index::RowIndex;
-use crate::run::copies::ContinuedAudits;
-use crate::run::explanation::Explainer;
-use crate::run::gain::LeastGain;
-use crate::run::partition::Partition;
-use crate::run::restart::{CoupledSwitches, Restart};
 use crate::run::schedule::TurnSchedule;
 use crate::run::stats::TurnTimer;
 use crate::run::stop::Stop;
-use crate::run::window_threads::WindowThreads;
 use crate::steady::detector::SteadyRates;
 use crate::steady::wander::RateWander;
 use hyperfold_columns::{FlowIdx, NicIdx, SwitchIdx, Tables};

@@ -9,7 +9,7 @@ use crate::memo::node::MemoNode;
 use crate::memo::skip_plan::SkipPlan;
 use crate::rows::partition_rows::{PartitionRows, RowCounts, is_idle};
 use crate::rows::rows_by_switch::RowsBySwitch;
-use crate::run::explanation::FoldCause;
+use crate::run::explanations::explanation::FoldCause;
 use crate::steady::detector::Detector;
 use crate::steady::skip::Skip;
 use hyperfold_columns::{NEVER, NicIdx, Tables};

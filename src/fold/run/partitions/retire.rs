@@ -5,15 +5,15 @@
 use crate::rows::partition_rows::{Member, NicBase, PortBase, hops};
 use std::sync::Arc;
 
+use super::counters::{nic_delta, port_delta, report_peaks};
+use super::partition::Partition;
 use crate::memo::outcome::{FinalState, MemberFinal, NicFinal};
 use crate::rows::cc_state;
-use crate::run::claim::update_claim;
-use crate::run::counters::{nic_delta, port_delta, report_peaks};
-use crate::run::explain::settle;
+use crate::run::explanations::explain::settle;
 use crate::run::fold_run::FoldRun;
-use crate::run::partition::Partition;
-use crate::run::recording::flush_covered;
-use crate::run::restore::restore_members;
+use crate::run::lookups::claim::update_claim;
+use crate::run::lookups::recording::flush_covered;
+use crate::run::lookups::restore::restore_members;
 use crate::run::turn_order::schedule_nic;
 use hyperfold_columns::{NEVER, NONE, NicIdx, PortIdx, Tables, qp};
 use hyperfold_engine::cpu::nic;

@@ -2,14 +2,14 @@
 //!
 //! Layer: fold/run.
 
-use crate::run::checkpoint::checkpoint_if_due;
-use crate::run::claim::update_claim;
-use crate::run::couple::process_jointly_if_due;
-use crate::run::detection::next_sampling;
+use super::simulate::{next_event_at, window};
 use crate::run::fold_run::FoldRun;
-use crate::run::recording::{drain, flush_covered};
-use crate::run::retire::retire_idle;
-use crate::run::simulate::{next_event_at, window};
+use crate::run::lookups::checkpoint::checkpoint_if_due;
+use crate::run::lookups::claim::update_claim;
+use crate::run::lookups::recording::{drain, flush_covered};
+use crate::run::partitions::couple::process_jointly_if_due;
+use crate::run::partitions::retire::retire_idle;
+use crate::run::skips::detection::next_sampling;
 use crate::run::stop::Stop;
 use crate::run::turn_order::schedule_partition;
 use hyperfold_columns::{NEVER, NONE, Tables};

@@ -2,6 +2,7 @@
 //!
 //! Layer: fold/run.
 
+use super::partition::BaseSnapshot;
 use crate::memo::node::Checkpoint;
 use crate::memo::outcome::{CounterDelta, NicDelta, PortDelta};
 use crate::rows::partition_rows::Member;
@@ -9,7 +10,6 @@ use crate::rows::partition_rows::{NicBase, PortBase, RowCounts, SendProgress};
 use crate::rows::snapshot;
 use crate::rows::snapshot_walk::RowNames;
 use crate::run::fold_run::FoldRun;
-use crate::run::partition::BaseSnapshot;
 use crate::run::stop::Stop;
 use hyperfold_columns::{NicIdx, PortIdx, SHARED_HEADER, Tables, mode};
 use hyperfold_engine::grow::TooManyPackets;

@@ -4,18 +4,18 @@
 
 use std::sync::Arc;
 
+use super::claim::{is_free, update_claim};
+use super::restore::stand_at_snapshot;
 use crate::memo::cursor::MemoCursor;
 use crate::memo::node::{Continuation, MemoNode};
 use crate::rows::canonical_key::{CanonicalKey, shape};
 use crate::rows::coupling::put_coupling;
 use crate::rows::snapshot;
-use crate::run::claim::{is_free, update_claim};
-use crate::run::counters::{rebase, until_next, write_snapshot};
-use crate::run::detection::{forget_rule, rule_of, schedule_sampling};
-use crate::run::explain::new_snapshot;
+use crate::run::explanations::explain::new_snapshot;
 use crate::run::fold_run::FoldRun;
-use crate::run::restore::stand_at_snapshot;
-use crate::run::simulate::next_event_at;
+use crate::run::partitions::counters::{rebase, until_next, write_snapshot};
+use crate::run::simulation::simulate::next_event_at;
+use crate::run::skips::detection::{forget_rule, rule_of, schedule_sampling};
 use crate::steady::sampling::is_steadying;
 use hyperfold_columns::{NEVER, Tables, mode};
 

@@ -3,18 +3,18 @@
 //! Layer: fold/run. Its partitions merge at once. Their rows may be up to a step apart in time, so the ports of the switch are processed jointly a
 //! little later. Until then the buffer guard goes on with its proof.
 
+use super::counters::{deltas, forget_finished_messages, report_peaks};
+use super::join::{NeededRows, add_port, catch_up_rows, touched};
+use super::merge::merge;
 use crate::rows::canonical_key::CanonicalKey;
 use crate::rows::coupling::coupled_rows;
-use crate::run::counters::{deltas, forget_finished_messages, report_peaks};
-use crate::run::explain::{because, settle};
-use crate::run::explanation::FoldCause;
+use crate::run::explanations::explain::{because, settle};
+use crate::run::explanations::explanation::FoldCause;
 use crate::run::fold_run::FoldRun;
-use crate::run::gain::LeastGain;
-use crate::run::join::{NeededRows, add_port, catch_up_rows, touched};
-use crate::run::lookup::stop_remembering;
-use crate::run::merge::merge;
-use crate::run::resume::resume;
-use crate::run::simulate::next_event_at;
+use crate::run::lookups::lookup::stop_remembering;
+use crate::run::lookups::resume::resume;
+use crate::run::simulation::simulate::next_event_at;
+use crate::run::skips::gain::LeastGain;
 use crate::run::stop::Stop;
 use crate::run::turn_order::schedule_partition;
 use crate::steady::detector::Detector;

@@ -4,7 +4,7 @@
 
 use std::cmp::Reverse;
 
-use crate::run::copies::ExperimentCopy;
+use super::copies::ExperimentCopy;
 use crate::run::fold_run::FoldRun;
 use crate::steady::carried_error::{ComparedCopy, carried_error};
 use hyperfold_base::units::{PS_PER_NS, PS_PER_S};

@@ -2,7 +2,7 @@
 //!
 //! Layer: fold/run.
 
-use crate::run::counters::full;
+use crate::run::partitions::counters::full;
 use std::fmt::{self, Display, Formatter};
 use std::sync::Arc;
 
@@ -10,12 +10,12 @@ use crate::memo::node::MessageEvent;
 use crate::memo::skip_plan::{SkipPlan, draw};
 use crate::rows::partition_rows::waits_its_turn;
 use crate::rows::snapshot;
-use crate::run::audit::audit_if_due;
-use crate::run::counters::{forget_finished_messages, report_peaks, row_names, write_snapshot};
+use crate::run::audits::audit::audit_if_due;
 use crate::run::fold_run::FoldRun;
-use crate::run::progress::next_reported;
-use crate::run::resume::resume;
-use crate::run::simulate::next_event_at;
+use crate::run::lookups::progress::next_reported;
+use crate::run::lookups::resume::resume;
+use crate::run::partitions::counters::{forget_finished_messages, report_peaks, row_names, write_snapshot};
+use crate::run::simulation::simulate::next_event_at;
 use crate::run::stop::Stop;
 use crate::run::turn_order::{collect, collect_all, schedule_partition};
 use crate::steady::detector::SteadyRates;

@@ -9,7 +9,7 @@
 use std::cmp::Reverse;
 use std::collections::BinaryHeap;
 
-use crate::run::partition::Partition;
+use crate::run::partitions::partition::Partition;
 use crate::steady::sampling::{hops_there_and_back, is_steadying};
 use hyperfold_columns::{FoldTrace, Tables, Task, mode, task as bits};
 use hyperfold_engine::FoldStats;

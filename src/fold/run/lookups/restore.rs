@@ -2,15 +2,15 @@
 //!
 //! Layer: fold/run.
 
-use crate::run::counters::full;
+use crate::run::partitions::counters::full;
 use std::sync::Arc;
 
 use crate::memo::node::MemoNode;
 use crate::rows::partition_rows::RowCounts;
 use crate::rows::snapshot;
-use crate::run::counters::{rebase_range, row_names, until_next};
 use crate::run::fold_run::FoldRun;
-use crate::run::partition::BaseSnapshot;
+use crate::run::partitions::counters::{rebase_range, row_names, until_next};
+use crate::run::partitions::partition::BaseSnapshot;
 use crate::run::stop::{Stop, reason};
 use crate::steady::sampling::is_steadying;
 use hyperfold_columns::{Tables, TaskIdx};

@@ -3,30 +3,32 @@
 //!
 //! Layer: fold/run.
 
-use crate::run::counters::full;
+use crate::run::partitions::counters::full;
 use crate::steady::criterion::PartitionView;
 use std::sync::Arc;
 use std::time::Instant;
 
+use super::claim::update_claim;
+use super::progress::next_reported;
+use super::recording::{flush_covered, record_choice};
+use super::restore::stand_at_snapshot;
+use super::resume::resume;
 use crate::memo::cursor::MemoCursor;
 use crate::memo::node::{Checkpoint, Continuation};
 use crate::memo::outcome::PartitionPiece;
 use crate::memo::skip_choice::{NeededBytes, is_met};
 use crate::rows::partition_rows::{hops, waits_its_turn};
 use crate::rows::snapshot;
-use crate::run::claim::update_claim;
-use crate::run::counters::{deltas, forget_finished_messages, rebase, report_peaks, row_names, write_snapshot};
-use crate::run::detection::{forget_rule, sample_partition, schedule_sampling, works};
-use crate::run::explain::settle;
+use crate::run::explanations::explain::settle;
 use crate::run::fold_run::FoldRun;
-use crate::run::progress::next_reported;
-use crate::run::recording::{flush_covered, record_choice};
-use crate::run::restore::stand_at_snapshot;
-use crate::run::resume::resume;
-use crate::run::retire::dissolve;
-use crate::run::simulate::next_event_at;
-use crate::run::skip::{begin_skip, plan_skip};
-use crate::run::split::{fall_apart, pieces};
+use crate::run::partitions::counters::{
+    deltas, forget_finished_messages, rebase, report_peaks, row_names, write_snapshot,
+};
+use crate::run::partitions::retire::dissolve;
+use crate::run::partitions::split::{fall_apart, pieces};
+use crate::run::simulation::simulate::next_event_at;
+use crate::run::skips::detection::{forget_rule, sample_partition, schedule_sampling, works};
+use crate::run::skips::skip::{begin_skip, plan_skip};
 use crate::run::stop::{Stop, reason};
 use crate::run::turn_order::schedule_partition;
 use crate::steady::criterion::{SteadyPiece, steady};

@@ -2,6 +2,8 @@
 //!
 //! Layer: fold/run.
 
+use super::merge::{catch_up, complete_until, merge};
+use super::retire::retire_idle;
 use crate::memo::cursor::{MemoCursor, PendingEvent, PendingKind};
 use crate::memo::keys::edge;
 use crate::rows::canonical_key::CanonicalKey;
@@ -9,16 +11,14 @@ use crate::rows::cc_state;
 use crate::rows::cc_state::timers_run;
 use crate::rows::coupling::{coupled_rows, put_coupling};
 use crate::rows::partition_rows::{Member, NicBase, PortBase, SendProgress};
-use crate::run::claim::{is_free, update_claim};
-use crate::run::detection::{reset_detector, widen_rule};
-use crate::run::explain::{because, new_start};
-use crate::run::explanation::FoldCause;
+use crate::run::explanations::explain::{because, new_start};
+use crate::run::explanations::explanation::FoldCause;
 use crate::run::fold_run::{FoldRun, new_partition};
-use crate::run::lookup::{catch_up_with, follow, stop_remembering};
-use crate::run::merge::{catch_up, complete_until, merge};
-use crate::run::progress::{ends_by, has_more, next_reported};
-use crate::run::recording::{flush, rewind};
-use crate::run::retire::retire_idle;
+use crate::run::lookups::claim::{is_free, update_claim};
+use crate::run::lookups::lookup::{catch_up_with, follow, stop_remembering};
+use crate::run::lookups::progress::{ends_by, has_more, next_reported};
+use crate::run::lookups::recording::{flush, rewind};
+use crate::run::skips::detection::{reset_detector, widen_rule};
 use crate::run::stop::Stop;
 use crate::run::turn_order::schedule_partition;
 use hyperfold_columns::{FlowIdx, LinkEndIdx, NEVER, NONE, NicIdx, PortIdx, SwitchIdx, Tables, qp};

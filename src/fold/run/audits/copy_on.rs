@@ -7,14 +7,14 @@
 use std::sync::Arc;
 use std::time::Instant;
 
+use super::compare_copies::sent;
+use super::copies::{ContinuedAudits, ExperimentCopy};
 use crate::memo::in_flight::InFlight;
-use crate::run::compare_copies::sent;
-use crate::run::copies::{ContinuedAudits, ExperimentCopy};
-use crate::run::detection::schedule_sampling;
 use crate::run::fold_run::FoldRun;
-use crate::run::gain::{LeastGain, hops_needed, message_hops};
-use crate::run::lookup::start_simulating;
-use crate::run::simulate::next_event_at;
+use crate::run::lookups::lookup::start_simulating;
+use crate::run::simulation::simulate::next_event_at;
+use crate::run::skips::detection::schedule_sampling;
+use crate::run::skips::gain::{LeastGain, hops_needed, message_hops};
 use crate::run::stop::Stop;
 use crate::run::turn_order::schedule_partition;
 use crate::steady::detector::SteadyRates;

@@ -2,16 +2,16 @@
 //!
 //! Layer: fold/run.
 
-use crate::run::claim::must_simulate;
-use crate::run::explain::because;
-use crate::run::explanation::FoldCause;
+use super::claim::must_simulate;
+use super::lookup::{record_post_of_looked_up, report_events, start_simulating};
+use super::progress::{final_state_by, has_more, next_reported};
+use crate::run::explanations::explain::because;
+use crate::run::explanations::explanation::FoldCause;
 use crate::run::fold_run::FoldRun;
-use crate::run::join::join;
-use crate::run::lookup::{record_post_of_looked_up, report_events, start_simulating};
-use crate::run::progress::{final_state_by, has_more, next_reported};
-use crate::run::retire::retire_looked_up;
-use crate::run::simulate::next_event_at;
-use crate::run::skip::{SkipEnd, end_skip, post_while_skipped};
+use crate::run::partitions::join::join;
+use crate::run::partitions::retire::retire_looked_up;
+use crate::run::simulation::simulate::next_event_at;
+use crate::run::skips::skip::{SkipEnd, end_skip, post_while_skipped};
 use crate::run::stop::Stop;
 use crate::run::turn_order::{collect, collect_all, schedule_partition};
 use hyperfold_columns::{NEVER, NONE, NicIdx, Tables, task as bits};

@@ -4,15 +4,15 @@
 
 use std::mem::take;
 
+use super::window_rows::{PartitionWindow, WindowLeft};
 use crate::rows::cc_state::timers_run;
 use crate::rows::partition_rows::PartitionRows;
 use crate::rows::rows_by_switch::RowsBySwitch;
-use crate::run::counters::report_peaks;
 use crate::run::fold_run::FoldRun;
-use crate::run::recording::{drain, mark_unpredictable};
+use crate::run::lookups::recording::{drain, mark_unpredictable};
+use crate::run::partitions::counters::report_peaks;
 use crate::run::stop::{Stop, reason};
 use crate::run::turn_order::collect_all;
-use crate::run::window_rows::{PartitionWindow, WindowLeft};
 use crate::steady::sampling::is_steadying;
 use hyperfold_columns::{NEVER, NicIdx, PacketIdx, PortIdx, SHARED_FLAGS, Tables, flag, mode};
 use hyperfold_engine::cpu::key::START;

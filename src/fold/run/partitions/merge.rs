@@ -5,19 +5,19 @@
 use crate::memo::node::MemoNode;
 use std::sync::Arc;
 
+use super::partition::{BaseSnapshot, Partition};
 use crate::memo::cursor::{MemoCursor, PendingKind};
 use crate::memo::keys::edge;
 use crate::memo::node_id::MemoNodeId;
 use crate::rows::canonical_key::{CanonicalKey, rank};
 use crate::rows::partition_rows::RowCounts;
-use crate::run::claim::update_claim;
-use crate::run::explain::{because, settle};
-use crate::run::explanation::FoldCause;
+use crate::run::explanations::explain::{because, settle};
+use crate::run::explanations::explanation::FoldCause;
 use crate::run::fold_run::FoldRun;
-use crate::run::lookup::{leave_memo, report_events, start_simulating, stop_remembering};
-use crate::run::partition::{BaseSnapshot, Partition};
-use crate::run::recording::{flush, flush_covered, rewind};
-use crate::run::skip::{SkipEnd, end_skip};
+use crate::run::lookups::claim::update_claim;
+use crate::run::lookups::lookup::{leave_memo, report_events, start_simulating, stop_remembering};
+use crate::run::lookups::recording::{flush, flush_covered, rewind};
+use crate::run::skips::skip::{SkipEnd, end_skip};
 use crate::run::stop::Stop;
 use crate::run::turn_order::schedule_partition;
 use hyperfold_columns::{NicIdx, Tables};

@@ -4,6 +4,7 @@
 
 use std::collections::HashMap;
 
+use super::explanation::FoldCause;
 use crate::memo::lock::lock;
 use crate::memo::node::MemoNode;
 use crate::rows::canonical_key::{CanonicalKey, shape};
@@ -13,9 +14,8 @@ use crate::rows::part_hashes::PartHashes;
 use crate::rows::partition_rows::hops;
 use crate::rows::snapshot;
 use crate::rows::snapshot_walk::Pen;
-use crate::run::counters::row_names;
-use crate::run::explanation::FoldCause;
 use crate::run::fold_run::FoldRun;
+use crate::run::partitions::counters::row_names;
 use hyperfold_columns::{INT_TX_UNIT, Tables, cc};
 
 /// Maximum number of earlier keys with the same rows that a new one is compared with: the latest.

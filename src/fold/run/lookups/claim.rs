@@ -5,10 +5,10 @@
 use std::sync::Arc;
 use std::sync::atomic::Ordering;
 
+use super::progress::is_unknown_at;
 use crate::memo::in_flight::ClaimAnswer;
 use crate::run::fold_run::FoldRun;
-use crate::run::partition::Partition;
-use crate::run::progress::is_unknown_at;
+use crate::run::partitions::partition::Partition;
 use crate::run::stop::Stop;
 
 /// Claims the current node of simulated partition `p`, and releases any other claim of it.

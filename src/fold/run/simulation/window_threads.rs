@@ -9,11 +9,11 @@ use std::sync::atomic::{AtomicUsize, Ordering};
 use std::sync::{Arc, Mutex, OnceLock};
 use std::time::{Duration, Instant};
 
+use super::window_rows::{PartitionWindow, WindowLeft};
 use crate::memo::lock::lock;
 use crate::rows::ingress_peaks::IngressPeaks;
 use crate::rows::partition_rows::PartitionRows;
 use crate::rows::rows_by_switch::{GroupOfSwitch, RowsBySwitch};
-use crate::run::window_rows::{PartitionWindow, WindowLeft};
 use hyperfold_columns::{ClaimTable, Tables};
 use hyperfold_engine::cpu::parallel::phases;
 use hyperfold_engine::cpu::parallel::phases::{SharedPieces, own_part};

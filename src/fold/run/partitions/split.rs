@@ -3,11 +3,11 @@
 //!
 //! Layer: fold/run.
 
+use super::partition::Partition;
 use crate::memo::outcome::PartitionPiece;
 use crate::rows::coupling::{coupled_rows, pauses};
 use crate::rows::partition_rows::{Member, PartitionRows, is_idle};
 use crate::run::fold_run::{FoldRun, new_partition};
-use crate::run::partition::Partition;
 use hyperfold_columns::{EndOwner, NEVER, NONE, NicIdx, Tables, kind, meta, qp};
 
 /// Disjoint sets (union-find).

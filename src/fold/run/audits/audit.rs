@@ -3,15 +3,15 @@
 //! Layer: fold/run. Changes nothing but counts. Whether a skip is audited depends only on what was skipped and audited before it ended, so the memo
 //! has no influence.
 
-use crate::run::counters::full;
+use crate::run::partitions::counters::full;
 use std::collections::HashMap;
 use std::time::Instant;
 
 use crate::rows::snapshot;
-use crate::run::counters::row_names;
 use crate::run::fold_run::FoldRun;
-use crate::run::partition::Partition;
-use crate::run::simulate::window;
+use crate::run::partitions::counters::row_names;
+use crate::run::partitions::partition::Partition;
+use crate::run::simulation::simulate::window;
 use crate::run::stop::Stop;
 use crate::steady::audit::due;
 use crate::steady::skip::Skip;

@@ -5,17 +5,17 @@
 use std::sync::Arc;
 use std::sync::atomic::Ordering;
 
+use super::claim::update_claim;
 use crate::memo::cursor::{PendingEvent, PendingKind};
 use crate::memo::keys::{edge, follow_key, post_key};
 use crate::memo::node::{MessageEvent, TimedMessageEvent};
 use crate::memo::skip_choice::{NeededBytes, SkipChoice};
 use crate::rows::canonical_key::CanonicalKey;
 use crate::rows::partition_rows::waits_its_turn;
-use crate::run::claim::update_claim;
-use crate::run::detection::{goes_on_soon, reset_detector};
-use crate::run::explain::because;
-use crate::run::explanation::FoldCause;
+use crate::run::explanations::explain::because;
+use crate::run::explanations::explanation::FoldCause;
 use crate::run::fold_run::FoldRun;
+use crate::run::skips::detection::{goes_on_soon, reset_detector};
 use hyperfold_columns::{FoldTrace, NEVER, NONE, NicIdx, Tables, TaskIdx};
 
 /// Takes the traced message events of `p` from the tables.
