@@ -8,7 +8,7 @@ use std::collections::{BTreeMap, BTreeSet};
 
 use super::machine::ClusterMachine;
 use super::servers::GpuShare;
-use super::slowdown::Racks;
+use crate::jobs::slowdown::Racks;
 use hyperfold_config::spec::{CheckpointKeys, WritesShare};
 
 const NS_PER_S: u128 = 1_000_000_000;
@@ -221,7 +221,7 @@ mod tests {
 
     fn write(storage: &mut CheckpointStorage, machine: &ClusterMachine, job: u32, gpus: &[(u32, u64)]) {
         let shares: Vec<GpuShare> = gpus.iter().map(|&(server, gpus)| GpuShare { server, gpus }).collect();
-        let racks = super::super::slowdown::PlacementSlowdown::racks(&machine.rack, &shares);
+        let racks = crate::jobs::slowdown::PlacementSlowdown::racks(&machine.rack, &shares);
         storage.set(job, true, (&shares, &racks), machine);
     }
 

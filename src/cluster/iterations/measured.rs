@@ -9,7 +9,6 @@ use std::collections::{BTreeMap, BTreeSet};
 use rayon::prelude::*;
 
 use super::super::error::ClusterError;
-use super::super::job::ClusterJob;
 use super::super::servers::GpuShare;
 use super::case::{IterationCase, ReducedSet, reduced};
 use super::fabric::IterationFabric;
@@ -19,6 +18,7 @@ use super::ring::ring;
 use super::run::{Simulated, least_time, simulated};
 use super::shared::TrafficByLink;
 use super::traffic::JobTraffic;
+use crate::jobs::job::ClusterJob;
 use hyperfold_network::routing::Router;
 
 const PPM: u64 = 1_000_000;

@@ -2,9 +2,9 @@
 //!
 //! Layer: cluster.
 
-use super::servers::GpuShare;
-use super::state::ClusterState;
-use super::stop_check::StopCheck;
+use crate::servers::GpuShare;
+use crate::state::ClusterState;
+use crate::stop_check::StopCheck;
 
 /// Move of one job from a server to another one.
 struct Move {

@@ -4,11 +4,11 @@
 
 use std::collections::BTreeMap;
 
-use super::iterations::SlowestMoment;
+use crate::iterations::SlowestMoment;
 
 /// A period in which other jobs slowed a job down on a link.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub(super) struct CongestedTime {
+pub(crate) struct CongestedTime {
     pub job: u32,
     pub from_ms: u64,
     pub to_ms: u64,
@@ -26,7 +26,7 @@ pub(super) struct CongestedTime {
 
 impl CongestedTime {
     /// Mean over the period of the job's time over its time alone, in millionths.
-    pub(super) fn mean_ppm(&self) -> u64 {
+    pub(crate) fn mean_ppm(&self) -> u64 {
         let ms = u128::from(self.to_ms - self.from_ms);
         self.ppm_ms.checked_div(ms).map_or(self.worst.ppm, |mean| mean as u64)
     }
@@ -40,14 +40,14 @@ impl CongestedTime {
 
 /// All congested periods so far.
 #[derive(Clone, Debug, Default)]
-pub(super) struct CongestionLog {
+pub(crate) struct CongestionLog {
     open: BTreeMap<u32, CongestedTime>,
     ended: Vec<CongestedTime>,
 }
 
 impl CongestionLog {
     /// Records what slows a job down from now on. `None`: nothing does, or the job does not run.
-    pub(super) fn now(&mut self, job: u32, moment: Option<&SlowestMoment>, now_ms: u64) {
+    pub(crate) fn now(&mut self, job: u32, moment: Option<&SlowestMoment>, now_ms: u64) {
         let same =
             |period: &CongestedTime| moment.is_some_and(|m| (m.place, m.set_off_by) == (period.arc, period.set_off_by));
         if let Some(period) = self.open.get_mut(&job) {
@@ -75,7 +75,7 @@ impl CongestionLog {
     }
 
     /// All periods, sorted by begin and job. Periods that are still open end at `now_ms`.
-    pub(super) fn times(&self, now_ms: u64) -> Vec<CongestedTime> {
+    pub(crate) fn times(&self, now_ms: u64) -> Vec<CongestedTime> {
         let mut all = self.ended.clone();
         all.extend(self.open.values().cloned().map(|mut period| {
             period.pass(now_ms);

@@ -6,9 +6,9 @@ use std::collections::HashSet;
 use std::path::Path;
 use std::sync::Arc;
 
-use super::error::ClusterError;
 use super::job::{ClusterJob, announce_jobs};
-use super::part::{Part, PartKind};
+use crate::error::ClusterError;
+use crate::part::{Part, PartKind};
 use hyperfold_base::budget;
 use hyperfold_base::input;
 use hyperfold_base::nearest::nearest;
@@ -38,7 +38,7 @@ const MOST_WORK_S: f64 = 3.6e9;
 
 /// A failure that a trace lists.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) struct ListedFailure {
+pub(crate) struct ListedFailure {
     pub at_ms: u64,
     pub part: Part,
     pub repair_ms: u64,
@@ -184,7 +184,7 @@ impl Line<'_> {
 ///
 /// # Errors
 /// The file cannot be read, or one of its lines is wrong.
-pub(super) fn jobs(path: &Path, run: &ClusterRun) -> Result<Vec<ClusterJob>, ClusterError> {
+pub(crate) fn jobs(path: &Path, run: &ClusterRun) -> Result<Vec<ClusterJob>, ClusterError> {
     let required = |header: &csv::StringRecord| -> &'static [&'static str] {
         // With a class, GPUs and iteration time come from the class, so these columns are not required.
         if header.iter().any(|h| h == "class") { &["submit_s"] } else { &["submit_s", "gpus", "duration_s"] }
@@ -266,7 +266,7 @@ pub(super) fn jobs(path: &Path, run: &ClusterRun) -> Result<Vec<ClusterJob>, Clu
 ///
 /// # Errors
 /// The file cannot be read, or one of its lines is wrong.
-pub(super) fn failures(path: &Path, limit: impl Fn(PartKind) -> u32) -> Result<Vec<ListedFailure>, ClusterError> {
+pub(crate) fn failures(path: &Path, limit: impl Fn(PartKind) -> u32) -> Result<Vec<ListedFailure>, ClusterError> {
     let table = Table::read(path, FAILURE_COLUMNS, |_| FAILURE_COLUMNS)?;
     let mut listed = Vec::with_capacity(table.rows.len());
     for line in table.lines() {

@@ -10,7 +10,7 @@ use hyperfold_base::budget;
 pub const BYTES_A_JOB: u64 = 1024;
 
 /// Stops at once if `n` jobs cannot fit in memory.
-pub(super) fn announce_jobs(n: u64) {
+pub(crate) fn announce_jobs(n: u64) {
     budget::announce("jobs", n.saturating_mul(BYTES_A_JOB));
 }
 

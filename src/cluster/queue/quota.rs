@@ -5,11 +5,11 @@
 use std::collections::BTreeMap;
 use std::sync::Arc;
 
-use super::job::ClusterJob;
+use crate::jobs::job::ClusterJob;
 
 /// Quota and use of each user.
 #[derive(Clone, Debug)]
-pub(super) struct Quotas {
+pub(crate) struct Quotas {
     /// User of each job, as an index into the other fields.
     user: Vec<u32>,
     names: Vec<Arc<str>>,
@@ -19,7 +19,7 @@ pub(super) struct Quotas {
 
 impl Quotas {
     /// Makes quotas from pairs of user and GPUs. The user `*` stands for all users that are not named. Without `*`, users that are not named have no limit.
-    pub(super) fn new(quotas: &[(String, u32)], jobs: &[ClusterJob]) -> Quotas {
+    pub(crate) fn new(quotas: &[(String, u32)], jobs: &[ClusterJob]) -> Quotas {
         let mut numbers: BTreeMap<Arc<str>, u32> = BTreeMap::new();
         jobs.iter().for_each(|job| {
             numbers.entry(Arc::clone(&job.user)).or_insert(0);
@@ -33,29 +33,29 @@ impl Quotas {
     }
 
     /// Number of users. They are sorted by name.
-    pub(super) fn users(&self) -> usize {
+    pub(crate) fn users(&self) -> usize {
         self.names.len()
     }
 
     /// Index of the user of a job.
-    pub(super) fn user_of(&self, job: u32) -> usize {
+    pub(crate) fn user_of(&self, job: u32) -> usize {
         self.user[job as usize] as usize
     }
 
     /// Whether a job may have `gpus` more GPUs now.
-    pub(super) fn allows(&self, job: u32, gpus: u32) -> bool {
+    pub(crate) fn allows(&self, job: u32, gpus: u32) -> bool {
         let user = self.user_of(job);
         self.held_gpus[user].saturating_add(gpus) <= self.max_gpus[user]
     }
 
     /// Counts GPUs that a job has got.
-    pub(super) fn add(&mut self, job: u32, gpus: u32) {
+    pub(crate) fn add(&mut self, job: u32, gpus: u32) {
         let user = self.user_of(job);
         self.held_gpus[user] += gpus;
     }
 
     /// Counts GPUs that a job has given back.
-    pub(super) fn remove(&mut self, job: u32, gpus: u32) {
+    pub(crate) fn remove(&mut self, job: u32, gpus: u32) {
         let user = self.user_of(job);
         self.held_gpus[user] -= gpus;
     }

@@ -2,7 +2,7 @@
 //!
 //! Layer: cluster. The unit is GPU-nanoseconds.
 
-use super::progress::TimeSpent;
+use crate::jobs::progress::TimeSpent;
 
 /// Nanoseconds in a millisecond.
 const NS: u128 = 1_000_000;
@@ -58,12 +58,12 @@ impl Account {
 
     /// Counts `ms` milliseconds in which GPUs worked beside writes. `gpus_ppm` is their number times the millionths of their rack uplinks that the writes
     /// take.
-    pub(super) fn pass_beside_writes(&mut self, ms: u64, gpus_ppm: u128) {
+    pub(crate) fn pass_beside_writes(&mut self, ms: u64, gpus_ppm: u128) {
         self.beside_writes += gpus_ppm * u128::from(ms) * NS;
     }
 
     /// Counts the time that a job spent on `held` GPUs. Its work is measured in the time that it takes on `gpus` GPUs.
-    pub(super) fn spend(&mut self, spent: &TimeSpent, held: u32, gpus: u32) {
+    pub(crate) fn spend(&mut self, spent: &TimeSpent, held: u32, gpus: u32) {
         let gpu_time = |ms: u64| u128::from(held) * u128::from(ms) * NS;
         let useful = u128::from(spent.work_ns) * u128::from(gpus);
         self.useful += useful;

@@ -6,11 +6,11 @@ use std::sync::Arc;
 
 use super::account::Account;
 use super::congestion::CongestedTime;
-use super::iterations::{IterationSummary, SlowestMoment};
-use super::job::ClusterJob;
 use super::map::{ClusterMapBin, ServerGroupUse, first_of_group};
-use super::state::{ClusterState, JobPhase, JobState};
-use super::storage::CheckpointStorage;
+use crate::iterations::{IterationSummary, SlowestMoment};
+use crate::jobs::job::ClusterJob;
+use crate::state::{ClusterState, JobPhase, JobState};
+use crate::storage::CheckpointStorage;
 use hyperfold_host::cost::Bill;
 
 /// Bound of the bounded slowdown, in ms: shorter jobs count as ten minutes, so that they do not dominate the mean (Feitelson et al. 1997).
@@ -195,14 +195,14 @@ fn map_rows(bin: &ClusterMapBin, n_servers: u32) -> impl Iterator<Item = Cluster
 
 /// Time in ps of an iteration of a class in one rack, and the sequences that it trains on, if it trains a model.
 #[derive(Clone, Copy, Debug)]
-pub(super) struct ClassIteration {
+pub(crate) struct ClassIteration {
     pub class: u32,
     pub ps: u64,
     pub samples: Option<u32>,
 }
 
 /// Makes the outcome from the final state. `place` names an arc or rack. `classes` has an iteration of each class, sorted by class.
-pub(super) fn outcome(
+pub(crate) fn outcome(
     state: &ClusterState,
     samples: Vec<ClusterSample>,
     map: &[ClusterMapBin],

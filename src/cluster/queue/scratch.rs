@@ -2,7 +2,7 @@
 //!
 //! Layer: cluster.
 
-use super::servers::{GpuShare, ServerUse, Servers};
+use crate::servers::{GpuShare, ServerUse, Servers};
 
 /// Numbers of free GPUs by server.
 pub(super) struct Scratch {

@@ -5,7 +5,7 @@
 use std::collections::BTreeMap;
 use std::sync::Arc;
 
-use super::servers::{GpuShare, ServerUse};
+use crate::servers::{GpuShare, ServerUse};
 
 /// Activity of a job.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -48,7 +48,7 @@ pub struct ClusterHistory {
 
 /// Record so far. Activities that still go on are in `jobs` and `uses`, with the time in ms when they began.
 #[derive(Clone, Debug, Default)]
-pub(super) struct HistoryLog {
+pub(crate) struct HistoryLog {
     jobs: BTreeMap<u32, (u64, JobActivity)>,
     uses: BTreeMap<u32, (u64, ServerUse)>,
     ended: ClusterHistory,
@@ -56,7 +56,7 @@ pub(super) struct HistoryLog {
 
 impl HistoryLog {
     /// Records what a job does from now on. `None`: nothing.
-    pub(super) fn job(&mut self, job: u32, activity: Option<JobActivity>, now_ms: u64) {
+    pub(crate) fn job(&mut self, job: u32, activity: Option<JobActivity>, now_ms: u64) {
         if let Some(&(from_ms, before)) = self.jobs.get(&job) {
             if Some(before) == activity {
                 return;
@@ -72,7 +72,7 @@ impl HistoryLog {
     }
 
     /// Records the GPUs that a job held from `from_ms` until now.
-    pub(super) fn had(&mut self, job: u32, shares: &[GpuShare], from_ms: u64, now_ms: u64) {
+    pub(crate) fn had(&mut self, job: u32, shares: &[GpuShare], from_ms: u64, now_ms: u64) {
         for share in shares.iter().filter(|_| from_ms < now_ms) {
             let activity = ServerActivity::Job { job, gpus: share.count() };
             self.ended.servers.push(ActivityTime { of: share.server, from_ms, to_ms: now_ms, what: activity });
@@ -80,7 +80,7 @@ impl HistoryLog {
     }
 
     /// Records changes of the use of servers, from now on.
-    pub(super) fn uses(&mut self, changes: Vec<(u32, ServerUse)>, now_ms: u64) {
+    pub(crate) fn uses(&mut self, changes: Vec<(u32, ServerUse)>, now_ms: u64) {
         for (server, new_use) in changes {
             if let Some((from_ms, before)) = self.uses.insert(server, (now_ms, new_use)) {
                 self.record_use(server, from_ms, now_ms, before);
@@ -100,7 +100,7 @@ impl HistoryLog {
     }
 
     /// The complete record. Activities that still go on end at `now_ms`.
-    pub(super) fn finished(mut self, names: Vec<(Arc<str>, Arc<str>, u32)>, now_ms: u64) -> ClusterHistory {
+    pub(crate) fn finished(mut self, names: Vec<(Arc<str>, Arc<str>, u32)>, now_ms: u64) -> ClusterHistory {
         let open: Vec<u32> = self.jobs.keys().copied().collect();
         open.into_iter().for_each(|job| self.job(job, None, now_ms));
         for (server, (from_ms, server_use)) in std::mem::take(&mut self.uses) {

@@ -4,8 +4,8 @@
 
 use std::sync::Arc;
 
-use super::fixed::{exp2, exponential, log_uniform};
 use super::job::{ClusterJob, announce_jobs};
+use crate::fixed::{exp2, exponential, log_uniform};
 use hyperfold_config::spec::{ClusterRun, JobClassKeys, JobGenerator, JobsLike};
 use hyperfold_llm::workload::random::RandomStream;
 
@@ -76,7 +76,7 @@ fn class(random: &mut RandomStream, classes: &[JobClassKeys]) -> u32 {
 }
 
 /// Random jobs in the order of their arrival, for a cluster of `gpus` GPUs. If the smallest size is above `gpus`, the jobs ask for more than there is.
-pub(super) fn jobs(keys: &JobGenerator, run: &ClusterRun, gpus: u64) -> Vec<ClusterJob> {
+pub(crate) fn jobs(keys: &JobGenerator, run: &ClusterRun, gpus: u64) -> Vec<ClusterJob> {
     announce_jobs(keys.count);
     let max_gpus = gpus.min(u64::from(u32::MAX)) as u32;
     // User n submits 1/n as many jobs as the first user. The weights are cumulative, in millionths of the first user's.

@@ -6,15 +6,15 @@
 use std::collections::BTreeMap;
 
 use super::pass::may_start;
-use super::placement::{Placement, Request};
-use super::servers::GpuShare;
-use super::state::ClusterState;
-use super::stop_check::StopCheck;
+use crate::placement::{Placement, Request};
+use crate::servers::GpuShare;
+use crate::state::ClusterState;
+use crate::stop_check::StopCheck;
 use hyperfold_config::spec::GrowBack;
 use hyperfold_llm::workload::random::RandomStream;
 
 /// Grows every job that may grow now. Ends early if `stop` fires.
-pub(super) fn grow(state: &mut ClusterState, placement: &dyn Placement, stop: &StopCheck) {
+pub(crate) fn grow(state: &mut ClusterState, placement: &dyn Placement, stop: &StopCheck) {
     if state.run.grow == GrowBack::Never || state.shrunk.is_empty() || state.servers.free_gpus() == 0 {
         return;
     }

@@ -3,15 +3,15 @@
 //! Layer: cluster.
 
 use super::job::ClusterJob;
-use super::machine::ClusterMachine;
 use super::progress::CheckpointCost;
+use crate::machine::ClusterMachine;
 use hyperfold_config::spec::{CheckpointKeys, CheckpointPolicy, FailureKeys, WritesShare};
 
 const PS_PER_MS: u64 = 1_000_000_000;
 const MS_PER_S: u128 = 1_000;
 
 /// Cost of a checkpoint of a job if no other job writes.
-pub(super) fn cost(job: &ClusterJob, machine: &ClusterMachine, keys: &CheckpointKeys) -> CheckpointCost {
+pub(crate) fn cost(job: &ClusterJob, machine: &ClusterMachine, keys: &CheckpointKeys) -> CheckpointCost {
     let write_ms = (u128::from(keys.ps_per_gpu) * u128::from(job.gpus)).div_ceil(u128::from(PS_PER_MS)) as u64;
     if keys.share == WritesShare::Nothing {
         return CheckpointCost { ms: keys.cost_ms + write_ms, ..CheckpointCost::default() };
@@ -23,7 +23,7 @@ pub(super) fn cost(job: &ClusterJob, machine: &ClusterMachine, keys: &Checkpoint
 }
 
 /// Mean time between failures that stop a job, in ms, if it runs on as few servers as possible. `None`: nothing fails.
-pub(super) fn mtbf_ms(job: &ClusterJob, machine: &ClusterMachine, keys: &FailureKeys) -> Option<f64> {
+pub(crate) fn mtbf_ms(job: &ClusterJob, machine: &ClusterMachine, keys: &FailureKeys) -> Option<f64> {
     let servers = job.gpus.div_ceil(machine.per_server);
     let per_rack = (machine.servers() / machine.racks).max(1);
     let rates = [
@@ -37,7 +37,7 @@ pub(super) fn mtbf_ms(job: &ClusterJob, machine: &ClusterMachine, keys: &Failure
 }
 
 /// Work between two checkpoints, in ms. `None`: the job writes no checkpoints.
-pub(super) fn interval_ms(
+pub(crate) fn interval_ms(
     job: &ClusterJob,
     machine: &ClusterMachine,
     keys: &CheckpointKeys,

@@ -3,25 +3,25 @@
 //! Layer: cluster.
 
 use super::outcome::ClusterSample;
-use super::state::ClusterState;
+use crate::state::ClusterState;
 
 /// Largest number of rows. Above it, every other row is dropped and the time between rows doubles.
 const MOST: usize = 20_000;
 
 /// Rows so far.
-pub(super) struct ClusterTimeline {
+pub(crate) struct ClusterTimeline {
     every_ms: u64,
     next_ms: u64,
     rows: Vec<ClusterSample>,
 }
 
 impl ClusterTimeline {
-    pub(super) fn new(every_ms: u64) -> ClusterTimeline {
+    pub(crate) fn new(every_ms: u64) -> ClusterTimeline {
         ClusterTimeline { every_ms: every_ms.max(1), next_ms: 0, rows: Vec::new() }
     }
 
     /// Adds rows for all times before `ms`. PRECONDITION: nothing changes until then.
-    pub(super) fn record_until(&mut self, state: &ClusterState, ms: u64) {
+    pub(crate) fn record_until(&mut self, state: &ClusterState, ms: u64) {
         if self.next_ms >= ms {
             return;
         }
@@ -52,7 +52,7 @@ impl ClusterTimeline {
         }
     }
 
-    pub(super) fn rows(self) -> Vec<ClusterSample> {
+    pub(crate) fn rows(self) -> Vec<ClusterSample> {
         self.rows
     }
 }

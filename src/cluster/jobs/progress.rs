@@ -20,7 +20,7 @@ enum Standing {
 
 /// Cost of a checkpoint.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub(super) struct CheckpointCost {
+pub(crate) struct CheckpointCost {
     /// Fixed time in ms, which does not depend on other writes.
     pub ms: u64,
     /// Bits that each GPU writes after that, at the rate that [`JobProgress::writes_at`] sets. 0: nothing.
@@ -31,7 +31,7 @@ pub(super) struct CheckpointCost {
 
 /// Progress of one job.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub(super) struct JobProgress {
+pub(crate) struct JobProgress {
     total_ns: u64,
     /// Work that no failure takes away.
     safe_ns: u64,
@@ -47,7 +47,7 @@ pub(super) struct JobProgress {
 
 /// How a job spent an interval of time.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub(super) struct TimeSpent {
+pub(crate) struct TimeSpent {
     /// Clock time in which it worked.
     pub working_ms: u64,
     /// Work that it did in this time.
@@ -66,7 +66,7 @@ fn clock_ms(work_ns: u64, factor_ppm: u64) -> u64 {
 
 impl JobProgress {
     /// Progress of a job that has not begun.
-    pub(super) fn new(duration_ms: u64, interval_ms: Option<u64>, cost: CheckpointCost) -> JobProgress {
+    pub(crate) fn new(duration_ms: u64, interval_ms: Option<u64>, cost: CheckpointCost) -> JobProgress {
         JobProgress {
             total_ns: duration_ms * NS_PER_MS,
             safe_ns: 0,
@@ -79,17 +79,17 @@ impl JobProgress {
     }
 
     /// Work that no failure takes away, in ns.
-    pub(super) fn safe_ns(&self) -> u64 {
+    pub(crate) fn safe_ns(&self) -> u64 {
         self.safe_ns
     }
 
     /// Work that is done, safe or not, in ns.
-    pub(super) fn done_ns(&self) -> u64 {
+    pub(crate) fn done_ns(&self) -> u64 {
         self.safe_ns + self.since_ns
     }
 
     /// Whether all work is done.
-    pub(super) fn is_done(&self) -> bool {
+    pub(crate) fn is_done(&self) -> bool {
         self.done_ns() >= self.total_ns
     }
 
@@ -104,7 +104,7 @@ impl JobProgress {
     }
 
     /// Lets `ms` of clock time pass, and returns how they were spent.
-    pub(super) fn advance(&mut self, mut ms: u64, factor_ppm: u64) -> TimeSpent {
+    pub(crate) fn advance(&mut self, mut ms: u64, factor_ppm: u64) -> TimeSpent {
         let mut spent = TimeSpent::default();
         while ms > 0 && !self.is_done() {
             if let Some((Standing::Write, left)) = &mut self.standing {
@@ -191,28 +191,28 @@ impl JobProgress {
     }
 
     /// Whether it writes to storage now.
-    pub(super) fn is_writing(&self) -> bool {
+    pub(crate) fn is_writing(&self) -> bool {
         matches!(self.standing, Some((Standing::Write, _)))
     }
 
     /// Whether all of its work is safe and it does not stand still.
-    pub(super) fn is_safe(&self) -> bool {
+    pub(crate) fn is_safe(&self) -> bool {
         self.since_ns == 0 && self.standing.is_none()
     }
 
     /// Sets the rate at which each GPU writes from now on, in bps. Returns whether the rate has changed.
-    pub(super) fn writes_at(&mut self, bps: u64) -> bool {
+    pub(crate) fn writes_at(&mut self, bps: u64) -> bool {
         std::mem::replace(&mut self.write_bps, bps) != bps
     }
 
     /// Time of a checkpoint without other jobs, in ms.
-    pub(super) fn cost_ms(&self) -> u64 {
+    pub(crate) fn cost_ms(&self) -> u64 {
         self.cost.ms + self.cost.write_ms
     }
 
     /// Clock time in ms until the job begins a write or ends one, or until a checkpoint without a write ends. `None`: the job ends before, or its write has
     /// no rate yet.
-    pub(super) fn next_turn_ms(&self, factor_ppm: u64) -> Option<u64> {
+    pub(crate) fn next_turn_ms(&self, factor_ppm: u64) -> Option<u64> {
         let before = match self.standing {
             Some((Standing::Write, _)) if self.write_bps == 0 => return None,
             Some((Standing::Write, left)) => {
@@ -228,7 +228,7 @@ impl JobProgress {
     }
 
     /// Clock time in ms until the job ends, if nothing happens.
-    pub(super) fn left_ms(&self, factor_ppm: u64) -> u64 {
+    pub(crate) fn left_ms(&self, factor_ppm: u64) -> u64 {
         let (mut after, mut ms) = (self.clone(), 0);
         match after.standing {
             Some((Standing::Write, left)) => {
@@ -262,25 +262,25 @@ impl JobProgress {
     }
 
     /// Clock time in ms until the job ends, if all of its work takes `estimate_ms`. `None`: it has done more than that already.
-    pub(super) fn believed_left_ms(&self, estimate_ms: u64, factor_ppm: u64) -> Option<u64> {
+    pub(crate) fn believed_left_ms(&self, estimate_ms: u64, factor_ppm: u64) -> Option<u64> {
         let total_ns = estimate_ms.saturating_mul(NS_PER_MS);
         (total_ns > self.done_ns()).then(|| JobProgress { total_ns, ..self.clone() }.left_ms(factor_ppm))
     }
 
     /// Goes back to the last checkpoint. Returns the work that is lost, in ns.
-    pub(super) fn roll_back(&mut self) -> u64 {
+    pub(crate) fn roll_back(&mut self) -> u64 {
         self.standing = None;
         std::mem::take(&mut self.since_ns)
     }
 
     /// Saves all work, as a job does when it is told to stop.
-    pub(super) fn save(&mut self) {
+    pub(crate) fn save(&mut self) {
         self.standing = None;
         self.safe_ns += std::mem::take(&mut self.since_ns);
     }
 
     /// Lets the job stand still for `ms` before it goes on. PRECONDITION: it has saved or rolled back.
-    pub(super) fn restart(&mut self, ms: u64) {
+    pub(crate) fn restart(&mut self, ms: u64) {
         self.standing = (ms > 0).then_some((Standing::Restart, ms));
     }
 }

@@ -5,13 +5,13 @@
 
 use std::collections::BTreeSet;
 
-use super::servers::GpuShare;
+use crate::servers::GpuShare;
 
 const PPM: u128 = 1_000_000;
 
 /// State from which slowdown factors are computed.
 #[derive(Clone, Debug)]
-pub(super) struct PlacementSlowdown {
+pub(crate) struct PlacementSlowdown {
     /// Points of the curve: number of racks and factor in millionths, ascending.
     curve: Vec<(u32, u64)>,
     oversubscription_ppm: u64,
@@ -26,11 +26,11 @@ pub(super) struct PlacementSlowdown {
 }
 
 /// Racks of a job and the number of its GPUs in each, ascending.
-pub(super) type Racks = Vec<(u32, u32)>;
+pub(crate) type Racks = Vec<(u32, u32)>;
 
 impl PlacementSlowdown {
     /// Makes the state in which no job runs.
-    pub(super) fn new(
+    pub(crate) fn new(
         curve: &[(u32, u64)],
         oversubscription_ppm: u64,
         rack: &[u32],
@@ -50,14 +50,14 @@ impl PlacementSlowdown {
     }
 
     /// Racks of these GPUs, with their number in each.
-    pub(super) fn racks(rack: &[u32], shares: &[GpuShare]) -> Racks {
+    pub(crate) fn racks(rack: &[u32], shares: &[GpuShare]) -> Racks {
         let mut in_racks: Racks = shares.iter().map(|s| (rack[s.server as usize], s.count())).collect();
         in_racks.sort_unstable();
         in_racks.chunk_by(|a, b| a.0 == b.0).map(|same| (same[0].0, same.iter().map(|(_, n)| n).sum())).collect()
     }
 
     /// Adds a job. Returns the other jobs whose factor may have changed.
-    pub(super) fn comes(&mut self, job: u32, racks: &Racks) -> BTreeSet<u32> {
+    pub(crate) fn comes(&mut self, job: u32, racks: &Racks) -> BTreeSet<u32> {
         let mut others = BTreeSet::new();
         if racks.len() > 1 {
             for &(rack, gpus) in racks {
@@ -70,7 +70,7 @@ impl PlacementSlowdown {
     }
 
     /// Removes a job. Returns the other jobs whose factor may have changed.
-    pub(super) fn goes(&mut self, job: u32, racks: &Racks) -> BTreeSet<u32> {
+    pub(crate) fn goes(&mut self, job: u32, racks: &Racks) -> BTreeSet<u32> {
         let mut others = BTreeSet::new();
         if racks.len() > 1 {
             for &(rack, gpus) in racks {
@@ -88,12 +88,12 @@ impl PlacementSlowdown {
     }
 
     /// Sets the slowdown of a server, in millionths. 1,000,000: it is not slow.
-    pub(super) fn set_straggling(&mut self, server: u32, ppm: u64) {
+    pub(crate) fn set_straggling(&mut self, server: u32, ppm: u64) {
         self.straggling_ppm[server as usize] = ppm;
     }
 
     /// Time of a job over its time at full speed, in millionths; and the same in these places without other jobs. PRECONDITION: the job was added.
-    pub(super) fn factors_ppm(&self, racks: &Racks, shares: &[GpuShare], comm_share_ppm: u64) -> (u64, u64) {
+    pub(crate) fn factors_ppm(&self, racks: &Racks, shares: &[GpuShare], comm_share_ppm: u64) -> (u64, u64) {
         let placed = u128::from(self.curve_ppm(racks.len() as u32));
         let slowest = u128::from(self.slowest_ppm(shares));
         let factor_ppm = |crowding: u128| {
@@ -111,14 +111,14 @@ impl PlacementSlowdown {
     }
 
     /// The rack of a job whose uplinks are most crowded, and the other jobs that span that rack. `None`: the job is in one rack.
-    pub(super) fn most_crowded(&self, job: u32, racks: &Racks) -> Option<(u32, Vec<u32>)> {
+    pub(crate) fn most_crowded(&self, job: u32, racks: &Racks) -> Option<(u32, Vec<u32>)> {
         let crowding = |&(rack, _): &(u32, u32)| self.crowding_ppm(rack, self.spanning[rack as usize]);
         let (rack, _) = *racks.iter().filter(|_| racks.len() > 1).rev().max_by_key(|in_rack| crowding(in_rack))?;
         Some((rack, self.jobs[rack as usize].iter().copied().filter(|other| *other != job).collect()))
     }
 
     /// Largest slowdown among the servers of a job, in millionths.
-    pub(super) fn slowest_ppm(&self, shares: &[GpuShare]) -> u64 {
+    pub(crate) fn slowest_ppm(&self, shares: &[GpuShare]) -> u64 {
         shares.iter().map(|s| self.straggling_ppm[s.server as usize]).max().unwrap_or(1_000_000)
     }
 

@@ -2,7 +2,7 @@
 //!
 //! Layer: cluster. All servers are sampled at regular times; each bin sums its samples ("looks").
 
-use super::servers::{ServerUse, Servers};
+use crate::servers::{ServerUse, Servers};
 
 /// Largest number of groups of servers.
 const GROUPS: usize = 48;
@@ -40,7 +40,7 @@ pub struct ClusterMapBin {
 }
 
 /// The map so far.
-pub(super) struct ClusterMap {
+pub(crate) struct ClusterMap {
     bin_ms: u64,
     every_ms: u64,
     next_ms: u64,
@@ -54,19 +54,19 @@ fn n_groups(n_servers: u32) -> usize {
 }
 
 /// First server of a group. For the group after the last, it is the number of servers.
-pub(super) fn first_of_group(group: usize, n_servers: u32) -> u32 {
+pub(crate) fn first_of_group(group: usize, n_servers: u32) -> u32 {
     (group as u64 * u64::from(n_servers) / n_groups(n_servers) as u64) as u32
 }
 
 impl ClusterMap {
     /// An empty map with at least `every_ms` between looks.
-    pub(super) fn new(every_ms: u64, n_servers: u32) -> ClusterMap {
+    pub(crate) fn new(every_ms: u64, n_servers: u32) -> ClusterMap {
         let every_ms = every_ms.max(1);
         ClusterMap { bin_ms: every_ms, every_ms, next_ms: 0, n_servers, bins: Vec::new() }
     }
 
     /// Adds looks for all times before `ms`. PRECONDITION: nothing changes until then.
-    pub(super) fn record_until(&mut self, servers: &Servers, ms: u64) {
+    pub(crate) fn record_until(&mut self, servers: &Servers, ms: u64) {
         if self.next_ms >= ms {
             return;
         }
@@ -107,7 +107,7 @@ impl ClusterMap {
     }
 
     /// The bins. The last one ends with the run.
-    pub(super) fn bins(mut self, end_ms: u64) -> Vec<ClusterMapBin> {
+    pub(crate) fn bins(mut self, end_ms: u64) -> Vec<ClusterMapBin> {
         if let Some(last) = self.bins.last_mut() {
             last.to_ms = last.to_ms.min(end_ms.max(last.from_ms));
         }

@@ -7,12 +7,12 @@
 use std::ops::Bound;
 
 use super::defragment;
-use super::placement::{Placement, Request};
-use super::scheduler::Behind;
 use super::scratch::{Scratch, is_empty_now};
-use super::servers::{GpuShare, Servers};
-use super::state::ClusterState;
-use super::stop_check::StopCheck;
+use crate::placement::{Placement, Request};
+use crate::scheduler::Behind;
+use crate::servers::{GpuShare, Servers};
+use crate::state::ClusterState;
+use crate::stop_check::StopCheck;
 use hyperfold_llm::workload::random::RandomStream;
 
 /// Reservation for the first job of the queue.
@@ -121,7 +121,7 @@ fn preempt(state: &mut ClusterState, placement: &dyn Placement, job: u32) -> boo
 }
 
 /// Whether a waiting job could start now if there were GPUs for it.
-pub(super) fn may_start(state: &ClusterState, job: u32) -> bool {
+pub(crate) fn may_start(state: &ClusterState, job: u32) -> bool {
     may_start_ms(state, job) <= state.now_ms && state.quotas.allows(job, state.jobs[job as usize].gpus)
 }
 
@@ -132,7 +132,7 @@ fn may_start_ms(state: &ClusterState, job: u32) -> u64 {
 }
 
 /// Starts all jobs that may start now. Ends early if `stop` fires.
-pub(super) fn schedule(state: &mut ClusterState, placement: &dyn Placement, stop: &StopCheck) {
+pub(crate) fn schedule(state: &mut ClusterState, placement: &dyn Placement, stop: &StopCheck) {
     state.stranded = 0;
     let mut last = None;
     let keys = &state.run.scheduler;
