@@ -4,8 +4,8 @@ use std::collections::{BTreeMap, HashMap, HashSet};
 
 use super::{DagError, RawNode};
 use crate::collective::CollectiveOp;
-use crate::workload::decimal::scaled;
-use crate::workload::flow_file::MAX_FLOW_BYTES;
+use crate::workload::flows::decimal::scaled;
+use crate::workload::flows::flow_file::MAX_FLOW_BYTES;
 use crate::workload::program::{Dim, Group, OpKind, Peer, Phase, Stream, Workload};
 use crate::workload::rules::{ProgramWriter, RankSchedule, assemble};
 

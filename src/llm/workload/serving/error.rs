@@ -2,7 +2,7 @@
 
 use std::path::PathBuf;
 
-use crate::workload::check_error::CheckError;
+use crate::workload::checks::check_error::CheckError;
 
 /// Why requests cannot be served.
 #[derive(Debug, thiserror::Error)]

@@ -6,8 +6,8 @@ use std::collections::HashMap;
 use std::path::Path;
 
 use super::decimal::scaled;
-use super::error::WorkloadError;
 use super::flow::Flow;
+use crate::workload::error::WorkloadError;
 use hyperfold_base::units::PS_PER_S;
 use hyperfold_network::topology::text::{Line, Lines, load_head, load_text, shown};
 use hyperfold_network::topology::{FileError, Network, NodeKind};

@@ -4,7 +4,7 @@
 
 /// `text * 10^shift` as a whole number, rounded half up, for text like `2`, `0.25`, `1.5e-3`. The result is `None` if the text is
 /// not a number, is negative, or needs more than 64 bits.
-pub(super) fn scaled(text: &str, shift: i32) -> Option<u64> {
+pub(in crate::workload) fn scaled(text: &str, shift: i32) -> Option<u64> {
     let (mantissa, exponent) = match text.find(['e', 'E']) {
         Some(e_idx) => (&text[..e_idx], text[e_idx + 1..].parse::<i32>().ok()?),
         None => (text, 0),

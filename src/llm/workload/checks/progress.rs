@@ -9,8 +9,8 @@ use std::rc::Rc;
 use foldhash::{HashMap, HashMapExt};
 
 use super::check_error::CheckError;
-use super::classes::{GroupPlace, RankClasses};
-use super::program::{OpKind, Program, Stream, Workload};
+use crate::workload::classes::{GroupPlace, RankClasses};
+use crate::workload::program::{OpKind, Program, Stream, Workload};
 
 /// Key of a rank's messages to or from a peer with a tag: (slot, member, tag).
 type Line = (u16, u32, u32);
@@ -233,7 +233,7 @@ impl<'a> Run<'a> {
 /// The sender of each message that rank `r` receives.
 fn sources(w: &Workload, class_of: &[u32], r: u32) -> HashMap<Line, Source> {
     let rank = &w.ranks[r as usize];
-    let resolve = |rank: &super::program::Rank, slot: u16, member: u32| {
+    let resolve = |rank: &crate::workload::program::Rank, slot: u16, member: u32| {
         w.groups[rank.groups[slot as usize] as usize].members[member as usize]
     };
     let mut wanted: HashMap<(u32, u32), Line> = HashMap::new();

@@ -6,8 +6,8 @@
 use foldhash::{HashMap, HashMapExt, HashSet, HashSetExt};
 
 use super::check_error::CheckError;
-use super::program::{Op, OpKind, Rank, Workload};
 use super::progress;
+use crate::workload::program::{Op, OpKind, Rank, Workload};
 
 impl Workload {
     /// Checks the workload against the inter-rank matching rules. The error is the first violation.
@@ -128,7 +128,7 @@ impl Workload {
 
     /// Collectives of each program and slot, in order.
     fn collectives_by_slot(&self) -> Vec<Vec<Vec<OpKind>>> {
-        let collectives_of = |p: &super::program::Program| {
+        let collectives_of = |p: &crate::workload::program::Program| {
             let mut by_slot: Vec<Vec<OpKind>> = Vec::new();
             for op in &p.ops {
                 if let OpKind::Collective { slot, .. } = op.kind {

@@ -5,8 +5,8 @@
 
 use std::path::Path;
 
-use super::error::WorkloadError;
 use super::flow_file::MAX_FLOW_BYTES;
+use crate::workload::error::WorkloadError;
 use hyperfold_network::topology::text::{Lines, load_text, shown};
 
 /// A cumulative distribution of flow sizes.

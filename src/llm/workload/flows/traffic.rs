@@ -3,10 +3,10 @@
 //! Layer: workload. Patterns are over ranks; each flow has a queue pair of its own. Equal parameters and seeds give equal flows on every machine.
 
 use super::cdf::Cdf;
-use super::error::WorkloadError;
 use super::flow::Flow;
 use super::flow_file::{FIRST_SPORT, MAX_FLOW_BYTES, MAX_FLOWS, SportCounter};
-use super::random::RandomStream;
+use crate::workload::error::WorkloadError;
+use crate::workload::random::RandomStream;
 use hyperfold_base::budget;
 use hyperfold_base::units::PS_PER_S;
 
@@ -72,11 +72,11 @@ pub struct Poisson {
 }
 
 /// A flow with the port and priority of generated flows, starting at 0.
-pub(super) fn flow(id: u32, src_rank: u32, dst_rank: u32, bytes: u64) -> Flow {
+pub(in crate::workload) fn flow(id: u32, src_rank: u32, dst_rank: u32, bytes: u64) -> Flow {
     Flow { id, src_rank, dst_rank, bytes, start_ps: 0, sport: FIRST_SPORT, dport: DPORT, priority: PRIORITY }
 }
 
-pub(super) fn check_ranks(pattern: &'static str, n_ranks: u32) -> Result<(), WorkloadError> {
+pub(in crate::workload) fn check_ranks(pattern: &'static str, n_ranks: u32) -> Result<(), WorkloadError> {
     if n_ranks < 2 {
         return Err(WorkloadError::parameter(
             "pattern",
@@ -87,7 +87,7 @@ pub(super) fn check_ranks(pattern: &'static str, n_ranks: u32) -> Result<(), Wor
     Ok(())
 }
 
-pub(super) fn check_bytes(bytes: u64) -> Result<(), WorkloadError> {
+pub(in crate::workload) fn check_bytes(bytes: u64) -> Result<(), WorkloadError> {
     if bytes == 0 || bytes > MAX_FLOW_BYTES {
         return Err(WorkloadError::parameter("bytes", bytes, format!("a flow has from 1 to {MAX_FLOW_BYTES} bytes")));
     }
@@ -107,7 +107,7 @@ fn check_count(pattern: &'static str, n: u64) -> Result<(), WorkloadError> {
 pub const BYTES_A_FLOW: u64 = 600;
 
 /// Announces the memory of `n` flows to the budget.
-pub(super) fn announce_flows(n: u64) {
+pub(in crate::workload) fn announce_flows(n: u64) {
     budget::announce("flows", n.saturating_mul(BYTES_A_FLOW));
 }
 

@@ -2,10 +2,10 @@
 //!
 //! Layer: workload. Checkpoints and training data as flows. A burst does not wait for the burst before.
 
-use super::error::WorkloadError;
 use super::flow::Flow;
 use super::flow_file::MAX_FLOWS;
 use super::traffic::{announce_flows, check_bytes, check_ranks, flow};
+use crate::workload::error::WorkloadError;
 
 /// Parameters of storage traffic.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
