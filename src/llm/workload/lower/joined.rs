@@ -5,38 +5,11 @@
 use std::collections::HashMap;
 use std::sync::Arc;
 
-use super::{Instance, Lowerer};
+use super::calls::Instance;
+use super::lowerer::Lowerer;
 use crate::collective::{EdgeRing, EqualSteps, Overheads};
-use crate::workload::classes::Representatives;
-use crate::workload::program::{OpKind, Workload};
+use crate::workload::program::OpKind;
 use crate::workload::tasks::{EdgePairs, JoinedCollective, JoinedQueuePairs, QueuePair, Work};
-
-/// Which ranks and groups each representative stands for, and the queue pairs of the collectives lowered so far.
-pub(super) struct JoinedLowering {
-    /// For each rank, the ranks that it stands for, itself first. Empty if there are no representatives.
-    ranks: Vec<Vec<u32>>,
-    /// For each group, the groups that it stands for, itself first.
-    groups: Vec<Vec<u32>>,
-    /// First queue pair and the queue pair of each edge, by group and edges of the collective.
-    edges: HashMap<(u32, Vec<EdgeRing>), (u32, EdgePairs)>,
-}
-
-/// Lists for each rank or group the ranks or groups that it represents. `representative_of` has the representative of each.
-fn stood_for(representative_of: &[u32]) -> Vec<Vec<u32>> {
-    let mut followers: Vec<Vec<u32>> = vec![Vec::new(); representative_of.len()];
-    (0..).zip(representative_of).for_each(|(own, &representative)| followers[representative as usize].push(own));
-    followers
-}
-
-impl JoinedLowering {
-    pub(super) fn new(workload: &Workload, representatives: Option<&Representatives>) -> JoinedLowering {
-        let (ranks, groups) = match representatives {
-            Some(r) => (stood_for(&r.rank), stood_for(&r.group)),
-            None => (Vec::new(), (0..workload.groups.len() as u32).map(|g| vec![g]).collect()),
-        };
-        JoinedLowering { ranks, groups, edges: HashMap::new() }
-    }
-}
 
 /// Stands for the queue pair of an edge inside a server, which no packet crosses.
 const INSIDE: u32 = u32::MAX;

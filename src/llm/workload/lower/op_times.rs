@@ -10,8 +10,10 @@ use std::collections::hash_map::Entry;
 
 use foldhash::{HashMap, HashMapExt};
 
+use super::calls::{Call, parties};
+use super::machine::{Lowering, alone};
+use super::planner::{Asked, CollectivePlan, Planner};
 use super::transfer::{link_of, serial_ps};
-use super::{Asked, Call, CollectivePlan, Lowering, Planner, alone, parties};
 use crate::workload::program::{Dim, Op, OpKind, Program, Stream, Workload};
 use hyperfold_base::budget;
 

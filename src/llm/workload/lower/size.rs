@@ -4,7 +4,9 @@
 
 use foldhash::{HashMap, HashMapExt};
 
-use super::{Asked, Call, CollectivePlan, Lowering, Planner, parties};
+use super::calls::{Call, parties};
+use super::machine::Lowering;
+use super::planner::{Asked, CollectivePlan, Planner};
 use crate::workload::program::{OpKind, Program, Workload};
 use crate::workload::tasks::{GraphTask, OpTasks};
 use hyperfold_base::budget;
