@@ -7,7 +7,9 @@
 //! Acknowledgements cross other links and take their rate first; a link's data get the rest.
 
 mod fill;
+mod filling;
 
+use filling::Fill;
 use hyperfold_engine::fair_rates::{CarrierCrossings, FlowsChange, MOST_ROUNDS, RateNetwork, SLACK_SHIFT};
 pub use hyperfold_engine::fair_rates::{NONE, SHARE_BITS, WHOLE};
 
@@ -88,7 +90,7 @@ pub struct MaxMin {
     n_active: usize,
     /// The largest share of an acknowledgement.
     ack_share: u32,
-    fill: fill::Fill,
+    fill: Fill,
 }
 
 impl MaxMin {
@@ -124,7 +126,7 @@ impl MaxMin {
             tolerance_shift: EXACT,
             n_active: 0,
             ack_share: 0,
-            fill: fill::Fill::new(capacities_bps.len()),
+            fill: Fill::new(capacities_bps.len()),
         }
     }
 

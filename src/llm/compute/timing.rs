@@ -8,7 +8,8 @@
 use std::collections::{BTreeMap, HashMap};
 use std::sync::{Arc, Mutex, PoisonError, RwLock};
 
-use super::attention::{backward_curves, forward_curves, operands};
+use super::attention::{backward_curves, forward_curves};
+use super::attention_names::operands;
 use super::curves::{AttentionCurves, MemoryCurve};
 use super::database::{MeasuredKernel, Operation, UserDatabase};
 use super::{Dtype, Error, Gpu, Kernel, roofline};
