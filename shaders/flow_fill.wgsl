@@ -414,7 +414,7 @@ fn next_phase(now: u32, least: u64) -> u32 {
 
 fn next_round() -> u32 {
     solve_round += 1u;
-    return select(TELL, MARK_BOTTLENECKS, solve_round < MOST_ROUNDS);
+    return select(TELL, MARK_BOTTLENECKS, solve_round < MAX_PASSES);
 }
 
 fn is_many(filled: u32) -> bool {

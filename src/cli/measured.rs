@@ -168,7 +168,7 @@ fn of_pytorch(args: &PytorchArgs) -> Result<Exit, CliError> {
         (RowsOf::Compute, None) => ProfilerRows::Compute,
         (RowsOf::Collectives, None) => ProfilerRows::Collectives,
     };
-    let max_bytes = input::MOST_BYTES.min(budget::total() / 4);
+    let max_bytes = input::MAX_BYTES.min(budget::total() / 4);
     let bytes = input::read_anywhere(&args.trace, max_bytes)
         .map_err(|e| CliError::bad_input(anyhow!("{}: {e}", args.trace.display())))?;
     let text = String::from_utf8_lossy(&bytes);
@@ -179,7 +179,8 @@ fn of_pytorch(args: &PytorchArgs) -> Result<Exit, CliError> {
 
 /// Bytes of a log or a table that the user names.
 pub(super) fn read(path: &Path) -> Result<Vec<u8>, CliError> {
-    input::read_anywhere(path, input::most_table()).map_err(|e| CliError::bad_input(anyhow!("{}: {e}", path.display())))
+    input::read_anywhere(path, input::max_table_bytes())
+        .map_err(|e| CliError::bad_input(anyhow!("{}: {e}", path.display())))
 }
 
 fn write(output: &MeasuredOutput, csv: &str) -> Result<(), CliError> {

@@ -34,7 +34,7 @@ use hyperfold_config::spec::{ClusterRun, Config, JobSource};
 const LOOK_EVERY: u64 = 1024;
 const MS_PER_HOUR: f64 = 3.6e6;
 /// Largest duration of a job: a million hours, which is also the limit of traces and of `jobs.max_hours`. Nanoseconds of work fit 64 bits then.
-const MOST_WORK_MS: u64 = 3_600_000_000_000;
+const MAX_WORK_MS: u64 = 3_600_000_000_000;
 /// Events without lasting progress after which the run ends with an error (our choice): about one year of failures every two minutes.
 const WITHOUT_PROGRESS: u64 = 1 << 18;
 
@@ -109,7 +109,7 @@ impl PreparedCluster {
             let (Some(class), Some(n)) = (job.class, job.iterations) else { continue };
             let class_idx = classes.binary_search(&class).expect("classes of all such jobs are there");
             let ms = u128::from(known[class_idx].ps()) * u128::from(n) / 1_000_000_000;
-            if ms > u128::from(MOST_WORK_MS) {
+            if ms > u128::from(MAX_WORK_MS) {
                 return Err(ClusterError::TooLong { job: job.name.to_string(), iterations: n, ms });
             }
             job.duration_ms = (ms as u64).max(1);

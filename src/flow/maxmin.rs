@@ -10,7 +10,7 @@ mod fill;
 mod filling;
 
 use filling::Fill;
-use hyperfold_engine::fair_rates::{CarrierCrossings, FlowsChange, MOST_ROUNDS, RateNetwork, SLACK_SHIFT};
+use hyperfold_engine::fair_rates::{CarrierCrossings, FlowsChange, MAX_PASSES, RateNetwork, SLACK_SHIFT};
 pub use hyperfold_engine::fair_rates::{NONE, SHARE_BITS, WHOLE};
 
 /// Tolerance shift if rates are solved exactly: the tolerance of any rate is less than a unit.
@@ -328,7 +328,7 @@ impl MaxMin {
 
     /// Solves all rates that are affected by changes. `changed` is called with every carrier with flows whose rate has changed, once per change.
     pub fn solve(&mut self, changed: &mut impl FnMut(u32)) {
-        for _ in 0..MOST_ROUNDS {
+        for _ in 0..MAX_PASSES {
             self.settle();
             if !self.is_dirty() {
                 return;

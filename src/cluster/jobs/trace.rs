@@ -31,10 +31,10 @@ const JOB_COLUMNS: &[&str] = &[
 ];
 const FAILURE_COLUMNS: &[&str] = &["time_s", "part", "index", "repair_s"];
 /// Latest time in a trace, in seconds: a thousand years. No sum of two times overflows.
-const MOST_S: f64 = 3.2e10;
+const MAX_S: f64 = 3.2e10;
 
 /// Largest duration of a job, in seconds: a million hours, as for `jobs.max_hours`. Nanoseconds of work, including lost work, fit 64 bits.
-const MOST_WORK_S: f64 = 3.6e9;
+const MAX_WORK_S: f64 = 3.6e9;
 
 /// A failure that a trace lists.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -125,7 +125,7 @@ impl Line<'_> {
     }
 
     fn ms(&self, name: &str, min_s: f64) -> Result<Option<u64>, ClusterError> {
-        self.ms_to(name, min_s, MOST_S)
+        self.ms_to(name, min_s, MAX_S)
     }
 
     fn ms_to(&self, name: &str, min_s: f64, max_s: f64) -> Result<Option<u64>, ClusterError> {
@@ -156,7 +156,7 @@ impl Line<'_> {
 
     /// Work of a job: a duration in ms, or, for a job of a class, a number of iterations.
     fn work(&self, of_class: bool) -> Result<(Option<u64>, Option<u64>), ClusterError> {
-        let (duration, iterations) = (self.ms_to("duration_s", 0.001, MOST_WORK_S)?, self.iterations()?);
+        let (duration, iterations) = (self.ms_to("duration_s", 0.001, MAX_WORK_S)?, self.iterations()?);
         match (duration, iterations) {
             (None, None) if of_class => Err(self.wrong("duration_s and iterations are empty; one is required".into())),
             (None, None) => Err(self.wrong("duration_s is empty; it is required".into())),

@@ -79,7 +79,7 @@ pub struct SweepInputFile {
 /// Reads, expands and checks the sweep file at `path`. Every error is one that the user can correct (exit code 2).
 pub fn load(path: &Path, sets: &SetOverrides) -> Result<Sweep, SpecError> {
     let unreadable = |why: String| SpecError::Read { place: Place::file(path), why };
-    let bytes = input::read_anywhere(path, input::most_tree()).map_err(|e| unreadable(e.to_string()))?;
+    let bytes = input::read_anywhere(path, input::max_tree_bytes()).map_err(|e| unreadable(e.to_string()))?;
     let text =
         String::from_utf8(bytes).map_err(|_| unreadable("it is not UTF-8 text; save it as UTF-8".to_string()))?;
     parse(&text, path, sets)

@@ -68,9 +68,9 @@ const DISPATCH_TARGET: Duration = Duration::from_millis(50);
 /// Row-steps (link ends times steps) of an engine's first dispatch, which also compiles a kernel.
 const FIRST_WORK: u64 = 1 << 14;
 /// Maximum number of steps of a fused dispatch, and of a per-system one, which the host encodes step by step.
-const MOST_STEPS: [u32; 2] = [1 << 20, 1 << 10];
+const MAX_STEPS: [u32; 2] = [1 << 20, 1 << 10];
 /// Maximum row-steps of a dispatch: far more than any device does in the time of one.
-const MOST_WORK: u64 = 1 << 40;
+const MAX_WORK: u64 = 1 << 40;
 /// Invocations per workgroup.
 pub const WORKGROUP: u32 = 128;
 
@@ -328,7 +328,7 @@ impl GpuEngine {
 
     /// Number of steps in the next dispatch, over experiments that have `rows` link ends together.
     fn steps_for(&self, mode: Mode, rows: u64) -> u32 {
-        (self.work[mode as usize] / rows.max(1)).clamp(1, u64::from(MOST_STEPS[mode as usize])) as u32
+        (self.work[mode as usize] / rows.max(1)).clamp(1, u64::from(MAX_STEPS[mode as usize])) as u32
     }
 
     /// Sets the work of the next dispatch from the wall time that the last one took for `taken` row-steps.
@@ -336,7 +336,7 @@ impl GpuEngine {
         let work = &mut self.work[mode as usize];
         let fair = u128::from(taken) * DISPATCH_TARGET.as_micros() / wall.as_micros().max(1);
         // If a dispatch did little because its experiments ended, its time says little.
-        *work = fair.clamp(u128::from(*work / 4), u128::from(*work * 4)).clamp(1, MOST_WORK.into()) as u64;
+        *work = fair.clamp(u128::from(*work / 4), u128::from(*work * 4)).clamp(1, MAX_WORK.into()) as u64;
     }
 
     /// Appends one system over all rows of the running experiments.

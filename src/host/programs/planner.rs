@@ -300,7 +300,7 @@ impl<'a> ClusterPlanner<'a> {
             };
             let overheads = Overheads::each(message_ps);
             self.joined = true;
-            return Ok(CollectivePlan::OneFlow { steps: Arc::new(steps), overheads, least_ps: min_ps });
+            return Ok(CollectivePlan::OneFlow { steps: Arc::new(steps), overheads, min_ps });
         }
         let build = || match algorithm {
             // NVLink SHARP between servers: what switches reduce inside goes by rail outside. Unequal servers have no rails; there NCCL uses rings.

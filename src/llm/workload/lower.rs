@@ -32,7 +32,7 @@ pub use machine::{IntraServerPath, Lowering};
 pub use op_times::{OpTimes, SolvedOps, WorkloadTimes, op_times, solved_ops};
 pub use planner::{Asked, CollectivePlan, Planner};
 pub use rescale::rescaled;
-pub use size::{GraphSize, least_size};
+pub use size::{GraphSize, min_size};
 pub use steady::SteadyPairs;
 
 /// Lowers programs to tasks.

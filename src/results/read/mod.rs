@@ -243,6 +243,6 @@ fn manifest(dir: &Path) -> Result<Manifest, ReadError> {
     if !path.is_file() {
         return Err(ReadError::NotResults { path: dir.into(), missing: "manifest.json" });
     }
-    let bytes = input::read_anywhere(&path, input::most_table()).map_err(ReadError::io(&path))?;
+    let bytes = input::read_anywhere(&path, input::max_table_bytes()).map_err(ReadError::io(&path))?;
     serde_json::from_slice(&bytes).map_err(|source| ReadError::Manifest { path, source })
 }

@@ -6,7 +6,7 @@
 use hyperfold_columns::{EndOwner, NicIdx, PortIdx, SwitchIdx, Tables};
 
 /// Maximum number of groups. Each group costs one barrier per step; a network that needs more groups is stepped by one thread (our choice).
-const MOST_GROUPS: usize = 8;
+const MAX_GROUPS: usize = 8;
 
 /// The switches of an experiment, by group.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -24,7 +24,7 @@ impl SwitchGroups {
         let mut group_of = vec![usize::MAX; t.switches.len()];
         let mut groups: Vec<Vec<SwitchIdx>> = Vec::new();
         for s in SwitchIdx::all(t.switches.len() as u32) {
-            let mut taken = [false; MOST_GROUPS];
+            let mut taken = [false; MAX_GROUPS];
             for port in t.switches[s].ports() {
                 if let Some(next) = neighbour(t, port)
                     && let Some(group) = taken.get_mut(group_of[next.usize()])

@@ -11,9 +11,9 @@ pub const WORTH: Duration = Duration::from_micros(100);
 const TRIAL_STEPS: u32 = 4;
 const TRIAL: Duration = Duration::from_millis(2);
 const LONG_TRIAL: Duration = Duration::from_millis(20);
-/// Number of steps for which the better way is kept. It doubles, up to `MOST_DOUBLINGS` times, while one thread keeps being better.
+/// Number of steps for which the better way is kept. It doubles, up to `MAX_DOUBLINGS` times, while one thread keeps being better.
 const KEPT_STEPS: u32 = 128;
-const MOST_DOUBLINGS: u32 = 5;
+const MAX_DOUBLINGS: u32 = 5;
 /// Several threads count as better if they take less than this fraction of the time.
 const BETTER: f64 = 0.9;
 
@@ -83,7 +83,7 @@ impl ThreadTrial {
 
     /// Number of steps for which the better way is kept.
     fn kept(&self) -> u32 {
-        KEPT_STEPS << self.in_vain.saturating_sub(1).min(MOST_DOUBLINGS)
+        KEPT_STEPS << self.in_vain.saturating_sub(1).min(MAX_DOUBLINGS)
     }
 
     /// Records `steps` steps with `work` to do that took `time`, on several threads if `shared`. Decides how to go on.

@@ -12,7 +12,7 @@ pub const DONE: u32 = 2;
 /// Minimum number of packets on their way to a switch for which prefetching pays (measured).
 const WORTH: u32 = 24;
 /// Maximum number of packets of one queue that are prefetched: those of all queues of a switch must stay in the cache (our choice).
-const MOST_OF_A_QUEUE: u64 = 64;
+const MAX_PREFETCHED: u64 = 64;
 
 /// Processes all switches up to `end`. PRECONDITION: `t` holds one experiment.
 pub fn step(t: &mut Tables, end: u64) {
@@ -142,7 +142,7 @@ fn fetch_queues(t: &Tables, mut ports: impl Iterator<Item = PortIdx>, end: u64) 
             heads[lanes] = row.q_head;
             // More packets leave if some are short.
             let leave = end.saturating_sub(completes) / row.tx_full.max(1) + 1;
-            left[lanes] = leave.min(MOST_OF_A_QUEUE) as u32;
+            left[lanes] = leave.min(MAX_PREFETCHED) as u32;
             t.packets.prefetch(row.q_head.0);
             lanes += 1;
             if lanes == LANES {

@@ -18,7 +18,7 @@ use crate::gpu::pack::Room;
 const WORKGROUP: u32 = 256;
 /// Maximum number of carriers per network. A workgroup walks over all carriers several times per solution, however few have changed. For larger
 /// networks the CPU, which solves for changes only, is better, and dispatches stay short. Our choice, not measured on a real GPU.
-const MOST_CARRIERS: usize = 1 << 14;
+const MAX_CARRIERS: usize = 1 << 14;
 /// Minimum number of experiments in a batch for one dispatch per instant to pay, where the engine is chosen automatically. Our choice, not measured
 /// on a real GPU: a dispatch and its answer cost some 0.1 ms there, a solution on a CPU thread some 10 us.
 pub const FEWEST_THAT_PAY: usize = 512;
@@ -126,7 +126,7 @@ fn numbers(networks: &[RateNetwork], room: &Room) -> Vec<Option<u32>> {
     let mut n = 0;
     let mut number = |network: &RateNetwork| {
         let sum = taken.plus(NetworkBytes::of(network));
-        let fits = network.carriers.len() <= MOST_CARRIERS
+        let fits = network.carriers.len() <= MAX_CARRIERS
             && n < room.experiments
             && sum.0.iter().all(|&bytes| bytes <= room.table_bytes)
             && sum.0.iter().sum::<u64>() <= room.total_bytes;
@@ -176,7 +176,7 @@ mod tests {
             carriers: vec![Default::default(); n],
             ..RateNetwork::default()
         };
-        let networks = [network(10), network(MOST_CARRIERS + 1), network(30), network(10)];
+        let networks = [network(10), network(MAX_CARRIERS + 1), network(30), network(10)];
         let room = Room { table_bytes: u64::MAX, total_bytes: u64::MAX, experiments: 9 };
         assert_eq!(numbers(&networks, &room), [Some(0), None, Some(1), Some(2)]);
         assert_eq!(numbers(&networks, &Room { experiments: 1, ..room }), [Some(0), None, None, None]);

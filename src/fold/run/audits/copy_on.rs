@@ -31,7 +31,7 @@ const SHARE: u64 = 10;
 
 /// Length of a copy as a multiple of the length of the skip, and its minimum (our choice: a skip, the window after it, and most of the next skip).
 const SPAN: u64 = 3;
-const LEAST_SPAN: u64 = 2;
+const MIN_SPAN: u64 = 2;
 
 /// Whether rates are not carried on in `t`, because audits would simulate all of it as well.
 pub(crate) fn carries_too_little(t: &Tables) -> bool {
@@ -51,7 +51,7 @@ pub(crate) fn copy_if_due(run: &mut FoldRun, t: &mut Tables, p: u32, at_ps: u64,
     let skip_ps = rates_plan::length(rates);
     let left = (FREE_HOPS + run.stats.hops_skipped / SHARE).saturating_sub(run.continued.hops);
     let affordable = (u128::from(left) * u128::from(rates.window) / u128::from(hops)) as u64;
-    if affordable < LEAST_SPAN * skip_ps {
+    if affordable < MIN_SPAN * skip_ps {
         return;
     }
     let span = affordable.min(SPAN * skip_ps);

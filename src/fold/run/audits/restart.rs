@@ -9,7 +9,7 @@ use crate::steady::sampling::is_steadying;
 use hyperfold_columns::{NEVER, OwnedTables, SwitchIdx, Tables, Task, TaskIdx};
 
 /// Number of restarts after which all switches are coupled (our choice).
-const MOST_TIMES: u64 = 6;
+const MAX_RESTARTS: u64 = 6;
 /// A switch that would fail with this many times as much counts as near a failure. The second value applies if a restart finds nothing in the memo
 /// (our choice).
 const NEAR: u32 = 2;
@@ -52,7 +52,7 @@ impl CoupledSwitches {
         all.insert(failure.switch);
         all.extend(guard.failed());
         all.extend(guard.near_by(failure.at));
-        if times >= MOST_TIMES {
+        if times >= MAX_RESTARTS {
             all.extend(SwitchIdx::all(switches));
         }
         CoupledSwitches { switches: all.into_iter().collect(), times }

@@ -19,7 +19,7 @@ use crate::run::partitions::counters::row_names;
 use hyperfold_columns::{INT_TX_UNIT, Tables, cc};
 
 /// Maximum number of earlier keys with the same rows that a new one is compared with: the latest.
-const MOST_COMPARED: usize = 256;
+const MAX_COMPARED: usize = 256;
 
 /// Notes that `p` is simulated from here on because of `cause`.
 pub(crate) fn because(run: &mut FoldRun, t: &Tables, p: u32, cause: FoldCause) {
@@ -146,7 +146,7 @@ fn rows_of(run: &FoldRun, t: &Tables, p: u32) -> CanonicalKey {
 fn nearest(known: &mut HashMap<u64, Vec<PartHashes>>, parts: PartHashes) -> Option<KeyPartSet> {
     let others = known.entry(parts.of(KeyPart::Rows)).or_default();
     let found = others.iter().rev().map(|other| parts.differing(other)).min_by_key(|set| set.len());
-    if others.len() == MOST_COMPARED {
+    if others.len() == MAX_COMPARED {
         others.remove(0);
     }
     others.push(parts);

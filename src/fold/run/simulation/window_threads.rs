@@ -21,9 +21,9 @@ use hyperfold_engine::cpu::parallel::threads::SpareThreads;
 use hyperfold_engine::cpu::parallel::trial::{ThreadTrial, WORTH};
 
 /// Minimum number of link ends of a partition that is processed switch by switch (our choice).
-const LEAST_ENDS: usize = 64;
+const MIN_ENDS: usize = 64;
 /// Minimum number of arriving packets in a window that may be shared among threads: some tenths of a millisecond (our choice).
-const LEAST_ARRIVALS: u64 = 1_000;
+const MIN_ARRIVALS: u64 = 1_000;
 /// Approximate number of blocks of NICs per thread: enough that all threads end a phase at about the same time.
 const BLOCKS_A_THREAD: usize = 16;
 
@@ -76,7 +76,7 @@ impl WindowThreads {
         rows: &PartitionRows,
         known: Option<Arc<RowsBySwitch>>,
     ) -> Option<Arc<RowsBySwitch>> {
-        if rows.ends.len() < LEAST_ENDS && !self.trial.always() {
+        if rows.ends.len() < MIN_ENDS && !self.trial.always() {
             return None;
         }
         known.filter(|known| known.are_all_of(rows)).or_else(|| {
@@ -104,7 +104,7 @@ impl WindowThreads {
             return left;
         };
         let arrivals = if self.spare.is_some() { arrivals(t, window) } else { 0 };
-        if arrivals < LEAST_ARRIVALS && !self.trial.always() {
+        if arrivals < MIN_ARRIVALS && !self.trial.always() {
             return self.on_one(t, window, by_switch);
         }
         let began = Instant::now();

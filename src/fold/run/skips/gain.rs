@@ -14,8 +14,8 @@ use crate::steady::sampling::{hops_there_and_back, is_steadying};
 use hyperfold_columns::{FoldTrace, Tables, Task, mode, task as bits};
 use hyperfold_engine::FoldStats;
 
-/// Skips must leave out at least 1 - 1/`LEAST_SHARE` of the packet-hops: half.
-const LEAST_SHARE: u64 = 2;
+/// Skips must leave out at least 1 - 1/`MIN_SHARE` of the packet-hops: half.
+const MIN_SHARE: u64 = 2;
 
 /// Once 1/`EARLY_SHARE` of the packet-hops were not skipped since the first skip, skips must have left out at least one for every `EARLY_GAIN_SHARE` of
 /// them. Our choice: an iteration's warm-up may take a tenth of all packet-hops before nine tenths are skipped, and looked-up packet-hops count as well.
@@ -148,8 +148,7 @@ impl LeastGain {
         }
         let since_skips = self.lost_hops + simulated.saturating_sub(self.hops_before_skips);
         let is_early = since_skips > self.needed_hops / EARLY_SHARE;
-        simulated > self.needed_hops / LEAST_SHARE
-            || (is_early && skipped.saturating_mul(EARLY_GAIN_SHARE) < since_skips)
+        simulated > self.needed_hops / MIN_SHARE || (is_early && skipped.saturating_mul(EARLY_GAIN_SHARE) < since_skips)
     }
 
     /// Number of packet-hops that were simulated up to `passed_ps`, and of those that were skipped.
@@ -167,7 +166,7 @@ impl LeastGain {
     pub(crate) fn is_too_little_in_all(&self, t: &Tables, partitions: &[Partition], stats: &FoldStats) -> bool {
         self.is_asked() && stats.unpaused > 0 && {
             let (simulated, _) = self.so_far(t, partitions, stats);
-            simulated > self.needed_hops / LEAST_SHARE
+            simulated > self.needed_hops / MIN_SHARE
         }
     }
 

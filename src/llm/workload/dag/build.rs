@@ -9,7 +9,7 @@ use crate::workload::flows::flow_file::MAX_FLOW_BYTES;
 use crate::workload::program::{Dim, Group, OpKind, Peer, Phase, Stream, Workload};
 use crate::workload::rules::{ProgramWriter, RankSchedule, assemble};
 
-/// The most ranks of a graph. It is far above any cluster, so that a typing error gives a message before it takes all memory.
+/// Maximum number of ranks of a graph. It is far above any cluster, so that a typing error gives a message before it takes all memory.
 const MAX_RANKS: u32 = 1 << 20;
 
 /// A graph as read from its file, not checked yet.

@@ -14,11 +14,11 @@ use hyperfold_network::topology::{FileError, Network, NodeKind};
 
 /// The fields of a flow line.
 const SHAPE: &str = "src dst priority dport bytes start";
-/// The most bytes of one flow: a petabyte. It is far beyond any message, and sums stay far within 64 bits.
+/// Maximum number of bytes of one flow: a petabyte. It is far beyond any message, and sums stay far within 64 bits.
 pub const MAX_FLOW_BYTES: u64 = 1_000_000_000_000_000;
 /// The latest start of a flow: a million seconds.
 const MAX_START_PS: u64 = 1_000_000 * PS_PER_S;
-/// The most flows of one experiment.
+/// Maximum number of flows of one experiment.
 pub const MAX_FLOWS: u32 = 1 << 26;
 /// Source port of the first flow of a pair of ranks.
 pub const FIRST_SPORT: u16 = 10_000;

@@ -47,10 +47,10 @@ pub(super) fn collective(
                 l.graph.release(gate, m.end);
             }
         }
-        CollectivePlan::OneFlow { steps, overheads, least_ps } => {
+        CollectivePlan::OneFlow { steps, overheads, min_ps } => {
             l.check_task_limit(2, rank, op)?;
             meet(l, instance, l.machine.rendezvous_ps.unwrap_or(0));
-            joined::one_flow(l, group, instance, &steps, &overheads, least_ps);
+            joined::one_flow(l, group, instance, &steps, &overheads, min_ps);
         }
         CollectivePlan::Transfers { schedule, protocol, overheads } => {
             if l.machine.representatives.is_some() {

@@ -21,7 +21,7 @@ pub(super) fn one_flow(
     instance: &Instance,
     steps: &EqualSteps,
     overheads: &Overheads,
-    least_ps: u64,
+    min_ps: u64,
 ) {
     let (qp, edges) = joined_queue_pairs(l, group, steps);
     let n_lanes = u64::from(l.machine.qps_per_connection.max(1));
@@ -36,7 +36,7 @@ pub(super) fn one_flow(
         l.graph.release(end, m.end);
     }
     let way = l.machine.intra.unwrap_or(l.machine.shared_nic);
-    let inside_each = if steps.steps > 1 { 1 } else { most_inside(l, group, steps, way.links) };
+    let inside_each = if steps.steps > 1 { 1 } else { max_inside(l, group, steps, way.links) };
     l.graph.one_flow.push(JoinedCollective {
         task,
         edges,
@@ -47,12 +47,12 @@ pub(super) fn one_flow(
         piece_bytes: steps.piece_bytes,
         inside_each,
         inside: (way.rate_bps, way.latency_ps),
-        least_ps,
+        min_ps,
     });
 }
 
 /// The most edges that leave a member by one link of its server.
-fn most_inside(l: &Lowerer, group: u32, steps: &EqualSteps, links: u32) -> u64 {
+fn max_inside(l: &Lowerer, group: u32, steps: &EqualSteps, links: u32) -> u64 {
     let members = &l.workload.groups[group as usize].members;
     let mut edges_on_link: HashMap<(u32, u32), u64> = HashMap::new();
     for &(from, to) in steps.rings.iter().flat_map(|r| &r.edges) {

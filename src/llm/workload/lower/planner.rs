@@ -12,8 +12,8 @@ use crate::workload::program::Dim;
 pub enum CollectivePlan {
     /// Messages of a schedule, with the protocol's flags on the wire. Each message starts later by its overhead.
     Transfers { schedule: Arc<Schedule>, protocol: Protocol, overheads: Overheads },
-    /// One flow over all edges of the collective. Without other traffic it takes at least `least_ps`.
-    OneFlow { steps: Arc<EqualSteps>, overheads: Overheads, least_ps: u64 },
+    /// One flow over all edges of the collective. Without other traffic it takes at least `min_ps`.
+    OneFlow { steps: Arc<EqualSteps>, overheads: Overheads, min_ps: u64 },
     /// A time that starts when all members have arrived. It uses no network.
     Analytic { ps: u64 },
 }
