@@ -23,7 +23,7 @@ pub struct TraceArgs {
     pub dir: PathBuf,
     /// The experiment
     pub exp_id: u64,
-    /// Where to write it [default: DIR/trace/EXP_ID.pftrace]
+    /// File to write [default: DIR/trace/EXP_ID.pftrace]
     #[arg(long, value_name = "FILE")]
     pub out: Option<PathBuf>,
     /// Replace the file that --out names, if there is one

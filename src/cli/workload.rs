@@ -65,7 +65,7 @@ pub struct InspectArgs {
     pub json: bool,
 }
 
-/// Where and in which form to write.
+/// Form and file of the output.
 #[derive(Debug, Args)]
 pub struct WorkloadOutput {
     /// Form to write
