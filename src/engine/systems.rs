@@ -137,7 +137,7 @@ macro_rules! systems {
 }
 
 systems! {
-    // `cpu/switches.rs` runs them switch by switch.
+    // `cpu/switch/switches.rs` runs them switch by switch.
     switches {
         plan,          Port,       NewStep, Barrier;
         classify,      Switch,     Always,  Barrier;
