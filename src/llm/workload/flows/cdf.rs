@@ -18,10 +18,10 @@ pub struct Cdf {
 
 /// Name and text of each built-in distribution.
 const BUILT_IN: [(&str, &str); 4] = [
-    ("WebSearch", include_str!("../../../assets/flow_cdf/WebSearch.csv")),
-    ("FbHdp", include_str!("../../../assets/flow_cdf/FbHdp.csv")),
-    ("AliStorage2019", include_str!("../../../assets/flow_cdf/AliStorage2019.csv")),
-    ("GoogleRPC2008", include_str!("../../../assets/flow_cdf/GoogleRPC2008.csv")),
+    ("WebSearch", include_str!("../../../../assets/flow_cdf/WebSearch.csv")),
+    ("FbHdp", include_str!("../../../../assets/flow_cdf/FbHdp.csv")),
+    ("AliStorage2019", include_str!("../../../../assets/flow_cdf/AliStorage2019.csv")),
+    ("GoogleRPC2008", include_str!("../../../../assets/flow_cdf/GoogleRPC2008.csv")),
 ];
 
 impl Cdf {
