@@ -13,7 +13,7 @@ const WITH_UNSAFE: &[&str] = &[
     "columns/tables.rs",
     "engine/cpu/parallel/cores.rs",
     "engine/cpu/key.rs",
-    "fold/run/simulation/window_threads.rs",
+    "fold/run/simulation/span_threads.rs",
 ];
 /// Lines above an `unsafe` in which its reason stands.
 const NEAR: usize = 5;

@@ -9,7 +9,7 @@ use super::audits::copies::ContinuedAudits;
 use super::audits::restart::{CoupledSwitches, Restart};
 use super::explanations::explanation::Explainer;
 use super::partitions::partition::Partition;
-use super::simulation::window_threads::WindowThreads;
+use super::simulation::span_threads::SpanThreads;
 use super::skips::gain::LeastGain;
 use crate::memo::in_flight::ExperimentTicket;
 use crate::memo::table::Memo;
@@ -63,8 +63,8 @@ pub(crate) struct FoldRun {
     pub gain: LeastGain,
     /// How far rates differ from one skip to the next.
     pub wander: RateWander,
-    /// How windows are stepped on several threads.
-    pub threads: WindowThreads,
+    /// How spans are stepped on several threads.
+    pub threads: SpanThreads,
     /// Whether measured rates may be carried on. They may not in the copies by which that is audited.
     pub carries: bool,
     pub continued: ContinuedAudits,

@@ -19,7 +19,7 @@ use super::lookups::lookup_turn::lookup_turn;
 use super::partitions::couple::{couple_from_now, go_on_without_skips};
 use super::partitions::join::join;
 use super::simulation::simulate_turn::simulate_turn;
-use super::simulation::window_threads::WindowThreads;
+use super::simulation::span_threads::SpanThreads;
 use super::skips::detection::next_sampling;
 use super::skips::gain::LeastGain;
 use crate::memo::table::Memo;
@@ -99,7 +99,7 @@ pub(crate) fn begin_coupled(
         audited: HashSet::new(),
         gain: LeastGain::of(t),
         wander: RateWander::default(),
-        threads: WindowThreads::default(),
+        threads: SpanThreads::default(),
         carries: true,
         continued: ContinuedAudits::default(),
         limit: 0,

@@ -11,7 +11,7 @@ use crate::rows::snapshot;
 use crate::run::fold_run::FoldRun;
 use crate::run::partitions::counters::row_names;
 use crate::run::partitions::partition::Partition;
-use crate::run::simulation::simulate::window;
+use crate::run::simulation::simulate::step_span;
 use crate::run::stop::Stop;
 use crate::steady::audit::due;
 use crate::steady::skip::Skip;
@@ -123,7 +123,7 @@ pub(crate) fn simulate_skip(
         }
         // Events that cannot be folded end the simulation.
         let end = (from + run.step).min(at_ps);
-        if window(run, c, p, from, end).is_err() {
+        if step_span(run, c, p, from, end).is_err() {
             break;
         }
         for noted in c.fold_trace.drain(..) {

@@ -18,7 +18,7 @@ use crate::run::explanations::explain::{because, new_edge};
 use crate::run::explanations::explanation::FoldCause;
 use crate::run::fold_run::FoldRun;
 use crate::run::partitions::retire::retire_looked_up;
-use crate::run::simulation::simulate::{next_event_at, window};
+use crate::run::simulation::simulate::{next_event_at, step_span};
 use crate::run::skips::detection::{goes_on_soon, reset_detector, schedule_sampling, take_sample};
 use crate::run::skips::skip::{SkipEnd, end_skip, report_skipped, skip_up_to};
 use crate::run::stop::Stop;
@@ -290,7 +290,7 @@ pub(crate) fn start_simulating(run: &mut FoldRun, t: &mut Tables, p: u32, until_
             break;
         }
         let end_ps = run.partitions[p as usize].mark(next_ps + 1, run.step).min(until_ps).min(sampling_ps);
-        window(run, t, p, next_ps, end_ps)?;
+        step_span(run, t, p, next_ps, end_ps)?;
         drain(run, t, p);
     }
     schedule_sampling(run, t, p);

@@ -1,10 +1,10 @@
-//! Simulates the rows of a partition for a window of time, with the systems of the CPU engine.
+//! Simulates the rows of a partition for a span of time, with the systems of the CPU engine.
 //!
 //! Layer: fold/run.
 
 use std::mem::take;
 
-use super::window_rows::{PartitionWindow, WindowLeft};
+use super::span_rows::{SpanLeft, StepSpan};
 use crate::rows::cc_state::timers_run;
 use crate::rows::partition_rows::PartitionRows;
 use crate::rows::rows_by_switch::RowsBySwitch;
@@ -22,15 +22,15 @@ use hyperfold_engine::grow;
 /// Simulates the rows of partition `p` from `at_ps` up to `end_ps`. Returns the partition that they belong to then. A NIC that needs rows outside `p`
 /// stops, unless it needs them at `at_ps`: rows join only when they are the earliest of all.
 /// PRECONDITION: no next event is more than a step before `end_ps`.
-pub(crate) fn window(run: &mut FoldRun, t: &mut Tables, p: u32, at_ps: u64, end_ps: u64) -> Result<u32, Stop> {
+pub(crate) fn step_span(run: &mut FoldRun, t: &mut Tables, p: u32, at_ps: u64, end_ps: u64) -> Result<u32, Stop> {
     let partition = &mut run.partitions[p as usize];
-    // These lists are indexed once per row and window, so they are taken out of the partition.
+    // These lists are indexed once per row and span, so they are taken out of the partition.
     let rows = take(&mut partition.rows);
     let by_switch = run.threads.by_switch(t, &rows, partition.by_switch.take());
     let stepped = step_rows(run, t, &rows, by_switch.as_deref(), at_ps, end_ps);
     let partition = &mut run.partitions[p as usize];
     (partition.rows, partition.by_switch) = (rows, by_switch);
-    let WindowLeft { mut peaks, drew, nics, .. } = stepped?;
+    let SpanLeft { mut peaks, drew, nics, .. } = stepped?;
     peaks.sort_unstable();
     let mut guard_fails = false;
     let carries = t.exps[0].modes & mode::RATES != 0;
@@ -90,18 +90,18 @@ fn step_rows(
     by_switch: Option<&RowsBySwitch>,
     at_ps: u64,
     end_ps: u64,
-) -> Result<WindowLeft, Stop> {
+) -> Result<SpanLeft, Stop> {
     // Random marks are no function of the memo's key. Once DCQCN's timers run, what follows is none either, if the timers change windows that the NIC
     // reads at each post. If they do not, recording relies on there being no congestion (`cc_state::marks_by_chance`).
     let timers = timers_run(t) || t.fold_hints.random_marks;
-    let window = PartitionWindow { rows, guard: &run.guard, at: at_ps, end: end_ps, timers };
-    let mut left = run.threads.step(t, &window, by_switch);
+    let span = StepSpan { rows, guard: &run.guard, start_ps: at_ps, end_ps, timers };
+    let mut left = run.threads.step(t, &span, by_switch);
     if !left.lacking.is_empty() {
         grow::grow(t, run.limit).map_err(|e| Stop::Fail(e.to_string()))?;
         let mut lacking = take(&mut left.lacking);
         lacking.sort_unstable();
-        lacking.into_iter().for_each(|s| window.send(t, s, &mut left));
-        window.nics(t, 0..rows.nics.len(), &mut left);
+        lacking.into_iter().for_each(|s| span.send(t, s, &mut left));
+        span.nics(t, 0..rows.nics.len(), &mut left);
     }
     left.nics.sort_unstable_by_key(|nics| nics.from);
     for nics in &mut left.nics {

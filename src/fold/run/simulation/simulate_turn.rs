@@ -2,7 +2,7 @@
 //!
 //! Layer: fold/run.
 
-use super::simulate::{next_event_at, window};
+use super::simulate::{next_event_at, step_span};
 use crate::run::fold_run::FoldRun;
 use crate::run::lookups::checkpoint::checkpoint_if_due;
 use crate::run::lookups::claim::update_claim;
@@ -33,7 +33,7 @@ pub(crate) fn simulate_turn(run: &mut FoldRun, t: &mut Tables, p: u32, at_ps: u6
         cursor.turn(at_ps);
     }
     run.turning = p;
-    let p = window(run, t, p, at_ps, end)?;
+    let p = step_span(run, t, p, at_ps, end)?;
     run.turning = NONE;
     drain(run, t, p);
     t.exps[0].now = t.exps[0].now.max(end);

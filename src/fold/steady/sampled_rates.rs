@@ -8,7 +8,7 @@ use crate::steady::detector::Detector;
 use hyperfold_columns::Tables;
 
 /// What each queue pair and each port of a partition did in a window.
-pub(crate) struct WindowRates {
+pub(crate) struct SampledRates {
     /// For each queue pair, packets that were acknowledged, and their bytes on the wire.
     pub packets: Vec<u64>,
     pub work: Vec<u64>,
@@ -18,9 +18,9 @@ pub(crate) struct WindowRates {
     pub ports: Vec<(u64, u64)>,
 }
 
-impl WindowRates {
+impl SampledRates {
     /// Rates of the last `samples` samples. PRECONDITION: that many samples were taken, and one more.
-    pub(crate) fn of(t: &Tables, rows: &PartitionRows, detector: &Detector, samples: usize) -> WindowRates {
+    pub(crate) fn of(t: &Tables, rows: &PartitionRows, detector: &Detector, samples: usize) -> SampledRates {
         let (first, last) = (detector.ago(samples), detector.ago(0));
         let n = rows.members.len();
         let (mut packets, mut work, mut turns) = (Vec::with_capacity(n), Vec::with_capacity(n), Vec::with_capacity(n));
@@ -34,6 +34,6 @@ impl WindowRates {
             turns.push(detector.turn(k, &stream, samples));
         }
         let ports = first.ports.iter().zip(&last.ports).map(|(a, b)| (b.0 - a.0, b.1 - a.1)).collect();
-        WindowRates { packets, work, turns, ports }
+        SampledRates { packets, work, turns, ports }
     }
 }

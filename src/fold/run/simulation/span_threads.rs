@@ -1,4 +1,4 @@
-//! Runs one window of a partition on several threads, with the same bytes as on one.
+//! Runs one span of a partition on several threads, with the same bytes as on one.
 //!
 //! Layer: fold/run. Phases: the switches of each group, then the NICs. Threads take blocks of rows. Measured time decides whether several threads are
 //! used at all.
@@ -9,7 +9,7 @@ use std::sync::atomic::{AtomicUsize, Ordering};
 use std::sync::{Arc, Mutex, OnceLock};
 use std::time::{Duration, Instant};
 
-use super::window_rows::{PartitionWindow, WindowLeft};
+use super::span_rows::{SpanLeft, StepSpan};
 use crate::memo::lock::lock;
 use crate::rows::ingress_peaks::IngressPeaks;
 use crate::rows::partition_rows::PartitionRows;
@@ -22,13 +22,13 @@ use hyperfold_engine::cpu::parallel::trial::{ThreadTrial, WORTH};
 
 /// Minimum number of link ends of a partition that is processed switch by switch (our choice).
 const MIN_ENDS: usize = 64;
-/// Minimum number of arriving packets in a window that may be shared among threads: some tenths of a millisecond (our choice).
+/// Minimum number of arriving packets in a span that may be shared among threads: some tenths of a millisecond (our choice).
 const MIN_ARRIVALS: u64 = 1_000;
 /// Approximate number of blocks of NICs per thread: enough that all threads end a phase at about the same time.
 const BLOCKS_A_THREAD: usize = 16;
 
-/// How windows of one experiment are stepped.
-pub(crate) struct WindowThreads {
+/// How spans of one experiment are stepped.
+pub(crate) struct SpanThreads {
     /// Threads that have nothing else to do. `None`: there are none to use.
     pub spare: Option<Arc<SpareThreads>>,
     trial: ThreadTrial,
@@ -40,9 +40,9 @@ pub(crate) struct WindowThreads {
     n_phases: u32,
 }
 
-impl Default for WindowThreads {
-    fn default() -> WindowThreads {
-        WindowThreads {
+impl Default for SpanThreads {
+    fn default() -> SpanThreads {
+        SpanThreads {
             spare: None,
             trial: ThreadTrial::new(WORTH),
             groups: OnceLock::new(),
@@ -57,11 +57,11 @@ impl Default for WindowThreads {
 struct Worker<'t> {
     t: Tables<'t>,
     peaks: IngressPeaks,
-    left: WindowLeft,
+    left: SpanLeft,
 }
 
-impl WindowThreads {
-    /// Lets windows that take at least `worth` use threads of `spare`; with `worth` zero, all windows may.
+impl SpanThreads {
+    /// Lets spans that take at least `worth` use threads of `spare`; with `worth` zero, all spans may.
     pub(crate) fn lend(&mut self, spare: Arc<SpareThreads>, worth: Duration) {
         if self.spare.is_none() {
             self.trial = ThreadTrial::new(worth);
@@ -69,7 +69,7 @@ impl WindowThreads {
         self.spare = Some(spare);
     }
 
-    /// The rows of a large partition by switch, for [`WindowThreads::step`]. `known`: the previous result for it.
+    /// The rows of a large partition by switch, for [`SpanThreads::step`]. `known`: the previous result for it.
     pub(crate) fn by_switch(
         &self,
         t: &Tables,
@@ -85,27 +85,22 @@ impl WindowThreads {
         })
     }
 
-    /// Runs the systems over the rows of `window`. Coupled switches that lack pause frames are left; then NICs are, too.
-    pub(crate) fn step(
-        &mut self,
-        t: &mut Tables,
-        window: &PartitionWindow,
-        by_switch: Option<&RowsBySwitch>,
-    ) -> WindowLeft {
+    /// Runs the systems over the rows of `span`. Coupled switches that lack pause frames are left; then NICs are, too.
+    pub(crate) fn step(&mut self, t: &mut Tables, span: &StepSpan, by_switch: Option<&RowsBySwitch>) -> SpanLeft {
         let Some(by_switch) = by_switch else {
-            let mut left = WindowLeft::default();
-            let rows = window.rows;
+            let mut left = SpanLeft::default();
+            let rows = span.rows;
             let ends = rows.ends.iter().copied().enumerate();
             let coupled = rows.switches.iter().copied();
-            window.switches(t, &mut self.peaks[0], (ends, &rows.ports), coupled, &mut left);
+            span.switches(t, &mut self.peaks[0], (ends, &rows.ports), coupled, &mut left);
             if left.lacking.is_empty() {
-                window.nics(t, 0..rows.nics.len(), &mut left);
+                span.nics(t, 0..rows.nics.len(), &mut left);
             }
             return left;
         };
-        let arrivals = if self.spare.is_some() { arrivals(t, window) } else { 0 };
+        let arrivals = if self.spare.is_some() { arrivals(t, span) } else { 0 };
         if arrivals < MIN_ARRIVALS && !self.trial.always() {
-            return self.on_one(t, window, by_switch);
+            return self.on_one(t, span, by_switch);
         }
         let began = Instant::now();
         let shareable = self.groups.get().is_some_and(|groups| groups.shareable);
@@ -113,11 +108,8 @@ impl WindowThreads {
             Some(spare) if shareable && self.trial.wants_several() => spare.take(),
             _ => 0,
         };
-        let left = if taken == 0 {
-            self.on_one(t, window, by_switch)
-        } else {
-            self.on_several(t, window, by_switch, 1 + taken)
-        };
+        let left =
+            if taken == 0 { self.on_one(t, span, by_switch) } else { self.on_several(t, span, by_switch, 1 + taken) };
         if let Some(spare) = &self.spare {
             spare.put(taken);
         }
@@ -125,30 +117,24 @@ impl WindowThreads {
         left
     }
 
-    fn on_one(&mut self, t: &mut Tables, window: &PartitionWindow, by_switch: &RowsBySwitch) -> WindowLeft {
-        let mut left = WindowLeft::default();
+    fn on_one(&mut self, t: &mut Tables, span: &StepSpan, by_switch: &RowsBySwitch) -> SpanLeft {
+        let mut left = SpanLeft::default();
         for k in 0..by_switch.n_switches() {
-            switch(t, &mut self.peaks[0], window, by_switch, k, &mut left);
+            switch(t, &mut self.peaks[0], span, by_switch, k, &mut left);
         }
         if left.lacking.is_empty() {
-            window.nics(t, 0..window.rows.nics.len(), &mut left);
+            span.nics(t, 0..span.rows.nics.len(), &mut left);
         }
         left
     }
 
-    fn on_several(
-        &mut self,
-        t: &mut Tables,
-        window: &PartitionWindow,
-        by_switch: &RowsBySwitch,
-        threads: usize,
-    ) -> WindowLeft {
+    fn on_several(&mut self, t: &mut Tables, span: &StepSpan, by_switch: &RowsBySwitch, threads: usize) -> SpanLeft {
         if self.claims.0 != t.packets.len() {
             self.claims = (t.packets.len(), t.claim_tables());
         }
         let claims = &self.claims.1;
         self.peaks.resize_with(self.peaks.len().max(threads), IngressPeaks::default);
-        let n_nics = window.rows.nics.len();
+        let n_nics = span.rows.nics.len();
         let nics_a_block = (n_nics / (threads * BLOCKS_A_THREAD)).max(1);
         let groups = &by_switch.groups;
         let sizes = groups.iter().map(Range::len).chain([n_nics]);
@@ -165,7 +151,7 @@ impl WindowThreads {
         let workers: Vec<Mutex<Worker>> = lent
             .into_iter()
             .zip(peaks)
-            .map(|(t, peaks)| Mutex::new(Worker { t, peaks, left: WindowLeft::default() }))
+            .map(|(t, peaks)| Mutex::new(Worker { t, peaks, left: SpanLeft::default() }))
             .collect();
         let work = |k: usize, phase: u32| {
             let Worker { t, peaks, left } = &mut *lock(&workers[k]);
@@ -173,14 +159,14 @@ impl WindowThreads {
             match groups.get(phase) {
                 Some(group) => {
                     while let Some(one) = shares[phase].take(own, 1) {
-                        switch(t, peaks, window, by_switch, group.start + one.start, left);
+                        switch(t, peaks, span, by_switch, group.start + one.start, left);
                     }
                     lacking.fetch_add(left.lacking.len(), Ordering::Relaxed);
                 }
                 None if lacking.load(Ordering::Relaxed) > 0 => {}
                 None => {
                     while let Some(places) = shares[phase].take(own, nics_a_block) {
-                        window.nics(t, places, left);
+                        span.nics(t, places, left);
                     }
                 }
             }
@@ -190,7 +176,7 @@ impl WindowThreads {
             *n_phases = n_phases.wrapping_add(1);
             claims.iter().for_each(|table| table.next_phase(*n_phases));
         });
-        let mut all = WindowLeft::default();
+        let mut all = SpanLeft::default();
         for (k, worker) in workers.into_iter().enumerate() {
             let worker = worker.into_inner().unwrap_or_else(std::sync::PoisonError::into_inner);
             self.peaks[k] = worker.peaks;
@@ -200,8 +186,8 @@ impl WindowThreads {
     }
 }
 
-impl WindowLeft {
-    fn add(&mut self, mut more: WindowLeft) {
+impl SpanLeft {
+    fn add(&mut self, mut more: SpanLeft) {
         self.drew |= more.drew;
         self.peaks.append(&mut more.peaks);
         self.lacking.append(&mut more.lacking);
@@ -213,19 +199,19 @@ impl WindowLeft {
 fn switch(
     t: &mut Tables,
     peaks: &mut IngressPeaks,
-    window: &PartitionWindow,
+    span: &StepSpan,
     by_switch: &RowsBySwitch,
     k: usize,
-    left: &mut WindowLeft,
+    left: &mut SpanLeft,
 ) {
     let rows_there = by_switch.rows_at(k);
-    let coupled = window.rows.switches.iter().copied().filter(|&s| s == rows_there.switch);
-    window.switches(t, peaks, (rows_there.ends.iter().copied(), rows_there.ports), coupled, left);
+    let coupled = span.rows.switches.iter().copied().filter(|&s| s == rows_there.switch);
+    span.switches(t, peaks, (rows_there.ends.iter().copied(), rows_there.ports), coupled, left);
 }
 
-/// Approximate number of packets that arrive at switches in the window: all packets on wires whose first packet arrives in it.
-fn arrivals(t: &Tables, window: &PartitionWindow) -> u64 {
+/// Approximate number of packets that arrive at switches in the span: all packets on wires whose first packet arrives in it.
+fn arrivals(t: &Tables, span: &StepSpan) -> u64 {
     let nics = t.exps[0].nic_len;
-    let ends = window.rows.ends.iter().map(|end| end.end(nics));
-    ends.filter(|end| t.clocks[end.usize()] < window.end).map(|end| u64::from(t.wires[end].n)).sum()
+    let ends = span.rows.ends.iter().map(|end| end.end(nics));
+    ends.filter(|end| t.clocks[end.usize()] < span.end_ps).map(|end| u64::from(t.wires[end].n)).sum()
 }

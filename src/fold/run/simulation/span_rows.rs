@@ -1,4 +1,4 @@
-//! Runs the rows of a partition through a window of time: switches, then NICs.
+//! Runs the rows of a partition through a span of time: switches, then NICs.
 //!
 //! Layer: fold/run. Knows the rows and the CPU's systems; nothing of turns or the memo. Which thread processes which rows changes nothing.
 
@@ -15,20 +15,21 @@ use hyperfold_engine::cpu::switch::{classify, forward, forward_joint, plan, swit
 /// Number of consecutive NICs whose arrivals are prefetched together.
 const TOGETHER: usize = nic::TOGETHER as usize;
 
-/// A window of time of one partition.
-pub(crate) struct PartitionWindow<'a> {
+/// The time over which the rows of one partition are stepped at once, and these rows.
+pub(crate) struct StepSpan<'a> {
     pub rows: &'a PartitionRows,
     pub guard: &'a BufferGuard,
-    /// Start and end of the window, in ps.
-    pub at: u64,
-    pub end: u64,
+    /// Start of the span in ps.
+    pub start_ps: u64,
+    /// End of the span in ps.
+    pub end_ps: u64,
     /// Whether a mark counts as random: DCQCN's timers run, or marks are random choices.
     pub timers: bool,
 }
 
 /// Work that rows leave for the caller. Lists have no order.
 #[derive(Default)]
-pub(crate) struct WindowLeft {
+pub(crate) struct SpanLeft {
     /// Ingresses that exceeded their known peak: place, and bytes.
     pub peaks: Vec<(usize, u32)>,
     /// Whether something happened that is no function of the key.
@@ -49,7 +50,7 @@ pub(crate) struct NicsLeft {
     pub got: Vec<(TaskIdx, u64)>,
 }
 
-impl PartitionWindow<'_> {
+impl StepSpan<'_> {
     /// Processes link ends (with their places) and ports of whole switches; `coupled` are the coupled ones among these switches.
     pub(crate) fn switches(
         &self,
@@ -57,13 +58,13 @@ impl PartitionWindow<'_> {
         peaks: &mut IngressPeaks,
         (ends, ports): (impl Iterator<Item = (usize, PortIdx)> + Clone, &[PortIdx]),
         coupled: impl Iterator<Item = SwitchIdx>,
-        left: &mut WindowLeft,
+        left: &mut SpanLeft,
     ) {
         let (nics, own, words) = (t.exps[0].nic_len, t.exps[0].end_len, t.exps[0].mask_words);
-        let end = self.end;
+        let end = self.end_ps;
         let couples = !self.rows.switches.is_empty();
         let due = |t: &Tables, port: PortIdx| t.clocks[port.end(nics).usize()] < end;
-        peaks.begin(self.at, end);
+        peaks.begin(self.start_ps, end);
         switches::fetch_arrivals(t, ends.clone().map(|(_, port)| port), end);
         for (place, port) in ends {
             if !due(t, port) {
@@ -98,12 +99,12 @@ impl PartitionWindow<'_> {
     }
 
     /// Processes coupled switch `s`, after its arrivals are planned. If it lacks pause frames, it is left for the caller.
-    fn coupled_switch(&self, t: &mut Tables, s: SwitchIdx, left: &mut WindowLeft) {
+    fn coupled_switch(&self, t: &mut Tables, s: SwitchIdx, left: &mut SpanLeft) {
         let (nics, own) = (t.exps[0].nic_len, t.exps[0].end_len);
         let ports = t.switches[s].ports();
         let due = |t: &Tables, port: PortIdx| {
             let row = &t.ports[port];
-            row.arr_n > 0 || row.in_frames.is_some() || t.clocks[port.end(nics).own_clock(own)] < self.end
+            row.arr_n > 0 || row.in_frames.is_some() || t.clocks[port.end(nics).own_clock(own)] < self.end_ps
         };
         if !ports.clone().any(|port| due(t, port)) {
             return;
@@ -118,7 +119,7 @@ impl PartitionWindow<'_> {
     }
 
     /// Lets coupled switch `s` send. After a drop, pauses of senders are random.
-    pub(crate) fn send(&self, t: &mut Tables, s: SwitchIdx, left: &mut WindowLeft) {
+    pub(crate) fn send(&self, t: &mut Tables, s: SwitchIdx, left: &mut SpanLeft) {
         let ports = t.switches[s].ports();
         let count = |t: &Tables| {
             ports.clone().map(|port| &t.ports[port]).fold((0, 0, 0), |(draws, marks, drops), row| {
@@ -127,27 +128,27 @@ impl PartitionWindow<'_> {
         };
         let before = count(t);
         if t.switches[s].independent == 0 {
-            forward_joint::forward_joint(t, s, self.end);
+            forward_joint::forward_joint(t, s, self.end_ps);
         } else {
-            ports.clone().for_each(|port| forward::row(t, port, self.end));
+            ports.clone().for_each(|port| forward::row(t, port, self.end_ps));
         }
         let after = count(t);
         left.drew |= after.0 != before.0 || (self.timers && after.1 != before.1) || after.2 != before.2;
     }
 
     /// Processes the NICs at these places. If threads share the rows, traced events and arrived messages are left for the caller.
-    pub(crate) fn nics(&self, t: &mut Tables, places: Range<usize>, left: &mut WindowLeft) {
+    pub(crate) fn nics(&self, t: &mut Tables, places: Range<usize>, left: &mut SpanLeft) {
         let own = t.exps[0].end_len;
         let mut held = Vec::new();
         for k in places.clone() {
             if (k - places.start).is_multiple_of(TOGETHER) {
                 let together = &self.rows.nics[k..places.end.min(k + TOGETHER)];
-                nic::fetch_arrivals(t, together.iter().copied(), self.end);
+                nic::fetch_arrivals(t, together.iter().copied(), self.end_ps);
             }
             let n = self.rows.nics[k];
-            if t.clocks[n.usize()] < self.end || t.clocks[n.end().own_clock(own)] < self.end {
-                nic::nic(t, n, self.end);
-                if t.clocks[n.end().own_clock(own)] < self.end {
+            if t.clocks[n.usize()] < self.end_ps || t.clocks[n.end().own_clock(own)] < self.end_ps {
+                nic::nic(t, n, self.end_ps);
+                if t.clocks[n.end().own_clock(own)] < self.end_ps {
                     held.push(n);
                 }
             }
