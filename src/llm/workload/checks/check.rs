@@ -17,7 +17,7 @@ impl Workload {
     }
 
     /// Checks rules 1 to 3: indices, collectives, sends and receives.
-    pub(super) fn check_matches(&self) -> Result<(), CheckError> {
+    pub(in crate::workload) fn check_matches(&self) -> Result<(), CheckError> {
         self.check_groups()?;
         self.check_ops()?;
         self.check_collectives()?;
@@ -30,7 +30,7 @@ impl Workload {
     }
 
     /// Name of an op, for messages.
-    pub(super) fn op_name(&self, op: &Op) -> &str {
+    pub(in crate::workload) fn op_name(&self, op: &Op) -> &str {
         self.names.get(op.name).unwrap_or("?")
     }
 
