@@ -205,7 +205,7 @@ fn is_displaced(c: u32, last_turn: u32) -> bool {
         if carriers[c].bottleneck == link {
             let unused =
                 max(2lu * EQUALS * sum_at(word(link, WEIGHT)), (links[at].capacity << bits) >> networks[network].tolerance_shift);
-            if links[at].room > unused || links[at].fastest > rate + tolerance(rate) {
+            if links[at].free > unused || links[at].fastest > rate + tolerance(rate) {
                 return true;
             }
         }
@@ -218,7 +218,7 @@ fn empty_link(link: u32) {
     let at = link_first + link;
     let capacity = links[at].capacity;
     let all = (capacity - min(links[at].reserved, capacity)) << networks[network].share_bits;
-    links[at].room = sub_sat(all, sum_at(word(link, LOAD)));
+    links[at].free = sub_sat(all, sum_at(word(link, LOAD)));
     links[at].stopped_at = NEVER;
     links[at].fastest = 0lu;
     set_sum(word(link, RISING_WEIGHT), 0lu);
@@ -239,7 +239,7 @@ fn level_of(link: u32) -> u64 {
     let weight = sum_at(word(link, RISING_WEIGHT));
     var level = NEVER;
     if weight > 0lu {
-        level = links[at].room / weight;
+        level = links[at].free / weight;
     }
     links[at].level = level;
     return level;
@@ -294,7 +294,7 @@ fn leave(link: u32) -> u64 {
     if stopped == 0lu {
         return links[at].level;
     }
-    links[at].room = sub_sat(links[at].room, stopped * least_level);
+    links[at].free = sub_sat(links[at].free, stopped * least_level);
     links[at].fastest = least_level;
     set_sum(word(link, RISING_WEIGHT), rising - stopped);
     set_sum(word(link, STOPPED_WEIGHT), 0lu);

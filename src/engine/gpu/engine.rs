@@ -79,7 +79,7 @@ impl Engine for GpuEngine {
     }
 
     /// A size that surely fits in one batch: no table is larger than all tables together.
-    fn room(&self) -> u64 {
-        GpuEngine::room(self).table_bytes
+    fn max_batch_bytes(&self) -> u64 {
+        GpuEngine::batch_limits(self).table_bytes
     }
 }

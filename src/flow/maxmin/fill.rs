@@ -81,7 +81,7 @@ impl MaxMin {
 
     /// The rate at which a link stops rising carriers.
     fn level(&self, link: u32) -> u64 {
-        self.fill.room[link as usize] / self.fill.weight[link as usize]
+        self.fill.free[link as usize] / self.fill.weight[link as usize]
     }
 
     /// Raises the rates of all filled carriers from 0, with the rates of other carriers fixed.
@@ -89,7 +89,7 @@ impl MaxMin {
         for &link in &self.fill.touched {
             let l = &self.links[link as usize];
             let for_data = (l.capacity - l.reserved.min(l.capacity)) << self.share_bits;
-            self.fill.room[link as usize] = for_data.saturating_sub(l.load);
+            self.fill.free[link as usize] = for_data.saturating_sub(l.load);
             self.fill.weight[link as usize] = 0;
             self.fill.stopped_at[link as usize] = NEVER;
             self.fill.fastest[link as usize] = 0;
@@ -136,7 +136,7 @@ impl MaxMin {
         for crossing_idx in c.first..c.first + c.n {
             let (link, weight) = self.crossing(crossing_idx, c.flows);
             let link = link as usize;
-            self.fill.room[link] = self.fill.room[link].saturating_sub(weight * rate);
+            self.fill.free[link] = self.fill.free[link].saturating_sub(weight * rate);
             self.fill.weight[link] -= weight;
             self.fill.fastest[link] = self.fill.fastest[link].max(rate);
         }
@@ -149,7 +149,7 @@ impl MaxMin {
             let (stopped_at, fastest) = (self.fill.stopped_at[link], self.fill.fastest[link]);
             let l = self.links[link];
             let unused = (2 * EQUALS * l.weight).max((l.capacity << self.share_bits) >> self.tolerance_shift);
-            let not_full = self.fill.room[link] > unused;
+            let not_full = self.fill.free[link] > unused;
             let may_be_too_fast = stopped_at != NEVER && l.fastest > stopped_at + self.tolerance(stopped_at);
             let may_be_too_slow = l.slowest != NEVER && (not_full || fastest > l.slowest + self.tolerance(l.slowest));
             if !may_be_too_fast && !may_be_too_slow {

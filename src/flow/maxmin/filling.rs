@@ -11,7 +11,7 @@ use hyperfold_engine::fair_rates::NONE;
 #[derive(Debug, Default)]
 pub(super) struct Fill {
     /// By link: capacity for data that is still free.
-    pub(super) room: Vec<u64>,
+    pub(super) free: Vec<u64>,
     /// By link: flows times shares of carriers that are not stopped yet.
     pub(super) weight: Vec<u64>,
     /// By link: rate at which it has stopped carriers.
@@ -42,7 +42,7 @@ pub(super) enum CarrierState {
 impl Fill {
     pub(super) fn new(links: usize) -> Fill {
         Fill {
-            room: vec![0; links],
+            free: vec![0; links],
             weight: vec![0; links],
             stopped_at: vec![NEVER; links],
             fastest: vec![0; links],
@@ -72,7 +72,7 @@ impl Fill {
     }
 
     pub(super) fn bytes(&self) -> u64 {
-        (self.room.len() * 34 + self.rate.len() * 13 + self.full_first.capacity() * 16) as u64
+        (self.free.len() * 34 + self.rate.len() * 13 + self.full_first.capacity() * 16) as u64
     }
 }
 

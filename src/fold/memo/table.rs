@@ -121,7 +121,8 @@ impl Memo {
         state: Option<usize>,
         recorder: Recorder,
     ) -> Option<Arc<MemoNode>> {
-        self.room(MemoNode::bytes(key), recorder).then(|| Arc::new(MemoNode::new(name, known, state, recorder.maker)))
+        self.reserve(MemoNode::bytes(key), recorder)
+            .then(|| Arc::new(MemoNode::new(name, known, state, recorder.maker)))
     }
 
     /// Bytes of keys and outcomes that the memo holds.
@@ -130,7 +131,7 @@ impl Memo {
     }
 
     /// Reserves memory for `bytes` bytes. Returns whether the memo was not full.
-    pub fn room(&self, bytes: usize, recorder: Recorder) -> bool {
+    pub fn reserve(&self, bytes: usize, recorder: Recorder) -> bool {
         self.admission.takes(recorder.balance, bytes as u64);
         self.bytes.fetch_add(bytes as u64, Ordering::Relaxed) < self.max_bytes
     }

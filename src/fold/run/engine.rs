@@ -207,7 +207,7 @@ impl Engine for FoldEngine {
         Ok(slice)
     }
 
-    fn most(&self, threads: usize) -> usize {
+    fn max_batch(&self, threads: usize) -> usize {
         threads * MAX_PER_THREAD
     }
 

@@ -142,7 +142,7 @@ pub(crate) fn drive<E: From<EngineError>>(
     // A quarter of the memory is for experiments that run, a quarter for what grows meanwhile, the rest for prepared experiments.
     let memory = budget::total();
     let threads = pool.map_or_else(rayon::current_num_threads, |(pool, _)| pool.current_num_threads());
-    let few = MemoryBytes { tables: batch.room(), host: options.bytes.min(memory / 4) };
+    let few = MemoryBytes { tables: batch.max_batch_bytes(), host: options.bytes.min(memory / 4) };
     let many = MemoryBytes { host: few.host.min(options.bytes_of_many), ..few };
     let long = MemoryBytes { host: memory / 4, ..few };
     let limits_of_batch = BatchLimits { threads, few, many, long };
@@ -158,7 +158,7 @@ pub(crate) fn drive<E: From<EngineError>>(
     while !stop() {
         if left.is_empty() && to_simulate.is_empty() && large.is_empty() {
             match source.more() {
-                Some(n) => max_experiments = n.min(batch.most(threads)),
+                Some(n) => max_experiments = n.min(batch.max_batch(threads)),
                 None => break,
             }
         }

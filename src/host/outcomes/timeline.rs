@@ -72,7 +72,8 @@ pub struct MessageSpan {
 pub struct QueueBin {
     /// Index of the bin, counted from time 0.
     pub bin: u64,
-    pub most: u32,
+    /// Maximum of the samples in the bin, in bytes.
+    pub max: u32,
     /// Bytes at the last sample in the bin. They hold until the next bin in the list.
     pub last: u32,
 }
@@ -374,13 +375,13 @@ impl Looks {
         let bins = &mut self.queues[link];
         match bins.last_mut() {
             Some(last) if last.bin == bin => {
-                last.most = last.most.max(bytes);
+                last.max = last.max.max(bytes);
                 last.last = bytes;
             }
             None if bytes == 0 => {}
             Some(last) if last.last == bytes => {}
             _ => {
-                bins.push(QueueBin { bin, most: bytes, last: bytes });
+                bins.push(QueueBin { bin, max: bytes, last: bytes });
                 self.n += 1;
                 // Every queue keeps a bin, however wide. With more queues than samples, no width is enough.
                 while self.n > self.recorded.samples && self.bin_ps <= now_ps - self.recorded.from_ps {
@@ -418,7 +419,7 @@ impl Looks {
             bins.dedup_by(|later, kept| {
                 let same = later.bin == kept.bin;
                 if same {
-                    kept.most = kept.most.max(later.most);
+                    kept.max = kept.max.max(later.max);
                     kept.last = later.last;
                 }
                 same
@@ -454,7 +455,7 @@ mod tests {
         for (now_ps, bytes) in [(5, 0), (10, 3), (20, 9), (30, 1), (40, 0), (50, 0), (60, 7), (70, 0)] {
             l.queue(0, bytes, now_ps);
         }
-        let bin = |bin, most, last| QueueBin { bin, most, last };
+        let bin = |bin, max, last| QueueBin { bin, max, last };
         assert_eq!(
             (l.bin_ps, l.queues[0].as_slice()),
             (20, &[bin(0, 3, 3), bin(1, 9, 1), bin(2, 0, 0), bin(3, 7, 0)][..])

@@ -119,7 +119,7 @@ impl ExperimentSize {
             own_bytes,
             job: prepared.shared_job(),
             row_bytes: prepared.row_bytes(),
-            preparing_bytes: allocated.most.max(own_bytes),
+            preparing_bytes: allocated.peak.max(own_bytes),
             preparing_s,
             folds: Folding::of(config, prepared.job.is_some()),
             kept_bytes: 0,

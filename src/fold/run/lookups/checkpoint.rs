@@ -249,7 +249,7 @@ pub(crate) fn split_at_checkpoint(
         let checkpoint = Checkpoint { at: at_ps - start, pieces, continuations, ..deltas };
         if checkpoint.continuations.len() == checkpoint.pieces.len()
             && body.checkpoint.is_none()
-            && memo.room(checkpoint.bytes(), run.ticket.by(start))
+            && memo.reserve(checkpoint.bytes(), run.ticket.by(start))
         {
             body.checkpoint = Some(Arc::new(checkpoint));
         }

@@ -173,7 +173,7 @@ pub(crate) fn flush(run: &mut FoldRun, p: u32, before_post: (u64, NicIdx), known
                     && !body.events.iter().rev().take_while(|x| x.at >= at_ps).any(|x| *x == happened)
                 {
                     debug_assert!(body.events.last().is_none_or(|x| x.at <= at_ps), "message events out of order");
-                    full |= !memo.room(size_of::<TimedMessageEvent>(), run.ticket.by(start));
+                    full |= !memo.reserve(size_of::<TimedMessageEvent>(), run.ticket.by(start));
                     body.events.push(happened);
                 }
                 known_if_not = at_ps;
@@ -232,7 +232,7 @@ pub(crate) fn record_choice(run: &mut FoldRun, t: &Tables, p: u32, at_ps: u64, p
     };
     let mut body = cursor.node.body();
     body.known = body.known.max(choice.at);
-    if body.choice.is_none() && memo.room(choice.bytes(), recorder) {
+    if body.choice.is_none() && memo.reserve(choice.bytes(), recorder) {
         body.choice = Some(Arc::new(choice));
     }
     drop(body);

@@ -73,7 +73,7 @@ pub(crate) fn record_final_state(run: &mut FoldRun, t: &Tables, p: u32, end_ps: 
     let (Some(cursor), Some(memo)) = (&partition.cursor, &run.memo) else { return };
     let bytes = FinalState::bytes(partition.rows.nics.len(), partition.rows.ports.len(), partition.rows.members.len());
     let mut body = cursor.node.body();
-    if body.end.is_none() && memo.room(bytes, run.ticket.by(partition.start)) {
+    if body.end.is_none() && memo.reserve(bytes, run.ticket.by(partition.start)) {
         let final_state = final_state(run, t, partition, end_ps);
         body.known = body.known.max(final_state.at);
         body.end = Some(Arc::new(final_state));
