@@ -34,11 +34,11 @@ fn admit(port: u32, x: u32) -> bool {
     }
     let sw = switch_base + ports[row].switch_idx;
     let used = shared_used(sw);
-    let most = threshold(sw, port, used);
+    let limit = threshold(sw, port, used);
     if !has_mode(MODE_PFC) {
-        return u64(sub_sat_u32(ingress_bytes(port) + x, exps[exp_row].reserve)) <= most;
+        return u64(sub_sat_u32(ingress_bytes(port) + x, exps[exp_row].reserve)) <= limit;
     }
-    return u64(x) + used <= most;
+    return u64(x) + used <= limit;
 }
 
 // Charges `x` bytes to ingress `port`, then pauses its peer if that is due.
