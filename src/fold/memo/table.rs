@@ -13,9 +13,9 @@ use std::collections::hash_map::Entry;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, PoisonError};
 
+use super::stored::backing_store::BackingStore;
+use super::stored::codec;
 use crate::memo::admission::{Admission, hash};
-use crate::memo::backing_store::BackingStore;
-use crate::memo::codec;
 use crate::memo::in_flight::InFlight;
 use crate::memo::lock::lock;
 use crate::memo::node::{Checkpoint, Continuation, Keyed, LazyNodeId, MemoNode, NodeBody};

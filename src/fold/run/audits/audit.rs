@@ -7,7 +7,7 @@ use crate::run::partitions::counters::full;
 use std::collections::HashMap;
 use std::time::Instant;
 
-use crate::rows::snapshot;
+use crate::rows::snapshots::snapshot;
 use crate::run::fold_run::FoldRun;
 use crate::run::partitions::counters::row_names;
 use crate::run::partitions::partition::Partition;

@@ -18,7 +18,7 @@ use crate::memo::node::{Checkpoint, Continuation};
 use crate::memo::outcome::PartitionPiece;
 use crate::memo::skip_choice::{NeededBytes, is_met};
 use crate::rows::partition_rows::{hops, waits_its_turn};
-use crate::rows::snapshot;
+use crate::rows::snapshots::snapshot;
 use crate::run::explanations::explain::settle;
 use crate::run::fold_run::FoldRun;
 use crate::run::partitions::counters::{

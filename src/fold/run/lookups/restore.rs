@@ -7,7 +7,7 @@ use std::sync::Arc;
 
 use crate::memo::node::MemoNode;
 use crate::rows::partition_rows::RowCounts;
-use crate::rows::snapshot;
+use crate::rows::snapshots::snapshot;
 use crate::run::fold_run::FoldRun;
 use crate::run::partitions::counters::{rebase_range, row_names, until_next};
 use crate::run::partitions::partition::BaseSnapshot;

@@ -10,7 +10,7 @@ use crate::memo::cursor::MemoCursor;
 use crate::memo::node::{Continuation, MemoNode};
 use crate::rows::canonical_key::{CanonicalKey, shape};
 use crate::rows::coupling::put_coupling;
-use crate::rows::snapshot;
+use crate::rows::snapshots::snapshot;
 use crate::run::explanations::explain::new_snapshot;
 use crate::run::fold_run::FoldRun;
 use crate::run::partitions::counters::{rebase, until_next, write_snapshot};

@@ -9,7 +9,7 @@ use std::sync::Arc;
 use crate::memo::node::MessageEvent;
 use crate::memo::skip_plan::{SkipPlan, draw};
 use crate::rows::partition_rows::waits_its_turn;
-use crate::rows::snapshot;
+use crate::rows::snapshots::snapshot;
 use crate::run::audits::audit::audit_if_due;
 use crate::run::fold_run::FoldRun;
 use crate::run::lookups::progress::next_reported;

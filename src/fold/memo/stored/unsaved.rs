@@ -2,10 +2,10 @@
 //!
 //! Layer: fold/memo.
 
-use crate::memo::codec;
+use super::codec;
 use std::sync::Arc;
 
-use crate::memo::codec::put_node;
+use super::codec::put_node;
 use crate::memo::node::{MemoNode, Saved, is_news, standing};
 use crate::memo::node_id::MemoNodeId;
 use crate::memo::table::Memo;

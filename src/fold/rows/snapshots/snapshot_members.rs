@@ -4,9 +4,9 @@
 //!
 //! Layer: fold/rows.
 
+use super::snapshot_walk::{Pen, SnapshotWalk};
 use crate::rows::cc_state;
 use crate::rows::key_parts::KeyPart;
-use crate::rows::snapshot_walk::{Pen, SnapshotWalk};
 use hyperfold_columns::{FlowIdx, FlowRx, FlowTx, INT_TX_UNIT, IntVec, NEVER, Tables, cc, mode, qp};
 
 /// Writes or reads queue pair `m`, sender and receiver, and its messages in flight.

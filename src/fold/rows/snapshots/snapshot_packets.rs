@@ -4,10 +4,10 @@
 
 use bytemuck::Zeroable;
 
+use super::snapshot_members::telemetry;
+use super::snapshot_walk::{Pen, SnapshotWalk};
 use crate::rows::advanced_rows::AdvancedRows;
 use crate::rows::key_parts::KeyPart;
-use crate::rows::snapshot_members::telemetry;
-use crate::rows::snapshot_walk::{Pen, SnapshotWalk};
 use hyperfold_columns::{
     EndOwner, FRAME_BYTES, FlowIdx, INT_TX_UNIT, LinkEndIdx, NEVER, NicIdx, Packet, PacketDetails, PacketIdx, PortIdx,
     SHARED_HEADER, SwitchIdx, Tables, cc, kind, meta, mode,

@@ -7,13 +7,14 @@
 //!
 //! Layer: fold/rows.
 
+use super::snapshot_members::member;
+use super::snapshot_packets;
+use super::snapshot_walk::{Pen, RowNames, SnapshotWalk};
 use crate::rows::advanced_rows::AdvancedRows;
 use crate::rows::bytes::{NumberReader, NumberWriter};
+use crate::rows::cc_state;
 use crate::rows::part_hashes::PartHashes;
 use crate::rows::partition_rows::PartitionRows;
-use crate::rows::snapshot_members::member;
-use crate::rows::snapshot_walk::{Pen, RowNames, SnapshotWalk};
-use crate::rows::{cc_state, snapshot_packets};
 use hyperfold_columns::{NEVER, PacketIdx, SHARED_HEADER, Tables};
 use hyperfold_engine::cpu::{advance, nic};
 use hyperfold_engine::grow;

@@ -13,7 +13,7 @@ use std::sync::atomic::Ordering;
 
 use sha2::Sha256;
 
-use crate::memo::codec_checkpoint::{
+use super::codec_checkpoint::{
     get_checkpoint, get_choice, get_nic, get_port, put_checkpoint, put_choice, put_nic, put_port,
 };
 use crate::memo::node::{MemoNode, MessageEvent, Saved, TimedMessageEvent, standing};
