@@ -1,4 +1,13 @@
 //! The CPU engine: the twin of the WGSL kernels. It runs one experiment at a time, and only rows that have something to do.
+//!
+//! | file or folder | holds |
+//! |---|---|
+//! | `switch` | the systems of switches: arrivals, marking, the shared buffer, forwarding |
+//! | `nic`, `task` | system `nic`: what happens at a NIC in time order, and the tasks of its rank |
+//! | `transport`, `cc` | queue pairs and their rates; one file for each congestion control |
+//! | `schedule`, `analytical`, `advance` | the systems with one row per experiment: gates, what is no packet, the next event |
+//! | `key`, `lists`, `math` | the order of events, packet lists, integers |
+//! | `engine`, `parallel` | the engine's interface; how threads are shared |
 
 pub mod advance;
 pub mod analytical;
