@@ -33,11 +33,11 @@ fn advance(end: u64, next: u64) {
 // The least of every `WORKGROUP`th clock from number `lane` on.
 fn next_clock(lane: u32) -> u64 {
     let n = 2u * exps[exp_row].end_len;
-    var least = NEVER;
+    var earliest = NEVER;
     for (var c = lane; c < n; c += WORKGROUP) {
-        least = min(least, clocks[clock_base + c]);
+        earliest = min(earliest, clocks[clock_base + c]);
     }
-    return least;
+    return earliest;
 }
 
 // Returns dropped packets and used pause frames to the pools they came from.

@@ -19,13 +19,13 @@ fn analytical() {
         for (var k = first; k < first + gates[gate].n; k++) {
             let i = edges[edge_base + k];
             let row = task_base + i;
-            let at = end + tasks[row].delay;
+            let end_at = end + tasks[row].delay;
             let n = tasks[row].owner;
             tasks[row].waits -= 1u;
-            tasks[row].at = at;
+            tasks[row].at = end_at;
             under_way(n, i);
             let own = clock_base + exps[exp_row].end_len + n;
-            clocks[own] = min(clocks[own], at);
+            clocks[own] = min(clocks[own], end_at);
         }
         g = gates[gate].next;
     }

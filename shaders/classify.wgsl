@@ -1,4 +1,4 @@
-// System `classify`, a row a switch: can anything pause, resume or drop here in this step? (twin: `src/engine/cpu/classify.rs`)
+// System `classify`, a row a switch: can anything pause, resume or drop here in this step? (twin: `src/engine/cpu/switch/classify.rs`)
 
 // Decides whether switch `s` is independent, and whether its pool of pause frames suffices if not.
 fn classify(s: u32) {
@@ -10,9 +10,9 @@ fn classify(s: u32) {
     var shared_sum = 0lu;
     var held = 0lu;
     for (var p = port_first; p < port_end; p++) {
-        let most = ingress_bytes(p) + ports[port_base + p].arr_bytes;
-        held += u64(most);
-        shared_sum += u64(sub_sat_u32(most, reserve));
+        let max_held = ingress_bytes(p) + ports[port_base + p].arr_bytes;
+        held += u64(max_held);
+        shared_sum += u64(sub_sat_u32(max_held, reserve));
         arrivals += ports[port_base + p].arr_n;
     }
     var independent = switches[sw].congested_n == 0u;
@@ -20,9 +20,9 @@ fn classify(s: u32) {
         let free = sub_sat(switches[sw].shared_size, shared_sum);
         let max_wire = switches[sw].max_wire;
         for (var p = port_first; p < port_end; p++) {
-            let most = ingress_bytes(p) + ports[port_base + p].arr_bytes;
+            let max_held = ingress_bytes(p) + ports[port_base + p].arr_bytes;
             let limit = free >> ports[port_base + p].shift;
-            independent = independent && u64(sub_sat_u32(most, reserve)) < limit;
+            independent = independent && u64(sub_sat_u32(max_held, reserve)) < limit;
             // What is below its headroom is admitted; beyond that a small threshold drops even where nothing is full. Without
             // PFC what is below the threshold is admitted.
             independent = independent && (!has_mode(MODE_PFC) || max_wire <= ports[port_base + p].headroom || u64(max_wire) + shared_sum <= limit);

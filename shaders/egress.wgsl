@@ -1,4 +1,4 @@
-// A port's transmitter and queue, shared by `forward` and `forward_joint` (twin: `src/engine/cpu/egress.rs`).
+// A port's transmitter and queue, shared by `forward` and `forward_joint` (twin: `src/engine/cpu/switch/egress.rs`).
 
 // Fields of a telemetry word: time 24 bits, transmitted 20, queue 17, rate index 3.
 const INT_TIME_MASK: u64 = 0xfffffflu;
@@ -25,13 +25,13 @@ fn completion(port: u32) -> EventKey {
     return transmission_end(port);
 }
 
-// Whether the transmitter is free for an event `at`: idle, or its transmission ended before.
-fn idle(port: u32, at: EventKey) -> bool {
+// Whether the transmitter is free for `event`: idle, or its transmission ended before.
+fn idle(port: u32, event: EventKey) -> bool {
     let row = port_base + port;
     if ports[row].busy == 0u {
         return true;
     }
-    if before(transmission_end(port), at) {
+    if before(transmission_end(port), event) {
         ports[row].busy = 0u;
         return true;
     }
@@ -68,16 +68,16 @@ fn enqueue(port: u32, p: u32, now: u64) {
     }
 }
 
-// Starts the next transmission of an idle port, caused by `at`: a pause frame, else the head of the queue, else nothing.
+// Starts the next transmission of an idle port, caused by `event`: a pause frame, else the head of the queue, else nothing.
 //
 // The twin transmits in two places; here both meet in one, because every copy of a transmission costs compile time.
-fn start_next(port: u32, at: EventKey, joint: bool) {
+fn start_next(port: u32, event: EventKey, joint: bool) {
     let row = port_base + port;
     var p: u32;
     if ports[row].frame_head != NONE {
         p = start_frame(port);
     } else if ports[row].q_head != NONE && ports[row].paused == 0u {
-        p = start_head(port, at, joint);
+        p = start_head(port, event, joint);
     } else {
         ports[row].busy = 0u;
         return;
@@ -91,7 +91,7 @@ fn start_next(port: u32, at: EventKey, joint: bool) {
     } else {
         x = tx_time(wire, ports[row].rate, u64(exps[exp_row].clock_ps));
     }
-    port_transmit(port, p, wire, x, at);
+    port_transmit(port, p, wire, x, event);
 }
 
 // Takes the first waiting pause frame, to be sent.
@@ -108,8 +108,8 @@ fn start_frame(port: u32) -> u32 {
 }
 
 // Takes the head of the queue, to be sent: counters, mark, resume test, telemetry, in the reference's order.
-fn start_head(port: u32, at: EventKey, joint: bool) -> u32 {
-    integrate(port, at.t);
+fn start_head(port: u32, event: EventKey, joint: bool) -> u32 {
+    integrate(port, event.t);
     let row = port_base + port;
     let p = ports[row].q_head;
     let pk = packet_base + p;
@@ -140,7 +140,7 @@ fn start_head(port: u32, at: EventKey, joint: bool) -> u32 {
         resume_test(in_port, port);
     }
     if data && exps[exp_row].cc == CC_HPCC {
-        push_int(port, p, at.t);
+        push_int(port, p, event.t);
     }
     ports[row].hops += 1lu;
     return p;
@@ -179,21 +179,21 @@ fn push_int(port: u32, p: u32, now: u64) {
 }
 
 // Puts `p` on the wire.
-fn port_transmit(port: u32, p: u32, wire: u32, x: u64, at: EventKey) {
+fn port_transmit(port: u32, p: u32, wire: u32, x: u64, event: EventKey) {
     let row = port_base + port;
     ports[row].busy = 1u;
-    ports[row].busy_until = at.t + x;
-    ports[row].busy_d = lineage(x, at.d);
+    ports[row].busy_until = event.t + x;
+    ports[row].busy_d = lineage(x, event.d);
     ports[row].tx_bytes += u64(wire);
     let delay = ports[row].delay;
-    packets[packet_base + p].t = at.t + x + delay;
-    details[packet_base + p].d = lineage(x + delay, at.d);
+    packets[packet_base + p].t = event.t + x + delay;
+    details[packet_base + p].d = lineage(x + delay, event.d);
     wire_push(ports[row].peer, p);
 }
 
 // A pause or resume frame reaches the port from its peer. Returns whether the caller must start the next transmission: the caller
 // does it, so that the code of a transmission is in each kernel once.
-fn on_frame(port: u32, p: u32, at: EventKey) -> bool {
+fn on_frame(port: u32, p: u32, event: EventKey) -> bool {
     let resume = (packets[packet_base + p].meta_ & META_RESUME) != 0u;
     let row = port_base + port;
     if resume {
@@ -206,7 +206,7 @@ fn on_frame(port: u32, p: u32, at: EventKey) -> bool {
     if !resume {
         return false;
     }
-    return idle(port, at);
+    return idle(port, event);
 }
 
 // Keeps a record until `advance` returns it to its owner.

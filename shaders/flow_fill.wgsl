@@ -26,7 +26,7 @@ const LANE_GROUPS: u32 = WORKGROUP / 16u;
 
 var<workgroup> phase: u32;
 // The level at which links stop their carriers now.
-var<workgroup> least_level: u64;
+var<workgroup> min_level: u64;
 // Turns of taking so far.
 var<workgroup> turn: u32;
 var<workgroup> n_filled: atomic<u32>;
@@ -55,22 +55,22 @@ fn word(link: u32, which: u32) -> u32 {
 }
 
 // Adds to a sum of 64 bits in two words. Each overflow of the low one carries once, so the sum is right when all lanes have added, in whatever order.
-fn add_to(at: u32, value: u64) {
+fn add_to(word_idx: u32, value: u64) {
     let low = u32(value & LOW_32);
-    let before = atomicAdd(&link_words[at], low);
+    let before = atomicAdd(&link_words[word_idx], low);
     let high = u32(value >> 32u) + select(0u, 1u, before + low < low);
     if high != 0u {
-        atomicAdd(&link_words[at + 1u], high);
+        atomicAdd(&link_words[word_idx + 1u], high);
     }
 }
 
-fn sum_at(at: u32) -> u64 {
-    return (u64(atomicLoad(&link_words[at + 1u])) << 32u) | u64(atomicLoad(&link_words[at]));
+fn sum_at(word_idx: u32) -> u64 {
+    return (u64(atomicLoad(&link_words[word_idx + 1u])) << 32u) | u64(atomicLoad(&link_words[word_idx]));
 }
 
-fn set_sum(at: u32, value: u64) {
-    atomicStore(&link_words[at], u32(value & LOW_32));
-    atomicStore(&link_words[at + 1u], u32(value >> 32u));
+fn set_sum(word_idx: u32, value: u64) {
+    atomicStore(&link_words[word_idx], u32(value & LOW_32));
+    atomicStore(&link_words[word_idx + 1u], u32(value >> 32u));
 }
 
 // What so many flows weigh on a link that they cross with `share`.
@@ -117,11 +117,11 @@ fn change_flows(c: u32, flows: u32) {
 
 // Links keep what acknowledgements take, where that is more than they keep, or clearly less.
 fn settle(link: u32) {
-    let at = link_first + link;
+    let row = link_first + link;
     atomicStore(&link_words[word(link, UNSETTLED)], 0u);
     let acks = sum_at(word(link, ACKS));
-    let before = links[at].reserved;
-    let capacity = links[at].capacity;
+    let before = links[row].reserved;
+    let capacity = links[row].capacity;
     let slack = capacity >> SLACK_SHIFT;
     let over = acks > before;
     if !over && acks + slack >= before {
@@ -132,7 +132,7 @@ fn settle(link: u32) {
         kept = before + mul_div(acks - before, u64(WHOLE), u64(WHOLE) + u64(networks[network].ack_share));
     }
     let reserved = min(kept + slack / 2lu, capacity);
-    links[at].reserved = reserved;
+    links[row].reserved = reserved;
     let bits = networks[network].share_bits;
     let full = sum_at(word(link, LOAD)) + (reserved << bits) > capacity << bits;
     if full || (reserved < before && atomicLoad(&link_words[word(link, IS_BOTTLENECK)]) != 0u) {
@@ -197,15 +197,15 @@ fn is_displaced(c: u32, last_turn: u32) -> bool {
         if atomicLoad(&link_words[word(link, TOUCHED)]) > last_turn {
             continue;
         }
-        let at = link_first + link;
-        let stopped_at = links[at].stopped_at;
+        let row = link_first + link;
+        let stopped_at = links[row].stopped_at;
         if stopped_at != NEVER && rate > stopped_at + tolerance(stopped_at) {
             return true;
         }
         if carriers[c].bottleneck == link {
             let unused =
-                max(2lu * EQUALS * sum_at(word(link, WEIGHT)), (links[at].capacity << bits) >> networks[network].tolerance_shift);
-            if links[at].room > unused || links[at].fastest > rate + tolerance(rate) {
+                max(2lu * EQUALS * sum_at(word(link, WEIGHT)), (links[row].capacity << bits) >> networks[network].tolerance_shift);
+            if links[row].free > unused || links[row].fastest > rate + tolerance(rate) {
                 return true;
             }
         }
@@ -215,12 +215,12 @@ fn is_displaced(c: u32, last_turn: u32) -> bool {
 
 // What is left of a link for those that rise, who weigh nothing yet.
 fn empty_link(link: u32) {
-    let at = link_first + link;
-    let capacity = links[at].capacity;
-    let all = (capacity - min(links[at].reserved, capacity)) << networks[network].share_bits;
-    links[at].room = sub_sat(all, sum_at(word(link, LOAD)));
-    links[at].stopped_at = NEVER;
-    links[at].fastest = 0lu;
+    let row = link_first + link;
+    let capacity = links[row].capacity;
+    let all = (capacity - min(links[row].reserved, capacity)) << networks[network].share_bits;
+    links[row].free = sub_sat(all, sum_at(word(link, LOAD)));
+    links[row].stopped_at = NEVER;
+    links[row].fastest = 0lu;
     set_sum(word(link, RISING_WEIGHT), 0lu);
 }
 
@@ -235,13 +235,13 @@ fn weigh(c: u32) {
 
 // The level at which a link stops those that rise, which is kept; `NEVER` where nobody does.
 fn level_of(link: u32) -> u64 {
-    let at = link_first + link;
+    let row = link_first + link;
     let weight = sum_at(word(link, RISING_WEIGHT));
     var level = NEVER;
     if weight > 0lu {
-        level = links[at].room / weight;
+        level = links[row].free / weight;
     }
-    links[at].level = level;
+    links[row].level = level;
     return level;
 }
 
@@ -251,7 +251,7 @@ fn find_tie(c: u32) {
     let first = crossing_first + carriers[c].first;
     for (var k = first; k < first + carriers[c].n; k++) {
         let link = crossings[k].x;
-        if links[link_first + link].level == least_level {
+        if links[link_first + link].level == min_level {
             tie = min(tie, link);
         }
     }
@@ -261,7 +261,7 @@ fn find_tie(c: u32) {
     }
     for (var k = first; k < first + carriers[c].n; k++) {
         let link = crossings[k].x;
-        if link != tie && links[link_first + link].level == least_level {
+        if link != tie && links[link_first + link].level == min_level {
             atomicStore(&link_words[word(link, BLOCKED)], 1u);
         }
     }
@@ -273,7 +273,7 @@ fn stop(c: u32) {
         return;
     }
     carriers[c].state = STOPPED;
-    carriers[c].new_rate = least_level;
+    carriers[c].new_rate = min_level;
     carriers[c].new_bottleneck = tie;
     let first = crossing_first + carriers[c].first;
     for (var k = first; k < first + carriers[c].n; k++) {
@@ -284,18 +284,18 @@ fn stop(c: u32) {
 
 // Those that were stopped rise no more; the link's level afterwards.
 fn leave(link: u32) -> u64 {
-    let at = link_first + link;
+    let row = link_first + link;
     let rising = sum_at(word(link, RISING_WEIGHT));
     let stopped = sum_at(word(link, STOPPED_WEIGHT));
-    if rising > 0lu && links[at].level == least_level && atomicLoad(&link_words[word(link, BLOCKED)]) == 0u {
-        links[at].stopped_at = least_level;
+    if rising > 0lu && links[row].level == min_level && atomicLoad(&link_words[word(link, BLOCKED)]) == 0u {
+        links[row].stopped_at = min_level;
     }
     atomicStore(&link_words[word(link, BLOCKED)], 0u);
     if stopped == 0lu {
-        return links[at].level;
+        return links[row].level;
     }
-    links[at].room = sub_sat(links[at].room, stopped * least_level);
-    links[at].fastest = least_level;
+    links[row].free = sub_sat(links[row].free, stopped * min_level);
+    links[row].fastest = min_level;
     set_sum(word(link, RISING_WEIGHT), rising - stopped);
     set_sum(word(link, STOPPED_WEIGHT), 0lu);
     return level_of(link);
@@ -326,8 +326,8 @@ fn tell(c: u32, id: u32) {
     }
 }
 
-// Lane 0: which phase follows `now`. `least` is the least level after phases that find it.
-fn next_phase(now: u32, least: u64) -> u32 {
+// Lane 0: which phase follows `now`. `lowest` is the lowest level after phases that find it.
+fn next_phase(now: u32, lowest: u64) -> u32 {
     let filled = atomicLoad(&n_filled);
     switch now {
         case CHANGE: {
@@ -363,8 +363,8 @@ fn next_phase(now: u32, least: u64) -> u32 {
             return LEVELS;
         }
         case LEVELS, LEAVE: {
-            least_level = least;
-            if least != NEVER {
+            min_level = lowest;
+            if lowest != NEVER {
                 return TIES;
             }
             filled_before = filled;
@@ -414,7 +414,7 @@ fn next_phase(now: u32, least: u64) -> u32 {
 
 fn next_round() -> u32 {
     solve_round += 1u;
-    return select(TELL, MARK_BOTTLENECKS, solve_round < MOST_ROUNDS);
+    return select(TELL, MARK_BOTTLENECKS, solve_round < MAX_PASSES);
 }
 
 fn is_many(filled: u32) -> bool {
@@ -441,7 +441,7 @@ fn flow_fill(@builtin(workgroup_id) group: vec3<u32>, @builtin(local_invocation_
         if now == DONE {
             break;
         }
-        var least = NEVER;
+        var lowest = NEVER;
         switch now {
             case CHANGE: {
                 for (var k = lane; k < solution.z; k += WORKGROUP) {
@@ -498,7 +498,7 @@ fn flow_fill(@builtin(workgroup_id) group: vec3<u32>, @builtin(local_invocation_
             }
             case LEVELS: {
                 for (var k = lane; k < atomicLoad(&n_touched); k += WORKGROUP) {
-                    least = min(least, level_of(lists[touched_first + k]));
+                    lowest = min(lowest, level_of(lists[touched_first + k]));
                 }
             }
             case TIES: {
@@ -519,7 +519,7 @@ fn flow_fill(@builtin(workgroup_id) group: vec3<u32>, @builtin(local_invocation_
             }
             case LEAVE: {
                 for (var k = lane; k < atomicLoad(&n_touched); k += WORKGROUP) {
-                    least = min(least, leave(lists[touched_first + k]));
+                    lowest = min(lowest, leave(lists[touched_first + k]));
                 }
             }
             case TAKE_DISPLACED: {
@@ -556,7 +556,7 @@ fn flow_fill(@builtin(workgroup_id) group: vec3<u32>, @builtin(local_invocation_
                 }
             }
         }
-        lane_levels[lane] = least;
+        lane_levels[lane] = lowest;
         storageBarrier();
         workgroupBarrier();
         if lane < LANE_GROUPS {

@@ -32,7 +32,7 @@ struct NetworkRow {
 struct LinkRow {
     capacity: u64,
     reserved: u64,
-    room: u64,
+    free: u64,
     level: u64,
     stopped_at: u64,
     fastest: u64,

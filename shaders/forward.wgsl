@@ -1,4 +1,4 @@
-// System `forward`, a row a port of an independent switch (twin: `src/engine/cpu/forward.rs`). It takes what the ingresses have for the
+// System `forward`, a row a port of an independent switch (twin: `src/engine/cpu/switch/forward.rs`). It takes what the ingresses have for the
 // port, merges it by time and transmits.
 
 // Merges all that the ingresses planned for `port` into one list, by time; ties go to the lower ingress.

@@ -1,4 +1,4 @@
-// System `forward_joint`, a row a switch that is not independent (twin: `src/engine/cpu/forward_joint.rs`). One invocation processes all
+// System `forward_joint`, a row a switch that is not independent (twin: `src/engine/cpu/switch/forward_joint.rs`). One invocation processes all
 // ports in time order, because a departure at one port can release, pause, resume or drop at another at the same instant.
 
 // Processes switch `s` up to `end`.

@@ -1,4 +1,4 @@
-// The shared buffer of a switch, exactly, event by event; only `forward_joint` needs it (twin: `src/engine/cpu/mmu.rs`).
+// The shared buffer of a switch, exactly, event by event; only `forward_joint` needs it (twin: `src/engine/cpu/switch/mmu.rs`).
 //
 // A pause frame is queued here and sent by `forward_joint`, so that the code of a transmission is in the kernel once. These say which
 // port has one to send.
@@ -34,11 +34,11 @@ fn admit(port: u32, x: u32) -> bool {
     }
     let sw = switch_base + ports[row].switch_idx;
     let used = shared_used(sw);
-    let most = threshold(sw, port, used);
+    let limit = threshold(sw, port, used);
     if !has_mode(MODE_PFC) {
-        return u64(sub_sat_u32(ingress_bytes(port) + x, exps[exp_row].reserve)) <= most;
+        return u64(sub_sat_u32(ingress_bytes(port) + x, exps[exp_row].reserve)) <= limit;
     }
-    return u64(x) + used <= most;
+    return u64(x) + used <= limit;
 }
 
 // Charges `x` bytes to ingress `port`, then pauses its peer if that is due.

@@ -121,15 +121,15 @@ fn next_event(n: u32) -> EventKey {
 }
 
 // A packet arrives.
-fn arrive(n: u32, at: EventKey) -> bool {
+fn arrive(n: u32, event: EventKey) -> bool {
     let p = wire_pop(n);
     let meta_word = packets[packet_base + p].meta_;
     let what = packet_kind(meta_word);
     if what == KIND_DATA {
-        return on_data(n, p, at.t);
+        return on_data(n, p, event.t);
     }
     if what != KIND_FRAME {
-        on_ack(n, p, at);
+        on_ack(n, p, event);
         return true;
     }
     let row = nic_base + n;
@@ -146,7 +146,7 @@ fn arrive(n: u32, at: EventKey) -> bool {
 }
 
 // The next flow of the NIC starts: a queue pair is created.
-fn start_flow(n: u32, at: EventKey) {
+fn start_flow(n: u32, event: EventKey) {
     let row = nic_base + n;
     let first = nics[row].flow_first;
     let f = first + nics[row].flow_next;
@@ -157,19 +157,19 @@ fn start_flow(n: u32, at: EventKey) {
     } else {
         nics[row].next_start = NEVER;
     }
-    create(n, f, at.t);
+    create(n, f, event.t);
     join_order(n, f);
 }
 
 // Retransmission: the due queue pair with the lowest flow number goes back to what is not acknowledged.
-fn timeout(n: u32, at: EventKey) -> bool {
+fn timeout(n: u32, event: EventKey) -> bool {
     let row = nic_base + n;
     let first = flow_base + nics[row].flow_first;
     let qp_n = nics[row].qp_n;
     var due = NONE;
     for (var k = 0u; k < qp_n; k++) {
         let f = order[first + k];
-        if flow_tx[flow_base + f].rto_at <= at.t {
+        if flow_tx[flow_base + f].rto_at <= event.t {
             if due == NONE {
                 due = f;
             } else if flow_tx[flow_base + f].flow_id < flow_tx[flow_base + due].flow_id {
@@ -182,7 +182,7 @@ fn timeout(n: u32, at: EventKey) -> bool {
         let retries = flow_tx[tx].retries + 1u;
         flow_tx[tx].retries = retries;
         if !has_mode(MODE_NS3_LOSS) {
-            halve_loss_window(tx, at.t);
+            halve_loss_window(tx, event.t);
         }
         step_back(tx);
         // Nothing is outstanding now; the next packet sets a deadline anew.
@@ -191,11 +191,11 @@ fn timeout(n: u32, at: EventKey) -> bool {
             set_flag(FLAG_GAVE_UP);
         }
     }
-    var least = NEVER;
+    var earliest = NEVER;
     for (var k = 0u; k < qp_n; k++) {
-        least = min(least, flow_tx[flow_base + order[first + k]].rto_at);
+        earliest = min(earliest, flow_tx[flow_base + order[first + k]].rto_at);
     }
-    nics[row].rto = least;
+    nics[row].rto = earliest;
     return due != NONE;
 }
 
@@ -206,7 +206,7 @@ struct Sending {
 }
 
 // Gives the NIC the chance to send: an ACK first, else the next queue pair in turn that may, else a timer.
-fn kick(n: u32, at: EventKey) {
+fn kick(n: u32, event: EventKey) {
     let row = nic_base + n;
     if nics[row].busy_until != NEVER {
         return;
@@ -216,13 +216,13 @@ fn kick(n: u32, at: EventKey) {
     if nics[row].ack_head != NONE && (has_mode(MODE_ACK_HIGH_PRIO) || !paused) {
         sending = send_ack(n);
     } else {
-        let f = next_queue_pair(n, paused, at);
+        let f = next_queue_pair(n, paused, event);
         if f != NONE {
-            sending = send_data(n, f, at);
+            sending = send_data(n, f, event);
         }
     }
     if sending.p != NONE {
-        nic_transmit(n, sending.p, sending.x, at);
+        nic_transmit(n, sending.p, sending.x, event);
     }
 }
 
@@ -238,7 +238,7 @@ fn may_send(tx: u32, paused: bool) -> bool {
 }
 
 // The queue pair whose turn it is, its timers run; if there is none, the timer is set.
-fn next_queue_pair(n: u32, paused: bool, at: EventKey) -> u32 {
+fn next_queue_pair(n: u32, paused: bool, event: EventKey) -> u32 {
     let row = nic_base + n;
     let first = flow_base + nics[row].flow_first;
     let count = nics[row].qp_n;
@@ -252,7 +252,7 @@ fn next_queue_pair(n: u32, paused: bool, at: EventKey) -> u32 {
     var idx = nics[row].rr % count;
     var found = NONE;
     var finished = NONE;
-    var least = NEVER;
+    var earliest = NEVER;
     for (var k = 0u; k < count; k++) {
         idx += 1u;
         if idx >= count {
@@ -262,21 +262,21 @@ fn next_queue_pair(n: u32, paused: bool, at: EventKey) -> u32 {
         let tx = flow_base + f;
         let next_avail = flow_tx[tx].next_avail;
         var sendable = !ask_all && may_send(tx, paused);
-        if ask_all || (dcqcn && sendable && next_avail <= at.t) {
-            dcqcn_advance(f, at);
+        if ask_all || (dcqcn && sendable && next_avail <= event.t) {
+            dcqcn_advance(f, event);
             set_window(n);
         }
         if ask_all {
             sendable = may_send(tx, paused);
         }
-        if sendable && next_avail <= at.t {
+        if sendable && next_avail <= event.t {
             found = idx;
             break;
         }
         if !sendable && (flow_tx[tx].flags & QP_FINISHED) != 0u {
             finished = min(finished, idx);
         } else {
-            least = min(least, next_avail);
+            earliest = min(earliest, next_avail);
         }
     }
     if finished != NONE {
@@ -286,9 +286,9 @@ fn next_queue_pair(n: u32, paused: bool, at: EventKey) -> u32 {
         nics[row].rr = found;
         return order[first + found];
     }
-    if least != NEVER && least > at.t && nics[row].timer == NEVER {
-        nics[row].timer = least;
-        nics[row].timer_d = lineage(least - at.t, at.d);
+    if earliest != NEVER && earliest > event.t && nics[row].timer == NEVER {
+        nics[row].timer = earliest;
+        nics[row].timer_d = lineage(earliest - event.t, event.d);
     }
     return NONE;
 }
@@ -299,20 +299,20 @@ fn remove_finished(n: u32, first_finished: u32, found: u32) -> u32 {
     let first = flow_base + nics[row].flow_first;
     let count = nics[row].qp_n;
     var moved = found;
-    var to = first_finished;
+    var kept = first_finished;
     for (var k = first_finished; k < count; k++) {
         let f = order[first + k];
         if (flow_tx[flow_base + f].flags & QP_FINISHED) == 0u {
             if k == found {
-                moved = to;
+                moved = kept;
             }
-            order[first + to] = f;
-            to += 1u;
+            order[first + kept] = f;
+            kept += 1u;
         } else {
             flow_tx[flow_base + f].flags &= ~QP_QUEUED;
         }
     }
-    nics[row].qp_n = to;
+    nics[row].qp_n = kept;
     return moved;
 }
 
@@ -328,7 +328,7 @@ fn send_ack(n: u32) -> Sending {
 }
 
 // Makes the next packet of queue pair `f`.
-fn send_data(n: u32, f: u32, at: EventKey) -> Sending {
+fn send_data(n: u32, f: u32, event: EventKey) -> Sending {
     let row = nic_base + n;
     let p = nics[row].free_head;
     if p == NONE {
@@ -354,7 +354,7 @@ fn send_data(n: u32, f: u32, at: EventKey) -> Sending {
     }
     packets[pk].flow = f;
     details[pk].seq = snd_nxt;
-    details[pk].sent_at = at.t;
+    details[pk].sent_at = event.t;
     packets[pk].payload = payload;
     packets[pk].meta_ = wire | (KIND_DATA << META_KIND_SHIFT);
     packets[pk].in_port = NONE;
@@ -367,14 +367,14 @@ fn send_data(n: u32, f: u32, at: EventKey) -> Sending {
     packets[pk].path = path;
     flow_tx[tx].n_sent += 1u;
     if snd_nxt == flow_tx[tx].snd_una {
-        let rto_at = at.t + exps[exp_row].rto;
+        let rto_at = event.t + exps[exp_row].rto;
         flow_tx[tx].rto_at = rto_at;
         nics[row].rto = min(nics[row].rto, rto_at);
     }
     flow_tx[tx].snd_nxt = snd_nxt + u64(payload);
     flow_tx[tx].sent_bytes += u64(payload);
     flow_tx[tx].last_wire = wire;
-    flow_tx[tx].next_avail = at.t + gap;
+    flow_tx[tx].next_avail = event.t + gap;
     let msg = flow_tx[tx].msg_send;
     if msg != NONE && snd_nxt + u64(payload) == flow_tx[tx].send_end {
         let follow = tasks[task_base + msg].follow;
@@ -387,15 +387,15 @@ fn send_data(n: u32, f: u32, at: EventKey) -> Sending {
 }
 
 // Puts `p` on the NIC's wire.
-fn nic_transmit(n: u32, p: u32, x: u64, at: EventKey) {
+fn nic_transmit(n: u32, p: u32, x: u64, event: EventKey) {
     let row = nic_base + n;
-    nics[row].busy_until = at.t + x;
-    nics[row].busy_d = lineage(x, at.d);
+    nics[row].busy_until = event.t + x;
+    nics[row].busy_d = lineage(x, event.d);
     nics[row].hops += 1lu;
     nics[row].tx_bytes += u64(packets[packet_base + p].meta_ & META_WIRE_MASK);
     let delay = nics[row].delay;
-    packets[packet_base + p].t = at.t + x + delay;
-    details[packet_base + p].d = lineage(x + delay, at.d);
+    packets[packet_base + p].t = event.t + x + delay;
+    details[packet_base + p].d = lineage(x + delay, event.d);
     wire_push(nics[row].peer, p);
 }
 

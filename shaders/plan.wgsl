@@ -1,5 +1,5 @@
 // System `plan`, a row a switch port: what arrives here in this step, sorted by the egress that wants it
-// (twin: `src/engine/cpu/plan.rs`).
+// (twin: `src/engine/cpu/switch/plan.rs`).
 
 // Word in which `ingress` (index in its switch) tells egress `port` that it has something for it.
 fn want_word(port: u32, ingress: u32) -> u32 {

@@ -1,4 +1,4 @@
-// A queue pair at its NIC: creation, its first state, its place in the NIC's order (twin: `src/engine/cpu/queue_pair.rs`).
+// A queue pair at its NIC: creation, its first state, its place in the NIC's order (twin: `src/engine/cpu/transport/queue_pair.rs`).
 
 // Queue pair `f` of NIC `n` comes into being: line rate, free to send.
 fn create(n: u32, f: u32, now: u64) {

@@ -1,4 +1,4 @@
-// A queue pair's rate and the window that follows from it (twin: `src/engine/cpu/rate.rs`).
+// A queue pair's rate and the window that follows from it (twin: `src/engine/cpu/transport/rate.rs`).
 
 // The queue pair whose rate has changed and whose window is still to follow, before anything looks at it. The twin does it at
 // once; here it is where rates may have changed, so that its code is in the kernel twice and not ten times.

@@ -1,4 +1,4 @@
-// The receiving side of a queue pair (twin: `src/engine/cpu/receiver.rs`).
+// The receiving side of a queue pair (twin: `src/engine/cpu/transport/receiver.rs`).
 
 // Whether data from byte `seq`, which is beyond what is expected, is answered with a NACK.
 //

@@ -27,12 +27,12 @@ fn schedule() {
 
 // Puts gate `g` among those that fired.
 fn add_fired(g: u32) {
-    let at = gates[gate_base + g].latest;
+    let due = gates[gate_base + g].latest;
     var last = NONE;
     var next = exps[exp_row].fired;
     while next != NONE {
         let other = gates[gate_base + next].latest;
-        if other > at || (other == at && next > g) {
+        if other > due || (other == due && next > g) {
             break;
         }
         last = next;

@@ -25,13 +25,13 @@ fn long_loops(@builtin(global_invocation_id) id: vec3<u32>) {
     output[2u * id.x + 1u] = state;
 }
 
-fn load_u64(at: u32) -> u64 {
-    return (u64(input[at + 1u]) << 32u) | u64(input[at]);
+fn load_u64(word_idx: u32) -> u64 {
+    return (u64(input[word_idx + 1u]) << 32u) | u64(input[word_idx]);
 }
 
-fn store_u64(at: u32, value: u64) {
-    output[at] = u32(value & 0xfffffffflu);
-    output[at + 1u] = u32(value >> 32u);
+fn store_u64(word_idx: u32, value: u64) {
+    output[word_idx] = u32(value & 0xfffffffflu);
+    output[word_idx + 1u] = u32(value >> 32u);
 }
 
 // 64-bit integers: input holds pairs (a, b), b never zero; output holds eighteen words a pair.

@@ -1,4 +1,4 @@
-// The sending side of a queue pair: what an acknowledgement brings (twin: `src/engine/cpu/sender.rs`).
+// The sending side of a queue pair: what an acknowledgement brings (twin: `src/engine/cpu/transport/sender.rs`).
 
 // Gives record `p` back to the pool of NIC `n`.
 fn free_packet(n: u32, p: u32) {
@@ -9,7 +9,7 @@ fn free_packet(n: u32, p: u32) {
 }
 
 // ACK or NACK `p` has come back to NIC `n`.
-fn on_ack(n: u32, p: u32, at: EventKey) {
+fn on_ack(n: u32, p: u32, event: EventKey) {
     let pk = packet_base + p;
     let f = packets[pk].flow;
     let seq = details[pk].seq;
@@ -18,20 +18,20 @@ fn on_ack(n: u32, p: u32, at: EventKey) {
     if (flow_tx[flow_base + f].flags & QP_FINISHED) == 0u {
         let oldest = flow_tx[flow_base + f].msg_ack;
         let sent_at = details[pk].sent_at;
-        advance_una(f, seq, packet_kind(meta_word) == KIND_NACK && is_news(f, sent_at), sent_at, at.t);
+        advance_una(f, seq, packet_kind(meta_word) == KIND_NACK && is_news(f, sent_at), sent_at, event.t);
         var rtt = 0lu;
         if exps[exp_row].cc == CC_TIMELY || exps[exp_row].rtt_cap > 0u {
-            rtt = at.t - details[pk].sent_at;
+            rtt = event.t - details[pk].sent_at;
         }
         if exps[exp_row].rtt_cap > 0u {
-            sample_rtt(f, at.t, rtt);
+            sample_rtt(f, event.t, rtt);
         }
         switch exps[exp_row].cc {
             case CC_DCQCN: {
-                dcqcn_on_ack(f, cnp, at);
+                dcqcn_on_ack(f, cnp, event);
             }
             case CC_HPCC: {
-                hpcc_on_ack(n, f, p, at);
+                hpcc_on_ack(n, f, p, event);
             }
             case CC_TIMELY: {
                 timely_on_ack(n, f, seq, rtt);

@@ -14,23 +14,23 @@ fn frames_suffice() -> bool {
 
 // The least clock each invocation has seen, then the least of sixteen of those.
 var<workgroup> lane_clocks: array<u64, WORKGROUP>;
-var<workgroup> least_clocks: array<u64, LANE_GROUPS>;
+var<workgroup> earliest_clocks: array<u64, LANE_GROUPS>;
 
 // Lanes that reduce sixteen others each.
 const LANE_GROUPS: u32 = WORKGROUP / 16u;
 
-fn least_of_sixteen(first: u32) -> u64 {
-    var least = NEVER;
+fn earliest_of_sixteen(first: u32) -> u64 {
+    var earliest = NEVER;
     for (var k = 0u; k < 16u; k++) {
-        least = min(least, lane_clocks[16u * first + k]);
+        earliest = min(earliest, lane_clocks[16u * first + k]);
     }
-    return least;
+    return earliest;
 }
 
-fn least_of_all() -> u64 {
-    var least = NEVER;
+fn earliest_of_all() -> u64 {
+    var earliest = NEVER;
     for (var k = 0u; k < LANE_GROUPS; k++) {
-        least = min(least, least_clocks[k]);
+        earliest = min(earliest, earliest_clocks[k]);
     }
-    return least;
+    return earliest;
 }

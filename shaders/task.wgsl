@@ -133,12 +133,12 @@ fn release_task(n: u32, i: u32, now: u64) {
 // Puts task `i`, whose time is set, among NIC `n`'s tasks under way.
 fn under_way(n: u32, i: u32) {
     let row = nic_base + n;
-    let at = tasks[task_base + i].at;
+    let due_at = tasks[task_base + i].at;
     let root = tasks[task_base + i].root;
     var last = NONE;
     var next = nics[row].task_head;
     while next != NONE {
-        if !is_before(next, i, at, root) {
+        if !is_before(next, i, due_at, root) {
             break;
         }
         last = next;
@@ -147,17 +147,17 @@ fn under_way(n: u32, i: u32) {
     tasks[task_base + i].next = next;
     if last == NONE {
         nics[row].task_head = i;
-        nics[row].next_task = at;
+        nics[row].next_task = due_at;
     } else {
         tasks[task_base + last].next = i;
     }
 }
 
-// Whether the event of task `i` is before that of task `other`, at `at` with root `root`: their lineages differ in nothing else.
-fn is_before(i: u32, other: u32, at: u64, root: u32) -> bool {
+// Whether the event of task `i` is before that of task `other`, at `due_at` with root `root`: their lineages differ in nothing else.
+fn is_before(i: u32, other: u32, due_at: u64, root: u32) -> bool {
     let row = task_base + i;
-    if tasks[row].at != at {
-        return tasks[row].at < at;
+    if tasks[row].at != due_at {
+        return tasks[row].at < due_at;
     }
     if tasks[row].root != root {
         return tasks[row].root < root;

@@ -1,8 +1,8 @@
 // DCQCN as NICs of the reference run it (twin: `src/engine/cpu/cc/dcqcn.rs`). Its periodic timers are evaluated lazily: only sends
 // and acknowledgements can see them.
 
-// Runs all timers of queue pair `f` that expire before the event `at`.
-fn dcqcn_advance(f: u32, at: EventKey) {
+// Runs all timers of queue pair `f` that expire before `event`.
+fn dcqcn_advance(f: u32, event: EventKey) {
     let tx = flow_base + f;
     if (flow_tx[tx].flags & QP_STARTED) == 0u {
         return;
@@ -26,12 +26,12 @@ fn dcqcn_advance(f: u32, at: EventKey) {
             period = p_alpha;
             which = 2u;
         }
-        if due > at.t {
+        if due > event.t {
             return;
         }
-        if due == at.t {
+        if due == event.t {
             let p = sat(period);
-            if !before(EventKey(due, periodic(p, p, 0u), EVENT_CC_TIMER, f), at) {
+            if !before(EventKey(due, periodic(p, p, 0u), EVENT_CC_TIMER, f), event) {
                 return;
             }
         }
@@ -46,11 +46,11 @@ fn dcqcn_advance(f: u32, at: EventKey) {
 }
 
 // An acknowledgement, with or without a notification.
-fn dcqcn_on_ack(f: u32, cnp: bool, at: EventKey) {
+fn dcqcn_on_ack(f: u32, cnp: bool, event: EventKey) {
     if !cnp {
         return;
     }
-    dcqcn_advance(f, at);
+    dcqcn_advance(f, event);
     let tx = flow_base + f;
     let before_flags = flow_tx[tx].flags;
     flow_tx[tx].flags = before_flags | QP_A_SEEN | QP_D_SEEN;
@@ -58,8 +58,8 @@ fn dcqcn_on_ack(f: u32, cnp: bool, at: EventKey) {
         flow_tx[tx].flags = (before_flags | QP_D_SEEN | QP_STARTED) & ~QP_A_SEEN;
         flow_tx[tx].alpha = ONE_Q32;
         flow_tx[tx].target_ = flow_tx[tx].rate;
-        flow_tx[tx].t_alpha = at.t + exps[exp_row].p_alpha;
-        flow_tx[tx].t_dec = at.t + exps[exp_row].p_dec + DCQCN_FIRST_DECREASE_LAG;
+        flow_tx[tx].t_alpha = event.t + exps[exp_row].p_alpha;
+        flow_tx[tx].t_dec = event.t + exps[exp_row].p_dec + DCQCN_FIRST_DECREASE_LAG;
         flow_tx[tx].t_inc = NEVER;
     }
 }

@@ -1,7 +1,7 @@
 // HPCC (SIGCOMM '19, Algorithm 1) as the reference runs it (twin: `src/engine/cpu/cc/hpcc.rs`).
 
 // An acknowledgement `p` with telemetry.
-fn hpcc_on_ack(n: u32, f: u32, p: u32, at: EventKey) {
+fn hpcc_on_ack(n: u32, f: u32, p: u32, event: EventKey) {
     let tx = flow_base + f;
     let seq = details[packet_base + p].seq;
     let hops = (packets[packet_base + p].meta_ >> META_INT_SHIFT) & META_INT_MASK;
@@ -19,7 +19,7 @@ fn hpcc_on_ack(n: u32, f: u32, p: u32, at: EventKey) {
     var outcome = Reaction(flow_tx[tx].rate, flow_tx[tx].stage);
     if hops > 0u {
         outcome = hpcc_react(n, f, hops, old, new_int);
-        hpcc_change_rate(n, f, outcome.rate, at);
+        hpcc_change_rate(n, f, outcome.rate, event);
     }
     ints[old] = ints[new_int];
     if full {
@@ -41,8 +41,8 @@ fn hpcc_react(n: u32, f: u32, hops: u32, old: u32, new_int: u32) -> Reaction {
     let multi = u64(exps[exp_row].int_multi);
     let line = nics[nic_base + n].rate;
     let line_m = line / 1000000lu;
-    var most = 0lu;
-    var most_tau = 1lu;
+    var max_u = 0lu;
+    var max_u_tau = 1lu;
     for (var i = 0u; i < hops; i++) {
         let is = ints[new_int].hop[i];
         let was = ints[old].hop[i];
@@ -53,14 +53,14 @@ fn hpcc_react(n: u32, f: u32, hops: u32, old: u32, new_int: u32) -> Reaction {
         let tx_part = mul_div(db * 8000lu, ONE_Q48, tau * rate_m);
         let q_part = mul_div(q * line_m, ONE_Q48, rate_m * flow_tx[tx].window);
         let u = add_sat(tx_part, q_part);
-        if i == 0u || u > most {
-            most = u;
-            most_tau = tau;
+        if i == 0u || u > max_u {
+            max_u = u;
+            max_u_tau = tau;
         }
     }
     let period = u64(flow_tx[tx].base_rtt_ns);
-    let tau = min(most_tau, period);
-    let average = mul_div(flow_tx[tx].u, period - tau, period) + mul_div(most, tau, period);
+    let tau = min(max_u_tau, period);
+    let average = mul_div(flow_tx[tx].u, period - tau, period) + mul_div(max_u, tau, period);
     flow_tx[tx].u = average;
     var rate: u64;
     var stage: u32;
@@ -83,7 +83,7 @@ fn link_rate_mbps(idx: u32) -> u64 {
 }
 
 // A new rate moves the next send of the queue pair, and the NIC's timer if that is now too late.
-fn hpcc_change_rate(n: u32, f: u32, rate: u64, at: EventKey) {
+fn hpcc_change_rate(n: u32, f: u32, rate: u64, event: EventKey) {
     let tx = flow_base + f;
     let row = nic_base + n;
     if has_mode(MODE_RATE_BOUND) && rate != flow_tx[tx].rate {
@@ -95,9 +95,9 @@ fn hpcc_change_rate(n: u32, f: u32, rate: u64, at: EventKey) {
     // Also where the rate stays: the timer may have been armed for another queue pair.
     let next_avail = flow_tx[tx].next_avail;
     if nics[row].timer != NEVER && next_avail < nics[row].timer {
-        let timer = max(next_avail, at.t);
+        let timer = max(next_avail, event.t);
         nics[row].timer = timer;
-        nics[row].timer_d = lineage(timer - at.t, at.d);
+        nics[row].timer_d = lineage(timer - event.t, event.d);
     }
     set_rate(f, rate);
 }

@@ -18,20 +18,20 @@ use crate::budget;
 
 pub use rows::Rows;
 
-/// Most bytes in a file that is read as a whole. The limit is half of the memory budget if that is less.
-pub const MOST_BYTES: u64 = 4 << 30;
-/// Most bytes of TOML or JSON that becomes a tree: a sweep with its includes, a graph, a GPU, a model, or the manifest of a run.
-pub const MOST_TREE_BYTES: u64 = 8 << 20;
+/// Maximum number of bytes in a file that is read as a whole. The limit is half of the memory budget if that is less.
+pub const MAX_BYTES: u64 = 4 << 30;
+/// Maximum number of bytes of TOML or JSON that becomes a tree: a sweep with its includes, a graph, a GPU, a model, or the manifest of a run.
+pub const MAX_TREE_BYTES: u64 = 8 << 20;
 /// Most bytes of memory that a byte of TOML or JSON takes as a tree. A tree of empty tables takes from 78 (measured) to 96 (by the sizes of its nodes).
 const TREE_TIMES: u64 = 100;
-/// Most bytes of TOML that describes a single thing, such as a GPU or a model. Such files are read on many threads at once.
-const MOST_SMALL_TREE_BYTES: u64 = 1 << 20;
+/// Maximum number of bytes of TOML that describes a single thing, such as a GPU or a model. Such files are read on many threads at once.
+const MAX_SMALL_TREE_BYTES: u64 = 1 << 20;
 /// Bytes of TOML or JSON that are read however little memory there is.
-const LEAST_TREE_BYTES: u64 = 64 << 10;
+const MIN_TREE_BYTES: u64 = 64 << 10;
 /// Most bytes of memory that a byte of a table or a log takes once it is read. Cells of one byte become texts of their own.
 const TABLE_TIMES: u64 = 16;
-/// Most bytes of a table that is kept as rows: kernels, slowdowns, or measured values.
-const MOST_TABLE_BYTES: u64 = 256 << 20;
+/// Maximum number of bytes of a table that is kept as rows: kernels, slowdowns, or measured values.
+const MAX_TABLE_BYTES: u64 = 256 << 20;
 
 /// The folder that inputs must lie in, as the user wrote it and as the system knows it.
 #[derive(Clone, Debug)]
@@ -122,22 +122,22 @@ pub fn read_text(path: &Path) -> io::Result<String> {
     text(read(path)?)
 }
 
-/// Returns the most bytes of TOML or JSON that may be read as a tree: [`MOST_TREE_BYTES`], or less if the tree would take more than half of the memory budget.
-pub fn most_tree() -> u64 {
-    MOST_TREE_BYTES.min((budget::total() / 2 / TREE_TIMES).max(LEAST_TREE_BYTES))
+/// Returns the most bytes of TOML or JSON that may be read as a tree: [`MAX_TREE_BYTES`], or less if the tree would take more than half of the memory budget.
+pub fn max_tree_bytes() -> u64 {
+    MAX_TREE_BYTES.min((budget::total() / 2 / TREE_TIMES).max(MIN_TREE_BYTES))
 }
 
 /// Whether a tree of TOML or JSON with this many bytes fits into memory. The text has already been read.
 pub fn tree_fits(bytes: usize) -> bool {
-    bytes as u64 <= (budget::total() / 2 / TREE_TIMES).max(LEAST_TREE_BYTES)
+    bytes as u64 <= (budget::total() / 2 / TREE_TIMES).max(MIN_TREE_BYTES)
 }
 
 /// Returns the text of TOML or JSON that a sweep names.
 ///
 /// # Errors
-/// Those of [`read_text`], or the file is longer than [`most_tree`].
+/// Those of [`read_text`], or the file is longer than [`max_tree_bytes`].
 pub fn read_tree(path: &Path) -> io::Result<String> {
-    text(read_regular(&allowed(path)?, most_tree())?)
+    text(read_regular(&allowed(path)?, max_tree_bytes())?)
 }
 
 /// Returns the text of TOML for one GPU or model that a sweep names.
@@ -145,7 +145,7 @@ pub fn read_tree(path: &Path) -> io::Result<String> {
 /// # Errors
 /// Those of [`read_tree`], with a lower limit.
 pub fn read_small_tree(path: &Path) -> io::Result<String> {
-    text(read_regular(&allowed(path)?, most_tree().min(MOST_SMALL_TREE_BYTES))?)
+    text(read_regular(&allowed(path)?, max_tree_bytes().min(MAX_SMALL_TREE_BYTES))?)
 }
 
 /// Does the same as [`read_tree`] for a file that the user names, wherever it lies.
@@ -153,20 +153,20 @@ pub fn read_small_tree(path: &Path) -> io::Result<String> {
 /// # Errors
 /// Those of [`read_tree`], except that the file may lie outside the root.
 pub fn read_tree_anywhere(path: &Path) -> io::Result<String> {
-    text(read_regular(path, most_tree())?)
+    text(read_regular(path, max_tree_bytes())?)
 }
 
 /// Returns the most bytes of a table or a log that is kept as rows.
-pub fn most_table() -> u64 {
-    MOST_TABLE_BYTES.min((budget::total() / 2 / TABLE_TIMES).max(LEAST_TREE_BYTES))
+pub fn max_table_bytes() -> u64 {
+    MAX_TABLE_BYTES.min((budget::total() / 2 / TABLE_TIMES).max(MIN_TREE_BYTES))
 }
 
 /// Returns the text of a table that a sweep names and whose rows are kept.
 ///
 /// # Errors
-/// Those of [`read_text`], or the file is longer than [`most_table`].
+/// Those of [`read_text`], or the file is longer than [`max_table_bytes`].
 pub fn read_table(path: &Path) -> io::Result<String> {
-    text(read_regular(&allowed(path)?, most_table())?)
+    text(read_regular(&allowed(path)?, max_table_bytes())?)
 }
 
 /// Opens a table that the user names. Its rows are read one after another, and each has a limit of length.
@@ -264,7 +264,7 @@ fn text(bytes: Vec<u8>) -> io::Result<String> {
 }
 
 fn whole_file_limit() -> u64 {
-    MOST_BYTES.min(budget::total() / 2)
+    MAX_BYTES.min(budget::total() / 2)
 }
 
 fn open_regular(path: &Path, max_bytes: u64) -> io::Result<(File, u64)> {
@@ -308,11 +308,11 @@ fn too_long(length: u64, max_bytes: u64) -> Error {
     };
     let hint = match () {
         () if max_bytes == budget::total() / 2 => " (half of the memory that may be used, see --memory)".to_string(),
-        () if max_bytes == most_tree() && max_bytes < MOST_TREE_BYTES => {
+        () if max_bytes == max_tree_bytes() && max_bytes < MAX_TREE_BYTES => {
             format!(" of TOML, JSON or XML (each takes up to {TREE_TIMES} in memory; see --memory)")
         }
-        () if max_bytes == most_tree() || max_bytes == MOST_SMALL_TREE_BYTES => " of TOML, JSON or XML".to_string(),
-        () if max_bytes == most_table() && max_bytes < MOST_TABLE_BYTES => {
+        () if max_bytes == max_tree_bytes() || max_bytes == MAX_SMALL_TREE_BYTES => " of TOML, JSON or XML".to_string(),
+        () if max_bytes == max_table_bytes() && max_bytes < MAX_TABLE_BYTES => {
             format!(" of a table (each takes up to {TABLE_TIMES} in memory; see --memory)")
         }
         () => String::new(),

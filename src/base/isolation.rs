@@ -11,8 +11,8 @@ use std::fmt;
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::sync::{Mutex, PoisonError};
 
-/// Most defects that are kept with their backtraces. The first ones are enough to report a defect that occurs in every experiment.
-const MOST_KEPT: usize = 100;
+/// Maximum number of defects that are kept with their backtraces. The first ones are enough to report a defect that occurs in every experiment.
+const MAX_KEPT: usize = 100;
 
 /// A panic that was caught.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -71,7 +71,7 @@ fn defect(payload: &(dyn Any + Send)) -> Defect {
     let mut defects = DEFECTS.lock().unwrap_or_else(PoisonError::into_inner);
     defects.0 += 1;
     let defect = Defect { number: defects.0, message, place, backtrace };
-    if defects.1.len() < MOST_KEPT {
+    if defects.1.len() < MAX_KEPT {
         defects.1.push(defect.clone());
     }
     defect

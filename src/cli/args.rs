@@ -13,7 +13,7 @@ use hyperfold_config::sweep::{Selection, Shard};
 use hyperfold_engine::gpu::DeviceChoice;
 use hyperfold_session::{EngineChoice, GpuDispatch, PlanProgress, SweepRequest};
 
-/// What selects experiments, for `run` and `plan`.
+/// Options of `run` and `plan` that select experiments.
 #[derive(Debug, Args)]
 pub struct SweepArgs {
     /// The sweep file (TOML)
@@ -89,7 +89,7 @@ pub struct RunArgs {
     /// No progress, no table, and warnings only with --strict; only errors
     #[arg(long, short)]
     pub quiet: bool,
-    /// In place of the tables one JSON object a line, for each row of results.csv
+    /// Print one JSON object a line for each row of results.csv, in place of the tables
     #[arg(long)]
     pub json: bool,
 }
@@ -108,7 +108,7 @@ pub struct PlanArgs {
 
 #[derive(Debug, Args)]
 pub struct InitArgs {
-    /// Where to write it; an existing file is kept
+    /// File to write; an existing file is kept
     #[arg(default_value = "sweep.toml")]
     pub path: PathBuf,
     /// Only the keys that nearly every sweep sets, as a sweep that runs in seconds
@@ -118,7 +118,7 @@ pub struct InitArgs {
 
 #[derive(Debug, Args)]
 pub struct SchemaArgs {
-    /// Of files that sweeps include, rather than of sweep files
+    /// Print the schema of files that sweeps include, rather than of sweep files
     #[arg(long)]
     pub included: bool,
 }
@@ -158,7 +158,7 @@ pub struct ValidateArgs {
     /// Writes the error of each class of experiments, as results state it, to FILE: of the suites training and collectives
     #[arg(long, value_name = "FILE", conflicts_with_all = ["suite", "folder", "json"])]
     pub write_classes: Option<PathBuf>,
-    /// What tables come to, as Markdown
+    /// Print what tables come to, as Markdown
     #[arg(long, hide = true, conflicts_with = "json")]
     pub markdown: bool,
 }

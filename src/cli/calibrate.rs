@@ -62,7 +62,7 @@ pub struct CalibrateArgs {
     /// Searches, each from another start
     #[arg(long, value_name = "N", default_value_t = 4, value_parser = clap::value_parser!(u64).range(1..=100))]
     pub restarts: u64,
-    /// What rows count by: their own columns weight or error, nothing, the square root of their time, their time, their size in bytes [default: own, else root-time]
+    /// Weight of each row: its own columns weight or error, the same for all, the square root of its time, its time, its size in bytes [default: own, else root-time]
     #[arg(long, value_name = "BY", value_parser = row_weights())]
     pub weights: Option<RowWeights>,
     /// Stop after so long, as 90s, 10m or 2h, and keep the best so far; Ctrl-C does the same

@@ -13,7 +13,7 @@ use hyperfold_analysis::compare::{
     CompareError, GateCondition, Pick, RankingMetric, Section, Study, carried, changes, effect, effects, explain,
     explain_one, fidelity, incomplete, ops, pareto, rank,
 };
-use hyperfold_host::outcomes::timeline::{Timeline, Window};
+use hyperfold_host::outcomes::timeline::{RecordedSpan, Timeline};
 use hyperfold_session::{Interrupt, trace};
 
 use super::compare_render::{json, markdown, text};
@@ -231,7 +231,7 @@ fn timeline(study: &Study, pick: Pick, interrupt: &Interrupt) -> anyhow::Result<
     let run = &study.runs[pick.run];
     let exp_id = run.exp_id(pick.row);
     let (_, config) = trace::experiment(run, exp_id)?;
-    Ok(trace::timeline(&config, exp_id, Window { samples: 0, ..Window::default() }, interrupt)?)
+    Ok(trace::timeline(&config, exp_id, RecordedSpan { samples: 0, ..RecordedSpan::default() }, interrupt)?)
 }
 
 /// Column of the gate table that says whether a gate has passed.

@@ -32,7 +32,7 @@ pub enum MeasuredCommand {
     Pytorch(PytorchArgs),
 }
 
-/// Where rows go.
+/// The file that rows are written to.
 #[derive(Debug, Args)]
 pub struct MeasuredOutput {
     /// The CSV to write [default: standard output]
@@ -45,7 +45,7 @@ pub struct MeasuredOutput {
 
 #[derive(Debug, Args)]
 pub struct NcclTestsArgs {
-    /// What nccl-tests printed
+    /// File of what nccl-tests printed
     pub log: PathBuf,
     /// The operation, where the log does not name its program
     #[arg(long, value_name = "OP", value_parser = PossibleValuesParser::new(nccl_operations()))]
@@ -53,7 +53,7 @@ pub struct NcclTestsArgs {
     /// Times in place instead of out of place
     #[arg(long)]
     pub in_place: bool,
-    /// Also write a sweep of the log's sizes on servers of --server, by closed form
+    /// File for a sweep of the log's sizes on servers of --server, by closed form
     #[arg(long, value_name = "FILE", requires = "server")]
     pub sweep: Option<PathBuf>,
     /// The server of that sweep, a name of cluster.server
@@ -70,10 +70,10 @@ pub struct NcclTestsArgs {
 pub struct PytorchArgs {
     /// The trace, JSON
     pub trace: PathBuf,
-    /// What to make rows of
+    /// Events of the trace that become rows
     #[arg(long, value_enum, default_value_t = RowsOf::Steps)]
     pub rows: RowsOf,
-    /// Which of several times of the same is taken
+    /// Statistic that is taken of several times of the same
     #[arg(long, value_parser = one_of(STATISTICS), default_value = "median")]
     pub statistic: ProfilerStatistic,
     /// The GPU of --rows kernels, a name of cluster.gpu
@@ -83,7 +83,7 @@ pub struct PytorchArgs {
     pub output: MeasuredOutput,
 }
 
-/// What of a trace becomes rows.
+/// Events of a trace that become rows.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
 pub enum RowsOf {
     /// The time of a step: one row
@@ -168,7 +168,7 @@ fn of_pytorch(args: &PytorchArgs) -> Result<Exit, CliError> {
         (RowsOf::Compute, None) => ProfilerRows::Compute,
         (RowsOf::Collectives, None) => ProfilerRows::Collectives,
     };
-    let max_bytes = input::MOST_BYTES.min(budget::total() / 4);
+    let max_bytes = input::MAX_BYTES.min(budget::total() / 4);
     let bytes = input::read_anywhere(&args.trace, max_bytes)
         .map_err(|e| CliError::bad_input(anyhow!("{}: {e}", args.trace.display())))?;
     let text = String::from_utf8_lossy(&bytes);
@@ -179,7 +179,8 @@ fn of_pytorch(args: &PytorchArgs) -> Result<Exit, CliError> {
 
 /// Bytes of a log or a table that the user names.
 pub(super) fn read(path: &Path) -> Result<Vec<u8>, CliError> {
-    input::read_anywhere(path, input::most_table()).map_err(|e| CliError::bad_input(anyhow!("{}: {e}", path.display())))
+    input::read_anywhere(path, input::max_table_bytes())
+        .map_err(|e| CliError::bad_input(anyhow!("{}: {e}", path.display())))
 }
 
 fn write(output: &MeasuredOutput, csv: &str) -> Result<(), CliError> {

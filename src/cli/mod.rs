@@ -48,6 +48,7 @@ pub mod summary;
 pub mod table;
 pub mod trace;
 pub mod validate;
+mod warnings;
 pub mod watch;
 mod work_left;
 pub mod workload;
@@ -60,8 +61,6 @@ use clap::Parser;
 
 use hyperfold_base::printable::printable;
 use hyperfold_base::{input, isolation};
-use hyperfold_results::approximate;
-use hyperfold_results::losses;
 use hyperfold_session::BuiltIn;
 
 use command::{Cli, Command};
@@ -69,6 +68,7 @@ use exit::{CliError, Exit};
 use interrupt::on_ctrl_c;
 pub(crate) use output::{say, say_json, tell};
 use output::{tell_error, write_err};
+pub(crate) use warnings::{tell_approximate, tell_losses};
 
 /// Runs the program with the arguments of the process.
 pub fn main() -> ExitCode {
@@ -112,20 +112,6 @@ fn tell_usage(error: clap::Error) {
     let text = error.render();
     let coloured = style::Style::of_stderr() != style::Style::PLAIN;
     write_err((if coloured { text.ansi().to_string() } else { text.to_string() }).trim_end());
-}
-
-/// Warns about losses in the journal of a folder, whatever else is printed.
-fn tell_losses(dir: &Path) {
-    for text in losses(dir) {
-        tell(&format!("warning: {text}"));
-    }
-}
-
-/// Warns if skipped phases make results in `dir` approximate.
-fn tell_approximate(dir: &Path) {
-    if let Some(text) = approximate::of_folder(dir) {
-        tell(&format!("warning: {text}"));
-    }
 }
 
 /// Applies `--root`.

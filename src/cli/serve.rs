@@ -17,8 +17,8 @@ const PATIENCE: Duration = Duration::from_secs(2);
 const ANSWER_PATIENCE: Duration = Duration::from_secs(30);
 /// Bytes of an answer that are written between two looks at the clock.
 const PIECE: usize = 64 << 10;
-/// Largest number of open connections. A further one closes the oldest, so that silent clients cannot keep others from the page.
-const MOST_AT_ONCE: usize = 32;
+/// Maximum number of open connections. A further one closes the oldest, so that silent clients cannot keep others from the page.
+const MAX_CONNECTIONS: usize = 32;
 
 /// A page with the socket that serves it.
 pub(super) struct PageServer {
@@ -83,7 +83,7 @@ impl OpenConnections {
         list.0 += 1;
         let number = list.0;
         list.1.push_back((number, handle));
-        if list.1.len() > MOST_AT_ONCE
+        if list.1.len() > MAX_CONNECTIONS
             && let Some((_, oldest)) = list.1.pop_front()
         {
             // The thread of that connection then sees that the other side has gone. Closing fails if it has gone already.
@@ -210,7 +210,7 @@ mod tests {
         let server = PageServer::new(b"<p>here</p>".to_vec(), 0).unwrap();
         let port = server.port;
         thread::spawn(move || server.run());
-        let silent: Vec<TcpStream> = (0..3 * MOST_AT_ONCE)
+        let silent: Vec<TcpStream> = (0..3 * MAX_CONNECTIONS)
             .map(|n| {
                 let mut stream = TcpStream::connect((Ipv4Addr::LOCALHOST, port)).unwrap();
                 // Every second one has begun to speak.

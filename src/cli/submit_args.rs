@@ -15,10 +15,10 @@ use super::args::{ENGINES, key_value, one_of};
 pub struct SubmitArgs {
     /// The sweep file (TOML); every machine must see it under the same path
     pub sweep: PathBuf,
-    /// As a SLURM array job with a task a shard, and a job that merges the results
+    /// Submit a SLURM array job with a task a shard, and a job that merges the results
     #[arg(long, group = "scheduler")]
     pub slurm: bool,
-    /// As a Kubernetes manifest (an Indexed Job), written to --manifest; nothing is contacted
+    /// Write a Kubernetes manifest (an Indexed Job) to --manifest; nothing is contacted
     #[arg(long, group = "scheduler")]
     pub kubernetes: bool,
     /// How many shards: jobs that run side by side
@@ -75,16 +75,16 @@ pub struct SubmitArgs {
     /// Persistent volume claim that holds the sweep and takes the results
     #[arg(long, value_name = "NAME", required_if_eq("kubernetes", "true"), conflicts_with = "slurm")]
     pub claim: Option<String>,
-    /// Where pods see the claim
+    /// Path at which pods see the claim
     #[arg(long, value_name = "PATH", default_value = "/data", conflicts_with = "slurm")]
     pub mount: String,
-    /// Where pods find the sweep file [default: its name, in --mount]
+    /// Path at which pods find the sweep file [default: its name, in --mount]
     #[arg(long, value_name = "PATH", conflicts_with = "slurm")]
     pub sweep_in_pod: Option<String>,
     /// Kubernetes namespace
     #[arg(long, value_name = "NAME", conflicts_with = "slurm")]
     pub namespace: Option<String>,
-    /// Where to write the manifest; an existing file is kept [default: standard output]
+    /// File of the manifest; an existing file is kept [default: standard output]
     #[arg(long, value_name = "FILE", conflicts_with = "slurm")]
     pub manifest: Option<PathBuf>,
     /// Further options of `hyperfold run` for every shard, after `--`

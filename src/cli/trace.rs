@@ -8,7 +8,7 @@ use anyhow::{Context, anyhow};
 use clap::Args;
 
 use hyperfold_config::spec::Config;
-use hyperfold_host::outcomes::timeline::Window;
+use hyperfold_host::outcomes::timeline::RecordedSpan;
 use hyperfold_results::{RunResults, write_timeline};
 use hyperfold_session::Interrupt;
 use hyperfold_session::trace::{cluster_history, experiment, timeline};
@@ -23,7 +23,7 @@ pub struct TraceArgs {
     pub dir: PathBuf,
     /// The experiment
     pub exp_id: u64,
-    /// Where to write it [default: DIR/trace/EXP_ID.pftrace]
+    /// File to write [default: DIR/trace/EXP_ID.pftrace]
     #[arg(long, value_name = "FILE")]
     pub out: Option<PathBuf>,
     /// Replace the file that --out names, if there is one
@@ -119,7 +119,7 @@ fn of_cluster(args: &TraceArgs, config: &Config, limit: usize, interrupt: &Inter
     Ok(Exit::Ok)
 }
 
-fn window(args: &TraceArgs) -> anyhow::Result<Window> {
+fn window(args: &TraceArgs) -> anyhow::Result<RecordedSpan> {
     let ps = |ns: u64, option: &str| {
         ns.checked_mul(1000).with_context(|| format!("{option} {ns}: too far off; at most {}", u64::MAX / 1000))
     };
@@ -128,5 +128,5 @@ fn window(args: &TraceArgs) -> anyhow::Result<Window> {
     if to_ps <= from_ps {
         return Err(anyhow!("--to-ns {} must be after --from-ns {}", to_ps / 1000, args.from_ns));
     }
-    Ok(Window { from_ps, to_ps, samples: samples(usize::try_from(args.limit).unwrap_or(usize::MAX)) })
+    Ok(RecordedSpan { from_ps, to_ps, samples: samples(usize::try_from(args.limit).unwrap_or(usize::MAX)) })
 }

@@ -3,7 +3,7 @@
 //! Layer: cli. `run` is told about the work, and `watch` reads about it.
 
 /// Share of the work below which there is no estimate, because the first work is rarely like the rest.
-const LEAST_SHARE: f64 = 0.005;
+const MIN_SHARE: f64 = 0.005;
 
 /// Work that is done, and all work.
 #[derive(Clone, Copy, Debug, Default, PartialEq)]
@@ -21,7 +21,7 @@ impl WorkShare {
     /// Seconds that are left, if the work so far took `elapsed_s`. `None`: too little or all of the work is done.
     pub(super) fn seconds_left(&self, elapsed_s: f64) -> Option<f64> {
         let share = self.share();
-        (LEAST_SHARE..1.0).contains(&share).then(|| elapsed_s * (1.0 - share) / share)
+        (MIN_SHARE..1.0).contains(&share).then(|| elapsed_s * (1.0 - share) / share)
     }
 
     /// The share in words.

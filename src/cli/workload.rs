@@ -18,7 +18,7 @@ use hyperfold_llm::workload::inspect::{Summary, summary};
 use hyperfold_llm::workload::program::Workload;
 use hyperfold_llm::workload::rescale::{Factor, rescale};
 
-/// Largest number of operations, over all ranks, for which `inspect` computes the free makespan: a few seconds.
+/// Maximum number of operations, over all ranks, for which `inspect` computes the free makespan: a few seconds.
 const MAX_INSPECTED: u64 = 20_000_000;
 
 #[derive(Debug, Args)]
@@ -65,7 +65,7 @@ pub struct InspectArgs {
     pub json: bool,
 }
 
-/// Where and in which form to write.
+/// Form and file of the output.
 #[derive(Debug, Args)]
 pub struct WorkloadOutput {
     /// Form to write

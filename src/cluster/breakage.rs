@@ -11,7 +11,7 @@ use super::fixed::exponential;
 use super::part::{Part, PartKind};
 use super::servers::{GpuShare, ServerUse};
 use super::state::{ClusterState, JobPhase};
-use super::trace::ListedFailure;
+use crate::jobs::trace::ListedFailure;
 use hyperfold_config::spec::FailureKeys;
 use hyperfold_llm::workload::random::RandomStream;
 

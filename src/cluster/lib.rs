@@ -4,63 +4,49 @@
 //! down. Packets are sent only in the few iterations from which such factors come. Time is whole milliseconds. Draws use counted streams and no function that
 //! platforms round differently.
 //!
-//! | file | holds |
+//! | file or folder | holds |
 //! |---|---|
 //! | `machine`, `servers`, `part` | racks and prices, which GPUs are free, what fails |
-//! | `job`, `trace`, `generate`, `quota` | jobs, read or drawn |
+//! | `jobs` | jobs, read or drawn; their work, checkpoints and speed |
+//! | `queue` | which jobs start now: the scheduling pass, quotas, defragmentation, GPUs given back |
 //! | `scheduler`, `placement`, `failure` | policies: one file for each, and a registry |
 //! | `iterations` | speeds of jobs beside each other, by simulating their iterations |
-//! | `progress`, `interval`, `storage`, `slowdown`, `account` | work, checkpoints and shared storage, speed, use of GPU time |
-//! | `congestion`, `history`, `map`, `timeline` | reports over time |
-//! | `state`, `event`, `pass`, `scratch`, `defragment`, `grow`, `breakage`, `stop_check`, `simulate` | the simulation |
-//! | `outcome`, `error` | results and errors |
+//! | `state`, `event`, `breakage`, `storage`, `stop_check`, `simulate` | the simulation |
+//! | `reports` | use of GPU time, history, congestion, outcomes |
+//! | `error` | errors |
 
 #![forbid(unsafe_code)]
 
-mod account;
 mod breakage;
-mod congestion;
-mod defragment;
 mod error;
 mod event;
 mod failure;
 mod fixed;
-mod generate;
-mod grow;
-mod history;
-mod interval;
 mod iterations;
-mod job;
+mod jobs;
 mod machine;
-mod map;
-mod outcome;
 mod part;
-mod pass;
 mod placement;
-mod progress;
-mod quota;
+mod queue;
+mod reports;
 mod scheduler;
-mod scratch;
 mod servers;
 mod simulate;
-mod slowdown;
 mod state;
 mod stop_check;
 mod storage;
-mod timeline;
-mod trace;
 
-pub use account::{Account, UnheldGpus};
 pub use error::ClusterError;
 pub use failure::{FAILURE_MODELS, FailureModel};
-pub use history::{ActivityTime, ClusterHistory, JobActivity, ServerActivity};
 pub use iterations::{IterationSummary, SlowestMoment};
-pub use job::{BYTES_A_JOB, ClusterJob};
-pub use map::{ClusterMapBin, ServerGroupUse};
-pub use outcome::{
+pub use jobs::job::{BYTES_A_JOB, ClusterJob};
+pub use placement::{PLACEMENTS, Placement, Request};
+pub use reports::account::{Account, UnheldGpus};
+pub use reports::history::{ActivityTime, ClusterHistory, JobActivity, ServerActivity};
+pub use reports::map::{ClusterMapBin, ServerGroupUse};
+pub use reports::outcome::{
     ClusterCongestion, ClusterJobOutcome, ClusterJobSpeed, ClusterMapRow, ClusterOutcome, ClusterSample, Distribution,
 };
-pub use placement::{PLACEMENTS, Placement, Request};
 pub use scheduler::{Behind, QueueKey, SCHEDULERS, Scheduler};
 pub use servers::{GpuShare, ServerUse, Servers};
 pub use simulate::{IterationForecast, PreparedCluster};

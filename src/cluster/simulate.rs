@@ -10,22 +10,23 @@ use rayon::prelude::*;
 use super::breakage::Breakage;
 use super::error::ClusterError;
 use super::event::Event;
-use super::generate;
-use super::grow::grow;
-use super::history::ClusterHistory;
 use super::iterations::{IterationFabric, KnownIteration, class_iteration};
-use super::job::ClusterJob;
 use super::machine::ClusterMachine;
-use super::map::ClusterMap;
-use super::outcome::{ClassIteration, ClusterOutcome, outcome};
 use super::part::Part;
-use super::pass::schedule;
 use super::placement::{Placement, placement};
 use super::scheduler::{Scheduler, scheduler};
 use super::state::{ClusterState, JobPhase, JobState};
 use super::stop_check::StopCheck;
-use super::timeline::ClusterTimeline;
-use super::trace::{self, ListedFailure};
+use crate::jobs::generate;
+use crate::jobs::job::ClusterJob;
+use crate::jobs::trace;
+use crate::jobs::trace::ListedFailure;
+use crate::queue::grow::grow;
+use crate::queue::pass::schedule;
+use crate::reports::history::ClusterHistory;
+use crate::reports::map::ClusterMap;
+use crate::reports::outcome::{ClassIteration, ClusterOutcome, outcome};
+use crate::reports::timeline::ClusterTimeline;
 use hyperfold_base::budget;
 use hyperfold_config::spec::{ClusterRun, Config, JobSource};
 
@@ -33,7 +34,7 @@ use hyperfold_config::spec::{ClusterRun, Config, JobSource};
 const LOOK_EVERY: u64 = 1024;
 const MS_PER_HOUR: f64 = 3.6e6;
 /// Largest duration of a job: a million hours, which is also the limit of traces and of `jobs.max_hours`. Nanoseconds of work fit 64 bits then.
-const MOST_WORK_MS: u64 = 3_600_000_000_000;
+const MAX_WORK_MS: u64 = 3_600_000_000_000;
 /// Events without lasting progress after which the run ends with an error (our choice): about one year of failures every two minutes.
 const WITHOUT_PROGRESS: u64 = 1 << 18;
 
@@ -108,7 +109,7 @@ impl PreparedCluster {
             let (Some(class), Some(n)) = (job.class, job.iterations) else { continue };
             let class_idx = classes.binary_search(&class).expect("classes of all such jobs are there");
             let ms = u128::from(known[class_idx].ps()) * u128::from(n) / 1_000_000_000;
-            if ms > u128::from(MOST_WORK_MS) {
+            if ms > u128::from(MAX_WORK_MS) {
                 return Err(ClusterError::TooLong { job: job.name.to_string(), iterations: n, ms });
             }
             job.duration_ms = (ms as u64).max(1);

@@ -3,9 +3,9 @@
 use proptest::prelude::*;
 
 use super::*;
-use crate::outcome::{ClusterJobOutcome, ClusterMapRow};
 use crate::part::PartKind;
 use crate::placement::PLACEMENTS;
+use crate::reports::outcome::{ClusterJobOutcome, ClusterMapRow};
 use crate::scheduler::SCHEDULERS;
 use crate::state::JobPhase;
 use hyperfold_config::spec::{

@@ -5,21 +5,21 @@
 use std::collections::BTreeSet;
 use std::sync::Arc;
 
-use super::account::{Account, UnheldGpus};
-use super::congestion::CongestionLog;
 use super::error::ClusterError;
 use super::event::{Event, Events};
-use super::history::{ClusterHistory, HistoryLog, JobActivity};
-use super::interval::{cost, interval_ms};
 use super::iterations::{IterationFabric, MeasuredIterations, SlowestMoment};
-use super::job::ClusterJob;
 use super::machine::ClusterMachine;
-use super::progress::JobProgress;
-use super::quota::Quotas;
 use super::scheduler::{QueueKey, Scheduler};
 use super::servers::{GpuShare, ServerUse, Servers};
-use super::slowdown::{PlacementSlowdown, Racks};
 use super::storage::CheckpointStorage;
+use crate::jobs::interval::{cost, interval_ms};
+use crate::jobs::job::ClusterJob;
+use crate::jobs::progress::JobProgress;
+use crate::jobs::slowdown::{PlacementSlowdown, Racks};
+use crate::queue::quota::Quotas;
+use crate::reports::account::{Account, UnheldGpus};
+use crate::reports::congestion::CongestionLog;
+use crate::reports::history::{ClusterHistory, HistoryLog, JobActivity};
 use hyperfold_config::spec::{ClusterRun, GrowBack};
 
 /// Phase of a job.

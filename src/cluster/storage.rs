@@ -8,7 +8,7 @@ use std::collections::{BTreeMap, BTreeSet};
 
 use super::machine::ClusterMachine;
 use super::servers::GpuShare;
-use super::slowdown::Racks;
+use crate::jobs::slowdown::Racks;
 use hyperfold_config::spec::{CheckpointKeys, WritesShare};
 
 const NS_PER_S: u128 = 1_000_000_000;
@@ -32,7 +32,7 @@ struct Writer {
     over_ways: Vec<(SharedWay, u32)>,
     racks: Racks,
     /// Most that one of its GPUs can send, in bps.
-    most_bps: u64,
+    max_bps: u64,
     /// Rate that each of its GPUs would have without other jobs, in bps.
     alone_bps: u64,
 }
@@ -77,20 +77,20 @@ impl CheckpointStorage {
         }
         let (shares, racks) = place;
         let mut over_ways = vec![(SharedWay::Storage, shares.iter().map(|s| s.count()).sum())];
-        let mut most_bps = u64::MAX;
+        let mut max_bps = u64::MAX;
         if self.fabric {
             over_ways.extend(racks.iter().map(|&(rack, gpus)| (SharedWay::Rack(rack), gpus)));
             for share in shares {
                 if share.count() == machine.per_server {
-                    most_bps = machine.server_bps / u64::from(machine.per_server);
+                    max_bps = machine.server_bps / u64::from(machine.per_server);
                 } else {
                     over_ways.push((SharedWay::Server(share.server), share.count()));
                 }
             }
         }
         let alone = over_ways.iter().map(|&(way, gpus)| self.capacity_bps(way, machine) / u64::from(gpus.max(1))).min();
-        let alone_bps = alone.unwrap_or(1).min(most_bps).max(1);
-        self.writers.insert(job, Writer { over_ways, racks: racks.clone(), most_bps, alone_bps });
+        let alone_bps = alone.unwrap_or(1).min(max_bps).max(1);
+        self.writers.insert(job, Writer { over_ways, racks: racks.clone(), max_bps, alone_bps });
     }
 
     fn capacity_bps(&self, way: SharedWay, machine: &ClusterMachine) -> u64 {
@@ -159,7 +159,7 @@ impl CheckpointStorage {
         while !open.is_empty() {
             let fair = |&(left, gpus): &(u64, u64)| left / gpus;
             let of_ways = ways.values().filter(|(_, gpus)| *gpus > 0).map(fair).min();
-            let own = open.iter().map(|(_, writer)| writer.most_bps).min();
+            let own = open.iter().map(|(_, writer)| writer.max_bps).min();
             let level = of_ways.into_iter().chain(own).min().unwrap_or(u64::MAX);
             let full: BTreeSet<SharedWay> = ways
                 .iter()
@@ -167,7 +167,7 @@ impl CheckpointStorage {
                 .map(|(way, _)| *way)
                 .collect();
             let stops =
-                |writer: &Writer| writer.most_bps <= level || writer.over_ways.iter().any(|(w, _)| full.contains(w));
+                |writer: &Writer| writer.max_bps <= level || writer.over_ways.iter().any(|(w, _)| full.contains(w));
             let (stopped, others): (Vec<_>, Vec<_>) = open.into_iter().partition(|(_, writer)| stops(writer));
             for (job, writer) in stopped {
                 // A rate of 0 would never end.
@@ -221,7 +221,7 @@ mod tests {
 
     fn write(storage: &mut CheckpointStorage, machine: &ClusterMachine, job: u32, gpus: &[(u32, u64)]) {
         let shares: Vec<GpuShare> = gpus.iter().map(|&(server, gpus)| GpuShare { server, gpus }).collect();
-        let racks = super::super::slowdown::PlacementSlowdown::racks(&machine.rack, &shares);
+        let racks = crate::jobs::slowdown::PlacementSlowdown::racks(&machine.rack, &shares);
         storage.set(job, true, (&shares, &racks), machine);
     }
 
@@ -282,7 +282,7 @@ mod tests {
             for (job, writer) in &s.writers {
                 let mine = rates[job];
                 prop_assert!(mine <= writer.alone_bps.max(1));
-                let held_up = writer.most_bps <= mine || writer.over_ways.iter().any(|(way, _)| {
+                let held_up = writer.max_bps <= mine || writer.over_ways.iter().any(|(way, _)| {
                     let sharing = s.writers.iter().filter(|(_, w)| w.over_ways.iter().any(|(o, _)| o == way));
                     let gpus: u64 = sharing.clone().flat_map(|(_, w)| &w.over_ways).filter(|(o, _)| o == way).map(|(_, n)| u64::from(*n)).sum();
                     spare(way) < gpus && sharing.clone().all(|(other, _)| rates[other] <= mine)

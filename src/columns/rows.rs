@@ -75,7 +75,7 @@ pub mod mode {
     pub const STEADY: u32 = 8192;
     pub const METRIC_SHIFT: u32 = 14;
     pub const METRIC_MASK: u32 = 7;
-    /// With [`STEADY`]: where skips gain too little (`fold/run/gain.rs`), the experiment starts over without them.
+    /// With [`STEADY`]: where skips gain too little (`fold/run/skips/gain.rs`), the experiment starts over without them.
     pub const MUST_GAIN: u32 = 1 << 20;
     /// Flows have max-min fair rates instead of packets. No packet engine steps the experiment.
     pub const FLOW: u32 = 1 << 17;

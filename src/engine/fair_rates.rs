@@ -15,7 +15,7 @@ pub const WHOLE: u32 = 1 << SHARE_BITS;
 /// 3e-5.
 pub const SLACK_SHIFT: u32 = 15;
 /// Maximum number of rounds that solve for the rate of acknowledgements. Each round makes the error about ten times smaller.
-pub const MOST_ROUNDS: u32 = 32;
+pub const MAX_PASSES: u32 = 32;
 /// Rates that should be equal may differ by this many units of rate, because each division rounds down.
 pub const EQUALS: u64 = 2;
 /// Number of rounds in which only carriers that have lost their bottleneck may grow. In as many more rounds, all carriers that share a link with such

@@ -1,6 +1,6 @@
 //! Growth of packet pools: it happens between steps, never inside one.
 
-use super::cpu::switches;
+use crate::cpu::switch::switches;
 use hyperfold_columns::{IntVec, NicIdx, Packet, PacketIdx, SHARED_FLAGS, SwitchIdx, Tables, flag, status};
 
 /// Number of records that a switch gets at once when it has none left for a pause frame (our choice).

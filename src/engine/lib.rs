@@ -42,12 +42,12 @@ pub trait Engine: Send + Sync {
     }
 
     /// Maximum number of experiments in one batch when the engine runs on `threads` threads.
-    fn most(&self, _threads: usize) -> usize {
+    fn max_batch(&self, _threads: usize) -> usize {
         usize::MAX
     }
 
     /// Maximum size of all tables in one batch, in bytes.
-    fn room(&self) -> u64 {
+    fn max_batch_bytes(&self) -> u64 {
         u64::MAX
     }
 }

@@ -4,7 +4,8 @@
 //! the entry point and the dispatch of each system on a GPU, and the loop of the parity tests. To add a system: one line here, `cpu/NAME.rs` with a
 //! function `row`, and `shaders/NAME.wgsl` with a function `NAME_row`. Computes nothing itself.
 
-use super::cpu::{advance, analytical, classify, forward, forward_joint, nic, plan, schedule, switches};
+use super::cpu::{advance, analytical, nic, schedule};
+use crate::cpu::switch::{classify, forward, forward_joint, plan, switches};
 use hyperfold_columns::{Exp, SHARED_FLAGS, Tables, flag, status};
 
 /// The kind of row that a system processes.
@@ -136,7 +137,7 @@ macro_rules! systems {
 }
 
 systems! {
-    // `cpu/switches.rs` runs them switch by switch.
+    // `cpu/switch/switches.rs` runs them switch by switch.
     switches {
         plan,          Port,       NewStep, Barrier;
         classify,      Switch,     Always,  Barrier;

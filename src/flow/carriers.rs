@@ -171,7 +171,7 @@ impl Carriers {
             carrier.rate_alone = loads.iter().filter(|(_, l)| l[0] > 0).map(alone).min().unwrap_or(1);
             all.push(carrier);
         }
-        if all.len() > MOST_EXACT {
+        if all.len() > MAX_EXACT_CARRIERS {
             rates.tolerate(TOLERANCE_SHIFT);
         }
         Carriers { all, of_flow, rates }
@@ -237,9 +237,9 @@ fn together(data: &[LinkShare], back: &[LinkShare]) -> Box<[LinkShare]> {
     shares.into_iter().map(|(link, share)| LinkShare { link, share }).collect()
 }
 
-/// The most carriers whose rates are solved exactly. Our choice: with more carriers, each end of a flow would change nearly all rates, by amounts too small to
-/// matter.
-const MOST_EXACT: usize = 4096;
+/// Maximum number of carriers whose rates are solved exactly. Our choice: with more carriers, each end of a flow would change nearly all rates, by amounts too
+/// small to matter.
+const MAX_EXACT_CARRIERS: usize = 4096;
 /// Tolerance of rates if there are more carriers, as a shift: 2^-14 is 6e-5.
 const TOLERANCE_SHIFT: u32 = 14;
 

@@ -39,13 +39,13 @@ pub struct CollectiveAlone {
     /// Path without packets: (rate in bps, latency in ps).
     pub inside: (u64, u64),
     /// Minimum duration in ps.
-    pub least_ps: u64,
+    pub min_ps: u64,
 }
 
 /// Approximate maximum of followed steps, summed over members. Our choice: it takes a tenth of a second.
-const MOST_STEPS: usize = 1 << 24;
+const MAX_STEPS: usize = 1 << 24;
 /// Minimum of followed steps: several times around the GPUs of a server.
-const LEAST_STEPS: usize = 64;
+const MIN_STEPS: usize = 64;
 
 /// Joins queue pairs into one flow. The first of them has the messages.
 pub fn join(t: &mut Tables, rows: &[FlowIdx]) {
@@ -104,11 +104,11 @@ impl CollectiveAlone {
         let rows = FlowIdx::all(t.flow_tx.len() as u32).filter(|&row| t.flow_tx[row].joined == leader);
         let loads = loads(t, rows);
         let members = self.edges.first().map_or(0, Vec::len).max(1);
-        let rings = (MOST_STEPS / (members * LEAST_STEPS)).clamp(1, self.edges.len().max(1));
-        let steps = MOST_STEPS / (members * rings) / LEAST_STEPS * LEAST_STEPS;
-        let followed = self.steps.min(steps.max(LEAST_STEPS) as u64);
+        let rings = (MAX_STEPS / (members * MIN_STEPS)).clamp(1, self.edges.len().max(1));
+        let steps = MAX_STEPS / (members * rings) / MIN_STEPS * MIN_STEPS;
+        let followed = self.steps.min(steps.max(MIN_STEPS) as u64);
         let alone = self.edges.iter().take(rings).map(|ring| self.ring_ps(t, ring, &loads, followed));
-        alone.max().unwrap_or(0).max(self.least_ps)
+        alone.max().unwrap_or(0).max(self.min_ps)
     }
 
     fn edge(&self, t: &Tables, row: Option<FlowIdx>, loads: &Loads) -> Edge {

@@ -7,8 +7,10 @@
 //! Acknowledgements cross other links and take their rate first; a link's data get the rest.
 
 mod fill;
+mod filling;
 
-use hyperfold_engine::fair_rates::{CarrierCrossings, FlowsChange, MOST_ROUNDS, RateNetwork, SLACK_SHIFT};
+use filling::Fill;
+use hyperfold_engine::fair_rates::{CarrierCrossings, FlowsChange, MAX_PASSES, RateNetwork, SLACK_SHIFT};
 pub use hyperfold_engine::fair_rates::{NONE, SHARE_BITS, WHOLE};
 
 /// Tolerance shift if rates are solved exactly: the tolerance of any rate is less than a unit.
@@ -88,7 +90,7 @@ pub struct MaxMin {
     n_active: usize,
     /// The largest share of an acknowledgement.
     ack_share: u32,
-    fill: fill::Fill,
+    fill: Fill,
 }
 
 impl MaxMin {
@@ -124,7 +126,7 @@ impl MaxMin {
             tolerance_shift: EXACT,
             n_active: 0,
             ack_share: 0,
-            fill: fill::Fill::new(capacities_bps.len()),
+            fill: Fill::new(capacities_bps.len()),
         }
     }
 
@@ -326,7 +328,7 @@ impl MaxMin {
 
     /// Solves all rates that are affected by changes. `changed` is called with every carrier with flows whose rate has changed, once per change.
     pub fn solve(&mut self, changed: &mut impl FnMut(u32)) {
-        for _ in 0..MOST_ROUNDS {
+        for _ in 0..MAX_PASSES {
             self.settle();
             if !self.is_dirty() {
                 return;

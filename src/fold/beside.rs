@@ -70,7 +70,7 @@ impl Engine for Beside {
         self.device.rates()
     }
 
-    fn room(&self) -> u64 {
-        self.device.room()
+    fn max_batch_bytes(&self) -> u64 {
+        self.device.max_batch_bytes()
     }
 }

@@ -23,12 +23,12 @@ mod rows;
 mod run;
 mod steady;
 
-pub use memo::backing_store::BackingStore;
-pub use memo::codec::{SEMANTICS, Version, is_record, version};
 pub use memo::node_id::MemoNodeId;
 pub use memo::owner::Recorder;
+pub use memo::stored::backing_store::BackingStore;
+pub use memo::stored::codec::{SEMANTICS, Version, is_record, version};
+pub use memo::stored::unsaved::Unsaved;
 pub use memo::table::Memo;
-pub use memo::unsaved::Unsaved;
 pub use rows::key_parts::{KeyPart, KeyPartSet};
-pub use run::engine::{FoldEngine, MOST_A_THREAD};
-pub use run::explanation::{CauseCount, FoldCause, FoldExplanation};
+pub use run::engine::{FoldEngine, MAX_PER_THREAD};
+pub use run::explanations::explanation::{CauseCount, FoldCause, FoldExplanation};

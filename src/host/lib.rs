@@ -14,7 +14,7 @@ pub mod setup;
 pub mod tables;
 
 pub use batches::devices::{Worker, run_on_devices};
-pub use batches::runner::{MOST_FOLDED_A_THREAD, RunEvent, RunOptions, run};
+pub use batches::runner::{MAX_FOLDED_PER_THREAD, RunEvent, RunOptions, run};
 pub use batches::world::{Batch, Ended, Limits};
 pub use estimates::estimate::estimate;
 pub use outcomes::outcome::{

@@ -27,12 +27,12 @@ const MAGIC: &[u8; 16] = b"hyperfold jrnl 2";
 const MARK: &[u8; 8] = b"\xffrecord\n";
 /// Size of a record's header, bytes: mark, length, number, checksum.
 const HEAD: u64 = 40;
-/// Most bytes that are searched without finding a valid record. A bad disk or a kill damages far less.
-const MOST_IN_VAIN: u64 = 512 << 20;
+/// Maximum number of bytes that are searched without finding a valid record. A bad disk or a kill damages far less.
+const MAX_SEARCHED: u64 = 512 << 20;
 /// Length of records, in bytes, from which the checksum is verified before they are loaded.
 const CHECKED_FIRST: u64 = 1 << 20;
-/// Most bytes behind the last valid record that a run cuts off and keeps.
-const MOST_CUT_OFF: u64 = 1 << 30;
+/// Maximum number of bytes behind the last valid record that a run cuts off and keeps.
+const MAX_CUT_OFF: u64 = 1 << 30;
 /// Number of records that hold the identity of the journal's run.
 const IDENTITIES: u64 = 2;
 /// File that keeps what a run cuts off its journal.
@@ -169,7 +169,7 @@ impl Scanner<'_> {
         if number < self.min_number {
             return Ok(Found::Damaged);
         }
-        if number < IDENTITIES && length > input::most_table() {
+        if number < IDENTITIES && length > input::max_table_bytes() {
             return Ok(Found::Damaged);
         }
         if number >= IDENTITIES && length > CHECKED_FIRST {
@@ -192,7 +192,7 @@ impl Scanner<'_> {
 
     /// Whether the checksum in `head` is that of the next `length` bytes. Keeps none of them.
     fn is_sound(&mut self, head: &[u8], number: u64, length: u64) -> io::Result<bool> {
-        let Some(key) = self.key.filter(|_| self.in_vain <= MOST_IN_VAIN) else { return Ok(false) };
+        let Some(key) = self.key.filter(|_| self.in_vain <= MAX_SEARCHED) else { return Ok(false) };
         let mut hash = Sha256::new().chain_update(key).chain_update(number.to_le_bytes());
         hash.update(length.to_le_bytes());
         let mut left = length;
@@ -211,10 +211,10 @@ impl Scanner<'_> {
         Ok(is_sound)
     }
 
-    /// Returns the first valid record that begins at `from` or later, and its offset. Gives up after [`MOST_IN_VAIN`].
+    /// Returns the first valid record that begins at `from` or later, and its offset. Gives up after [`MAX_SEARCHED`].
     fn next_sound(&mut self, mut search_start: u64) -> io::Result<Option<(u64, Record)>> {
         const CHUNK: u64 = 1 << 16;
-        while search_start + HEAD <= self.length && self.in_vain <= MOST_IN_VAIN {
+        while search_start + HEAD <= self.length && self.in_vain <= MAX_SEARCHED {
             self.in_vain += CHUNK;
             self.reader.seek(SeekFrom::Start(search_start))?;
             let mut chunk = Vec::new();
@@ -329,8 +329,8 @@ pub(super) fn scan(
     scan.beginning_is_whole = magic == MAGIC && identities == IDENTITIES;
     scan.tail = length - scan.sound;
     if scan.tail > 0 && !cut {
-        let given_up = if scanner.in_vain > MOST_IN_VAIN {
-            format!(" (of which the first {} MiB were looked through)", MOST_IN_VAIN >> 20)
+        let given_up = if scanner.in_vain > MAX_SEARCHED {
+            format!(" (of which the first {} MiB were looked through)", MAX_SEARCHED >> 20)
         } else {
             String::new()
         };
@@ -415,7 +415,7 @@ impl Journal {
         }
         let sound = if scan.has_run { scan.sound } else { 0 };
         let mut damage = scan.damage.filter(|_| scan.has_run);
-        if scan.has_run && scan.tail > MOST_CUT_OFF && !scan.is_only_cut {
+        if scan.has_run && scan.tail > MAX_CUT_OFF && !scan.is_only_cut {
             return Err(ResultsError::DamagedFar { path, bytes: scan.tail });
         }
         if scan.has_run && scan.tail > 0 {

@@ -12,8 +12,8 @@ use super::manifest::InputFile;
 use super::outputs::Outputs;
 use super::value::Axis;
 
-/// Most differences that are described.
-const MOST_LISTED: usize = 5;
+/// Maximum number of differences that are described.
+const MAX_LISTED: usize = 5;
 
 /// The identity of the results in a folder.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
@@ -112,9 +112,9 @@ impl RunIdentity {
                 earlier.experiments, self.experiments
             ));
         }
-        if differences.len() > MOST_LISTED {
-            let more = differences.len() - MOST_LISTED;
-            differences.truncate(MOST_LISTED);
+        if differences.len() > MAX_LISTED {
+            let more = differences.len() - MAX_LISTED;
+            differences.truncate(MAX_LISTED);
             differences.push(format!("{more} more"));
         }
         differences

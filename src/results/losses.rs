@@ -9,13 +9,13 @@ use super::journal::{CUT_OFF, scan};
 use hyperfold_base::input;
 
 /// Length of a journal, in bytes, from which it is not scanned only to look for losses.
-const MOST_BYTES: u64 = 1 << 30;
+const MAX_BYTES: u64 = 1 << 30;
 
 /// Describes what the journal in `folder` has lost; empty if it is valid, or there is none.
 pub fn losses(folder: &Path) -> Vec<String> {
     let mut messages: Vec<String> = cut_off(folder).into_iter().collect();
     let path = folder.join(JOURNAL);
-    let Ok(Some(1..=MOST_BYTES)) = regular(&path) else { return messages };
+    let Ok(Some(1..=MAX_BYTES)) = regular(&path) else { return messages };
     let looked = input::open_anywhere(&path).ok().map(|file| scan(&path, &file, &mut |_| Ok(())));
     match looked {
         // A journal in use may end within a record.

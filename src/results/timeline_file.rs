@@ -32,8 +32,8 @@ pub fn copy_timeline(source_dir: &Path, dir: &Path, exp_id: u64) -> Result<bool,
         return Ok(false);
     }
     let unreadable = || ResultsError::unreadable(&source);
-    if regular(&source)?.is_some_and(|bytes| bytes > input::MOST_BYTES) {
-        let max_gib = input::MOST_BYTES >> 30;
+    if regular(&source)?.is_some_and(|bytes| bytes > input::MAX_BYTES) {
+        let max_gib = input::MAX_BYTES >> 30;
         return Err(unreadable()(std::io::Error::other(format!(
             "it is longer than {max_gib} GiB; no timeline is, so remove it"
         ))));

@@ -5,7 +5,7 @@
 use std::sync::Arc;
 
 use hyperfold_fold::{FoldEngine, Memo};
-use hyperfold_host::memo_file::memo_keeper::{MemoKeeper, most_in_memory};
+use hyperfold_host::memo_file::memo_keeper::{MemoKeeper, max_in_memory};
 
 use crate::settings::MemoChoice;
 
@@ -35,7 +35,7 @@ impl RunMemo {
     pub(crate) fn engine(&self) -> FoldEngine {
         match self {
             RunMemo::Off => FoldEngine::forgetful(),
-            RunMemo::Run => FoldEngine::remembering(Arc::new(Memo::default().at_most(most_in_memory()))),
+            RunMemo::Run => FoldEngine::remembering(Arc::new(Memo::default().at_most(max_in_memory()))),
             RunMemo::Kept(keeper) => FoldEngine::remembering(keeper.memo()),
         }
     }

@@ -9,19 +9,24 @@ use hyperfold_cluster::{ClusterError, ClusterHistory, PreparedCluster};
 use hyperfold_config::spec::{Config, Place, SpecError};
 use hyperfold_config::sweep::{self, SetOverrides};
 use hyperfold_host::PrepareError;
-use hyperfold_host::outcomes::timeline::{Timeline, Window, record};
+use hyperfold_host::outcomes::timeline::{RecordedSpan, Timeline, record};
 use hyperfold_results::{RunResults, Status};
 use hyperfold_trace::{DEFAULT_LIMIT, Trace, perfetto, samples};
 
 use crate::error::SessionError;
 use crate::running::interrupt::Interrupt;
 
-/// Simulates an experiment without folding and records what happens within `window`.
+/// Simulates an experiment without folding and records what happens within `recorded`.
 ///
 /// # Errors
 /// The experiment cannot be prepared.
-pub fn timeline(config: &Config, exp_id: u64, window: Window, interrupt: &Interrupt) -> Result<Timeline, PrepareError> {
-    record(config, exp_id, window, &|| interrupt.requested())
+pub fn timeline(
+    config: &Config,
+    exp_id: u64,
+    recorded: RecordedSpan,
+    interrupt: &Interrupt,
+) -> Result<Timeline, PrepareError> {
+    record(config, exp_id, recorded, &|| interrupt.requested())
 }
 
 /// Records the timeline of an experiment that is being run, for `output.trace`.
@@ -29,8 +34,8 @@ pub fn timeline(config: &Config, exp_id: u64, window: Window, interrupt: &Interr
 /// # Errors
 /// The experiment cannot be prepared.
 pub(crate) fn of_run(config: &Config, exp_id: u64, interrupt: &Interrupt) -> Result<Trace, PrepareError> {
-    let window = Window { samples: samples(DEFAULT_LIMIT), ..Window::default() };
-    timeline(config, exp_id, window, interrupt).map(|timeline| perfetto(&timeline, DEFAULT_LIMIT))
+    let recorded = RecordedSpan { samples: samples(DEFAULT_LIMIT), ..RecordedSpan::default() };
+    timeline(config, exp_id, recorded, interrupt).map(|timeline| perfetto(&timeline, DEFAULT_LIMIT))
 }
 
 /// Simulates a cluster over days again and records what its jobs and servers do; `None`: it was interrupted.

@@ -4,8 +4,8 @@
 
 use super::{SubmitError, quote};
 
-/// Largest number of shards. The merge command names them all.
-const MOST_SHARDS: u64 = 10_000;
+/// Maximum number of shards. The merge command names them all.
+const MAX_SHARDS: u64 = 10_000;
 
 /// A sweep in shards, and the paths on the machines that run it.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -30,11 +30,11 @@ impl Shards {
     /// # Errors
     /// The number of shards is out of range, or a text has control characters.
     pub fn check(&self) -> Result<(), SubmitError> {
-        if !(1..=MOST_SHARDS).contains(&self.count) {
+        if !(1..=MAX_SHARDS).contains(&self.count) {
             return Err(SubmitError::bad(
                 "--shards",
                 &self.count.to_string(),
-                format!("write a number from 1 to {MOST_SHARDS}"),
+                format!("write a number from 1 to {MAX_SHARDS}"),
             ));
         }
         quote::one_line("the program", &self.program)?;

@@ -5,7 +5,7 @@
 use super::SubmitError;
 
 /// Largest size of a value in bytes: a path has at most 4096, and schedulers limit whole scripts.
-const MOST_BYTES: usize = 4096;
+const MAX_BYTES: usize = 4096;
 
 /// Refuses text that no script can carry safely: control characters (line breaks end a directive), and overlong text.
 ///
@@ -19,8 +19,8 @@ pub fn one_line(option: &'static str, value: &str) -> Result<(), SubmitError> {
             "line breaks and other control characters cannot be handed to a scheduler; write it without them",
         ));
     }
-    if value.len() > MOST_BYTES {
-        return Err(SubmitError::bad(option, value, format!("this is longer than {MOST_BYTES} bytes; write less")));
+    if value.len() > MAX_BYTES {
+        return Err(SubmitError::bad(option, value, format!("this is longer than {MAX_BYTES} bytes; write less")));
     }
     Ok(())
 }

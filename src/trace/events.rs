@@ -94,8 +94,8 @@ pub(super) fn queue_samples(t: &Timeline) -> Vec<QueueSample> {
             let mut sample = |bin: u64, bytes: u32| {
                 samples.push(QueueSample { link: link as u32, at_ns: at_ns(bin), bytes: bytes.into() })
             };
-            sample(b.bin, b.most);
-            if b.last != b.most && bins.get(i + 1).is_none_or(|next| next.bin > b.bin + 1) {
+            sample(b.bin, b.max);
+            if b.last != b.max && bins.get(i + 1).is_none_or(|next| next.bin > b.bin + 1) {
                 sample(b.bin + 1, b.last);
             }
         }

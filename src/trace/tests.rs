@@ -6,7 +6,7 @@ use std::path::Path;
 use super::*;
 use hyperfold_config::spec::Config;
 use hyperfold_config::sweep::{self, SetOverrides};
-use hyperfold_host::outcomes::timeline::{Window, record};
+use hyperfold_host::outcomes::timeline::{RecordedSpan, record};
 
 /// The value of a field.
 #[derive(Clone, Debug)]
@@ -173,7 +173,7 @@ fn config(text: &str) -> Config {
     sweep.config(&sweep.experiments[0]).unwrap()
 }
 
-fn timeline(text: &str, window: Window) -> Timeline {
+fn timeline(text: &str, window: RecordedSpan) -> Timeline {
     record(&config(text), 0, window, &|| false).unwrap()
 }
 
@@ -184,7 +184,7 @@ const INCAST: &str = "[base.cluster]\ngpus = 16\ngpus_per_server = 1\nnics_per_s
 
 #[test]
 fn training_shows_every_op_and_message() {
-    let t = timeline(TRAINING, Window::default());
+    let t = timeline(TRAINING, RecordedSpan::default());
     assert_eq!(t.cut, None);
     let trace = perfetto(&t, usize::MAX);
     assert_eq!((trace.slices, trace.notes.len()), (trace.slices_of, usize::from(trace.samples > 0)));
@@ -217,7 +217,7 @@ fn training_shows_every_op_and_message() {
 
 #[test]
 fn incast_shows_queues_and_pauses() {
-    let t = timeline(INCAST, Window::default());
+    let t = timeline(INCAST, RecordedSpan::default());
     let trace = perfetto(&t, usize::MAX);
     let back = read_back(&trace.bytes);
     let flows: Vec<&ReadSpan> = back.spans.iter().filter(|s| s.category == "flow").collect();
@@ -237,9 +237,9 @@ fn incast_shows_queues_and_pauses() {
 
 #[test]
 fn a_limit_keeps_the_longest_and_says_so() {
-    let full = perfetto(&timeline(TRAINING, Window::default()), usize::MAX);
+    let full = perfetto(&timeline(TRAINING, RecordedSpan::default()), usize::MAX);
     let limit = 400;
-    let t = timeline(TRAINING, Window { samples: samples(limit), ..Window::default() });
+    let t = timeline(TRAINING, RecordedSpan { samples: samples(limit), ..RecordedSpan::default() });
     let trace = perfetto(&t, limit);
     let back = read_back(&trace.bytes);
     assert!(
@@ -262,10 +262,11 @@ fn a_limit_keeps_the_longest_and_says_so() {
 
 #[test]
 fn events_go_before_queues_at_any_limit() {
-    let all = perfetto(&timeline(INCAST, Window { samples: 0, ..Window::default() }), usize::MAX);
+    let all = perfetto(&timeline(INCAST, RecordedSpan { samples: 0, ..RecordedSpan::default() }), usize::MAX);
     assert_eq!(all.samples, 0);
     for limit in (1..40).chain([all.slices - 1, all.slices, all.slices + 1, 400]) {
-        let trace = perfetto(&timeline(INCAST, Window { samples: samples(limit), ..Window::default() }), limit);
+        let trace =
+            perfetto(&timeline(INCAST, RecordedSpan { samples: samples(limit), ..RecordedSpan::default() }), limit);
         assert!(trace.slices + trace.samples <= limit, "{limit}: {} {}", trace.slices, trace.samples);
         assert!(trace.slices >= (limit * 3 / 4).min(all.slices), "{limit}: {}", trace.slices);
         assert!(
@@ -278,7 +279,7 @@ fn events_go_before_queues_at_any_limit() {
             n.strip_prefix("queues are shown as their maxima over ")?.strip_suffix(" ns")?.parse::<u64>().ok()
         });
         assert!(
-            coarse.is_none_or(|ns| 8 * ns * 1000 <= timeline(INCAST, Window::default()).until_ps),
+            coarse.is_none_or(|ns| 8 * ns * 1000 <= timeline(INCAST, RecordedSpan::default()).until_ps),
             "{limit}: {coarse:?}"
         );
     }
@@ -286,10 +287,10 @@ fn events_go_before_queues_at_any_limit() {
 
 #[test]
 fn a_window_holds_only_what_touches_it() {
-    let full = read_back(&perfetto(&timeline(TRAINING, Window::default()), usize::MAX).bytes);
+    let full = read_back(&perfetto(&timeline(TRAINING, RecordedSpan::default()), usize::MAX).bytes);
     let end = full.spans.iter().map(|s| s.end).max().unwrap();
     let (from, to) = (end / 3, end / 2);
-    let t = timeline(TRAINING, Window { from_ps: from * 1000, to_ps: to * 1000, ..Window::default() });
+    let t = timeline(TRAINING, RecordedSpan { from_ps: from * 1000, to_ps: to * 1000, ..RecordedSpan::default() });
     let back = read_back(&perfetto(&t, usize::MAX).bytes);
     assert!(!back.spans.is_empty() && back.spans.len() < full.spans.len());
     assert!(back.spans.iter().all(|s| s.begin < to && s.end >= from));
@@ -315,7 +316,7 @@ fn a_window_holds_only_what_touches_it() {
 
 #[test]
 fn names_from_files_are_text_and_nothing_else() {
-    let mut t = timeline(INCAST, Window::default());
+    let mut t = timeline(INCAST, RecordedSpan::default());
     t.links.iter_mut().for_each(|l| *l = format!("{l}<script>\u{202e}\u{0}"));
     let back = read_back(&perfetto(&t, usize::MAX).bytes);
     assert!(back.tracks.values().any(|t| t.name.contains("<script>")));

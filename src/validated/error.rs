@@ -51,13 +51,13 @@ pub struct ClassError {
     /// Mean of the absolute errors, and mean of the errors. Above 0: simulated times are too long.
     pub mean: f64,
     pub bias: f64,
-    /// 90th percentile of the absolute errors, by nearest rank. `None`: there are fewer than [`LEAST_FOR_P90`] rows.
+    /// 90th percentile of the absolute errors, by nearest rank. `None`: there are fewer than [`MIN_FOR_P90`] rows.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub p90: Option<f64>,
 }
 
-/// Smallest number of rows for a 90th percentile; below it, the percentile is just one of the largest values.
-const LEAST_FOR_P90: usize = 10;
+/// Minimum number of rows for a 90th percentile; below it, the percentile is just one of the largest values.
+const MIN_FOR_P90: usize = 10;
 
 impl ClassError {
     /// Makes the error from the errors of times, one for each row with a result. Values are rounded to hundredths of a per cent, as in the asset.
@@ -75,7 +75,7 @@ impl ClassError {
             without_result,
             mean: mean(sizes.iter().sum()),
             bias: mean(errors.iter().sum()),
-            p90: (n >= LEAST_FOR_P90).then(|| round(nearest_rank_90(&sizes))),
+            p90: (n >= MIN_FOR_P90).then(|| round(nearest_rank_90(&sizes))),
         }
     }
 

@@ -11,9 +11,9 @@ const WITH_UNSAFE: &[&str] = &[
     "base/prefetch.rs",
     "columns/column.rs",
     "columns/tables.rs",
-    "engine/cpu/cores.rs",
+    "engine/cpu/parallel/cores.rs",
     "engine/cpu/key.rs",
-    "fold/run/window_threads.rs",
+    "fold/run/simulation/span_threads.rs",
 ];
 /// Lines above an `unsafe` in which its reason stands.
 const NEAR: usize = 5;

@@ -36,9 +36,9 @@ fn fused_runs_end_as_on_the_cpu_in_any_company() {
     // The other way round, in small batches, the tables are the same.
     let mut reversed: Vec<OwnedTables> = before.iter().rev().cloned().collect();
     // Just enough for the largest of them at its end.
-    engine.limit_room(u64::MAX, want.iter().map(OwnedTables::bytes).max().unwrap());
+    engine.limit_batches(u64::MAX, want.iter().map(OwnedTables::bytes).max().unwrap());
     let report = gpu::run(&mut engine, &mut reversed, Mode::Fused, PACKET_LIMIT, &mut |_| true);
-    engine.limit_room(u64::MAX, u64::MAX);
+    engine.limit_batches(u64::MAX, u64::MAX);
     let report = report.unwrap_or_else(|e| panic!("{e}"));
     assert!(report.failures.is_empty() && report.batches > 1, "{report:?}");
     reversed.reverse();
@@ -73,9 +73,9 @@ fn one_that_is_too_large_for_the_device_fails_alone() {
     assert!(want[0].bytes() > room);
     let mut got = before;
     let mut engine = gpu::shared();
-    engine.limit_room(u64::MAX, room);
+    engine.limit_batches(u64::MAX, room);
     let report = gpu::run(&mut engine, &mut got, Mode::Fused, PACKET_LIMIT, &mut |_| true);
-    engine.limit_room(u64::MAX, u64::MAX);
+    engine.limit_batches(u64::MAX, u64::MAX);
     let report = report.unwrap_or_else(|e| panic!("{e}"));
     assert!(
         matches!(report.failures[..], [(0, ExperimentError::TooLarge { limit, .. })] if limit == room),

@@ -15,7 +15,7 @@ struct Shape {
     links: u64,
     carriers: u64,
     /// Links that a carrier crosses at most, and how far apart they are.
-    most_links: u64,
+    max_links: u64,
     spread: u64,
     /// Per cent of networks: flows are sprayed; acknowledgements take their part.
     sprayed: u64,
@@ -32,7 +32,7 @@ struct Shape {
 const SMALL: Shape = Shape {
     links: 24,
     carriers: 59,
-    most_links: 5,
+    max_links: 5,
     spread: 24,
     sprayed: 30,
     acks: 50,
@@ -44,7 +44,7 @@ const SMALL: Shape = Shape {
 const LONG: Shape = Shape {
     links: 600,
     carriers: 1500,
-    most_links: 4,
+    max_links: 4,
     spread: 6,
     sprayed: 30,
     acks: 50,
@@ -57,7 +57,7 @@ const CASES: [(u64, Shape); 4] = [
     (24, LONG),
     (16, Shape { tolerance: Some(14), ..LONG }),
     // Links of one speed and one flow a carrier: all are full at once.
-    (8, Shape { flows: 1, most_links: 2, sprayed: 0, ..LONG }),
+    (8, Shape { flows: 1, max_links: 2, sprayed: 0, ..LONG }),
 ];
 const STEPS: usize = 8;
 
@@ -74,7 +74,7 @@ fn network(rng: &mut Rng, shape: &Shape) -> MaxMin {
     for _ in 0..shape.carriers {
         let base = rng.range(0, shape.links - 1);
         let near = |rng: &mut Rng| ((base + rng.range(0, shape.spread - 1)) % shape.links) as u32;
-        let mut links: Vec<u32> = (0..rng.range(1, shape.most_links)).map(|_| near(rng)).collect();
+        let mut links: Vec<u32> = (0..rng.range(1, shape.max_links)).map(|_| near(rng)).collect();
         links.sort_unstable();
         links.dedup();
         // Parts as sprayed flows have them, which do not divide evenly.

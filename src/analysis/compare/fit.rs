@@ -65,8 +65,8 @@ struct Seen {
     per_replica: f64,
 }
 
-/// Largest number of times that the fit averages. A balanced grid needs two.
-const MOST_AVERAGES: usize = 200;
+/// Maximum number of times that the fit averages. A balanced grid needs two.
+const MAX_AVERAGES: usize = 200;
 /// The fit stops when averages move effects by less than this, in logarithms or relative to the largest value.
 const STILL: f64 = 1e-9;
 /// Largest number of levels of an axis whose effects are shown. A list of files, for example, has as many levels as there are experiments.
@@ -182,7 +182,7 @@ fn fit(axis: usize, scale: Scale, matched: bool, seen: &[Seen], present: &[bool]
     seen.iter().for_each(|s| n[s.level] += 1);
     let levels = n.iter().filter(|n| **n > 0).count() as f64;
     let scale_of = if scale == Scale::Ratio { 1.0 } else { seen.iter().map(|s| s.y.abs()).fold(0.0, f64::max) };
-    for _ in 0..MOST_AVERAGES {
+    for _ in 0..MAX_AVERAGES {
         block = averages(seen.iter().map(|s| (s.block, s.y - level[s.level])), n_blocks);
         let mut next = averages(seen.iter().map(|s| (s.level, s.y - block[s.block])), present.len());
         let middle = next.iter().sum::<f64>() / levels;

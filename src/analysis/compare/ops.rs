@@ -132,7 +132,7 @@ fn in_ns(ns: f64) -> String {
 mod tests {
     use super::*;
     use hyperfold_config::sweep::{self, SetOverrides};
-    use hyperfold_host::outcomes::timeline::{Window, record};
+    use hyperfold_host::outcomes::timeline::{RecordedSpan, record};
 
     fn timeline(link_gbps: u32) -> Timeline {
         let text = format!(
@@ -140,7 +140,7 @@ mod tests {
              [base.workload]\nkind = \"collective\"\nop = \"all-reduce\"\nbytes = 1000000\n"
         );
         let sweep = sweep::parse(&text, std::path::Path::new("t.toml"), &SetOverrides(Vec::new())).unwrap();
-        record(&sweep.config(&sweep.experiments[0]).unwrap(), 0, Window::default(), &|| false).unwrap()
+        record(&sweep.config(&sweep.experiments[0]).unwrap(), 0, RecordedSpan::default(), &|| false).unwrap()
     }
 
     #[test]

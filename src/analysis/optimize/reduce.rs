@@ -10,7 +10,7 @@ use hyperfold_config::spec::{Config, KeyId, Source, Value, WorkloadSection};
 /// Factor of the packet payload.
 const COARSER: i64 = 8;
 /// Largest payload of coarse packets, in bytes: a flow of few packets is not like a flow any more. Our choice.
-const MOST_BYTES: i64 = 16_000;
+const MAX_BYTES: i64 = 16_000;
 /// Micro-batches that are kept: per pipeline stage, and at least.
 const PER_STAGE: u32 = 2;
 const AT_LEAST: u32 = 4;
@@ -19,7 +19,7 @@ const AT_LEAST: u32 = 4;
 pub fn coarser(config: &Config) -> Vec<(KeyId, Value)> {
     let v = &config.values;
     let payload = v.int(KeyId::PayloadBytes);
-    let mut changes = vec![(KeyId::PayloadBytes, Value::Int((payload * COARSER).min(MOST_BYTES.max(payload))))];
+    let mut changes = vec![(KeyId::PayloadBytes, Value::Int((payload * COARSER).min(MAX_BYTES.max(payload))))];
     let WorkloadSection::Program(program) = &config.workload else { return changes };
     if program.iterations > 1 {
         changes.push((KeyId::Iterations, Value::Int(1)));

@@ -5,8 +5,8 @@
 
 /// Weight that pulls each effect towards 0, relative to one observation.
 const RIDGE: f64 = 0.3;
-/// Largest number of values of an axis with one effect per value. Beyond it, an ordered axis acts by a parabola over the rank of the value.
-const MOST_LEVELS: usize = 8;
+/// Maximum number of values of an axis with one effect per value. Beyond it, an ordered axis acts by a parabola over the rank of the value.
+const MAX_LEVELS: usize = 8;
 
 /// Axis values of candidates as regression features: one row per candidate, one column per effect.
 pub(super) struct CandidateFeatures(Vec<Vec<f64>>);
@@ -20,10 +20,10 @@ impl CandidateFeatures {
         let row = |r: &Vec<u32>| {
             let mut row = vec![1.0];
             for (k, &n) in levels.iter().enumerate() {
-                if n > MOST_LEVELS && ordered[k] {
+                if n > MAX_LEVELS && ordered[k] {
                     let x = 2.0 * f64::from(r[k]) / (n - 1) as f64 - 1.0;
                     row.extend([x, x * x]);
-                } else if n > 1 && n <= 4 * MOST_LEVELS {
+                } else if n > 1 && n <= 4 * MAX_LEVELS {
                     row.extend((0..n).map(|level| f64::from(u8::from(level == r[k] as usize))));
                 }
             }

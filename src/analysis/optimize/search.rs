@@ -15,8 +15,8 @@ const COARSE_PER_FULL: usize = 4;
 const LOT: usize = 4;
 /// The first wave is the coarse budget divided by this. Later waves are half as large as the first.
 const FIRST: usize = 2;
-/// Smallest number of full runs, if there are as many candidates.
-const LEAST_FULL: usize = 2;
+/// Minimum number of full runs, if there are as many candidates.
+const MIN_FULL: usize = 2;
 /// One of this many candidates is run in full by default.
 const FULL_OF: u64 = 20;
 
@@ -41,7 +41,7 @@ pub struct Budget {
 impl Budget {
     /// The budget for this many candidates, `samples` of them in full. `None`: one of twenty, and at least two.
     pub fn new(candidates: usize, samples: Option<u64>) -> Budget {
-        let few = (candidates as u64 / FULL_OF).max(LEAST_FULL as u64);
+        let few = (candidates as u64 / FULL_OF).max(MIN_FULL as u64);
         let full = samples.unwrap_or(few).min(candidates as u64) as usize;
         let coarse = (full * COARSE_PER_FULL).min(candidates);
         // If all candidates are run in full, there is nothing to decide.

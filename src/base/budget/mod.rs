@@ -130,8 +130,8 @@ pub fn within<T>(allowance: u64, work: impl FnOnce() -> T) -> Result<(T, u64), U
 pub struct Measured {
     /// What it held at its end beyond what was held before.
     pub held: u64,
-    /// The most that it held at a time.
-    pub most: u64,
+    /// Maximum that it held at a time.
+    pub peak: u64,
 }
 
 /// Runs `work` and returns what it took. What other threads allocate for it does not count.
@@ -141,7 +141,7 @@ pub fn measured<T>(work: impl FnOnce() -> T) -> (T, Measured) {
     let value = work();
     let peak = allocator::peak();
     allocator::set_peak(peak.max(outer_peak));
-    (value, Measured { held: held(start), most: u64::try_from(peak - start).unwrap_or(0) })
+    (value, Measured { held: held(start), peak: u64::try_from(peak - start).unwrap_or(0) })
 }
 
 /// The memory that a piece of work on this thread may hold. It is for work that ends with an error of its own instead of unwinding, and that a request to stop
@@ -287,7 +287,7 @@ mod tests {
             vec![0u8; 1 << 20]
         });
         assert!((1 << 20..(1 << 20) + 1000).contains(&took.held), "{took:?}");
-        assert!((3 << 20..(3 << 20) + 1000).contains(&took.most), "{took:?}");
+        assert!((3 << 20..(3 << 20) + 1000).contains(&took.peak), "{took:?}");
         drop(kept);
         let (_, after) = measured(|| ());
         assert_eq!(after, Measured::default());

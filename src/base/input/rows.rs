@@ -4,8 +4,8 @@
 
 use std::io::{self, Error, Read};
 
-/// Most bytes in a row.
-pub(super) const MOST_ROW_BYTES: u64 = 16 << 20;
+/// Maximum number of bytes in a row.
+pub(super) const MAX_ROW_BYTES: u64 = 16 << 20;
 
 /// Passes on bytes of CSV until a row gets too long.
 #[derive(Debug)]
@@ -29,9 +29,9 @@ enum Place {
 }
 
 impl<R: Read> Rows<R> {
-    /// Limits rows to [`MOST_ROW_BYTES`].
+    /// Limits rows to [`MAX_ROW_BYTES`].
     pub fn new(inner: R) -> Rows<R> {
-        Rows { inner, max_bytes: MOST_ROW_BYTES, row_bytes: 0, state: Place::FieldStart }
+        Rows { inner, max_bytes: MAX_ROW_BYTES, row_bytes: 0, state: Place::FieldStart }
     }
 
     fn count(&mut self, bytes: &[u8]) {

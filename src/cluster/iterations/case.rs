@@ -13,7 +13,7 @@ use super::fabric::capacity;
 use super::traffic::{JobTraffic, JobWork, fair_bps, hops, parts};
 
 /// Above this number of different link loads, loads are not compared with each other.
-const MOST_COMPARED: usize = 4096;
+const MAX_COMPARED: usize = 4096;
 
 /// Input of one simulation of iterations. Equal cases take equal times.
 #[derive(Clone, Debug)]
@@ -105,7 +105,7 @@ pub(super) fn reduced(
 /// Arcs whose loads are not exceeded by the load of another arc.
 fn undominated(loads: BTreeMap<Load, ArcIdx>) -> Vec<ArcIdx> {
     let all: Vec<(Load, ArcIdx)> = loads.into_iter().collect();
-    if all.len() > MOST_COMPARED {
+    if all.len() > MAX_COMPARED {
         return all.into_iter().map(|(_, arc)| arc).collect();
     }
     let covers = |(a, b): (&Load, &Load)| {

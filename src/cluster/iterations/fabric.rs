@@ -34,7 +34,7 @@ pub(crate) struct IterationFabric {
     /// Programs of the job classes, by class.
     pub classes: Vec<ClassProgram>,
     /// Smallest delay of the network's links, in ps.
-    pub least_delay_ps: u64,
+    pub min_delay_ps: u64,
 }
 
 impl IterationFabric {
@@ -70,7 +70,7 @@ impl IterationFabric {
         }
         let first = net.ranks.iter().copied().min().unwrap_or(0);
         let transport = config.transport(nics[first as usize].0).map_err(PrepareError::Config)?;
-        let least_delay_ps = net.links.iter().filter(|l| net.is_packet_link(l)).map(|l| l.delay_ps).min().unwrap_or(1);
+        let min_delay_ps = net.links.iter().filter(|l| net.is_packet_link(l)).map(|l| l.delay_ps).min().unwrap_or(1);
         let tables = config.jobs.iter().flat_map(|jobs| &jobs.jobs).zip(min_gpus);
         let classes =
             tables.map(|(job, &min_gpus)| ClassProgram::new(config, job, min_gpus)).collect::<Result<_, _>>()?;
@@ -87,7 +87,7 @@ impl IterationFabric {
             steady: config.steady().map(|steady| Steady { audit_ppm: 0, ..steady }),
             fresh_qp: config.fresh_qp(),
             classes,
-            least_delay_ps,
+            min_delay_ps,
             net,
         })
     }

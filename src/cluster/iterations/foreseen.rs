@@ -7,13 +7,13 @@ use std::time::Instant;
 use super::super::error::ClusterError;
 use super::case::IterationCase;
 use super::fabric::IterationFabric;
-use super::run::{least_time, most_bytes, simulated, work};
+use super::run::{max_bytes, min_time, simulated, work};
 
 /// Which sets are sampled, in this order as long as there is time: the share of all work, in percent, that the sampled set and all smaller ones have.
 const SAMPLED: [u64; 7] = [50, 20, 80, 35, 65, 5, 95];
 /// Work that an engine does per second and thread if no sampled set ends in time: messages, or packets over links. It is the least that the engines do (our
 /// choice, from the benchmarks).
-const LEAST_PER_S: f64 = 1e6;
+const MIN_PER_S: f64 = 1e6;
 
 /// Sets of jobs whose iterations were asked for but not simulated, with their work.
 #[derive(Debug, Default)]
@@ -25,7 +25,7 @@ impl ForeseenSets {
     /// Adds a set. Returns lower bounds of the iteration times of its jobs, in ps.
     pub(super) fn add(&mut self, fabric: &IterationFabric, case: &IterationCase) -> Vec<u64> {
         self.cases.push((work(fabric, case, u64::from(fabric.keys.count)), case.clone()));
-        (0..).zip(&case.works).map(|(job, _)| least_time(case, job)).collect()
+        (0..).zip(&case.works).map(|(job, _)| min_time(case, job)).collect()
     }
 
     /// Number of sets.
@@ -35,7 +35,7 @@ impl ForeseenSets {
 
     /// Bytes that the largest sets need together, if `at_a_time` sets are simulated at a time.
     pub(crate) fn bytes(&self, fabric: &IterationFabric, at_a_time: usize) -> u64 {
-        let mut each: Vec<u64> = self.cases.iter().map(|(_, case)| most_bytes(fabric, case)).collect();
+        let mut each: Vec<u64> = self.cases.iter().map(|(_, case)| max_bytes(fabric, case)).collect();
         each.sort_unstable_by(|a, b| b.cmp(a));
         each.iter().take(at_a_time).fold(0, |sum, bytes| sum.saturating_add(*bytes))
     }
@@ -51,7 +51,7 @@ impl ForeseenSets {
     ) -> Result<f64, ClusterError> {
         self.cases.sort_by(|a, b| (a.0, &a.1.key).cmp(&(b.0, &b.1.key)));
         let all: u128 = self.cases.iter().map(|(work, _)| u128::from(*work)).sum();
-        let (mut took, mut samples, mut at_least) = (0.0, 0u32, 1.0 / LEAST_PER_S);
+        let (mut took, mut samples, mut at_least) = (0.0, 0u32, 1.0 / MIN_PER_S);
         for percent in SAMPLED {
             let mut below = 0u128;
             let found = self.cases.iter().find(|(work, _)| {

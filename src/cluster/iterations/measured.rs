@@ -9,16 +9,16 @@ use std::collections::{BTreeMap, BTreeSet};
 use rayon::prelude::*;
 
 use super::super::error::ClusterError;
-use super::super::job::ClusterJob;
 use super::super::servers::GpuShare;
 use super::case::{IterationCase, ReducedSet, reduced};
 use super::fabric::IterationFabric;
 use super::foreseen::ForeseenSets;
 use super::program::of_class;
 use super::ring::ring;
-use super::run::{Simulated, least_time, simulated};
+use super::run::{Simulated, min_time, simulated};
 use super::shared::TrafficByLink;
 use super::traffic::JobTraffic;
+use crate::jobs::job::ClusterJob;
 use hyperfold_network::routing::Router;
 
 const PPM: u64 = 1_000_000;
@@ -78,7 +78,7 @@ pub struct IterationSummary {
     /// How often the times of a set were asked for.
     pub asked: u64,
     /// Number of jobs in the largest set.
-    pub most_jobs: u64,
+    pub max_jobs: u64,
     /// Number of sets that were audited.
     pub audited: u64,
     /// Sum over all audited jobs of the relative difference of the iteration time, in millionths.
@@ -108,7 +108,7 @@ pub(crate) struct MeasuredIterations<'a> {
     /// Cases of each job without other jobs: in its place, and in one rack.
     own_cases: BTreeMap<u32, [ReducedSet; 2]>,
     asked: u64,
-    most_jobs: u64,
+    max_jobs: u64,
 }
 
 impl<'a> MeasuredIterations<'a> {
@@ -126,7 +126,7 @@ impl<'a> MeasuredIterations<'a> {
             foreseen: None,
             own_cases: BTreeMap::new(),
             asked: 0,
-            most_jobs: 0,
+            max_jobs: 0,
         }
     }
 
@@ -250,15 +250,15 @@ impl<'a> MeasuredIterations<'a> {
                     open.insert(&case.key, case);
                 }
             }
-            self.most_jobs = self.most_jobs.max(set.jobs.len() as u64);
+            self.max_jobs = self.max_jobs.max(set.jobs.len() as u64);
         }
         let open: Vec<&IterationCase> = open.into_values().collect();
         if let Some(foreseen) = &mut self.foreseen {
             if stop() {
                 return Err(ClusterError::Interrupted);
             }
-            let least_times: Vec<Vec<u64>> = open.iter().map(|case| foreseen.add(fabric, case)).collect();
-            for (case, ps) in open.iter().zip(least_times) {
+            let min_times: Vec<Vec<u64>> = open.iter().map(|case| foreseen.add(fabric, case)).collect();
+            for (case, ps) in open.iter().zip(min_times) {
                 self.known.insert(case.key.clone(), Simulated { ps, longer: None });
             }
         }
@@ -330,7 +330,7 @@ impl<'a> MeasuredIterations<'a> {
         let mut summary = IterationSummary {
             sets: self.known.len() as u64,
             asked: self.asked,
-            most_jobs: self.most_jobs,
+            max_jobs: self.max_jobs,
             ..IterationSummary::default()
         };
         for simulated in self.known.values() {
@@ -372,7 +372,7 @@ pub(crate) fn class_iteration(
 ) -> Result<KnownIteration, ClusterError> {
     let case = class_in_rack(fabric, class)?.case;
     let simulated = match foresees {
-        true => Simulated { ps: vec![least_time(&case, 0)], longer: None },
+        true => Simulated { ps: vec![min_time(&case, 0)], longer: None },
         false => simulated(fabric, &case, fabric.keys.audit_ppm, stop)?,
     };
     Ok(KnownIteration { class, key: case.key, simulated })

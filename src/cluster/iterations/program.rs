@@ -56,8 +56,8 @@ pub(super) fn of_class(
     };
     let (crossed, by_arc) = crossed_by(&edges);
     let max_bps = max_bps_by_arc(net, &edges, &crossed, fabric.ack_parts());
-    let most_hops = edges.iter().map(hops).max().unwrap_or(0);
-    let longest = (edges.iter().position(|edge| hops(edge) == most_hops).unwrap_or(0) as u32, most_hops);
+    let max_hops = edges.iter().map(hops).max().unwrap_or(0);
+    let longest = (edges.iter().position(|edge| hops(edge) == max_hops).unwrap_or(0) as u32, max_hops);
     Ok(JobTraffic {
         work: JobWork::Program(work),
         edges,

@@ -11,9 +11,9 @@ use hyperfold_network::topology::{ArcIdx, Network};
 use super::fabric::{IterationFabric, WHOLE, capacity};
 use super::traffic::{JobTraffic, JobWork, RingWork, crossed_by, fair_bps, hops, parts};
 
-/// Most steps in which an all-reduce is simulated. Each step waits for the step before on the whole ring. A ring of `n` servers has `2 (n - 1)` steps; the
-/// latencies of steps that are left out count as computing (our choice).
-const MOST_STEPS: u64 = 8;
+/// Maximum number of steps in which an all-reduce is simulated. Each step waits for the step before on the whole ring. A ring of `n` servers has `2 (n - 1)`
+/// steps; the latencies of steps that are left out count as computing (our choice).
+const MAX_STEPS: u64 = 8;
 
 /// The ring of a job over `servers`, which are lists of the ranks of its GPUs. `job` is its computing time in ps and its bytes per iteration. `None`: the job
 /// is in one server, or has nothing to send.
@@ -50,7 +50,7 @@ pub(super) fn ring(
         }
     }
     let all_steps = 2 * (steps_of - 1);
-    let steps = all_steps.min(MOST_STEPS);
+    let steps = all_steps.min(MAX_STEPS);
     // Each edge carries 2 (n - 1) / n of the bytes of its channel.
     let divisor = u128::from(steps_of) * channels as u128 * u128::from(fabric.lanes) * u128::from(steps);
     let bytes = (u128::from(comm_bytes) * u128::from(all_steps)).div_ceil(divisor).max(1) as u64;
@@ -60,14 +60,14 @@ pub(super) fn ring(
     let (crossed, by_arc) = crossed_by(&edges);
     let ack_parts = fabric.ack_parts();
     let fair = |&(arc, data, acks): &(ArcIdx, u32, u32)| fair_bps(capacity(net, arc), parts(data, acks, ack_parts));
-    let most_bps = crossed.iter().map(fair).min().unwrap_or(u64::MAX);
-    let tight = crossed.iter().filter(|load| fair(load) == most_bps).map(|(arc, ..)| *arc).collect();
-    let most_hops = edges.iter().map(hops).max().unwrap_or(0);
-    let longest = (edges.iter().position(|edge| hops(edge) == most_hops).unwrap_or(0) as u32, most_hops);
+    let max_bps = crossed.iter().map(fair).min().unwrap_or(u64::MAX);
+    let tight = crossed.iter().filter(|load| fair(load) == max_bps).map(|(arc, ..)| *arc).collect();
+    let max_hops = edges.iter().map(hops).max().unwrap_or(0);
+    let longest = (edges.iter().position(|edge| hops(edge) == max_hops).unwrap_or(0) as u32, max_hops);
     let work = JobWork::Ring(RingWork { compute_ps, steps, bytes });
     // No edge of a ring is faster than its slowest edge.
     let max_on_arc = |&(_, data, acks): &(ArcIdx, u32, u32)| {
-        (u128::from(most_bps) * u128::from(parts(data, acks, ack_parts)) / u128::from(WHOLE)) as u64
+        (u128::from(max_bps) * u128::from(parts(data, acks, ack_parts)) / u128::from(WHOLE)) as u64
     };
     let max_bps = crossed.iter().map(max_on_arc).collect();
     Ok(Some(JobTraffic { work, edges, crossed, max_bps, tight, by_arc, longest, hosts: Vec::new() }))

@@ -25,23 +25,23 @@ use super::fabric::IterationFabric;
 use super::traffic::{JobWork, RingWork};
 
 /// Limit of a fast job's iterations, as a multiple of the iterations of the slowest job.
-const MOST_TIMES: u64 = 64;
+const MAX_TIMES: u64 = 64;
 /// An audit simulates this many times the iterations.
 const AUDIT_TIMES: u64 = 4;
 /// How often the number of iterations is doubled at most until jobs are steady (our choice).
-const MOST_DOUBLINGS: u32 = 5;
+const MAX_DOUBLINGS: u32 = 5;
 /// Messages (with packets: packets over links) of a set that doubling may reach at most: some tenths of a second. Sets above that have many jobs or long
 /// iterations (our choice).
-const MOST_MESSAGES: u64 = 50_000;
-const MOST_HOPS: u64 = 2_000_000;
+const MAX_MESSAGES: u64 = 50_000;
+const MAX_HOPS: u64 = 2_000_000;
 /// Tasks that count as much as one message (our choice). Tasks need no solving for rates.
 const TASKS_A_MESSAGE: u64 = 8;
 /// Tasks of a program up to which iterations are added (our choice): about 1 GB of memory. `scheduler.iterations` alone may exceed it.
-const MOST_TASKS: u64 = 1_000_000;
+const MAX_TASKS: u64 = 1_000_000;
 /// Memory of a task in its graph and in the tables made of it, in bytes (measured: 290 to 295 bytes for iterations of GPT-2 on 32 GPUs).
 const BYTES_A_TASK: u64 = 320;
 /// Attempts to keep all jobs running until the slowest job ends.
-const MOST_ATTEMPTS: u32 = 4;
+const MAX_ATTEMPTS: u32 = 4;
 
 /// Iteration times of the jobs of a case, in ps.
 #[derive(Clone, Debug)]
@@ -60,12 +60,12 @@ pub(super) fn simulated(
 ) -> Result<Simulated, ClusterError> {
     let keys = &fabric.keys;
     let mut count = u64::from(keys.count);
-    let max_iterations = (count << MOST_DOUBLINGS) / 2;
-    let most_work = if keys.as_packets { MOST_HOPS } else { MOST_MESSAGES };
+    let max_iterations = (count << MAX_DOUBLINGS) / 2;
+    let max_work = if keys.as_packets { MAX_HOPS } else { MAX_MESSAGES };
     let mut halves = halves(fabric, case, count, stop)?;
-    for _ in 0..MOST_DOUBLINGS {
+    for _ in 0..MAX_DOUBLINGS {
         let is_settled = halves.differ_ppm() <= keys.within_ppm && halves.meet_everywhere(max_iterations);
-        if is_settled || 2 * work(fabric, case, count) > most_work {
+        if is_settled || 2 * work(fabric, case, count) > max_work {
             break;
         }
         count *= 2;
@@ -83,12 +83,12 @@ fn is_audited(fabric: &IterationFabric, case: &IterationCase, audit_ppm: u64) ->
 }
 
 /// Estimate of the host memory that a case needs at most while it is simulated: its task graph and the tables made of it, in bytes.
-pub(super) fn most_bytes(fabric: &IterationFabric, case: &IterationCase) -> u64 {
+pub(super) fn max_bytes(fabric: &IterationFabric, case: &IterationCase) -> u64 {
     let keys = &fabric.keys;
-    let most_work = if keys.as_packets { MOST_HOPS } else { MOST_MESSAGES };
+    let max_work = if keys.as_packets { MAX_HOPS } else { MAX_MESSAGES };
     let mut count = u64::from(keys.count);
-    for _ in 0..MOST_DOUBLINGS {
-        if 2 * work(fabric, case, count) > most_work {
+    for _ in 0..MAX_DOUBLINGS {
+        if 2 * work(fabric, case, count) > max_work {
             break;
         }
         count *= 2;
@@ -120,8 +120,8 @@ impl Halves {
         self.first.iter().zip(&self.second).map(differ).max().unwrap_or(0)
     }
 
-    /// Whether any two jobs with different iteration times have met in all their phases. In every iteration of the slower job, the two shift against each
-    /// other by the distance of its time from a multiple of the other's time. Two jobs that would need more than `max_iterations` iterations are taken to keep their
+    /// Whether any two jobs with different iteration times have met in all their phases. In every iteration of the slower job, the two shift against each other
+    /// by the distance of its time from a multiple of the other's time. Two jobs that would need more than `max_iterations` iterations are taken to keep their
     /// phases.
     fn meet_everywhere(&self, max_iterations: u64) -> bool {
         let pairs = self.second.iter().enumerate().flat_map(|(k, &a)| self.second[..k].iter().map(move |&b| (a, b)));
@@ -163,7 +163,7 @@ fn halves(
         // At this time a first job has no iteration left.
         let all_run_until_ps = ends.iter().filter_map(|job_ends| job_ends.last()).copied().min().unwrap_or(0);
         let needed = ends.iter().filter_map(|job_ends| job_ends.get(count as usize)).copied().max().unwrap_or(0);
-        if needed <= all_run_until_ps || attempt == MOST_ATTEMPTS {
+        if needed <= all_run_until_ps || attempt == MAX_ATTEMPTS {
             let done = |job_ends: &Vec<u64>| job_ends.partition_point(|&end| end <= all_run_until_ps).max(2);
             let (first, second) = ends.iter().map(|job_ends| Halves::of(&job_ends[..done(job_ends)])).unzip();
             let begin = ends.iter().filter_map(|job_ends| job_ends.first()).copied().min().unwrap_or(0);
@@ -172,7 +172,7 @@ fn halves(
         for (job, (own, job_ends)) in counts.iter_mut().zip(&ends).enumerate() {
             let end = job_ends[*own as usize];
             if end < needed {
-                *own = (*own * needed).div_ceil(end.max(1)).min(most_count(case, job, count)) + 1;
+                *own = (*own * needed).div_ceil(end.max(1)).min(max_count(case, job, count)) + 1;
             }
         }
     }
@@ -181,18 +181,18 @@ fn halves(
 
 /// Number of iterations of each job in the first attempt, if the slowest job has `count`.
 pub(super) fn counts(case: &IterationCase, count: u64) -> Vec<u64> {
-    let least_times: Vec<u64> = (0..).zip(&case.works).map(|(job, _)| least_time(case, job)).collect();
-    let slowest = least_times.iter().copied().max().unwrap_or(1);
-    let own = |(job, &own): (usize, &u64)| (count * slowest.div_ceil(own)).min(most_count(case, job, count));
-    least_times.iter().enumerate().map(own).collect()
+    let min_times: Vec<u64> = (0..).zip(&case.works).map(|(job, _)| min_time(case, job)).collect();
+    let slowest = min_times.iter().copied().max().unwrap_or(1);
+    let own = |(job, &own): (usize, &u64)| (count * slowest.div_ceil(own)).min(max_count(case, job, count));
+    min_times.iter().enumerate().map(own).collect()
 }
 
 /// Largest number of iterations of a job, if the slowest job has `count`.
-fn most_count(case: &IterationCase, job: usize, count: u64) -> u64 {
-    let max_count = MOST_TIMES * count;
+fn max_count(case: &IterationCase, job: usize, count: u64) -> u64 {
+    let max_count = MAX_TIMES * count;
     match &case.works[job] {
         JobWork::Ring(_) => max_count,
-        JobWork::Program(program) => max_count.min(MOST_TASKS / program.tasks.max(1)).max(count),
+        JobWork::Program(program) => max_count.min(MAX_TASKS / program.tasks.max(1)).max(count),
     }
 }
 
@@ -222,7 +222,7 @@ pub(super) fn work(fabric: &IterationFabric, case: &IterationCase, count: u64) -
 }
 
 /// Lower bound of the time of an iteration of a job, in ps.
-pub(super) fn least_time(case: &IterationCase, job: u32) -> u64 {
+pub(super) fn min_time(case: &IterationCase, job: u32) -> u64 {
     let work = match &case.works[job as usize] {
         JobWork::Ring(work) => work,
         // Which of its messages are hidden behind computation is not known before it is simulated.
@@ -245,10 +245,10 @@ fn ends(
     let programs = case.works.iter().any(JobWork::is_program);
     let of_case = case.net.links.iter().map(|l| l.delay_ps).min().unwrap_or(1);
     // Ranks of a program notify each other with the same delay as in a job that is simulated alone.
-    let least_delay = if programs { fabric.least_delay_ps } else { of_case };
+    let min_delay = if programs { fabric.min_delay_ps } else { of_case };
     let as_packets = fabric.keys.as_packets;
-    let (graph, marks) = graph(fabric, case, counts, if as_packets { least_delay } else { 1 })?;
-    let mut built = tables(fabric, case, &graph, least_delay)?;
+    let (graph, marks) = graph(fabric, case, counts, if as_packets { min_delay } else { 1 })?;
+    let mut built = tables(fabric, case, &graph, min_delay)?;
     drop(graph);
     if as_packets {
         packets(fabric, &mut built, stop)?;

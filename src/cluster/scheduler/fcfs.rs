@@ -3,7 +3,7 @@
 //! Layer: cluster.
 
 use super::{Behind, QueueKey, Scheduler};
-use crate::job::ClusterJob;
+use crate::jobs::job::ClusterJob;
 
 /// Scheduler `scheduler.policy = "fcfs"`.
 pub(super) struct FirstCome;

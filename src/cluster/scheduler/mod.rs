@@ -29,7 +29,7 @@ mod fcfs;
 mod priority;
 mod sjf;
 
-use super::job::ClusterJob;
+use crate::jobs::job::ClusterJob;
 use hyperfold_base::{by_name, for_each_scheduler};
 
 /// Sort key of a job in the queue. A smaller key is earlier; jobs with equal keys keep the order of their arrival.

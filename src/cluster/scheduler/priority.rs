@@ -4,7 +4,7 @@
 //! Layer: cluster.
 
 use super::{Behind, QueueKey, Scheduler};
-use crate::job::ClusterJob;
+use crate::jobs::job::ClusterJob;
 
 /// Scheduler `scheduler.policy = "priority"`.
 pub(super) struct ByPriority;

@@ -43,7 +43,7 @@ impl GpuLinks {
     }
 
     /// Returns the most GPUs that a mesh joins; `None` for the other kinds.
-    pub fn most_gpus(&self) -> Option<u32> {
+    pub fn max_gpus(&self) -> Option<u32> {
         (self.kind == LinkKind::Mesh).then_some(self.mesh_links + 1)
     }
 }
@@ -122,7 +122,7 @@ pub fn links_of_table(table: &toml::Table) -> Result<LinksOfGpu, String> {
 }
 
 /// Depth of `like` from which it counts as circular.
-const MOST_INHERITED: u32 = 8;
+const MAX_INHERITED: u32 = 8;
 
 fn resolved(own: &Entry, depth: u32) -> Result<LinksOfGpu, String> {
     if let Some(like) = own.like.as_deref().filter(|like| entry(like).is_none()) {
@@ -130,7 +130,7 @@ fn resolved(own: &Entry, depth: u32) -> Result<LinksOfGpu, String> {
         return Err(format!("like = {like:?} names no GPU; one of {} would be right", known.join(", ")));
     }
     // A circular `like` is refused where the GPU is read.
-    let like = own.like.as_deref().and_then(entry).filter(|_| depth < MOST_INHERITED);
+    let like = own.like.as_deref().and_then(entry).filter(|_| depth < MAX_INHERITED);
     let inherited = like.map_or(Ok(LinksOfGpu::Unsaid), |like| resolved(like, depth + 1))?;
     let inherited_links = match &inherited {
         LinksOfGpu::Known(links) => Some(*links),
@@ -218,7 +218,7 @@ mod tests {
     #[test]
     fn a_mesh_has_a_link_to_each_other_gpu() {
         let mesh = known("mi300x");
-        assert_eq!((mesh.kind, mesh.most_gpus()), (LinkKind::Mesh, Some(8)));
+        assert_eq!((mesh.kind, mesh.max_gpus()), (LinkKind::Mesh, Some(8)));
         assert_eq!([8, 4, 2, 9].map(|n| mesh.gbps_in_server(n)), [Some(3584.0), Some(1536.0), Some(512.0), None]);
     }
 

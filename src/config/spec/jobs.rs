@@ -16,8 +16,8 @@ use super::workload::workload;
 
 /// Picoseconds of a microsecond.
 const PS_PER_US: f64 = 1e6;
-/// Most GPUs that a list may name.
-const MOST_LISTED: u32 = 1 << 20;
+/// Maximum number of GPUs that a list may name.
+const MAX_LISTED: u32 = 1 << 20;
 /// Placements that have a name.
 const NAMED: [(&str, PlacementChoice); 4] = [
     ("packed", PlacementChoice::Packed),
@@ -229,10 +229,10 @@ pub(super) fn listed_gpus(text: &str) -> Option<Result<Vec<u32>, String>> {
     for part in text.split(',').map(str::trim) {
         let (first, last) = part.split_once('-').unwrap_or((part, part));
         match (first.trim().parse::<u32>(), last.trim().parse::<u32>()) {
-            (Ok(a), Ok(b)) if a <= b && b < MOST_LISTED => list.extend(a..=b),
-            _ => return Some(Err(format!("`{part}` is neither a GPU nor a range of GPUs below {MOST_LISTED}"))),
+            (Ok(a), Ok(b)) if a <= b && b < MAX_LISTED => list.extend(a..=b),
+            _ => return Some(Err(format!("`{part}` is neither a GPU nor a range of GPUs below {MAX_LISTED}"))),
         }
-        if list.len() > MOST_LISTED as usize {
+        if list.len() > MAX_LISTED as usize {
             break;
         }
     }

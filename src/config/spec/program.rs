@@ -166,7 +166,7 @@ impl Analytic {
 }
 
 /// Largest weight of a flow: rates have bits for this much (our choice).
-const MOST_WEIGHT: u32 = 64;
+const MAX_WEIGHT: u32 = 64;
 
 impl ProgramSpec {
     /// Types the values of a program. `dir`: folder to which paths are relative. The error names the wrong key.
@@ -373,11 +373,11 @@ fn weights(text: &str) -> Result<[u32; 6], Conflict> {
     for part in text.split([',', ' ']).filter(|part| !part.is_empty()) {
         let weight = part.split_once(':').and_then(|(dim, weight)| {
             let dim_idx = ["tp", "pp", "dp", "ep", "cp", "other"].iter().position(|name| *name == dim)?;
-            Some((dim_idx, weight.parse::<u32>().ok().filter(|weight| (1..=MOST_WEIGHT).contains(weight))?))
+            Some((dim_idx, weight.parse::<u32>().ok().filter(|weight| (1..=MAX_WEIGHT).contains(weight))?))
         });
         let Some((dim_idx, weight)) = weight else {
             return Err(wrong(format!(
-                "`{part}` is no weight of a dimension; write for example \"pp:8 dp:2\": tp, pp, dp, ep, cp or other, and a whole number from 1 to {MOST_WEIGHT}"
+                "`{part}` is no weight of a dimension; write for example \"pp:8 dp:2\": tp, pp, dp, ep, cp or other, and a whole number from 1 to {MAX_WEIGHT}"
             )));
         };
         if weight_of[dim_idx].replace(weight).is_some() {

@@ -72,7 +72,7 @@ pub(super) fn check_links(v: &Values) -> Result<(), Conflict> {
             KeyId::GpusPerServer,
             format!(
                 "the links of cluster.gpu = {gpu} are a mesh that joins at most {} GPUs; for more, cluster.nvlink_gbps or a cluster.server says what joins them",
-                links.most_gpus().unwrap_or(gpus)
+                links.max_gpus().unwrap_or(gpus)
             ),
         ),
     }

@@ -5,7 +5,7 @@
 use toml::Spanned;
 use toml::de::{DeTable, DeValue};
 
-use super::MAX_EXPERIMENTS;
+use super::experiment::MAX_EXPERIMENTS;
 use super::key_names::KnownKey;
 use super::method::Method;
 use super::sweep_text::{SweepText, WrittenKey, known};

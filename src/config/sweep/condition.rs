@@ -6,7 +6,7 @@
 use super::condition_code::{ConditionCode, ConditionLiteral, Token};
 pub use super::condition_value::Val;
 
-/// Most characters of one condition; then its most nested brackets.
+/// Maximum number of characters of one condition; then its most nested brackets.
 const MAX_CHARS: usize = 4096;
 const MAX_DEPTH: usize = 32;
 

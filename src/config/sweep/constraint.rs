@@ -92,7 +92,7 @@ mod tests {
         let text = "topology.kind == \"clos\" || transport.cc == transport.cc && cluster.gpus * 2 + 1 > -3 && !(1 > 2)";
         let constraint = Constraint::parse(text, &[]).unwrap();
         let (holds, took) = hyperfold_base::budget::measured(|| constraint.holds(&v));
-        assert_eq!((holds, took.most), (Ok(true), 0));
+        assert_eq!((holds, took.peak), (Ok(true), 0));
     }
 
     #[test]

@@ -70,8 +70,8 @@ impl Files {
     }
 }
 
-/// Most levels of subfolders in which traces are looked for.
-const MOST_SUBFOLDERS: usize = 4;
+/// Maximum number of levels of subfolders in which traces are looked for.
+const MAX_SUBFOLDERS: usize = 4;
 
 /// Returns the files that a path stands for, in order of their names. For a folder these are its regular files or, if it has none, the traces (`.et`) in its
 /// subfolders. For a prefix these are the files whose names begin with it.
@@ -103,7 +103,7 @@ fn collect(path: &Path, depth: usize, found: &mut Vec<PathBuf>) -> std::io::Resu
             found.push(entry.clone());
         }
     }
-    if found.len() == found_before && prefix.is_none() && depth < MOST_SUBFOLDERS {
+    if found.len() == found_before && prefix.is_none() && depth < MAX_SUBFOLDERS {
         // Links are not followed, because they could form a cycle.
         for sub in entries.iter().filter(|p| p.is_dir() && !p.is_symlink()) {
             collect(sub, depth + 1, found)?;

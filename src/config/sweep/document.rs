@@ -9,6 +9,7 @@ use toml::Spanned;
 use toml::de::{DeTable, DeValue};
 
 use super::axis::{DeclaredAxis, read_axis};
+use super::experiment::MAX_EXPERIMENTS;
 use super::include::{self, BaseKeys, IncludedFile};
 use super::key_names::KnownKey;
 use super::method::Method;
@@ -21,8 +22,8 @@ pub(super) const TOP_KEYS: [&str; 9] =
     ["name", "seed", "include", "base", "job", "sweep", "axes", "constraints", "experiment"];
 /// The names that may stand in `[sweep]`.
 pub(super) const SWEEP_KEYS: [&str; 5] = ["method", "samples", "replicas", "objectives", "limits"];
-/// Most jobs in a sweep. The limit is ours; networks of this size are never shared by more.
-const MOST_JOBS: usize = 1024;
+/// Maximum number of jobs in a sweep. The limit is ours; networks of this size are never shared by more.
+const MAX_JOBS: usize = 1024;
 /// Most bytes in a sweep's name.
 pub(super) const NAME_LENGTH: usize = 200;
 
@@ -349,10 +350,10 @@ impl Document {
             },
             "seed" => self.seed = whole(0, i64::MAX)? as u64,
             "sweep.samples" => {
-                self.samples = whole(1, super::MAX_EXPERIMENTS as i64)? as u64;
+                self.samples = whole(1, MAX_EXPERIMENTS as i64)? as u64;
                 self.samples_place = Some(source.place(offset));
             }
-            "sweep.replicas" => self.replicas = whole(1, super::MAX_EXPERIMENTS as i64)? as u32,
+            "sweep.replicas" => self.replicas = whole(1, MAX_EXPERIMENTS as i64)? as u32,
             "sweep.objectives" => {
                 let bad = || {
                     source.bad(name, value, "it must be a list of one or more column names of results.csv, for example [\"iteration_time_ns\"]".into())
@@ -486,8 +487,8 @@ fn read_job_names(source: &SweepText<'_>, root: &DeTable<'_>) -> Result<Vec<Arc<
         if names.iter().any(|other| **other == *name) {
             return Err(source.bad("job.name", value, "another [[job]] has this name; give each its own".into()));
         }
-        if names.len() == MOST_JOBS {
-            return Err(source.bad("job.name", value, format!("a sweep has at most {MOST_JOBS} jobs")));
+        if names.len() == MAX_JOBS {
+            return Err(source.bad("job.name", value, format!("a sweep has at most {MAX_JOBS} jobs")));
         }
         names.push(name.into());
     }

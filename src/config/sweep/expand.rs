@@ -10,11 +10,11 @@ use super::axis::Points;
 use super::constraint::Constraint;
 use super::digest::{self, Files, Hash128};
 use super::document::Document;
+use super::experiment::{Experiment, MAX_EXPERIMENTS};
 use super::layers::Layers;
 use super::method::Method;
 use super::sample::SamplingDesign;
 use super::shared_points::{self, FoundPoint};
-use super::{Experiment, MAX_EXPERIMENTS};
 use crate::spec::{
     Config, Conflict, Default, KeyId, KeyPath, Place, SpecError, Value, Values, key, mix, read_ns3_config,
 };

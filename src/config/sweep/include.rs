@@ -14,8 +14,8 @@ use hyperfold_base::input;
 
 /// The names that may stand at the top of an included file.
 pub(super) const INCLUDED_KEYS: [&str; 2] = ["base", "calibration"];
-/// Most files that a sweep may include. The limit is ours.
-const MOST_INCLUDED: usize = 64;
+/// Maximum number of files that a sweep may include. The limit is ours.
+const MAX_INCLUDED: usize = 64;
 
 /// A file that a sweep includes.
 #[derive(Clone, Debug)]
@@ -38,13 +38,13 @@ pub(super) fn read(
     let bad = |why: String| source.bad("include", value, why);
     let one: Vec<&Spanned<DeValue<'_>>> = match value.get_ref() {
         DeValue::String(_) => vec![value],
-        DeValue::Array(list) if list.len() <= MOST_INCLUDED => list.iter().collect(),
-        DeValue::Array(_) => return Err(bad(format!("a sweep includes at most {MOST_INCLUDED} files"))),
+        DeValue::Array(list) if list.len() <= MAX_INCLUDED => list.iter().collect(),
+        DeValue::Array(_) => return Err(bad(format!("a sweep includes at most {MAX_INCLUDED} files"))),
         _ => return Err(bad("it must be a list of paths: include = [\"overlay.toml\"]".into())),
     };
     let dir = source.path.parent().unwrap_or(Path::new(""));
     let mut files: Vec<IncludedFile> = Vec::new();
-    let (mut bytes, max_bytes) = (source.text.len() as u64, input::most_tree());
+    let (mut bytes, max_bytes) = (source.text.len() as u64, input::max_tree_bytes());
     for item in one {
         let name = match item.get_ref() {
             DeValue::String(s) if !s.is_empty() && !s.contains('\0') => s,

@@ -4,9 +4,9 @@
 
 use std::collections::HashSet;
 
-use super::MAX_EXPERIMENTS;
 use super::axis::{DeclaredAxis, Points};
 use super::document::Document;
+use super::experiment::MAX_EXPERIMENTS;
 use super::method::Method;
 use crate::spec::{KeyPath, Value, key, mix};
 

@@ -5,8 +5,8 @@ use std::time::{Duration, Instant};
 
 use rayon::prelude::*;
 
-use crate::cpu::side_by_side::SideBySide;
-use crate::cpu::threads::SpareThreads;
+use super::parallel::side_by_side::SideBySide;
+use super::parallel::threads::SpareThreads;
 use crate::{Engine, EngineError, SliceOutcome, grow, is_final, systems};
 use hyperfold_base::isolation::isolated;
 use hyperfold_columns::{Tables, status};

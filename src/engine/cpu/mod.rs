@@ -1,32 +1,26 @@
 //! The CPU engine: the twin of the WGSL kernels. It runs one experiment at a time, and only rows that have something to do.
+//!
+//! | file or folder | holds |
+//! |---|---|
+//! | `switch` | the systems of switches: arrivals, marking, the shared buffer, forwarding |
+//! | `nic`, `task` | system `nic`: what happens at a NIC in time order, and the tasks of its rank |
+//! | `transport`, `cc` | queue pairs and their rates; one file for each congestion control |
+//! | `schedule`, `analytical`, `advance` | the systems with one row per experiment: gates, what is no packet, the next event |
+//! | `key`, `lists`, `math` | the order of events, packet lists, integers |
+//! | `engine`, `parallel` | the engine's interface; how threads are shared |
 
 pub mod advance;
 pub mod analytical;
-pub mod barrier;
 pub mod cc;
-pub mod classify;
-pub mod cores;
-pub mod egress;
 pub mod engine;
-pub mod forward;
-pub mod forward_joint;
 pub mod key;
 pub mod lists;
 pub mod math;
-pub mod mmu;
 pub mod nic;
-pub mod phases;
-pub mod plan;
-pub mod queue_pair;
-pub mod rate;
-pub mod receiver;
+pub mod parallel;
 pub mod schedule;
-pub mod sender;
-pub mod side_by_side;
-pub mod switch_groups;
-pub mod switches;
+pub mod switch;
 pub mod task;
-pub mod threads;
-pub mod trial;
+pub mod transport;
 
 pub use super::systems::{run, step, step_end};

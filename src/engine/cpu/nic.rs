@@ -7,7 +7,8 @@ use super::cc::dcqcn;
 use super::key::{ARRIVAL, COMPLETION, EventKey, NO_EVENT, RTO, START, TIMER, before, lineage, lineages, periodic};
 use super::lists::{fetch, fetch_rest, wire_pop, wire_push};
 use super::math::{hash32, tx_time};
-use super::{queue_pair, receiver, sender, task};
+use super::task;
+use super::transport::{queue_pair, receiver, sender};
 use hyperfold_columns::{
     FlowIdx, FoldTrace, NEVER, NONE, NicIdx, PacketIdx, PortIdx, Tables, cc, flag, kind, meta, mode, qp,
 };

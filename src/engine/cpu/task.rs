@@ -2,7 +2,7 @@
 //! ends a task or a message.
 
 use super::key::{EventKey, TASK, periodic};
-use super::queue_pair;
+use super::transport::queue_pair;
 use hyperfold_columns::{EDGE_SIGNAL, FlowIdx, FoldTrace, NEVER, NicIdx, Tables, TaskIdx, cc, flag, mode, qp, task};
 
 /// Tasks that end at this instant, in the order of their release.

@@ -40,12 +40,12 @@ impl GpuEngine {
     /// The best way to dispatch a batch.
     fn mode_for(batch: &[Tables]) -> Mode {
         let mut running = 0;
-        let mut most_ports = 0;
+        let mut max_ports = 0;
         for t in batch.iter().filter(|t| !is_final(t)) {
             running += 1;
-            most_ports = most_ports.max(t.exps[0].port_len);
+            max_ports = max_ports.max(t.exps[0].port_len);
         }
-        if running < FEW && most_ports > LARGE_PORTS { Mode::PerSystem } else { Mode::Fused }
+        if running < FEW && max_ports > LARGE_PORTS { Mode::PerSystem } else { Mode::Fused }
     }
 }
 
@@ -79,7 +79,7 @@ impl Engine for GpuEngine {
     }
 
     /// A size that surely fits in one batch: no table is larger than all tables together.
-    fn room(&self) -> u64 {
-        GpuEngine::room(self).table_bytes
+    fn max_batch_bytes(&self) -> u64 {
+        GpuEngine::batch_limits(self).table_bytes
     }
 }

@@ -48,11 +48,11 @@ fn entry_point(system: &System) -> String {
             "{head}{by_group}) {{
     let running = enter_slot(group.x);
 {}    if lane == 0u && running {{
-        {name}(step_end(), least_of_all());
+        {name}(step_end(), earliest_of_all());
     }}
 }}
 ",
-            least_clock("    ")
+            earliest_clock("    ")
         ),
         None => format!(
             "{head}{by_group}) {{
@@ -76,12 +76,12 @@ fn rows(rows: SystemRows) -> Option<(&'static str, &'static str)> {
 }
 
 /// WGSL by which a workgroup finds the minimum of all clocks together.
-fn least_clock(indent: &str) -> String {
+fn earliest_clock(indent: &str) -> String {
     [
         "lane_clocks[lane] = next_clock(lane);",
         "workgroupBarrier();",
         "if lane < LANE_GROUPS {",
-        "    least_clocks[lane] = least_of_sixteen(lane);",
+        "    earliest_clocks[lane] = earliest_of_sixteen(lane);",
         "}",
         "workgroupBarrier();",
     ]
@@ -140,7 +140,7 @@ fn statements(system: &System, i: &str, out: &mut String) {
             }
         }
         None if system.rows == SystemRows::Clocks => {
-            writeln!(out, "{}{i}if lane == 0u {{\n{i}    {name}(end, least_of_all());\n{i}}}", least_clock(i))
+            writeln!(out, "{}{i}if lane == 0u {{\n{i}    {name}(end, earliest_of_all());\n{i}}}", earliest_clock(i))
         }
         None => writeln!(out, "{i}if lane == 0u {{\n{i}    {name}();\n{i}}}"),
     };

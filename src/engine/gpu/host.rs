@@ -7,7 +7,7 @@ use std::time::{Duration, Instant};
 
 use super::faults::{Faults, RunError};
 use super::kernels::{EntryPoint, Kernels};
-use super::pack::{self, Room};
+use super::pack::{self, BatchLimits};
 use super::rates::DeviceRates;
 use super::resident::Resident;
 use super::source;
@@ -68,9 +68,9 @@ const DISPATCH_TARGET: Duration = Duration::from_millis(50);
 /// Row-steps (link ends times steps) of an engine's first dispatch, which also compiles a kernel.
 const FIRST_WORK: u64 = 1 << 14;
 /// Maximum number of steps of a fused dispatch, and of a per-system one, which the host encodes step by step.
-const MOST_STEPS: [u32; 2] = [1 << 20, 1 << 10];
+const MAX_STEPS: [u32; 2] = [1 << 20, 1 << 10];
 /// Maximum row-steps of a dispatch: far more than any device does in the time of one.
-const MOST_WORK: u64 = 1 << 40;
+const MAX_WORK: u64 = 1 << 40;
 /// Invocations per workgroup.
 pub const WORKGROUP: u32 = 128;
 
@@ -82,8 +82,8 @@ pub struct GpuEngine {
     faults: Faults,
     kernels: Kernels,
     /// Batch sizes that the device allows, and those that the caller allows.
-    device_room: Room,
-    room: Room,
+    device_limits: BatchLimits,
+    batch_limits: BatchLimits,
     /// Row-steps that a dispatch of each mode may take, adapted to the time of the last ones.
     work: [u64; 2],
     /// How to dispatch; `None`: chosen per batch.
@@ -118,27 +118,37 @@ impl GpuEngine {
         }
         let faults = Faults::watch(&device);
         let kernels = Kernels::new(&device, &faults, workgroup.min(limits.max_compute_invocations_per_workgroup))?;
-        let room = Room {
+        let batch_limits = BatchLimits {
             table_bytes: limits.max_storage_buffer_binding_size.min(limits.max_buffer_size),
             total_bytes: u64::MAX,
             experiments: limits.max_compute_workgroups_per_dimension as usize,
         };
         let lanes = limits.max_compute_invocations_per_workgroup;
-        let rates = DeviceRates::new(device.clone(), queue.clone(), faults.clone(), room, lanes);
+        let rates = DeviceRates::new(device.clone(), queue.clone(), faults.clone(), batch_limits, lanes);
         let work = [FIRST_WORK; 2];
-        Ok(GpuEngine { device, queue, faults, kernels, device_room: room, room, work, mode: None, rates })
+        Ok(GpuEngine {
+            device,
+            queue,
+            faults,
+            kernels,
+            device_limits: batch_limits,
+            batch_limits,
+            work,
+            mode: None,
+            rates,
+        })
     }
 
     /// Limits of one batch. A run splits what does not fit.
-    pub fn room(&self) -> Room {
-        self.room
+    pub fn batch_limits(&self) -> BatchLimits {
+        self.batch_limits
     }
 
     /// Limits the size of batches: bytes of one table, and bytes of all tables. A limit never exceeds what the device allows.
-    pub fn limit_room(&mut self, table_bytes: u64, total_bytes: u64) {
-        self.room.table_bytes = self.device_room.table_bytes.min(table_bytes);
-        self.room.total_bytes = self.device_room.total_bytes.min(total_bytes);
-        self.rates.limit_room(self.room);
+    pub fn limit_batches(&mut self, table_bytes: u64, total_bytes: u64) {
+        self.batch_limits.table_bytes = self.device_limits.table_bytes.min(table_bytes);
+        self.batch_limits.total_bytes = self.device_limits.total_bytes.min(total_bytes);
+        self.rates.limit_batches(self.batch_limits);
     }
 
     /// Runs every experiment to its final status (done, time limit, gave up, violation), unless `go_on` returns false after a dispatch.
@@ -156,7 +166,7 @@ impl GpuEngine {
         let mut report = Report::default();
         let n_run = experiments.len();
         let mut steps_before = 0;
-        for range in pack::batches(experiments, &self.room) {
+        for range in pack::batches(experiments, &self.batch_limits) {
             let batch = Batch { first: range.start, n_run, steps_before, mode, packet_limit };
             let experiments = &mut experiments[range];
             self.run_batch(experiments, &batch, &mut report, go_on)?;
@@ -230,7 +240,7 @@ impl GpuEngine {
                 // It ended before this run.
                 _ => return false,
             };
-            let outcome = outcome.and_then(|()| match pack::too_large(t, &self.room) {
+            let outcome = outcome.and_then(|()| match pack::too_large(t, &self.batch_limits) {
                 Some((table, bytes, limit)) => Err(ExperimentError::TooLarge { table, bytes, limit }),
                 None => Ok(()),
             });
@@ -242,7 +252,7 @@ impl GpuEngine {
     /// The first of `places` whose experiments fit side by side.
     fn fitting(&self, experiments: &[Tables], places: &[usize]) -> Vec<usize> {
         let mut n = places.len();
-        while n > 1 && !pack::batch_fits(places[..n].iter().map(|&p| &experiments[p]), &self.room) {
+        while n > 1 && !pack::batch_fits(places[..n].iter().map(|&p| &experiments[p]), &self.batch_limits) {
             n = n.div_ceil(2);
         }
         places[..n].to_vec()
@@ -328,7 +338,7 @@ impl GpuEngine {
 
     /// Number of steps in the next dispatch, over experiments that have `rows` link ends together.
     fn steps_for(&self, mode: Mode, rows: u64) -> u32 {
-        (self.work[mode as usize] / rows.max(1)).clamp(1, u64::from(MOST_STEPS[mode as usize])) as u32
+        (self.work[mode as usize] / rows.max(1)).clamp(1, u64::from(MAX_STEPS[mode as usize])) as u32
     }
 
     /// Sets the work of the next dispatch from the wall time that the last one took for `taken` row-steps.
@@ -336,7 +346,7 @@ impl GpuEngine {
         let work = &mut self.work[mode as usize];
         let fair = u128::from(taken) * DISPATCH_TARGET.as_micros() / wall.as_micros().max(1);
         // If a dispatch did little because its experiments ended, its time says little.
-        *work = fair.clamp(u128::from(*work / 4), u128::from(*work * 4)).clamp(1, MOST_WORK.into()) as u64;
+        *work = fair.clamp(u128::from(*work / 4), u128::from(*work * 4)).clamp(1, MAX_WORK.into()) as u64;
     }
 
     /// Appends one system over all rows of the running experiments.

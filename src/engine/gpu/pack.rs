@@ -48,7 +48,7 @@ pub fn pieces(
 
 /// Limits of one batch on a device.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Room {
+pub struct BatchLimits {
     /// Maximum size of one table, in bytes.
     pub table_bytes: u64,
     /// Maximum size of all tables together, in bytes.
@@ -57,17 +57,17 @@ pub struct Room {
     pub experiments: usize,
 }
 
-/// The first table of `one` that exceeds `room` even alone: its name, its bytes, and the limit.
-pub fn too_large(one: &Tables, room: &Room) -> Option<(&'static str, u64, u64)> {
+/// The first table of `one` that exceeds `limits` even alone: its name, its bytes, and the limit.
+pub fn too_large(one: &Tables, limits: &BatchLimits) -> Option<(&'static str, u64, u64)> {
     let bytes = one.table_bytes();
     (0..N_TABLES)
-        .find(|&i| bytes[i] > room.table_bytes)
-        .map(|i| (TABLES[i].name, bytes[i], room.table_bytes))
-        .or_else(|| (one.bytes() > room.total_bytes).then(|| ("tables together", one.bytes(), room.total_bytes)))
+        .find(|&i| bytes[i] > limits.table_bytes)
+        .map(|i| (TABLES[i].name, bytes[i], limits.table_bytes))
+        .or_else(|| (one.bytes() > limits.total_bytes).then(|| ("tables together", one.bytes(), limits.total_bytes)))
 }
 
 /// Whether `experiments` fit side by side.
-pub fn batch_fits<'a>(experiments: impl IntoIterator<Item = &'a Tables<'a>>, room: &Room) -> bool {
+pub fn batch_fits<'a>(experiments: impl IntoIterator<Item = &'a Tables<'a>>, limits: &BatchLimits) -> bool {
     let mut sums = [0; N_TABLES];
     let mut n = 0;
     for one in experiments {
@@ -76,21 +76,23 @@ pub fn batch_fits<'a>(experiments: impl IntoIterator<Item = &'a Tables<'a>>, roo
             *sum += bytes;
         }
     }
-    n <= room.experiments && sums.iter().all(|&s| s <= room.table_bytes) && sums.iter().sum::<u64>() <= room.total_bytes
+    n <= limits.experiments
+        && sums.iter().all(|&s| s <= limits.table_bytes)
+        && sums.iter().sum::<u64>() <= limits.total_bytes
 }
 
 /// Divides `experiments` into consecutive ranges that fit, each as long as possible. An experiment that does not fit alone is a range of its own.
-pub fn batches(experiments: &[Tables], room: &Room) -> Vec<Range<usize>> {
+pub fn batches(experiments: &[Tables], limits: &BatchLimits) -> Vec<Range<usize>> {
     let mut runs = Vec::new();
     let mut first = 0;
     let mut sums = [0; N_TABLES];
     for (i, one) in experiments.iter().enumerate() {
         let bytes = one.table_bytes();
         let fits = |sums: &[u64; N_TABLES]| {
-            (0..N_TABLES).all(|k| sums[k] + bytes[k] <= room.table_bytes)
-                && sums.iter().chain(&bytes).sum::<u64>() <= room.total_bytes
+            (0..N_TABLES).all(|k| sums[k] + bytes[k] <= limits.table_bytes)
+                && sums.iter().chain(&bytes).sum::<u64>() <= limits.total_bytes
         };
-        if i > first && (!fits(&sums) || i - first >= room.experiments) {
+        if i > first && (!fits(&sums) || i - first >= limits.experiments) {
             runs.push(first..i);
             first = i;
             sums = [0; N_TABLES];
@@ -181,13 +183,13 @@ mod tests {
         let mut all = [one.clone(), one.clone(), one.clone(), tables(2, 40), one];
         OwnedTables::with_views(&mut all, |all| {
             let largest = all[0].table_bytes().into_iter().max().expect("there are tables");
-            let room = Room { table_bytes: 2 * largest, total_bytes: u64::MAX, experiments: 100 };
-            assert_eq!(batches(all, &room), [0..2, 2..3, 3..4, 4..5]);
-            assert!(too_large(&all[3], &room).is_some());
-            assert!(too_large(&all[0], &room).is_none());
-            assert!(batch_fits(&all[0..2], &room) && !batch_fits(&all[0..3], &room));
-            assert_eq!(batches(&all[0..3], &Room { experiments: 1, ..room }), [0..1, 1..2, 2..3]);
-            assert_eq!(batches(&all[0..3], &Room { total_bytes: all[0].bytes(), ..room }), [0..1, 1..2, 2..3]);
+            let limits = BatchLimits { table_bytes: 2 * largest, total_bytes: u64::MAX, experiments: 100 };
+            assert_eq!(batches(all, &limits), [0..2, 2..3, 3..4, 4..5]);
+            assert!(too_large(&all[3], &limits).is_some());
+            assert!(too_large(&all[0], &limits).is_none());
+            assert!(batch_fits(&all[0..2], &limits) && !batch_fits(&all[0..3], &limits));
+            assert_eq!(batches(&all[0..3], &BatchLimits { experiments: 1, ..limits }), [0..1, 1..2, 2..3]);
+            assert_eq!(batches(&all[0..3], &BatchLimits { total_bytes: all[0].bytes(), ..limits }), [0..1, 1..2, 2..3]);
         });
     }
 }

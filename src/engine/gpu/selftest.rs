@@ -12,11 +12,11 @@ use super::faults::COMPILE_TIMEOUT;
 /// Steps of the long loop: more than 65,535, at which Mesa 22.3's software Vulkan silently stops.
 const LONG_LOOP_STEPS: u32 = 200_000;
 const LONG_LOOP_INVOCATIONS: u32 = 128;
-const BARRIER_ROUNDS: u32 = 300;
+const BARRIER_REPEATS: u32 = 300;
 const BARRIER_GROUPS: u32 = 4;
 /// Not a multiple of the workgroup's 64 threads, so that threads do unequal work between barriers.
 const STORAGE_ROWS: u32 = 301;
-const STORAGE_ROUNDS: u32 = 600;
+const STORAGE_REPEATS: u32 = 600;
 const STORAGE_GROUPS: u32 = 4;
 const ATOMIC_GROUPS: u32 = 8;
 const ATOMIC_ROUNDS: u32 = 50;
@@ -260,12 +260,12 @@ fn barriers(name: &'static str, width: u32) -> Case {
     let mut output = Vec::new();
     for group in 0..BARRIER_GROUPS {
         let mut lanes: Vec<u32> = (0..width).map(|thread| thread + 1000 * group).collect();
-        for round in 0..BARRIER_ROUNDS {
+        for round in 0..BARRIER_REPEATS {
             lanes = (0..width).map(|thread| lcg(lanes[((thread + round + 1) % width) as usize]) ^ round).collect();
         }
         output.extend(lanes);
     }
-    case(name, BARRIER_GROUPS, vec![BARRIER_ROUNDS], output)
+    case(name, BARRIER_GROUPS, vec![BARRIER_REPEATS], output)
 }
 
 fn storage_barriers() -> Case {
@@ -273,7 +273,7 @@ fn storage_barriers() -> Case {
     for group in 0..STORAGE_GROUPS {
         let mut generations =
             [(0..STORAGE_ROWS).map(|row| row + 7777 * group).collect(), vec![0_u32; STORAGE_ROWS as usize]];
-        for round in 0..STORAGE_ROUNDS {
+        for round in 0..STORAGE_REPEATS {
             let read = &generations[(round & 1) as usize];
             let value_at = |row: u32| read[(row % STORAGE_ROWS) as usize];
             let next = (0..STORAGE_ROWS)
@@ -283,7 +283,7 @@ fn storage_barriers() -> Case {
         }
         output.extend(generations.concat());
     }
-    case("storage_barriers", STORAGE_GROUPS, vec![STORAGE_ROUNDS, STORAGE_ROWS], output)
+    case("storage_barriers", STORAGE_GROUPS, vec![STORAGE_REPEATS, STORAGE_ROWS], output)
 }
 
 fn atomics() -> Case {

@@ -5,81 +5,10 @@
 //! with them, until no such carrier is left.
 
 use std::cmp::Reverse;
-use std::collections::BinaryHeap;
 
-use super::{LinkShare, MaxMin, NONE, SHARE_BITS};
+use super::filling::{CarrierState, NEVER};
+use super::{LinkShare, MaxMin, SHARE_BITS};
 use hyperfold_engine::fair_rates::{EQUALS, MANY, PRECISE_ROUNDS};
-
-/// State of a filling, besides the rates.
-#[derive(Debug, Default)]
-pub(super) struct Fill {
-    /// By link: capacity for data that is still free.
-    room: Vec<u64>,
-    /// By link: flows times shares of carriers that are not stopped yet.
-    weight: Vec<u64>,
-    /// By link: rate at which it has stopped carriers.
-    stopped_at: Vec<u64>,
-    /// By link: fastest rate that crosses it.
-    fastest: Vec<u64>,
-    is_touched: Vec<bool>,
-    touched: Vec<u32>,
-    /// By carrier: new rate.
-    rate: Vec<u64>,
-    /// By carrier: new bottleneck.
-    bottleneck: Vec<u32>,
-    state: Vec<State>,
-    filled: Vec<u32>,
-    full_first: BinaryHeap<Reverse<(u64, u32)>>,
-}
-
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-enum State {
-    /// Keeps its rate.
-    #[default]
-    Outside,
-    Rising,
-    Stopped,
-}
-
-impl Fill {
-    pub(super) fn new(links: usize) -> Fill {
-        Fill {
-            room: vec![0; links],
-            weight: vec![0; links],
-            stopped_at: vec![NEVER; links],
-            fastest: vec![0; links],
-            is_touched: vec![false; links],
-            ..Fill::default()
-        }
-    }
-
-    pub(super) fn add(&mut self) {
-        self.rate.push(0);
-        self.bottleneck.push(NONE);
-        self.state.push(State::Outside);
-    }
-
-    pub(super) fn rate(&self, carrier: u32) -> u64 {
-        self.rate[carrier as usize]
-    }
-
-    pub(super) fn bottleneck(&self, carrier: u32) -> u32 {
-        self.bottleneck[carrier as usize]
-    }
-
-    /// Takes back the list of a filling, so that the next filling can reuse its memory.
-    pub(super) fn give_back(&mut self, mut filled: Vec<u32>) {
-        filled.clear();
-        self.filled = filled;
-    }
-
-    pub(super) fn bytes(&self) -> u64 {
-        (self.room.len() * 34 + self.rate.len() * 13 + self.full_first.capacity() * 16) as u64
-    }
-}
-
-/// Value of a rate if the link has stopped no carrier.
-const NEVER: u64 = u64::MAX;
 
 impl MaxMin {
     /// Fills the carriers at dirty links, which are clean afterwards, and all others that must change. Returns the filled carriers; their new rates and
@@ -107,7 +36,7 @@ impl MaxMin {
         }
         let solved = std::mem::take(&mut self.fill.filled);
         for &carrier in &solved {
-            self.fill.state[carrier as usize] = State::Outside;
+            self.fill.state[carrier as usize] = CarrierState::Outside;
             let rate = self.fill.rate[carrier as usize];
             let c = self.carriers[carrier as usize];
             for crossing_idx in c.first..c.first + c.n {
@@ -134,10 +63,10 @@ impl MaxMin {
 
     /// Adds a carrier to the filling, and removes its load from its links.
     fn take(&mut self, carrier: u32) {
-        if self.fill.state[carrier as usize] != State::Outside {
+        if self.fill.state[carrier as usize] != CarrierState::Outside {
             return;
         }
-        self.fill.state[carrier as usize] = State::Rising;
+        self.fill.state[carrier as usize] = CarrierState::Rising;
         self.fill.filled.push(carrier);
         let c = self.carriers[carrier as usize];
         for crossing_idx in c.first..c.first + c.n {
@@ -152,7 +81,7 @@ impl MaxMin {
 
     /// The rate at which a link stops rising carriers.
     fn level(&self, link: u32) -> u64 {
-        self.fill.room[link as usize] / self.fill.weight[link as usize]
+        self.fill.free[link as usize] / self.fill.weight[link as usize]
     }
 
     /// Raises the rates of all filled carriers from 0, with the rates of other carriers fixed.
@@ -160,14 +89,14 @@ impl MaxMin {
         for &link in &self.fill.touched {
             let l = &self.links[link as usize];
             let for_data = (l.capacity - l.reserved.min(l.capacity)) << self.share_bits;
-            self.fill.room[link as usize] = for_data.saturating_sub(l.load);
+            self.fill.free[link as usize] = for_data.saturating_sub(l.load);
             self.fill.weight[link as usize] = 0;
             self.fill.stopped_at[link as usize] = NEVER;
             self.fill.fastest[link as usize] = 0;
         }
         for k in 0..self.fill.filled.len() {
             let carrier = self.fill.filled[k] as usize;
-            self.fill.state[carrier] = State::Rising;
+            self.fill.state[carrier] = CarrierState::Rising;
             let c = self.carriers[carrier];
             for crossing_idx in c.first..c.first + c.n {
                 let (link, weight) = self.crossing(crossing_idx, c.flows);
@@ -190,7 +119,7 @@ impl MaxMin {
             self.fill.stopped_at[link as usize] = now;
             for place in 0..self.members[link as usize].len() {
                 let carrier = self.owner[self.members[link as usize][place] as usize];
-                if self.fill.state[carrier as usize] == State::Rising {
+                if self.fill.state[carrier as usize] == CarrierState::Rising {
                     self.stop(carrier, now, link);
                 }
             }
@@ -200,14 +129,14 @@ impl MaxMin {
 
     /// Stops a rising carrier at a rate.
     fn stop(&mut self, carrier: u32, rate: u64, bottleneck: u32) {
-        self.fill.state[carrier as usize] = State::Stopped;
+        self.fill.state[carrier as usize] = CarrierState::Stopped;
         self.fill.rate[carrier as usize] = rate;
         self.fill.bottleneck[carrier as usize] = bottleneck;
         let c = self.carriers[carrier as usize];
         for crossing_idx in c.first..c.first + c.n {
             let (link, weight) = self.crossing(crossing_idx, c.flows);
             let link = link as usize;
-            self.fill.room[link] = self.fill.room[link].saturating_sub(weight * rate);
+            self.fill.free[link] = self.fill.free[link].saturating_sub(weight * rate);
             self.fill.weight[link] -= weight;
             self.fill.fastest[link] = self.fill.fastest[link].max(rate);
         }
@@ -220,7 +149,7 @@ impl MaxMin {
             let (stopped_at, fastest) = (self.fill.stopped_at[link], self.fill.fastest[link]);
             let l = self.links[link];
             let unused = (2 * EQUALS * l.weight).max((l.capacity << self.share_bits) >> self.tolerance_shift);
-            let not_full = self.fill.room[link] > unused;
+            let not_full = self.fill.free[link] > unused;
             let may_be_too_fast = stopped_at != NEVER && l.fastest > stopped_at + self.tolerance(stopped_at);
             let may_be_too_slow = l.slowest != NEVER && (not_full || fastest > l.slowest + self.tolerance(l.slowest));
             if !may_be_too_fast && !may_be_too_slow {
@@ -231,7 +160,7 @@ impl MaxMin {
                 let carrier = self.owner[self.members[link][place] as usize];
                 let c = &self.carriers[carrier as usize];
                 let (mut rate, mut bottleneck) = (c.rate, c.bottleneck);
-                if self.fill.state[carrier as usize] == State::Outside {
+                if self.fill.state[carrier as usize] == CarrierState::Outside {
                     let too_fast = stopped_at != NEVER && rate > stopped_at + self.tolerance(stopped_at);
                     let too_slow = bottleneck == link as u32 && (not_full || fastest > rate + self.tolerance(rate));
                     if too_fast || too_slow {

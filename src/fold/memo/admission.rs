@@ -21,7 +21,7 @@ const FREE_SHARE_OF_ALL: u64 = 2;
 /// follow until the next checkpoint (our choice).
 const LITTLE: u64 = 4;
 /// Maximum number of hashes; when it is reached, all are forgotten (our choice: 16 MiB).
-const MOST_HASHES: usize = 1 << 20;
+const MAX_HASHES: usize = 1 << 20;
 
 /// Totals of what an experiment recorded in the memo and found there.
 #[derive(Debug, Default)]
@@ -98,7 +98,7 @@ impl Admission {
         if seen.remove(&hash) {
             return true;
         }
-        if seen.len() >= MOST_HASHES {
+        if seen.len() >= MAX_HASHES {
             seen.clear();
         }
         seen.insert(hash);

@@ -3,9 +3,6 @@
 //! Layer: above `rows`, below `steady`. Simulates nothing.
 
 pub(super) mod admission;
-pub(super) mod backing_store;
-pub(super) mod codec;
-pub(super) mod codec_checkpoint;
 pub(super) mod cursor;
 pub(super) mod in_flight;
 pub(super) mod keys;
@@ -16,5 +13,5 @@ pub(super) mod outcome;
 pub(super) mod owner;
 pub(super) mod skip_choice;
 pub(super) mod skip_plan;
+pub(super) mod stored;
 pub(super) mod table;
-pub(super) mod unsaved;

@@ -15,7 +15,7 @@ pub(crate) const DRIFT_PPM: u64 = 5_000;
 /// The plan of a skip: everything that decides how the partition goes on.
 #[derive(Debug, PartialEq)]
 pub struct SkipPlan {
-    /// Snapshot of its rows, as [`crate::rows::snapshot`] writes them.
+    /// Snapshot of its rows, as [`crate::rows::snapshots::snapshot`] writes them.
     pub state: Arc<[u8]>,
     /// A hash of the snapshot. Of several skips that begin with the same snapshot, only one is audited.
     pub draw: u32,

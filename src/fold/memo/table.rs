@@ -13,9 +13,9 @@ use std::collections::hash_map::Entry;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, PoisonError};
 
+use super::stored::backing_store::BackingStore;
+use super::stored::codec;
 use crate::memo::admission::{Admission, hash};
-use crate::memo::backing_store::BackingStore;
-use crate::memo::codec;
 use crate::memo::in_flight::InFlight;
 use crate::memo::lock::lock;
 use crate::memo::node::{Checkpoint, Continuation, Keyed, LazyNodeId, MemoNode, NodeBody};
@@ -23,7 +23,7 @@ use crate::memo::node_id::{MemoNodeId, root_id};
 use crate::memo::owner::Recorder;
 
 /// Maximum size of keys and outcomes in bytes, beyond which nothing new is recorded. It is less if less memory may be used ([`Memo::at_most`]).
-const MOST_BYTES: u64 = 1 << 30;
+const MAX_BYTES: u64 = 1 << 30;
 
 /// Episodes known to this process, shared by all experiments and threads.
 pub struct Memo {
@@ -32,7 +32,7 @@ pub struct Memo {
     /// Which experiment records what.
     pub in_flight: Arc<InFlight>,
     pub bytes: AtomicU64,
-    most_bytes: u64,
+    max_bytes: u64,
     admission: Admission,
 }
 
@@ -43,7 +43,7 @@ impl Default for Memo {
             store: None,
             in_flight: Arc::default(),
             bytes: AtomicU64::new(0),
-            most_bytes: MOST_BYTES,
+            max_bytes: MAX_BYTES,
             admission: Admission::default(),
         }
     }
@@ -67,7 +67,7 @@ impl Memo {
 
     /// This memo with a limit: it records nothing new beyond `bytes` bytes.
     pub fn at_most(mut self, bytes: u64) -> Memo {
-        self.most_bytes = self.most_bytes.min(bytes);
+        self.max_bytes = self.max_bytes.min(bytes);
         self
     }
 
@@ -121,23 +121,24 @@ impl Memo {
         state: Option<usize>,
         recorder: Recorder,
     ) -> Option<Arc<MemoNode>> {
-        self.room(MemoNode::bytes(key), recorder).then(|| Arc::new(MemoNode::new(name, known, state, recorder.maker)))
+        self.reserve(MemoNode::bytes(key), recorder)
+            .then(|| Arc::new(MemoNode::new(name, known, state, recorder.maker)))
     }
 
     /// Bytes of keys and outcomes that the memo holds.
     pub fn bytes(&self) -> u64 {
-        self.bytes.load(Ordering::Relaxed).min(self.most_bytes)
+        self.bytes.load(Ordering::Relaxed).min(self.max_bytes)
     }
 
     /// Reserves memory for `bytes` bytes. Returns whether the memo was not full.
-    pub fn room(&self, bytes: usize, recorder: Recorder) -> bool {
+    pub fn reserve(&self, bytes: usize, recorder: Recorder) -> bool {
         self.admission.takes(recorder.balance, bytes as u64);
-        self.bytes.fetch_add(bytes as u64, Ordering::Relaxed) < self.most_bytes
+        self.bytes.fetch_add(bytes as u64, Ordering::Relaxed) < self.max_bytes
     }
 
     /// Whether a key of `key` bytes that the memo lacks is recorded.
     fn admits(&self, recorder: Recorder, key: usize, hash: impl FnOnce() -> u64) -> bool {
-        self.admission.admits(recorder.balance, MemoNode::bytes(key), self.most_bytes, hash)
+        self.admission.admits(recorder.balance, MemoNode::bytes(key), self.max_bytes, hash)
     }
 
     /// Every root and snapshot with its key.

@@ -8,7 +8,7 @@ use std::sync::Arc;
 
 use hyperfold_columns::{FlowIdx, FlowTx, INT_TX_UNIT, NicIdx, PortIdx, Tables, cc, mode, qp};
 use hyperfold_engine::cpu::cc::{dcqcn, timely};
-use hyperfold_engine::cpu::rate::set_rate;
+use hyperfold_engine::cpu::transport::rate::set_rate;
 
 /// Number of significant bits that are kept of HPCC's state: off by at most 1/256, without bias. Before a message of several windows it is 1/64,
 /// which affects one round trip (our choice).

@@ -4,8 +4,8 @@
 //! Layer: fold/rows. Examines only ingresses that may exceed their known peak in a window.
 
 use hyperfold_columns::{NONE, PacketIdx, PortIdx, SwitchIdx, Tables, meta};
-use hyperfold_engine::cpu::egress;
-use hyperfold_engine::cpu::plan::request_word;
+use hyperfold_engine::cpu::switch::egress;
+use hyperfold_engine::cpu::switch::plan::request_word;
 
 /// Maximum number of bins of a window; there are at least half as many.
 const BINS: usize = 16;

@@ -15,7 +15,4 @@ pub(super) mod message_stream;
 pub(super) mod part_hashes;
 pub(super) mod partition_rows;
 pub(super) mod rows_by_switch;
-pub(super) mod snapshot;
-mod snapshot_members;
-mod snapshot_packets;
-pub(super) mod snapshot_walk;
+pub(super) mod snapshots;

@@ -2,8 +2,8 @@
 //!
 //! Layer: fold/rows. Only explanations use it. No decision of folding depends on it.
 
+use super::snapshots::snapshot_walk::Pen;
 use crate::rows::key_parts::{KeyPart, KeyPartSet};
-use crate::rows::snapshot_walk::Pen;
 
 /// A hash of each part of a key, and the part to which numbers are added now.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

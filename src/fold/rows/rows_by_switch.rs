@@ -8,7 +8,7 @@ use std::ops::Range;
 
 use crate::rows::partition_rows::PartitionRows;
 use hyperfold_columns::{PortIdx, SwitchIdx, Tables};
-use hyperfold_engine::cpu::switch_groups::SwitchGroups;
+use hyperfold_engine::cpu::parallel::switch_groups::SwitchGroups;
 
 /// The rows of one partition, by group of switches and by switch. Switches of a group are not joined by links.
 #[derive(Clone)]

@@ -8,17 +8,17 @@ use std::time::{Duration, Instant};
 
 use rayon::prelude::*;
 
+use super::audits::restart::CoupledSwitches;
+use super::explanations::explain::settle;
+use super::explanations::explanation::{Explainer, FoldExplanation};
+use super::partitions::counters::HOPS_PER_CHECKPOINT;
+use super::skips::gain::hops_needed;
 use crate::memo::lock::lock;
 use crate::memo::table::Memo;
 use crate::rows::buffer_guard::Failure;
 use crate::rows::partition_rows::hops;
-use crate::run::counters::HOPS_PER_CHECKPOINT;
 use crate::run::dispatch::{Dispatch, DispatchQueues};
-use crate::run::explain::settle;
-use crate::run::explanation::{Explainer, FoldExplanation};
 use crate::run::fold_run::FoldRun;
-use crate::run::gain::hops_needed;
-use crate::run::restart::CoupledSwitches;
 use crate::run::stop::Stop;
 use crate::run::turns::{begin, begin_coupled, turns};
 use hyperfold_base::isolation::isolated;
@@ -27,13 +27,13 @@ use hyperfold_columns::{Tables, mode};
 use hyperfold_engine::Audit;
 use hyperfold_engine::FoldStats;
 use hyperfold_engine::cpu::engine::advance_one;
-use hyperfold_engine::cpu::side_by_side::SideBySide;
-use hyperfold_engine::cpu::threads::SpareThreads;
-use hyperfold_engine::cpu::trial::WORTH;
+use hyperfold_engine::cpu::parallel::side_by_side::SideBySide;
+use hyperfold_engine::cpu::parallel::threads::SpareThreads;
+use hyperfold_engine::cpu::parallel::trial::WORTH;
 use hyperfold_engine::{Engine, EngineError, SliceOutcome, is_final, packet_hops};
 
 /// Experiments per thread in a batch: enough that few threads idle at its end, few enough that the next batch reuses warm memory (our choice).
-pub const MOST_A_THREAD: usize = 16;
+pub const MAX_PER_THREAD: usize = 16;
 /// Maximum number of turns between checks of the clock, and approximate time that they may take: turns of large partitions take some tenths of a
 /// millisecond each, and at the end of a slice threads wait for each other.
 const TURNS_PER_CLOCK_CHECK: u32 = 256;
@@ -207,8 +207,8 @@ impl Engine for FoldEngine {
         Ok(slice)
     }
 
-    fn most(&self, threads: usize) -> usize {
-        threads * MOST_A_THREAD
+    fn max_batch(&self, threads: usize) -> usize {
+        threads * MAX_PER_THREAD
     }
 
     fn slice(&self) -> Duration {

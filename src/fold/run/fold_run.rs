@@ -5,19 +5,19 @@
 use std::collections::{BTreeSet, HashSet};
 use std::sync::Arc;
 
+use super::audits::copies::ContinuedAudits;
+use super::audits::restart::{CoupledSwitches, Restart};
+use super::explanations::explanation::Explainer;
+use super::partitions::partition::Partition;
+use super::simulation::span_threads::SpanThreads;
+use super::skips::gain::LeastGain;
 use crate::memo::in_flight::ExperimentTicket;
 use crate::memo::table::Memo;
 use crate::rows::buffer_guard::BufferGuard;
 use crate::rows::index::RowIndex;
-use crate::run::copies::ContinuedAudits;
-use crate::run::explanation::Explainer;
-use crate::run::gain::LeastGain;
-use crate::run::partition::Partition;
-use crate::run::restart::{CoupledSwitches, Restart};
 use crate::run::schedule::TurnSchedule;
 use crate::run::stats::TurnTimer;
 use crate::run::stop::Stop;
-use crate::run::window_threads::WindowThreads;
 use crate::steady::detector::SteadyRates;
 use crate::steady::wander::RateWander;
 use hyperfold_columns::{FlowIdx, NicIdx, SwitchIdx, Tables};
@@ -63,8 +63,8 @@ pub(crate) struct FoldRun {
     pub gain: LeastGain,
     /// How far rates differ from one skip to the next.
     pub wander: RateWander,
-    /// How windows are stepped on several threads.
-    pub threads: WindowThreads,
+    /// How spans are stepped on several threads.
+    pub threads: SpanThreads,
     /// Whether measured rates may be carried on. They may not in the copies by which that is audited.
     pub carries: bool,
     pub continued: ContinuedAudits,

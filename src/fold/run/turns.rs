@@ -10,27 +10,27 @@ use std::cmp::Reverse;
 use std::collections::{BTreeSet, HashSet};
 use std::sync::Arc;
 
+use super::audits::compare_copies::{compare_all, note_progress};
+use super::audits::copies::ContinuedAudits;
+use super::audits::copy_on::{carries_too_little, copy_if_due};
+use super::audits::restart::{CoupledSwitches, Restart};
+use super::lookups::checkpoint::sample_and_checkpoint;
+use super::lookups::lookup_turn::lookup_turn;
+use super::partitions::couple::{couple_from_now, go_on_without_skips};
+use super::partitions::join::join;
+use super::simulation::simulate_turn::simulate_turn;
+use super::simulation::span_threads::SpanThreads;
+use super::skips::detection::next_sampling;
+use super::skips::gain::LeastGain;
 use crate::memo::table::Memo;
 use crate::rows::buffer_guard::{BufferGuard, Failure};
 use crate::rows::cc_state;
 use crate::rows::index::RowIndex;
-use crate::run::checkpoint::sample_and_checkpoint;
-use crate::run::compare_copies::{compare_all, note_progress};
-use crate::run::copies::ContinuedAudits;
-use crate::run::copy_on::{carries_too_little, copy_if_due};
-use crate::run::couple::{couple_from_now, go_on_without_skips};
-use crate::run::detection::next_sampling;
 use crate::run::fold_run::FoldRun;
-use crate::run::gain::LeastGain;
-use crate::run::join::join;
-use crate::run::lookup_turn::lookup_turn;
-use crate::run::restart::{CoupledSwitches, Restart};
 use crate::run::schedule::TurnSchedule;
-use crate::run::simulate_turn::simulate_turn;
 use crate::run::stats::TurnTimer;
 use crate::run::stop::{Stop, reason};
 use crate::run::turn_order::{collect, peek, schedule_nic, schedule_partition};
-use crate::run::window_threads::WindowThreads;
 use crate::steady::sampling::is_steadying;
 use crate::steady::wander::RateWander;
 use hyperfold_columns::{
@@ -99,7 +99,7 @@ pub(crate) fn begin_coupled(
         audited: HashSet::new(),
         gain: LeastGain::of(t),
         wander: RateWander::default(),
-        threads: WindowThreads::default(),
+        threads: SpanThreads::default(),
         carries: true,
         continued: ContinuedAudits::default(),
         limit: 0,

@@ -9,7 +9,7 @@ use hyperfold_engine::Audit;
 const WHOLE: u64 = 1_000_000;
 
 /// Packet-hops after which an audit ends, unless everything is to be audited (our choice: a hundredth of a second).
-const MOST_HOPS: u64 = 1 << 15;
+const MAX_HOPS: u64 = 1 << 15;
 
 /// A skip is audited if it is this many times as large as any skip audited before (our choice).
 const LARGER: u64 = 4;
@@ -19,7 +19,7 @@ const LARGER: u64 = 4;
 /// requested share.
 pub(crate) fn due(e: &Exp, audit: &Audit, hops: u64, done: u64, skipped: u64) -> Option<u64> {
     let share = |x: u64| (u128::from(x) * u128::from(e.audit_ppm) / u128::from(WHOLE)) as u64;
-    let upto = if u64::from(e.audit_ppm) < WHOLE { hops.min(MOST_HOPS) } else { hops };
+    let upto = if u64::from(e.audit_ppm) < WHOLE { hops.min(MAX_HOPS) } else { hops };
     let in_share = done + upto <= share(skipped + hops);
     let larger = audit.skips == 0 || upto >= LARGER * audit.largest;
     (e.audit_ppm > 0 && hops > 0 && (in_share || larger)).then_some(upto)

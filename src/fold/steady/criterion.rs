@@ -7,9 +7,9 @@ use crate::memo::skip_plan::SkipPlan;
 use crate::rows::index::RowIndex;
 use crate::rows::partition_rows::{PartitionRows, is_idle};
 use crate::steady::detector::{Detector, SteadyRates, is_settled};
+use crate::steady::sampled_rates::SampledRates;
 use crate::steady::sampling::hops_there_and_back;
 use crate::steady::skip_plan::is_overloaded;
-use crate::steady::window_rates::WindowRates;
 use hyperfold_columns::{FlowIdx, NEVER, Tables};
 
 /// The parts of a partition on which its steadiness depends.
@@ -54,7 +54,7 @@ pub(crate) fn steady(t: &Tables, view: PartitionView, working: &[u32], whole: bo
     if holds < window {
         return None;
     }
-    let WindowRates { packets, work, turns, ports } = WindowRates::of(t, rows, detector, samples);
+    let SampledRates { packets, work, turns, ports } = SampledRates::of(t, rows, detector, samples);
     let full = u64::from(e.payload) + u64::from(e.data_overhead);
     let level = match view.ended_skip {
         Some(plan) if whole && plan.held(&work, window, full) => plan.level + 1,

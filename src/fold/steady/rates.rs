@@ -12,7 +12,7 @@ use crate::rows::partition_rows::is_idle;
 use crate::steady::criterion::{PartitionView, repeats};
 use crate::steady::detector::{SteadyRates, is_settled};
 use crate::steady::rates_plan::{PARTS, settling};
-use crate::steady::window_rates::WindowRates;
+use crate::steady::sampled_rates::SampledRates;
 use hyperfold_columns::{NEVER, PortIdx, Tables, cc};
 
 /// The sum counts as unchanged if it is the same within theta / `HELD` (our choice).
@@ -50,7 +50,7 @@ pub(crate) fn carried(t: &Tables, view: PartitionView, working: &[u32]) -> Optio
         return None;
     }
     let n = rows.members.len();
-    let WindowRates { packets, work, turns, ports } = WindowRates::of(t, rows, detector, samples);
+    let SampledRates { packets, work, turns, ports } = SampledRates::of(t, rows, detector, samples);
     let full = u128::from(e.payload) + u128::from(e.data_overhead);
     let active = |(m, &work): (usize, &u64)| {
         let member = &rows.members[m];

@@ -13,10 +13,10 @@ use hyperfold_columns::{FlowIdx, NEVER, NicIdx, Tables, cc, mode};
 const THETA_PPM: u64 = 50_000;
 
 /// Maximum of theta in millionths, even if Appendix F requires more (our choice).
-const MOST_THETA_PPM: u64 = 200_000;
+const MAX_THETA_PPM: u64 = 200_000;
 
 /// Minimum number of samples in a window (our choice): two halves of four.
-const LEAST_SAMPLES: u64 = 8;
+const MIN_SAMPLES: u64 = 8;
 
 /// Packets of a queue pair's fair share in an interval, times theta: one packet more or less is then a quarter of theta (our choice).
 const PACKETS_THETA: u64 = 4;
@@ -50,7 +50,7 @@ pub(crate) fn choose_rule(
         return rates_plan::rule(e, rtt);
     }
     // theta >= sqrt(7 N / (16 C RTT)), in packets.
-    let min_ppm = (1_000_000_000_000 * 7 * flows / (16 * bdp)).isqrt().clamp(THETA_PPM, MOST_THETA_PPM);
+    let min_ppm = (1_000_000_000_000 * 7 * flows / (16 * bdp)).isqrt().clamp(THETA_PPM, MAX_THETA_PPM);
     let theta_ppm = if e.theta_ppm > 0 { u64::from(e.theta_ppm) } else { min_ppm };
     // HPCC's shares drift for so long that skips would keep them from their fair values: a ring was 35 % late, see docs/explanation/fidelity.md. And
     // skips would gain little there.
@@ -66,12 +66,12 @@ pub(crate) fn choose_rule(
     if e.cc == cc::DCQCN && e.p_inc != NEVER {
         min_window_ps = min_window_ps.max(2 * e.p_inc.max(e.p_dec).min(PS_PER_S / 1000));
     }
-    let chosen = LEAST_SAMPLES.max(min_window_ps.div_ceil(interval)) * if contended { CONTENDED } else { 1 };
+    let chosen = MIN_SAMPLES.max(min_window_ps.div_ceil(interval)) * if contended { CONTENDED } else { 1 };
     // The first skip is as long as its window, and must pay (`criterion::needed`) even at rates a little below line rate.
     let needs = u128::from(2 * checkpoint_hops * 5) * u128::from(packet) * u128::from(flows);
     let worth = if senders > 1 { needs.div_ceil(4 * u128::from(hops.max(1)) * u128::from(interval)) as u64 } else { 0 };
     let samples = if e.samples > 0 { u64::from(e.samples) } else { chosen.max(worth) };
-    let few = if e.samples > 0 { samples } else { LEAST_SAMPLES };
+    let few = if e.samples > 0 { samples } else { MIN_SAMPLES };
     DetectorRule {
         theta_ppm,
         samples: samples.max(1) as usize,

@@ -19,7 +19,7 @@ use crate::setup::route::routed;
 use hyperfold_engine::FoldStats;
 
 /// Approximate limit on the outcomes and keys kept, in bytes. Our choice: some hundred experiments of ten thousand messages.
-const MOST_BYTES: usize = 256 << 20;
+const MAX_BYTES: usize = 256 << 20;
 
 /// An experiment that is simulated; its duplicates get its outcome.
 #[derive(Debug)]
@@ -208,7 +208,7 @@ impl Dedup {
         kept.bytes += bytes(outcome);
         kept.ended.push_back(ended.exp_id);
         // A duplicate that still waits keeps its original alive by its own reference.
-        while kept.bytes > MOST_BYTES {
+        while kept.bytes > MAX_BYTES {
             let Some(oldest) = kept.ended.pop_front() else { return };
             kept.remove(oldest);
         }

@@ -17,10 +17,10 @@ use crate::setup::experiment::QueuedExperiment;
 use crate::setup::kept::KeptExperiments;
 use crate::setup::prepare::{Prepared, can_run, guarded, prepare};
 
-/// Most experiments in a batch: enough for a GPU, few enough that results appear soon.
-const MOST_IN_BATCH: usize = 512;
+/// Maximum number of experiments in a batch: enough for a GPU, few enough that results appear soon.
+const MAX_IN_BATCH: usize = 512;
 /// Approximate limit on the host memory that the experiments of a batch take, bytes.
-const MOST_BYTES: u64 = 2 << 30;
+const MAX_BYTES: u64 = 2 << 30;
 
 /// Batch size, in bytes, from which freed memory is given back to the system.
 const LARGE_BATCH_BYTES: u64 = 512 << 20;
@@ -28,7 +28,7 @@ const LARGE_BATCH_BYTES: u64 = 512 << 20;
 /// Time between reports of a batch's progress.
 const PROGRESS_EVERY: Duration = Duration::from_secs(1);
 
-pub use hyperfold_fold::MOST_A_THREAD as MOST_FOLDED_A_THREAD;
+pub use hyperfold_fold::MAX_PER_THREAD as MAX_FOLDED_PER_THREAD;
 
 /// Experiments prepared in one go.
 const PREPARED_AT_ONCE: usize = 16;
@@ -67,9 +67,9 @@ impl Default for RunOptions {
         // Some 100 bytes per record: 10 GiB for one experiment.
         RunOptions {
             packet_limit: 100 << 20,
-            batch: MOST_IN_BATCH,
-            bytes: MOST_BYTES,
-            bytes_of_many: MOST_BYTES,
+            batch: MAX_IN_BATCH,
+            bytes: MAX_BYTES,
+            bytes_of_many: MAX_BYTES,
             once: true,
             kept: Arc::default(),
         }
@@ -142,7 +142,7 @@ pub(crate) fn drive<E: From<EngineError>>(
     // A quarter of the memory is for experiments that run, a quarter for what grows meanwhile, the rest for prepared experiments.
     let memory = budget::total();
     let threads = pool.map_or_else(rayon::current_num_threads, |(pool, _)| pool.current_num_threads());
-    let few = MemoryBytes { tables: batch.room(), host: options.bytes.min(memory / 4) };
+    let few = MemoryBytes { tables: batch.max_batch_bytes(), host: options.bytes.min(memory / 4) };
     let many = MemoryBytes { host: few.host.min(options.bytes_of_many), ..few };
     let long = MemoryBytes { host: memory / 4, ..few };
     let limits_of_batch = BatchLimits { threads, few, many, long };
@@ -158,7 +158,7 @@ pub(crate) fn drive<E: From<EngineError>>(
     while !stop() {
         if left.is_empty() && to_simulate.is_empty() && large.is_empty() {
             match source.more() {
-                Some(n) => max_experiments = n.min(batch.most(threads)),
+                Some(n) => max_experiments = n.min(batch.max_batch(threads)),
                 None => break,
             }
         }
@@ -426,7 +426,7 @@ fn fill(
     };
     left.iter().for_each(|c| count(c, &mut used, &mut largest));
     // Limit the number of duplicates, so that they do not wait long to be reported.
-    while large.is_empty() && left.len() < max_experiments && duplicates.len() < MOST_IN_BATCH && !stop() {
+    while large.is_empty() && left.len() < max_experiments && duplicates.len() < MAX_IN_BATCH && !stop() {
         let fit = |limit: u64, used: u64, largest: u64| {
             limit.saturating_sub(used).checked_div(largest).unwrap_or(threads as u64)
         };

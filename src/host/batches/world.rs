@@ -237,8 +237,8 @@ impl Batch {
     }
 
     /// Returns how many experiments the engine can take at once if it runs on `threads` threads.
-    pub fn most(&self, threads: usize) -> usize {
-        self.world.resource::<EngineHandle>().0.most(threads)
+    pub fn max_batch(&self, threads: usize) -> usize {
+        self.world.resource::<EngineHandle>().0.max_batch(threads)
     }
 
     /// Returns the engine, for another batch.
@@ -247,8 +247,8 @@ impl Batch {
     }
 
     /// Returns how many bytes of tables the engine can take at once.
-    pub fn room(&self) -> u64 {
-        self.world.resource::<EngineHandle>().0.room()
+    pub fn max_batch_bytes(&self) -> u64 {
+        self.world.resource::<EngineHandle>().0.max_batch_bytes()
     }
 }
 

@@ -67,9 +67,9 @@ pub(crate) enum AskedPeriod {
     Prove(u32),
 }
 
-/// Most multiples that are tried. Our choice: pipelines repeat after one micro-batch, or after about as many as there are stages between two that wait for each
-/// other.
-const MOST_MULTIPLES: u32 = 64;
+/// Maximum number of multiples that are tried. Our choice: pipelines repeat after one micro-batch, or after about as many as there are stages between two that
+/// wait for each other.
+const MAX_MULTIPLES: u32 = 64;
 
 impl JobSums {
     /// Computes the sums of a workload, of which `warmup` iterations do not count, and its period in pairs of passes, if that is asked for and proved. `None`:
@@ -90,7 +90,7 @@ impl JobSums {
         let period = match asked {
             AskedPeriod::No => None,
             AskedPeriod::Find(unit) => {
-                pairs().and_then(|steady| steady.period(unit, MOST_MULTIPLES)).map(|times| times * unit)
+                pairs().and_then(|steady| steady.period(unit, MAX_MULTIPLES)).map(|times| times * unit)
             }
             AskedPeriod::Prove(pairs_each) => {
                 pairs().filter(|steady| steady.is_steady(pairs_each as i32)).map(|_| pairs_each)

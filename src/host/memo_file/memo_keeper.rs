@@ -23,7 +23,7 @@ const LAST_PATIENCE: Duration = Duration::from_secs(20);
 const SHARE: u64 = 8;
 
 /// Bytes that a memo may take in memory.
-pub fn most_in_memory() -> u64 {
+pub fn max_in_memory() -> u64 {
     budget::total() / SHARE
 }
 
@@ -41,7 +41,7 @@ impl MemoKeeper {
     pub fn start(path: &Path, limit: u64) -> MemoKeeper {
         let store = Arc::new(MemoStore::open(path, limit));
         let backing = Arc::clone(&store) as Arc<dyn hyperfold_fold::BackingStore>;
-        let memo = Arc::new(Memo::on(backing).at_most(most_in_memory()));
+        let memo = Arc::new(Memo::on(backing).at_most(max_in_memory()));
         let (running, stopped) = mpsc::channel();
         let (thread_memo, thread_store) = (Arc::clone(&memo), Arc::clone(&store));
         let thread = thread::spawn(move || {

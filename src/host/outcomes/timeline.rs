@@ -29,7 +29,7 @@ const FEWEST_BINS: u64 = 8;
 
 /// What a timeline records.
 #[derive(Clone, Copy, Debug)]
-pub struct Window {
+pub struct RecordedSpan {
     /// Start of the recorded time, ps.
     pub from_ps: u64,
     /// End of the recorded time, ps; the simulation stops there.
@@ -38,9 +38,9 @@ pub struct Window {
     pub samples: usize,
 }
 
-impl Default for Window {
+impl Default for RecordedSpan {
     fn default() -> Self {
-        Window { from_ps: 0, to_ps: NEVER, samples: 50_000 }
+        RecordedSpan { from_ps: 0, to_ps: NEVER, samples: 50_000 }
     }
 }
 
@@ -72,7 +72,8 @@ pub struct MessageSpan {
 pub struct QueueBin {
     /// Index of the bin, counted from time 0.
     pub bin: u64,
-    pub most: u32,
+    /// Maximum of the samples in the bin, in bytes.
+    pub max: u32,
     /// Bytes at the last sample in the bin. They hold until the next bin in the list.
     pub last: u32,
 }
@@ -87,7 +88,7 @@ pub struct Pause {
     pub end: u64,
 }
 
-/// A recorded timeline. Ops, messages and pauses outside the window are left out.
+/// A recorded timeline. Ops, messages and pauses outside the recorded span are left out.
 pub struct Timeline {
     pub network: Network,
     /// The program, for names and kinds of ops.
@@ -100,7 +101,7 @@ pub struct Timeline {
     pub links: Vec<String>,
     /// Bins of each link's queue; empty for links of NICs.
     pub queues: Vec<Vec<QueueBin>>,
-    /// Whether there were queues, but more than the window's samples can show.
+    /// Whether there were queues, but more than the samples of the recorded span can show.
     pub queues_left_out: bool,
     /// Width of the queues' bins, ps.
     pub bin_ps: u64,
@@ -139,7 +140,7 @@ impl Timeline {
     }
 
     fn times(&self, starts: &[usize], rank: u32, op: u32) -> OpTimes {
-        // All ops are present if the simulation reached its end, unless a window left them out.
+        // All ops are present if the simulation reached its end, unless the recorded span left them out.
         match self.ops.get(starts[rank as usize] + op as usize).filter(|s| (s.rank, s.op) == (rank, op)) {
             Some(s) => OpTimes { begin: s.begin, go: s.go, end: s.end },
             None => OpTimes { begin: NEVER, go: NEVER, end: NEVER },
@@ -151,15 +152,20 @@ impl Timeline {
 ///
 /// # Errors
 /// The experiment cannot be prepared, does not fit into its GPUs' memory, or takes more memory than there is.
-pub fn record(config: &Config, exp_id: u64, window: Window, stop: &dyn Fn() -> bool) -> Result<Timeline, PrepareError> {
+pub fn record(
+    config: &Config,
+    exp_id: u64,
+    recorded: RecordedSpan,
+    stop: &dyn Fn() -> bool,
+) -> Result<Timeline, PrepareError> {
     // Every rank has tasks here, so it may take far more memory than the run did.
     let prepared = guarded(config, budget::total() / 4 * 3, || prepare_every_rank(config, exp_id as u32))?;
     can_run(config, &prepared)?;
     let mut tables = prepared.built.tables;
     let mut t = tables.view();
     let links = link_names(&prepared.network, &prepared.built.end_arcs);
-    let mut looks = Looks::new(&t, window);
-    let mut cut = simulate(&mut t, config, window, stop, &mut looks);
+    let mut looks = Looks::new(&t, recorded);
+    let mut cut = simulate(&mut t, config, recorded, stop, &mut looks);
     let until_ps = t.exps[0].now;
     if cut.is_none() && t.exps[0].status != status::DONE {
         cut = Some(match t.exps[0].status {
@@ -171,7 +177,7 @@ pub fn record(config: &Config, exp_id: u64, window: Window, stop: &dyn Fn() -> b
     let rows = OutcomeRows { exp: &t.exps[0], nics: &t.nics, ports: &t.ports, tx: &t.flow_tx, tasks: &t.tasks };
     let outcome = read(rows, &prepared.flows, prepared.job.as_deref(), &prepared.jobs, &links, &t.rtts);
     let ops = prepared.job.as_deref().map_or(Vec::new(), |job| ops(job, &t));
-    let is_within = |begin: u64, end: u64| begin != NEVER && begin < window.to_ps && end >= window.from_ps;
+    let is_within = |begin: u64, end: u64| begin != NEVER && begin < recorded.to_ps && end >= recorded.from_ps;
     let messages = outcome.flows.iter().copied().zip(&prepared.flows).filter_map(|(flow, info)| {
         let (lane, got) = match (info.carried, &prepared.job) {
             (FlowCarrier::Message(task), Some(job)) => {
@@ -203,7 +209,7 @@ pub fn record(config: &Config, exp_id: u64, window: Window, stop: &dyn Fn() -> b
         programs,
         links,
         queues: looks.queues,
-        queues_left_out: looks.left_out && window.samples > 0,
+        queues_left_out: looks.left_out && recorded.samples > 0,
         bin_ps: looks.bin_ps,
         pauses: looks.pauses,
         step_ps: t.exps[0].step,
@@ -217,7 +223,7 @@ pub fn record(config: &Config, exp_id: u64, window: Window, stop: &dyn Fn() -> b
 fn simulate(
     t: &mut Tables,
     config: &Config,
-    window: Window,
+    recorded: RecordedSpan,
     stop: &dyn Fn() -> bool,
     looks: &mut Looks,
 ) -> Option<String> {
@@ -235,7 +241,7 @@ fn simulate(
         {
             return Some(e.to_string());
         }
-        if t.exps[0].now >= window.to_ps {
+        if t.exps[0].now >= recorded.to_ps {
             return Some("the end of the window".to_string());
         }
         let end = cpu::step_end(t);
@@ -290,7 +296,7 @@ fn ops(job: &Job, t: &Tables) -> Vec<OpSpan> {
 
 /// Samples of queues and pauses between steps.
 struct Looks {
-    window: Window,
+    recorded: RecordedSpan,
     queues: Vec<Vec<QueueBin>>,
     /// Number of bins of all queues together.
     n: usize,
@@ -306,17 +312,17 @@ struct Looks {
 }
 
 impl Looks {
-    fn new(t: &Tables, window: Window) -> Looks {
+    fn new(t: &Tables, recorded: RecordedSpan) -> Looks {
         let ends = t.nics.len() + t.ports.len();
         let bin_ps = t.exps[0].step.max(1);
         let (queues, paused) = (vec![Vec::new(); ends], vec![(None, 0); ends]);
         Looks {
-            window,
+            recorded,
             queues,
             n: 0,
             bin_ps,
             step_ps: bin_ps,
-            left_out: window.samples == 0,
+            left_out: recorded.samples == 0,
             pauses: Vec::new(),
             paused,
             previous_ps: 0,
@@ -326,7 +332,7 @@ impl Looks {
     /// Takes samples after a step that ended at `now_ps`.
     fn look(&mut self, t: &Tables, now_ps: u64) {
         let begin = std::mem::replace(&mut self.previous_ps, now_ps);
-        if now_ps < self.window.from_ps {
+        if now_ps < self.recorded.from_ps {
             return;
         }
         let nics = t.nics.len();
@@ -369,19 +375,19 @@ impl Looks {
         let bins = &mut self.queues[link];
         match bins.last_mut() {
             Some(last) if last.bin == bin => {
-                last.most = last.most.max(bytes);
+                last.max = last.max.max(bytes);
                 last.last = bytes;
             }
             None if bytes == 0 => {}
             Some(last) if last.last == bytes => {}
             _ => {
-                bins.push(QueueBin { bin, most: bytes, last: bytes });
+                bins.push(QueueBin { bin, max: bytes, last: bytes });
                 self.n += 1;
                 // Every queue keeps a bin, however wide. With more queues than samples, no width is enough.
-                while self.n > self.window.samples && self.bin_ps <= now_ps - self.window.from_ps {
+                while self.n > self.recorded.samples && self.bin_ps <= now_ps - self.recorded.from_ps {
                     self.coarsen();
                 }
-                if self.n > self.window.samples {
+                if self.n > self.recorded.samples {
                     self.leave_out();
                 }
             }
@@ -392,7 +398,7 @@ impl Looks {
     /// long, and are left out.
     fn end(&mut self, until_ps: u64) {
         let is_coarser = self.n > 0 && self.bin_ps > self.step_ps;
-        if is_coarser && until_ps.saturating_sub(self.window.from_ps) / self.bin_ps < FEWEST_BINS {
+        if is_coarser && until_ps.saturating_sub(self.recorded.from_ps) / self.bin_ps < FEWEST_BINS {
             self.leave_out();
         }
     }
@@ -413,7 +419,7 @@ impl Looks {
             bins.dedup_by(|later, kept| {
                 let same = later.bin == kept.bin;
                 if same {
-                    kept.most = kept.most.max(later.most);
+                    kept.max = kept.max.max(later.max);
                     kept.last = later.last;
                 }
                 same
@@ -428,10 +434,10 @@ mod tests {
     use super::*;
 
     fn looks(samples: usize) -> Looks {
-        let window = Window { samples, ..Window::default() };
+        let recorded = RecordedSpan { samples, ..RecordedSpan::default() };
         let (queues, paused) = (vec![Vec::new(); 2], vec![(None, 0)]);
         Looks {
-            window,
+            recorded,
             queues,
             n: 0,
             bin_ps: 10,
@@ -449,7 +455,7 @@ mod tests {
         for (now_ps, bytes) in [(5, 0), (10, 3), (20, 9), (30, 1), (40, 0), (50, 0), (60, 7), (70, 0)] {
             l.queue(0, bytes, now_ps);
         }
-        let bin = |bin, most, last| QueueBin { bin, most, last };
+        let bin = |bin, max, last| QueueBin { bin, max, last };
         assert_eq!(
             (l.bin_ps, l.queues[0].as_slice()),
             (20, &[bin(0, 3, 3), bin(1, 9, 1), bin(2, 0, 0), bin(3, 7, 0)][..])

@@ -13,11 +13,11 @@ use hyperfold_llm::compute::{Dtype, Gpu, Slowdown, Timing};
 use hyperfold_llm::model::model_flops;
 use hyperfold_llm::workload::dag::read_dag;
 use hyperfold_llm::workload::import::{self, ImportError};
-use hyperfold_llm::workload::lower::{self, GraphSize, Lowering, least_size, lower};
+use hyperfold_llm::workload::lower::{self, GraphSize, Lowering, lower, min_size};
 use hyperfold_llm::workload::program::{Dim, OpKind, Phase, Workload};
 use hyperfold_llm::workload::repeat::repeat;
 use hyperfold_llm::workload::tasks::TaskGraph;
-use hyperfold_llm::workload::training::{Cluster, TrainingError, evaluate, generate_with, least_ops};
+use hyperfold_llm::workload::training::{Cluster, TrainingError, evaluate, generate_with, min_ops};
 use hyperfold_network::topology::Network;
 
 use crate::estimates::worked_out::{AskedPeriod, JobSums, RanksWithTasks, WorkedOut, representatives};
@@ -230,7 +230,7 @@ pub(crate) fn job_of_length(
     }
     budget::doing("tasks of ranks");
     let class_lowering = Lowering { representatives: class_representatives.as_ref(), ..lowering.clone() };
-    check_graph(config, &least_size(&workload, &class_lowering, &mut planner)).map_err(PrepareError::Memory)?;
+    check_graph(config, &min_size(&workload, &class_lowering, &mut planner)).map_err(PrepareError::Memory)?;
     let lowered = match &class_representatives {
         // The user asked for joined ranks, so do not fall back to separate ranks.
         Some(representatives) if joining == spec::Joining::Ranks => {
@@ -467,8 +467,7 @@ fn read(
             let every_rank =
                 program.communication.analytic != spec::Analytic::ALL && config.joining() == spec::Joining::Nothing;
             if every_rank && layout.microbatches().saturating_mul(iterations) >= MANY_MICROBATCHES {
-                let ops =
-                    least_ops(&model, &layout, &cluster.machine(dtype), iterations).map_err(JobError::Training)?;
+                let ops = min_ops(&model, &layout, &cluster.machine(dtype), iterations).map_err(JobError::Training)?;
                 let size = GraphSize { ops, tasks: ops, messages: 0 };
                 check_graph(config, &size).map_err(PrepareError::Memory)?;
             }

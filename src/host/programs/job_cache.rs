@@ -16,8 +16,8 @@ use hyperfold_base::budget;
 use hyperfold_config::spec::{Config, ProgramSpec};
 use hyperfold_network::topology::Network;
 
-/// Most tasks of all cached jobs: some 1 GB with their edges.
-const MOST_TASKS: usize = 1 << 24;
+/// Maximum number of tasks of all cached jobs: some 1 GB with their edges.
+const MAX_TASKS: usize = 1 << 24;
 /// Cached jobs may take at most 1 / `SHARE` of the memory budget; the rest is for experiments (our choice).
 const SHARE: u64 = 8;
 /// Bytes that cached jobs may take as long as no evicted job was asked for again: most sweeps of layouts have one job per experiment (our choice).
@@ -25,8 +25,8 @@ const BYTES_AT_FIRST: u64 = 192 << 20;
 /// Jobs that were computed without simulation may take 1 / `SHARE_OF_WORKED_OUT` of the cache. They are a few numbers each, and stay from the survey of a sweep
 /// to its run (our choice).
 const SHARE_OF_WORKED_OUT: u64 = 4;
-/// Most evicted jobs whose numbers are remembered: some 4 MB.
-const MOST_EVICTED: usize = 1 << 18;
+/// Maximum number of evicted jobs whose numbers are remembered: some 4 MB.
+const MAX_EVICTED: usize = 1 << 18;
 
 struct CachedJob {
     key: Arc<JobKey>,
@@ -126,7 +126,7 @@ impl JobCache {
             // The next experiments may share the newest job, however large it is.
             let limit_bytes = if self.jobs.len() == 1 { max_bytes } else { self.budget_bytes.min(max_bytes) };
             let too_many_small = small > limit_bytes / SHARE_OF_WORKED_OUT;
-            if !too_many_small && small + large <= limit_bytes && tasks <= MOST_TASKS {
+            if !too_many_small && small + large <= limit_bytes && tasks <= MAX_TASKS {
                 return;
             }
             // Evict a job of the kind that takes too much.
@@ -137,7 +137,7 @@ impl JobCache {
             let sum = if removed.worked_out() { &mut small } else { &mut large };
             *sum = sum.saturating_sub(removed.bytes());
             tasks -= removed.job.graph.tasks.len();
-            if self.evicted.len() < MOST_EVICTED {
+            if self.evicted.len() < MAX_EVICTED {
                 self.evicted.insert(removed.key.number());
             }
         }

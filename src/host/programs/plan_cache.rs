@@ -10,8 +10,8 @@ use hyperfold_llm::collective::{
     Algorithm, CollectiveOp, IdleMachine, InsideLink, Overheads, Protocol, Schedule, ScheduleOptions, Shape,
 };
 
-/// Most bytes of cached schedules (our choice): the collectives of some hundred layouts.
-const MOST_BYTES: usize = 64 << 20;
+/// Maximum number of bytes of cached schedules (our choice): the collectives of some hundred layouts.
+const MAX_BYTES: usize = 64 << 20;
 
 /// Everything that decides a schedule and its costs.
 #[derive(Debug, PartialEq)]
@@ -114,10 +114,10 @@ impl PlanCache {
 
     fn keep(&mut self, number: u64, plan: (PlanKey, FittedSchedule)) {
         let more = bytes(&plan);
-        if more > MOST_BYTES / 4 || self.plans.contains_key(&number) {
+        if more > MAX_BYTES / 4 || self.plans.contains_key(&number) {
             return;
         }
-        while self.bytes + more > MOST_BYTES {
+        while self.bytes + more > MAX_BYTES {
             let Some(evicted) = self.order.pop_front().and_then(|oldest| self.plans.remove(&oldest)) else { break };
             self.bytes -= bytes(&evicted);
         }
@@ -190,9 +190,9 @@ mod tests {
     fn the_oldest_go_where_there_is_no_room() {
         let mut cache = PlanCache::default();
         let each = bytes(&made(1));
-        cache.bytes = MOST_BYTES - 10 * each;
+        cache.bytes = MAX_BYTES - 10 * each;
         (1..=30).for_each(|k| cache.keep(key(k).number(), made(k)));
-        assert!(cache.bytes <= MOST_BYTES && (1..30).contains(&cache.plans.len()), "{} plans", cache.plans.len());
+        assert!(cache.bytes <= MAX_BYTES && (1..30).contains(&cache.plans.len()), "{} plans", cache.plans.len());
         assert!(cache.find(key(1).number(), &key(1)).is_none() && cache.find(key(30).number(), &key(30)).is_some());
     }
 }

@@ -10,7 +10,7 @@ use hyperfold_config::spec;
 use hyperfold_llm::collective::{
     Algorithm, Choice, CollectiveOp, CollectiveSystem, Communicator, Env, EnvError, EqualSteps, IdleMachine,
     InsideLink, MemberPlacement, Overheads, Protocol, Schedule, ScheduleError, ScheduleOptions, Shape, analytic_ps,
-    build, chunk_rounds, latencies,
+    build, chunk_passes, latencies,
 };
 use hyperfold_llm::workload::lower::{Asked, CollectivePlan, Planner};
 use hyperfold_llm::workload::program::Dim;
@@ -271,7 +271,7 @@ impl<'a> ClusterPlanner<'a> {
         let chunk = if algorithm == Algorithm::Nvls { choice.chunk_bytes.max(NVLS_CHUNK) } else { choice.chunk_bytes };
         if inside || in_switches || analytic {
             let cut = Choice { channels, chunk_bytes: c.chunk_bytes.unwrap_or(chunk), ..choice };
-            let by_chunks = chunk_rounds(communicator, asked.op, algorithm, &cut, asked.bytes).is_some();
+            let by_chunks = chunk_passes(communicator, asked.op, algorithm, &cut, asked.bytes).is_some();
             self.by_chunks |= by_chunks && system.by_chunks;
             let ps = analytic_ps(communicator, asked.op, algorithm, &cut, asked.bytes);
             return Ok(CollectivePlan::Analytic { ps: ps.max(1) });
@@ -300,7 +300,7 @@ impl<'a> ClusterPlanner<'a> {
             };
             let overheads = Overheads::each(message_ps);
             self.joined = true;
-            return Ok(CollectivePlan::OneFlow { steps: Arc::new(steps), overheads, least_ps: min_ps });
+            return Ok(CollectivePlan::OneFlow { steps: Arc::new(steps), overheads, min_ps });
         }
         let build = || match algorithm {
             // NVLink SHARP between servers: what switches reduce inside goes by rail outside. Unequal servers have no rails; there NCCL uses rings.

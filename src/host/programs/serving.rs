@@ -10,7 +10,7 @@ use hyperfold_llm::compute::{Dtype, Gpu};
 use hyperfold_llm::model::Model;
 use hyperfold_llm::workload::program::Workload;
 use hyperfold_llm::workload::serving::{
-    Batching, MOST_S, Pool, PoolRole, PoolUse, RequestDistribution, RequestOps, RequestTrace, RoundOps, ServedWorkload,
+    Batching, MAX_S, Pool, PoolRole, PoolUse, RequestDistribution, RequestOps, RequestTrace, RoundOps, ServedWorkload,
     ServingError, ServingRequest, ServingSetup, StepCosts, draw, kv_capacity_tokens, kv_token_bytes, read_requests,
     schedule, serve, wrong_model,
 };
@@ -140,8 +140,8 @@ fn requests(config: &Config, asked: &spec::Serving) -> Result<RequestTrace, Serv
             let requests = draw(&distribution, config.jitter_seed());
             let count = requests.len();
             let arrival_s = |r: &ServingRequest| r.arrival_ps as f64 / PS_PER_S as f64;
-            match requests.iter().map(arrival_s).enumerate().find(|(_, at_s)| *at_s > MOST_S) {
-                Some((request, at_s)) => Err(ServingError::TooLate { request, count, at_s, most_s: MOST_S }),
+            match requests.iter().map(arrival_s).enumerate().find(|(_, at_s)| *at_s > MAX_S) {
+                Some((request, at_s)) => Err(ServingError::TooLate { request, count, at_s, max_s: MAX_S }),
                 None => Ok(RequestTrace { requests, lines: Vec::new() }),
             }
         }

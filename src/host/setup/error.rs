@@ -9,7 +9,7 @@ use hyperfold_llm::collective::EnvError;
 use hyperfold_llm::compute::{self, Dtype};
 use hyperfold_llm::model::ModelError;
 use hyperfold_llm::workload::WorkloadError;
-use hyperfold_llm::workload::check_error::CheckError;
+use hyperfold_llm::workload::checks::check_error::CheckError;
 use hyperfold_llm::workload::dag::DagError;
 use hyperfold_llm::workload::import::ImportError;
 use hyperfold_llm::workload::lower::LowerError;

@@ -103,8 +103,8 @@ pub(crate) fn network(
 /// Returns a note that names the switches of a topology file without links: a line of the file may be missing.
 fn isolated_switches(path: &Path, network: &Network) -> Option<String> {
     let ids = network.isolated_switches();
-    let named: Vec<String> = ids.iter().take(MOST_NAMED).map(u32::to_string).collect();
-    let more = match ids.len().saturating_sub(MOST_NAMED) {
+    let named: Vec<String> = ids.iter().take(MAX_NAMED).map(u32::to_string).collect();
+    let more = match ids.len().saturating_sub(MAX_NAMED) {
         0 => String::new(),
         more => format!(" and {more} more"),
     };
@@ -119,8 +119,8 @@ fn isolated_switches(path: &Path, network: &Network) -> Option<String> {
     (!ids.is_empty()).then(note)
 }
 
-/// Most switches that a note names one by one.
-const MOST_NAMED: usize = 8;
+/// Maximum number of switches that a note names one by one.
+const MAX_NAMED: usize = 8;
 
 /// Returns the GPUs of as many whole servers as so many ranks need, at least one server.
 fn whole_servers(ranks: Option<u32>, per_server: u32) -> u32 {

@@ -36,7 +36,7 @@ pub(crate) fn joined(t: &mut OwnedTables, graph: &TaskGraph, qp_rows: &[FlowIdx]
                 inside_ps: c.overheads.inside_ps,
                 inside_each: c.inside_each,
                 inside: c.inside,
-                least_ps: c.least_ps,
+                min_ps: c.min_ps,
             }
             .ps(&view)
         });

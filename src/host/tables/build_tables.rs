@@ -49,7 +49,7 @@ pub(crate) fn build_sharing(case: &PacketCase, shared: Option<&TaskRowCache>) ->
         _ => Ends::new(net),
     };
     let step = net.links.iter().filter(|l| net.is_packet_link(l)).map(|l| l.delay_ps).min().unwrap_or(1);
-    let min_latency_ps = case.graph.map_or(u64::MAX, |g| build_tasks::least_latency(&g));
+    let min_latency_ps = case.graph.map_or(u64::MAX, |g| build_tasks::min_latency(&g));
     let step = (step.min(min_latency_ps) / case.options.step_divisor).max(1);
     let rates = int_rates(net, tr.cc, case.options.flow_level)?;
     let mut t = OwnedTables::default();

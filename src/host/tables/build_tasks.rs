@@ -12,7 +12,7 @@ use crate::setup::error::BuildError;
 use crate::tables::packet_case::GraphCase;
 
 /// Returns the shortest latency of any gate, ps. No step may be longer.
-pub(crate) fn least_latency(case: &GraphCase) -> u64 {
+pub(crate) fn min_latency(case: &GraphCase) -> u64 {
     case.graph.gates.iter().map(|g| g.latency_ps).min().unwrap_or(u64::MAX).min(case.release_ps).max(1)
 }
 

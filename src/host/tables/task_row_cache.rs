@@ -8,8 +8,8 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use crate::tables::packet_case::GraphCase;
 use hyperfold_columns::{FlowIdx, Gate, NicIdx, OwnedTables, Signal, Task, TaskIdx};
 
-/// Most rows of tasks kept for all jobs together: some 300 MB with their edges.
-const MOST_ROWS: usize = 1 << 21;
+/// Maximum number of rows of tasks kept for all jobs together: some 300 MB with their edges.
+const MAX_ROWS: usize = 1 << 21;
 
 /// Number of task rows kept for all jobs.
 static CACHED_ROWS: AtomicUsize = AtomicUsize::new(0);
@@ -124,7 +124,7 @@ impl TaskRowCache {
         if !std::mem::replace(&mut kept.used, true) {
             return;
         }
-        if CACHED_ROWS.fetch_add(n, Ordering::Relaxed) + n > MOST_ROWS {
+        if CACHED_ROWS.fetch_add(n, Ordering::Relaxed) + n > MAX_ROWS {
             CACHED_ROWS.fetch_sub(n, Ordering::Relaxed);
             return;
         }

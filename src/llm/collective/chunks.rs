@@ -1,4 +1,4 @@
-//! Moye's white-box model of collectives: rounds of chunks around a ring or through a tree, added up (Section 5.3, Equations 2 to 5).
+//! Moye's white-box model of collectives: passes of chunks around a ring or through a tree, added up (Section 5.3, Equations 2 to 5).
 //!
 //! Layer: collective. Moye profiles the parameters on a cluster. Here chunks take the rates of their links, and parts that do not depend on bytes are counted
 //! once, so that the equations can be compared with packet simulation.
@@ -7,9 +7,9 @@ use super::communicator::Communicator;
 use super::nccl::Choice;
 use super::{Algorithm, CollectiveOp};
 
-/// A collective as rounds of chunks; times in us.
+/// A collective as passes of chunks; times in us.
 #[derive(Clone, Copy, Debug, PartialEq)]
-pub struct ChunkRounds {
+pub struct ChunkPasses {
     pub op: CollectiveOp,
     /// A ring or a tree.
     pub algorithm: Algorithm,
@@ -26,10 +26,10 @@ pub struct ChunkRounds {
     /// Time of a chunk to another server, or to the next member if there is only one server: gamma.
     pub edge_us: f64,
     /// Chunks of a channel; for a ring, chunks of a channel and member: eta.
-    pub rounds: f64,
+    pub passes: f64,
 }
 
-impl ChunkRounds {
+impl ChunkPasses {
     /// Time of the collective in us. The term delta x tensor_size is left out: receiving, reducing and sending are one pass of NCCL's kernels, and the measured
     /// rates of links include it.
     pub fn time_us(&self) -> f64 {
@@ -38,7 +38,7 @@ impl ChunkRounds {
             // Equation 5.
             (_, Algorithm::Tree) => {
                 return self.setup_us
-                    + self.edge_us * (self.rounds - 1.0)
+                    + self.edge_us * (self.passes - 1.0)
                     + 2.0 * self.inside_us * (self.ranks_per_node - 1.0)
                     + 2.0 * self.edge_us * libm::log2(self.nodes);
             }
@@ -48,18 +48,18 @@ impl ChunkRounds {
             // Equation 2.
             _ => self.edge_us * steps,
         };
-        self.setup_us + self.rounds * one
+        self.setup_us + self.passes * one
     }
 }
 
 /// A collective by Moye's equations, with the channels and chunks of `choice`. `None` if the equations have no form for it.
-pub fn chunk_rounds(
+pub fn chunk_passes(
     communicator: &Communicator,
     op: CollectiveOp,
     algorithm: Algorithm,
     choice: &Choice,
     bytes: u64,
-) -> Option<ChunkRounds> {
+) -> Option<ChunkPasses> {
     use CollectiveOp::{AllGather, AllReduce, ReduceScatter};
     let (placement, system) = (&communicator.placement, communicator.system);
     let across = placement.nodes() > 1;
@@ -72,12 +72,12 @@ pub fn chunk_rounds(
     let (inside_gbps, net_gbps) = communicator.links.edge_gbps();
     // Bytes that one channel moves; for a ring, per member.
     let part = bytes as f64 / channels / if in_ring { f64::from(placement.ranks) } else { 1.0 };
-    let rounds = libm::ceil(part / choice.chunk_bytes.max(1) as f64).max(1.0);
-    let kb = choice.protocol.wire_bytes(libm::ceil(part / rounds) as u64) as f64 / 1000.0;
+    let passes = libm::ceil(part / choice.chunk_bytes.max(1) as f64).max(1.0);
+    let kb = choice.protocol.wire_bytes(libm::ceil(part / passes) as u64) as f64 / 1000.0;
     let inside_us = kb * channels / inside_gbps;
     // A channel uses at most one NIC.
     let net_us = kb / (net_gbps / channels).min(system.nic_bps as f64 / 8e9);
-    Some(ChunkRounds {
+    Some(ChunkPasses {
         op,
         algorithm,
         ranks: f64::from(placement.ranks),
@@ -86,7 +86,7 @@ pub fn chunk_rounds(
         setup_us: communicator.links.setup_us(op, algorithm, choice.protocol, bytes),
         inside_us: if across && placement.ranks_per_node > 1 { inside_us } else { 0.0 },
         edge_us: if across { net_us } else { inside_us },
-        rounds,
+        passes,
     })
 }
 
@@ -100,8 +100,8 @@ pub fn analytic_ps(
     bytes: u64,
 ) -> u64 {
     let by_chunks = communicator.system.by_chunks;
-    match by_chunks.then(|| chunk_rounds(communicator, op, algorithm, choice, bytes)).flatten() {
-        Some(rounds) => (rounds.time_us() * 1e6) as u64,
+    match by_chunks.then(|| chunk_passes(communicator, op, algorithm, choice, bytes)).flatten() {
+        Some(passes) => (passes.time_us() * 1e6) as u64,
         None => communicator.cost_with_ps(op, algorithm, choice.protocol, bytes),
     }
 }
@@ -110,11 +110,11 @@ pub fn analytic_ps(
 mod tests {
     use super::*;
 
-    /// Eight members in two servers, two rounds. The terms of an equation can be told apart by their sizes.
-    fn rounds(op: CollectiveOp, algorithm: Algorithm) -> ChunkRounds {
+    /// Eight members in two servers, two passes. The terms of an equation can be told apart by their sizes.
+    fn passes(op: CollectiveOp, algorithm: Algorithm) -> ChunkPasses {
         let times = (1.0, 10.0, 1000.0);
         let (setup_us, inside_us, edge_us) = times;
-        ChunkRounds {
+        ChunkPasses {
             op,
             algorithm,
             ranks: 8.0,
@@ -123,13 +123,13 @@ mod tests {
             setup_us,
             inside_us,
             edge_us,
-            rounds: 2.0,
+            passes: 2.0,
         }
     }
 
     #[test]
     fn equations_are_those_of_the_paper() {
-        let us = |op, algorithm| rounds(op, algorithm).time_us();
+        let us = |op, algorithm| passes(op, algorithm).time_us();
         assert_eq!(us(CollectiveOp::AllGather, Algorithm::Ring), 1.0 + 1000.0 * 2.0 * 7.0);
         assert_eq!(us(CollectiveOp::ReduceScatter, Algorithm::Ring), 1.0 + 2.0 * (10.0 * 7.0 + 1000.0 * 7.0));
         assert_eq!(us(CollectiveOp::AllReduce, Algorithm::Ring), 1.0 + 2.0 * (10.0 * 7.0 + 1000.0 * 14.0));

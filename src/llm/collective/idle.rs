@@ -70,15 +70,15 @@ pub struct IdleMachine<'a> {
     pub message_ps: u64,
 }
 
-/// The most transfers of a schedule whose overheads are fitted. Larger schedules use NCCL's latencies unchanged. Our choice: a fit of so many takes about a
-/// second.
-const MOST_FITTED: usize = 1 << 20;
+/// Maximum number of transfers of a schedule whose overheads are fitted. Larger schedules use NCCL's latencies unchanged. Our choice: a fit of so many takes
+/// about a second.
+const MAX_FITTED: usize = 1 << 20;
 
 /// How close a fit must come to its target time, as a share of it.
 const CLOSE: f64 = 0.001;
 
-/// The most trials of a fit. Our choice: false position needs about six.
-const MOST_TRIALS: u32 = 24;
+/// Maximum number of trials of a fit. Our choice: false position needs about six.
+const MAX_TRIALS: u32 = 24;
 
 /// The time in ps at which each link is free.
 #[derive(Default)]
@@ -160,7 +160,7 @@ impl IdleMachine<'_> {
 
     /// `latencies` multiplied by the factor with which the schedule takes `target_ps`. No overheads if the links alone take longer.
     pub fn fitted(&self, schedule: &Schedule, protocol: Protocol, latencies: &Overheads, target_ps: u64) -> Overheads {
-        if schedule.transfers.len() > MOST_FITTED {
+        if schedule.transfers.len() > MAX_FITTED {
             return *latencies;
         }
         let miss = |factor: f64| {
@@ -180,7 +180,7 @@ impl IdleMachine<'_> {
             high_miss = miss(high);
         }
         let mut last = 0;
-        for _ in 0..MOST_TRIALS {
+        for _ in 0..MAX_TRIALS {
             if high_miss.abs() <= close {
                 return latencies.scaled(high);
             }

@@ -18,7 +18,7 @@ mod server;
 mod system;
 
 pub use build::{ScheduleError, ScheduleOptions, Shape, build, known};
-pub use chunks::{ChunkRounds, analytic_ps, chunk_rounds};
+pub use chunks::{ChunkPasses, analytic_ps, chunk_passes};
 pub use communicator::Communicator;
 pub use cost::{choose, cost_ps, cost_with_ps, intra_ps, send_ps};
 pub use equal_steps::{EdgeRing, EqualSteps};

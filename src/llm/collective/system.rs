@@ -73,7 +73,7 @@ pub struct CollectiveSystem {
     pub in_network: bool,
     /// A measured run that costs must not use, as its index in [`super::measured_runs`].
     pub left_out_run: Option<u16>,
-    /// Whether analytic collectives follow Moye's equations: see [`super::ChunkRounds`].
+    /// Whether analytic collectives follow Moye's equations: see [`super::ChunkPasses`].
     pub by_chunks: bool,
 }
 

@@ -2,6 +2,7 @@
 //!
 //! Layer: compute. A curve is measured if there are rows for it. Otherwise it follows from that of another implementation or GPU by a published ratio.
 
+use super::attention_names::{NAMES, operands};
 use super::curves::AttentionCurves;
 use super::database::{MeasuredKernel, Operation};
 use super::{Dtype, Error, Gpu};
@@ -15,31 +16,6 @@ const OLDER: (&str, &str) = ("a100-80g-sxm", "FlashAttention-2");
 /// FlashAttention of 2022 in Triton: its name, the implementation that it is compared with, and the factor by which it is slower. The paper of FlashAttention-2
 /// (arXiv 2307.08691, Section 4.1) says 1.3 to 2.5 times on the A100, over lengths and head sizes; this is the geometric middle.
 const TRITON: (&str, &str, f64) = ("Triton", "FlashAttention-2", 1.8);
-
-/// Names of the implementations: the user's, and the database's.
-const NAMES: [(&str, &str); 7] = [
-    ("flash1", "FlashAttention-1"),
-    ("triton", "Triton"),
-    ("flash2", "FlashAttention-2"),
-    ("flash3", "FlashAttention-3"),
-    ("cudnn", "cuDNN"),
-    ("cudnn-fp8", "cuDNN-FP8"),
-    ("cudnn-mxfp8", "cuDNN-MXFP8"),
-];
-
-/// Implementations in 16 bit, which a GPU's table may name. Those in FP8 are an option of the workload, which then adds conversions.
-pub(super) fn named_in_tables() -> Vec<&'static str> {
-    NAMES.iter().map(|n| n.1).filter(|variant| operands(variant) == Dtype::Bf16).collect()
-}
-
-/// The data type that an implementation multiplies.
-pub(super) fn operands(variant: &str) -> Dtype {
-    match variant {
-        "cuDNN-FP8" => Dtype::Fp8,
-        "cuDNN-MXFP8" => Dtype::Mxfp8,
-        _ => Dtype::Bf16,
-    }
-}
 
 /// Returns the GPU with the named implementation instead of its usual one.
 ///

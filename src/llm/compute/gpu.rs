@@ -257,7 +257,7 @@ impl Gpu {
                 .attention
                 .as_ref()
                 .map(|given| {
-                    let known = super::attention::named_in_tables();
+                    let known = super::attention_names::named_in_tables();
                     if known.contains(&given.as_str()) {
                         return Ok(given.clone());
                     }

@@ -8,6 +8,7 @@
 //! - [`Slowdown`]: how much communication slows down a kernel that overlaps with it. [`validation`]: comparison with published measurements.
 
 mod attention;
+mod attention_names;
 pub mod convert;
 mod curves;
 mod database;

@@ -8,7 +8,8 @@
 use std::collections::{BTreeMap, HashMap};
 use std::sync::{Arc, Mutex, PoisonError, RwLock};
 
-use super::attention::{backward_curves, forward_curves, operands};
+use super::attention::{backward_curves, forward_curves};
+use super::attention_names::operands;
 use super::curves::{AttentionCurves, MemoryCurve};
 use super::database::{MeasuredKernel, Operation, UserDatabase};
 use super::{Dtype, Error, Gpu, Kernel, roofline};
@@ -16,8 +17,8 @@ use super::{Dtype, Error, Gpu, Kernel, roofline};
 /// Queries that one block of fused attention works on: 128 rows in FlashAttention-2 and later.
 const ATTENTION_ROWS: u64 = 128;
 
-/// The most GPUs whose durations [`Timing::shared`] keeps: more than a sweep has, few enough for a linear search.
-const MOST_SHARED: usize = 64;
+/// Maximum number of GPUs whose durations [`Timing::shared`] keeps: more than a sweep has, few enough for a linear search.
+const MAX_SHARED: usize = 64;
 
 /// A measured product: its shape, and how its duration differs from the roofline.
 #[derive(Clone, Debug)]
@@ -73,7 +74,7 @@ impl Timing {
             return Arc::clone(timing);
         }
         let timing = Arc::new(Timing::from_rows(gpu, &UserDatabase::shipped().rows));
-        if shared.len() >= MOST_SHARED {
+        if shared.len() >= MAX_SHARED {
             shared.remove(0);
         }
         shared.push(Arc::clone(&timing));

@@ -3,7 +3,7 @@
 //! Layer: memory. Masks of dropout take one byte per element, the router's scores and logits four. Inputs of products in FP8 and FP4 take the bytes of these
 //! types. Everything else takes the layout's bytes per activation.
 
-use crate::model::{Framework, Layout, Mla, Moe, Recompute, RecomputeModules, Transformer, layer_products};
+use crate::model::{Framework, Layout, Mla, Moe, Recompute, Transformer, layer_products};
 
 /// The tokens of a micro-batch on a context-parallel rank, and how their tensors are divided.
 #[derive(Clone, Copy)]
@@ -135,7 +135,7 @@ fn operations(t: &Transformer, layout: &Layout, moe: bool, tokens: &Tokens) -> u
 /// Bytes that a layer does not keep because modules are computed again, each from its own input, which is kept.
 fn modules(t: &Transformer, layout: &Layout, moe: bool, tokens: &Tokens, core: u64) -> u64 {
     let chosen = layout.recompute.modules();
-    let norms = RecomputeModules::norms_alone(t, layout, moe);
+    let norms = layout.norms_alone(t, moe);
     let part = |chosen: bool, bytes: u64| if chosen { bytes } else { 0 };
     let up_projections = t.mla.map_or(0, |m| {
         // The normalised compressed vectors are not kept either. Attention in FP8 keeps its own copies.

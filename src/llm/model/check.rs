@@ -2,9 +2,7 @@
 //!
 //! Layer: model. The error is the first value that does not fit, with its key in the sweep file. `memory` computes the memory of a layout.
 
-use super::{
-    Framework, Layout, Model, ModelError, ModelFamily, PipelineSchedule, Recompute, RecomputeModules, Transformer,
-};
+use super::{Framework, Layout, Model, ModelError, ModelFamily, PipelineSchedule, Recompute, Transformer};
 
 /// An error about a key, unless the condition holds.
 fn must(holds: bool, key: &'static str, value: impl ToString, expected: impl ToString) -> Result<(), ModelError> {
@@ -277,7 +275,7 @@ impl Layout {
         let norms = [dense.then_some(false), t.moe.map(|_| true)]
             .into_iter()
             .flatten()
-            .flat_map(|moe| RecomputeModules::norms_alone(t, self, moe))
+            .flat_map(|moe| self.norms_alone(t, moe))
             .any(|alone| alone);
         for (name, chosen, exists, why) in [
             ("mla_up_proj", chosen.mla_up_proj, t.mla.is_some(), "its attention is not latent"),
@@ -336,6 +334,7 @@ impl Layout {
 
 #[cfg(test)]
 mod tests {
+    use super::super::RecomputeModules;
     use super::super::layout::tests::layout;
     use super::*;
 

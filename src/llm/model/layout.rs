@@ -190,6 +190,13 @@ impl Layout {
         counts
     }
 
+    /// Whether the norm before attention, and the norm before the feed-forward part, are separate kernels whose results are kept. Megatron fuses a norm with
+    /// the product after it if there is one such product. There is not before latent attention, which has two, nor before experts and their router.
+    pub fn norms_alone(&self, model: &super::Transformer, moe: bool) -> [bool; 2] {
+        let separate = self.framework != Framework::Megatron;
+        [separate || model.mla.is_some(), separate || moe]
+    }
+
     /// How many of a virtual stage's `layers` layers `recompute` applies to; they are the first ones.
     pub fn recomputed_of(&self, layers: u32) -> u32 {
         if self.recompute_layers == 0 { layers } else { layers.min(self.recompute_layers) }

@@ -188,7 +188,7 @@ impl RawModel {
         if let ModelFamily::Transformer(t) = &body {
             let weights = rough_weights(t);
             rules.must(
-                weights < MOST_WEIGHTS,
+                weights < MAX_WEIGHTS,
                 "transformer",
                 format!("{} billion weights", (weights / 1e9) as u64),
                 "of sizes that make less than 2^50 weights",
@@ -198,8 +198,8 @@ impl RawModel {
     }
 }
 
-/// The most weights of a model. More would overflow counts per weight. It is a thousand times today's largest model.
-const MOST_WEIGHTS: f64 = (1u64 << 50) as f64;
+/// Maximum number of weights of a model. More would overflow counts per weight. It is a thousand times today's largest model.
+const MAX_WEIGHTS: f64 = (1u64 << 50) as f64;
 
 /// An upper bound of the matrices' weights, in floating point, which cannot overflow.
 fn rough_weights(t: &Transformer) -> f64 {
@@ -371,7 +371,7 @@ impl RawDlrm {
         )?;
         rules.up_to(1 << 16, "dlrm.tables", self.tables)?;
         rules.must(
-            self.rows_per_table as f64 * f64::from(self.tables) * f64::from(self.embedding_dim) < MOST_WEIGHTS,
+            self.rows_per_table as f64 * f64::from(self.tables) * f64::from(self.embedding_dim) < MAX_WEIGHTS,
             "dlrm.rows_per_table",
             self.rows_per_table,
             "less: the tables would have 2^50 weights",
@@ -411,7 +411,7 @@ fn layers(blocks: &[RawBlock], rules: &Rules) -> Result<Vec<Layer>, ModelError> 
     }
     rules.must((1..=1 << 13).contains(&all.len()), "blocks", format!("{} layers", all.len()), "of 1 to 8192 layers")?;
     let total = |property: fn(&Layer) -> u64| all.iter().map(|l| property(l) as f64).sum::<f64>();
-    let fits = total(|l| l.params) < MOST_WEIGHTS && total(|l| l.activation_bytes) < MOST_WEIGHTS;
+    let fits = total(|l| l.params) < MAX_WEIGHTS && total(|l| l.activation_bytes) < MAX_WEIGHTS;
     rules.must(
         fits,
         "blocks",

@@ -2,8 +2,6 @@
 //!
 //! Layer: model.
 
-use super::{Framework, Layout, Transformer};
-
 /// How much of a layer is computed again.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub enum Recompute {
@@ -35,7 +33,7 @@ pub struct RecomputeModules {
     pub core_attn: bool,
     /// Latent attention's step from the compressed vectors to queries, keys and values, with their rotary embedding.
     pub mla_up_proj: bool,
-    /// Norms that are separate kernels: [`RecomputeModules::norms_alone`].
+    /// Norms that are separate kernels: [`Layout::norms_alone`](super::Layout::norms_alone).
     pub layernorm: bool,
     /// The feed-forward part of layers without experts.
     pub mlp: bool,
@@ -56,11 +54,4 @@ impl RecomputeModules {
         moe_act: false,
         shared_experts: false,
     };
-
-    /// Whether the norm before attention, and the norm before the feed-forward part, are separate kernels whose results are kept. Megatron fuses a norm with
-    /// the product after it if there is one such product. There is not before latent attention, which has two, nor before experts and their router.
-    pub fn norms_alone(model: &Transformer, layout: &Layout, moe: bool) -> [bool; 2] {
-        let separate = layout.framework != Framework::Megatron;
-        [separate || model.mla.is_some(), separate || moe]
-    }
 }

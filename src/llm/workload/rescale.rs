@@ -28,9 +28,10 @@ impl std::str::FromStr for Factor {
             Some((n, d)) => {
                 Factor { numerator: n.parse().map_err(|_| wrong())?, denominator: d.parse().map_err(|_| wrong())? }
             }
-            None => {
-                Factor { numerator: super::decimal::scaled(text, 9).ok_or_else(wrong)?, denominator: 1_000_000_000 }
-            }
+            None => Factor {
+                numerator: super::flows::decimal::scaled(text, 9).ok_or_else(wrong)?,
+                denominator: 1_000_000_000,
+            },
         };
         let sensible = factor.numerator > 0
             && factor.denominator > 0

@@ -9,7 +9,7 @@
 //!
 //! [`assemble`] writes each program once for all equal ranks. [`Workload::check`] proves the rules or names the ranks and ops that violate them.
 
-use super::check_error::CheckError;
+use super::checks::check_error::CheckError;
 use super::program::{Dim, Group, OpKind, Peer, Phase, Program, Rank, Stream, Workload};
 use std::collections::HashMap;
 

@@ -106,7 +106,7 @@ pub struct JoinedCollective {
     /// Path between members without packets: (rate in bps, latency in ps).
     pub inside: (u64, u64),
     /// Minimum duration in ps, without other traffic.
-    pub least_ps: u64,
+    pub min_ps: u64,
 }
 
 /// A task graph. INVARIANT: there are no cycles through edges, gates and the order of queue pairs, because `lower` builds graphs from checked programs.

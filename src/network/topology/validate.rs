@@ -6,9 +6,9 @@ use super::network::{Link, Network, Node, NodeIdx, NodeKind, NvLink};
 use super::text::FileError;
 use hyperfold_base::units::{BPS_PER_MBPS, MAX_RATE_BPS, PS_PER_S};
 
-/// The most nodes of a network: enough for the largest clusters. The limit keeps a typing error in a header from exhausting the memory.
+/// Maximum number of nodes of a network: enough for the largest clusters. The limit keeps a typing error in a header from exhausting the memory.
 pub const MAX_NODES: u32 = 1 << 20;
-/// The most links of a network.
+/// Maximum number of links of a network.
 pub const MAX_LINKS: u32 = 1 << 23;
 
 /// An error in a topology.

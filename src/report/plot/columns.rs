@@ -11,10 +11,10 @@ use super::PlotError;
 use super::figure::{AxisScale, Figure, FigureAxis, FigurePoint, Form, Series};
 use super::quantity::Quantity;
 
-/// Largest number of series that can be told apart.
-const MOST_SERIES: usize = 24;
-/// Largest number of categories that fit on an axis.
-const MOST_CATEGORIES: usize = 40;
+/// Maximum number of series that can be told apart.
+const MAX_SERIES: usize = 24;
+/// Maximum number of categories that fit on an axis.
+const MAX_CATEGORIES: usize = 40;
 
 /// Request for a figure of two columns.
 #[derive(Clone, Debug, Default)]
@@ -54,11 +54,11 @@ pub fn figure_of_columns(run: &RunResults, asked: &ColumnFigure) -> Result<Figur
         if asked.log_x {
             return Err(wrong("--log-x", x, "it has words, which have no logarithm".into()));
         }
-        if names.len() > MOST_CATEGORIES {
+        if names.len() > MAX_CATEGORIES {
             return Err(wrong(
                 "--x",
                 x,
-                format!("it has {} different words, and a figure has room for {MOST_CATEGORIES}", names.len()),
+                format!("it has {} different words, and a figure has room for {MAX_CATEGORIES}", names.len()),
             ));
         }
     }
@@ -198,10 +198,10 @@ pub(super) fn series_labels(run: &RunResults, by_columns: &[usize]) -> Result<Se
     let mut sorted = keys.clone();
     sorted.sort();
     sorted.dedup();
-    if sorted.len() > MOST_SERIES {
+    if sorted.len() > MAX_SERIES {
         let name = by_columns.iter().map(|c| run.columns[*c].name.as_str()).collect::<Vec<_>>().join(" with ");
         let why =
-            format!("{} series cannot be told apart; name a column with at most {MOST_SERIES} values", sorted.len());
+            format!("{} series cannot be told apart; name a column with at most {MAX_SERIES} values", sorted.len());
         return Err(PlotError::Column { option: "--by", name, why });
     }
     let word = |(rank, order): (&usize, &Vec<String>)| {

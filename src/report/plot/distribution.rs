@@ -11,8 +11,8 @@ use super::quantity::Quantity;
 
 /// Names of the available distributions.
 pub const DISTRIBUTIONS: [&str; 3] = ["fct", "bytes", "rtt"];
-/// Largest number of steps of a series. If there are more values, this many quantiles are drawn.
-const MOST_STEPS: usize = 2000;
+/// Maximum number of steps of a series. If there are more values, this many quantiles are drawn.
+const MAX_STEPS: usize = 2000;
 
 /// Request for a figure of a distribution.
 #[derive(Clone, Debug, Default)]
@@ -93,7 +93,7 @@ pub fn figure_of_distribution(run: &RunResults, asked: &DistributionFigure) -> R
 fn steps(mut values: Vec<f64>) -> Vec<FigurePoint> {
     values.sort_by(f64::total_cmp);
     let n = values.len();
-    let drawn = n.min(MOST_STEPS);
+    let drawn = n.min(MAX_STEPS);
     let mut points = vec![FigurePoint::of(values[0], 0.0)];
     for i in 1..=drawn {
         // The last rank is that of the largest value.
@@ -119,6 +119,6 @@ mod tests {
         assert_eq!(points(&[7.0]), [(7.0, 0.0), (7.0, 1.0)]);
         let many: Vec<f64> = (1..=100_000).map(f64::from).collect();
         let drawn = points(&many);
-        assert_eq!((drawn.len(), drawn[1000], drawn[MOST_STEPS]), (MOST_STEPS + 1, (50_000.0, 0.5), (100_000.0, 1.0)));
+        assert_eq!((drawn.len(), drawn[1000], drawn[MAX_STEPS]), (MAX_STEPS + 1, (50_000.0, 0.5), (100_000.0, 1.0)));
     }
 }

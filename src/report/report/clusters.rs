@@ -8,8 +8,8 @@ use std::path::Path;
 
 use csv::ByteRecord;
 
-use super::ReportError;
 use super::details::{Excerpt, excerpt, text, value};
+use super::error::ReportError;
 
 const SECONDS_PER_HOUR: f64 = 3600.0;
 /// Largest number of congested periods, and of links, that are listed.

@@ -7,7 +7,7 @@ use std::path::Path;
 
 use csv::ByteRecord;
 
-use super::ReportError;
+use super::error::ReportError;
 use super::sketch::Sketch;
 use hyperfold_base::input;
 use hyperfold_results::memory_meter;

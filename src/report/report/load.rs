@@ -12,7 +12,7 @@ use hyperfold_results::memory_meter;
 use hyperfold_results::read::{ColumnRole, ReadError, RunResults};
 use hyperfold_results::{Cell, ColumnKind, Manifest, StatsRecord};
 
-use super::ReportError;
+use super::error::ReportError;
 use super::sheet::{Holds, Sheet, SheetColumn};
 
 /// The small files of a result folder. `flows.csv` and `links.csv` can be large; they are read later, when it is known which experiments are shown.

@@ -6,6 +6,7 @@
 pub mod clusters;
 pub mod design;
 pub mod details;
+mod error;
 pub mod load;
 pub mod metric;
 pub mod page;
@@ -20,23 +21,10 @@ pub mod sketch;
 pub mod verdict;
 
 use std::fs::{self, OpenOptions};
-use std::io::{self, Write};
+use std::io::Write;
 use std::path::{Path, PathBuf};
 
-use thiserror::Error;
-
-use hyperfold_results::read::ReadError;
-
-/// Why a report cannot be written.
-#[derive(Debug, Error)]
-pub enum ReportError {
-    #[error(transparent)]
-    Read(#[from] ReadError),
-    #[error("{}: {source}", .path.display())]
-    Csv { path: PathBuf, source: csv::Error },
-    #[error("cannot write {}", .path.display())]
-    Write { path: PathBuf, source: io::Error },
-}
+pub use error::ReportError;
 
 /// Writes `report.html` into the folder, and returns its path. An earlier report is replaced as a whole.
 ///

@@ -7,7 +7,7 @@ use std::path::Path;
 
 use hyperfold_base::printable::{is_plain, printable};
 
-use super::ReportError;
+use super::error::ReportError;
 use super::load::LoadedFolder;
 use super::payload::payload;
 

@@ -12,10 +12,10 @@ use hyperfold_analysis::compare::knee;
 use hyperfold_analysis::compare::pareto::of_points;
 use hyperfold_analysis::compare::spread::half_width;
 
-use super::ReportError;
 use super::clusters;
 use super::design::Design;
 use super::details::{self, Excerpt, POINTS};
+use super::error::ReportError;
 use super::load::LoadedFolder;
 use super::metric::{Metric, metrics};
 use super::pareto::front;

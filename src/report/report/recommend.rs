@@ -4,8 +4,8 @@
 
 use std::path::Path;
 
-use super::ReportError;
 use super::design::Design;
+use super::error::ReportError;
 use super::load::load;
 use super::metric::{Metric, metrics};
 use super::rank::{MetricSamples, Ranking};

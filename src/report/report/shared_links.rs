@@ -6,8 +6,8 @@ use std::path::Path;
 
 use csv::{ByteRecord, StringRecord};
 
-use super::ReportError;
 use super::details::{Excerpt, excerpt, text, value};
+use super::error::ReportError;
 use hyperfold_base::input;
 
 /// Number of links that are listed.

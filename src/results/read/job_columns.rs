@@ -3,10 +3,10 @@
 //! Layer: results. With these columns, jobs can be ranked, plotted and gated like experiments.
 
 use std::collections::BTreeMap;
+use std::path::Path;
 
 use super::super::job_record::JOBS;
-use super::super::value::{Cell, ColumnKind};
-use super::{ColumnInfo, ColumnRole, ReadError, RunResults};
+use super::error::ReadError;
 use crate::meter::memory_meter;
 use hyperfold_base::input;
 use hyperfold_config::spec::JOB;
@@ -18,27 +18,29 @@ const JOBS_UP_TO: usize = 32;
 const NO_MEASURE: &[&str] = &["gpus", "first_flow", "background"];
 
 /// Measures in an experiment's own row that belong to one job, the first that is no background job.
-const OF_ONE_JOB: [&str; 6] =
+pub(super) const OF_ONE_JOB: [&str; 6] =
     ["iteration_time_ns", "tokens_per_s", "tokens_per_s_per_gpu", "mfu", "algbw_gbps", "busbw_gbps"];
 
-impl RunResults {
-    /// Returns, for several jobs, the job that a column such as `iteration_time_ns` belongs to; `None` for one workload, and for columns of the whole network.
-    pub fn job_of_column(&self, column: &str) -> Option<&str> {
-        self.job_of_row.as_deref().filter(|_| OF_ONE_JOB.contains(&column))
-    }
+/// Numbers of the jobs of a folder, as columns.
+#[derive(Default)]
+pub(super) struct JobColumns {
+    /// With several jobs, the job that some columns of a row belong to.
+    pub(super) job_of_row: Option<String>,
+    /// Names and values of the columns; each value has the index of its row.
+    pub(super) columns: Vec<(String, Vec<(usize, f64)>)>,
 }
 
-/// Adds a column for every number that any job has, named `job.NAME.COLUMN`. A folder without `jobs.csv` stays as it is.
-pub(super) fn add(run: &mut RunResults) -> Result<(), ReadError> {
-    let path = run.path.join("jobs.csv");
+/// Reads a column for every number that any job has, named `job.NAME.COLUMN`. `row_of` gives the row of an experiment. A folder without `jobs.csv` has none.
+pub(super) fn read(dir: &Path, row_of: impl Fn(u64) -> Option<usize>) -> Result<JobColumns, ReadError> {
+    let path = dir.join("jobs.csv");
     if !input::is_file(&path) {
-        return Ok(());
+        return Ok(JobColumns::default());
     }
     let wrong = |source| ReadError::Csv { path: path.clone(), source };
     let mut reader = csv::Reader::from_reader(input::open_table_anywhere(&path).map_err(ReadError::io(&path))?);
     let headers = reader.headers().map_err(wrong)?.clone();
     let place = |name: &str| headers.iter().position(|h| h == name);
-    let (Some(id), Some(job)) = (place("exp_id"), place("job")) else { return Ok(()) };
+    let (Some(id), Some(job)) = (place("exp_id"), place("job")) else { return Ok(JobColumns::default()) };
     let measures: Vec<(&str, usize)> = JOBS
         .iter()
         .filter(|(name, _)| !NO_MEASURE.contains(name))
@@ -53,7 +55,7 @@ pub(super) fn add(run: &mut RunResults) -> Result<(), ReadError> {
     for record in reader.records() {
         meter.check("jobs of results", 0).map_err(ReadError::memory(&path))?;
         let record = record.map_err(wrong)?;
-        let Some(row) = record[id].parse().ok().and_then(|id| run.find(id)) else { continue };
+        let Some(row) = record[id].parse().ok().and_then(&row_of) else { continue };
         let job_idx = names.iter().position(|n| *n == record[job]).unwrap_or_else(|| {
             names.push(record[job].into());
             names.len() - 1
@@ -62,8 +64,7 @@ pub(super) fn add(run: &mut RunResults) -> Result<(), ReadError> {
             first = Some(names[job_idx].clone());
         }
         if names.len() > JOBS_UP_TO {
-            run.job_of_row = first;
-            return Ok(());
+            return Ok(JobColumns { job_of_row: first, columns: Vec::new() });
         }
         for (measure, (_, column_idx)) in measures.iter().enumerate() {
             if let Some(value) = record[*column_idx].parse().ok().filter(|v: &f64| v.is_finite()) {
@@ -71,16 +72,8 @@ pub(super) fn add(run: &mut RunResults) -> Result<(), ReadError> {
             }
         }
     }
-    run.job_of_row = first.filter(|_| names.len() > 1);
-    for ((job_idx, measure), values) in cells {
-        let name = format!("{JOB}{}.{}", names[job_idx], measures[measure].0);
-        if run.column(&name).is_some() {
-            continue;
-        }
-        run.columns.push(ColumnInfo { name, kind: ColumnKind::Real, role: ColumnRole::Outcome });
-        run.rows.iter_mut().for_each(|row| row.push(Cell::Empty));
-        let column_idx = run.columns.len() - 1;
-        values.into_iter().for_each(|(row, value)| run.rows[row][column_idx] = Cell::Real(value));
-    }
-    Ok(())
+    let job_of_row = first.filter(|_| names.len() > 1);
+    let named = |(job_idx, measure): (usize, usize)| format!("{JOB}{}.{}", names[job_idx], measures[measure].0);
+    let columns = cells.into_iter().map(|(key, values)| (named(key), values)).collect();
+    Ok(JobColumns { job_of_row, columns })
 }

@@ -4,16 +4,17 @@
 //! computes nothing.
 
 mod companions;
+mod error;
 pub mod fixture;
 mod job_columns;
 mod table;
 #[cfg(test)]
 mod tests;
 
-use std::io;
 use std::path::{Path, PathBuf};
 
-use thiserror::Error;
+pub use error::ReadError;
+use job_columns::{JobColumns, OF_ONE_JOB};
 
 use super::dir::{JOURNAL, in_use};
 use super::journal_reader::finished;
@@ -21,48 +22,8 @@ use super::manifest::{Manifest, Outcome};
 use super::outputs::ColumnSets;
 use super::record::{IDENTITY, RecordColumn, Status, outcome_columns};
 use super::value::{Cell, ColumnKind};
-use hyperfold_base::budget::OverBudget;
 use hyperfold_base::input;
 use hyperfold_base::units::counted;
-
-/// A reason why a folder's results could not be read.
-#[derive(Debug, Error)]
-pub enum ReadError {
-    #[error("{}: no such folder", .0.display())]
-    Absent(PathBuf),
-    #[error("{}: not a folder of results: it has no {missing}; name what `hyperfold run --out` wrote", .path.display())]
-    NotResults { path: PathBuf, missing: &'static str },
-    #[error("cannot read {}", .path.display())]
-    Io { path: PathBuf, source: io::Error },
-    #[error("{}: not a manifest of this version ({source}); `hyperfold recover` makes another folder of the journal", .path.display())]
-    Manifest { path: PathBuf, source: serde_json::Error },
-    #[error("{}: {source}", .path.display())]
-    Parquet { path: PathBuf, source: parquet::errors::ParquetError },
-    #[error("{}: {source}", .path.display())]
-    Csv { path: PathBuf, source: csv::Error },
-    #[error("{}, line {line}: {column} is `{value}`; it must be {want}", .path.display())]
-    Value { path: PathBuf, line: u64, column: String, value: String, want: &'static str },
-    #[error("{}: {why}", .path.display())]
-    Table { path: PathBuf, why: String },
-    #[error(
-        "{}: more of it than fits into {} MiB of memory (half of what may be used); use a machine with more, or fewer experiments a folder",
-        .path.display(),
-        .allowance >> 20
-    )]
-    Memory { path: PathBuf, allowance: u64 },
-}
-
-impl ReadError {
-    fn io(path: &Path) -> impl FnOnce(io::Error) -> ReadError {
-        let path = path.to_path_buf();
-        move |source| ReadError::Io { path, source }
-    }
-
-    fn memory(path: &Path) -> impl FnOnce(OverBudget) -> ReadError {
-        let path = path.to_path_buf();
-        move |excess| ReadError::Memory { path, allowance: excess.allowance }
-    }
-}
 
 /// The role of a result column.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -134,8 +95,22 @@ impl RunResults {
         let identity = identity.map(|p| p.expect("absent ones have returned"));
         let mut run = RunResults { path: path.into(), manifest, columns, rows: table.rows, identity, job_of_row: None };
         run.check(&file)?;
-        job_columns::add(&mut run)?;
+        let jobs = job_columns::read(path, |exp_id| run.find(exp_id))?;
+        run.add_columns_of(jobs);
         Ok(run)
+    }
+
+    fn add_columns_of(&mut self, jobs: JobColumns) {
+        self.job_of_row = jobs.job_of_row;
+        for (name, values) in jobs.columns {
+            if self.column(&name).is_some() {
+                continue;
+            }
+            self.columns.push(ColumnInfo { name, kind: ColumnKind::Real, role: ColumnRole::Outcome });
+            self.rows.iter_mut().for_each(|row| row.push(Cell::Empty));
+            let column_idx = self.columns.len() - 1;
+            values.into_iter().for_each(|(row, value)| self.rows[row][column_idx] = Cell::Real(value));
+        }
     }
 
     fn check(&mut self, file: &Path) -> Result<(), ReadError> {
@@ -162,6 +137,11 @@ impl RunResults {
     /// Returns the index of a column.
     pub fn column(&self, name: &str) -> Option<usize> {
         self.columns.iter().position(|c| c.name == name)
+    }
+
+    /// Returns, for several jobs, the job that a column such as `iteration_time_ns` belongs to; `None` for one workload, and for columns of the whole network.
+    pub fn job_of_column(&self, column: &str) -> Option<&str> {
+        self.job_of_row.as_deref().filter(|_| OF_ONE_JOB.contains(&column))
     }
 
     /// Returns the indices of the axes' columns, in their order.
@@ -263,6 +243,6 @@ fn manifest(dir: &Path) -> Result<Manifest, ReadError> {
     if !path.is_file() {
         return Err(ReadError::NotResults { path: dir.into(), missing: "manifest.json" });
     }
-    let bytes = input::read_anywhere(&path, input::most_table()).map_err(ReadError::io(&path))?;
+    let bytes = input::read_anywhere(&path, input::max_table_bytes()).map_err(ReadError::io(&path))?;
     serde_json::from_slice(&bytes).map_err(|source| ReadError::Manifest { path, source })
 }

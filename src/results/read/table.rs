@@ -15,7 +15,7 @@ use super::super::outputs::ColumnSets;
 use super::super::record::{ExperimentRecord, IDENTITY, outcome_columns};
 use super::super::rows;
 use super::super::value::{Axis, Cell, ColumnKind};
-use super::ReadError;
+use super::error::ReadError;
 use crate::meter::memory_meter;
 use hyperfold_base::input;
 

@@ -232,7 +232,7 @@ impl RunFolder {
 
 /// Returns the seconds that earlier sessions of the run have recorded.
 fn earlier_seconds(path: &Path) -> Seconds {
-    let manifest = input::read_anywhere(&path.join("manifest.json"), input::most_table())
+    let manifest = input::read_anywhere(&path.join("manifest.json"), input::max_table_bytes())
         .ok()
         .and_then(|text| serde_json::from_slice::<Manifest>(&text).ok());
     // A manifest is for people. If it cannot be read, only the sum is lost, not the run.

@@ -19,7 +19,7 @@ pub(crate) fn joined(
     missing: Option<&str>,
 ) -> Manifest {
     let read = |dir: &Path| -> Option<Manifest> {
-        serde_json::from_slice(&input::read_anywhere(&dir.join("manifest.json"), input::most_table()).ok()?).ok()
+        serde_json::from_slice(&input::read_anywhere(&dir.join("manifest.json"), input::max_table_bytes()).ok()?).ok()
     };
     let parts: Vec<Manifest> = dirs.iter().filter_map(|d| read(d)).collect();
     // An earlier merge into the same folder may have had parts that are not named this time.

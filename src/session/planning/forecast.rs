@@ -8,7 +8,7 @@ use serde::Serialize;
 
 use hyperfold_base::budget::Measured;
 use hyperfold_config::spec::Config;
-use hyperfold_host::memo_file::memo_keeper::most_in_memory;
+use hyperfold_host::memo_file::memo_keeper::max_in_memory;
 use hyperfold_host::{LONG_PACKET_HOPS, Prepared};
 
 use crate::planning::speed_class::SpeedClass;
@@ -26,9 +26,9 @@ const MEMO_BYTES: u64 = 300;
 const GROWTH_OF: u64 = 2;
 /// Columns that double as they grow take up to `COLUMNS_OF` times their rows.
 const COLUMNS_OF: u64 = 2;
-/// Most bytes of outcomes kept for duplicates (`hyperfold_host::dedup`).
-const MOST_KEPT_BYTES: u64 = 256 << 20;
-const MOST_MEMO_BYTES: u64 = 1 << 30;
+/// Maximum number of bytes of outcomes kept for duplicates (`hyperfold_host::dedup`).
+const MAX_KEPT_BYTES: u64 = 256 << 20;
+const MAX_MEMO_BYTES: u64 = 1 << 30;
 
 /// Packet-hops per second and thread that estimates assume: the CPU engine's minimum.
 const PACKET_HOPS_PER_S: f64 = 8e6;
@@ -119,7 +119,7 @@ impl ExperimentSize {
             own_bytes,
             job: prepared.shared_job(),
             row_bytes: prepared.row_bytes(),
-            preparing_bytes: allocated.most.max(own_bytes),
+            preparing_bytes: allocated.peak.max(own_bytes),
             preparing_s,
             folds: Folding::of(config, prepared.job.is_some()),
             kept_bytes: 0,
@@ -232,8 +232,8 @@ pub(crate) fn memory(sizes: &[ExperimentSize], job_bytes: u64, rows: usize, shap
         process: PROCESS_BYTES + rows as u64 * EXPERIMENT_BYTES,
         batch,
         jobs: job_bytes,
-        memo: folded().map(|s| s.flows * MEMO_BYTES).sum::<u64>().min(MOST_MEMO_BYTES).min(most_in_memory()),
-        outcomes: outcomes + kept.min(MOST_KEPT_BYTES),
+        memo: folded().map(|s| s.flows * MEMO_BYTES).sum::<u64>().min(MAX_MEMO_BYTES).min(max_in_memory()),
+        outcomes: outcomes + kept.min(MAX_KEPT_BYTES),
     }
 }
 

@@ -14,7 +14,7 @@ const PACKET_HOPS_PER_S: f64 = 8e6;
 const FEW_HOPS: f64 = 100_000.0;
 /// Coarse packets need more of a phase to become steady, and repeat as often. So the simulated share of the rest is at least this part of the share with coarse
 /// packets (our choice).
-const LEAST_OF_COARSE: f64 = 0.25;
+const MIN_OF_COARSE: f64 = 0.25;
 /// An experiment has started over if its progress falls below this share of the progress before (our choice).
 const STARTS_OVER: f64 = 0.5;
 
@@ -111,7 +111,7 @@ impl ProbeMoment {
         let unseen = if coarse.ended { 0.0 } else { 1.0 - end.done };
         let later = (end.simulated - seen.simulated).max(0.0) + unseen * coarse.recent_share();
         let ratio = last.simulated / seen.simulated.max(1e-9);
-        (later * ratio.clamp(LEAST_OF_COARSE, 1.0)).min(2.0)
+        (later * ratio.clamp(MIN_OF_COARSE, 1.0)).min(2.0)
     }
 
     /// Share of recent packet-hops that were simulated. Recent means the later half of what is done, or all since it started over.

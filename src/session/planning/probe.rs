@@ -33,9 +33,9 @@ const SLICE: Duration = Duration::from_millis(20);
 /// Approximate packet-hops with coarse packets; packets are only as long as that needs (our choice).
 const COARSE_HOPS: u64 = 10_000_000;
 /// Longest payload of a packet, bytes.
-const MOST_PAYLOAD: u64 = 65_000;
-/// Most classes that are probed, those with the most work. The others are assumed as fast as these together.
-const MOST_CLASSES: usize = 32;
+const MAX_PAYLOAD: u64 = 65_000;
+/// Maximum number of classes that are probed, those with the most work. The others are assumed as fast as these together.
+const MAX_CLASSES: usize = 32;
 /// Approximate speed-up of an experiment that has all threads: 1 to 1.5 for two, 2 for four (docs/explanation/performance.md).
 const GAIN_OF_THREADS: f64 = 1.25;
 /// Factor by which an estimate may be off, either way: the range that is reported. Our aim, measured in docs/explanation/performance.md.
@@ -163,7 +163,7 @@ fn spread(mut sizes: Vec<&ExperimentSize>) -> Vec<&ExperimentSize> {
 /// from others.
 fn simulate(sweep: &Sweep, classes: &mut [ClassProbe], threads: usize) {
     let memo: Arc<Memo> = Arc::default();
-    let n = classes.len().min(MOST_CLASSES);
+    let n = classes.len().min(MAX_CLASSES);
     let allowance = budget::total() / 2 / threads.max(1) as u64;
     let classes = Mutex::new(&mut classes[..n]);
     let locked = || classes.lock().unwrap_or_else(PoisonError::into_inner);
@@ -227,7 +227,7 @@ fn simulated_for_a_moment(sweep: &Sweep, size: &ExperimentSize, memo: &Arc<Memo>
 /// Simulates the experiment for a moment with coarse packets, if it has packets and is folded.
 fn with_coarse_packets(sweep: &Sweep, size: &ExperimentSize, config: &Config, allowance: u64) -> Option<ProbeMoment> {
     let payload = config.values.int(KeyId::PayloadBytes).unsigned_abs().max(1);
-    let longer = (size.packet_hops / COARSE_HOPS + 1).min(MOST_PAYLOAD / payload);
+    let longer = (size.packet_hops / COARSE_HOPS + 1).min(MAX_PAYLOAD / payload);
     if size.flow_level || size.folds == Folding::Off || longer <= 1 {
         return None;
     }

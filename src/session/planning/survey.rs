@@ -435,7 +435,7 @@ fn cluster_size(config: &Config, clocks: &mut [ClusterClock; 2]) -> Result<Exper
     };
     let preparing_s = start.elapsed().as_secs_f64();
     let n_jobs = prepared.n_jobs() as u64;
-    let own_bytes = allocated.most.max(n_jobs * BYTES_A_JOB);
+    let own_bytes = allocated.peak.max(n_jobs * BYTES_A_JOB);
     let (seconds, iteration_bytes) = clocks[usize::from(prepared.measures())].takes(&prepared);
     Ok(ExperimentSize {
         tasks: n_jobs,

@@ -25,8 +25,8 @@ const MOVERS: [&str; 9] = [
 ];
 const GPUS: &str = "cluster.gpus";
 const SERVER: &str = "cluster.server";
-/// Most experiments that are looked at. Our choice: they take about a tenth of a second.
-const MOST_EXAMINED: usize = 4096;
+/// Maximum number of experiments that are looked at. Our choice: they take about a tenth of a second.
+const MAX_EXAMINED: usize = 4096;
 
 /// Groups of ranks, by name and size.
 type Groups = BTreeSet<(&'static str, u64)>;
@@ -124,7 +124,7 @@ pub(crate) fn warning(sweep: &Sweep) -> Option<String> {
     let same_overhead = !sweep.axes.iter().any(|key| key == SERVER || key == "workload.collective_overhead");
     let able: Vec<_> = sweep.experiments.iter().filter(|e| sweep.cannot_run(e).is_none()).collect();
     // An odd step meets all values of axes with two, four or eight of them.
-    let step = if able.len() > MOST_EXAMINED { able.len().div_ceil(MOST_EXAMINED) | 1 } else { 1 };
+    let step = if able.len() > MAX_EXAMINED { able.len().div_ceil(MAX_EXAMINED) | 1 } else { 1 };
     for experiment in able.into_iter().step_by(step) {
         let config = config(sweep, experiment);
         let Some(costs) = Costs::of(&config) else { continue };

@@ -84,7 +84,7 @@ fn figures(o: &ClusterOutcome, config: &Config) -> ClusterRecord {
         company_share: share(account.company),
         iteration_sets: measured.map(|m| m.sets),
         iteration_sets_asked: measured.map(|m| m.asked),
-        iteration_set_most_jobs: measured.map(|m| m.most_jobs),
+        iteration_set_most_jobs: measured.map(|m| m.max_jobs),
         iteration_audits: measured.map(|m| m.audited),
         iteration_error_mean: audited.map(|m| share_of(m.error_sum_ppm) / m.audited_jobs as f64),
         iteration_error_max: audited.map(|m| share_of(m.error_most_ppm)),

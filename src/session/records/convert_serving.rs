@@ -9,7 +9,7 @@ use hyperfold_llm::workload::serving::PoolRole;
 use hyperfold_results::{Micro, Ps, RequestRecord, ServingRecord, TimeStats, fct_stats};
 
 /// Share of time from which waiting for memory, or idling, counts as the limit.
-const MOST_OF_THE_TIME: f64 = 0.5;
+const LIMIT_SHARE: f64 = 0.5;
 
 /// Returns the keys of an inference workload.
 fn keys(workload: &WorkloadSection) -> Option<&Serving> {
@@ -139,8 +139,8 @@ fn limited_by(pools: &[PoolOutcome], span: u64) -> String {
         let largest = parts.iter().rev().max_by_key(|part| part.1).map_or("", |part| part.0);
         match () {
             () if span == 0 => "load",
-            () if blocked > MOST_OF_THE_TIME => "memory for keys and values",
-            () if idle > MOST_OF_THE_TIME => "load",
+            () if blocked > LIMIT_SHARE => "memory for keys and values",
+            () if idle > LIMIT_SHARE => "load",
             () => largest,
         }
     };

@@ -297,7 +297,7 @@ impl Search<'_> {
         let starts: Vec<usize> = order.iter().take(restarts.max(1) - 1).map(|o| o.1).chain([0]).collect();
         let starts =
             if restarts <= 1 { vec![if cost(&design[0]) <= order[0].0 { 0 } else { order[0].1 }] } else { starts };
-        let limits = SimplexLimits { edge: 0.08, tolerance: 5e-4, most_evaluations: 40 + 40 * self.parameters.len() };
+        let limits = SimplexLimits { edge: 0.08, tolerance: 5e-4, max_evaluations: 40 + 40 * self.parameters.len() };
         let found: Vec<Vertex> = starts.par_iter().map(|&i| minimise(cost, &design[i], limits)).collect();
         found.into_iter().reduce(|a, b| if b.cost < a.cost { b } else { a }).expect("there is a start")
     }

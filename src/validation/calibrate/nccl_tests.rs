@@ -6,8 +6,8 @@ use std::collections::HashSet;
 
 use super::error::CalibrateError;
 
-/// Largest number of rows of a log.
-const MOST_ROWS: usize = 100_000;
+/// Maximum number of rows of a log.
+const MAX_ROWS: usize = 100_000;
 /// Programs of nccl-tests, and the operations of `workload.op`.
 const PROGRAMS: [(&str, &str); 7] = [
     ("all_reduce_perf", "all-reduce"),
@@ -137,8 +137,8 @@ pub fn nccl_tests(text: &str, file: &str, op: Option<&str>, in_place: bool) -> R
                 ));
             }
         }
-        if rows.len() > MOST_ROWS {
-            return Err(wrong_line(number, format!("more than {MOST_ROWS} rows; this is no log of nccl-tests")));
+        if rows.len() > MAX_ROWS {
+            return Err(wrong_line(number, format!("more than {MAX_ROWS} rows; this is no log of nccl-tests")));
         }
     }
     if columns.is_none() {

@@ -10,7 +10,7 @@ use hyperfold_config::sweep::Sweep;
 const TIMES_BELOW: f64 = 8.0;
 const TIMES_ABOVE: f64 = 4.0;
 /// Upper bound of a latency whose value in the sweep is 0, in ns. Our choice: more than any software overhead of a message.
-const MOST_LATENCY_NS: f64 = 100_000.0;
+const MAX_LATENCY_NS: f64 = 100_000.0;
 /// Number of digits of a value, more than measurements justify.
 const DIGITS: i32 = 4;
 
@@ -159,12 +159,12 @@ fn usual_bounds(key: &Key, before: f64, by_server: bool) -> Option<(f64, f64)> {
         x if x > 0.0 => {
             let upper = match by_server && key.name.ends_with("_gbps") {
                 true => x,
-                false if latency => (x * TIMES_ABOVE).max(MOST_LATENCY_NS),
+                false if latency => (x * TIMES_ABOVE).max(MAX_LATENCY_NS),
                 false => x * TIMES_ABOVE,
             };
             Some((x / TIMES_BELOW, upper))
         }
-        _ if latency => Some((0.0, MOST_LATENCY_NS)),
+        _ if latency => Some((0.0, MAX_LATENCY_NS)),
         _ => None,
     }
 }

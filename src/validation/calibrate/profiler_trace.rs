@@ -120,7 +120,7 @@ impl<'de> Visitor<'de> for ScalarVisitor {
 }
 
 /// Number of inputs of an operation, and of dimensions of an input, that are kept. A product has three of each.
-const MOST_INPUTS: usize = 4;
+const MAX_INPUTS: usize = 4;
 
 /// First values of a list, and whether there are more. Any other JSON value counts as an empty list.
 #[derive(Clone, Debug)]
@@ -187,7 +187,7 @@ impl<'de, T: Deserialize<'de>> Visitor<'de> for InputsVisitor<T> {
 
     fn visit_seq<A: SeqAccess<'de>>(self, mut seq: A) -> Result<Inputs<T>, A::Error> {
         let mut inputs = Inputs::default();
-        while inputs.first.len() < MOST_INPUTS {
+        while inputs.first.len() < MAX_INPUTS {
             match seq.next_element::<T>()? {
                 Some(value) => inputs.first.push(value),
                 None => return Ok(inputs),

@@ -17,7 +17,7 @@ pub(super) struct SimplexLimits {
     pub edge: f64,
     /// The search ends when no vertex is farther than this from the best one.
     pub tolerance: f64,
-    pub most_evaluations: usize,
+    pub max_evaluations: usize,
 }
 
 /// The point with the smallest cost that is found from `start`. Equal inputs give equal outputs.
@@ -44,7 +44,7 @@ pub(super) fn minimise(cost: impl Fn(&[f64]) -> f64, start: &[f64], limits: Simp
             (0..n).map(|i| simplex[..n].iter().map(|v| v.places[i]).sum::<f64>() / n as f64).collect();
         let along = |t: f64| (0..n).map(|i| centre[i] + t * (centre[i] - worst.places[i])).collect::<Vec<f64>>();
         let (reflected, used) = vertex(along(1.0));
-        if size < limits.tolerance || used >= limits.most_evaluations {
+        if size < limits.tolerance || used >= limits.max_evaluations {
             if reflected.cost < simplex[0].cost {
                 return reflected;
             }
@@ -79,7 +79,7 @@ fn distance(a: &Vertex, b: &Vertex) -> f64 {
 mod tests {
     use super::*;
 
-    const LIMITS: SimplexLimits = SimplexLimits { edge: 0.1, tolerance: 1e-6, most_evaluations: 2000 };
+    const LIMITS: SimplexLimits = SimplexLimits { edge: 0.1, tolerance: 1e-6, max_evaluations: 2000 };
 
     #[test]
     fn a_valley_is_followed_to_its_end() {

@@ -3,7 +3,7 @@
 
 use crate::cpu::key::{CC_TIMER, EventKey, NO_EVENT, before, periodic};
 use crate::cpu::math::{ONE_Q32, TWO_Q32, decay_q32, mul_shr, sat};
-use crate::cpu::rate::set_rate;
+use crate::cpu::transport::rate::set_rate;
 use hyperfold_columns::{FlowIdx, FlowTx, NEVER, Tables, mode, qp};
 
 /// Delay of the decrease timer's first expiry in ps: one nanosecond, so that it never coincides with alpha's timer.

@@ -1,7 +1,7 @@
 //! DCTCP, adapted to rates (`docs/explanation/model-semantics.md`, "DCTCP"; SIGCOMM '10 equation 1).
 
 use crate::cpu::math::{ONE_Q32, TWO_Q32, decay_q32, mul_shr};
-use crate::cpu::rate::set_rate;
+use crate::cpu::transport::rate::set_rate;
 use hyperfold_columns::{FlowIdx, NicIdx, Tables, qp};
 
 /// Handles an acknowledgement up to `seq`. `cnp`: it carries a congestion notification.

@@ -2,7 +2,7 @@
 
 use crate::cpu::key::{EventKey, lineage};
 use crate::cpu::math::{ONE_Q48, mul_div, tx_time};
-use crate::cpu::rate::set_rate;
+use crate::cpu::transport::rate::set_rate;
 use hyperfold_columns::{FlowIdx, INT_Q_UNIT, INT_TX_UNIT, NEVER, NicIdx, PacketIdx, Tables, meta, mode};
 
 /// Handles acknowledgement `p`, which carries telemetry.

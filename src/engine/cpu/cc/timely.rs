@@ -1,7 +1,7 @@
 //! TIMELY (SIGCOMM '15, Algorithm 1) as the reference runs it (`docs/explanation/model-semantics.md`, "TIMELY"): one update per window.
 
 use crate::cpu::math::{ONE_Q32, mul_div, mul_shr};
-use crate::cpu::rate::set_rate;
+use crate::cpu::transport::rate::set_rate;
 use hyperfold_columns::{FlowIdx, NicIdx, Tables};
 
 /// Number of fraction bits of the smoothed RTT difference, which is in picoseconds.

@@ -12,13 +12,13 @@ use super::source;
 use crate::EngineError;
 use crate::fair_rates::{NumberedNetworks, RateNetwork, RateSolver};
 use crate::gpu::faults::{Faults, RunError};
-use crate::gpu::pack::Room;
+use crate::gpu::pack::BatchLimits;
 
 /// Invocations per workgroup.
 const WORKGROUP: u32 = 256;
 /// Maximum number of carriers per network. A workgroup walks over all carriers several times per solution, however few have changed. For larger
 /// networks the CPU, which solves for changes only, is better, and dispatches stay short. Our choice, not measured on a real GPU.
-const MOST_CARRIERS: usize = 1 << 14;
+const MAX_CARRIERS: usize = 1 << 14;
 /// Minimum number of experiments in a batch for one dispatch per instant to pay, where the engine is chosen automatically. Our choice, not measured
 /// on a real GPU: a dispatch and its answer cost some 0.1 ms there, a solution on a CPU thread some 10 us.
 pub const FEWEST_THAT_PAY: usize = 512;
@@ -36,7 +36,7 @@ struct FillKernel {
 #[derive(Debug)]
 pub struct DeviceRates {
     handles: DeviceHandles,
-    room: Room,
+    limits: BatchLimits,
     workgroup: u32,
     kernel: Option<FillKernel>,
     fewest: usize,
@@ -48,11 +48,11 @@ impl DeviceRates {
         device: wgpu::Device,
         queue: wgpu::Queue,
         faults: Faults,
-        room: Room,
+        limits: BatchLimits,
         workgroup: u32,
     ) -> DeviceRates {
         let workgroup = WORKGROUP.min(workgroup) / 16 * 16;
-        DeviceRates { handles: DeviceHandles { device, queue, faults }, room, workgroup, kernel: None, fewest: 1 }
+        DeviceRates { handles: DeviceHandles { device, queue, faults }, limits, workgroup, kernel: None, fewest: 1 }
     }
 
     /// Leaves batches with fewer experiments at flow level to the CPU.
@@ -61,8 +61,8 @@ impl DeviceRates {
     }
 
     /// Leaves networks to the CPU that exceed these limits: bytes of one buffer, and of all.
-    pub(in crate::gpu) fn limit_room(&mut self, room: Room) {
-        self.room = room;
+    pub(in crate::gpu) fn limit_batches(&mut self, limits: BatchLimits) {
+        self.limits = limits;
     }
 
     /// The kernel; compiles it if it is not compiled yet.
@@ -121,15 +121,15 @@ impl DeviceRates {
 }
 
 /// Number of each network that fits beside those before it; `None` if it does not fit.
-fn numbers(networks: &[RateNetwork], room: &Room) -> Vec<Option<u32>> {
+fn numbers(networks: &[RateNetwork], limits: &BatchLimits) -> Vec<Option<u32>> {
     let mut taken = NetworkBytes::default();
     let mut n = 0;
     let mut number = |network: &RateNetwork| {
         let sum = taken.plus(NetworkBytes::of(network));
-        let fits = network.carriers.len() <= MOST_CARRIERS
-            && n < room.experiments
-            && sum.0.iter().all(|&bytes| bytes <= room.table_bytes)
-            && sum.0.iter().sum::<u64>() <= room.total_bytes;
+        let fits = network.carriers.len() <= MAX_CARRIERS
+            && n < limits.experiments
+            && sum.0.iter().all(|&bytes| bytes <= limits.table_bytes)
+            && sum.0.iter().sum::<u64>() <= limits.total_bytes;
         fits.then(|| {
             taken = sum;
             n += 1;
@@ -145,7 +145,7 @@ impl RateSolver for DeviceRates {
     }
 
     fn load(&mut self, networks: &[RateNetwork]) -> Result<NumberedNetworks, EngineError> {
-        let numbers = numbers(networks, &self.room);
+        let numbers = numbers(networks, &self.limits);
         let rows =
             NetworkRows::of(networks.iter().zip(&numbers).filter(|(_, n)| n.is_some()).map(|(network, _)| network));
         let handles = self.handles.clone();
@@ -176,13 +176,16 @@ mod tests {
             carriers: vec![Default::default(); n],
             ..RateNetwork::default()
         };
-        let networks = [network(10), network(MOST_CARRIERS + 1), network(30), network(10)];
-        let room = Room { table_bytes: u64::MAX, total_bytes: u64::MAX, experiments: 9 };
-        assert_eq!(numbers(&networks, &room), [Some(0), None, Some(1), Some(2)]);
-        assert_eq!(numbers(&networks, &Room { experiments: 1, ..room }), [Some(0), None, None, None]);
+        let networks = [network(10), network(MAX_CARRIERS + 1), network(30), network(10)];
+        let limits = BatchLimits { table_bytes: u64::MAX, total_bytes: u64::MAX, experiments: 9 };
+        assert_eq!(numbers(&networks, &limits), [Some(0), None, Some(1), Some(2)]);
+        assert_eq!(numbers(&networks, &BatchLimits { experiments: 1, ..limits }), [Some(0), None, None, None]);
         let two_small = 20 * size_of::<super::super::rows::CarrierRow>() as u64;
-        assert_eq!(numbers(&networks, &Room { table_bytes: two_small, ..room }), [Some(0), None, None, Some(1)]);
-        assert_eq!(numbers(&networks, &Room { total_bytes: 100, ..room }), [None; 4]);
+        assert_eq!(
+            numbers(&networks, &BatchLimits { table_bytes: two_small, ..limits }),
+            [Some(0), None, None, Some(1)]
+        );
+        assert_eq!(numbers(&networks, &BatchLimits { total_bytes: 100, ..limits }), [None; 4]);
     }
 
     #[test]

@@ -3,7 +3,7 @@
 //! Layer: engine. Composes; compiles nothing.
 
 use super::rows::LINK_WORDS;
-use crate::fair_rates::{EQUALS, MANY, MOST_ROUNDS, NONE, PRECISE_ROUNDS, SHARE_BITS, SLACK_SHIFT, WHOLE};
+use crate::fair_rates::{EQUALS, MANY, MAX_PASSES, NONE, PRECISE_ROUNDS, SHARE_BITS, SLACK_SHIFT, WHOLE};
 use crate::gpu::source::MATH;
 pub use crate::gpu::source::{SourceError, validate};
 use hyperfold_columns::wgsl;
@@ -37,7 +37,7 @@ pub fn compose(workgroup: u32) -> Result<String, SourceError> {
         ("SHARE_BITS", SHARE_BITS),
         ("WHOLE", WHOLE),
         ("SLACK_SHIFT", SLACK_SHIFT),
-        ("MOST_ROUNDS", MOST_ROUNDS),
+        ("MAX_PASSES", MAX_PASSES),
         ("PRECISE_ROUNDS", PRECISE_ROUNDS),
         ("MANY", MANY),
     ];

@@ -3,7 +3,8 @@
 //! Layer: host.
 
 use super::formulas::IdleLink;
-use super::{ClosedFormError, ClosedFormRow, config, simulate};
+use super::row::{ClosedFormError, ClosedFormRow};
+use super::simulate::{config, simulate};
 use hyperfold_config::spec::{KeyId, Value};
 
 /// One collective: operation, algorithm, members, bytes, piece size in KiB (0: whole shards), overhead of each message in ns.

@@ -6,53 +6,11 @@
 mod collectives;
 mod formulas;
 mod pipelines;
+mod row;
+mod simulate;
 mod traffic;
 
-use std::path::Path;
-
-use crate::ExperimentOutcome;
-use crate::PrepareError;
-use crate::QueuedExperiment;
-use crate::RunEvent;
-use crate::RunOptions;
-use crate::prepare;
-use crate::run;
-use hyperfold_config::spec::{Config, Conflict, KeyId, Value, Values};
-use hyperfold_engine::EngineError;
-use hyperfold_engine::cpu::engine::CpuEngine;
-
-/// The result of a formula beside the simulated one.
-#[derive(Clone, Debug, PartialEq)]
-pub struct ClosedFormRow {
-    /// The kind of formula. Rows are summarised by it.
-    pub table: &'static str,
-    pub name: String,
-    pub unit: &'static str,
-    pub formula: f64,
-    pub simulated: f64,
-    /// The formula in words.
-    pub note: &'static str,
-}
-
-impl ClosedFormRow {
-    /// Relative error: (simulated - formula) / formula.
-    pub fn rel_error(&self) -> f64 {
-        (self.simulated - self.formula) / self.formula
-    }
-}
-
-/// The reason why a comparison failed.
-#[derive(Debug, thiserror::Error)]
-pub enum ClosedFormError {
-    #[error("{name}: {why}")]
-    Config { name: String, why: Conflict },
-    #[error("{name}: {why}")]
-    Prepare { name: String, why: Box<PrepareError> },
-    #[error(transparent)]
-    Engine(#[from] EngineError),
-    #[error("{name} did not end: {why}")]
-    Ended { name: String, why: String },
-}
+pub use row::{ClosedFormError, ClosedFormRow};
 
 /// Simulates and returns all rows. Takes some seconds.
 ///
@@ -63,46 +21,4 @@ pub fn rows() -> Result<Vec<ClosedFormRow>, ClosedFormError> {
     rows.extend(pipelines::rows()?);
     rows.extend(traffic::rows()?);
     Ok(rows)
-}
-
-/// Keys of a workload and their values.
-type Keys<'a> = &'a [(KeyId, Value)];
-
-fn text(s: &str) -> Value {
-    Value::Text(s.into())
-}
-
-/// Builds the configuration of hosts with one GPU each on one switch, with links of 100 Gb/s and a microsecond, and no congestion control; `keys` override.
-fn config(name: &str, hosts: i64, keys: Keys) -> Result<Config, ClosedFormError> {
-    let network = [
-        (KeyId::Gpus, Value::Int(hosts)),
-        (KeyId::GpusPerServer, Value::Int(1)),
-        (KeyId::NicsPerServer, Value::Int(1)),
-        (KeyId::TopologyKind, Value::Choice("rail-only")),
-        (KeyId::LinkGbps, Value::Float(100.0)),
-        (KeyId::LinkDelayNs, Value::Float(1000.0)),
-        (KeyId::Cc, Value::Choice("none")),
-        (KeyId::Protocol, Value::Choice("Simple")),
-        (KeyId::Channels, Value::Int(1)),
-    ];
-    let mut values = Values::layered(&[&network, keys]);
-    values.derive();
-    Config::new(values, Path::new(""), 1).map_err(|why| ClosedFormError::Config { name: name.to_string(), why })
-}
-
-/// Simulates one configuration to its end.
-fn simulate(name: &str, config: Config) -> Result<ExperimentOutcome, ClosedFormError> {
-    prepare(&config, 0).map_err(|why| ClosedFormError::Prepare { name: name.to_string(), why: Box::new(why) })?;
-    let mut outcome = None;
-    let task = QueuedExperiment { exp_id: 0, config };
-    run::<EngineError>(std::iter::once(task), Box::new(CpuEngine), &RunOptions::default(), || false, &mut |news| {
-        if let RunEvent::Ended(ended) = news {
-            outcome = Some(ended.result);
-        }
-        Ok(())
-    })?;
-    match outcome {
-        Some(Ok(outcome)) => Ok(outcome),
-        unfinished => Err(ClosedFormError::Ended { name: name.to_string(), why: format!("{unfinished:?}") }),
-    }
 }

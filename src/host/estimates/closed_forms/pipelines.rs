@@ -3,7 +3,8 @@
 //! Layer: host. The vocabulary is tiny, so that the first and the last stage have almost no more work than the others. Kernels take a hundred times as long as
 //! on the GPU, so that messages take almost no time, though they cross the network.
 
-use super::{ClosedFormError, ClosedFormRow, config, simulate, text};
+use super::row::{ClosedFormError, ClosedFormRow};
+use super::simulate::{config, simulate, text};
 use hyperfold_config::spec::{KeyId, Value};
 
 /// Text of a model of 128 equal layers.

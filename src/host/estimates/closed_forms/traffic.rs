@@ -2,7 +2,8 @@
 //!
 //! Layer: host. One dimension at a time, by ring, in servers of one GPU: all bytes cross the network.
 
-use super::{ClosedFormError, ClosedFormRow, config, simulate, text};
+use super::row::{ClosedFormError, ClosedFormRow};
+use super::simulate::{config, simulate, text};
 use hyperfold_config::spec::{KeyId, Value};
 
 const HIDDEN: u64 = 256;

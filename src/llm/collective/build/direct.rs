@@ -3,7 +3,9 @@
 //!
 //! Layer: collective. A sender takes its destinations in turn, beginning after its own number, so that no member is the first destination of all.
 
-use super::{CollectiveOp, How, Range, ScheduleError, ScheduleWriter, span};
+use super::super::CollectiveOp;
+use super::error::ScheduleError;
+use super::writer::{How, Range, ScheduleWriter, span};
 
 /// What each member sends to each other, as offsets. The buffers of all members lie one after another.
 pub(super) struct Shares {

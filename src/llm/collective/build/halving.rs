@@ -3,7 +3,8 @@
 //! Layer: collective. If the number of members is not a power of two, the first members work in pairs: one of a pair hands its data to the other and is handed
 //! the result (Thakur, Rabenseifner and Gropp 2005, "Optimization of collective communication operations in MPICH").
 
-use super::{CollectiveOp, How, Range, ScheduleWriter, span};
+use super::super::CollectiveOp;
+use super::writer::{How, Range, ScheduleWriter, span};
 
 /// The members that take part (players). Each acts for a range of member numbers.
 struct Halves {

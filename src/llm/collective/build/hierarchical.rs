@@ -3,8 +3,12 @@
 //!
 //! Layer: collective.
 
+use super::super::CollectiveOp;
 use super::direct::{self, Shares};
-use super::{CollectiveOp, How, Range, ScheduleError, ScheduleWriter, Shape, ring, span};
+use super::error::ScheduleError;
+use super::ring;
+use super::shape::Shape;
+use super::writer::{How, Range, ScheduleWriter, span};
 
 /// Servers with equal places: rows are servers, columns are rails.
 struct Grid {

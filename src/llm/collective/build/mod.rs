@@ -5,9 +5,12 @@
 //! ([`writer`]), so chunks pipeline without further rules.
 
 mod direct;
+mod error;
 mod halving;
 mod hierarchical;
+mod options;
 mod ring;
+mod shape;
 mod tree;
 mod writer;
 
@@ -17,97 +20,11 @@ mod proof;
 mod tests;
 
 use super::{Algorithm, CollectiveOp, Schedule};
+pub use error::ScheduleError;
+pub use options::ScheduleOptions;
 pub(super) use ring::order as ring_order;
-use writer::{How, Range, ScheduleWriter, span};
-
-/// Places of a communicator's members: (server, place in the server), in any numbering. Members with the same place in different servers are on one rail.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Shape {
-    pub members: Vec<(u32, u32)>,
-}
-
-impl Shape {
-    /// `n` members, each in a server of its own.
-    pub fn flat(n: u32) -> Shape {
-        Shape { members: (0..n).map(|i| (i, 0)).collect() }
-    }
-
-    /// `servers` servers of `per_server` members, numbered server by server.
-    pub fn servers(servers: u32, per_server: u32) -> Shape {
-        Shape { members: (0..servers * per_server).map(|i| (i / per_server, i % per_server)).collect() }
-    }
-
-    /// Number of members.
-    pub fn n(&self) -> u32 {
-        self.members.len() as u32
-    }
-
-    /// Members of each server. Servers are in order of their first member, members in order of their places.
-    fn by_server(&self) -> Vec<Vec<u32>> {
-        let mut order = std::collections::BTreeMap::new();
-        let mut servers: Vec<Vec<u32>> = Vec::new();
-        for (i, (server, _)) in self.members.iter().enumerate() {
-            let server_idx = *order.entry(*server).or_insert_with(|| {
-                servers.push(Vec::new());
-                servers.len() - 1
-            });
-            servers[server_idx].push(i as u32);
-        }
-        for members in &mut servers {
-            members.sort_by_key(|&m| self.members[m as usize].1);
-        }
-        servers
-    }
-}
-
-/// Options of a schedule.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct ScheduleOptions<'a> {
-    /// Number of parallel copies of the pattern, each with its share of the bytes and its own connections.
-    pub channels: u16,
-    /// Maximum payload of a message in bytes; 0 if messages are not cut.
-    pub chunk_bytes: u64,
-    /// Source of a broadcast, or destination of a reduction.
-    pub root: u32,
-    /// Weights of the members as destinations of an all-to-all. What a member sends is split in proportion.
-    pub shares: Option<&'a [u64]>,
-    /// Whether each pair of GPUs of a server has a link of its own.
-    pub own_links: bool,
-}
-
-impl Default for ScheduleOptions<'_> {
-    fn default() -> Self {
-        ScheduleOptions { channels: 1, chunk_bytes: 0, root: 0, shares: None, own_links: false }
-    }
-}
-
-/// Why no schedule can be built.
-#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
-pub enum ScheduleError {
-    #[error("algorithm auto has to be chosen (by collective::choose) before a schedule is made of it")]
-    Unchosen,
-    #[error(
-        "{algorithm:?} reduces in switches and makes no transfers between members: it is analytic (collective::cost_ps)"
-    )]
-    Analytic { algorithm: Algorithm },
-    #[error("{op:?} by {algorithm:?} does not exist; {op:?} knows {known}")]
-    NoSuch { op: CollectiveOp, algorithm: Algorithm, known: &'static str },
-    #[error("root {root} of a communicator of {n} members; it must be below {n}")]
-    Root { root: u32, n: u32 },
-    #[error(
-        "{given} shares for {n} members of an all-to-all, their sum {sum}; one weight a member is needed, not all of them 0"
-    )]
-    Shares { given: usize, n: u32, sum: u128 },
-    #[error(
-        "{bytes} bytes among {n} GPUs in pieces of {chunk_bytes} become more than {MOST_TRANSFERS} transfers, the most that one collective has room for; fewer GPUs, a larger workload.chunk_kib or fewer workload.channels make them fewer"
-    )]
-    TooMany { bytes: u64, n: u32, chunk_bytes: u64 },
-    #[error("a hierarchical {op:?} needs servers with the same places: server of member {member} differs")]
-    Uneven { op: CollectiveOp, member: u32 },
-}
-
-/// The most transfers of one schedule: 2^24. Our choice: a schedule and its tasks then stay within a few GB.
-pub(super) const MOST_TRANSFERS: usize = 1 << 24;
+pub use shape::Shape;
+use writer::ScheduleWriter;
 
 /// Names of the algorithms that have schedules for `op`, for messages.
 pub const fn known(op: CollectiveOp) -> &'static str {

@@ -2,7 +2,10 @@
 //!
 //! Layer: collective. Each channel has its own order of members, so that channels leave servers by different NICs.
 
-use super::{CollectiveOp, How, Range, ScheduleOptions, ScheduleWriter, Shape, span};
+use super::super::CollectiveOp;
+use super::options::ScheduleOptions;
+use super::shape::Shape;
+use super::writer::{How, Range, ScheduleWriter, span};
 
 /// The order of members in the ring of channel `c`.
 ///

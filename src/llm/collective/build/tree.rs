@@ -3,7 +3,10 @@
 //! Layer: collective. There are two trees. Nearly every inner node of one is a leaf of the other, so that each server sends about as much as it receives
 //! (Sanders, Speck and Traeff 2009, "Two-tree algorithms for full bandwidth broadcast, reduction and scan").
 
-use super::{CollectiveOp, How, Range, ScheduleWriter, Shape, ring, span};
+use super::super::CollectiveOp;
+use super::ring;
+use super::shape::Shape;
+use super::writer::{How, Range, ScheduleWriter, span};
 
 /// Parent of rank `r` in the in-order binary tree on `n` ranks whose leaves are the odd ranks; `None` for the root, 0.
 pub(super) fn parent(r: u32, n: u32) -> Option<u32> {

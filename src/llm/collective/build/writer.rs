@@ -4,7 +4,7 @@
 
 use std::collections::BTreeMap;
 
-use super::MOST_TRANSFERS;
+use super::error::MAX_TRANSFERS;
 use crate::collective::{Schedule, Transfer};
 use hyperfold_base::budget;
 
@@ -112,7 +112,7 @@ impl ScheduleWriter {
 
     /// Stops writing now if at least `transfers` transfers follow and these do not fit, into a schedule or into memory.
     pub(super) fn announce(&mut self, transfers: u64) {
-        self.full |= transfers > MOST_TRANSFERS as u64;
+        self.full |= transfers > MAX_TRANSFERS as u64;
         if !self.full {
             budget::announce_rows::<Transfer>("transfers of a collective", transfers);
         }
@@ -161,7 +161,7 @@ impl ScheduleWriter {
     /// Appends one message with its dependencies, and records its delivery.
     fn message(&mut self, src: u32, dst: u32, channel: u16, ranges: &[Range], how: How) {
         budget::check("transfers of a collective");
-        self.full |= self.schedule.transfers.len() >= MOST_TRANSFERS;
+        self.full |= self.schedule.transfers.len() >= MAX_TRANSFERS;
         if self.full {
             return;
         }

@@ -47,8 +47,9 @@ fn counted_gbps(system: &CollectiveSystem, members: u32) -> f64 {
     }
 }
 
-/// The most rings of a graph before they are doubled. Logs show 8 over NICs and 12 inside; the search does not take more rings for a per cent of bandwidth.
-const MOST_RINGS: f64 = 16.0;
+/// Maximum number of rings of a graph before they are doubled. Logs show 8 over NICs and 12 inside; the search does not take more rings for a per cent of
+/// bandwidth.
+const MAX_RINGS: f64 = 16.0;
 
 /// The largest sum of equal channels that fit the GPUs' links and, with a network, the NICs: (channels, speed in GB/s). Of equal sums, the one with faster
 /// channels wins.
@@ -59,7 +60,7 @@ fn best(speeds: &[f64], gpu: f64, nics: Option<(f64, f64)>) -> (u32, f64) {
         let inside = libm::floor(gpu / speed + 1e-9);
         let fits = nics
             .map_or(inside, |(n, nic_gbps)| inside.min(libm::floor(n * libm::floor(nic_gbps / speed + 1e-9) + 1e-9)));
-        if (1.0..=MOST_RINGS).contains(&fits) && fits * speed > best_gbps + 1e-9 {
+        if (1.0..=MAX_RINGS).contains(&fits) && fits * speed > best_gbps + 1e-9 {
             best_gbps = fits * speed;
             found = (fits as u32, speed);
         }

@@ -33,7 +33,7 @@ impl Element {
 }
 
 /// Maximum nesting: deeper than any server, shallow enough for the stack.
-const MOST_DEPTH: usize = 64;
+const MAX_DEPTH: usize = 64;
 
 struct Parser<'a> {
     rest: &'a str,
@@ -96,8 +96,8 @@ impl<'a> Parser<'a> {
     }
 
     fn element(&mut self, depth: usize) -> Result<Element, XmlError> {
-        if depth > MOST_DEPTH {
-            return Err(self.error(format!("elements are nested more than {MOST_DEPTH} deep")));
+        if depth > MAX_DEPTH {
+            return Err(self.error(format!("elements are nested more than {MAX_DEPTH} deep")));
         }
         let line = self.line;
         if !self.rest.starts_with('<') {

@@ -3,7 +3,7 @@
 //! Part of compute. It follows Megatron-Core: `CheckpointWithoutOutput` for norms, latent attention's vectors and the experts' activation function, and a whole
 //! forward pass for the others.
 
-use crate::model::{Moe, RecomputeModules};
+use crate::model::Moe;
 
 use super::attention::{core_forward, norm_forward, up_projections_forward};
 use super::part::Site;
@@ -13,7 +13,7 @@ use super::{mlp, moe};
 /// Adds kernels and exchanges of the chosen modules of a layer, in the order of its forward pass.
 pub(super) fn again(b: &mut Builder, experts: Option<&Moe>) {
     let chosen = b.layout.recompute.modules();
-    let [attention_norm, mlp_norm] = RecomputeModules::norms_alone(b.model, b.layout, experts.is_some());
+    let [attention_norm, mlp_norm] = b.layout.norms_alone(b.model, experts.is_some());
     if chosen.layernorm && attention_norm {
         norm_forward(b, Site::AttnNorm);
     }

@@ -4,12 +4,12 @@ use std::collections::{BTreeMap, HashMap, HashSet};
 
 use super::{DagError, RawNode};
 use crate::collective::CollectiveOp;
-use crate::workload::decimal::scaled;
-use crate::workload::flow_file::MAX_FLOW_BYTES;
+use crate::workload::flows::decimal::scaled;
+use crate::workload::flows::flow_file::MAX_FLOW_BYTES;
 use crate::workload::program::{Dim, Group, OpKind, Peer, Phase, Stream, Workload};
 use crate::workload::rules::{ProgramWriter, RankSchedule, assemble};
 
-/// The most ranks of a graph. It is far above any cluster, so that a typing error gives a message before it takes all memory.
+/// Maximum number of ranks of a graph. It is far above any cluster, so that a typing error gives a message before it takes all memory.
 const MAX_RANKS: u32 = 1 << 20;
 
 /// A graph as read from its file, not checked yet.

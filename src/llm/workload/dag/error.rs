@@ -1,6 +1,6 @@
 //! Errors of a graph written by the user.
 
-use crate::workload::check_error::CheckError;
+use crate::workload::checks::check_error::CheckError;
 use hyperfold_network::topology::FileError;
 
 /// What is wrong with the graph, and where.

@@ -25,7 +25,7 @@ use hyperfold_base::units::{PS_PER_S, PS_PER_US};
 /// Name of the file that lists the members of process groups; it lies beside the traces.
 pub const GROUPS_FILE: &str = "comm_group.json";
 /// How many levels below the named folder traces may lie.
-const MOST_SUBFOLDERS: usize = 4;
+const MAX_SUBFOLDERS: usize = 4;
 /// Collective kinds by Chakra's number, with the operation of this simulator, or `None` if there is none.
 const COLLECTIVES: [(&str, Option<CollectiveOp>); 10] = [
     ("all-reduce", Some(CollectiveOp::AllReduce)),
@@ -90,7 +90,7 @@ fn collect(folder: &Path, prefix: &str, depth: usize, found: &mut Vec<PathBuf>) 
     found.extend(
         entries.iter().filter(|p| p.extension().is_some_and(|e| e == "et") && p.is_file() && named(p)).cloned(),
     );
-    if found.len() == before && prefix.is_empty() && depth < MOST_SUBFOLDERS {
+    if found.len() == before && prefix.is_empty() && depth < MAX_SUBFOLDERS {
         // Symbolic links are not followed, since they may form a cycle.
         for sub in entries.iter().filter(|p| p.is_dir() && !p.is_symlink()) {
             collect(sub, prefix, depth + 1, found)?;

@@ -1,14 +1,17 @@
-//! Importers: workload files of other tools become a [`Workload`].
+//! Importers: workload files of other tools become a [`Workload`](crate::workload::program::Workload).
 //!
 //! Layer: workload. Each format has a module with `read(path, &Options)`. Importers read, check and translate; they do not know what a program costs on a
 //! network. Whatever a format says that a program cannot express is an error or a note. Nothing is dropped silently.
 
 pub mod chakra;
 mod check;
+mod error;
 pub(crate) mod et;
 pub mod goal;
 mod graph;
 pub mod htsim;
+mod imported;
+mod limits;
 pub mod simai;
 mod simai_file;
 mod simai_program;
@@ -16,40 +19,11 @@ pub(crate) mod wire;
 
 use std::path::Path;
 
-use crate::workload::Flow;
-use crate::workload::program::Workload;
 use hyperfold_base::input;
-use hyperfold_network::topology::FileError;
 
-/// The most ranks of a workload, as many as a network may have nodes. The limit keeps a typing error in a header from exhausting the memory.
-pub const MAX_RANKS: u32 = hyperfold_network::topology::MAX_NODES;
-/// The most operations of all distinct programs of a workload together.
-pub const MAX_OPS: usize = 1 << 28;
-/// The most bytes of one message or collective: a petabyte, as in flow files.
-pub const MAX_BYTES: u64 = crate::workload::MAX_FLOW_BYTES;
-/// The longest single duration: a million seconds.
-pub const MAX_PS: u64 = 1_000_000 * hyperfold_base::units::PS_PER_S;
-
-/// Options of the importers: values that a file may lack.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Default)]
-pub struct ImportOptions {
-    /// Number of ranks, for formats that may not give it: SimAI files without `all_gpus`, traces of one rank. For `None` see each reader.
-    pub ranks: Option<u32>,
-    /// FLOP/s for trace nodes that give `num_ops` and no duration; 0: such nodes are an error.
-    pub flops_per_s: u64,
-    /// Memory bandwidth in bytes/s for trace nodes that give `tensor_size` and no duration; 0 means that it does not limit anything.
-    pub memory_bytes_per_s: u64,
-}
-
-/// The result of reading a workload file.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Imported {
-    pub workload: Workload,
-    /// The workload as flows, if the file has nothing but flows with start times (htsim without triggers).
-    pub flows: Option<Vec<Flow>>,
-    /// Notices for the user: what was read differently from what the file says literally.
-    pub notes: Vec<String>,
-}
+pub use error::ImportError;
+pub use imported::{ImportOptions, Imported};
+pub use limits::{MAX_BYTES, MAX_OPS, MAX_PS, MAX_RANKS};
 
 /// Formats of workload files.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
@@ -62,33 +36,6 @@ pub enum WorkloadFormat {
     Htsim,
     /// GOAL text of LogGOPSim.
     Goal,
-}
-
-/// An error in a workload file.
-#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
-pub enum ImportError {
-    #[error(transparent)]
-    File(#[from] FileError),
-    #[error("{path}: {problem}")]
-    Path { path: String, problem: String },
-    #[error("{path}: byte {at}: {problem}")]
-    Encoding { path: String, at: usize, problem: String },
-    #[error("{path}: node {node}: {problem}")]
-    Node { path: String, node: u64, problem: String },
-    #[error("{path}: {problem}")]
-    Graph { path: String, problem: String },
-    #[error("{path}: the number of ranks, {ranks}: {problem}")]
-    Ranks { path: String, ranks: u32, problem: String },
-}
-
-impl ImportError {
-    fn path(path: &str, problem: impl Into<String>) -> ImportError {
-        ImportError::Path { path: path.to_string(), problem: problem.into() }
-    }
-
-    fn graph(path: &str, problem: impl Into<String>) -> ImportError {
-        ImportError::Graph { path: path.to_string(), problem: problem.into() }
-    }
 }
 
 /// Reads a workload file of a known format.

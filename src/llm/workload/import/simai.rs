@@ -25,7 +25,7 @@ const REFUSED: [(&str, &str); 5] = [
 ];
 const ROW_SHAPE: &str =
     "name dependency fwd_ns fwd_comm fwd_bytes ig_ns ig_comm ig_bytes wg_ns wg_comm wg_bytes update_ns";
-/// The most layers: far beyond real files. The limit makes a wrong count harmless.
+/// Maximum number of layers: far beyond real files. The limit makes a wrong count harmless.
 const MAX_LAYERS: u32 = 1 << 24;
 
 /// Reads a workload file. The number of ranks is `options.ranks`, else the header's `all_gpus`, else the smallest that holds its groups and at least a server

@@ -5,38 +5,11 @@
 use std::collections::HashMap;
 use std::sync::Arc;
 
-use super::{Instance, Lowerer};
+use super::calls::Instance;
+use super::lowerer::Lowerer;
 use crate::collective::{EdgeRing, EqualSteps, Overheads};
-use crate::workload::classes::Representatives;
-use crate::workload::program::{OpKind, Workload};
+use crate::workload::program::OpKind;
 use crate::workload::tasks::{EdgePairs, JoinedCollective, JoinedQueuePairs, QueuePair, Work};
-
-/// Which ranks and groups each representative stands for, and the queue pairs of the collectives lowered so far.
-pub(super) struct JoinedLowering {
-    /// For each rank, the ranks that it stands for, itself first. Empty if there are no representatives.
-    ranks: Vec<Vec<u32>>,
-    /// For each group, the groups that it stands for, itself first.
-    groups: Vec<Vec<u32>>,
-    /// First queue pair and the queue pair of each edge, by group and edges of the collective.
-    edges: HashMap<(u32, Vec<EdgeRing>), (u32, EdgePairs)>,
-}
-
-/// Lists for each rank or group the ranks or groups that it represents. `representative_of` has the representative of each.
-fn stood_for(representative_of: &[u32]) -> Vec<Vec<u32>> {
-    let mut followers: Vec<Vec<u32>> = vec![Vec::new(); representative_of.len()];
-    (0..).zip(representative_of).for_each(|(own, &representative)| followers[representative as usize].push(own));
-    followers
-}
-
-impl JoinedLowering {
-    pub(super) fn new(workload: &Workload, representatives: Option<&Representatives>) -> JoinedLowering {
-        let (ranks, groups) = match representatives {
-            Some(r) => (stood_for(&r.rank), stood_for(&r.group)),
-            None => (Vec::new(), (0..workload.groups.len() as u32).map(|g| vec![g]).collect()),
-        };
-        JoinedLowering { ranks, groups, edges: HashMap::new() }
-    }
-}
 
 /// Stands for the queue pair of an edge inside a server, which no packet crosses.
 const INSIDE: u32 = u32::MAX;
@@ -48,7 +21,7 @@ pub(super) fn one_flow(
     instance: &Instance,
     steps: &EqualSteps,
     overheads: &Overheads,
-    least_ps: u64,
+    min_ps: u64,
 ) {
     let (qp, edges) = joined_queue_pairs(l, group, steps);
     let n_lanes = u64::from(l.machine.qps_per_connection.max(1));
@@ -63,7 +36,7 @@ pub(super) fn one_flow(
         l.graph.release(end, m.end);
     }
     let way = l.machine.intra.unwrap_or(l.machine.shared_nic);
-    let inside_each = if steps.steps > 1 { 1 } else { most_inside(l, group, steps, way.links) };
+    let inside_each = if steps.steps > 1 { 1 } else { max_inside(l, group, steps, way.links) };
     l.graph.one_flow.push(JoinedCollective {
         task,
         edges,
@@ -74,12 +47,12 @@ pub(super) fn one_flow(
         piece_bytes: steps.piece_bytes,
         inside_each,
         inside: (way.rate_bps, way.latency_ps),
-        least_ps,
+        min_ps,
     });
 }
 
 /// The most edges that leave a member by one link of its server.
-fn most_inside(l: &Lowerer, group: u32, steps: &EqualSteps, links: u32) -> u64 {
+fn max_inside(l: &Lowerer, group: u32, steps: &EqualSteps, links: u32) -> u64 {
     let members = &l.workload.groups[group as usize].members;
     let mut edges_on_link: HashMap<(u32, u32), u64> = HashMap::new();
     for &(from, to) in steps.rings.iter().flat_map(|r| &r.edges) {

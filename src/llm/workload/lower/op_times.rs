@@ -10,8 +10,10 @@ use std::collections::hash_map::Entry;
 
 use foldhash::{HashMap, HashMapExt};
 
+use super::calls::{Call, parties};
+use super::machine::{Lowering, alone};
+use super::planner::{Asked, CollectivePlan, Planner};
 use super::transfer::{link_of, serial_ps};
-use super::{Asked, Call, CollectivePlan, Lowering, Planner, alone, parties};
 use crate::workload::program::{Dim, Op, OpKind, Program, Stream, Workload};
 use hyperfold_base::budget;
 
@@ -56,7 +58,7 @@ const UNKNOWN: u64 = u64::MAX;
 /// No op or message.
 pub(super) const NONE: u32 = u32::MAX;
 /// A time in ps that is later than anything simulated. Beyond it, sums could overflow.
-const MOST_PS: u64 = 1 << 62;
+const MAX_PS: u64 = 1 << 62;
 /// Number of messages between two checks of the budget.
 const MESSAGES_PER_CHECK: u32 = 1024;
 
@@ -92,7 +94,7 @@ pub fn solved_ops<'w>(
     let OpsUnderWay { times: ranks, parties, meetings, messages, before, .. } = run;
     let stands_for = machine.representatives.map_or_else(Vec::new, |representatives| representatives.rank.clone());
     let times = WorkloadTimes { ranks, stands_for };
-    (times.end_ps() < MOST_PS).then_some(SolvedOps { times, parties, meetings, messages, before })
+    (times.end_ps() < MAX_PS).then_some(SolvedOps { times, parties, meetings, messages, before })
 }
 
 /// The collectives of a group, in order.

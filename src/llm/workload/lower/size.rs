@@ -4,7 +4,9 @@
 
 use foldhash::{HashMap, HashMapExt};
 
-use super::{Asked, Call, CollectivePlan, Lowering, Planner, parties};
+use super::calls::{Call, parties};
+use super::machine::Lowering;
+use super::planner::{Asked, CollectivePlan, Planner};
 use crate::workload::program::{OpKind, Program, Workload};
 use crate::workload::tasks::{GraphTask, OpTasks};
 use hyperfold_base::budget;
@@ -31,7 +33,7 @@ struct ProgramSize {
 /// Counts the tasks that [`super::lower`] would make at least. Collectives are planned in the same order.
 ///
 /// A collective that cannot be planned counts as nothing; lowering gives the error.
-pub fn least_size(workload: &Workload, machine: &Lowering, planner: &mut dyn Planner) -> GraphSize {
+pub fn min_size(workload: &Workload, machine: &Lowering, planner: &mut dyn Planner) -> GraphSize {
     let programs: Vec<ProgramSize> = workload.programs.iter().map(|program| program_size(program, machine)).collect();
     let mut size = GraphSize::default();
     for rank in (0..workload.ranks.len() as u32).filter(|&rank| has_tasks(machine, rank)) {

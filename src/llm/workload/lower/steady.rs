@@ -9,7 +9,7 @@
 
 use foldhash::{HashMap, HashMapExt};
 
-use super::Lowering;
+use super::machine::Lowering;
 use super::op_times::{NONE, OpTimes, SolvedOps, TimedMessage, group_of, program};
 use crate::workload::program::{Op, OpKind, Program, Workload};
 

@@ -1,7 +1,10 @@
 //! Tests of lowering on two to four ranks: which ops become messages, gates or errors.
 
+use std::sync::Arc;
+
 use super::*;
-use crate::workload::program::{Group, Peer, Program, Rank};
+use crate::collective::{CollectiveOp, Overheads, Protocol, Schedule};
+use crate::workload::program::{Dim, Group, OpKind, Peer, Program, Rank, Stream};
 use crate::workload::tasks::{EdgeMoment, Target};
 
 /// Plans every collective as one exchange around a ring, or as a time.

@@ -1,6 +1,7 @@
 //! Makes the tasks of one transfer between two ranks: a message, its parts on several queue pairs, or a gate if no packet is needed.
 
-use super::{IntraServerPath, Lowerer};
+use super::lowerer::Lowerer;
+use super::machine::IntraServerPath;
 use crate::workload::tasks::{QueuePair, Work};
 
 /// The tasks that show the progress of a transfer. The sender waits for the end of `sent`. The receiver waits for the arrival of `arrived` if `message` is set,

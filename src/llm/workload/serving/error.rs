@@ -2,7 +2,7 @@
 
 use std::path::PathBuf;
 
-use crate::workload::check_error::CheckError;
+use crate::workload::checks::check_error::CheckError;
 
 /// Why requests cannot be served.
 #[derive(Debug, thiserror::Error)]
@@ -14,9 +14,9 @@ pub enum ServingError {
     #[error("{}: it has no request", path.display())]
     NoRequests { path: PathBuf },
     #[error(
-        "request {request} of {count} would arrive after {at_s:.0} s, and the last has to by {most_s:.0}; raise workload.request_rate, or lower workload.request_count"
+        "request {request} of {count} would arrive after {at_s:.0} s, and the last has to by {max_s:.0}; raise workload.request_rate, or lower workload.request_count"
     )]
-    TooLate { request: usize, count: usize, at_s: f64, most_s: f64 },
+    TooLate { request: usize, count: usize, at_s: f64, max_s: f64 },
     #[error("workload.model = \"{model}\": {why}")]
     Model { model: String, why: &'static str },
     #[error(

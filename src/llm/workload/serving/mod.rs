@@ -23,7 +23,7 @@ pub use graph::{RequestOps, RoundOps, ServedOps, ServedWorkload, serve};
 pub use kv::{KvTransfer, kv_capacity_tokens, kv_token_bytes, kv_transfers, weight_bytes, wrong_model};
 pub use plan::{PlannedRequest, PoolUse, Round, ServingPlan};
 pub use request::{RequestDistribution, ServingRequest, draw};
-pub use request_file::{MOST_S, RequestTrace, read_requests};
+pub use request_file::{MAX_S, RequestTrace, read_requests};
 pub use schedule::schedule;
 pub use setup::{Batching, Pool, PoolRole, ServingSetup};
 pub use step_cost::{BoundTimes, StageCost, StepCosts};

@@ -9,9 +9,9 @@ use hyperfold_base::units::PS_PER_S;
 
 const COLUMNS: [&str; 3] = ["arrival_s", "prompt_tokens", "output_tokens"];
 /// The latest arrival in seconds: eleven days. In picoseconds, many times that fit into 64 bits.
-pub const MOST_S: f64 = 1e6;
-const MOST_TOKENS: f64 = 1e7;
-const MOST_REQUESTS: usize = 1_000_000;
+pub const MAX_S: f64 = 1e6;
+const MAX_TOKENS: f64 = 1e7;
+const MAX_REQUESTS: usize = 1_000_000;
 
 /// The requests of a trace.
 #[derive(Clone, Debug)]
@@ -55,13 +55,13 @@ pub fn read_requests(path: &Path) -> Result<RequestTrace, ServingError> {
                 }
             }
         };
-        if requests.len() >= MOST_REQUESTS {
-            return Err(line(number, format!("a trace has at most {MOST_REQUESTS} requests")));
+        if requests.len() >= MAX_REQUESTS {
+            return Err(line(number, format!("a trace has at most {MAX_REQUESTS} requests")));
         }
         let request = ServingRequest {
-            arrival_ps: (field(0, 0.0, MOST_S, false)? * PS_PER_S as f64 + 0.5) as u64,
-            prompt: field(1, 1.0, MOST_TOKENS, true)? as u32,
-            output: field(2, 1.0, MOST_TOKENS, true)? as u32,
+            arrival_ps: (field(0, 0.0, MAX_S, false)? * PS_PER_S as f64 + 0.5) as u64,
+            prompt: field(1, 1.0, MAX_TOKENS, true)? as u32,
+            output: field(2, 1.0, MAX_TOKENS, true)? as u32,
         };
         requests.push((request, number));
     }

@@ -1,7 +1,7 @@
 //! What can be wrong with a training job.
 
 use crate::model::ModelError;
-use crate::workload::check_error::CheckError;
+use crate::workload::checks::check_error::CheckError;
 
 /// Why no workload can be made of a model and its layout.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]

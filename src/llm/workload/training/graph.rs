@@ -72,7 +72,7 @@ impl RankSchedule for JobGraph<'_> {
 
     fn write(&self, rank: u32, writer: &mut ProgramWriter) {
         let coords = self.placement.coords(rank);
-        budget::announce_rows::<Op>("operations", self.least_ops(coords.pp));
+        budget::announce_rows::<Op>("operations", self.min_ops(coords.pp));
         let mut pen = Pen {
             writer,
             graph: self,
@@ -95,7 +95,7 @@ impl RankSchedule for JobGraph<'_> {
 
 impl JobGraph<'_> {
     /// The minimum number of ops in the program of a pipeline rank: its kernels.
-    pub(super) fn least_ops(&self, pp: u32) -> u64 {
+    pub(super) fn min_ops(&self, pp: u32) -> u64 {
         let is_op = |step: &&PassStep| !matches!(step, PassStep::Comm(_) | PassStep::Kernel { ps: 0, .. });
         let n_ops = |&l: &u16| {
             let layer = &self.plan.layers[l as usize];

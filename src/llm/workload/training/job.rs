@@ -102,13 +102,13 @@ pub fn generate_with(
 }
 
 /// The minimum number of ops of all ranks together, known before any op is written.
-pub fn least_ops(model: &Model, layout: &Layout, machine: &Machine, iterations: u32) -> Result<u64, TrainingError> {
+pub fn min_ops(model: &Model, layout: &Layout, machine: &Machine, iterations: u32) -> Result<u64, TrainingError> {
     layout.check(model, layout.gpus())?;
     let placement = RankPlacement::new(layout)?;
     let plan = plan(model, layout, &Price::new(machine, &placement));
     let ranks_per_stage = u64::from(placement.ranks() / layout.pp.max(1));
     let graph = JobGraph::new(&plan, layout, placement, iterations, Vec::new());
-    Ok((0..layout.pp).map(|stage| graph.least_ops(stage)).sum::<u64>().saturating_mul(ranks_per_stage))
+    Ok((0..layout.pp).map(|stage| graph.min_ops(stage)).sum::<u64>().saturating_mul(ranks_per_stage))
 }
 
 /// Iteration time and its parts, computed without a graph.

@@ -19,7 +19,7 @@ mod step;
 pub use cluster::Cluster;
 pub use error::TrainingError;
 pub use evaluate::IterationBreakdown;
-pub use job::{evaluate, generate, generate_matched, generate_with, least_ops};
+pub use job::{evaluate, generate, generate_matched, generate_with, min_ops};
 pub use machine::{CommCost, KernelCost, Machine};
 pub use placement::{Coords, Purpose, RankPlacement, ServerSpan};
 

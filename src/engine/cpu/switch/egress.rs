@@ -1,0 +1,290 @@
+//! A port's transmitter and queue, shared by `forward` and `forward_joint` (twin: `shaders/egress.wgsl`).
+
+use super::mmu::SharedBuffer;
+use crate::cpu::key::{ARRIVAL, COMPLETION, EventRef, lineages};
+use crate::cpu::lists::{fetch_rest, wire_push};
+use crate::cpu::math::{hash32, tx_time};
+use hyperfold_columns::{
+    FRAME_BYTES, INT_HOPS, INT_Q_UNIT, INT_TX_UNIT, Lineage, NEVER, PacketIdx, PortIdx, SHARED_HEADER, Tables, cc,
+    flag, kind, meta, mode,
+};
+
+/// An event at a port.
+#[derive(Clone, Copy, Debug)]
+pub enum PortEvent {
+    /// The transmission of the port ends.
+    Completion(PortIdx),
+    /// A packet for the port arrives.
+    Arrival(PacketIdx),
+    /// A pause frame from the peer of the port arrives.
+    Frame(PortIdx, PacketIdx),
+}
+
+impl PortEvent {
+    /// Lineage of the event. It is read from the row that holds it until the next transmission starts.
+    #[inline]
+    fn lineage<'t>(&self, t: &'t Tables) -> &'t Lineage {
+        match *self {
+            PortEvent::Completion(port) => &t.ports[port].busy_d,
+            PortEvent::Arrival(p) | PortEvent::Frame(_, p) => &t.details[p].d,
+        }
+    }
+
+    /// Key of the event at the time `at_ps`, for the order of events.
+    #[inline]
+    pub fn key<'t>(&self, t: &'t Tables, at_ps: u64) -> EventRef<'t> {
+        let (kind, entity) = match *self {
+            PortEvent::Completion(port) => (COMPLETION, port.0),
+            PortEvent::Arrival(p) => (ARRIVAL, t.packets[p].in_port.0),
+            PortEvent::Frame(port, _) => (ARRIVAL, port.0),
+        };
+        EventRef { t: at_ps, d: self.lineage(t), kind, entity }
+    }
+}
+
+/// An event and its time.
+#[derive(Clone, Copy, Debug)]
+pub struct TimedEvent {
+    pub t: u64,
+    pub kind: PortEvent,
+}
+
+/// Time at which the port's transmission ends, in ps, if another transmission would follow; otherwise `NEVER`. An end without a successor changes
+/// nothing. Later events find out by [`idle`].
+#[inline]
+pub fn completion_time(t: &Tables, port: PortIdx) -> u64 {
+    let row = &t.ports[port];
+    let work = row.frame_head.is_some() || (row.q_head.is_some() && row.paused == 0);
+    if row.busy == 0 || !work { NEVER } else { row.busy_until }
+}
+
+/// Whether the transmitter is free for `event`: it is idle, or its transmission has ended before the event.
+#[inline(always)]
+pub fn idle(t: &mut Tables, port: PortIdx, event: &TimedEvent) -> bool {
+    let row = &t.ports[port];
+    if row.busy == 0 {
+        return true;
+    }
+    let end = row.busy_until;
+    let ended =
+        end < event.t || (end == event.t && PortEvent::Completion(port).key(t, end).is_before(&event.kind.key(t, end)));
+    if ended {
+        t.ports[port].busy = 0;
+    }
+    ended
+}
+
+/// Adds the queue's length times its duration up to `now` to the port's sum, before the length changes.
+#[inline]
+fn integrate(t: &mut Tables, port: PortIdx, now: u64) {
+    if t.exps[0].modes & mode::LINKS == 0 {
+        return;
+    }
+    let row = &mut t.ports[port];
+    row.q_area += (row.q_bytes as u64 * (now - row.q_since)) >> 10;
+    row.q_since = now;
+}
+
+/// Appends packet `p` to the queue of `port`.
+#[inline(always)]
+pub fn enqueue(t: &mut Tables, port: PortIdx, p: PacketIdx, now: u64) {
+    integrate(t, port, now);
+    t.packets[p].next = PacketIdx::NONE;
+    let wire = t.packets[p].meta & meta::WIRE_MASK;
+    let row = &mut t.ports[port];
+    let tail = row.q_tail;
+    row.q_tail = p;
+    row.q_bytes += wire;
+    if row.q_bytes > row.max_q {
+        row.max_q = row.q_bytes;
+    }
+    if tail.is_none() {
+        row.q_head = p;
+    } else {
+        t.packets[tail].next = p;
+    }
+}
+
+/// Starts the next transmission of an idle port because of `event`: a pause frame, else the head of the queue, else nothing.
+///
+/// `joint`: the shared buffer, if the ports of the switch affect each other in this step. Returns the port at which a resume frame was queued, or
+/// `NONE`.
+///
+/// Inlined into the loop of `forward`, so that the addresses of rows are computed once per port. Rare cases are separate functions.
+#[inline(always)]
+pub fn start_next(t: &mut Tables, port: PortIdx, event: &TimedEvent, joint: Option<&mut SharedBuffer>) -> PortIdx {
+    let row = &t.ports[port];
+    if row.frame_head.is_some() {
+        start_frame(t, port, event);
+    } else if row.q_head.is_some() && row.paused == 0 {
+        return start_head(t, port, event, joint);
+    } else {
+        t.ports[port].busy = 0;
+    }
+    PortIdx::NONE
+}
+
+/// Sends the pause frame that `event` has queued at `port`, if the transmitter is free.
+pub fn send_frame_if_idle(t: &mut Tables, port: PortIdx, event: &TimedEvent) {
+    if idle(t, port, event) && t.ports[port].frame_head.is_some() {
+        start_frame(t, port, event);
+    }
+}
+
+/// Sends the first waiting pause frame.
+#[inline(never)]
+fn start_frame(t: &mut Tables, port: PortIdx, event: &TimedEvent) {
+    let row = &mut t.ports[port];
+    let p = row.frame_head;
+    row.frame_head = t.packets[p].next;
+    if row.frame_head.is_none() {
+        row.frame_tail = PacketIdx::NONE;
+    }
+    row.frames -= 1;
+    let (rate, clock) = (row.rate, t.exps[0].clock_ps as u64);
+    transmit(t, port, p, FRAME_BYTES, tx_time(FRAME_BYTES, rate, clock), event);
+}
+
+/// Sends the head of the queue: counters, mark, resume test, telemetry, wire, in the reference's order. Returns the same as [`start_next`].
+#[inline(always)]
+fn start_head(t: &mut Tables, port: PortIdx, event: &TimedEvent, mut joint: Option<&mut SharedBuffer>) -> PortIdx {
+    integrate(t, port, event.t);
+    let p = t.ports[port].q_head;
+    let (next, in_port, pk_meta) = {
+        let pk = &t.packets[p];
+        (pk.next, pk.in_port, pk.meta)
+    };
+    t.packets.prefetch(next.0);
+    fetch_rest(t, next);
+    let wire = pk_meta & meta::WIRE_MASK;
+    let data = (pk_meta >> meta::KIND_SHIFT) & meta::KIND_MASK == kind::DATA;
+    let row = &mut t.ports[port];
+    row.q_head = next;
+    if next.is_none() {
+        row.q_tail = PacketIdx::NONE;
+    }
+    row.q_bytes -= wire;
+    let q = row.q_bytes;
+    if let Some(buffer) = &mut joint {
+        buffer.release(t, in_port, wire);
+    } else {
+        let word = (SHARED_HEADER + in_port.0) as usize;
+        t.shared[word] = t.shared[word].wrapping_sub(wire);
+    }
+    if t.exps[0].modes & mode::ECN != 0 && q > t.ports[port].kmin {
+        if data && draw_mark(t, port, q) {
+            t.packets[p].meta |= meta::MARKED;
+            t.ports[port].marks += 1;
+        } else if !data {
+            // Packets other than data consume a draw too, and are never marked.
+            let row = &mut t.ports[port];
+            row.draws += u64::from(q <= row.kmax);
+        }
+    }
+    let mut resumed = PortIdx::NONE;
+    if joint.is_some_and(|buffer| buffer.resume_test(t, in_port)) {
+        resumed = in_port;
+        // If it is the port itself, its transmitter is being loaded right now, so the frame goes next.
+        if in_port != port {
+            send_frame_if_idle(t, in_port, event);
+        }
+    }
+    if data && t.exps[0].cc == cc::HPCC {
+        push_int(t, port, p, event.t);
+    }
+    let x = duration(t, port, wire);
+    t.ports[port].hops += 1;
+    transmit(t, port, p, wire, x, event);
+    resumed
+}
+
+/// Time that `port` takes to send a packet of `wire` bytes, in ps.
+#[inline]
+pub fn duration(t: &Tables, port: PortIdx, wire: u32) -> u64 {
+    let row = &t.ports[port];
+    let e = &t.exps[0];
+    if wire == e.payload + e.data_overhead {
+        row.tx_full
+    } else if wire == e.ack_bytes {
+        row.tx_ack
+    } else {
+        tx_time(wire, row.rate, e.clock_ps as u64)
+    }
+}
+
+/// Whether to mark a packet at queue length `q > kmin`: certain above `kmax`, else a random draw.
+#[inline]
+fn draw_mark(t: &mut Tables, port: PortIdx, q: u32) -> bool {
+    let seed = t.exps[0].seed;
+    let row = &mut t.ports[port];
+    if q > row.kmax {
+        return true;
+    }
+    let draw = hash32(port.0, row.draws as u32, (row.draws >> 32) as u32, seed);
+    row.draws += 1;
+    // draw < pmax * (q - kmin) / (kmax - kmin), rounded down; without the division.
+    (u64::from(draw) + 1) * (row.kmax - row.kmin) as u64 <= row.pmax_q32 * (q - row.kmin) as u64
+}
+
+/// Adds this hop to the INT telemetry of packet `p`.
+fn push_int(t: &mut Tables, port: PortIdx, p: PacketIdx, now: u64) {
+    let n = (t.packets[p].meta >> meta::INT_SHIFT) & meta::INT_MASK;
+    if n >= INT_HOPS {
+        return;
+    }
+    let e = &t.exps[0];
+    let row = &t.ports[port];
+    let multi = e.int_multi as u64;
+    let (from_ps, from_bytes) = t.fold_hints.counts_from(port);
+    let time = ((now - from_ps) / 1000) & 0xff_ffff;
+    let (tx, queue) = (row.tx_bytes - from_bytes, (row.q_bytes + FRAME_BYTES * row.frames) as u64);
+    // Division by a constant takes a fraction of the time of a general division.
+    let (tx, queue) = match e.int_multi {
+        1 => (tx / INT_TX_UNIT as u64, queue / INT_Q_UNIT as u64),
+        _ => (tx / (INT_TX_UNIT as u64 * multi), queue / (INT_Q_UNIT as u64 * multi)),
+    };
+    let (tx, queue) = (tx & 0xf_ffff, queue.min(0x1_ffff));
+    let word = time | (tx << 24) | (queue << 44) | ((row.rate_idx as u64) << 61);
+    t.ints[(e.flow_len + p.0) as usize].hop[n as usize] = word;
+    t.packets[p].meta += 1 << meta::INT_SHIFT;
+}
+
+/// Puts packet `p` of `wire` bytes on the wire; its transmission takes `x` ps.
+#[inline(always)]
+fn transmit(t: &mut Tables, port: PortIdx, p: PacketIdx, wire: u32, x: u64, event: &TimedEvent) {
+    let delay = t.ports[port].delay;
+    let cause = event.kind.lineage(t);
+    let [ends, arrives] = lineages([x, x + delay], cause);
+    let row = &mut t.ports[port];
+    row.busy = 1;
+    row.busy_until = event.t + x;
+    row.busy_d = ends;
+    row.tx_bytes += wire as u64;
+    let peer = row.peer;
+    t.packets[p].t = event.t + x + delay;
+    t.details[p].d = arrives;
+    wire_push(t, peer, p);
+}
+
+/// Handles a pause or resume frame from the port's peer. Returns whether the port must start its next transmission.
+#[inline(never)]
+#[must_use]
+pub fn on_frame(t: &mut Tables, port: PortIdx, p: PacketIdx, event: &TimedEvent) -> bool {
+    let resume = t.packets[p].meta & meta::RESUME != 0;
+    let row = &mut t.ports[port];
+    if resume {
+        row.paused = 0;
+    } else {
+        row.paused = 1;
+        row.pauses += 1;
+    }
+    return_later(t, port, p);
+    resume && idle(t, port, event)
+}
+
+/// Keeps a record until `advance` returns it to its owner.
+pub fn return_later(t: &mut Tables, port: PortIdx, p: PacketIdx) {
+    t.packets[p].next = t.ports[port].to_return;
+    t.ports[port].to_return = p;
+    t.raise(flag::TO_RETURN);
+}

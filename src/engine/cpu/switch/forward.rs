@@ -1,0 +1,117 @@
+//! System `forward`, one row per port of an independent switch (twin: `shaders/forward.wgsl`). It takes what the ingresses have for the port, merges
+//! it by time and transmits.
+
+use super::egress::{PortEvent, TimedEvent, completion_time, enqueue, idle, on_frame, start_next};
+use super::plan::request_word;
+use crate::cpu::lists::merge;
+use hyperfold_columns::{NEVER, PacketIdx, PortIdx, SHARED_HEADER, Tables};
+
+/// Merges all packets that the ingresses planned for `port` into one list, by time. Ties go to the lower ingress. Returns the head of the list.
+pub fn gather(t: &mut Tables, port: PortIdx) -> PacketIdx {
+    let sw = &t.switches[t.ports[port].switch_idx];
+    let (port_first, port_n, plan_first) = (sw.port_first, sw.port_n, sw.plan_first);
+    let local = port - port_first;
+    let words = t.exps[0].mask_words;
+    // Lists of 1, 2, 4 ... sources, as in a bottom-up merge sort, so that n sources cost log n visits a packet.
+    let mut levels = [PacketIdx::NONE; 16];
+    let mut top = 0usize;
+    for w in 0..words {
+        let word = request_word(t, port, w * 32) as usize;
+        let mut bits = t.shared[word];
+        t.shared[word] = 0;
+        while bits != 0 {
+            let ingress = w * 32 + bits.trailing_zeros();
+            bits &= bits - 1;
+            let mut list = t.plans[(plan_first + ingress * port_n + local) as usize].head;
+            let mut level = 0usize;
+            while levels[level].is_some() {
+                list = merge(t, levels[level], list);
+                levels[level] = PacketIdx::NONE;
+                level += 1;
+            }
+            levels[level] = list;
+            if level > top {
+                top = level;
+            }
+        }
+    }
+    let mut all = PacketIdx::NONE;
+    for &list in &levels[..=top] {
+        if list.is_some() {
+            all = if all.is_none() { list } else { merge(t, list, all) };
+        }
+    }
+    all
+}
+
+/// Arrival time of the head of a list of arrivals, in ps; `NEVER` if the list is empty.
+#[inline]
+pub fn arrival_time(t: &Tables, p: PacketIdx) -> u64 {
+    if p.is_none() { NEVER } else { t.packets[p].t }
+}
+
+/// Processes `port` up to `end`.
+pub fn forward(t: &mut Tables, port: PortIdx, end: u64) {
+    let word = (SHARED_HEADER + port.0) as usize;
+    t.shared[word] = t.shared[word].wrapping_add(t.ports[port].arr_bytes);
+    t.ports[port].arr_bytes = 0;
+    t.ports[port].arr_n = 0;
+    let mut list = gather(t, port);
+    loop {
+        // Times are compared first. Lineages are read only if two events happen at the same time.
+        let (completes, arrives) = (completion_time(t, port), arrival_time(t, list));
+        let frame = arrival_time(t, t.ports[port].in_frames);
+        let now = completes.min(arrives).min(frame);
+        if now >= end {
+            break;
+        }
+        let mut kind = PortEvent::Completion(port);
+        if arrives == now {
+            let arrival = PortEvent::Arrival(list);
+            if completes != now || arrival.key(t, now).is_before(&kind.key(t, now)) {
+                kind = arrival;
+            }
+        }
+        if frame == now {
+            let frame = PortEvent::Frame(port, t.ports[port].in_frames);
+            if completes != now && arrives != now || frame.key(t, now).is_before(&kind.key(t, now)) {
+                kind = frame;
+            }
+        }
+        let event = TimedEvent { t: now, kind };
+        let starts = match kind {
+            PortEvent::Completion(_) => true,
+            PortEvent::Arrival(p) => {
+                list = t.packets[p].next;
+                enqueue(t, port, p, now);
+                idle(t, port, &event)
+            }
+            PortEvent::Frame(_, p) => {
+                t.ports[port].in_frames = t.packets[p].next;
+                on_frame(t, port, p, &event)
+            }
+        };
+        if starts {
+            start_next(t, port, &event, None);
+        }
+    }
+    let clock = completion_time(t, port);
+    let clock_idx = port.end(t.exps[0].nic_len).own_clock(t.exps[0].end_len);
+    t.clocks[clock_idx] = clock;
+    debug_assert!(clock == NEVER || clock >= end);
+}
+
+/// Runs [`forward`] for one row, if the switch is independent and the port has something to do.
+#[inline]
+pub fn row(t: &mut Tables, port: PortIdx, end: u64) {
+    let e = &t.exps[0];
+    let own = port.end(e.nic_len).own_clock(e.end_len);
+    let requests = request_word(t, port, 0) as usize;
+    let wanted = t.shared[requests..requests + e.mask_words as usize].iter().any(|&word| word != 0);
+    let row = &t.ports[port];
+    let due = wanted || row.arr_n > 0 || row.in_frames.is_some() || t.clocks[own] < end;
+    // Most ports have nothing to do, so this is checked first.
+    if due && t.switches[row.switch_idx].independent != 0 {
+        forward(t, port, end);
+    }
+}

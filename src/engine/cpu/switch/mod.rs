@@ -1,0 +1,12 @@
+//! What a switch does in a step: arrivals, marking, the shared buffer, forwarding.
+//!
+//! Layer: engine. One file for each system (`plan`, `classify`, `forward`, `forward_joint`), and what they share: `egress` (a port's queue, where ECN marks)
+//! and `mmu` (the shared buffer). Knows no NICs.
+
+pub mod classify;
+pub mod egress;
+pub mod forward;
+pub mod forward_joint;
+pub mod mmu;
+pub mod plan;
+pub mod switches;

@@ -1,0 +1,8 @@
+//! Queue pairs: what their sending and receiving sides do, and their rates.
+//!
+//! Layer: engine. System `nic` calls these; congestion controls stand in `cpu/cc`.
+
+pub mod queue_pair;
+pub mod rate;
+pub mod receiver;
+pub mod sender;

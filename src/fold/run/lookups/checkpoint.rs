@@ -1,0 +1,319 @@
+//! Checkpoints: every few thousand packets the snapshot of a partition is looked up. What follows depends on the snapshot only, not on what led to
+//! it. So a pattern that repeats within a collective is simulated once, and known from its second period on.
+//!
+//! Layer: fold/run.
+
+use crate::run::partitions::counters::full;
+use crate::steady::criterion::PartitionView;
+use std::sync::Arc;
+use std::time::Instant;
+
+use super::claim::update_claim;
+use super::progress::next_reported;
+use super::recording::{flush_covered, record_choice};
+use super::restore::stand_at_snapshot;
+use super::resume::resume;
+use crate::memo::cursor::MemoCursor;
+use crate::memo::node::{Checkpoint, Continuation};
+use crate::memo::outcome::PartitionPiece;
+use crate::memo::skip_choice::{NeededBytes, is_met};
+use crate::rows::partition_rows::{hops, waits_its_turn};
+use crate::rows::snapshots::snapshot;
+use crate::run::explanations::explain::settle;
+use crate::run::fold_run::FoldRun;
+use crate::run::partitions::counters::{
+    deltas, forget_finished_messages, rebase, report_peaks, row_names, write_snapshot,
+};
+use crate::run::partitions::retire::dissolve;
+use crate::run::partitions::split::{fall_apart, pieces};
+use crate::run::simulation::simulate::next_event_at;
+use crate::run::skips::detection::{forget_rule, sample_partition, schedule_sampling, works};
+use crate::run::skips::skip::{begin_skip, plan_skip};
+use crate::run::stop::{Stop, reason};
+use crate::run::turn_order::schedule_partition;
+use crate::steady::criterion::{SteadyPiece, steady};
+use crate::steady::detector::SteadyRates;
+use crate::steady::rates::carried;
+use crate::steady::sampling::is_steadying;
+use hyperfold_columns::Tables;
+
+/// Takes a checkpoint of partition `p` if one is due. `p` is about to be simulated from `at_ps` and is the earliest of all. From there the memo may
+/// know it, and it may have split. Returns whether its turn is over. If steady phases are skipped, results depend on checkpoints, so they are taken
+/// at fixed instants instead ([`sample_and_checkpoint`]).
+pub(crate) fn checkpoint_if_due(run: &mut FoldRun, t: &mut Tables, p: u32, at_ps: u64) -> bool {
+    let partition = &run.partitions[p as usize];
+    if is_steadying(t) || !(partition.changed && at_ps > partition.start && partition.reached <= at_ps) {
+        return false;
+    }
+    let may_end = match &partition.cursor {
+        Some(cursor) => cursor.pending.is_empty() && cursor.node.body().checkpoint.is_none(),
+        None => partition.turned_away && run.memo.is_some() && partition.has_all_posts(),
+    };
+    if !may_end || hops(t, &partition.rows) < partition.hops_due {
+        return false;
+    }
+    let began = Instant::now();
+    let pieces = pieces(run, t, p, at_ps);
+    let is_turn_over = split_at_checkpoint(run, t, p, at_ps, pieces, &[]);
+    run.stats.checkpointing += began.elapsed();
+    is_turn_over
+}
+
+/// Samples simulated partition `p`. Its steady pieces are skipped, and from time to time a checkpoint is taken.
+/// PRECONDITION: everything before `at_ps` has happened, nothing at or after it.
+pub(crate) fn sample_and_checkpoint(run: &mut FoldRun, t: &mut Tables, p: u32, at_ps: u64) {
+    run.partitions[p as usize].covered = run.partitions[p as usize].covered.max(at_ps);
+    flush_covered(run, p, at_ps);
+    update_claim(run, p);
+    let full = sample_partition(run, t, p);
+    // A partition with coupled switches is not skipped: what a pause does to rates does not repeat from window to window.
+    let may_skip = full && run.partitions[p as usize].rows.switches.is_empty();
+    let is_due = hops(t, &run.partitions[p as usize].rows) >= run.partitions[p as usize].hops_due;
+    if !full && !is_due {
+        continue_after_sample(run, t, p);
+        return;
+    }
+    let carries = run.partitions[p as usize].detector.rule.is_some_and(|rule| rule.patience > 0);
+    let (began, audited) = (Instant::now(), run.stats.auditing);
+    let pieces = pieces(run, t, p, at_ps);
+    if !full && pieces.len() == 1 {
+        run.stats.checkpointing += began.elapsed();
+        continue_after_sample(run, t, p);
+        return;
+    }
+    let steady: Vec<Option<SteadyRates>> = match may_skip {
+        false => vec![None; pieces.len()],
+        true if carries => carried_pieces(run, t, p, &pieces),
+        true => steady_pieces(run, t, p, at_ps, &pieces),
+    };
+    if carries {
+        (run.copy_if_due)(run, t, p, at_ps, &steady);
+    }
+    // A checkpoint starts the window anew. So if rates are carried on, it is taken for a skip or a split only.
+    if steady.iter().any(Option::is_some) || (is_due && !(carries && pieces.len() == 1)) {
+        split_at_checkpoint(run, t, p, at_ps, pieces, &steady);
+    } else {
+        continue_after_sample(run, t, p);
+    }
+    // Copies are counted as audits.
+    run.stats.checkpointing += began.elapsed().saturating_sub(run.stats.auditing - audited);
+}
+
+/// Rates of each of the `pieces` of `p`, in which measured rates are carried on. `None`: the sum of its rates is not steady.
+fn carried_pieces(run: &FoldRun, t: &Tables, p: u32, pieces: &[PartitionPiece]) -> Vec<Option<SteadyRates>> {
+    let members = &run.partitions[p as usize].rows.members;
+    let all = || (0..members.len() as u32).filter(|&m| members[m as usize].routed).collect();
+    let rates = |piece: &PartitionPiece| {
+        let queue_pairs = if pieces.len() == 1 { all() } else { piece.working.clone() };
+        if run.carries { carried(t, view(run, p), &queue_pairs) } else { None }
+    };
+    pieces.iter().map(rates).collect()
+}
+
+/// Rates of each of the `pieces` of `p`. `None`: its rates are not steady, or a skip is not worth it. If that depends on the messages that wait, the
+/// choice is recorded: the memo stores what follows for each outcome.
+fn steady_pieces(
+    run: &mut FoldRun,
+    t: &Tables,
+    p: u32,
+    at_ps: u64,
+    pieces: &[PartitionPiece],
+) -> Vec<Option<SteadyRates>> {
+    let members = &run.partitions[p as usize].rows.members;
+    let whole = pieces.len() == 1;
+    let all = || (0..members.len() as u32).filter(|&m| works(run, t, p, m)).collect();
+    let judged = |piece: &PartitionPiece| {
+        let working = if whole { all() } else { piece.working.clone() };
+        steady(t, view(run, p), &working, whole)
+    };
+    let judged: Vec<Option<SteadyPiece>> = pieces.iter().map(judged).collect();
+    let waiting = |m: u32| members[m as usize].waiting(t);
+    let begins = |piece: &SteadyPiece| is_met(&piece.needs, waiting);
+    let rates = judged
+        .iter()
+        .map(|piece| piece.as_ref().filter(|piece| begins(piece)).map(|piece| piece.rates.clone()))
+        .collect();
+    let needs: Vec<Vec<NeededBytes>> =
+        judged.into_iter().flatten().map(|piece| piece.needs).filter(|needs| !needs.is_empty()).collect();
+    if !needs.is_empty() && waits_its_turn(t) {
+        record_choice(run, t, p, at_ps, needs);
+    }
+    rates
+}
+
+/// The data of partition `p` that the criterion of steadiness reads.
+fn view(run: &FoldRun, p: u32) -> PartitionView<'_> {
+    let partition = &run.partitions[p as usize];
+    PartitionView {
+        rows: &partition.rows,
+        index: &run.index,
+        detector: &partition.detector,
+        ended_skip: partition.ended_skip.as_deref(),
+        checkpoint_hops: run.checkpoint_hops,
+    }
+}
+
+/// Continues simulated partition `p` after a sample that led to nothing. It is known that nothing happens before its next event or sample.
+pub(crate) fn continue_after_sample(run: &mut FoldRun, t: &Tables, p: u32) {
+    schedule_sampling(run, t, p);
+    let known_ps = next_event_at(run, t, p).min(run.partitions[p as usize].detector.next());
+    flush_covered(run, p, known_ps);
+}
+
+/// Splits partition `p` into `pieces` at a checkpoint at `at_ps`. `steady` has the rates of each piece that is skipped; if it is empty, none is. The
+/// other pieces are looked up. Returns whether the turn of `p` is over: it has split, or is skipped or looked up now.
+pub(crate) fn split_at_checkpoint(
+    run: &mut FoldRun,
+    t: &mut Tables,
+    p: u32,
+    at_ps: u64,
+    mut pieces: Vec<PartitionPiece>,
+    steady: &[Option<SteadyRates>],
+) -> bool {
+    let start = run.partitions[p as usize].start;
+    // The claim to record the node is kept until the checkpoint is recorded: no other experiment needs to record the node before.
+    let old_cursor = run.partitions[p as usize].cursor.take();
+    let partition = &run.partitions[p as usize];
+    let may_look_up = old_cursor.is_some() || (partition.turned_away && partition.has_all_posts());
+    run.partitions[p as usize].ended_skip = None;
+    forget_finished_messages(run, t, p);
+    settle(run, t, p);
+    run.partitions[p as usize].explained_hops = 0;
+    let deltas = deltas(run, t, p);
+    report_peaks(run, t, p, at_ps);
+    run.stats.hops_simulated += deltas.hops();
+    run.gain.count(at_ps, deltas.hops());
+    let partition = &run.partitions[p as usize];
+    let flow_ids: Vec<u32> = partition.rows.flow_ids.iter().chain(&partition.rows.ancestors).copied().collect();
+    let mut roots_known = true;
+    let mut places = |ids: &[u32]| -> Vec<u32> {
+        let places = ids
+            .iter()
+            .filter_map(|id| flow_ids.iter().position(|flow_id| flow_id == id).map(|k| k as u32))
+            .collect::<Vec<u32>>();
+        roots_known &= places.len() == ids.len();
+        places
+    };
+    let whole = pieces.len() == 1;
+    let mut continuations = Vec::new();
+    let mut is_turn_over = !whole;
+    let mut is_recordable = true;
+    for (k, (q, piece)) in fall_apart(run, t, p, &pieces).into_iter().zip(&mut pieces).enumerate() {
+        if !whole && piece.working.is_empty() {
+            run.partitions[q as usize].start = at_ps;
+            continuations.push(Continuation::Retire(write_snapshot(run, t, q, at_ps).into()));
+            piece.ancestors = places(&run.partitions[q as usize].rows.ancestors);
+            dissolve(run, t, q);
+            continue;
+        }
+        if let Some(Some(rates)) = steady.get(k) {
+            let rates = if whole { rates.clone() } else { rates.of(piece) };
+            // During the skip, the piece's ingresses are assumed to hold what they held before.
+            let peaks = run.partitions[q as usize].rows.peaks.clone();
+            rebase(run, t, q);
+            run.partitions[q as usize].rows.peaks = peaks;
+            let plan = Arc::new(plan_skip(run, t, q, at_ps, &rates));
+            // If rates are carried on, what follows depends on the messages that are reported, and no key has these.
+            is_recordable &= plan.carried.is_none();
+            run.stats.carried += u64::from(plan.carried.is_some());
+            if let Some((drift_ppm, skipped_ps)) = rates.drift {
+                run.stats.drift_ps += u128::from(drift_ppm) * u128::from(skipped_ps) / 2;
+                run.stats.drift_over_ps += u128::from(skipped_ps);
+            }
+            let may_look_up = may_look_up && plan.carried.is_none();
+            continuations.push(Continuation::Skip(Arc::clone(&plan)));
+            snapshot::clear(t, &run.partitions[q as usize].rows);
+            begin_skip(run, t, q, plan, at_ps, may_look_up);
+            is_turn_over = true;
+        } else {
+            continuations.extend(resume(run, t, q, at_ps, may_look_up));
+            is_turn_over |= run.partitions[q as usize].looked_up;
+        }
+        piece.ancestors = places(&run.partitions[q as usize].rows.ancestors);
+        if is_turn_over {
+            let partition = &run.partitions[q as usize];
+            let next = if partition.skip.is_some() {
+                next_reported(run, t, q)
+            } else if partition.looked_up {
+                at_ps
+            } else {
+                next_event_at(run, t, q)
+            };
+            schedule_partition(run, q, next);
+        }
+    }
+    debug_assert!(roots_known || !may_look_up, "the root of an event is unknown");
+    if let (Some(cursor), Some(memo), true) = (&old_cursor, &run.memo, roots_known && is_recordable) {
+        let mut body = cursor.node.body();
+        body.known = body.known.max(at_ps - start);
+        let checkpoint = Checkpoint { at: at_ps - start, pieces, continuations, ..deltas };
+        if checkpoint.continuations.len() == checkpoint.pieces.len()
+            && body.checkpoint.is_none()
+            && memo.reserve(checkpoint.bytes(), run.ticket.by(start))
+        {
+            body.checkpoint = Some(Arc::new(checkpoint));
+        }
+    }
+    is_turn_over
+}
+
+/// Moves looked-up partition `p` on to `checkpoint`, which it reaches: counters are increased. Snapshots are not read before they are needed.
+/// PRECONDITION: [`Memo::reach`] returned `checkpoint`.
+pub(crate) fn pass_checkpoint(run: &mut FoldRun, t: &mut Tables, p: u32, checkpoint: &Checkpoint) -> Result<(), Stop> {
+    run.stats.hits += 1;
+    let partition = &run.partitions[p as usize];
+    run.gain.count(partition.start + checkpoint.at, checkpoint.hops());
+    for (&n, delta) in partition.rows.nics.iter().zip(&checkpoint.nics) {
+        delta.count(&mut t.nics[n]);
+    }
+    for (&q, delta) in partition.rows.ports.iter().zip(&checkpoint.ports) {
+        delta.count(&mut t.ports[q]);
+    }
+    for (m, delta) in partition.rows.members.iter().zip(&checkpoint.members) {
+        let (tx, rx) = (&mut t.flow_tx[m.flow], &mut t.flow_rx[m.flow]);
+        tx.snd_una += delta.una;
+        tx.sent_bytes += delta.sent_bytes;
+        tx.n_sent = tx.n_sent.wrapping_add(delta.n_sent);
+        rx.arrived_bytes += delta.arrived_bytes;
+        rx.milestone = rx.milestone.wrapping_add(delta.milestone);
+        rx.n_acks = rx.n_acks.wrapping_add(delta.n_acks);
+    }
+    let at_ps = partition.start + checkpoint.at;
+    run.partitions[p as usize].rows.peaks.clone_from(&checkpoint.peaks);
+    report_peaks(run, t, p, at_ps);
+    forget_finished_messages(run, t, p);
+    for (q, continuation) in fall_apart(run, t, p, &checkpoint.pieces).into_iter().zip(&checkpoint.continuations) {
+        run.partitions[q as usize].start = at_ps;
+        match continuation {
+            Continuation::Snapshot(node) => {
+                let partition = &mut run.partitions[q as usize];
+                partition.changed = false;
+                partition.cursor = Some(MemoCursor::new(Arc::clone(node)));
+                partition.detector.reset(at_ps);
+                partition.ended_skip = None;
+                forget_rule(run, q);
+                stand_at_snapshot(run, q, Arc::clone(node), at_ps);
+                if checkpoint.pieces.len() > 1 {
+                    let next = if run.partitions[q as usize].looked_up {
+                        next_reported(run, t, q)
+                    } else {
+                        next_event_at(run, t, q)
+                    };
+                    schedule_partition(run, q, next);
+                }
+            }
+            Continuation::Skip(plan) => {
+                begin_skip(run, t, q, Arc::clone(plan), at_ps, true);
+                let next = next_reported(run, t, q);
+                schedule_partition(run, q, next);
+            }
+            // A checkpoint cannot be passed halfway, so the experiment starts over.
+            Continuation::Stored(_) => return Err(Stop::Abandon(reason::BACKING_STORE)),
+            Continuation::Retire(bytes) => {
+                snapshot::read(t, bytes, row_names(run, q, None), at_ps, run.limit).map_err(full)?;
+                dissolve(run, t, q);
+            }
+        }
+    }
+    Ok(())
+}
