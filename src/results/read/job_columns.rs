@@ -4,7 +4,7 @@
 
 use std::collections::BTreeMap;
 
-use super::super::job_record::JOBS;
+use super::super::job_record::JobRecord;
 use super::super::value::{Cell, ColumnKind};
 use super::{ColumnInfo, ColumnRole, ReadError, RunResults};
 use crate::meter::memory_meter;
@@ -39,10 +39,10 @@ pub(super) fn add(run: &mut RunResults) -> Result<(), ReadError> {
     let headers = reader.headers().map_err(wrong)?.clone();
     let place = |name: &str| headers.iter().position(|h| h == name);
     let (Some(id), Some(job)) = (place("exp_id"), place("job")) else { return Ok(()) };
-    let measures: Vec<(&str, usize)> = JOBS
+    let measures: Vec<(&str, usize)> = JobRecord::COLUMNS
         .iter()
-        .filter(|(name, _)| !NO_MEASURE.contains(name))
-        .filter_map(|(name, _)| place(name).map(|column_idx| (*name, column_idx)))
+        .filter(|column| !NO_MEASURE.contains(&column.name))
+        .filter_map(|column| place(column.name).map(|column_idx| (column.name, column_idx)))
         .collect();
     let background = place("background");
     let mut names: Vec<String> = Vec::new();
