@@ -5,7 +5,7 @@
 use std::collections::BTreeMap;
 
 use hyperfold_config::spec::short_name;
-use hyperfold_results::{Axis, ClusterRecord, ExperimentRecord, Ps, Status};
+use hyperfold_results::{Axis, ClusterRecord, ExperimentRecord, Ms, Ps, Status};
 
 use super::table::{self, TextTable};
 use hyperfold_base::units::counted;
@@ -196,8 +196,8 @@ fn shortened(message: &str) -> String {
     }
 }
 
-fn hours(ms: Option<u64>) -> Option<f64> {
-    ms.map(|ms| ms as f64 / 3.6e6)
+fn hours(time: Option<Ms>) -> Option<f64> {
+    time.map(|time| time.0 as f64 / 3.6e6)
 }
 
 type Part = fn(&ExperimentRecord) -> Option<Ps>;

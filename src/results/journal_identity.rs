@@ -7,7 +7,7 @@ use std::collections::BTreeMap;
 
 use serde::{Deserialize, Serialize};
 
-use super::journal_codec::LAYOUT;
+use super::journal_codec::layout;
 use super::manifest::InputFile;
 use super::outputs::Outputs;
 use super::value::Axis;
@@ -46,7 +46,7 @@ pub struct RunIdentity {
 impl RunIdentity {
     /// Returns the identity as written by this version of the program.
     pub fn of_this_version(self, semantics: u32) -> RunIdentity {
-        RunIdentity { version: env!("CARGO_PKG_VERSION").into(), semantics, layout: LAYOUT.into(), ..self }
+        RunIdentity { version: env!("CARGO_PKG_VERSION").into(), semantics, layout: layout(), ..self }
     }
 
     /// Whether the journal of `other` has the same layout of bytes.

@@ -7,11 +7,13 @@
 #![forbid(unsafe_code)]
 
 pub mod approximate;
+mod bytes;
 mod cluster_record;
+mod declare;
 pub mod dir;
 pub mod events;
 mod follow;
-pub mod job_record;
+mod job_record;
 mod journal;
 mod journal_codec;
 pub mod journal_identity;
@@ -20,6 +22,7 @@ mod journal_sync;
 pub mod losses;
 pub mod manifest;
 mod meter;
+mod network_record;
 mod outputs;
 pub mod parquet_file;
 pub mod read;
@@ -27,6 +30,7 @@ pub mod record;
 pub mod rows;
 mod serving_record;
 pub mod stats;
+mod stats_record;
 pub mod timeline_file;
 pub mod value;
 pub mod writer;
@@ -35,10 +39,8 @@ use std::path::PathBuf;
 
 use thiserror::Error;
 
-pub use cluster_record::{
-    CLUSTER_CONGESTION, CLUSTER_JOBS, CLUSTER_MAP, CLUSTER_TIMELINE, ClusterCongestionRecord, ClusterJobRecord,
-    ClusterMapRecord, ClusterRecord, ClusterSampleRecord,
-};
+pub use cluster_record::{ClusterCongestionRecord, ClusterJobRecord, ClusterMapRecord, ClusterSampleRecord};
+pub use declare::FileColumn;
 pub use dir::ResultDir;
 pub use events::EventLog;
 pub use follow::{RunFollower, RunState};
@@ -49,16 +51,15 @@ pub use journal_reader::{JournalReader, JournaledExperiment};
 pub use losses::{cut_off, losses};
 pub use manifest::{InputFile, Manifest, Outcome, Seconds};
 pub use meter::memory_meter;
+pub use network_record::{FlowRecord, LinkPackets, LinkRecord, RttRecord};
 pub use outputs::{ClusterColumns, ColumnSets, Outputs};
 pub use read::{ColumnInfo, ColumnRole, ReadError, RunResults};
-pub use record::{
-    ExperimentRecord, Finished, FlowRecord, FoldingRecord, LinkPackets, LinkRecord, LookRecord, RttRecord, StatsRecord,
-    Status,
-};
-pub use serving_record::{REQUESTS, RequestRecord, ServingRecord, TimeStats};
+pub use record::{ClusterRecord, ExperimentRecord, Finished, LookRecord, ServingRecord, Status};
+pub use serving_record::{RequestRecord, TimeStats};
 pub use stats::{FctStats, fct_stats, utilisation};
+pub use stats_record::{FoldingRecord, StatsRecord};
 pub use timeline_file::{copy_timeline, write_timeline};
-pub use value::{Axis, Cell, ColumnKind, Micro, Ps};
+pub use value::{Axis, Cell, ColumnKind, Micro, Ms, Ps};
 pub use writer::{Recovered, ResultWriter};
 
 /// A reason why results could not be written or read.

@@ -17,6 +17,10 @@ pub struct Ps(pub u64);
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Default)]
 pub struct Micro(pub u64);
 
+/// A time in whole milliseconds, shown in seconds as a double.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Default)]
+pub struct Ms(pub u64);
+
 impl Micro {
     /// Returns `num / den` rounded half up; 0 if `den` is 0, at most `u64::MAX` millionths.
     pub fn ratio(num: u128, den: u128) -> Micro {
@@ -138,6 +142,12 @@ macro_rules! cell_from {
 }
 cell_from!(i64 => Int as i64, u32 => Unsigned as u64, u64 => Unsigned as u64, Ps => Ps as Ps, Micro => Micro as Micro,
     f64 => Real as f64, bool => Flag as bool, String => Text as String, &str => Text as String);
+
+impl From<Ms> for Cell {
+    fn from(value: Ms) -> Cell {
+        Cell::Real(value.0 as f64 / 1e3)
+    }
+}
 
 /// Converts the value of a key; an unset one becomes empty.
 impl From<&Value> for Cell {

@@ -12,16 +12,13 @@ use std::path::PathBuf;
 use super::journal::{Journal, JournalPiece, JournalSpan};
 use super::journal_identity::RunIdentity;
 use super::outputs::Outputs;
-use super::record::{ExperimentRecord, Finished, LookRecord, StatsRecord, Status};
+use super::record::{ExperimentRecord, Finished, LookRecord, Status};
+use super::stats_record::StatsRecord;
 use super::value::Axis;
 use super::{ResultDir, ResultsError, parquet_file, rows};
 
-/// Number of files that an experiment has a part of, in the order of [`Parts`].
-const FILES: usize = 13;
-
-/// One experiment's text for each file: results, stats, flows, links, rtt, jobs, shared_links, cluster_timeline, cluster_jobs, cluster_congestion, cluster_map,
-/// requests, failed.
-type Parts = [Vec<u8>; FILES];
+/// One experiment's text for each file, in their order: `results.csv`, [`rows::COMPANIONS`], `failed.csv`.
+type Parts = Vec<Vec<u8>>;
 
 /// A file that grows.
 struct Growing {
@@ -55,7 +52,7 @@ pub struct ResultWriter {
     /// How many of `ids` are in the files.
     written: usize,
     /// The open files. `None` for a file that this sweep does not ask for; `failed.csv` is created at the first failure.
-    files: [Option<Growing>; FILES],
+    files: Vec<Option<Growing>>,
     journal: Journal,
     /// Experiments that wait for their turn, with their positions in the journal.
     waiting: BTreeMap<u64, JournalSpan>,
@@ -111,21 +108,11 @@ impl ResultWriter {
             Ok(Some(growing))
         };
         let (axes, outputs) = (run.axes.clone(), run.outputs);
-        let files = [
-            open("results.csv", true, rows::header(rows::results_header(&axes, outputs.columns())))?,
-            open("stats.csv", true, rows::header(rows::STATS.iter().copied()))?,
-            open("flows.csv", outputs.flows, rows::header(rows::flows_header(outputs.jobs_of_flows)))?,
-            open("links.csv", outputs.links, rows::header(rows::LINKS.iter().copied()))?,
-            open("rtt.csv", outputs.rtt, rows::header(rows::RTT.iter().copied()))?,
-            open("jobs.csv", outputs.jobs, rows::header(rows::jobs_header()))?,
-            open("shared_links.csv", outputs.shared_links, rows::header(rows::shared_links_header()))?,
-            open("cluster_timeline.csv", outputs.cluster, rows::header(rows::cluster_timeline_header()))?,
-            open("cluster_jobs.csv", outputs.cluster_jobs, rows::header(rows::cluster_jobs_header()))?,
-            open("cluster_congestion.csv", outputs.iterations, rows::header(rows::cluster_congestion_header()))?,
-            open("cluster_map.csv", outputs.cluster_map, rows::header(rows::cluster_map_header()))?,
-            open("requests.csv", outputs.requests, rows::header(rows::requests_header()))?,
-            None,
-        ];
+        let mut files = vec![open("results.csv", true, rows::header(rows::results_header(&axes, outputs.columns())))?];
+        for file in rows::COMPANIONS {
+            files.push(open(file.name, (file.is_wanted)(&outputs), rows::header((file.columns)(&outputs)))?);
+        }
+        files.push(None);
         // These are created again later; until then, those of an earlier run would not match the other files.
         dir.remove("failed.csv")?;
         dir.remove("results.parquet")?;
@@ -240,34 +227,23 @@ impl ResultWriter {
             text.push(row);
             text.into_bytes()
         };
-        let when = |wanted: bool, text: fn(&Finished) -> Vec<u8>| if wanted { text(finished) } else { Vec::new() };
+        let companion = |file: &rows::Companion| {
+            if (file.is_wanted)(&self.outputs) { (file.text)(&self.outputs, finished) } else { Vec::new() }
+        };
         let failed = finished.record.status == Status::Failed;
-        [
-            one(rows::results_row(&finished.record, self.outputs.columns())),
-            rows::stats_text(finished),
-            when(
-                self.outputs.flows,
-                if self.outputs.jobs_of_flows { rows::flows_of_jobs_text } else { rows::flows_text },
-            ),
-            when(self.outputs.links, rows::links_text),
-            when(self.outputs.rtt, rows::rtt_text),
-            when(self.outputs.jobs, rows::jobs_text),
-            when(self.outputs.shared_links, rows::shared_links_text),
-            when(self.outputs.cluster, rows::cluster_timeline_text),
-            when(self.outputs.cluster_jobs, rows::cluster_jobs_text),
-            when(self.outputs.iterations, rows::cluster_congestion_text),
-            when(self.outputs.cluster_map, rows::cluster_map_text),
-            when(self.outputs.requests, rows::requests_text),
-            if failed { one(rows::failed_row(&finished.record)) } else { Vec::new() },
-        ]
+        std::iter::once(one(rows::results_row(&finished.record, self.outputs.columns())))
+            .chain(rows::COMPANIONS.iter().map(companion))
+            .chain([if failed { one(rows::failed_row(&finished.record)) } else { Vec::new() }])
+            .collect()
     }
 
     fn append(&mut self, parts: &Parts) -> Result<(), ResultsError> {
-        if !parts[FILES - 1].is_empty() && self.files[FILES - 1].is_none() {
+        let failed = self.files.last_mut().expect("failed.csv is the last file");
+        if failed.is_none() && parts.last().is_some_and(|part| !part.is_empty()) {
             let (path, file) = self.dir.new_file("failed.csv")?;
             let mut growing = Growing { path, file };
             growing.append(&rows::header(rows::failed_header(&self.axes)))?;
-            self.files[FILES - 1] = Some(growing);
+            *failed = Some(growing);
         }
         for (file, part) in self.files.iter_mut().zip(parts) {
             if let Some(file) = file {

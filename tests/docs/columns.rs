@@ -1,88 +1,69 @@
-//! The page of results names every column that a run writes.
+//! The page of results names every declared column where it describes its file, and no column that is not there.
 
 use std::collections::BTreeSet;
-use std::fs;
-use std::path::Path;
-use std::process::Command;
 
-const SWEEP: &str = r#"
-name = "columns"
-base.cluster = { gpus = 2, gpus_per_server = 1 }
-base.output = { flows = true, links = true, rtt = true, shared_links = true }
+use hyperfold_results::Outputs;
+use hyperfold_results::record::{CLUSTER, IDENTITY, ITERATIONS, OUTCOME, RecordColumn, SERVING};
+use hyperfold_results::rows::COMPANIONS;
 
-[[job]]
-name = "one"
-kind = "collective"
-op = "broadcast"
-bytes = 50000
-gpus = 2
+use crate::pages::root;
 
-[[job]]
-name = "two"
-kind = "traffic"
-pattern = "ring"
-bytes = 50000
-background = true
-"#;
+/// Sections of the page that describe columns of `results.csv`.
+const RESULTS: [(&str, [&[RecordColumn]; 2]); 3] =
+    [("results.csv", [IDENTITY, OUTCOME]), ("Clusters", [CLUSTER, ITERATIONS]), ("Inference", [SERVING, &[]])];
 
-const CLUSTER: &str = r#"
-name = "columns"
-base.fidelity.mode = "job"
-base.cluster = { gpus = 16, gpus_per_server = 8 }
-base.jobs = { count = 2, max_gpus = 8 }
-base.output = { cluster_jobs = true, cluster_map = true }
-base.scheduler.iterations_at = "flow"
-"#;
-
-const INFERENCE: &str = r#"
-name = "columns"
-base.cluster = { gpus = 2, gpus_per_server = 1 }
-base.output.requests = true
-
-[base.workload]
-kind = "inference"
-tp = 2
-request_count = 2
-prompt_tokens = 20
-output_tokens = 3
-model = { name = "small", transformer = { layers = 2, hidden = 256, heads = 8, vocab = 1000, seq = 128 } }
-"#;
-
-#[test]
-fn the_reference_of_results_names_every_column() {
-    let of_packets = ["results.csv", "flows.csv", "links.csv", "rtt.csv", "jobs.csv", "shared_links.csv", "stats.csv"];
-    names_every_column(SWEEP, &of_packets);
-    names_every_column(
-        CLUSTER,
-        &["results.csv", "cluster_timeline.csv", "cluster_jobs.csv", "cluster_congestion.csv", "cluster_map.csv"],
-    );
-    names_every_column(INFERENCE, &["results.csv", "requests.csv"]);
+/// A section of the page, and the columns that it is to name.
+struct Section<'a> {
+    heading: &'a str,
+    text: &'a str,
+    columns: BTreeSet<&'static str>,
 }
 
-fn names_every_column(sweep_text: &str, files: &[&str]) {
-    let folder = tempfile::tempdir().unwrap();
-    let (sweep, out) = (folder.path().join("sweep.toml"), folder.path().join("out"));
-    fs::write(&sweep, sweep_text).unwrap();
-    let run = Command::new(env!("CARGO_BIN_EXE_hyperfold"))
-        .arg("run")
-        .arg(&sweep)
-        .arg("--out")
-        .arg(&out)
-        .args(["--engine", "cpu", "--quiet"])
-        .output()
-        .unwrap();
-    assert!(run.status.success(), "{}", String::from_utf8_lossy(&run.stderr));
-    let page = fs::read_to_string(Path::new(env!("CARGO_MANIFEST_DIR")).join("docs/reference/results.md")).unwrap();
-    let named: BTreeSet<&str> =
-        page.lines().flat_map(|l| l.split('`').skip(1).step_by(2)).flat_map(|s| s.split(", ")).collect();
+fn sections(page: &str) -> Vec<Section<'_>> {
+    let parts = page.split("\n## ").skip(1).map(|part| part.split_once('\n').unwrap());
+    let mut sections: Vec<Section> =
+        parts.map(|(heading, text)| Section { heading, text, columns: BTreeSet::new() }).collect();
+    for (heading, columns) in RESULTS {
+        let section = sections.iter_mut().find(|s| s.heading == heading).expect("the page has these sections");
+        section.columns.extend(columns.into_iter().flatten().map(|column| column.name));
+    }
+    let outputs = Outputs { jobs_of_flows: true, ..Outputs::default() };
+    for file in COMPANIONS {
+        // A section is about a file that its heading names, or that a heading or a paragraph in it begins with.
+        let begins = [format!("\n`{}`", file.name), format!("\n### {}", file.name)];
+        let heading = sections.iter().position(|s| s.heading.split(' ').any(|word| word == file.name));
+        let place = heading.or_else(|| sections.iter().position(|s| begins.iter().any(|b| s.text.contains(b))));
+        let section = &mut sections[place.unwrap_or_else(|| panic!("no section is about {}", file.name))];
+        section.columns.extend((file.columns)(&outputs).into_iter().filter(|name| *name != "exp_id"));
+    }
+    sections
+}
+
+/// The names in code spans of a line; one span may hold several.
+fn names(line: &str) -> impl Iterator<Item = &str> {
+    line.split('`').skip(1).step_by(2).flat_map(|span| span.split(", "))
+}
+
+#[test]
+fn the_reference_of_results_names_the_columns_that_there_are() {
+    let page = std::fs::read_to_string(root().join("docs/reference/results.md")).unwrap();
+    let sections = sections(&page);
+    let results = &sections.iter().find(|s| s.heading == "results.csv").unwrap().columns;
     let mut wrong = Vec::new();
-    for file in files {
-        let text = fs::read_to_string(out.join(file)).unwrap();
-        for column in text.lines().next().unwrap().split(',') {
-            if !named.contains(column) {
-                wrong.push(format!("{file}: {column}"));
-            }
+    for section in &sections {
+        let named: BTreeSet<&str> = section.text.lines().flat_map(names).collect();
+        // Parts of an iteration of a job are described with those of an experiment.
+        let is_elsewhere = |column: &str| section.heading == "jobs.csv" && results.contains(column);
+        let missing = section.columns.iter().filter(|column| !named.contains(*column) && !is_elsewhere(column));
+        wrong.extend(missing.map(|column| format!("{}: {column} is not described", section.heading)));
+        let mut is_of_columns = false;
+        for line in section.text.lines() {
+            is_of_columns = line.starts_with('|') && (is_of_columns || line == "| column | content |");
+            let cell = line.split('|').nth(1).filter(|_| is_of_columns).unwrap_or("");
+            let unknown =
+                names(cell).filter(|name| *name != "exp_id" && !section.columns.contains(name) && !is_elsewhere(name));
+            wrong.extend(unknown.map(|name| format!("{}: there is no column {name}", section.heading)));
         }
     }
-    assert!(wrong.is_empty(), "docs/reference/results.md does not name\n{}", wrong.join("\n"));
+    assert!(wrong.is_empty(), "docs/reference/results.md:\n{}", wrong.join("\n"));
 }

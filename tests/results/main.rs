@@ -12,6 +12,7 @@ mod files;
 mod iterations;
 mod job_rows;
 mod losses;
+mod old_folders;
 #[cfg(unix)]
 mod output;
 mod python;

@@ -26,7 +26,7 @@ pub(super) fn section(experiments: &[Named], top: usize) -> Result<Option<Sectio
     };
     let mut sharing = Vec::new();
     for (_, run, row) in experiments {
-        sharing.push(run.sharing_of(run.exp_id(*row))?.unwrap_or_default());
+        sharing.push(run.jobs_of(run.exp_id(*row))?.unwrap_or_default());
     }
     let mut jobs: Vec<&str> = Vec::new();
     for job in sharing.iter().flatten().filter(|job| job.shared_links > 0) {

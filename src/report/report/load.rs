@@ -10,7 +10,7 @@ use hyperfold_analysis::compare::metric::objectives;
 use hyperfold_base::input;
 use hyperfold_results::memory_meter;
 use hyperfold_results::read::{ColumnRole, ReadError, RunResults};
-use hyperfold_results::{Cell, ColumnKind, Manifest, StatsRecord};
+use hyperfold_results::{Cell, ColumnKind, FoldingRecord, Manifest, StatsRecord};
 
 use super::error::ReportError;
 use super::sheet::{Holds, Sheet, SheetColumn};
@@ -109,33 +109,21 @@ fn exact_texts(dir: &Path, run: &RunResults) -> Result<Option<Vec<Vec<String>>>,
 
 /// Columns of `stats.csv` and of the error of times, in the order of the rows. Cells are empty for rows that the file lacks.
 fn stats(run: &RunResults) -> Result<(Vec<SheetColumn>, Option<SheetColumn>), ReportError> {
-    type Shown = (&'static str, fn(&StatsRecord) -> Cell);
-    const COLUMNS: [Shown; 11] = [
-        ("packet_hops_simulated", |s| s.packet_hops_simulated.into()),
-        ("packet_hops_skipped", |s| s.packet_hops_skipped.into()),
-        ("memo_hits", |s| s.memo_hits.into()),
-        ("memo_misses", |s| s.memo_misses.into()),
-        ("steady_skips", |s| s.steady_skips.into()),
-        ("batches", |s| s.batches.into()),
-        ("wall_s", |s| s.wall_s.into()),
-        ("audit_fct_error", |s| s.audit_fct_error.into()),
-        ("steady_error", |s| s.steady_error.into()),
-        // Only for runs that carried measured rates on.
-        ("carried_skips", |s| s.folding.carried_skips.into()),
-        ("carried_drift", |s| s.folding.carried_drift.into()),
-    ];
+    /// Columns of folding that are shown where measured rates were carried on.
+    const CARRIED: [&str; 2] = ["carried_skips", "carried_drift"];
     let mut records: Vec<Option<StatsRecord>> = vec![None; run.rows.len()];
     let there = run.each_stats(|exp_id, record| {
         if let Some(row) = run.find(exp_id) {
             records[row] = Some(record);
         }
     })?;
-    let text = |cell: fn(&StatsRecord) -> Cell| {
-        records.iter().map(|s| s.as_ref().map_or(String::new(), |s| cell(s).to_string())).collect()
+    let column = |name: &str, cell: fn(&StatsRecord) -> Cell| {
+        let text = records.iter().map(|s| s.as_ref().map_or(String::new(), |s| cell(s).to_string())).collect();
+        SheetColumn { name: name.into(), holds: Holds::Number, text }
     };
-    let column = |(name, cell): Shown| SheetColumn { name: name.into(), holds: Holds::Number, text: text(cell) };
-    let carried = records.iter().flatten().any(|s| s.folding.carried_skips > 0);
-    let shown = if carried { COLUMNS.len() } else { COLUMNS.len() - 2 };
-    let stats = if there { COLUMNS.into_iter().take(shown).map(column).collect() } else { Vec::new() };
-    Ok((stats, there.then(|| column(("times_error", |s| s.times_error().into())))))
+    let any_carried = records.iter().flatten().any(|s| s.folding.carried_skips > 0);
+    let carried = FoldingRecord::COLUMNS.iter().filter(|c| any_carried && CARRIED.contains(&c.name));
+    let shown = StatsRecord::COLUMNS.iter().chain(carried).map(|c| column(c.name, c.cell));
+    let stats = if there { shown.collect() } else { Vec::new() };
+    Ok((stats, there.then(|| column("times_error", |s| s.times_error().into()))))
 }

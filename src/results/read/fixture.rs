@@ -3,7 +3,7 @@
 use std::fs;
 use std::path::Path;
 
-use crate::{Axis, ColumnSets, Finished, parquet_file, rows};
+use crate::{Axis, ColumnSets, Finished, Outputs, parquet_file, rows};
 
 /// Writes the files of a finished run; experiments ascend by id. `flows.csv` and similar files are written if any experiment has such rows.
 ///
@@ -31,12 +31,10 @@ pub fn write(dir: &Path, axes: &[Axis], experiments: &[Finished], sweep: &str) {
         text.push(rows::results_row(&f.record, sets));
         text.into_bytes()
     });
-    file("stats.csv", rows::header(rows::STATS.iter().copied()), &rows::stats_text);
-    file("flows.csv", rows::header(rows::FLOWS.iter().copied()), &rows::flows_text);
-    file("links.csv", rows::header(rows::LINKS.iter().copied()), &rows::links_text);
-    file("rtt.csv", rows::header(rows::RTT.iter().copied()), &rows::rtt_text);
-    file("jobs.csv", rows::header(rows::jobs_header()), &rows::jobs_text);
-    file("shared_links.csv", rows::header(rows::shared_links_header()), &rows::shared_links_text);
+    let outputs = Outputs::default();
+    for companion in rows::COMPANIONS {
+        file(companion.name, rows::header((companion.columns)(&outputs)), &|f| (companion.text)(&outputs, f));
+    }
     let records: Vec<_> = experiments.iter().map(|f| f.record.clone()).collect();
     parquet_file::write(fs::File::create(dir.join("results.parquet")).unwrap(), axes, sets, &records).unwrap();
 }

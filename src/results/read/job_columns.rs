@@ -5,7 +5,7 @@
 use std::collections::BTreeMap;
 use std::path::Path;
 
-use super::super::job_record::JOBS;
+use super::super::job_record::JobRecord;
 use super::error::ReadError;
 use crate::meter::memory_meter;
 use hyperfold_base::input;
@@ -41,10 +41,10 @@ pub(super) fn read(dir: &Path, row_of: impl Fn(u64) -> Option<usize>) -> Result<
     let headers = reader.headers().map_err(wrong)?.clone();
     let place = |name: &str| headers.iter().position(|h| h == name);
     let (Some(id), Some(job)) = (place("exp_id"), place("job")) else { return Ok(JobColumns::default()) };
-    let measures: Vec<(&str, usize)> = JOBS
+    let measures: Vec<(&str, usize)> = JobRecord::COLUMNS
         .iter()
-        .filter(|(name, _)| !NO_MEASURE.contains(name))
-        .filter_map(|(name, _)| place(name).map(|column_idx| (*name, column_idx)))
+        .filter(|column| !NO_MEASURE.contains(&column.name))
+        .filter_map(|column| place(column.name).map(|column_idx| (column.name, column_idx)))
         .collect();
     let background = place("background");
     let mut names: Vec<String> = Vec::new();

@@ -16,6 +16,7 @@ use std::path::{Path, PathBuf};
 pub use error::ReadError;
 use job_columns::{JobColumns, OF_ONE_JOB};
 
+use super::declare::Shown;
 use super::dir::{JOURNAL, in_use};
 use super::journal_reader::finished;
 use super::manifest::{Manifest, Outcome};
@@ -224,7 +225,7 @@ impl RunResults {
 
 fn status_of(cell: &Cell) -> Option<Status> {
     let Cell::Text(text) = cell else { return None };
-    [Status::Ok, Status::Oom, Status::Failed].into_iter().find(|s| s.as_str() == text)
+    Status::read(text).ok()
 }
 
 /// Returns the role of a column. Old manifests name no axes: then a column that is neither identity nor outcome is an axis.

@@ -11,6 +11,7 @@ use parquet::errors::ParquetError;
 use parquet::file::reader::{FileReader, RowGroupReader, SerializedFileReader};
 use parquet::schema::types::ColumnDescriptor;
 
+use super::super::declare::Shown;
 use super::super::outputs::ColumnSets;
 use super::super::record::{ExperimentRecord, IDENTITY, outcome_columns};
 use super::super::rows;
@@ -210,10 +211,10 @@ fn parse(text: &str, kind: ColumnKind) -> Result<Cell, &'static str> {
         return Ok(Cell::Empty);
     }
     match kind {
-        ColumnKind::Int => text.parse().map(Cell::Int).map_err(|_| "a whole number"),
-        ColumnKind::Unsigned => text.parse().map(Cell::Unsigned).map_err(|_| "a whole number of 0 or more"),
-        ColumnKind::Real => text.parse().ok().filter(|v: &f64| v.is_finite()).map(Cell::Real).ok_or("a number"),
-        ColumnKind::Flag => text.parse().map(Cell::Flag).map_err(|_| "true or false"),
+        ColumnKind::Int => i64::read(text).map(Cell::Int),
+        ColumnKind::Unsigned => u64::read(text).map(Cell::Unsigned),
+        ColumnKind::Real => f64::read(text).map(Cell::Real),
+        ColumnKind::Flag => bool::read(text).map(Cell::Flag),
         ColumnKind::Text => Ok(plain(text).into()),
     }
 }

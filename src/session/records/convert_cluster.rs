@@ -6,7 +6,7 @@ use hyperfold_cluster::{ClusterCongestion, ClusterJobOutcome, ClusterMapRow, Clu
 use hyperfold_config::spec::Config;
 use hyperfold_results::{
     ClusterCongestionRecord, ClusterJobRecord, ClusterMapRecord, ClusterRecord, ClusterSampleRecord, ExperimentRecord,
-    Finished, StatsRecord,
+    Finished, Ms, StatsRecord,
 };
 
 const MS_PER_HOUR: f64 = 3.6e6;
@@ -50,7 +50,7 @@ fn figures(o: &ClusterOutcome, config: &Config) -> ClusterRecord {
     let share_of = |ppm: u64| ppm as f64 / 1e6;
     let audited = measured.filter(|m| m.audited_jobs > 0);
     ClusterRecord {
-        span_ms: o.span_ms,
+        span_ms: Ms(o.span_ms),
         jobs: o.jobs.len() as u64,
         jobs_done: o.done().count() as u64,
         jobs_given_up: count(|j| u64::from(j.phase == JobPhase::GivenUp)),
@@ -65,11 +65,11 @@ fn figures(o: &ClusterOutcome, config: &Config) -> ClusterRecord {
         down_share: share(account.down),
         drained_share: share(account.drained),
         spare_share: share(account.spare),
-        waiting_mean_ms: waiting.map(|d| d.mean_ms),
-        waiting_p50_ms: waiting.map(|d| d.p50_ms),
-        waiting_p99_ms: waiting.map(|d| d.p99_ms),
-        turnaround_mean_ms: turnaround.map(|d| d.mean_ms),
-        turnaround_p99_ms: turnaround.map(|d| d.p99_ms),
+        waiting_mean_ms: waiting.map(|d| Ms(d.mean_ms)),
+        waiting_p50_ms: waiting.map(|d| Ms(d.p50_ms)),
+        waiting_p99_ms: waiting.map(|d| Ms(d.p99_ms)),
+        turnaround_mean_ms: turnaround.map(|d| Ms(d.mean_ms)),
+        turnaround_p99_ms: turnaround.map(|d| Ms(d.p99_ms)),
         fairness: o.fairness,
         failures: o.failures,
         restarts: count(|j| j.restarts),
@@ -97,7 +97,7 @@ fn figures(o: &ClusterOutcome, config: &Config) -> ClusterRecord {
 
 fn sample(s: &ClusterSample) -> ClusterSampleRecord {
     ClusterSampleRecord {
-        at_ms: s.at_ms,
+        at_ms: Ms(s.at_ms),
         waiting_jobs: s.waiting_jobs,
         waiting_gpus: s.waiting_gpus,
         running_jobs: s.running_jobs,
@@ -115,8 +115,8 @@ fn congestion(c: &ClusterCongestion) -> ClusterCongestionRecord {
     let times = |ppm: u64| ppm as f64 / 1e6;
     ClusterCongestionRecord {
         job: c.job.to_string(),
-        from_ms: c.from_ms,
-        to_ms: c.to_ms,
+        from_ms: Ms(c.from_ms),
+        to_ms: Ms(c.to_ms),
         link: c.link.clone(),
         set_off_by: c.set_off_by.as_deref().map(str::to_string),
         slowdown: times(c.slowdown_ppm),
@@ -129,8 +129,8 @@ fn congestion(c: &ClusterCongestion) -> ClusterCongestionRecord {
 fn map_row(m: &ClusterMapRow) -> ClusterMapRecord {
     let mean = |gpus: u64| gpus as f64 / m.looks.max(1) as f64;
     ClusterMapRecord {
-        from_ms: m.from_ms,
-        to_ms: m.to_ms,
+        from_ms: Ms(m.from_ms),
+        to_ms: Ms(m.to_ms),
         first_server: m.first_server.into(),
         servers: m.servers.into(),
         used_gpus: mean(m.gpus.used),
@@ -156,15 +156,15 @@ fn job(j: &ClusterJobOutcome) -> ClusterJobRecord {
         user: j.user.to_string(),
         priority: j.priority.into(),
         gpus: j.gpus.into(),
-        submit_ms: j.submit_ms,
-        start_ms: j.start_ms,
-        end_ms: j.end_ms,
-        duration_ms: j.duration_ms,
+        submit_ms: Ms(j.submit_ms),
+        start_ms: j.start_ms.map(Ms),
+        end_ms: j.end_ms.map(Ms),
+        duration_ms: Ms(j.duration_ms),
         ended: ended.into(),
-        queued_ms: j.queued_ms,
+        queued_ms: Ms(j.queued_ms),
         restarts: j.restarts,
         preemptions: j.preemptions,
-        lost_work_ms: (j.lost_ns / NS_PER_MS) as u64,
+        lost_work_ms: Ms((j.lost_ns / NS_PER_MS) as u64),
         slowdown: j.speed.slowdown_ppm.map(times),
         company_slowdown: j.speed.by_company_ppm.map(times),
         worst_company_slowdown: worst.map(|(ppm, ..)| times(*ppm)),

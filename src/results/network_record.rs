@@ -1,0 +1,61 @@
+//! Rows of `flows.csv`, `links.csv` and `rtt.csv`.
+//!
+//! Layer: results. Plain data, as in [`super::record`].
+
+use super::declare::record;
+use super::value::{Micro, Ps};
+
+record! {
+    /// One row of `flows.csv`; the writer adds the experiment's id.
+    #[derive(Copy, Eq)]
+    pub struct FlowRecord {
+        /// Number of the flow: for a flow file, from 0 in file order.
+        pub flow_id: u32 => flow_id,
+        /// Source: the host id of the file, or a GPU rank.
+        pub src: u32 => src,
+        pub dst: u32 => dst,
+        pub bytes: u64 => bytes,
+        pub start: Ps => start_ns,
+        /// Time from start to the last ACK at the sender; `None` if unfinished.
+        pub fct: Option<Ps> => fct_ns,
+    }
+}
+
+record! {
+    /// One row of `links.csv`: one direction of one link.
+    #[derive(Eq)]
+    pub struct LinkRecord {
+        /// Name from the link's nodes, `host12->leaf3`; `host12->leaf3#k` for the k-th of parallel links (from 1).
+        pub link: String => link,
+        /// Wire bytes put on the link, pause frames included.
+        pub bytes: u64 => bytes,
+        /// Share of the link's rate from 0 to the makespan.
+        pub utilisation: Micro => utilisation,
+        /// Counts of packets; `None` if no packets were simulated.
+        pub packets: Option<LinkPackets>,
+    }
+}
+
+record! {
+    /// Counts of packets at a link's transmitting end.
+    #[derive(Copy, Eq)]
+    pub struct LinkPackets (part of LinkRecord: |link| link.packets.as_ref()) {
+        pub max_queue_bytes: u64 => max_queue_bytes,
+        /// Mean over time, from 0 to the makespan.
+        pub mean_queue_bytes: Micro => mean_queue_bytes,
+        pub ecn_marks: u64 => ecn_marks,
+        /// Pause frames that arrived.
+        pub pfc_pauses: u64 => pfc_pauses,
+        pub drops: u64 => drops,
+    }
+}
+
+record! {
+    /// One row of `rtt.csv`: a round-trip time that a sender measured.
+    #[derive(Copy, Eq)]
+    pub struct RttRecord {
+        pub flow_id: u32 => flow_id,
+        pub sample: Ps => sample_ns,
+        pub rtt: Ps => rtt_ns,
+    }
+}
