@@ -427,9 +427,10 @@ fn words(column: &str) -> String {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use hyperfold_analysis::compare::Ranking;
     use hyperfold_report::report::design::Design;
     use hyperfold_report::report::metric::metrics;
-    use hyperfold_report::report::rank::{MetricSamples, Ranking};
+    use hyperfold_report::report::rank::MetricSamples;
     use hyperfold_report::report::recommend::recommendation;
     use hyperfold_report::report::sheet::Sheet;
 
@@ -438,7 +439,7 @@ mod tests {
         let design = Design::of(&sheet);
         let metric = metrics(&sheet, &[]).into_iter().next().unwrap();
         let measured = MetricSamples::of(&sheet, &design, &metric, None);
-        let rankings: Vec<Ranking> = (0..design.groups.len()).map(|g| Ranking::of(&design, &measured, g)).collect();
+        let rankings: Vec<Ranking> = (0..design.groups.len()).map(|g| measured.ranking(&design, g)).collect();
         let recommendation = recommendation(&design, &measured, &rankings);
         Recommended { metric, sheet, design, recommendation }
     }

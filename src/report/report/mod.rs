@@ -9,7 +9,6 @@ pub mod details;
 pub mod load;
 pub mod metric;
 pub mod page;
-pub mod pareto;
 pub mod payload;
 pub mod rank;
 pub mod reasons;

@@ -4,11 +4,13 @@
 
 use std::path::Path;
 
+use hyperfold_analysis::compare::Ranking;
+
 use super::ReportError;
 use super::design::Design;
 use super::load::load;
 use super::metric::{Metric, metrics};
-use super::rank::{MetricSamples, Ranking};
+use super::rank::MetricSamples;
 use super::sheet::Sheet;
 use super::verdict::{InGroup, designs, regret, worse};
 
@@ -68,7 +70,7 @@ pub fn of_folder(dir: &Path) -> Result<Option<Recommended>, ReportError> {
     let Some(metric) = metrics(&loaded.sheet, &loaded.objectives).into_iter().next() else { return Ok(None) };
     let audits = loaded.times_error.as_ref();
     let measured = MetricSamples::of(&loaded.sheet, &design, &metric, audits);
-    let rankings: Vec<Ranking> = (0..design.groups.len()).map(|g| Ranking::of(&design, &measured, g)).collect();
+    let rankings: Vec<Ranking> = (0..design.groups.len()).map(|g| measured.ranking(&design, g)).collect();
     let recommendation = recommendation(&design, &measured, &rankings);
     Ok(Some(Recommended { metric, sheet: loaded.sheet, design, recommendation }))
 }
@@ -155,7 +157,7 @@ mod tests {
         let design = Design::of(&s);
         let metric = metrics(&s, &[]).into_iter().next().unwrap();
         let measured = MetricSamples::of(&s, &design, &metric, None);
-        let rankings: Vec<Ranking> = (0..design.groups.len()).map(|g| Ranking::of(&design, &measured, g)).collect();
+        let rankings: Vec<Ranking> = (0..design.groups.len()).map(|g| measured.ranking(&design, g)).collect();
         recommendation(&design, &measured, &rankings)
     }
 
