@@ -9,6 +9,7 @@
 //! | [`printable`] | text of others made safe for a terminal, joined and shortened for a message |
 //! | [`nearest`] | what a misspelt word probably means |
 //! | [`index_list`] | lists of numbers such as `0-3,8`, read and written |
+//! | [`linear_equations`] | small systems of equations, as least squares give them |
 //! | [`registries`] | names of schedulers, placements, routing policies and failure models, one line each |
 //! | [`prefetch`] | a hint to the processor that a row is needed soon |
 //!
@@ -20,6 +21,7 @@ pub mod budget;
 pub mod index_list;
 pub mod input;
 pub mod isolation;
+pub mod linear_equations;
 pub mod nearest;
 pub mod prefetch;
 pub mod printable;
