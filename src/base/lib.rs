@@ -10,6 +10,7 @@
 //! | [`nearest`] | what a misspelt word probably means |
 //! | [`index_list`] | lists of numbers such as `0-3,8`, read and written |
 //! | [`linear_equations`] | small systems of equations, as least squares give them |
+//! | [`protobuf`] | messages of protocol buffers, written |
 //! | [`registries`] | names of schedulers, placements, routing policies and failure models, one line each |
 //! | [`prefetch`] | a hint to the processor that a row is needed soon |
 //!
@@ -25,6 +26,7 @@ pub mod linear_equations;
 pub mod nearest;
 pub mod prefetch;
 pub mod printable;
+pub mod protobuf;
 pub mod registries;
 pub mod units;
 
