@@ -30,5 +30,5 @@ pub use memo::owner::Recorder;
 pub use memo::table::Memo;
 pub use memo::unsaved::Unsaved;
 pub use rows::key_parts::{KeyPart, KeyPartSet};
-pub use run::engine::{FoldEngine, MOST_A_THREAD};
+pub use run::engine::{BATCH_PER_THREAD, FoldEngine};
 pub use run::explanation::{CauseCount, FoldCause, FoldExplanation};
