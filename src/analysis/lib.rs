@@ -4,6 +4,7 @@
 //! |---|---|
 //! | [`compare`] | ranking, ties, Pareto, effects of axes, what changed between two runs, and gates |
 //! | [`dominance`] | Pareto fronts |
+//! | [`recommendation`] | which design a folder recommends, and what another choice costs |
 //! | [`optimize`] | the objective of a search, and the model that chooses its next candidates |
 //!
 //! It reads folders of results and never simulates. The console and the report print what it finds.
@@ -14,3 +15,4 @@
 pub mod compare;
 pub mod dominance;
 pub mod optimize;
+pub mod recommendation;

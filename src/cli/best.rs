@@ -11,8 +11,8 @@ use hyperfold_analysis::compare::knee::knees;
 use hyperfold_analysis::compare::metric::searched_by;
 use hyperfold_analysis::compare::rank::Ranked;
 use hyperfold_analysis::compare::{RankedGroup, RankingMetric, Study, front, rank};
+use hyperfold_analysis::recommendation::recommend::{Alternative, Recommendation, Recommended, of_folder};
 use hyperfold_config::spec::{self, split_job_name};
-use hyperfold_report::report::recommend::{Alternative, Recommendation, Recommended, of_folder};
 use hyperfold_results::{Cell, RunResults};
 
 use super::compare_render::shown;
@@ -428,11 +428,11 @@ fn words(column: &str) -> String {
 mod tests {
     use super::*;
     use hyperfold_analysis::compare::Ranking;
-    use hyperfold_report::report::design::Design;
-    use hyperfold_report::report::metric::metrics;
-    use hyperfold_report::report::rank::MetricSamples;
-    use hyperfold_report::report::recommend::recommendation;
-    use hyperfold_report::report::sheet::Sheet;
+    use hyperfold_analysis::recommendation::design::Design;
+    use hyperfold_analysis::recommendation::metric::metrics;
+    use hyperfold_analysis::recommendation::recommend::recommendation;
+    use hyperfold_analysis::recommendation::samples::MetricSamples;
+    use hyperfold_analysis::recommendation::sheet::Sheet;
 
     fn found(text: &str) -> Recommended {
         let sheet = Sheet::from_lines(text);

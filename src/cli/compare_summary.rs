@@ -7,12 +7,12 @@ use std::path::PathBuf;
 
 use hyperfold_analysis::compare::changes::{Change, changes};
 use hyperfold_analysis::compare::{RankingMetric, Section, Study};
+use hyperfold_analysis::recommendation::load::load;
+use hyperfold_analysis::recommendation::recommend::of_folder;
 use hyperfold_base::printable::shortened;
 use hyperfold_base::units::counted;
 use hyperfold_config::spec::short_name;
-use hyperfold_report::report::load::load;
 use hyperfold_report::report::reasons::reasons;
-use hyperfold_report::report::recommend::of_folder;
 use hyperfold_results::{Cell, Status};
 
 use super::best;

@@ -12,19 +12,19 @@ use hyperfold_analysis::compare::knee;
 use hyperfold_analysis::compare::spread::half_width;
 use hyperfold_analysis::compare::{Better, Ranking, Sample};
 use hyperfold_analysis::dominance::front_of;
+use hyperfold_analysis::recommendation::design::Design;
+use hyperfold_analysis::recommendation::load::LoadedFolder;
+use hyperfold_analysis::recommendation::metric::{Metric, metrics};
+use hyperfold_analysis::recommendation::recommend::{Alternative, Recommendation, recommendation};
+use hyperfold_analysis::recommendation::samples::MetricSamples;
+use hyperfold_analysis::recommendation::sheet::{Holds, SheetColumn};
+use hyperfold_analysis::recommendation::verdict::{Overall, overall, verdict};
 
 use super::ReportError;
 use super::clusters;
-use super::design::Design;
 use super::details::{self, Excerpt, POINTS};
-use super::load::LoadedFolder;
-use super::metric::{Metric, metrics};
-use super::rank::MetricSamples;
 use super::reasons::reasons;
-use super::recommend::{Alternative, Recommendation, recommendation};
 use super::shared_links;
-use super::sheet::{Holds, SheetColumn};
-use super::verdict::{Overall, overall, verdict};
 
 /// Number of groups whose effects and Pareto fronts are included. Rankings of all groups are included.
 const GROUPS_UP_TO: usize = 40;

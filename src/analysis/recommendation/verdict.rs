@@ -1,13 +1,13 @@
 //! Verdict on a group: which configuration is best, what decides that, and how certain it is.
 //!
-//! Layer: report. It reads rankings; the page puts the verdict into words.
+//! Layer: recommendation. It reads rankings; the page puts the verdict into words.
 
 use std::collections::BTreeMap;
 
-use hyperfold_analysis::compare::{Better, MeasuredValue, Ranking};
+use crate::compare::{Better, MeasuredValue, Ranking};
 
 use super::design::Design;
-use super::rank::MetricSamples;
+use super::samples::MetricSamples;
 
 /// The best configuration of a group, and what changes when one axis takes another value. Among equally good configurations it is the cheapest.
 #[derive(Clone, Debug, PartialEq)]
@@ -209,8 +209,8 @@ pub fn overall(design: &Design, measured: &MetricSamples, rankings: &[Ranking]) 
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::report::metric::Metric;
-    use crate::report::sheet::Sheet;
+    use crate::recommendation::metric::Metric;
+    use crate::recommendation::sheet::Sheet;
 
     fn with<T>(text: &str, better: Better, then: impl Fn(&Design, &MetricSamples, &[Ranking]) -> T) -> T {
         let s = Sheet::from_lines(text);

@@ -1,9 +1,9 @@
 //! Metrics of a page: each numeric outcome of `results.csv` that experiments can be ranked by, with its name in words and its unit.
 //!
-//! Layer: report. It decides no ranking.
+//! Layer: recommendation. It decides no ranking.
 
-use hyperfold_analysis::compare::metric::{DEFAULTS, NO_METRIC, PARTS};
-use hyperfold_analysis::compare::{self, Better};
+use crate::compare::metric::{DEFAULTS, NO_METRIC, PARTS};
+use crate::compare::{self, Better};
 
 use super::sheet::{Holds, Sheet};
 

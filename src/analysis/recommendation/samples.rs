@@ -1,8 +1,8 @@
 //! Samples of a metric, one for each configuration of the page. [`Ranking`] ranks them.
 //!
-//! Layer: report. It reads the sheet and chooses no metric.
+//! Layer: recommendation. It reads the sheet and chooses no metric.
 
-use hyperfold_analysis::compare::{Better, MeasuredValue, Ranking, Sample};
+use crate::compare::{Better, MeasuredValue, Ranking, Sample};
 
 use super::design::{Configuration, Design};
 use super::metric::Metric;

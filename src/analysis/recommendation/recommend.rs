@@ -1,16 +1,15 @@
 //! Recommendation of a design: the one that does best over all kinds of work, what another choice would cost, and the prices.
 //!
-//! Layer: report. It reads rankings and prices; the command line and the page put it into words.
+//! Layer: recommendation. It reads rankings and prices; the command line and the page put it into words.
 
 use std::path::Path;
 
-use hyperfold_analysis::compare::Ranking;
+use crate::compare::Ranking;
 
-use super::ReportError;
 use super::design::Design;
-use super::load::load;
+use super::load::{LoadError, load};
 use super::metric::{Metric, metrics};
-use super::rank::MetricSamples;
+use super::samples::MetricSamples;
 use super::sheet::Sheet;
 use super::verdict::{InGroup, designs, regret, worse};
 
@@ -64,7 +63,7 @@ pub struct Recommended {
 ///
 /// # Errors
 /// It is no result folder, or one of its files is damaged.
-pub fn of_folder(dir: &Path) -> Result<Option<Recommended>, ReportError> {
+pub fn of_folder(dir: &Path) -> Result<Option<Recommended>, LoadError> {
     let loaded = load(dir)?;
     let design = Design::of(&loaded.sheet);
     let Some(metric) = metrics(&loaded.sheet, &loaded.objectives).into_iter().next() else { return Ok(None) };
