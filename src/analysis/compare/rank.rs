@@ -52,15 +52,16 @@ pub fn rank(study: &Study, metric: &RankingMetric) -> Vec<RankedGroup> {
     let group = |members: Vec<usize>| {
         let first = &study.configurations[members[0]].values;
         let ranking = Ranking::of(&values, metric.better, members.iter().copied());
-        let ranked = ranking.starts.iter().zip(ranking.ties()).flat_map(|(start, equals)| {
-            equals.iter().filter_map(|&configuration| {
-                let sample = values[configuration].as_ref()?.sample;
-                Some(Ranked { configuration, sample, rank: start + 1, tied: equals.len() > 1 })
-            })
-        });
+        let mut ranked = Vec::new();
+        for (start, equals) in ranking.starts.iter().zip(ranking.ties()) {
+            for &configuration in equals {
+                let sample = values[configuration].as_ref().expect("what is ranked has a value").sample;
+                ranked.push(Ranked { configuration, sample, rank: start + 1, tied: equals.len() > 1 });
+            }
+        }
         RankedGroup {
             question: questions.iter().map(|&q| (study.axes[q].clone(), first[q].clone())).collect(),
-            ranked: ranked.collect(),
+            ranked,
             without: members.iter().copied().filter(|&c| values[c].is_none()).collect(),
         }
     };

@@ -82,7 +82,7 @@ impl Ranking {
     /// The configurations by rank, best first. All of one rank are tied with the first of it.
     pub fn ties(&self) -> impl Iterator<Item = &[usize]> {
         let ends = self.starts.iter().skip(1).copied().chain([self.order.len()]);
-        self.starts.iter().zip(ends).map(|(&start, end)| &self.order[start..end])
+        self.starts.iter().zip(ends).map(move |(&start, end)| &self.order[start..end])
     }
 
     /// The best configuration, and all that are tied with it. Empty if there is none.
