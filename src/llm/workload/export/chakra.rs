@@ -81,7 +81,7 @@ pub fn trace(w: &Workload, rank: u32) -> Result<Vec<u8>, ExportError> {
         }
         et::write_node(&mut out, &n);
     }
-    Ok(out.bytes)
+    Ok(out.into_bytes())
 }
 
 /// Content of the file that lists the members of process groups (`import::chakra::GROUPS_FILE`). The result is `None` if every collective spans all ranks.
