@@ -29,8 +29,8 @@ pub fn fronts(values: &[Vec<f64>]) -> Vec<usize> {
     front
 }
 
-/// The first `most` fronts, each as the indices of its points in lexical order.
-fn peeled(values: &[Vec<f64>], most: usize) -> Vec<Vec<usize>> {
+/// The first `n_fronts` fronts, each as the indices of its points in lexical order.
+fn peeled(values: &[Vec<f64>], n_fronts: usize) -> Vec<Vec<usize>> {
     // In lexical order, no point is dominated by a later one.
     let mut order: Vec<usize> = (0..values.len()).collect();
     order.sort_by(|&a, &b| lexical(&values[a], &values[b]));
@@ -44,7 +44,7 @@ fn peeled(values: &[Vec<f64>], most: usize) -> Vec<Vec<usize>> {
         };
         // If a member of a front dominates the point, so does a member of every earlier front.
         let front_idx = fronts.partition_point(|front| !is_clear(front));
-        if front_idx == fronts.len() && fronts.len() < most {
+        if front_idx == fronts.len() && fronts.len() < n_fronts {
             fronts.push(Vec::new());
         }
         if let Some(front) = fronts.get_mut(front_idx) {
