@@ -6,8 +6,11 @@
 //! | [`budget`] | the allocator that counts, and work under an allowance of memory |
 //! | [`isolation`] | a panic or a stack overflow that ends one experiment and not the program |
 //! | [`input`] | reading files and tables with limits, from inside the folders that are allowed |
-//! | [`printable`] | text of others made safe for a terminal |
+//! | [`printable`] | text of others made safe for a terminal, joined and shortened for a message |
 //! | [`nearest`] | what a misspelt word probably means |
+//! | [`index_list`] | lists of numbers such as `0-3,8`, read and written |
+//! | [`linear_equations`] | small systems of equations, as least squares give them |
+//! | [`protobuf`] | messages of protocol buffers, written |
 //! | [`registries`] | names of schedulers, placements, routing policies and failure models, one line each |
 //! | [`prefetch`] | a hint to the processor that a row is needed soon |
 //!
@@ -16,11 +19,14 @@
 #![deny(unsafe_code)]
 
 pub mod budget;
+pub mod index_list;
 pub mod input;
 pub mod isolation;
+pub mod linear_equations;
 pub mod nearest;
 pub mod prefetch;
 pub mod printable;
+pub mod protobuf;
 pub mod registries;
 pub mod units;
 

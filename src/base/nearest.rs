@@ -1,10 +1,14 @@
 //! What a misspelt word probably means.
 
+use strsim::levenshtein;
+
 /// Returns the candidate nearest to `word` by edit distance, if it is near enough to be a slip of the keyboard.
 pub fn nearest<'a>(word: &str, candidates: impl Iterator<Item = &'a str>) -> Option<&'a str> {
-    let limit = (word.chars().count() / 5).clamp(2, 4);
+    let length = word.chars().count();
+    let limit = (length / 5).clamp(2, 4);
     candidates
-        .map(|c| (distance(word, c, limit), c))
+        .filter(|c| c.chars().count().abs_diff(length) <= limit)
+        .map(|c| (levenshtein(word, c), c))
         .filter(|(d, _)| *d <= limit)
         .min_by_key(|(d, _)| *d)
         .map(|(_, c)| c)
@@ -14,26 +18,6 @@ pub fn nearest<'a>(word: &str, candidates: impl Iterator<Item = &'a str>) -> Opt
 pub fn nearest_column<'a>(name: &str, columns: impl Iterator<Item = &'a str> + Clone) -> Option<&'a str> {
     let with_unit = |c: &&str| c.strip_prefix(name).is_some_and(|rest| rest.starts_with('_'));
     columns.clone().filter(with_unit).min_by_key(|c| c.len()).or_else(|| nearest(name, columns))
-}
-
-/// Levenshtein distance over characters; `limit + 1` as soon as it cannot be at most `limit`.
-fn distance(a: &str, b: &str, limit: usize) -> usize {
-    let b: Vec<char> = b.chars().collect();
-    let n_a = a.chars().count();
-    if n_a.abs_diff(b.len()) > limit {
-        return limit + 1;
-    }
-    let mut row: Vec<usize> = (0..=b.len()).collect();
-    for (i, ca) in a.chars().enumerate() {
-        let mut diagonal = row[0];
-        row[0] = i + 1;
-        for (j, cb) in b.iter().enumerate() {
-            let change = diagonal + usize::from(ca != *cb);
-            diagonal = row[j + 1];
-            row[j + 1] = change.min(row[j] + 1).min(row[j + 1] + 1);
-        }
-    }
-    row[b.len()]
 }
 
 #[cfg(test)]

@@ -28,6 +28,19 @@ pub fn printable(text: &str) -> Cow<'_, str> {
     escaped(text, |c, out| out.extend(c.escape_default()))
 }
 
+/// A text of several lines on one: each run of white space becomes one space.
+pub fn one_line(text: &str) -> String {
+    text.split_whitespace().collect::<Vec<_>>().join(" ")
+}
+
+/// The first `limit` characters of a text, with `...` behind them if there are more.
+pub fn shortened(text: &str, limit: usize) -> Cow<'_, str> {
+    match text.char_indices().nth(limit) {
+        Some((end, _)) => Cow::Owned(format!("{}...", &text[..end])),
+        None => Cow::Borrowed(text),
+    }
+}
+
 /// JSON as a program wrote it, with JSON's own codes for characters that are not plain. Line breaks between values stay.
 pub fn printable_json(json: &str) -> Cow<'_, str> {
     escaped(json, |c, out| match c {
@@ -71,6 +84,15 @@ mod tests {
         for plain in ["a \u{3b1} \u{2192} caf\u{e9} \u{4e2d}\u{6587}", "", "back\\slash", "\u{fffd}"] {
             assert!(matches!(printable(plain), Cow::Borrowed(same) if same == plain));
         }
+    }
+
+    #[test]
+    fn texts_are_joined_and_cut_between_characters() {
+        assert_eq!(one_line("a\n  b\tc "), "a b c");
+        assert_eq!(
+            [shortened("\u{e9}\u{e9}\u{e9}", 2), shortened("abc", 3), shortened("", 0)],
+            ["\u{e9}\u{e9}...", "abc", ""]
+        );
     }
 
     #[test]

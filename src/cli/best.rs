@@ -11,8 +11,8 @@ use hyperfold_analysis::compare::knee::knees;
 use hyperfold_analysis::compare::metric::searched_by;
 use hyperfold_analysis::compare::rank::Ranked;
 use hyperfold_analysis::compare::{RankedGroup, RankingMetric, Study, front, rank};
+use hyperfold_analysis::recommendation::recommend::{Alternative, Recommendation, Recommended, of_folder};
 use hyperfold_config::spec::{self, split_job_name};
-use hyperfold_report::report::recommend::{Alternative, Recommendation, Recommended, of_folder};
 use hyperfold_results::{Cell, RunResults};
 
 use super::compare_render::shown;
@@ -427,18 +427,19 @@ fn words(column: &str) -> String {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use hyperfold_report::report::design::Design;
-    use hyperfold_report::report::metric::metrics;
-    use hyperfold_report::report::rank::{MetricSamples, Ranking};
-    use hyperfold_report::report::recommend::recommendation;
-    use hyperfold_report::report::sheet::Sheet;
+    use hyperfold_analysis::compare::Ranking;
+    use hyperfold_analysis::recommendation::design::Design;
+    use hyperfold_analysis::recommendation::metric::metrics;
+    use hyperfold_analysis::recommendation::recommend::recommendation;
+    use hyperfold_analysis::recommendation::samples::MetricSamples;
+    use hyperfold_analysis::recommendation::sheet::Sheet;
 
     fn found(text: &str) -> Recommended {
         let sheet = Sheet::from_lines(text);
         let design = Design::of(&sheet);
         let metric = metrics(&sheet, &[]).into_iter().next().unwrap();
         let measured = MetricSamples::of(&sheet, &design, &metric, None);
-        let rankings: Vec<Ranking> = (0..design.groups.len()).map(|g| Ranking::of(&design, &measured, g)).collect();
+        let rankings: Vec<Ranking> = (0..design.groups.len()).map(|g| measured.ranking(&design, g)).collect();
         let recommendation = recommendation(&design, &measured, &rankings);
         Recommended { metric, sheet, design, recommendation }
     }

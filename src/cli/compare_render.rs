@@ -6,7 +6,7 @@
 use serde_json::{Map, Number, Value};
 
 use hyperfold_analysis::compare::Section;
-use hyperfold_base::printable::printable;
+use hyperfold_base::printable::{printable, shortened};
 use hyperfold_config::spec;
 use hyperfold_results::Cell;
 
@@ -43,7 +43,8 @@ pub fn text(section: &Section, max_rows: usize) -> Vec<String> {
     let mut lines = vec![section.title.clone()];
     if !section.rows.is_empty() {
         let mut table = TextTable::new(headings(section));
-        rows(section, max_rows).for_each(|row| table.row(row.iter().map(|c| clipped(&printable(c))).collect()));
+        rows(section, max_rows)
+            .for_each(|row| table.row(row.iter().map(|c| shortened(&printable(c), CLIP).into_owned()).collect()));
         lines.extend(table.lines().into_iter().map(|l| format!("  {l}")));
     }
     lines.extend(hidden(section, max_rows).map(|n| format!("  {n}")));
@@ -102,16 +103,8 @@ fn hidden(section: &Section, max_rows: usize) -> Option<String> {
     (more > 0).then(|| format!("... and {more} more; --json has all"))
 }
 
-/// Largest number of characters of a cell in text. Longer values are in the files, and in JSON.
+/// Largest number of characters of a cell in text before the dots. Longer values are in the files, and in JSON.
 const CLIP: usize = 60;
-
-fn clipped(text: &str) -> String {
-    if text.chars().count() <= CLIP {
-        text.to_string()
-    } else {
-        text.chars().take(CLIP - 3).chain("...".chars()).collect()
-    }
-}
 
 /// Column names without the unit that their cells show.
 fn headings(section: &Section) -> Vec<String> {

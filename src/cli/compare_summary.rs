@@ -7,11 +7,12 @@ use std::path::PathBuf;
 
 use hyperfold_analysis::compare::changes::{Change, changes};
 use hyperfold_analysis::compare::{RankingMetric, Section, Study};
+use hyperfold_analysis::recommendation::load::load;
+use hyperfold_analysis::recommendation::recommend::of_folder;
+use hyperfold_base::printable::shortened;
 use hyperfold_base::units::counted;
 use hyperfold_config::spec::short_name;
-use hyperfold_report::report::load::load;
 use hyperfold_report::report::reasons::reasons;
-use hyperfold_report::report::recommend::of_folder;
 use hyperfold_results::{Cell, Status};
 
 use super::best;
@@ -41,7 +42,7 @@ pub(super) fn lines(
     let mut lines = vec![format!("### {}{}", escaped(&study.dir(last)), escaped(&against)), String::new()];
     let recommended = of_folder(&dirs[last])?.filter(|r| !best::recommended(r).is_empty());
     let told = match &recommended {
-        Some(r) => shortened(best::recommended(r)),
+        Some(r) => abridged(best::recommended(r)),
         None => best::of_workloads(study, last, metric, BESTS_UP_TO),
     };
     for (index, line) in told.iter().enumerate() {
@@ -65,7 +66,7 @@ pub(super) fn lines(
 }
 
 /// At most `3 + AXES_UP_TO` lines of a recommendation. Axes that were not simulated and the price are always among them.
-fn shortened(lines: Vec<String>) -> Vec<String> {
+fn abridged(lines: Vec<String>) -> Vec<String> {
     let (unmodelled, mut lines): (Vec<String>, Vec<String>) =
         lines.into_iter().partition(|line| line.starts_with(best::NOT_SIMULATED));
     let price = lines.pop_if(|line| line.starts_with("  price"));
@@ -130,7 +131,7 @@ fn failures(study: &Study, dirs: &[PathBuf], last: usize) -> anyhow::Result<Vec<
         (failed, oom) => format!("**Failed:** {failed} of {all}; {oom} need more memory than their GPUs have."),
     }];
     for reason in reasons(&load(&dirs[last])?.sheet).iter().filter(|r| r.status == "failed").take(REASONS_UP_TO) {
-        let message: String = reason.message.chars().take(160).collect();
+        let message = shortened(&reason.message, 160);
         lines.push(format!(
             "- {}, such as {}: {}",
             counted(reason.count, "experiment"),
@@ -150,9 +151,9 @@ mod tests {
     fn a_shortened_recommendation_keeps_what_was_not_simulated_and_the_price() {
         let lines = |texts: &[&str]| -> Vec<String> { texts.iter().map(|t| t.to_string()).collect() };
         let nothing = lines(&["nothing is recommended: none", "  not simulated: a.b; x", "  not simulated: c.d; y"]);
-        assert_eq!(shortened(nothing.clone()), nothing);
+        assert_eq!(abridged(nothing.clone()), nothing);
         let long = lines(&["r", "all", "1", "2", "3", "4", "5", "  not simulated: a.b; x", "  next", "  price: $1"]);
         let kept = lines(&["r", "all", "1", "2", "3", "  not simulated: a.b; x", "  price: $1"]);
-        assert_eq!(shortened(long), kept);
+        assert_eq!(abridged(long), kept);
     }
 }

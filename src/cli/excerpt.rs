@@ -4,6 +4,8 @@
 
 use std::ops::Range;
 
+use unicode_width::UnicodeWidthStr;
+
 use hyperfold_base::input;
 use hyperfold_base::printable::is_plain;
 use hyperfold_config::spec::{Place, SpecError};
@@ -43,17 +45,19 @@ pub(super) fn of(error: &anyhow::Error) -> Option<SweepExcerpt> {
 fn lines(path: &str, text: &str, line: u32, columns: Range<usize>) -> Option<SweepExcerpt> {
     // If something is missing at the end of a line, the position is beyond its last byte.
     let column = text.get(..columns.start.min(text.len()))?.chars().count();
-    let meant = text.get(columns.start.min(text.len())..columns.end.min(text.len()))?.chars().count().max(1);
+    let meant = text.get(columns.start.min(text.len())..columns.end.min(text.len()))?;
     let first = if column > MOST - BEFORE { column - BEFORE } else { 0 };
     // Tabs and control characters become single spaces, so that the mark is at the right place.
     let plain = |c: char| if is_plain(c) { c } else { ' ' };
     let part: String = text.chars().skip(first).take(MOST).map(plain).collect();
+    let width = |text: &str, limit: usize| text.chars().take(limit).map(plain).collect::<String>().width();
     let (front, back) =
         (if first > 0 { "..." } else { "" }, if text.chars().count() > first + MOST { "..." } else { "" });
     let number = line.to_string();
     let margin = " ".repeat(number.len());
-    let indent = " ".repeat(front.len() + column - first);
-    let mark = "^".repeat(meant.min(MOST - (column - first).min(MOST - 1)));
+    let (before, after) = (column - first, MOST - (column - first).min(MOST - 1));
+    let indent = " ".repeat(front.len() + part.chars().take(before).collect::<String>().width());
+    let mark = "^".repeat(width(meant, after).max(1));
     Some(SweepExcerpt {
         lines: [
             format!("{margin}--> {path}:{line}:{}", column + 1),
@@ -77,6 +81,12 @@ mod tests {
     fn the_mark_is_below_what_is_meant() {
         assert_eq!(plain("cc = \"hpccc\"", 5..12), "  --> s.toml:12:6\n   |\n12 | cc = \"hpccc\"\n   |      ^^^^^^^");
         assert_eq!(plain("é = 1\t# ü", 5..6), "  --> s.toml:12:5\n   |\n12 | é = 1 # ü\n   |     ^");
+        let wide = "训 = \"练\"";
+        assert_eq!(
+            plain(wide, 6..11),
+            format!("  --> s.toml:12:5\n   |\n12 | {wide}\n   |      ^^^^"),
+            "two wide each"
+        );
     }
 
     #[test]

@@ -5,11 +5,9 @@
 use std::io::Write;
 use std::time::Instant;
 
-use env_logger::{Builder, Env, WriteStyle};
+use env_logger::{Builder, Env};
 
 use hyperfold_base::printable::printable;
-
-use super::style::Style;
 
 /// Turns logging to standard error on if RUST_LOG asks for it (`info`, `hyperfold=debug`, `hyperfold_host=trace,wgpu_core=warn`). Lines begin with the
 /// seconds since the start.
@@ -19,7 +17,6 @@ pub fn start() {
     }
     let start = Instant::now();
     let mut builder = Builder::from_env(Env::new().filter("RUST_LOG"));
-    builder.write_style(if Style::of_stderr() == Style::PLAIN { WriteStyle::Never } else { WriteStyle::Always });
     builder.format(move |out, record| {
         let level = record.level();
         let style = out.default_level_style(level);

@@ -41,7 +41,6 @@ mod run_json;
 pub mod sbatch;
 pub mod schema;
 mod serve;
-pub mod style;
 pub mod submit;
 pub mod submit_args;
 pub mod summary;
@@ -109,9 +108,7 @@ fn tell_usage(error: clap::Error) {
     let arguments: Vec<String> = std::env::args_os().map(|a| printable(&a.to_string_lossy()).into_owned()).collect();
     let mut error = Cli::try_parse_from(arguments).err().filter(clap::Error::use_stderr).unwrap_or(error);
     command::suggest(&mut error);
-    let text = error.render();
-    let coloured = style::Style::of_stderr() != style::Style::PLAIN;
-    write_err((if coloured { text.ansi().to_string() } else { text.to_string() }).trim_end());
+    write_err(error.render().ansi().to_string().trim_end());
 }
 
 /// Applies `--root`.

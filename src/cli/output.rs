@@ -5,10 +5,11 @@
 use std::io::{ErrorKind, Write};
 use std::sync::atomic::{AtomicU8, Ordering};
 
+use anstyle::{AnsiColor, Style};
+
 use hyperfold_base::printable::{printable, printable_json};
 
 use super::exit::Exit;
-use super::style::Style;
 
 /// State of standard output.
 static STDOUT: AtomicU8 = AtomicU8::new(OPEN);
@@ -59,25 +60,29 @@ pub(crate) fn exit(of_command: Exit) -> Exit {
 pub(crate) fn tell(line: &str) {
     let shown = printable(line);
     match shown.strip_prefix(WARNING) {
-        Some(rest) => write_err(&format!("{}{rest}", Style::of_stderr().warning(WARNING))),
+        Some(rest) => write_err(&format!("{YELLOW}{WARNING}{YELLOW:#}{rest}")),
         None => write_err(&shown),
     }
 }
 
 /// Prefix of warnings.
 const WARNING: &str = "warning:";
+/// Style of warnings.
+const YELLOW: Style = AnsiColor::Yellow.on_default().bold();
+/// Style of errors.
+const RED: Style = AnsiColor::Red.on_default().bold();
 
 /// Prints why the command failed.
 pub(crate) fn tell_error(why: &str) {
-    write_err(&format!("{} {}", Style::of_stderr().error("hyperfold:"), printable(why)));
+    write_err(&format!("{RED}hyperfold:{RED:#} {}", printable(why)));
 }
 
 /// Prints a mark below a line, after the text `before`.
 pub(crate) fn tell_mark(before: &str, mark: &str) {
-    write_err(&format!("{}{}", printable(before), Style::of_stderr().error(&printable(mark))));
+    write_err(&format!("{}{RED}{}{RED:#}", printable(before), printable(mark)));
 }
 
-/// Writes a line to standard error unchanged. If that fails (its disk may be full), the run goes on.
+/// Writes a line to standard error, without its colours where it is no terminal or its user wants none (`NO_COLOR`, `CLICOLOR`). If that fails (its disk may be full), the run goes on.
 pub(super) fn write_err(line: &str) {
-    let _ = writeln!(std::io::stderr(), "{line}");
+    let _ = writeln!(anstream::stderr().lock(), "{line}");
 }

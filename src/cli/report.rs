@@ -29,7 +29,7 @@ pub struct ReportArgs {
 /// The folder has no results or damaged ones, or it cannot be written to.
 pub fn execute(args: &ReportArgs) -> Result<Exit, CliError> {
     let path = report::write(&args.dir).map_err(|e| match e {
-        ReportError::Read(_) | ReportError::Csv { .. } => CliError::bad_input(e),
+        ReportError::Load(_) | ReportError::Read(_) | ReportError::Csv { .. } => CliError::bad_input(e),
         ReportError::Write { .. } => CliError::broken(e),
     })?;
     say(&format!("report: {}", path.display()));

@@ -8,7 +8,11 @@ use hyperfold_config::spec::short_name;
 use hyperfold_results::{Axis, ClusterRecord, ExperimentRecord, Ms, Ps, Status};
 
 use super::table::{self, TextTable};
+use hyperfold_base::printable::shortened;
 use hyperfold_base::units::counted;
+
+/// Largest number of characters of an error in a table with other columns.
+const MAX_ERROR_CHARACTERS: usize = 120;
 
 /// Largest number of experiments of which each gets a line.
 pub const EACH_UP_TO: usize = 40;
@@ -182,17 +186,10 @@ impl Shown {
                 ("busbw Gb/s", Content::Number(|r| r.busbw_gbps)),
                 fct_p99,
             ],
-            Shown::Nothing => vec![("why", Content::Text(|r| Some(shortened(&r.error))))],
+            Shown::Nothing => {
+                vec![("why", Content::Text(|r| Some(shortened(&r.error, MAX_ERROR_CHARACTERS).into_owned())))]
+            }
         }
-    }
-}
-
-/// The beginning of a message, short enough for a table with other columns.
-fn shortened(message: &str) -> String {
-    const MOST: usize = 120;
-    match message.char_indices().nth(MOST) {
-        Some((end, _)) => format!("{}...", &message[..end]),
-        None => message.to_string(),
     }
 }
 

@@ -4,6 +4,8 @@
 
 use std::borrow::Cow;
 
+use unicode_width::UnicodeWidthStr;
+
 use hyperfold_base::printable::printable;
 use hyperfold_base::units::thousands;
 
@@ -27,15 +29,15 @@ impl TextTable {
     /// Lines of the table, without trailing blanks.
     pub fn lines(&self) -> Vec<String> {
         let n = self.rows[0].len();
-        let width = |c: usize| self.rows.iter().map(|r| r[c].chars().count()).max().unwrap_or(0);
+        let width = |c: usize| self.rows.iter().map(|r| r[c].width()).max().unwrap_or(0);
         let widths: Vec<usize> = (0..n).map(width).collect();
         let starts_as_number = |t: &String| t.starts_with(|c: char| c.is_ascii_digit() || c == '-');
         let right: Vec<bool> =
             (0..n).map(|c| self.rows[1..].iter().all(|r| r[c].is_empty() || starts_as_number(&r[c]))).collect();
         let line = |row: &Vec<String>| {
             let cells = row.iter().enumerate().map(|(c, text)| {
-                let w = widths[c];
-                if right[c] { format!("{text:>w$}") } else { format!("{text:<w$}") }
+                let blanks = " ".repeat(widths[c] - text.width());
+                if right[c] { format!("{blanks}{text}") } else { format!("{text}{blanks}") }
             });
             cells.collect::<Vec<_>>().join("  ").trim_end().to_string()
         };
@@ -160,6 +162,9 @@ mod tests {
         table.row(vec!["hpcc".into(), "7".into()]);
         table.row(vec!["none".into(), "1,234".into()]);
         assert_eq!(table.lines(), ["cc    marks", "hpcc      7", "none  1,234"]);
+        let mut wide = TextTable::new(["job", "marks"]);
+        wide.row(vec!["\u{8bad}\u{7ec3}".into(), "7".into()]);
+        assert_eq!(wide.lines(), ["job   marks", "\u{8bad}\u{7ec3}      7"], "two characters that are two wide each");
         table.row(vec!["\u{1b}[3J\nx".into(), "9".into()]);
         let lines = table.lines();
         assert_eq!(lines[3], "\\u{1b}[3J\\nx      9");

@@ -30,5 +30,5 @@ pub use memo::stored::codec::{SEMANTICS, Version, is_record, version};
 pub use memo::stored::unsaved::Unsaved;
 pub use memo::table::Memo;
 pub use rows::key_parts::{KeyPart, KeyPartSet};
-pub use run::engine::{FoldEngine, MAX_PER_THREAD};
+pub use run::engine::{BATCH_PER_THREAD, FoldEngine};
 pub use run::explanations::explanation::{CauseCount, FoldCause, FoldExplanation};

@@ -37,10 +37,10 @@ impl Shards {
                 format!("write a number from 1 to {MAX_SHARDS}"),
             ));
         }
-        quote::one_line("the program", &self.program)?;
-        quote::one_line("SWEEP", &self.sweep)?;
-        quote::one_line("--out", &self.out)?;
-        self.options.iter().try_for_each(|o| quote::one_line("option", o))
+        quote::check("the program", &self.program)?;
+        quote::check("SWEEP", &self.sweep)?;
+        quote::check("--out", &self.out)?;
+        self.options.iter().try_for_each(|o| quote::check("option", o))
     }
 
     /// Arguments of the program for the shard `index`, which is a number or a placeholder that a scheduler replaces. The command may be run again: it resumes

@@ -4,6 +4,8 @@
 
 use thiserror::Error;
 
+use hyperfold_base::printable::shortened;
+
 /// Why a submission cannot be written.
 #[derive(Clone, Debug, Error, PartialEq, Eq)]
 pub enum SubmitError {
@@ -19,6 +21,5 @@ impl SubmitError {
 
 /// A value for messages: on one line, and cut to 60 characters.
 fn shown(value: &str) -> String {
-    let short: String = value.chars().take(60).collect();
-    format!("`{}{}`", short.escape_debug(), if short.len() < value.len() { "..." } else { "" })
+    format!("`{}`", shortened(value, 60).escape_debug())
 }

@@ -31,7 +31,7 @@ impl Kubernetes {
     /// There is such a name, or the output folder is not on the volume.
     pub fn check(&self, shards: &Shards) -> Result<(), SubmitError> {
         shards.check()?;
-        quote::one_line("--image", &self.image)?;
+        quote::check("--image", &self.image)?;
         if self.image.is_empty() || self.image.contains(char::is_whitespace) {
             return Err(SubmitError::bad(
                 "--image",
@@ -55,7 +55,7 @@ impl Kubernetes {
                 ));
             }
         }
-        quote::one_line("--mount", &self.mount)?;
+        quote::check("--mount", &self.mount)?;
         if !self.mount.starts_with('/') || self.mount.contains(':') {
             return Err(SubmitError::bad(
                 "--mount",

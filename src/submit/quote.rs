@@ -11,7 +11,7 @@ const MAX_BYTES: usize = 4096;
 ///
 /// # Errors
 /// The value has a control character, or is too long.
-pub fn one_line(option: &'static str, value: &str) -> Result<(), SubmitError> {
+pub fn check(option: &'static str, value: &str) -> Result<(), SubmitError> {
     if value.chars().any(char::is_control) {
         return Err(SubmitError::bad(
             option,
@@ -93,11 +93,11 @@ mod tests {
     #[test]
     fn lines_cannot_be_broken() {
         for bad in ["a\nb", "a\r", "\0", "\u{85}"] {
-            let error = one_line("--set", bad).unwrap_err().to_string();
+            let error = check("--set", bad).unwrap_err().to_string();
             assert!(error.starts_with("--set `") && !error.contains('\n'), "{error}");
         }
-        assert!(one_line("--set", "a 'quoted' \"value\" # %").is_ok());
-        assert!(one_line("--set", &"x".repeat(5000)).is_err());
+        assert!(check("--set", "a 'quoted' \"value\" # %").is_ok());
+        assert!(check("--set", &"x".repeat(5000)).is_err());
     }
 
     #[test]

@@ -5,8 +5,8 @@
 use std::cmp::Reverse;
 
 use super::Trace;
-use super::proto::ProtoMessage;
-use super::tracks::{BEGIN, CLEARED, END, MERGE_NONE, NEEDS, Names, SEQUENCE};
+use super::tracks::{BEGIN, END, Interned, MERGE_NONE, Names, SEQUENCE, write_trace};
+use hyperfold_base::protobuf::ProtoMessage;
 use hyperfold_cluster::{ActivityTime, ClusterHistory, JobActivity, ServerActivity, ServerUse};
 
 const NS_PER_MS: u64 = 1_000_000;
@@ -145,22 +145,7 @@ fn encode(history: &ClusterHistory, spans: &[ClusterSpan]) -> Vec<u8> {
         }
     }
     timed.sort_by_key(|(ms, begins, _)| (*ms, *begins));
-    let mut trace = ProtoMessage::default();
-    trace.message(1, |packet| {
-        packet.uint(10, SEQUENCE).message(12, |interned| {
-            categories.write(interned, 1);
-            names.write(interned, 2);
-            arguments.write(interned, 3);
-        });
-        packet.uint(13, CLEARED).uint(87, 1);
-    });
-    tracks.0.into_iter().for_each(|packet| {
-        trace.nested(1, packet);
-    });
-    for (ms, _, event) in timed {
-        let mut packet = ProtoMessage::default();
-        packet.uint(8, ms.saturating_mul(NS_PER_MS)).uint(10, SEQUENCE).nested(11, event).uint(13, NEEDS);
-        trace.nested(1, packet);
-    }
-    trace.into_bytes()
+    let interned = Interned { categories, names, arguments };
+    let events = timed.into_iter().map(|(ms, _, event)| (ms.saturating_mul(NS_PER_MS), event));
+    write_trace(&interned, tracks.0, events)
 }

@@ -8,7 +8,6 @@
 
 mod cluster;
 mod events;
-mod proto;
 #[cfg(test)]
 mod tests;
 mod tracks;

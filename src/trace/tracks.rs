@@ -5,15 +5,15 @@
 use std::collections::BTreeMap;
 
 use super::events::{Arg, QueueSample, Track, TrackSpan, stream_name};
-use super::proto::ProtoMessage;
+use hyperfold_base::protobuf::ProtoMessage;
 use hyperfold_host::outcomes::timeline::Timeline;
 
 /// Sequence number: all packets come from one writer.
 pub(super) const SEQUENCE: u64 = 1;
 /// Flag `SEQ_INCREMENTAL_STATE_CLEARED`.
-pub(super) const CLEARED: u64 = 1;
+const CLEARED: u64 = 1;
 /// Flag `SEQ_NEEDS_INCREMENTAL_STATE`.
-pub(super) const NEEDS: u64 = 2;
+const NEEDS: u64 = 2;
 /// Values of `TrackEvent.Type`.
 pub(super) const BEGIN: u64 = 1;
 pub(super) const END: u64 = 2;
@@ -43,7 +43,7 @@ impl Names {
         }
     }
 
-    pub(super) fn write(&self, interned: &mut ProtoMessage, field: u32) {
+    fn write(&self, interned: &mut ProtoMessage, field: u64) {
         for (name, id) in &self.0 {
             interned.message(field, |m| {
                 m.uint(1, *id).text(2, name);
@@ -209,20 +209,37 @@ pub(super) fn encode(timeline: &Timeline, spans: &[TrackSpan], samples: &[QueueS
     }
     // The sort is stable: events of a track at the same nanosecond keep their order.
     timed.sort_by_key(|t| t.at_ns);
+    let interned = Interned { categories, names, arguments };
+    write_trace(&interned, tracks.descriptors, timed.into_iter().map(|t| (t.at_ns, t.event)))
+}
 
+/// Interned names of a trace, by what they name.
+#[derive(Default)]
+pub(super) struct Interned {
+    pub(super) categories: Names,
+    pub(super) names: Names,
+    pub(super) arguments: Names,
+}
+
+/// The whole trace file: interned names, descriptions of tracks, and events with their times in ns, ascending.
+pub(super) fn write_trace(
+    interned: &Interned,
+    descriptors: Vec<ProtoMessage>,
+    events: impl IntoIterator<Item = (u64, ProtoMessage)>,
+) -> Vec<u8> {
     let mut trace = ProtoMessage::default();
     trace.message(1, |packet| {
-        packet.uint(10, SEQUENCE).message(12, |interned| {
-            categories.write(interned, 1);
-            names.write(interned, 2);
-            arguments.write(interned, 3);
+        packet.uint(10, SEQUENCE).message(12, |m| {
+            interned.categories.write(m, 1);
+            interned.names.write(m, 2);
+            interned.arguments.write(m, 3);
         });
         packet.uint(13, CLEARED).uint(87, 1);
     });
-    for packet in tracks.descriptors {
+    for packet in descriptors {
         trace.nested(1, packet);
     }
-    for Timed { at_ns, event } in timed {
+    for (at_ns, event) in events {
         let mut packet = ProtoMessage::default();
         packet.uint(8, at_ns).uint(10, SEQUENCE).nested(11, event).uint(13, NEEDS);
         trace.nested(1, packet);

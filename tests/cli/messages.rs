@@ -50,6 +50,11 @@ fn nothing_is_coloured_where_nobody_looks() {
         &[("RUST_LOG", "trace"), ("TERM", "xterm-256color"), ("CLICOLOR", "1")],
     );
     assert!(!output.stderr.contains('\u{1b}') && !output.stdout.contains('\u{1b}'), "{}", output.stderr);
+    // Who asks for colours gets them through a pipe, too, unless they are refused.
+    let forced = hyperfold(root.path(), &["plan", "s.toml"], &[("CLICOLOR_FORCE", "1")]).stderr;
+    assert!(forced.starts_with("\u{1b}[1m\u{1b}[31mhyperfold:\u{1b}[0m s.toml:1: "), "{forced:?}");
+    let refused = hyperfold(root.path(), &["plan", "s.toml"], &[("CLICOLOR_FORCE", "1"), ("NO_COLOR", "1")]).stderr;
+    assert!(refused.starts_with("hyperfold: s.toml:1: "), "{refused:?}");
 }
 
 /// `--jobs` is about planning as well as simulating.

@@ -16,7 +16,7 @@ pub struct Ran {
 /// The program, to be started in `dir`.
 pub fn command(dir: &Path, args: &[&str]) -> Command {
     let mut command = Command::new(env!("CARGO_BIN_EXE_hyperfold"));
-    command.current_dir(dir).args(args);
+    command.current_dir(dir).args(args).env_remove("CLICOLOR_FORCE");
     command
 }
 

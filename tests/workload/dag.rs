@@ -69,7 +69,7 @@ fn mistakes_are_told_with_their_place() {
         ("a,0,compute,1,,,,,\nb,1,compute,1,,,,,a", "g.csv:3: node `b`: depends on `a`, which rank 1 does not do"),
         ("a,0,compute,1,,,,,\na,0,compute,1,,,,,", "g.csv:3: node `a`: the id stands twice"),
         ("a,0,compute,1,8,,,,", "g.csv:2: node `a`: `bytes` means nothing to kind `compute`"),
-        ("a,3-1,compute,1,,,,,", "g.csv:2: node `a`: `3-1` runs backwards"),
+        ("a,3-1,compute,1,,,,,", "g.csv:2: node `a`: `3-1` is neither a rank nor a range of ranks below 1048576"),
         ("a,0-1,all-reduce,,8,0,,,", "g.csv:2: node `a`: rank 1 is not in its group"),
         (
             "a,0,send,,8,,1,,",

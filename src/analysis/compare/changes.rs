@@ -36,20 +36,20 @@ impl Change {
 /// Configurations of later folders that have a partner in the first folder and for which both have the metric, in the study's order.
 pub fn changes(study: &Study, metric: &RankingMetric) -> Vec<Change> {
     let partners = partners(study);
-    let value = |index: usize| study.sample(&study.configurations[index], &metric.name);
+    let value = |index: usize| study.measured(&study.configurations[index], metric);
     let later = study.configurations.iter().enumerate().filter(|(_, c)| c.run > 0);
     later
         .filter_map(|(configuration, _)| {
             let of_base = partners[configuration]?.of_base;
             let (now, then) = (value(configuration)?, value(of_base)?);
-            let tied = study.tied(&study.configurations[configuration], &study.configurations[of_base], metric);
-            Some(Change { configuration, of_base, now: now.mean, then: then.mean, tied })
+            let tied = now.is_tied_with(&then);
+            Some(Change { configuration, of_base, now: now.sample.mean, then: then.sample.mean, tied })
         })
         .collect()
 }
 
 /// Table of the configurations that later folders share with the first folder, largest change first. Changes that cannot be told apart from no change
-/// ([`Study::tied`]) are marked as ties. `None`: there is only one folder, or no folder shares a configuration.
+/// ([`MeasuredValue::is_tied_with`](super::ranking::MeasuredValue::is_tied_with)) are marked as ties. `None`: there is only one folder, or no folder shares a configuration.
 pub fn section(study: &Study, metric: &RankingMetric, top: usize) -> Option<Section> {
     let mut columns = vec!["dir".to_string(), "exp_id".into(), "base exp_id".into()];
     columns.extend(study.axes.iter().cloned());

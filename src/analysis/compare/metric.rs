@@ -1,4 +1,4 @@
-//! Metrics: the columns that experiments can be ranked by, and whether less or more is better.
+//! Metrics: the columns that experiments can be ranked by.
 //!
 //! Layer: compare.
 
@@ -6,14 +6,8 @@ use hyperfold_base::nearest::nearest_column;
 use hyperfold_config::spec::split_job_name;
 use hyperfold_results::{ColumnKind, ColumnRole, RunResults};
 
+use super::better::Better;
 use super::{CompareError, Study};
-
-/// Whether less or more of a metric is better.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Better {
-    Less,
-    More,
-}
 
 /// A column that experiments are ranked by.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -21,26 +15,6 @@ pub struct RankingMetric {
     pub name: String,
     pub better: Better,
 }
-
-/// Prefixes of the columns for which more is better. For all others (times, queues, marks, cost), less is better.
-const MORE: &[&str] = &[
-    "tokens_per_",
-    "samples_per_",
-    "mfu",
-    "algbw_",
-    "busbw_",
-    "goodput",
-    "utilisation",
-    "fairness",
-    "jobs_done",
-    "useful_gpu_hours",
-    "requests_done",
-    "requests_per_s",
-    "output_tokens_per_s",
-    "within_bounds",
-    "sequences_per_step",
-    "kv_capacity_tokens",
-];
 
 /// Default metrics: the first of these that any experiment has is used.
 pub const DEFAULTS: &[&str] = &["goodput_rps", "iteration_time_ns", "makespan_ns", "fct_p99_ns", "goodput"];
@@ -78,8 +52,7 @@ impl RankingMetric {
     /// The metric of a column.
     pub fn of(name: &str) -> RankingMetric {
         let bare = split_job_name(name).map_or(name, |(_, column)| column);
-        let better = if MORE.iter().any(|m| bare.starts_with(m)) { Better::More } else { Better::Less };
-        RankingMetric { name: name.into(), better }
+        RankingMetric { name: name.into(), better: Better::of_column(bare) }
     }
 
     /// The metric of this name, if any experiment of the study has it. `option` is the command-line option that named it, for messages.
@@ -117,18 +90,12 @@ impl RankingMetric {
 
     /// Whether `a` is better than `b`.
     pub fn is_better(&self, a: f64, b: f64) -> bool {
-        match self.better {
-            Better::Less => a < b,
-            Better::More => a > b,
-        }
+        self.better.turned(a) < self.better.turned(b)
     }
 
     /// Order of two values, the better one first.
     pub fn order(&self, a: f64, b: f64) -> std::cmp::Ordering {
-        match self.better {
-            Better::Less => a.total_cmp(&b),
-            Better::More => b.total_cmp(&a),
-        }
+        self.better.order(a, b)
     }
 
     /// Whether an error of completion times is also an error of this metric.
@@ -192,13 +159,6 @@ pub fn available_in(runs: &[RunResults]) -> Vec<String> {
 mod tests {
     use super::*;
     use crate::compare::fixture::{Folder, ok};
-
-    #[test]
-    fn rates_are_to_be_large_and_times_small() {
-        let better = |name| RankingMetric::of(name).better;
-        assert_eq!([better("mfu"), better("tokens_per_s_per_gpu"), better("busbw_gbps")], [Better::More; 3]);
-        assert_eq!([better("iteration_time_ns"), better("drops"), better("max_link_utilisation")], [Better::Less; 3]);
-    }
 
     #[test]
     fn parts_of_an_iteration_are_columns() {

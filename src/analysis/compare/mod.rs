@@ -4,6 +4,7 @@
 //! effects of axes, Pareto front, differences between two experiments (and between their recorded timelines), and gates. It simulates nothing and prints
 //! nothing.
 
+pub mod better;
 pub mod carried;
 pub mod changes;
 pub mod effect;
@@ -26,6 +27,7 @@ pub mod pareto;
 pub mod pick;
 pub mod questions;
 pub mod rank;
+pub mod ranking;
 mod resent;
 mod shared_links;
 pub mod spread;
@@ -35,16 +37,19 @@ mod worth;
 
 use thiserror::Error;
 
+pub use better::Better;
 pub use effect::{Effects, effects};
 pub use explain::explain;
 pub use explain_one::explain_one;
 pub use gate::{GateCondition, GateVerdict};
-pub use metric::{Better, RankingMetric};
+pub use metric::RankingMetric;
 pub use pareto::front;
 pub use pick::Pick;
 pub use questions::Questions;
 pub use rank::{Ranked, RankedGroup, rank};
-pub use study::{Sample, Study, StudyConfiguration, TIE_SHARE};
+pub use ranking::{MeasuredValue, Ranking, TIE_SHARE};
+pub use spread::Sample;
+pub use study::{Study, StudyConfiguration};
 
 use hyperfold_results::{Cell, ReadError};
 

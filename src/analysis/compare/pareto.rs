@@ -3,40 +3,18 @@
 //! Layer: compare.
 
 use super::{RankedGroup, RankingMetric, Section, Study};
+use crate::dominance::front_of;
 use hyperfold_results::Cell;
 
 /// Indices of the configurations of `candidates` on the front, best first by the first metric. Equal configurations are all on it; configurations without a
 /// value of some metric are not.
 pub fn front(study: &Study, metrics: &[RankingMetric], candidates: impl IntoIterator<Item = usize>) -> Vec<usize> {
-    let means = |c: usize| -> Option<Vec<f64>> {
-        metrics.iter().map(|m| study.sample(&study.configurations[c], &m.name).map(|s| s.mean)).collect()
-    };
-    of_points(metrics, candidates.into_iter().filter_map(|c| means(c).map(|m| (c, m))).collect())
-}
-
-/// Indices of the points on the front, best first by the first metric. Each point has a value of each metric.
-pub fn of_points(metrics: &[RankingMetric], mut points: Vec<(usize, Vec<f64>)>) -> Vec<usize> {
-    let order = |a: &Vec<f64>, b: &Vec<f64>| {
-        metrics
-            .iter()
-            .zip(a.iter().zip(b))
-            .map(|(m, (x, y))| m.order(*x, *y))
-            .find(|o| o.is_ne())
-            .unwrap_or(std::cmp::Ordering::Equal)
-    };
-    points.sort_by(|a, b| order(&a.1, &b.1));
-    // A point that beats another one comes before it in this order. If it is beaten itself, a point on the front beats both.
-    let mut front: Vec<(usize, Vec<f64>)> = Vec::new();
-    for (c, point) in points {
-        let beats = |other: &Vec<f64>| {
-            let no_worse = metrics.iter().zip(other.iter().zip(&point)).all(|(m, (o, p))| !m.is_better(*p, *o));
-            no_worse && *other != point
-        };
-        if !front.iter().any(|(_, other)| beats(other)) {
-            front.push((c, point));
-        }
-    }
-    front.into_iter().map(|(c, _)| c).collect()
+    let mean = |c: usize, m: &RankingMetric| study.sample(&study.configurations[c], &m.name).map(|s| s.mean);
+    let candidates = candidates.into_iter();
+    front_of(candidates.filter_map(|c| {
+        let turned = metrics.iter().map(|m| Some(m.better.turned(mean(c, m)?)));
+        Some((c, turned.collect::<Option<Vec<f64>>>()?))
+    }))
 }
 
 /// Table of the fronts of all groups.

@@ -1,7 +1,8 @@
-//! Ranking by a metric, with ties where a difference is not significant.
+//! The ranking of a study by a metric, as a table.
 //!
 //! Layer: compare. Configurations that do different work (another model, other messages) are ranked in separate groups.
 
+use super::ranking::{MeasuredValue, Ranking};
 use super::{RankingMetric, Sample, Section, Study};
 use hyperfold_base::units::counted;
 use hyperfold_config::spec::short_name;
@@ -17,7 +18,6 @@ pub struct Ranked {
     pub rank: usize,
     /// Whether another configuration has the same rank.
     pub tied: bool,
-    pub uncertainty: f64,
 }
 
 /// Configurations that do the same work, best first.
@@ -38,46 +38,34 @@ impl RankedGroup {
     }
 }
 
-/// Ranks all configurations. A configuration that cannot be told apart from the best one of a rank ([`Study::tied`]) shares that rank.
+/// Ranks all configurations. A configuration that cannot be told apart from the best one of a rank ([`MeasuredValue::is_tied_with`]) shares that rank.
 pub fn rank(study: &Study, metric: &RankingMetric) -> Vec<RankedGroup> {
+    let values: Vec<Option<MeasuredValue>> = study.configurations.iter().map(|c| study.measured(c, metric)).collect();
+    let mut members: Vec<Vec<usize>> = Vec::new();
+    for (index, group_idx) in study.group_of().into_iter().enumerate() {
+        if group_idx == members.len() {
+            members.push(Vec::new());
+        }
+        members[group_idx].push(index);
+    }
     let questions = study.questions();
-    let mut groups: Vec<RankedGroup> = Vec::new();
-    for (index, (c, group_idx)) in study.configurations.iter().zip(study.group_of()).enumerate() {
-        if group_idx == groups.len() {
-            let question = questions.iter().map(|&q| (study.axes[q].clone(), c.values[q].clone())).collect();
-            groups.push(RankedGroup { question, ranked: Vec::new(), without: Vec::new() });
-        }
-        match study.sample(c, &metric.name) {
-            None => groups[group_idx].without.push(index),
-            Some(sample) => {
-                let uncertainty = study.uncertainty(c, metric, &sample);
-                groups[group_idx].ranked.push(Ranked {
-                    configuration: index,
-                    sample,
-                    rank: 0,
-                    tied: false,
-                    uncertainty,
-                });
+    let group = |members: Vec<usize>| {
+        let first = &study.configurations[members[0]].values;
+        let ranking = Ranking::of(&values, metric.better, members.iter().copied());
+        let mut ranked = Vec::new();
+        for (start, equals) in ranking.starts.iter().zip(ranking.ties()) {
+            for &configuration in equals {
+                let sample = values[configuration].as_ref().expect("what is ranked has a value").sample;
+                ranked.push(Ranked { configuration, sample, rank: start + 1, tied: equals.len() > 1 });
             }
         }
-    }
-    for group in &mut groups {
-        // The sort is stable: equal means stay in the order of folders and ids.
-        group.ranked.sort_by(|a, b| metric.order(a.sample.mean, b.sample.mean));
-        let mut first = 0;
-        for index in 0..group.ranked.len() {
-            let [head, this] = [first, index].map(|r| &study.configurations[group.ranked[r].configuration]);
-            if !study.tied(head, this, metric) {
-                first = index;
-            }
-            group.ranked[index].rank = first + 1;
-            if first != index {
-                group.ranked[first].tied = true;
-                group.ranked[index].tied = true;
-            }
+        RankedGroup {
+            question: questions.iter().map(|&q| (study.axes[q].clone(), first[q].clone())).collect(),
+            ranked,
+            without: members.iter().copied().filter(|&c| values[c].is_none()).collect(),
         }
-    }
-    groups
+    };
+    members.into_iter().map(group).collect()
 }
 
 /// Table of the `top` best configurations of every group.

@@ -2,7 +2,33 @@
 //!
 //! Layer: compare. Ordinary statistics of small samples: Student's t, and a variance that samples share. It knows nothing of experiments.
 
-use super::Sample;
+/// Statistics of a metric over replicas.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub struct Sample {
+    /// Number of replicas that have a value.
+    pub n: usize,
+    pub mean: f64,
+    pub low: f64,
+    pub high: f64,
+    /// Standard deviation with n - 1 in the denominator; 0 for a single value.
+    pub deviation: f64,
+}
+
+impl Sample {
+    /// Statistics of some values. `None`: there are no values.
+    pub fn of(values: &[f64]) -> Option<Sample> {
+        let n = values.len();
+        let (low, high) = values.iter().fold((f64::INFINITY, f64::NEG_INFINITY), |(l, h), &v| (l.min(v), h.max(v)));
+        if n == 0 {
+            return None;
+        }
+        // Summing distances from the smallest value makes the mean of equal values exactly that value, and the deviation 0.
+        let mean = (low + values.iter().map(|v| v - low).sum::<f64>() / n as f64).min(high);
+        let squares: f64 = values.iter().map(|v| (v - mean) * (v - mean)).sum();
+        let deviation = if n > 1 { (squares / (n - 1) as f64).sqrt() } else { 0.0 };
+        Some(Sample { n, mean, low, high, deviation })
+    }
+}
 
 /// Half the width of the 95 % interval of the mean. `None`: there are fewer than two values, or all are equal, because then replicas change nothing and count
 /// as one.

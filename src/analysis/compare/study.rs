@@ -12,12 +12,10 @@ use hyperfold_results::{Cell, RunResults, Status};
 
 use super::carried::CarriedRuns;
 use super::levels::Levels;
-use super::spread::tied_in_pairs;
+use super::ranking::MeasuredValue;
+use super::spread::Sample;
 use super::unmodelled::{ComparedOutcome, POLICY, Unmodelled};
 use super::{CompareError, Questions, RankingMetric};
-
-/// Relative difference up to which values count as equal, whatever replicas and audits say: 0.01 %. Our choice: no model of a network is nearly as accurate.
-pub const TIE_SHARE: f64 = 1e-4;
 
 /// One point of one folder's sweep, with its replicas. If an axis makes no difference, several points have the same configuration.
 #[derive(Clone, Debug)]
@@ -33,34 +31,6 @@ pub struct StudyConfiguration {
     pub values: Vec<Cell>,
     /// Largest relative error of times over its replicas, as found by audits or as estimated for skips; 0 if there is none.
     pub audit: f64,
-}
-
-/// Statistics of a metric over replicas.
-#[derive(Clone, Copy, Debug, PartialEq)]
-pub struct Sample {
-    /// Number of replicas that have a value.
-    pub n: usize,
-    pub mean: f64,
-    pub low: f64,
-    pub high: f64,
-    /// Standard deviation with n - 1 in the denominator; 0 for a single value.
-    pub deviation: f64,
-}
-
-impl Sample {
-    /// Statistics of some values. `None`: there are no values.
-    pub fn of(values: &[f64]) -> Option<Sample> {
-        let n = values.len();
-        let (low, high) = values.iter().fold((f64::INFINITY, f64::NEG_INFINITY), |(l, h), &v| (l.min(v), h.max(v)));
-        if n == 0 {
-            return None;
-        }
-        // Summing distances from the smallest value makes the mean of equal values exactly that value, and the deviation 0.
-        let mean = (low + values.iter().map(|v| v - low).sum::<f64>() / n as f64).min(high);
-        let squares: f64 = values.iter().map(|v| (v - mean) * (v - mean)).sum();
-        let deviation = if n > 1 { (squares / (n - 1) as f64).sqrt() } else { 0.0 };
-        Some(Sample { n, mean, low, high, deviation })
-    }
 }
 
 /// Results of one or several folders.
@@ -167,28 +137,11 @@ impl Study {
         ok.filter_map(seed_and_value).collect()
     }
 
-    /// Possible error of a mean whatever its replicas say: the audited error, and at least [`TIE_SHARE`].
-    fn error(&self, configuration: &StudyConfiguration, metric: &RankingMetric, sample: &Sample) -> f64 {
+    /// A metric of a configuration, with all that says how well it is known. `None`: no replica has a value.
+    pub fn measured(&self, configuration: &StudyConfiguration, metric: &RankingMetric) -> Option<MeasuredValue> {
         let audited = if metric.is_timed() { configuration.audit } else { 0.0 };
-        audited.max(TIE_SHARE) * sample.mean.abs()
-    }
-
-    /// Difference of two means up to which it is not significant: the deviation of the replicas, or the audited error if that is larger, and at least
-    /// [`TIE_SHARE`].
-    pub fn uncertainty(&self, configuration: &StudyConfiguration, metric: &RankingMetric, sample: &Sample) -> f64 {
-        sample.deviation.max(self.error(configuration, metric, sample))
-    }
-
-    /// Whether two configurations cannot be told apart. It is decided by pairs of replicas with the same seed if there are three or more, else by the
-    /// uncertainty of each.
-    pub fn tied(&self, a: &StudyConfiguration, b: &StudyConfiguration, metric: &RankingMetric) -> bool {
-        let (Some(x), Some(y)) = (self.sample(a, &metric.name), self.sample(b, &metric.name)) else { return false };
-        let difference = (x.mean - y.mean).abs();
-        if difference <= self.error(a, metric, &x).max(self.error(b, metric, &y)) {
-            return true;
-        }
-        tied_in_pairs(&self.by_seed(a, &metric.name), &self.by_seed(b, &metric.name))
-            .unwrap_or_else(|| difference <= x.deviation.max(y.deviation))
+        let sample = self.sample(configuration, &metric.name)?;
+        Some(MeasuredValue::new(sample, self.by_seed(configuration, &metric.name), audited))
     }
 
     /// Axes that were not simulated, by way of simulating. Axes that change the work are not judged.

@@ -6,24 +6,13 @@ use hyperfold_base::nearest::nearest;
 use hyperfold_results::record::{OUTCOME, RecordColumn, SERVING};
 use hyperfold_results::{Cell, ColumnKind, ExperimentRecord};
 
-/// Columns for which more is better. For all others, less is better.
-const HIGHER: [&str; 9] = [
-    "tokens_per_s",
-    "tokens_per_s_per_gpu",
-    "mfu",
-    "algbw_gbps",
-    "busbw_gbps",
-    "requests_per_s",
-    "output_tokens_per_s",
-    "goodput_rps",
-    "within_bounds",
-];
+use crate::compare::Better;
 
 /// A column to minimise or maximise.
 #[derive(Clone, Copy)]
 pub struct Objective {
     column: &'static RecordColumn,
-    higher: bool,
+    better: Better,
 }
 
 /// Error of a name that is no objective.
@@ -49,7 +38,7 @@ impl Objective {
             };
             return Err(ObjectiveError { name: name.chars().filter(|c| !c.is_control()).take(80).collect(), hint });
         };
-        Ok(Objective { column, higher: HIGHER.contains(&name) })
+        Ok(Objective { column, better: Better::of_column(name) })
     }
 
     /// Name of the column.
@@ -67,12 +56,12 @@ impl Objective {
             Cell::Real(v) if v.is_finite() => v,
             _ => return None,
         };
-        Some(if self.higher { -value } else { value })
+        Some(self.better.turned(value))
     }
 
     /// A value with the sign that it has in the column.
     pub fn shown(&self, value: f64) -> f64 {
-        if self.higher { -value } else { value }
+        self.better.turned(value)
     }
 }
 
@@ -82,8 +71,7 @@ mod tests {
     use hyperfold_results::Ps;
 
     #[test]
-    fn every_side_is_a_column_and_texts_are_none() {
-        assert!(HIGHER.iter().all(|name| Objective::named(name).is_ok()));
+    fn texts_are_no_objectives() {
         assert!(
             Objective::named("iteration_time_n")
                 .err()

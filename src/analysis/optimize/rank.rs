@@ -5,34 +5,7 @@
 
 use hyperfold_config::spec::mix;
 
-/// Whether `a` is nowhere worse than `b` and somewhere better.
-fn dominates(a: &[f64], b: &[f64]) -> bool {
-    a.iter().zip(b).all(|(x, y)| x <= y) && a.iter().zip(b).any(|(x, y)| x < y)
-}
-
-/// Index of each candidate's front: 0 if nothing dominates it, 1 if only front 0 does, and so on.
-fn fronts(values: &[Vec<f64>]) -> Vec<usize> {
-    let mut front = vec![usize::MAX; values.len()];
-    // In lexical order, no candidate is dominated by a later one.
-    let mut order: Vec<usize> = (0..values.len()).collect();
-    order.sort_by(|&a, &b| lexical(&values[a], &values[b]));
-    let mut members: Vec<Vec<usize>> = Vec::new();
-    for i in order {
-        let clear = |f: &Vec<usize>| !f.iter().any(|&j| dominates(&values[j], &values[i]));
-        // If a member of a front dominates the candidate, so does a member of every earlier front.
-        let front_idx = members.partition_point(|f| !clear(f));
-        if front_idx == members.len() {
-            members.push(Vec::new());
-        }
-        members[front_idx].push(i);
-        front[i] = front_idx;
-    }
-    front
-}
-
-fn lexical(a: &[f64], b: &[f64]) -> std::cmp::Ordering {
-    a.iter().zip(b).map(|(x, y)| x.total_cmp(y)).find(|o| o.is_ne()).unwrap_or(std::cmp::Ordering::Equal)
-}
+use crate::dominance::{fronts, lexical};
 
 /// Crowding distance of each candidate: how far its neighbours along the front are apart, summed over the values, each relative to the front's spread.
 /// Infinite at the ends of a front.
@@ -84,28 +57,6 @@ mod tests {
         assert_eq!(order[4..], [2, 0]);
         assert!((0..20).any(|seed| best_first(&values, seed, 0)[..4] != order[..4]));
         assert_eq!(best_first(&values, 1, 0), order);
-    }
-
-    #[test]
-    fn fronts_peel_like_an_onion() {
-        // By hand: (1,4) (2,2) (4,1) are not dominated; (3,3) and (2,5) are by one of them, (5,5) by one of those.
-        let values: Vec<Vec<f64>> =
-            [[1.0, 4.0], [2.0, 2.0], [4.0, 1.0], [3.0, 3.0], [5.0, 5.0], [2.0, 5.0]].map(|v| v.to_vec()).to_vec();
-        assert_eq!(fronts(&values), [0, 0, 0, 1, 2, 1]);
-    }
-
-    #[test]
-    fn fronts_are_those_of_the_definition() {
-        let values: Vec<Vec<f64>> = (0..200u64).map(|i| (0..3).map(|k| (mix(5, i, k) % 12) as f64).collect()).collect();
-        let front = fronts(&values);
-        for i in 0..values.len() {
-            let above = (0..values.len())
-                .filter(|&j| dominates(&values[j], &values[i]))
-                .map(|j| front[j] + 1)
-                .max()
-                .unwrap_or(0);
-            assert_eq!(front[i], above, "{i}");
-        }
     }
 
     #[test]

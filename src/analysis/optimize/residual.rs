@@ -3,6 +3,8 @@
 //! Layer: optimize. The difference between simulated and estimated values is modelled as a sum of one effect per axis value (ridge regression), because what
 //! estimates miss, such as a congestion control or a topology, affects many candidates alike. It only decides which candidates are simulated next.
 
+use hyperfold_base::linear_equations::solve;
+
 /// Weight that pulls each effect towards 0, relative to one observation.
 const RIDGE: f64 = 0.3;
 /// Maximum number of values of an axis with one effect per value. Beyond it, an ordered axis acts by a parabola over the rank of the value.
@@ -50,29 +52,10 @@ impl CandidateFeatures {
             // The mean is not penalised.
             row[r] += if r == 0 { 1e-9 } else { RIDGE };
         }
-        let w = solve(a, b);
+        // The ridge makes the matrix positive definite.
+        let w = solve(a, b).unwrap_or_else(|| vec![0.0; n]);
         self.0.iter().map(|x| x.iter().zip(&w).map(|(x, w)| x * w).sum()).collect()
     }
-}
-
-/// Solves a symmetric positive definite system by elimination.
-fn solve(mut a: Vec<Vec<f64>>, mut b: Vec<f64>) -> Vec<f64> {
-    let n = b.len();
-    for k in 0..n {
-        let pivot = a[k].clone();
-        for r in k + 1..n {
-            let f = a[r][k] / pivot[k];
-            for c in k..n {
-                a[r][c] -= f * pivot[c];
-            }
-            b[r] -= f * b[k];
-        }
-    }
-    for k in (0..n).rev() {
-        let known: f64 = (k + 1..n).map(|c| a[k][c] * b[c]).sum();
-        b[k] = (b[k] - known) / a[k][k];
-    }
-    b
 }
 
 #[cfg(test)]

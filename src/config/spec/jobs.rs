@@ -6,9 +6,11 @@ use std::fmt;
 use std::path::Path;
 use std::sync::Arc;
 
+use hyperfold_base::index_list::{BadIndexList, parse_once_each};
+
 use super::error::Conflict;
 use super::key_id::KeyId;
-use super::mix::mix;
+use super::mix::{mix, name_hash};
 use super::scale::scaled;
 use super::sections::WorkloadSection;
 use super::value::{JobValues, Value, Values};
@@ -133,7 +135,7 @@ impl JobSection {
             _ => {}
         }
         let start_ps = scaled(v.float(KeyId::JobStartUs), PS_PER_US);
-        let (name, seed) = (Arc::clone(&job.name), mix(seed, hash(&job.name), 8));
+        let (name, seed) = (Arc::clone(&job.name), mix(seed, name_hash(&job.name), 8));
         Ok(JobSection { name, gpus, placement, start_ps, background, workload, values: v.clone(), seed })
     }
 
@@ -225,21 +227,10 @@ pub(super) fn listed_gpus(text: &str) -> Option<Result<Vec<u32>, String>> {
     if !text.starts_with(|c: char| c.is_ascii_digit()) {
         return None;
     }
-    let mut list: Vec<u32> = Vec::new();
-    for part in text.split(',').map(str::trim) {
-        let (first, last) = part.split_once('-').unwrap_or((part, part));
-        match (first.trim().parse::<u32>(), last.trim().parse::<u32>()) {
-            (Ok(a), Ok(b)) if a <= b && b < MAX_LISTED => list.extend(a..=b),
-            _ => return Some(Err(format!("`{part}` is neither a GPU nor a range of GPUs below {MAX_LISTED}"))),
-        }
-        if list.len() > MAX_LISTED as usize {
-            break;
-        }
-    }
-    let mut sorted = list.clone();
-    sorted.sort_unstable();
-    let twice = sorted.windows(2).find(|pair| pair[0] == pair[1]).map(|pair| pair[0]);
-    Some(twice.map_or(Ok(list), |gpu| Err(format!("GPU {gpu} is listed twice"))))
+    Some(parse_once_each(text.split(',').map(str::trim), MAX_LISTED).map_err(|bad| match bad {
+        BadIndexList::Part(part) => format!("`{part}` is neither a GPU nor a range of GPUs below {MAX_LISTED}"),
+        BadIndexList::Twice(gpu) => format!("GPU {gpu} is listed twice"),
+    }))
 }
 
 /// Returns what is wrong with a job's name, if anything. Names are used in names of axes.
@@ -247,11 +238,6 @@ pub fn wrong_job_name(name: &str) -> Option<&'static str> {
     let fits = |c: char| c.is_ascii_alphanumeric() || c == '_' || c == '-';
     let ok = !name.is_empty() && name.len() <= 64 && name.chars().all(fits);
     (!ok).then_some("it must be a text of 1 to 64 letters, digits, `-` and `_`")
-}
-
-/// Hashes a job's name, so that seeds of a job do not depend on its place in the file.
-fn hash(name: &str) -> u64 {
-    name.bytes().fold(0xcbf2_9ce4_8422_2325u64, |h, b| (h ^ u64::from(b)).wrapping_mul(0x0100_0000_01b3))
 }
 
 #[cfg(test)]

@@ -1,4 +1,4 @@
-//! Derives seeds from seeds.
+//! Derives seeds from seeds and names.
 //!
 //! Layer: spec. A leaf.
 
@@ -11,4 +11,9 @@ pub fn mix(a: u64, b: u64, c: u64) -> u64 {
         z ^ (z >> 31)
     };
     step(step(step(0, a), b), c)
+}
+
+/// Hashes a name (FNV-1a, 64 bits), so that what is drawn for it depends neither on its place in a file nor on other names.
+pub fn name_hash(name: &str) -> u64 {
+    name.bytes().fold(0xcbf2_9ce4_8422_2325, |h, b| (h ^ u64::from(b)).wrapping_mul(0x0100_0000_01b3))
 }

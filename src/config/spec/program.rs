@@ -3,7 +3,7 @@
 //! Layer: spec. Plain data in integers, with its own enums; `host` converts them to the types of `model`, `collective` and `compute`. Knows no model, no GPU
 //! and no file's content, so it checks only conditions between keys.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use std::path::{Path, PathBuf};
 
 use super::error::Conflict;
@@ -15,6 +15,7 @@ use super::scale::{PPM, scaled};
 use super::serving::Serving;
 use super::training::Training;
 use super::value::{Value, Values};
+use hyperfold_base::index_list::parse_part;
 use hyperfold_base::units::PS_PER_NS;
 
 /// A job of dependent operations.
@@ -280,22 +281,16 @@ impl Compute {
 /// Parses ranks such as `0,5,8-15`. The result ascends, without repeats.
 fn ranks(text: &str) -> Result<Vec<u32>, Conflict> {
     const MAX: u32 = 1 << 20;
-    let mut out = Vec::new();
+    let mut out = BTreeSet::new();
     for part in text.split(',').map(str::trim).filter(|p| !p.is_empty()) {
-        let (first, last) = part.split_once('-').unwrap_or((part, part));
-        match (first.trim().parse::<u32>(), last.trim().parse::<u32>()) {
-            (Ok(a), Ok(b)) if a <= b && b < MAX => out.extend(a..=b),
-            _ => {
-                let why = format!(
-                    "`{part}` is neither a rank nor a range of ranks below {MAX}; write for example \"0,5,8-15\""
-                );
-                return Err(Conflict { job: None, key: KeyId::StragglerRanks, why });
-            }
-        }
+        let Some(ranks) = parse_part(part, MAX) else {
+            let why =
+                format!("`{part}` is neither a rank nor a range of ranks below {MAX}; write for example \"0,5,8-15\"");
+            return Err(Conflict { job: None, key: KeyId::StragglerRanks, why });
+        };
+        out.extend(ranks);
     }
-    out.sort_unstable();
-    out.dedup();
-    Ok(out)
+    Ok(out.into_iter().collect())
 }
 
 impl Communication {

@@ -9,6 +9,7 @@ use super::gpu_links::{GpuLinks, LinkKind, LinksOfGpu, links_of};
 use super::key_id::KeyId;
 use super::servers::{find_server, servers_of_gpu};
 use super::value::{Value, Values};
+use hyperfold_base::printable::shortened;
 
 /// Whether a server is named, or a file in NCCL's form describes one.
 fn has_server(v: &Values) -> bool {
@@ -65,7 +66,7 @@ pub(super) fn check_links(v: &Values) -> Result<(), Conflict> {
             KeyId::NvlinkGbps,
             format!(
                 "cluster.gpu = {} does not say how GPUs of one server are joined; {give}, or in the table `like` (a GPU that says it) or links (nvswitch, mesh, pcie) and links_gbps, or name a cluster.server",
-                gpu.chars().take(60).collect::<String>()
+                shortened(gpu, 60)
             ),
         ),
         LinksOfGpu::Known(links) => fail(

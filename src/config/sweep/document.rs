@@ -16,6 +16,7 @@ use super::method::Method;
 use super::sweep_text::{SweepText, is_section, known, leaves};
 use crate::spec::{KeyId, KeyPath, Place, SpecError, Value, alternatives, find, wrong_job_name};
 use hyperfold_base::nearest::nearest;
+use hyperfold_base::printable::shortened;
 
 /// The names that may stand at the top of a sweep file.
 pub(super) const TOP_KEYS: [&str; 9] =
@@ -49,8 +50,7 @@ pub(super) struct Where {
 impl Where {
     /// Returns the condition, shortened for a message.
     pub(super) fn shown(&self) -> String {
-        let short: String = self.text.chars().take(80).collect();
-        format!("\"{}{}\"", short.escape_default(), if short.len() < self.text.len() { "..." } else { "" })
+        format!("\"{}\"", shortened(&self.text, 80).escape_default())
     }
 }
 

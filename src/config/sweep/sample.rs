@@ -8,7 +8,7 @@ use super::axis::{DeclaredAxis, Points};
 use super::document::Document;
 use super::experiment::MAX_EXPERIMENTS;
 use super::method::Method;
-use crate::spec::{KeyPath, Value, key, mix};
+use crate::spec::{KeyPath, Value, key, mix, name_hash};
 
 /// Number of candidates that `optimize` draws for each experiment that it runs in full, if an axis is a range.
 pub(super) const CANDIDATES_PER_SAMPLE: u64 = 20;
@@ -116,8 +116,7 @@ fn list(doc: &Document) -> Result<(Vec<KeyPath>, SamplingDesign), String> {
 
 /// Returns a fraction in [0, 1) that depends only on the sweep's seed, the axis's name and two counters.
 fn unit(seed: u64, axis: &str, i: u64, j: u64) -> f64 {
-    let name = axis.bytes().fold(0xcbf2_9ce4_8422_2325u64, |h, b| (h ^ u64::from(b)).wrapping_mul(0x0100_0000_01b3));
-    (mix(mix(seed, name, 11), i, j) >> 11) as f64 / (1u64 << 53) as f64
+    (mix(mix(seed, name_hash(axis), 11), i, j) >> 11) as f64 / (1u64 << 53) as f64
 }
 
 /// Draws points independently and without repeats: a point that was drawn before is replaced by another draw.

@@ -9,6 +9,8 @@ use toml::Spanned;
 use toml::de::{DeTable, DeValue};
 
 use super::key_names::{KnownKey, UnknownName, declared};
+use hyperfold_base::printable::shortened;
+
 use crate::spec::{KEYS, Place, SpecError, find_declared};
 
 /// The text that is being read, and its name for messages.
@@ -54,11 +56,7 @@ impl<'a> SweepText<'a> {
     /// Returns a value as it was written, shortened for a message.
     pub(super) fn shown(&self, span: std::ops::Range<usize>) -> String {
         let text = self.text.get(span).unwrap_or("").trim();
-        let mut short: String = text.chars().take(60).map(|c| if c.is_control() { ' ' } else { c }).collect();
-        if short.len() < text.len() {
-            short.push_str("...");
-        }
-        short
+        shortened(text, 60).replace(char::is_control, " ")
     }
 
     pub(super) fn bad(&self, key: &str, value: &Spanned<DeValue<'_>>, why: String) -> SpecError {

@@ -233,11 +233,6 @@ pub fn choose(
     }
 }
 
-/// `text` on one line: wgpu's messages span several lines, and a log record has one.
-pub(super) fn one_line(text: &str) -> String {
-    text.split_whitespace().collect::<Vec<_>>().join(" ")
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -293,10 +288,5 @@ mod tests {
         let unknown = pick("7").unwrap_err().to_string();
         assert!(unknown.contains("--device 7") && unknown.contains("NVIDIA H100"), "{unknown}");
         assert!("  ".parse::<DeviceChoice>().is_err());
-    }
-
-    #[test]
-    fn errors_fit_on_one_line() {
-        assert_eq!(one_line("a\n  b\tc "), "a b c");
     }
 }

@@ -6,10 +6,10 @@ use std::fmt;
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
 
-use super::adapter::{AdapterReport, FoundAdapter, GpuError, one_line};
+use hyperfold_base::printable::one_line;
 
-/// Time that the host waits for one submission of compiled kernels before it declares the device hung.
-pub const SUBMISSION_TIMEOUT: Duration = Duration::from_secs(60);
+use super::adapter::{AdapterReport, FoundAdapter, GpuError};
+use super::faults::SUBMISSION_TIMEOUT;
 
 /// An open device with its queue. Errors that wgpu reports asynchronously are kept and returned by
 /// [`GpuDevice::check`]; nothing panics.

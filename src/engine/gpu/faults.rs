@@ -8,10 +8,13 @@ use std::sync::mpsc::{self, RecvTimeoutError};
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::{Duration, Instant};
 
+use hyperfold_base::printable::one_line;
+
 use super::source::SourceError;
 
 /// Time that one submission of compiled kernels may take before the device counts as hung. A dispatch is sized to take 50 ms; the first one of a
-/// large network may take seconds in software.
+/// large network may take seconds in software, and a minute where other programs use the device or the cores. A longer wait finds a hung device later, a
+/// shorter one gives up a device that works.
 pub const SUBMISSION_TIMEOUT: Duration = Duration::from_secs(120);
 /// Time that a kernel may take to compile before the device counts as hung. Software Vulkan takes minutes on a busy machine, some of them within the
 /// first dispatch.
@@ -219,10 +222,6 @@ impl Faults {
         staging.unmap();
         self.check()
     }
-}
-
-fn one_line(text: &str) -> String {
-    text.split_whitespace().collect::<Vec<_>>().join(" ")
 }
 
 #[cfg(test)]

@@ -10,7 +10,7 @@ use crate::memo::in_flight::InFlight;
 use crate::memo::lock::lock;
 
 /// Maximum number of experiments in flight per thread: enough to find one that need not wait, few enough for their memory (our choice).
-const MAX_PER_THREAD: usize = 4;
+const IN_FLIGHT_PER_THREAD: usize = 4;
 /// Time between checks of waiting experiments when there is nothing else to do.
 const POLL_INTERVAL: Duration = Duration::from_millis(1);
 
@@ -40,7 +40,7 @@ impl<'a> Dispatch<'a> {
         Dispatch {
             in_flight,
             end,
-            max_in_flight: threads * MAX_PER_THREAD,
+            max_in_flight: threads * IN_FLIGHT_PER_THREAD,
             queues: Mutex::new(queues),
             changed: Condvar::new(),
         }

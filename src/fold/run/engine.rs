@@ -33,7 +33,7 @@ use hyperfold_engine::cpu::parallel::trial::WORTH;
 use hyperfold_engine::{Engine, EngineError, SliceOutcome, is_final, packet_hops};
 
 /// Experiments per thread in a batch: enough that few threads idle at its end, few enough that the next batch reuses warm memory (our choice).
-pub const MAX_PER_THREAD: usize = 16;
+pub const BATCH_PER_THREAD: usize = 16;
 /// Maximum number of turns between checks of the clock, and approximate time that they may take: turns of large partitions take some tenths of a
 /// millisecond each, and at the end of a slice threads wait for each other.
 const TURNS_PER_CLOCK_CHECK: u32 = 256;
@@ -208,7 +208,7 @@ impl Engine for FoldEngine {
     }
 
     fn max_batch(&self, threads: usize) -> usize {
-        threads * MAX_PER_THREAD
+        threads * BATCH_PER_THREAD
     }
 
     fn slice(&self) -> Duration {

@@ -28,7 +28,7 @@ const LARGE_BATCH_BYTES: u64 = 512 << 20;
 /// Time between reports of a batch's progress.
 const PROGRESS_EVERY: Duration = Duration::from_secs(1);
 
-pub use hyperfold_fold::MAX_PER_THREAD as MAX_FOLDED_PER_THREAD;
+pub use hyperfold_fold::BATCH_PER_THREAD as MAX_FOLDED_PER_THREAD;
 
 /// Experiments prepared in one go.
 const PREPARED_AT_ONCE: usize = 16;

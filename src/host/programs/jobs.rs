@@ -11,7 +11,7 @@ use crate::programs::job_cache;
 use crate::programs::join_graphs::{JobPart, join};
 use crate::programs::traffic::{flows, one_class, queue_pairs};
 use crate::setup::error::{JobError, PrepareError};
-use crate::setup::placement::{Wanted, place, ranges};
+use crate::setup::placement::{Wanted, gpu_list, place};
 use crate::setup::servers::Described;
 use hyperfold_config::spec::{Config, JobSection, JobsSection, KeyId, RunningJobs, WorkloadSection};
 use hyperfold_llm::workload::Flow;
@@ -200,6 +200,6 @@ fn join_all(lowered: Vec<Lowered>, running: RunningJobs, has: u32) -> JoinedJobs
 impl PlacedJob {
     /// Its GPUs as text, in the order of its ranks.
     pub fn gpus_text(&self) -> String {
-        ranges(&self.gpus)
+        gpu_list(&self.gpus)
     }
 }

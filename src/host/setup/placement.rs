@@ -5,6 +5,7 @@
 use std::cmp::Reverse;
 use std::collections::BTreeMap;
 
+use hyperfold_base::index_list::ranges;
 use hyperfold_config::spec::{JobSection, PlacementChoice, mix};
 use hyperfold_network::topology::Network;
 
@@ -168,22 +169,14 @@ impl Gpus {
 }
 
 /// Formats GPUs in the order of ranks, with ranges as `0-7`.
-pub(crate) fn ranges(gpus: &[u32]) -> String {
-    let mut runs: Vec<(u32, u32)> = Vec::new();
-    for &gpu in gpus {
-        match runs.last_mut() {
-            Some((_, last)) if *last + 1 == gpu => *last = gpu,
-            _ => runs.push((gpu, gpu)),
-        }
-    }
-    let run = |&(a, b): &(u32, u32)| if a == b { a.to_string() } else { format!("{a}-{b}") };
-    runs.iter().map(run).collect::<Vec<_>>().join(",")
+pub(crate) fn gpu_list(gpus: &[u32]) -> String {
+    ranges(gpus.iter().map(|&gpu| gpu.into())).join(",")
 }
 
 /// Formats the first of some GPUs, for a message.
 fn named(gpus: &[u32]) -> String {
     let more = gpus.len().saturating_sub(NAMED_UP_TO);
-    let first = ranges(&gpus[..gpus.len() - more]);
+    let first = gpu_list(&gpus[..gpus.len() - more]);
     if more > 0 { format!("{first} and {more} more") } else { first }
 }
 
@@ -203,7 +196,7 @@ mod tests {
         let open: Vec<bool> = (0..16).map(|gpu| !taken.contains(&gpu)).collect();
         let mut gpus = Gpus::of(&net()).choose(choice, n, &open, 7);
         gpus.sort_unstable();
-        ranges(&gpus)
+        gpu_list(&gpus)
     }
 
     #[test]
@@ -230,8 +223,8 @@ mod tests {
     }
 
     #[test]
-    fn ranges_keep_the_order_of_ranks() {
-        assert_eq!(ranges(&[8, 9, 10, 0, 2]), "8-10,0,2");
+    fn lists_keep_the_order_of_ranks() {
+        assert_eq!(gpu_list(&[8, 9, 10, 0, 2]), "8-10,0,2");
         assert_eq!(named(&[0, 1, 2, 3, 4, 5, 6, 7, 8, 9]), "0-7 and 2 more");
     }
 }

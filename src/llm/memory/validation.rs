@@ -5,7 +5,7 @@
 
 use super::stage::StageMemory;
 use super::{MemoryOptions, estimate};
-use crate::model::{CudaGraph, ElementBytes, Framework, Layout, Model, PipelineSchedule, Precision, Recompute};
+use crate::model::{ElementBytes, Layout, Model, Recompute};
 
 const FIG1: &str = include_str!("../../../assets/reference/seqsel_fig1_memory_gib.csv");
 const FIG7: &str = include_str!("../../../assets/reference/seqsel_fig7_activation_pct.csv");
@@ -44,51 +44,7 @@ pub fn rows() -> Vec<MemoryValidationRow> {
 /// A layout of the paper: 16-bit parameters, fp32 gradients, Adam, no data parallelism, unfused attention.
 pub(super) fn seqsel(name: &str, tp: u32, pp: u32, vpp: u32) -> Layout {
     let (microbatch, global_batch) = SEQSEL.iter().find(|s| s.0 == name).map_or((1, 1), |s| (s.4, s.5));
-    Layout {
-        tp,
-        pp,
-        dp: 1,
-        ep: 1,
-        etp: 0,
-        cp: 1,
-        vpp,
-        microbatch,
-        global_batch,
-        seq: 2048,
-        sequence_parallel: false,
-        schedule: PipelineSchedule::OneFOneB,
-        recompute: Recompute::None,
-        recompute_layers: 0,
-        zero: 0,
-        shard_ranks: 0,
-        framework: Framework::Megatron,
-        bytes: ElementBytes { params: 2, grads: 4, activations: 2, optimizer: 12 },
-        precision: Precision::Bf16,
-        compiled: true,
-        fused_activation_cast: false,
-        fused_grouped_mlp: false,
-        fused_rope: true,
-        router_fp32: false,
-        launch_ps: None,
-        cuda_graph: CudaGraph::None,
-        flash_attention: false,
-        fp8_attention: false,
-        fused_loss: false,
-        loss_metrics: 0,
-        offload_layers: 0,
-        fused_optimizer: true,
-        overlap_grad: false,
-        overlap_param: false,
-        tp_overlap_pieces: 1,
-        overlap_ep: false,
-        overlap_p2p: false,
-        scatter_gather: false,
-        async_tp: true,
-        fused_grad_accumulation: true,
-        bucket_bytes: 160_000_000,
-        expert_skew: 1.0,
-        order: "tp-cp-ep-dp-pp".into(),
-    }
+    Layout { tp, pp, vpp, microbatch, global_batch, bucket_bytes: 160_000_000, ..Layout::one_gpu() }
 }
 
 fn model_of(name: &str) -> std::sync::Arc<Model> {

@@ -2,11 +2,13 @@
 //!
 //! Layer: topology (routing and workload use it too). It knows lines and fields, but not their meaning.
 
+use std::borrow::Cow;
 use std::io::Read;
 use std::path::Path;
 use std::str::FromStr;
 
 use hyperfold_base::input;
+use hyperfold_base::printable::shortened;
 
 /// An error in a text file, with its place.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
@@ -140,6 +142,6 @@ impl<'a> Line<'a> {
 }
 
 /// A field as shown in a message: cut if it is very long.
-pub fn shown(field: &str) -> String {
-    if field.chars().count() <= 40 { field.to_string() } else { field.chars().take(40).chain("...".chars()).collect() }
+pub fn shown(field: &str) -> Cow<'_, str> {
+    shortened(field, 40)
 }

@@ -1,24 +1,16 @@
 //! `report.html`: the results of a run as one page that needs only a browser.
 //!
-//! Layer: report, between results and cli. It reads a result folder, computes all statistics (ranking with ties, effects, Pareto fronts, distributions), and
-//! writes the page: data as JSON beside a small script that only draws it. It simulates nothing, prints nothing and writes no other file.
+//! Layer: report, between results and cli. It reads a result folder, has `analysis` compute rankings, effects, fronts and recommendations, and writes the page:
+//! data as JSON beside a small script that only draws it. It simulates nothing, prints nothing and writes no other file.
 
 pub mod clusters;
-pub mod design;
 pub mod details;
 mod error;
-pub mod load;
-pub mod metric;
 pub mod page;
-pub mod pareto;
 pub mod payload;
-pub mod rank;
 pub mod reasons;
-pub mod recommend;
 pub mod shared_links;
-pub mod sheet;
 pub mod sketch;
-pub mod verdict;
 
 use std::fs::{self, OpenOptions};
 use std::io::Write;
@@ -26,12 +18,14 @@ use std::path::{Path, PathBuf};
 
 pub use error::ReportError;
 
+use hyperfold_analysis::recommendation::load::load;
+
 /// Writes `report.html` into the folder, and returns its path. An earlier report is replaced as a whole.
 ///
 /// # Errors
 /// The folder holds no results, one of its files is damaged, or the page cannot be written.
 pub fn write(dir: &Path) -> Result<PathBuf, ReportError> {
-    let html = page::html(&load::load(dir)?, dir)?;
+    let html = page::html(&load(dir)?, dir)?;
     let (path, part) = (dir.join("report.html"), dir.join("report.html.part"));
     let wrong = |path: &Path| {
         let path = path.to_path_buf();

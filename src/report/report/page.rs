@@ -8,8 +8,8 @@ use std::path::Path;
 use hyperfold_base::printable::{is_plain, printable};
 
 use super::error::ReportError;
-use super::load::LoadedFolder;
 use super::payload::payload;
+use hyperfold_analysis::recommendation::load::LoadedFolder;
 
 const TEMPLATE: &str = include_str!("../../../assets/report/page.html");
 const STYLE: &str = include_str!("../../../assets/report/style.css");

@@ -9,22 +9,22 @@ use serde_json::{Map, Value, json};
 use hyperfold_analysis::compare;
 use hyperfold_analysis::compare::fit::{AxisEffect, LevelEffect, Scale, effects};
 use hyperfold_analysis::compare::knee;
-use hyperfold_analysis::compare::pareto::of_points;
 use hyperfold_analysis::compare::spread::half_width;
+use hyperfold_analysis::compare::{Better, Ranking, Sample};
+use hyperfold_analysis::dominance::front_of;
+use hyperfold_analysis::recommendation::design::Design;
+use hyperfold_analysis::recommendation::load::LoadedFolder;
+use hyperfold_analysis::recommendation::metric::{Metric, metrics};
+use hyperfold_analysis::recommendation::recommend::{Alternative, Recommendation, recommendation};
+use hyperfold_analysis::recommendation::samples::MetricSamples;
+use hyperfold_analysis::recommendation::sheet::{Holds, SheetColumn};
+use hyperfold_analysis::recommendation::verdict::{Overall, overall, verdict};
 
 use super::clusters;
-use super::design::Design;
 use super::details::{self, Excerpt, POINTS};
 use super::error::ReportError;
-use super::load::LoadedFolder;
-use super::metric::{Metric, metrics};
-use super::pareto::front;
-use super::rank::{MetricSamples, Ranking};
 use super::reasons::reasons;
-use super::recommend::{Alternative, Recommendation, recommendation};
 use super::shared_links;
-use super::sheet::{Holds, SheetColumn};
-use super::verdict::{Overall, overall, verdict};
 
 /// Number of groups whose effects and Pareto fronts are included. Rankings of all groups are included.
 const GROUPS_UP_TO: usize = 40;
@@ -50,7 +50,7 @@ pub fn payload(loaded: &LoadedFolder, dir: &Path) -> Result<Value, ReportError> 
     let audits = loaded.times_error.as_ref();
     let measured: Vec<MetricSamples> = metrics.iter().map(|m| MetricSamples::of(sheet, &design, m, audits)).collect();
     let rankings: Vec<Vec<Ranking>> =
-        (0..design.groups.len()).map(|g| measured.iter().map(|m| Ranking::of(&design, m, g)).collect()).collect();
+        (0..design.groups.len()).map(|g| measured.iter().map(|m| m.ranking(&design, g)).collect()).collect();
     let mut of_groups = Vec::new();
     for ranking in &rankings {
         let one = |m: usize| {
@@ -59,7 +59,7 @@ pub fn payload(loaded: &LoadedFolder, dir: &Path) -> Result<Value, ReportError> 
             json!({
                 "order": r.order,
                 // Uncertainty of the first configurations: the standard deviation of the replicas, or the audited error.
-                "error": r.order.iter().take(PICTURED).map(|&c| short(measured[m].uncertainty[c])).collect::<Vec<_>>(),
+                "error": r.order.iter().take(PICTURED).filter_map(|&c| Some(short(measured[m].values[c].as_ref()?.uncertainty()))).collect::<Vec<_>>(),
                 "starts": r.starts,
                 "verdict": verdict.map(|v| json!({
                     "best": v.best,
@@ -107,10 +107,10 @@ pub fn payload(loaded: &LoadedFolder, dir: &Path) -> Result<Value, ReportError> 
             // Without replicas, configuration and row have the same index.
             "members": replicated.then(|| design.configurations.iter().map(|c| c.rows.clone()).collect::<Vec<_>>()),
         },
-        "metrics": metrics.iter().map(|m| json!({ "name": m.name, "label": m.label, "unit": m.unit, "more": m.more })).collect::<Vec<_>>(),
+        "metrics": metrics.iter().map(|m| json!({ "name": m.name, "label": m.label, "unit": m.unit, "more": m.better == Better::More })).collect::<Vec<_>>(),
         "means": replicated.then(|| measured.iter().map(means).collect::<Vec<_>>()),
         // All replicas are alike: nothing in the run depends on the seed.
-        "constant": replicated && measured.iter().all(|m| m.samples.iter().flatten().all(|s| s.deviation == 0.0)),
+        "constant": replicated && measured.iter().all(|m| m.values.iter().flatten().all(|v| v.sample.deviation == 0.0)),
         "search": search(loaded, &measured, &metrics, &rankings),
         "audit": audits.and_then(largest),
         "steady": loaded.stats.iter().find(|c| c.name == "steady_error").and_then(largest),
@@ -192,8 +192,9 @@ fn column(c: &SheetColumn) -> Value {
 
 /// Means of all configurations, and half the widths of their 95 % intervals.
 fn means(measured: &MetricSamples) -> Value {
-    let mean = measured.samples.iter().map(|s| s.map(|s| s.mean)).collect::<Vec<_>>();
-    let half = measured.samples.iter().map(|s| s.and_then(|s| half_width(&s)).map(short)).collect::<Vec<_>>();
+    let samples = || (0..measured.values.len()).map(|c| measured.sample(c));
+    let mean = samples().map(|s| s.map(|s| s.mean)).collect::<Vec<_>>();
+    let half = samples().map(|s| s.and_then(|s| half_width(&s)).map(short)).collect::<Vec<_>>();
     json!({ "mean": mean, "half": half })
 }
 
@@ -227,7 +228,7 @@ fn recommended(design: &Design, measured: &MetricSamples, rankings: &[Vec<Rankin
 fn all_effects(design: &Design, measured: &[MetricSamples], rankings: &[Vec<Ranking>]) -> Value {
     let grid = design.grid();
     let everything: Vec<usize> = (0..design.configurations.len()).collect();
-    let effects_among = |m: &MetricSamples, chosen: &[usize]| -> Value {
+    let effects_among = |samples: &[Option<Sample>], chosen: &[usize]| -> Value {
         let one = |e: &AxisEffect| {
             let level = |l: &LevelEffect| {
                 let interval = l.interval.map(|(low, high)| [short(low), short(high)]);
@@ -237,12 +238,13 @@ fn all_effects(design: &Design, measured: &[MetricSamples], rankings: &[Vec<Rank
             json!({ "axis": e.axis, "ratio": e.scale == Scale::Ratio, "matched": e.matched, "negligible": e.is_negligible(), "span": short(e.span), "levels": levels })
         };
         let shows = |axis: usize, c: usize| design.unmodelled.shows(axis, c);
-        effects(&grid, &m.samples, chosen.iter().copied(), shows).iter().map(one).collect()
+        effects(&grid, samples, chosen.iter().copied(), shows).iter().map(one).collect()
     };
     let of_metric = |(metric_idx, m): (usize, &MetricSamples)| {
+        let samples: Vec<Option<Sample>> = everything.iter().map(|&c| m.sample(c)).collect();
         let groups: Vec<Value> =
-            rankings.iter().take(GROUPS_UP_TO).map(|r| effects_among(m, &r[metric_idx].order)).collect();
-        json!({ "groups": groups, "all": if rankings.len() > 1 { effects_among(m, &everything) } else { Value::Null } })
+            rankings.iter().take(GROUPS_UP_TO).map(|r| effects_among(&samples, &r[metric_idx].order)).collect();
+        json!({ "groups": groups, "all": if rankings.len() > 1 { effects_among(&samples, &everything) } else { Value::Null } })
     };
     measured.iter().enumerate().map(of_metric).collect()
 }
@@ -252,10 +254,19 @@ fn all_fronts(measured: &[MetricSamples], rankings: &[Vec<Ranking>]) -> Value {
     let n = measured.len();
     let fronts = |group: &Vec<Ranking>| -> Value {
         (0..n)
-            .map(|a| (a + 1..n).map(|b| json!(front(&group[a].order, &measured[a], &measured[b]))).collect::<Vec<_>>())
+            .map(|a| (a + 1..n).map(|b| json!(front(&group[a], &[&measured[a], &measured[b]]))).collect::<Vec<_>>())
             .collect()
     };
     rankings.iter().take(GROUPS_UP_TO).map(fronts).collect()
+}
+
+/// The Pareto front of some metrics among ranked configurations, best first by the first of them. Those that lack a metric are not on it.
+fn front(ranking: &Ranking, metrics: &[&MetricSamples]) -> Vec<usize> {
+    let point = |&c: &usize| {
+        let turned = metrics.iter().map(|m| Some(m.better.turned(m.mean(c)?)));
+        Some((c, turned.collect::<Option<Vec<f64>>>()?))
+    };
+    front_of(ranking.order.iter().filter_map(point))
 }
 
 /// Objectives of a search, the number of candidates, and the fronts of all its objectives by group if there are several.
@@ -265,14 +276,8 @@ fn search(loaded: &LoadedFolder, measured: &[MetricSamples], metrics: &[Metric],
         return Value::Null;
     }
     let places: Vec<usize> = names.iter().filter_map(|name| metrics.iter().position(|m| m.name == *name)).collect();
-    let objectives: Vec<compare::RankingMetric> =
-        places.iter().map(|&m| compare::RankingMetric::of(&metrics[m].name)).collect();
-    let front = |group: &Vec<Ranking>| {
-        let point = |&c: &usize| {
-            Some((c, places.iter().map(|&m| measured[m].samples[c].map(|s| s.mean)).collect::<Option<Vec<f64>>>()?))
-        };
-        of_points(&objectives, group[places[0]].order.iter().filter_map(point).collect())
-    };
+    let objectives: Vec<&MetricSamples> = places.iter().map(|&m| &measured[m]).collect();
+    let front = |group: &Vec<Ranking>| front(&group[places[0]], &objectives);
     let fronts = (places.len() > 1).then(|| rankings.iter().take(GROUPS_UP_TO).map(front).collect::<Vec<_>>());
     json!({ "objectives": names, "metrics": places, "of": loaded.manifest.selected, "fronts": fronts })
 }

@@ -4,7 +4,7 @@
 
 use std::collections::BTreeMap;
 
-use super::sheet::Sheet;
+use hyperfold_analysis::recommendation::sheet::Sheet;
 
 /// Number of experiments that are listed for a reason.
 const NAMED: usize = 5;

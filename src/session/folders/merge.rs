@@ -18,6 +18,7 @@ use hyperfold_results::{
 use crate::error::SessionError;
 use crate::folders::identity::claim;
 use crate::folders::merge_manifest::{MISSING, joined};
+use hyperfold_base::index_list::ranges;
 use hyperfold_base::units::counted;
 
 /// Most ranges of missing experiments that are named.
@@ -239,16 +240,9 @@ fn conflict(run: &RunIdentity, a: (&Path, &ExperimentRecord), b: (&Path, &Experi
 fn missing(ids: &[u64], records: &[ExperimentRecord]) -> Option<String> {
     let have: BTreeSet<u64> = records.iter().map(|r| r.exp_id).collect();
     let missing: Vec<u64> = ids.iter().copied().filter(|id| !have.contains(id)).collect();
-    let mut ranges: Vec<(u64, u64)> = Vec::new();
-    for &id in &missing {
-        match ranges.last_mut() {
-            Some((_, last)) if *last + 1 == id => *last = id,
-            _ => ranges.push((id, id)),
-        }
-    }
-    let text = |&(a, b): &(u64, u64)| if a == b { a.to_string() } else { format!("{a}-{b}") };
-    let mut named: Vec<String> = ranges.iter().take(NAMED).map(text).collect();
-    if ranges.len() > NAMED {
+    let mut named = ranges(missing.iter().copied());
+    if named.len() > NAMED {
+        named.truncate(NAMED);
         named.push("...".into());
     }
     let are = if missing.len() == 1 { "is" } else { "are" };

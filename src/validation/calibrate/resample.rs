@@ -7,6 +7,7 @@
 //! leverage of its row (MacKinnon and White 1985, HC3), and intervals are widened from normal to Student's quantiles (Hesterberg 2015, arXiv 1411.5279,
 //! expanded percentile intervals).
 
+use hyperfold_base::linear_equations::solve;
 use hyperfold_config::spec::mix;
 
 /// Number of resamplings. Our choice: each end of a 95 % interval is then decided by about 25 of them.
@@ -89,9 +90,9 @@ impl LinearModel {
     fn unfitted_errors(&self, active: &[usize]) -> Vec<f64> {
         let once = vec![1.0; self.errors.len()];
         let leverage = |row: usize| -> f64 {
-            let mut a = self.normal_equations(active, &once);
-            a.iter_mut().zip(active).for_each(|(line, &k)| line[active.len()] = self.slopes[k][row]);
-            let solved = solve(a).unwrap_or_else(|| vec![0.0; active.len()]);
+            let (matrix, _) = self.normal_equations(active, &once);
+            let slopes = active.iter().map(|&k| self.slopes[k][row]).collect();
+            let solved = solve(matrix, slopes).unwrap_or_else(|| vec![0.0; active.len()]);
             self.weights[row] * active.iter().zip(&solved).map(|(&k, x)| self.slopes[k][row] * x).sum::<f64>()
         };
         let unfitted = |(row, error): (usize, &f64)| match 1.0 - leverage(row) {
@@ -103,27 +104,28 @@ impl LinearModel {
 
     /// Gauss-Newton step of the active parameters, with each row counted `counts` times. `None`: the equations have no solution.
     fn step(&self, active: &[usize], counts: &[f64]) -> Option<Vec<f64>> {
-        solve(self.normal_equations(active, counts))
+        let (matrix, right) = self.normal_equations(active, counts);
+        solve(matrix, right)
     }
 
-    /// Normal equations of the step. The last column is the right-hand side.
-    fn normal_equations(&self, active: &[usize], counts: &[f64]) -> Vec<Vec<f64>> {
+    /// Normal equations of the step: the matrix and the right-hand side.
+    fn normal_equations(&self, active: &[usize], counts: &[f64]) -> (Vec<Vec<f64>>, Vec<f64>) {
         let n = active.len();
-        let mut a = vec![vec![0.0; n + 1]; n];
+        let (mut a, mut right) = (vec![vec![0.0; n]; n], vec![0.0; n]);
         for (row, count) in counts.iter().enumerate() {
             let w = self.weights[row] * count;
             for (i, &k) in active.iter().enumerate() {
                 for (j, &l) in active.iter().enumerate() {
                     a[i][j] += w * self.slopes[k][row] * self.slopes[l][row];
                 }
-                a[i][n] -= w * self.slopes[k][row] * self.errors[row];
+                right[i] -= w * self.slopes[k][row] * self.errors[row];
             }
         }
         // A small addition to the diagonal makes parameters that cannot be told apart share the step.
         for (i, row) in a.iter_mut().enumerate() {
             row[i] *= 1.0 + 1e-9;
         }
-        a
+        (a, right)
     }
 }
 
@@ -135,26 +137,6 @@ fn student(degrees: f64) -> f64 {
     z + (power(3.0) + z) / (4.0 * degrees)
         + (5.0 * power(5.0) + 16.0 * power(3.0) + 3.0 * z) / (96.0 * degrees * degrees)
         + (3.0 * power(7.0) + 19.0 * power(5.0) + 17.0 * power(3.0) - 15.0 * z) / (384.0 * libm::pow(degrees, 3.0))
-}
-
-/// Solves linear equations by Gaussian elimination with the largest pivot. The last column is the right-hand side. `None`: there is no unique solution.
-fn solve(mut a: Vec<Vec<f64>>) -> Option<Vec<f64>> {
-    let n = a.len();
-    for column in 0..n {
-        let pivot = (column..n).max_by(|&x, &y| a[x][column].abs().total_cmp(&a[y][column].abs()))?;
-        if a[pivot][column].abs() < 1e-300 {
-            return None;
-        }
-        a.swap(column, pivot);
-        for row in 0..n {
-            if row != column {
-                let factor = a[row][column] / a[column][column];
-                let taken = a[column].clone();
-                a[row].iter_mut().zip(taken).skip(column).for_each(|(x, t)| *x -= factor * t);
-            }
-        }
-    }
-    Some((0..n).map(|i| a[i][n] / a[i][i]).collect())
 }
 
 #[cfg(test)]

@@ -7,7 +7,6 @@ mod env;
 mod model;
 mod topology;
 mod tuning;
-mod xml;
 
 #[cfg(test)]
 mod tests;
@@ -17,9 +16,8 @@ pub(super) use choice::{all_to_all_algorithm, carried_out, choose_collective, of
 pub use env::{Env, EnvError, Hca, NAMES, PathLevel};
 pub use model::{Context, predict_us};
 pub(super) use model::{bandwidth_gbps, hop_latencies_us, latency_us};
-pub use topology::{GpuNic, NcclTopology, topology};
+pub use topology::{GpuNic, NcclTopology, XmlError, topology};
 pub use tuning::{Tuning, tuning};
-pub use xml::XmlError;
 
 /// Rate in bit/s, one direction, between two GPUs of a server whose data passes through the host's memory. It is NCCL's figure for a PCIe link of the third
 /// generation.

@@ -4,9 +4,17 @@
 
 use super::env::PathLevel;
 use super::tuning::tuning;
-use super::xml::{Element, XmlError, parse};
 use crate::collective::server::Server;
 use crate::collective::system::{Arch, Cpu, ServerInterconnect};
+use roxmltree::{Document, Node};
+
+/// An error in a topology file, and its line.
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+#[error("line {line}: {what}")]
+pub struct XmlError {
+    pub line: u32,
+    pub what: String,
+}
 
 /// The path from a GPU to a NIC.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -57,16 +65,24 @@ struct Found {
 
 /// Parses the text of a topology file.
 pub fn topology(text: &str) -> Result<NcclTopology, XmlError> {
-    let root = parse(text)?;
-    if root.name != "system" {
-        return Err(root.error(format!("the root element is <{}>, it must be <system>", root.name)));
+    // The library compares each attribute with all before it.
+    if text.split('<').any(|tag| tag.matches('=').count() > MAX_ATTRIBUTES) {
+        return Err(XmlError { line: 1, what: format!("an element has more than {MAX_ATTRIBUTES} attributes") });
+    }
+    let document = Document::parse(text).map_err(|e| {
+        let (pos, what) = (e.pos(), e.to_string());
+        XmlError { line: pos.row, what: what.strip_suffix(&format!(" at {pos}")).unwrap_or(&what).to_string() }
+    })?;
+    let root = document.root_element();
+    if name(root) != "system" {
+        return Err(error(root, format!("the root element is <{}>, it must be <system>", name(root))));
     }
     let mut found = Found::default();
-    for child in &root.children {
-        if child.name != "cpu" {
-            return Err(child.error(format!("<{}> in <system>; only <cpu> may be there", child.name)));
+    for child in root.children().filter(Node::is_element) {
+        if name(child) != "cpu" {
+            return Err(error(child, format!("<{}> in <system>; only <cpu> may be there", name(child))));
         }
-        found.cpu.get_or_insert(match child.get("vendor") {
+        found.cpu.get_or_insert(match child.attribute("vendor") {
             Some("GenuineIntel") => Cpu::Intel,
             Some("AuthenticAMD") => Cpu::Amd,
             _ => Cpu::Other,
@@ -74,56 +90,72 @@ pub fn topology(text: &str) -> Result<NcclTopology, XmlError> {
         visit(child, &mut Vec::new(), &mut found)?;
     }
     if found.gpus.is_empty() {
-        return Err(root.error("the file has no <gpu>"));
+        return Err(error(root, "the file has no <gpu>"));
     }
     assemble(found)
 }
 
 /// The largest number that a topology file may have: a NIC of 10 Tb/s in Mb/s. Products with it fit into 64 bits.
 const LARGEST: u64 = 10_000_000;
+/// Maximum nesting: deeper than any server, shallow enough for the stack.
+const MAX_DEPTH: usize = 64;
+/// Largest number of attributes of an element, far above any of NCCL's.
+const MAX_ATTRIBUTES: usize = 1000;
 
-fn number(element: &Element, name: &str) -> Result<u64, XmlError> {
-    let value = element.get(name).ok_or_else(|| element.error(format!("<{}> has no {name}", element.name)))?;
+fn name<'a>(element: Node<'a, '_>) -> &'a str {
+    element.tag_name().name()
+}
+
+fn error(element: Node, what: impl Into<String>) -> XmlError {
+    XmlError { line: element.document().text_pos_at(element.range().start).row, what: what.into() }
+}
+
+fn number(element: Node, attribute: &str) -> Result<u64, XmlError> {
+    let missing = || error(element, format!("<{}> has no {attribute}", name(element)));
+    let value = element.attribute(attribute).ok_or_else(missing)?;
     let number: u64 =
-        value.parse().map_err(|_| element.error(format!("{name} = \"{value}\" must be a whole number")))?;
+        value.parse().map_err(|_| error(element, format!("{attribute} = \"{value}\" must be a whole number")))?;
     if number > LARGEST {
-        return Err(element.error(format!("{name} = \"{value}\" must be at most {LARGEST}")));
+        return Err(error(element, format!("{attribute} = \"{value}\" must be at most {LARGEST}")));
     }
     Ok(number)
 }
 
 /// A PCIe link's rate in bit/s as NCCL counts it: 12 GB/s for 8 GT/s x16, in proportion. An unknown link counts as 8 GT/s x16.
-fn pci_bps(element: &Element) -> Result<u64, XmlError> {
-    let speed = element.get("link_speed").unwrap_or("");
+fn pci_bps(element: Node) -> Result<u64, XmlError> {
+    let speed = element.attribute("link_speed").unwrap_or("");
     let gts: f64 = match speed.split_whitespace().next() {
         None | Some("Unknown") => 8.0,
         Some(n) => n
             .parse()
             .ok()
             .filter(|g| *g > 0.0 && *g <= 1e4)
-            .ok_or_else(|| element.error(format!("link_speed = \"{speed}\" must be like \"16.0 GT/s PCIe\"")))?,
+            .ok_or_else(|| error(element, format!("link_speed = \"{speed}\" must be like \"16.0 GT/s PCIe\"")))?,
     };
-    let width = match element.get("link_width") {
+    let width = match element.attribute("link_width") {
         None | Some("") | Some("0") => 16,
         Some(_) => number(element, "link_width")?,
     };
     Ok(((tuning().link_bw.pci_gen3_x16 * 8e9 * gts / 8.0 * width as f64 / 16.0) as u64).min(1_000_000_000_000_000))
 }
 
-fn visit(element: &Element, path: &mut Vec<(usize, u64)>, found: &mut Found) -> Result<(), XmlError> {
-    let link = if element.name == "pci" { pci_bps(element)? } else { u64::MAX };
+fn visit(element: Node, path: &mut Vec<(usize, u64)>, found: &mut Found) -> Result<(), XmlError> {
+    if path.len() > MAX_DEPTH {
+        return Err(error(element, format!("elements are nested more than {MAX_DEPTH} deep")));
+    }
+    let named = |wanted: &'static str| element.children().filter(move |child| name(*child) == wanted);
+    let link = if name(element) == "pci" { pci_bps(element)? } else { u64::MAX };
     path.push((found.elements, link));
     found.elements += 1;
-    match element.name.as_str() {
+    match name(element) {
         "cpu" | "pci" => {
-            for child in &element.children {
+            for child in element.children().filter(Node::is_element) {
                 visit(child, path, found)?;
             }
         }
         "gpu" => {
-            let links: Vec<&Element> = element.children.iter().filter(|c| c.name == "nvlink").collect();
             let mut nvlinks = 0;
-            for link in &links {
+            for link in named("nvlink") {
                 nvlinks = LARGEST.min(u64::from(nvlinks) + number(link, "count")?) as u32;
             }
             found.gpus.push(Gpu {
@@ -132,25 +164,27 @@ fn visit(element: &Element, path: &mut Vec<(usize, u64)>, found: &mut Found) -> 
                 path: path.clone(),
                 nvlinks,
                 // PCI class 0x068000 is a bridge; an NVSwitch shows itself as one.
-                switched: links.iter().any(|l| l.get("tclass") == Some("0x068000")),
+                switched: named("nvlink").any(|l| l.attribute("tclass") == Some("0x068000")),
             });
         }
         "nic" => {
-            let nets: Vec<&Element> = element.children.iter().filter(|c| c.name == "net").collect();
+            let nets = || named("net");
             let mut bps = 0;
-            for net in &nets {
+            for net in nets() {
                 bps = (bps + number(net, "speed")? * 1_000_000).min(LARGEST * 1_000_000);
             }
-            if let Some(first) = nets.first() {
+            if let Some(first) = nets().next() {
                 found.nics.push(Nic {
-                    name: first.get("name").unwrap_or("net").to_string(),
+                    name: first.attribute("name").unwrap_or("net").to_string(),
                     path: path.clone(),
                     bps,
-                    ports: nets.len() as u32,
+                    ports: nets().count() as u32,
                 });
             }
         }
-        other => return Err(element.error(format!("<{other}> is not of NCCL's form: cpu, pci, gpu, nvlink, nic, net"))),
+        other => {
+            return Err(error(element, format!("<{other}> is not of NCCL's form: cpu, pci, gpu, nvlink, nic, net")));
+        }
     }
     path.pop();
     Ok(())
@@ -308,17 +342,23 @@ mod tests {
     #[test]
     fn what_is_wrong_is_said_with_its_line() {
         let error = |text: &str| topology(text).unwrap_err().to_string();
-        assert_eq!(error("<system>\n<cpu>\n</system>"), "line 3: </system> closes <cpu> of line 2");
+        assert_eq!(error("<system>\n<cpu>\n</system>"), "line 3: expected 'cpu' tag, not 'system'");
         assert_eq!(
             error("<system>\n<cpu><gpu dev=\"0\" sm=\"x\"/></cpu></system>"),
             "line 2: sm = \"x\" must be a whole number"
         );
         assert_eq!(error("<graphs/>"), "line 1: the root element is <graphs>, it must be <system>");
         assert_eq!(error("<system></system>"), "line 1: the file has no <gpu>");
-        assert_eq!(error("<system a=1/>"), "line 1: the value of a must be quoted");
+        assert_eq!(error("<system a=1/>"), "line 1: expected a quote not '1'");
         assert!(error("<system><cpu><disk/></cpu></system>").contains("<disk> is not of NCCL's form"));
-        assert!(error("<system>").contains("is not closed"));
-        assert!(error(&"<a>".repeat(100)).contains("nested"));
-        assert!(error("").contains("an element"));
+        assert!(error("<system>").contains("never closed"));
+        let nested =
+            |depth: usize| format!("<system><cpu>{}{}</cpu></system>", "<pci>".repeat(depth), "</pci>".repeat(depth));
+        assert!(error(&nested(100)).contains("nested") && error(&nested(50)).contains("no <gpu>"));
+        // The parser itself does not run out of stack, nor of time.
+        assert!(error(&nested(100_000)).contains("nested"));
+        let attributes: String = (0..2000).map(|i| format!(" a{i}=\"\"")).collect();
+        assert!(error(&format!("<system{attributes}/>")).contains("attributes"));
+        assert!(error("").contains("does not have a root"));
     }
 }

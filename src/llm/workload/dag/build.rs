@@ -2,6 +2,8 @@
 
 use std::collections::{BTreeMap, HashMap, HashSet};
 
+use hyperfold_base::index_list::{BadIndexList, parse_once_each};
+
 use super::{DagError, RawNode};
 use crate::collective::CollectiveOp;
 use crate::workload::flows::decimal::scaled;
@@ -70,29 +72,15 @@ pub(super) fn build(path: &str, dag: &Dag) -> Result<Workload, DagError> {
 
 /// Parses a list of ranks such as `0-3 8`. The word `all` is allowed where the number of ranks `n` is known.
 fn rank_list(text: &str, n: Option<u32>) -> Result<Vec<u32>, String> {
-    let mut ranks = Vec::new();
     if text == "all" {
         return n.map(|n| (0..n).collect()).ok_or_else(|| "`all` needs a number of ranks".to_string());
     }
-    for part in text.split_whitespace() {
-        let (first, last) = part.split_once('-').unwrap_or((part, part));
-        let number = |t: &str| {
-            t.parse::<u32>()
-                .ok()
-                .filter(|&r| r < MAX_RANKS)
-                .ok_or_else(|| format!("`{text}` is not `all` or ranks such as `0-3 8`, below {MAX_RANKS}"))
-        };
-        let (first, last) = (number(first)?, number(last)?);
-        if first > last {
-            return Err(format!("`{part}` runs backwards"));
-        }
-        ranks.extend(first..=last);
-    }
-    let mut seen = ranks.clone();
-    seen.sort_unstable();
-    if let Some(w) = seen.windows(2).find(|w| w[0] == w[1]) {
-        return Err(format!("rank {} stands twice in `{text}`", w[0]));
-    }
+    let ranks = parse_once_each(text.split_whitespace(), MAX_RANKS).map_err(|bad| match bad {
+        BadIndexList::Part(part) => format!(
+            "`{part}` is neither a rank nor a range of ranks below {MAX_RANKS}; write `all`, or ranks such as `0-3 8`"
+        ),
+        BadIndexList::Twice(rank) => format!("rank {rank} stands twice in `{text}`"),
+    })?;
     match (ranks.iter().max(), n) {
         (None, _) => Err("no rank".to_string()),
         (Some(&highest), Some(n)) if highest >= n => {

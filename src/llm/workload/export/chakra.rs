@@ -11,8 +11,8 @@ use super::{ExportError, cannot};
 use crate::collective::{Algorithm, CollectiveOp};
 use crate::workload::import::chakra::{DIMS, PHASES};
 use crate::workload::import::et::{self, ExecutionTraceNode};
-use crate::workload::import::wire::WireWriter;
 use crate::workload::program::{Dim, OpKind, Phase, Stream, Workload};
+use hyperfold_base::protobuf::ProtoMessage;
 use hyperfold_base::units::PS_PER_US;
 
 const FORM: &str = "a Chakra trace";
@@ -24,7 +24,7 @@ const FORM: &str = "a Chakra trace";
 pub fn trace(w: &Workload, rank: u32) -> Result<Vec<u8>, ExportError> {
     let r = &w.ranks[rank as usize];
     let program = &w.programs[r.program as usize];
-    let mut out = WireWriter::default();
+    let mut out = ProtoMessage::default();
     et::write_metadata(&mut out);
     let mut last_on: [Option<u32>; 256] = [None; 256];
     for (i, op) in program.ops.iter().enumerate() {
@@ -81,7 +81,7 @@ pub fn trace(w: &Workload, rank: u32) -> Result<Vec<u8>, ExportError> {
         }
         et::write_node(&mut out, &n);
     }
-    Ok(out.bytes)
+    Ok(out.into_bytes())
 }
 
 /// Content of the file that lists the members of process groups (`import::chakra::GROUPS_FILE`). The result is `None` if every collective spans all ranks.

@@ -4,7 +4,8 @@
 //! borrowed from the file's bytes. Attributes that no reader here uses are ignored.
 
 use super::ImportError;
-use super::wire::{Reader, WireError, WireValue, WireWriter};
+use super::wire::{Reader, WireError, WireValue};
+use hyperfold_base::protobuf::ProtoMessage;
 
 /// Values of a node's type.
 pub(crate) const METADATA: u64 = 1;
@@ -207,33 +208,24 @@ fn bools(value: Option<(u64, WireValue)>) -> Result<Vec<bool>, WireError> {
 }
 
 /// Appends a GlobalMetadata with a version.
-pub(crate) fn write_metadata(out: &mut WireWriter) {
-    let mut m = WireWriter::default();
-    m.delimited(1, b"0.0.4");
-    out.message(&m);
+pub(crate) fn write_metadata(out: &mut ProtoMessage) {
+    let mut m = ProtoMessage::default();
+    m.text(1, "0.0.4");
+    out.append_message(&m);
 }
 
 /// Appends a Node.
-pub(crate) fn write_node(out: &mut WireWriter, n: &ExecutionTraceNode) {
-    let mut m = WireWriter::default();
-    m.number(field::ID, n.id);
-    m.delimited(field::NAME, n.name.as_bytes());
-    m.number(field::TYPE, n.kind);
-    m.packed(field::CTRL_DEPS, n.ctrl_deps.iter().copied());
-    m.packed(field::DATA_DEPS, n.data_deps.iter().copied());
-    m.number(field::DURATION_MICROS, n.duration_micros);
-    let mut attribute = |name: &str, member: u64, number: Option<u64>, text: Option<&str>| {
-        let mut a = WireWriter::default();
-        a.delimited(attr::NAME, name.as_bytes());
-        if let Some(v) = number {
-            a.present(member, v);
-        }
-        if let Some(t) = text {
-            a.delimited(member, t.as_bytes());
-        }
-        m.delimited(field::ATTR, &a.bytes);
+pub(crate) fn write_node(out: &mut ProtoMessage, n: &ExecutionTraceNode) {
+    let mut m = ProtoMessage::default();
+    m.uint_unless_zero(field::ID, n.id).text(field::NAME, n.name).uint_unless_zero(field::TYPE, n.kind);
+    m.packed(field::CTRL_DEPS, n.ctrl_deps.iter().copied()).packed(field::DATA_DEPS, n.data_deps.iter().copied());
+    m.uint_unless_zero(field::DURATION_MICROS, n.duration_micros);
+    let mut number = |name: &str, member: u64, v: u64| {
+        m.message(field::ATTR, |a| {
+            a.text(attr::NAME, name).uint(member, v);
+        });
     };
-    attribute("is_cpu_op", attr::BOOL, Some(u64::from(n.is_cpu_op)), None);
+    number("is_cpu_op", attr::BOOL, u64::from(n.is_cpu_op));
     let numbers = [
         ("comm_type", attr::INT64, n.comm_type),
         ("comm_size", attr::INT64, n.comm_size),
@@ -245,13 +237,15 @@ pub(crate) fn write_node(out: &mut WireWriter, n: &ExecutionTraceNode) {
     ];
     for (name, member, v) in numbers {
         if let Some(v) = v {
-            attribute(name, member, Some(v as u64), None);
+            number(name, member, v as u64);
         }
     }
     for (name, v) in [("pg_name", n.pg_name), (own::DIM, n.dim), (own::PHASE, n.phase)] {
-        if v.is_some() {
-            attribute(name, attr::STRING, None, v);
+        if let Some(v) = v {
+            m.message(field::ATTR, |a| {
+                a.text(attr::NAME, name).text(attr::STRING, v);
+            });
         }
     }
-    out.message(&m);
+    out.append_message(&m);
 }

@@ -134,69 +134,17 @@ impl<'a> WireValue<'a> {
     }
 }
 
-/// Writes a message.
-#[derive(Default)]
-pub(crate) struct WireWriter {
-    pub(crate) bytes: Vec<u8>,
-}
-
-impl WireWriter {
-    pub(crate) fn varint(&mut self, mut v: u64) {
-        while v >= 0x80 {
-            self.bytes.push(v as u8 | 0x80);
-            v >>= 7;
-        }
-        self.bytes.push(v as u8);
-    }
-
-    /// Writes a number field. Zero is left out, as in protobuf 3.
-    pub(crate) fn number(&mut self, field: u64, v: u64) {
-        if v != 0 {
-            self.present(field, v);
-        }
-    }
-
-    /// Writes a number field even if it is zero. A member of a oneof must be present to be the chosen one.
-    pub(crate) fn present(&mut self, field: u64, v: u64) {
-        self.varint(field << 3);
-        self.varint(v);
-    }
-
-    pub(crate) fn delimited(&mut self, field: u64, bytes: &[u8]) {
-        self.varint(field << 3 | 2);
-        self.varint(bytes.len() as u64);
-        self.bytes.extend_from_slice(bytes);
-    }
-
-    /// Writes a packed repeated number; an empty one is left out.
-    pub(crate) fn packed(&mut self, field: u64, values: impl IntoIterator<Item = u64>) {
-        let mut inner = WireWriter::default();
-        values.into_iter().for_each(|v| inner.varint(v));
-        if !inner.bytes.is_empty() {
-            self.delimited(field, &inner.bytes);
-        }
-    }
-
-    /// Writes a message preceded by its length, as in trace files.
-    pub(crate) fn message(&mut self, message: &WireWriter) {
-        self.varint(message.bytes.len() as u64);
-        self.bytes.extend_from_slice(&message.bytes);
-    }
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
+    use hyperfold_base::protobuf::ProtoMessage;
 
     #[test]
     fn what_is_written_reads_back() {
-        let mut w = WireWriter::default();
-        w.number(1, 0);
-        w.present(27, 0);
-        w.number(9, u64::MAX);
-        w.packed(5, [1, 300, 0]);
-        w.delimited(2, b"name");
-        let mut r = Reader::new(&w.bytes);
+        let mut w = ProtoMessage::default();
+        w.uint_unless_zero(1, 0).uint(27, 0).uint_unless_zero(9, u64::MAX).packed(5, [1, 300, 0]).text(2, "name");
+        let bytes = w.into_bytes();
+        let mut r = Reader::new(&bytes);
         assert_eq!(r.field(), Ok(Some((27, WireValue::Varint(0)))));
         assert_eq!(r.field(), Ok(Some((9, WireValue::Varint(u64::MAX)))));
         let (field, deps) = r.field().unwrap().unwrap();

@@ -1,14 +1,14 @@
 //! Experiments as a design: axes with their levels, configurations with their replicas, and groups of configurations that do the same work.
 //!
-//! Layer: report. Configurations that do different work (another model, other traffic) are in different groups and are never ranked against each other. It
+//! Layer: recommendation. Configurations that do different work (another model, other traffic) are in different groups and are never ranked against each other. It
 //! knows no metrics.
 
 use std::collections::HashMap;
 
-use hyperfold_analysis::compare::Questions;
-use hyperfold_analysis::compare::fit::{Grid, Point};
-use hyperfold_analysis::compare::levels::Levels;
-use hyperfold_analysis::compare::unmodelled::{self, ComparedOutcome, POLICY, Unmodelled};
+use crate::compare::Questions;
+use crate::compare::fit::{Grid, Point};
+use crate::compare::levels::Levels;
+use crate::compare::unmodelled::{self, ComparedOutcome, POLICY, Unmodelled};
 use hyperfold_config::spec::short_name;
 
 use super::sheet::{Holds, Sheet, SheetColumn};

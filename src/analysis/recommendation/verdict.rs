@@ -1,11 +1,13 @@
 //! Verdict on a group: which configuration is best, what decides that, and how certain it is.
 //!
-//! Layer: report. It reads rankings; the page puts the verdict into words.
+//! Layer: recommendation. It reads rankings; the page puts the verdict into words.
 
 use std::collections::BTreeMap;
 
+use crate::compare::{Better, MeasuredValue, Ranking};
+
 use super::design::Design;
-use super::rank::{MetricSamples, Ranking};
+use super::samples::MetricSamples;
 
 /// The best configuration of a group, and what changes when one axis takes another value. Among equally good configurations it is the cheapest.
 #[derive(Clone, Debug, PartialEq)]
@@ -47,22 +49,22 @@ impl Deciding {
 
 /// How much worse `b` is than `a`, relative to `a`. `None`: the ratio is not finite.
 pub(super) fn worse(measured: &MetricSamples, a: usize, b: usize) -> Option<f64> {
-    let (a, b) = (measured.samples[a]?.mean, measured.samples[b]?.mean);
-    let ratio = if measured.more { (a - b) / a } else { (b - a) / a };
+    let (a, b) = (measured.mean(a)?, measured.mean(b)?);
+    let ratio = if measured.better == Better::More { (a - b) / a } else { (b - a) / a };
     ratio.is_finite().then_some(ratio)
 }
 
 /// The verdict on a group. `None`: no configuration of it completed.
 pub fn verdict(design: &Design, measured: &MetricSamples, ranking: &Ranking) -> Option<Verdict> {
-    let ranking = &ranking.trusted(design, measured);
+    let ranking = &measured.trusted(design, ranking);
     let first = *ranking.order.first()?;
     let best = designs(design, measured, std::slice::from_ref(ranking)).first().map_or(first, |design| design[0].own);
     let next = ranking.second().iter().copied().reduce(|a, b| if measured.is_cheaper(b, a) { b } else { a });
-    let mean = measured.samples[best]?.mean.abs();
+    let mean = measured.mean(best)?.abs();
     let relative = |x: f64| Some(x / mean).filter(|x| x.is_finite());
     let lead = next.and_then(|n| worse(measured, best, n));
-    let threshold = next.and_then(|n| relative(measured.threshold(best, n)));
-    let paired = next.is_some_and(|n| measured.are_paired(best, n));
+    let threshold = next.and_then(|n| relative(measured.of_both(best, n, MeasuredValue::threshold)?));
+    let paired = next.and_then(|n| measured.of_both(best, n, MeasuredValue::is_paired_with)).unwrap_or(false);
     let mut decides: Vec<Deciding> = Vec::new();
     let here = &design.configurations[best].values;
     for axis in design.answers().filter(|&axis| design.simulates(axis, best)) {
@@ -111,7 +113,7 @@ pub(super) struct InGroup {
 /// list of its configurations in the order of the groups. Designs that differ only in axes that no experiment simulated are one design. An axis that the way
 /// of simulating a group leaves out makes no difference in that group. Empty if a value is not positive.
 pub(super) fn designs(design: &Design, measured: &MetricSamples, rankings: &[Ranking]) -> Vec<Vec<InGroup>> {
-    let rankings: Vec<Ranking> = rankings.iter().map(|r| r.trusted(design, measured)).collect();
+    let rankings: Vec<Ranking> = rankings.iter().map(|r| measured.trusted(design, r)).collect();
     let simulates = |axis: usize, ranking: &Ranking| ranking.order.first().is_some_and(|&c| design.simulates(axis, c));
     let answers: Vec<usize> = design.answers().filter(|&a| rankings.iter().any(|r| simulates(a, r))).collect();
     let values =
@@ -179,7 +181,8 @@ fn cheapest_of_others(measured: &MetricSamples, complete: &mut [Vec<InGroup>]) {
 }
 
 fn relative_error(measured: &MetricSamples, c: usize) -> f64 {
-    measured.samples[c].map_or(0.0, |s| if s.mean == 0.0 { 0.0 } else { measured.uncertainty[c] / s.mean.abs() })
+    let relative = |v: &MeasuredValue| if v.sample.mean == 0.0 { 0.0 } else { v.uncertainty() / v.sample.mean.abs() };
+    measured.values[c].as_ref().map_or(0.0, relative)
 }
 
 /// Logarithm of how much worse a design is than the best of each group, as the mean over the groups.
@@ -206,19 +209,19 @@ pub fn overall(design: &Design, measured: &MetricSamples, rankings: &[Ranking]) 
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::report::metric::Metric;
-    use crate::report::sheet::Sheet;
+    use crate::recommendation::metric::Metric;
+    use crate::recommendation::sheet::Sheet;
 
-    fn with<T>(text: &str, more: bool, then: impl Fn(&Design, &MetricSamples, &[Ranking]) -> T) -> T {
+    fn with<T>(text: &str, better: Better, then: impl Fn(&Design, &MetricSamples, &[Ranking]) -> T) -> T {
         let s = Sheet::from_lines(text);
         let d = Design::of(&s);
         let m = MetricSamples::of(
             &s,
             &d,
-            &Metric { name: "makespan_ns".into(), label: String::new(), unit: "ns", more },
+            &Metric { name: "makespan_ns".into(), label: String::new(), unit: "ns", better },
             None,
         );
-        let rankings: Vec<Ranking> = (0..d.groups.len()).map(|g| Ranking::of(&d, &m, g)).collect();
+        let rankings: Vec<Ranking> = (0..d.groups.len()).map(|g| m.ranking(&d, g)).collect();
         then(&d, &m, &rankings)
     }
 
@@ -231,11 +234,11 @@ mod tests {
 
     #[test]
     fn what_decides_is_what_costs_when_changed_alone() {
-        let v = with(GRID, false, |d, m, r| verdict(d, m, &r[0])).unwrap();
+        let v = with(GRID, Better::Less, |d, m, r| verdict(d, m, &r[0])).unwrap();
         assert_eq!((v.best, v.leaders.len(), v.lead, v.threshold), (0, 2, Some(0.1), Some(0.0)));
         let found: Vec<(usize, bool, f64)> = v.decides.iter().map(|d| (d.axis, d.decides(), d.others[0].1)).collect();
-        assert_eq!(found, [(1, true, 0.5), (0, true, 0.1), (2, false, 0.0)]);
-        let more = with(GRID, true, |d, m, r| verdict(d, m, &r[0])).unwrap();
+        assert_eq!(found, [(1, Better::More, 0.5), (0, Better::More, 0.1), (2, Better::Less, 0.0)]);
+        let more = with(GRID, Better::More, |d, m, r| verdict(d, m, &r[0])).unwrap();
         assert_eq!((more.best, more.lead), (3, Some(10.0 / 160.0)));
     }
 
@@ -245,7 +248,7 @@ mod tests {
             0,k0,1,x,ok,100,900
             1,k1,1,y,ok,100,700
             2,k2,1,z,ok,101,500";
-        let v = with(text, false, |d, m, r| verdict(d, m, &r[0])).unwrap();
+        let v = with(text, Better::Less, |d, m, r| verdict(d, m, &r[0])).unwrap();
         assert_eq!((v.best, v.leaders), (1, vec![0, 1]), "what is slower is no equal, however cheap");
     }
 
@@ -258,9 +261,9 @@ mod tests {
             2,k2,1,w,ok,110,600
             3,k3,1,x,ok,110,700
             4,k4,1,y,ok,150,500";
-        let v = with(text, false, |d, m, r| verdict(d, m, &r[0])).unwrap();
+        let v = with(text, Better::Less, |d, m, r| verdict(d, m, &r[0])).unwrap();
         assert_eq!((v.best, v.next, v.lead), (0, Some(2), Some(0.1)));
-        let o: Vec<usize> = with(text, false, overall).iter().map(|o| o.configuration).collect();
+        let o: Vec<usize> = with(text, Better::Less, overall).iter().map(|o| o.configuration).collect();
         assert_eq!(o, [0, 2, 1, 3, 4]);
     }
 
@@ -276,7 +279,7 @@ mod tests {
             5,k5,1,packet,dcqcn,clos,ok,101,7,0.5
             6,k6,1,packet,hpcc,rail,ok,120,7,0.5
             7,k7,1,packet,dcqcn,rail,ok,121,7,0.5";
-        let found = with(text, false, |d, m, r| (verdict(d, m, &r[0]).unwrap(), overall(d, m, r)));
+        let found = with(text, Better::Less, |d, m, r| (verdict(d, m, &r[0]).unwrap(), overall(d, m, r)));
         let (flows, o) = found;
         assert_eq!((flows.best, flows.decides.len()), (1, 1), "the kind alone decides");
         assert_eq!((o[0].configuration, o[0].regret), (0, 0.0), "hpcc by packets, though flows with dcqcn are faster");
@@ -293,9 +296,9 @@ mod tests {
                 101 + 20 * seed
             );
         }
-        let v = with(&text, false, |d, m, r| verdict(d, m, &r[0])).unwrap();
+        let v = with(&text, Better::Less, |d, m, r| verdict(d, m, &r[0])).unwrap();
         assert!(v.paired && v.leaders.len() == 1 && v.lead < v.threshold, "{v:?}");
-        assert!(!with(GRID, false, |d, m, r| verdict(d, m, &r[0])).unwrap().paired, "one seed makes no pairs");
+        assert!(!with(GRID, Better::Less, |d, m, r| verdict(d, m, &r[0])).unwrap().paired, "one seed makes no pairs");
     }
 
     #[test]
@@ -303,7 +306,7 @@ mod tests {
         let mut text = String::from("exp_id,config_key,seed,t.eta,t.cc,status,makespan_ns");
         (0..20).for_each(|n| text += &format!("\n{n},k{n},1,{n},hpcc,ok,{}", 100 + n));
         text += "\n20,k20,1,0,dcqcn,ok,300";
-        let v = with(&text, false, |d, m, r| verdict(d, m, &r[0])).unwrap();
+        let v = with(&text, Better::Less, |d, m, r| verdict(d, m, &r[0])).unwrap();
         let found: Vec<(usize, usize)> = v.decides.iter().map(|d| (d.axis, d.others.len())).collect();
         assert_eq!(found, [(1, 1), (0, 19)]);
         assert_eq!(v.decides[1].others[0].0, 1, "the next best value's configuration");
@@ -312,7 +315,7 @@ mod tests {
     #[test]
     fn nothing_completed_has_no_verdict() {
         assert_eq!(
-            with("exp_id,config_key,seed,t.a,status,makespan_ns\n0,k0,1,x,failed,", false, |d, m, r| verdict(
+            with("exp_id,config_key,seed,t.a,status,makespan_ns\n0,k0,1,x,failed,", Better::Less, |d, m, r| verdict(
                 d, m, &r[0]
             )),
             None
@@ -328,10 +331,10 @@ mod tests {
             3,k3,1,x,incast,ok,400
             4,k4,1,y,incast,ok,200
             5,k5,1,z,incast,failed,";
-        let o = with(text, false, overall);
+        let o = with(text, Better::Less, overall);
         assert_eq!(o.iter().map(|o| o.tied).collect::<Vec<_>>(), [true, false]);
         let equal_times = text.replace("110", "100").replace("400", "200");
-        assert!(with(&equal_times, false, overall)[1].tied, "the same everywhere");
+        assert!(with(&equal_times, Better::Less, overall)[1].tied, "the same everywhere");
         assert_eq!(o.iter().map(|o| o.configuration).collect::<Vec<_>>(), [1, 0]);
         assert!(
             (o[0].worst - (110.0 / 90.0 - 1.0)).abs() < 1e-12,

@@ -1,10 +1,9 @@
-//! Metrics of a page: each numeric outcome of `results.csv` that experiments can be ranked by, with its name in words and its unit. [`compare`] says whether
-//! less or more is better.
+//! Metrics of a page: each numeric outcome of `results.csv` that experiments can be ranked by, with its name in words and its unit.
 //!
-//! Layer: report. It decides no ranking.
+//! Layer: recommendation. It decides no ranking.
 
-use hyperfold_analysis::compare::metric::{DEFAULTS, NO_METRIC, PARTS};
-use hyperfold_analysis::compare::{self, Better};
+use crate::compare::metric::{DEFAULTS, NO_METRIC, PARTS};
+use crate::compare::{self, Better};
 
 use super::sheet::{Holds, Sheet};
 
@@ -17,8 +16,7 @@ pub struct Metric {
     pub label: String,
     /// Unit for the page to format numbers by: `ns`, `bytes`, `gbps`, `share`, or empty.
     pub unit: &'static str,
-    /// Whether more is better.
-    pub more: bool,
+    pub better: Better,
 }
 
 impl Metric {
@@ -92,7 +90,7 @@ pub fn metrics(sheet: &Sheet, objectives: &[String]) -> Vec<Metric> {
         name: name.into(),
         label: format!("{label}{}", of_job(name)),
         unit,
-        more: compare::RankingMetric::of(name).better == Better::More,
+        better: compare::RankingMetric::of(name).better,
     };
     let known = KNOWN.iter().map(|&(name, label, unit)| metric(name, label, unit));
     // Parts of the iteration time are left out, because nobody chooses a design by them; they stay columns of the table. Unknown columns, from later

@@ -1,14 +1,15 @@
 //! Recommendation of a design: the one that does best over all kinds of work, what another choice would cost, and the prices.
 //!
-//! Layer: report. It reads rankings and prices; the command line and the page put it into words.
+//! Layer: recommendation. It reads rankings and prices; the command line and the page put it into words.
 
 use std::path::Path;
 
+use crate::compare::Ranking;
+
 use super::design::Design;
-use super::error::ReportError;
-use super::load::load;
+use super::load::{LoadError, load};
 use super::metric::{Metric, metrics};
-use super::rank::{MetricSamples, Ranking};
+use super::samples::MetricSamples;
 use super::sheet::Sheet;
 use super::verdict::{InGroup, designs, regret, worse};
 
@@ -62,13 +63,13 @@ pub struct Recommended {
 ///
 /// # Errors
 /// It is no result folder, or one of its files is damaged.
-pub fn of_folder(dir: &Path) -> Result<Option<Recommended>, ReportError> {
+pub fn of_folder(dir: &Path) -> Result<Option<Recommended>, LoadError> {
     let loaded = load(dir)?;
     let design = Design::of(&loaded.sheet);
     let Some(metric) = metrics(&loaded.sheet, &loaded.objectives).into_iter().next() else { return Ok(None) };
     let audits = loaded.times_error.as_ref();
     let measured = MetricSamples::of(&loaded.sheet, &design, &metric, audits);
-    let rankings: Vec<Ranking> = (0..design.groups.len()).map(|g| Ranking::of(&design, &measured, g)).collect();
+    let rankings: Vec<Ranking> = (0..design.groups.len()).map(|g| measured.ranking(&design, g)).collect();
     let recommendation = recommendation(&design, &measured, &rankings);
     Ok(Some(Recommended { metric, sheet: loaded.sheet, design, recommendation }))
 }
@@ -155,7 +156,7 @@ mod tests {
         let design = Design::of(&s);
         let metric = metrics(&s, &[]).into_iter().next().unwrap();
         let measured = MetricSamples::of(&s, &design, &metric, None);
-        let rankings: Vec<Ranking> = (0..design.groups.len()).map(|g| Ranking::of(&design, &measured, g)).collect();
+        let rankings: Vec<Ranking> = (0..design.groups.len()).map(|g| measured.ranking(&design, g)).collect();
         recommendation(&design, &measured, &rankings)
     }
 

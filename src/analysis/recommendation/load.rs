@@ -1,19 +1,29 @@
 //! Loads a result folder as a sheet.
 //!
-//! Layer: report. [`RunResults`] says what columns mean. The digits of numbers are taken from `results.csv` if they match the number in the Parquet file, so
+//! Layer: recommendation. [`RunResults`] says what columns mean. The digits of numbers are taken from `results.csv` if they match the number in the Parquet file, so
 //! that a page shows exact decimals. It interprets nothing.
 
-use std::path::Path;
+use std::path::{Path, PathBuf};
 
-use hyperfold_analysis::compare::Questions;
-use hyperfold_analysis::compare::metric::objectives;
+use crate::compare::Questions;
+use crate::compare::metric::objectives;
 use hyperfold_base::input;
 use hyperfold_results::memory_meter;
 use hyperfold_results::read::{ColumnRole, ReadError, RunResults};
 use hyperfold_results::{Cell, ColumnKind, FoldingRecord, Manifest, StatsRecord};
 
-use super::error::ReportError;
+use thiserror::Error;
+
 use super::sheet::{Holds, Sheet, SheetColumn};
+
+/// Why a folder cannot be loaded.
+#[derive(Debug, Error)]
+pub enum LoadError {
+    #[error(transparent)]
+    Read(#[from] ReadError),
+    #[error("{}: {source}", .path.display())]
+    Csv { path: PathBuf, source: csv::Error },
+}
 
 /// The small files of a result folder. `flows.csv` and `links.csv` can be large; they are read later, when it is known which experiments are shown.
 pub struct LoadedFolder {
@@ -35,7 +45,7 @@ pub struct LoadedFolder {
 ///
 /// # Errors
 /// It is no result folder, or one of its files is damaged.
-pub fn load(dir: &Path) -> Result<LoadedFolder, ReportError> {
+pub fn load(dir: &Path) -> Result<LoadedFolder, LoadError> {
     let run = RunResults::open(dir)?;
     let exact = exact_texts(dir, &run)?;
     let column = |c: usize| {
@@ -80,12 +90,12 @@ pub fn load(dir: &Path) -> Result<LoadedFolder, ReportError> {
 }
 
 /// Texts of `results.csv`, in the order of the rows. `None`: there is no such file, or its numbers are not those of the rows.
-fn exact_texts(dir: &Path, run: &RunResults) -> Result<Option<Vec<Vec<String>>>, ReportError> {
+fn exact_texts(dir: &Path, run: &RunResults) -> Result<Option<Vec<Vec<String>>>, LoadError> {
     let path = dir.join("results.csv");
     if !path.is_file() {
         return Ok(None);
     }
-    let bad = |source| ReportError::Csv { path: path.clone(), source };
+    let bad = |source| LoadError::Csv { path: path.clone(), source };
     let file = input::open_table_anywhere(&path).map_err(|e| bad(e.into()))?;
     let mut reader = csv::Reader::from_reader(file);
     let meter = memory_meter();
@@ -108,7 +118,7 @@ fn exact_texts(dir: &Path, run: &RunResults) -> Result<Option<Vec<Vec<String>>>,
 }
 
 /// Columns of `stats.csv` and of the error of times, in the order of the rows. Cells are empty for rows that the file lacks.
-fn stats(run: &RunResults) -> Result<(Vec<SheetColumn>, Option<SheetColumn>), ReportError> {
+fn stats(run: &RunResults) -> Result<(Vec<SheetColumn>, Option<SheetColumn>), LoadError> {
     /// Columns of folding that are shown where measured rates were carried on.
     const CARRIED: [&str; 2] = ["carried_skips", "carried_drift"];
     let mut records: Vec<Option<StatsRecord>> = vec![None; run.rows.len()];

@@ -1,13 +1,13 @@
 //! The result table in the form that a report needs: the decimal text of each cell, and which columns are axes.
 //!
-//! Layer: report. It holds the exact texts of `results.csv`, so that no number in a report is a rounded copy. It reads no files, and computes only the values
+//! Layer: recommendation. It holds the exact texts of `results.csv`, so that no number in a report is a rounded copy. It reads no files, and computes only the values
 //! of the texts.
 
 use std::collections::BTreeMap;
 use std::ops::Range;
 
-use hyperfold_analysis::compare::Questions;
-use hyperfold_analysis::compare::levels::number;
+use crate::compare::Questions;
+use crate::compare::levels::number;
 
 /// Type of the values of a column.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
