@@ -34,22 +34,25 @@ if [ -z "$target" ]; then
         [ -n "$binary" ] || echo "release.sh: $static is not installed, so the program is for $host (rustup target add $static)" >&2
     fi
 fi
+exe=''
+case "$target" in *-windows-*) exe=.exe ;; esac
 if [ -z "$binary" ]; then
     cargo build --release --locked --bin hyperfold --target "$target"
-    binary=${CARGO_TARGET_DIR:-target}/$target/release/hyperfold
+    binary=${CARGO_TARGET_DIR:-target}/$target/release/hyperfold$exe
 fi
 [ -x "$binary" ] || die "$binary is no program"
-version=$("$binary" --version | cut -d ' ' -f 2)
+version=$("$binary" --version | tr -d '\r' | cut -d ' ' -f 2)
 name=hyperfold-$version-$target
 
 work=$(mktemp -d)
 trap 'rm -rf "$work"' EXIT
 folder=$work/$name
-mkdir -p "$folder/completions" "$folder/licenses"
-cp "$binary" "$folder/hyperfold"
-if command -v strip >/dev/null; then strip "$folder/hyperfold"; fi
+mkdir -p "$folder/completions"
+cp "$binary" "$folder/hyperfold$exe"
+# The symbols of a program for Windows are in a file of their own.
+if [ -z "$exe" ] && command -v strip >/dev/null; then strip "$folder/hyperfold"; fi
+binary=$folder/hyperfold$exe
 cp README.md CHANGELOG.md LICENSE-MIT LICENSE-APACHE "$folder/"
-cp assets/fonts/LICENSE-DejaVu "$folder/licenses/"
 "$binary" completions bash > "$folder/completions/hyperfold.bash"
 "$binary" completions zsh > "$folder/completions/_hyperfold"
 "$binary" completions fish > "$folder/completions/hyperfold.fish"
@@ -58,24 +61,17 @@ cp assets/fonts/LICENSE-DejaVu "$folder/licenses/"
 "$binary" man --out "$folder/man/man1" > /dev/null
 "$binary" schema > "$folder/sweep.schema.json"
 
-# What the program is built of: a list, and the licence texts that the crates carry.
-cargo tree --locked --offline --target "$target" -e normal --prefix none --format '{p} {l}' \
-    | sed 's/ (\*)$//; s/ (proc-macro)//' | sort -u | grep -v '^hyperfold ' > "$folder/licenses/crates.txt"
-metadata=$(cargo metadata --locked --offline --format-version 1 --filter-platform "$target")
-grep -o '"manifest_path":"[^"]*"' <<< "$metadata" | cut -d '"' -f 4 | while read -r manifest; do
-    crate=$(dirname "$manifest")
-    known=$(basename "$crate")
-    grep -q "^${known%-[0-9]*.*} v${known##*-} " "$folder/licenses/crates.txt" || continue
-    for text in "$crate"/LICEN[CS]E* "$crate"/COPYING* "$crate"/NOTICE*; do
-        if [ -f "$text" ]; then cp "$text" "$folder/licenses/$known-$(basename "$text")"; fi
-    done
-done
+scripts/licenses.sh "$target" "$folder/licenses"
 
 # Bytes do not depend on who packs them, or when.
 epoch=${SOURCE_DATE_EPOCH:-$(git log -1 --format=%ct 2>/dev/null || echo 0)}
 find "$folder" -type f -exec chmod 644 {} +
-chmod 755 "$folder/hyperfold"
+chmod 755 "$binary"
 mkdir -p "$out"
-tar --sort=name --mtime="@$epoch" --owner=0 --group=0 --numeric-owner --mode=u+rwX,go+rX,go-w -C "$work" -cf - "$name" | gzip -9n > "$out/$name.tar.gz"
-(cd "$out" && sha256sum "$name.tar.gz" > "$name.tar.gz.sha256")
+# macOS calls GNU's tar gtar, and has no sha256sum.
+tar=tar
+if command -v gtar >/dev/null; then tar=gtar; fi
+sha256() { if command -v sha256sum >/dev/null; then sha256sum "$1"; else shasum -a 256 "$1"; fi; }
+"$tar" --sort=name --mtime="@$epoch" --owner=0 --group=0 --numeric-owner --mode=u+rwX,go+rX,go-w -C "$work" -cf - "$name" | gzip -9n > "$out/$name.tar.gz"
+(cd "$out" && sha256 "$name.tar.gz" > "$name.tar.gz.sha256")
 echo "$out/$name.tar.gz"

@@ -1,6 +1,6 @@
 """Runs hyperfold sweeps and reads their results as pandas tables.
 
-The program itself is `hyperfold` on the PATH, or what HYPERFOLD_BIN names. Nothing is simulated here.
+The program is what HYPERFOLD_BIN names, else the one that the wheel installed, else `hyperfold` on the PATH. Nothing is simulated here.
 """
 
 from ._read import Results, read

@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 import shutil
 import subprocess
+import sysconfig
 from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
@@ -26,11 +27,20 @@ class HyperfoldError(RuntimeError):
 
 
 def _program() -> str:
-    named = os.environ.get("HYPERFOLD_BIN") or "hyperfold"
-    found = shutil.which(named)
-    if found is None:
-        raise FileNotFoundError(f"no program {named}: put hyperfold on the PATH, or name it in HYPERFOLD_BIN")
-    return found
+    """The program: what HYPERFOLD_BIN names, else what was installed together with this package, else hyperfold on the PATH."""
+    if named := os.environ.get("HYPERFOLD_BIN"):
+        if found := shutil.which(named):
+            return found
+        raise FileNotFoundError(f"no program {named}, which HYPERFOLD_BIN names")
+    # Scripts of this environment, of the user (pip --user), and beside the package (pip --target).
+    user = sysconfig.get_path("scripts", sysconfig.get_preferred_scheme("user"))
+    for folder in (sysconfig.get_path("scripts"), user, Path(__file__).parents[1] / "bin"):
+        program = Path(folder, "hyperfold.exe" if os.name == "nt" else "hyperfold")
+        if program.is_file() and os.access(program, os.X_OK):
+            return str(program)
+    if found := shutil.which("hyperfold"):
+        return found
+    raise FileNotFoundError("no program hyperfold: install the wheel that has it, put hyperfold on the PATH, or name it in HYPERFOLD_BIN")
 
 
 def _words(options: Mapping[str, Any]) -> list[str]:

@@ -3,6 +3,7 @@
 import json
 import os
 import pathlib
+import sysconfig
 import tempfile
 import unittest
 from unittest import mock
@@ -10,6 +11,7 @@ from unittest import mock
 import pandas as pd
 
 import hyperfold
+from hyperfold import _run
 
 HERE = pathlib.Path(__file__).resolve().parent
 SWEEP = {
@@ -73,6 +75,50 @@ class RunAndRead(unittest.TestCase):
         with mock.patch.dict(os.environ, {"HYPERFOLD_BIN": "no-such-program"}):
             with self.assertRaisesRegex(FileNotFoundError, "no-such-program"):
                 hyperfold.run(SWEEP, self.root / "o")
+
+
+class FindsTheProgram(unittest.TestCase):
+    """Programs in four folders; each is found when those that come before it are gone."""
+
+    def setUp(self):
+        folder = tempfile.TemporaryDirectory()
+        self.addCleanup(folder.cleanup)
+        self.root = pathlib.Path(folder.name)
+
+    def program(self, folder, mode=0o755):
+        path = self.root / folder / ("hyperfold.exe" if os.name == "nt" else "hyperfold")
+        path.parent.mkdir(parents=True)
+        path.write_text("")
+        path.chmod(mode)
+        return path
+
+    def test_a_named_one_comes_before_those_of_the_environment_and_of_the_path(self):
+        named, here, user, beside, on_path = map(self.program, ("named", "env", "user", "site/bin", "path"))
+        folders = {sysconfig.get_preferred_scheme("user"): user.parent}
+        stand_ins = (
+            mock.patch.dict(os.environ, {"HYPERFOLD_BIN": str(named), "PATH": str(on_path.parent)}),
+            mock.patch.object(sysconfig, "get_path", lambda name, scheme=None: str(folders.get(scheme, here.parent))),
+            mock.patch.object(_run, "__file__", str(self.root / "site" / "hyperfold" / "_run.py")),
+        )
+        with stand_ins[0], stand_ins[1], stand_ins[2]:
+            self.assertEqual(_run._program(), str(named))
+            named.unlink()
+            with self.assertRaisesRegex(FileNotFoundError, "HYPERFOLD_BIN names"):
+                _run._program()
+            del os.environ["HYPERFOLD_BIN"]
+            for program in (here, user, beside, on_path):
+                self.assertEqual(os.path.normcase(_run._program()), os.path.normcase(program))
+                program.unlink()
+            with self.assertRaisesRegex(FileNotFoundError, "on the PATH"):
+                _run._program()
+
+    @unittest.skipIf(os.name == "nt", "Windows has no such permission")
+    def test_a_file_that_cannot_be_run_is_not_taken(self):
+        self.program("env", mode=0o644)
+        on_path = self.program("path")
+        environment = {"HYPERFOLD_BIN": "", "PATH": str(on_path.parent)}
+        with mock.patch.dict(os.environ, environment), mock.patch.object(sysconfig, "get_path", lambda *_: str(self.root / "env")):
+            self.assertEqual(_run._program(), str(on_path))
 
 
 class Notebooks(unittest.TestCase):

@@ -10,6 +10,11 @@ fn root() -> &'static Path {
     Path::new(env!("CARGO_MANIFEST_DIR"))
 }
 
+/// Reads a TOML file of the repository.
+fn manifest(path: &str) -> toml::Table {
+    std::fs::read_to_string(root().join(path)).unwrap().parse().unwrap()
+}
+
 fn script(args: &[&str]) -> std::process::Output {
     Command::new("bash").arg("scripts/release.sh").args(args).current_dir(root()).output().expect("bash is here")
 }
@@ -49,10 +54,23 @@ fn a_release_has_program_completions_pages_and_licences() {
         assert!(crates.lines().any(|l| l.starts_with(name) && l.ends_with(licence)), "{name}: {crates}");
     }
     assert!(!crates.contains("proptest"), "what only tests need is not in the program");
+    assert!(!crates.contains("hyperfold"), "crates of this workspace are the program itself: {crates}");
     let texts = std::fs::read_dir(folder.file(&format!("{name}/licenses"))).unwrap().count();
     assert!(texts > crates.lines().count() / 2, "{texts} licence texts");
     let version = Command::new(folder.file(&format!("{name}/hyperfold"))).arg("--version").output().unwrap();
     assert_eq!(String::from_utf8_lossy(&version.stdout).trim(), concat!("hyperfold ", env!("CARGO_PKG_VERSION")));
+
+    // `cargo binstall` looks for this archive, and for the program at this place inside it.
+    let binstall = &manifest("Cargo.toml")["package"]["metadata"]["binstall"];
+    let target = name.strip_prefix(concat!("hyperfold-", env!("CARGO_PKG_VERSION"), "-")).unwrap();
+    let filled = |key: &str| {
+        let values =
+            [("version", env!("CARGO_PKG_VERSION")), ("target", target), ("bin", "hyperfold"), ("binary-ext", "")];
+        let text = binstall[key].as_str().unwrap().to_string();
+        values.iter().fold(text, |text, (key, value)| text.replace(&format!("{{ {key} }}"), value))
+    };
+    assert!(filled("pkg-url").ends_with(&format!("/{name}.tar.gz")), "{}", filled("pkg-url"));
+    assert_eq!((filled("bin-dir"), filled("pkg-fmt")), (format!("{name}/hyperfold"), "tgz".to_string()));
 }
 
 #[test]
@@ -70,7 +88,7 @@ fn a_release_that_cannot_be_is_refused() {
 
 #[test]
 fn cargo_install_finds_what_it_needs() {
-    let manifest: toml::Table = std::fs::read_to_string(root().join("Cargo.toml")).unwrap().parse().unwrap();
+    let manifest = manifest("Cargo.toml");
     let package = manifest["package"].as_table().unwrap();
     for key in ["description", "license", "rust-version", "readme", "keywords", "categories"] {
         assert!(package.contains_key(key), "{key}");
@@ -79,6 +97,28 @@ fn cargo_install_finds_what_it_needs() {
     assert_eq!(names, ["hyperfold"], "one program is installed, and that is `cargo run`'s");
     assert_eq!(package["default-run"].as_str(), Some("hyperfold"));
     assert!(root().join(package["readme"].as_str().unwrap()).exists() && root().join("Cargo.lock").exists());
+}
+
+#[test]
+fn one_version_stands_everywhere() {
+    let cargo = manifest("Cargo.toml");
+    let version = env!("CARGO_PKG_VERSION");
+    assert_eq!(cargo["workspace"]["package"]["version"].as_str(), Some(version));
+    for (name, dependency) in cargo["workspace"]["dependencies"].as_table().unwrap() {
+        if name.starts_with("hyperfold-") {
+            assert_eq!(dependency["version"].as_str(), Some(version), "{name}");
+        }
+    }
+    let package = &manifest("python/pyproject.toml")["project"];
+    assert_eq!(package["version"].as_str(), Some(version), "python/pyproject.toml");
+    let changelog = std::fs::read_to_string(root().join("CHANGELOG.md")).unwrap();
+    let released = changelog.lines().find_map(|l| l.strip_prefix("## ").filter(|l| *l != "Unreleased")).unwrap();
+    assert!(released.starts_with(&format!("{version} - ")), "the changelog's latest release is {released}");
+    // The wheel with the program and the package alone are one package.
+    let wheel = &manifest("pyproject.toml")["project"];
+    for key in ["name", "requires-python", "dependencies"] {
+        assert_eq!(wheel[key], package[key], "{key} of pyproject.toml and python/pyproject.toml");
+    }
 }
 
 /// Instructions of a Dockerfile with their words, continued lines joined.
@@ -167,8 +207,7 @@ fn the_dockerfile_is_sound() {
         text.contains("--bin hyperfold") && text.contains("/src/target/release/hyperfold"),
         "it builds what it copies"
     );
-    let cargo: toml::Table = std::fs::read_to_string(root().join("Cargo.toml")).unwrap().parse().unwrap();
-    assert_eq!(cargo["workspace"]["package"]["rust-version"].as_str(), Some("1.95"));
+    assert_eq!(manifest("Cargo.toml")["workspace"]["package"]["rust-version"].as_str(), Some("1.95"));
     let ignored = std::fs::read_to_string(root().join(".dockerignore")).unwrap();
     for folder in ["target", ".git", "out"] {
         assert!(ignored.lines().any(|l| l.trim_end_matches('/') == folder), "{folder} is sent to the builder");

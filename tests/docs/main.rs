@@ -8,6 +8,7 @@ mod crates;
 mod dependencies;
 mod experiments;
 mod figures;
+mod habits;
 mod ledger;
 mod pages;
 mod presets;

@@ -14,8 +14,21 @@ const PARAGRAPH: usize = 120;
 /// Pages that the code prints, whose cells are not prose.
 const GENERATED: &[&str] = &["docs/reference/keys.md", "docs/reference/presets.md"];
 /// Folders whose files the pages name by their path from the root.
-const FOLDERS: &[&str] =
-    &["src", "shaders", "docs", "tests", "scripts", "assets", "experiments", "benches", "examples", "fuzz", ".ci"];
+const FOLDERS: &[&str] = &[
+    "src",
+    "shaders",
+    "docs",
+    "tests",
+    "scripts",
+    "assets",
+    "experiments",
+    "benches",
+    "examples",
+    "fuzz",
+    "python",
+    ".ci",
+    ".github",
+];
 
 pub fn root() -> &'static Path {
     Path::new(env!("CARGO_MANIFEST_DIR"))

@@ -8,7 +8,6 @@ use std::path::{Path, PathBuf};
 
 use serde_json::json;
 
-use hyperfold_config::sweep::SEMANTIC_VERSION;
 use hyperfold_results::rows::{results_header, results_row};
 use hyperfold_results::{
     EventLog, ExperimentRecord, Finished, JournalReader, JournaledExperiment, Manifest, ResultDir, ResultWriter,
@@ -37,7 +36,8 @@ pub struct Merged {
     pub missing: Option<String>,
 }
 
-/// Merges the folders `dirs` into `out`. `warn` gets warnings.
+/// Merges the folders `dirs` into `out`. `warn` gets warnings. Folders of an earlier release are merged as long as this one reads their journals; only that
+/// release can run what is missing.
 ///
 /// # Errors
 /// A folder is without a journal or still in use, folders are of different sweeps, results of one experiment differ, or results cannot be written.
@@ -78,12 +78,6 @@ fn join(
             part.folder().display()
         );
         return Err(SessionError::Input(error));
-    }
-    for part in &parts {
-        let expected = part.run().clone().of_this_version(SEMANTIC_VERSION);
-        if let [difference, ..] = &expected.sweep_differences(part.run())[..] {
-            return Err(SessionError::Input(format!("{}: {difference}", part.folder().display())));
-        }
     }
     let run = run_of(&parts)?;
     let chosen = choose(&parts, &run)?;

@@ -3,7 +3,7 @@
 //! merged.
 //! A checkpoint names the snapshots that it leads to, which are roots of records of their own.
 //!
-//! Layer: fold/memo. Touches no file. A store must return the bytes unchanged, and only to the version of the program that wrote them.
+//! Layer: fold/memo. Touches no file. A store must return the bytes unchanged, and only to a program with the same [`version`].
 
 use bytemuck::Zeroable;
 use sha2::Digest;
@@ -41,11 +41,14 @@ const CHOICE: u64 = 16;
 /// A version of the program, as far as records depend on it. Records of another version cannot be used.
 pub type Version = [u8; 16];
 
-/// This version: a hash of [`SEMANTICS`], the program's version, and the layout of the rows in records.
+/// The release that first wrote records of this form. It is a fixed part of [`version`], so a memo outlives releases that change no record.
+const RECORDS_SINCE: &str = "0.1.0";
+
+/// This version: a hash of [`SEMANTICS`], [`RECORDS_SINCE`] and the layout of the rows in records.
 pub fn version() -> Version {
     let mut hash = Sha256::new();
     hash.update(SEMANTICS.to_le_bytes());
-    hash.update(env!("CARGO_PKG_VERSION"));
+    hash.update(RECORDS_SINCE);
     hash.update([u8::from(cfg!(target_endian = "big"))]);
     for fields in [<FlowTx as Row>::FIELDS, <FlowRx as Row>::FIELDS, <Packet as Row>::FIELDS] {
         fields.iter().for_each(|f: &Field| hash.update(format!("{} {} {};", f.name, f.wgsl, f.offset)));
