@@ -40,25 +40,45 @@ fn number(value: Option<&Value>) -> String {
     }
 }
 
+/// Adds a name to those of its group, in the order in which groups come.
+fn add(groups: &mut Vec<(String, Vec<String>)>, group: String, name: String) {
+    match groups.iter_mut().find(|(common, _)| *common == group) {
+        Some((_, names)) => names.push(name),
+        None => groups.push((group, vec![name])),
+    }
+}
+
+/// Rows of two cells: what a group has in common, and its names.
+fn write_groups(out: &mut String, groups: &[(String, Vec<String>)]) {
+    for (group, names) in groups {
+        let _ = writeln!(out, "| {} | {group} |", names.join(", "));
+    }
+}
+
 fn page() -> String {
     let mut out = String::from(
-        "# Presets\n\nNames that keys take, as `assets` has them. Each file says where its figures come from.\n\n\
-         ## Models: `workload.model`\n\n| name | other names | source |\n|---|---|---|\n",
+        "# Presets\n\nNames that keys take, as `assets` has them. Each file says where its figures come from. Names in brackets mean the same.\n\n\
+         ## Models: `workload.model`\n\n| names | source |\n|---|---|\n",
     );
     let mut families: Vec<String> = fs::read_dir(root().join("assets/models"))
         .unwrap()
         .map(|entry| entry.unwrap().file_name().into_string().unwrap())
         .collect();
     families.sort();
+    let mut sources = Vec::new();
     for family in families {
         let file = read(&format!("assets/models/{family}"));
         for model in file["model"].as_array().unwrap() {
             let model = model.as_table().unwrap();
-            let _ = writeln!(out, "| `{}` | {} | {} |", text(model, "name"), aliases(model), text(model, "source"));
+            let (name, aliases) = (text(model, "name"), aliases(model));
+            let others = if aliases.is_empty() { String::new() } else { format!(" ({aliases})") };
+            add(&mut sources, text(model, "source"), format!("`{name}`{others}"));
         }
     }
+    write_groups(&mut out, &sources);
     out.push_str("\n## GPUs: `cluster.gpu`\n\n| name | other names | GiB | BF16 TFLOP/s | links | Gb/s | source |\n|---|---|---|---|---|---|---|\n");
     let gpus = read("assets/gpus.toml");
+    let mut links_sources = Vec::new();
     for (name, gpu) in &gpus {
         let gpu = gpu.as_table().unwrap();
         let [memory, peak, rate] =
@@ -66,10 +86,12 @@ fn page() -> String {
         let links = inherited(&gpus, gpu, "links").and_then(Value::as_str).unwrap();
         let rate = if links == "by-server" { String::new() } else { rate };
         let from = inherited(&gpus, gpu, "links_source").and_then(Value::as_str).unwrap();
+        add(&mut links_sources, from.to_string(), format!("`{name}`"));
         let (aliases, source) = (aliases(gpu), text(gpu, "source"));
-        let _ =
-            writeln!(out, "| `{name}` | {aliases} | {memory} | {peak} | {links} | {rate} | {source}; links: {from} |");
+        let _ = writeln!(out, "| `{name}` | {aliases} | {memory} | {peak} | {links} | {rate} | {source} |");
     }
+    out.push_str("\n| links of | source |\n|---|---|\n");
+    write_groups(&mut out, &links_sources);
     out.push_str(
         "\n## Servers: `cluster.server`\n\n| name | GPUs | NICs | NIC Gb/s | source |\n|---|---|---|---|---|\n",
     );
