@@ -237,7 +237,7 @@ mod tests {
         let v = with(GRID, Better::Less, |d, m, r| verdict(d, m, &r[0])).unwrap();
         assert_eq!((v.best, v.leaders.len(), v.lead, v.threshold), (0, 2, Some(0.1), Some(0.0)));
         let found: Vec<(usize, bool, f64)> = v.decides.iter().map(|d| (d.axis, d.decides(), d.others[0].1)).collect();
-        assert_eq!(found, [(1, Better::More, 0.5), (0, Better::More, 0.1), (2, Better::Less, 0.0)]);
+        assert_eq!(found, [(1, true, 0.5), (0, true, 0.1), (2, false, 0.0)]);
         let more = with(GRID, Better::More, |d, m, r| verdict(d, m, &r[0])).unwrap();
         assert_eq!((more.best, more.lead), (3, Some(10.0 / 160.0)));
     }
