@@ -33,16 +33,8 @@ fn folder(dir: &std::path::Path, names: [&str; 2]) -> RunResults {
         experiments.push(Finished {
             record,
             flows: (0..4).map(flow).collect(),
-            links: vec![],
-            rtt: vec![],
-            jobs: Vec::new(),
-            shared_links: Vec::new(),
-            cluster_timeline: Vec::new(),
-            cluster_jobs: Vec::new(),
-            cluster_congestion: Vec::new(),
-            cluster_map: Vec::new(),
-            requests: Vec::new(),
             stats: StatsRecord::default(),
+            ..Finished::default()
         });
     }
     fixture::write(dir, &axes, &experiments, "name = \"n\"\n[sweep]\nmethod = \"grid\"\n");

@@ -60,14 +60,8 @@ fn write(dir: &Path) -> Vec<Vec<Cell>> {
             flows: vec![flow(0), flow(1)],
             links: vec![link],
             rtt,
-            jobs: Vec::new(),
-            shared_links: Vec::new(),
-            cluster_timeline: Vec::new(),
-            cluster_jobs: Vec::new(),
-            cluster_congestion: Vec::new(),
-            cluster_map: Vec::new(),
-            requests: Vec::new(),
             stats,
+            ..Finished::default()
         });
     }
     fixture::write(dir, &axes(), &experiments, "name = \"n\"\n");
