@@ -26,7 +26,7 @@ check() {
             case " $areas " in *" $name "*) ;; *) faults="$faults; no area $name" ;; esac
         done
         # Abbreviations and names such as DCQCN or SimAI may begin it.
-        if [[ $text =~ ^[A-Z][a-z]*([^A-Za-z0-9]|$) ]]; then faults="$faults; \`${text%% *}\` begins with a capital"; fi
+        if [[ $text =~ ^[[:upper:]][[:lower:]]*([^[:alnum:]]|$) ]]; then faults="$faults; \`${text%% *}\` begins with a capital"; fi
     fi
     if [ "${#subject}" -gt 100 ]; then faults="$faults; ${#subject} characters, at most 100"; fi
     case "$subject" in *.) faults="$faults; a full stop at the end" ;; esac
