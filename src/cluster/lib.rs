@@ -1,8 +1,7 @@
 //! Simulation of a cluster over days to months: jobs arrive, wait, run, are interrupted and end.
 //!
-//! Layer: cluster. It is above `host`, which builds its network. A job here has GPUs, a duration, and a factor by which its placement and other jobs slow it
-//! down. Packets are sent only in the few iterations from which such factors come. Time is whole milliseconds. Draws use counted streams and no function that
-//! platforms round differently.
+//! A job here has GPUs, a duration, and a factor by which its placement and other jobs slow it down. Packets are sent only in the few iterations from
+//! which such factors come. Time is whole milliseconds. Draws use counted streams and no function that platforms round differently.
 //!
 //! | file or folder | holds |
 //! |---|---|
@@ -14,6 +13,8 @@
 //! | `state`, `event`, `breakage`, `storage`, `stop_check`, `simulate` | the simulation |
 //! | `reports` | use of GPU time, history, congestion, outcomes |
 //! | `error` | errors |
+//!
+//! It prints nothing and writes no file. Start with `simulate.rs`; a policy is a file of its folder and a line of `hyperfold_base::registries`.
 
 #![forbid(unsafe_code)]
 

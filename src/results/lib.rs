@@ -1,8 +1,15 @@
-//! Result records and the files in a run's folder.
+//! Result records, and the files in a run's folder.
 //!
-//! Layer: results, above the simulation, below the command line. Holds the results of an experiment as plain records ([`ExperimentRecord`] and its companions),
-//! and writes them ([`ResultWriter`]) ordered by `exp_id`, whatever order they finish in, so that the bytes depend only on the results. Simulates nothing,
-//! prints nothing.
+//! | part | content |
+//! |---|---|
+//! | [`record`], `job_record`, `cluster_record`, `serving_record` | the results of an experiment as plain records, and their columns |
+//! | [`rows`], [`stats`], [`value`] | rows of the smaller files |
+//! | `journal`, `journal_reader`, [`journal_identity`] | the file that a run must not lose; every other one is made of it |
+//! | [`writer`], [`parquet_file`], [`manifest`], [`events`] | the files that people read, ordered by `exp_id` whatever order experiments end in |
+//! | [`read`] | a folder read back |
+//!
+//! The bytes of results depend on the results only. This crate simulates nothing and prints nothing.
+//! Start with [`record`].
 
 #![forbid(unsafe_code)]
 

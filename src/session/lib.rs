@@ -1,7 +1,17 @@
 //! A run from a sweep to a folder of results: planning, running, resuming, merging, searching, tracing.
 //!
-//! Layer: session, between the results and the command line. The command line calls it, and so may any program. Parses no arguments and prints nothing: the
-//! caller receives plans, events and errors.
+//! | part | content |
+//! |---|---|
+//! | `run`, `settings` | [`Session`]: what the command line and other programs call |
+//! | `planning` | what would run, what cannot, how long it takes |
+//! | `running` | experiments, clusters and searches are simulated; jobs alone; axes' effects |
+//! | `records` | outcomes become records of `hyperfold-results` |
+//! | [`folders`] | a folder is opened, resumed, merged, read back |
+//! | `builders` | sweeps, networks, flows and programs made in code |
+//! | [`trace`] | one experiment again, as a timeline |
+//!
+//! It parses no arguments and prints nothing: the caller receives plans, events and errors.
+//! Start with `run.rs`.
 
 #![forbid(unsafe_code)]
 
