@@ -7,7 +7,7 @@ use std::time::{Duration, Instant};
 
 use super::faults::{Faults, RunError};
 use super::kernels::{EntryPoint, Kernels};
-use super::pack::{self, BatchLimits};
+use super::pack::{self, DeviceLimits};
 use super::rates::DeviceRates;
 use super::resident::Resident;
 use super::source;
@@ -82,8 +82,8 @@ pub struct GpuEngine {
     faults: Faults,
     kernels: Kernels,
     /// Batch sizes that the device allows, and those that the caller allows.
-    device_limits: BatchLimits,
-    batch_limits: BatchLimits,
+    device_limits: DeviceLimits,
+    batch_limits: DeviceLimits,
     /// Row-steps that a dispatch of each mode may take, adapted to the time of the last ones.
     work: [u64; 2],
     /// How to dispatch; `None`: chosen per batch.
@@ -118,7 +118,7 @@ impl GpuEngine {
         }
         let faults = Faults::watch(&device);
         let kernels = Kernels::new(&device, &faults, workgroup.min(limits.max_compute_invocations_per_workgroup))?;
-        let batch_limits = BatchLimits {
+        let batch_limits = DeviceLimits {
             table_bytes: limits.max_storage_buffer_binding_size.min(limits.max_buffer_size),
             total_bytes: u64::MAX,
             experiments: limits.max_compute_workgroups_per_dimension as usize,
@@ -140,7 +140,7 @@ impl GpuEngine {
     }
 
     /// Limits of one batch. A run splits what does not fit.
-    pub fn batch_limits(&self) -> BatchLimits {
+    pub fn batch_limits(&self) -> DeviceLimits {
         self.batch_limits
     }
 
