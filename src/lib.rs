@@ -18,6 +18,7 @@
 //! | what | how |
 //! |---|---|
 //! | a sweep from a file, or made in code | [`Sweep::load`], [`SweepBuilder`] |
+//! | keys whose values are checked by the compiler | [`keys`] |
 //! | a network of one's own | [`TopologyBuilder`], [`SweepBuilder::topology`] |
 //! | a collective algorithm of one's own | [`ProgramBuilder`], [`SweepBuilder::program`] |
 //! | flows, with routes or a routing policy of one's own | [`FlowList`], [`FlowList::route_by`] |
@@ -63,6 +64,7 @@ struct PageOwnScheduler;
 static ALLOCATOR: hyperfold_base::budget::CountingAllocator = hyperfold_base::budget::CountingAllocator;
 
 pub use hyperfold_base::budget::CountingAllocator;
+pub use hyperfold_config::keys;
 pub use hyperfold_config::spec::SpecError;
 pub use hyperfold_config::sweep::{Shard, Sweep};
 pub use hyperfold_engine::gpu::DeviceChoice;

@@ -47,6 +47,7 @@ pub use jobs::{JobSection, JobsSection, PlacementChoice, RunningJobs, wrong_job_
 pub use key::{Default, Key, KeyKind};
 pub use key_id::{KeyId, N_KEYS};
 pub use key_path::{JOB, KeyPath, split_job_name};
+pub(crate) use key_table::for_each_key;
 pub use keys::{BUILT_IN_CDFS, KEYS, LATER, SECTIONS, built_in_cdf};
 pub use lookup::{alternatives, find, find_declared, find_job_key, hint, key, later, short_name};
 pub use mix::mix;
