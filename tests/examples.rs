@@ -4,6 +4,8 @@
 
 #[path = "../examples/own_collective.rs"]
 mod own_collective;
+#[path = "../examples/own_policies.rs"]
+mod own_policies;
 #[path = "../examples/own_routing.rs"]
 mod own_routing;
 #[path = "../examples/own_topology.rs"]
@@ -40,6 +42,11 @@ fn a_collective_of_ones_own() {
 #[test]
 fn a_routing_policy_of_ones_own() {
     own_routing::main().unwrap();
+}
+
+#[test]
+fn policies_of_ones_own_by_name() {
+    own_policies::main().unwrap();
 }
 
 #[test]

@@ -9,6 +9,7 @@
 //! | `machine`, `servers`, `part` | racks and prices, which GPUs are free, what fails |
 //! | `job`, `trace`, `generate`, `quota` | jobs, read or drawn |
 //! | `scheduler`, `placement`, `failure` | policies: one file for each, and a registry |
+//! | `registered` | policies of the program that uses the library |
 //! | `iterations` | speeds of jobs beside each other, by simulating their iterations |
 //! | `progress`, `interval`, `storage`, `slowdown`, `account` | work, checkpoints and shared storage, speed, use of GPU time |
 //! | `congestion`, `history`, `map`, `timeline` | reports over time |
@@ -39,6 +40,7 @@ mod pass;
 mod placement;
 mod progress;
 mod quota;
+mod registered;
 mod scheduler;
 mod scratch;
 mod servers;
@@ -61,6 +63,7 @@ pub use outcome::{
     ClusterCongestion, ClusterJobOutcome, ClusterJobSpeed, ClusterMapRow, ClusterOutcome, ClusterSample, Distribution,
 };
 pub use placement::{PLACEMENTS, Placement, Request};
+pub use registered::{register_failure_model, register_placement, register_scheduler};
 pub use scheduler::{Behind, QueueKey, SCHEDULERS, Scheduler};
 pub use servers::{GpuShare, ServerUse, Servers};
 pub use simulate::{IterationForecast, PreparedCluster};

@@ -15,6 +15,7 @@ mod losses;
 #[cfg(unix)]
 mod output;
 mod python;
+mod registered;
 mod report;
 mod resume;
 mod shards;

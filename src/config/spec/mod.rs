@@ -23,6 +23,7 @@ mod mix;
 mod named;
 mod ns3_config;
 mod program;
+mod registered;
 mod resolve;
 mod scale;
 mod sections;
@@ -57,6 +58,7 @@ pub use program::{
     AlgorithmChoice, Analytic, Communication, Compute, OpChoice, ProgramFormat, ProgramSpec, ProtocolChoice,
     SlowdownChoice, Source,
 };
+pub use registered::{PolicyRegistry, REGISTRABLE, RegisteredPolicy};
 pub use sections::{
     CdfChoice, ClusterSection, LimitsSection, OutputSection, Pattern, PolicyChoice, Routing, StartUnitChoice,
     TopologyFormatChoice, TopologyKind, TopologySection, WorkloadSection,

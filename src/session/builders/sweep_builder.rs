@@ -6,6 +6,7 @@ use std::fmt::Write;
 use std::path::{Path, PathBuf};
 
 use hyperfold_config::keys::SweepKey;
+use hyperfold_config::spec::PolicyRegistry;
 use hyperfold_config::sweep::{self, SetOverrides, Sweep};
 
 use crate::builders::flow_list::FlowList;
@@ -39,11 +40,18 @@ pub struct SweepBuilder {
     constraints: Vec<String>,
     /// Input files made in code, as (name, content).
     files: Vec<(&'static str, String)>,
+    /// Policies that values may name beside the built-in ones.
+    registry: PolicyRegistry,
 }
 
 impl SweepBuilder {
     /// Begins a sweep made in code.
     pub fn new(name: impl Into<String>) -> SweepBuilder {
+        SweepBuilder::with_registry(name, PolicyRegistry::default())
+    }
+
+    /// Begins a sweep whose values may name policies of a registry.
+    pub(crate) fn with_registry(name: impl Into<String>, registry: PolicyRegistry) -> SweepBuilder {
         SweepBuilder {
             name: name.into(),
             seed: None,
@@ -52,6 +60,7 @@ impl SweepBuilder {
             axes: Vec::new(),
             constraints: Vec::new(),
             files: Vec::new(),
+            registry,
         }
     }
 
@@ -181,7 +190,7 @@ impl SweepBuilder {
     }
 
     fn parse(&self, path: &Path) -> Result<Sweep, SessionError> {
-        Ok(sweep::parse(&self.to_toml(), path, &SetOverrides::default())?)
+        Ok(sweep::parse_with(&self.to_toml(), path, &SetOverrides::default(), &self.registry)?)
     }
 }
 
