@@ -20,14 +20,15 @@
 //! | a sweep from a file, or made in code | [`Sweep::load`], [`SweepBuilder`] |
 //! | a network of one's own | [`TopologyBuilder`], [`SweepBuilder::topology`] |
 //! | a collective algorithm of one's own | [`ProgramBuilder`], [`SweepBuilder::program`] |
-//! | flows, with routes or a routing policy of one's own | [`FlowList`], [`FlowList::route_by`] |
+//! | keys whose values are checked by the compiler | [`keys`] |
+//! | a scheduler, placement, failure model or routing policy of one's own, by name | [`Session::scheduler`] and the like |
+//! | flows, with routes of one's own | [`FlowList`], [`FlowList::route_by`] |
 //! | results while they come | [`Session::run`], [`Results`] |
 //! | a folder with the files that `hyperfold run` writes | [`Session::run_into`], [`merge()`] |
 //! | a folder read back | [`StoredResults`] (typed records), [`RunResults`] (columns by name) |
 //!
 //! A congestion control cannot be registered at run time: each one runs on the GPU as well, so it is a Rust module and a WGSL module of the
-//! same name. Parameters of those that there are can be set and swept (`transport.hpcc.eta`). A routing policy is a closure, because routes
-//! are decided before the simulation begins.
+//! same name. Parameters of those that there are can be set and swept (`transport.hpcc.eta`).
 //!
 //! # Stability
 //! What this page shows is the interface. `cli` and `submit` are reachable for the program and for tests, are left out of this page, and may
@@ -63,9 +64,14 @@ struct PageOwnScheduler;
 static ALLOCATOR: hyperfold_base::budget::CountingAllocator = hyperfold_base::budget::CountingAllocator;
 
 pub use hyperfold_base::budget::CountingAllocator;
+pub use hyperfold_cluster::{
+    Behind, ClusterJob, FailureModel, GpuShare, Placement, QueueKey, Request, Scheduler, ServerUse, Servers,
+};
+pub use hyperfold_config::keys;
 pub use hyperfold_config::spec::SpecError;
 pub use hyperfold_config::sweep::{Shard, Sweep};
 pub use hyperfold_engine::gpu::DeviceChoice;
+pub use hyperfold_network::routing::{FlowKey, FlowPaths, RouteError, Router, RoutingPolicy};
 pub use hyperfold_results::{
     Axis, Cell, ColumnInfo, ColumnKind, ColumnRole, ExperimentRecord, Finished, FlowRecord, FoldingRecord, InputFile,
     JobRecord, LinkPackets, LinkRecord, Manifest, Micro, Outcome, Outputs, Ps, ReadError, ResultsError, RttRecord,

@@ -9,6 +9,7 @@
 //! | `jobs` | jobs, read or drawn; their work, checkpoints and speed |
 //! | `queue` | which jobs start now: the scheduling pass, quotas, defragmentation, GPUs given back |
 //! | `scheduler`, `placement`, `failure` | policies: one file for each, and a registry |
+//! | `registered` | policies of the program that uses the library |
 //! | `iterations` | speeds of jobs beside each other, by simulating their iterations |
 //! | `state`, `event`, `breakage`, `storage`, `stop_check`, `simulate` | the simulation |
 //! | `reports` | use of GPU time, history, congestion, outcomes |
@@ -29,6 +30,7 @@ mod machine;
 mod part;
 mod placement;
 mod queue;
+mod registered;
 mod reports;
 mod scheduler;
 mod servers;
@@ -42,6 +44,7 @@ pub use failure::{FAILURE_MODELS, FailureModel};
 pub use iterations::{IterationSummary, SlowestMoment};
 pub use jobs::job::{BYTES_A_JOB, ClusterJob};
 pub use placement::{PLACEMENTS, Placement, Request};
+pub use registered::{register_failure_model, register_placement, register_scheduler};
 pub use reports::account::{Account, UnheldGpus};
 pub use reports::history::{ActivityTime, ClusterHistory, JobActivity, ServerActivity};
 pub use reports::map::{ClusterMapBin, ServerGroupUse};

@@ -44,6 +44,7 @@ pub use setup::experiment::QueuedExperiment;
 pub use setup::kept::{KeptExperiment, KeptExperiments, prepare_to_keep};
 pub use setup::memory_refusal::MemoryRefusal;
 pub use setup::network::cluster_network;
+pub use setup::own_routing::{named_routing_policy, register_routing_policy};
 pub use setup::prepare::{LONG_PACKET_HOPS, Prepared, prepare, prepare_within};
 pub use setup::route::{fits, is_worked_out};
 

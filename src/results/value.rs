@@ -159,6 +159,7 @@ impl From<&Value> for Cell {
             Value::Bool(v) => Cell::Flag(*v),
             Value::Choice(v) => Cell::from(*v),
             Value::Text(v) => Cell::from(v.as_ref()),
+            Value::Registered(policy) => Cell::from(policy.name()),
         }
     }
 }

@@ -9,6 +9,7 @@ use super::applies_when::iterates;
 use super::error::Conflict;
 use super::key_id::KeyId;
 use super::mix::mix;
+use super::registered::RegisteredPolicy;
 use super::scale::{PPM, scaled};
 use super::value::{JobValues, Values};
 
@@ -123,10 +124,12 @@ pub enum JobsLike {
 /// The scheduler: which job runs next, and on which GPUs.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct SchedulerKeys {
-    /// Value of `scheduler.policy`, one of its choices.
+    /// Value of `scheduler.policy`: one of its choices, or the name of `own_policy`.
     pub policy: String,
-    /// Value of `scheduler.placement`, one of its choices.
+    pub own_policy: Option<RegisteredPolicy>,
+    /// Value of `scheduler.placement`: one of its choices, or the name of `own_placement`.
     pub placement: String,
+    pub own_placement: Option<RegisteredPolicy>,
     /// Slowdown by number of racks that a job spans, as (racks, factor in millionths), ascending.
     pub slowdown: Vec<(u32, u64)>,
     /// Most GPUs of each user at a time.
@@ -186,8 +189,9 @@ pub enum CheckpointPolicy {
 /// Failures, repairs and spares.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct FailureKeys {
-    /// Value of `failures.model`, one of its choices.
+    /// Value of `failures.model`: one of its choices, or the name of `own_model`.
     pub model: String,
+    pub own_model: Option<RegisteredPolicy>,
     /// The trace that `model = "trace"` reads.
     pub path: Option<PathBuf>,
     pub shape_milli: u64,
@@ -283,7 +287,9 @@ pub(super) fn cluster_run(v: &Values, dir: &Path, seed: u64) -> Result<ClusterRu
         end_ms: Some(hours(KeyId::JobsHours)).filter(|&end| end > 0),
         scheduler: SchedulerKeys {
             policy: v.text(KeyId::SchedulerPolicy).to_string(),
+            own_policy: v.registered(KeyId::SchedulerPolicy).cloned(),
             placement: v.text(KeyId::SchedulerPlacement).to_string(),
+            own_placement: v.registered(KeyId::SchedulerPlacement).cloned(),
             slowdown: slowdown(v)?,
             quotas: quotas(v)?,
             depth: v.int(KeyId::SchedulerDepth) as usize,
@@ -313,6 +319,7 @@ pub(super) fn cluster_run(v: &Values, dir: &Path, seed: u64) -> Result<ClusterRu
         },
         failures: FailureKeys {
             model: v.text(KeyId::FailuresModel).to_string(),
+            own_model: v.registered(KeyId::FailuresModel).cloned(),
             path: trace.then(|| path(KeyId::FailuresPath, "failures.model = \"trace\"")).transpose()?,
             shape_milli: scaled(v.float(KeyId::FailuresShape), 1e3),
             gpu_mtbf_ms: hours(KeyId::GpuMtbf),

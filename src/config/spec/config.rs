@@ -84,9 +84,10 @@ impl Config {
                 },
             },
         };
-        let policy = match v.text(KeyId::Policy) {
-            "file" => PolicyChoice::File { path: path(KeyId::RoutingPath, "routing.policy = \"file\"")? },
-            name => PolicyChoice::Named { name: name.to_string(), max_paths: u32_of(KeyId::MaxPaths) },
+        let policy = match (v.registered(KeyId::Policy), v.text(KeyId::Policy)) {
+            (Some(policy), _) => PolicyChoice::Registered(policy.clone()),
+            (None, "file") => PolicyChoice::File { path: path(KeyId::RoutingPath, "routing.policy = \"file\"")? },
+            (None, name) => PolicyChoice::Named { name: name.to_string(), max_paths: u32_of(KeyId::MaxPaths) },
         };
         let ecn_by_rate = ecn_by_rate(v)?;
         if v.int(KeyId::Gpus) > MAX_GPUS {

@@ -8,6 +8,7 @@ use super::cluster::ClusterRun;
 use super::gpu_links::LinkKind;
 use super::named::Named;
 use super::program::ProgramSpec;
+use super::registered::RegisteredPolicy;
 use hyperfold_network::transport::TierBuffers;
 
 /// `[base.cluster]`.
@@ -107,6 +108,8 @@ pub enum PolicyChoice {
     File {
         path: PathBuf,
     },
+    /// A policy that a program registered.
+    Registered(RegisteredPolicy),
 }
 
 /// `[base.workload]`. Generated traffic is seeded by [`super::Config::traffic_seed`].

@@ -7,6 +7,7 @@ use std::sync::Arc;
 
 use super::key_id::{KeyId, N_KEYS};
 use super::key_path::KeyPath;
+use super::registered::RegisteredPolicy;
 
 /// One value. Choices point into the key table, so that comparing and copying them is cheap.
 #[derive(Clone, Debug, PartialEq)]
@@ -18,6 +19,8 @@ pub enum Value {
     Bool(bool),
     Choice(&'static str),
     Text(Arc<str>),
+    /// A policy that a program registered.
+    Registered(RegisteredPolicy),
 }
 
 impl fmt::Display for Value {
@@ -31,6 +34,7 @@ impl fmt::Display for Value {
             Value::Bool(b) => write!(f, "{b}"),
             Value::Choice(s) => f.write_str(s),
             Value::Text(s) => f.write_str(s),
+            Value::Registered(policy) => f.write_str(policy.name()),
         }
     }
 }
@@ -43,6 +47,7 @@ impl Value {
             Value::Float(x) if x.fract() == 0.0 && x.abs() < 1e15 => format!("{x:.1}"),
             Value::Choice(s) => toml::Value::String((*s).to_string()).to_string(),
             Value::Text(s) => toml::Value::String(s.to_string()).to_string(),
+            Value::Registered(policy) => toml::Value::String(policy.name().to_string()).to_string(),
             other => other.to_string(),
         }
     }
@@ -157,7 +162,16 @@ impl Values {
         match self.get(key) {
             Value::Choice(s) => s,
             Value::Text(s) => s,
+            Value::Registered(policy) => policy.name(),
             _ => "",
+        }
+    }
+
+    /// Returns the registered policy that a key names; `None` if its value is built in.
+    pub fn registered(&self, key: KeyId) -> Option<&RegisteredPolicy> {
+        match self.get(key) {
+            Value::Registered(policy) => Some(policy),
+            _ => None,
         }
     }
 

@@ -91,7 +91,7 @@ impl PrepareError {
         }
         let outcomes = matches!(
             self,
-            PrepareError::Route(RouteError::NoRoute { .. })
+            PrepareError::Route(RouteError::NoRoute { .. } | RouteError::Policy { .. })
                 | PrepareError::Build(BuildError::TooLarge { .. })
                 | PrepareError::Oom { .. }
                 | PrepareError::Memory(_)

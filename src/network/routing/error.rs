@@ -24,4 +24,6 @@ pub enum RouteError {
         "{path}: no route for flow {flow} (rank {src_rank} to rank {dst_rank}); add a line that begins with `{flow}`"
     )]
     NotInFile { path: String, flow: u32, src_rank: u32, dst_rank: u32 },
+    #[error("{policy}, flow {flow}: {why}; other experiments are not touched by it")]
+    Policy { policy: String, flow: u32, why: String },
 }

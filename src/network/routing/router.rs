@@ -73,6 +73,11 @@ impl<'a> Router<'a> {
         Router { net, graph, class_of, edge_class, roots, tables }
     }
 
+    /// The network.
+    pub fn network(&self) -> &Network {
+        self.net
+    }
+
     /// The paths of a flow. PRECONDITION: [`is_intra_server`] does not hold, since such flows are not routed.
     pub fn paths(&self, flow: impl Into<FlowKey>, policy: &dyn RoutingPolicy) -> Result<FlowPaths, RouteError> {
         policy.paths(self, &flow.into(), None)
