@@ -7,7 +7,7 @@ use std::panic::{AssertUnwindSafe, catch_unwind, resume_unwind};
 
 use super::error::ClusterError;
 use super::failure::FailureModel;
-use super::job::ClusterJob;
+use super::jobs::job::ClusterJob;
 use super::placement::{Placement, Request};
 use super::scheduler::{Behind, QueueKey, Scheduler};
 use super::servers::{GpuShare, ServerUse, Servers};
