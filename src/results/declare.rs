@@ -210,6 +210,9 @@ impl TextRow<'_> {
 
 #[cfg(test)]
 mod tests {
+    // Records are public, and this one is only for the tests.
+    #![allow(unreachable_pub)]
+
     use super::*;
 
     record! {
