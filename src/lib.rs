@@ -4,11 +4,11 @@
 //! A sweep is loaded or made in code, a session runs it, results come in order:
 //!
 //! ```
-//! use hyperfold::{Engine, Session, Sweep};
+//! use hyperfold::{EngineChoice, Session, Sweep};
 //!
 //! # fn study() -> Result<(), hyperfold::SessionError> {
 //! let sweep = Sweep::load("study.toml")?;
-//! for result in Session::new(Engine::Auto).run(&sweep)? {
+//! for result in Session::new(EngineChoice::Auto).run(&sweep)? {
 //!     println!("{:?}", result?.record);
 //! }
 //! # Ok(())
@@ -21,9 +21,9 @@
 //! | a network of one's own | [`TopologyBuilder`], [`SweepBuilder::topology`] |
 //! | a collective algorithm of one's own | [`ProgramBuilder`], [`SweepBuilder::program`] |
 //! | flows, with routes or a routing policy of one's own | [`FlowList`], [`FlowList::route_by`] |
-//! | results while they come | [`Session::run`], [`Results`] |
+//! | results while they come | [`Session::run`], [`ResultStream`] |
 //! | a folder with the files that `hyperfold run` writes | [`Session::run_into`], [`merge()`] |
-//! | a folder read back | [`StoredResults`] (typed records), [`RunResults`] (columns by name) |
+//! | a folder read back | [`RunRecords`] (typed records), [`RunColumns`] (columns by name) |
 //!
 //! A congestion control cannot be registered at run time: each one runs on the GPU as well, so it is a Rust module and a WGSL module of the
 //! same name. Parameters of those that there are can be set and swept (`transport.hpcc.eta`). A routing policy is a closure, because routes
@@ -69,11 +69,10 @@ pub use hyperfold_engine::gpu::DeviceChoice;
 pub use hyperfold_results::{
     Axis, Cell, ColumnInfo, ColumnKind, ColumnRole, ExperimentRecord, Finished, FlowRecord, FoldingRecord, InputFile,
     JobRecord, LinkPackets, LinkRecord, Manifest, Micro, Outcome, Outputs, Ps, ReadError, ResultsError, RttRecord,
-    RunIdentity, RunResults, StatsRecord, Status,
+    RunColumns, RunIdentity, StatsRecord, Status,
 };
-pub use hyperfold_session::EngineChoice as Engine;
-pub use hyperfold_session::MemoChoice as Memo;
 pub use hyperfold_session::{
-    EngineUsed, FlowList, FlowSpec, Interrupt, Merged, NodeId, Planned, ProgramBuilder, ProgramStep, Results,
-    RunSummary, SearchPlan, Session, SessionError, StoredResults, SweepBuilder, TopologyBuilder, merge,
+    EngineChoice, EngineUsed, FlowList, FlowSpec, Interrupt, MemoChoice, Merged, NodeId, Planned, ProgramBuilder,
+    ProgramStep, ResultStream, RunRecords, RunSummary, SearchPlan, Session, SessionError, SweepBuilder,
+    TopologyBuilder, merge,
 };

@@ -50,7 +50,7 @@ pub use losses::{cut_off, losses};
 pub use manifest::{InputFile, Manifest, Outcome, Seconds};
 pub use meter::memory_meter;
 pub use outputs::{ClusterColumns, ColumnSets, Outputs};
-pub use read::{ColumnInfo, ColumnRole, ReadError, RunResults};
+pub use read::{ColumnInfo, ColumnRole, ReadError, RunColumns};
 pub use record::{
     ExperimentRecord, Finished, FlowRecord, FoldingRecord, LinkPackets, LinkRecord, LookRecord, RttRecord, StatsRecord,
     Status,

@@ -4,7 +4,7 @@
 
 use hyperfold_base::nearest::nearest_column;
 use hyperfold_config::spec::split_job_name;
-use hyperfold_results::{ColumnKind, ColumnRole, RunResults};
+use hyperfold_results::{ColumnKind, ColumnRole, RunColumns};
 
 use super::{CompareError, Study};
 
@@ -169,7 +169,7 @@ pub fn available(study: &Study) -> Vec<String> {
 }
 
 /// Names of the numeric outcomes that at least one experiment of these folders has, in the order of columns.
-pub fn available_in(runs: &[RunResults]) -> Vec<String> {
+pub fn available_in(runs: &[RunColumns]) -> Vec<String> {
     let mut names: Vec<String> = Vec::new();
     for run in runs {
         for (column_idx, column) in run.columns.iter().enumerate() {

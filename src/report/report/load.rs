@@ -1,6 +1,6 @@
 //! Loads a result folder as a sheet.
 //!
-//! Layer: report. [`RunResults`] says what columns mean. The digits of numbers are taken from `results.csv` if they match the number in the Parquet file, so
+//! Layer: report. [`RunColumns`] says what columns mean. The digits of numbers are taken from `results.csv` if they match the number in the Parquet file, so
 //! that a page shows exact decimals. It interprets nothing.
 
 use std::path::Path;
@@ -9,7 +9,7 @@ use hyperfold_analysis::compare::Questions;
 use hyperfold_analysis::compare::metric::objectives;
 use hyperfold_base::input;
 use hyperfold_results::memory_meter;
-use hyperfold_results::read::{ColumnRole, ReadError, RunResults};
+use hyperfold_results::read::{ColumnRole, ReadError, RunColumns};
 use hyperfold_results::{Cell, ColumnKind, Manifest, StatsRecord};
 
 use super::ReportError;
@@ -36,7 +36,7 @@ pub struct LoadedFolder {
 /// # Errors
 /// It is no result folder, or one of its files is damaged.
 pub fn load(dir: &Path) -> Result<LoadedFolder, ReportError> {
-    let run = RunResults::open(dir)?;
+    let run = RunColumns::open(dir)?;
     let exact = exact_texts(dir, &run)?;
     let column = |c: usize| {
         let cell_text = |row: usize| match &exact {
@@ -80,7 +80,7 @@ pub fn load(dir: &Path) -> Result<LoadedFolder, ReportError> {
 }
 
 /// Texts of `results.csv`, in the order of the rows. `None`: there is no such file, or its numbers are not those of the rows.
-fn exact_texts(dir: &Path, run: &RunResults) -> Result<Option<Vec<Vec<String>>>, ReportError> {
+fn exact_texts(dir: &Path, run: &RunColumns) -> Result<Option<Vec<Vec<String>>>, ReportError> {
     let path = dir.join("results.csv");
     if !path.is_file() {
         return Ok(None);
@@ -108,7 +108,7 @@ fn exact_texts(dir: &Path, run: &RunResults) -> Result<Option<Vec<Vec<String>>>,
 }
 
 /// Columns of `stats.csv` and of the error of times, in the order of the rows. Cells are empty for rows that the file lacks.
-fn stats(run: &RunResults) -> Result<(Vec<SheetColumn>, Option<SheetColumn>), ReportError> {
+fn stats(run: &RunColumns) -> Result<(Vec<SheetColumn>, Option<SheetColumn>), ReportError> {
     type Shown = (&'static str, fn(&StatsRecord) -> Cell);
     const COLUMNS: [Shown; 11] = [
         ("packet_hops_simulated", |s| s.packet_hops_simulated.into()),

@@ -8,7 +8,7 @@ use std::path::{Path, PathBuf};
 use super::super::job_record::{JobRecord, SharedLinkRecord};
 use super::super::record::{FlowRecord, FoldingRecord, LinkPackets, LinkRecord, RttRecord, StatsRecord};
 use super::super::value::{Micro, Ps};
-use super::{ReadError, RunResults};
+use super::{ReadError, RunColumns};
 use crate::meter::memory_meter;
 use hyperfold_base::input;
 
@@ -70,13 +70,13 @@ fn scaled(text: &str, digits: usize) -> Option<u64> {
     format!("{whole}{part:0<digits$}").parse().ok()
 }
 
-/// Whether [`RunResults::each`] continues after a row.
+/// Whether [`RunColumns::each`] continues after a row.
 enum Go {
     On,
     Enough,
 }
 
-impl RunResults {
+impl RunColumns {
     /// Calls `each` with every row of `flows.csv`, in order. Returns false if the run wrote no such file.
     ///
     /// # Errors

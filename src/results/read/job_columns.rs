@@ -6,7 +6,7 @@ use std::collections::BTreeMap;
 
 use super::super::job_record::JOBS;
 use super::super::value::{Cell, ColumnKind};
-use super::{ColumnInfo, ColumnRole, ReadError, RunResults};
+use super::{ColumnInfo, ColumnRole, ReadError, RunColumns};
 use crate::meter::memory_meter;
 use hyperfold_base::input;
 use hyperfold_config::spec::JOB;
@@ -21,7 +21,7 @@ const NO_MEASURE: &[&str] = &["gpus", "first_flow", "background"];
 const OF_ONE_JOB: [&str; 6] =
     ["iteration_time_ns", "tokens_per_s", "tokens_per_s_per_gpu", "mfu", "algbw_gbps", "busbw_gbps"];
 
-impl RunResults {
+impl RunColumns {
     /// Returns, for several jobs, the job that a column such as `iteration_time_ns` belongs to; `None` for one workload, and for columns of the whole network.
     pub fn job_of_column(&self, column: &str) -> Option<&str> {
         self.job_of_row.as_deref().filter(|_| OF_ONE_JOB.contains(&column))
@@ -29,7 +29,7 @@ impl RunResults {
 }
 
 /// Adds a column for every number that any job has, named `job.NAME.COLUMN`. A folder without `jobs.csv` stays as it is.
-pub(super) fn add(run: &mut RunResults) -> Result<(), ReadError> {
+pub(super) fn add(run: &mut RunColumns) -> Result<(), ReadError> {
     let path = run.path.join("jobs.csv");
     if !input::is_file(&path) {
         return Ok(());

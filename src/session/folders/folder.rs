@@ -126,7 +126,7 @@ impl RunFolder {
             engine: used.engine.into(),
             engine_reason: used.reason.clone(),
             adapters: used.adapters.clone(),
-            jobs: settings.jobs as u64,
+            jobs: settings.threads as u64,
             seconds: Seconds { expanding: earlier.expanding + expanding, ..earlier },
             warnings: planned.warnings.clone(),
         };
