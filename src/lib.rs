@@ -30,22 +30,13 @@
 //! are decided before the simulation begins.
 //!
 //! # Stability
-//! What this page shows is the interface. `cli` and `submit` are reachable for the program and for tests, are left out of this page, and may
-//! change at any time.
+//! What this page shows is the interface; nothing else of this crate can be reached. The command line is a part of the program, `src/main.rs`.
 //!
 //! # Crates
 //! The rest of hyperfold stands in crates of this workspace, each in a folder of `src`. ARCHITECTURE.md has a map of them. They may change at any time.
 
 #![warn(missing_docs, unreachable_pub)]
 #![forbid(unsafe_code)]
-// Comments of the crate's own modules link to what is private: they are for those who read the code.
-#![allow(rustdoc::private_intra_doc_links)]
-
-#[doc(hidden)]
-pub mod submit;
-
-#[doc(hidden)]
-pub mod cli;
 
 /// Test: the programs of this page compile.
 #[cfg(doctest)]
@@ -56,11 +47,6 @@ struct PageFromRust;
 #[cfg(doctest)]
 #[doc = include_str!("../docs/how-to/own-scheduler.md")]
 struct PageOwnScheduler;
-
-/// The allocator of unit tests, which counts memory as the program does.
-#[cfg(test)]
-#[global_allocator]
-static ALLOCATOR: hyperfold_base::budget::CountingAllocator = hyperfold_base::budget::CountingAllocator;
 
 pub use hyperfold_base::budget::CountingAllocator;
 pub use hyperfold_config::spec::SpecError;
