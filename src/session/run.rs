@@ -195,6 +195,7 @@ impl Session {
 
 /// The summary of a run into a folder.
 #[derive(Clone, Debug)]
+#[non_exhaustive]
 pub struct RunSummary {
     /// How the run ended.
     pub outcome: Outcome,
