@@ -13,10 +13,15 @@ use super::key_path::KeyPath;
 pub enum Value {
     /// Nothing was written and nothing applies.
     Unset,
+    /// A whole number.
     Int(i64),
+    /// A number.
     Float(f64),
+    /// A truth value.
     Bool(bool),
+    /// One of a key's choices.
     Choice(&'static str),
+    /// A free text, a path or a name.
     Text(Arc<str>),
 }
 
@@ -63,6 +68,7 @@ pub struct Values {
 /// The own values of one of several jobs.
 #[derive(Clone, Debug, PartialEq)]
 pub struct JobValues {
+    /// Name of the job.
     pub name: Arc<str>,
     /// Values that were written for it; later entries win.
     pub(super) written: Vec<(KeyId, Value)>,

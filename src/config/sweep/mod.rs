@@ -43,6 +43,7 @@ pub struct Experiment {
     pub exp_id: u64,
     /// The number of its point of the axes, before the constraints.
     pub point: u64,
+    /// Number of its replica, from 0.
     pub replica: u32,
     /// The replica's seed, of 53 bits. Every random choice in the experiment depends on it.
     pub seed: u64,
@@ -55,8 +56,11 @@ pub struct Experiment {
 /// A sweep, expanded and checked.
 #[derive(Clone)]
 pub struct Sweep {
+    /// Its name, from the file.
     pub name: String,
+    /// Its seed, from the file. Seeds of replicas are derived from it.
     pub seed: u64,
+    /// How its experiments come from its axes.
     pub method: Method,
     /// Number of times that every point is run, each time with another seed.
     pub replicas: u32,
@@ -99,14 +103,16 @@ pub struct Search {
     pub objectives: Vec<String>,
     /// Place of the objectives in the file.
     pub place: Place,
-    /// Conditions over columns of results. `limits_place` says where they were written.
+    /// Conditions over columns of results.
     pub limits: Vec<String>,
+    /// Place of the limits in the file.
     pub limits_place: Place,
 }
 
 /// A file that an experiment reads.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct SweepInputFile {
+    /// Path of the file.
     pub path: PathBuf,
     /// The SHA-256 of its content, in hexadecimal.
     pub sha256: String,
@@ -117,13 +123,16 @@ pub struct SweepInputFile {
 pub struct Selection {
     /// Only experiments with a smaller `exp_id` are selected.
     pub limit: Option<u64>,
+    /// Only experiments of this shard are selected.
     pub shard: Option<Shard>,
 }
 
 /// The experiments whose `exp_id` modulo `of` is `index`.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Shard {
+    /// Number of the shard, from 0.
     pub index: u64,
+    /// Number of shards.
     pub of: u64,
 }
 
