@@ -10,6 +10,7 @@ use super::{Algorithm, CollectiveOp};
 /// A collective as rounds of chunks; times in us.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct ChunkRounds {
+    /// The operation.
     pub op: CollectiveOp,
     /// A ring or a tree.
     pub algorithm: Algorithm,

@@ -7,7 +7,9 @@
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 #[error("line {line}: {what}")]
 pub struct XmlError {
+    /// Number of the line, from 1.
     pub line: usize,
+    /// What is wrong.
     pub what: String,
 }
 
