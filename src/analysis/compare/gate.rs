@@ -26,7 +26,9 @@ pub struct GateCondition {
 /// An experiment that meets the condition.
 #[derive(Clone, Debug)]
 pub struct Hit {
+    /// Index of its folder in [`Study::runs`].
     pub run: usize,
+    /// Its row in that folder, from 0.
     pub row: usize,
     /// Row of the matching experiment in the base.
     pub base: Option<usize>,
@@ -39,6 +41,7 @@ pub struct Hit {
 pub struct GateVerdict {
     /// Number of experiments that were checked.
     pub checked: usize,
+    /// Experiments that meet the condition: the gate fails if there is one.
     pub hits: Vec<Hit>,
     /// Number of experiments that do not fit into memory, and whose partners in the base do not either.
     pub oom: usize,

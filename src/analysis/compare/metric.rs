@@ -11,14 +11,18 @@ use super::{CompareError, Study};
 /// Whether less or more of a metric is better.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Better {
+    /// Less is better, as of times.
     Less,
+    /// More is better, as of throughputs.
     More,
 }
 
 /// A column that experiments are ranked by.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct RankingMetric {
+    /// Name of the column in `results.csv`.
     pub name: String,
+    /// Which of two values is better.
     pub better: Better,
 }
 

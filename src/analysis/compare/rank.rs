@@ -12,11 +12,13 @@ use hyperfold_results::Cell;
 pub struct Ranked {
     /// Index in [`Study::configurations`].
     pub configuration: usize,
+    /// Values of the metric over its replicas.
     pub sample: Sample,
     /// Rank, counted from 1. Tied configurations share the rank of the best of them.
     pub rank: usize,
     /// Whether another configuration has the same rank.
     pub tied: bool,
+    /// Difference up to which another mean is not significantly different, in the metric's unit: [`Study::uncertainty`].
     pub uncertainty: f64,
 }
 
@@ -25,6 +27,7 @@ pub struct Ranked {
 pub struct RankedGroup {
     /// Axes that distinguish this group from others, and their values.
     pub question: Vec<(String, Cell)>,
+    /// Configurations with a value of the metric, best first.
     pub ranked: Vec<Ranked>,
     /// Indices of the configurations without a value of the metric.
     pub without: Vec<usize>,

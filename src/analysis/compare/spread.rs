@@ -42,6 +42,7 @@ pub fn tied_in_pairs(a: &[(u64, f64)], b: &[(u64, f64)]) -> Option<bool> {
 /// Variance of a single value, estimated from all samples together.
 #[derive(Clone, Copy, Debug, Default, PartialEq)]
 pub struct Pooled {
+    /// The variance, in the metric's unit squared.
     pub variance: f64,
     /// Degrees of freedom; 0 if nothing was repeated.
     pub freedom: usize,

@@ -26,6 +26,7 @@ pub struct StudyConfiguration {
     pub run: usize,
     /// `exp_id` of its first replica.
     pub exp_id: u64,
+    /// Key of the configuration: the column `config_key`.
     pub config_key: String,
     /// Row numbers of its replicas, ascending.
     pub rows: Vec<usize>,
@@ -40,8 +41,11 @@ pub struct StudyConfiguration {
 pub struct Sample {
     /// Number of replicas that have a value.
     pub n: usize,
+    /// Mean, in the metric's unit.
     pub mean: f64,
+    /// Smallest value.
     pub low: f64,
+    /// Largest value.
     pub high: f64,
     /// Standard deviation with n - 1 in the denominator; 0 for a single value.
     pub deviation: f64,
@@ -69,6 +73,7 @@ pub struct Study {
     pub runs: Vec<RunColumns>,
     /// Axes of all folders, and keys that no folder varies but that differ between folders. Dotted names, in the order of the folders.
     pub axes: Vec<String>,
+    /// Configurations of all folders, folder by folder.
     pub configurations: Vec<StudyConfiguration>,
     /// For each folder, its experiments that carried rates on.
     pub carried: Vec<CarriedRuns>,

@@ -19,11 +19,15 @@ const MOST_CATEGORIES: usize = 40;
 /// Request for a figure of two columns.
 #[derive(Clone, Debug, Default)]
 pub struct ColumnFigure {
+    /// Column on the horizontal axis.
     pub x: String,
+    /// Column on the vertical axis.
     pub y: String,
     /// Columns whose values distinguish the series.
     pub by: Vec<String>,
+    /// Whether the horizontal axis is logarithmic.
     pub log_x: bool,
+    /// Whether the vertical axis is logarithmic.
     pub log_y: bool,
     /// Whether to draw a mark for every experiment, and no lines.
     pub points: bool,

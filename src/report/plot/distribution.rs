@@ -21,6 +21,7 @@ pub struct DistributionFigure {
     pub of: String,
     /// Columns of the results whose values distinguish the series.
     pub by: Vec<String>,
+    /// Whether the horizontal axis is logarithmic.
     pub log_x: bool,
     /// Title. `None`: it is made of names.
     pub title: Option<String>,

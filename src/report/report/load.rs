@@ -17,11 +17,13 @@ use super::sheet::{Holds, Sheet, SheetColumn};
 
 /// The small files of a result folder. `flows.csv` and `links.csv` can be large; they are read later, when it is known which experiments are shown.
 pub struct LoadedFolder {
+    /// Content of `results.csv`.
     pub sheet: Sheet,
     /// Columns of `stats.csv`, in the order of the sheet's rows. Empty if there is no such file.
     pub stats: Vec<SheetColumn>,
     /// Possible relative error of the times of each row, by [`StatsRecord::times_error`]. `None`: there is no `stats.csv`.
     pub times_error: Option<SheetColumn>,
+    /// Content of `manifest.json`.
     pub manifest: Manifest,
     /// A sentence about whether the run is complete.
     pub state: String,

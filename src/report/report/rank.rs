@@ -24,6 +24,7 @@ pub struct MetricSamples {
     pub by_seed: Vec<Vec<(u64, f64)>>,
     /// Cost of each configuration in US dollars, if it is known.
     pub cost_usd: Vec<Option<f64>>,
+    /// Whether more of the metric is better.
     pub more: bool,
 }
 
