@@ -28,28 +28,83 @@ use hyperfold_base::units::counted;
 /// A reason why a folder's results could not be read.
 #[derive(Debug, Error)]
 pub enum ReadError {
+    /// There is no such folder.
     #[error("{}: no such folder", .0.display())]
     Absent(PathBuf),
+    /// The folder has no results.
     #[error("{}: not a folder of results: it has no {missing}; name what `hyperfold run --out` wrote", .path.display())]
-    NotResults { path: PathBuf, missing: &'static str },
+    NotResults {
+        /// Path of the folder.
+        path: PathBuf,
+        /// File that it lacks.
+        missing: &'static str,
+    },
+    /// A file cannot be read.
     #[error("cannot read {}", .path.display())]
-    Io { path: PathBuf, source: io::Error },
+    Io {
+        /// Path of the file.
+        path: PathBuf,
+        /// What the system says.
+        source: io::Error,
+    },
+    /// The manifest is of another version, or damaged.
     #[error("{}: not a manifest of this version ({source}); `hyperfold recover` makes another folder of the journal", .path.display())]
-    Manifest { path: PathBuf, source: serde_json::Error },
+    Manifest {
+        /// Path of the file.
+        path: PathBuf,
+        /// What is wrong, and where.
+        source: serde_json::Error,
+    },
+    /// A Parquet file is damaged.
     #[error("{}: {source}", .path.display())]
-    Parquet { path: PathBuf, source: parquet::errors::ParquetError },
+    Parquet {
+        /// Path of the file.
+        path: PathBuf,
+        /// What the library says.
+        source: parquet::errors::ParquetError,
+    },
+    /// A CSV file is damaged.
     #[error("{}: {source}", .path.display())]
-    Csv { path: PathBuf, source: csv::Error },
+    Csv {
+        /// Path of the file.
+        path: PathBuf,
+        /// What is wrong, and in which line.
+        source: csv::Error,
+    },
+    /// A cell of a CSV file has a wrong value.
     #[error("{}, line {line}: {column} is `{value}`; it must be {want}", .path.display())]
-    Value { path: PathBuf, line: u64, column: String, value: String, want: &'static str },
+    Value {
+        /// Path of the file.
+        path: PathBuf,
+        /// Number of the line, from 1.
+        line: u64,
+        /// Heading of the column.
+        column: String,
+        /// What stands there.
+        value: String,
+        /// What it must be.
+        want: &'static str,
+    },
+    /// A table lacks columns or rows.
     #[error("{}: {why}", .path.display())]
-    Table { path: PathBuf, why: String },
+    Table {
+        /// Path of the file.
+        path: PathBuf,
+        /// What is wrong.
+        why: String,
+    },
+    /// A table needs more memory than may be used.
     #[error(
         "{}: more of it than fits into {} MiB of memory (half of what may be used); use a machine with more, or fewer experiments a folder",
         .path.display(),
         .allowance >> 20
     )]
-    Memory { path: PathBuf, allowance: u64 },
+    Memory {
+        /// Path of the file.
+        path: PathBuf,
+        /// Bytes that it may take.
+        allowance: u64,
+    },
 }
 
 impl ReadError {
@@ -78,17 +133,24 @@ pub enum ColumnRole {
 /// A column of the results.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct ColumnInfo {
+    /// Heading of the column.
     pub name: String,
+    /// Type of its values.
     pub kind: ColumnKind,
+    /// Whether it names the experiment, varies it, or is an outcome.
     pub role: ColumnRole,
 }
 
-/// The results of one folder. Rows ascend by `exp_id`; a cell is of its column's kind or empty.
+/// The results of one folder as columns by name. Rows ascend by `exp_id`; a cell is of its column's kind or empty.
 #[derive(Clone, Debug)]
 pub struct RunColumns {
+    /// Path of the folder.
     pub path: PathBuf,
+    /// What the run wrote about itself.
     pub manifest: Manifest,
+    /// Columns of `results.csv`, in its order.
     pub columns: Vec<ColumnInfo>,
+    /// A row an experiment, each with a cell for every column.
     pub rows: Vec<Vec<Cell>>,
     /// Indices of the columns `exp_id`, `config_key`, `replica` and `status`, which every row has.
     identity: [usize; 4],
