@@ -65,6 +65,7 @@ pub use writer::{Recovered, ResultWriter};
 
 /// A reason why results could not be written or read.
 #[derive(Debug, Error)]
+#[non_exhaustive]
 pub enum ResultsError {
     /// The folder of a new run is not empty.
     #[error("--out {}: the folder is not empty; name another one, or carry on with an earlier run by --resume", .0.display())]

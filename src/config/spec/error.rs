@@ -66,6 +66,7 @@ impl fmt::Display for Place {
 
 /// A reason why a sweep file, an option or a configuration file cannot be used. All of them are exit code 2.
 #[derive(Clone, Debug, Error, PartialEq, Eq)]
+#[non_exhaustive]
 pub enum SpecError {
     /// A file cannot be read.
     #[error("{place}: cannot read it: {why}")]

@@ -27,6 +27,7 @@ use hyperfold_base::units::counted;
 
 /// A reason why a folder's results could not be read.
 #[derive(Debug, Error)]
+#[non_exhaustive]
 pub enum ReadError {
     /// There is no such folder.
     #[error("{}: no such folder", .0.display())]
