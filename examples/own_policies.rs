@@ -6,7 +6,7 @@
 
 use std::error::Error;
 
-use hyperfold::{Behind, ClusterJob, Engine, QueueKey, Scheduler, Session};
+use hyperfold::{Behind, ClusterJob, EngineChoice, QueueKey, Scheduler, Session};
 use hyperfold::{FlowKey, FlowPaths, RouteError, Router, RoutingPolicy};
 
 struct LargestFirst;
@@ -35,7 +35,7 @@ impl RoutingPolicy for BySender {
 }
 
 pub fn main() -> Result<(), Box<dyn Error>> {
-    let session = Session::new(Engine::Cpu).scheduler("largest", "1", LargestFirst)?;
+    let session = Session::new(EngineChoice::Cpu).scheduler("largest", "1", LargestFirst)?;
     let session = session.routing_policy("by-sender", "1", BySender)?;
     let queues = session
         .sweep("queues")

@@ -7,7 +7,7 @@
 use std::error::Error;
 
 use hyperfold::keys::{self, Cc, Op, WorkloadKind};
-use hyperfold::{Engine, Session, SweepBuilder};
+use hyperfold::{EngineChoice, Session, SweepBuilder};
 
 pub fn main() -> Result<(), Box<dyn Error>> {
     let sweep = SweepBuilder::new("all-reduce")
@@ -21,7 +21,7 @@ pub fn main() -> Result<(), Box<dyn Error>> {
         .axis(keys::TRANSPORT_PFC, [true, false])
         .build()?;
     println!("{},busbw_gbps", sweep.axes.join(","));
-    for result in Session::new(Engine::Cpu).run(&sweep)? {
+    for result in Session::new(EngineChoice::Cpu).run(&sweep)? {
         let record = result?.record;
         let axes: Vec<String> = record.axis_values.iter().map(ToString::to_string).collect();
         println!("{},{:.2}", axes.join(","), record.busbw_gbps.ok_or(record.error)?);

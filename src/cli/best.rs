@@ -13,7 +13,7 @@ use hyperfold_analysis::compare::rank::Ranked;
 use hyperfold_analysis::compare::{Better, RankedGroup, RankingMetric, Study, front, rank};
 use hyperfold_analysis::recommendation::recommend::{Alternative, Recommendation, Recommended, of_folder};
 use hyperfold_config::spec::{self, split_job_name};
-use hyperfold_results::{Cell, RunResults};
+use hyperfold_results::{Cell, RunColumns};
 
 use super::compare_render::shown;
 use super::exit::with_causes;
@@ -79,7 +79,7 @@ pub(super) fn lines(dir: &Path, candidates: Option<u64>, tight: &BTreeMap<u64, S
 }
 
 /// If there are several jobs: the job whose metric the ranking uses, and how to rank by another job.
-fn by_which_job(run: &RunResults, metric: &str) -> Option<String> {
+fn by_which_job(run: &RunColumns, metric: &str) -> Option<String> {
     let job = run.job_of_column(metric)?;
     let of_jobs = run.columns.iter().filter_map(|c| Some((split_job_name(&c.name)?, &c.name)));
     let other =

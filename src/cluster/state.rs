@@ -27,8 +27,11 @@ use hyperfold_config::spec::{ClusterRun, GrowBack};
 pub enum JobPhase {
     /// The job has not arrived.
     Ahead,
+    /// The job is in the queue.
     Waiting,
+    /// The job holds GPUs.
     Running,
+    /// The job has done all of its work.
     Done,
     /// The job was given up after too many restarts.
     GivenUp,

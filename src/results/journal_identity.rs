@@ -28,7 +28,9 @@ pub struct RunIdentity {
     pub sweep: String,
     /// Number of experiments of the sweep after constraints.
     pub experiments: u64,
+    /// Keys that the sweep varies.
     pub axes: Vec<Axis>,
+    /// Files and columns that the run writes.
     pub outputs: Outputs,
     /// What decides which experiments a search runs: objectives and budget, in words; `None`: all experiments are run.
     #[serde(default)]

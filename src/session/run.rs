@@ -48,7 +48,7 @@ const WAITING: usize = 256;
 ///     .axis("transport.cc", ["dcqcn", "hpcc"])
 ///     .build()?;
 /// let mut slowest = 0;
-/// for result in Session::new(EngineChoice::Cpu).jobs(1).run(&sweep)? {
+/// for result in Session::new(EngineChoice::Cpu).threads(1).run(&sweep)? {
 ///     slowest = slowest.max(result?.record.makespan.expect("it ended well").0);
 /// }
 /// assert!(slowest > 0);
@@ -78,8 +78,8 @@ impl Session {
     }
 
     /// Sets the number of CPU threads; at least one.
-    pub fn jobs(mut self, jobs: usize) -> Session {
-        self.settings.jobs = jobs.max(1);
+    pub fn threads(mut self, threads: usize) -> Session {
+        self.settings.threads = threads.max(1);
         self
     }
 
@@ -234,7 +234,7 @@ impl Session {
     ///
     /// # Errors
     /// As [`Session::plan`], or there is no such engine.
-    pub fn run(&self, sweep: &Sweep) -> Result<Results, SessionError> {
+    pub fn run(&self, sweep: &Sweep) -> Result<ResultStream, SessionError> {
         let (planned, loaded) = self.planned(sweep)?;
         // Dropping the results stops only this run.
         let settings = RunSettings { interrupt: self.settings.interrupt.part(), ..self.settings.clone() };
@@ -250,7 +250,7 @@ impl Session {
             // The receiver may be gone.
             let _ = sender.send(RunEvent::Over(ran));
         });
-        Ok(Results {
+        Ok(ResultStream {
             expected: planned.selected.iter().copied().collect(),
             planned,
             engine,
@@ -307,6 +307,7 @@ impl Session {
 
 /// The summary of a run into a folder.
 #[derive(Clone, Debug)]
+#[non_exhaustive]
 pub struct RunSummary {
     /// How the run ended.
     pub outcome: Outcome,
@@ -341,8 +342,10 @@ fn pass_on(sink: &SyncSender<RunEvent>, update: Update) {
     let _ = sink.send(event);
 }
 
-/// The results of a run, in the order of `exp_id`. Dropping it stops the run.
-pub struct Results {
+/// The results of a run while they come, in the order of `exp_id`. Dropping it stops the run.
+///
+/// A run that is over is read from its folder: [`crate::RunRecords`], [`hyperfold_results::RunColumns`].
+pub struct ResultStream {
     planned: Planned,
     engine: EngineUsed,
     /// `exp_id`s still to come.
@@ -355,7 +358,7 @@ pub struct Results {
     warnings: Vec<String>,
 }
 
-impl Results {
+impl ResultStream {
     /// Returns the plan of the run.
     pub fn planned(&self) -> &Planned {
         &self.planned
@@ -383,7 +386,7 @@ impl Results {
     }
 }
 
-impl Iterator for Results {
+impl Iterator for ResultStream {
     type Item = Result<Finished, SessionError>;
 
     fn next(&mut self) -> Option<Result<Finished, SessionError>> {
@@ -413,7 +416,7 @@ impl Iterator for Results {
     }
 }
 
-impl Drop for Results {
+impl Drop for ResultStream {
     fn drop(&mut self) {
         self.interrupt.request();
         // Without the receiver, a thread that waits to send goes on.

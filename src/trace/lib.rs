@@ -29,6 +29,7 @@ pub fn samples(limit: usize) -> usize {
 /// A trace as the bytes of a file, and its contents.
 #[derive(Clone, Debug)]
 pub struct Trace {
+    /// The trace as Perfetto reads it: a protobuf message.
     pub bytes: Vec<u8>,
     /// Number of ops, messages and pauses shown.
     pub slices: usize,

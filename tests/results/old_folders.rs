@@ -8,7 +8,7 @@ use std::fs;
 use std::path::{Path, PathBuf};
 
 use hyperfold_results::rows::COMPANIONS;
-use hyperfold_results::{ExperimentRecord, Finished, Outputs, RunResults, StatsRecord};
+use hyperfold_results::{ExperimentRecord, Finished, Outputs, RunColumns, StatsRecord};
 
 use crate::support::program::Folder;
 
@@ -60,7 +60,7 @@ fn a_journal_that_lacks_fields_gives_all_columns_that_it_had() {
     }
     // What it lacks is empty, and a folder without other files is read from its journal.
     assert_eq!(folder.column("earlier/results.csv", "retransmissions"), ["", ""]);
-    let run = RunResults::open(&stored("earlier")).unwrap();
+    let run = RunColumns::open(&stored("earlier")).unwrap();
     assert!(run.column("retransmissions").is_some() && run.rows.len() == 2);
 }
 
@@ -69,7 +69,7 @@ fn what_is_read_of_a_file_is_all_that_it_has() {
     let outputs = Outputs { jobs_of_flows: true, ..Outputs::default() };
     let mut n_files = 0;
     for name in NAMES {
-        let run = RunResults::open(&stored(name)).unwrap();
+        let run = RunColumns::open(&stored(name)).unwrap();
         let mut read: BTreeMap<u64, Finished> = BTreeMap::new();
         for row in 0..run.rows.len() {
             let exp_id = run.exp_id(row);

@@ -4,8 +4,9 @@
 use std::path::Path;
 
 use hyperfold::{
-    Behind, ClusterJob, Engine, ExperimentRecord, FailureModel, FlowKey, FlowPaths, GpuShare, Placement, QueueKey,
-    Request, RouteError, Router, RoutingPolicy, Scheduler, Servers, Session, SessionError, Status, SweepBuilder,
+    Behind, ClusterJob, EngineChoice, ExperimentRecord, FailureModel, FlowKey, FlowPaths, GpuShare, Placement,
+    QueueKey, Request, RouteError, Router, RoutingPolicy, Scheduler, Servers, Session, SessionError, Status,
+    SweepBuilder,
 };
 
 use crate::support::program::Folder;
@@ -99,7 +100,7 @@ fn session(version: &str) -> Session {
             .failure_model("regular", version, Regular(Some(1.0)))?
             .routing_policy("numbered", version, Numbered { cut: false })
     };
-    with(Session::new(Engine::Cpu)).unwrap_or_else(|e| panic!("{e}"))
+    with(Session::new(EngineChoice::Cpu)).unwrap_or_else(|e| panic!("{e}"))
 }
 
 fn cluster(session: &Session) -> SweepBuilder {
@@ -144,7 +145,7 @@ fn own_and_built_in_policies_of_one_sweep_give_the_same_bytes_on_any_threads() {
         let mut all: Vec<Vec<u8>> = Vec::new();
         for threads in [1, 4] {
             let out = folder.file(&format!("{name}-{threads}"));
-            let summary = own.clone().jobs(threads).run_into(&sweep.build().unwrap(), &out).unwrap();
+            let summary = own.clone().threads(threads).run_into(&sweep.build().unwrap(), &out).unwrap();
             assert!(summary.records.iter().all(|r| r.status == Status::Ok), "{:?}", summary.records);
             all.push(std::fs::read(out.join("results.csv")).unwrap());
         }
@@ -179,7 +180,7 @@ fn a_new_version_is_another_experiment_and_is_not_mixed_with_old_results() {
 
 #[test]
 fn faults_end_their_experiment_and_no_other() {
-    let faulty = Session::new(Engine::Cpu)
+    let faulty = Session::new(EngineChoice::Cpu)
         .scheduler("panics", "1", Panics)
         .and_then(|session| session.placement("twice", "1", LastFirst { twice: true }))
         .and_then(|session| session.failure_model("nan", "1", Regular(None)))

@@ -12,6 +12,7 @@ use super::samples::MetricSamples;
 /// The best configuration of a group, and what changes when one axis takes another value. Among equally good configurations it is the cheapest.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Verdict {
+    /// Index of the best configuration.
     pub best: usize,
     /// The configurations tied with it, including itself, in the order of the ranking.
     pub leaders: Vec<usize>,
@@ -30,6 +31,7 @@ pub struct Verdict {
 /// The effect of one axis around the best configuration.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Deciding {
+    /// Index of the axis in [`Design::axes`](super::design::Design::axes).
     pub axis: usize,
     /// Configurations that differ from the best only in this axis, best first: index, how much worse (relative), and whether they are tied.
     pub others: Vec<(usize, f64, bool)>,

@@ -17,20 +17,29 @@ use super::value::{Value, Values};
 /// Type and range of a key.
 #[derive(Clone, Copy, Debug)]
 pub enum KeyKind {
+    /// A whole number.
     Int {
+        /// Least value.
         min: i64,
+        /// Largest value.
         max: i64,
     },
     /// A number that must be a whole multiple of `quantum` (0: any number).
     Float {
+        /// Least value.
         min: f64,
+        /// Largest value.
         max: f64,
+        /// Step between values; 0: any number.
         quantum: f64,
     },
+    /// `true` or `false`.
     Bool,
     /// One of `now`; `later` are known, but not available in this version.
     Choice {
+        /// Values that can be written.
         now: &'static [&'static str],
+        /// Values that another version may have.
         later: &'static [&'static str],
     },
     /// Free text.
@@ -48,10 +57,15 @@ pub enum KeyKind {
 /// The value of a key that is not written.
 #[derive(Clone, Copy)]
 pub enum Default {
+    /// This whole number.
     Int(i64),
+    /// This number.
     Float(f64),
+    /// This truth value.
     Bool(bool),
+    /// This one of the choices.
     Choice(&'static str),
+    /// This text.
     Text(&'static str),
     /// No value; the text says what happens then.
     None(&'static str),
@@ -61,10 +75,13 @@ pub enum Default {
 
 /// The declaration of one key. Parsing, `--set`, axes, the template, the reference and suggestions are all derived from it.
 pub struct Key {
+    /// The key's number.
     pub id: KeyId,
     /// Dotted name, as below `[base]`.
     pub name: &'static str,
+    /// Type and range of its values.
     pub kind: KeyKind,
+    /// Value where it is not written.
     pub default: Default,
     /// Whether the key has an effect, given the values of all keys. Applies only if the level of detail reads the key: see [`Key::applies`].
     pub applies_when: fn(&Values) -> bool,

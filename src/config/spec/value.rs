@@ -14,10 +14,15 @@ use super::registered::RegisteredPolicy;
 pub enum Value {
     /// Nothing was written and nothing applies.
     Unset,
+    /// A whole number.
     Int(i64),
+    /// A number.
     Float(f64),
+    /// A truth value.
     Bool(bool),
+    /// One of a key's choices.
     Choice(&'static str),
+    /// A free text, a path or a name.
     Text(Arc<str>),
     /// A policy that a program registered.
     Registered(RegisteredPolicy),
@@ -68,6 +73,7 @@ pub struct Values {
 /// The own values of one of several jobs.
 #[derive(Clone, Debug, PartialEq)]
 pub struct JobValues {
+    /// Name of the job.
     pub name: Arc<str>,
     /// Values that were written for it; later entries win.
     pub(super) written: Vec<(KeyId, Value)>,

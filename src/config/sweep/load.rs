@@ -19,8 +19,11 @@ use hyperfold_base::input;
 /// A sweep, expanded and checked.
 #[derive(Clone)]
 pub struct Sweep {
+    /// Its name, from the file.
     pub name: String,
+    /// Its seed, from the file. Seeds of replicas are derived from it.
     pub seed: u64,
+    /// How its experiments come from its axes.
     pub method: Method,
     /// Number of times that every point is run, each time with another seed.
     pub replicas: u32,
@@ -67,12 +70,14 @@ pub struct Search {
     pub place: Place,
     /// Conditions over columns of results. `limits_place` says where they were written.
     pub limits: Vec<String>,
+    /// Place of the limits in the file.
     pub limits_place: Place,
 }
 
 /// A file that an experiment reads.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct SweepInputFile {
+    /// Path of the file.
     pub path: PathBuf,
     /// The SHA-256 of its content, in hexadecimal.
     pub sha256: String,

@@ -42,10 +42,19 @@ pub struct DispatchProgress {
 /// Reason why one experiment did not end; the others did.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum ExperimentError {
+    /// Its packets in flight exceed the limit.
     #[error(transparent)]
     TooManyPackets(#[from] TooManyPackets),
+    /// One of its tables is too large for a binding of the device.
     #[error("its {table} take {bytes} bytes, more than the {limit} that this device binds at once; use `--engine cpu`")]
-    TooLarge { table: &'static str, bytes: u64, limit: u64 },
+    TooLarge {
+        /// The table's name.
+        table: &'static str,
+        /// Its size, in bytes.
+        bytes: u64,
+        /// Size of the largest binding, in bytes.
+        limit: u64,
+    },
 }
 
 /// Results of a run.
@@ -55,7 +64,9 @@ pub struct Report {
     pub failures: Vec<(usize, ExperimentError)>,
     /// Whether the caller stopped the run; then some experiments may still be running.
     pub stopped: bool,
+    /// Number of batches that the experiments were divided into.
     pub batches: u32,
+    /// Number of dispatches, over all batches.
     pub dispatches: u32,
     /// Number of times that a batch was read back to grow its pools.
     pub growths: u32,

@@ -16,6 +16,7 @@ pub struct DeviceLayout {
 }
 
 impl DeviceLayout {
+    /// Lays the tables of `experiments` side by side, in this order.
     pub fn of(experiments: &[&Tables]) -> DeviceLayout {
         let mut bytes = [0; N_TABLES];
         let mut exps = Vec::with_capacity(experiments.len());

@@ -40,6 +40,7 @@ pub struct Router<'a> {
 }
 
 impl<'a> Router<'a> {
+    /// A router over `net`, which has searched no routes yet.
     pub fn new(net: &'a Network) -> Router<'a> {
         let graph = SwitchGraph::new(net);
         let mut edge_class = vec![u32::MAX; graph.switches.len()];

@@ -2,12 +2,12 @@
 
 use super::*;
 use hyperfold_results::read::fixture;
-use hyperfold_results::{Axis, Cell, ColumnKind, ExperimentRecord, Finished, FlowRecord, Ps, RunResults, StatsRecord};
+use hyperfold_results::{Axis, Cell, ColumnKind, ExperimentRecord, Finished, FlowRecord, Ps, RunColumns, StatsRecord};
 
 const HOSTILE: &str = "</text><script>alert(1)</script>\u{202e}\u{1b}[2J&\"'";
 
 /// Two controls at three rates, two replicas each; the last experiment has failed.
-fn folder(dir: &std::path::Path, names: [&str; 2]) -> RunResults {
+fn folder(dir: &std::path::Path, names: [&str; 2]) -> RunColumns {
     let axes = [("transport.cc", ColumnKind::Text), ("topology.link_gbps", ColumnKind::Int)];
     let axes = axes.map(|(key, kind)| Axis { key: key.into(), kind });
     let mut experiments = Vec::new();
@@ -38,7 +38,7 @@ fn folder(dir: &std::path::Path, names: [&str; 2]) -> RunResults {
         });
     }
     fixture::write(dir, &axes, &experiments, "name = \"n\"\n[sweep]\nmethod = \"grid\"\n");
-    RunResults::open(dir).unwrap()
+    RunColumns::open(dir).unwrap()
 }
 
 fn asked(x: &str, y: &str, by: &[&str]) -> ColumnFigure {

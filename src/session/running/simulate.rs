@@ -76,7 +76,8 @@ impl Simulator for BuiltIn {
         sink: &mut UpdateSink<'_>,
     ) -> Result<Vec<String>, SessionError> {
         let LoadedSweep { sweep, outputs, axes, search: setup, .. } = &loaded;
-        let pool = rayon::ThreadPoolBuilder::new().num_threads(settings.jobs).build().map_err(SessionError::Threads)?;
+        let pool =
+            rayon::ThreadPoolBuilder::new().num_threads(settings.threads).build().map_err(SessionError::Threads)?;
         let compiling = Instant::now();
         let memo = RunMemo::start(&settings.memo);
         let mut workers = workers::workers(&devices, settings, &memo)?;
