@@ -103,8 +103,8 @@ fn flows_of_jobs(finished: &Finished) -> Vec<u8> {
 }
 
 /// Puts an apostrophe before text that a spreadsheet would take for a formula; other text is unchanged.
-pub fn neutralise(text: &str) -> String {
-    if is_formula(text) { format!("'{text}") } else { text.to_string() }
+fn neutralise(text: String) -> String {
+    if is_formula(&text) { format!("'{text}") } else { text }
 }
 
 /// Whether a spreadsheet may take text for a formula. Some skip blanks before the sign, and some accept its full-width form.
@@ -134,7 +134,8 @@ impl CollectedRows {
         for cell in cells {
             self.field.clear();
             match cell {
-                Cell::Text(text) => self.field.push_str(&neutralise(&text)),
+                Cell::Empty => {}
+                Cell::Text(text) => self.field.push_str(&neutralise(text)),
                 other => write!(self.field, "{other}").expect("a text takes everything"),
             }
             self.csv.write_field(&self.field).expect("memory takes every field");
@@ -211,10 +212,10 @@ mod tests {
     #[test]
     fn blanks_and_full_width_signs_hide_no_formula() {
         for text in [" =1+1", "\u{b}=1", "\u{a0}@x", "\u{ff1d}1+1", "\u{ff20}x", "\t1", "\r1", "\u{7f}-1"] {
-            assert_eq!(neutralise(text), format!("'{text}"));
+            assert_eq!(neutralise(text.into()), format!("'{text}"));
         }
         for text in ["a=b", "fat-tree", " x", ""] {
-            assert_eq!(neutralise(text), text);
+            assert_eq!(neutralise(text.into()), text);
         }
     }
 
